@@ -1,0 +1,85 @@
+// Package loop is the heart that knows events: it turns contexts into decisions,
+// joins decisions with outcomes into feedback in FIFO order, and learns.
+//
+// It is pure: no clock, I/O, goroutine, logger, global or random source. Time
+// enters with events, randomness is a function of what is logged, output is
+// appended to the caller's slice. The daemons and the replayer drive this same
+// code; there is no second implementation for offline use.
+//
+//	contexts ─▶ Decider.Decide ─▶ decisions ─▶ Joiner.AddDecision ─┐
+//	                ▲                         outcomes ─▶ Joiner.AddOutcome
+//	          Replica.Learn ◀── feedback ◀── Joiner.AppendReady ◀──┘
+//
+// A [Replica] is one copy of the one learner, equal on every process that
+// followed the feedback log as far. A [Decider] decides for one partition with a
+// replica. A [Joiner] serves all partitions.
+package loop
+
+import "hindsight/pkg/learner"
+
+// Window bounds how long a round waits for its outcome: either Rounds later
+// decisions of its partition or Nanos of log time; exactly one is positive.
+type Window struct {
+	Rounds int64
+	Nanos  int64
+}
+
+// Aggregate says which of several outcomes of a round counts.
+type Aggregate uint8
+
+// The ways to aggregate the outcomes of a round. All but First release at the
+// window's end.
+const (
+	First Aggregate = iota
+	Last
+	Sum
+	Mean
+	Max
+	Min
+)
+
+// Range maps losses and rewards of the user's scale onto losses in [0,1]:
+// loss = (x−Min)/(Max−Min), or for a reward (Max−x)/(Max−Min). Out of range is a
+// malformed outcome unless Clip.
+type Range struct {
+	Min, Max float64
+	Clip     bool
+}
+
+// FeatureRule restricts one feature of a model that lists its features.
+type FeatureRule struct {
+	Name string
+	Kind FeatureKind
+}
+
+// FeatureKind is the declared type of a feature.
+type FeatureKind uint8
+
+// The declared types of features.
+const (
+	NumberFeature FeatureKind = iota + 1
+	TextFeature
+	BoolFeature
+)
+
+// Rules are what a model says about events, for one epoch.
+type Rules struct {
+	Actions     []string      // eligible when a context lists none, and the only ones it may list; nil: any
+	MaxActions  int           // most eligible actions of a round
+	Features    []FeatureRule // nil: any feature of any type
+	Range       Range
+	Window      Window
+	Impute      bool    // what silence means: true: DefaultLoss is learned, false: skipped
+	DefaultLoss float64 // in [0,1]
+	Outcomes    Aggregate
+	Activation  bool // a round without an activation in the window is withdrawn
+	Arrival     bool // release in the order of arrival instead of FIFO
+}
+
+// Epoch is one model at work: its number in the feedback log, its rules, and a
+// learner of its own.
+type Epoch struct {
+	Number  int64
+	Rules   *Rules
+	Learner learner.Learner
+}

@@ -1,0 +1,330 @@
+// Package codec holds Hindsight's events and their bytes.
+//
+// Four events flow through the loop: a [Context] asks for a decision, a
+// [Decision] records what was drawn and with which law, an [Outcome] says what
+// it was worth, a [Feedback] is the one record from which every replica learns.
+// Beside them stand the rare records: [Epoch], [Class], the marks, [Snapshot]
+// and [Reject].
+//
+// On a log they are MessagePack maps with named keys, the version "v" first;
+// unknown keys are ignored. At the edges contexts and outcomes may also be JSON
+// or CloudEvents. The hot events are written and parsed by hand, without
+// allocation; github.com/vmihailenco/msgpack is the reference in tests and
+// writes the rare records.
+//
+// # Aliasing
+//
+// The strings and byte slices of a parsed event alias the bytes it was parsed
+// from, and are valid as long as those are neither reused nor changed. Parse
+// functions reuse the capacity of their destination.
+package codec
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Version is the record version that this build writes. Readers accept every
+// version up to it and refuse later ones with [ErrVersion].
+const Version = 1
+
+// Limits on everything that comes in. Each is checked by Validate and named in
+// its error.
+const (
+	MaxIDBytes     = 256          // round ids and outcome ids
+	MaxNameBytes   = 256          // feature names, action names
+	MaxTextBytes   = 4096         // text values of features
+	MaxActions     = 10_000       // hard limit; a model's max_actions is lower
+	MaxFeatures    = 65_536       // features of one context, those of its actions included
+	MaxRecordBytes = 1<<20 - 4096 // one record with its headers stays under 1 MiB
+)
+
+// Control records share the decisions and feedback topics with data. Their
+// kind is told by the header hindsight-type; a record without it is data.
+const (
+	TypeHeader = "hindsight-type"
+	TypeOpen   = "open"  // a writer took over; written by the log itself
+	TypeEpoch  = "epoch" // an [Epoch]
+	TypeClass  = "class" // a [Class]
+	TypeMark   = "mark"  // a [FeedbackMark] or [DecisionMark]
+)
+
+var (
+	// ErrVersion reports a record of a version later than [Version].
+	ErrVersion = errors.New("record version is newer than this program")
+	// ErrCorrupt reports bytes that are not the record they should be.
+	ErrCorrupt = errors.New("corrupt record")
+	// ErrTooLarge reports a record over [MaxRecordBytes].
+	ErrTooLarge = errors.New("record too large")
+)
+
+// Error says which event and field is wrong, and why. Every error of this
+// package is one.
+type Error struct {
+	Event string // "context", "decision", "outcome", "feedback", …
+	Field string // "id", "features.age", "actions[3].name", …; "" when the whole is meant
+	Err   error
+}
+
+func (e *Error) Error() string {
+	if e.Field == "" {
+		return fmt.Sprintf("%s: %v", e.Event, e.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", e.Event, e.Field, e.Err)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// FeatureKind is the type of a feature's value.
+type FeatureKind uint8
+
+// The kinds of feature values. An absent or null feature is left out.
+const (
+	Number FeatureKind = iota + 1 // Value holds it; finite
+	Text                          // Text holds it
+	Bool                          // Value holds 0 or 1
+)
+
+// Feature is one named value of a context or of an action.
+type Feature struct {
+	Name  string
+	Kind  FeatureKind
+	Value float64
+	Text  string
+}
+
+// Action is one thing that may be chosen, with its own features if any.
+type Action struct {
+	Name     string
+	Features []Feature
+}
+
+// Context asks for one decision.
+//
+// JSON and MessagePack: {"id", "features": {name: number|text|bool} or
+// [number…], "actions": [name | {"name", "features"}…]}. All keys are optional;
+// a missing id is minted, missing actions are the model's list.
+type Context struct {
+	ID       string
+	Features []Feature // in the order of the bytes, names unique
+	Vector   []float64 // "features" as an array; then Features is empty
+	Actions  []Action  // in the order of the bytes, names unique; nil: the model's list
+}
+
+// Decision records one round: what was known, the whole law, and the draw.
+//
+// MessagePack: {"v", "n", "partition", "id", "epoch", "learned_through",
+// "learned", "gamma", "contexts_through", "source", "time", "action",
+// "propensity", "propensities": {name: p…} in the order of the intervals,
+// "context": bytes}. As a reply, and in JSON, it is the short form of
+// [AppendDecisionJSON].
+type Decision struct {
+	Partition       int     // of the decisions topic
+	N               int64   // 1, 2, 3, … dense in its partition
+	ID              string  // of the round: the context's, or minted
+	Epoch           int64   // of the model that decided
+	LearnedThrough  int64   // τ: feedbacks 1..τ had been learned (or passed over)
+	Learned         int64   // rounds learned in this epoch so far
+	Gamma           float64 // the learner's γ at this round; 0 if it has none
+	ContextsThrough int64   // next unread offset of contexts[partition]
+	Source          int64   // offset of the context; -1: it came as a request
+	Time            int64   // log time of the context, ns since 1970; 0 unknown. Data only
+	Actions         []string
+	Propensities    []float64 // multiples of 2^-53 that sum to exactly 1, one per action
+	Action          int       // index into Actions of the drawn action
+	Context         []byte    // as it came
+}
+
+// OutcomeKind says what an outcome reports.
+type OutcomeKind uint8
+
+// The kinds of outcomes.
+const (
+	Loss      OutcomeKind = iota + 1 // Value is a loss in the model's range
+	Reward                           // Value is a reward in the model's range
+	Withdrawn                        // the decision was never shown
+	Activated                        // the decision was shown (models with activation: required)
+)
+
+// Outcome says what a round was worth.
+//
+// JSON and MessagePack: {"id", one of "loss": x | "reward": x | "withdrawn":
+// true | "activated": true, optional "action", optional "outcome_id"}.
+type Outcome struct {
+	ID        string // of the round
+	Kind      OutcomeKind
+	Value     float64 // finite; 0 for Withdrawn and Activated
+	Action    string  // "" if not said; otherwise must match the decision's
+	OutcomeID string  // "" if none; repeats of it are duplicates
+}
+
+// Fate is what became of a round.
+type Fate uint8
+
+// The fates of rounds. Every round has exactly one.
+const (
+	Observed       Fate = iota + 1 // the first valid outcome came in time: learned
+	Imputed                        // nothing came in the window; the model's default_loss is learned
+	Skipped                        // nothing came in the window: not learned, charged 1
+	WithdrawnRound                 // never shown: not learned, not charged
+)
+
+// String returns the fate's name in logs and JSON.
+func (f Fate) String() string {
+	switch f {
+	case Observed:
+		return "observed"
+	case Imputed:
+		return "imputed"
+	case Skipped:
+		return "skipped"
+	case WithdrawnRound:
+		return "withdrawn"
+	}
+	return fmt.Sprintf("fate(%d)", uint8(f))
+}
+
+// Reasons of feedback and of rejects.
+const (
+	ReasonOverflow    = "overflow"     // feedback: more than max_pending rounds waited
+	ReasonDuplicateID = "duplicate-id" // feedback or reject: the round id was used before
+	ReasonInactive    = "inactive"     // feedback: no activation came in the window
+	ReasonLate        = "late"         // reject: after the window
+	ReasonDuplicate   = "duplicate"    // reject: the round has its outcome already
+	ReasonOrphan      = "orphan"       // reject: no such round
+	ReasonMismatch    = "mismatch"     // reject: the outcome names another action
+	ReasonMalformed   = "malformed"    // reject: not a valid event; Detail says why
+)
+
+// Feedback closes one round. It holds all that learning and the certificate
+// need: the feedback log is the off-policy data set.
+//
+// MessagePack: {"v", "n", "partition", "round", "id", "epoch",
+// "learned_through", "gamma", "time", "action", "propensity", "propensities",
+// "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
+// "context"}.
+type Feedback struct {
+	N                int64  // 1, 2, 3, … dense in the feedback log: the paper's t
+	Partition        int    // of the decision
+	Round            int64  // the decision's N
+	ID               string // of the round
+	Epoch            int64  // of the decision
+	LearnedThrough   int64  // of the decision
+	Gamma            float64
+	Time             int64 // log time of the decision, ns
+	Actions          []string
+	Propensities     []float64
+	Action           int
+	Fate             Fate
+	Reason           string  // "" or one of the reasons above
+	Loss             float64 // in [0,1]; 0 unless observed or imputed
+	OutcomePartition int     // of the outcome that decided the fate; -1 if none
+	OutcomeOffset    int64   // likewise
+	ClosedAt         int64   // log time at which the round was closed, ns
+	Context          []byte  // as it came
+}
+
+// FileRef names one file that a model uses.
+type FileRef struct {
+	Name   string `msgpack:"name"`
+	Size   int64  `msgpack:"size"`
+	SHA256 string `msgpack:"sha256"` // lower-case hex
+}
+
+// Epoch announces a model in the feedback log. Everything behind it is decided
+// and learned by that model.
+type Epoch struct {
+	V          int       `msgpack:"v"`
+	Epoch      int64     `msgpack:"epoch"`      // 1, 2, 3, …
+	Name       string    `msgpack:"name"`       // of the model
+	Version    int64     `msgpack:"version"`    // of the model file
+	Partitions int       `msgpack:"partitions"` // P
+	SeedHash   string    `msgpack:"seed_hash"`  // SHA-256 of the secret seed, hex
+	Model      []byte    `msgpack:"model"`      // the canonical model file
+	SHA256     string    `msgpack:"sha256"`     // of Model, hex
+	Files      []FileRef `msgpack:"files"`
+	Through    int64     `msgpack:"through"` // feedbacks before this record
+}
+
+// Class carries one piece of a file that the next [Epoch] names. A sequence
+// without its epoch record is ignored.
+type Class struct {
+	V     int    `msgpack:"v"`
+	File  string `msgpack:"file"`
+	Part  int    `msgpack:"part"` // 0, 1, …
+	Parts int    `msgpack:"parts"`
+	Bytes []byte `msgpack:"bytes"` // at most 512 KiB
+}
+
+// Position is where the joiner stands in one partition.
+type Position struct {
+	Partition int `msgpack:"partition"`
+	// Decisions: rounds 1..Released have their feedback, and so have those of
+	// Ahead (only with order: arrival). A restart reads decisions again from
+	// DecisionsFrom, which lies at or before the first round without feedback.
+	Released      int64   `msgpack:"released"`
+	Ahead         []int64 `msgpack:"ahead,omitempty"`
+	DecisionsFrom int64   `msgpack:"decisions_from"`
+	// Outcomes: OutcomesThrough is the next unread offset, and every reject before
+	// it is stored; a restart reads again from OutcomesFrom, at or before the oldest
+	// outcome that a waiting round needs.
+	OutcomesThrough int64 `msgpack:"outcomes_through"`
+	OutcomesFrom    int64 `msgpack:"outcomes_from"`
+}
+
+// EpochRef says where an epoch record lies in the feedback log; a hint, since
+// offsets change when a log is mirrored.
+type EpochRef struct {
+	Epoch  int64 `msgpack:"epoch"`
+	Offset int64 `msgpack:"offset"` // of its first class record, or of itself
+}
+
+// FeedbackMark is the progress record of the joiner in the feedback log.
+type FeedbackMark struct {
+	V         int        `msgpack:"v"`
+	N         int64      `msgpack:"n"`    // the last feedback before it
+	Time      int64      `msgpack:"time"` // largest log time seen, ns
+	Positions []Position `msgpack:"positions"`
+	Epochs    []EpochRef `msgpack:"epochs"` // the current one last, and those that waiting rounds keep
+}
+
+// DecisionMark is the progress record of a decider in its decisions partition.
+type DecisionMark struct {
+	V               int   `msgpack:"v"`
+	N               int64 `msgpack:"n"` // the last decision before it
+	ContextsThrough int64 `msgpack:"contexts_through"`
+	LearnedThrough  int64 `msgpack:"learned_through"`
+	// Rounds GapFrom..GapTo were lost with the log's tail after a power failure and
+	// their numbers are not used again; 0: no gap.
+	GapFrom int64 `msgpack:"gap_from"`
+	GapTo   int64 `msgpack:"gap_to"`
+}
+
+// Snapshot is one chunk of a learner's state. It is complete when all Parts of
+// the same (Epoch, LearnedThrough, Nonce) are there and their bytes, joined,
+// have SHA256.
+type Snapshot struct {
+	V              int    `msgpack:"v"`
+	Epoch          int64  `msgpack:"epoch"`
+	LearnedThrough int64  `msgpack:"learned_through"`
+	FeedbackFrom   int64  `msgpack:"feedback_from"` // a feedback offset at or before N = LearnedThrough+1: a hint
+	Nonce          string `msgpack:"nonce"`         // of the writer's incarnation
+	Part           int    `msgpack:"part"`
+	Parts          int    `msgpack:"parts"`
+	SHA256         string `msgpack:"sha256"` // of all bytes, hex
+	Bytes          []byte `msgpack:"bytes"`
+}
+
+// Reject keeps a record that could not be used, with the reason. Its identity
+// is (Topic, Partition, Offset); the same one may be written more than once.
+type Reject struct {
+	V         int    `msgpack:"v"`
+	Topic     string `msgpack:"topic"` // "contexts" or "outcomes"
+	Partition int    `msgpack:"partition"`
+	Offset    int64  `msgpack:"offset"`
+	Time      int64  `msgpack:"time"` // log time of the record, ns
+	Reason    string `msgpack:"reason"`
+	Detail    string `msgpack:"detail"` // for people
+	ID        string `msgpack:"id"`     // round id, if it could be read
+	Bytes     []byte `msgpack:"bytes"`  // as it came
+}

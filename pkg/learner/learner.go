@@ -1,0 +1,61 @@
+// Package learner holds the contextual-bandit algorithms: DA-FA of the paper,
+// and the baselines it is measured against; and the sampler that turns
+// predictions into the law that is drawn from and logged.
+//
+// A learner is pure: Propensities never changes it, Learn is the only writer,
+// and both are functions of their arguments and the state alone.
+package learner
+
+import (
+	"encoding"
+
+	"hindsight/pkg/oracle"
+)
+
+// Round is one feedback as a learner sees it. The learner retains nothing of it.
+type Round struct {
+	Input          *oracle.Input
+	Action         int       // index of the played action
+	Propensities   []float64 // as logged by the decision, one per action of Input
+	Gamma          float64   // as logged by the decision
+	N              int64     // position in the feedback log: t
+	LearnedThrough int64     // τ(t) < t: feedbacks learned when it was decided
+	Fate           Fate
+	Loss           float64 // in [0,1]; meaningful if Observed or Imputed
+}
+
+// Fate is what became of the round.
+type Fate uint8
+
+// The fates of rounds; the numbers are those of package codec.
+const (
+	Observed  Fate = iota + 1 // Loss is real: learn it
+	Imputed                   // Loss is the model's default: learn it, the certificate warns
+	Skipped                   // no loss: not learned, the certificate charges 1
+	Withdrawn                 // never shown: not learned, not charged
+)
+
+// Learner decides and learns. It is not safe for concurrent use.
+type Learner interface {
+	// Propensities appends to dst the law over the K actions of x, K ≥ 1, and
+	// returns it with the γ that made it (0 for learners without one). The law
+	// is exactly what is drawn from: multiples of 2^-53 that sum to exactly 1.
+	// It may use scratch space but never changes what later calls return.
+	Propensities(dst []float64, x *oracle.Input) (law []float64, gamma float64)
+	// Learn takes one feedback, whatever its fate, in the order of the log.
+	Learn(r *Round)
+	// Learned returns the number of rounds learned (observed or imputed).
+	Learned() int64
+	// NeedsFIFO reports whether the guarantee needs feedback in decision order.
+	NeedsFIFO() bool
+	// AppendBinary appends the whole state; UnmarshalBinary restores it into a
+	// learner made with the same parameters, to the same bits.
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}
+
+// Certified is a learner that keeps the sums of a regret certificate.
+type Certified interface {
+	Learner
+	Certificate() Certificate
+}

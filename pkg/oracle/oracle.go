@@ -1,0 +1,74 @@
+// Package oracle holds online least-squares regression oracles and the
+// function classes they compete with.
+//
+// An oracle predicts the loss of every eligible action of a round and is then
+// fed one (input, action, loss) at a time, in the order of the feedback log.
+// Everything here is pure: no clock, no I/O, no goroutine, no global, no random
+// source. Elementary functions are this package's own ([Exp], [Log], …), so that
+// the same inputs give the same bits on every machine.
+package oracle
+
+import "encoding"
+
+// FeatureKind is the type of a feature's value.
+type FeatureKind uint8
+
+// The kinds of feature values. The numbers are those of package codec.
+const (
+	Number FeatureKind = iota + 1 // Value holds it
+	Text                          // Text holds it
+	Bool                          // Value holds 0 or 1
+)
+
+// Feature is one named value.
+type Feature struct {
+	Name  string
+	Kind  FeatureKind
+	Value float64
+	Text  string
+}
+
+// Action is one eligible action of a round.
+type Action struct {
+	Name     string
+	Features []Feature // of the action itself; may be empty
+}
+
+// Input is what an oracle sees of a round: the context's features, by name or as
+// a dense vector, and the K eligible actions in the order of all per-action
+// slices. Oracles do not retain it, nor its strings: they copy what they keep.
+type Input struct {
+	Features []Feature
+	Vector   []float64
+	Actions  []Action
+}
+
+// Class is a finite class F of functions f: (context, action) → [0,1].
+type Class interface {
+	// Size returns |F| ≥ 1.
+	Size() int
+	// Eval sets dst[i] = f_i(x, x.Actions[action]) ∈ [0,1] for all i;
+	// len(dst) = Size().
+	Eval(dst []float64, x *Input, action int)
+}
+
+// Regressor is an online square-loss regression oracle. Predict may use scratch
+// space of the oracle but never changes what later calls return. A Regressor is
+// not safe for concurrent use.
+type Regressor interface {
+	// Predict sets dst[a] = f̂(x, a) ∈ [0,1] for each of the K actions of x;
+	// len(dst) = K.
+	Predict(dst []float64, x *Input)
+	// Update feeds the loss ∈ [0,1] of x.Actions[action].
+	Update(x *Input, action int, loss float64)
+	// Regret bounds (or, where the type's comment says so, measures)
+	// R_T(O) = Σ E(f̂_t − f⋆)²(z_t), which tunes γ.
+	Regret() float64
+	// OrderFree reports whether, in exact arithmetic, the state is a function
+	// of the set of examples fed and not of their order.
+	OrderFree() bool
+	// AppendBinary appends the whole state; UnmarshalBinary restores it into an
+	// oracle made with the same parameters, to the same bits.
+	encoding.BinaryAppender
+	encoding.BinaryUnmarshaler
+}
