@@ -265,11 +265,13 @@ type Position struct {
 	Released      int64   `msgpack:"released"`
 	Ahead         []int64 `msgpack:"ahead,omitempty"`
 	DecisionsFrom int64   `msgpack:"decisions_from"`
+	DecisionsTime int64   `msgpack:"decisions_time"` // log time reached there, ns: the running maximum goes on from it
 	// Outcomes: OutcomesThrough is the next unread offset, and every reject before
 	// it is stored; a restart reads again from OutcomesFrom, at or before the oldest
 	// outcome that a waiting round needs.
 	OutcomesThrough int64 `msgpack:"outcomes_through"`
 	OutcomesFrom    int64 `msgpack:"outcomes_from"`
+	OutcomesTime    int64 `msgpack:"outcomes_time"` // log time reached at OutcomesFrom, ns
 }
 
 // EpochRef says where an epoch record lies in the feedback log; a hint, since
