@@ -51,8 +51,20 @@ var (
 	ErrAhead = errors.New("offset is beyond the end of the log")
 	// ErrGap reports records missing inside the log.
 	ErrGap = errors.New("records are missing inside the log")
-	// ErrUnavailable reports a log that cannot be reached now.
+	// ErrUnavailable reports a log that cannot be reached now. Nothing was stored.
 	ErrUnavailable = errors.New("log unavailable")
+	// ErrPartitions reports a topic that exists with another number of partitions.
+	ErrPartitions = errors.New("topic has another number of partitions")
+	// ErrNotTrimmable reports a Trim of a topic made without Trimmable.
+	ErrNotTrimmable = errors.New("topic was not created trimmable")
+)
+
+// Names every backend uses.
+const (
+	HeaderType  = "hindsight-type"  // carries Record.Type where a log has only headers
+	HeaderKey   = "hindsight-key"   // carries Record.Key where a log has no keys
+	HeaderOwner = "hindsight-owner" // of an open record: OpenOptions.Owner
+	TypeOpen    = "open"            // type of the record that Open writes
 )
 
 // Error says which operation failed where. Every error of a backend that has a
@@ -87,12 +99,16 @@ type TopicOptions struct {
 	// RejectWhenFull makes appends beyond MaxBytes fail with ErrFull instead of
 	// dropping the oldest.
 	RejectWhenFull bool
+	// Trimmable allows [Log.Trim]; a log then cannot also forbid deletion to others.
+	Trimmable bool
 }
 
-// AckFunc learns the fate of an append. The log calls it once for each Append,
-// in the order of the Appends, from one goroutine at a time. It must not block,
-// nor call the appender. seq counts the Appends of this appender from 1.
-// After the first error all later ones fail too, unless it was ErrTooLarge.
+// AckFunc learns the fate of an append. The log calls it once for each Append
+// that returned without an error, in the order of the Appends, from one goroutine
+// at a time, possibly before that Append has returned. It must not block, nor
+// call the appender. seq counts those Appends of this appender from 1. After the
+// first error all later ones fail too, unless it was ErrTooLarge. offset is
+// meaningful only if err is nil.
 type AckFunc func(seq uint64, offset int64, err error)
 
 // OpenOptions are the arguments of [Log.Open].
@@ -146,7 +162,10 @@ const Earliest int64 = -1
 type Appender interface {
 	// Append sends one record (Type, Key, Value, Headers) and returns its sequence
 	// number. It blocks while too many are unacknowledged. The record's bytes may be
-	// reused when it returns. After a failure it returns that error at once.
+	// reused when it returns. After a failure it returns that error at once. If it
+	// returns an error, the record used no number, nothing of it is stored, and no
+	// AckFunc is called for it; the appender lives on after ErrTooLarge and after
+	// the context's own error.
 	Append(ctx context.Context, r *Record) (seq uint64, err error)
 	// Flush waits until everything sent is acknowledged and returns the first error.
 	Flush(ctx context.Context) error
@@ -168,10 +187,11 @@ type Reader interface {
 
 // Message is one request on the request-reply side.
 type Message struct {
-	Data    []byte
+	Data    []byte // the handler may keep it
 	Headers []Header
 	// Respond sends the reply once; it may be called from any goroutine, also after the
-	// handler returned. It returns an error if the reply could not be sent (too large).
+	// handler returned, and data may be reused when it returns. It returns ErrTooLarge if
+	// the reply is too large: a smaller one may be tried then.
 	Respond func(data []byte, headers ...Header) error
 }
 
@@ -180,9 +200,10 @@ var ErrNoResponder = errors.New("no responder")
 
 // Bus carries requests and replies.
 type Bus interface {
-	// Serve calls h for each request on subject; one of all servers with the same
-	// queue name gets it. h must not block. stop drains: it returns when no more
-	// calls of h will come.
+	// Serve calls h for each request on subject, one call at a time; one of all
+	// servers with the same queue name gets it. h must not block. stop drains: requests
+	// that had arrived are still handed to h, and it returns when no more calls of h
+	// will come. stop must not be called from h.
 	Serve(subject, queue string, h func(Message)) (stop func(), err error)
 	// Request sends one request and waits for its reply, ErrNoResponder at once if
 	// nobody serves the subject.

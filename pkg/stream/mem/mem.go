@@ -1,0 +1,210 @@
+// Package mem is a log and a bus in memory, for tests, simulations and
+// backtests.
+//
+// With the defaults it is deterministic: no goroutine, a counter for a clock, and
+// acknowledgements that arrive inside Append. [Options] hold the knobs a
+// simulation turns: late acknowledgements, records stored late, faults at chosen
+// appends, offsets that start anywhere and have gaps. The methods Truncate,
+// DropTail and Edit damage a partition the way retention, a power cut and bad
+// disks do.
+package mem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"hindsight/pkg/stream"
+)
+
+// Fault is what an append meets.
+type Fault uint8
+
+// The faults.
+const (
+	None             Fault = iota
+	StoredUnknown          // stored, but the acknowledgement is lost: ErrUnknown
+	NotStoredUnknown       // not stored, and the caller cannot know: ErrUnknown
+	Full                   // ErrFull
+	TooLarge               // Append returns ErrTooLarge and the appender lives on
+)
+
+// Defaults of [Options].
+const (
+	DefaultMaxBatch = 1000
+	DefaultMaxBytes = 1 << 20
+)
+
+// Options configure a log. The zero value is a deterministic log without faults
+// whose offsets are 0, 1, 2, …
+type Options struct {
+	Clock       func() int64 // append time, ns; must not use the log; nil: a counter that starts at 1e9 and grows by 1 an append
+	FirstOffset int64        // of every partition
+	Step        int64        // from one offset to the next; 0 means 1
+	MaxBytes    int          // of a record or message; 0 means DefaultMaxBytes
+	MaxBatch    int          // most records a Next returns; 0 means DefaultMaxBatch
+
+	// ManualAcks holds acknowledgements back until [Log.DeliverAcks]. Without it
+	// they arrive inside Append, before it returns.
+	ManualAcks bool
+	// LateStore, with ManualAcks, stores a record only when its acknowledgement is
+	// delivered: until then it is on its way and a new owner can still fence it off.
+	LateStore bool
+	// StrictBytes overwrites the bytes that Next returned at the following Next, to
+	// find readers that keep them.
+	StrictBytes bool
+	// OnAppend decides the fate of an append, that of an open record too. It is
+	// called without a lock held and may use the log, but not the same appender.
+	OnAppend func(topic string, partition int, r *stream.Record) Fault
+}
+
+// Log is a [stream.Log] and a [stream.Bus]. It is safe for concurrent use.
+type Log struct {
+	o     Options
+	ticks atomic.Int64
+
+	mu     sync.Mutex
+	topics map[string]*topic
+	acks   []pending // held back, oldest first
+	closed chan struct{}
+
+	bus bus
+}
+
+type topic struct {
+	o          stream.TopicOptions
+	partitions []*partition
+}
+
+// New returns an empty log.
+func New(o Options) *Log {
+	if o.Step <= 0 {
+		o.Step = 1
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxBytes
+	}
+	if o.MaxBatch <= 0 {
+		o.MaxBatch = DefaultMaxBatch
+	}
+	l := &Log{o: o, topics: map[string]*topic{}, closed: make(chan struct{})}
+	l.ticks.Store(1e9)
+	l.bus.maxBytes = o.MaxBytes
+	l.bus.subjects = map[string]*subject{}
+	return l
+}
+
+func (l *Log) now() int64 {
+	if l.o.Clock != nil {
+		return l.o.Clock()
+	}
+	return l.ticks.Add(1) - 1
+}
+
+func (l *Log) isClosed() bool {
+	select {
+	case <-l.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// Create implements [stream.Log].
+func (l *Log) Create(_ context.Context, name string, partitions int, o stream.TopicOptions) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed() {
+		return &stream.Error{Op: "create", Topic: name, Offset: -1, Err: stream.ErrClosed}
+	}
+	if partitions < 1 || name == "" {
+		return &stream.Error{Op: "create", Topic: name, Offset: -1, Err: errors.New("needs a name and at least one partition")}
+	}
+	if t, ok := l.topics[name]; ok {
+		if len(t.partitions) != partitions {
+			return &stream.Error{Op: "create", Topic: name, Offset: -1,
+				Err: fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, len(t.partitions), partitions)}
+		}
+		return nil
+	}
+	t := &topic{o: o}
+	for i := range partitions {
+		t.partitions = append(t.partitions, &partition{log: l, o: o, topic: name, number: i, next: l.o.FirstOffset})
+	}
+	l.topics[name] = t
+	return nil
+}
+
+// Partitions implements [stream.Log].
+func (l *Log) Partitions(_ context.Context, name string) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed() {
+		return 0, &stream.Error{Op: "partitions", Topic: name, Offset: -1, Err: stream.ErrClosed}
+	}
+	t, ok := l.topics[name]
+	if !ok {
+		return 0, &stream.Error{Op: "partitions", Topic: name, Offset: -1, Err: stream.ErrNotFound}
+	}
+	return len(t.partitions), nil
+}
+
+// find returns a partition, or the error of the operation op.
+func (l *Log) find(op, name string, number int) (*partition, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	err := stream.ErrNotFound
+	if l.isClosed() {
+		err = stream.ErrClosed
+	} else if t, ok := l.topics[name]; ok && number >= 0 && number < len(t.partitions) {
+		return t.partitions[number], nil
+	}
+	return nil, &stream.Error{Op: op, Topic: name, Partition: number, Offset: -1, Err: err}
+}
+
+// Bounds implements [stream.Log].
+func (l *Log) Bounds(_ context.Context, name string, number int) (first, next int64, err error) {
+	p, err := l.find("bounds", name, number)
+	if err != nil {
+		return 0, 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.first(), p.next, nil
+}
+
+// Trim implements [stream.Log].
+func (l *Log) Trim(_ context.Context, name string, number int, before int64) error {
+	p, err := l.find("trim", name, number)
+	if err != nil {
+		return err
+	}
+	if !p.o.Trimmable {
+		return p.fail("trim", before, stream.ErrNotTrimmable)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dropBefore(before)
+	return nil
+}
+
+// Close implements [stream.Log]. Acknowledgements still held back arrive now, as
+// ErrUnknown.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	if l.isClosed() {
+		l.mu.Unlock()
+		return nil
+	}
+	close(l.closed)
+	held := l.acks
+	l.acks = nil
+	l.mu.Unlock()
+	for i := range held {
+		a := held[i].a
+		a.deliver(held[i].seq, 0, a.p.fail("append", -1, fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)))
+	}
+	return nil
+}

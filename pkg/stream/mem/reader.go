@@ -1,0 +1,127 @@
+package mem
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"hindsight/pkg/stream"
+)
+
+// reader reads one partition.
+type reader struct {
+	p       *partition
+	pos     int64
+	started bool // pos is exact: a record before it may have been read, none was skipped
+	done    chan struct{}
+	once    sync.Once
+	scratch []byte
+}
+
+// Read implements [stream.Log].
+func (l *Log) Read(_ context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	p, err := l.find("read", topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case from == stream.Earliest:
+		from = p.first()
+	case from < p.first():
+		return nil, p.fail("read", from, stream.ErrTruncated)
+	case from > p.next:
+		return nil, p.fail("read", from, stream.ErrAhead)
+	}
+	return &reader{p: p, pos: from, done: make(chan struct{})}, nil
+}
+
+// Next implements [stream.Reader].
+func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	p := r.p
+	for {
+		select {
+		case <-r.done:
+			return dst, p.fail("read", r.pos, stream.ErrClosed)
+		case <-p.log.closed:
+			return dst, p.fail("read", r.pos, stream.ErrClosed)
+		default:
+		}
+		if err := ctx.Err(); err != nil {
+			return dst, err
+		}
+		p.mu.Lock()
+		if r.pos > p.next {
+			p.mu.Unlock()
+			return dst, p.fail("read", r.pos, stream.ErrAhead)
+		}
+		if r.pos < p.first() && r.missed() {
+			p.mu.Unlock()
+			return dst, p.fail("read", r.pos, stream.ErrTruncated)
+		}
+		if i := p.search(r.pos); i < len(p.recs) {
+			dst = r.take(dst, p.recs[i:min(len(p.recs), i+p.log.o.MaxBatch)])
+			p.mu.Unlock()
+			return dst, nil
+		}
+		if p.wake == nil {
+			p.wake = make(chan struct{})
+		}
+		wake := p.wake
+		p.mu.Unlock()
+		select {
+		case <-wake:
+		case <-r.done:
+		case <-p.log.closed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// missed reports whether records were dropped that this reader had not read. An
+// offset between two records is not one.
+func (r *reader) missed() bool {
+	return !r.started || r.pos+r.p.log.o.Step-1 < r.p.first()
+}
+
+// take appends records to dst and moves on. p.mu is held.
+func (r *reader) take(dst, recs []stream.Record) []stream.Record {
+	r.pos, r.started = recs[len(recs)-1].Offset+1, true
+	if !r.p.log.o.StrictBytes {
+		return append(dst, recs...)
+	}
+	for i := range r.scratch {
+		r.scratch[i] = 0xDB
+	}
+	r.scratch = nil // of its own each time: what was returned keeps the bytes that were overwritten
+	need := 0
+	for i := range recs {
+		need += len(recs[i].Key) + len(recs[i].Value)
+	}
+	r.scratch = make([]byte, 0, need)
+	for _, c := range recs {
+		c.Key, c.Value = r.own(c.Key), r.own(c.Value)
+		c.Headers = slices.Clone(c.Headers)
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func (r *reader) own(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	n := len(r.scratch)
+	r.scratch = append(r.scratch, b...)
+	return r.scratch[n:len(r.scratch):len(r.scratch)]
+}
+
+// Position implements [stream.Reader].
+func (r *reader) Position() int64 { return r.pos }
+
+// Close implements [stream.Reader].
+func (r *reader) Close() error {
+	r.once.Do(func() { close(r.done) })
+	return nil
+}
