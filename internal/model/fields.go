@@ -1,0 +1,233 @@
+package model
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"hindsight/internal/loop"
+)
+
+func (p *parser) actions(n *yaml.Node) []string {
+	const expected, example = "any or a list of names", "actions: [red, green, blue]"
+	if n.Kind == yaml.ScalarNode && n.Value == "any" {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.errorf(n, "actions: expected %s, found %s; for example: %s", expected, describe(n), example)
+		return nil
+	}
+	names := make([]string, 0, len(n.Content))
+	seen := make(map[string]bool, len(n.Content))
+	for _, c := range n.Content {
+		name, ok := p.scalar(c, "actions", "a name", example)
+		if !ok {
+			continue
+		}
+		if err := checkText(name); err != nil {
+			p.errorf(c, "actions: the name %v; for example: %s", err, example)
+		} else if seen[name] {
+			p.errorf(c, "actions: the name %q is there twice", name)
+		}
+		seen[name] = true
+		names = append(names, name)
+	}
+	return names
+}
+
+func (p *parser) features(n *yaml.Node) []Feature {
+	const example = "features: {age: number, price: {number: [0, 100]}, country: text, vip: bool}"
+	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
+		return nil
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		p.errorf(n, "features: expected auto or names with their types, found %s; for example: %s", describe(n), example)
+		return nil
+	}
+	var fs []Feature
+	p.mapping(n, "features", nil, func(name string, v *yaml.Node) {
+		if err := checkText(name); err != nil {
+			p.errorf(v, "features: the name %v", err)
+			return
+		}
+		fs = append(fs, p.feature(name, v))
+	})
+	sortFeatures(fs)
+	return fs
+}
+
+func sortFeatures(fs []Feature) {
+	slices.SortFunc(fs, func(a, b Feature) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (p *parser) feature(name string, n *yaml.Node) Feature {
+	f := Feature{Name: name}
+	where := "features." + name
+	if n.Kind != yaml.MappingNode {
+		f.Kind = loop.FeatureKind(p.choice(n, where, "number", "text", "bool")) + loop.NumberFeature
+		return f
+	}
+	f.Kind, f.Bounded, f.Hi = loop.NumberFeature, true, 1
+	p.mapping(n, where, []string{"number"}, func(_ string, v *yaml.Node) {
+		const example = "price: {number: [0, 100]}"
+		if v.Kind != yaml.SequenceNode || len(v.Content) != 2 {
+			p.errorf(v, "%s: expected the least and the largest value, found %s; for example: %s", where, describe(v), example)
+			return
+		}
+		f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
+		if !(f.Lo < f.Hi) {
+			p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
+		}
+	})
+	if len(n.Content) == 0 {
+		p.errorf(n, "%s: expected a type; for example: price: {number: [0, 100]}", where)
+	}
+	return f
+}
+
+func (p *parser) scale(n *yaml.Node, key string) loop.Range {
+	example := key + ": {min: 0, max: 1, clip: false}"
+	r := loop.Range{Min: 0, Max: 1}
+	if n.Kind != yaml.MappingNode {
+		p.errorf(n, "%s: expected min, max and clip, found %s; for example: %s", key, describe(n), example)
+		return r
+	}
+	p.mapping(n, key, []string{"min", "max", "clip"}, func(k string, v *yaml.Node) {
+		switch k {
+		case "min":
+			r.Min = p.number(v, key+".min", example)
+		case "max":
+			r.Max = p.number(v, key+".max", example)
+		case "clip":
+			r.Clip = p.boolean(v, key+".clip", example)
+		}
+	})
+	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
+		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", key, r.Min, r.Max, example)
+	}
+	return r
+}
+
+// maxRange keeps max − min finite.
+const maxRange = 1e300
+
+// parameter splits `NAME`, `NAME:ARG` and {NAME: ARG} into name and argument.
+func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg string, has, ok bool) {
+	if n.Kind == yaml.MappingNode {
+		if len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode {
+			p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
+			return "", "", false, false
+		}
+		arg, ok = p.scalar(n.Content[1], where, "a parameter", example)
+		return n.Content[0].Value, arg, true, ok
+	}
+	s, ok := p.scalar(n, where, "a name", example)
+	name, arg, has = strings.Cut(s, ":")
+	return strings.TrimSpace(name), strings.TrimSpace(arg), has, ok
+}
+
+func (p *parser) learner(n *yaml.Node) Learner {
+	name, arg, has, ok := p.parameter(n, "learner", "learner: {egreedy: 0.05}")
+	if !ok {
+		return Learner{}
+	}
+	l, err := newLearner(name, arg, has)
+	if err != nil {
+		p.errorf(n, "learner: %v", err)
+	}
+	return l
+}
+
+func (p *parser) explore(n *yaml.Node) Explore {
+	name, arg, has, ok := p.parameter(n, "explore", "explore: balanced")
+	if !ok {
+		return Explore{}
+	}
+	e, err := newExplore(name, arg, has)
+	if err != nil {
+		p.errorf(n, "explore: %v", err)
+	}
+	return e
+}
+
+func (p *parser) window(n *yaml.Node) loop.Window {
+	s, ok := p.scalar(n, "window", "a duration or a number of rounds", "window: 10m")
+	if !ok {
+		return loop.Window{}
+	}
+	w, err := ParseWindow(s)
+	if err != nil {
+		p.errorf(n, "%v", err)
+	}
+	return w
+}
+
+func (p *parser) warm(n *yaml.Node) {
+	s, ok := p.scalar(n, "warm", "none", "warm: none")
+	switch {
+	case !ok || s == "none":
+	case s == "refit" || n.Tag == "!!int":
+		p.errorf(n, "warm: starting from earlier feedback (%s) is not in this version yet; use warm: none", s)
+	default:
+		p.errorf(n, "warm: expected none, found %q; for example: warm: none", s)
+	}
+}
+
+func (p *parser) oracle(n *yaml.Node) Oracle {
+	const example = "oracle: {kind: linear, beta: auto, lambda: auto}"
+	auto := Number{Auto: true}
+	if n.Kind != yaml.MappingNode {
+		p.errorf(n, "oracle: expected a kind and its parameters, found %s; for example: %s", describe(n), example)
+		return Oracle{}
+	}
+	kind := Linear
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == "kind" {
+			kind = n.Content[i+1].Value
+			if kind != Linear && kind != Hedge {
+				p.oracleKind(n.Content[i+1])
+				return Oracle{}
+			}
+		}
+	}
+	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda"}
+	if kind == Hedge {
+		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved"}
+	}
+	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) { p.oracleKey(&o, k, v) })
+	return o
+}
+
+func (p *parser) oracleKind(n *yaml.Node) {
+	if n.Value == "auto" {
+		p.errorf(n, "oracle.kind: auto is not in this version yet; use linear")
+		return
+	}
+	p.errorf(n, "oracle.kind: expected linear | hedge, found %s%s; for example: oracle: {kind: linear}", describe(n), didYouMean(n.Value, []string{Linear, Hedge}))
+}
+
+func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
+	switch key {
+	case "beta":
+		o.Beta = p.autoNumber(n, "oracle.beta", "beta: 0.5")
+	case "lambda":
+		o.Lambda = p.autoNumber(n, "oracle.lambda", "lambda: 1")
+	case "eta":
+		o.Eta = p.number(n, "oracle.eta", "eta: 0.5")
+		if o.Eta <= 0 {
+			p.errorf(n, "oracle.eta: expected a positive number, found %v; for example: eta: 0.5", o.Eta)
+		}
+	case "class":
+		o.Class = p.text(n, "oracle.class", "class: shop.class.jsonl")
+	case "unproved":
+		o.Unproved = p.boolean(n, "oracle.unproved", "unproved: true")
+	}
+}
+
+func (p *parser) autoNumber(n *yaml.Node, where, example string) Number {
+	if n.Kind == yaml.ScalarNode && n.Value == "auto" {
+		return Number{Auto: true}
+	}
+	return Number{Value: p.number(n, where, example)}
+}

@@ -1,0 +1,203 @@
+package model
+
+import (
+	"math"
+
+	"hindsight/internal/loop"
+)
+
+// Kinds of learners, as in the key learner.
+const (
+	DAFA    = "dafa"
+	Greedy  = "greedy"
+	Uniform = "uniform"
+	EGreedy = "egreedy"
+	Fixed   = "fixed"
+)
+
+// Kinds of oracles, as in the key kind of oracle.
+const (
+	Linear = "linear"
+	Hedge  = "hedge"
+)
+
+// Names of the key explore that are not numbers.
+const (
+	Cautious   = "cautious"
+	Guaranteed = "guaranteed"
+	Balanced   = "balanced"
+	Theory     = "theory"
+	Paper      = "paper"
+)
+
+// PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
+// stands for (algorithms.md 2.1).
+const PaperEta = 1.0 / 18
+
+// Model is a model file, every default filled in. Two models are equal, in the
+// sense of reflect.DeepEqual, exactly when their canonical forms are.
+type Model struct {
+	Name        string
+	Version     int64
+	Actions     []string // nil: any
+	MaxActions  int
+	Features    []Feature // nil: auto; sorted by name
+	MaxFeatures int       // expanded columns, the constant left out
+	Reward      bool      // outcomes are rewards on Range; otherwise losses
+	Range       loop.Range
+	Learner     Learner
+	Explore     Explore
+	Oracle      Oracle
+	Window      loop.Window
+	Impute      bool
+	DefaultLoss float64 // in [0,1]; 1 unless Impute
+	Outcomes    loop.Aggregate
+	Activation  bool
+	Arrival     bool
+}
+
+// Feature is one feature of a model that lists them.
+type Feature struct {
+	Name    string
+	Kind    loop.FeatureKind
+	Bounded bool // numbers only: Lo and Hi replace running standardisation
+	Lo, Hi  float64
+}
+
+// Learner names a learner with its one parameter.
+type Learner struct {
+	Kind    string  // DAFA, Greedy, Uniform, EGreedy or Fixed
+	Epsilon float64 // of EGreedy: the share of uniform draws, in [0,1]
+	Action  string  // of Fixed: the action that is always played
+}
+
+// Explore says how much DA-FA explores.
+type Explore struct {
+	Name    string  // a name of the key explore; "" means Factor
+	Factor  float64 // > 0: stands in γ where the named ones have theirs
+	Horizon int64   // of Paper: T ≥ 1
+}
+
+// Oracle names a regression oracle with its parameters.
+type Oracle struct {
+	Kind     string  // Linear or Hedge
+	Beta     Number  // of Linear: the optimism, ≥ 0
+	Lambda   Number  // of Linear: the ridge, > 0
+	Eta      float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
+	Class    string  // of Hedge: a class file, relative to the model file
+	Unproved bool    // of Hedge: accept an Eta without a proof
+}
+
+// Number is a parameter that may be left to the program.
+type Number struct {
+	Auto  bool
+	Value float64 // 0 if Auto
+}
+
+// Default returns the model of an empty file: any context that lists its actions.
+func Default() *Model {
+	return &Model{
+		Name:        "hindsight",
+		Version:     1,
+		MaxActions:  1000,
+		MaxFeatures: 256,
+		Range:       loop.Range{Min: 0, Max: 1},
+		Learner:     Learner{Kind: DAFA},
+		Explore:     Explore{Name: Balanced},
+		Oracle:      Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}},
+		Window:      loop.Window{Nanos: 10 * 60 * 1e9},
+		DefaultLoss: 1,
+	}
+}
+
+// Rules returns what the model says about events.
+func (m *Model) Rules() *loop.Rules {
+	r := &loop.Rules{
+		Actions:     append([]string(nil), m.Actions...),
+		MaxActions:  m.MaxActions,
+		Range:       m.Range,
+		Window:      m.Window,
+		Impute:      m.Impute,
+		DefaultLoss: m.DefaultLoss,
+		Outcomes:    m.Outcomes,
+		Activation:  m.Activation,
+		Arrival:     m.Arrival,
+	}
+	for _, f := range m.Features {
+		r.Features = append(r.Features, loop.FeatureRule{Name: f.Name, Kind: f.Kind})
+	}
+	return r
+}
+
+// Files returns the names of the files that the model uses, as written in it:
+// relative to the folder of the model file.
+func (m *Model) Files() []string {
+	if m.Oracle.Kind == Hedge && m.usesOracle() {
+		return []string{m.Oracle.Class}
+	}
+	return nil
+}
+
+// usesOracle reports whether the learner regresses at all.
+func (m *Model) usesOracle() bool {
+	return m.Learner.Kind != Uniform && m.Learner.Kind != Fixed
+}
+
+// mostActions is the largest K that the model allows.
+func (m *Model) mostActions() int {
+	if m.Actions != nil {
+		return len(m.Actions)
+	}
+	return m.MaxActions
+}
+
+// mostColumns is the largest d that the model allows, the constant included.
+func (m *Model) mostColumns() int {
+	if m.Features == nil {
+		return m.MaxFeatures + 1
+	}
+	for _, f := range m.Features {
+		if f.Kind == loop.TextFeature {
+			return m.MaxFeatures + 1
+		}
+	}
+	return min(len(m.Features), m.MaxFeatures) + 1
+}
+
+// betaBudget is the K·d² up to which an optimistic decision, which costs that
+// much, is worth its time (algorithms.md 7).
+const betaBudget = 1e5
+
+// Resolve decides the parameters left to the program, once and for good, from
+// what is known about the data: columns is d with the constant, actions is K; 0
+// means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
+// else 0, where the model's limits stand for what is unknown.
+func (m *Model) Resolve(columns, actions int) {
+	o := &m.Oracle
+	if o.Kind != Linear {
+		return
+	}
+	if o.Lambda.Auto {
+		o.Lambda = Number{Value: math.Max(1, float64(columns)/20)}
+	}
+	if o.Beta.Auto {
+		if columns <= 0 {
+			columns = m.mostColumns()
+		}
+		if actions <= 0 {
+			actions = m.mostActions()
+		}
+		o.Beta = Number{}
+		if float64(actions)*float64(columns)*float64(columns) <= betaBudget {
+			o.Beta.Value = 0.5
+		}
+	}
+}
+
+// Clone returns a deep copy.
+func (m *Model) Clone() *Model {
+	c := *m
+	c.Actions = append([]string(nil), m.Actions...)
+	c.Features = append([]Feature(nil), m.Features...)
+	return &c
+}

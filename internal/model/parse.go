@@ -1,0 +1,242 @@
+package model
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Error is one thing wrong in a model file. Line and Column count from 1; 0
+// means the file as a whole.
+type Error struct {
+	File         string
+	Line, Column int
+	Msg          string
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Line == 0:
+		return fmt.Sprintf("%s: %s", e.File, e.Msg)
+	case e.Column == 0:
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// Errors is everything wrong in a model file, in the order of its lines.
+type Errors []*Error
+
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives errors.As and errors.Is each of them.
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+// MaxBytes is the size limit of a model file.
+const MaxBytes = 1 << 20
+
+// Parse reads a model file; file is its name in errors. Whatever is left out has
+// its default. An error is an [Errors] with all that is wrong, each with the line
+// and column, what was expected, and an example.
+func Parse(file string, b []byte) (*Model, error) {
+	p := &parser{file: file, at: map[string]*yaml.Node{}}
+	m := p.parse(b)
+	if len(p.errs) > 0 {
+		slices.SortStableFunc(p.errs, func(a, b *Error) int {
+			if a.Line != b.Line {
+				return a.Line - b.Line
+			}
+			return a.Column - b.Column
+		})
+		return nil, p.errs
+	}
+	return m, nil
+}
+
+type parser struct {
+	file string
+	errs Errors
+	at   map[string]*yaml.Node // value of each top-level key that is there
+}
+
+func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
+	e := &Error{File: p.file, Msg: fmt.Sprintf(format, args...)}
+	if n != nil {
+		e.Line, e.Column = n.Line, n.Column
+	}
+	p.errs = append(p.errs, e)
+}
+
+func (p *parser) parse(b []byte) *Model {
+	if len(b) > MaxBytes {
+		p.errorf(nil, "the model file has %d bytes, at most %d are allowed", len(b), MaxBytes)
+		return nil
+	}
+	root, ok := p.document(b)
+	if !ok {
+		return nil
+	}
+	m := Default()
+	if root != nil {
+		p.mapping(root, "", keyNames(), func(key string, value *yaml.Node) {
+			p.at[key] = value
+			p.key(m, key, value)
+		})
+	}
+	if len(p.errs) > 0 {
+		return nil // what follows would complain about half-read values
+	}
+	p.finish(m)
+	for _, bad := range m.problems() {
+		p.errorf(p.at[bad.key], "%s: %s", bad.key, bad.msg)
+	}
+	return m
+}
+
+var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)
+
+// document returns the one document's root mapping, nil for an empty file.
+func (p *parser) document(b []byte) (*yaml.Node, bool) {
+	dec := yaml.NewDecoder(bytes.NewReader(b))
+	var doc, more yaml.Node
+	err := dec.Decode(&doc)
+	if errors.Is(err, io.EOF) {
+		return nil, true
+	}
+	if err == nil {
+		switch err2 := dec.Decode(&more); {
+		case errors.Is(err2, io.EOF):
+		case err2 != nil:
+			err = err2
+		default:
+			p.errorf(&more, "a second document starts here; a model file is one document")
+			return nil, false
+		}
+	}
+	if err != nil {
+		p.errs = append(p.errs, p.syntax(err))
+		return nil, false
+	}
+	root := doc.Content[0]
+	if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+		return nil, true
+	}
+	if root.Kind != yaml.MappingNode {
+		p.errorf(root, "expected keys and values, found %s; for example: name: shop", describe(root))
+		return nil, false
+	}
+	return root, true
+}
+
+func (p *parser) syntax(err error) *Error {
+	e := &Error{File: p.file, Msg: "not YAML: " + err.Error()}
+	if at := yamlLine.FindStringSubmatch(err.Error()); at != nil {
+		e.Line = 1 // the parser leaves the first line unsaid
+		if at[1] != "" {
+			e.Line, _ = strconv.Atoi(at[1])
+		}
+		e.Msg = "not YAML: " + at[2]
+	}
+	if strings.Contains(e.Msg, "mapping values are not allowed") {
+		e.Msg += "; a key with a parameter goes in braces, for example: learner: {egreedy: 0.05}"
+	}
+	return e
+}
+
+// mapping calls f for each key of n that is in allowed, and reports the others
+// and repeats. where is the path of n: "" for the root.
+func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(key string, value *yaml.Node)) {
+	seen := map[string]bool{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		switch {
+		case key.Kind != yaml.ScalarNode:
+			p.errorf(key, "%sexpected a key, found %s", prefix(where), describe(key))
+		case allowed != nil && !slices.Contains(allowed, key.Value):
+			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed), strings.Join(allowed, ", "))
+		case seen[key.Value]:
+			p.errorf(key, "%sthe key %q is there twice", prefix(where), key.Value)
+		default:
+			seen[key.Value] = true
+			f(key.Value, value)
+		}
+	}
+}
+
+func prefix(where string) string {
+	if where == "" {
+		return ""
+	}
+	return where + ": "
+}
+
+func describe(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "keys and values"
+	case yaml.SequenceNode:
+		return "a list"
+	case yaml.AliasNode:
+		return "an alias (anchors and aliases are not supported)"
+	}
+	if n.Tag == "!!null" {
+		return "nothing"
+	}
+	return strconv.Quote(n.Value)
+}
+
+// didYouMean names the allowed key nearest to a wrong one, if it is near.
+func didYouMean(key string, allowed []string) string {
+	best, at := 3, ""
+	for _, a := range allowed {
+		if d := distance(key, a); d < best && d < len(a) {
+			best, at = d, a
+		}
+	}
+	if at == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", at)
+}
+
+// distance is the Levenshtein distance of two short strings.
+func distance(a, b string) int {
+	if len(a) > 40 {
+		return len(a)
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost = 1 + min(diagonal, row[j], row[j+1])
+			}
+			diagonal, row[j+1] = row[j+1], cost
+		}
+	}
+	return row[len(b)]
+}
