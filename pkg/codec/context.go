@@ -1,0 +1,300 @@
+package codec
+
+// AppendContext appends c as MessagePack. c is valid ([Context.Validate]).
+func AppendContext(dst []byte, c *Context) []byte {
+	n := 1
+	if c.ID != "" {
+		n++
+	}
+	if len(c.Features) > 0 || len(c.Vector) > 0 {
+		n++
+	}
+	if c.Actions != nil {
+		n++
+	}
+	dst = appendMap(dst, n)
+	dst = appendInt(appendKey(dst, "v"), Version)
+	if c.ID != "" {
+		dst = appendText(appendKey(dst, "id"), c.ID)
+	}
+	if len(c.Vector) > 0 {
+		dst = appendList(appendKey(dst, "features"), len(c.Vector))
+		for _, x := range c.Vector {
+			dst = appendFloat(dst, x)
+		}
+	} else if len(c.Features) > 0 {
+		dst = appendFeatures(appendKey(dst, "features"), c.Features)
+	}
+	if c.Actions == nil {
+		return dst
+	}
+	dst = appendList(appendKey(dst, "actions"), len(c.Actions))
+	for i := range c.Actions {
+		a := &c.Actions[i]
+		if len(a.Features) == 0 {
+			dst = appendText(dst, a.Name)
+			continue
+		}
+		dst = appendText(appendKey(appendMap(dst, 2), "name"), a.Name)
+		dst = appendFeatures(appendKey(dst, "features"), a.Features)
+	}
+	return dst
+}
+
+func appendFeatures(dst []byte, features []Feature) []byte {
+	dst = appendMap(dst, len(features))
+	for i := range features {
+		f := &features[i]
+		dst = appendText(dst, f.Name)
+		switch f.Kind {
+		case Number:
+			dst = appendFloat(dst, f.Value)
+		case Text:
+			dst = appendText(dst, f.Text)
+		default:
+			dst = appendBool(dst, f.Value != 0)
+		}
+	}
+	return dst
+}
+
+// AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
+func AppendContextJSON(dst []byte, c *Context) []byte {
+	dst = append(dst, '{')
+	if c.ID != "" {
+		dst = jsonText(jsonKey(dst, "id"), c.ID)
+	}
+	if len(c.Vector) > 0 {
+		dst = append(jsonKey(dst, "features"), '[')
+		for _, x := range c.Vector {
+			dst = jsonFloat(jsonComma(dst), x)
+		}
+		dst = append(dst, ']')
+	} else if len(c.Features) > 0 {
+		dst = jsonFeatures(jsonKey(dst, "features"), c.Features)
+	}
+	if c.Actions == nil {
+		return append(dst, '}')
+	}
+	dst = append(jsonKey(dst, "actions"), '[')
+	for i := range c.Actions {
+		a := &c.Actions[i]
+		dst = jsonComma(dst)
+		if len(a.Features) == 0 {
+			dst = jsonText(dst, a.Name)
+			continue
+		}
+		dst = jsonText(jsonKey(append(dst, '{'), "name"), a.Name)
+		dst = jsonFeatures(jsonKey(dst, "features"), a.Features)
+		dst = append(dst, '}')
+	}
+	return append(dst, ']', '}')
+}
+
+func jsonFeatures(dst []byte, features []Feature) []byte {
+	dst = append(dst, '{')
+	for i := range features {
+		f := &features[i]
+		dst = jsonKey(dst, f.Name)
+		switch {
+		case f.Kind == Number:
+			dst = jsonFloat(dst, f.Value)
+		case f.Kind == Text:
+			dst = jsonText(dst, f.Text)
+		case f.Value != 0:
+			dst = append(dst, "true"...)
+		default:
+			dst = append(dst, "false"...)
+		}
+	}
+	return append(dst, '}')
+}
+
+// ParseContext parses a context from MessagePack, JSON or the JSON of a
+// CloudEvent, whose id is the round's when its data has none. It refuses what is
+// not such a record; whether the values make sense is for [Context.Validate].
+//
+// Parsing reuses all of dst's memory, so that the same shape again allocates
+// nothing, and what dst held before has no influence (an empty Features or Vector
+// may be nil or not, which means the same). On an error dst is of no use but for
+// the next call.
+func ParseContext(dst *Context, b []byte) error {
+	if len(b) > MaxRecordBytes {
+		return wrong("context", "", ErrTooLarge)
+	}
+	r := newReader(b)
+	r.context(dst)
+	if !r.isCloudEvent() {
+		return r.end("context")
+	}
+	r, id := openCloudEvent(b)
+	r.context(dst)
+	if dst.ID == "" {
+		dst.ID = id
+	}
+	return r.end("context")
+}
+
+func (r *reader) context(c *Context) {
+	actions := c.Actions[:0]
+	c.ID, c.Features, c.Vector, c.Actions = "", c.Features[:0], c.Vector[:0], nil
+	var seen uint32
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "v":
+			r.once(&seen, 0)
+			r.version()
+		case "id":
+			r.once(&seen, 1)
+			c.ID = r.textOrNull()
+		case "features":
+			r.once(&seen, 2)
+			r.contextFeatures(c)
+		case "actions":
+			r.once(&seen, 3)
+			if !r.null() {
+				c.Actions = r.actions(actions)
+			}
+		default:
+			if key == cloudMark && r.json && !r.inner {
+				r.cloud = true
+				c.Actions = actions // keep the memory for its data
+				return
+			}
+			r.skip(0)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+}
+
+// textOrNull reads text; null is "".
+func (r *reader) textOrNull() string {
+	if r.null() {
+		return ""
+	}
+	return r.text()
+}
+
+func (r *reader) contextFeatures(c *Context) {
+	switch r.kind() {
+	case tokNull:
+		r.null()
+	case tokMap:
+		c.Features = r.namedFeatures(c.Features)
+	case tokList:
+		for s := r.open(tokList); r.more(&s); {
+			c.Vector = append(c.Vector, r.float())
+			r.countFeature()
+			if r.err != nil {
+				r.in(item("", len(c.Vector)-1))
+			}
+		}
+	case tokNone:
+		r.fail(r.noValue())
+	default:
+		r.fail(errFeatures)
+	}
+}
+
+func (r *reader) countFeature() {
+	if r.features++; r.features > MaxFeatures {
+		r.fail(errManyFeatures)
+	}
+}
+
+// namedFeatures reads a map of features and appends them to dst.
+func (r *reader) namedFeatures(dst []Feature) []Feature {
+	for s := r.open(tokMap); r.more(&s); {
+		name := r.key()
+		switch r.kind() {
+		case tokNum:
+			dst = append(dst, Feature{Name: name, Kind: Number, Value: r.float()})
+		case tokText, tokBytes:
+			dst = append(dst, Feature{Name: name, Kind: Text, Text: r.text()})
+		case tokBool:
+			f := Feature{Name: name, Kind: Bool}
+			if r.bool() {
+				f.Value = 1
+			}
+			dst = append(dst, f)
+		case tokNull:
+			r.null()
+		case tokNone:
+			r.fail(r.noValue())
+		default:
+			r.fail(errFeature)
+		}
+		r.countFeature()
+		if r.err != nil {
+			r.inKey(name)
+			return dst
+		}
+	}
+	return dst
+}
+
+// actions reads the list of actions into dst, which is empty, and returns it, not
+// nil. It reuses the features of what dst held in its capacity.
+func (r *reader) actions(dst []Action) []Action {
+	if dst == nil {
+		dst = []Action{}
+	}
+	for s := r.open(tokList); r.more(&s); {
+		n := len(dst)
+		if n == MaxActions {
+			r.fail(errManyActions)
+			return dst
+		}
+		if n < cap(dst) {
+			dst = dst[:n+1]
+		} else {
+			dst = append(dst, Action{})
+		}
+		a := &dst[n]
+		a.Name, a.Features = "", a.Features[:0]
+		switch r.kind() {
+		case tokText, tokBytes:
+			a.Name = r.text()
+		case tokMap:
+			r.action(a)
+		case tokNone:
+			r.fail(r.noValue())
+		default:
+			r.fail(errAction)
+		}
+		if r.err != nil {
+			r.in(item("", n))
+		}
+	}
+	return dst
+}
+
+func (r *reader) action(a *Action) {
+	var seen uint32
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "name":
+			r.once(&seen, 0)
+			a.Name = r.text()
+		case "features":
+			r.once(&seen, 1)
+			if !r.null() {
+				a.Features = r.namedFeatures(a.Features)
+			}
+		default:
+			r.skip(0)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+	r.require(seen, actionKeys)
+}
+
+var actionKeys = []string{"name"}

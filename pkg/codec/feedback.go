@@ -1,0 +1,149 @@
+package codec
+
+// feedbackKeys are the keys of a feedback in the order of the wire. A key's index
+// is its bit in the set of keys seen.
+var feedbackKeys = []string{
+	"v", "n", "partition", "round", "id", "epoch", "learned_through", "gamma", "time", "action",
+	"propensity", "propensities", "fate", "reason", "loss", "outcome_partition", "outcome_offset",
+	"closed_at", "context",
+}
+
+// AppendFeedback appends f as MessagePack. f is valid ([Feedback.Validate]); it
+// panics if f.Action is no index of the propensities.
+func AppendFeedback(dst []byte, f *Feedback) []byte {
+	dst = appendMap(dst, len(feedbackKeys))
+	dst = appendInt(appendKey(dst, "v"), Version)
+	dst = appendInt(appendKey(dst, "n"), f.N)
+	dst = appendInt(appendKey(dst, "partition"), int64(f.Partition))
+	dst = appendInt(appendKey(dst, "round"), f.Round)
+	dst = appendText(appendKey(dst, "id"), f.ID)
+	dst = appendInt(appendKey(dst, "epoch"), f.Epoch)
+	dst = appendInt(appendKey(dst, "learned_through"), f.LearnedThrough)
+	dst = appendFloat(appendKey(dst, "gamma"), f.Gamma)
+	dst = appendInt(appendKey(dst, "time"), f.Time)
+	dst = appendDraw(dst, f.Actions, f.Propensities, f.Action)
+	dst = appendText(appendKey(dst, "fate"), f.Fate.name())
+	dst = appendText(appendKey(dst, "reason"), f.Reason)
+	dst = appendFloat(appendKey(dst, "loss"), f.Loss)
+	dst = appendInt(appendKey(dst, "outcome_partition"), int64(f.OutcomePartition))
+	dst = appendInt(appendKey(dst, "outcome_offset"), f.OutcomeOffset)
+	dst = appendInt(appendKey(dst, "closed_at"), f.ClosedAt)
+	return appendBytes(appendKey(dst, "context"), f.Context)
+}
+
+// name is String without the memory for a fate that does not exist.
+func (f Fate) name() string {
+	if f < Observed || f > WithdrawnRound {
+		return "unknown"
+	}
+	return f.String()
+}
+
+// ParseFeedback parses what [AppendFeedback] wrote, in any form that MessagePack
+// allows. Every key must be there, and action and propensity must agree with
+// propensities. It reuses the memory of dst.
+func ParseFeedback(dst *Feedback, b []byte) error {
+	r := reader{b: b}
+	r.feedback(dst)
+	return r.end("feedback")
+}
+
+func (r *reader) feedback(f *Feedback) {
+	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0]}
+	var seen uint32
+	var drawn string
+	var p float64
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "v":
+			r.once(&seen, 0)
+			r.version()
+		case "n":
+			r.once(&seen, 1)
+			f.N = r.int()
+		case "partition":
+			r.once(&seen, 2)
+			f.Partition = r.small()
+		case "round":
+			r.once(&seen, 3)
+			f.Round = r.int()
+		case "id":
+			r.once(&seen, 4)
+			f.ID = r.text()
+		case "epoch":
+			r.once(&seen, 5)
+			f.Epoch = r.int()
+		case "learned_through":
+			r.once(&seen, 6)
+			f.LearnedThrough = r.int()
+		case "gamma":
+			r.once(&seen, 7)
+			f.Gamma = r.float()
+		case "time":
+			r.once(&seen, 8)
+			f.Time = r.int()
+		case "action":
+			r.once(&seen, 9)
+			drawn = r.text()
+		case "propensity":
+			r.once(&seen, 10)
+			p = r.float()
+		case "propensities":
+			r.once(&seen, 11)
+			f.Actions, f.Propensities = r.law(f.Actions, f.Propensities)
+		default:
+			r.ending(f, key, &seen)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+	r.require(seen, feedbackKeys)
+	f.Action = r.draw(f.Actions, f.Propensities, drawn, p)
+}
+
+// ending reads a key that tells how the round ended, or skips an unknown one.
+func (r *reader) ending(f *Feedback, key string, seen *uint32) {
+	switch key {
+	case "fate":
+		r.once(seen, 12)
+		f.Fate = r.fate()
+	case "reason":
+		r.once(seen, 13)
+		f.Reason = r.text()
+	case "loss":
+		r.once(seen, 14)
+		f.Loss = r.float()
+	case "outcome_partition":
+		r.once(seen, 15)
+		f.OutcomePartition = r.small()
+	case "outcome_offset":
+		r.once(seen, 16)
+		f.OutcomeOffset = r.int()
+	case "closed_at":
+		r.once(seen, 17)
+		f.ClosedAt = r.int()
+	case "context":
+		r.once(seen, 18)
+		f.Context = r.bytes()
+	default:
+		r.skip(0)
+	}
+}
+
+func (r *reader) fate() Fate {
+	switch r.text() {
+	case "observed":
+		return Observed
+	case "imputed":
+		return Imputed
+	case "skipped":
+		return Skipped
+	case "withdrawn":
+		return WithdrawnRound
+	}
+	r.fail(errFateName)
+	return 0
+}

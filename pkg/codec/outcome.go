@@ -1,0 +1,158 @@
+package codec
+
+import "math"
+
+// outcomeKeys are the names of the kinds; a kind's bit in a set of keys seen is
+// its number.
+var outcomeKeys = [...]string{Loss: "loss", Reward: "reward", Withdrawn: "withdrawn", Activated: "activated"}
+
+// String returns the kind's key on the wire.
+func (k OutcomeKind) String() string {
+	if k == 0 || int(k) >= len(outcomeKeys) {
+		return "unknown"
+	}
+	return outcomeKeys[k]
+}
+
+// AppendOutcome appends o as MessagePack. o is valid ([Outcome.Validate]).
+func AppendOutcome(dst []byte, o *Outcome) []byte {
+	n := 3
+	if o.Action != "" {
+		n++
+	}
+	if o.OutcomeID != "" {
+		n++
+	}
+	dst = appendMap(dst, n)
+	dst = appendInt(appendKey(dst, "v"), Version)
+	dst = appendText(appendKey(dst, "id"), o.ID)
+	dst = appendKey(dst, o.Kind.String())
+	if o.Kind == Loss || o.Kind == Reward {
+		dst = appendFloat(dst, o.Value)
+	} else {
+		dst = appendBool(dst, true)
+	}
+	if o.Action != "" {
+		dst = appendText(appendKey(dst, "action"), o.Action)
+	}
+	if o.OutcomeID != "" {
+		dst = appendText(appendKey(dst, "outcome_id"), o.OutcomeID)
+	}
+	return dst
+}
+
+// AppendOutcomeJSON appends o as JSON. o is valid ([Outcome.Validate]).
+func AppendOutcomeJSON(dst []byte, o *Outcome) []byte {
+	dst = jsonText(jsonKey(append(dst, '{'), "id"), o.ID)
+	dst = jsonKey(dst, o.Kind.String())
+	if o.Kind == Loss || o.Kind == Reward {
+		dst = jsonFloat(dst, o.Value)
+	} else {
+		dst = append(dst, "true"...)
+	}
+	if o.Action != "" {
+		dst = jsonText(jsonKey(dst, "action"), o.Action)
+	}
+	if o.OutcomeID != "" {
+		dst = jsonText(jsonKey(dst, "outcome_id"), o.OutcomeID)
+	}
+	return append(dst, '}')
+}
+
+// ParseOutcome parses an outcome from MessagePack, JSON or the JSON of a
+// CloudEvent, whose id is the outcome_id when its data has none. It refuses what is
+// not such a record, an outcome that says nothing or several things (null and
+// false say nothing), and losses that are not finite; the rest is for
+// [Outcome.Validate].
+func ParseOutcome(dst *Outcome, b []byte) error {
+	if len(b) > MaxRecordBytes {
+		return wrong("outcome", "", ErrTooLarge)
+	}
+	r := newReader(b)
+	r.outcome(dst)
+	if !r.isCloudEvent() {
+		return r.end("outcome")
+	}
+	r, id := openCloudEvent(b)
+	r.outcome(dst)
+	if dst.OutcomeID == "" {
+		dst.OutcomeID = id
+	}
+	return r.end("outcome")
+}
+
+func (r *reader) outcome(o *Outcome) {
+	*o = Outcome{}
+	var seen uint32
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "v":
+			r.once(&seen, 0)
+			r.version()
+		case "loss":
+			r.once(&seen, int(Loss))
+			r.worth(o, Loss)
+		case "reward":
+			r.once(&seen, int(Reward))
+			r.worth(o, Reward)
+		case "withdrawn":
+			r.once(&seen, int(Withdrawn))
+			r.said(o, Withdrawn)
+		case "activated":
+			r.once(&seen, int(Activated))
+			r.said(o, Activated)
+		case "id":
+			r.once(&seen, 5)
+			o.ID = r.text()
+		case "action":
+			r.once(&seen, 6)
+			o.Action = r.textOrNull()
+		case "outcome_id":
+			r.once(&seen, 7)
+			o.OutcomeID = r.textOrNull()
+		default:
+			if key == cloudMark && r.json && !r.inner {
+				r.cloud = true
+				return
+			}
+			r.skip(0)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+	r.require(seen>>5, idKeys)
+	if o.Kind == 0 {
+		r.fail(errSilent)
+	}
+}
+
+var idKeys = []string{"id"}
+
+// worth reads a loss or a reward.
+func (r *reader) worth(o *Outcome, kind OutcomeKind) {
+	if r.null() {
+		return
+	}
+	o.Value = r.float()
+	if math.IsNaN(o.Value) || math.IsInf(o.Value, 0) {
+		r.fail(errRange)
+	}
+	r.kindOnce(o, kind)
+}
+
+// said reads whether the decision was withdrawn or activated.
+func (r *reader) said(o *Outcome, kind OutcomeKind) {
+	if !r.null() && r.bool() {
+		r.kindOnce(o, kind)
+	}
+}
+
+func (r *reader) kindOnce(o *Outcome, kind OutcomeKind) {
+	if o.Kind != 0 {
+		r.fail(errSeveral)
+	}
+	o.Kind = kind
+}

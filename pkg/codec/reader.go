@@ -1,0 +1,327 @@
+package codec
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// maxDepth bounds the nesting of values that are skipped.
+const maxDepth = 32
+
+// token is the kind of a value that comes next.
+type token uint8
+
+const (
+	tokNone  token = iota // the end, or bytes that start no value
+	tokNull               // nil or null
+	tokBool               //
+	tokNum                // any integer or float
+	tokText               // str, or a JSON string
+	tokBytes              // bin
+	tokList               //
+	tokMap                //
+	tokExt                // a MessagePack extension
+)
+
+// reader reads one record, MessagePack or JSON, value by value. The grammar of
+// an event is written once, over these methods; each of them asks which of the two
+// formats it reads. An error sticks: the first one is kept, everything after it
+// reads as zero and every map and list ends. No method allocates unless it
+// fails or meets a JSON string with an escape.
+type reader struct {
+	b    []byte
+	i    int // next unread byte
+	json bool
+
+	inner    bool // reading the data of a CloudEvent
+	cloud    bool // met the mark of a CloudEvent
+	features int  // read so far, those of actions included
+
+	err   error
+	at    int    // where err was met
+	field string // what err concerns, from the inside out
+}
+
+// span is what is left of a map or list that is being read.
+type span struct {
+	left  int  // MessagePack: entries to come
+	close byte // JSON: the closing bracket
+	comma bool // JSON: an entry was read
+}
+
+// newReader returns a reader at the first value of b.
+func newReader(b []byte) reader {
+	r := reader{b: b, json: IsJSON(b)}
+	if r.json {
+		r.space()
+	}
+	return r
+}
+
+// IsJSON reports whether b is JSON rather than MessagePack: whether its first
+// byte that is not white space is {.
+func IsJSON(b []byte) bool {
+	for _, c := range b {
+		switch c {
+		case '{':
+			return true
+		case ' ', '\t', '\r', '\n':
+		default:
+			return false
+		}
+	}
+	return false
+}
+
+func (r *reader) fail(err error) {
+	if r.err == nil {
+		r.err, r.at = err, r.i
+		r.i = len(r.b)
+	}
+}
+
+// in names what encloses the value that failed.
+func (r *reader) in(name string) {
+	switch {
+	case r.field == "":
+		r.field = name
+	case r.field[0] == '[':
+		r.field = name + r.field
+	default:
+		r.field = name + "." + r.field
+	}
+}
+
+// inKey names the key, which came with the bytes, of the value that failed.
+func (r *reader) inKey(key string) { r.in(label(key)) }
+
+// end checks that nothing follows the record and returns the error, if any.
+func (r *reader) end(event string) error {
+	if r.json && r.err == nil {
+		r.space()
+	}
+	if r.err == nil && r.i != len(r.b) {
+		r.fail(errTrailing)
+	}
+	if r.err == nil {
+		return nil
+	}
+	return wrong(event, r.field, fmt.Errorf("%w (at byte %d)", r.err, r.at))
+}
+
+// once notes that a key was met, and fails if it was met before.
+func (r *reader) once(seen *uint32, bit int) {
+	if *seen&(1<<bit) != 0 {
+		r.fail(errTwice)
+	}
+	*seen |= 1 << bit
+}
+
+// require fails if one of keys was not met; key i has bit i.
+func (r *reader) require(seen uint32, keys []string) {
+	if r.err != nil {
+		return
+	}
+	if key := firstMissing(seen, keys); key != "" {
+		r.fail(errMissing)
+		r.in(key)
+	}
+}
+
+// version reads the value of "v".
+func (r *reader) version() {
+	switch v := r.int(); {
+	case r.err != nil:
+	case v > Version:
+		r.fail(ErrVersion)
+	case v < 1:
+		r.fail(errOldest)
+	}
+}
+
+// kind tells what comes next, without reading it.
+func (r *reader) kind() token {
+	if r.i >= len(r.b) {
+		return tokNone
+	}
+	if r.json {
+		return jsonToken(r.b[r.i])
+	}
+	return packToken(r.b[r.i])
+}
+
+// null reads a null if one comes next.
+func (r *reader) null() bool {
+	if r.kind() != tokNull {
+		return false
+	}
+	if r.json {
+		r.jsonWord("null")
+	} else {
+		r.i++
+	}
+	return r.err == nil
+}
+
+// open starts a map or a list.
+func (r *reader) open(want token) span {
+	if r.kind() != want {
+		switch {
+		case r.i >= len(r.b):
+			r.fail(errTruncated)
+		case want == tokMap:
+			r.fail(errWantMap)
+		default:
+			r.fail(errWantList)
+		}
+		return span{}
+	}
+	if r.json {
+		s := span{close: '}'}
+		if want == tokList {
+			s.close = ']'
+		}
+		r.i++
+		return s
+	}
+	return span{left: r.packCount()}
+}
+
+// more reports whether another entry of s comes, and moves to it.
+func (r *reader) more(s *span) bool {
+	if r.err != nil {
+		return false
+	}
+	if r.json {
+		return r.jsonMore(s)
+	}
+	s.left--
+	return s.left >= 0
+}
+
+// key reads the key of a map's entry and moves to its value.
+func (r *reader) key() string {
+	if r.json {
+		return r.jsonKey()
+	}
+	return r.text()
+}
+
+// text reads text; a bin is text too, as older MessagePack writers mean it. The
+// result aliases the record, except for JSON with escapes.
+func (r *reader) text() string {
+	if r.json {
+		return r.jsonString()
+	}
+	b := r.packBytes(errWantText)
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// bytes reads a bin, or text, and returns an alias of it. MessagePack only.
+func (r *reader) bytes() []byte { return r.packBytes(errWantBytes) }
+
+// float reads a number; integers and decimals are rounded to the nearest.
+func (r *reader) float() float64 {
+	if r.json {
+		return r.jsonNumber()
+	}
+	return r.packFloat()
+}
+
+// int reads a whole number, which may be written as a float if that is exact.
+func (r *reader) int() int64 {
+	if !r.json {
+		return r.packInt()
+	}
+	return r.whole(r.jsonNumber())
+}
+
+// small reads an int.
+func (r *reader) small() int {
+	v := r.int()
+	if int64(int(v)) != v {
+		r.fail(errRange)
+	}
+	return int(v)
+}
+
+// whole returns f as an integer and fails if it is none.
+func (r *reader) whole(f float64) int64 {
+	if !(f >= -1<<63 && f < 1<<63) || float64(int64(f)) != f {
+		r.fail(errWantInt)
+		return 0
+	}
+	return int64(f)
+}
+
+// bool reads true or false.
+func (r *reader) bool() bool {
+	if r.kind() != tokBool {
+		r.fail(errWantBool)
+		return false
+	}
+	c := r.b[r.i]
+	switch {
+	case !r.json:
+		r.i++
+		return c == mpTrue
+	case c == 't':
+		r.jsonWord("true")
+		return true
+	}
+	r.jsonWord("false")
+	return false
+}
+
+// skip reads a value of any kind and checks that it is well formed.
+func (r *reader) skip(depth int) {
+	switch r.kind() {
+	case tokNull:
+		r.null()
+	case tokBool:
+		r.bool()
+	case tokNum:
+		r.float()
+	case tokText, tokBytes:
+		r.text()
+	case tokMap:
+		if depth >= maxDepth {
+			r.fail(errDepth)
+		}
+		for s := r.open(tokMap); r.more(&s); {
+			r.skipKey(depth + 1)
+			r.skip(depth + 1)
+		}
+	case tokList:
+		if depth >= maxDepth {
+			r.fail(errDepth)
+		}
+		for s := r.open(tokList); r.more(&s); {
+			r.skip(depth + 1)
+		}
+	case tokExt:
+		r.packExt()
+	default:
+		r.fail(r.noValue())
+	}
+}
+
+// skipKey skips a map's key, which in MessagePack may be of any kind.
+func (r *reader) skipKey(depth int) {
+	if r.json {
+		r.jsonKey()
+	} else {
+		r.skip(depth)
+	}
+}
+
+// noValue tells why no value comes next.
+func (r *reader) noValue() error {
+	switch {
+	case r.i >= len(r.b):
+		return errTruncated
+	case r.json:
+		return errSyntax
+	}
+	return errFormat
+}

@@ -1,0 +1,51 @@
+package codec
+
+// AppendDecisionJSON appends the short form of d, which is the reply to a request:
+// {"id","action","propensity","propensities":{…},"partition","n","epoch",
+// "learned_through","duplicate"}, the propensities in the order of the intervals.
+// duplicate says that the decision was made for an earlier request.
+func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
+	dst = jsonText(jsonKey(append(dst, '{'), "id"), d.ID)
+	dst = jsonText(jsonKey(dst, "action"), d.Actions[d.Action])
+	dst = jsonFloat(jsonKey(dst, "propensity"), d.Propensities[d.Action])
+	dst = append(jsonKey(dst, "propensities"), '{')
+	for i, p := range d.Propensities {
+		dst = jsonFloat(jsonKey(dst, d.Actions[i]), p)
+	}
+	dst = append(dst, '}')
+	dst = jsonInt(jsonKey(dst, "partition"), int64(d.Partition))
+	dst = jsonInt(jsonKey(dst, "n"), d.N)
+	dst = jsonInt(jsonKey(dst, "epoch"), d.Epoch)
+	dst = jsonInt(jsonKey(dst, "learned_through"), d.LearnedThrough)
+	if duplicate {
+		return append(jsonKey(dst, "duplicate"), "true}"...)
+	}
+	return append(jsonKey(dst, "duplicate"), "false}"...)
+}
+
+// AppendDecisionReply appends the short form of d as MessagePack, with the keys
+// of [AppendDecisionJSON].
+func AppendDecisionReply(dst []byte, d *Decision, duplicate bool) []byte {
+	dst = appendText(appendKey(appendMap(dst, 9), "id"), d.ID)
+	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
+	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
+	dst = appendInt(appendKey(dst, "n"), d.N)
+	dst = appendInt(appendKey(dst, "epoch"), d.Epoch)
+	dst = appendInt(appendKey(dst, "learned_through"), d.LearnedThrough)
+	return appendBool(appendKey(dst, "duplicate"), duplicate)
+}
+
+// ErrorReply appends the reply to a request that failed, as JSON or MessagePack:
+// {"error":{"code":409,"message":"…","id":"…"}}. id is "" if it could not be read.
+func ErrorReply(dst []byte, code int, message, id string, json bool) []byte {
+	if !json {
+		dst = appendMap(appendKey(appendMap(dst, 1), "error"), 3)
+		dst = appendInt(appendKey(dst, "code"), int64(code))
+		dst = appendText(appendKey(dst, "message"), message)
+		return appendText(appendKey(dst, "id"), id)
+	}
+	dst = append(dst, `{"error":{`...)
+	dst = jsonInt(jsonKey(dst, "code"), int64(code))
+	dst = jsonText(jsonKey(dst, "message"), message)
+	return append(jsonText(jsonKey(dst, "id"), id), "}}"...)
+}

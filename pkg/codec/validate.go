@@ -1,0 +1,305 @@
+package codec
+
+import (
+	"math"
+	"unicode/utf8"
+)
+
+// checkText checks that s is UTF-8 of at most most bytes without control
+// characters.
+func checkText(s string, most int) error {
+	if len(s) > most {
+		return errLong
+	}
+	ascii := true
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c < ' ' || c == 0x7f:
+			return errControl
+		case c >= utf8.RuneSelf:
+			ascii = false
+		}
+	}
+	if ascii {
+		return nil
+	}
+	if !utf8.ValidString(s) {
+		return errUTF8
+	}
+	for _, u := range s {
+		if u >= 0x80 && u < 0xa0 {
+			return errControl
+		}
+	}
+	return nil
+}
+
+// checkName is checkText for what must not be empty.
+func checkName(s string, most int) error {
+	if s == "" {
+		return errEmpty
+	}
+	return checkText(s, most)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+// Validate reports the first field that breaks a rule: an id or name that is too
+// long, not UTF-8 or has control characters, an empty or repeated name, a number
+// that is not finite, too many actions or features. An empty id is fine: one is
+// minted; so is a nil list of actions, but not an empty one. It does not allocate
+// unless it fails or meets more than 512 names in one place.
+func (c *Context) Validate() error {
+	if err := checkText(c.ID, MaxIDBytes); err != nil {
+		return wrong("context", "id", err)
+	}
+	if len(c.Features) > 0 && len(c.Vector) > 0 {
+		return wrong("context", "features", errBoth)
+	}
+	for i, x := range c.Vector {
+		if !finite(x) {
+			return wrong("context", item("features", i), errNotFinite)
+		}
+	}
+	n := len(c.Vector) + len(c.Features)
+	if n > MaxFeatures {
+		return wrong("context", "features", errManyFeatures)
+	}
+	if name, err := checkFeatures(c.Features); err != nil {
+		return wrong("context", "features."+label(name), err)
+	}
+	switch {
+	case c.Actions != nil && len(c.Actions) == 0:
+		return wrong("context", "actions", errNoActions)
+	case len(c.Actions) > MaxActions:
+		return wrong("context", "actions", errManyActions)
+	}
+	for i := range c.Actions {
+		a := &c.Actions[i]
+		if err := checkName(a.Name, MaxNameBytes); err != nil {
+			return wrong("context", item("actions", i)+".name", err)
+		}
+		if n += len(a.Features); n > MaxFeatures {
+			return wrong("context", item("actions", i)+".features", errManyFeatures)
+		}
+		if name, err := checkFeatures(a.Features); err != nil {
+			return wrong("context", item("actions", i)+".features."+label(name), err)
+		}
+	}
+	if i := duplicateAction(c.Actions); i >= 0 {
+		return wrong("context", item("actions", i)+".name", errDuplicate)
+	}
+	return nil
+}
+
+// checkFeatures returns the name of a feature that breaks a rule, and the rule.
+func checkFeatures(features []Feature) (string, error) {
+	for i := range features {
+		f := &features[i]
+		if err := checkName(f.Name, MaxNameBytes); err != nil {
+			return f.Name, err
+		}
+		var err error
+		switch f.Kind {
+		case Number:
+			if !finite(f.Value) {
+				err = errNotFinite
+			}
+		case Text:
+			if len(f.Text) > MaxTextBytes {
+				err = errLong
+			} else if !utf8.ValidString(f.Text) {
+				err = errUTF8
+			}
+		case Bool:
+			if f.Value != 0 && f.Value != 1 {
+				err = errBool
+			}
+		default:
+			err = errKind
+		}
+		if err != nil {
+			return f.Name, err
+		}
+	}
+	if i := duplicateFeature(features); i >= 0 {
+		return features[i].Name, errDuplicate
+	}
+	return "", nil
+}
+
+// Validate reports the first field that breaks a rule. Whether a loss is in the
+// model's range is not known here. It does not allocate unless it fails.
+func (o *Outcome) Validate() error {
+	if err := checkName(o.ID, MaxIDBytes); err != nil {
+		return wrong("outcome", "id", err)
+	}
+	switch o.Kind {
+	case Loss, Reward:
+		if !finite(o.Value) {
+			return wrong("outcome", o.Kind.String(), errNotFinite)
+		}
+	case Withdrawn, Activated:
+		if o.Value != 0 {
+			return wrong("outcome", o.Kind.String(), errValueless)
+		}
+	default:
+		return wrong("outcome", "kind", errKind)
+	}
+	if err := checkText(o.Action, MaxNameBytes); err != nil {
+		return wrong("outcome", "action", err)
+	}
+	return wrong("outcome", "outcome_id", checkText(o.OutcomeID, MaxIDBytes))
+}
+
+// Validate reports the first field that breaks a rule: numbers out of range, a law
+// that is not one propensity an action, multiples of 2^-53 that sum to exactly 1,
+// or an action that this law never draws. It does not allocate unless it fails or
+// there are more than 512 actions.
+func (d *Decision) Validate() error {
+	if field, err := d.check(); err != nil {
+		return wrong("decision", field, err)
+	}
+	return nil
+}
+
+func (d *Decision) check() (string, error) {
+	switch {
+	case d.N < 1:
+		return "n", errPositive
+	case d.Partition < 0:
+		return "partition", errNegative
+	case d.Epoch < 1:
+		return "epoch", errPositive
+	case d.LearnedThrough < 0:
+		return "learned_through", errNegative
+	case d.Learned < 0:
+		return "learned", errNegative
+	case !finite(d.Gamma):
+		return "gamma", errNotFinite
+	case d.Gamma < 0:
+		return "gamma", errNegative
+	case d.ContextsThrough < 0:
+		return "contexts_through", errNegative
+	case d.Source < -1:
+		return "source", errSource
+	case d.Time < 0:
+		return "time", errNegative
+	case len(d.Context) > MaxRecordBytes:
+		return "context", ErrTooLarge
+	}
+	if err := checkName(d.ID, MaxIDBytes); err != nil {
+		return "id", err
+	}
+	return checkLaw(d.Actions, d.Propensities, d.Action)
+}
+
+// checkLaw checks what was drawn and from which law.
+func checkLaw(actions []string, law []float64, drawn int) (string, error) {
+	switch {
+	case len(actions) == 0:
+		return "propensities", errNoLaw
+	case len(actions) > MaxActions:
+		return "propensities", errManyActions
+	case len(law) != len(actions):
+		return "propensities", errLengths
+	case drawn < 0 || drawn >= len(actions):
+		return "action", errIndex
+	}
+	const one = 1 << 53
+	var sum uint64 // in units of 2^-53, for float64 would round a sum just over 1 down to it
+	for i, p := range law {
+		if err := checkName(actions[i], MaxNameBytes); err != nil {
+			return item("propensities", i) + ".name", err
+		}
+		if !(p >= 0 && p <= 1) {
+			return "propensities." + label(actions[i]), errProbability
+		}
+		units := uint64(p * one) // exact: a power of two
+		if float64(units) != p*one {
+			return "propensities." + label(actions[i]), errGrid
+		}
+		sum += units // at most MaxActions·2^53 < 2^67: checked below before it can wrap
+		if sum > one {
+			return "propensities", errSum
+		}
+	}
+	if sum != one {
+		return "propensities", errSum
+	}
+	if law[drawn] == 0 {
+		return "propensity", errNeverDrawn
+	}
+	if i := duplicateText(actions); i >= 0 {
+		return "propensities." + label(actions[i]), errDuplicate
+	}
+	return "", nil
+}
+
+// Validate reports the first field that breaks a rule, as for a decision, and of
+// the end of the round: a known fate and reason, a loss in [0,1] that is 0 unless
+// one was learned, and an outcome that is there or is not. It does not allocate
+// unless it fails or there are more than 512 actions.
+func (f *Feedback) Validate() error {
+	field, err := f.checkRound()
+	if err == nil {
+		field, err = f.checkFate()
+	}
+	if err == nil {
+		field, err = checkLaw(f.Actions, f.Propensities, f.Action)
+	}
+	if err != nil {
+		return wrong("feedback", field, err)
+	}
+	return nil
+}
+
+func (f *Feedback) checkRound() (string, error) {
+	switch {
+	case f.N < 1:
+		return "n", errPositive
+	case f.Partition < 0:
+		return "partition", errNegative
+	case f.Round < 1:
+		return "round", errPositive
+	case f.Epoch < 1:
+		return "epoch", errPositive
+	case f.LearnedThrough < 0:
+		return "learned_through", errNegative
+	case !finite(f.Gamma):
+		return "gamma", errNotFinite
+	case f.Gamma < 0:
+		return "gamma", errNegative
+	case f.Time < 0:
+		return "time", errNegative
+	case f.ClosedAt < 0:
+		return "closed_at", errNegative
+	case len(f.Context) > MaxRecordBytes:
+		return "context", ErrTooLarge
+	}
+	return "id", checkName(f.ID, MaxIDBytes)
+}
+
+func (f *Feedback) checkFate() (string, error) {
+	switch {
+	case f.Fate < Observed || f.Fate > WithdrawnRound:
+		return "fate", errUnknown
+	case !(f.Loss >= 0 && f.Loss <= 1):
+		return "loss", errProbability
+	case f.Loss != 0 && f.Fate != Observed && f.Fate != Imputed:
+		return "loss", errNoLoss
+	case f.OutcomePartition < -1:
+		return "outcome_partition", errSource
+	case f.OutcomeOffset < -1:
+		return "outcome_offset", errSource
+	case (f.OutcomePartition < 0) != (f.OutcomeOffset < 0):
+		return "outcome_offset", errHalfOutcome
+	case f.Fate == Observed && f.OutcomeOffset < 0:
+		return "outcome_offset", errNoOutcome
+	}
+	switch f.Reason {
+	case "", ReasonOverflow, ReasonDuplicateID, ReasonInactive:
+		return "", nil
+	}
+	return "reason", errUnknown
+}
