@@ -10,8 +10,8 @@ type Certificate struct {
 	Learned  int64 // observed + imputed
 	Imputed  int64
 	Skipped  int64   // charged 1 each
-	Barrier  float64 // Σ (K_t−1)/γ_t over learned rounds
-	MaxGamma float64 // max γ_t over learned rounds
+	Barrier  float64 // Σ min(1, (K_t−1)/γ_t) over learned rounds
+	MaxGamma float64 // max γ_t over learned rounds with K_t > 1
 	Regret   float64 // R_T(O), the oracle's regret
 	Bounded  bool    // Regret is a theorem's bound, not only a measured figure
 	Drift    float64 // Σ p_t·g_t − min_a g_t(a) over learned rounds
@@ -35,4 +35,49 @@ func (c Certificate) APriori() float64 {
 		return math.Inf(1)
 	}
 	return c.Barrier + float64(c.MaxGamma*c.Regret)/4 + 2*math.Sqrt(float64(c.SumSqSig*c.Beta)) + float64(c.Skipped)
+}
+
+// count adds a round's fate and its σ, and reports whether it is learned.
+func (c *Certificate) count(r *Round) bool {
+	switch r.Fate {
+	case Observed, Imputed, Skipped:
+	default:
+		return false
+	}
+	c.Rounds++
+	sigma := r.N - 1 - r.LearnedThrough
+	c.MaxSigma = max(c.MaxSigma, sigma)
+	c.SumSigma += float64(sigma)
+	c.SumSqSig += float64(float64(sigma) * float64(sigma))
+	if r.Fate == Skipped {
+		c.Skipped++
+		return false
+	}
+	c.Learned++
+	if r.Fate == Imputed {
+		c.Imputed++
+	}
+	return true
+}
+
+// addLaw adds the terms of a learned round that depend on its law alone. A
+// round's regret is at most 1 and no term of its bound is negative, so no more
+// than 1 of the barrier term is charged.
+func (c *Certificate) addLaw(r *Round) {
+	k := len(r.Propensities)
+	if k < 2 {
+		return
+	}
+	if !(r.Gamma > 0) {
+		c.Barrier++
+		return
+	}
+	c.Barrier += math.Min(1, float64(k-1)/r.Gamma)
+	c.MaxGamma = math.Max(c.MaxGamma, r.Gamma)
+	top := 0.0
+	for _, p := range r.Propensities {
+		top = math.Max(top, p)
+	}
+	// μ = 1/max p, because the smallest c_a is 0.
+	c.Explored += (float64(k) - 1/top) / r.Gamma
 }

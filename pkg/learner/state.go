@@ -1,0 +1,82 @@
+package learner
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrSnapshot reports bytes that are no snapshot of this learner with these
+// parameters. The learner is left as it was.
+var ErrSnapshot = errors.New("not a snapshot of this learner")
+
+// The first two bytes of a snapshot are a version and the kind of learner.
+const snapshotVersion = 1
+
+const (
+	kindDAFA byte = iota + 1
+	kindUniform
+	kindFixed
+	kindGreedy
+	kindInverseGap
+)
+
+func appendHeader(b []byte, kind byte, learned int64) []byte {
+	return binary.LittleEndian.AppendUint64(append(b, snapshotVersion, kind), uint64(learned))
+}
+
+func readHeader(b []byte, kind byte) (learned int64, rest []byte, err error) {
+	if len(b) < 10 {
+		return 0, nil, fmt.Errorf("%d bytes: %w", len(b), ErrSnapshot)
+	}
+	if b[0] != snapshotVersion {
+		return 0, nil, fmt.Errorf("version %d: %w", b[0], ErrSnapshot)
+	}
+	learned = int64(binary.LittleEndian.Uint64(b[2:]))
+	if b[1] != kind || learned < 0 {
+		return 0, nil, fmt.Errorf("of another learner: %w", ErrSnapshot)
+	}
+	return learned, b[10:], nil
+}
+
+// integers and floats name what is kept of a certificate, in the order of its
+// bytes.
+func (c *Certificate) integers() [5]*int64 {
+	return [...]*int64{&c.Rounds, &c.Learned, &c.Imputed, &c.Skipped, &c.MaxSigma}
+}
+
+func (c *Certificate) floats() [6]*float64 {
+	return [...]*float64{&c.Barrier, &c.MaxGamma, &c.Drift, &c.Explored, &c.SumSigma, &c.SumSqSig}
+}
+
+func (c *Certificate) appendBinary(b []byte) []byte {
+	for _, v := range c.integers() {
+		b = binary.LittleEndian.AppendUint64(b, uint64(*v))
+	}
+	for _, v := range c.floats() {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*v))
+	}
+	return b
+}
+
+func (c *Certificate) readBinary(b []byte) (rest []byte, err error) {
+	if len(b) < 8*11 {
+		return nil, fmt.Errorf("certificate is cut short: %w", ErrSnapshot)
+	}
+	for _, v := range c.integers() {
+		*v = int64(binary.LittleEndian.Uint64(b))
+		if *v < 0 {
+			return nil, fmt.Errorf("certificate has a negative count: %w", ErrSnapshot)
+		}
+		b = b[8:]
+	}
+	for _, v := range c.floats() {
+		*v = math.Float64frombits(binary.LittleEndian.Uint64(b))
+		if *v-*v != 0 {
+			return nil, fmt.Errorf("certificate has a sum that is not finite: %w", ErrSnapshot)
+		}
+		b = b[8:]
+	}
+	return b, nil
+}

@@ -1,0 +1,389 @@
+package oracle
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// FeatureSpec declares a numeric feature with bounds: it is mapped by them,
+// (x − (Lo+Hi)/2)·√12/(Hi−Lo), which standardises the uniform law on [Lo, Hi],
+// instead of by running statistics.
+type FeatureSpec struct {
+	Name   string
+	Lo, Hi float64
+}
+
+// Limits of the running standardisation (algorithms.md, section 7).
+const (
+	zLimit     = 5.0   // |z| ≤ 5
+	minSD      = 1e-12 // a feature that varies less reads 0
+	trustAfter = 50    // examples after which outliers are clipped to m ± 5 sd
+	maxNumber  = 1e140 // larger magnitudes are taken as this; its square is finite
+)
+
+// Where a feature was found. Features of actions have columns of their own,
+// shared by all actions.
+const (
+	ofContext byte = iota
+	ofAction
+)
+
+// slot is all that is known under one feature name: at most one column for
+// numbers, one for bools, and one a category of text; -1 is none.
+type slot struct {
+	scope        byte
+	name         string
+	number, bool int32
+	texts        []textColumn
+	index        map[string]int32 // of texts, once there are more than maxScan
+}
+
+type textColumn struct {
+	text string
+	col  int32
+}
+
+// maxScan is the number of categories up to which a scan beats a map.
+const maxScan = 12
+
+type slotKey struct {
+	scope byte
+	name  string
+}
+
+// column is one element of z. Column 0 is the constant 1.
+type column struct {
+	mean, inv float64 // z = clip((x − mean)·inv, ±5) for numbers
+	n, m2     float64 // running statistics: count and Σ(x−mean)²
+	slot      int32
+	kind      FeatureKind
+	bounded   bool // mean and inv come from a FeatureSpec
+	text      string
+}
+
+// features is a growing dictionary of columns and the map from an input to z.
+// Columns are added when a name or category is first learned.
+type features struct {
+	specs   map[string]FeatureSpec
+	most    int // columns beside the constant
+	slots   []slot
+	byName  map[slotKey]int32
+	cols    []column
+	dropped int64 // values of features beyond the limit that were learned as 0
+
+	hints   []int32   // scratch, by position: slot
+	vec     []int32   // cache, by index into a vector: slot
+	z       []float64 // scratch: the columns of the context, 0 where an action's go
+	at      []int32   // scratch: ascending columns with z ≠ 0
+	missing []int32   // scratch: positions of features without column
+}
+
+func newFeatures(most int, specs []FeatureSpec) (features, error) {
+	f := features{specs: map[string]FeatureSpec{}, most: most, byName: map[slotKey]int32{}}
+	for _, s := range specs {
+		if _, twice := f.specs[s.Name]; twice {
+			return features{}, fmt.Errorf("feature %q is declared twice", s.Name)
+		}
+		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
+			return features{}, fmt.Errorf("feature %q has bounds [%v, %v]: give finite ones, the lower first", s.Name, s.Lo, s.Hi)
+		}
+		f.specs[s.Name] = s
+	}
+	f.cols = append(f.cols, column{slot: -1})
+	f.z = append(f.z, 1)
+	return f, nil
+}
+
+// dim returns the number of columns, the constant included.
+func (f *features) dim() int { return len(f.cols) }
+
+// slot returns the index of the slot of the name that stands at a position, or -1.
+func (f *features) slot(position int, scope byte, name string) int32 {
+	if position < len(f.hints) {
+		if h := f.hints[position]; h >= 0 {
+			if s := &f.slots[h]; s.name == name && s.scope == scope {
+				return h
+			}
+		}
+	}
+	h, ok := f.byName[slotKey{scope, name}]
+	if !ok {
+		return -1
+	}
+	f.hints = setHint(f.hints, position, h)
+	return h
+}
+
+// column returns the column of a feature at a position, or -1.
+func (f *features) column(position int, scope byte, x *Feature) int32 {
+	h := f.slot(position, scope, x.Name)
+	if h < 0 {
+		return -1
+	}
+	s := &f.slots[h]
+	switch x.Kind {
+	case Number:
+		return s.number
+	case Bool:
+		return s.bool
+	}
+	return s.category(x.Text)
+}
+
+func (s *slot) category(text string) int32 {
+	if s.index != nil {
+		if c, ok := s.index[text]; ok {
+			return c
+		}
+		return -1
+	}
+	for i := range s.texts {
+		if s.texts[i].text == text {
+			return s.texts[i].col
+		}
+	}
+	return -1
+}
+
+// value returns z for the value v of column c.
+func (c *column) value(v float64) float64 {
+	switch c.kind {
+	case Text:
+		return 1
+	case Bool:
+		if v != 0 {
+			return 1
+		}
+		return 0
+	}
+	z := (v - c.mean) * c.inv
+	switch {
+	case z > zLimit:
+		return zLimit
+	case z < -zLimit:
+		return -zLimit
+	case z != z:
+		return 0
+	}
+	return z
+}
+
+// fill sets f.z to the context's columns.
+func (f *features) fill(x *Input) {
+	clear(f.z[1:])
+	for i := range x.Features {
+		if c := f.column(i, ofContext, &x.Features[i]); c >= 0 {
+			f.z[c] = f.cols[c].value(x.Features[i].Value)
+		}
+	}
+	for i, v := range x.Vector {
+		if c := f.vector(i); c >= 0 {
+			f.z[c] = f.cols[c].value(v)
+		}
+	}
+}
+
+// fillAction sets the columns of an action's own features, whose names start at
+// a position; unfillAction sets them back to 0.
+func (f *features) fillAction(position int, a *Action) {
+	for i := range a.Features {
+		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
+			f.z[c] = f.cols[c].value(a.Features[i].Value)
+		}
+	}
+}
+
+func (f *features) unfillAction(position int, a *Action) {
+	for i := range a.Features {
+		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
+			f.z[c] = 0
+		}
+	}
+}
+
+// vector returns the column of element i of a vector, whose name is i in
+// decimal, or -1.
+func (f *features) vector(i int) int32 {
+	if i < len(f.vec) && f.vec[i] >= 0 {
+		return f.slots[f.vec[i]].number
+	}
+	var buf [20]byte
+	name := strconv.AppendInt(buf[:0], int64(i), 10)
+	h, ok := f.byName[slotKey{ofContext, string(name)}]
+	if !ok {
+		return -1
+	}
+	f.vec = setHint(f.vec, i, h)
+	return f.slots[h].number
+}
+
+// learn adds columns for what is new in the context and in the played action,
+// moves the running statistics, and leaves z filled with both.
+func (f *features) learn(x *Input, action int) {
+	a := &x.Actions[action]
+	position := len(x.Features)
+	for i := range action {
+		position += len(x.Actions[i].Features)
+	}
+	f.grow(0, ofContext, x.Features)
+	f.growVector(x.Vector)
+	f.grow(position, ofAction, a.Features)
+	f.observe(0, ofContext, x.Features)
+	for i, v := range x.Vector {
+		if c := f.vector(i); c >= 0 {
+			f.cols[c].observe(v)
+		} else {
+			f.dropped++
+		}
+	}
+	f.observe(position, ofAction, a.Features)
+	f.fill(x)
+	f.fillAction(position, a)
+}
+
+// grow adds the missing columns of features in byte order of their names.
+func (f *features) grow(position int, scope byte, xs []Feature) {
+	f.missing = f.missing[:0]
+	for i := range xs {
+		if f.column(position+i, scope, &xs[i]) >= 0 {
+			continue
+		}
+		f.missing = append(f.missing, int32(i))
+		for j := len(f.missing) - 1; j > 0 && xs[f.missing[j]].Name < xs[f.missing[j-1]].Name; j-- {
+			f.missing[j], f.missing[j-1] = f.missing[j-1], f.missing[j]
+		}
+	}
+	for _, i := range f.missing {
+		f.add(scope, xs[i].Kind, xs[i].Name, xs[i].Text)
+	}
+}
+
+func (f *features) growVector(xs []float64) {
+	for i := range xs {
+		if len(f.cols) > f.most {
+			return
+		}
+		if f.vector(i) < 0 {
+			f.add(ofContext, Number, strconv.Itoa(i), "")
+		}
+	}
+}
+
+func (f *features) observe(position int, scope byte, xs []Feature) {
+	for i := range xs {
+		switch c := f.column(position+i, scope, &xs[i]); {
+		case c < 0:
+			f.dropped++
+		case xs[i].Kind == Number:
+			f.cols[c].observe(xs[i].Value)
+		}
+	}
+}
+
+// observe moves the running statistics of a number by one value: Welford's
+// update, after outliers are clipped.
+func (c *column) observe(v float64) {
+	if c.bounded || v != v {
+		return
+	}
+	v = math.Max(-maxNumber, math.Min(v, maxNumber))
+	if c.n > trustAfter && c.m2 > 0 {
+		reach := zLimit * math.Sqrt(c.m2/c.n)
+		v = math.Max(c.mean-reach, math.Min(v, c.mean+reach))
+	}
+	c.n++
+	d := v - c.mean
+	c.mean += d / c.n
+	c.m2 += float64(d * (v - c.mean))
+	c.derive()
+}
+
+// derive sets inv from the statistics.
+func (c *column) derive() {
+	c.inv = 0
+	if c.n < 2 {
+		return
+	}
+	if sd := math.Sqrt(c.m2 / c.n); sd > minSD {
+		c.inv = 1 / sd
+	}
+}
+
+// add appends a column unless it exists or the limit is reached; it copies the
+// strings. It returns the column, or -1.
+func (f *features) add(scope byte, kind FeatureKind, name, text string) int32 {
+	if len(f.cols) > f.most {
+		return -1
+	}
+	key := slotKey{scope, name}
+	h, ok := f.byName[key]
+	if !ok {
+		key.name = string(append([]byte(nil), name...))
+		h = int32(len(f.slots))
+		f.byName[key] = h
+		f.slots = append(f.slots, slot{scope: scope, name: key.name, number: -1, bool: -1})
+	}
+	s := &f.slots[h]
+	next := int32(len(f.cols))
+	c := column{slot: h, kind: kind}
+	switch kind {
+	case Number:
+		if s.number >= 0 {
+			return s.number
+		}
+		s.number = next
+		if spec, ok := f.specs[name]; ok && scope == ofContext {
+			c.bounded = true
+			c.mean = spec.Lo + (spec.Hi-spec.Lo)/2
+			c.inv = math.Sqrt(12) / (spec.Hi - spec.Lo)
+		}
+	case Bool:
+		if s.bool >= 0 {
+			return s.bool
+		}
+		s.bool = next
+	default:
+		if old := s.category(text); old >= 0 {
+			return old
+		}
+		c.kind, c.text = Text, string(append([]byte(nil), text...))
+		s.addCategory(c.text, next)
+	}
+	f.cols = append(f.cols, c)
+	f.z = append(f.z, 0)
+	return next
+}
+
+func (s *slot) addCategory(text string, col int32) {
+	s.texts = append(s.texts, textColumn{text, col})
+	switch {
+	case s.index != nil:
+		s.index[text] = col
+	case len(s.texts) > maxScan:
+		s.index = make(map[string]int32, 2*len(s.texts))
+		for _, t := range s.texts {
+			s.index[t.text] = t.col
+		}
+	}
+}
+
+// sparse lists the columns of z that are not 0 in f.at and reports whether they
+// are few enough for the sparse kernels.
+func (f *features) sparse() bool {
+	limit := len(f.z) / 2
+	if len(f.z) < 24 {
+		return false
+	}
+	f.at = f.at[:0]
+	for i, v := range f.z {
+		if v == 0 {
+			continue
+		}
+		if len(f.at) == limit {
+			return false
+		}
+		f.at = append(f.at, int32(i))
+	}
+	return true
+}

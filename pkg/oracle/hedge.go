@@ -1,0 +1,287 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Step sizes of [Hedge].
+const (
+	DefaultEta = 0.5      // the largest for which the square loss is exp-concave
+	PaperEta   = 1.0 / 18 // of the paper's theorem (thm:Vovk-regret-and-stability)
+)
+
+// HedgeOptions are the parameters of [NewHedge].
+type HedgeOptions struct {
+	Eta      float64   // step size η > 0; 0 means DefaultEta
+	Prior    []float64 // q_1 up to a factor, one positive number a function; nil: uniform
+	Unproved bool      // allows η > 1/2, for which no bound is proved
+}
+
+// Hedge is the Hedge-based version of Vovk's aggregating forecaster over a
+// finite class (paper, alg. hedge-Vovk):
+//
+//	f̂_t = Σ_f q_t(f)·f,   q_{t+1}(f) ∝ q_t(f)·exp(−η·(f(z_t) − y_t)²)
+//
+// Its state is a log-weight and a cumulative loss a function. The normalised q
+// is derived from the log-weights after each update; there a weight below
+// e^-64 of the largest is 0, in the log-weights it is kept.
+type Hedge struct {
+	class     Class
+	mixer     Mixer // class, or nil if it has no Mix
+	eta       float64
+	logPrior  []float64
+	priorMin  float64 // log(1/min q_1), at least log 2
+	proved    bool
+	fed       int64
+	logWeight []float64 // maximum 0
+	loss      []float64 // L_f = Σ (f(z)−y)² over what was fed, whatever η and prior
+	q         []float64 // derived: normalised weights
+	f         []float64 // scratch: one value a function
+}
+
+var _ Regressor = (*Hedge)(nil)
+
+// Mixer is a [Class] that mixes all its functions over a whole round at once.
+type Mixer interface {
+	// Mix sets dst[a] = Σ_i q[i]·f_i(x, a), added in the order of i and without the
+	// functions with q[i] = 0, to the same bits as with Eval.
+	Mix(dst, q []float64, x *Input)
+}
+
+// NewHedge returns the oracle over class. It refuses η > 1/2 unless
+// o.Unproved, and priors that are not positive and finite.
+func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
+	n := class.Size()
+	if n < 1 {
+		return nil, errors.New("hedge: the class is empty")
+	}
+	if o.Eta == 0 {
+		o.Eta = DefaultEta
+	}
+	if !(o.Eta > 0) || o.Eta > 1e6 {
+		return nil, fmt.Errorf("hedge: eta is %v: give a positive number, 0.5 is the default", o.Eta)
+	}
+	if o.Eta > 0.5 && !o.Unproved {
+		return nil, fmt.Errorf("hedge: eta is %v: over 0.5 nothing is proved; say unproved: true to use it", o.Eta)
+	}
+	if o.Prior != nil && len(o.Prior) != n {
+		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)
+	}
+	h := &Hedge{
+		class: class, eta: o.Eta, proved: o.Eta <= 0.5,
+		logPrior: make([]float64, n), logWeight: make([]float64, n),
+		loss: make([]float64, n), q: make([]float64, n), f: make([]float64, n),
+	}
+	h.mixer, _ = class.(Mixer)
+	if err := h.setPrior(o.Prior); err != nil {
+		return nil, err
+	}
+	copy(h.logWeight, h.logPrior)
+	h.normalise()
+	return h, nil
+}
+
+// setPrior sets logPrior, maximum 0, and priorMin.
+func (h *Hedge) setPrior(prior []float64) error {
+	n := len(h.logPrior)
+	h.priorMin = Log(math.Max(float64(n), 2))
+	if prior == nil {
+		return nil
+	}
+	sum, low, high := 0.0, math.Inf(1), 0.0
+	for i, p := range prior {
+		if !(p > 0) || p-p != 0 {
+			return fmt.Errorf("hedge: prior of function %d is %v: it must be positive and finite", i, p)
+		}
+		sum += p
+		low, high = math.Min(low, p), math.Max(high, p)
+	}
+	if sum-sum != 0 || low/high == 0 {
+		return errors.New("hedge: the priors span too many orders of magnitude")
+	}
+	for i, p := range prior {
+		h.logPrior[i] = Log(p / high)
+	}
+	h.priorMin = math.Max(Log(sum/low), Log(2))
+	return nil
+}
+
+// Size returns |F|.
+func (h *Hedge) Size() int { return len(h.q) }
+
+// Fed returns the number of examples fed.
+func (h *Hedge) Fed() int64 { return h.fed }
+
+// Class returns the class.
+func (h *Hedge) Class() Class { return h.class }
+
+// AppendWeights appends the |F| normalised weights q_t.
+func (h *Hedge) AppendWeights(dst []float64) []float64 { return append(dst, h.q...) }
+
+// AppendLosses appends the |F| cumulative square losses L_f of what was fed.
+func (h *Hedge) AppendLosses(dst []float64) []float64 { return append(dst, h.loss...) }
+
+// Predict implements [Regressor].
+func (h *Hedge) Predict(dst []float64, x *Input) {
+	dst = dst[:len(x.Actions)]
+	if h.mixer != nil {
+		h.mixer.Mix(dst, h.q, x)
+	} else {
+		for a := range dst {
+			h.class.Eval(h.f, x, a)
+			s := 0.0
+			for i, w := range h.q {
+				if w != 0 {
+					s += float64(w * h.f[i])
+				}
+			}
+			dst[a] = s
+		}
+	}
+	for a, v := range dst {
+		dst[a] = clip01(v)
+	}
+}
+
+// Update implements [Regressor].
+func (h *Hedge) Update(x *Input, action int, loss float64) {
+	h.class.Eval(h.f, x, action)
+	for i, f := range h.f {
+		e := f - loss
+		e = float64(e * e)
+		h.loss[i] += e
+		h.logWeight[i] -= float64(h.eta * e)
+	}
+	h.fed++
+	h.normalise()
+}
+
+// hedgeFloor is the log of the smallest weight, relative to the largest, that
+// the normalised copy keeps: below it a weight cannot move a float64 sum.
+const hedgeFloor = -64
+
+// normalise moves the largest log-weight to 0 and derives q.
+func (h *Hedge) normalise() {
+	top := math.Inf(-1)
+	for _, v := range h.logWeight {
+		if v > top {
+			top = v
+		}
+	}
+	sum := 0.0
+	for i := range h.logWeight {
+		h.logWeight[i] -= top
+		w := 0.0
+		if v := h.logWeight[i]; v >= hedgeFloor {
+			w = Exp(v)
+		}
+		h.q[i] = w
+		sum += w
+	}
+	for i := range h.q {
+		h.q[i] /= sum
+	}
+}
+
+// Regret returns the bound on Σ E(f̂_t−f⋆)²(z_t): log(1/min q_1)/η, which is
+// 2 log|F| at the default η and uniform prior; at [PaperEta] the paper's
+// 2 log|F|/η = 36 log|F|. Unless [Hedge.Proved], it is that same formula without
+// a theorem behind it. |F| = 1 counts as 2.
+func (h *Hedge) Regret() float64 {
+	if h.eta == PaperEta {
+		return 36 * h.priorMin
+	}
+	return h.priorMin / h.eta
+}
+
+// Proved reports whether Regret and Beta are theorems' bounds: η ≤ 1/2.
+func (h *Hedge) Proved() bool { return h.proved }
+
+// Beta returns the stability constant β ≥ Σ E‖f̂_t − f̂_{t+1}‖²_∞ (paper,
+// assum:stability), 0 if none is proved: half the bound on Σ E KL(q_t‖q_{t+1}),
+//
+//	(e^η − 1 − η)·log(1/min q_1) / (1 − e^{−η(1−η/2)})
+//
+// which is 0.48 log|F| at the default; at [PaperEta] the paper's 2 log|F|.
+func (h *Hedge) Beta() float64 {
+	switch {
+	case !h.proved:
+		return 0
+	case h.eta == PaperEta:
+		return 2 * h.priorMin
+	}
+	return HedgeKL(h.eta) / 2 * h.priorMin
+}
+
+// HedgeKL returns the factor of log(1/min q_1) in the bound on
+// Σ E KL(q_t‖q_{t+1}) for 0 < η ≤ 1/2: 2(e^η−1−η)/(1−e^{−η(1−η/2)}).
+func HedgeKL(eta float64) float64 {
+	// Both differences by their series: they cancel for small η.
+	tail := func(x float64, from int) float64 { // Σ_{k≥from} x^k/k!
+		term, sum := 1.0, 0.0
+		for k := 1; k < 40; k++ {
+			term = float64(term*x) / float64(k)
+			if k >= from {
+				sum += term
+			}
+		}
+		return sum
+	}
+	return 2 * tail(eta, 2) / -tail(-float64(eta*(1-eta/2)), 1)
+}
+
+// OrderFree implements [Regressor]: the weights depend on the set fed only.
+func (h *Hedge) OrderFree() bool { return true }
+
+const hedgeVersion = 1
+
+// AppendBinary implements [Regressor].
+func (h *Hedge) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, hedgeVersion)
+	b = appendFloat(b, h.eta)
+	b = binary.AppendUvarint(b, uint64(h.fed))
+	b = binary.AppendUvarint(b, uint64(len(h.q)))
+	b = appendFloats(b, h.logPrior)
+	b = appendFloats(b, h.logWeight)
+	return appendFloats(b, h.loss), nil
+}
+
+// UnmarshalBinary implements [Regressor].
+func (h *Hedge) UnmarshalBinary(b []byte) error {
+	r := wireReader{b: b}
+	if r.byte() != hedgeVersion {
+		return snapshotError("hedge", "unknown version")
+	}
+	eta, fed := r.float(), r.int64()
+	n := r.count(24)
+	if r.bad || eta != h.eta || n != len(h.q) {
+		return snapshotError("hedge", "other step size or class size")
+	}
+	for _, p := range h.logPrior {
+		if r.float() != p {
+			return snapshotError("hedge", "other prior")
+		}
+	}
+	weight, loss := make([]float64, n), make([]float64, n)
+	r.floats(weight)
+	r.floats(loss)
+	if r.bad || len(r.b) != 0 {
+		return snapshotError("hedge", "wrong length")
+	}
+	top := math.Inf(-1)
+	for i, v := range weight {
+		top = math.Max(top, v)
+		if loss[i] < 0 {
+			return snapshotError("hedge", "negative loss")
+		}
+	}
+	if top != 0 {
+		return snapshotError("hedge", "weights not normalised")
+	}
+	h.fed, h.logWeight, h.loss = fed, weight, loss
+	h.normalise()
+	return nil
+}

@@ -1,0 +1,345 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// LinearOptions are the parameters of [NewLinear].
+type LinearOptions struct {
+	Beta        float64       // optimism in [0,1]; see AutoBeta
+	Lambda      float64       // regularisation > 0; 0 means 1; see AutoLambda
+	MaxFeatures int           // columns beside the constant; 0 means 256
+	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB
+	Schema      []FeatureSpec // numeric features of contexts that have bounds
+}
+
+// Defaults and limits of [LinearOptions].
+const (
+	DefaultMaxFeatures = 256
+	maxLinearBytes     = 1 << 30
+)
+
+// AutoBeta returns the β for k actions and d columns, the constant included: ½
+// where k·d² ≤ 1e5, else 0, because its cost is k quadratic forms a decision.
+func AutoBeta(k, d int) float64 {
+	if float64(k)*float64(d)*float64(d) <= 1e5 {
+		return 0.5
+	}
+	return 0
+}
+
+// AutoLambda returns λ = max(1, d/20) for d columns, the constant included; use
+// d = 1 where d is not known.
+func AutoLambda(d int) float64 { return math.Max(1, float64(d)/20) }
+
+// LinearBytes returns the memory of the matrices of k actions with d columns, the
+// constant included, when all of them are learned.
+func LinearBytes(k, d int) float64 {
+	return float64(k) * 8 * (float64(d)*float64(d+1)/2 + float64(d))
+}
+
+// Linear is an optimistic recursive least-squares oracle, one regression an
+// action, over a growing dictionary of features (algorithms.md, section 7):
+//
+//	û(a) = zᵀP_a z,  f̂(a) = clip(w_a·z / (1 + β·û(a)), 0, 1)
+//	learn: k = P_a z, u = z·k, e = y − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
+//
+// from w_a = 0, P_a = I/λ. β = 0 is ridge regression, β = 1 is
+// Vovk–Azoury–Warmuth; between, it is ridge plus one pseudo-example of loss 0 and
+// weight β at the point asked about.
+//
+// # Columns
+//
+// A number is a column, standardised by running statistics and clipped to ±5 (or
+// mapped by its bounds); a bool is a 0/1 column; every category of a text is a
+// 0/1 column; column 0 is 1. A name or category gets the next column when it is
+// first learned, in byte order of names within a round, the context's before
+// those of the played action; elements of a vector are numbers named "0", "1", ….
+// Features of actions have columns of their own, which all actions share, with a
+// weight each per action. Absent features and those beyond the limit read 0.
+//
+// Actions are known by name, from the first time that they are learned. P_a has
+// only the columns that were known when a was last learned: the rest of it is
+// still I/λ.
+type Linear struct {
+	features
+	beta, lambda float64
+	maxActions   int
+	actions      []linearAction
+	byAction     map[string]int32
+
+	fed     int64
+	sumLoss float64
+	regret  float64 // Σ e²u/(1+u)
+	resets  int64
+	strange int64 // examples of actions beyond maxActions
+
+	hint  []int32   // scratch, by position: action
+	outer []float64 // scratch: packed outer product of z
+	k     []float64 // scratch
+}
+
+// linearAction is the regression of one action.
+type linearAction struct {
+	name string
+	w    []float64
+	p    []float64 // packed, len(w) rows
+}
+
+var _ Regressor = (*Linear)(nil)
+
+// NewLinear returns an oracle that knows nothing.
+func NewLinear(o LinearOptions) (*Linear, error) {
+	if o.Lambda == 0 {
+		o.Lambda = 1
+	}
+	if o.MaxFeatures == 0 {
+		o.MaxFeatures = DefaultMaxFeatures
+	}
+	switch {
+	case !(o.Beta >= 0 && o.Beta <= 1):
+		return nil, fmt.Errorf("linear: beta is %v: it must be in [0,1]", o.Beta)
+	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
+		return nil, fmt.Errorf("linear: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
+	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
+		return nil, fmt.Errorf("linear: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
+	case o.MaxActions < 0:
+		return nil, errors.New("linear: max actions is negative")
+	}
+	fit := int(maxLinearBytes / LinearBytes(1, o.MaxFeatures+1))
+	if o.MaxActions == 0 {
+		o.MaxActions = max(fit, 1)
+	}
+	if o.MaxActions > fit {
+		return nil, fmt.Errorf("linear: %d actions with %d features need %.1f GiB, more than 1: lower max_actions or max_features",
+			o.MaxActions, o.MaxFeatures, LinearBytes(o.MaxActions, o.MaxFeatures+1)/maxLinearBytes)
+	}
+	f, err := newFeatures(o.MaxFeatures, o.Schema)
+	if err != nil {
+		return nil, fmt.Errorf("linear: %w", err)
+	}
+	return &Linear{
+		features: f, beta: o.Beta, lambda: o.Lambda, maxActions: o.MaxActions,
+		byAction: map[string]int32{},
+	}, nil
+}
+
+// maxOuter is the number of columns up to which the outer product of z is made
+// once a round and shared by all actions; its 2080 numbers stay in the L1 cache.
+const maxOuter = 64
+
+// Predict implements [Regressor]. An action that was never learned has w = 0 and
+// is predicted 0; once MaxActions are known, a stranger, which can never be
+// learned, is predicted the mean loss.
+func (o *Linear) Predict(dst []float64, x *Input) {
+	o.fill(x)
+	by := o.prepare()
+	position := len(x.Features)
+	for i := range dst[:len(x.Actions)] {
+		a := &x.Actions[i]
+		n := o.action(i, a.Name)
+		switch {
+		case n < 0:
+			dst[i] = o.stranger()
+		case len(a.Features) == 0:
+			dst[i] = o.predict(&o.actions[n], by)
+		default:
+			o.fillAction(position, a)
+			dst[i] = o.predict(&o.actions[n], o.prepareOne())
+			o.unfillAction(position, a)
+		}
+		position += len(a.Features)
+		if len(a.Features) > 0 && by == sparse {
+			by = o.prepareOne() // the list of columns is the context's again
+		}
+	}
+}
+
+// kernel is how predictions of one z are computed.
+type kernel uint8
+
+const (
+	rowwise kernel = iota // row by row
+	shared                // from the shared outer product
+	sparse                // from the list of columns
+)
+
+// prepare derives from z what the actions of a round share.
+func (o *Linear) prepare() kernel {
+	if f := o.prepareOne(); f == sparse || o.beta == 0 || len(o.z) > maxOuter {
+		return f
+	}
+	n := packedLen(len(o.z))
+	if len(o.outer) < n {
+		o.outer = make([]float64, n+n/2)
+	}
+	packedOuter(o.outer[:n], o.z)
+	return shared
+}
+
+// prepareOne is prepare for a z of one action only.
+func (o *Linear) prepareOne() kernel {
+	if o.sparse() {
+		return sparse
+	}
+	return rowwise
+}
+
+// predict returns f̂ of a at z.
+func (o *Linear) predict(a *linearAction, by kernel) float64 {
+	d := len(a.w)
+	at := o.at
+	var m float64
+	if by == sparse {
+		for len(at) > 0 && int(at[len(at)-1]) >= d {
+			at = at[:len(at)-1]
+		}
+		m = dotAt(a.w, o.z, at)
+	} else {
+		m = dot(a.w, o.z)
+	}
+	if o.beta == 0 || !(m > 0) {
+		return clip01(m)
+	}
+	var u float64
+	switch by {
+	case sparse:
+		u = packedFormAt(a.p, o.z, at)
+	case shared:
+		u = dot(a.p, o.outer)
+	default:
+		u = packedForm(a.p, o.z[:d])
+	}
+	if d < len(o.z) {
+		u += dot(o.z[d:], o.z[d:]) / o.lambda
+	}
+	if !(u > 0) {
+		u = 0
+	}
+	return clip01(m / (1 + float64(o.beta*u)))
+}
+
+// stranger is the prediction of an action that has no regression.
+func (o *Linear) stranger() float64 {
+	if len(o.actions) < o.maxActions {
+		return 0
+	}
+	return o.sumLoss / float64(o.fed)
+}
+
+// action returns the index of the action name that stands at a position, or -1.
+func (o *Linear) action(position int, name string) int32 {
+	if position < len(o.hint) {
+		if h := o.hint[position]; h >= 0 && o.actions[h].name == name {
+			return h
+		}
+	}
+	a, ok := o.byAction[name]
+	if !ok {
+		return -1
+	}
+	o.hint = setHint(o.hint, position, a)
+	return a
+}
+
+// Update implements [Regressor].
+func (o *Linear) Update(x *Input, action int, loss float64) {
+	o.fed++
+	o.sumLoss += loss
+	o.learn(x, action)
+	n := o.action(action, x.Actions[action].Name)
+	if n < 0 {
+		if len(o.actions) == o.maxActions {
+			o.strange++
+			return
+		}
+		n = o.addAction(x.Actions[action].Name)
+	}
+	a := &o.actions[n]
+	o.growAction(a)
+	o.regress(a, loss)
+}
+
+// regress feeds (z, y) to one regression.
+func (o *Linear) regress(a *linearAction, y float64) {
+	if len(o.k) < len(o.z) {
+		o.k = make([]float64, len(o.z)+len(o.z)/2)
+	}
+	k := o.k[:len(o.z)]
+	var u, m float64
+	if o.sparse() {
+		packedMulAt(k, a.p, o.z, o.at)
+		u, m = dotAt(k, o.z, o.at), dotAt(a.w, o.z, o.at)
+	} else {
+		packedMul(k, a.p, o.z)
+		u, m = dot(k, o.z), dot(a.w, o.z)
+	}
+	e := y - m
+	if !(u >= 0) || u-u != 0 || e-e != 0 {
+		o.resets++
+		a.reset(0, o.lambda)
+		return
+	}
+	c := 1 / (1 + u)
+	o.regret += float64(float64(float64(e*e)*u) * c)
+	axpy(a.w, float64(e*c), k)
+	packedRankOne(a.p, c, k)
+}
+
+func (o *Linear) addAction(name string) int32 {
+	n := int32(len(o.actions))
+	name = string(append([]byte(nil), name...))
+	o.actions = append(o.actions, linearAction{name: name})
+	o.byAction[name] = n
+	return n
+}
+
+// growAction gives a the columns that were added since it was last learned.
+func (o *Linear) growAction(a *linearAction) {
+	if len(a.w) < len(o.z) {
+		from := len(a.w)
+		for range len(o.z) - from {
+			a.w = append(a.w, 0)
+		}
+		for i := from; i < len(o.z); i++ {
+			for range i {
+				a.p = append(a.p, 0)
+			}
+			a.p = append(a.p, 1/o.lambda)
+		}
+	}
+}
+
+// reset sets columns from… back to w = 0, P = I/λ.
+func (a *linearAction) reset(from int, lambda float64) {
+	clear(a.w[from:])
+	clear(a.p[packedLen(from):])
+	for i := from; i < len(a.w); i++ {
+		a.p[packedLen(i)+i] = 1 / lambda
+	}
+}
+
+// Regret returns R_n = Σ e²u/(1+u), which for β = 0 and frozen statistics is the
+// regret against the λ-regularised comparator; otherwise a measured figure and
+// not a bound.
+func (o *Linear) Regret() float64 { return o.regret }
+
+// OrderFree implements [Regressor]: the running statistics depend on the order.
+func (o *Linear) OrderFree() bool { return false }
+
+// LinearCounts are the sizes of a [Linear] and what it could not do.
+type LinearCounts struct {
+	Fed             int64 // examples
+	Columns         int   // the constant included
+	Actions         int
+	FeaturesDropped int64 // feature values learned as 0 because MaxFeatures was reached
+	ActionsDropped  int64 // examples not learned because MaxActions was reached
+	Resets          int64 // regressions started anew because rounding broke them
+}
+
+// Counts returns the current counts.
+func (o *Linear) Counts() LinearCounts {
+	return LinearCounts{o.fed, o.dim(), len(o.actions), o.dropped, o.strange, o.resets}
+}

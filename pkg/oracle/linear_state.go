@@ -1,0 +1,121 @@
+package oracle
+
+import "encoding/binary"
+
+const linearVersion = 1
+
+// AppendBinary implements [Regressor].
+func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, linearVersion)
+	b = appendFloat(b, o.beta)
+	b = appendFloat(b, o.lambda)
+	for _, v := range []int64{
+		int64(o.most), int64(o.maxActions), o.fed, o.resets, o.strange, o.dropped,
+		int64(len(o.cols) - 1), int64(len(o.actions)),
+	} {
+		b = binary.AppendUvarint(b, uint64(v))
+	}
+	b = appendFloat(b, o.sumLoss)
+	b = appendFloat(b, o.regret)
+	for i := range o.cols[1:] {
+		c := &o.cols[1+i]
+		s := &o.slots[c.slot]
+		b = append(b, s.scope, byte(c.kind))
+		b = appendString(b, s.name)
+		b = appendString(b, c.text)
+		if c.kind == Number {
+			b = appendFloats(b, []float64{c.n, c.mean, c.m2})
+		}
+	}
+	for i := range o.actions {
+		a := &o.actions[i]
+		b = appendString(b, a.name)
+		b = binary.AppendUvarint(b, uint64(len(a.w)))
+		b = appendFloats(b, a.w)
+		b = appendFloats(b, a.p)
+	}
+	return b, nil
+}
+
+// UnmarshalBinary implements [Regressor].
+func (o *Linear) UnmarshalBinary(b []byte) error {
+	r := wireReader{b: b}
+	if r.byte() != linearVersion {
+		return snapshotError("linear", "unknown version")
+	}
+	if r.float() != o.beta || r.float() != o.lambda || r.int64() != int64(o.most) || r.int64() != int64(o.maxActions) {
+		return snapshotError("linear", "other parameters")
+	}
+	n := &Linear{
+		beta: o.beta, lambda: o.lambda, maxActions: o.maxActions,
+		byAction: map[string]int32{},
+	}
+	n.features = features{
+		specs: o.specs, most: o.most, byName: map[slotKey]int32{},
+		cols: []column{{slot: -1}}, z: []float64{1},
+	}
+	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
+	columns, actions := r.count(4), r.count(10)
+	n.sumLoss, n.regret = r.float(), r.float()
+	if r.bad || columns > o.most || actions > o.maxActions {
+		return snapshotError("linear", "damaged header")
+	}
+	for range columns {
+		if !n.readColumn(&r) {
+			return snapshotError("linear", "damaged column")
+		}
+	}
+	for range actions {
+		if !n.readAction(&r) {
+			return snapshotError("linear", "damaged action")
+		}
+	}
+	if len(r.b) != 0 || (actions == o.maxActions && n.fed == 0) {
+		return snapshotError("linear", "wrong length")
+	}
+	*o = *n
+	return nil
+}
+
+func (o *Linear) readColumn(r *wireReader) bool {
+	scope, kind := r.byte(), FeatureKind(r.byte())
+	name, text := r.string(), r.string()
+	var v [3]float64
+	if kind == Number {
+		r.floats(v[:])
+	}
+	next := int32(len(o.cols))
+	switch {
+	case r.bad, scope > ofAction, kind < Number, kind > Bool, kind != Text && text != "":
+		return false
+	case o.add(scope, kind, name, text) != next:
+		return false
+	}
+	c := &o.cols[next]
+	if kind != Number || c.bounded {
+		return true
+	}
+	c.n, c.mean, c.m2 = v[0], v[1], v[2]
+	c.derive()
+	return c.n >= 0 && c.m2 >= 0
+}
+
+func (o *Linear) readAction(r *wireReader) bool {
+	name := r.string()
+	d := r.count(8)
+	if r.bad || d < 1 || d > len(o.cols) || packedLen(d)+d > len(r.b)/8 {
+		return false
+	}
+	if _, twice := o.byAction[name]; twice {
+		return false
+	}
+	a := &o.actions[o.addAction(name)]
+	a.w, a.p = make([]float64, d), make([]float64, packedLen(d))
+	for i := range a.w { // any bits: rounding may have broken a regression, Update mends it
+		a.w[i] = r.float()
+	}
+	for i := range a.p {
+		a.p[i] = r.float()
+	}
+	return !r.bad
+}

@@ -1,0 +1,150 @@
+package oracle
+
+// The kernels of this file are plain Go with one fixed order of summation, four
+// partial sums wide: element i goes to sum i mod 4 within whole groups of four,
+// the rest is added one by one to the total (s0+s1)+(s2+s3).
+//
+// A packed symmetric d×d matrix is its lower triangle by rows: element (i, j),
+// j ≤ i, is at i(i+1)/2 + j. Growing the matrix by one row and column appends
+// d+1 elements.
+
+// dot returns Σ x[i]·y[i]; len(y) ≥ len(x).
+func dot(x, y []float64) float64 {
+	y = y[:len(x)]
+	var s0, s1, s2, s3 float64
+	for len(x) >= 4 && len(y) >= 4 {
+		s0 += float64(x[0] * y[0])
+		s1 += float64(x[1] * y[1])
+		s2 += float64(x[2] * y[2])
+		s3 += float64(x[3] * y[3])
+		x, y = x[4:], y[4:]
+	}
+	s := (s0 + s1) + (s2 + s3)
+	y = y[:len(x)]
+	for i, v := range x {
+		s += float64(v * y[i])
+	}
+	return s
+}
+
+// axpy adds a·x to y; len(y) ≥ len(x).
+func axpy(y []float64, a float64, x []float64) {
+	y = y[:len(x)]
+	for i, v := range x {
+		y[i] += float64(a * v)
+	}
+}
+
+// packedLen returns the number of elements of a packed d×d matrix.
+func packedLen(d int) int { return d * (d + 1) / 2 }
+
+// packedOuter sets dst so that zᵀPz = dot(dst, P) for every packed P: 2·z_i·z_j
+// off the diagonal, z_i² on it. len(dst) = packedLen(len(z)).
+func packedOuter(dst, z []float64) {
+	for i, v := range z {
+		row := dst[:i+1]
+		dst = dst[i+1:]
+		twice := 2 * v
+		for j, w := range z[:i] {
+			row[j] = twice * w
+		}
+		row[i] = v * v
+	}
+}
+
+// packedForm returns zᵀPz for a packed P, row by row.
+func packedForm(p, z []float64) float64 {
+	s := 0.0
+	for i, v := range z {
+		row := p[:i+1]
+		p = p[i+1:]
+		s += float64(v * (2*dot(row[:i], z) + float64(row[i]*v)))
+	}
+	return s
+}
+
+// packedFormAt returns zᵀPz where z is zero except at the columns at, which
+// ascend.
+func packedFormAt(p, z []float64, at []int32) float64 {
+	s := 0.0
+	for n, i := range at {
+		row := p[packedLen(int(i)):]
+		row = row[:i+1]
+		var s0, s1 float64
+		below := at[:n]
+		for len(below) >= 2 {
+			j0, j1 := below[0], below[1]
+			s0 += float64(row[j0] * z[j0])
+			s1 += float64(row[j1] * z[j1])
+			below = below[2:]
+		}
+		if len(below) > 0 {
+			s0 += float64(row[below[0]] * z[below[0]])
+		}
+		v := z[i]
+		s += float64(v * (2*(s0+s1) + float64(row[i]*v)))
+	}
+	return s
+}
+
+// dotAt returns Σ x[i]·y[i] over the columns at.
+func dotAt(x, y []float64, at []int32) float64 {
+	s := 0.0
+	for _, i := range at {
+		s += float64(x[i] * y[i])
+	}
+	return s
+}
+
+// packedMul sets dst = P·z for a packed P; len(dst) = len(z).
+func packedMul(dst, p, z []float64) {
+	dst = dst[:len(z)]
+	for i, v := range z {
+		row := p[:i+1]
+		p = p[i+1:]
+		zs, ds := z[:len(row)-1], dst[:len(row)-1]
+		s := 0.0
+		for j := range zs {
+			w := row[j]
+			s += float64(w * zs[j])
+			ds[j] += float64(w * v)
+		}
+		dst[i] = s + float64(row[i]*v)
+	}
+}
+
+// packedMulAt sets dst = P·z where z is zero except at the columns at, which
+// ascend.
+func packedMulAt(dst, p, z []float64, at []int32) {
+	for i := range dst {
+		row := p[:i+1]
+		p = p[i+1:]
+		s := 0.0
+		for _, j := range at {
+			if int(j) > i {
+				break
+			}
+			s += float64(row[j] * z[j])
+		}
+		dst[i] = s
+		v := z[i]
+		if v == 0 {
+			continue
+		}
+		for j, w := range row[:i] {
+			dst[j] += float64(w * v)
+		}
+	}
+}
+
+// packedRankOne subtracts c·k·kᵀ from a packed P.
+func packedRankOne(p []float64, c float64, k []float64) {
+	for i, v := range k {
+		row := p[:i+1]
+		p = p[i+1:]
+		v *= c
+		for j, w := range k[:i+1] {
+			row[j] -= float64(v * w)
+		}
+	}
+}
