@@ -1,0 +1,169 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of all programs.
+const (
+	Done        = 0
+	Failed      = 1
+	WrongUsage  = 2
+	Interrupted = 130
+)
+
+// Env is all that a program touches of its process.
+type Env struct {
+	Args   []string            // without the program's name
+	Getenv func(string) string // "" means unset
+	Stdin  io.Reader
+	Stdout io.Writer // results
+	Stderr io.Writer // logs, errors, progress
+	Logger *slog.Logger
+}
+
+// ExitError ends the process with a code of its own. Err may be nil: the command
+// has said all there is to say.
+type ExitError struct {
+	Code int
+	Err  error
+}
+
+func (e *ExitError) Error() string {
+	if e.Err == nil {
+		return fmt.Sprintf("exit code %d", e.Code)
+	}
+	return e.Err.Error()
+}
+
+func (e *ExitError) Unwrap() error { return e.Err }
+
+// Usagef returns an error that ends the process with [WrongUsage] and a hint to
+// --help: for values of flags and arguments that only the command can judge.
+func Usagef(format string, args ...any) error {
+	return &ExitError{Code: WrongUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// Main runs a program in the real environment and ends the process.
+func Main(name string, build func(*Env) *cobra.Command) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // from now on a signal has its default effect: it kills
+	env := &Env{
+		Args: os.Args[1:], Getenv: os.Getenv,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}
+	cmd := build(env)
+	cmd.Use = name + strings.TrimPrefix(cmd.Use, cmd.Name())
+	os.Exit(Run(ctx, env, cmd))
+}
+
+// Run runs a command in env and returns its exit code. It adds the flags that
+// all programs have (--log-format, --log-level, --version), fills flags that are
+// not given from the environment, sets env.Logger, and writes an error to
+// env.Stderr. The commands below cmd must not have a PersistentPreRun of their
+// own: it would take the place of this one.
+func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
+	r := &run{env: env, logs: addLogFlags(cmd)}
+	if env.Logger == nil {
+		env.Logger = slog.New(slog.NewTextHandler(env.Stderr, nil))
+	}
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.Version = Version()
+	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	cmd.SetArgs(append([]string{}, env.Args...)) // nil would mean os.Args
+	cmd.SetIn(env.Stdin)
+	cmd.SetOut(env.Stdout)
+	cmd.SetErr(env.Stderr)
+	cmd.InitDefaultHelpCmd()
+	r.wrap(cmd)
+	before := cmd.PersistentPreRunE
+	cmd.PersistentPreRunE = func(c *cobra.Command, args []string) error {
+		if err := r.prepare(c); err != nil || before == nil {
+			return err
+		}
+		return before(c, args)
+	}
+	at, err := cmd.ExecuteContextC(ctx)
+	if at == nil {
+		at = cmd
+	}
+	return r.end(ctx, at, err)
+}
+
+// run is one execution of a command.
+type run struct {
+	env     *Env
+	logs    *logFlags
+	started bool // the command's own code has begun: errors are its errors, not usage
+}
+
+// wrap notes, for every command of the tree, when its own code begins.
+func (r *run) wrap(c *cobra.Command) {
+	if run := c.RunE; run != nil {
+		c.RunE = func(c *cobra.Command, args []string) error {
+			r.started = true
+			return run(c, args)
+		}
+	} else if run := c.Run; run != nil {
+		c.Run = func(c *cobra.Command, args []string) {
+			r.started = true
+			run(c, args)
+		}
+	}
+	for _, sub := range c.Commands() {
+		r.wrap(sub)
+	}
+}
+
+// prepare runs when the flags of c are parsed.
+func (r *run) prepare(c *cobra.Command) error {
+	if err := fillFromEnv(c.Flags(), r.env.Getenv); err != nil {
+		return err
+	}
+	r.env.Logger = r.logs.logger(r.env.Stderr).With("program", c.Root().Name())
+	return nil
+}
+
+// end reports err, if any, and chooses the exit code.
+func (r *run) end(ctx context.Context, c *cobra.Command, err error) int {
+	var exit *ExitError
+	code := Failed
+	switch {
+	case err == nil && !c.Runnable() && !asked(c, "help") && !asked(c, "version"):
+		return WrongUsage // a verb is missing; cobra has shown the help
+	case err == nil:
+		return Done
+	case errors.As(err, &exit):
+		code = exit.Code
+		if exit.Err == nil {
+			return code
+		}
+	case !r.started:
+		code = WrongUsage
+	case ctx.Err() != nil && errors.Is(err, context.Canceled):
+		fmt.Fprintf(r.env.Stderr, "%s: interrupted\n", c.Root().Name())
+		return Interrupted
+	}
+	fmt.Fprintf(r.env.Stderr, "%s: %v\n", c.Root().Name(), err)
+	if code == WrongUsage {
+		fmt.Fprintf(r.env.Stderr, "Try: %s --help\n", c.CommandPath())
+	}
+	return code
+}
+
+// asked reports whether a bool flag was given.
+func asked(c *cobra.Command, flag string) bool {
+	f := c.Flags().Lookup(flag)
+	return f != nil && f.Changed
+}

@@ -1,0 +1,85 @@
+package daemon
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// EnvName returns the environment variable that a flag falls back to:
+// HINDSIGHT_SEED_FILE for --seed-file.
+func EnvName(flag string) string {
+	return "HINDSIGHT_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fillFromEnv sets every flag that was not given and has an environment variable.
+// It then counts as given.
+func fillFromEnv(flags *pflag.FlagSet, getenv func(string) string) error {
+	var first error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || first != nil || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		text := getenv(EnvName(f.Name))
+		if text == "" {
+			return
+		}
+		if err := f.Value.Set(text); err != nil {
+			first = fmt.Errorf("invalid value %q of the environment variable %s, which stands for --%s: %w", text, EnvName(f.Name), f.Name, err)
+			return
+		}
+		f.Changed = true
+	})
+	return first
+}
+
+// Choice is the value of a flag that takes one of a few words.
+type Choice struct {
+	Value   string
+	Allowed []string
+}
+
+// Set implements [pflag.Value].
+func (c *Choice) Set(s string) error {
+	for _, a := range c.Allowed {
+		if s == a {
+			c.Value = s
+			return nil
+		}
+	}
+	return fmt.Errorf("expected %s", strings.Join(c.Allowed, " | "))
+}
+
+// String implements [pflag.Value].
+func (c *Choice) String() string { return c.Value }
+
+// Type implements [pflag.Value]; it names the value in --help.
+func (c *Choice) Type() string { return strings.Join(c.Allowed, "|") }
+
+type logFlags struct{ format, level Choice }
+
+func addLogFlags(cmd *cobra.Command) *logFlags {
+	l := &logFlags{
+		format: Choice{Value: "text", Allowed: []string{"text", "json"}},
+		level:  Choice{Value: "info", Allowed: []string{"debug", "info", "warn", "error"}},
+	}
+	cmd.PersistentFlags().Var(&l.format, "log-format", "format of the log on standard error")
+	cmd.PersistentFlags().Var(&l.level, "log-level", "least level that is logged")
+	return l
+}
+
+func (l *logFlags) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(l.level.Value)); err != nil {
+		level = slog.LevelInfo // not reached: Choice allows slog's names only
+	}
+	o := &slog.HandlerOptions{Level: level}
+	if l.format.Value == "json" {
+		return slog.New(slog.NewJSONHandler(w, o))
+	}
+	return slog.New(slog.NewTextHandler(w, o))
+}

@@ -1,0 +1,84 @@
+package daemon
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// SeedBytes is the length of the secret seed.
+const SeedBytes = 32
+
+// maxSeedFile is more than a seed in hex with its line end.
+const maxSeedFile = 1024
+
+// SeedFile reads the secret seed of a system, [SeedBytes] bytes in hex, and makes
+// it, readable by its owner only, if there is none. Who knows the seed can choose
+// round IDs that draw a wanted action, and verify needs it: a file that others can
+// read is refused.
+func SeedFile(path string) ([]byte, error) {
+	seed, err := readSeed(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return seed, err
+	}
+	if err := makeSeed(path); err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make seed file: %w", err)
+	}
+	return readSeed(path) // of two that made one at once, both get the first
+}
+
+func readSeed(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read seed file: %w", err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read seed file: %w", err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxSeedFile {
+		return nil, fmt.Errorf("seed file %s: not a file of %d bytes in hex", path, SeedBytes)
+	}
+	const othersOrGroupWrite = 0o027
+	if mode := info.Mode().Perm(); mode&othersOrGroupWrite != 0 {
+		return nil, fmt.Errorf("seed file %s has mode %04o, so that others can use it: the seed is a secret; run: chmod 600 %q", path, mode, path)
+	}
+	text := make([]byte, info.Size())
+	n, err := f.Read(text)
+	if err != nil && n == 0 {
+		return nil, fmt.Errorf("seed file %s: %w", path, err)
+	}
+	seed, err := hex.DecodeString(string(bytes.TrimSpace(text[:n])))
+	if err != nil || len(seed) != SeedBytes {
+		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or remove it to start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
+	}
+	return seed, nil
+}
+
+// makeSeed writes a new seed beside path and links it into place, so that the
+// file is there whole or not at all; fs.ErrExist if another one was faster.
+func makeSeed(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, ".seed-*") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	seed := make([]byte, SeedBytes)
+	rand.Read(seed) // never fails
+	_, err = fmt.Fprintf(f, "%x\n", seed)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return err
+	}
+	return os.Link(f.Name(), path)
+}
