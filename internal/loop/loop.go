@@ -62,6 +62,19 @@ const (
 	BoolFeature
 )
 
+// String returns the type's name in the model file.
+func (k FeatureKind) String() string {
+	switch k {
+	case NumberFeature:
+		return "number"
+	case TextFeature:
+		return "text"
+	case BoolFeature:
+		return "bool"
+	}
+	return "unknown"
+}
+
 // Rules are what a model says about events, for one epoch.
 type Rules struct {
 	Actions     []string      // eligible when a context lists none, and the only ones it may list; nil: any

@@ -1,0 +1,181 @@
+package loop
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strconv"
+	"unsafe"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+)
+
+// RequestSource is the source offset of a decision that was asked for by request.
+const RequestSource int64 = -1
+
+// Source says where a context came from.
+type Source struct {
+	Offset  int64 // in contexts[partition], or RequestSource
+	Through int64 // next unread offset of contexts[partition]; ignored for requests
+	Time    int64 // log time, ns; 0 unknown
+}
+
+// Verdict is what Decide made of a context.
+type Verdict uint8
+
+// The verdicts of [Decider.Decide].
+const (
+	Decided   Verdict = iota + 1 // a new round: append it
+	Duplicate                    // this id was decided before, from the same bytes
+	Conflict                     // this id was decided before, from other bytes
+	Invalid                      // the context breaks a rule; Err says which
+)
+
+// Result says what became of a context.
+type Result struct {
+	Verdict Verdict
+	N       int64  // the round: the new one, or the one decided before
+	ID      string // its id; aliases the context's bytes or the decider's memory
+	Err     error  // for Invalid
+}
+
+// Decider decides the contexts of one partition. A decision is a function of the
+// epoch, the replica's state, the context's bytes and the draw, and of nothing else;
+// the draw is a function of the secret seed, the model's name, the partition, N and
+// the round's id.
+type Decider struct {
+	replica   *Replica
+	seed      []byte
+	name      string
+	partition int
+
+	next    int64 // N of the next decision
+	through int64 // next unread offset of contexts
+	ids     *table[idMemo]
+	ring    []int32 // slots of ids in the order of their rounds
+	oldest  int     // in ring, once it is full
+
+	law    []float64
+	minted []byte
+}
+
+type idMemo struct {
+	n       int64
+	content uint64 // hash of the context's bytes
+}
+
+// NewDecider returns a decider for one partition that has decided nothing. dedup ≥
+// 1 is the number of rounds whose ids it remembers.
+func NewDecider(replica *Replica, seed []byte, name string, partition, dedup int) *Decider {
+	return &Decider{
+		replica: replica, seed: seed, name: name, partition: partition, next: 1,
+		ids: newTable[idMemo](hashBytes(0, seed)), ring: make([]int32, 0, dedup),
+	}
+}
+
+// Next returns the N of the next decision.
+func (d *Decider) Next() int64 { return d.next }
+
+// ContextsThrough returns the next unread offset of contexts.
+func (d *Decider) ContextsThrough() int64 { return d.through }
+
+// Remember tells a new decider of a decision in the log's tail, in order.
+func (d *Decider) Remember(dec *codec.Decision) {
+	d.remember(dec.ID, idMemo{n: dec.N, content: hashBytes(d.ids.seed, dec.Context)})
+	d.next = dec.N + 1
+	d.through = dec.ContextsThrough
+}
+
+// Resume tells a new decider of a position that lies behind all that it
+// remembers: the next N is at least next, contexts were read through the offset.
+func (d *Decider) Resume(next, contextsThrough int64) {
+	d.next = max(d.next, next)
+	d.through = max(d.through, contextsThrough)
+}
+
+// Pass notes that contexts before the offset were dealt with without a decision.
+func (d *Decider) Pass(contextsThrough int64) { d.through = contextsThrough }
+
+// Decide decides one context and fills dst, whose slices it reuses and whose
+// strings and bytes alias raw and the decider's own memory until its next call. id is
+// used when the context itself carries none (a CloudEvents header); if that is
+// empty too, one is minted. dst is only meaningful for Decided. The replica must
+// have an epoch.
+func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source) Result {
+	r := d.replica
+	if err := r.reader.parse(raw); err != nil {
+		return Result{Verdict: Invalid, Err: err}
+	}
+	if r.reader.ctx.ID != "" {
+		id = r.reader.ctx.ID
+	}
+	if id == "" {
+		id = d.mint(src.Offset)
+	}
+	memo := idMemo{n: d.next, content: hashBytes(d.ids.seed, raw)}
+	if s := d.ids.get(id); s >= 0 {
+		was := *d.ids.value(s)
+		if was.content == memo.content {
+			return Result{Verdict: Duplicate, N: was.n, ID: id}
+		}
+		return Result{Verdict: Conflict, N: was.n, ID: id}
+	}
+	d.decide(dst, raw, id, src)
+	d.remember(id, memo)
+	d.next++
+	return Result{Verdict: Decided, N: memo.n, ID: id}
+}
+
+func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source) {
+	r := d.replica
+	if src.Offset != RequestSource {
+		d.through = src.Through
+	}
+	in := r.reader.input()
+	var gamma float64
+	d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
+	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
+	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
+	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma
+	dst.ContextsThrough, dst.Source, dst.Time = d.through, src.Offset, src.Time
+	dst.Actions = dst.Actions[:0]
+	for i := range in.Actions {
+		dst.Actions = append(dst.Actions, in.Actions[i].Name)
+	}
+	dst.Propensities = append(dst.Propensities[:0], d.law...)
+	dst.Action = learner.Draw(d.law, u)
+	dst.Context = raw
+}
+
+// mint makes the id of a context without one: "<partition>-<offset>", or
+// "r-<partition>-<N>" for a request.
+func (d *Decider) mint(offset int64) string {
+	b := d.minted[:0]
+	n := offset
+	if offset == RequestSource {
+		b = append(b, "r-"...)
+		n = d.next
+	}
+	b = strconv.AppendInt(b, int64(d.partition), 10)
+	b = append(b, '-')
+	d.minted = strconv.AppendInt(b, n, 10)
+	return unsafe.String(unsafe.SliceData(d.minted), len(d.minted))
+}
+
+// remember notes the id of a new round and forgets the oldest beyond the limit.
+func (d *Decider) remember(id string, memo idMemo) {
+	if s := d.ids.get(id); s >= 0 { // only a log with a broken promise holds one id twice
+		*d.ids.value(s) = memo
+		return
+	}
+	if len(d.ring) < cap(d.ring) {
+		d.ring = append(d.ring, d.ids.put(id, memo))
+		return
+	}
+	d.ids.del(d.ring[d.oldest])
+	d.ring[d.oldest] = d.ids.put(id, memo)
+	d.oldest = (d.oldest + 1) % len(d.ring)
+}
+
+// SeedHash returns what an epoch record says of the secret seed.
+func SeedHash(seed []byte) string { return fmt.Sprintf("%x", sha256.Sum256(seed)) }

@@ -1,0 +1,142 @@
+package loop
+
+import "encoding/binary"
+
+// table maps round ids to values of type V. It keeps its own copy of each id and
+// reuses the memory of deleted entries, so that at a steady size putting and
+// deleting do not allocate. Slots are stable: a slot number means the same entry
+// until it is deleted.
+type table[V any] struct {
+	seed  uint64
+	slots []slot[V]
+	free  []int32
+	index []int32 // open addressing, linear probing; 0: empty, else slot+1
+	live  int
+}
+
+type slot[V any] struct {
+	hash uint64
+	id   []byte
+	v    V
+}
+
+// newTable returns an empty table. Its hash is keyed by seed, so that who does
+// not know it cannot choose ids that collide.
+func newTable[V any](seed uint64) *table[V] {
+	return &table[V]{seed: seed, index: make([]int32, 64)}
+}
+
+func (t *table[V]) find(hash uint64, id string) (at int, slot int32) {
+	mask := len(t.index) - 1
+	for at = int(hash) & mask; ; at = (at + 1) & mask {
+		s := t.index[at] - 1
+		if s < 0 || (t.slots[s].hash == hash && string(t.slots[s].id) == id) {
+			return at, s
+		}
+	}
+}
+
+// get returns the slot of id, or -1.
+func (t *table[V]) get(id string) int32 {
+	_, s := t.find(hashString(t.seed, id), id)
+	return s
+}
+
+// value returns the value in a live slot. The pointer is valid until the next put.
+func (t *table[V]) value(slot int32) *V { return &t.slots[slot].v }
+
+// put adds an id that is not in the table and returns its slot.
+func (t *table[V]) put(id string, v V) int32 {
+	if 2*(t.live+1) > len(t.index) {
+		t.grow()
+	}
+	hash := hashString(t.seed, id)
+	at, _ := t.find(hash, id)
+	var s int32
+	if n := len(t.free); n > 0 {
+		s, t.free = t.free[n-1], t.free[:n-1]
+	} else {
+		s = int32(len(t.slots))
+		t.slots = append(t.slots, slot[V]{})
+	}
+	e := &t.slots[s]
+	e.hash, e.id, e.v = hash, append(e.id[:0], id...), v
+	t.index[at] = s + 1
+	t.live++
+	return s
+}
+
+// del removes the entry of a live slot.
+func (t *table[V]) del(s int32) {
+	mask := len(t.index) - 1
+	at := int(t.slots[s].hash) & mask
+	for t.index[at] != s+1 {
+		at = (at + 1) & mask
+	}
+	t.shiftBack(at, mask)
+	var zero V
+	t.slots[s].v = zero
+	t.free = append(t.free, s)
+	t.live--
+}
+
+// shiftBack closes the hole at an index position, so that no probe sequence that
+// led over it breaks.
+func (t *table[V]) shiftBack(hole, mask int) {
+	for at := (hole + 1) & mask; t.index[at] != 0; at = (at + 1) & mask {
+		home := int(t.slots[t.index[at]-1].hash) & mask
+		if (at-home)&mask >= (at-hole)&mask {
+			t.index[hole] = t.index[at]
+			hole = at
+		}
+	}
+	t.index[hole] = 0
+}
+
+func (t *table[V]) grow() {
+	old := t.index
+	t.index = make([]int32, 2*len(old))
+	mask := len(t.index) - 1
+	for _, s := range old {
+		if s == 0 {
+			continue
+		}
+		at := int(t.slots[s-1].hash) & mask
+		for t.index[at] != 0 {
+			at = (at + 1) & mask
+		}
+		t.index[at] = s
+	}
+}
+
+func hashString(seed uint64, s string) uint64 {
+	h := seed ^ uint64(len(s))*0x9e3779b97f4a7c15
+	for ; len(s) >= 8; s = s[8:] {
+		h = mix(h ^ (uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56))
+	}
+	var w uint64
+	for i := 0; i < len(s); i++ {
+		w |= uint64(s[i]) << (8 * i)
+	}
+	return mix(mix(h ^ w))
+}
+
+func hashBytes(seed uint64, b []byte) uint64 {
+	h := seed ^ uint64(len(b))*0x9e3779b97f4a7c15
+	for ; len(b) >= 8; b = b[8:] {
+		h = mix(h ^ binary.LittleEndian.Uint64(b))
+	}
+	var w uint64
+	for i, c := range b {
+		w |= uint64(c) << (8 * i)
+	}
+	return mix(mix(h ^ w))
+}
+
+func mix(h uint64) uint64 {
+	h *= 0xd6e8feb86659fd93
+	h ^= h >> 32
+	h *= 0xd6e8feb86659fd93
+	return h ^ h>>29
+}

@@ -1,0 +1,339 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// DeciderConfig is what a decider needs.
+type DeciderConfig struct {
+	Log           stream.Log
+	Bus           stream.Bus // nil: no requests
+	Name          string     // of the model
+	Build         Build
+	Seed          []byte
+	Partition     int
+	Partitions    int
+	Dedup         int    // rounds whose ids are remembered
+	SnapshotEvery int64  // feedbacks between snapshots; 0: none. One decider of a model writes them
+	MaxInFlight   int    // decisions that may wait for their acknowledgement
+	Owner         string // for people
+	Logger        *slog.Logger
+}
+
+// Decider owns one partition of decisions. It decides what is in contexts of that
+// partition and what is asked by request, and learns from the feedback log between
+// decisions. All its work is done under mu.
+type Decider struct {
+	cfg    DeciderConfig
+	topics Topics
+
+	mu       sync.Mutex
+	follower *follower
+	heart    *loop.Decider
+	contexts *input
+	out      stream.Appender
+	rejects  stream.Appender
+	rejected bool // a reject waits for its acknowledgement
+	flight   *flight
+	offsets  offsetRing
+	dec      codec.Decision
+	buf      []byte
+	unmarked bool // contexts were passed that no record in decisions tells of
+	closed   bool
+
+	failed   atomic.Pointer[error]
+	wakeup   chan struct{} // contexts, room, or an epoch
+	feedback chan struct{} // feedback
+	snapshot chan snapshotJob
+	snapped  int64    // feedback through which the last snapshot was taken
+	stops    []func() // of what was served
+}
+
+// OpenDecider takes a partition of decisions over from any earlier owner and
+// recovers from the logs: the ids and positions in the tail of decisions, the
+// learner from the last snapshot and the feedback behind it.
+func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
+	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d.flight = newFlight(d)
+	d.offsets.init(cfg.Dedup)
+	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
+	if err != nil {
+		return nil, err
+	}
+	d.out = out
+	if err := d.recover(ctx, tail); err != nil {
+		d.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
+	c := &d.cfg
+	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger); err != nil {
+		return err
+	}
+	if err := d.follower.catchUp(ctx); err != nil {
+		return err
+	}
+	d.snapped = d.follower.heart.LearnedThrough()
+	d.heart = loop.NewDecider(d.follower.heart, c.Seed, c.Name, c.Partition, c.Dedup)
+	learned, err := d.readTail(ctx, tail)
+	if err != nil {
+		return err
+	}
+	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, func(_ uint64, _ int64, err error) { d.fail(err) }); err != nil {
+		return err
+	}
+	if err := d.closeGap(ctx); err != nil {
+		return err
+	}
+	if got := d.follower.heart.LearnedThrough(); got < learned {
+		return fmt.Errorf("recover %s[%d]: the last decision had learned through feedback %d, but the feedback log ends at %d: %w",
+			d.topics.Decisions, c.Partition, learned, got, stream.ErrUnavailable)
+	}
+	from := d.heart.ContextsThrough()
+	if from == 0 {
+		from = stream.Earliest
+	}
+	d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, 0)
+	return err
+}
+
+// readTail reads the last decisions, and returns the LearnedThrough of the last.
+func (d *Decider) readTail(ctx context.Context, tail stream.Tail) (learned int64, err error) {
+	from := max(tail.First, tail.Open-int64(d.cfg.Dedup)-int64(d.cfg.Dedup)/8-64)
+	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, tail.Open, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseDecision(&d.dec, r.Value); err != nil {
+				return err
+			}
+			d.heart.Remember(&d.dec)
+			d.offsets.set(d.dec.N, r.Offset)
+			learned = d.dec.LearnedThrough
+		case codec.TypeMark:
+			m, err := codec.ParseDecisionMark(r.Value)
+			if err != nil {
+				return err
+			}
+			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
+			learned = max(learned, m.LearnedThrough)
+		}
+		return nil
+	})
+	return learned, err
+}
+
+// closeGap notes decisions that have feedback but are no longer in the log: a power
+// failure took its tail. Their numbers are not used again.
+func (d *Decider) closeGap(ctx context.Context) error {
+	released := d.follower.rounds[d.cfg.Partition]
+	next := d.heart.Next()
+	if released < next {
+		return nil
+	}
+	d.cfg.Logger.Error("decisions were lost with the log's tail", "partition", d.cfg.Partition, "from", next, "to", released)
+	d.heart.Resume(released+1, 0)
+	return d.mark(ctx, codec.DecisionMark{GapFrom: next, GapTo: released})
+}
+
+// mark appends the decider's positions, so that the log's tail tells them.
+func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
+	m.V, m.N = codec.Version, d.heart.Next()-1
+	m.ContextsThrough, m.LearnedThrough = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough()
+	if err := d.flushRejects(ctx); err != nil {
+		return err
+	}
+	d.unmarked = false
+	return d.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendDecisionMark(nil, &m)}, ticket{})
+}
+
+// append sends one record of decisions, with what is to be done at its
+// acknowledgement.
+func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error {
+	d.flight.add(t)
+	_, err := d.out.Append(ctx, r)
+	return err
+}
+
+func (d *Decider) flushRejects(ctx context.Context) error {
+	if !d.rejected {
+		return nil
+	}
+	d.rejected = false
+	return d.rejects.Flush(ctx)
+}
+
+func (d *Decider) fail(err error) {
+	if err != nil {
+		d.failed.CompareAndSwap(nil, &err)
+		signal(d.wakeup)
+		signal(d.feedback)
+	}
+}
+
+func (d *Decider) wake() { signal(d.wakeup) }
+
+// signal wakes the one who waits on a channel of capacity 1.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Err returns the error that ended the decider, nil while it lives.
+func (d *Decider) Err() error {
+	if e := d.failed.Load(); e != nil {
+		return *e
+	}
+	return nil
+}
+
+// StepContexts decides contexts that are there, at most n, and reports whether
+// there were any. Rejects are stored before the first decision that passes them.
+func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error) {
+	if err := d.contexts.poll(ctx, 0); err != nil {
+		return false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.follower.heart.Epoch() == nil {
+		return false, d.Err()
+	}
+	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.room(); n-- {
+		r, t := d.contexts.head()
+		if err := d.decideRecord(ctx, r, t); err != nil {
+			return true, err
+		}
+		d.contexts.take()
+		busy = true
+	}
+	return busy, d.Err()
+}
+
+func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime int64) error {
+	if r.Type != "" {
+		d.heart.Pass(r.Offset + 1)
+		return nil
+	}
+	res := d.heart.Decide(&d.dec, r.Value, cloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
+	if res.Verdict != loop.Decided {
+		return d.reject(ctx, r, res)
+	}
+	if err := d.flushRejects(ctx); err != nil {
+		return err
+	}
+	return d.appendDecision(ctx, ticket{n: d.dec.N})
+}
+
+func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
+	d.unmarked = false
+	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
+	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
+}
+
+func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result) error {
+	rej := codec.Reject{V: codec.Version, Topic: "contexts", Partition: d.cfg.Partition, Offset: r.Offset, Time: r.Time,
+		Reason: codec.ReasonMalformed, Bytes: r.Value}
+	if res.Verdict == loop.Invalid {
+		rej.Detail = res.Err.Error()
+	} else {
+		rej.Reason = codec.ReasonDuplicateID
+		rej.Detail = fmt.Sprintf("the id was used by round %d of partition %d", res.N, d.cfg.Partition)
+	}
+	d.heart.Pass(r.Offset + 1)
+	d.unmarked = true
+	d.rejected = true
+	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
+	return err
+}
+
+// StepFeedback learns from the feedback that is there, for at most about limit (0:
+// no limit), and reports whether there was any.
+func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
+	in := d.follower.in
+	if err := in.poll(ctx, 0); err != nil {
+		return false, err
+	}
+	if len(in.batch) == 0 {
+		return false, d.Err()
+	}
+	start := time.Now()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for len(in.batch) > 0 {
+		if err := d.follower.takeHead(); err != nil {
+			return true, err
+		}
+		d.takeSnapshot()
+		if limit > 0 && time.Since(start) > limit {
+			break
+		}
+	}
+	return true, d.Err()
+}
+
+type snapshotJob struct {
+	state *state
+	from  int64
+}
+
+// takeSnapshot hands the state to the writer when it is time for a snapshot. If the
+// writer is still busy with the last one it is left out.
+func (d *Decider) takeSnapshot() {
+	if through := d.follower.heart.LearnedThrough(); d.cfg.SnapshotEvery > 0 && through >= d.snapped+d.cfg.SnapshotEvery {
+		if s := d.follower.state(); s != nil {
+			d.snapped = through
+			select {
+			case d.snapshot <- snapshotJob{s, d.follower.safe}:
+			default:
+			}
+		}
+	}
+}
+
+// WriteSnapshots writes the snapshots that wait.
+func (d *Decider) WriteSnapshots(ctx context.Context) error {
+	for {
+		select {
+		case job := <-d.snapshot:
+			if err := d.follower.writeSnapshot(ctx, job.state, job.from, d.cfg.Owner); err != nil {
+				return err
+			}
+		default:
+			return nil
+		}
+	}
+}
+
+// Close releases everything. What was not acknowledged is unknown; requests that
+// wait for it are told so.
+func (d *Decider) Close() {
+	for _, stop := range d.stops {
+		stop()
+	}
+	d.stops = nil
+	for _, a := range []stream.Appender{d.out, d.rejects} {
+		if a != nil {
+			a.Close()
+		}
+	}
+	d.flight.abandon()
+	if d.contexts != nil {
+		d.contexts.close()
+	}
+	if d.follower != nil && d.follower.in != nil {
+		d.follower.in.close()
+	}
+}

@@ -1,0 +1,143 @@
+package service
+
+import (
+	"sync"
+
+	"hindsight/pkg/stream"
+)
+
+// flight holds the decisions that wait for their acknowledgement, in order, and
+// what is to be done when it comes.
+type flight struct {
+	d  *Decider
+	mu sync.Mutex
+	// waiting[head:] are the tickets in the order of their appends.
+	waiting []ticket
+	head    int
+}
+
+// ticket is one record of decisions on its way.
+type ticket struct {
+	n     int64  // round; 0: no decision
+	reply []byte // to be sent at the acknowledgement
+	send  func(data []byte, headers ...stream.Header) error
+	json  bool
+	id    string
+	more  []func(stored bool) // repeats of the request; called from goroutines of their own
+}
+
+func newFlight(d *Decider) *flight { return &flight{d: d} }
+
+// room reports whether another decision may be sent.
+func (f *flight) room() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.waiting)-f.head < f.d.cfg.MaxInFlight
+}
+
+func (f *flight) add(t ticket) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.waiting = append(f.waiting, t)
+}
+
+// join adds a repeat of a request to a round whose decision is on its way. It
+// reports false if that is acknowledged already.
+func (f *flight) join(n int64, answer func(stored bool)) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := f.head; i < len(f.waiting); i++ {
+		if t := &f.waiting[i]; t.n == n {
+			t.more = append(t.more, answer)
+			return true
+		}
+	}
+	return false
+}
+
+func (f *flight) pop() (ticket, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.head == len(f.waiting) {
+		return ticket{}, false
+	}
+	t := f.waiting[f.head]
+	f.waiting[f.head] = ticket{}
+	if f.head++; f.head == len(f.waiting) {
+		f.waiting, f.head = f.waiting[:0], 0
+	} else if f.head >= 4096 && 2*f.head >= len(f.waiting) {
+		f.waiting, f.head = append(f.waiting[:0], f.waiting[f.head:]...), 0
+	}
+	return t, true
+}
+
+// ack is the AckFunc of decisions.
+func (f *flight) ack(_ uint64, offset int64, err error) {
+	t, ok := f.pop()
+	if err != nil {
+		if ok {
+			f.refuse(&t)
+		}
+		f.d.fail(err)
+		return
+	}
+	if !ok || t.n == 0 {
+		return
+	}
+	f.d.offsets.set(t.n, offset)
+	if t.send != nil {
+		t.send(t.reply)
+	}
+	for _, answer := range t.more {
+		go answer(true)
+	}
+	f.d.wake()
+}
+
+// refuse tells those who wait that their decision's fate is unknown.
+func (f *flight) refuse(t *ticket) {
+	if t.send != nil {
+		data, headers := errorReply(503, unknownFate, t.id, t.json)
+		t.send(data, headers...)
+	}
+	for _, answer := range t.more {
+		go answer(false)
+	}
+}
+
+const unknownFate = "the decision log failed; whether the decision exists is unknown: retry with the same id"
+
+// abandon refuses everything that still waits.
+func (f *flight) abandon() {
+	for {
+		t, ok := f.pop()
+		if !ok {
+			return
+		}
+		f.refuse(&t)
+	}
+}
+
+// offsetRing remembers where the last decisions lie. It is safe for concurrent use.
+type offsetRing struct {
+	mu  sync.Mutex
+	buf []offsetEntry
+}
+
+type offsetEntry struct{ n, offset int64 }
+
+func (o *offsetRing) init(size int) { o.buf = make([]offsetEntry, size) }
+
+func (o *offsetRing) set(n, offset int64) {
+	o.mu.Lock()
+	o.buf[n%int64(len(o.buf))] = offsetEntry{n, offset}
+	o.mu.Unlock()
+}
+
+// get returns the offset of round n.
+func (o *offsetRing) get(n int64) (int64, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	e := o.buf[n%int64(len(o.buf))]
+	return e.offset, e.n == n
+}

@@ -1,0 +1,317 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// JoinerConfig is what a joiner needs.
+type JoinerConfig struct {
+	Log        stream.Log
+	Source     Source // the model; a newer version than the log's starts an epoch
+	Build      Build
+	SeedHash   string
+	Partitions int
+	MaxPending int    // rounds that may wait
+	Dedup      int    // released rounds that are remembered
+	MarkEvery  int    // feedbacks between marks
+	Owner      string // for people
+	Logger     *slog.Logger
+}
+
+// Joiner owns the feedback log of a model: it announces the model, joins decisions
+// with outcomes, and releases feedback. One goroutine uses it.
+type Joiner struct {
+	cfg     JoinerConfig
+	topics  Topics
+	heart   *loop.Joiner
+	epochs  *epochs
+	offsets map[int64]int64 // where the records of an epoch begin in the feedback log
+	classAt int64           // where those that are being read began; -1: none
+
+	feedback stream.Appender
+	rejects  stream.Appender
+	failed   atomic.Pointer[error]
+	acked    atomic.Int64 // offset of the last acknowledged feedback record
+
+	inputs []*input // decisions of all partitions, then outcomes
+	stamp  uint64
+
+	tick    advance // a mark of our own that moves log time on
+	orphans *orphanCheck
+	marked  int64 // N of the last mark
+	tickAt  time.Time
+
+	feedbacks []codec.Feedback
+	rejected  []codec.Reject
+	buf       []byte
+	wakeup    chan struct{}
+}
+
+// advance is a log time that is to be given to the heart once every input is read
+// to it.
+type advance struct {
+	time  int64
+	stamp uint64 // 0: none
+}
+
+// orphanCheck waits until the decisions are read to ends that were fetched after
+// the parked outcomes up to seq were read.
+type orphanCheck struct {
+	seq  uint64
+	ends []int64
+}
+
+// OpenJoiner takes the feedback log over from any earlier owner, recovers from its
+// tail, and announces the model if the log does not have it.
+func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
+	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), offsets: map[int64]int64{}, classAt: -1, wakeup: make(chan struct{}, 1)}
+	j.acked.Store(-1)
+	j.epochs = newEpochs(cfg.Build)
+	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: cfg.Partitions, MaxPending: cfg.MaxPending, Dedup: cfg.Dedup}, j.epochs.rules)
+	var tail stream.Tail
+	var err error
+	j.feedback, tail, err = cfg.Log.Open(ctx, j.topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: j.ack})
+	if err != nil {
+		return nil, err
+	}
+	if err := j.recover(ctx, tail); err != nil {
+		j.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
+	if err := j.readTail(ctx, tail); err != nil {
+		return err
+	}
+	var err error
+	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, func(_ uint64, _ int64, err error) { j.fail(err) }); err != nil {
+		return err
+	}
+	if err := j.announce(ctx); err != nil {
+		return err
+	}
+	for p := range j.cfg.Partitions {
+		from, _ := j.heart.From(p)
+		if err := j.addInput(ctx, j.topics.Decisions, p, from); err != nil {
+			return err
+		}
+	}
+	for p := range j.cfg.Partitions {
+		_, from := j.heart.From(p)
+		if err := j.addInput(ctx, j.topics.Outcomes, p, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) error {
+	if from == 0 {
+		from = stream.Earliest
+	}
+	in, err := openInput(ctx, j.cfg.Log, topic, p, from, 0)
+	if errors.Is(err, stream.ErrTruncated) {
+		return fmt.Errorf("%w: records that waiting rounds need were dropped by retention", err)
+	}
+	if err != nil {
+		return err
+	}
+	in.time = j.heart.Reached(topic == j.topics.Outcomes, p)
+	j.inputs = append(j.inputs, in)
+	return nil
+}
+
+// readTail restores the heart from the end of the feedback log: from its last mark,
+// and far enough back that repeats of outcomes are known as such.
+func (j *Joiner) readTail(ctx context.Context, tail stream.Tail) error {
+	for back := int64(j.cfg.Dedup + 2*j.cfg.MarkEvery); ; back *= 4 {
+		from := max(tail.First, tail.Open-back)
+		found, empty, err := j.readFrom(ctx, from, tail.Open)
+		if err != nil {
+			return err
+		}
+		if found || empty && from == tail.First {
+			break
+		}
+		if from == tail.First {
+			return &stream.Error{Op: "recover", Topic: j.topics.Feedback, Offset: from,
+				Err: fmt.Errorf("%w: no mark is kept and the first feedback is gone", stream.ErrTruncated)}
+		}
+		j.epochs = newEpochs(j.cfg.Build)
+		j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
+	}
+	return j.findEpochs(ctx)
+}
+
+// readFrom reads the feedback log from an offset to the end, and reports whether
+// there was a mark. Behind the first mark, or from the log's start, it restores the
+// heart's position; before it only its memory.
+func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked, empty bool, err error) {
+	var f codec.Feedback
+	empty = true
+	err = scan(ctx, j.cfg.Log, j.topics.Feedback, 0, from, end, func(r *stream.Record) error {
+		switch r.Type {
+		case codec.TypeMark:
+			m, err := codec.ParseFeedbackMark(r.Value)
+			if err != nil {
+				return err
+			}
+			j.heart.Restore(&m)
+			for _, e := range m.Epochs {
+				j.offsets[e.Epoch] = e.Offset
+			}
+			marked, j.marked = true, m.N
+		case codec.TypeClass, codec.TypeEpoch:
+			return j.readEpoch(r)
+		case "":
+			j.classAt = -1
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return err
+			}
+			if empty && f.N == 1 {
+				marked = true // the whole log is here
+			}
+			empty = false
+			if marked {
+				j.heart.Resume(&f)
+			} else {
+				j.heart.Recall(&f)
+			}
+		}
+		return nil
+	})
+	return marked, empty, err
+}
+
+func (j *Joiner) readEpoch(r *stream.Record) error {
+	if j.classAt < 0 {
+		j.classAt = r.Offset
+	}
+	if r.Type == codec.TypeClass {
+		return j.epochs.addClass(r.Value)
+	}
+	ep, err := j.epochs.addEpoch(r.Value)
+	first := j.classAt
+	j.classAt = -1
+	if errors.Is(err, errIncomplete) {
+		return nil // it begins before the part of the log that was read; findEpochs has it
+	}
+	if err != nil {
+		return err
+	}
+	if _, ok := j.offsets[ep.Number]; !ok {
+		j.offsets[ep.Number] = first
+	}
+	return nil
+}
+
+// findEpochs reads the epochs that the last mark names and the tail did not hold.
+func (j *Joiner) findEpochs(ctx context.Context) error {
+	for n, offset := range j.offsets {
+		if j.epochs.rules(n) != nil {
+			continue
+		}
+		_, next, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
+		if err != nil {
+			return err
+		}
+		err = scan(ctx, j.cfg.Log, j.topics.Feedback, 0, offset, next, func(r *stream.Record) error {
+			switch r.Type {
+			case codec.TypeClass:
+				return j.epochs.addClass(r.Value)
+			case codec.TypeEpoch:
+				if _, err := j.epochs.addEpoch(r.Value); err != nil {
+					return err
+				}
+				return errStop
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("epoch %d: %w", n, err)
+		}
+	}
+	return nil
+}
+
+// announce writes the model as an epoch record if the log does not have it.
+func (j *Joiner) announce(ctx context.Context) error {
+	s := &j.cfg.Source
+	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
+	if err != nil || !fresh {
+		return err
+	}
+	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	number := int64(1)
+	if j.epochs.last != nil {
+		number = j.epochs.last.rec.Epoch + 1
+	}
+	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
+	if _, err := j.epochs.define(&rec, s.Files); err != nil {
+		return err
+	}
+	for _, c := range s.classes() {
+		if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &c)}); err != nil {
+			return err
+		}
+	}
+	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, &rec)}); err != nil {
+		return err
+	}
+	if err := j.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	j.offsets[number] = first
+	j.cfg.Logger.Info("epoch begins", "model", s.Name, "version", s.Version, "epoch", number)
+	return j.mark(ctx)
+}
+
+func (j *Joiner) ack(_ uint64, offset int64, err error) {
+	if err != nil {
+		j.fail(err)
+		return
+	}
+	j.acked.Store(offset)
+}
+
+func (j *Joiner) fail(err error) {
+	if err != nil {
+		j.failed.CompareAndSwap(nil, &err)
+		j.wake()
+	}
+}
+
+func (j *Joiner) wake() { signal(j.wakeup) }
+
+// Epoch returns the number of the epoch at work.
+func (j *Joiner) Epoch() int64 { return j.epochs.last.rec.Epoch }
+
+// Heart returns the joiner's heart, for figures.
+func (j *Joiner) Heart() *loop.Joiner { return j.heart }
+
+// Close releases everything. What was not acknowledged is unknown.
+func (j *Joiner) Close() {
+	for _, in := range j.inputs {
+		in.close()
+	}
+	if j.feedback != nil {
+		j.feedback.Close()
+	}
+	if j.rejects != nil {
+		j.rejects.Close()
+	}
+}

@@ -1,0 +1,338 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// stepRecords is the most that one Step takes before it releases feedback.
+const stepRecords = 1000
+
+// Step takes the records that are there, in the order of log time over all
+// partitions, and releases what can be released. It reports whether it did
+// anything. After an error the joiner is dead.
+func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
+	taken := 0
+	for taken < stepRecords {
+		ok, err := j.merge(ctx)
+		if err != nil {
+			return taken > 0, err
+		}
+		if !ok {
+			break
+		}
+		taken++
+		if j.heart.Pending() > j.cfg.MaxPending {
+			if err := j.release(ctx); err != nil {
+				return true, err
+			}
+		}
+	}
+	if err := j.checkOrphans(ctx); err != nil {
+		return true, err
+	}
+	if err := j.release(ctx); err != nil {
+		return true, err
+	}
+	if e := j.failed.Load(); e != nil {
+		return true, *e
+	}
+	return taken > 0, nil
+}
+
+// merge gives the heart the record with the least log time. Of equal times decisions
+// go first, then lower partitions. A record is given only when every other input has
+// a later one, or was found empty after the record was read. It reports false if no
+// record waits.
+func (j *Joiner) merge(ctx context.Context) (bool, error) {
+	for {
+		best := j.least()
+		if best == nil {
+			if err := j.pollAll(ctx); err != nil {
+				return false, err
+			}
+			if best = j.least(); best == nil {
+				return j.giveTick(ctx)
+			}
+		}
+		_, t := best.head()
+		if j.tick.stamp != 0 && j.tick.time < t {
+			return j.giveTick(ctx)
+		}
+		settled, err := j.settle(ctx, best.read)
+		if err != nil {
+			return false, err
+		}
+		if settled {
+			err := j.give(best)
+			best.take()
+			return true, err
+		}
+	}
+}
+
+// least returns the input with the least head, nil if none has one.
+func (j *Joiner) least() *input {
+	var best *input
+	var least int64
+	for _, in := range j.inputs {
+		if r, t := in.head(); r != nil && (best == nil || t < least) {
+			best, least = in, t
+		}
+	}
+	return best
+}
+
+func (j *Joiner) pollAll(ctx context.Context) error {
+	j.stamp++
+	for _, in := range j.inputs {
+		if err := in.poll(ctx, j.stamp); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle makes sure that each input without a head was empty after the stamp. It
+// reports false if a new record came to light, which may be an earlier one.
+func (j *Joiner) settle(ctx context.Context, stamp uint64) (bool, error) {
+	for _, in := range j.inputs {
+		if len(in.batch) > 0 || in.clear > stamp {
+			continue
+		}
+		j.stamp++
+		if err := in.poll(ctx, j.stamp); err != nil {
+			return false, err
+		}
+		if len(in.batch) == 0 && in.clear <= stamp {
+			j.stamp++
+			if err := in.check(ctx, j.stamp); err != nil {
+				return false, err
+			}
+		}
+		if len(in.batch) > 0 {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// giveTick advances the heart to the log time of our own mark once every input is
+// read to it.
+func (j *Joiner) giveTick(ctx context.Context) (bool, error) {
+	if j.tick.stamp == 0 {
+		return false, nil
+	}
+	settled, err := j.settle(ctx, j.tick.stamp)
+	if err != nil || !settled {
+		return settled, err
+	}
+	j.heart.Advance(j.tick.time)
+	j.tick = advance{}
+	return true, nil
+}
+
+// give hands the head of an input to the heart.
+func (j *Joiner) give(in *input) error {
+	r, _ := in.head()
+	at := loop.Place{Partition: in.partition, Offset: r.Offset}
+	if in.topic == j.topics.Outcomes {
+		if r.Type != "" {
+			j.heart.PassOutcome(at, r.Time)
+			return nil
+		}
+		j.heart.AddOutcome(at, r.Time, r.Value, cloudEventID(r))
+		return nil
+	}
+	return j.giveDecision(in, at, r)
+}
+
+func (j *Joiner) giveDecision(in *input, at loop.Place, r *stream.Record) error {
+	switch r.Type {
+	case "":
+		err := j.heart.AddDecision(at, r.Time, r.Value)
+		if e := (*codec.Error)(nil); errors.As(err, &e) && !errors.Is(err, codec.ErrVersion) {
+			// Only the service writes decisions: nobody waits for feedback on this one.
+			j.cfg.Logger.Error("foreign record in decisions skipped", "partition", at.Partition, "offset", at.Offset, "error", err)
+			j.heart.PassDecision(at, r.Time)
+			return nil
+		}
+		if errors.Is(err, loop.ErrNoEpoch) {
+			return fmt.Errorf("%s[%d]@%d: %w: was the feedback log lost?", in.topic, at.Partition, at.Offset, err)
+		}
+		return err
+	case codec.TypeMark:
+		m, err := codec.ParseDecisionMark(r.Value)
+		if err != nil {
+			return err
+		}
+		if m.GapFrom > 0 {
+			return j.heart.AddGap(at, r.Time, m.GapFrom, m.GapTo)
+		}
+	}
+	j.heart.PassDecision(at, r.Time)
+	return nil
+}
+
+// checkOrphans rejects outcomes whose decision does not exist.
+func (j *Joiner) checkOrphans(ctx context.Context) error {
+	n, seq := j.heart.Parked()
+	if n == 0 {
+		j.orphans = nil
+		return nil
+	}
+	if j.orphans == nil {
+		c := &orphanCheck{seq: seq, ends: make([]int64, j.cfg.Partitions)}
+		for p := range c.ends {
+			_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Decisions, p)
+			if err != nil {
+				return err
+			}
+			c.ends[p] = end
+		}
+		j.orphans = c
+	}
+	for p, end := range j.orphans.ends {
+		if in := j.inputs[p]; in.consumed() < end {
+			return nil
+		}
+	}
+	j.heart.Orphans(j.orphans.seq)
+	j.orphans = nil
+	return nil
+}
+
+// release stores the rejects, then the feedback behind them, and a mark when it is
+// time for one.
+func (j *Joiner) release(ctx context.Context) error {
+	j.feedbacks = j.heart.AppendReady(j.feedbacks[:0])
+	if err := j.storeRejects(ctx); err != nil {
+		return err
+	}
+	for i := range j.feedbacks {
+		f := &j.feedbacks[i]
+		j.buf = codec.AppendFeedback(j.buf[:0], f)
+		if _, err := j.feedback.Append(ctx, &stream.Record{Key: []byte(f.ID), Value: j.buf}); err != nil {
+			return err
+		}
+	}
+	if j.heart.LastN()-j.marked >= int64(j.cfg.MarkEvery) {
+		return j.mark(ctx)
+	}
+	return nil
+}
+
+func (j *Joiner) storeRejects(ctx context.Context) error {
+	j.rejected = j.heart.AppendRejects(j.rejected[:0])
+	if len(j.rejected) == 0 {
+		return nil
+	}
+	for i := range j.rejected {
+		r := &j.rejected[i]
+		if _, err := j.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+			return err
+		}
+	}
+	return j.rejects.Flush(ctx)
+}
+
+// mark appends the heart's positions. Everything they pass was appended before.
+func (j *Joiner) mark(ctx context.Context) error {
+	m := j.heart.Mark()
+	current := j.epochs.last.rec.Epoch
+	if n := len(m.Epochs); n == 0 || m.Epochs[n-1].Epoch != current {
+		m.Epochs = append(m.Epochs, codec.EpochRef{Epoch: current})
+	}
+	for i := range m.Epochs {
+		m.Epochs[i].Offset = j.offsets[m.Epochs[i].Epoch]
+	}
+	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+		return err
+	}
+	j.marked = m.N
+	return nil
+}
+
+// Tick appends a mark if the oldest round is due by a clock that only triggers it:
+// what closes the round is the log time at which the mark was appended.
+func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
+	due, known := j.heart.Due()
+	if !known || due > now.UnixNano() || j.tick.stamp != 0 || now.Sub(j.tickAt) < time.Second {
+		return nil
+	}
+	j.tickAt = now
+	if err := j.mark(ctx); err != nil {
+		return err
+	}
+	if err := j.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	at := j.acked.Load()
+	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, at, at+1, func(r *stream.Record) error {
+		j.stamp++
+		j.tick = advance{time: r.Time, stamp: j.stamp}
+		return nil
+	})
+}
+
+// Run takes records until the context ends or something fails. A step that is
+// under way when the context ends has stopGrace to finish: a mark is only true between
+// steps.
+func (j *Joiner) Run(ctx context.Context) error {
+	work, cancel := outlive(ctx)
+	defer cancel()
+	for _, in := range j.inputs {
+		in.start(work, j.wake)
+	}
+	timer := time.NewTicker(100 * time.Millisecond)
+	defer timer.Stop()
+	for {
+		busy, err := j.Step(work)
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return j.stop(work)
+		}
+		if busy {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-j.wakeup:
+		case now := <-timer.C:
+			if err := j.Tick(work, now); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// stop stores the joiner's positions, so that the next one starts there.
+func (j *Joiner) stop(ctx context.Context) error {
+	if err := j.mark(ctx); err != nil {
+		return err
+	}
+	return j.feedback.Flush(ctx)
+}
+
+func cloudEventID(r *stream.Record) string {
+	if len(r.Headers) == 0 {
+		return ""
+	}
+	id, _ := codec.CloudEventID(func(key string) string {
+		for _, h := range r.Headers {
+			if h.Key == key {
+				return h.Value
+			}
+		}
+		return ""
+	})
+	return id
+}

@@ -1,0 +1,130 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// outcomeWriter appends the outcomes of one partition and answers each request at
+// its acknowledgement.
+type outcomeWriter struct {
+	log       stream.Log
+	topic     string
+	partition int
+
+	mu      sync.Mutex // guards the appender
+	out     stream.Appender
+	waiting struct {
+		sync.Mutex
+		tickets []func(offset int64, err error)
+	}
+}
+
+// maxOutcomesInFlight bounds the outcomes that wait for their acknowledgement.
+const maxOutcomesInFlight = 1024
+
+func (w *outcomeWriter) open(ctx context.Context) (err error) {
+	w.out, err = w.log.Writer(ctx, w.topic, w.partition, w.ack)
+	return err
+}
+
+func (w *outcomeWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		w.out.Flush(ctx)
+		w.out.Close()
+		w.out = nil
+	}
+}
+
+func (w *outcomeWriter) ack(_ uint64, offset int64, err error) {
+	w.waiting.Lock()
+	done := w.waiting.tickets[0]
+	w.waiting.tickets = w.waiting.tickets[1:]
+	w.waiting.Unlock()
+	done(offset, err)
+}
+
+// append sends one outcome; done is called when its fate is known. It reports false
+// if too many are on their way.
+func (w *outcomeWriter) append(r *stream.Record, done func(offset int64, err error)) (bool, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out == nil {
+		if err := w.open(ctx); err != nil {
+			return true, err
+		}
+	}
+	w.waiting.Lock()
+	if len(w.waiting.tickets) >= maxOutcomesInFlight {
+		w.waiting.Unlock()
+		return false, nil
+	}
+	w.waiting.tickets = append(w.waiting.tickets, done)
+	w.waiting.Unlock()
+	if _, err := w.out.Append(ctx, r); err != nil {
+		w.out.Close() // a dead appender: the next request opens another
+		w.out = nil
+		w.abandon(err)
+	}
+	return true, nil
+}
+
+func (w *outcomeWriter) abandon(err error) {
+	w.waiting.Lock()
+	tickets := w.waiting.tickets
+	w.waiting.tickets = nil
+	w.waiting.Unlock()
+	for _, done := range tickets {
+		done(-1, err)
+	}
+}
+
+// request stores one outcome. Whether its round exists, and whether it came in time,
+// is for the joiner to find out.
+func (s *OutcomeService) request(m stream.Message) {
+	json := codec.IsJSON(m.Data)
+	refuse := func(code int, message, id string) {
+		data, headers := errorReply(code, message, id, json)
+		m.Respond(data, headers...)
+	}
+	if len(m.Data) > codec.MaxRecordBytes {
+		refuse(413, "the outcome is too large", "")
+		return
+	}
+	var o codec.Outcome
+	err := codec.ParseOutcome(&o, m.Data)
+	if err == nil {
+		err = o.Validate()
+	}
+	if err != nil {
+		refuse(400, err.Error(), "")
+		return
+	}
+	id := strings.Clone(o.ID)
+	w := s.writers[loop.PartitionOf([]byte(id), len(s.writers))]
+	room, err := w.append(&stream.Record{Key: []byte(id), Value: m.Data, Headers: m.Headers}, func(_ int64, err error) {
+		if err != nil {
+			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again: repeats do no harm", err), id)
+			return
+		}
+		m.Respond(codec.AppendStored(nil, id, json))
+	})
+	if err != nil {
+		refuse(503, err.Error(), id)
+	} else if !room {
+		refuse(503, "overloaded: send it again", id)
+	}
+}

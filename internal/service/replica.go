@@ -1,0 +1,241 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// follower keeps one replica of the learner equal to the feedback log.
+type follower struct {
+	log    stream.Log
+	topics Topics
+	logger *slog.Logger
+	epochs *epochs
+	heart  *loop.Replica
+	in     *input
+
+	rounds []int64 // per partition: the highest round whose feedback was seen
+	safe   int64   // a restart may read feedback from here
+	behind bool    // the position was a hint, and no feedback has confirmed it
+	kept   []int64 // offsets of the snapshots in the log
+	parsed codec.Feedback
+}
+
+// openFollower restores the replica from the last good snapshot, or from the start of
+// the feedback log, and stands ready to follow.
+func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger) (*follower, error) {
+	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions)}
+	best, err := f.bestSnapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	from := stream.Earliest
+	if best != nil {
+		if err := f.restore(&best.state); err != nil {
+			return nil, err
+		}
+		from, f.behind = best.feedbackFrom, true
+	}
+	f.in, err = openInput(ctx, log, topics.Feedback, 0, from, 0)
+	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
+		err = f.rewind(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	f.safe = f.in.next
+	return f, nil
+}
+
+// bestSnapshot returns the latest good snapshot that the feedback log reaches. One
+// beyond it tells of a log that lost its tail: what is learned next is not what that
+// snapshot learned.
+func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
+	last, err := lastFeedback(ctx, f.log, f.topics.Feedback)
+	if err != nil {
+		return nil, err
+	}
+	err = readSnapshots(ctx, f.log, f.topics.Snapshots, func(s *stored, err error) error {
+		if err != nil {
+			f.logger.Warn("snapshot passed over", "offset", s.offset, "error", err)
+			return nil
+		}
+		f.kept = append(f.kept, s.offset)
+		if s.state.through > last {
+			f.logger.Warn("snapshot passed over: the feedback log has lost its tail", "snapshot", s.state.through, "feedback", last)
+			return nil
+		}
+		if best == nil || s.state.through >= best.state.through {
+			best = s
+		}
+		return nil
+	})
+	return best, err
+}
+
+func (f *follower) restore(s *state) error {
+	ep, err := f.epochs.define(&s.rec, s.files)
+	if err != nil {
+		return err
+	}
+	copy(f.rounds, s.rounds)
+	return f.heart.Restore(ep, s.through, s.learner)
+}
+
+// lastFeedback returns the N of the last feedback in the log, 0 if there is none.
+func lastFeedback(ctx context.Context, log stream.Log, topic string) (n int64, err error) {
+	first, next, err := log.Bounds(ctx, topic, 0)
+	if err != nil {
+		return 0, err
+	}
+	var parsed codec.Feedback
+	for back := int64(16); n == 0; back *= 8 {
+		from := max(first, next-back)
+		err = scan(ctx, log, topic, 0, from, next, func(r *stream.Record) error {
+			switch r.Type {
+			case "":
+				if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
+					return err
+				}
+				n = parsed.N
+			case codec.TypeMark:
+				m, err := codec.ParseFeedbackMark(r.Value)
+				if err != nil {
+					return err
+				}
+				n = max(n, m.N)
+			}
+			return nil
+		})
+		if err != nil || from == first {
+			return n, err
+		}
+	}
+	return n, nil
+}
+
+// rewind starts reading the feedback log at its first record: what is known already
+// is passed over.
+func (f *follower) rewind(ctx context.Context) (err error) {
+	if f.in != nil {
+		f.in.close()
+	}
+	f.behind = false
+	f.in, err = openInput(ctx, f.log, f.topics.Feedback, 0, stream.Earliest, 0)
+	return err
+}
+
+// take learns from the next record of the log.
+func (f *follower) take(r *stream.Record) error {
+	switch r.Type {
+	case codec.TypeClass:
+		return f.epochs.addClass(r.Value)
+	case codec.TypeEpoch:
+		ep, err := f.epochs.addEpoch(r.Value)
+		if err != nil {
+			return err
+		}
+		f.heart.Begin(ep)
+	case "":
+		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
+			return err
+		}
+		if err := f.heart.Learn(&f.parsed); err != nil {
+			return err
+		}
+		f.behind = false
+		if p := f.parsed.Partition; p < len(f.rounds) {
+			f.rounds[p] = max(f.rounds[p], f.parsed.Round)
+		}
+	}
+	f.safe = r.Offset + 1
+	return nil
+}
+
+// catchUp learns everything that the log holds now.
+func (f *follower) catchUp(ctx context.Context) error {
+	_, end, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	for f.in.consumed() < end {
+		if len(f.in.batch) == 0 {
+			if err := f.in.await(ctx, 0); err != nil {
+				return err
+			}
+		}
+		if err := f.takeHead(); errors.Is(err, loop.ErrGap) && f.behind {
+			if err := f.rewind(ctx); err != nil {
+				return err
+			}
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *follower) takeHead() error {
+	r, _ := f.in.head()
+	if err := f.take(r); err != nil {
+		return &stream.Error{Op: "learn", Topic: f.topics.Feedback, Offset: r.Offset, Err: err}
+	}
+	f.in.take()
+	return nil
+}
+
+// state returns what a snapshot holds now; nil before the first epoch.
+func (f *follower) state() *state {
+	ep := f.heart.Epoch()
+	if ep == nil {
+		return nil
+	}
+	d := f.epochs.byNum[ep.Number]
+	learner, err := ep.Learner.AppendBinary(nil)
+	if err != nil {
+		f.logger.Error("the learner has no snapshot", "error", err)
+		return nil
+	}
+	return &state{through: f.heart.LearnedThrough(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files, learner: learner}
+}
+
+// writeSnapshot appends a snapshot and drops those beyond the last keepSnapshots.
+func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int64, nonce string) error {
+	var first int64 = -1
+	var failed error
+	w, err := f.log.Writer(ctx, f.topics.Snapshots, 0, func(seq uint64, offset int64, err error) {
+		if seq == 1 {
+			first = offset
+		}
+		if err != nil {
+			failed = err
+		}
+	})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	for _, c := range chunks(s.append(nil), s, feedbackFrom, nonce) {
+		if _, err := w.Append(ctx, &stream.Record{Value: codec.AppendSnapshot(nil, &c)}); err != nil {
+			return err
+		}
+	}
+	if err := w.Flush(ctx); err != nil {
+		return err
+	}
+	if failed != nil {
+		return fmt.Errorf("snapshot after feedback %d: %w", s.through, failed)
+	}
+	f.kept = append(f.kept, first)
+	if n := len(f.kept) - keepSnapshots; n > 0 {
+		f.kept = f.kept[n:]
+		return f.log.Trim(ctx, f.topics.Snapshots, 0, f.kept[0])
+	}
+	return nil
+}

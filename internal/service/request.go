@@ -1,0 +1,114 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// The headers of an error reply, as the NATS service convention has them.
+const (
+	errorHeader     = "Nats-Service-Error"
+	errorCodeHeader = "Nats-Service-Error-Code"
+)
+
+func errorReply(code int, message, id string, json bool) ([]byte, []stream.Header) {
+	return codec.ErrorReply(nil, code, message, id, json),
+		[]stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")}, {Key: errorCodeHeader, Value: strconv.Itoa(code)}}
+}
+
+// request answers one request for a decision. The reply is sent when the decision is
+// in the log; the next one may be made meanwhile.
+func (d *Decider) request(m stream.Message) {
+	json := codec.IsJSON(m.Data)
+	refuse := func(code int, message, id string) {
+		data, headers := errorReply(code, message, id, json)
+		m.Respond(data, headers...)
+	}
+	if len(m.Data) > codec.MaxRecordBytes {
+		refuse(413, "the context is too large", "")
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed || d.Err() != nil || d.follower.heart.Epoch() == nil:
+		refuse(503, "not ready: retry with the same id", "")
+		return
+	case !d.flight.room():
+		refuse(503, "overloaded: retry with the same id", "")
+		return
+	}
+	res := d.heart.Decide(&d.dec, m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
+	switch res.Verdict {
+	case loop.Invalid:
+		refuse(400, res.Err.Error(), "")
+	case loop.Conflict:
+		refuse(409, fmt.Sprintf("this id was used for another context, in round %d of partition %d", res.N, d.cfg.Partition), res.ID)
+	case loop.Duplicate:
+		d.repeat(res.N, m, json)
+	default:
+		d.answer(m, json)
+	}
+}
+
+func requestID(m *stream.Message) string {
+	return cloudEventID(&stream.Record{Headers: m.Headers})
+}
+
+// answer appends a decision that was asked for; its reply waits for the
+// acknowledgement.
+func (d *Decider) answer(m stream.Message, json bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	t := ticket{n: d.dec.N, reply: reply(&d.dec, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
+	err := d.flushRejects(ctx)
+	if err == nil {
+		err = d.appendDecision(ctx, t)
+	}
+	if err != nil {
+		d.fail(err) // the ticket is refused when the decider is closed
+	}
+}
+
+func reply(dec *codec.Decision, duplicate, json bool) []byte {
+	if json {
+		return codec.AppendDecisionJSON(nil, dec, duplicate)
+	}
+	return codec.AppendDecisionReply(nil, dec, duplicate)
+}
+
+// repeat answers a request whose round was decided before, from what the log has.
+func (d *Decider) repeat(n int64, m stream.Message, json bool) {
+	answer := func(stored bool) { d.answerAgain(n, m, json, stored) }
+	if !d.flight.join(n, answer) {
+		go answer(true)
+	}
+}
+
+// answerAgain reads a decision back and sends it, marked duplicate.
+func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	sent := false
+	if offset, ok := d.offsets.get(n); ok && stored {
+		scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, offset, offset+1, func(r *stream.Record) error {
+			var dec codec.Decision
+			if err := codec.ParseDecision(&dec, r.Value); err != nil {
+				return err
+			}
+			sent = true
+			return m.Respond(reply(&dec, true, json))
+		})
+	}
+	if !sent {
+		data, headers := errorReply(503, "the recorded decision cannot be read now: retry with the same id", "", json)
+		m.Respond(data, headers...)
+	}
+}

@@ -1,0 +1,166 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	learnSlice   = time.Millisecond // learning between decisions
+	contextSlice = 256              // contexts between requests and learning
+	markInterval = time.Hour        // a tail always exists
+)
+
+// Run decides and learns until the context ends or something fails, and leaves a
+// clean tail behind: everything appended is acknowledged, and a snapshot holds what
+// was learned.
+func (d *Decider) Run(ctx context.Context) error {
+	work, cancel := outlive(ctx)
+	defer cancel()
+	d.contexts.start(work, d.wake)
+	d.follower.in.start(work, func() { signal(d.feedback) })
+	if err := d.serve(); err != nil {
+		return err
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return d.runContexts(gctx, work) })
+	g.Go(func() error { return d.runFeedback(gctx, work) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return d.stop(work)
+}
+
+func (d *Decider) serve() error {
+	if d.cfg.Bus == nil {
+		return nil
+	}
+	subjects := []string{fmt.Sprintf("%s.decide.%d", d.cfg.Name, d.cfg.Partition)}
+	if d.cfg.Partitions == 1 {
+		subjects = append(subjects, d.cfg.Name+".decide")
+	}
+	for _, s := range subjects {
+		stop, err := d.cfg.Bus.Serve(s, "decider", d.request)
+		if err != nil {
+			return err
+		}
+		d.stops = append(d.stops, stop)
+	}
+	return nil
+}
+
+func (d *Decider) runContexts(ctx, work context.Context) error {
+	mark := time.NewTicker(markInterval)
+	defer mark.Stop()
+	for ctx.Err() == nil {
+		busy, err := d.StepContexts(work, contextSlice)
+		if err != nil {
+			return err
+		}
+		if busy {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.wakeup:
+		case <-mark.C:
+			d.mu.Lock()
+			err := d.mark(work, codec.DecisionMark{})
+			d.mu.Unlock()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (d *Decider) runFeedback(ctx, work context.Context) error {
+	for ctx.Err() == nil {
+		busy, err := d.StepFeedback(work, learnSlice)
+		if err != nil {
+			return err
+		}
+		if err := d.WriteSnapshots(work); err != nil {
+			d.cfg.Logger.Warn("snapshot not written", "error", err)
+		}
+		if busy {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-d.feedback:
+			d.wake() // an epoch may have begun
+		}
+	}
+	return nil
+}
+
+// stop ends serving, waits for what is on its way, and writes a last mark and
+// snapshot.
+func (d *Decider) stop(ctx context.Context) error {
+	for _, stop := range d.stops {
+		stop()
+	}
+	d.stops = nil
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	if d.unmarked {
+		if err := d.mark(ctx, codec.DecisionMark{}); err != nil {
+			return err
+		}
+	}
+	if err := d.out.Flush(ctx); err != nil {
+		return err
+	}
+	if d.cfg.SnapshotEvery == 0 || d.follower.heart.LearnedThrough() == d.snapped {
+		return nil
+	}
+	if s := d.follower.state(); s != nil {
+		return d.follower.writeSnapshot(ctx, s, d.follower.safe, d.cfg.Owner)
+	}
+	return nil
+}
+
+// OutcomeService takes outcomes by request: it appends each to the partition of its
+// round's id and replies when it is stored.
+type OutcomeService struct {
+	writers []*outcomeWriter
+	stop    func()
+}
+
+// ServeOutcomes starts an outcome service on <name>.outcome.
+func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int) (*OutcomeService, error) {
+	s := &OutcomeService{}
+	for p := range partitions {
+		w := &outcomeWriter{log: log, topic: TopicsOf(name).Outcomes, partition: p}
+		if err := w.open(ctx); err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.writers = append(s.writers, w)
+	}
+	var err error
+	if s.stop, err = bus.Serve(name+".outcome", "outcome", s.request); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Close stops the service after the requests that it has.
+func (s *OutcomeService) Close() {
+	if s.stop != nil {
+		s.stop()
+	}
+	for _, w := range s.writers {
+		w.close()
+	}
+}
