@@ -42,7 +42,8 @@ var (
 		{key: "positions", want: wantMaps, inside: shape{
 			{key: "partition", want: wantInt}, {key: "released", want: wantInt},
 			{key: "ahead", want: wantInts, optional: true}, {key: "decisions_from", want: wantInt},
-			{key: "outcomes_through", want: wantInt}, {key: "outcomes_from", want: wantInt},
+			{key: "decisions_time", want: wantInt}, {key: "outcomes_through", want: wantInt},
+			{key: "outcomes_from", want: wantInt}, {key: "outcomes_time", want: wantInt},
 		}},
 		{key: "epochs", want: wantMaps, inside: shape{
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},

@@ -1,0 +1,165 @@
+package codec
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"pgregory.net/rapid"
+)
+
+// Generators of valid events. Names are drawn from all of Unicode but its control
+// characters.
+
+func genName() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.StringMatching(`[a-z]{1,6}`),
+		rapid.StringMatching(`[\pL\pN\pS "\\/{}|]{1,40}`),
+		rapid.StringMatching(`[a-z]{30,200}`),
+	).Filter(func(s string) bool { return checkName(s, MaxNameBytes) == nil })
+}
+
+func genID() *rapid.Generator[string] {
+	return rapid.OneOf(rapid.Just(""), genName())
+}
+
+func genFloat() *rapid.Generator[float64] {
+	return rapid.OneOf(
+		rapid.Float64().Filter(finite),
+		rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, -1, 1e21, 1e-6, 9.99e-7, 1 << 53, 1<<53 + 2,
+			math.MaxFloat64, math.SmallestNonzeroFloat64, 0.1, 123456789012345, 1234567890123456}),
+		rapid.Map(rapid.Int(), func(i int) float64 { return float64(i) }),
+		rapid.Map(rapid.IntRange(-1e6, 1e6), func(i int) float64 { return float64(i) / 1000 }),
+	)
+}
+
+func genFeature(t *rapid.T, name string) Feature {
+	f := Feature{Name: name, Kind: rapid.SampledFrom([]FeatureKind{Number, Text, Bool}).Draw(t, "kind")}
+	switch f.Kind {
+	case Number:
+		f.Value = genFloat().Draw(t, "value")
+	case Text:
+		f.Text = rapid.String().Draw(t, "text")
+	case Bool:
+		f.Value = float64(rapid.IntRange(0, 1).Draw(t, "bool"))
+	}
+	return f
+}
+
+func genFeatures() *rapid.Generator[[]Feature] {
+	return rapid.Custom(func(t *rapid.T) []Feature {
+		var out []Feature
+		for _, name := range genNames(0, 20).Draw(t, "names") {
+			out = append(out, genFeature(t, name))
+		}
+		return out
+	})
+}
+
+func genNames(least, most int) *rapid.Generator[[]string] {
+	return rapid.SliceOfNDistinct(genName(), least, most, rapid.ID[string])
+}
+
+func genContext() *rapid.Generator[Context] {
+	return rapid.Custom(func(t *rapid.T) Context {
+		c := Context{ID: genID().Draw(t, "id")}
+		if rapid.Bool().Draw(t, "named") {
+			c.Features = genFeatures().Draw(t, "features")
+		} else {
+			c.Vector = rapid.SliceOfN(genFloat(), 0, 20).Draw(t, "vector")
+		}
+		if rapid.Bool().Draw(t, "own actions") {
+			for _, name := range genNames(1, 20).Draw(t, "actions") {
+				a := Action{Name: name}
+				if rapid.Bool().Draw(t, "with features") {
+					a.Features = genFeatures().Draw(t, "features")
+				}
+				c.Actions = append(c.Actions, a)
+			}
+		}
+		return c
+	})
+}
+
+func genOutcome() *rapid.Generator[Outcome] {
+	return rapid.Custom(func(t *rapid.T) Outcome {
+		o := Outcome{
+			ID: genName().Draw(t, "id"), Kind: OutcomeKind(rapid.IntRange(1, 4).Draw(t, "kind")),
+			Action: genID().Draw(t, "action"), OutcomeID: genID().Draw(t, "outcome id"),
+		}
+		if o.Kind <= Reward {
+			o.Value = genFloat().Draw(t, "value")
+		}
+		return o
+	})
+}
+
+// genLaw draws K actions with propensities on the grid that sum to exactly 1, and
+// an action that this law can draw.
+func genLaw(t *rapid.T) (actions []string, law []float64, drawn int) {
+	actions = genNames(1, 30).Draw(t, "actions")
+	if rapid.Float64Range(0, 1).Draw(t, "many") > 0.97 {
+		for i := range 700 {
+			actions = append(actions, "many-"+strconv.Itoa(i))
+		}
+	}
+	cuts := make([]uint64, len(actions)-1)
+	for i := range cuts {
+		cuts[i] = rapid.Uint64Range(0, 1<<53).Draw(t, "cut")
+	}
+	slices.Sort(cuts)
+	cuts = append(cuts, 1<<53)
+	var from uint64
+	var possible []int
+	for i, cut := range cuts {
+		if cut > from {
+			possible = append(possible, i)
+		}
+		law = append(law, float64(cut-from)/(1<<53))
+		from = cut
+	}
+	return actions, law, rapid.SampledFrom(possible).Draw(t, "action")
+}
+
+func genCount(least int64) *rapid.Generator[int64] {
+	return rapid.OneOf(rapid.Int64Range(least, 300), rapid.Int64Range(least, math.MaxInt64))
+}
+
+func genDecision() *rapid.Generator[Decision] {
+	return rapid.Custom(func(t *rapid.T) Decision {
+		d := Decision{
+			Partition: rapid.IntRange(0, 100_000).Draw(t, "partition"), N: genCount(1).Draw(t, "n"),
+			ID: genName().Draw(t, "id"), Epoch: genCount(1).Draw(t, "epoch"),
+			LearnedThrough: genCount(0).Draw(t, "tau"), Learned: genCount(0).Draw(t, "learned"),
+			Gamma:           rapid.Float64Range(0, 1e12).Draw(t, "gamma"),
+			ContextsThrough: genCount(0).Draw(t, "through"), Source: genCount(-1).Draw(t, "source"),
+			Time: genCount(0).Draw(t, "time"), Context: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "context"),
+		}
+		d.Actions, d.Propensities, d.Action = genLaw(t)
+		return d
+	})
+}
+
+func genFeedback() *rapid.Generator[Feedback] {
+	return rapid.Custom(func(t *rapid.T) Feedback {
+		f := Feedback{
+			Partition: rapid.IntRange(0, 100_000).Draw(t, "partition"), N: genCount(1).Draw(t, "n"),
+			Round: genCount(1).Draw(t, "round"), ID: genName().Draw(t, "id"), Epoch: genCount(1).Draw(t, "epoch"),
+			LearnedThrough: genCount(0).Draw(t, "tau"), Gamma: rapid.Float64Range(0, 1e12).Draw(t, "gamma"),
+			Time: genCount(0).Draw(t, "time"), ClosedAt: genCount(0).Draw(t, "closed"),
+			Fate:             Fate(rapid.IntRange(1, 4).Draw(t, "fate")),
+			Reason:           rapid.SampledFrom([]string{"", ReasonOverflow, ReasonDuplicateID, ReasonInactive}).Draw(t, "reason"),
+			OutcomePartition: -1, OutcomeOffset: -1,
+			Context: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "context"),
+		}
+		if f.Fate <= Imputed {
+			f.Loss = rapid.Float64Range(0, 1).Draw(t, "loss")
+		}
+		if f.Fate == Observed || rapid.Bool().Draw(t, "outcome") {
+			f.OutcomePartition = rapid.IntRange(0, 1000).Draw(t, "outcome partition")
+			f.OutcomeOffset = genCount(0).Draw(t, "outcome offset")
+		}
+		f.Actions, f.Propensities, f.Action = genLaw(t)
+		return f
+	})
+}

@@ -1,0 +1,191 @@
+package codec
+
+import (
+	"math"
+	"reflect"
+	"strings"
+)
+
+// Samples: one event of each kind with every key in use. Golden files hold their
+// bytes; do not change them, add new ones.
+
+func sampleContext() Context {
+	return Context{
+		ID: "8f3a",
+		Features: []Feature{
+			{Name: "hour", Kind: Number, Value: 14},
+			{Name: "price", Kind: Number, Value: 12.75},
+			{Name: "country", Kind: Text, Text: "DE"},
+			{Name: "vip", Kind: Bool, Value: 1},
+			{Name: "größe", Kind: Number, Value: -0.001},
+		},
+		Actions: []Action{
+			{Name: "a"},
+			{Name: "b", Features: []Feature{
+				{Name: "cost", Kind: Number, Value: 1e-9}, {Name: "new", Kind: Bool},
+			}},
+			{Name: strings.Repeat("long", 20)},
+		},
+	}
+}
+
+func sampleVector() Context {
+	return Context{ID: "v", Vector: []float64{0, -1, 0.1, 1e300}}
+}
+
+func sampleOutcome() Outcome {
+	return Outcome{ID: "8f3a", Kind: Loss, Value: 0.3, Action: "b", OutcomeID: "o-1"}
+}
+
+func sampleDecision() Decision {
+	return Decision{
+		Partition: 3, N: 70_000, ID: "8f3a", Epoch: 2, LearnedThrough: 69_123, Learned: 40_000,
+		Gamma: 17.5, ContextsThrough: 1 << 33, Source: -1, Time: 1_700_000_000_123_456_789,
+		Actions: []string{"a", "b", "c"}, Propensities: []float64{0.25, 0.5, 0.25}, Action: 1,
+		Context: []byte(`{"id":"8f3a","actions":["a","b","c"]}`),
+	}
+}
+
+func sampleFeedback() Feedback {
+	return Feedback{
+		N: 69_999, Partition: 3, Round: 70_000, ID: "8f3a", Epoch: 2, LearnedThrough: 69_123,
+		Gamma: 17.5, Time: 1_700_000_000_123_456_789,
+		Actions: []string{"a", "b", "c"}, Propensities: []float64{0.25, 0.5, 0.25}, Action: 1,
+		Fate: Observed, Reason: "", Loss: 0.3, OutcomePartition: 1, OutcomeOffset: 300,
+		ClosedAt: 1_700_000_001_000_000_000, Context: []byte(`{"id":"8f3a","actions":["a","b","c"]}`),
+	}
+}
+
+func sampleEpoch() Epoch {
+	return Epoch{
+		V: Version, Epoch: 2, Name: "shop", Version: 4, Partitions: 8, SeedHash: "5e", Model: []byte("name: shop\n"),
+		SHA256: "ab12", Files: []FileRef{{Name: "class.jsonl", Size: 1 << 20, SHA256: "cd34"}}, Through: 12_000,
+	}
+}
+
+func sampleClass() Class {
+	return Class{V: Version, File: "class.jsonl", Part: 1, Parts: 3, Bytes: []byte{0, 1, 2, 255}}
+}
+
+func sampleFeedbackMark() FeedbackMark {
+	return FeedbackMark{
+		V: Version, N: 1000, Time: 1_700_000_000_000_000_000,
+		Positions: []Position{
+			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5, OutcomesThrough: 900, OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
+			{Partition: 1, Released: 400, DecisionsFrom: 401, OutcomesThrough: 70_000, OutcomesFrom: 65_000},
+		},
+		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}},
+	}
+}
+
+func sampleDecisionMark() DecisionMark {
+	return DecisionMark{V: Version, N: 1000, ContextsThrough: 1200, LearnedThrough: 990, GapFrom: 400, GapTo: 410}
+}
+
+func sampleSnapshot() Snapshot {
+	return Snapshot{
+		V: Version, Epoch: 2, LearnedThrough: 12_000, FeedbackFrom: 12_500, Nonce: "n0", Part: 0, Parts: 2,
+		SHA256: "ef56", Bytes: []byte("state"),
+	}
+}
+
+func sampleReject() Reject {
+	return Reject{
+		V: Version, Topic: "outcomes", Partition: 2, Offset: 77, Time: 1_700_000_000_000_000_001,
+		Reason: ReasonLate, Detail: "3 s after the window", ID: "8f3a", Bytes: []byte(`{"id":"8f3a","loss":1}`),
+	}
+}
+
+// kind ties a record's append and parse together, for tests that hold for all.
+type kind struct {
+	name     string
+	append   func() []byte                     // the sample's bytes
+	parse    func(b []byte) (any, error)       // into a fresh value
+	reappend func(dst []byte, value any) []byte // of a value of parse
+}
+
+func kinds() []kind {
+	return []kind{
+		hot("context", sampleContext(), AppendContext, ParseContext),
+		hot("context-vector", sampleVector(), AppendContext, ParseContext),
+		hot("context-json", sampleContext(), AppendContextJSON, ParseContext),
+		hot("outcome", sampleOutcome(), AppendOutcome, ParseOutcome),
+		hot("outcome-json", sampleOutcome(), AppendOutcomeJSON, ParseOutcome),
+		hot("outcome-reward", Outcome{ID: "r", Kind: Reward, Value: 1}, AppendOutcome, ParseOutcome),
+		hot("outcome-withdrawn", Outcome{ID: "r", Kind: Withdrawn}, AppendOutcome, ParseOutcome),
+		hot("outcome-activated", Outcome{ID: "r", Kind: Activated}, AppendOutcome, ParseOutcome),
+		hot("decision", sampleDecision(), AppendDecision, ParseDecision),
+		hot("feedback", sampleFeedback(), AppendFeedback, ParseFeedback),
+		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),
+		rare("class", sampleClass(), AppendClass, ParseClass),
+		rare("feedback-mark", sampleFeedbackMark(), AppendFeedbackMark, ParseFeedbackMark),
+		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),
+		rare("snapshot", sampleSnapshot(), AppendSnapshot, ParseSnapshot),
+		rare("reject", sampleReject(), AppendReject, ParseReject),
+	}
+}
+
+func hot[T any](name string, sample T, appendTo func([]byte, *T) []byte, parse func(*T, []byte) error) kind {
+	return kind{
+		name:   name,
+		append: func() []byte { return appendTo(nil, &sample) },
+		parse: func(b []byte) (any, error) {
+			x := new(T)
+			err := parse(x, b)
+			return *x, err
+		},
+		reappend: func(dst []byte, value any) []byte {
+			x := value.(T)
+			return appendTo(dst, &x)
+		},
+	}
+}
+
+func rare[T any](name string, sample T, appendTo func([]byte, *T) []byte, parse func([]byte) (T, error)) kind {
+	return kind{
+		name:   name,
+		append: func() []byte { return appendTo(nil, &sample) },
+		parse: func(b []byte) (any, error) {
+			return parse(b)
+		},
+		reappend: func(dst []byte, value any) []byte {
+			x := value.(T)
+			return appendTo(dst, &x)
+		},
+	}
+}
+
+// same reports whether two records are equal: floats by their bits, an empty
+// slice as nil, except for the actions of a context, where it matters.
+func same(a, b any) bool { return sameValue(reflect.ValueOf(a), reflect.ValueOf(b)) }
+
+func sameValue(a, b reflect.Value) bool {
+	if a.Type() != b.Type() {
+		return false
+	}
+	switch a.Kind() {
+	case reflect.Float64:
+		return math.Float64bits(a.Float()) == math.Float64bits(b.Float())
+	case reflect.Struct:
+		for i := range a.NumField() {
+			if !sameValue(a.Field(i), b.Field(i)) {
+				return false
+			}
+		}
+		return true
+	case reflect.Slice:
+		if a.Len() != b.Len() {
+			return false
+		}
+		if a.Type() == reflect.TypeFor[[]Action]() && a.IsNil() != b.IsNil() {
+			return false
+		}
+		for i := range a.Len() {
+			if !sameValue(a.Index(i), b.Index(i)) {
+				return false
+			}
+		}
+		return true
+	}
+	return a.Interface() == b.Interface()
+}
