@@ -3,13 +3,13 @@ package model
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"slices"
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // MaxMemory bounds the bytes of the linear oracle at its largest.
@@ -74,8 +74,8 @@ func (m *Model) hedgeProblems(add func(key, format string, args ...any)) {
 	} else if err := checkText(o.Class); err != nil {
 		add("oracle", "class: the file name %v", err)
 	}
-	if !(o.Eta > 0) || math.IsInf(o.Eta, 0) {
-		add("oracle", "eta: expected a positive number, found %v; for example: eta: 0.5", o.Eta)
+	if !(o.Eta > 0 && o.Eta <= 1e6) {
+		add("oracle", "eta: expected a number in (0, 1e6], found %v; for example: eta: 0.5", o.Eta)
 	} else if o.Eta > 0.5 && !o.Unproved {
 		add("oracle", "eta: above 1/2 no regret bound is proved, found %v; use eta: 0.5, or add unproved: true", o.Eta)
 	}
@@ -93,27 +93,27 @@ func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 	if b := o.Beta; !b.Auto && (b.Value < 0 || b.Value > 1) {
 		add("oracle", "beta: expected auto or a number in [0,1], found %v; for example: beta: 0.5", b.Value)
 	}
-	if l := o.Lambda; !l.Auto && !(l.Value >= 1e-12 && l.Value <= 1e12) {
-		add("oracle", "lambda: expected auto or a number in [1e-12, 1e12], found %v; for example: lambda: 1", l.Value)
+	if l := o.Lambda; !l.Auto && !(l.Value >= 1e-9 && l.Value <= 1e9) {
+		add("oracle", "lambda: expected auto or a number in [1e-9, 1e9], found %v; for example: lambda: 1", l.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: theory")
 	}
 	if bytes := m.Memory(); bytes > MaxMemory {
 		add("max_features", "with up to %d actions and %d columns the linear oracle may need %.3g GiB, more than 1 GiB; lower max_features or max_actions",
-			m.mostActions(), m.mostColumns(), float64(bytes)/(1<<30))
+			m.mostActions(), m.MaxFeatures+1, float64(bytes)/(1<<30))
 	}
 }
 
 // Memory returns the bytes of the learner's state at its largest, as far as the
 // model alone tells: for the linear oracle, per action, a packed triangle of
-// d(d+1)/2 numbers and d weights, with d and K as large as the model allows.
+// d(d+1)/2 numbers and d weights, with d and K as large as the model allows
+// (actions may bring features of their own beside those that are listed).
 func (m *Model) Memory() int64 {
 	if m.Oracle.Kind != Linear || !m.usesOracle() {
 		return 0
 	}
-	k, d := int64(m.mostActions()), int64(m.mostColumns())
-	return 8 * k * (d*(d+1)/2 + d)
+	return int64(oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1))
 }
 
 var (

@@ -1,9 +1,10 @@
 package model
 
 import (
-	"math"
+	"slices"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/oracle"
 )
 
 // Kinds of learners, as in the key learner.
@@ -32,7 +33,7 @@ const (
 
 // PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
 // stands for (algorithms.md 2.1).
-const PaperEta = 1.0 / 18
+const PaperEta = oracle.PaperEta
 
 // Model is a model file, every default filled in. Two models are equal, in the
 // sense of reflect.DeepEqual, exactly when their canonical forms are.
@@ -151,46 +152,36 @@ func (m *Model) mostActions() int {
 	return m.MaxActions
 }
 
-// mostColumns is the largest d that the model allows, the constant included.
-func (m *Model) mostColumns() int {
-	if m.Features == nil {
+// columns is d, the constant included, as far as the model tells it: of the
+// features that it lists if each is one column, else of the most that it allows.
+func (m *Model) columns() int {
+	text := func(f Feature) bool { return f.Kind == loop.TextFeature }
+	if m.Features == nil || slices.ContainsFunc(m.Features, text) {
 		return m.MaxFeatures + 1
-	}
-	for _, f := range m.Features {
-		if f.Kind == loop.TextFeature {
-			return m.MaxFeatures + 1
-		}
 	}
 	return min(len(m.Features), m.MaxFeatures) + 1
 }
 
-// betaBudget is the K·d² up to which an optimistic decision, which costs that
-// much, is worth its time (algorithms.md 7).
-const betaBudget = 1e5
-
 // Resolve decides the parameters left to the program, once and for good, from
 // what is known about the data: columns is d with the constant, actions is K; 0
 // means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
-// else 0, where the model's limits stand for what is unknown.
+// else 0, where what the model lists, or else its limits, stand for the unknown.
 func (m *Model) Resolve(columns, actions int) {
 	o := &m.Oracle
 	if o.Kind != Linear {
 		return
 	}
 	if o.Lambda.Auto {
-		o.Lambda = Number{Value: math.Max(1, float64(columns)/20)}
+		o.Lambda = Number{Value: oracle.AutoLambda(max(columns, 1))}
 	}
 	if o.Beta.Auto {
 		if columns <= 0 {
-			columns = m.mostColumns()
+			columns = m.columns()
 		}
 		if actions <= 0 {
 			actions = m.mostActions()
 		}
-		o.Beta = Number{}
-		if float64(actions)*float64(columns)*float64(columns) <= betaBudget {
-			o.Beta.Value = 0.5
-		}
+		o.Beta = Number{Value: oracle.AutoBeta(actions, columns)}
 	}
 }
 

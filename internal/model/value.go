@@ -116,7 +116,7 @@ func (l Learner) String() string {
 	return l.Kind
 }
 
-var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a positive number, or {paper: T}; for example: balanced")
+var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; for example: balanced")
 
 // ParseExplore reads how much to explore as flags write it: a name, a positive
 // number, or paper:T.
@@ -143,7 +143,7 @@ func newExplore(kind, arg string, has bool) (Explore, error) {
 		return Explore{Name: Paper, Horizon: t}, nil
 	}
 	f, err := parseFloat(kind)
-	if has || err != nil || f <= 0 {
+	if has || err != nil || f <= 0 || f > 1e9 {
 		return Explore{}, fmt.Errorf("unknown explore %q: %w", kind, errExplore)
 	}
 	return Explore{Factor: f}, nil

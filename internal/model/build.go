@@ -1,0 +1,102 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+)
+
+var errNoFile = errors.New("the file is not there")
+
+// Build returns the learner that the model names, knowing nothing yet. files
+// holds the content of [Model.Files] by name. Parameters left to the program are
+// resolved as by Resolve(0, 0) on a copy.
+func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
+	switch m.Learner.Kind {
+	case Uniform:
+		return learner.NewUniform(), nil
+	case Fixed:
+		return learner.NewFixed(m.Learner.Action), nil
+	}
+	reg, err := m.oracle(files)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)
+	}
+	switch m.Learner.Kind {
+	case Greedy:
+		return learner.NewGreedy(reg), nil
+	case EGreedy:
+		return learner.NewEpsilonGreedy(reg, m.Learner.Epsilon)
+	}
+	if m.Explore.Name == Paper {
+		return learner.NewDAFA(reg, learner.Paper{T: m.Explore.Horizon}), nil
+	}
+	s, err := learner.NewSchedule(m.Explore.String(), reg)
+	if err != nil {
+		return nil, fmt.Errorf("model %s: %w", m.Name, err)
+	}
+	return learner.NewDAFA(reg, s), nil
+}
+
+func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
+	if m.Oracle.Kind == Hedge {
+		return m.hedge(files)
+	}
+	c := m.Clone()
+	c.Resolve(0, 0)
+	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, MaxFeatures: m.MaxFeatures}
+	if m.Actions != nil {
+		o.MaxActions = len(m.Actions)
+	} // else as many as fit: over time there may be more than max_actions of one round
+	for _, f := range m.Features {
+		if f.Bounded {
+			o.Schema = append(o.Schema, oracle.FeatureSpec{Name: f.Name, Lo: f.Lo, Hi: f.Hi})
+		}
+	}
+	return oracle.NewLinear(o)
+}
+
+func (m *Model) hedge(files map[string][]byte) (oracle.Regressor, error) {
+	name := m.Oracle.Class
+	b, ok := files[name]
+	if !ok {
+		return nil, fmt.Errorf("class %q: %w", name, errNoFile)
+	}
+	c, err := ParseClass(name, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range m.Actions {
+		if !slices.Contains(c.Actions, a) {
+			return nil, fmt.Errorf("class %s does not know the action %q of the model; it has %d others", name, a, len(c.Actions))
+		}
+	}
+	class, err := c.Class()
+	if err != nil {
+		return nil, fmt.Errorf("class %s: %w", name, err)
+	}
+	prior := c.Priors()
+	if slices.Min(prior) == slices.Max(prior) {
+		prior = nil // uniform: log|F| without rounding
+	}
+	return oracle.NewHedge(class, oracle.HedgeOptions{Eta: m.Oracle.Eta, Prior: prior, Unproved: m.Oracle.Unproved})
+}
+
+// Epoch returns the model of an epoch record at work, with a fresh learner: what
+// every process makes of the feedback log alone.
+func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+	m, err := Parse(fmt.Sprintf("epoch %d", rec.Epoch), rec.Model)
+	if err != nil {
+		return loop.Epoch{}, err
+	}
+	l, err := m.Build(files)
+	if err != nil {
+		return loop.Epoch{}, err
+	}
+	return loop.Epoch{Number: rec.Epoch, Rules: m.Rules(), Learner: l}, nil
+}

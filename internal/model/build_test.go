@@ -1,0 +1,143 @@
+package model
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+)
+
+func build(t *testing.T, text string) learner.Learner {
+	t.Helper()
+	l, err := mustParse(t, text).Build(map[string][]byte{"f.jsonl": []byte(linearText)})
+	if err != nil {
+		t.Fatalf("%q: %v", text, err)
+	}
+	return l
+}
+
+func colours() *oracle.Input {
+	return &oracle.Input{
+		Features: []oracle.Feature{{Name: "age", Kind: oracle.Number, Value: 0.5}},
+		Actions:  []oracle.Action{{Name: "red"}, {Name: "green"}},
+	}
+}
+
+// TestBuildFirstLaw holds the law and γ of each learner before it learned
+// anything: they differ in all that the model file chooses.
+func TestBuildFirstLaw(t *testing.T) {
+	const hedge = "oracle: {kind: hedge, class: f.jsonl}\n"
+	// The class has priors 2 and 1, so R = 2·log(3/1).
+	regret := 2 * math.Log(3)
+	for _, c := range []struct {
+		text  string
+		gamma float64
+		red   float64 // propensity; -1: not checked
+	}{
+		{"learner: uniform", 0, 0.5},
+		{"learner: {fixed: green}", 0, 0},
+		{"learner: {egreedy: 0.5}", 0, 0.75},
+		{"learner: greedy", 0, 1},
+		{"learner: greedy\n" + hedge, 0, 1}, // f̂ = (2·½+¾)/3 < (2·½+1)/3
+		{"", 20, 0.5},
+		{"explore: cautious", 20 * 2 * math.Sqrt2 / 8, 0.5},
+		{"explore: 3", 3, 0.5},
+		{"explore: theory", 0, 0.5}, // nothing learned
+		{hedge, 8 / math.Sqrt(regret), -1},
+		{hedge + "explore: guaranteed", 4 / math.Sqrt(regret), -1},
+		{hedge + "explore: theory", 2 * math.Sqrt2 / math.Sqrt(regret), -1},
+		{hedge + "explore: {paper: 100}", math.Sqrt(200 / (36 * math.Log(3))), -1},
+	} {
+		law, gamma := build(t, c.text).Propensities(nil, colours())
+		if math.Abs(gamma-c.gamma) > 1e-9*c.gamma {
+			t.Errorf("%q: γ = %v, want %v", c.text, gamma, c.gamma)
+		}
+		if c.red >= 0 && math.Abs(law[0]-c.red) > 1e-12 {
+			t.Errorf("%q: p(red) = %v, want %v", c.text, law[0], c.red)
+		}
+	}
+}
+
+func TestBuildErrors(t *testing.T) {
+	const hedge = "oracle: {kind: hedge, class: f.jsonl}"
+	for _, c := range []struct{ text, file, want string }{
+		{hedge, "", `model hindsight: oracle: class "f.jsonl": the file is not there`},
+		{hedge, "{}", "model hindsight: oracle: f.jsonl:1: the first line is not a class header"},
+		{hedge + "\nactions: [red, blue]", linearText, `class f.jsonl does not know the action "blue"`},
+	} {
+		files := map[string][]byte{}
+		if c.file != "" {
+			files["f.jsonl"] = []byte(c.file)
+		}
+		if _, err := mustParse(t, c.text).Build(files); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	for text, want := range map[string][]string{
+		"": nil,
+		"oracle: {kind: hedge, class: sub/f.jsonl}":                   {"sub/f.jsonl"},
+		"oracle: {kind: hedge, class: sub/f.jsonl}\nlearner: uniform": nil,
+	} {
+		if got := mustParse(t, text).Files(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestRules(t *testing.T) {
+	got := mustParse(t, read(t, "full.yaml")).Rules()
+	want := &loop.Rules{
+		Actions: []string{"red", "green:2", "3"}, MaxActions: 5,
+		Features: []loop.FeatureRule{{Name: "age", Kind: loop.NumberFeature}, {Name: "country", Kind: loop.TextFeature},
+			{Name: "price", Kind: loop.NumberFeature}, {Name: "vip", Kind: loop.BoolFeature}},
+		Range:  loop.Range{Min: -1, Max: 3.5, Clip: true},
+		Window: loop.Window{Nanos: 36 * 3600 * 1e9}, Impute: true, DefaultLoss: 0.75, Outcomes: loop.Mean, Activation: true,
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	if r := Default().Rules(); r.Actions != nil || r.Features != nil {
+		t.Errorf("the default model restricts actions or features: %+v", r)
+	}
+}
+
+func TestEpoch(t *testing.T) {
+	e, err := Epoch(&codec.Epoch{Epoch: 3, Model: Default().Canonical()}, nil)
+	if err != nil || e.Number != 3 || e.Learner == nil || e.Rules.MaxActions != 1000 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if _, err := Epoch(&codec.Epoch{Epoch: 3, Model: []byte("windw: 1")}, nil); err == nil || !strings.HasPrefix(err.Error(), "epoch 3:1:1: unknown key") {
+		t.Errorf("a broken record: %v", err)
+	}
+}
+
+// TestBoundsReachTheOracle holds that a number with bounds is scaled by them. A
+// number without bounds that never varied reads 0, so that the law depends on it
+// only with bounds.
+func TestBoundsReachTheOracle(t *testing.T) {
+	differs := func(features string) bool {
+		l := build(t, "features: "+features)
+		x := colours()
+		for n := range int64(3) {
+			l.Learn(&learner.Round{Input: x, Action: 0, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: n + 1, LearnedThrough: n, Fate: learner.Observed, Loss: 1})
+		}
+		near, _ := l.Propensities(nil, x)
+		x.Features[0].Value = 100
+		far, _ := l.Propensities(nil, x)
+		return near[0] != far[0]
+	}
+	if differs("{age: number}") {
+		t.Error("a number that never varied has an effect")
+	}
+	if !differs("{age: {number: [0, 100]}}") {
+		t.Error("the bounds have no effect")
+	}
+}
