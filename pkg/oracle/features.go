@@ -76,7 +76,8 @@ type features struct {
 	vec     []int32   // cache, by index into a vector: slot
 	z       []float64 // scratch: the columns of the context, 0 where an action's go
 	at      []int32   // scratch: ascending columns with z ≠ 0
-	missing []int32   // scratch: positions of features without column
+	found   []int32   // scratch: columns of the features being learned
+	missing []int32   // scratch: those of them without column, by name
 }
 
 func newFeatures(most int, specs []FeatureSpec) (features, error) {
@@ -98,28 +99,16 @@ func newFeatures(most int, specs []FeatureSpec) (features, error) {
 // dim returns the number of columns, the constant included.
 func (f *features) dim() int { return len(f.cols) }
 
-// slot returns the index of the slot of the name that stands at a position, or -1.
-func (f *features) slot(position int, scope byte, name string) int32 {
-	if position < len(f.hints) {
-		if h := f.hints[position]; h >= 0 {
-			if s := &f.slots[h]; s.name == name && s.scope == scope {
-				return h
-			}
-		}
-	}
-	h, ok := f.byName[slotKey{scope, name}]
-	if !ok {
-		return -1
-	}
-	f.hints = setHint(f.hints, position, h)
-	return h
-}
-
 // column returns the column of a feature at a position, or -1.
 func (f *features) column(position int, scope byte, x *Feature) int32 {
-	h := f.slot(position, scope, x.Name)
-	if h < 0 {
-		return -1
+	h := int32(-1)
+	if position < len(f.hints) {
+		h = f.hints[position]
+	}
+	if h < 0 || f.slots[h].name != x.Name || f.slots[h].scope != scope {
+		if h = f.slot(position, scope, x.Name); h < 0 {
+			return -1
+		}
 	}
 	s := &f.slots[h]
 	switch x.Kind {
@@ -129,6 +118,17 @@ func (f *features) column(position int, scope byte, x *Feature) int32 {
 		return s.bool
 	}
 	return s.category(x.Text)
+}
+
+// slot returns the index of the slot of a name, or -1, and remembers it for the
+// position.
+func (f *features) slot(position int, scope byte, name string) int32 {
+	h, ok := f.byName[slotKey{scope, name}]
+	if !ok {
+		return -1
+	}
+	f.hints = setHint(f.hints, position, h)
+	return h
 }
 
 func (s *slot) category(text string) int32 {
@@ -221,32 +221,30 @@ func (f *features) vector(i int) int32 {
 // learn adds columns for what is new in the context and in the played action,
 // moves the running statistics, and leaves z filled with both.
 func (f *features) learn(x *Input, action int) {
-	a := &x.Actions[action]
 	position := len(x.Features)
 	for i := range action {
 		position += len(x.Actions[i].Features)
 	}
-	f.grow(0, ofContext, x.Features)
-	f.growVector(x.Vector)
-	f.grow(position, ofAction, a.Features)
-	f.observe(0, ofContext, x.Features)
+	clear(f.z[1:])
+	f.take(0, ofContext, x.Features)
 	for i, v := range x.Vector {
-		if c := f.vector(i); c >= 0 {
-			f.cols[c].observe(v)
-		} else {
-			f.dropped++
+		c := f.vector(i)
+		if c < 0 && len(f.cols) <= f.most {
+			c = f.add(ofContext, Number, strconv.Itoa(i), "")
 		}
+		f.takeOne(c, Number, v)
 	}
-	f.observe(position, ofAction, a.Features)
-	f.fill(x)
-	f.fillAction(position, a)
+	f.take(position, ofAction, x.Actions[action].Features)
 }
 
-// grow adds the missing columns of features in byte order of their names.
-func (f *features) grow(position int, scope byte, xs []Feature) {
-	f.missing = f.missing[:0]
+// take learns features whose names start at a position. Missing columns are
+// added first, in byte order of the names.
+func (f *features) take(position int, scope byte, xs []Feature) {
+	f.found, f.missing = f.found[:0], f.missing[:0]
 	for i := range xs {
-		if f.column(position+i, scope, &xs[i]) >= 0 {
+		c := f.column(position+i, scope, &xs[i])
+		f.found = append(f.found, c)
+		if c >= 0 {
 			continue
 		}
 		f.missing = append(f.missing, int32(i))
@@ -255,30 +253,27 @@ func (f *features) grow(position int, scope byte, xs []Feature) {
 		}
 	}
 	for _, i := range f.missing {
-		f.add(scope, xs[i].Kind, xs[i].Name, xs[i].Text)
-	}
-}
-
-func (f *features) growVector(xs []float64) {
-	for i := range xs {
 		if len(f.cols) > f.most {
-			return
+			break
 		}
-		if f.vector(i) < 0 {
-			f.add(ofContext, Number, strconv.Itoa(i), "")
-		}
+		f.found[i] = f.add(scope, xs[i].Kind, xs[i].Name, xs[i].Text)
+	}
+	for i, c := range f.found {
+		f.takeOne(c, xs[i].Kind, xs[i].Value)
 	}
 }
 
-func (f *features) observe(position int, scope byte, xs []Feature) {
-	for i := range xs {
-		switch c := f.column(position+i, scope, &xs[i]); {
-		case c < 0:
-			f.dropped++
-		case xs[i].Kind == Number:
-			f.cols[c].observe(xs[i].Value)
-		}
+// takeOne learns the value of column c, -1 if it has none.
+func (f *features) takeOne(c int32, kind FeatureKind, v float64) {
+	if c < 0 {
+		f.dropped++
+		return
 	}
+	col := &f.cols[c]
+	if kind == Number {
+		col.observe(v)
+	}
+	f.z[c] = col.value(v)
 }
 
 // observe moves the running statistics of a number by one value: Welford's
@@ -287,10 +282,10 @@ func (c *column) observe(v float64) {
 	if c.bounded || v != v {
 		return
 	}
-	v = math.Max(-maxNumber, math.Min(v, maxNumber))
-	if c.n > trustAfter && c.m2 > 0 {
+	v = max(-maxNumber, min(v, maxNumber))
+	if c.n > trustAfter && c.m2 > 0 && !(math.Abs(v-c.mean)*c.inv <= zLimit && c.inv > 0) {
 		reach := zLimit * math.Sqrt(c.m2/c.n)
-		v = math.Max(c.mean-reach, math.Min(v, c.mean+reach))
+		v = max(c.mean-reach, min(v, c.mean+reach))
 	}
 	c.n++
 	d := v - c.mean
@@ -299,14 +294,11 @@ func (c *column) observe(v float64) {
 	c.derive()
 }
 
-// derive sets inv from the statistics.
+// derive sets inv = 1/sd from the statistics; 0 where there is no variation.
 func (c *column) derive() {
 	c.inv = 0
-	if c.n < 2 {
-		return
-	}
-	if sd := math.Sqrt(c.m2 / c.n); sd > minSD {
-		c.inv = 1 / sd
+	if c.n >= 2 && c.m2 > minSD*minSD*c.n {
+		c.inv = math.Sqrt(c.n / c.m2)
 	}
 }
 

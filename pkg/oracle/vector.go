@@ -10,19 +10,20 @@ package oracle
 
 // dot returns Σ x[i]·y[i]; len(y) ≥ len(x).
 func dot(x, y []float64) float64 {
-	y = y[:len(x)]
+	n := len(x)
+	y = y[:n]
 	var s0, s1, s2, s3 float64
-	for len(x) >= 4 && len(y) >= 4 {
-		s0 += float64(x[0] * y[0])
-		s1 += float64(x[1] * y[1])
-		s2 += float64(x[2] * y[2])
-		s3 += float64(x[3] * y[3])
-		x, y = x[4:], y[4:]
+	i := 0
+	for ; i <= n-4; i += 4 {
+		a, b := (*[4]float64)(x[i:]), (*[4]float64)(y[i:])
+		s0 += float64(a[0] * b[0])
+		s1 += float64(a[1] * b[1])
+		s2 += float64(a[2] * b[2])
+		s3 += float64(a[3] * b[3])
 	}
 	s := (s0 + s1) + (s2 + s3)
-	y = y[:len(x)]
-	for i, v := range x {
-		s += float64(v * y[i])
+	for ; i < n; i++ {
+		s += float64(x[i] * y[i])
 	}
 	return s
 }
