@@ -1,0 +1,112 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// fenceWait is how long one waits after another owner took over: re-opening at once
+// would fence that one in turn.
+const fenceWait = 10 * time.Second
+
+const (
+	firstRetry = 100 * time.Millisecond
+	lastRetry  = 5 * time.Second
+)
+
+// Retention says what the topics of a model keep.
+type Retention struct {
+	Age   time.Duration // 0: for ever
+	Bytes int64         // of one partition; 0: no limit
+}
+
+// CreateTopics makes the topics of a model, or checks that they are there. Contexts,
+// decisions and outcomes have as many partitions as given.
+func CreateTopics(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) error {
+	t := TopicsOf(name)
+	o := stream.TopicOptions{MaxAge: int64(keep.Age), MaxBytes: keep.Bytes}
+	for _, topic := range []string{t.Contexts, t.Decisions, t.Outcomes} {
+		if err := log.Create(ctx, topic, partitions, o); err != nil {
+			return err
+		}
+	}
+	for _, topic := range []string{t.Feedback, t.Rejects} {
+		if err := log.Create(ctx, topic, 1, o); err != nil {
+			return err
+		}
+	}
+	return log.Create(ctx, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
+}
+
+// RunJoiner keeps a joiner at work until the context ends: after an error it opens
+// a new one, which recovers from the log. Only a refused model ends it. ready is
+// called each time it is at work; it may be nil.
+func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
+	return supervise(ctx, cfg.Logger, "joiner", func(ctx context.Context) (func(context.Context) error, func(), error) {
+		j, err := OpenJoiner(ctx, cfg)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ready != nil {
+			ready()
+		}
+		return j.Run, j.Close, nil
+	})
+}
+
+// RunDecider keeps a decider at work in the same way.
+func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
+	return supervise(ctx, cfg.Logger, "decider", func(ctx context.Context) (func(context.Context) error, func(), error) {
+		d, err := OpenDecider(ctx, cfg)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ready != nil {
+			ready()
+		}
+		return d.Run, d.Close, nil
+	})
+}
+
+// supervise opens and runs until the context ends.
+func supervise(ctx context.Context, logger *slog.Logger, what string, open func(context.Context) (run func(context.Context) error, close func(), err error)) error {
+	wait := firstRetry
+	for {
+		start := time.Now()
+		run, closeIt, err := open(ctx)
+		if err == nil {
+			err = run(ctx)
+			closeIt()
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if fatal(err) {
+			return fmt.Errorf("%s: %w", what, err)
+		}
+		if time.Since(start) > time.Minute {
+			wait = firstRetry
+		}
+		pause := wait
+		if errors.Is(err, stream.ErrFenced) {
+			pause = fenceWait
+		}
+		logger.Error(what+" stopped; it will be opened again", "error", err, "in", pause)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+		wait = min(2*wait, lastRetry)
+	}
+}
+
+// fatal reports whether opening again cannot help.
+func fatal(err error) bool {
+	return errors.Is(err, ErrModel) || errors.Is(err, stream.ErrTruncated)
+}
