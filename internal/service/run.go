@@ -87,16 +87,20 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 		if err != nil {
 			return err
 		}
+		if d.ready != nil && d.follower.heart.Epoch() != nil {
+			d.ready()
+			d.ready = nil
+		}
 		if err := d.WriteSnapshots(work); err != nil {
 			d.cfg.Logger.Warn("snapshot not written", "error", err)
 		}
 		if busy {
+			d.wake() // an epoch may have begun
 			continue
 		}
 		select {
 		case <-ctx.Done():
 		case <-d.feedback:
-			d.wake() // an epoch may have begun
 		}
 	}
 	return nil

@@ -59,16 +59,15 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 	})
 }
 
-// RunDecider keeps a decider at work in the same way.
+// RunDecider keeps a decider at work in the same way. ready is called when it has a
+// model to decide with.
 func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
 	return supervise(ctx, cfg.Logger, "decider", func(ctx context.Context) (func(context.Context) error, func(), error) {
 		d, err := OpenDecider(ctx, cfg)
 		if err != nil {
 			return nil, nil, err
 		}
-		if ready != nil {
-			ready()
-		}
+		d.ready = ready
 		return d.Run, d.Close, nil
 	})
 }
@@ -84,6 +83,9 @@ func supervise(ctx context.Context, logger *slog.Logger, what string, open func(
 			closeIt()
 		}
 		if ctx.Err() != nil {
+			if err != nil && !errors.Is(err, context.Canceled) {
+				logger.Warn(what+" did not stop cleanly; the next start recovers from the log", "error", err)
+			}
 			return nil
 		}
 		if fatal(err) {
