@@ -56,6 +56,7 @@ type Decider struct {
 	snapshot chan snapshotJob
 	snapped  int64    // feedback through which the last snapshot was taken
 	stops    []func() // of what was served
+	ready    func()   // called once, when there is a model to decide with
 }
 
 // OpenDecider takes a partition of decisions over from any earlier owner and
