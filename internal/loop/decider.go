@@ -112,6 +112,9 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if id == "" {
 		id = d.mint(src.Offset)
 	}
+	if err := r.reader.fits(raw, id); err != nil {
+		return Result{Verdict: Invalid, ID: id, Err: err}
+	}
 	memo := idMemo{n: d.next, content: hashBytes(d.ids.seed, raw)}
 	if s := d.ids.get(id); s >= 0 {
 		was := *d.ids.value(s)

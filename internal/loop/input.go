@@ -88,6 +88,29 @@ func (r *reader) check() error {
 	return nil
 }
 
+// recordOverhead is more than what the keys and numbers of a decision or feedback
+// take.
+const recordOverhead = 1024
+
+// fits checks that the decision and the feedback of the parsed context, which carry
+// its bytes, will not be too large for the log: a round must never be lost to that.
+func (r *reader) fits(raw []byte, id string) error {
+	const perAction = 5 + 9 // the heads of a name and of a propensity
+	size := recordOverhead + len(raw) + 2*len(id)
+	if len(r.ctx.Actions) == 0 {
+		for i := range r.fixed {
+			size += perAction + len(r.fixed[i].Name)
+		}
+	}
+	for i := range r.ctx.Actions {
+		size += perAction + len(r.ctx.Actions[i].Name)
+	}
+	if size > codec.MaxRecordBytes {
+		return &codec.Error{Event: "context", Err: fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge, size, codec.MaxRecordBytes)}
+	}
+	return nil
+}
+
 // input returns the parsed context as a learner sees it. Features that the model
 // does not list are left out: unknown reads as 0.
 func (r *reader) input() *oracle.Input {

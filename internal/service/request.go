@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -48,7 +49,11 @@ func (d *Decider) request(m stream.Message) {
 	res := d.heart.Decide(&d.dec, m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
-		refuse(400, res.Err.Error(), "")
+		code := 400
+		if errors.Is(res.Err, codec.ErrTooLarge) {
+			code = 413
+		}
+		refuse(code, res.Err.Error(), res.ID)
 	case loop.Conflict:
 		refuse(409, fmt.Sprintf("this id was used for another context, in round %d of partition %d", res.N, d.cfg.Partition), res.ID)
 	case loop.Duplicate:
