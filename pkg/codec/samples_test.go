@@ -99,8 +99,8 @@ func sampleReject() Reject {
 // kind ties a record's append and parse together, for tests that hold for all.
 type kind struct {
 	name     string
-	append   func() []byte                     // the sample's bytes
-	parse    func(b []byte) (any, error)       // into a fresh value
+	append   func() []byte                      // the sample's bytes
+	parse    func(b []byte) (any, error)        // into a fresh value
 	reappend func(dst []byte, value any) []byte // of a value of parse
 }
 

@@ -1,0 +1,135 @@
+package codec
+
+import (
+	"encoding/json"
+	"testing"
+)
+
+// seed adds the samples, and their golden bytes' neighbours, to the corpus.
+func seed(f *testing.F, more ...string) {
+	for _, k := range kinds() {
+		b := k.append()
+		f.Add(b)
+		f.Add(b[:len(b)/2])
+	}
+	for _, s := range more {
+		f.Add([]byte(s))
+	}
+}
+
+// again checks that x, which was parsed, is written to bytes that mean x.
+func again[T any](t *testing.T, x *T, appendTo func([]byte, *T) []byte, parse func(*T, []byte) error) {
+	t.Helper()
+	var back T
+	b := appendTo(nil, x)
+	if err := parse(&back, b); err != nil || !same(back, *x) {
+		t.Fatalf("%v\n got %+v\nwant %+v\nfrom %q", err, back, *x, b)
+	}
+}
+
+// pure checks that parsing into used memory gives what it gives in fresh memory.
+func pure[T any](t *testing.T, used *T, b []byte, parse func(*T, []byte) error) (fresh T, ok bool) {
+	t.Helper()
+	err, usedErr := parse(&fresh, b), parse(used, b)
+	if (err == nil) != (usedErr == nil) || err != nil && err.Error() != usedErr.Error() {
+		t.Fatalf("fresh: %v, used: %v", err, usedErr)
+	}
+	if err == nil && !same(fresh, *used) {
+		t.Fatalf("fresh: %+v\nused: %+v", fresh, *used)
+	}
+	return fresh, err == nil
+}
+
+func FuzzParseContext(f *testing.F) {
+	seed(f,
+		`{"id":"e","specversion":"1.0","source":"/x","type":"y","data":{"features":{"hour":14},"actions":["a"]}}`,
+		`{"data":{"id":"i","features":[1,-2.5e3]},"specversion":"1.0","id":"e","actions":7}`,
+		`{"id":"\u00e9\ud83d\ude00\n","features":{"a\"b":1e-7,"t":"\\"},"v":1,"more":[{"x":null}]}`,
+		"\x82\xa8features\x93\x01\xca\x3f\x00\x00\x00\xd3\xff\xff\xff\xff\xff\xff\xff\xff\xa1x\xc7\x01\x05\xff",
+	)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		used := sampleContext()
+		c, ok := pure(t, &used, b, ParseContext)
+		if !ok {
+			return
+		}
+		if IsJSON(b) && !json.Valid(b) {
+			t.Fatalf("accepted what is not JSON: %q", b)
+		}
+		again(t, &c, AppendContext, ParseContext)
+		if c.Validate() == nil {
+			again(t, &c, AppendContextJSON, ParseContext)
+		}
+	})
+}
+
+func FuzzParseOutcome(f *testing.F) {
+	seed(f,
+		`{"id":"e","specversion":"1.0","data":{"id":"i","reward":1}}`,
+		`{"id":"i","withdrawn":false,"loss":-0.0,"outcome_id":null}`,
+		"\x82\xa2id\xc4\x01a\xa4loss\xca\x3f\x00\x00\x00",
+	)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		used := sampleOutcome()
+		o, ok := pure(t, &used, b, ParseOutcome)
+		if !ok {
+			return
+		}
+		if IsJSON(b) && !json.Valid(b) {
+			t.Fatalf("accepted what is not JSON: %q", b)
+		}
+		again(t, &o, AppendOutcome, ParseOutcome)
+		if o.Validate() == nil {
+			again(t, &o, AppendOutcomeJSON, ParseOutcome)
+		}
+	})
+}
+
+func FuzzParseDecision(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		used := sampleDecision()
+		if d, ok := pure(t, &used, b, ParseDecision); ok {
+			again(t, &d, AppendDecision, ParseDecision)
+			_ = d.Validate()
+			if d.Validate() == nil && !json.Valid(AppendDecisionJSON(nil, &d, false)) {
+				t.Fatalf("the reply to %+v is not JSON", d)
+			}
+		}
+	})
+}
+
+func FuzzParseFeedback(f *testing.F) {
+	seed(f)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		used := sampleFeedback()
+		if x, ok := pure(t, &used, b, ParseFeedback); ok {
+			again(t, &x, AppendFeedback, ParseFeedback)
+			_ = x.Validate()
+		}
+	})
+}
+
+func FuzzParseRare(f *testing.F) {
+	seed(f, "\x81\xa1v\x01", "\x82\xa1v\x01\xa5files\xdd\x7f\xff\xff\xff")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		againRare(t, b, AppendEpoch, ParseEpoch)
+		againRare(t, b, AppendClass, ParseClass)
+		againRare(t, b, AppendFeedbackMark, ParseFeedbackMark)
+		againRare(t, b, AppendDecisionMark, ParseDecisionMark)
+		againRare(t, b, AppendSnapshot, ParseSnapshot)
+		againRare(t, b, AppendReject, ParseReject)
+	})
+}
+
+func againRare[T any](t *testing.T, b []byte, appendTo func([]byte, *T) []byte, parse func([]byte) (T, error)) {
+	t.Helper()
+	x, err := parse(b)
+	if err != nil {
+		return
+	}
+	back, err := parse(appendTo(nil, &x))
+	if err != nil || !same(back, x) {
+		t.Fatalf("%v\n got %+v\nwant %+v", err, back, x)
+	}
+}

@@ -1,0 +1,283 @@
+package codec
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"reflect"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+	"pgregory.net/rapid"
+)
+
+// vmihailenco/msgpack is the reference, in both directions: it reads what is
+// written here, and what it writes is read here.
+
+// law is an ordered map of propensities.
+type law struct {
+	names []string
+	p     []float64
+}
+
+func (l law) EncodeMsgpack(e *msgpack.Encoder) error {
+	if err := e.EncodeMapLen(len(l.names)); err != nil {
+		return err
+	}
+	for i, name := range l.names {
+		if err := e.EncodeString(name); err != nil {
+			return err
+		}
+		if err := e.EncodeFloat64(l.p[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *law) DecodeMsgpack(d *msgpack.Decoder) error {
+	n, err := d.DecodeMapLen()
+	for i := 0; i < n && err == nil; i++ {
+		var name string
+		var p float64
+		if name, err = d.DecodeString(); err == nil {
+			p, err = d.DecodeFloat64()
+		}
+		l.names, l.p = append(l.names, name), append(l.p, p)
+	}
+	return err
+}
+
+type refDecision struct {
+	V               int     `msgpack:"v"`
+	N               int64   `msgpack:"n"`
+	Partition       int     `msgpack:"partition"`
+	ID              string  `msgpack:"id"`
+	Epoch           int64   `msgpack:"epoch"`
+	LearnedThrough  int64   `msgpack:"learned_through"`
+	Learned         int64   `msgpack:"learned"`
+	Gamma           float64 `msgpack:"gamma"`
+	ContextsThrough int64   `msgpack:"contexts_through"`
+	Source          int64   `msgpack:"source"`
+	Time            int64   `msgpack:"time"`
+	Action          string  `msgpack:"action"`
+	Propensity      float64 `msgpack:"propensity"`
+	Propensities    law     `msgpack:"propensities"`
+	Context         []byte  `msgpack:"context"`
+}
+
+func newRefDecision(d *Decision) refDecision {
+	return refDecision{
+		Version, d.N, d.Partition, d.ID, d.Epoch, d.LearnedThrough, d.Learned, d.Gamma, d.ContextsThrough, d.Source,
+		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context,
+	}
+}
+
+type refFeedback struct {
+	V                int     `msgpack:"v"`
+	N                int64   `msgpack:"n"`
+	Partition        int     `msgpack:"partition"`
+	Round            int64   `msgpack:"round"`
+	ID               string  `msgpack:"id"`
+	Epoch            int64   `msgpack:"epoch"`
+	LearnedThrough   int64   `msgpack:"learned_through"`
+	Gamma            float64 `msgpack:"gamma"`
+	Time             int64   `msgpack:"time"`
+	Action           string  `msgpack:"action"`
+	Propensity       float64 `msgpack:"propensity"`
+	Propensities     law     `msgpack:"propensities"`
+	Fate             string  `msgpack:"fate"`
+	Reason           string  `msgpack:"reason"`
+	Loss             float64 `msgpack:"loss"`
+	OutcomePartition int     `msgpack:"outcome_partition"`
+	OutcomeOffset    int64   `msgpack:"outcome_offset"`
+	ClosedAt         int64   `msgpack:"closed_at"`
+	Context          []byte  `msgpack:"context"`
+}
+
+func newRefFeedback(f *Feedback) refFeedback {
+	return refFeedback{
+		Version, f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma, f.Time, f.Actions[f.Action],
+		f.Propensities[f.Action], law{f.Actions, f.Propensities}, f.Fate.String(), f.Reason, f.Loss,
+		f.OutcomePartition, f.OutcomeOffset, f.ClosedAt, f.Context,
+	}
+}
+
+// theirs encodes with the reference, with ints of full or of least width.
+func theirs(t *rapid.T, x any) []byte {
+	var buf bytes.Buffer
+	e := msgpack.NewEncoder(&buf)
+	e.UseCompactInts(rapid.Bool().Draw(t, "compact ints"))
+	e.UseCompactFloats(rapid.Bool().Draw(t, "compact floats"))
+	if err := e.Encode(x); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}
+
+// reference checks one record in both directions.
+func reference[T, R any](t *rapid.T, x T, ref R, appendTo func([]byte, *T) []byte, parse func(*T, []byte) error) {
+	var got R
+	if err := msgpack.Unmarshal(appendTo(nil, &x), &got); err != nil || !same2(got, ref) {
+		t.Fatalf("the reference reads %+v, %v\nwant %+v", got, err, ref)
+	}
+	var back T
+	if err := parse(&back, theirs(t, &ref)); err != nil || !same(back, x) {
+		t.Fatalf("of the reference's bytes: %+v, %v\nwant %+v", back, err, x)
+	}
+}
+
+// same2 is same, but for types with private fields.
+func same2(a, b any) bool {
+	x, _ := msgpack.Marshal(a)
+	y, _ := msgpack.Marshal(b)
+	return bytes.Equal(x, y)
+}
+
+func TestReferenceDecision(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := genDecision().Draw(t, "decision")
+		d.Context = append([]byte{}, d.Context...)
+		reference(t, d, newRefDecision(&d), AppendDecision, ParseDecision)
+	})
+}
+
+func TestReferenceFeedback(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := genFeedback().Draw(t, "feedback")
+		f.Context = append([]byte{}, f.Context...)
+		reference(t, f, newRefFeedback(&f), AppendFeedback, ParseFeedback)
+	})
+}
+
+type refOutcome struct {
+	ID        string   `msgpack:"id" json:"id"`
+	Loss      *float64 `msgpack:"loss" json:"loss"`
+	Reward    *float64 `msgpack:"reward" json:"reward"`
+	Withdrawn bool     `msgpack:"withdrawn" json:"withdrawn"`
+	Activated bool     `msgpack:"activated" json:"activated"`
+	Action    string   `msgpack:"action" json:"action"`
+	OutcomeID string   `msgpack:"outcome_id" json:"outcome_id"`
+}
+
+func newRefOutcome(o *Outcome) refOutcome {
+	ref := refOutcome{ID: o.ID, Action: o.Action, OutcomeID: o.OutcomeID}
+	switch o.Kind {
+	case Loss:
+		ref.Loss = &o.Value
+	case Reward:
+		ref.Reward = &o.Value
+	case Withdrawn:
+		ref.Withdrawn = true
+	case Activated:
+		ref.Activated = true
+	}
+	return ref
+}
+
+func TestReferenceOutcome(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		o := genOutcome().Draw(t, "outcome")
+		o.Value = math.Abs(o.Value) // the reference's compact floats lose the sign of -0
+		ref := newRefOutcome(&o)
+		reference(t, o, ref, AppendOutcome, ParseOutcome)
+		var got refOutcome
+		if err := json.Unmarshal(AppendOutcomeJSON(nil, &o), &got); err != nil || !reflect.DeepEqual(got, ref) {
+			t.Fatalf("encoding/json reads %+v, %v; want %+v", got, err, ref)
+		}
+		b, err := json.Marshal(&ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Outcome
+		if err := ParseOutcome(&back, b); err != nil || back != o {
+			t.Fatalf("of encoding/json's bytes: %+v, %v; want %+v", back, err, o)
+		}
+	})
+}
+
+// tree is a context as maps and lists.
+func tree(c *Context) map[string]any {
+	named := func(features []Feature) map[string]any {
+		m := map[string]any{}
+		for _, f := range features {
+			switch f.Kind {
+			case Number:
+				m[f.Name] = f.Value
+			case Text:
+				m[f.Name] = f.Text
+			case Bool:
+				m[f.Name] = f.Value == 1
+			}
+		}
+		return m
+	}
+	m := map[string]any{}
+	if c.ID != "" {
+		m["id"] = c.ID
+	}
+	if len(c.Features) > 0 {
+		m["features"] = named(c.Features)
+	} else if len(c.Vector) > 0 {
+		list := []any{}
+		for _, x := range c.Vector {
+			list = append(list, x)
+		}
+		m["features"] = list
+	}
+	if c.Actions != nil {
+		list := []any{}
+		for _, a := range c.Actions {
+			if len(a.Features) == 0 {
+				list = append(list, a.Name)
+			} else {
+				list = append(list, map[string]any{"name": a.Name, "features": named(a.Features)})
+			}
+		}
+		m["actions"] = list
+	}
+	return m
+}
+
+func TestReferenceContext(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := genContext().Draw(t, "context")
+		want := tree(&c)
+		var packed, text map[string]any
+		if err := msgpack.Unmarshal(AppendContext(nil, &c), &packed); err != nil {
+			t.Fatal(err)
+		}
+		delete(packed, "v")
+		if !reflect.DeepEqual(packed, want) {
+			t.Fatalf("the reference reads\n%v\nwant\n%v", packed, want)
+		}
+		if err := json.Unmarshal(AppendContextJSON(nil, &c), &text); err != nil || !reflect.DeepEqual(text, want) {
+			t.Fatalf("encoding/json reads\n%v\n%v\nwant\n%v", text, err, want)
+		}
+		var back Context
+		if err := ParseContext(&back, theirs(t, want)); err != nil || !reflect.DeepEqual(tree(&back), want) {
+			t.Fatalf("of the reference's bytes: %+v, %v; want %v", back, err, want)
+		}
+		b, err := json.MarshalIndent(want, " ", "\t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := ParseContext(&back, b); err != nil || !reflect.DeepEqual(tree(&back), want) {
+			t.Fatalf("of encoding/json's bytes: %+v, %v; want %v", back, err, want)
+		}
+	})
+}
+
+func TestReferenceRare(t *testing.T) {
+	long := make([]byte, 70_000)
+	s := sampleSnapshot()
+	s.Bytes = long
+	got, err := ParseSnapshot(AppendSnapshot([]byte("x")[1:], &s))
+	if err != nil || !same(got, s) {
+		t.Fatalf("%v", err)
+	}
+	e := Epoch{V: Version, Epoch: 1}
+	if got, err := ParseEpoch(AppendEpoch(nil, &Epoch{Epoch: 1})); err != nil || !same(got, e) {
+		t.Fatalf("%+v, %v", got, err)
+	}
+}

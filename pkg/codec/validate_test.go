@@ -1,0 +1,220 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func checkError(t *testing.T, err error, field string, want error) {
+	t.Helper()
+	var e *Error
+	if !errors.As(err, &e) || e.Field != field || !errors.Is(err, want) {
+		t.Errorf("got %v; want %s: %v", err, field, want)
+	}
+}
+
+func TestValidateContext(t *testing.T) {
+	long := strings.Repeat("x", MaxIDBytes+1)
+	for _, c := range []struct {
+		field  string
+		err    error
+		change func(c *Context)
+	}{
+		{"id", errLong, func(c *Context) { c.ID = long }},
+		{"id", errUTF8, func(c *Context) { c.ID = "a\xff" }},
+		{"id", errControl, func(c *Context) { c.ID = "a\x00" }},
+		{"id", errControl, func(c *Context) { c.ID = "a\u0085" }},
+		{"features", errBoth, func(c *Context) { c.Vector = []float64{1} }},
+		{"features[1]", errNotFinite, func(c *Context) { c.Features, c.Vector = nil, []float64{1, math.NaN()} }},
+		{"features.hour", errNotFinite, func(c *Context) { c.Features[0].Value = math.Inf(-1) }},
+		{"features.hour", errDuplicate, func(c *Context) { c.Features[3].Name = "hour" }},
+		{`features.""`, errEmpty, func(c *Context) { c.Features[0].Name = "" }},
+		{`features."ho ur\n"`, errControl, func(c *Context) { c.Features[0].Name = "ho ur\n" }},
+		{`features."` + long[:64] + `"…`, errLong, func(c *Context) { c.Features[0].Name = long }},
+		{"features.hour", errKind, func(c *Context) { c.Features[0].Kind = 9 }},
+		{"features.vip", errBool, func(c *Context) { c.Features[3].Value = 0.5 }},
+		{"features.country", errUTF8, func(c *Context) { c.Features[2].Text = "\xc3" }},
+		{"features.country", errLong, func(c *Context) { c.Features[2].Text = strings.Repeat("x", MaxTextBytes+1) }},
+		{"features", errManyFeatures, func(c *Context) { c.Features, c.Vector = nil, make([]float64, MaxFeatures+1) }},
+		{"actions", errNoActions, func(c *Context) { c.Actions = []Action{} }},
+		{"actions", errManyActions, func(c *Context) { c.Actions = make([]Action, MaxActions+1) }},
+		{"actions[1].name", errEmpty, func(c *Context) { c.Actions[1].Name = "" }},
+		{"actions[1].name", errDuplicate, func(c *Context) { c.Actions[1].Name = "a" }},
+		{"actions[1].features.cost", errNotFinite, func(c *Context) { c.Actions[1].Features[0].Value = math.NaN() }},
+		{"actions[1].features.new", errDuplicate, func(c *Context) {
+			c.Actions[1].Features[0].Name = "new"
+		}},
+		{"actions[2].features", errManyFeatures, func(c *Context) { c.Actions[2].Features = make([]Feature, MaxFeatures) }},
+	} {
+		x := sampleContext()
+		if err := x.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&x)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+}
+
+func TestValidateOutcome(t *testing.T) {
+	for _, c := range []struct {
+		field  string
+		err    error
+		change func(o *Outcome)
+	}{
+		{"id", errEmpty, func(o *Outcome) { o.ID = "" }},
+		{"kind", errKind, func(o *Outcome) { o.Kind = 0 }},
+		{"kind", errKind, func(o *Outcome) { o.Kind = 5 }},
+		{"loss", errNotFinite, func(o *Outcome) { o.Value = math.NaN() }},
+		{"reward", errNotFinite, func(o *Outcome) { o.Kind, o.Value = Reward, math.Inf(1) }},
+		{"withdrawn", errValueless, func(o *Outcome) { o.Kind = Withdrawn }},
+		{"action", errControl, func(o *Outcome) { o.Action = "\t" }},
+		{"outcome_id", errLong, func(o *Outcome) { o.OutcomeID = strings.Repeat("é", MaxIDBytes/2+1) }},
+	} {
+		x := sampleOutcome()
+		if err := x.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&x)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+}
+
+// lawCases break the law of a decision or a feedback.
+var lawCases = []struct {
+	field  string
+	err    error
+	change func(actions *[]string, law *[]float64, drawn *int)
+}{
+	{"propensities", errNoLaw, func(a *[]string, _ *[]float64, _ *int) { *a = nil }},
+	{"propensities", errLengths, func(_ *[]string, p *[]float64, _ *int) { *p = (*p)[:2] }},
+	{"propensities", errManyActions, func(a *[]string, _ *[]float64, _ *int) { *a = make([]string, MaxActions+1) }},
+	{"action", errIndex, func(_ *[]string, _ *[]float64, i *int) { *i = 3 }},
+	{"action", errIndex, func(_ *[]string, _ *[]float64, i *int) { *i = -1 }},
+	{"propensities.b", errProbability, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{1, -0.5, 0.5} }},
+	{"propensities.c", errProbability, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0, 1, math.NaN()} }},
+	{"propensities.c", errProbability, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0, 0, 1.5} }},
+	{"propensities.a", errGrid, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0x1p-54, 1, 0} }},
+	{"propensities", errSum, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0.5, 0.25, 0.125} }},
+	// As floats, 1 + 2^-53 is 1.
+	{"propensities", errSum, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0, 1, 0x1p-53} }},
+	{"propensities", errSum, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{1, 1, 1} }},
+	{"propensity", errNeverDrawn, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0.5, 0, 0.5} }},
+	{"propensities.a", errDuplicate, func(a *[]string, _ *[]float64, _ *int) { *a = []string{"a", "b", "a"} }},
+	{"propensities[2].name", errEmpty, func(a *[]string, _ *[]float64, _ *int) { *a = []string{"a", "b", ""} }},
+}
+
+func TestValidateDecision(t *testing.T) {
+	for _, c := range lawCases {
+		x := sampleDecision()
+		c.change(&x.Actions, &x.Propensities, &x.Action)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+	for _, c := range []struct {
+		field  string
+		err    error
+		change func(d *Decision)
+	}{
+		{"n", errPositive, func(d *Decision) { d.N = 0 }},
+		{"partition", errNegative, func(d *Decision) { d.Partition = -1 }},
+		{"id", errEmpty, func(d *Decision) { d.ID = "" }},
+		{"epoch", errPositive, func(d *Decision) { d.Epoch = 0 }},
+		{"learned_through", errNegative, func(d *Decision) { d.LearnedThrough = -1 }},
+		{"learned", errNegative, func(d *Decision) { d.Learned = -1 }},
+		{"gamma", errNotFinite, func(d *Decision) { d.Gamma = math.Inf(1) }},
+		{"gamma", errNegative, func(d *Decision) { d.Gamma = -1 }},
+		{"contexts_through", errNegative, func(d *Decision) { d.ContextsThrough = -1 }},
+		{"source", errSource, func(d *Decision) { d.Source = -2 }},
+		{"time", errNegative, func(d *Decision) { d.Time = -1 }},
+		{"context", ErrTooLarge, func(d *Decision) { d.Context = make([]byte, MaxRecordBytes+1) }},
+	} {
+		x := sampleDecision()
+		if err := x.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&x)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+}
+
+func TestValidateFeedback(t *testing.T) {
+	for _, c := range lawCases {
+		x := sampleFeedback()
+		c.change(&x.Actions, &x.Propensities, &x.Action)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+	for _, c := range []struct {
+		field  string
+		err    error
+		change func(f *Feedback)
+	}{
+		{"n", errPositive, func(f *Feedback) { f.N = 0 }},
+		{"partition", errNegative, func(f *Feedback) { f.Partition = -1 }},
+		{"round", errPositive, func(f *Feedback) { f.Round = 0 }},
+		{"id", errLong, func(f *Feedback) { f.ID = strings.Repeat("x", MaxIDBytes+1) }},
+		{"epoch", errPositive, func(f *Feedback) { f.Epoch = 0 }},
+		{"learned_through", errNegative, func(f *Feedback) { f.LearnedThrough = -1 }},
+		{"gamma", errNotFinite, func(f *Feedback) { f.Gamma = math.NaN() }},
+		{"gamma", errNegative, func(f *Feedback) { f.Gamma = -1 }},
+		{"time", errNegative, func(f *Feedback) { f.Time = -1 }},
+		{"closed_at", errNegative, func(f *Feedback) { f.ClosedAt = -1 }},
+		{"context", ErrTooLarge, func(f *Feedback) { f.Context = make([]byte, MaxRecordBytes+1) }},
+		{"fate", errUnknown, func(f *Feedback) { f.Fate = 5 }},
+		{"fate", errUnknown, func(f *Feedback) { f.Fate = 0 }},
+		{"reason", errUnknown, func(f *Feedback) { f.Reason = ReasonLate }},
+		{"loss", errProbability, func(f *Feedback) { f.Loss = math.NaN() }},
+		{"loss", errProbability, func(f *Feedback) { f.Loss = 1.0000001 }},
+		{"loss", errNoLoss, func(f *Feedback) { f.Fate = Skipped }},
+		{"outcome_partition", errSource, func(f *Feedback) { f.OutcomePartition = -2 }},
+		{"outcome_offset", errSource, func(f *Feedback) { f.OutcomeOffset = -2 }},
+		{"outcome_offset", errHalfOutcome, func(f *Feedback) { f.OutcomeOffset = -1 }},
+		{"outcome_offset", errNoOutcome, func(f *Feedback) { f.OutcomePartition, f.OutcomeOffset = -1, -1 }},
+	} {
+		x := sampleFeedback()
+		if err := x.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		c.change(&x)
+		checkError(t, x.Validate(), c.field, c.err)
+	}
+}
+
+// Repeats are found in every size of list, at every place, and nowhere else.
+func TestDuplicate(t *testing.T) {
+	for _, n := range []int{0, 1, 2, fewNames, fewNames + 1, 100, stackSlots / 2, stackSlots/2 + 1, 3000} {
+		names := make([]string, n)
+		for i := range names {
+			names[i] = "name-" + strconv.Itoa(i)
+		}
+		if i := duplicateText(names); i >= 0 {
+			t.Errorf("%d names: %d is no repeat", n, i)
+		}
+		for _, at := range []int{1, n / 2, n - 1} {
+			if at < 1 || at >= n {
+				continue
+			}
+			was := names[at]
+			names[at] = names[at/2]
+			if i := duplicateText(names); i != at {
+				t.Errorf("%d names: the repeat at %d was found at %d", n, at, i)
+			}
+			names[at] = was
+		}
+	}
+}
+
+// Every name is looked at about twice, however many there are.
+func TestDuplicateIsNotQuadratic(t *testing.T) {
+	for _, n := range []int{50, 600, MaxFeatures} {
+		calls := 0
+		duplicate(n, func(i int) string {
+			calls++
+			return strconv.Itoa(i)
+		})
+		if calls > 8*n {
+			t.Errorf("%d names were looked at %d times", n, calls)
+		}
+	}
+}
