@@ -1,0 +1,321 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"hindsight/pkg/codec"
+)
+
+// Multiclass is a labelled CSV as a bandit: the actions are the labels, in byte
+// order; the loss is 0 for the row's label and 1 for the others. That is also the
+// truth. Columns: label first, then numbers (n_…) and categories (c_…); an empty
+// cell is an absent feature, "?" a category like any other.
+type Multiclass struct {
+	name       string
+	labels     []string
+	rows       []int32 // row → label
+	columns    []csvColumn
+	d          int // expanded columns, the constant included
+	numbers    []float64
+	categories []int32 // index into values of the column; -1 absent
+	perRow     [2]int  // numbers and categories of a row
+}
+
+type csvColumn struct {
+	name    string
+	numeric bool
+	at      int      // index within the numbers or categories of a row
+	values  []string // categories
+}
+
+var _ Environment = (*Multiclass)(nil)
+
+// CSVError says where a labelled CSV is wrong. Line counts from 1; Column is ""
+// where the whole line is meant.
+type CSVError struct {
+	File   string
+	Line   int
+	Column string
+	Msg    string
+}
+
+func (e *CSVError) Error() string {
+	if e.Column == "" {
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
+	}
+	return fmt.Sprintf("%s:%d: column %s: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// OpenMulticlass reads a labelled CSV from a file.
+func OpenMulticlass(path string) (*Multiclass, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("labelled CSV: %w", err)
+	}
+	defer f.Close()
+	return ReadMulticlass(path, f)
+}
+
+// ReadMulticlass reads a labelled CSV; file is its name in errors, which are
+// [*CSVError] but for those of r.
+func ReadMulticlass(file string, r io.Reader) (*Multiclass, error) {
+	p := &csvParser{file: file, m: &Multiclass{name: filepath.Base(file)}}
+	return p.read(r)
+}
+
+type csvParser struct {
+	file   string
+	csv    *csv.Reader
+	m      *Multiclass
+	labels map[string]int32
+	values []map[string]int32 // by column
+}
+
+func (p *csvParser) errorf(line int, column, format string, args ...any) error {
+	return &CSVError{File: p.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
+}
+
+func (p *csvParser) read(r io.Reader) (*Multiclass, error) {
+	buffered := bufio.NewReader(r)
+	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" {
+		_, _ = buffered.Discard(3) // they are buffered: it cannot fail
+	}
+	p.csv = csv.NewReader(buffered)
+	p.csv.ReuseRecord, p.csv.FieldsPerRecord = true, -1
+	p.labels = map[string]int32{}
+	if err := p.header(); err != nil {
+		return nil, err
+	}
+	for {
+		row, err := p.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := p.row(row); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.m.rows) == 0 {
+		return nil, p.errorf(2, "", "there are no rows below the header")
+	}
+	p.finish()
+	return p.m, nil
+}
+
+// next returns the cells of the next row that is not blank, or io.EOF.
+func (p *csvParser) next() ([]string, error) {
+	row, err := p.csv.Read()
+	var bad *csv.ParseError
+	switch {
+	case errors.As(err, &bad):
+		return nil, p.errorf(bad.Line, "", "not CSV: %v", bad.Err)
+	case errors.Is(err, io.EOF):
+		return nil, io.EOF
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", p.file, err)
+	}
+	return row, nil
+}
+
+const headerHint = "; the first line is for example: label,n_age,c_country"
+
+func (p *csvParser) header() error {
+	row, err := p.next()
+	if errors.Is(err, io.EOF) {
+		return p.errorf(1, "", "the file is empty%s", headerHint)
+	}
+	if err != nil {
+		return err
+	}
+	line, _ := p.csv.FieldPos(0)
+	if row[0] != "label" {
+		return p.errorf(line, row[0], "the first column must be label%s", headerHint)
+	}
+	if len(row)-1 > codec.MaxFeatures {
+		return p.errorf(line, "", "%d columns, at most %d are allowed", len(row), codec.MaxFeatures+1)
+	}
+	seen := map[string]bool{}
+	for _, name := range row[1:] {
+		c := csvColumn{name: strings.Clone(name), numeric: strings.HasPrefix(name, "n_")}
+		switch {
+		case !c.numeric && !strings.HasPrefix(name, "c_"):
+			return p.errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s", headerHint)
+		case len(name) > codec.MaxNameBytes || !utf8.ValidString(name):
+			return p.errorf(line, strconv.Quote(name), "a column's name is UTF-8 of at most %d bytes", codec.MaxNameBytes)
+		case seen[name]:
+			return p.errorf(line, name, "the column is there twice")
+		}
+		seen[name] = true
+		kind := 1
+		if c.numeric {
+			kind = 0
+		}
+		c.at = p.m.perRow[kind]
+		p.m.perRow[kind]++
+		p.m.columns = append(p.m.columns, c)
+		p.values = append(p.values, map[string]int32{})
+	}
+	return nil
+}
+
+func (p *csvParser) row(row []string) error {
+	line, _ := p.csv.FieldPos(0)
+	if len(row) != len(p.m.columns)+1 {
+		return p.errorf(line, "", "%d cells, but the header has %d columns", len(row), len(p.m.columns)+1)
+	}
+	if row[0] == "" {
+		return p.errorf(line, "label", "the label is missing")
+	}
+	if len(row[0]) > codec.MaxNameBytes || !utf8.ValidString(row[0]) {
+		return p.errorf(line, "label", "a label is UTF-8 of at most %d bytes", codec.MaxNameBytes)
+	}
+	label, ok := p.labels[row[0]]
+	if !ok {
+		if label = int32(len(p.labels)); label == codec.MaxActions {
+			return p.errorf(line, "label", "more than %d different labels", codec.MaxActions)
+		}
+		p.labels[strings.Clone(row[0])] = label
+	}
+	p.m.rows = append(p.m.rows, label)
+	for i, cell := range row[1:] {
+		if err := p.cell(i, cell); err != nil {
+			at, _ := p.csv.FieldPos(i + 1)
+			return p.errorf(at, p.m.columns[i].name, "%v", err)
+		}
+	}
+	return nil
+}
+
+func (p *csvParser) cell(i int, cell string) error {
+	c := &p.m.columns[i]
+	if c.numeric {
+		v := math.NaN() // absent
+		if cell != "" {
+			var err error
+			v, err = strconv.ParseFloat(strings.TrimSpace(cell), 64)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return fmt.Errorf("%q is not a finite number; leave the cell empty where there is none, or name the column c_…", cell)
+			}
+		}
+		p.m.numbers = append(p.m.numbers, v)
+		return nil
+	}
+	value := int32(-1)
+	if cell != "" {
+		if len(cell) > codec.MaxTextBytes || !utf8.ValidString(cell) {
+			return fmt.Errorf("a category is UTF-8 of at most %d bytes", codec.MaxTextBytes)
+		}
+		var ok bool
+		if value, ok = p.values[i][cell]; !ok {
+			value = int32(len(c.values))
+			cell = strings.Clone(cell)
+			p.values[i][cell] = value
+			c.values = append(c.values, cell)
+		}
+	}
+	p.m.categories = append(p.m.categories, value)
+	return nil
+}
+
+// finish sorts the labels and counts expanded columns.
+func (p *csvParser) finish() {
+	m := p.m
+	for label := range p.labels {
+		m.labels = append(m.labels, label)
+	}
+	slices.Sort(m.labels)
+	sorted := make([]int32, len(m.labels))
+	for i, label := range m.labels {
+		sorted[p.labels[label]] = int32(i)
+	}
+	for t, label := range m.rows {
+		m.rows[t] = sorted[label]
+	}
+	m.d = 1
+	for _, c := range m.columns {
+		if c.numeric {
+			m.d++
+		}
+		m.d += len(c.values)
+	}
+}
+
+// Name implements [Environment].
+func (m *Multiclass) Name() string { return m.name }
+
+// Len implements [Environment].
+func (m *Multiclass) Len() int { return len(m.rows) }
+
+// Actions implements [Environment].
+func (m *Multiclass) Actions() []string { return m.labels }
+
+// Columns implements [Environment]: a column a number, one a category that
+// occurs, and the constant.
+func (m *Multiclass) Columns() int { return m.d }
+
+// Context implements [Environment].
+func (m *Multiclass) Context(dst *codec.Context, t int) {
+	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], m.labels)}
+	numbers := m.numbers[t*m.perRow[0] : (t+1)*m.perRow[0]]
+	categories := m.categories[t*m.perRow[1] : (t+1)*m.perRow[1]]
+	for i := range m.columns {
+		c := &m.columns[i]
+		if c.numeric {
+			if v := numbers[c.at]; !math.IsNaN(v) {
+				dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: v})
+			}
+		} else if v := categories[c.at]; v >= 0 {
+			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: c.values[v]})
+		}
+	}
+}
+
+// Label returns the index of the action without loss in round t.
+func (m *Multiclass) Label(t int) int { return int(m.rows[t]) }
+
+// Truth implements [Environment].
+func (m *Multiclass) Truth(dst []float64, t int) bool {
+	for a := range dst {
+		dst[a] = m.Loss(t, a)
+	}
+	return true
+}
+
+// Loss implements [Environment].
+func (m *Multiclass) Loss(t, a int) float64 {
+	if int(m.rows[t]) == a {
+		return 0
+	}
+	return 1
+}
+
+// Schema is what a scan of a labelled CSV tells.
+type Schema struct {
+	Rows    int
+	Columns int // d: expanded, the constant included
+	Actions int // K
+}
+
+// Scan reads a labelled CSV and returns its schema, from which λ and β are
+// decided (model.Resolve).
+func Scan(path string) (Schema, error) {
+	m, err := OpenMulticlass(path)
+	if err != nil {
+		return Schema{}, err
+	}
+	return Schema{Rows: m.Len(), Columns: m.d, Actions: len(m.labels)}, nil
+}

@@ -1,0 +1,132 @@
+package replay
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+)
+
+// Result holds the figures of one run; its JSON is that of `inject --json` and of
+// each of the runs of `backtest --json`. A nil figure is not known and is null.
+type Result struct {
+	Environment     string      `json:"environment"`
+	Learner         string      `json:"learner"`
+	Order           int         `json:"order"`
+	Seed            uint64      `json:"seed"`
+	Window          string      `json:"window"`
+	Rounds          int64       `json:"rounds"`
+	MeanLoss        float64     `json:"mean_loss"` // realised, of the actions played, all rounds
+	Regret          *float64    `json:"regret"`    // Σ p·f⋆ − min f⋆
+	UniformLoss     *float64    `json:"uniform_loss"`
+	BestLoss        *float64    `json:"best_loss"`
+	Fates           Fates       `json:"fates"`
+	Delays          DelayReport `json:"delays"`
+	Certificate     Certificate `json:"certificate"`
+	RoundsPerSecond float64     `json:"rounds_per_second"`
+}
+
+// Fates counts what became of rounds and of outcomes.
+type Fates struct {
+	Observed  int64 `json:"observed"`
+	Imputed   int64 `json:"imputed"`
+	Skipped   int64 `json:"skipped"`
+	Withdrawn int64 `json:"withdrawn"`
+
+	Late      int64 `json:"late"`
+	Duplicate int64 `json:"duplicate"`
+	Orphan    int64 `json:"orphan"`
+	Mismatch  int64 `json:"mismatch"`
+	Malformed int64 `json:"malformed"`
+}
+
+// AddFate counts the fate of a round.
+func (f *Fates) AddFate(fate codec.Fate) {
+	switch fate {
+	case codec.Observed:
+		f.Observed++
+	case codec.Imputed:
+		f.Imputed++
+	case codec.Skipped:
+		f.Skipped++
+	case codec.WithdrawnRound:
+		f.Withdrawn++
+	}
+}
+
+// AddReject counts the reason for which an outcome was rejected, and reports
+// whether it is one of the fates of outcomes.
+func (f *Fates) AddReject(reason string) bool {
+	switch reason {
+	case codec.ReasonLate:
+		f.Late++
+	case codec.ReasonDuplicate:
+		f.Duplicate++
+	case codec.ReasonOrphan:
+		f.Orphan++
+	case codec.ReasonMismatch:
+		f.Mismatch++
+	case codec.ReasonMalformed:
+		f.Malformed++
+	default:
+		return false
+	}
+	return true
+}
+
+// Rounds returns the number of rounds that have a fate.
+func (f *Fates) Rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
+
+// Rejected returns the number of outcomes that were not used.
+func (f *Fates) Rejected() int64 {
+	return f.Late + f.Duplicate + f.Orphan + f.Mismatch + f.Malformed
+}
+
+// Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret
+// of any policy. Value is nil where it is infinite.
+type Bound struct {
+	Value   *float64 `json:"value"`
+	Vacuous bool     `json:"vacuous"`
+}
+
+// Certificate holds the regret certificates of a run by their kind
+// (algorithms.md, section 5); nil for learners that have none.
+type Certificate struct {
+	MeasuredDrift *Bound `json:"measured_drift,omitempty"`
+	APriori       *Bound `json:"a_priori,omitempty"`
+	// Notes say on which assumptions the bounds stand, and which do not hold.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// NewBound judges a bound against the number T of rounds.
+func NewBound(x float64, rounds int64) *Bound {
+	b := &Bound{Vacuous: !(x < float64(rounds))}
+	if !math.IsInf(x, 0) && !math.IsNaN(x) {
+		b.Value = &x
+	}
+	return b
+}
+
+// Certify returns the certificates of l after a run of so many rounds.
+func Certify(l learner.Learner, rounds int64) Certificate {
+	certified, ok := l.(learner.Certified)
+	if !ok {
+		return Certificate{Notes: []string{"this learner has no certificate"}}
+	}
+	c := certified.Certificate()
+	out := Certificate{MeasuredDrift: NewBound(c.MeasuredDrift(), rounds), APriori: NewBound(c.APriori(), rounds)}
+	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
+	if c.Bounded {
+		note("holds in expectation if the class contains the truth (realizability)")
+	} else {
+		note("no theorem: the oracle's regret %.4g is measured, not bounded", c.Regret)
+	}
+	if c.Skipped > 0 {
+		note("conditional on outcomes missing at random: %d rounds were skipped and charged 1 each", c.Skipped)
+	}
+	if c.Imputed > 0 {
+		note("void if silence depends on the loss: %d losses were imputed", c.Imputed)
+	}
+	return out
+}

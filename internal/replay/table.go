@@ -1,0 +1,282 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// WriteRun writes the figures of one run for people, at most 80 columns wide.
+func WriteRun(w io.Writer, r *Result) error {
+	var t table
+	t.row("run", fmt.Sprintf("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
+	t.row("rounds", count(r.Rounds)+" at "+digits(r.RoundsPerSecond)+" a second")
+	loss := digits(r.MeanLoss)
+	if r.UniformLoss != nil {
+		loss += "  (uniform " + digits(*r.UniformLoss) + ", best " + digits(*r.BestLoss) + ")"
+	}
+	t.row("mean loss", loss)
+	if r.Regret == nil {
+		t.row("regret", "not known: the truth is not")
+	} else {
+		t.row("regret", digits(*r.Regret)+"  of at most "+count(r.Rounds))
+	}
+	f := r.Fates
+	t.row("rounds that were", fmt.Sprintf("observed %s, imputed %s, skipped %s, withdrawn %s", share(f.Observed, r.Rounds), share(f.Imputed, r.Rounds), share(f.Skipped, r.Rounds), share(f.Withdrawn, r.Rounds)))
+	t.row("outcomes that were", fmt.Sprintf("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
+	t.row("delays as arrived", r.Delays.Raw.line())
+	t.row("delays as released", r.Delays.Released.line())
+	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds)))
+	if r.Certificate.MeasuredDrift != nil {
+		t.row("certificate", "measured drift: regret ≤ "+r.Certificate.MeasuredDrift.line(r.Rounds))
+		t.row("", "a priori: regret ≤ "+r.Certificate.APriori.line(r.Rounds))
+	}
+	for i, n := range r.Certificate.Notes {
+		if i == 0 && r.Certificate.MeasuredDrift == nil {
+			t.row("certificate", n)
+			continue
+		}
+		t.row("", n)
+	}
+	return t.write(w, 80)
+}
+
+func (s DelayStats) line() string {
+	return fmt.Sprintf("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
+		count(s.D), count(s.DMax), count(s.SigmaMax), digits(s.Mean), count(s.P50), count(s.P90), count(s.P99))
+}
+
+func (b *Bound) line(rounds int64) string {
+	text := "∞"
+	if b.Value != nil {
+		text = digits(*b.Value)
+	}
+	if b.Vacuous {
+		return text + " (vacuous: not below T = " + count(rounds) + ")"
+	}
+	return text
+}
+
+// WriteRuns writes many runs for people, one line for all orders of the same
+// learner and delays, at most 100 columns wide. What varies over the orders is
+// given as mean ± standard error of the mean.
+func WriteRuns(w io.Writer, runs []Result) error {
+	if len(runs) == 0 {
+		_, err := fmt.Fprintln(w, "no runs")
+		return err
+	}
+	t := table{right: true}
+	t.row("learner", "delays", "orders", "mean loss", "regret", "skipped", "D/T arrived", "released", "bound", "rounds/s")
+	for _, g := range groups(runs) {
+		first := g[0]
+		t.row(first.Learner, first.Delays.Spec, strconv.Itoa(len(g)),
+			spread(g, func(r *Result) *float64 { return &r.MeanLoss }),
+			spread(g, func(r *Result) *float64 { return r.Regret }),
+			percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
+			digits(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean })),
+			digits(average(g, func(r *Result) float64 { return r.Delays.Released.Mean })),
+			bound(g),
+			digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
+	}
+	if err := t.write(w, 100); err != nil {
+		return err
+	}
+	first := runs[0]
+	line := fmt.Sprintf("\n%s, %s rounds, window %s", first.Environment, count(first.Rounds), first.Window)
+	if first.UniformLoss != nil {
+		line += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
+	}
+	_, err := fmt.Fprintf(w, "%s\n± is the standard error over orders; bound: regret by measured drift, \"vacuous\" if not below T\n", line)
+	return err
+}
+
+// groups collects the runs of the same learner and delays, in the order in which
+// each first comes.
+func groups(runs []Result) [][]*Result {
+	var out [][]*Result
+	at := map[[2]string]int{}
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Learner, r.Delays.Spec}
+		g, ok := at[key]
+		if !ok {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], r)
+	}
+	return out
+}
+
+func average(g []*Result, of func(*Result) float64) float64 {
+	sum := 0.0
+	for _, r := range g {
+		sum += of(r)
+	}
+	return sum / float64(len(g))
+}
+
+// spread returns mean ± standard error, or – where a run has no value.
+func spread(g []*Result, of func(*Result) *float64) string {
+	for _, r := range g {
+		if of(r) == nil {
+			return "–"
+		}
+	}
+	value := func(r *Result) float64 { return *of(r) }
+	mean := average(g, value)
+	if len(g) == 1 {
+		return digits(mean)
+	}
+	square := average(g, func(r *Result) float64 { return (value(r) - mean) * (value(r) - mean) })
+	return digits(mean) + " ± " + short(math.Sqrt(square/float64(len(g)-1)))
+}
+
+// bound returns the mean of the measured-drift bounds of a group.
+func bound(g []*Result) string {
+	vacuous := 0
+	for _, r := range g {
+		b := r.Certificate.MeasuredDrift
+		if b == nil {
+			return "–"
+		}
+		if b.Vacuous {
+			vacuous++
+		}
+	}
+	if vacuous > 0 {
+		return "vacuous"
+	}
+	return digits(average(g, func(r *Result) float64 { return *r.Certificate.MeasuredDrift.Value }))
+}
+
+// digits writes a figure with four significant digits, or all before the point.
+func digits(x float64) string { return figure(x, 4) }
+
+// short writes an error with two significant digits.
+func short(x float64) string { return figure(x, 2) }
+
+func figure(x float64, significant int) string {
+	switch abs := math.Abs(x); {
+	case math.IsNaN(x):
+		return "–"
+	case x == 0:
+		return "0"
+	case abs >= 1e15 || abs < 1e-5:
+		return strconv.FormatFloat(x, 'g', significant, 64)
+	case abs >= 1000:
+		return count(int64(math.Round(x)))
+	default:
+		whole := int(math.Floor(math.Log10(abs))) + 1
+		return strconv.FormatFloat(x, 'f', max(0, significant-whole), 64)
+	}
+}
+
+// count writes a whole number with commas.
+func count(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+func percent(x float64) string {
+	switch {
+	case x == 0:
+		return "0"
+	case x < 0.001:
+		return "<0.1%"
+	}
+	return strconv.FormatFloat(100*x, 'f', 1, 64) + "%"
+}
+
+// share writes a count with its percentage.
+func share(n, of int64) string {
+	if n == 0 || of == 0 {
+		return count(n)
+	}
+	return count(n) + " (" + percent(float64(n)/float64(of)) + ")"
+}
+
+// table is text in aligned columns. With right all but the first two are aligned
+// to the right.
+type table struct {
+	rows  [][]string
+	right bool
+}
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// write writes the rows. A last cell that would pass the width goes on in the
+// next line, broken at commas and spaces.
+func (t *table) write(w io.Writer, width int) error {
+	var size []int
+	for _, r := range t.rows {
+		for i, c := range r {
+			if i == len(size) {
+				size = append(size, 0)
+			}
+			size[i] = max(size[i], utf8.RuneCountInString(c))
+		}
+	}
+	last := len(size) - 1
+	indent := 0
+	for _, s := range size[:last] {
+		indent += s + 2
+	}
+	var b strings.Builder
+	for _, r := range t.rows {
+		for i, c := range r[:last] {
+			b.WriteString(t.pad(i, c, size[i]))
+			b.WriteString("  ")
+		}
+		if t.right {
+			b.WriteString(t.pad(last, r[last], size[last]))
+		} else {
+			b.WriteString(wrap(r[last], width-indent, indent))
+		}
+		b.WriteByte('\n')
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (t *table) pad(column int, cell string, size int) string {
+	space := strings.Repeat(" ", max(0, size-utf8.RuneCountInString(cell)))
+	if t.right && column > 1 {
+		return space + cell
+	}
+	return cell + space
+}
+
+// wrap breaks text at spaces into lines of at most width, indented but for the
+// first.
+func wrap(text string, width, indent int) string {
+	var b strings.Builder
+	used := 0
+	for i, word := range strings.Split(text, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+		case used+1+n > width:
+			b.WriteByte('\n')
+			b.WriteString(strings.Repeat(" ", indent))
+			used = 0
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += n
+	}
+	return b.String()
+}
