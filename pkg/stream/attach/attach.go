@@ -1,0 +1,130 @@
+// Package attach finds and joins the log that another process embeds in a folder.
+// It does not link the server.
+//
+// A folder belongs to the process that holds the lock on its file LOCK, which
+// names it. While its server runs, connect.json says how to reach it.
+package attach
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/nats"
+)
+
+// The files of a folder.
+const (
+	LockFile    = "LOCK"
+	ConnectFile = "connect.json"
+)
+
+// Connect is the content of connect.json.
+type Connect struct {
+	URL            string `json:"url"`
+	User           string `json:"user"` // may do everything
+	Password       string `json:"password"`
+	ClientUser     string `json:"client_user"` // may ask for decisions and report outcomes
+	ClientPassword string `json:"client_password"`
+	PID            int    `json:"pid"`
+}
+
+// ErrInUse reports a folder that another process holds.
+var ErrInUse = errors.New("in use by another process")
+
+// ErrNotRunning reports a folder that nobody serves.
+var ErrNotRunning = errors.New("nobody serves it")
+
+// Lock takes the lock of a folder that exists. unlock releases it.
+func Lock(dir string) (unlock func() error, err error) {
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("folder %s is not writable: %w", dir, err)
+	}
+	if err := lockFile(f); err != nil {
+		_ = f.Close()
+		if errors.Is(err, errHeld) {
+			return nil, fmt.Errorf("%s is %w: process %s", dir, ErrInUse, holder(dir))
+		}
+		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	text := fmt.Sprintf("%d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
+	if err := errors.Join(f.Truncate(0), writeAt(f, text)); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("write %s: %w", f.Name(), err)
+	}
+	return f.Close, nil // closing unlocks; the file stays, for removing it would race with another Lock
+}
+
+func writeAt(f *os.File, text string) error {
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
+}
+
+// holder reads who wrote the lock file last: "1234 (decider)".
+func holder(dir string) string {
+	text, err := os.ReadFile(filepath.Join(dir, LockFile))
+	if s := strings.TrimSpace(string(text)); err == nil && s != "" {
+		return s
+	}
+	return "unknown"
+}
+
+// Locked reports whether a process holds the folder, and which: "1234 (decider)".
+// A folder that does not exist is not held.
+func Locked(dir string) (who string, held bool, err error) {
+	f, err := os.Open(filepath.Join(dir, LockFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	held, err = isLocked(f)
+	if err != nil || !held {
+		return "", false, err
+	}
+	return holder(dir), true, nil
+}
+
+// Read reads connect.json. Without it the error is ErrNotRunning.
+func Read(dir string) (Connect, error) {
+	var c Connect
+	name := filepath.Join(dir, ConnectFile)
+	data, err := os.ReadFile(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, fmt.Errorf("%s: %w: it has no %s", dir, ErrNotRunning, ConnectFile)
+	}
+	if err != nil {
+		return c, err
+	}
+	if err := json.Unmarshal(data, &c); err != nil {
+		return c, fmt.Errorf("%s: %w", name, err)
+	}
+	return c, nil
+}
+
+// Dial joins the log of a folder that another process holds. name is shown by the
+// server's tools.
+func Dial(dir, name string, o nats.Options) (*nats.Client, error) {
+	_, held, err := Locked(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !held { // a connect.json there is left from a crash
+		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+	}
+	c, err := Read(dir)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err) // it starts or stops just now
+	}
+	return nats.Dial(c.URL, name, o, natsgo.UserInfo(c.User, c.Password))
+}

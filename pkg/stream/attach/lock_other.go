@@ -1,0 +1,17 @@
+//go:build !unix
+
+package attach
+
+import (
+	"errors"
+	"os"
+)
+
+var (
+	errHeld   = errors.New("held")
+	errNoLock = errors.New("file locks are not supported on this system; use a NATS server instead")
+)
+
+func lockFile(*os.File) error { return errNoLock }
+
+func isLocked(*os.File) (bool, error) { return false, errNoLock }

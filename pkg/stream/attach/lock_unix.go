@@ -1,0 +1,47 @@
+//go:build unix
+
+package attach
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+var errHeld = errors.New("held")
+
+// lockFile takes an exclusive lock. It tries for a moment, since isLocked holds a
+// shared one for an instant.
+func lockFile(f *os.File) error {
+	for try := 0; ; try++ {
+		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, errHeld) || try == 5 {
+			return err
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+func isLocked(f *os.File) (bool, error) {
+	err := flock(f, syscall.LOCK_SH|syscall.LOCK_NB)
+	if errors.Is(err, errHeld) {
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return false, flock(f, syscall.LOCK_UN)
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		switch err := syscall.Flock(int(f.Fd()), how); {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return errHeld
+		default:
+			return err
+		}
+	}
+}

@@ -1,0 +1,273 @@
+// Package embedded runs a NATS server with JetStream inside the process, on a
+// local folder: a log and a bus with nothing to install.
+//
+// The folder is locked: two servers on one folder would hand out the same offsets
+// and lose records without a word. Other processes join through connect.json; see
+// package attach.
+//
+// # Durability
+//
+// An acknowledged record survives the death of the process: it has been written
+// to the file. It survives a power cut once it is synced, every second by default,
+// or before each acknowledgement with Sync "always", which costs a disk flush per
+// record.
+package embedded
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
+	"hindsight/pkg/stream/nats"
+)
+
+// Defaults of [Options].
+const (
+	DefaultHost = "127.0.0.1"
+	DefaultPort = 4222
+	DefaultSync = "1s"
+)
+
+// The users of the server. Whoever connects without a name is the client.
+const (
+	serviceUser = "service"
+	clientUser  = "client"
+)
+
+// Options configure an engine. Only Dir is needed.
+type Options struct {
+	Dir        string
+	Host       string       // an address of this machine; others than loopback are refused
+	Port       int          // 0 means DefaultPort
+	StrictPort bool         // a taken port is an error; otherwise a free one is chosen
+	DontListen bool         // for tests: only in-process connections, and no connect.json
+	Logger     *slog.Logger // the server's log; nil: none
+	MaxBytes   int64        // limit of the store; 0: 80 % of the disk that was free when it was created
+	Sync       string       // "always" or a duration; "" means DefaultSync
+	Name       string       // of the process, shown by the server's tools; "": that of the command
+	Log        nats.Options // of the log
+}
+
+// Engine is a running server with a log and a bus on it.
+type Engine struct {
+	o      Options
+	server *server.Server
+	client *nats.Client
+	unlock func() error
+	url    string
+	access attach.Connect
+}
+
+// Open locks the folder, making it if needed, and starts the server on it. ctx
+// bounds the start, which takes longer the more the log holds.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("folder %s cannot be made: %w", o.Dir, err)
+	}
+	unlock, err := attach.Lock(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, unlock: unlock}
+	if err := e.start(ctx); err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// complete checks the options and fills in the defaults.
+func (o *Options) complete() error {
+	if o.Dir == "" {
+		return errors.New("embedded log: no folder given")
+	}
+	if o.Host == "" {
+		o.Host = DefaultHost
+	}
+	if ip := net.ParseIP(o.Host); o.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return fmt.Errorf("embedded log: host %s is not a loopback address; run a NATS server to serve other machines", o.Host)
+	}
+	if o.Port == 0 {
+		o.Port = DefaultPort
+	}
+	if o.Sync == "" {
+		o.Sync = DefaultSync
+	}
+	if o.Name == "" {
+		o.Name = filepath.Base(os.Args[0])
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// start runs the server and connects to it.
+func (e *Engine) start(ctx context.Context) error {
+	so, err := e.serverOptions()
+	if err != nil {
+		return err
+	}
+	if e.server, err = server.NewServer(so); err != nil {
+		return fmt.Errorf("embedded server: %w", err)
+	}
+	log := &serverLog{log: e.o.Logger}
+	e.server.SetLoggerV2(log, false, false, false)
+	e.server.Start()
+	for !e.server.ReadyForConnections(10 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return fmt.Errorf("embedded server: not ready: %w", ctx.Err())
+		}
+		if err := log.fatal(); err != nil {
+			return err
+		}
+	}
+	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
+		return err
+	}
+	e.client, err = nats.Dial("", e.o.Name, e.o.Log, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password))
+	if err != nil {
+		return err
+	}
+	if e.o.DontListen {
+		return nil
+	}
+	e.url = "nats://" + e.server.Addr().String()
+	return e.writeConnect()
+}
+
+// serverOptions are the options of the server. See the package comment of server
+// for what must not be left at its default.
+func (e *Engine) serverOptions() (*server.Options, error) {
+	port, err := e.choosePort()
+	if err != nil {
+		return nil, err
+	}
+	limit, err := storeLimit(e.o.Dir, e.o.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	e.access = attach.Connect{User: serviceUser, Password: rand.Text(), ClientUser: clientUser, ClientPassword: rand.Text(), PID: os.Getpid()}
+	so := &server.Options{
+		ServerName: "hindsight-embedded", Host: e.o.Host, Port: port, DontListen: e.o.DontListen,
+		NoSigs:    true, // else the server exits the process on its own at SIGINT
+		JetStream: true, StoreDir: e.o.Dir, DisableJetStreamBanner: true,
+		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: limit, MaxPayload: 1 << 20,
+		Users: []*server.User{
+			{Username: serviceUser, Password: e.access.Password},
+			{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions()},
+		},
+		NoAuthUser: clientUser,
+	}
+	if e.o.Sync == "always" {
+		so.SyncAlways = true
+		return so, nil
+	}
+	so.SyncInterval, err = time.ParseDuration(e.o.Sync)
+	if err != nil || so.SyncInterval <= 0 {
+		return nil, fmt.Errorf(`embedded log: sync %q is neither "always" nor a positive duration`, e.o.Sync)
+	}
+	return so, nil
+}
+
+// clientPermissions let a client ask, report and discover, and nothing else: not
+// write to a topic, not touch the store.
+func clientPermissions() *server.Permissions {
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"*.decide", "*.decide.*", "*.outcome", "$SRV.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+	}
+}
+
+// choosePort returns the port to listen on, -1 for any.
+func (e *Engine) choosePort() (int, error) {
+	if e.o.DontListen || e.o.Port < 0 {
+		return -1, nil
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)))
+	if err == nil {
+		return e.o.Port, l.Close()
+	}
+	if e.o.StrictPort {
+		return 0, fmt.Errorf("embedded server: %w; give another port, or none to have a free one chosen", err)
+	}
+	return -1, nil
+}
+
+// writeConnect writes connect.json in one step.
+func (e *Engine) writeConnect() error {
+	e.access.URL = e.url
+	data, err := json.MarshalIndent(&e.access, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(e.o.Dir, attach.ConnectFile), append(data, '\n'))
+}
+
+// writeFile replaces a file, readable by its owner only.
+func writeFile(name string, data []byte) error {
+	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(name+".new", name)
+}
+
+// Log returns the log.
+func (e *Engine) Log() *nats.Log { return e.client.Log() }
+
+// Bus returns the bus.
+func (e *Engine) Bus() stream.Bus { return e.client.Bus() }
+
+// URL returns where the server listens, "" if it does not.
+func (e *Engine) URL() string { return e.url }
+
+// Server returns the server, for tests that connect to it in process.
+func (e *Engine) Server() *server.Server { return e.server }
+
+// Access returns the users and passwords of the server.
+func (e *Engine) Access() attach.Connect { return e.access }
+
+// Close drains the bus, closes the log, stops the server, and unlocks the folder.
+func (e *Engine) Close() error {
+	var errs []error
+	if e.url != "" {
+		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
+		e.url = ""
+	}
+	if e.client != nil {
+		errs = append(errs, e.client.Close())
+		e.client = nil
+	}
+	if e.server != nil {
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+		e.server = nil
+	}
+	if e.unlock != nil {
+		errs = append(errs, e.unlock())
+		e.unlock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// Locked reports whether a process holds a folder, and which: see [attach.Locked].
+func Locked(dir string) (holder string, held bool, err error) { return attach.Locked(dir) }
+
+// Dial joins the log of a folder that another process holds: see [attach.Dial].
+func Dial(dir, name string, o nats.Options) (*nats.Client, error) { return attach.Dial(dir, name, o) }

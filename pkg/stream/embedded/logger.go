@@ -1,0 +1,60 @@
+package embedded
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+)
+
+// serverLog passes the server's log on and remembers what was fatal: the server
+// tells of a failed start in no other way.
+type serverLog struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	first error
+}
+
+func (l *serverLog) fatal() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first
+}
+
+// Noticef is about normal operation.
+func (l *serverLog) Noticef(format string, v ...any) {
+	l.log.Debug("nats server", "message", text(format, v))
+}
+
+// Warnf is about what may matter. Passwords in plain text do not: they live as
+// long as the process.
+func (l *serverLog) Warnf(format string, v ...any) {
+	if m := text(format, v); !strings.HasPrefix(m, "Plaintext passwords") {
+		l.log.Warn("nats server", "message", m)
+	}
+}
+
+// Fatalf is about what ends the server.
+func (l *serverLog) Fatalf(format string, v ...any) {
+	m := text(format, v)
+	l.log.Error("nats server", "message", m)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.first == nil {
+		l.first = fmt.Errorf("embedded server: %s", m)
+	}
+}
+
+// Errorf is about what failed.
+func (l *serverLog) Errorf(format string, v ...any) {
+	l.log.Error("nats server", "message", text(format, v))
+}
+
+// Debugf and Tracef are off.
+func (l *serverLog) Debugf(string, ...any) {}
+
+// Tracef is off.
+func (l *serverLog) Tracef(string, ...any) {}
+
+func text(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }

@@ -1,0 +1,188 @@
+package nats
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// The error codes of JetStream that mean something to us; see errors.json of the
+// server.
+const (
+	codeAccountResources   = 10002
+	codeInsufficient       = 10023
+	codeMemoryResources    = 10028
+	codeStorageResources   = 10047
+	codeMessageTooLarge    = 10054
+	codeStreamNameInUse    = 10058
+	codeStreamNotFound     = 10059
+	codeWrongLastMessageID = 10070
+	codeWrongLastSequence  = 10071
+	codeStoreFailed        = 10077
+	codeTooManyRequests    = 10167
+)
+
+// apiError is the error of an answer.
+type apiError struct {
+	Code        int    `json:"code"`
+	ErrCode     int    `json:"err_code"`
+	Description string `json:"description"`
+}
+
+func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description, e.ErrCode) }
+
+// class returns the error of the contract that e stands for.
+func (e *apiError) class() error {
+	switch e.ErrCode {
+	case codeWrongLastMessageID, codeWrongLastSequence:
+		return fmt.Errorf("%w: %w", stream.ErrFenced, e)
+	case codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources:
+		return fmt.Errorf("%w: %w", stream.ErrFull, e)
+	case codeStoreFailed:
+		if strings.Contains(e.Description, "maximum") { // "maximum bytes exceeded", "maximum messages exceeded"
+			return fmt.Errorf("%w: %w", stream.ErrFull, e)
+		}
+		return fmt.Errorf("%w: %w", stream.ErrUnknown, e)
+	case codeMessageTooLarge:
+		return fmt.Errorf("%w: %w", stream.ErrTooLarge, e)
+	case codeStreamNotFound:
+		return fmt.Errorf("%w: %w", stream.ErrNotFound, e)
+	case codeTooManyRequests:
+		return fmt.Errorf("%w: %w", stream.ErrUnavailable, e)
+	}
+	if e.Code == 503 {
+		return fmt.Errorf("%w: %w", stream.ErrUnavailable, e)
+	}
+	return e
+}
+
+// classify maps an error of the client library.
+func classify(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, natsgo.ErrConnectionClosed), errors.Is(err, natsgo.ErrConnectionDraining):
+		return fmt.Errorf("%w: %w", stream.ErrClosed, err)
+	case errors.Is(err, natsgo.ErrMaxPayload):
+		return fmt.Errorf("%w: %w", stream.ErrTooLarge, err)
+	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded),
+		errors.Is(err, natsgo.ErrDisconnected), errors.Is(err, natsgo.ErrTimeout):
+		return fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	return err
+}
+
+// call sends a request to the JetStream API and parses its answer into answer,
+// unless that is nil.
+func (l *Log) call(ctx context.Context, conn *natsgo.Conn, subject string, request, answer any) error {
+	if l.isClosed() {
+		return stream.ErrClosed
+	}
+	var data []byte
+	if request != nil {
+		var err error
+		if data, err = json.Marshal(request); err != nil {
+			return err
+		}
+	}
+	reply, err := l.ask(ctx, conn, l.o.APIPrefix+"."+subject, data)
+	if err != nil {
+		return err
+	}
+	var head struct {
+		Error *apiError `json:"error"`
+	}
+	if err := json.Unmarshal(reply.Data, &head); err != nil {
+		return fmt.Errorf("answer of %s: %w", subject, err)
+	}
+	if head.Error != nil {
+		return head.Error
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(reply.Data, answer)
+}
+
+// ask sends a request within the caller's deadline or our own.
+func (l *Log) ask(ctx context.Context, conn *natsgo.Conn, subject string, data []byte) (*natsgo.Msg, error) {
+	if !conn.IsConnected() && !conn.IsClosed() {
+		return nil, fmt.Errorf("%w: not connected", stream.ErrUnavailable)
+	}
+	own := ctx
+	if _, ok := ctx.Deadline(); !ok {
+		var cancel context.CancelFunc
+		own, cancel = context.WithTimeout(ctx, l.o.APITimeout)
+		defer cancel()
+	}
+	reply, err := conn.RequestWithContext(own, subject, data)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if own.Err() != nil {
+			return nil, fmt.Errorf("%w: no answer to %s within %v", stream.ErrUnavailable, subject, l.o.APITimeout)
+		}
+		return nil, classify(err)
+	}
+	return reply, nil
+}
+
+// contractError makes an error of call one of the contract.
+func contractError(err error) error {
+	var e *apiError
+	if errors.As(err, &e) {
+		return e.class()
+	}
+	return err
+}
+
+// streamConfig is the part of a stream's configuration that we set.
+type streamConfig struct {
+	Name       string            `json:"name"`
+	Subjects   []string          `json:"subjects"`
+	Retention  string            `json:"retention"`
+	Storage    string            `json:"storage"`
+	Discard    string            `json:"discard"`
+	MaxAge     time.Duration     `json:"max_age"`
+	MaxBytes   int64             `json:"max_bytes"`
+	MaxMsgs    int64             `json:"max_msgs"`
+	MaxMsgSize int64             `json:"max_msg_size"`
+	Consumers  int               `json:"max_consumers"`
+	Replicas   int               `json:"num_replicas"`
+	Duplicates time.Duration     `json:"duplicate_window"`
+	Direct     bool              `json:"allow_direct"`
+	DenyDelete bool              `json:"deny_delete"`
+	DenyPurge  bool              `json:"deny_purge"`
+	Metadata   map[string]string `json:"metadata"`
+}
+
+// streamInfo is the part of a stream's state that we read.
+type streamInfo struct {
+	Config streamConfig `json:"config"`
+	State  struct {
+		First uint64 `json:"first_seq"`
+		Last  uint64 `json:"last_seq"`
+	} `json:"state"`
+}
+
+func (l *Log) info(ctx context.Context, conn *natsgo.Conn, p *place) (*streamInfo, error) {
+	var i streamInfo
+	if err := l.call(ctx, conn, "STREAM.INFO."+p.stream, nil, &i); err != nil {
+		return nil, contractError(err)
+	}
+	return &i, nil
+}
+
+// bounds returns the first offset kept and the next one to be written.
+func (i *streamInfo) bounds() (first, next int64) {
+	next = int64(i.State.Last) + 1
+	return min(max(int64(i.State.First), 1), next), next
+}

@@ -1,0 +1,345 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// replyTokens is how many reply subjects an appender uses in turn. A lost
+// acknowledgement shows as the next one on the wrong subject. More of them would
+// push each other out of the server's routing caches.
+const replyTokens = 64
+
+// headerReserve is what an owner's chain and other fixed headers may add to a
+// record, in bytes.
+const headerReserve = 256
+
+// appender publishes the records of one partition.
+//
+// One goroutine appends; the acknowledgements arrive in the goroutine of the
+// subscription, and the watcher of the log may kill at any time. Who decides the
+// fate of an append holds ackMu, so that fates come in order and once.
+type appender struct {
+	place
+	log      *Log
+	fenced   bool
+	ack      stream.AckFunc
+	maxBytes int
+
+	// Of the appending goroutine.
+	msg    natsgo.Msg
+	header natsgo.Header
+	prefix string // of message ids
+	lastID string
+	ids    [2][]string // header values, reused
+	idBuf  []byte
+
+	sub     *natsgo.Subscription
+	inbox   string
+	replies [replyTokens]string
+	first   uint64 // an owner's append n is stored at first+n−1
+
+	sent  atomic.Uint64
+	acked atomic.Uint64
+	dead  atomic.Pointer[deadAppender]
+
+	waitFor atomic.Int64  // Append or Flush waits on wake for so few in flight; notWaiting
+	wake    chan struct{} // holds at most one signal
+
+	ackMu   sync.Mutex // held while a fate is decided and told
+	closed  bool       // no AckFunc any more
+	flushed error      // what Flush reports: the error of the first append that failed
+
+	stuckAt    uint64    // watcher: acked at the last check
+	stuckSince time.Time // watcher: since when
+}
+
+const notWaiting = -1
+
+// deadAppender is why an appender is dead.
+type deadAppender struct{ err error }
+
+func (a *appender) fail(err error) error { return a.place.fail("append", -1, err) }
+
+// start subscribes to the acknowledgements and registers with the log.
+func (a *appender) start() error {
+	a.inbox = a.log.conn.NewInbox()
+	for i := range a.replies {
+		a.replies[i] = a.inbox + "." + strconv.Itoa(i)
+	}
+	a.wake = make(chan struct{}, 1)
+	a.waitFor.Store(notWaiting)
+	a.header = natsgo.Header{}
+	a.msg.Subject, a.msg.Header = a.subject, a.header
+	a.ids = [2][]string{{""}, {""}}
+	sub, err := a.log.conn.Subscribe(a.inbox+".*", a.onAck)
+	if err != nil {
+		return classify(err)
+	}
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return classify(err)
+	}
+	a.sub = sub
+	a.log.mu.Lock()
+	defer a.log.mu.Unlock()
+	if a.log.isClosed() {
+		_ = sub.Unsubscribe()
+		return stream.ErrClosed
+	}
+	a.log.appenders[a] = struct{}{}
+	return nil
+}
+
+// Append implements [stream.Appender].
+func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
+	if d := a.dead.Load(); d != nil {
+		return 0, d.err
+	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if n := recordSize(r); n > a.maxBytes {
+		return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, n, a.maxBytes))
+	}
+	seq := a.sent.Load() + 1
+	if seq-a.acked.Load() > uint64(a.log.o.Window) {
+		if err := a.wait(ctx, uint64(a.log.o.Window)/2); err != nil {
+			return 0, err
+		}
+	}
+	if err := a.encode(r, seq); err != nil {
+		return 0, a.fail(err)
+	}
+	a.sent.Store(seq) // before the record goes out: its fate may be told at once
+	if a.dead.Load() != nil {
+		return a.settle(seq, nil)
+	}
+	if err := a.log.conn.PublishMsg(&a.msg); err != nil {
+		return a.settle(seq, err)
+	}
+	if a.fenced {
+		a.lastID = a.ids[0][0]
+	}
+	return seq, nil
+}
+
+// encode fills a.msg.
+func (a *appender) encode(r *stream.Record, seq uint64) error {
+	clear(a.header)
+	if r.Type != "" || len(r.Key) > 0 || len(r.Headers) > 0 {
+		if err := setHeaders(a.header, r); err != nil {
+			return err
+		}
+	}
+	if a.fenced {
+		a.idBuf = strconv.AppendUint(append(a.idBuf[:0], a.prefix...), seq, 10)
+		a.ids[0][0], a.ids[1][0] = string(a.idBuf), a.lastID
+		a.header[headerMsgID], a.header[headerExpectedID] = a.ids[0], a.ids[1]
+	}
+	a.msg.Reply = a.replies[seq%replyTokens]
+	a.msg.Data = r.Value
+	return nil
+}
+
+// settle takes back an append that was not sent because of cause, or because the
+// appender died before. If its fate has been told already, the append counts.
+func (a *appender) settle(seq uint64, cause error) (uint64, error) {
+	a.ackMu.Lock()
+	defer a.ackMu.Unlock()
+	if a.acked.Load() >= seq && !a.closed {
+		return seq, nil
+	}
+	a.sent.Store(seq - 1)
+	if d := a.dead.Load(); d != nil {
+		return 0, d.err
+	}
+	if errors.Is(cause, natsgo.ErrMaxPayload) || errors.Is(cause, natsgo.ErrBadHeaderMsg) {
+		return 0, a.fail(classify(cause))
+	}
+	err := a.fail(fmt.Errorf("%w: %w", stream.ErrUnavailable, classify(cause)))
+	a.killLocked(a.fail(fmt.Errorf("%w: %w", stream.ErrUnknown, cause)), err)
+	return 0, err
+}
+
+// wait blocks until at most n appends are unacknowledged.
+func (a *appender) wait(ctx context.Context, n uint64) error {
+	a.waitFor.Store(int64(n))
+	defer a.waitFor.Store(notWaiting)
+	for {
+		if d := a.dead.Load(); d != nil {
+			return d.err
+		}
+		if a.sent.Load()-a.acked.Load() <= n {
+			return nil
+		}
+		select {
+		case <-a.wake:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// signal wakes who waits, if enough is acknowledged or the appender is dead.
+func (a *appender) signal() {
+	if n := a.waitFor.Load(); n >= 0 && (int64(a.sent.Load()-a.acked.Load()) <= n || a.dead.Load() != nil) {
+		select {
+		case a.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// onAck decides the fate of the oldest append in flight.
+func (a *appender) onAck(m *natsgo.Msg) {
+	a.ackMu.Lock()
+	defer a.ackMu.Unlock()
+	if a.dead.Load() != nil {
+		return
+	}
+	seq := a.acked.Load() + 1
+	if seq > a.sent.Load() || m.Subject != a.replies[seq%replyTokens] {
+		a.killBoth(fmt.Errorf("%w: an acknowledgement was lost", stream.ErrUnknown))
+		return
+	}
+	if len(m.Data) == 0 && m.Header.Get(headerStatus) == statusNoResponders {
+		a.killBoth(fmt.Errorf("%w: the stream is not there", stream.ErrUnknown))
+		return
+	}
+	p, err := parseAck(m.Data)
+	switch {
+	case err != nil:
+		a.killBoth(fmt.Errorf("%w: %w", stream.ErrUnknown, err))
+	case p.Error != nil:
+		a.rejected(seq, p.Error)
+	case p.Duplicate, a.fenced && p.Sequence != a.first+seq-1:
+		a.killBoth(fmt.Errorf("%w: stored at %d, duplicate %v", stream.ErrUnknown, p.Sequence, p.Duplicate))
+	default:
+		a.tell(seq, int64(p.Sequence), nil)
+		a.signal()
+	}
+}
+
+// rejected kills the appender because append seq was not stored. In a chain
+// nothing after it is stored either; without one that is unknown.
+func (a *appender) rejected(seq uint64, e *apiError) {
+	class := e.class()
+	err := a.fail(class)
+	rest := err
+	if !a.fenced || !(errors.Is(class, stream.ErrFenced) || errors.Is(class, stream.ErrFull) || errors.Is(class, stream.ErrUnavailable)) {
+		rest = a.fail(fmt.Errorf("%w: after %w", stream.ErrUnknown, e))
+	}
+	a.tell(seq, 0, err)
+	dead := err
+	if errors.Is(class, stream.ErrTooLarge) { // the contract lets it live on; our chain does not
+		dead = rest
+	}
+	a.killLocked(rest, dead)
+}
+
+// tell tells the fate of append seq. ackMu is held.
+func (a *appender) tell(seq uint64, offset int64, err error) {
+	if err != nil && a.flushed == nil {
+		a.flushed = err
+	}
+	if a.ack != nil && !a.closed {
+		a.ack(seq, offset, err)
+	}
+	a.acked.Store(seq)
+}
+
+// killBoth kills with one error for the appends in flight and the later ones.
+func (a *appender) killBoth(err error) {
+	err = a.fail(err)
+	a.killLocked(err, err)
+}
+
+// kill ends the appender: appends in flight get the error inFlight, later ones
+// dead. Only the first kill counts.
+func (a *appender) kill(inFlight, dead error) {
+	a.ackMu.Lock()
+	defer a.ackMu.Unlock()
+	a.killLocked(inFlight, dead)
+}
+
+func (a *appender) killLocked(inFlight, dead error) {
+	if !a.dead.CompareAndSwap(nil, &deadAppender{dead}) {
+		return
+	}
+	for seq, sent := a.acked.Load()+1, a.sent.Load(); seq <= sent; seq++ {
+		a.tell(seq, 0, inFlight)
+	}
+	if a.flushed == nil {
+		a.flushed = dead
+	}
+	a.signal()
+}
+
+// disconnected kills after the connection was lost.
+func (a *appender) disconnected(s natsgo.Status) {
+	a.kill(a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnknown, s)), a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnavailable, s)))
+}
+
+// checkProgress kills an appender whose oldest append waits for longer than limit.
+func (a *appender) checkProgress(now time.Time, limit time.Duration) {
+	acked := a.acked.Load()
+	if acked == a.sent.Load() || acked != a.stuckAt || a.stuckSince.IsZero() {
+		a.stuckAt, a.stuckSince = acked, now
+		return
+	}
+	if now.Sub(a.stuckSince) >= limit {
+		err := a.fail(fmt.Errorf("%w: no acknowledgement for %v", stream.ErrUnknown, limit))
+		a.kill(err, err)
+	}
+}
+
+// Flush implements [stream.Appender].
+func (a *appender) Flush(ctx context.Context) error {
+	if err := a.wait(ctx, 0); err != nil && a.dead.Load() == nil {
+		return err
+	}
+	a.ackMu.Lock()
+	defer a.ackMu.Unlock()
+	return a.flushed
+}
+
+// Close implements [stream.Appender].
+func (a *appender) Close() error {
+	a.ackMu.Lock()
+	a.closed = true
+	err := a.fail(stream.ErrClosed)
+	a.flushed = err
+	a.dead.Store(&deadAppender{err})
+	a.ackMu.Unlock()
+	a.release()
+	return nil
+}
+
+// release gives back what the appender holds on the connection and in the log.
+func (a *appender) release() {
+	_ = a.sub.Unsubscribe() // the connection may be gone, which does as well
+	a.log.mu.Lock()
+	delete(a.log.appenders, a)
+	a.log.mu.Unlock()
+}
+
+// recordSize is at most what a record takes on the wire, without the chain.
+func recordSize(r *stream.Record) int {
+	n := len(r.Value) + len(r.Type)
+	if len(r.Key) > 0 {
+		n += len(r.Key) + (len(r.Key)+2)/3 // base64 at worst
+	}
+	for _, h := range r.Headers {
+		n += len(h.Key) + len(h.Value) + 4
+	}
+	return n
+}

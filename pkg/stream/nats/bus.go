@@ -1,0 +1,125 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// Bus is a [stream.Bus] on a connection, which stays the caller's.
+type Bus struct{ conn *natsgo.Conn }
+
+var _ stream.Bus = (*Bus)(nil)
+
+// NewBus returns a bus on a connection. Give the connection ReconnectBufSize(-1):
+// requests then fail at once while the server is away.
+func NewBus(conn *natsgo.Conn) *Bus { return &Bus{conn} }
+
+// Serve implements [stream.Bus].
+func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
+	handle := func(m *natsgo.Msg) {
+		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), Respond: b.responder(m.Reply)})
+	}
+	var sub *natsgo.Subscription
+	if queue == "" {
+		sub, err = b.conn.Subscribe(subject, handle)
+	} else {
+		sub, err = b.conn.QueueSubscribe(subject, queue, handle)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("serve %s: %w", subject, classify(err))
+	}
+	drained := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(drained) })
+	if err := b.conn.Flush(); err != nil { // from here on requests find us
+		_ = sub.Unsubscribe()
+		return nil, fmt.Errorf("serve %s: %w", subject, classify(err))
+	}
+	return func() {
+		if err := sub.Drain(); err != nil {
+			_ = sub.Unsubscribe() // the connection is gone, and the requests with it
+		}
+		<-drained
+	}, nil
+}
+
+var errResponded = errors.New("respond: this request has its reply already")
+
+// responder returns the Respond of one message. Without a reply subject nobody
+// listens, which is no error.
+func (b *Bus) responder(subject string) func([]byte, ...stream.Header) error {
+	var used atomic.Bool
+	return func(data []byte, headers ...stream.Header) error {
+		if used.Swap(true) {
+			return errResponded
+		}
+		if subject == "" {
+			return nil
+		}
+		var err error
+		if len(headers) == 0 {
+			err = b.conn.Publish(subject, data)
+		} else {
+			err = b.conn.PublishMsg(&natsgo.Msg{Subject: subject, Header: toHeader(headers), Data: data})
+		}
+		if err != nil {
+			used.Store(false)
+			return fmt.Errorf("respond: %w", classify(err))
+		}
+		return nil
+	}
+}
+
+// Request implements [stream.Bus].
+func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+	if !b.conn.IsConnected() && !b.conn.IsClosed() {
+		return nil, nil, fmt.Errorf("request %s: %w: not connected", subject, stream.ErrUnavailable)
+	}
+	m, err := b.request(ctx, subject, data, headers)
+	switch {
+	case err == nil:
+		return m.Data, fromHeader(m.Header), nil
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case errors.Is(err, natsgo.ErrNoResponders):
+		return nil, nil, fmt.Errorf("request %s: %w", subject, stream.ErrNoResponder)
+	}
+	return nil, nil, fmt.Errorf("request %s: %w", subject, classify(err))
+}
+
+func (b *Bus) request(ctx context.Context, subject string, data []byte, headers []stream.Header) (*natsgo.Msg, error) {
+	if len(headers) == 0 {
+		return b.conn.RequestWithContext(ctx, subject, data)
+	}
+	return b.conn.RequestMsgWithContext(ctx, &natsgo.Msg{Subject: subject, Header: toHeader(headers), Data: data})
+}
+
+func toHeader(headers []stream.Header) natsgo.Header {
+	h := make(natsgo.Header, len(headers))
+	for _, x := range headers {
+		h[x.Key] = append(h[x.Key], x.Value)
+	}
+	return h
+}
+
+// fromHeader returns headers in the order of their names.
+func fromHeader(h natsgo.Header) []stream.Header {
+	if len(h) == 0 {
+		return nil
+	}
+	headers := make([]stream.Header, 0, len(h))
+	for k, values := range h {
+		for _, v := range values {
+			headers = append(headers, stream.Header{Key: k, Value: v})
+		}
+	}
+	slices.SortStableFunc(headers, func(a, b stream.Header) int { return strings.Compare(a.Key, b.Key) })
+	return headers
+}

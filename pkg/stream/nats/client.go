@@ -1,0 +1,97 @@
+package nats
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// Client is a log and a bus on connections of its own: one for requests, one for
+// writing, one for reading, so that none waits behind another.
+type Client struct {
+	log   *Log
+	bus   *Bus
+	conns []*natsgo.Conn
+}
+
+// Dial connects. name is shown by the server's tools; more holds credentials, TLS
+// and the like.
+func Dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
+	c := &Client{}
+	for _, role := range []string{"requests", "writing", "reading"} {
+		conn, err := natsgo.Connect(url, append(defaultOptions(name+" "+role), more...)...)
+		if err != nil {
+			_ = c.Close()
+			return nil, fmt.Errorf("connect to %s: %w: %w", url, stream.ErrUnavailable, err)
+		}
+		c.conns = append(c.conns, conn)
+	}
+	o.ReadConn = c.conns[2]
+	log, err := New(c.conns[1], o)
+	if err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	c.log, c.bus = log, NewBus(c.conns[0])
+	return c, nil
+}
+
+// defaultOptions never give up reconnecting, and fail what is asked meanwhile.
+func defaultOptions(name string) []natsgo.Option {
+	return []natsgo.Option{
+		natsgo.Name(name),
+		natsgo.MaxReconnects(-1),
+		natsgo.ReconnectBufSize(-1),
+		natsgo.ReconnectWait(250 * time.Millisecond),
+		natsgo.PingInterval(20 * time.Second),
+		natsgo.SkipSubjectValidation(), // our names are checked
+	}
+}
+
+// Log returns the log.
+func (c *Client) Log() *Log { return c.log }
+
+// Bus returns the bus.
+func (c *Client) Bus() *Bus { return c.bus }
+
+// Close closes the log, drains the connections (requests that arrived are still
+// handled, replies are still sent) and closes them.
+func (c *Client) Close() error {
+	var errs []error
+	if c.log != nil {
+		errs = append(errs, c.log.Close())
+	}
+	for _, conn := range c.conns {
+		errs = append(errs, drain(conn))
+	}
+	return errors.Join(errs...)
+}
+
+// drainLimit bounds how long draining a connection takes.
+const drainLimit = 10 * time.Second
+
+// drain drains and closes a connection and waits for it.
+func drain(conn *natsgo.Conn) error {
+	closed := conn.StatusChanged(natsgo.CLOSED)
+	defer conn.RemoveStatusListener(closed)
+	if err := conn.Drain(); err != nil {
+		conn.Close()
+		return nil // not connected: there is nothing to drain
+	}
+	if conn.IsClosed() {
+		return nil
+	}
+	limit := time.NewTimer(drainLimit)
+	defer limit.Stop()
+	select {
+	case <-closed:
+		return nil
+	case <-limit.C:
+		conn.Close()
+		return fmt.Errorf("drain: not done after %v", drainLimit)
+	}
+}

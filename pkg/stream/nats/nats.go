@@ -1,0 +1,189 @@
+// Package nats keeps a log in NATS JetStream and carries requests over NATS.
+//
+// Partition p of topic shop.contexts is the stream shop_contexts_<p> with the one
+// subject shop.contexts.<p>; a stream's sequence is the offset, starting at 1 and
+// without gaps.
+//
+// # Appending
+//
+// Records are published with a window of unacknowledged ones. The first bad, lost
+// or late acknowledgement kills the appender: a log must not accept a record after
+// it lost the one before.
+//
+// The records of an owner form a chain: each carries a message id and the id
+// expected before it, beginning with the open record. A record of anyone else,
+// the open record of the next owner above all, breaks the chain, and the server
+// rejects everything the earlier owner still has on its way. (Expected sequence
+// numbers would not do: a later record in flight can match by accident.)
+//
+// # Reading
+//
+// A reader pulls through an ephemeral consumer that it replaces when something is
+// lost on the way, checks that sequences are contiguous, and keeps its own
+// position.
+package nats
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// Defaults of [Options].
+const (
+	DefaultWindow     = 1024
+	DefaultMaxBatch   = 1000
+	DefaultAckTimeout = 10 * time.Second
+	DefaultAPITimeout = 5 * time.Second
+	DefaultAPIPrefix  = "$JS.API"
+)
+
+// Options configure a log. The zero value is ready to use.
+type Options struct {
+	Window     int           // most unacknowledged records of an appender
+	MaxBatch   int           // most records one Next returns
+	AckTimeout time.Duration // an appender without progress for so long is dead
+	APITimeout time.Duration // of a call whose context has no deadline
+	APIPrefix  string        // of the JetStream API, for domains and imports
+	Replicas   int           // of the streams that Create makes; 0 means 1
+	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
+}
+
+func (o Options) withDefaults(conn *natsgo.Conn) Options {
+	if o.Window <= 0 {
+		o.Window = DefaultWindow
+	}
+	if o.MaxBatch <= 0 {
+		o.MaxBatch = DefaultMaxBatch
+	}
+	if o.AckTimeout <= 0 {
+		o.AckTimeout = DefaultAckTimeout
+	}
+	if o.APITimeout <= 0 {
+		o.APITimeout = DefaultAPITimeout
+	}
+	if o.APIPrefix == "" {
+		o.APIPrefix = DefaultAPIPrefix
+	}
+	if o.Replicas <= 0 {
+		o.Replicas = 1
+	}
+	if o.ReadConn == nil {
+		o.ReadConn = conn
+	}
+	return o
+}
+
+// Log is a [stream.Log] in JetStream.
+type Log struct {
+	conn *natsgo.Conn
+	o    Options
+
+	mu        sync.Mutex
+	appenders map[*appender]struct{}
+	readers   map[*reader]struct{}
+
+	done    chan struct{} // closed by Close
+	once    sync.Once
+	watcher sync.WaitGroup
+}
+
+var _ stream.Log = (*Log)(nil)
+
+// New returns a log on a connection, which stays the caller's: Close does not
+// close it. Connections with reconnect buffers are allowed; an appender that
+// notices a disconnect is dead all the same.
+func New(conn *natsgo.Conn, o Options) (*Log, error) {
+	if conn == nil || conn.IsClosed() {
+		return nil, fmt.Errorf("nats log: %w: the connection is closed", stream.ErrUnavailable)
+	}
+	if conn.IsConnected() && !conn.HeadersSupported() {
+		return nil, fmt.Errorf("nats log: %w: the server has no headers", stream.ErrUnavailable)
+	}
+	l := &Log{conn: conn, o: o.withDefaults(conn), appenders: map[*appender]struct{}{},
+		readers: map[*reader]struct{}{}, done: make(chan struct{})}
+	l.watcher.Add(1)
+	go l.watch()
+	return l, nil
+}
+
+// watch kills appenders that lost their connection or wait too long, and makes
+// readers start over after a reconnect.
+func (l *Log) watch() {
+	defer l.watcher.Done()
+	lost := l.conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
+	defer l.conn.RemoveStatusListener(lost)
+	back := l.o.ReadConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
+	defer l.o.ReadConn.RemoveStatusListener(back)
+	tick := time.NewTicker(max(l.o.AckTimeout/4, time.Millisecond))
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.done:
+			return
+		case s := <-lost:
+			for _, a := range l.allAppenders() {
+				a.disconnected(s)
+			}
+		case <-back:
+			for _, r := range l.allReaders() {
+				r.kick()
+			}
+		case now := <-tick.C:
+			for _, a := range l.allAppenders() {
+				a.checkProgress(now, l.o.AckTimeout)
+			}
+		}
+	}
+}
+
+func (l *Log) allAppenders() []*appender {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*appender, 0, len(l.appenders))
+	for a := range l.appenders {
+		all = append(all, a)
+	}
+	return all
+}
+
+func (l *Log) allReaders() []*reader {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := make([]*reader, 0, len(l.readers))
+	for r := range l.readers {
+		all = append(all, r)
+	}
+	return all
+}
+
+// Close implements [stream.Log]. What is not acknowledged by then is unknown.
+func (l *Log) Close() error {
+	l.once.Do(func() {
+		l.mu.Lock()
+		close(l.done)
+		l.mu.Unlock()
+		l.watcher.Wait()
+		for _, a := range l.allAppenders() {
+			a.kill(a.fail(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)), a.fail(stream.ErrClosed))
+			a.release()
+		}
+		for _, r := range l.allReaders() {
+			_ = r.Close()
+		}
+	})
+	return nil
+}
+
+func (l *Log) isClosed() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,136 @@
+package nats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// politeOpens is how often an open record asks for the sequence it expects before
+// it goes without. With the expectation an open that was delayed somewhere cannot
+// later take the partition from its present owner; without it an earlier owner
+// that writes faster than we ask cannot keep us out.
+const politeOpens = 4
+
+// Open implements [stream.Log].
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+	p, err := newPlace(topic, partition)
+	if err != nil {
+		return nil, stream.Tail{}, p.fail("open", -1, err)
+	}
+	for try := 1; ; try++ {
+		i, err := l.info(ctx, l.conn, &p)
+		if err != nil {
+			return nil, stream.Tail{}, p.fail("open", -1, err)
+		}
+		a := &appender{place: p, log: l, fenced: true, ack: o.Ack, maxBytes: l.maxBytes(i)}
+		offset, err := l.publishOpen(ctx, a, i, o, try <= politeOpens)
+		if errors.Is(err, errOpenAgain) {
+			continue
+		}
+		if err != nil {
+			return nil, stream.Tail{}, p.fail("open", -1, err)
+		}
+		a.first = offset + 1
+		if err := a.start(); err != nil {
+			return nil, stream.Tail{}, p.fail("open", -1, err)
+		}
+		first, _ := i.bounds()
+		return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, nil
+	}
+}
+
+// errOpenAgain is the answer to an open record that came too late.
+var errOpenAgain = errors.New("another record was stored first")
+
+// publishOpen appends the open record, alone, and returns its sequence. It begins
+// the chain of a.
+func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions, polite bool) (uint64, error) {
+	var nonce [6]byte
+	_, _ = rand.Read(nonce[:]) // never fails
+	a.prefix = fmt.Sprintf("%d.%x-", i.State.Last+1, nonce)
+	a.lastID = a.prefix + "0"
+	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
+	}
+	if recordSize(&r) > a.maxBytes {
+		return 0, stream.ErrTooLarge
+	}
+	m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{headerMsgID: {a.lastID}}, Data: o.Value}
+	if err := setHeaders(m.Header, &r); err != nil {
+		return 0, err
+	}
+	if polite {
+		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
+	}
+	reply, err := l.askOpen(ctx, m)
+	if err != nil {
+		return 0, err
+	}
+	p, err := parseAck(reply.Data)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("%w: %w", stream.ErrUnknown, err)
+	case p.Error != nil && p.Error.ErrCode == codeWrongLastSequence:
+		return 0, errOpenAgain
+	case p.Error != nil:
+		return 0, p.Error.class()
+	case p.Duplicate: // the record that is there is not ours
+		return 0, errOpenAgain
+	}
+	return p.Sequence, nil
+}
+
+// askOpen publishes the open record and waits for the answer. Once it has been
+// sent, a missing answer means ErrUnknown.
+func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
+	if l.isClosed() {
+		return nil, stream.ErrClosed
+	}
+	if !l.conn.IsConnected() {
+		return nil, fmt.Errorf("%w: not connected", stream.ErrUnavailable)
+	}
+	own, cancel := context.WithTimeout(ctx, l.o.AckTimeout)
+	defer cancel()
+	reply, err := l.conn.RequestMsgWithContext(own, m)
+	switch {
+	case err == nil:
+		return reply, nil
+	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrMaxPayload):
+		return nil, classify(err)
+	}
+	return nil, fmt.Errorf("%w: %w", stream.ErrUnknown, err)
+}
+
+// maxBytes is the largest record a stream takes, chain and headers apart.
+func (l *Log) maxBytes(i *streamInfo) int {
+	n := l.conn.MaxPayload()
+	if m := i.Config.MaxMsgSize; m > 0 && m < n {
+		n = m
+	}
+	return int(n) - headerReserve
+}
+
+// Writer implements [stream.Log].
+func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
+	p, err := newPlace(topic, partition)
+	if err != nil {
+		return nil, p.fail("writer", -1, err)
+	}
+	i, err := l.info(ctx, l.conn, &p)
+	if err != nil {
+		return nil, p.fail("writer", -1, err)
+	}
+	a := &appender{place: p, log: l, ack: ack, maxBytes: l.maxBytes(i)}
+	if err := a.start(); err != nil {
+		return nil, p.fail("writer", -1, err)
+	}
+	return a, nil
+}

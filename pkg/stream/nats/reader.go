@@ -1,0 +1,363 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// What a reader asks of the server.
+const (
+	pullExpires      = 30 * time.Second
+	pullHeartbeat    = 5 * time.Second
+	heartbeatLimit   = 2*pullHeartbeat + time.Second // silence after which a consumer is given up
+	consumerInactive = 30 * time.Second              // the server drops a consumer nobody pulls from
+	pullBytes        = 8 << 20                       // of one pull
+	statusRoom       = 64                            // room for status messages beside records
+	recreateInterval = 250 * time.Millisecond        // between attempts to make a consumer anew
+)
+
+// reader pulls the records of one partition into a channel; Next empties it.
+type reader struct {
+	place
+	log  *Log
+	conn *natsgo.Conn
+	pos  int64 // the next offset
+
+	msgs        chan *natsgo.Msg
+	sub         *natsgo.Subscription // nil: to be made; guarded by subMu
+	inbox       string               // of sub
+	next        string               // subject to pull from
+	outstanding int                  // records asked for and not yet taken from msgs
+	batch       int                  // most that Next returns
+	earliest    bool                 // nothing was returned yet and any start will do
+	suspect     int64                // where a consumer jumped; 0: none did
+	hole        bool                 // a second one jumped there too
+	silence     *time.Timer
+
+	kicked    chan struct{} // the connection is back; holds at most one
+	done      chan struct{}
+	closeOnce sync.Once
+	subMu     sync.Mutex
+	closing   bool // guarded by subMu
+}
+
+// Read implements [stream.Log].
+func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	p, err := newPlace(topic, partition)
+	if err != nil {
+		return nil, p.fail("read", from, err)
+	}
+	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest, batch: l.o.MaxBatch,
+		kicked: make(chan struct{}, 1), done: make(chan struct{}), silence: time.NewTimer(time.Hour)}
+	r.silence.Stop()
+	if err := r.connect(ctx); err != nil {
+		r.release()
+		return nil, p.fail("read", from, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.isClosed() {
+		r.release()
+		return nil, p.fail("read", from, stream.ErrClosed)
+	}
+	l.readers[r] = struct{}{}
+	return r, nil
+}
+
+// connect checks the position against the log and makes a consumer there.
+func (r *reader) connect(ctx context.Context) error {
+	r.release()
+	i, err := r.log.info(ctx, r.conn, &r.place)
+	if err != nil {
+		return err
+	}
+	first, next := i.bounds()
+	switch {
+	case r.earliest:
+		r.pos = first
+	case r.pos < first:
+		return stream.ErrTruncated
+	case r.pos > next:
+		return stream.ErrAhead
+	case r.hole:
+		return stream.ErrGap
+	}
+	return r.consume(ctx)
+}
+
+// consume subscribes and makes the consumer.
+func (r *reader) consume(ctx context.Context) error {
+	r.inbox = r.conn.NewInbox()
+	r.msgs = make(chan *natsgo.Msg, 2*r.batch+statusRoom)
+	sub, err := r.conn.ChanSubscribe(r.inbox, r.msgs)
+	if err != nil {
+		return classify(err)
+	}
+	r.subMu.Lock()
+	r.sub = sub
+	closing := r.closing
+	r.subMu.Unlock()
+	if closing {
+		r.release()
+		return stream.ErrClosed
+	}
+	type config struct {
+		Policy   string        `json:"deliver_policy"`
+		Start    int64         `json:"opt_start_seq"`
+		Ack      string        `json:"ack_policy"`
+		Replay   string        `json:"replay_policy"`
+		Inactive time.Duration `json:"inactive_threshold"`
+		Replicas int           `json:"num_replicas"`
+		Memory   bool          `json:"mem_storage"`
+	}
+	request := struct {
+		Stream string `json:"stream_name"`
+		Config config `json:"config"`
+	}{r.stream, config{"by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
+	var made struct {
+		Name string `json:"name"`
+	}
+	if err := r.log.call(ctx, r.conn, "CONSUMER.CREATE."+r.stream, request, &made); err != nil {
+		r.release()
+		return contractError(err)
+	}
+	r.next = r.log.o.APIPrefix + ".CONSUMER.MSG.NEXT." + r.stream + "." + made.Name
+	r.outstanding = 0
+	if err := r.pull(); err != nil {
+		r.release()
+		return err
+	}
+	return nil
+}
+
+// pull keeps up to two batches asked for.
+func (r *reader) pull() error {
+	want := 2*r.batch - r.outstanding
+	if want < r.batch {
+		return nil
+	}
+	request := make([]byte, 0, 96)
+	request = strconv.AppendInt(append(request, `{"batch":`...), int64(want), 10)
+	request = strconv.AppendInt(append(request, `,"expires":`...), int64(pullExpires), 10)
+	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(pullHeartbeat), 10)
+	request = strconv.AppendInt(append(request, `,"max_bytes":`...), max(pullBytes, 2*r.conn.MaxPayload()), 10)
+	request = append(request, '}')
+	if err := r.conn.PublishRequest(r.next, r.inbox, request); err != nil {
+		return classify(err)
+	}
+	r.outstanding += want
+	return nil
+}
+
+// errAgain says that the consumer has to be made anew.
+var errAgain = errors.New("consumer lost")
+
+// Next implements [stream.Reader].
+func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	had := len(dst)
+	for {
+		if err := r.ready(ctx); err != nil {
+			return dst, r.fail("read", r.pos, err)
+		}
+		m, err := r.receive(ctx)
+		if err == nil {
+			dst, err = r.drain(dst, m)
+		}
+		if errors.Is(err, errAgain) {
+			r.release()
+		} else if err != nil {
+			return dst, r.fail("read", r.pos, err)
+		}
+		if len(dst) > had {
+			return dst, nil
+		}
+	}
+}
+
+// ready makes the reader's consumer if there is none, waiting out a log that is
+// away.
+func (r *reader) ready(ctx context.Context) error {
+	for {
+		switch {
+		case r.isDone():
+			return stream.ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		}
+		r.subMu.Lock()
+		connected := r.sub != nil
+		r.subMu.Unlock()
+		if connected {
+			return nil
+		}
+		err := r.connect(ctx)
+		if err == nil || !errors.Is(err, stream.ErrUnavailable) {
+			return err
+		}
+		wait := time.NewTimer(recreateInterval)
+		select {
+		case <-wait.C:
+		case <-r.kicked:
+		case <-ctx.Done():
+		case <-r.done:
+		}
+		wait.Stop()
+	}
+}
+
+func (r *reader) isDone() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return r.log.isClosed()
+	}
+}
+
+// receive returns the next message, waiting for it.
+func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
+	select {
+	case <-r.kicked:
+		return nil, errAgain
+	default:
+	}
+	select {
+	case m, ok := <-r.msgs:
+		if !ok {
+			return nil, r.gone()
+		}
+		return m, nil
+	default:
+	}
+	r.silence.Reset(heartbeatLimit)
+	defer r.silence.Stop()
+	select {
+	case m, ok := <-r.msgs:
+		if !ok {
+			return nil, r.gone()
+		}
+		return m, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-r.done:
+		return nil, stream.ErrClosed
+	case <-r.log.done:
+		return nil, stream.ErrClosed
+	case <-r.kicked:
+		return nil, errAgain
+	case <-r.silence.C:
+		return nil, errAgain
+	}
+}
+
+// gone is the error of a subscription that was closed under the reader.
+func (r *reader) gone() error {
+	if r.isDone() {
+		return stream.ErrClosed
+	}
+	return fmt.Errorf("%w: the connection is closed", stream.ErrUnavailable)
+}
+
+// drain takes m and what else is there, at most a batch.
+func (r *reader) drain(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, error) {
+	for end := len(dst) + r.batch; ; {
+		var err error
+		if dst, err = r.take(dst, m); err != nil {
+			return dst, err
+		}
+		if len(dst) == end {
+			break
+		}
+		var ok bool
+		select {
+		case m, ok = <-r.msgs:
+		default:
+		}
+		if !ok {
+			break
+		}
+	}
+	if r.pull() != nil {
+		return dst, errAgain // what was taken is returned first; then connect says what is wrong
+	}
+	return dst, nil
+}
+
+// take appends the record of m to dst, or heeds its status.
+func (r *reader) take(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, error) {
+	seq, time, ok := parseReply(m.Reply)
+	if !ok {
+		return dst, r.heed(m.Header)
+	}
+	r.outstanding--
+	switch {
+	case seq < r.pos:
+		return dst, nil
+	case seq > r.pos: // lost on the way or not there: a second consumer tells
+		r.hole, r.suspect = r.suspect == r.pos, r.pos
+		return dst, errAgain
+	}
+	r.pos, r.suspect, r.earliest = seq+1, 0, false
+	dst = append(dst, stream.Record{Offset: seq, Time: time, Value: m.Data})
+	if len(m.Header) > 0 {
+		getHeaders(&dst[len(dst)-1], m.Header)
+	}
+	return dst, nil
+}
+
+// heed handles a status message. One that ends a pull says how many records of it
+// will not come; any other but a heartbeat means that the consumer is gone.
+func (r *reader) heed(h natsgo.Header) error {
+	if h.Get(headerStatus) == statusHeartbeat {
+		return nil
+	}
+	left, err := strconv.Atoi(h.Get(headerPending))
+	if err != nil {
+		return errAgain
+	}
+	r.outstanding = max(0, r.outstanding-left)
+	return nil
+}
+
+// Position implements [stream.Reader].
+func (r *reader) Position() int64 { return r.pos }
+
+// kick makes the reader start over: the connection was away.
+func (r *reader) kick() {
+	select {
+	case r.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// release gives up the consumer, which the server then removes.
+func (r *reader) release() {
+	r.subMu.Lock()
+	defer r.subMu.Unlock()
+	if r.sub == nil {
+		return
+	}
+	_ = r.sub.Unsubscribe() // the connection may be gone, which does as well
+	r.sub = nil
+}
+
+// Close implements [stream.Reader].
+func (r *reader) Close() error {
+	r.closeOnce.Do(func() { close(r.done) })
+	r.subMu.Lock()
+	r.closing = true
+	r.subMu.Unlock()
+	r.release()
+	r.log.mu.Lock()
+	delete(r.log.readers, r)
+	r.log.mu.Unlock()
+	return nil
+}

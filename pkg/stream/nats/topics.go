@@ -1,0 +1,146 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// partitionsKey is the metadata of each stream of a topic that says how many
+// there are.
+const partitionsKey = "hindsight-partitions"
+
+// duplicateWindow is the shortest the server allows. We need message ids only for
+// the chain, and every id in the window costs the server memory.
+const duplicateWindow = 100 * time.Millisecond
+
+// Create implements [stream.Log]. Partition 0 is made last: a topic that was made
+// by half does not exist, and can be created again.
+func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
+	if partitions < 1 {
+		return &stream.Error{Op: "create", Topic: topic, Offset: -1, Err: errors.New("needs at least one partition")}
+	}
+	for i := partitions - 1; i >= 0; i-- {
+		p, err := newPlace(topic, i)
+		if err != nil {
+			return &stream.Error{Op: "create", Topic: topic, Partition: i, Offset: -1, Err: err}
+		}
+		if err := l.createOne(ctx, &p, partitions, o); err != nil {
+			return p.fail("create", -1, err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.TopicOptions) error {
+	switch i, err := l.info(ctx, l.conn, p); {
+	case err == nil:
+		return checkStream(p, i, partitions)
+	case !errors.Is(err, stream.ErrNotFound):
+		return err
+	}
+	c := streamConfig{Name: p.stream, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
+		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
+		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable,
+		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
+	if o.MaxAge > 0 {
+		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
+	}
+	if o.MaxBytes > 0 {
+		c.MaxBytes = o.MaxBytes
+	}
+	if o.RejectWhenFull {
+		c.Discard = "new"
+	}
+	err := l.call(ctx, l.conn, "STREAM.CREATE."+p.stream, &c, nil)
+	var e *apiError
+	if errors.As(err, &e) && e.ErrCode == codeStreamNameInUse { // another was faster
+		i, err := l.info(ctx, l.conn, p)
+		if err != nil {
+			return err
+		}
+		return checkStream(p, i, partitions)
+	}
+	return contractError(err)
+}
+
+// checkStream reports whether a stream is the partition it should be.
+func checkStream(p *place, i *streamInfo, partitions int) error {
+	if len(i.Config.Subjects) != 1 || i.Config.Subjects[0] != p.subject {
+		return fmt.Errorf("stream %s exists with subjects %q, not %q", p.stream, i.Config.Subjects, p.subject)
+	}
+	if n := i.partitions(); n != partitions {
+		return fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, n, partitions)
+	}
+	return nil
+}
+
+// partitions returns the topic's number of partitions, 0 if the stream does not
+// say.
+func (i *streamInfo) partitions() int {
+	n, err := strconv.Atoi(i.Config.Metadata[partitionsKey])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Partitions implements [stream.Log].
+func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
+	p, err := newPlace(topic, 0)
+	if err != nil {
+		return 0, &stream.Error{Op: "partitions", Topic: topic, Offset: -1, Err: err}
+	}
+	i, err := l.info(ctx, l.conn, &p)
+	if err != nil {
+		return 0, p.fail("partitions", -1, err)
+	}
+	if n := i.partitions(); n > 0 {
+		return n, nil
+	}
+	return 0, p.fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey))
+}
+
+// Bounds implements [stream.Log].
+func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	p, err := newPlace(topic, partition)
+	if err != nil {
+		return 0, 0, p.fail("bounds", -1, err)
+	}
+	i, err := l.info(ctx, l.conn, &p)
+	if err != nil {
+		return 0, 0, p.fail("bounds", -1, err)
+	}
+	first, next = i.bounds()
+	return first, next, nil
+}
+
+// Trim implements [stream.Log].
+func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
+	p, err := newPlace(topic, partition)
+	if err != nil {
+		return p.fail("trim", before, err)
+	}
+	i, err := l.info(ctx, l.conn, &p)
+	if err != nil {
+		return p.fail("trim", before, err)
+	}
+	if i.Config.DenyPurge {
+		return p.fail("trim", before, stream.ErrNotTrimmable)
+	}
+	first, next := i.bounds()
+	if before = min(before, next); before <= first {
+		return nil
+	}
+	request := struct {
+		Sequence int64 `json:"seq"`
+	}{before}
+	if err := l.call(ctx, l.conn, "STREAM.PURGE."+p.stream, request, nil); err != nil {
+		return p.fail("trim", before, contractError(err))
+	}
+	return nil
+}

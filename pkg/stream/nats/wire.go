@@ -1,0 +1,182 @@
+package nats
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// Headers of the server, and ours.
+const (
+	headerMsgID        = "Nats-Msg-Id"
+	headerExpectedID   = "Nats-Expected-Last-Msg-Id"
+	headerExpectedSeq  = "Nats-Expected-Last-Sequence"
+	headerPending      = "Nats-Pending-Messages"
+	headerStatus       = "Status"
+	headerDescription  = "Description"
+	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
+	statusNoResponders = "503"
+	statusHeartbeat    = "100"
+)
+
+var errHeader = errors.New("header: names are visible ASCII without ':', values are one line without spaces around")
+
+// setHeaders puts a record's type, key and headers into h.
+func setHeaders(h natsgo.Header, r *stream.Record) error {
+	if r.Type != "" {
+		if !validHeader(stream.HeaderType, r.Type) {
+			return fmt.Errorf("record type %q: %w", r.Type, errHeader)
+		}
+		h[stream.HeaderType] = []string{r.Type}
+	}
+	if len(r.Key) > 0 {
+		if plain(r.Key) {
+			h[stream.HeaderKey] = []string{string(r.Key)}
+		} else {
+			h[headerBinaryKey] = []string{base64.StdEncoding.EncodeToString(r.Key)}
+		}
+	}
+	for _, x := range r.Headers {
+		if !validHeader(x.Key, x.Value) {
+			return fmt.Errorf("record header %q: %w", x.Key, errHeader)
+		}
+		h[x.Key] = append(h[x.Key], x.Value)
+	}
+	return nil
+}
+
+// plain reports whether a key can stand in a header as it is.
+func plain(key []byte) bool {
+	for _, c := range key {
+		if c < ' ' || c > '~' {
+			return false
+		}
+	}
+	return key[0] != ' ' && key[len(key)-1] != ' '
+}
+
+func validHeader(key, value string) bool {
+	for i := range len(key) {
+		if key[i] <= ' ' || key[i] > '~' || key[i] == ':' {
+			return false
+		}
+	}
+	return key != "" && !strings.ContainsAny(value, "\r\n") && strings.TrimSpace(value) == value
+}
+
+// getHeaders takes a record's type, key and headers out of h. Headers of the
+// server's own are left out.
+func getHeaders(r *stream.Record, h natsgo.Header) {
+	for k, values := range h {
+		switch k {
+		case headerMsgID, headerExpectedID, headerExpectedSeq:
+		case stream.HeaderType:
+			r.Type = values[0]
+		case stream.HeaderKey:
+			r.Key = []byte(values[0])
+		case headerBinaryKey:
+			if key, err := base64.StdEncoding.DecodeString(values[0]); err == nil {
+				r.Key = key
+			}
+		default:
+			for _, v := range values {
+				r.Headers = append(r.Headers, stream.Header{Key: k, Value: v})
+			}
+		}
+	}
+	if len(r.Headers) > 1 { // map order is random
+		slices.SortStableFunc(r.Headers, func(a, b stream.Header) int { return strings.Compare(a.Key, b.Key) })
+	}
+}
+
+// pubAck is the server's answer to a published record.
+type pubAck struct {
+	Error     *apiError `json:"error"`
+	Sequence  uint64    `json:"seq"`
+	Duplicate bool      `json:"duplicate"`
+}
+
+var seqField = []byte(`"seq":`)
+
+// parseAck parses an answer. Good ones end in "seq":N} and are read from the end.
+func parseAck(data []byte) (pubAck, error) {
+	if n := len(data); n > 0 && data[n-1] == '}' {
+		i := n - 1
+		for i > 0 && data[i-1] >= '0' && data[i-1] <= '9' {
+			i--
+		}
+		digits := data[i : n-1]
+		head := bytes.TrimRight(data[:i], " ")
+		if len(digits) > 0 && len(digits) < 19 && bytes.HasSuffix(head, seqField) {
+			if seq := parseUint(digits); seq > 0 {
+				return pubAck{Sequence: seq}, nil
+			}
+		}
+	}
+	var a pubAck
+	if err := json.Unmarshal(data, &a); err != nil {
+		return pubAck{}, err
+	}
+	if a.Error == nil && a.Sequence == 0 {
+		return pubAck{}, errors.New("acknowledgement without a sequence")
+	}
+	return a, nil
+}
+
+// parseUint reads digits that are known to be digits and fewer than 19.
+func parseUint(digits []byte) uint64 {
+	var n uint64
+	for _, c := range digits {
+		n = n*10 + uint64(c-'0')
+	}
+	return n
+}
+
+// parseReply takes stream sequence and time out of the reply subject of a message
+// of a consumer:
+//
+//	$JS.ACK.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>
+//	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<delivered>.<stream seq>.<consumer seq>.<time>.<pending>[.<token>]
+func parseReply(reply string) (seq, time int64, ok bool) {
+	if !strings.HasPrefix(reply, "$JS.ACK.") {
+		return 0, 0, false
+	}
+	tokens := strings.Count(reply, ".") + 1
+	skip := 5 // tokens before the stream sequence
+	switch {
+	case tokens >= 11:
+		skip = 7
+	case tokens != 9:
+		return 0, 0, false
+	}
+	for range skip {
+		reply = reply[strings.IndexByte(reply, '.')+1:]
+	}
+	seq, reply, ok1 := cutInt(reply)
+	_, reply, ok2 := cutInt(reply)
+	time, _, ok3 := cutInt(reply)
+	return seq, time, ok1 && ok2 && ok3
+}
+
+// cutInt reads the number before the first dot and returns what follows it.
+func cutInt(s string) (n int64, rest string, ok bool) {
+	i := 0
+	for ; i < len(s) && s[i] != '.'; i++ {
+		if s[i] < '0' || s[i] > '9' || i > 18 {
+			return 0, "", false
+		}
+		n = n*10 + int64(s[i]-'0')
+	}
+	if i == 0 || n < 0 {
+		return 0, "", false
+	}
+	return n, s[min(i+1, len(s)):], true
+}
