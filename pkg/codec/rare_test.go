@@ -1,0 +1,50 @@
+package codec
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"testing"
+)
+
+func rareKinds() []kind {
+	return []kind{
+		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),
+		rare("class", sampleClass(), AppendClass, ParseClass),
+		rare("feedback-mark", sampleFeedbackMark(), AppendFeedbackMark, ParseFeedbackMark),
+		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),
+		rare("snapshot", sampleSnapshot(), AppendSnapshot, ParseSnapshot),
+		rare("reject", sampleReject(), AppendReject, ParseReject),
+	}
+}
+
+// No bit of a rare record can be flipped unnoticed, not even between two
+// spellings of a number.
+func TestRareBitFlips(t *testing.T) {
+	for _, k := range rareKinds() {
+		b := k.append()
+		for i := range 8 * len(b) {
+			flipped := append([]byte(nil), b...)
+			flipped[i/8] ^= 1 << (i % 8)
+			if x, err := k.parse(flipped); err == nil {
+				t.Errorf("%s: bit %d of byte %d (%#x) went unnoticed: %+v", k.name, i%8, i/8, b[i/8], x)
+			}
+		}
+	}
+}
+
+// The checksum is the CRC-32C of what is before its key, and is required.
+func TestRareChecksum(t *testing.T) {
+	for _, k := range rareKinds() {
+		b := k.append()
+		body := b[:len(b)-9]
+		if got, want := binary.BigEndian.Uint32(b[len(b)-4:]), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)); got != want {
+			t.Errorf("%s: checksum %08x, want %08x", k.name, got, want)
+		}
+		without := append([]byte(nil), body...)
+		without[0]--
+		if _, err := k.parse(without); !errors.Is(err, errNoCRC) {
+			t.Errorf("%s: without a checksum: %v", k.name, err)
+		}
+	}
+}
