@@ -1,0 +1,71 @@
+package codec
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+func TestDecisionReply(t *testing.T) {
+	d := sampleDecision()
+	d.Actions[0] = `a "quoted"` + "\x00\u2028\xff"
+	const want = `{"id":"8f3a","action":"b","propensity":0.5,` +
+		`"propensities":{"a \"quoted\"\u0000` + "\u2028\ufffd" + `":0.25,"b":0.5,"c":0.25},` +
+		`"partition":3,"n":70000,"epoch":2,"learned_through":69123,"duplicate":true}`
+	got := AppendDecisionJSON(nil, &d, true)
+	if string(got) != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	d.Actions[0] = "a"
+	sameReply(t, AppendDecisionJSON(nil, &d, false), AppendDecisionReply(nil, &d, false))
+	sameReply(t, AppendDecisionJSON(nil, &d, true), AppendDecisionReply(nil, &d, true))
+}
+
+func TestErrorReply(t *testing.T) {
+	const want = `{"error":{"code":409,"message":"used \"before\"","id":"8f3a"}}`
+	text := ErrorReply(nil, 409, `used "before"`, "8f3a", true)
+	if string(text) != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+	sameReply(t, text, ErrorReply(nil, 409, `used "before"`, "8f3a", false))
+	sameReply(t, ErrorReply(nil, 400, "", "", true), ErrorReply(nil, 400, "", "", false))
+}
+
+func TestStoredReply(t *testing.T) {
+	text := AppendStored(nil, `a"b`, true)
+	if want := `{"id":"a\"b","stored":true}`; string(text) != want {
+		t.Errorf("got %s, want %s", text, want)
+	}
+	sameReply(t, text, AppendStored(nil, `a"b`, false))
+}
+
+// sameReply checks that JSON and MessagePack say the same.
+func sameReply(t *testing.T, text, packed []byte) {
+	t.Helper()
+	var a, b map[string]any
+	if err := json.Unmarshal(text, &a); err != nil {
+		t.Fatal(err)
+	}
+	if err := msgpack.Unmarshal(packed, &b); err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(a, floats(b)) {
+		t.Errorf("\n%v\n%v", a, b)
+	}
+}
+
+// floats turns integers into floats, as JSON has them.
+func floats(x any) any {
+	switch x := x.(type) {
+	case map[string]any:
+		for k, v := range x {
+			x[k] = floats(v)
+		}
+		return x
+	case bool, string, float64:
+		return x
+	}
+	return reflect.ValueOf(x).Convert(reflect.TypeFor[float64]()).Float()
+}
