@@ -41,8 +41,8 @@ type Fates struct {
 	Malformed int64 `json:"malformed"`
 }
 
-// Round counts the fate of a round.
-func (f *Fates) Round(fate codec.Fate) {
+// AddFate counts the fate of a round.
+func (f *Fates) AddFate(fate codec.Fate) {
 	switch fate {
 	case codec.Observed:
 		f.Observed++
@@ -55,9 +55,9 @@ func (f *Fates) Round(fate codec.Fate) {
 	}
 }
 
-// Outcome counts the reason for which an outcome was rejected, and reports
+// AddReject counts the reason for which an outcome was rejected, and reports
 // whether it is one of the fates of outcomes.
-func (f *Fates) Outcome(reason string) bool {
+func (f *Fates) AddReject(reason string) bool {
 	switch reason {
 	case codec.ReasonLate:
 		f.Late++
