@@ -210,24 +210,13 @@ func (r *reader) countFeature() {
 func (r *reader) namedFeatures(dst []Feature) []Feature {
 	for s := r.open(tokMap); r.more(&s); {
 		name := r.key()
-		switch r.kind() {
-		case tokNum:
-			dst = append(dst, Feature{Name: name, Kind: Number, Value: r.float()})
-		case tokText, tokBytes:
-			dst = append(dst, Feature{Name: name, Kind: Text, Text: r.text()})
-		case tokBool:
-			f := Feature{Name: name, Kind: Bool}
-			if r.bool() {
-				f.Value = 1
-			}
-			dst = append(dst, f)
-		case tokNull:
+		kind := r.kind()
+		if kind == tokNull {
 			r.null()
-		case tokNone:
-			r.fail(r.noValue())
-		default:
-			r.fail(errFeature)
+			continue
 		}
+		dst = append(dst, Feature{Name: name})
+		r.feature(&dst[len(dst)-1], kind)
 		r.countFeature()
 		if r.err != nil {
 			r.inKey(name)
@@ -235,6 +224,25 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 		}
 	}
 	return dst
+}
+
+// feature reads a value of the kind that comes next.
+func (r *reader) feature(f *Feature, next token) {
+	switch next {
+	case tokNum:
+		f.Kind, f.Value = Number, r.float()
+	case tokText, tokBytes:
+		f.Kind, f.Text = Text, r.text()
+	case tokBool:
+		f.Kind = Bool
+		if r.bool() {
+			f.Value = 1
+		}
+	case tokNone:
+		r.fail(r.noValue())
+	default:
+		r.fail(errFeature)
+	}
 }
 
 // actions reads the list of actions into dst, which is empty, and returns it, not

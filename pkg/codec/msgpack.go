@@ -37,6 +37,14 @@ const (
 	mpMap32   = 0xdf
 )
 
+// packTokens is what each first byte starts.
+var packTokens = func() (table [256]token) {
+	for c := range table {
+		table[c] = packToken(byte(c))
+	}
+	return table
+}()
+
 func packToken(c byte) token {
 	switch {
 	case c < 0x80 || c >= 0xe0:
@@ -208,7 +216,7 @@ func (r *reader) packFloat() float64 {
 	case mpUint64:
 		return float64(r.uint(8))
 	default:
-		if packToken(c) != tokNum {
+		if packTokens[c] != tokNum {
 			r.fail(errWantNum)
 			return 0
 		}

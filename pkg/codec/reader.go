@@ -141,13 +141,13 @@ func (r *reader) version() {
 
 // kind tells what comes next, without reading it.
 func (r *reader) kind() token {
-	if r.i >= len(r.b) {
+	switch {
+	case r.i >= len(r.b):
 		return tokNone
-	}
-	if r.json {
+	case r.json:
 		return jsonToken(r.b[r.i])
 	}
-	return packToken(r.b[r.i])
+	return packTokens[r.b[r.i]]
 }
 
 // null reads a null if one comes next.
@@ -212,6 +212,12 @@ func (r *reader) key() string {
 func (r *reader) text() string {
 	if r.json {
 		return r.jsonString()
+	}
+	if rest := r.b[r.i:]; len(rest) > 0 && rest[0]&0xe0 == 0xa0 { // short, as most are
+		if n := int(rest[0] & 31); n < len(rest) {
+			r.i += 1 + n
+			return unsafe.String(unsafe.SliceData(rest[1:]), n)
+		}
 	}
 	b := r.packBytes(errWantText)
 	return unsafe.String(unsafe.SliceData(b), len(b))

@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	fewNames   = 12   // up to so many, comparing all pairs is fastest
+	fewNames   = 64   // up to so many, a filter and a search are fastest
 	stackSlots = 1024 // of the table on the stack, which serves half as many names
 )
 
@@ -16,15 +16,7 @@ const (
 // stackSlots/2 names.
 func duplicate(n int, name func(i int) string) int {
 	if n <= fewNames {
-		for i := 1; i < n; i++ {
-			s := name(i)
-			for j := range i {
-				if name(j) == s {
-					return i
-				}
-			}
-		}
-		return -1
+		return duplicateOfFew(n, name)
 	}
 	var room [stackSlots]int32
 	table := room[:]
@@ -44,6 +36,33 @@ func duplicate(n int, name func(i int) string) int {
 		table[slot] = int32(i + 1)
 	}
 	return -1
+}
+
+// duplicateOfFew searches only for names whose sketch occurred before.
+func duplicateOfFew(n int, name func(i int) string) int {
+	var seen [4]uint64
+	for i := range n {
+		s := name(i)
+		h := sketch(s)
+		if seen[h>>6]&(1<<(h&63)) != 0 {
+			for j := range i {
+				if name(j) == s {
+					return i
+				}
+			}
+		}
+		seen[h>>6] |= 1 << (h & 63)
+	}
+	return -1
+}
+
+// sketch is a hash of the length and the last 8 bytes.
+func sketch(s string) uint8 {
+	var x uint64
+	for i := max(0, len(s)-8); i < len(s); i++ {
+		x = x<<8 | uint64(s[i])
+	}
+	return uint8((x ^ uint64(len(s))) * 0x9e3779b97f4a7c15 >> 56)
 }
 
 func duplicateText(names []string) int {
