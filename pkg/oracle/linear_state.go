@@ -1,8 +1,14 @@
 package oracle
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math"
+)
 
 const linearVersion = 1
+
+// maxM2 is more than running statistics of numbers up to maxNumber can reach.
+const maxM2 = 1e300
 
 // AppendBinary implements [Regressor].
 func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
@@ -97,7 +103,7 @@ func (o *Linear) readColumn(r *wireReader) bool {
 	}
 	c.n, c.mean, c.m2 = v[0], v[1], v[2]
 	c.derive()
-	return c.n >= 0 && c.m2 >= 0
+	return c.n >= 0 && c.n <= 1<<53 && c.m2 >= 0 && c.m2 <= maxM2 && math.Abs(c.mean) <= maxNumber
 }
 
 func (o *Linear) readAction(r *wireReader) bool {

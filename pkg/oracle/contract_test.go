@@ -1,0 +1,300 @@
+package oracle_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sort"
+	"testing"
+
+	"hindsight/pkg/oracle"
+	"hindsight/pkg/oracle/oracletest"
+)
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestLinearContract(t *testing.T) {
+	for _, o := range []oracle.LinearOptions{
+		{},
+		{Beta: 0.5, Lambda: 1.7},
+		{Beta: 1, MaxFeatures: 4, MaxActions: 3},
+		{Beta: 0.5, Schema: []oracle.FeatureSpec{{Name: "x1", Lo: -2, Hi: 2}}},
+	} {
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
+				oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }})
+		})
+	}
+	t.Run("sparse", func(t *testing.T) {
+		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
+			oracletest.Options{Input: categories, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+	})
+	t.Run("action features", func(t *testing.T) {
+		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
+			oracletest.Options{Input: withActionFeatures, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+	})
+}
+
+// TestHedgeContract: the reference keeps no weights, only losses, and takes its
+// exponentials from package math.
+func TestHedgeContract(t *testing.T) {
+	features, actions := []string{"x0", "x1", "flag", "kind=A"}, []string{"a", "b", "c", "d", "e"}
+	rng := rand.New(rand.NewPCG(1, 1))
+	w := make([][][]float64, 25)
+	prior := make([]float64, len(w))
+	for i := range w {
+		prior[i] = 1 + rng.Float64()
+		for range actions {
+			row := make([]float64, len(features)+1)
+			for j := range row {
+				row[j] = 2*rng.Float64() - 1
+			}
+			w[i] = append(w[i], row)
+		}
+	}
+	for _, o := range []oracle.HedgeOptions{{}, {Eta: oracle.PaperEta}, {Prior: prior}, {Eta: 2, Unproved: true}} {
+		for name, fresh := range map[string]func() oracle.Class{
+			"linear":   func() oracle.Class { return must(oracle.NewLinearClass(features, actions, w)) },
+			"logistic": func() oracle.Class { return must(oracle.NewLogisticClass(features, actions, w)) },
+		} {
+			t.Run(fmt.Sprintf("%s/eta=%v,prior=%v", name, o.Eta, o.Prior != nil), func(t *testing.T) {
+				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewHedge(fresh(), o)) },
+					oracletest.Options{Reference: func() oracle.Regressor { return &slowHedge{class: fresh(), o: o} }})
+			})
+		}
+	}
+}
+
+type slowHedge struct {
+	class oracle.Class
+	o     oracle.HedgeOptions
+	loss  []float64
+	oracle.Regressor
+}
+
+func (s *slowHedge) Predict(dst []float64, x *oracle.Input) {
+	f := make([]float64, s.class.Size())
+	eta := s.o.Eta
+	if eta == 0 {
+		eta = 0.5
+	}
+	for a := range x.Actions {
+		s.class.Eval(f, x, a)
+		top, bottom := 0.0, 0.0
+		for i := range f {
+			w := 1.0
+			if s.o.Prior != nil {
+				w = s.o.Prior[i]
+			}
+			if s.loss != nil {
+				w *= math.Exp(-eta * s.loss[i])
+			}
+			top += w * f[i]
+			bottom += w
+		}
+		dst[a] = top / bottom
+	}
+}
+
+func (s *slowHedge) Update(x *oracle.Input, a int, y float64) {
+	f := make([]float64, s.class.Size())
+	if s.loss == nil {
+		s.loss = make([]float64, len(f))
+	}
+	s.class.Eval(f, x, a)
+	for i := range f {
+		s.loss[i] += (f[i] - y) * (f[i] - y)
+	}
+}
+
+// categories makes inputs whose columns are mostly zero.
+func categories(rng *rand.Rand) *oracle.Input {
+	x := oracletest.Input(rng)
+	for j := range 3 {
+		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("c", j), Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(20))})
+	}
+	return x
+}
+
+func withActionFeatures(rng *rand.Rand) *oracle.Input {
+	x := oracletest.Input(rng)
+	if rng.IntN(2) == 0 {
+		x = categories(rng)
+	}
+	for a := range x.Actions {
+		if rng.IntN(3) > 0 {
+			x.Actions[a].Features = append(x.Actions[a].Features,
+				oracle.Feature{Name: "x1", Kind: oracle.Number, Value: rng.Float64()},
+				oracle.Feature{Name: "brand", Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(4))})
+		}
+	}
+	return x
+}
+
+// slowLinear is the linear oracle by the book: it keeps every example with its z,
+// and solves (λI + Σzzᵀ) w = Σzy anew for each question.
+type slowLinear struct {
+	o         oracle.LinearOptions
+	columns   map[string]int
+	stats     map[string][]float64 // clipped values seen
+	zs        map[string][]map[int]float64
+	ys        map[string][]float64
+	total, ny float64
+	oracle.Regressor
+}
+
+func newSlowLinear(o oracle.LinearOptions) *slowLinear {
+	if o.Lambda == 0 {
+		o.Lambda = 1
+	}
+	if o.MaxFeatures == 0 {
+		o.MaxFeatures = 256
+	}
+	if o.MaxActions == 0 {
+		o.MaxActions = 1 << 30
+	}
+	return &slowLinear{o: o, columns: map[string]int{}, stats: map[string][]float64{}, zs: map[string][]map[int]float64{}, ys: map[string][]float64{}}
+}
+
+func key(scope string, f oracle.Feature) string {
+	if f.Kind == oracle.Text {
+		return fmt.Sprintf("%s %d %q %q", scope, f.Kind, f.Name, f.Text)
+	}
+	return fmt.Sprintf("%s %d %q", scope, f.Kind, f.Name)
+}
+
+func moments(v []float64) (mean, sd float64) {
+	for _, x := range v {
+		mean += x / float64(len(v))
+	}
+	for _, x := range v {
+		sd += (x - mean) * (x - mean) / float64(len(v))
+	}
+	return mean, math.Sqrt(sd)
+}
+
+func (s *slowLinear) z(x *oracle.Input, a int) map[int]float64 {
+	z := map[int]float64{0: 1}
+	put := func(scope string, fs []oracle.Feature) {
+		for _, f := range fs {
+			k := key(scope, f)
+			c, ok := s.columns[k]
+			if !ok {
+				continue
+			}
+			switch f.Kind {
+			case oracle.Text:
+				z[c] = 1
+			case oracle.Bool:
+				z[c] = f.Value
+			default:
+				mean, sd := moments(s.stats[k])
+				for _, spec := range s.o.Schema {
+					if spec.Name == f.Name && scope == "context" {
+						mean, sd = (spec.Lo+spec.Hi)/2, (spec.Hi-spec.Lo)/math.Sqrt(12)
+					}
+				}
+				if sd > 1e-12 {
+					z[c] = math.Max(-5, math.Min(5, (f.Value-mean)/sd))
+				}
+			}
+		}
+	}
+	put("context", x.Features)
+	put("action", x.Actions[a].Features)
+	return z
+}
+
+func (s *slowLinear) Predict(dst []float64, x *oracle.Input) {
+	for a := range x.Actions {
+		name := x.Actions[a].Name
+		if _, known := s.ys[name]; !known {
+			dst[a] = 0
+			if len(s.ys) == s.o.MaxActions {
+				dst[a] = s.total / s.ny
+			}
+			continue
+		}
+		d := len(s.columns) + 1
+		g := make([][]float64, d)
+		for i := range g {
+			g[i] = make([]float64, d+2) // right sides: Σzy, and z of the question
+			g[i][i] = s.o.Lambda
+		}
+		for n, z := range s.zs[name] {
+			for i, v := range z {
+				g[i][d] += v * s.ys[name][n]
+				for j, w := range z {
+					g[i][j] += v * w
+				}
+			}
+		}
+		z := s.z(x, a)
+		for i, v := range z {
+			g[i][d+1] = v
+		}
+		eliminate(g)
+		m, u := 0.0, 0.0
+		for i, v := range z {
+			m += v * g[i][d]
+			u += v * g[i][d+1]
+		}
+		dst[a] = math.Max(0, math.Min(1, m/(1+s.o.Beta*u)))
+	}
+}
+
+// eliminate solves a positive definite system in place.
+func eliminate(g [][]float64) {
+	for i := range g {
+		for j := range g {
+			if j == i {
+				continue
+			}
+			r := g[j][i] / g[i][i]
+			for k := i; k < len(g[i]); k++ {
+				g[j][k] -= r * g[i][k]
+			}
+		}
+	}
+	for i := range g {
+		for k := len(g); k < len(g[i]); k++ {
+			g[i][k] /= g[i][i]
+		}
+	}
+}
+
+func (s *slowLinear) Update(x *oracle.Input, a int, y float64) {
+	s.total += y
+	s.ny++
+	learn := func(scope string, fs []oracle.Feature) {
+		fs = append([]oracle.Feature(nil), fs...)
+		sort.SliceStable(fs, func(i, j int) bool { return fs[i].Name < fs[j].Name })
+		for _, f := range fs {
+			k := key(scope, f)
+			if _, ok := s.columns[k]; !ok {
+				if len(s.columns) == s.o.MaxFeatures {
+					continue
+				}
+				s.columns[k] = len(s.columns) + 1
+			}
+			v := f.Value
+			if mean, sd := moments(s.stats[k]); len(s.stats[k]) > 50 && sd > 0 {
+				v = math.Max(mean-5*sd, math.Min(mean+5*sd, v))
+			}
+			s.stats[k] = append(s.stats[k], v)
+		}
+	}
+	learn("context", x.Features)
+	learn("action", x.Actions[a].Features)
+	name := x.Actions[a].Name
+	if _, known := s.ys[name]; !known && len(s.ys) == s.o.MaxActions {
+		return
+	}
+	s.zs[name] = append(s.zs[name], s.z(x, a))
+	s.ys[name] = append(s.ys[name], y)
+}
