@@ -1,0 +1,21 @@
+package replay
+
+// Learners lists the learners.
+func Learners() []Entry {
+	return []Entry{
+		{"dafa", "", "DA-FA: plays against an oracle's predictions as far as exploring demands; explore: balanced"},
+		{"dafa", "EXPLORE", "the same with another exploration: cautious, guaranteed, balanced, theory, a number, or paper (the paper's constants, for a finite class)"},
+		{"egreedy", "EPSILON", "the best prediction, or with probability EPSILON any action"},
+		{"greedy", "", "the best prediction always"},
+		{"uniform", "", "every action alike"},
+		{"fixed", "ACTION", "one action always"},
+	}
+}
+
+// Oracles lists the regression oracles.
+func Oracles() []Entry {
+	return []Entry{
+		{"linear", "", "online ridge regression an action, optimistic (beta), features standardised as they come; beta, lambda"},
+		{"hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class"},
+	}
+}
