@@ -1,0 +1,114 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Audit follows a feedback log record by record, as a decider does, for who
+// recomputes what deciders did.
+type Audit struct{ f *follower }
+
+// NewAudit returns an audit that has seen nothing.
+func NewAudit(build Build, partitions int) *Audit {
+	return &Audit{&follower{logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
+		heart: loop.NewReplica(), rounds: make([]int64, partitions)}}
+}
+
+// Take learns from the next record.
+func (a *Audit) Take(r *stream.Record) error { return a.f.take(r) }
+
+// TakeFrom begins at an epoch record, whose class records were taken before it, after
+// feedback that is not known.
+func (a *Audit) TakeFrom(r *stream.Record, through int64) error {
+	ep, err := a.f.epochs.addEpoch(r.Value)
+	if err != nil {
+		return err
+	}
+	fresh, err := ep.Learner.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	return a.f.heart.Restore(ep, through, fresh)
+}
+
+// Replica returns the learner at work.
+func (a *Audit) Replica() *loop.Replica { return a.f.heart }
+
+// Restore begins at a snapshot.
+func (a *Audit) Restore(s *StoredSnapshot) error { return a.f.restore(&s.state) }
+
+// AdoptRounds fills in the last rounds of partitions of which no feedback was
+// seen, after a TakeFrom.
+func (a *Audit) AdoptRounds(rounds []int64) {
+	for p, n := range rounds {
+		if p < len(a.f.rounds) && a.f.rounds[p] == 0 {
+			a.f.rounds[p] = n
+		}
+	}
+}
+
+// AppendState appends the bytes of a snapshot taken now.
+func (a *Audit) AppendState(dst []byte) ([]byte, error) {
+	s := a.f.state()
+	if s == nil {
+		return dst, errors.New("the learner has no snapshot")
+	}
+	return s.append(dst), nil
+}
+
+// StoredSnapshot is a complete snapshot of the log.
+type StoredSnapshot struct {
+	stored
+	Offset       int64 // of its first chunk
+	FeedbackFrom int64
+	Epoch        int64
+	Through      int64 // feedbacks learned
+	Rounds       []int64
+	Bytes        []byte // in all chunks
+}
+
+// ReadSnapshots calls f for each complete snapshot kept; err tells of a damaged one,
+// of which only the offset is known.
+func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *StoredSnapshot, err error) error) error {
+	return readSnapshots(ctx, log, TopicsOf(name).Snapshots, func(s *stored, err error) error {
+		return f(&StoredSnapshot{stored: *s, Offset: s.offset, FeedbackFrom: s.feedbackFrom, Epoch: s.state.rec.Epoch,
+			Through: s.state.through, Rounds: s.state.rounds, Bytes: s.bytes}, err)
+	})
+}
+
+// Models knows the models that a feedback log announced.
+type Models struct{ e *epochs }
+
+// NewModels returns no models.
+func NewModels(build Build) *Models { return &Models{newEpochs(build)} }
+
+// AddClass takes a class record.
+func (m *Models) AddClass(value []byte) error { return m.e.addClass(value) }
+
+// AddEpoch takes an epoch record, whose class records were taken before it, and
+// returns the model at work with a fresh learner. Damage is a [codec.ErrCorrupt].
+func (m *Models) AddEpoch(value []byte) (loop.Epoch, error) {
+	ep, err := m.e.addEpoch(value)
+	if errors.Is(err, errIncomplete) {
+		err = fmt.Errorf("%w: %w", codec.ErrCorrupt, err)
+	}
+	return ep, err
+}
+
+// AddSnapshot takes the model of a snapshot.
+func (m *Models) AddSnapshot(s *StoredSnapshot) (loop.Epoch, error) {
+	return m.e.define(&s.state.rec, s.state.files)
+}
+
+// Rules returns the rules of an epoch, nil if it is not known.
+func (m *Models) Rules(epoch int64) *loop.Rules { return m.e.rules(epoch) }
+
+// CloudEventID returns the id that a record's CloudEvents headers give it, or "".
+func CloudEventID(r *stream.Record) string { return cloudEventID(r) }
