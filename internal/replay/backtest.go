@@ -26,7 +26,7 @@ func EncodeRounds(env Environment) *Rounds {
 	var c codec.Context
 	for t := range env.Len() {
 		env.Context(&c, t)
-		c.ID, c.Actions = RoundID(t), c.Actions[:0]
+		c.ID, c.Actions = RoundID(t), nil
 		r.data = codec.AppendContext(r.data, &c)
 		r.ends = append(r.ends, len(r.data))
 	}

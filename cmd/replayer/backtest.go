@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"runtime"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/replay"
+)
+
+type backtest struct {
+	env      *daemon.Env
+	source   source
+	learners []string
+	delays   []string
+	orders   int
+}
+
+func backtestCommand(env *daemon.Env) *cobra.Command {
+	b := &backtest{env: env}
+	cmd := &cobra.Command{
+		Use:   "backtest",
+		Short: "Play learners against delays and row orders offline, with the code that runs live",
+		Long: `Play learners against delays and row orders offline, with the code that runs live.
+
+Every learner meets every kind of delay in every row order, in parallel over the
+cores. The same flags give the same bits.`,
+		Args: cobra.NoArgs,
+		Example: `  replayer backtest
+  replayer backtest --data pendigits.csv --orders 5
+  replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
+	}
+	b.source.flags(cmd.Flags())
+	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
+	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default lognormal:20,1.5)")
+	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	return cmd
+}
+
+// defaultDelays are those of inject and backtest.
+const defaultDelays = "lognormal:20,1.5"
+
+func (b *backtest) run(ctx context.Context) error {
+	trials, err := b.trials()
+	if err != nil {
+		return err
+	}
+	results, err := b.play(ctx, trials)
+	if err != nil {
+		return err
+	}
+	table := b.env.Stdout
+	if b.source.json {
+		out := struct {
+			Runs []replay.Result `json:"runs"`
+		}{results}
+		if err := json.NewEncoder(b.env.Stdout).Encode(out); err != nil {
+			return err
+		}
+		table = b.env.Stderr
+	}
+	return replay.WriteRuns(table, results)
+}
+
+// trials lays out the runs: learners, then delays, then row orders.
+func (b *backtest) trials() ([]*replay.Trial, error) {
+	if b.orders < 1 {
+		return nil, daemon.Usagef("--orders %d: it must be at least 1", b.orders)
+	}
+	if len(b.learners) == 0 {
+		b.learners = []string{""}
+		if b.source.model == "" {
+			b.learners[0] = "dafa"
+		}
+	}
+	if len(b.delays) == 0 {
+		b.delays = []string{defaultDelays}
+	}
+	env, err := b.source.open()
+	if err != nil {
+		return nil, err
+	}
+	var trials []*replay.Trial
+	orders := make([]*replay.Rounds, b.orders)
+	for i := range orders {
+		orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
+	}
+	for _, learner := range b.learners {
+		p, err := b.source.policy(env, "backtest", learner)
+		if err != nil {
+			return nil, err
+		}
+		for _, spec := range b.delays {
+			d, err := replay.ParseDelays(spec, b.source.seed)
+			if err != nil {
+				return nil, daemon.Usagef("--delays: %v", err)
+			}
+			for i, rounds := range orders {
+				trials = append(trials, &replay.Trial{Rounds: rounds, Order: i, Delays: d, Model: p.model, Files: p.files,
+					Label: p.label, Seed: b.source.seed})
+			}
+		}
+	}
+	return trials, nil
+}
+
+// play runs the trials in parallel over the cores.
+func (b *backtest) play(ctx context.Context, trials []*replay.Trial) ([]replay.Result, error) {
+	total := int64(0)
+	for _, t := range trials {
+		total += int64(t.Rounds.Len())
+	}
+	bar := newProgress(b.env.Stderr, total, "backtest")
+	defer bar.finish()
+	results := make([]replay.Result, len(trials))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, t := range trials {
+		g.Go(func() error {
+			last := 0
+			r, err := t.Run(ctx, func(done int) {
+				bar.add(int64(done - last))
+				last = done
+			})
+			if err != nil {
+				return err
+			}
+			bar.add(int64(t.Rounds.Len() - last))
+			results[i] = *r
+			return nil
+		})
+	}
+	return results, g.Wait()
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/replay"
+)
+
+// listing is the output of list --json.
+type listing struct {
+	Learners     []replay.Entry `json:"learners"`
+	Oracles      []replay.Entry `json:"oracles"`
+	Environments []replay.Entry `json:"environments"`
+	Delays       []replay.Entry `json:"delays"`
+}
+
+func listCommand(env *daemon.Env) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "Name the learners, oracles, environments and delays",
+		Args:    cobra.NoArgs,
+		Example: "  replayer list\n  replayer list --json",
+		RunE: func(*cobra.Command, []string) error {
+			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.DelayList()}
+			if asJSON {
+				return json.NewEncoder(env.Stdout).Encode(l)
+			}
+			return l.write(env.Stdout)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object on standard output")
+	return cmd
+}
+
+func (l *listing) write(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, part := range []struct {
+		title   string
+		entries []replay.Entry
+	}{
+		{"Learners (--learner, or learner: in a model file)", l.Learners},
+		{"Oracles (oracle: in a model file)", l.Oracles},
+		{"Environments (--env; a file by --data)", l.Environments},
+		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
+	} {
+		fmt.Fprintf(t, "%s\n", part.title)
+		for _, e := range part.entries {
+			name := e.Name
+			if e.Params != "" {
+				name += ":" + e.Params
+			}
+			fmt.Fprintf(t, "  %s\t%s\n", name, e.Meaning)
+		}
+		fmt.Fprintln(t)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,27 @@
+// Command replayer re-injects logs and built-in environments with adversarial
+// delays, backtests policies offline with the code that runs live, and verifies
+// what a live system did from its logs.
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+)
+
+func main() { daemon.Main("replayer", command) }
+
+func command(env *daemon.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "replayer",
+		Short: "Re-inject logs with delays, backtest policies, verify what was decided",
+		Args:  cobra.NoArgs,
+		Example: `  replayer inject                                # the whole loop on the embedded log, on a built-in environment
+  replayer backtest --delays none --delays exp:50 # the same loop offline, at full speed
+  replayer verify --log embedded:DIR              # recompute everything that a log says was decided
+  replayer list                                   # learners, oracles, environments, delays`,
+		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
+	}
+	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), listCommand(env))
+	return cmd
+}

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+)
+
+// progress shows how far a run is. It is safe for concurrent use.
+type progress struct {
+	bar  *progressbar.ProgressBar
+	done atomic.Int64
+}
+
+// newProgress returns a bar over a number of rounds, drawn on w.
+func newProgress(w io.Writer, total int64, what string) *progress {
+	return &progress{bar: progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription(what),
+		progressbar.OptionSetWidth(30),
+		progressbar.OptionThrottle(200*time.Millisecond),
+		progressbar.OptionShowCount(),
+		progressbar.OptionShowIts(),
+		progressbar.OptionSetItsString("rounds"),
+		progressbar.OptionSetPredictTime(true),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionUseANSICodes(false),
+	)}
+}
+
+func (p *progress) add(n int64) { _ = p.bar.Set64(p.done.Add(n)) }
+
+func (p *progress) finish() { _ = p.bar.Finish() }
