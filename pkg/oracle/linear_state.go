@@ -103,7 +103,10 @@ func (o *Linear) readColumn(r *wireReader) bool {
 	}
 	c.n, c.mean, c.m2 = v[0], v[1], v[2]
 	c.derive()
-	return c.n >= 0 && c.n <= 1<<53 && c.m2 >= 0 && c.m2 <= maxM2 && math.Abs(c.mean) <= maxNumber
+	if c.n == 0 {
+		return c.mean == 0 && c.m2 == 0
+	}
+	return c.n >= 1 && c.n <= 1<<53 && c.m2 >= 0 && c.m2 <= maxM2 && math.Abs(c.mean) <= maxNumber
 }
 
 func (o *Linear) readAction(r *wireReader) bool {
