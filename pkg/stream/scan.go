@@ -1,0 +1,45 @@
+package stream
+
+import (
+	"context"
+	"errors"
+)
+
+// Stop ends a [Scan] early without an error.
+var Stop = errors.New("stop")
+
+// Scan calls f for the records of a partition from an offset to before end, as far
+// as they exist now. from may be before the first record kept, or Earliest. An error
+// of f ends the scan and is returned with its place.
+func Scan(ctx context.Context, log Log, topic string, partition int, from, end int64, f func(*Record) error) error {
+	first, next, err := log.Bounds(ctx, topic, partition)
+	if err != nil {
+		return err
+	}
+	end = min(end, next)
+	if from = max(from, first); from >= end {
+		return nil
+	}
+	r, err := log.Read(ctx, topic, partition, from)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var batch []Record
+	for r.Position() < end {
+		if batch, err = r.Next(ctx, batch[:0]); err != nil {
+			return err
+		}
+		for i := range batch {
+			if batch[i].Offset >= end {
+				return nil
+			}
+			if err := f(&batch[i]); errors.Is(err, Stop) {
+				return nil
+			} else if err != nil {
+				return &Error{Op: "read", Topic: topic, Partition: partition, Offset: batch[i].Offset, Err: err}
+			}
+		}
+	}
+	return nil
+}
