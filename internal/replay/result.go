@@ -123,10 +123,10 @@ func Certify(l learner.Learner, rounds int64) Certificate {
 		note("no theorem: the oracle's regret %.4g is measured, not bounded", c.Regret)
 	}
 	if c.Skipped > 0 {
-		note("conditional on outcomes missing at random: %d rounds were skipped and charged 1 each", c.Skipped)
+		note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", c.Skipped)
 	}
 	if c.Imputed > 0 {
-		note("void if silence depends on the loss: %d losses were imputed", c.Imputed)
+		note("void if silence depends on the loss (losses imputed: %d)", c.Imputed)
 	}
 	return out
 }

@@ -108,7 +108,8 @@ func (e *Sigmoid) x(t, i int) float64 {
 	return float64(2*e.contexts.Uniform(uint64(t), uint64(i))) - 1
 }
 
-// truth returns f_0(x_t, a), in the arithmetic of oracle.LogisticClass.
+// truth returns f_0(x_t, a), summed left to right: the data of a seed must not
+// change when an oracle's kernel sums in another order.
 func (e *Sigmoid) truth(t, a int) float64 {
 	w := e.class.Functions[0].W[a]
 	s := 0.0

@@ -12,7 +12,7 @@ import (
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
 func WriteRun(w io.Writer, r *Result) error {
 	var t table
-	t.row("run", fmt.Sprintf("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
+	t.row("run", items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
 	t.row("rounds", count(r.Rounds)+" at "+digits(r.RoundsPerSecond)+" a second")
 	loss := digits(r.MeanLoss)
 	if r.UniformLoss != nil {
@@ -25,8 +25,8 @@ func WriteRun(w io.Writer, r *Result) error {
 		t.row("regret", digits(*r.Regret)+"  of at most "+count(r.Rounds))
 	}
 	f := r.Fates
-	t.row("rounds that were", fmt.Sprintf("observed %s, imputed %s, skipped %s, withdrawn %s", share(f.Observed, r.Rounds), share(f.Imputed, r.Rounds), share(f.Skipped, r.Rounds), share(f.Withdrawn, r.Rounds)))
-	t.row("outcomes that were", fmt.Sprintf("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
+	t.row("rounds that were", items("observed %s, imputed %s, skipped %s, withdrawn %s", share(f.Observed, r.Rounds), share(f.Imputed, r.Rounds), share(f.Skipped, r.Rounds), share(f.Withdrawn, r.Rounds)))
+	t.row("outcomes that were", items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
 	t.row("delays as arrived", r.Delays.Raw.line())
 	t.row("delays as released", r.Delays.Released.line())
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds)))
@@ -45,9 +45,18 @@ func WriteRun(w io.Writer, r *Result) error {
 }
 
 func (s DelayStats) line() string {
-	return fmt.Sprintf("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
+	return items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
 		count(s.D), count(s.DMax), count(s.SigmaMax), digits(s.Mean), count(s.P50), count(s.P90), count(s.P99))
 }
+
+// items formats a list that wrap breaks after commas only.
+func items(format string, args ...any) string {
+	text := strings.ReplaceAll(fmt.Sprintf(format, args...), " ", noBreak)
+	return strings.ReplaceAll(text, ","+noBreak, ", ")
+}
+
+// noBreak is a space at which wrap does not break; it is written as a space.
+const noBreak = "\u00a0"
 
 func (b *Bound) line(rounds int64) string {
 	text := "∞"
@@ -69,28 +78,40 @@ func WriteRuns(w io.Writer, runs []Result) error {
 		return err
 	}
 	t := table{right: true}
-	t.row("learner", "delays", "orders", "mean loss", "regret", "skipped", "D/T arrived", "released", "bound", "rounds/s")
+	t.row("learner", "delays", "mean loss", "regret", "skipped", "D/T in→out", "bound", "rounds/s")
 	for _, g := range groups(runs) {
 		first := g[0]
-		t.row(first.Learner, first.Delays.Spec, strconv.Itoa(len(g)),
+		t.row(first.Learner, first.Delays.Spec,
 			spread(g, func(r *Result) *float64 { return &r.MeanLoss }),
 			spread(g, func(r *Result) *float64 { return r.Regret }),
 			percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
-			digits(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean })),
-			digits(average(g, func(r *Result) float64 { return r.Delays.Released.Mean })),
+			figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
+				"→"+figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
 			bound(g),
 			digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
 	}
 	if err := t.write(w, 100); err != nil {
 		return err
 	}
-	first := runs[0]
-	line := fmt.Sprintf("\n%s, %s rounds, window %s", first.Environment, count(first.Rounds), first.Window)
-	if first.UniformLoss != nil {
-		line += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
-	}
-	_, err := fmt.Fprintf(w, "%s\n± is the standard error over orders; bound: regret by measured drift, \"vacuous\" if not below T\n", line)
+	_, err := io.WriteString(w, "\n"+wrap(legend(runs), 100, 0)+"\n")
 	return err
+}
+
+// legend says what a table of runs is about, and what its columns mean.
+func legend(runs []Result) string {
+	first := runs[0]
+	orders := 0
+	for _, g := range groups(runs) {
+		orders = max(orders, len(g))
+	}
+	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, count(first.Rounds), first.Window)
+	if first.UniformLoss != nil {
+		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
+	}
+	if orders > 1 {
+		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
+	}
+	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by measured drift; "vacuous" where it is not below T.`
 }
 
 // groups collects the runs of the same learner and delays, in the order in which
@@ -217,7 +238,7 @@ type table struct {
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // write writes the rows. A last cell that would pass the width goes on in the
-// next line, broken at commas and spaces.
+// next line, broken at spaces.
 func (t *table) write(w io.Writer, width int) error {
 	var size []int
 	for _, r := range t.rows {
@@ -275,7 +296,7 @@ func wrap(text string, width, indent int) string {
 			b.WriteByte(' ')
 			used++
 		}
-		b.WriteString(word)
+		b.WriteString(strings.ReplaceAll(word, noBreak, " "))
 		used += n
 	}
 	return b.String()

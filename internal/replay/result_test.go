@@ -1,0 +1,235 @@
+package replay
+
+import (
+	"encoding/json"
+	"flag"
+	"math"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+)
+
+var rewrite = flag.Bool("rewrite", false, "write golden files anew")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := "testdata/" + name
+	if *rewrite {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -rewrite writes it anew):\n%s", path, got)
+	}
+}
+
+func some(x float64) *float64 { return &x }
+
+func example() Result {
+	return Result{
+		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
+		Rounds: 20000, MeanLoss: 0.31415926, Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
+		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
+		Delays: DelayReport{
+			Spec:     "lognormal:20,1.5",
+			Raw:      DelayStats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
+			Released: DelayStats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
+			FIFOTax:  2500000, Overtaken: 15000,
+		},
+		Certificate: Certificate{
+			MeasuredDrift: NewBound(2350.5, 20000), APriori: NewBound(math.Inf(1), 20000),
+			Notes: []string{"conditional on outcomes missing at random (rounds skipped and charged 1 each: 1000)"},
+		},
+		RoundsPerSecond: 123456.7,
+	}
+}
+
+func TestResultJSON(t *testing.T) {
+	r := example()
+	b, err := json.MarshalIndent(&r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "result.json", string(b)+"\n")
+	var back Result
+	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, r) {
+		t.Errorf("read back %+v, %v", back, err)
+	}
+}
+
+// TestEmptyResultJSON holds that every promised key is there, 0 or null.
+func TestEmptyResultJSON(t *testing.T) {
+	b, err := json.Marshal(&Result{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var m map[string]json.RawMessage
+	if err := json.Unmarshal(b, &m); err != nil {
+		t.Fatal(err)
+	}
+	var fates map[string]int64
+	if err := json.Unmarshal(m["fates"], &fates); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range strings.Fields("observed imputed skipped withdrawn late duplicate orphan mismatch malformed") {
+		if v, ok := fates[key]; !ok || v != 0 {
+			t.Errorf("fates.%s is %d, %v", key, v, ok)
+		}
+	}
+	for _, key := range strings.Fields("regret uniform_loss best_loss") {
+		if string(m[key]) != "null" {
+			t.Errorf("%s is %s, want null", key, m[key])
+		}
+	}
+	for _, key := range strings.Fields("rounds mean_loss rounds_per_second seed learner order delays certificate environment window") {
+		if _, ok := m[key]; !ok {
+			t.Errorf("%s is missing", key)
+		}
+	}
+}
+
+func TestBounds(t *testing.T) {
+	for _, c := range []struct {
+		x       float64
+		vacuous bool
+		null    bool
+	}{{99.9, false, false}, {100, true, false}, {1e9, true, false}, {math.Inf(1), true, true}, {math.NaN(), true, true}} {
+		b := NewBound(c.x, 100)
+		if b.Vacuous != c.vacuous || (b.Value == nil) != c.null {
+			t.Errorf("NewBound(%v, 100) = %+v", c.x, b)
+		}
+		if _, err := json.Marshal(b); err != nil {
+			t.Errorf("NewBound(%v, 100): %v", c.x, err)
+		}
+	}
+}
+
+func TestFates(t *testing.T) {
+	var f Fates
+	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped, codec.WithdrawnRound} {
+		f.AddFate(fate)
+	}
+	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonLate} {
+		if !f.AddReject(reason) {
+			t.Errorf("%s is not counted", reason)
+		}
+	}
+	if f.AddReject("foreign") {
+		t.Error("an unknown reason is counted")
+	}
+	if want := (Fates{2, 1, 1, 1, 2, 1, 1, 1, 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
+		t.Errorf("%+v, want %+v", f, want)
+	}
+}
+
+func TestCertify(t *testing.T) {
+	reg, err := oracle.NewLinear(oracle.LinearOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := learner.NewDAFA(reg, learner.Root{C: 20})
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed, Loss: 1})
+	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 2, Fate: learner.Skipped})
+	c := Certify(l, 1000)
+	if c.MeasuredDrift.Vacuous || !(*c.MeasuredDrift.Value >= 1) || c.APriori.Value != nil || !c.APriori.Vacuous {
+		t.Errorf("%+v %+v", c.MeasuredDrift, c.APriori)
+	}
+	for _, want := range []string{"no theorem", "charged 1 each: 1", "imputed: 1"} {
+		if !slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, want) }) {
+			t.Errorf("no note says %q: %q", want, c.Notes)
+		}
+	}
+	if c := Certify(learner.NewUniform(), 1000); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
+		t.Errorf("uniform: %+v", c)
+	}
+}
+
+func widest(text string) int {
+	w := 0
+	for line := range strings.Lines(text) {
+		w = max(w, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
+	}
+	return w
+}
+
+func TestRunTable(t *testing.T) {
+	var b strings.Builder
+	r := example()
+	if err := WriteRun(&b, &r); err != nil {
+		t.Fatal(err)
+	}
+	bare := example()
+	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
+	bare.Certificate = Certify(learner.NewUniform(), 1)
+	b.WriteByte('\n')
+	if err := WriteRun(&b, &bare); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "run.txt", b.String())
+	if w := widest(b.String()); w > 80 {
+		t.Errorf("%d columns wide", w)
+	}
+}
+
+func TestRunsTable(t *testing.T) {
+	var runs []Result
+	for _, l := range []string{"dafa", "egreedy:0.05", "uniform"} {
+		for _, d := range []string{"none", "lognormal:20,1.5"} {
+			for order := range 3 {
+				r := example()
+				r.Learner, r.Delays.Spec, r.Order = l, d, order
+				r.MeanLoss += 0.01 * float64(order)
+				r.Regret = some(*r.Regret + 10*float64(order))
+				if l == "uniform" {
+					r.Certificate = Certify(learner.NewUniform(), 1)
+				}
+				if l == "dafa" && d == "none" && order == 2 {
+					r.Certificate.MeasuredDrift = NewBound(30000, 20000)
+				}
+				runs = append(runs, r)
+			}
+		}
+	}
+	runs[4].Regret = nil
+	runs = append(runs, example())
+	runs[len(runs)-1].Learner = "fixed:a"
+	var b strings.Builder
+	if err := WriteRuns(&b, runs); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "runs.txt", b.String())
+	if w := widest(b.String()); w > 100 {
+		t.Errorf("%d columns wide", w)
+	}
+	b.Reset()
+	if err := WriteRuns(&b, nil); err != nil || b.String() != "no runs\n" {
+		t.Errorf("no runs: %q, %v", b.String(), err)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for x, want := range map[float64]string{
+		0: "0", 0.31415926: "0.3142", 0.0054321: "0.005432", 12.3456: "12.35", 999.96: "1000.0", 1000.4: "1,000",
+		1234567.8: "1,234,568", -0.5: "-0.5000", 1e-7: "1e-07", 2e15: "2e+15", -54321: "-54,321",
+	} {
+		if got := digits(x); got != want {
+			t.Errorf("digits(%v) = %q, want %q", x, got, want)
+		}
+	}
+	if got := digits(math.NaN()); got != "–" {
+		t.Errorf("NaN: %q", got)
+	}
+}
