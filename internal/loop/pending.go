@@ -18,10 +18,10 @@ type pending struct {
 	d      codec.Decision
 	offset int64 // of the decision
 	time   int64 // log time of the decision, monotone in its partition
+	seq    int64 // in the line
 	slot   int32 // in the table of rounds; -1 for a repeated id
 
 	ready    bool
-	released bool
 	fate     codec.Fate
 	reason   string
 	loss     float64
@@ -31,7 +31,9 @@ type pending struct {
 
 	activated bool
 	count     int     // outcomes that count
-	value     float64 // their aggregate, on the user's scale
+	value     float64 // their aggregate as a loss in [0,1]
+	total     float64 // Mean: the sum of losses in [0,1]; Sum: the sum on the scale of kind
+	kind      codec.OutcomeKind
 	ids       []string
 	outs      []outPos // the oldest outcome that it needs, a partition
 }
@@ -49,8 +51,9 @@ func (p *pending) reset() {
 }
 
 var (
-	errRange   = errors.New("out of the model's range")
-	errUseless = errors.New("the model does not ask for activations")
+	errRange    = errors.New("out of the model's range")
+	errInfinite = errors.New("the sum of outcomes is infinite")
+	errUseless  = errors.New("the model does not ask for activations")
 )
 
 // toLoss maps a loss or reward of the user's scale to [0,1].
@@ -68,9 +71,6 @@ func (r *Range) toLoss(kind codec.OutcomeKind, x float64) (float64, error) {
 }
 
 func clip01(x float64) float64 { return min(max(x, 0), 1) }
-
-// toRaw maps a loss in [0,1] back to the scale of losses.
-func (r *Range) toRaw(loss float64) float64 { return r.Min + float64(loss*(r.Max-r.Min)) }
 
 // take gives a round that is neither ready nor past its deadline an outcome. It
 // returns the reason and detail if the outcome is rejected.
@@ -124,18 +124,14 @@ func (p *pending) takeFirst(loss float64, at outPos) (string, error) {
 	return "", nil
 }
 
-// aggregate adds one of several outcomes. Losses and rewards are aggregated as
-// losses on the user's scale, so that a sum of rewards is the reward of the sum:
-// sum is over losses for outcomes given as losses, over rewards for rewards.
+// aggregate adds one of several outcomes.
 func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, error) {
 	if o.OutcomeID != "" && slices.Contains(p.ids, o.OutcomeID) {
 		return codec.ReasonDuplicate, nil
 	}
-	next, err := p.combine(o, loss)
-	if err != nil {
+	if err := p.combine(o, loss); err != nil {
 		return codec.ReasonMalformed, err
 	}
-	p.value = next
 	p.count++
 	if o.OutcomeID != "" {
 		p.ids = append(p.ids, strings.Clone(o.OutcomeID))
@@ -145,30 +141,42 @@ func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, 
 	return "", nil
 }
 
-func (p *pending) combine(o *codec.Outcome, loss float64) (float64, error) {
-	if p.count == 0 {
-		return loss, nil
-	}
+func (p *pending) combine(o *codec.Outcome, loss float64) error {
 	switch p.rules.Outcomes {
-	case Max:
-		return max(p.value, loss), nil
-	case Min:
-		return min(p.value, loss), nil
-	case Mean:
-		return p.value + float64((loss-p.value)/float64(p.count+1)), nil
 	case Sum:
-		r := &p.rules.Range
-		sum := r.toRaw(p.value) + o.Value
-		if o.Kind == codec.Reward {
-			sum = r.Max - float64(p.value*(r.Max-r.Min)) + o.Value
+		return p.add(o)
+	case Mean:
+		p.total += loss
+		p.value = p.total / float64(p.count+1)
+	case Max:
+		p.value = max(p.value, loss) // 0 at first
+	case Min:
+		if p.count == 0 || loss < p.value {
+			p.value = loss
 		}
-		loss, err := r.toLoss(o.Kind, sum)
-		if err != nil {
-			return 0, fmt.Errorf("the sum of outcomes is %w", err)
-		}
-		return loss, nil
+	default: // Last
+		p.value = loss
 	}
-	return loss, nil // Last
+	return nil
+}
+
+// add adds to a sum on the user's scale, so that a sum of rewards is the reward of
+// the sum; x as a reward and Min+Max−x as a loss are the same. A range that clips
+// clips the sum, not its terms.
+func (p *pending) add(o *codec.Outcome) error {
+	r, total := &p.rules.Range, p.total
+	if p.count > 0 && o.Kind != p.kind {
+		total = r.Min + r.Max - total
+	}
+	if total += o.Value; math.IsInf(total, 0) {
+		return errInfinite
+	}
+	loss, err := r.toLoss(o.Kind, total)
+	if err != nil {
+		return fmt.Errorf("the sum of outcomes is %w", err)
+	}
+	p.total, p.kind, p.value = total, o.Kind, loss
+	return nil
 }
 
 // need notes that a restart must read this outcome again while the round waits.

@@ -2,66 +2,72 @@ package loop
 
 import "hindsight/pkg/codec"
 
-// AppendReady appends the feedback that can be released now, and closes the rounds
-// at the head of the line that waited too long, or beyond the limit on waiting
-// rounds. The feedbacks alias the joiner's memory until its next call.
+// AppendReady appends the feedback that is released. It aliases the joiner's memory
+// until the next call of AppendReady.
 func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
 	j.free = append(j.free, j.limbo...)
 	j.limbo = j.limbo[:0]
-	for j.nReady.len() > 0 {
-		if p := j.nReady.pop(); !p.released {
-			dst = j.emit(dst, p)
-		}
-	}
-	for j.queue.len() > 0 {
-		p := *j.queue.at(0)
-		if !p.released {
-			if !p.ready && !j.expire(p) {
-				break
-			}
-			dst = j.emit(dst, p)
-		}
-		j.queue.pop()
+	for j.done.len() > 0 {
+		p := j.done.pop()
+		dst = j.emit(dst, p)
 		j.limbo = append(j.limbo, p)
 	}
 	return dst
 }
 
-// expire closes the head of the line if it is due, or if too many wait behind it.
+// settle closes the rounds at the head of the line that waited too long, and takes
+// those that have a fate out of it.
+func (j *Joiner) settle() {
+	for j.queue.len() > 0 {
+		if p := *j.queue.at(0); p != nil {
+			if !p.ready && !j.expire(p) {
+				return
+			}
+			j.leave(p)
+		}
+		j.queue.pop()
+		j.front++
+	}
+}
+
+// expire closes the head of the line if it is due.
 func (j *Joiner) expire(p *pending) bool {
 	if deadline, known := j.deadline(p); known && j.now > deadline {
 		p.close(deadline, "")
 	} else if j.now == End {
 		p.close(End, "")
-	} else if j.queue.len() > j.o.MaxPending {
-		p.close(j.now, codec.ReasonOverflow)
 	}
 	return p.ready
+}
+
+// leave takes a round with a fate out of the line: it is the next to be released.
+func (j *Joiner) leave(p *pending) {
+	*j.queue.at(int(p.seq - j.front)) = nil
+	j.waiting--
+	j.done.push(p)
+	if p.slot >= 0 {
+		*j.rounds.value(p.slot) = roundMemo{fate: p.fate, reason: p.reason, epoch: p.d.Epoch,
+			closedAt: p.closedAt, outPart: int32(p.outPart), outOff: p.outOff}
+		j.forget(p.slot)
+	}
 }
 
 func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 	j.n++
 	d := &p.d
-	f := codec.Feedback{
+	part := &j.parts[d.Partition]
+	part.release(d.N)
+	part.trim()
+	return append(dst, codec.Feedback{
 		N: j.n, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch,
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
 		Fate: p.fate, Reason: p.reason, Loss: p.loss,
 		OutcomePartition: p.outPart, OutcomeOffset: p.outOff, ClosedAt: p.closedAt, Context: d.Context,
-	}
-	p.released = true
-	part := &j.parts[d.Partition]
-	part.release(d.N)
-	part.trim()
-	if p.slot >= 0 {
-		memo := j.rounds.value(p.slot)
-		memo.p, memo.fate, memo.outPart, memo.outOff = nil, p.fate, int32(p.outPart), p.outOff
-		j.forget(p.slot)
-	}
-	return append(dst, f)
+	})
 }
 
-// forget puts a released round last in the line of those that are remembered, and
+// forget puts a round with a fate last in the line of those that are remembered, and
 // drops the first beyond the limit.
 func (j *Joiner) forget(slot int32) {
 	j.old.push(slot)

@@ -1,50 +1,66 @@
 package loop
 
 import (
+	"cmp"
 	"slices"
 
 	"hindsight/pkg/codec"
 )
 
-// Mark returns the joiner's positions after all that it emitted and rejected: once
-// those are stored, and the mark behind them, a restart needs nothing before it. The
-// epochs are those of waiting rounds, ascending; the caller adds their offsets.
+// Mark returns the joiner's positions after all that AppendReady and AppendRejects
+// returned: once that is stored, and the mark behind it, a restart needs nothing
+// before it. No rejects may wait. The epochs are those of waiting rounds, ascending;
+// the caller adds their offsets.
 func (j *Joiner) Mark() codec.FeedbackMark {
-	m := codec.FeedbackMark{V: codec.Version, N: j.n, Time: j.now, Positions: make([]codec.Position, len(j.parts))}
+	m := codec.FeedbackMark{V: codec.Version, N: j.n, Time: j.Now(), Positions: make([]codec.Position, len(j.parts))}
 	for i := range j.parts {
 		part, out := &j.parts[i], &j.outs[i]
 		m.Positions[i] = codec.Position{
 			Partition: i, Released: part.released, DecisionsFrom: part.offset, DecisionsTime: part.time,
-			OutcomesThrough: out.through, OutcomesFrom: out.through, OutcomesTime: out.time,
+			OutcomesThrough: max(out.through, out.handled), OutcomesFrom: out.through, OutcomesTime: out.time,
 		}
+		pos := &m.Positions[i]
 		for n := range part.ahead {
-			m.Positions[i].Ahead = append(m.Positions[i].Ahead, n)
+			pos.Ahead = append(pos.Ahead, n)
 		}
-		slices.Sort(m.Positions[i].Ahead)
+		slices.Sort(pos.Ahead)
+		for _, offset := range out.parked { // not read again yet
+			if offset >= out.through {
+				pos.Parked = append(pos.Parked, offset)
+			}
+		}
 	}
-	seen := make([]bool, len(j.parts))
+	for i := range j.done.len() {
+		needs(&m, *j.done.at(i))
+	}
 	for i := range j.queue.len() {
-		if p := *j.queue.at(i); !p.released {
-			j.needs(&m, p, seen)
+		if p := *j.queue.at(i); p != nil {
+			needs(&m, p)
 		}
 	}
 	for i := range j.parked.len() {
 		k := j.parked.at(i)
-		needOutcome(&m.Positions[k.place.Partition], k.place.Offset, k.time)
+		pos := &m.Positions[k.Partition]
+		needOutcome(pos, k.Offset, k.time)
+		if !k.handled {
+			pos.Parked = append(pos.Parked, k.Offset)
+		}
+	}
+	for i := range m.Positions {
+		slices.Sort(m.Positions[i].Parked)
 	}
 	return m
 }
 
-// needs moves the positions of a mark back to what a waiting round needs.
-func (j *Joiner) needs(m *codec.FeedbackMark, p *pending, seen []bool) {
-	if i := p.d.Partition; !seen[i] {
-		seen[i] = true
-		m.Positions[i].DecisionsFrom, m.Positions[i].DecisionsTime = p.offset, p.time
+// needs moves the positions of a mark back to what a round without feedback needs.
+func needs(m *codec.FeedbackMark, p *pending) {
+	if pos := &m.Positions[p.d.Partition]; p.offset < pos.DecisionsFrom {
+		pos.DecisionsFrom, pos.DecisionsTime = p.offset, p.time
 	}
 	for _, o := range p.outs {
 		needOutcome(&m.Positions[o.partition], o.offset, o.time)
 	}
-	if k, found := slices.BinarySearchFunc(m.Epochs, p.d.Epoch, func(e codec.EpochRef, n int64) int { return int(e.Epoch - n) }); !found {
+	if k, found := slices.BinarySearchFunc(m.Epochs, p.d.Epoch, func(e codec.EpochRef, n int64) int { return cmp.Compare(e.Epoch, n) }); !found {
 		m.Epochs = slices.Insert(m.Epochs, k, codec.EpochRef{Epoch: p.d.Epoch})
 	}
 }
@@ -56,44 +72,55 @@ func needOutcome(pos *codec.Position, offset, time int64) {
 }
 
 // Recall tells a new joiner of a feedback before the last mark of its log, in order,
-// so that later outcomes of that round are known as duplicate or late.
+// so that later outcomes of that round are known as duplicate or late. It wants the
+// last JoinerOptions.Dedup of them.
 func (j *Joiner) Recall(f *codec.Feedback) {
-	if j.rounds.get(f.ID) >= 0 {
-		return
+	if f.Reason == codec.ReasonDuplicateID || j.rounds.get(f.ID) >= 0 {
+		return // the id is the earlier round's, as long as that is remembered
 	}
-	j.forget(j.rounds.put(f.ID, roundMemo{partition: int32(f.Partition), fate: f.Fate, n: f.Round,
-		outPart: int32(f.OutcomePartition), outOff: f.OutcomeOffset}))
+	reason := "" // f's aliases the caller's bytes
+	switch f.Reason {
+	case codec.ReasonOverflow:
+		reason = codec.ReasonOverflow
+	case codec.ReasonInactive:
+		reason = codec.ReasonInactive
+	}
+	j.forget(j.rounds.put(f.ID, roundMemo{fate: f.Fate, reason: reason, epoch: f.Epoch, n: f.N,
+		closedAt: f.ClosedAt, outPart: int32(f.OutcomePartition), outOff: f.OutcomeOffset}))
 }
 
 // Restore puts a new joiner where the last mark of its log says. The caller then
 // gives it the feedback behind the mark with Resume, and reads each partition from
-// [Joiner.From].
+// [Joiner.From]. A later mark may be restored over an earlier one.
+//
+// Log time starts anew with the records that are read again: a round whose turn
+// comes early, since those before it have their feedback, must not be closed before
+// its outcomes are given.
 func (j *Joiner) Restore(m *codec.FeedbackMark) {
-	j.n, j.now = m.N, m.Time
+	j.n, j.marked, j.resumed = m.N, m.N, m.N
+	j.now, j.reached = 0, m.Time
 	for i := range m.Positions {
 		pos := &m.Positions[i]
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
 		part.released, part.next = pos.Released, pos.Released+1
 		part.offset, part.time = pos.DecisionsFrom, pos.DecisionsTime
+		clear(part.ahead)
 		for _, n := range pos.Ahead {
 			part.ahead[n] = struct{}{}
 		}
-		out.through, out.time, out.rejected = pos.OutcomesFrom, pos.OutcomesTime, pos.OutcomesThrough
+		out.through, out.time = pos.OutcomesFrom, pos.OutcomesTime
+		out.handled, out.parked = pos.OutcomesThrough, slices.Clone(pos.Parked)
 	}
 }
 
-// Resume tells a new joiner of a feedback behind the last mark, in order. Rejects
-// that were decided before it are stored.
+// Resume tells a new joiner of a feedback behind the last mark, in order. The rejects
+// of all that was read before it are stored.
 func (j *Joiner) Resume(f *codec.Feedback) {
 	j.Recall(f)
-	j.n = f.N
+	j.n, j.resumed = f.N, f.N
 	part := &j.parts[f.Partition]
 	part.release(f.Round)
 	part.next = max(part.next, part.released+1)
-	if f.OutcomePartition >= 0 {
-		out := &j.outs[f.OutcomePartition]
-		out.rejected = max(out.rejected, f.OutcomeOffset+1)
-	}
 }
 
 // From returns the offsets from which a partition's decisions and outcomes are to be

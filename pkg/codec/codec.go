@@ -260,7 +260,7 @@ type Class struct {
 type Position struct {
 	Partition int `msgpack:"partition"`
 	// Decisions: rounds 1..Released have their feedback, and so have those of
-	// Ahead (only with order: arrival). A restart reads decisions again from
+	// Ahead (with order: arrival, or lost rounds). A restart reads decisions again from
 	// DecisionsFrom, which lies at or before the first round without feedback.
 	Released      int64   `msgpack:"released"`
 	Ahead         []int64 `msgpack:"ahead,omitempty"`
@@ -269,9 +269,10 @@ type Position struct {
 	// Outcomes: OutcomesThrough is the next unread offset, and every reject before
 	// it is stored; a restart reads again from OutcomesFrom, at or before the oldest
 	// outcome that a waiting round needs.
-	OutcomesThrough int64 `msgpack:"outcomes_through"`
-	OutcomesFrom    int64 `msgpack:"outcomes_from"`
-	OutcomesTime    int64 `msgpack:"outcomes_time"` // log time reached at OutcomesFrom, ns
+	OutcomesThrough int64   `msgpack:"outcomes_through"`
+	OutcomesFrom    int64   `msgpack:"outcomes_from"`
+	OutcomesTime    int64   `msgpack:"outcomes_time"`    // log time reached at OutcomesFrom, ns
+	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read
 }
 
 // EpochRef says where an epoch record lies in the feedback log; a hint, since

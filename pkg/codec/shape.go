@@ -44,6 +44,7 @@ var (
 			{key: "ahead", want: wantInts, optional: true}, {key: "decisions_from", want: wantInt},
 			{key: "decisions_time", want: wantInt}, {key: "outcomes_through", want: wantInt},
 			{key: "outcomes_from", want: wantInt}, {key: "outcomes_time", want: wantInt},
+			{key: "parked", want: wantInts, optional: true},
 		}},
 		{key: "epochs", want: wantMaps, inside: shape{
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},
