@@ -1,0 +1,212 @@
+package loop
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"hindsight/pkg/codec"
+)
+
+// outPart is what the joiner knows of a partition of outcomes.
+type outPart struct {
+	through int64   // next unread
+	time    int64   // running maximum of log times
+	handled int64   // before a restart, offsets below this got their fate, and rejects are stored
+	parked  []int64 // but for these, ascending
+}
+
+// before reports whether the outcome at an offset got its fate before a restart.
+func (o *outPart) before(offset int64) bool {
+	if offset >= o.handled {
+		return false
+	}
+	_, waits := slices.BinarySearch(o.parked, offset)
+	return !waits
+}
+
+// arrival is one record of an outcomes partition.
+type arrival struct {
+	Place
+	time    int64 // log time, made monotone
+	raw     []byte
+	handled bool // read again after a restart: never rejected anew
+}
+
+func (a *arrival) pos() outPos { return outPos{a.Partition, a.Offset, a.time} }
+
+// parked is an outcome whose round is not known yet.
+type parked struct {
+	arrival
+	seq  uint64
+	ceID string
+}
+
+// roundMemo is what the joiner knows of a round by its id.
+type roundMemo struct {
+	p *pending // while it waits, else nil and the rest is set
+
+	fate     codec.Fate
+	reason   string
+	epoch    int64
+	n        int64 // of its feedback; 0: not emitted yet
+	closedAt int64
+	outPart  int32
+	outOff   int64
+}
+
+// AddOutcome takes the next record of an outcomes partition. raw is copied where it
+// is kept. ceID is the id of a CloudEvents header, or empty.
+func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
+	a := arrival{Place: at, time: j.readOutcome(at, logTime), raw: raw, handled: j.outs[at.Partition].before(at.Offset)}
+	if err := j.parse(raw, ceID); err != nil {
+		j.reject(&a, codec.ReasonMalformed, err, "")
+		j.settle()
+		return
+	}
+	if s := j.rounds.get(j.outcome.ID); s < 0 {
+		j.nParked++
+		a.raw = bytes.Clone(raw)
+		j.parked.push(parked{arrival: a, seq: j.nParked, ceID: ceID})
+	} else if memo := j.rounds.value(s); memo.p != nil {
+		j.apply(memo.p, &a)
+	} else if !j.counted(memo, &a) {
+		j.reject(&a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
+	}
+	j.settle()
+}
+
+// PassOutcome notes a record of an outcomes partition that is not an outcome.
+func (j *Joiner) PassOutcome(at Place, logTime int64) {
+	j.readOutcome(at, logTime)
+	j.settle()
+}
+
+func (j *Joiner) readOutcome(at Place, logTime int64) int64 {
+	part := &j.outs[at.Partition]
+	part.time = max(part.time, logTime)
+	part.through = at.Offset + 1
+	j.now = max(j.now, part.time)
+	return part.time
+}
+
+func (j *Joiner) parse(raw []byte, ceID string) error {
+	if err := codec.ParseOutcome(&j.outcome, raw); err != nil {
+		return err
+	}
+	if j.outcome.OutcomeID == "" {
+		j.outcome.OutcomeID = ceID
+	}
+	return j.outcome.Validate()
+}
+
+// apply gives a round that is not released the outcome in j.outcome.
+func (j *Joiner) apply(p *pending, a *arrival) {
+	if p.ready {
+		j.reject(a, j.afterwards(p.fate, p.reason, p.d.Epoch), nil, j.outcome.ID)
+		return
+	}
+	if deadline, known := j.deadline(p); known && a.time > deadline {
+		j.reject(a, codec.ReasonLate, nil, j.outcome.ID)
+		return
+	}
+	if reason, err := p.take(&j.outcome, a.pos()); reason != "" {
+		j.reject(a, reason, err, j.outcome.ID)
+		return
+	}
+	if p.ready && p.rules.Arrival {
+		j.leave(p)
+	}
+}
+
+// afterwards is the reason for which an outcome of a round with a fate is rejected:
+// the round was ended by an outcome, or by its window.
+func (j *Joiner) afterwards(fate codec.Fate, reason string, epoch int64) string {
+	if j.byOutcome(fate, reason, epoch) {
+		return codec.ReasonDuplicate
+	}
+	return codec.ReasonLate
+}
+
+// byOutcome reports whether an outcome ended a round, not its window or the limit on
+// waiting rounds. Rounds of an epoch that is not known any more count as by outcome.
+func (j *Joiner) byOutcome(fate codec.Fate, reason string, epoch int64) bool {
+	switch fate {
+	case codec.WithdrawnRound:
+		return reason == ""
+	case codec.Observed:
+		rules := j.rules(epoch)
+		return rules == nil || rules.Outcomes == First
+	}
+	return false
+}
+
+// counted reports whether an outcome that is read again after a restart had its
+// part in a round that was released before it, or was rejected then. A feedback is
+// stored after the rejects of all that was read before it: for a round whose
+// feedback lies behind the last mark the order of the merge tells.
+func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
+	if int(m.outPart) == a.Partition && m.outOff == a.Offset {
+		return true
+	}
+	if m.n <= j.marked || m.n > j.resumed {
+		return false
+	}
+	if a.time != m.closedAt {
+		return a.time < m.closedAt
+	}
+	if j.byOutcome(m.fate, m.reason, m.epoch) {
+		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset < m.outOff
+	}
+	return m.reason != codec.ReasonOverflow // which a decision of that time caused, before outcomes of that time
+}
+
+// unpark gives a new round the outcomes that were read before it, in order.
+func (j *Joiner) unpark(p *pending) {
+	for range j.parked.len() {
+		k := j.parked.pop()
+		if j.parse(k.raw, k.ceID) == nil && j.outcome.ID == p.d.ID {
+			j.apply(p, &k.arrival)
+			continue
+		}
+		j.parked.push(k)
+	}
+}
+
+// Parked returns the number of outcomes that wait for their decision, and the
+// sequence number of the latest.
+func (j *Joiner) Parked() (n int, seq uint64) { return j.parked.len(), j.nParked }
+
+// Orphans rejects the outcomes parked up to seq: the decisions were read to an end
+// that was fetched after they were.
+func (j *Joiner) Orphans(seq uint64) {
+	for j.parked.len() > 0 && j.parked.at(0).seq <= seq {
+		k := j.parked.pop()
+		id := ""
+		if j.parse(k.raw, k.ceID) == nil {
+			id = j.outcome.ID
+		}
+		j.reject(&k.arrival, codec.ReasonOrphan, nil, id)
+	}
+}
+
+func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
+	if a.handled {
+		return // counted, or its reject is stored
+	}
+	r := codec.Reject{V: codec.Version, Topic: "outcomes", Partition: a.Partition, Offset: a.Offset,
+		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: bytes.Clone(a.raw)}
+	if err != nil {
+		r.Detail = err.Error()
+	}
+	j.rejects = append(j.rejects, r)
+}
+
+// AppendRejects appends the outcomes rejected since the last call. They must be
+// stored before any feedback or mark that is appended after them.
+func (j *Joiner) AppendRejects(dst []codec.Reject) []codec.Reject {
+	dst = append(dst, j.rejects...)
+	clear(j.rejects)
+	j.rejects = j.rejects[:0]
+	return dst
+}
