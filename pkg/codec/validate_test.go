@@ -101,6 +101,13 @@ var lawCases = []struct {
 	// As floats, 1 + 2^-53 is 1.
 	{"propensities", errSum, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0, 1, 0x1p-53} }},
 	{"propensities", errSum, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{1, 1, 1} }},
+	// In units of 2^-53, 2049 ones are 1 again behind 64 bits.
+	{"propensities", errSum, func(a *[]string, p *[]float64, _ *int) {
+		*a, *p = nil, nil
+		for i := range 2049 {
+			*a, *p = append(*a, strconv.Itoa(i)), append(*p, 1)
+		}
+	}},
 	{"propensity", errNeverDrawn, func(_ *[]string, p *[]float64, _ *int) { *p = []float64{0.5, 0, 0.5} }},
 	{"propensities.a", errDuplicate, func(a *[]string, _ *[]float64, _ *int) { *a = []string{"a", "b", "a"} }},
 	{"propensities[2].name", errEmpty, func(a *[]string, _ *[]float64, _ *int) { *a = []string{"a", "b", ""} }},
