@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
@@ -119,10 +121,11 @@ func (m *Model) Memory() int64 {
 var (
 	errEmpty = errors.New("is empty")
 	errUTF8  = errors.New("is not UTF-8")
+	errCtrl  = errors.New("has a control character")
 )
 
-// checkText accepts what may be the name of an action, a feature or a file. The
-// error continues a sentence that begins with what the text is.
+// checkText accepts what may be the name of an action, a feature or a file; of
+// names, what codec accepts in events. The error continues a sentence that begins with what the text is.
 func checkText(s string) error {
 	switch {
 	case s == "":
@@ -131,6 +134,8 @@ func checkText(s string) error {
 		return fmt.Errorf("has %d bytes, at most %d are allowed", len(s), codec.MaxNameBytes)
 	case !utf8.ValidString(s):
 		return errUTF8
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return errCtrl
 	}
 	return nil
 }

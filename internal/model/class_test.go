@@ -116,7 +116,7 @@ func TestClassTooLarge(t *testing.T) {
 }
 
 func drawClass(t *rapid.T) *ClassFile {
-	name := rapid.StringN(1, 8, 40)
+	name := names(8)
 	number := rapid.Float64Range(-1e12, 1e12)
 	c := &ClassFile{
 		Kind:     rapid.SampledFrom([]string{LinearClass, LogisticClass, TabularClass}).Draw(t, "kind"),

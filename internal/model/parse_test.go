@@ -121,6 +121,7 @@ func TestErrors(t *testing.T) {
 		{"version: '2'", `m.yaml:1:10: version: expected a whole number, found "2"`},
 		{"actions: []", `m.yaml:1:10: actions: expected any or a list of names`},
 		{"actions: [a, b, a]", `m.yaml:1:17: actions: the name "a" is there twice`},
+		{"actions: [\"a\\tb\"]", `m.yaml:1:11: actions: the name has a control character`},
 		{"actions: [a, ~]", `m.yaml:1:14: actions: expected a name, found nothing`},
 		{"actions: [a, b]\nmax_actions: 1", `m.yaml:2:14: max_actions: it is 1, but 2 actions are listed`},
 		{"features: {age: nummer}", `m.yaml:1:17: features.age: expected number | text | bool, found "nummer" (did you mean "number"?)`},
@@ -257,10 +258,15 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// names draws texts that may be names.
+func names(most int) *rapid.Generator[string] {
+	return rapid.StringN(1, most, 3*most).Filter(func(s string) bool { return checkText(s) == nil })
+}
+
 // drawModel makes any valid model.
 func drawModel(t *rapid.T) *Model {
 	m := Default()
-	name := rapid.StringN(1, 20, 60)
+	name := names(20)
 	pos := rapid.Float64Range(1e-9, 1e9)
 	m.Name = rapid.StringMatching(`[a-z0-9_-]{1,40}`).Draw(t, "name")
 	m.Version = rapid.Int64Range(1, 1<<53).Draw(t, "version")

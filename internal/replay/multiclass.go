@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"hindsight/pkg/codec"
@@ -154,8 +155,8 @@ func (p *csvParser) header() error {
 		switch {
 		case !c.numeric && !strings.HasPrefix(name, "c_"):
 			return p.errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s", headerHint)
-		case len(name) > codec.MaxNameBytes || !utf8.ValidString(name):
-			return p.errorf(line, strconv.Quote(name), "a column's name is UTF-8 of at most %d bytes", codec.MaxNameBytes)
+		case !isText(name, codec.MaxNameBytes):
+			return p.errorf(line, strconv.Quote(name), "a column's name is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
 		case seen[name]:
 			return p.errorf(line, name, "the column is there twice")
 		}
@@ -180,8 +181,8 @@ func (p *csvParser) row(row []string) error {
 	if row[0] == "" {
 		return p.errorf(line, "label", "the label is missing")
 	}
-	if len(row[0]) > codec.MaxNameBytes || !utf8.ValidString(row[0]) {
-		return p.errorf(line, "label", "a label is UTF-8 of at most %d bytes", codec.MaxNameBytes)
+	if !isText(row[0], codec.MaxNameBytes) {
+		return p.errorf(line, "label", "a label is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
 	}
 	label, ok := p.labels[row[0]]
 	if !ok {
@@ -216,8 +217,8 @@ func (p *csvParser) cell(i int, cell string) error {
 	}
 	value := int32(-1)
 	if cell != "" {
-		if len(cell) > codec.MaxTextBytes || !utf8.ValidString(cell) {
-			return fmt.Errorf("a category is UTF-8 of at most %d bytes", codec.MaxTextBytes)
+		if !isText(cell, codec.MaxTextBytes) {
+			return fmt.Errorf("a category is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
 		}
 		var ok bool
 		if value, ok = p.values[i][cell]; !ok {
@@ -229,6 +230,11 @@ func (p *csvParser) cell(i int, cell string) error {
 	}
 	p.m.categories = append(p.m.categories, value)
 	return nil
+}
+
+// isText reports whether codec accepts s in an event.
+func isText(s string, most int) bool {
+	return len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // finish sorts the labels and counts expanded columns.

@@ -63,6 +63,7 @@ func TestMulticlassErrors(t *testing.T) {
 		{"label,n_x\na,1e999\n", `t.csv:2: column n_x: "1e999" is not a finite number`},
 		{"label,c_x\na,\"1\n", "t.csv:2: not CSV: "},
 		{"label,c_x\na,\xff\n", "t.csv:2: column c_x: a category is UTF-8"},
+		{"label,c_x\n\ta,a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes without control characters"},
 		{"label,c_x\n\xff,a\n", "t.csv:2: column label: a label is UTF-8"},
 		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes"},
 	} {
@@ -118,6 +119,7 @@ func FuzzReadMulticlass(f *testing.F) {
 	f.Add("label,n_x,c_y\nred,1.5,?\nblue,,\"u,v\"\n")
 	f.Add("\ufefflabel\r\na\r\n\r\nb\r\n")
 	f.Add("label,n_x\na,-0\na,1e308\n")
+	f.Add("label,c_0\n0,000\n\f,")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ReadMulticlass("t.csv", strings.NewReader(text))
 		if err != nil {
