@@ -16,7 +16,7 @@
 //
 // The strings and byte slices of a parsed event alias the bytes it was parsed
 // from, and are valid as long as those are neither reused nor changed. Parse
-// functions reuse the capacity of their destination.
+// functions reuse the capacity of their destination. The rare records are copies.
 package codec
 
 import (
@@ -197,7 +197,7 @@ const (
 )
 
 // Feedback closes one round. It holds all that learning and the certificate
-// need: the feedback log is the off-policy data set.
+// need: the feedback log is the off-policy data set. On the wire the fate is its name.
 //
 // MessagePack: {"v", "n", "partition", "round", "id", "epoch",
 // "learned_through", "gamma", "time", "action", "propensity", "propensities",

@@ -1,0 +1,45 @@
+package codec
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/vmihailenco/msgpack/v5"
+)
+
+// Every head has the shortest form, at both sides of each limit, as the reference
+// writes it.
+func TestShortestForms(t *testing.T) {
+	var buf bytes.Buffer
+	e := msgpack.NewEncoder(&buf)
+	e.UseCompactInts(true)
+	check := func(what string, n int64, got []byte, err error) {
+		t.Helper()
+		if err != nil || !bytes.Equal(got, buf.Bytes()) {
+			t.Errorf("%s %d: %.20x, want %.20x (%v)", what, n, got, buf.Bytes(), err)
+		}
+		buf.Reset()
+	}
+	for bit := range 64 {
+		for _, d := range []int64{-1, 0, 1} {
+			v := int64(uint64(1)<<bit) + d
+			check("int", v, appendInt(nil, v), e.EncodeInt(v))
+			if v > math.MinInt64 {
+				check("int", -v, appendInt(nil, -v), e.EncodeInt(-v))
+			}
+			r := reader{b: appendInt(nil, v)}
+			if got := r.int(); got != v || r.end("int") != nil {
+				t.Errorf("%d reads back as %d", v, got)
+			}
+		}
+	}
+	for _, n := range []int{0, 1, 15, 16, 31, 32, 127, 128, 255, 256, 65535, 65536} {
+		s := strings.Repeat("x", n)
+		check("text", int64(n), appendText(nil, s), e.EncodeString(s))
+		check("bytes", int64(n), appendBytes(nil, []byte(s)), e.EncodeBytes([]byte(s)))
+		check("map", int64(n), appendMap(nil, n), e.EncodeMapLen(n))
+		check("list", int64(n), appendList(nil, n), e.EncodeArrayLen(n))
+	}
+}
