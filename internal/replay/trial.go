@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
 	"math"
 	"time"
 
@@ -62,7 +61,7 @@ func (t *Trial) result(trace *Trace) *Result {
 // SecretSeed derives the secret seed of a run from the seed of its flags.
 func SecretSeed(seed uint64) []byte {
 	sum := sha256.Sum256(binary.BigEndian.AppendUint64([]byte("hindsight replay seed "), seed))
-	return fmt.Appendf(nil, "%x", sum)
+	return sum[:]
 }
 
 // ModelFor returns the model of an environment: its actions, and what the

@@ -1,0 +1,262 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
+	"hindsight/internal/replay"
+	"hindsight/internal/service"
+)
+
+type inject struct {
+	env     *daemon.Env
+	source  source
+	learner string
+	delays  string
+	log     string
+	listen  string
+	lead    int
+}
+
+func injectCommand(env *daemon.Env) *cobra.Command {
+	in := &inject{env: env}
+	cmd := &cobra.Command{
+		Use:   "inject",
+		Short: "Play an environment or a file through the whole live loop",
+		Long: `Play an environment or a file through the whole live loop.
+
+Starts the log, a decider and a joiner, writes contexts, reads the decisions, and
+writes each outcome after as many later decisions as the delays say. Then sums up
+what the logs hold, and audits them.`,
+		Args: cobra.NoArgs,
+		Example: `  replayer inject
+  replayer inject --data pendigits.csv --delays pareto:1.5,10 --window 200 --log embedded:DIR
+  replayer inject --rounds 5000 --delays exp:50 --json`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return in.run(cmd.Context()) },
+	}
+	in.source.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
+	f.StringVar(&in.delays, "delays", defaultDelays, "delays of outcomes, in later rounds")
+	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; mem: plays in memory; default: a temporary folder")
+	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
+	f.IntVar(&in.lead, "lead", 8, "contexts that may be ahead of the decisions read: more is faster, and adds as much to the delays")
+	return cmd
+}
+
+func (in *inject) run(ctx context.Context) error {
+	if in.lead < 1 {
+		return daemon.Usagef("--lead %d: it must be at least 1", in.lead)
+	}
+	env, err := in.source.open()
+	if err != nil {
+		return err
+	}
+	d, err := replay.ParseDelays(in.delays, in.source.seed)
+	if err != nil {
+		return daemon.Usagef("--delays: %v", err)
+	}
+	spec := in.learner
+	if spec == "" && in.source.model == "" {
+		spec = "dafa"
+	}
+	p, err := in.source.policy(env, "replay", spec)
+	if err != nil {
+		return err
+	}
+	dir, keep, err := in.folder()
+	if err != nil {
+		return err
+	}
+	if dir != "" && !keep {
+		defer os.RemoveAll(dir)
+	}
+	return in.play(ctx, &live{inject: in, environment: env, delays: d, policy: p, dir: dir, keep: keep})
+}
+
+// folder returns where the logs go; dir is "" for a log in memory.
+func (in *inject) folder() (dir string, keep bool, err error) {
+	if in.log == "" {
+		dir, err = os.MkdirTemp("", "hindsight-")
+		in.log = "embedded:" + dir
+		return dir, false, err
+	}
+	spec, err := engine.Parse(in.log)
+	if err != nil {
+		return "", false, daemon.Usagef("%v", err)
+	}
+	if spec.Dir != "" && engine.Exists(spec.Dir) {
+		return "", false, fmt.Errorf("%s holds a log already: name a new folder, or remove that one", spec.Dir)
+	}
+	return spec.Dir, true, nil
+}
+
+// live is one injection with the system that it plays to.
+type live struct {
+	*inject
+	environment replay.Environment
+	delays      replay.Delays
+	policy      *policy
+	dir         string
+	keep        bool
+}
+
+func (in *inject) play(ctx context.Context, l *live) error {
+	result, report, err := l.run(ctx)
+	if err != nil {
+		return err
+	}
+	table := in.env.Stdout
+	if in.source.json {
+		if err := json.NewEncoder(in.env.Stdout).Encode(result); err != nil {
+			return err
+		}
+		table = in.env.Stderr
+	}
+	if err := replay.WriteRun(table, result); err != nil {
+		return err
+	}
+	fmt.Fprintln(table)
+	if err := report.Write(table); err != nil {
+		return err
+	}
+	l.audit(table)
+	if code := report.ExitCode(); code != 0 {
+		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of this run do not verify")}
+	}
+	return nil
+}
+
+// audit says how to look at the logs again.
+func (l *live) audit(w io.Writer) {
+	if l.keep && l.dir != "" {
+		fmt.Fprintf(w, "audit it again:  replayer verify --log embedded:%s\n", l.dir)
+		return
+	}
+	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log embedded:DIR")
+}
+
+func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, error) {
+	seed, err := l.prepare()
+	if err != nil {
+		return nil, nil, err
+	}
+	logger := l.logger()
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Logger: logger})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer e.Close()
+	name := l.policy.model.Name
+	if err := service.CreateTopics(ctx, e.Log, name, 1, service.Retention{}); err != nil {
+		return nil, nil, err
+	}
+	source, err := modelfile.Source(l.policy.model, l.policy.files)
+	if err != nil {
+		return nil, nil, err
+	}
+	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Source: source, Build: model.Epoch, Seed: seed,
+		Partitions: 1, Owned: []int{0}, Owner: "replayer", Logger: logger}
+	result, err := l.inject1(ctx, &system)
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := replay.Verify(ctx, replay.VerifyConfig{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch})
+	return result, report, err
+}
+
+// logger shows warnings only: a run says what it does by its bar.
+func (l *live) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// prepare writes the secret seed, and the model for whoever runs a decider on the
+// folder later.
+func (l *live) prepare() ([]byte, error) {
+	seed := replay.SecretSeed(l.source.seed)
+	if l.dir == "" {
+		return seed, nil
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(l.dir, engine.SeedName)
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s exists: the folder belongs to another system; name a new one", path)
+	}
+	if err := os.WriteFile(path, []byte(hex.EncodeToString(seed)+"\n"), 0o600); err != nil {
+		return nil, err
+	}
+	for name, b := range l.policy.files {
+		if err := os.WriteFile(filepath.Join(l.dir, filepath.Base(name)), b, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	return seed, os.WriteFile(filepath.Join(l.dir, engine.ModelName), l.policy.model.Canonical(), 0o644)
+}
+
+// inject1 runs the system, plays everything to it, stops it, and sums up.
+func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
+	select {
+	case <-ready:
+	case err := <-ended:
+		return nil, err
+	}
+	n := l.environment.Len()
+	bar := newProgress(l.env.Stderr, int64(n), "inject")
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead,
+		Rounds: replay.EncodeRounds(l.environment), Schedule: replay.NewSchedule(l.delays, n)}
+	start := time.Now()
+	last := 0
+	err := injection.Run(ctx, func(done int) {
+		bar.add(int64(done - last))
+		last = done
+	})
+	elapsed := time.Since(start)
+	bar.finish()
+	stop()
+	if ended := <-ended; err == nil {
+		err = ended
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.sum(ctx, system, injection, elapsed)
+}
+
+func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection, elapsed time.Duration) (*replay.Result, error) {
+	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.String(), system.Build)
+	if err != nil {
+		return nil, err
+	}
+	r := &replay.Result{
+		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
+		Window: model.FormatWindow(l.policy.model.Window), Rounds: s.Rounds,
+		Fates: s.Fates, Delays: s.Delays, Certificate: s.Certificate,
+		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
+	}
+	r.MeanLoss, r.Regret = in.Score()
+	if uniform, best, known := replay.Reference(l.environment); known {
+		r.UniformLoss, r.BestLoss = &uniform, &best
+	}
+	return r, nil
+}

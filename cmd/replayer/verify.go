@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+)
+
+// Exit codes of verify beside [daemon.Done] and [daemon.WrongUsage].
+const couldNotRun = 4
+
+type verify struct {
+	env      *daemon.Env
+	log      string
+	name     string
+	seedFile string
+	json     bool
+}
+
+func verifyCommand(env *daemon.Env) *cobra.Command {
+	v := &verify{env: env}
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Recompute everything that a log says was decided, and name the first difference",
+		Long: `Recompute every propensity, draw, fate and snapshot from the logs alone, and name
+the first difference. It needs the secret seed, and works beside a running system.
+
+Exit code: 0 identical, 1 different, 2 usage, 3 identical but some decisions are
+too old to check, 4 could not run.`,
+		Args:    cobra.NoArgs,
+		Example: "  replayer verify --log embedded:DIR\n  replayer verify --log embedded:./hindsight-data --json",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := v.run(cmd.Context())
+			if _, ok := err.(*daemon.ExitError); err != nil && !ok && cmd.Context().Err() == nil {
+				return &daemon.ExitError{Code: couldNotRun, Err: err}
+			}
+			return err
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR")
+	f.StringVar(&v.name, "name", "", "model to verify; default: the only one in the log")
+	f.StringVar(&v.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log)")
+	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
+	return cmd
+}
+
+func (v *verify) run(ctx context.Context) error {
+	spec, err := engine.Parse(v.log)
+	if err != nil {
+		return daemon.Usagef("%v", err)
+	}
+	if spec.Kind != "embedded" {
+		return daemon.Usagef("--log %s: there is nothing to verify in a new log in memory", v.log)
+	}
+	if !engine.Exists(spec.Dir) {
+		return fmt.Errorf("%s holds no log", spec.Dir)
+	}
+	if v.seedFile == "" {
+		v.seedFile = filepath.Join(spec.Dir, engine.SeedName)
+	}
+	if _, err := os.Stat(v.seedFile); err != nil {
+		return fmt.Errorf("the secret seed is needed to recompute the draws: %w", err)
+	}
+	seed, err := daemon.SeedFile(v.seedFile)
+	if err != nil {
+		return err
+	}
+	e, err := engine.Open(ctx, engine.Options{Log: v.log, Join: true, Logger: v.env.Logger})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if err := v.choose(ctx, e); err != nil {
+		return err
+	}
+	return v.verify(ctx, e, seed)
+}
+
+// choose finds the name of the model.
+func (v *verify) choose(ctx context.Context, e *engine.Engine) error {
+	names, err := engine.Models(ctx, e.Log)
+	if err != nil {
+		return err
+	}
+	if v.name == "" {
+		switch len(names) {
+		case 0:
+			return fmt.Errorf("%s holds no model", v.log)
+		case 1:
+			v.name = names[0]
+			return nil
+		}
+		return daemon.Usagef("the log holds several models: name one with --name: %s", strings.Join(names, ", "))
+	}
+	for _, name := range names {
+		if name == v.name {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s does not hold the model %q, but: %s", v.log, v.name, strings.Join(names, ", "))
+}
+
+func (v *verify) verify(ctx context.Context, e *engine.Engine, seed []byte) error {
+	var bar *progress
+	last := int64(0)
+	report, err := replay.Verify(ctx, replay.VerifyConfig{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
+		Progress: func(done, total int64) {
+			if bar == nil {
+				bar = newProgress(v.env.Stderr, total, "verify")
+			}
+			bar.add(done - last)
+			last = done
+		}})
+	if bar != nil {
+		bar.finish()
+	}
+	if err != nil {
+		return err
+	}
+	if v.json {
+		err = json.NewEncoder(v.env.Stdout).Encode(report)
+	} else {
+		err = report.Write(v.env.Stdout)
+	}
+	if err != nil {
+		return err
+	}
+	if code := report.ExitCode(); code != 0 {
+		return &daemon.ExitError{Code: code}
+	}
+	return nil
+}

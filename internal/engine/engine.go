@@ -1,0 +1,136 @@
+// Package engine opens what the flag --log names: a log, and the bus for requests
+// beside it. It links the embedded server; processes that must not use package
+// attach.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"hindsight/internal/service"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
+	"hindsight/pkg/stream/embedded"
+	"hindsight/pkg/stream/mem"
+	"hindsight/pkg/stream/nats"
+)
+
+// DefaultLog is the log of a system that is started without a word.
+const DefaultLog = "embedded:./hindsight-data"
+
+// Options say what to open.
+type Options struct {
+	Log    string // embedded:DIR or mem:
+	Listen string // address of the embedded server; "": 127.0.0.1:4222, or a free port if that is taken
+	Join   bool   // an embedded log that another process serves is joined; otherwise that is an error
+	Logger *slog.Logger
+}
+
+// Engine is an open log with its bus.
+type Engine struct {
+	Log   stream.Log
+	Bus   stream.Bus
+	URL   string // where requests are answered; "" if only inside the process
+	Dir   string // of the embedded log; "" for others
+	close func() error
+}
+
+// Close releases everything.
+func (e *Engine) Close() error { return e.close() }
+
+// Spec is a parsed --log.
+type Spec struct {
+	Kind string // embedded or mem
+	Dir  string // of embedded
+}
+
+// Parse reads the value of --log.
+func Parse(s string) (Spec, error) {
+	kind, rest, _ := strings.Cut(s, ":")
+	switch {
+	case kind == "embedded" && rest != "":
+		return Spec{Kind: kind, Dir: filepath.Clean(rest)}, nil
+	case kind == "embedded":
+		return Spec{}, fmt.Errorf("--log %q: which folder? For example --log %s", s, DefaultLog)
+	case s == "mem:" || s == "mem":
+		return Spec{Kind: "mem"}, nil
+	case kind == "nats" || kind == "kafka":
+		return Spec{}, fmt.Errorf("--log %q: this version runs on the embedded log only; use --log %s", s, DefaultLog)
+	}
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR or mem:; for example --log %s", s, DefaultLog)
+}
+
+// Open opens a log, making it if needed.
+func Open(ctx context.Context, o Options) (*Engine, error) {
+	spec, err := Parse(o.Log)
+	if err != nil {
+		return nil, err
+	}
+	if spec.Kind == "mem" {
+		l := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+		return &Engine{Log: l, Bus: l, close: l.Close}, nil
+	}
+	if o.Join {
+		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
+			return join(spec.Dir)
+		}
+	}
+	eo := embedded.Options{Dir: spec.Dir, Logger: o.Logger}
+	if o.Listen != "" {
+		host, port, err := net.SplitHostPort(o.Listen)
+		if err != nil {
+			return nil, fmt.Errorf("--listen %q: expected HOST:PORT, for example 127.0.0.1:4222", o.Listen)
+		}
+		if eo.Port, err = strconv.Atoi(port); err != nil || eo.Port < 0 || eo.Port > 65535 {
+			return nil, fmt.Errorf("--listen %q: %q is not a port", o.Listen, port)
+		}
+		eo.Host, eo.StrictPort = host, true
+	}
+	e, err := embedded.Open(ctx, eo)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
+}
+
+// join connects to the process that serves a folder.
+func join(dir string) (*Engine, error) {
+	c, err := attach.Dial(dir, filepath.Base(os.Args[0]), nats.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{Log: c.Log(), Bus: c.Bus(), Dir: dir, close: c.Close}, nil
+}
+
+// Models returns the names of the models that a log holds.
+func Models(ctx context.Context, log stream.Log) ([]string, error) {
+	l, ok := log.(stream.Lister)
+	if !ok {
+		return nil, errors.New("this log cannot list its topics: name the model")
+	}
+	topics, err := l.Topics(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range topics {
+		if name, ok := strings.CutSuffix(t, service.TopicsOf("").Feedback); ok {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}
+
+// Exists reports whether an embedded log is in a folder already.
+func Exists(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "jetstream"))
+	return err == nil
+}

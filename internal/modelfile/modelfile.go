@@ -1,0 +1,46 @@
+// Package modelfile reads a model file with the files beside it.
+package modelfile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"hindsight/internal/model"
+	"hindsight/internal/service"
+)
+
+// Load reads a model file and the files that it names; "" is the default
+// model.
+func Load(path string) (*service.Source, error) {
+	m := model.Default()
+	if path != "" {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("model: %w", err)
+		}
+		if m, err = model.Parse(path, b); err != nil {
+			return nil, err
+		}
+	}
+	files := map[string][]byte{}
+	for _, name := range m.Files() {
+		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			return nil, fmt.Errorf("model %s: %w", path, err)
+		}
+		files[name] = b
+	}
+	return Source(m, files)
+}
+
+// Source returns a model as its owner announces it. It is built once, so that
+// what is wrong with it is said at the start.
+func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
+	m = m.Clone()
+	m.Resolve(0, 0)
+	if _, err := m.Build(files); err != nil {
+		return nil, err
+	}
+	return &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Files: files, Order: m.Files()}, nil
+}

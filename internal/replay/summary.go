@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"context"
+
+	"math"
+	"sort"
+	"strings"
+
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Summary is what the logs of a live system of one partition say about a run.
+type Summary struct {
+	Rounds      int64 // that have their feedback
+	Pending     int64 // that wait for it
+	Fates       Fates
+	Delays      DelayReport
+	Certificate Certificate
+}
+
+// Summarize reads the logs of a model and learns all of its feedback with a replica
+// of its own.
+func Summarize(ctx context.Context, log stream.Log, name, spec string, build service.Build) (*Summary, error) {
+	t := service.TopicsOf(name)
+	s := &Summary{}
+	times, through, ids, err := readDecisions(ctx, log, t.Decisions)
+	if err != nil {
+		return nil, err
+	}
+	raw, err := arrivals(ctx, log, t.Outcomes, times, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readFeedback(ctx, log, t.Feedback, build); err != nil {
+		return nil, err
+	}
+	if err := s.readRejects(ctx, log, t.Rejects); err != nil {
+		return nil, err
+	}
+	s.Pending = int64(len(times)) - s.Rounds
+	s.Delays = MeasureDelays(spec, raw, through)
+	return s, nil
+}
+
+// readDecisions returns the log time and LearnedThrough of each round, and the index
+// of each id.
+func readDecisions(ctx context.Context, log stream.Log, topic string) (times, through []int64, ids map[string]int, err error) {
+	ids = map[string]int{}
+	var d codec.Decision
+	last := int64(math.MinInt64)
+	err = stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		last = max(last, r.Time)
+		if r.Type != "" {
+			return nil
+		}
+		if err := codec.ParseDecision(&d, r.Value); err != nil {
+			return err
+		}
+		ids[strings.Clone(d.ID)] = len(times)
+		times, through = append(times, last), append(through, d.LearnedThrough)
+		return nil
+	})
+	return times, through, ids, err
+}
+
+// arrivals returns for each round the number of later decisions before its first
+// outcome, by log time; Never if it has none.
+func arrivals(ctx context.Context, log stream.Log, topic string, times []int64, ids map[string]int) ([]int64, error) {
+	raw := make([]int64, len(times))
+	for i := range raw {
+		raw[i] = Never
+	}
+	var o codec.Outcome
+	last := int64(math.MinInt64)
+	err := stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		last = max(last, r.Time)
+		if r.Type != "" || codec.ParseOutcome(&o, r.Value) != nil {
+			return nil // counted among the rejects
+		}
+		if t, ok := ids[o.ID]; ok && raw[t] == Never {
+			decided := sort.Search(len(times), func(i int) bool { return times[i] > last })
+			raw[t] = max(0, int64(decided-1-t))
+		}
+		return nil
+	})
+	return raw, err
+}
+
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string, build service.Build) error {
+	audit := service.NewAudit(build, 1)
+	var f codec.Feedback
+	err := stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type == "" {
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return err
+			}
+			s.Rounds++
+			s.Fates.AddFate(f.Fate)
+		}
+		return audit.Take(r)
+	})
+	if err != nil {
+		return err
+	}
+	if ep := audit.Replica().Epoch(); ep != nil {
+		s.Certificate = Certify(ep.Learner, s.Rounds)
+	}
+	return nil
+}
+
+// readRejects counts the rejected outcomes; one that was written twice counts once.
+func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string) error {
+	type identity struct {
+		topic     string
+		partition int
+		offset    int64
+	}
+	seen := map[identity]bool{}
+	return stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type != "" {
+			return nil
+		}
+		rej, err := codec.ParseReject(r.Value)
+		if err != nil {
+			return err
+		}
+		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
+			seen[id] = true
+			s.Fates.AddReject(rej.Reason)
+		}
+		return nil
+	})
+}
