@@ -81,7 +81,7 @@ func solve(p, fhat []float64, gamma float64) (mu float64, steps int) {
 // not cancel.
 func start(k, g float64) float64 {
 	b := k - g
-	root := math.Sqrt(float64(b*b) + 4*g)
+	root := math.Sqrt(float64(b*b) + float64(4*g))
 	if b >= 0 {
 		return (b + root) / 2
 	}

@@ -284,7 +284,7 @@ func (c *column) observe(v float64) {
 	}
 	v = max(-maxNumber, min(v, maxNumber))
 	if c.n > trustAfter && c.m2 > 0 && !(math.Abs(v-c.mean)*c.inv <= zLimit && c.inv > 0) {
-		reach := zLimit * math.Sqrt(c.m2/c.n)
+		reach := float64(zLimit * math.Sqrt(c.m2/c.n))
 		v = max(c.mean-reach, min(v, c.mean+reach))
 	}
 	c.n++

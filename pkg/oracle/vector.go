@@ -59,7 +59,7 @@ func packedForm(p, z []float64) float64 {
 	for i, v := range z {
 		row := p[:i+1]
 		p = p[i+1:]
-		s += float64(v * (2*dot(row[:i], z) + float64(row[i]*v)))
+		s += float64(v * (float64(2*dot(row[:i], z)) + float64(row[i]*v)))
 	}
 	return s
 }
@@ -83,7 +83,7 @@ func packedFormAt(p, z []float64, at []int32) float64 {
 			s0 += float64(row[below[0]] * z[below[0]])
 		}
 		v := z[i]
-		s += float64(v * (2*(s0+s1) + float64(row[i]*v)))
+		s += float64(v * (float64(2*(s0+s1)) + float64(row[i]*v)))
 	}
 	return s
 }
