@@ -81,6 +81,7 @@ func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version()
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nA flag that is not given is taken from the environment: HINDSIGHT_SEED_FILE for --seed-file.\n")
 	cmd.SetArgs(append([]string{}, env.Args...)) // nil would mean os.Args
 	cmd.SetIn(env.Stdin)
 	cmd.SetOut(env.Stdout)

@@ -94,7 +94,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestHelpAndVersionAreOutput(t *testing.T) {
-	if got := try(t, nil, nil, "work", "--help"); !strings.Contains(got.stdout, "--max-rounds") {
+	if got := try(t, nil, nil, "work", "--help"); !strings.Contains(got.stdout, "--max-rounds") || !strings.Contains(got.stdout, "HINDSIGHT_") {
 		t.Errorf("help: %q", got.stdout)
 	}
 	if got := try(t, nil, nil, "--version"); !strings.HasPrefix(got.stdout, "demo ") || !strings.Contains(got.stdout, "go1.") {
