@@ -1,9 +1,3 @@
-// Package learner holds the contextual-bandit algorithms: DA-FA of the paper,
-// and the baselines it is measured against; and the sampler that turns
-// predictions into the law that is drawn from and logged.
-//
-// A learner is pure: Propensities never changes it, Learn is the only writer,
-// and both are functions of their arguments and the state alone.
 package learner
 
 import (

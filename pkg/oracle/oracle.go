@@ -1,11 +1,3 @@
-// Package oracle holds online least-squares regression oracles and the
-// function classes they compete with.
-//
-// An oracle predicts the loss of every eligible action of a round and is then
-// fed one (input, action, loss) at a time, in the order of the feedback log.
-// Everything here is pure: no clock, no I/O, no goroutine, no global, no random
-// source. Elementary functions are this package's own ([Exp], [Log], …), so that
-// the same inputs give the same bits on every machine.
 package oracle
 
 import "encoding"

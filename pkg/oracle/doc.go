@@ -1,0 +1,61 @@
+// Package oracle holds online least-squares regression oracles and the
+// function classes they compete with.
+//
+// An oracle predicts the loss of every eligible action of a round and is then
+// fed one (input, action, loss) at a time, in the order of the feedback log:
+//
+//	f̂_t is the oracle after rounds 1..t−1;  R_T = Σ_t E(f̂_t(z_t) − f⋆(z_t))²,  z = (x, a)
+//
+// f⋆(z) = E[y|z] is the true loss. [Hedge] is the paper's oracle over a finite
+// [Class], with bounds; [Linear] is for users who have features and no class,
+// measured and without bounds.
+//
+// Everything here is pure: no clock, no I/O, no goroutine, no global, no random
+// source. Elementary functions are this package's own ([Exp], [Log], [Sigmoid]),
+// every product that is added is written float64(a*b), sums have one fixed order,
+// and no map is ranged over where it could show: the same inputs give the same
+// bits on every machine. Oracles and classes have scratch space and are not safe
+// for concurrent use.
+//
+// # Hedge: the regret bound
+//
+// Write δ = f(z) − f⋆(z), Δ = (f(z)−y)² − (f⋆(z)−y)² = δ² − 2δ(y − f⋆(z)), and q_1
+// for the prior. For η ≤ 1/2, exp(−η(p−y)²) is concave in p on [0,1], so by Jensen
+//
+//	(f̂_t − y_t)² ≤ −(1/η)·log Σ_f q_t(f)·exp(−η(f(z_t) − y_t)²).
+//
+// The right sides telescope to at most Σ_t (f⋆ − y_t)² + (1/η)·log(1/q_1(f⋆)).
+// Given the past, E[(f̂_t−y_t)² − (f⋆−y_t)²] = E(f̂_t−f⋆)², hence
+//
+//	R_T ≤ log(1/min q_1)/η:  2 log|F| at η = 1/2.
+//
+// The paper (thm:Vovk-regret-and-stability) has 2 log|F|/η for η ≤ 1/18.
+//
+// # Hedge: the stability bound
+//
+// By Hoeffding's lemma E_y e^{−ηΔ} ≤ e^{−cδ²}, c = η(1−η/2), because the mean-zero
+// part 2ηδ(y−f⋆) has range 2η|δ|. With W_t = Σ q_1(f)·e^{−η Σ_{s<t} Δ_s}, which
+// never falls below q_1(f⋆), and 1 − e^{−cx} ≥ x(1−e^{−c}) on [0,1],
+//
+//	Σ_t E Σ_f q_t(f)δ² ≤ log(1/q_1(f⋆)) / (1 − e^{−c}).
+//
+// KL(q_t‖q_{t+1}) = η·E_q Δ + log E_q e^{−ηΔ} ≤ E_q[e^{−ηΔ} − 1 + ηΔ] ≤ (e^η−1−η)·E_q Δ²,
+// since |Δ| ≤ 1 and (e^x−1−x)/x² grows; and E_y Δ² = δ²(δ² + 4·Var y) ≤ 2δ² (with
+// Var y ≤ f⋆(1−f⋆) and |δ| ≤ max(f⋆, 1−f⋆) even 4/3·δ²). Together
+//
+//	Σ_t E KL(q_t‖q_{t+1}) ≤ 2(e^η−1−η)·log(1/min q_1) / (1 − e^{−η(1−η/2)})
+//
+// which is [HedgeKL] times the logarithm: 0.951 log|F| at η = 1/2. As f has values
+// in [0,1], ‖f̂_t − f̂_{t+1}‖_∞ is at most the total variation of q_t and q_{t+1},
+// and its square at most KL/2 by Pinsker: β = half of the above, [Hedge.Beta].
+//
+// # Linear: why optimism
+//
+// Dividing the prediction by 1 + βu, u = zᵀPz, is ridge regression with one more
+// example (z, loss 0) of weight β: β = 1 is the Vovk–Azoury–Warmuth forecaster,
+// β = 0 plain ridge, where Σe²u/(1+u) is exactly the regret against the
+// λ-regularised comparator, Σe²/(1+u) being its loss. β in (0,1), clipping and
+// running statistics lie outside that theorem. A little optimism makes actions
+// that are rarely tried look better and was the best choice in measurements; it
+// costs one quadratic form an action ([AutoBeta]).
+package oracle
