@@ -177,9 +177,14 @@ type Appender interface {
 // Reader reads one partition in order. Not safe for concurrent use.
 type Reader interface {
 	// Next appends at least one record to dst, waiting for it, or fails. The records'
-	// bytes are valid until the next call of Next.
+	// bytes are valid until the next call of Next. Records that the log drops while
+	// the reader is still before them are told as ErrTruncated, when the next record
+	// arrives at the latest. After an error that IsRetryable, and after the context's
+	// own, Next may be called again; nothing is skipped.
 	Next(ctx context.Context, dst []Record) ([]Record, error)
-	// Position returns the lowest offset that Next has not returned yet.
+	// Position returns the offset up to which everything there is has been returned:
+	// the lowest that a later Next may return. It passes holes in the numbering as far as
+	// the log knows them, so that reading to a next of Bounds ends at Position ≥ next.
 	Position() int64
 	// Close releases the reader; a waiting Next fails with ErrClosed.
 	Close() error

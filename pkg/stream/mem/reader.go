@@ -12,7 +12,6 @@ import (
 type reader struct {
 	p       *partition
 	pos     int64
-	started bool // pos is exact: a record before it may have been read, none was skipped
 	done    chan struct{}
 	once    sync.Once
 	scratch []byte
@@ -56,7 +55,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 			p.mu.Unlock()
 			return dst, p.fail("read", r.pos, stream.ErrAhead)
 		}
-		if r.pos < p.first() && r.missed() {
+		if r.pos < p.first() {
 			p.mu.Unlock()
 			return dst, p.fail("read", r.pos, stream.ErrTruncated)
 		}
@@ -79,15 +78,9 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	}
 }
 
-// missed reports whether records were dropped that this reader had not read. An
-// offset between two records is not one.
-func (r *reader) missed() bool {
-	return !r.started || r.pos+r.p.log.o.Step-1 < r.p.first()
-}
-
 // take appends records to dst and moves on. p.mu is held.
 func (r *reader) take(dst, recs []stream.Record) []stream.Record {
-	r.pos, r.started = recs[len(recs)-1].Offset+1, true
+	r.pos = recs[len(recs)-1].Offset + r.p.log.o.Step
 	if !r.p.log.o.StrictBytes {
 		return append(dst, recs...)
 	}
