@@ -33,9 +33,11 @@
 //	E Reg ≤ Σ (K_t−1)/γ_t + (max γ_t)·R_T/4 + drift,  drift = Σ (p_t·g_t − min g_t),
 //
 // where a round counts at most 1, and the drift is measured, [Certificate.MeasuredDrift],
-// or bounded through the oracle's stability, [Certificate.APriori]: ‖g_t‖_∞ ≤
-// Σ_{s=τ+1}^{t−1} ‖f̂_s − f̂_{s+1}‖_∞ has at most σ_t terms. The paper's form has two
-// more terms and twice the constants (thm:DAFA-REGRET). [Anytime] inserts
+// or bounded through the oracle's stability, [Certificate.APriori]: p·g − min g ≤
+// 2‖g_t‖_∞ ≤ 2 Σ_{τ(t)<s<t} ‖f̂_s − f̂_{s+1}‖_∞, where s occurs for the d_s rounds that
+// were decided without knowing it, so by Cauchy–Schwarz drift ≤ 2√(Σd_s²·β). And
+// Σd_s² = Σσ_t² where τ never falls: both count the triples a ≤ b < c with τ(c) < a.
+// The paper's form has two more terms and twice the constants (thm:DAFA-REGRET). [Anytime] inserts
 // γ_t = C√((K−1)t/R). With several partitions it needs contexts that do not react
 // to draws of rounds still ahead in the order.
 //

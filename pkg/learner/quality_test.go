@@ -2,7 +2,6 @@ package learner_test
 
 import (
 	"encoding/csv"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -78,36 +77,36 @@ func (d *labelled) order(i int) []int {
 	return n
 }
 
-// progressive returns the mean loss of the actions played, with a constant
-// delay in rounds.
-func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, delay int) float64 {
+// delays says how outcomes come: wait draws the rounds until one is there; later
+// than window it is skipped.
+type delays struct {
+	wait   func(u float64) float64
+	window int
+}
+
+// progressive returns the mean loss of the actions played; feedback is FIFO.
+func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, delay delays) float64 {
 	t.Helper()
-	type waiting struct {
-		law   []float64
-		gamma float64
-		a     int
-		loss  float64
-		tau   int64
-	}
-	var queue []waiting
-	total, learned := 0.0, int64(0)
-	for t0, row := range order {
-		x := &d.inputs[row]
-		law, gamma := l.Propensities(nil, x)
-		a := learner.Draw(law, learner.Uniform([]byte("quality"), "m", 0, int64(t0+1), ""))
-		loss := 1.0
-		if a == d.labels[row] {
-			loss = 0
+	rng := rand.New(rand.NewPCG(8, 8))
+	rounds := make([]learner.Round, len(order))
+	due := make([]int, len(order))
+	total, fed := 0.0, 0
+	for i, row := range order {
+		r := &rounds[i]
+		r.Input = &d.inputs[row]
+		r.Propensities, r.Gamma = l.Propensities(nil, r.Input)
+		r.Action = learner.Draw(r.Propensities, learner.Uniform([]byte("quality"), "m", 0, int64(i+1), ""))
+		if r.Action != d.labels[row] {
+			r.Loss = 1
 		}
-		total += loss
-		queue = append(queue, waiting{law, gamma, a, loss, learned})
-		if s := t0 - delay; s >= 0 {
-			w := queue[s]
-			learned++
-			l.Learn(&learner.Round{
-				Input: &d.inputs[order[s]], Action: w.a, Propensities: w.law, Gamma: w.gamma,
-				N: learned, LearnedThrough: w.tau, Fate: learner.Observed, Loss: w.loss,
-			})
+		total += r.Loss
+		r.N, r.LearnedThrough, r.Fate = int64(i+1), int64(fed), learner.Observed
+		wait := delay.wait(rng.Float64())
+		if wait > float64(delay.window) {
+			wait, r.Fate = float64(delay.window), learner.Skipped
+		}
+		for due[i] = i + int(wait); fed <= i && due[fed] <= i; fed++ {
+			l.Learn(&rounds[fed])
 		}
 	}
 	return total / float64(len(order))
@@ -129,33 +128,49 @@ func (d *labelled) defaultLearner(t testing.TB) learner.Learner {
 	return learner.NewDAFA(reg, s)
 }
 
-// TestQuality holds the mean progressive 0/1 loss over 5 row orders, no delay,
-// default settings, below what the issue asks for.
+var (
+	noDelay  = delays{func(float64) float64 { return 0 }, 1}
+	exp50    = delays{func(u float64) float64 { return -50 * math.Log(1-u) }, 10_000}
+	pareto15 = delays{func(u float64) float64 { return 10 * math.Pow(1-u, -1/1.5) }, 200}
+)
+
+// meanLoss runs the default learner over row orders.
+func (d *labelled) meanLoss(t *testing.T, what string, orders int, delay delays) float64 {
+	sum, sq := 0.0, 0.0
+	n := float64(orders)
+	for i := range orders {
+		v := d.progressive(t, d.defaultLearner(t), d.order(i), delay)
+		sum += v
+		sq += v * v
+	}
+	mean := sum / n
+	t.Logf("%s: K=%d d=%d: mean loss %.4f ± %.4f over %d orders", what, len(d.inputs[0].Actions), d.columns, mean, math.Sqrt(max(0, sq-n*mean*mean)/(n-1)), orders)
+	return mean
+}
+
+// TestQuality holds the mean progressive 0/1 loss over 5 row orders, default
+// settings, below what is promised: without delay, and for pendigits close to
+// that under delays through FIFO.
 func TestQuality(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		delay int
-		most  float64
-	}{
-		{"pendigits", 0, 0.125},
-		{"mushroom", 0, 0.0065},
-	} {
-		t.Run(fmt.Sprintf("%s/delay=%d", c.name, c.delay), func(t *testing.T) {
+	orders := 5
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		orders = 40
+	}
+	for name, most := range map[string]float64{"pendigits": 0.125, "mushroom": 0.0065} {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := readLabelled(t, c.name)
-			const orders = 5
-			sum, sq := 0.0, 0.0
-			for i := range orders {
-				v := d.progressive(t, d.defaultLearner(t), d.order(i), c.delay)
-				t.Logf("order %d: %.4f", i, v)
-				sum += v
-				sq += v * v
+			d := readLabelled(t, name)
+			none := d.meanLoss(t, "no delay", orders, noDelay)
+			if none > most {
+				t.Errorf("mean loss %.4f, want at most %.4f", none, most)
 			}
-			mean := sum / orders
-			sd := math.Sqrt((sq - orders*mean*mean) / (orders - 1))
-			t.Logf("K=%d d=%d: mean %.4f ± %.4f (sd over orders), at most %.4f", len(d.inputs[0].Actions), d.columns, mean, sd, c.most)
-			if mean > c.most {
-				t.Errorf("mean loss %.4f, want at most %.4f", mean, c.most)
+			if name == "mushroom" {
+				return
+			}
+			for what, delay := range map[string]delays{"exp:50": exp50, "pareto:1.5,10 window 200": pareto15} {
+				if v := d.meanLoss(t, what, orders, delay); v > none+0.03 {
+					t.Errorf("%s: mean loss %.4f, more than 0.03 over %.4f", what, v, none)
+				}
 			}
 		})
 	}
