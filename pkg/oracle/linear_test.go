@@ -120,6 +120,15 @@ func TestLinearStandardisation(t *testing.T) {
 	if want := 0.5 + 2.5/101; !near(c.mean, want) {
 		t.Errorf("mean after an outlier is %v, want %v", c.mean, want)
 	}
+	// Up to 50 values nothing is clipped.
+	c = column{kind: Number}
+	for i := range 50 {
+		c.observe(float64(i % 2))
+	}
+	early := c
+	if early.observe(1e6); !near(early.mean, (25+1e6)/51) {
+		t.Errorf("an outlier after 50 values is clipped: mean %v", early.mean)
+	}
 	for range 10 {
 		c.observe(math.Inf(1))
 		c.observe(-math.MaxFloat64)
@@ -168,13 +177,16 @@ func TestLinearColumns(t *testing.T) {
 // TestLinearActionFeatures: the features of an action move its prediction and
 // nobody else's.
 func TestLinearActionFeatures(t *testing.T) {
-	l := newLinear(LinearOptions{Schema: []FeatureSpec{{"unused", 0, 1}}})
+	l := newLinear(LinearOptions{Schema: []FeatureSpec{{"price", 0, 9}}}) // of contexts
 	rng := rand.New(rand.NewPCG(1, 1))
 	for range 400 {
 		v := rng.Float64()
 		x := &Input{Actions: []Action{{Name: "a", Features: []Feature{num("price", v)}}, {Name: "b"}}}
 		l.Update(x, 0, v)
 		l.Update(x, 1, 0.3)
+	}
+	if l.cols[1].bounded {
+		t.Error("the bounds of a context's feature apply to an action's")
 	}
 	ask := func(v float64) []float64 {
 		return predictions(l, &Input{Actions: []Action{{Name: "b"}, {Name: "a", Features: []Feature{num("price", v)}}, {Name: "b"}}})
@@ -253,6 +265,10 @@ func TestLinearReset(t *testing.T) {
 		l.Update(x, 0, 1)
 		if l.Counts().Resets != 1 {
 			t.Errorf("P=%v: resets %d, want 1", broken, l.Counts().Resets)
+		}
+		b, _ = l.AppendBinary(nil)
+		if r := newLinear(LinearOptions{Beta: 0.5}); r.UnmarshalBinary(b) != nil || r.Counts() != l.Counts() {
+			t.Errorf("counts %+v after a restore, want %+v", r.Counts(), l.Counts())
 		}
 		if p := predictions(l, x); p[0] != 0 || p[1] == 0 {
 			t.Errorf("P=%v: after the reset %v", broken, p)
