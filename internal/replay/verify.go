@@ -1,0 +1,296 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// VerifyConfig is what Verify needs.
+type VerifyConfig struct {
+	Log      stream.Log
+	Name     string // of the model
+	Seed     []byte // the secret seed that the log was created with
+	Build    service.Build
+	Dedup    int                     // rounds whose ids the service remembers; 0: 100,000
+	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
+}
+
+// Exit codes of verify.
+const (
+	VerifyIdentical = 0
+	VerifyDifferent = 1
+	VerifyTooOld    = 3
+	VerifyFailed    = 4 // could not run
+)
+
+// Difference is one field of one record that is not what it should be.
+type Difference struct {
+	Topic     string `json:"topic"`
+	Partition int    `json:"partition"`
+	Offset    int64  `json:"offset"`
+	Time      int64  `json:"time"`  // log time of the record, ns
+	Round     int64  `json:"round"` // N of the decision or feedback, 0 where there is none
+	ID        string `json:"id,omitempty"`
+	Field     string `json:"field"`
+	Want      string `json:"want"`
+	Got       string `json:"got"`
+}
+
+// Tally counts records of one kind.
+type Tally struct {
+	Records int64 `json:"records"`
+	Checked int64 `json:"checked"` // recomputed and compared, whatever came of it
+	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept
+}
+
+// VerifyReport says what Verify found.
+type VerifyReport struct {
+	Name        string      `json:"name"`
+	Start       string      `json:"start"` // where recomputing began
+	Decisions   Tally       `json:"decisions"`
+	Feedback    Tally       `json:"feedback"`
+	Snapshots   Tally       `json:"snapshots"`
+	Epochs      Tally       `json:"epochs"`
+	Marks       Tally       `json:"marks"`
+	Outcomes    Tally       `json:"outcomes"`
+	Rejects     Tally       `json:"rejects"`
+	Pending     int64       `json:"pending"`     // rounds that wait for their feedback
+	Differences int64       `json:"differences"` // all of them; after the first many may only be its consequences
+	First       *Difference `json:"first"`       // by log time, null if there is none
+	Seconds     float64     `json:"seconds"`
+	PerSecond   float64     `json:"decisions_per_second"`
+}
+
+// TooOld reports whether something could not be checked because what it follows
+// from is no longer kept.
+func (r *VerifyReport) TooOld() bool { return r.Decisions.TooOld+r.Feedback.TooOld > 0 }
+
+// ExitCode is the exit code of the command.
+func (r *VerifyReport) ExitCode() int {
+	switch {
+	case r.Differences > 0:
+		return VerifyDifferent
+	case r.TooOld():
+		return VerifyTooOld
+	}
+	return VerifyIdentical
+}
+
+var (
+	// ErrSeed reports that the log was created with another seed.
+	ErrSeed = errors.New("this is not the seed that the log was created with")
+	// ErrNothing reports a log without a model.
+	ErrNothing = errors.New("the feedback log announces no model")
+)
+
+// verification is the state that the parts of Verify share.
+type verification struct {
+	VerifyConfig
+	topics     service.Topics
+	partitions int
+	models     *service.Models // complete before anything is checked
+	epochs     map[int64]*epochInfo
+	survey     feedbackSurvey
+	snapshots  []*snapshotInfo
+	rejects    *rejectIndex
+
+	mu     sync.Mutex
+	report VerifyReport
+	done   int64
+	total  int64
+}
+
+// Verify recomputes from the logs, with the code that decides, joins and learns,
+// every decision, feedback, snapshot and reject of a model, and compares them with
+// what the logs say, byte by byte. It reads the logs as far as they went when it
+// began. Its memory is bounded by what the service bounds: the window of waiting
+// rounds and the ids remembered; and by the number of rejects. An error means that
+// it could not run.
+func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
+	start := time.Now()
+	if c.Dedup == 0 {
+		c.Dedup = 100_000
+	}
+	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), epochs: map[int64]*epochInfo{}}
+	v.report.Name = c.Name
+	var err error
+	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
+	}
+	if err := v.run(ctx); err != nil {
+		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
+	}
+	v.report.Seconds = time.Since(start).Seconds()
+	v.report.PerSecond = float64(v.report.Decisions.Checked) / max(v.report.Seconds, 1e-9)
+	return &v.report, nil
+}
+
+// run reads what everything hangs on first: the models, where they begin, and the
+// rejects. Then decisions and fates are recomputed side by side. The ends are fetched
+// in an order in which what a record refers to is read too, though the system runs
+// on: feedback comes before its decision's end, the learner's feedback after it.
+func (v *verification) run(ctx context.Context) error {
+	fates, err := v.openFates(ctx)
+	if err != nil {
+		return err
+	}
+	defer fates.close()
+	decisions, err := v.openDecisions(ctx)
+	if err != nil {
+		return err
+	}
+	defer decisions.close()
+	if err := v.readSnapshots(ctx); err != nil {
+		return err
+	}
+	if err := v.readModels(ctx, decisions.feedback.end); err != nil {
+		return err
+	}
+	if err := v.readRejects(ctx); err != nil {
+		return err
+	}
+	if err := decisions.openContexts(ctx); err != nil {
+		return err
+	}
+	if err := fates.openInputs(ctx); err != nil {
+		return err
+	}
+	v.total = fates.feedback.end - fates.feedback.first
+	for _, l := range decisions.lanes {
+		v.total += l.decisions.end - l.decisions.first
+	}
+	g, gctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return decisions.run(gctx) })
+	g.Go(func() error { return fates.run(gctx) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	v.finishRejects()
+	return nil
+}
+
+// differ notes a difference.
+func (v *verification) differ(d Difference) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.Differences++
+	if f := v.report.First; f == nil || d.before(f) {
+		v.report.First = &d
+	}
+}
+
+// before orders differences by log time: what went wrong first is the likely
+// cause. Of one time, decisions come before what follows from them.
+func (d *Difference) before(o *Difference) bool {
+	if d.Time != o.Time {
+		return d.Time < o.Time
+	}
+	if d.Topic != o.Topic {
+		return d.Topic < o.Topic
+	}
+	return d.Offset < o.Offset
+}
+
+// at returns a difference in a record.
+func at(c *logCursor, r *stream.Record, field string, want, got any) Difference {
+	return Difference{Topic: c.topic, Partition: c.partition, Offset: r.Offset, Time: r.Time, Field: field,
+		Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
+}
+
+// in says of which round a difference is.
+func (d Difference) in(round int64, id string) Difference {
+	d.Round, d.ID = round, string([]byte(id))
+	return d
+}
+
+// count adds to a tally of the report.
+func (v *verification) count(t *Tally, add Tally) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	t.Records += add.Records
+	t.Checked += add.Checked
+	t.TooOld += add.TooOld
+}
+
+// step tells of records read.
+func (v *verification) step(n int) {
+	if v.Progress == nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.done += int64(n)
+	v.Progress(v.done, v.total)
+}
+
+// rules returns the rules of an epoch, nil if it is not known.
+func (v *verification) rules(epoch int64) *loop.Rules {
+	if e := v.epochs[epoch]; e != nil {
+		return e.rules
+	}
+	return nil
+}
+
+// Write writes the report for people.
+func (r *VerifyReport) Write(w io.Writer) error {
+	verdict := "identical"
+	switch r.ExitCode() {
+	case VerifyDifferent:
+		verdict = fmt.Sprintf("DIFFERENT: %d differences", r.Differences)
+	case VerifyTooOld:
+		verdict = "identical as far as what they follow from is kept"
+	}
+	if _, err := fmt.Fprintf(w, "verify %s: %s\n", r.Name, verdict); err != nil {
+		return err
+	}
+	if d := r.First; d != nil {
+		fmt.Fprintf(w, "  first  %s[%d]@%d", d.Topic, d.Partition, d.Offset)
+		if d.Round > 0 {
+			fmt.Fprintf(w, " round %d %q", d.Round, d.ID)
+		}
+		fmt.Fprintf(w, " %s\n    want %s\n    got  %s\n", d.Field, shorten(d.Want), shorten(d.Got))
+	}
+	for _, row := range []struct {
+		name string
+		Tally
+	}{
+		{"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
+		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks},
+	} {
+		fmt.Fprintf(w, "  %-10s %10d  checked %10d", row.name, row.Records, row.Checked)
+		if row.TooOld > 0 {
+			fmt.Fprintf(w, "  too old %d", row.TooOld)
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
+	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)
+	return err
+}
+
+// shorten cuts a value that is too long for a line.
+func shorten(s string) string {
+	const most = 400
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
+}
+
+// damaged reports whether an error tells of a record's bytes rather than of the
+// log or the program.
+func damaged(err error) bool {
+	e := (*codec.Error)(nil)
+	return errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt)
+}

@@ -1,0 +1,113 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// stall is how long a read inside a log's bounds may take: the last records before
+// the end may be missing, and then nothing would ever come.
+const stall = time.Minute
+
+var errStalled = errors.New("nothing comes, though the log says that its end lies further")
+
+// logCursor reads one partition from a position to an end that was fetched before.
+type logCursor struct {
+	log       stream.Log
+	topic     string
+	partition int
+	first     int64 // kept by the log
+	end       int64
+
+	reader stream.Reader
+	batch  []stream.Record
+	i      int
+	time   int64 // running maximum of the log times taken
+	read   func(n int)
+}
+
+// openCursor fetches a partition's bounds.
+func (v *verification) openCursor(ctx context.Context, topic string, partition int) (*logCursor, error) {
+	first, end, err := v.Log.Bounds(ctx, topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	return &logCursor{log: v.Log, topic: topic, partition: partition, first: first, end: end}, nil
+}
+
+// cut reports whether the partition may have lost its beginning to retention: logs
+// start at 0 or 1.
+func (c *logCursor) cut() bool { return c.first > 1 }
+
+// seek moves the cursor to an offset. Positions before the first kept mean that.
+func (c *logCursor) seek(ctx context.Context, from int64) (err error) {
+	c.close()
+	c.batch, c.i = c.batch[:0], 0
+	if from <= c.first {
+		from = stream.Earliest
+	}
+	c.reader, err = c.log.Read(ctx, c.topic, c.partition, from)
+	return err
+}
+
+// head returns the next record, nil at the end. It is valid until the next head
+// after a take.
+func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
+	if c.i == len(c.batch) {
+		if c.first >= c.end {
+			return nil, nil
+		}
+		if c.reader == nil {
+			if err := c.seek(ctx, stream.Earliest); err != nil {
+				return nil, err
+			}
+		}
+		if c.reader.Position() >= c.end {
+			return nil, nil
+		}
+		if err := c.next(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if r := &c.batch[c.i]; r.Offset < c.end {
+		return r, nil
+	}
+	return nil, nil
+}
+
+func (c *logCursor) next(ctx context.Context) (err error) {
+	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
+	defer cancel()
+	c.i = 0
+	if c.batch, err = c.reader.Next(wait, c.batch[:0]); err != nil {
+		c.batch = c.batch[:0]
+		if wait.Err() != nil {
+			err = context.Cause(wait)
+		}
+		return fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, c.reader.Position(), err)
+	}
+	if c.read != nil {
+		c.read(len(c.batch))
+	}
+	return nil
+}
+
+// logTime returns the head's log time, made monotone.
+func (c *logCursor) logTime(r *stream.Record) int64 { return max(c.time, r.Time) }
+
+// take moves behind the head.
+func (c *logCursor) take() {
+	c.time = c.logTime(&c.batch[c.i])
+	c.i++
+}
+
+func (c *logCursor) close() {
+	if c.reader != nil {
+		c.reader.Close()
+		c.reader = nil
+	}
+}

@@ -1,0 +1,471 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"sort"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// fateCheck recomputes the feedback log: each record is its decision's copy with the
+// fate that the decision has by definition, from the log times of decisions and
+// outcomes and the rules of its epoch. What a joiner does to get there, and when,
+// does not enter, but for the order of rounds across partitions, which the feedback
+// log itself records.
+type fateCheck struct {
+	v        *verification
+	feedback *logCursor
+	lanes    []*roundLane
+	outcomes []*outcomeLane
+	ids      map[string]*heldID
+	memory   []*heldRound // judged, oldest first
+	missing  []missingReject
+	forgot   bool // some round was forgotten
+
+	n     int64 // of the last feedback; -1: none was read
+	epoch int64
+
+	got  codec.Feedback
+	dec  codec.Decision
+	want codec.Feedback
+	buf  []byte
+}
+
+func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
+	c, err := v.openCursor(ctx, v.topics.Feedback, 0)
+	if err != nil {
+		return nil, err
+	}
+	c.read = v.step
+	f := &fateCheck{v: v, feedback: c, ids: map[string]*heldID{}, n: -1}
+	if !c.cut() {
+		f.n = 0
+	}
+	return f, nil
+}
+
+func (f *fateCheck) close() {
+	f.feedback.close()
+	for _, l := range f.lanes {
+		l.c.close()
+	}
+	for _, l := range f.outcomes {
+		l.c.close()
+	}
+}
+
+func (f *fateCheck) run(ctx context.Context) error {
+	for {
+		r, err := f.feedback.head(ctx)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			break
+		}
+		if err := f.take(ctx, r); err != nil {
+			return err
+		}
+		f.feedback.take()
+	}
+	return f.finish(ctx)
+}
+
+func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
+	v := f.v
+	switch r.Type {
+	case "":
+		v.count(&v.report.Feedback, Tally{Records: 1})
+		if err := codec.ParseFeedback(&f.got, r.Value); err != nil {
+			v.differ(at(f.feedback, r, "bytes", "a feedback", err).in(max(f.n, 0)+1, ""))
+			if f.n >= 0 {
+				f.n++
+			}
+			return nil
+		}
+		return f.round(ctx, r)
+	case codec.TypeMark:
+		v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})
+		return f.mark(ctx, r)
+	case codec.TypeEpoch:
+		if rec, err := codec.ParseEpoch(r.Value); err == nil {
+			if f.n >= 0 && rec.Through != f.n {
+				v.differ(at(f.feedback, r, "through", f.n, rec.Through))
+			}
+			f.epoch = max(f.epoch, rec.Epoch)
+		}
+	case codec.TypeClass, codec.TypeOpen:
+	default:
+		v.differ(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
+	}
+	return nil
+}
+
+// wrong notes a difference in the feedback at the head.
+func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
+	f.v.differ(at(f.feedback, r, field, want, got).in(f.got.N, f.got.ID))
+}
+
+// round checks one feedback.
+func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
+	v, got := f.v, &f.got
+	if f.n >= 0 && got.N != f.n+1 {
+		f.wrong(r, "n", f.n+1, got.N)
+	}
+	f.n = got.N
+	if got.LearnedThrough >= got.N {
+		f.wrong(r, "learned_through", "less than "+i64(got.N), got.LearnedThrough)
+	}
+	if string(r.Key) != got.ID {
+		f.wrong(r, "key", got.ID, string(r.Key))
+	}
+	if got.Partition < 0 || got.Partition >= v.partitions {
+		f.wrong(r, "partition", "less than "+itoa(v.partitions), got.Partition)
+		return nil
+	}
+	l := f.lanes[got.Partition]
+	if err := f.readRounds(ctx, got.Partition, func(l *roundLane, _ int64) bool { return l.next <= got.Round }); err != nil {
+		return err
+	}
+	h := l.round(got.Round)
+	again := f.turn(r, l, h)
+	switch {
+	case again:
+		return nil
+	case h == nil && l.c.cut() && (l.next == 0 || got.Round < l.base):
+		v.count(&v.report.Feedback, Tally{TooOld: 1})
+		f.id(string([]byte(got.ID))).unsure = true
+		return nil
+	case h == nil:
+		f.wrong(r, "round", "a decision of partition "+itoa(got.Partition), got.Round)
+		return nil
+	case h.lost || h.raw == nil:
+		h.judged = true
+		f.id(string([]byte(got.ID))).unsure = true
+		return nil // announced, or reported with the decisions
+	}
+	err := f.judge(ctx, r, h)
+	f.keep(h, got.N)
+	return err
+}
+
+// turn checks that it is a round's turn, and reports whether it had its feedback.
+func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bool) {
+	n := f.got.Round
+	if !l.begun {
+		l.begun, l.judged = true, n-1
+	}
+	l.settle()
+	switch {
+	case h != nil && h.lost && !h.judged:
+		return false
+	case n <= l.judged || l.ahead[n]:
+		f.wrong(r, "round", "a round without feedback", n)
+		return true
+	case n == l.judged+1:
+		l.judged = n
+	default:
+		if h == nil || f.v.rules(h.epoch) == nil || !f.v.rules(h.epoch).Arrival {
+			f.wrong(r, "round", l.judged+1, n)
+		}
+		l.ahead[n] = true
+	}
+	l.settle()
+	return false
+}
+
+// settle moves past the rounds that have feedback, or are lost.
+func (l *roundLane) settle() {
+	for {
+		n := l.judged + 1
+		if l.ahead[n] {
+			delete(l.ahead, n)
+		} else if h := l.round(n); h == nil || !h.lost {
+			return
+		}
+		l.judged = n
+	}
+}
+
+// judge compares a feedback with what it should be.
+func (f *fateCheck) judge(ctx context.Context, r *stream.Record, h *heldRound) error {
+	v, got := f.v, &f.got
+	rules := v.rules(h.epoch)
+	if codec.ParseDecision(&f.dec, h.raw) != nil || rules == nil {
+		if rules == nil && f.feedback.cut() {
+			v.count(&v.report.Feedback, Tally{TooOld: 1})
+		}
+		f.id(h.id).unsure = true
+		return nil
+	}
+	for p := range f.lanes {
+		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= h.time }); err != nil {
+			return err
+		}
+	}
+	d := &f.dec
+	f.want = codec.Feedback{
+		N: got.N, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch, LearnedThrough: d.LearnedThrough,
+		Gamma: d.Gamma, Time: h.time, Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context,
+		Fate: got.Fate, Reason: got.Reason, Loss: got.Loss, OutcomePartition: got.OutcomePartition, OutcomeOffset: got.OutcomeOffset, ClosedAt: got.ClosedAt,
+	}
+	if f.lanes[h.partition].c.cut() && got.Time > h.time {
+		f.want.Time = got.Time // the running maximum may have begun with a record that is gone
+	}
+	known, err := f.fate(ctx, r, h, rules)
+	if err != nil {
+		return err
+	}
+	if known {
+		v.count(&v.report.Feedback, Tally{Checked: 1})
+	} else {
+		v.count(&v.report.Feedback, Tally{TooOld: 1})
+	}
+	f.buf = codec.AppendFeedback(f.buf[:0], &f.want)
+	if bytes.Equal(f.buf, r.Value) {
+		return nil
+	}
+	field, want, have := feedbackField(&f.want, got)
+	if field == "" {
+		field, want, have = bytesField(f.buf, r.Value)
+	}
+	f.wrong(r, field, want, have)
+	return nil
+}
+
+// fate fills in the fate that a round has by definition. It reports false if that
+// cannot be known, since outcomes or earlier rounds are gone.
+func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, rules *loop.Rules) (known bool, err error) {
+	w, got := &f.want, &f.got
+	id := f.id(h.id)
+	if f.repeats(id, h) {
+		w.Fate, w.Reason, w.Loss, w.OutcomePartition, w.OutcomeOffset, w.ClosedAt = codec.Skipped, codec.ReasonDuplicateID, 0, -1, -1, h.time
+		return true, nil
+	}
+	if got.Reason == codec.ReasonDuplicateID && f.anyCut() {
+		return false, nil
+	}
+	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1}
+	if t.deadline, t.known, err = f.window(ctx, h, rules); err != nil {
+		return false, err
+	}
+	through := int64(loop.End)
+	if t.known {
+		through = t.deadline
+	} else if got.ClosedAt == loop.End { // the end of a file
+		t.deadline, t.known = loop.End, true
+	}
+	if err := f.readOutcomes(ctx, through); err != nil {
+		return false, err
+	}
+	if got.Reason == codec.ReasonOverflow {
+		if t.overflow = got.ClosedAt; t.known && t.deadline < got.ClosedAt {
+			t.overflow = -1
+		} else if ok, err := f.decidedAt(ctx, got.ClosedAt); err != nil {
+			return false, err
+		} else if !ok {
+			f.wrong(r, "closed_at", "the log time of a decision", got.ClosedAt)
+		}
+	}
+	if f.unsure(h) {
+		id.unsure = true
+		return false, nil
+	}
+	verdict := t.judge(id.outcomes)
+	for i, o := range id.outcomes {
+		f.settle(o, verdict.outcomes[i])
+	}
+	id.outcomes, id.verdict, id.time = nil, &verdict, h.time
+	if verdict.open {
+		f.wrong(r, "fate", "none: its window has not ended", got.Fate)
+		return true, nil
+	}
+	w.Fate, w.Reason, w.Loss, w.ClosedAt, w.OutcomePartition, w.OutcomeOffset = verdict.fate, verdict.reason, verdict.loss, verdict.closedAt, -1, -1
+	if verdict.by != nil {
+		w.OutcomePartition, w.OutcomeOffset = verdict.by.partition, verdict.by.offset
+	}
+	if t.known && t.deadline != loop.End && t.overflow < 0 && !verdict.outcome {
+		return true, f.ended(ctx, r, t.deadline)
+	}
+	return true, nil
+}
+
+// ended checks that log time had passed a deadline somewhere.
+func (f *fateCheck) ended(ctx context.Context, r *stream.Record, deadline int64) error {
+	if f.feedback.logTime(r) > deadline {
+		return nil
+	}
+	past := func(c *logCursor) (bool, error) {
+		h, err := c.head(ctx)
+		return err == nil && (c.time > deadline || h != nil && c.logTime(h) > deadline), err
+	}
+	for p, l := range f.lanes {
+		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= deadline }); err != nil {
+			return err
+		}
+		for _, c := range []*logCursor{l.c, f.outcomes[p].c} {
+			if ok, err := past(c); ok || err != nil {
+				return err
+			}
+		}
+	}
+	f.wrong(r, "closed_at", "a round whose window has ended", "log time had not passed "+i64(deadline))
+	return nil
+}
+
+// repeats reports whether the joiner must have known a round's id from an earlier
+// round. An earlier round that it may have forgotten is forgotten here too.
+func (f *fateCheck) repeats(id *heldID, h *heldRound) bool {
+	for len(id.rounds) > 0 {
+		first := id.rounds[0]
+		for _, o := range id.rounds[1:] {
+			if o.time < first.time || o.time == first.time && o.partition < first.partition {
+				first = o
+			}
+		}
+		if first == h {
+			return false
+		}
+		if f.got.Reason == codec.ReasonDuplicateID || !first.judged || f.got.N-first.feedback <= int64(f.v.Dedup)/2 {
+			return true
+		}
+		id.rounds = slices.DeleteFunc(id.rounds, func(o *heldRound) bool { return o == first })
+	}
+	return false
+}
+
+// anyCut reports whether decisions are gone.
+func (f *fateCheck) anyCut() bool {
+	return f.forgot || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
+}
+
+// unsure reports whether outcomes of a round may be gone: its decision is older
+// than the first one kept.
+func (f *fateCheck) unsure(h *heldRound) bool {
+	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) })
+}
+
+// decidedAt reports whether some decision has a log time.
+func (f *fateCheck) decidedAt(ctx context.Context, at int64) (bool, error) {
+	for p, l := range f.lanes {
+		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= at }); err != nil {
+			return false, err
+		}
+		if _, ok := sort.Find(len(l.held), func(i int) int {
+			switch t := l.held[i].time; {
+			case at < t:
+				return -1
+			case at > t:
+				return 1
+			}
+			return 0
+		}); ok {
+			return true, nil
+		}
+	}
+	return f.anyCut(), nil
+}
+
+// keep remembers a judged round, and forgets the oldest.
+func (f *fateCheck) keep(h *heldRound, n int64) {
+	h.judged, h.feedback, h.raw = true, n, nil
+	f.memory = append(f.memory, h)
+	if len(f.memory) <= 2*f.v.Dedup {
+		return
+	}
+	old := f.memory[0]
+	f.memory = f.memory[1:]
+	f.forgot = true
+	id := f.id(old.id)
+	id.rounds = slices.DeleteFunc(id.rounds, func(o *heldRound) bool { return o == old })
+	if len(id.rounds) == 0 {
+		f.afterwards(id)
+		delete(f.ids, old.id)
+	}
+	old.id = ""
+	l := f.lanes[old.partition]
+	for len(l.held) > 1 && (l.held[0].judged && l.held[0].id == "" || l.held[0].lost) {
+		l.held = l.held[1:]
+		l.base++
+	}
+}
+
+// afterwards settles the outcomes that came after their round had its fate.
+func (f *fateCheck) afterwards(id *heldID) {
+	for _, o := range id.outcomes {
+		want := late
+		switch v := id.verdict; {
+		case id.unsure || v == nil && f.anyCut():
+			if o.info == nil {
+				continue // it may have counted in a round that is gone
+			}
+			want = orphan | late | duplicate | mismatch | malformed
+		case v == nil:
+			want = orphan
+		case o.orphaned() && o.time <= id.time:
+			want = orphan
+		case v.outcome:
+			want = duplicate
+		}
+		f.settle(o, want)
+	}
+	id.outcomes = nil
+}
+
+// finish looks at what is left when the feedback ends: rounds that wait, and
+// outcomes that were not asked for.
+func (f *fateCheck) finish(ctx context.Context) error {
+	for p, l := range f.lanes {
+		if err := f.readRounds(ctx, p, func(*roundLane, int64) bool { return true }); err != nil {
+			return err
+		}
+		for _, h := range l.held {
+			if !h.judged && !h.lost && h.n > l.judged {
+				f.v.report.Pending++
+			}
+		}
+	}
+	if err := f.readOutcomes(ctx, loop.End); err != nil {
+		return err
+	}
+	for _, id := range f.ids {
+		if err := f.waiting(ctx, id); err != nil {
+			return err
+		}
+		f.afterwards(id)
+	}
+	f.finishOutcomes()
+	return nil
+}
+
+// waiting settles the outcomes of a round that has no feedback yet.
+func (f *fateCheck) waiting(ctx context.Context, id *heldID) error {
+	if len(id.rounds) == 0 || id.rounds[0].judged || id.rounds[0].raw == nil || id.verdict != nil {
+		return nil
+	}
+	h := id.rounds[0]
+	if h.n <= f.lanes[h.partition].judged { // its feedback is gone
+		id.unsure = true
+		return nil
+	}
+	rules := f.v.rules(h.epoch)
+	if rules == nil || codec.ParseDecision(&f.dec, h.raw) != nil {
+		id.outcomes = nil
+		return nil
+	}
+	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1}
+	var err error
+	if t.deadline, t.known, err = f.window(ctx, h, rules); err != nil {
+		return err
+	}
+	verdict := t.judge(id.outcomes)
+	for i, o := range id.outcomes {
+		f.settle(o, verdict.outcomes[i])
+	}
+	id.outcomes = nil
+	return nil
+}

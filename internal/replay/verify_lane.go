@@ -1,0 +1,228 @@
+package replay
+
+import (
+	"context"
+	"hash/maphash"
+	"strconv"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+func i64(n int64) string { return strconv.FormatInt(n, 10) }
+
+// decisionLane is one partition of decisions, with the contexts that it decides.
+type decisionLane struct {
+	v         *verification
+	partition int
+	decisions *logCursor
+	contexts  *logCursor
+
+	heart   *loop.Decider
+	next    int64 // N of the next decision; 0: not known
+	through int64 // contexts before it are dealt with
+	known   bool  // through is known
+	tau     int64 // learned through, so far
+	epoch   int64
+	ids     idMemory
+
+	head codec.Decision // the decision at the head, if ready
+	rec  *stream.Record
+	want codec.Decision
+	buf  []byte
+	raw  []byte // of the context, when it comes from its topic
+}
+
+// idMemory remembers the last rounds' ids.
+type idMemory struct {
+	seed   maphash.Seed
+	rounds map[uint64]int64
+	ring   []uint64
+	n      int
+	most   int
+}
+
+func newIDMemory(most int) idMemory {
+	return idMemory{seed: maphash.MakeSeed(), rounds: map[uint64]int64{}, most: most}
+}
+
+// round returns the last round of an id.
+func (m *idMemory) round(id string) (int64, bool) {
+	n, ok := m.rounds[maphash.String(m.seed, id)]
+	return n, ok
+}
+
+func (m *idMemory) add(id string, round int64) {
+	h := maphash.String(m.seed, id)
+	if len(m.ring) < m.most {
+		m.ring = append(m.ring, h)
+	} else {
+		delete(m.rounds, m.ring[m.n])
+		m.ring[m.n] = h
+		m.n = (m.n + 1) % m.most
+	}
+	m.rounds[h] = round
+}
+
+func (v *verification) openLane(ctx context.Context, p int) (l *decisionLane, err error) {
+	l = &decisionLane{v: v, partition: p, ids: newIDMemory(2 * v.Dedup)}
+	if l.decisions, err = v.openCursor(ctx, v.topics.Decisions, p); err != nil {
+		return nil, err
+	}
+	l.decisions.read = v.step
+	if !l.decisions.cut() {
+		l.next, l.known = 1, true
+	}
+	return l, nil
+}
+
+func (l *decisionLane) close() {
+	l.decisions.close()
+	if l.contexts != nil {
+		l.contexts.close()
+	}
+}
+
+// advance moves to the next decision, past control records and what is none. It
+// reports false at the end.
+func (l *decisionLane) advance(ctx context.Context) (bool, error) {
+	for l.rec == nil {
+		r, err := l.decisions.head(ctx)
+		if err != nil || r == nil {
+			return false, err
+		}
+		switch r.Type {
+		case "":
+			l.v.count(&l.v.report.Decisions, Tally{Records: 1})
+			if err := codec.ParseDecision(&l.head, r.Value); err != nil {
+				l.v.differ(at(l.decisions, r, "bytes", "a decision", err).in(l.next, ""))
+				l.skip()
+				break
+			}
+			l.rec = r
+			return true, nil
+		case codec.TypeMark:
+			if err := l.mark(ctx, r); err != nil {
+				return false, err
+			}
+		case codec.TypeOpen:
+		default:
+			l.v.differ(at(l.decisions, r, "type", "none, open or mark", r.Type))
+		}
+		l.decisions.take()
+	}
+	return true, nil
+}
+
+// skip passes over a decision that cannot be read.
+func (l *decisionLane) skip() {
+	if l.next > 0 {
+		l.next++
+	}
+	l.known = false
+}
+
+// done takes the decision at the head.
+func (l *decisionLane) done() {
+	l.ids.add(l.head.ID, l.head.N)
+	l.next, l.through, l.known = l.head.N+1, l.head.ContextsThrough, true
+	l.tau, l.epoch = max(l.tau, l.head.LearnedThrough), max(l.epoch, l.head.Epoch)
+	l.rec = nil
+	l.decisions.take()
+}
+
+// mark checks a decider's mark.
+func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
+	v := l.v
+	v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})
+	m, err := codec.ParseDecisionMark(r.Value)
+	if err != nil {
+		v.differ(at(l.decisions, r, "bytes", "a mark", err))
+		return nil
+	}
+	if m.GapFrom > 0 {
+		if l.next > 0 && m.GapFrom != l.next || m.GapTo < m.GapFrom {
+			v.differ(at(l.decisions, r, "gap_from", l.next, m.GapFrom))
+		}
+		l.next = m.GapTo + 1
+	}
+	if l.next == 0 {
+		l.next = m.N + 1
+	}
+	if m.N != l.next-1 {
+		v.differ(at(l.decisions, r, "n", l.next-1, m.N))
+	}
+	if m.LearnedThrough < l.tau || m.LearnedThrough > v.survey.lastN && v.survey.lastN > 0 {
+		v.differ(at(l.decisions, r, "learned_through", "at least "+i64(l.tau)+" and at most "+i64(v.survey.lastN), m.LearnedThrough))
+	} else {
+		l.tau = m.LearnedThrough
+	}
+	if l.known && m.ContextsThrough < l.through {
+		v.differ(at(l.decisions, r, "contexts_through", "at least "+i64(l.through), m.ContextsThrough))
+		return nil
+	}
+	return l.pass(ctx, m.ContextsThrough, l.epoch)
+}
+
+// pass sees to the contexts before an offset that were not decided: each has its
+// reject. epoch is the one of the decision that comes next.
+func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
+	for {
+		r, err := l.contexts.head(ctx)
+		if err != nil {
+			return err
+		}
+		if r == nil || r.Offset >= before {
+			break
+		}
+		if r.Type == "" && (!l.known || r.Offset >= l.through) {
+			l.refused(r, epoch, !l.known)
+		}
+		l.contexts.take()
+	}
+	l.through, l.known = max(l.through, before), true
+	return nil
+}
+
+// refused checks that a context without a decision was rejected, and for a reason
+// that holds. With maybe, it may also be older than what is known.
+func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
+	v := l.v
+	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset})
+	if info == nil {
+		if !maybe {
+			v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
+		}
+		return
+	}
+	id := service.CloudEventID(r)
+	var c codec.Context
+	if codec.ParseContext(&c, r.Value) == nil && c.ID != "" {
+		id = c.ID
+	}
+	if id == "" {
+		id = itoa(l.partition) + "-" + i64(r.Offset)
+	}
+	var ok reasons
+	if _, used := l.ids.round(id); used || l.decisions.cut() { // perhaps by a round that is gone
+		ok |= duplicateID
+	}
+	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {
+		if l.invalid(r, e) {
+			ok |= malformed
+		}
+	}
+	v.checkReject(info, r, r.Time, "")
+	v.checkReason(info, id, ok)
+}
+
+// invalid reports whether a context breaks the rules of an epoch.
+func (l *decisionLane) invalid(r *stream.Record, epoch int64) bool {
+	e := l.v.epochs[epoch]
+	if e == nil {
+		return true // its rules are gone
+	}
+	return e.check.Decide(&l.want, r.Value, service.CloudEventID(r), loop.Source{Offset: r.Offset}).Verdict == loop.Invalid
+}

@@ -1,0 +1,79 @@
+package replay
+
+import (
+	"context"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// mark checks a mark of the joiner against what the feedback before it says.
+func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
+	v := f.v
+	m, err := codec.ParseFeedbackMark(r.Value)
+	if err != nil {
+		v.differ(at(f.feedback, r, "bytes", "a mark", err))
+		return nil
+	}
+	if f.n < 0 {
+		f.n = m.N
+	}
+	if m.N != f.n {
+		v.differ(at(f.feedback, r, "n", f.n, m.N))
+	}
+	if len(m.Positions) != v.partitions {
+		v.differ(at(f.feedback, r, "positions", v.partitions, len(m.Positions)))
+		return nil
+	}
+	if n := len(m.Epochs); n == 0 || f.epoch > 0 && m.Epochs[n-1].Epoch != f.epoch {
+		v.differ(at(f.feedback, r, "epochs", "the last is "+i64(f.epoch), m.Epochs))
+	}
+	for i := range m.Positions {
+		if err := f.position(ctx, r, i, &m.Positions[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// position checks where a mark says that the joiner is in one partition.
+func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *codec.Position) error {
+	v, l, out := f.v, f.lanes[p], f.outcomes[p]
+	wrong := func(field string, want, got any) {
+		v.differ(at(f.feedback, r, "positions["+itoa(p)+"]."+field, want, got))
+	}
+	if pos.Partition != p {
+		wrong("partition", p, pos.Partition)
+		return nil
+	}
+	if !l.begun {
+		l.begun, l.judged = true, pos.Released
+		for _, n := range pos.Ahead {
+			l.ahead[n] = true
+		}
+	}
+	if err := f.readRounds(ctx, p, func(l *roundLane, _ int64) bool { return l.next <= pos.Released+1 }); err != nil {
+		return err
+	}
+	l.settle()
+	if pos.Released != l.judged {
+		if h := l.round(pos.Released + 1); pos.Released > l.judged || h == nil || !h.lost {
+			wrong("released", l.judged, pos.Released)
+		}
+	}
+	if h := l.round(l.judged + 1); h != nil && pos.DecisionsFrom > h.offset {
+		wrong("decisions_from", "at most "+i64(h.offset), pos.DecisionsFrom)
+	}
+	if pos.OutcomesFrom > pos.OutcomesThrough {
+		wrong("outcomes_from", "at most "+i64(pos.OutcomesThrough), pos.OutcomesFrom)
+	}
+	if pos.OutcomesThrough < out.through || pos.OutcomesThrough > out.c.end {
+		wrong("outcomes_through", "at least "+i64(out.through)+" and at most "+i64(out.c.end), pos.OutcomesThrough)
+		return nil
+	}
+	out.through, out.parked = pos.OutcomesThrough, make(map[int64]bool, len(pos.Parked))
+	for _, n := range pos.Parked {
+		out.parked[n] = true
+	}
+	return nil
+}

@@ -1,0 +1,240 @@
+package replay
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// epochInfo is a model of the log.
+type epochInfo struct {
+	rules *loop.Rules
+	// check decides what a context is worth under this model, apart from the
+	// learner that is recomputed.
+	check *loop.Decider
+}
+
+// feedbackSurvey is what one look over the feedback log tells.
+type feedbackSurvey struct {
+	firstN, lastN int64        // of the feedback kept; 0: none
+	starts        []startPoint // the epochs kept, in order
+	last          int64        // the last epoch
+}
+
+// startPoint is where recomputing may begin: an epoch record.
+type startPoint struct {
+	offset  int64 // of its first class record, or of itself
+	epoch   int64
+	through int64
+}
+
+// snapshotInfo is a snapshot without its bytes.
+type snapshotInfo struct {
+	offset, time   int64
+	epoch, through int64
+	feedbackFrom   int64
+	rounds         []int64
+	sum            [sha256.Size]byte
+	checked        bool
+}
+
+// before orders by what was learned.
+func (s *snapshotInfo) before(through, epoch int64) bool {
+	return s.through < through || s.through == through && s.epoch < epoch
+}
+
+// readSnapshots reads the snapshots and keeps their hashes.
+func (v *verification) readSnapshots(ctx context.Context) error {
+	c, err := v.openCursor(ctx, v.topics.Snapshots, 0)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	times := map[int64]int64{}
+	for {
+		r, err := c.head(ctx)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			break
+		}
+		times[r.Offset] = r.Time
+		c.take()
+	}
+	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
+		where := Difference{Topic: c.topic, Offset: s.Offset, Time: times[s.Offset], Field: "bytes"}
+		v.report.Snapshots.Records++
+		if err == nil && v.epochs[s.Epoch] == nil {
+			var ep loop.Epoch
+			if ep, err = v.models.AddSnapshot(s); err == nil {
+				err = v.addEpoch(ep)
+			}
+		}
+		if err != nil {
+			where.Want, where.Got = "a snapshot that can be read", err.Error()
+			v.differ(where)
+			return nil
+		}
+		v.snapshots = append(v.snapshots, &snapshotInfo{offset: s.Offset, time: times[s.Offset], epoch: s.Epoch, through: s.Through,
+			feedbackFrom: s.FeedbackFrom, rounds: s.Rounds, sum: sha256.Sum256(s.Bytes)})
+		return nil
+	})
+}
+
+// addEpoch notes a model.
+func (v *verification) addEpoch(ep loop.Epoch) error {
+	if v.epochs[ep.Number] != nil {
+		return nil
+	}
+	r := loop.NewReplica()
+	r.Begin(ep)
+	v.epochs[ep.Number] = &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1)}
+	return nil
+}
+
+// readModels looks over the feedback log for the models it announces.
+func (v *verification) readModels(ctx context.Context, end int64) error {
+	c, err := v.openCursor(ctx, v.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	c.end = end
+	m := modelReader{v: v, c: c, models: service.NewModels(v.Build), classAt: -1}
+	for {
+		r, err := c.head(ctx)
+		if err != nil {
+			return err
+		}
+		if r == nil {
+			break
+		}
+		if err := m.take(r); err != nil {
+			return err
+		}
+		c.take()
+	}
+	if len(v.epochs) == 0 && v.report.Differences == 0 {
+		return ErrNothing
+	}
+	return nil
+}
+
+type modelReader struct {
+	v       *verification
+	c       *logCursor
+	models  *service.Models
+	classAt int64 // of the first of the class records read last; -1: none
+	f       codec.Feedback
+	last    int64 // epoch
+}
+
+func (m *modelReader) take(r *stream.Record) error {
+	v := m.v
+	switch r.Type {
+	case "":
+		m.classAt = -1
+		if codec.ParseFeedback(&m.f, r.Value) != nil {
+			return nil // reported where it is checked
+		}
+		if v.survey.firstN == 0 {
+			v.survey.firstN = m.f.N
+		}
+		v.survey.lastN = max(v.survey.lastN, m.f.N)
+	case codec.TypeClass:
+		if m.classAt < 0 {
+			m.classAt = r.Offset
+		}
+		if err := m.models.AddClass(r.Value); err != nil {
+			v.differ(at(m.c, r, "class", "a class record", err))
+		}
+	case codec.TypeEpoch:
+		first := m.classAt
+		m.classAt = -1
+		if first < 0 {
+			first = r.Offset
+		}
+		return m.epoch(r, first)
+	}
+	return nil
+}
+
+// epoch takes an epoch record whose class records begin at first.
+func (m *modelReader) epoch(r *stream.Record, first int64) error {
+	v := m.v
+	v.report.Epochs.Records++
+	rec, err := codec.ParseEpoch(r.Value)
+	if err != nil {
+		v.differ(at(m.c, r, "epoch", "an epoch record", err))
+		return nil
+	}
+	if rec.SeedHash != loop.SeedHash(v.Seed) {
+		return fmt.Errorf("epoch %d: %w", rec.Epoch, ErrSeed)
+	}
+	for _, f := range []struct {
+		field     string
+		want, got any
+	}{
+		{"epoch", m.last + 1, rec.Epoch}, {"name", v.Name, rec.Name}, {"partitions", v.partitions, rec.Partitions},
+	} {
+		if f.field == "epoch" && m.last == 0 && m.c.cut() {
+			continue
+		}
+		if f.want != f.got {
+			v.differ(at(m.c, r, f.field, f.want, f.got))
+		}
+	}
+	m.last = max(m.last, rec.Epoch)
+	v.survey.last = m.last
+	ep, err := m.models.AddEpoch(r.Value)
+	switch {
+	case errors.Is(err, codec.ErrCorrupt):
+		if m.c.cut() && first <= m.c.first {
+			v.report.Epochs.TooOld++ // its class records may be gone
+			return nil
+		}
+		v.differ(at(m.c, r, "files", "a model that has its SHA-256, and its files", err))
+		return nil
+	case err != nil:
+		return err
+	case ep.Learner == nil: // a repeat
+		return nil
+	}
+	v.report.Epochs.Checked++
+	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through})
+	delete(v.epochs, rec.Epoch) // the log's own is better than a snapshot's copy
+	return v.addEpoch(ep)
+}
+
+// start says where recomputing begins: at the log's beginning, else at the first
+// epoch, or the oldest snapshot whose later feedback is all kept. Both are nil if
+// there is no such place.
+func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
+	s := &v.survey
+	if len(s.starts) > 0 {
+		from = &s.starts[0]
+	}
+	if !cut || s.firstN == 1 && from != nil && from.through == 0 {
+		return from, nil
+	}
+	for _, c := range v.snapshots {
+		if s.firstN > 0 && (c.through < s.firstN-1 || c.through > s.lastN) {
+			continue
+		}
+		// Without any feedback the last snapshot is the state of all that is left.
+		if snap == nil || c.before(snap.through, snap.epoch) == (s.firstN > 0) {
+			snap = c
+		}
+	}
+	if from != nil && (snap == nil || from.through < snap.through) {
+		return from, nil
+	}
+	return nil, snap
+}

@@ -1,0 +1,193 @@
+package replay
+
+import (
+	"context"
+	"hash/maphash"
+	"slices"
+	"strconv"
+	"sync"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Topics that rejects name.
+const (
+	contextsTopic = "contexts"
+	outcomesTopic = "outcomes"
+)
+
+// rejectKey is the identity of a reject.
+type rejectKey struct {
+	outcomes  bool
+	partition int
+	offset    int64
+}
+
+// rejectInfo is a reject without its bytes.
+type rejectInfo struct {
+	offset, time int64 // of the reject
+	of           int64 // log time of the record rejected
+	reason       uint8 // index in rejectReasons
+	bytes        uint64
+	id           uint64
+	met          bool // the record was met
+}
+
+// rejectIndex knows all rejects that are kept, by the records they tell of.
+type rejectIndex struct {
+	c    *logCursor
+	seed maphash.Seed
+	mu   sync.Mutex
+	all  map[rejectKey]*rejectInfo
+	gone [2][]int64 // contexts, outcomes: the first offset kept of each partition
+}
+
+// reasons is a set of reasons for a reject.
+type reasons uint8
+
+var rejectReasons = []string{codec.ReasonMalformed, codec.ReasonDuplicateID, codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch}
+
+const (
+	malformed reasons = 1 << iota
+	duplicateID
+	late
+	duplicate
+	orphan
+	mismatch
+)
+
+func (s reasons) String() string {
+	text := ""
+	for i, name := range rejectReasons {
+		if s&(1<<i) != 0 {
+			if text != "" {
+				text += " or "
+			}
+			text += name
+		}
+	}
+	if text == "" {
+		return "no reject"
+	}
+	return "rejected: " + text
+}
+
+// readRejects reads all rejects.
+func (v *verification) readRejects(ctx context.Context) error {
+	c, err := v.openCursor(ctx, v.topics.Rejects, 0)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	x := &rejectIndex{c: c, seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
+	v.rejects = x
+	for {
+		r, err := c.head(ctx)
+		if err != nil || r == nil {
+			return err
+		}
+		if r.Type == "" {
+			v.report.Rejects.Records++
+			v.addReject(r)
+		} else if r.Type != codec.TypeOpen {
+			v.differ(at(c, r, "type", "data", r.Type))
+		}
+		c.take()
+	}
+}
+
+func (v *verification) addReject(r *stream.Record) {
+	x := v.rejects
+	rej, err := codec.ParseReject(r.Value)
+	if err != nil {
+		v.differ(at(x.c, r, "bytes", "a reject", err))
+		return
+	}
+	key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
+	info := rejectInfo{offset: r.Offset, time: r.Time, of: rej.Time, bytes: maphash.Bytes(x.seed, rej.Bytes), id: maphash.String(x.seed, rej.ID)}
+	info.reason = uint8(slices.Index(rejectReasons, rej.Reason))
+	wantKey := ""
+	if key.outcomes {
+		wantKey = rej.ID
+	}
+	switch {
+	case rej.Topic != contextsTopic && rej.Topic != outcomesTopic:
+		v.differ(at(x.c, r, "topic", "contexts or outcomes", rej.Topic))
+	case rej.Partition < 0 || rej.Partition >= v.partitions:
+		v.differ(at(x.c, r, "partition", "less than "+itoa(v.partitions), rej.Partition))
+	case int(info.reason) >= len(rejectReasons):
+		v.differ(at(x.c, r, "reason", "a reason", rej.Reason))
+	case string(r.Key) != wantKey:
+		v.differ(at(x.c, r, "key", wantKey, string(r.Key)))
+	}
+	if was := x.all[key]; was != nil { // at least once: a repeat says the same
+		if same := info; same.of != was.of || same.reason != was.reason || same.bytes != was.bytes || same.id != was.id {
+			v.differ(at(x.c, r, "bytes", "what the reject at offset "+i64(was.offset)+" says", "something else"))
+		}
+		return
+	}
+	x.all[key] = &info
+}
+
+// reject returns the reject of a record and notes that the record was met.
+func (x *rejectIndex) reject(key rejectKey) *rejectInfo {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	info := x.all[key]
+	if info != nil {
+		info.met = true
+	}
+	return info
+}
+
+// reasons returns the reason as a set.
+func (i *rejectInfo) reasons() reasons { return 1 << i.reason }
+
+// checkReject compares a reject with the record it tells of. logTime is that
+// record's log time as a reject has it.
+func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime int64, id string) {
+	x := v.rejects
+	v.count(&v.report.Rejects, Tally{Checked: 1})
+	if info.of != logTime {
+		v.wrongReject(info, id, "time", i64(logTime), i64(info.of))
+	}
+	if info.bytes != maphash.Bytes(x.seed, r.Value) {
+		v.wrongReject(info, id, "bytes", "the bytes of the record at offset "+i64(r.Offset), "others")
+	}
+	if info.id != maphash.String(x.seed, id) {
+		v.wrongReject(info, id, "id", strconv.Quote(id), "another")
+	}
+}
+
+// checkReason checks the reason of a reject.
+func (v *verification) checkReason(info *rejectInfo, id string, want reasons) {
+	if want&info.reasons() == 0 {
+		v.wrongReject(info, id, "reason", want.String(), info.reasons().String())
+	}
+}
+
+func (v *verification) wrongReject(info *rejectInfo, id, field, want, got string) {
+	d := Difference{Topic: v.rejects.c.topic, Offset: info.offset, Time: info.time, Field: field, Want: want, Got: got}
+	v.differ(d.in(0, id))
+}
+
+// finishRejects looks for rejects of records that do not exist.
+func (v *verification) finishRejects() {
+	x := v.rejects
+	for key, info := range x.all {
+		if info.met {
+			continue
+		}
+		topic, list := contextsTopic, x.gone[0]
+		if key.outcomes {
+			topic, list = outcomesTopic, x.gone[1]
+		}
+		if key.partition >= 0 && key.partition < len(list) && key.offset < list[key.partition] {
+			v.report.Rejects.TooOld++
+			continue
+		}
+		v.differ(Difference{Topic: x.c.topic, Offset: info.offset, Time: info.time, Field: "offset",
+			Want: "a record of " + topic, Got: "no record at partition " + itoa(key.partition) + ", offset " + i64(key.offset)})
+	}
+}

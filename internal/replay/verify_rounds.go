@@ -1,0 +1,271 @@
+package replay
+
+import (
+	"context"
+	"strings"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// heldRound is a decision that was read and not forgotten.
+type heldRound struct {
+	partition int
+	n         int64
+	time      int64 // log time, made monotone
+	offset    int64
+	raw       []byte // until it has its feedback; nil: lost, or cannot be read
+	id        string
+	epoch     int64
+	lost      bool // in an announced gap
+	judged    bool
+	feedback  int64 // N of its feedback, once judged
+}
+
+// heldID is what is known of a round id.
+type heldID struct {
+	rounds   []*heldRound   // of this id, in the order of log time; more than one only where a promise was broken or forgotten
+	outcomes []*heldOutcome // not judged yet
+	verdict  *verdict       // of the last round judged
+	time     int64          // of that round's decision
+	unsure   bool           // what its outcomes were judged by is gone
+}
+
+// roundLane is one partition of decisions, read ahead of its feedback.
+type roundLane struct {
+	c      *logCursor
+	held   []*heldRound // rounds base, base+1, …
+	base   int64
+	next   int64 // N of the next decision; 0: none was read
+	head   codec.Decision
+	judged int64 // rounds up to here have their feedback
+	ahead  map[int64]bool
+	begun  bool // judged is known
+}
+
+// round returns a round that is held.
+func (l *roundLane) round(n int64) *heldRound {
+	if i := n - l.base; i >= 0 && i < int64(len(l.held)) {
+		return l.held[i]
+	}
+	return nil
+}
+
+// openInputs fetches the ends of decisions and outcomes.
+func (f *fateCheck) openInputs(ctx context.Context) error {
+	v := f.v
+	gone := make([]int64, v.partitions)
+	for p := range v.partitions {
+		d, err := v.openCursor(ctx, v.topics.Decisions, p)
+		if err != nil {
+			return err
+		}
+		o, err := v.openCursor(ctx, v.topics.Outcomes, p)
+		if err != nil {
+			return err
+		}
+		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !d.cut()})
+		f.outcomes = append(f.outcomes, &outcomeLane{c: o})
+		gone[p] = o.first
+	}
+	v.rejects.gone[1] = gone
+	return nil
+}
+
+// readRounds reads a partition of decisions while more says so. It reports false at
+// the end.
+func (f *fateCheck) readRounds(ctx context.Context, p int, more func(l *roundLane, logTime int64) bool) error {
+	l := f.lanes[p]
+	for {
+		r, err := l.c.head(ctx)
+		if err != nil || r == nil || !more(l, l.c.logTime(r)) {
+			return err
+		}
+		f.readRound(p, l, r)
+		l.c.take()
+	}
+}
+
+func (f *fateCheck) readRound(p int, l *roundLane, r *stream.Record) {
+	logTime := l.c.logTime(r)
+	switch r.Type {
+	case "":
+		h := &heldRound{partition: p, time: logTime, offset: r.Offset}
+		if codec.ParseDecision(&l.head, r.Value) != nil { // reported with the decisions
+			if h.n = l.next; h.n > 0 {
+				f.hold(l, h)
+			}
+			return
+		}
+		d := &l.head
+		if l.next > 0 && d.N != l.next { // reported with the decisions; what is not there is lost
+			for n := l.next; n < d.N && d.N-n < 1<<20; n++ {
+				f.hold(l, &heldRound{partition: p, n: n, time: logTime, lost: true})
+			}
+			if d.N < l.next {
+				return
+			}
+		}
+		h.n, h.id, h.epoch = d.N, strings.Clone(d.ID), d.Epoch
+		h.raw = append([]byte(nil), r.Value...)
+		f.hold(l, h)
+		id := f.id(h.id)
+		id.rounds = append(id.rounds, h)
+	case codec.TypeMark:
+		m, err := codec.ParseDecisionMark(r.Value)
+		if err != nil || m.GapFrom <= 0 {
+			return
+		}
+		from := m.GapFrom
+		if l.next > 0 {
+			from = l.next
+		}
+		for n := from; n <= m.GapTo && m.GapTo-n < 1<<20; n++ {
+			f.hold(l, &heldRound{partition: p, n: n, time: logTime, lost: true})
+		}
+	}
+}
+
+func (f *fateCheck) hold(l *roundLane, h *heldRound) {
+	if len(l.held) == 0 {
+		l.base = h.n
+	}
+	l.held = append(l.held, h)
+	l.next = h.n + 1
+}
+
+// id returns what is known of an id.
+func (f *fateCheck) id(id string) *heldID {
+	e := f.ids[id]
+	if e == nil {
+		e = &heldID{}
+		f.ids[id] = e
+	}
+	return e
+}
+
+// outcomeLane is one partition of outcomes.
+type outcomeLane struct {
+	c       *logCursor
+	outcome codec.Outcome
+	since   int64 // log time of the first one kept
+	any     bool
+	through int64          // before it every outcome has its fate
+	parked  map[int64]bool // but for these
+}
+
+// readOutcomes reads all outcomes up to a log time.
+func (f *fateCheck) readOutcomes(ctx context.Context, through int64) error {
+	for p, l := range f.outcomes {
+		for {
+			r, err := l.c.head(ctx)
+			if err != nil {
+				return err
+			}
+			if r == nil || l.c.logTime(r) > through {
+				break
+			}
+			if r.Type == "" {
+				f.readOutcome(p, l, r)
+			}
+			l.c.take()
+		}
+	}
+	return nil
+}
+
+func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
+	v := f.v
+	v.count(&v.report.Outcomes, Tally{Records: 1})
+	logTime := l.c.logTime(r)
+	if !l.any {
+		l.any, l.since = true, logTime
+	}
+	h := &heldOutcome{partition: p, offset: r.Offset, time: logTime, logTime: r.Time}
+	h.info = v.rejects.reject(rejectKey{true, p, r.Offset})
+	err := codec.ParseOutcome(&l.outcome, r.Value)
+	if err == nil {
+		if l.outcome.OutcomeID == "" {
+			l.outcome.OutcomeID = service.CloudEventID(r)
+		}
+		err = l.outcome.Validate()
+	}
+	h.Outcome = l.outcome
+	h.ID, h.Action, h.OutcomeID = strings.Clone(h.ID), strings.Clone(h.Action), strings.Clone(h.OutcomeID)
+	if err != nil {
+		h.ID = ""
+	}
+	if h.info != nil {
+		of := logTime
+		if l.c.cut() && h.info.of > of {
+			of = h.info.of // the running maximum may have begun with a record that is gone
+		}
+		v.checkReject(h.info, r, of, h.ID)
+	}
+	if err != nil {
+		f.settle(h, malformed)
+		return
+	}
+	e := f.id(h.ID)
+	e.outcomes = append(e.outcomes, h)
+}
+
+// settle compares the fate of an outcome with its reject; want 0 means that it
+// counted.
+func (f *fateCheck) settle(o *heldOutcome, want reasons) {
+	v := f.v
+	v.count(&v.report.Outcomes, Tally{Checked: 1})
+	switch {
+	case o.info == nil && want != 0:
+		f.missing = append(f.missing, missingReject{o, want})
+	case o.info != nil && want == 0:
+		v.wrongReject(o.info, o.ID, "reason", want.String()+": the outcome counted", o.info.reasons().String())
+	case o.info != nil:
+		v.checkReason(o.info, o.ID, want)
+	}
+}
+
+// missingReject is an outcome that should have a reject, if the joiner came so far.
+type missingReject struct {
+	*heldOutcome
+	want reasons
+}
+
+// finishOutcomes looks at what has no reject: that is a difference if a mark says
+// that the joiner was past it.
+func (f *fateCheck) finishOutcomes() {
+	for _, m := range f.missing {
+		l := f.outcomes[m.partition]
+		if m.offset >= l.through || l.parked[m.offset] {
+			continue
+		}
+		f.v.differ(Difference{Topic: l.c.topic, Partition: m.partition, Offset: m.offset, Time: m.logTime, ID: m.ID,
+			Field: "fate", Want: m.want.String(), Got: "no reject"})
+	}
+}
+
+// window returns the last log time at which an outcome of a round is in time, if
+// that is known.
+func (f *fateCheck) window(ctx context.Context, h *heldRound, rules *loop.Rules) (deadline int64, known bool, err error) {
+	if rules.Window.Rounds == 0 {
+		return addTime(h.time, rules.Window.Nanos), true, nil
+	}
+	end := addTime(h.n, rules.Window.Rounds)
+	if err := f.readRounds(ctx, h.partition, func(l *roundLane, _ int64) bool { return l.next <= end }); err != nil {
+		return 0, false, err
+	}
+	if e := f.lanes[h.partition].round(end); e != nil {
+		return e.time, true, nil
+	}
+	return 0, false, nil
+}
+
+// addTime adds without overflow.
+func addTime(t, span int64) int64 {
+	if t > loop.End-span {
+		return loop.End
+	}
+	return t + span
+}
