@@ -10,8 +10,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Client is a log and a bus on connections of its own: one for requests, one for
-// writing, one for reading, so that none waits behind another.
+// Client is a log and a bus on connections of its own: for requests, writing,
+// reading and asking for bounds, so that none waits behind another.
 type Client struct {
 	log   *Log
 	bus   *Bus
@@ -22,7 +22,7 @@ type Client struct {
 // and the like.
 func Dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 	c := &Client{}
-	for _, role := range []string{"requests", "writing", "reading"} {
+	for _, role := range []string{"requests", "writing", "reading", "bounds"} {
 		conn, err := natsgo.Connect(url, append(defaultOptions(name+" "+role), more...)...)
 		if err != nil {
 			_ = c.Close()
@@ -30,7 +30,7 @@ func Dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 		}
 		c.conns = append(c.conns, conn)
 	}
-	o.ReadConn = c.conns[2]
+	o.ReadConn, o.BoundsConn = c.conns[2], c.conns[3]
 	log, err := New(c.conns[1], o)
 	if err != nil {
 		_ = c.Close()

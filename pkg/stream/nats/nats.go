@@ -51,6 +51,7 @@ type Options struct {
 	APIPrefix  string        // of the JetStream API, for domains and imports
 	Replicas   int           // of the streams that Create makes; 0 means 1
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
+	BoundsConn *natsgo.Conn  // Bounds uses it, so that it does not wait behind either; nil: the same
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {
@@ -74,6 +75,9 @@ func (o Options) withDefaults(conn *natsgo.Conn) Options {
 	}
 	if o.ReadConn == nil {
 		o.ReadConn = conn
+	}
+	if o.BoundsConn == nil {
+		o.BoundsConn = conn
 	}
 	return o
 }

@@ -111,7 +111,7 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 	if err != nil {
 		return 0, 0, p.fail("bounds", -1, err)
 	}
-	i, err := l.info(ctx, l.conn, &p)
+	i, err := l.info(ctx, l.o.BoundsConn, &p)
 	if err != nil {
 		return 0, 0, p.fail("bounds", -1, err)
 	}

@@ -1,0 +1,275 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"hindsight/internal/engine"
+	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
+	"hindsight/internal/replay"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
+	"hindsight/pkg/stream/nats"
+)
+
+// system is a running decider with its joiner on an embedded log, over the contexts
+// of an environment with 10 actions and 16 features.
+type system struct {
+	*engine.Engine
+	name string
+	stop func()
+}
+
+func start(b *testing.B, window string) *system {
+	b.Helper()
+	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m := model.Default()
+	m.Name = "bench"
+	for i := range 10 {
+		m.Actions = append(m.Actions, fmt.Sprintf("a%d", i))
+	}
+	m.Resolve(17, 10)
+	if m.Window, err = model.ParseWindow(window); err != nil {
+		b.Fatal(err)
+	}
+	source, err := modelfile.Source(m, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := service.CreateTopics(b.Context(), e.Log, m.Name, 1, service.Retention{}); err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	go func() {
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: m.Name, Source: source, Build: model.Epoch,
+			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+	}()
+	select {
+	case <-ready:
+	case err := <-done:
+		b.Fatal(err)
+	}
+	return &system{Engine: e, name: m.Name, stop: func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+		e.Close()
+	}}
+}
+
+// contextRecord returns the bytes of a context with 16 numbers.
+func contextRecord(dst []byte, n int) []byte {
+	c := codec.Context{ID: fmt.Sprintf("round-%08d", n)}
+	for i := range 16 {
+		c.Features = append(c.Features, codec.Feature{Name: fmt.Sprintf("feature%02d", i), Kind: codec.Number, Value: float64((n*31+i*7)%101) / 100})
+	}
+	return codec.AppendContext(dst, &c)
+}
+
+// BenchmarkRequest measures the time from asking for a decision to its reply, which
+// waits for the log, beside a bare echo endpoint on the same server, turn by turn.
+func BenchmarkRequest(b *testing.B) {
+	s := start(b, "10m")
+	defer s.stop()
+	stopEcho, err := s.Bus.Serve("echo", "echo", func(m stream.Message) { m.Respond(m.Data[:64]) })
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer stopEcho()
+	client, err := attach.Dial(s.Dir, "bench", nats.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer client.Close()
+	var decide, echo []time.Duration
+	ask := func(subject string, data []byte) time.Duration {
+		start := time.Now()
+		if _, h, err := client.Bus().Request(b.Context(), subject, data); err != nil || len(h) > 0 {
+			b.Fatal(err, h)
+		}
+		return time.Since(start)
+	}
+	n := 0
+	for b.Loop() {
+		n++
+		data := contextRecord(nil, n)
+		echo = append(echo, ask("echo", data))
+		decide = append(decide, ask(s.name+".decide", data))
+	}
+	p50, e50 := percentile(decide, 50), percentile(echo, 50)
+	b.ReportMetric(float64(p50.Nanoseconds()), "decide-p50-ns")
+	b.ReportMetric(float64(percentile(decide, 99).Nanoseconds()), "decide-p99-ns")
+	b.ReportMetric(float64(e50.Nanoseconds()), "echo-p50-ns")
+	b.ReportMetric(float64(percentile(echo, 99).Nanoseconds()), "echo-p99-ns")
+	b.ReportMetric(float64(p50)/float64(e50), "p50/echo")
+}
+
+func percentile(d []time.Duration, p int) time.Duration {
+	slices.Sort(d)
+	return d[(len(d)*p+99)/100-1]
+}
+
+// loopRounds is the length of one run of BenchmarkLoop.
+const loopRounds = 50_000
+
+// BenchmarkLoop measures rounds a second through contexts, decisions, outcomes and
+// feedback on the embedded log, beside four bare appenders with a reader each (and a
+// second one for decisions, which the loop also has) of records of the same sizes.
+func BenchmarkLoop(b *testing.B) {
+	for b.Loop() {
+		loop, sizes := runLoop(b)
+		bare := runBare(b, sizes)
+		b.ReportMetric(loopRounds/loop.Seconds(), "rounds/s")
+		b.ReportMetric(loopRounds/bare.Seconds(), "bare-rounds/s")
+		b.ReportMetric(bare.Seconds()/loop.Seconds(), "loop/bare")
+	}
+}
+
+// runLoop plays rounds whose outcome is written as soon as the decision is read.
+func runLoop(b *testing.B) (time.Duration, [4]int) {
+	s := start(b, "1000 rounds")
+	defer s.stop()
+	t := service.TopicsOf(s.name)
+	var sizes [4]int
+	start := time.Now()
+	var g sync.WaitGroup
+	g.Go(func() { sizes[0] = writeContexts(b, s.Log, t.Contexts) })
+	g.Go(func() { sizes[1], sizes[2] = answerDecisions(b, s.Log, t) })
+	sizes[3] = readAll(b, s.Log, t.Feedback)
+	elapsed := time.Since(start)
+	g.Wait()
+	return elapsed, sizes
+}
+
+func writeContexts(b *testing.B, log stream.Log, topic string) (size int) {
+	w, err := log.Writer(b.Context(), topic, 0, nil)
+	if err != nil {
+		b.Error(err)
+		return 0
+	}
+	defer w.Close()
+	var buf []byte
+	for n := range loopRounds {
+		buf = contextRecord(buf[:0], n)
+		if _, err := w.Append(b.Context(), &stream.Record{Value: buf}); err != nil {
+			b.Error(err)
+			return 0
+		}
+	}
+	if err := w.Flush(b.Context()); err != nil {
+		b.Error(err)
+	}
+	return len(buf)
+}
+
+func answerDecisions(b *testing.B, log stream.Log, t service.Topics) (decision, outcome int) {
+	w, err := log.Writer(b.Context(), t.Outcomes, 0, nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer w.Close()
+	var d codec.Decision
+	var buf []byte
+	each(b, log, t.Decisions, func(r *stream.Record) {
+		if err := codec.ParseDecision(&d, r.Value); err != nil {
+			b.Error(err)
+		}
+		buf = codec.AppendOutcome(buf[:0], &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(d.N%10) / 10})
+		if _, err := w.Append(b.Context(), &stream.Record{Key: []byte(d.ID), Value: buf}); err != nil {
+			b.Error(err)
+		}
+		decision, outcome = len(r.Value), len(buf)
+	})
+	if err := w.Flush(b.Context()); err != nil {
+		b.Error(err)
+	}
+	return
+}
+
+func readAll(b *testing.B, log stream.Log, topic string) (size int) {
+	each(b, log, topic, func(r *stream.Record) { size = len(r.Value) })
+	return size
+}
+
+// each calls f for the first loopRounds data records of a topic.
+func each(b *testing.B, log stream.Log, topic string, f func(*stream.Record)) {
+	r, err := log.Read(b.Context(), topic, 0, stream.Earliest)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer r.Close()
+	var batch []stream.Record
+	for n := 0; n < loopRounds; {
+		if batch, err = r.Next(b.Context(), batch[:0]); err != nil {
+			b.Error(err)
+			return
+		}
+		for i := range batch {
+			if batch[i].Type == "" {
+				f(&batch[i])
+				n++
+			}
+		}
+	}
+}
+
+// runBare appends and reads records of the loop's sizes with nothing between: all
+// four topics at once, two of them with the readers that the loop has twice.
+func runBare(b *testing.B, sizes [4]int) time.Duration {
+	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	if err := service.CreateTopics(b.Context(), e.Log, "bare", 1, service.Retention{}); err != nil {
+		b.Fatal(err)
+	}
+	t := service.TopicsOf("bare")
+	start := time.Now()
+	var g sync.WaitGroup
+	for i, topic := range []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback} {
+		g.Go(func() { writeBare(b, e.Log, topic, make([]byte, sizes[i])) })
+		readers := 1
+		if topic == t.Decisions || topic == t.Feedback {
+			readers = 2
+		}
+		for range readers {
+			g.Go(func() { readAll(b, e.Log, topic) })
+		}
+	}
+	g.Wait()
+	return time.Since(start)
+}
+
+func writeBare(b *testing.B, log stream.Log, topic string, value []byte) {
+	w, err := log.Writer(b.Context(), topic, 0, nil)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	defer w.Close()
+	for range loopRounds {
+		if _, err := w.Append(b.Context(), &stream.Record{Value: value}); err != nil {
+			b.Error(err)
+			return
+		}
+	}
+	if err := w.Flush(b.Context()); err != nil {
+		b.Error(err)
+	}
+}
