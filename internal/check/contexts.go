@@ -1,0 +1,189 @@
+package check
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"hindsight/pkg/codec"
+)
+
+// checkContexts checks that every context was either decided or rejected, and that
+// what passes a rejected one was written after its reject.
+func (c *checker) checkContexts() {
+	for p := range c.n {
+		var through int64
+		passed := map[int64]int64{} // offset → log time of the first record of decisions that passes it
+		k := 0
+		for i := range c.decisions[p] {
+			r := &c.decisions[p][i]
+			through = max(through, contextsThrough(r))
+			for ; k < len(c.contexts[p]) && c.contexts[p][k].Offset < through; k++ {
+				passed[c.contexts[p][k].Offset] = r.at
+			}
+		}
+		for i := range c.contexts[p] {
+			r := &c.contexts[p][i]
+			if r.Type == "" {
+				c.r.Contexts++
+				c.checkContext(p, r, passed)
+			}
+		}
+	}
+}
+
+func contextsThrough(r *record) int64 {
+	switch r.Type {
+	case "":
+		var d codec.Decision
+		if codec.ParseDecision(&d, r.Value) == nil {
+			return d.ContextsThrough
+		}
+	case codec.TypeMark:
+		if m, err := codec.ParseDecisionMark(r.Value); err == nil {
+			return m.ContextsThrough
+		}
+	}
+	return 0
+}
+
+func (c *checker) checkContext(p int, r *record, passed map[int64]int64) {
+	where := fmt.Sprintf("contexts[%d]@%d", p, r.Offset)
+	d, rej := c.source[p][r.Offset], c.refused[place{"contexts", p, r.Offset}]
+	at, gone := passed[r.Offset]
+	switch {
+	case d != nil && rej != nil:
+		c.fail("%s was decided in round %d, and rejected: %s", where, d.N, rej.Reason)
+	case d != nil:
+	case rej == nil && gone:
+		c.fail("%s was passed and neither decided nor rejected", where)
+	case rej == nil:
+		c.r.Unread++
+		if !c.o.Unfinished {
+			c.fail("%s was neither decided nor rejected", where)
+		}
+	case gone && rej.at > at && !c.o.LooseTime:
+		c.fail("%s was passed before its reject was stored", where)
+	default:
+		c.checkRefused(where, p, r, rej)
+	}
+}
+
+// checkRefused checks the reason for which a context was rejected.
+func (c *checker) checkRefused(where string, p int, r *record, rej *refusal) {
+	var x codec.Context
+	err := codec.ParseContext(&x, r.Value)
+	if err == nil {
+		err = x.Validate()
+	}
+	switch rej.Reason {
+	case codec.ReasonMalformed:
+		if err == nil && !c.refusable(&x) {
+			c.fail("%s is good, and was rejected: %s", where, rej.Detail)
+		}
+	case codec.ReasonDuplicateID:
+		id := x.ID
+		if id == "" {
+			id = contextID(r, p)
+		}
+		ok := slices.ContainsFunc(c.byID[id], func(d *round) bool {
+			return d.Partition == p && d.Source != r.Offset && (c.o.LooseTime || d.at <= rej.at)
+		})
+		if err != nil || !ok {
+			c.fail("%s was rejected as a repeat of %q, which was not decided before", where, id)
+		}
+	default:
+		c.fail("%s was rejected for a reason that contexts do not have: %q", where, rej.Reason)
+	}
+}
+
+// refusable reports whether some model refuses a context that the codec accepts.
+func (c *checker) refusable(x *codec.Context) bool {
+	for _, e := range c.order {
+		r := e.rules
+		if r == nil || len(x.Actions) == 0 && r.Actions == nil || r.MaxActions > 0 && len(x.Actions) > r.MaxActions {
+			return true
+		}
+		for i := range x.Actions {
+			if r.Actions != nil && !slices.Contains(r.Actions, x.Actions[i].Name) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// checkSnapshots checks that snapshots after the same feedback are equal.
+func (c *checker) checkSnapshots() {
+	type partial struct {
+		bytes []byte
+		next  int
+	}
+	open := map[string]*partial{}
+	sums := map[int64]string{}
+	for i := range c.snapshots {
+		r := &c.snapshots[i]
+		where := fmt.Sprintf("snapshots@%d", r.Offset)
+		s, err := codec.ParseSnapshot(r.Value)
+		if err != nil {
+			c.fail("%s: %v", where, err)
+			continue
+		}
+		key := fmt.Sprintf("%d/%d/%s", s.Epoch, s.LearnedThrough, s.Nonce)
+		p := open[key]
+		if s.Part == 0 {
+			p = &partial{}
+			open[key] = p
+		}
+		if p == nil || p.next != s.Part {
+			c.r.Cut++
+			delete(open, key)
+			continue
+		}
+		p.bytes = append(p.bytes, s.Bytes...)
+		if p.next++; p.next < s.Parts {
+			continue
+		}
+		delete(open, key)
+		c.r.Snapshots++
+		sum := fmt.Sprintf("%x", sha256.Sum256(p.bytes))
+		if sum != s.SHA256 {
+			c.fail("%s: the snapshot after feedback %d has SHA-256 %s, its record says %s", where, s.LearnedThrough, sum, s.SHA256)
+		}
+		if was, ok := sums[s.LearnedThrough]; ok && was != sum {
+			c.fail("%s: two snapshots after feedback %d differ", where, s.LearnedThrough)
+		}
+		sums[s.LearnedThrough] = sum
+		if s.LearnedThrough > c.total {
+			c.fail("%s: a snapshot after feedback %d, and the last is %d", where, s.LearnedThrough, c.total)
+		}
+		if c.epochs[s.Epoch] == nil {
+			c.fail("%s: a snapshot of epoch %d, which was never announced", where, s.Epoch)
+		}
+	}
+	for _, p := range open {
+		c.r.Cut += p.next
+	}
+}
+
+// checkReplies checks that every decision that somebody was told of is in the log
+// as it was told.
+func (c *checker) checkReplies() {
+	told := map[string]bool{}
+	for _, rounds := range c.rounds {
+		for _, d := range rounds {
+			for _, duplicate := range []bool{false, true} {
+				told[string(codec.AppendDecisionJSON(nil, &d.Decision, duplicate))] = true
+				told[string(codec.AppendDecisionReply(nil, &d.Decision, duplicate))] = true
+			}
+		}
+	}
+	for _, r := range c.o.Replies {
+		if r.ID != "" && len(c.byID[r.ID]) == 0 {
+			c.fail("the request %q was answered, and its decision is not in the log", r.ID)
+		} else if !told[string(bytes.TrimSpace(r.Data))] && !told[string(r.Data)] {
+			c.fail("the request %q was answered with a decision that is not in the log: %q", r.ID, r.Data)
+		}
+	}
+}
