@@ -17,7 +17,7 @@ type input struct {
 	reader    stream.Reader
 
 	batch []stream.Record // not yet consumed
-	next  int64           // lowest offset not yet received
+	next  int64           // the reader's position behind the batch
 	time  int64           // running maximum of the log times consumed
 	read  uint64          // stamp of the batch's arrival
 	clear uint64          // stamp of the last time that the input was known to be empty
@@ -27,9 +27,16 @@ type input struct {
 	buf  []stream.Record
 }
 
+// parcel is a batch and the reader's position behind it, which passes holes in the
+// numbering.
+type parcel struct {
+	records []stream.Record
+	next    int64
+}
+
 // pump is the goroutine side of an input.
 type pump struct {
-	batches chan []stream.Record
+	batches chan parcel
 	taken   chan struct{}
 	err     error // set before batches is closed
 	cancel  context.CancelFunc
@@ -49,7 +56,7 @@ func openInput(ctx context.Context, log stream.Log, topic string, partition int,
 // block.
 func (in *input) start(ctx context.Context, wake func()) {
 	ctx, cancel := context.WithCancel(ctx)
-	p := &pump{batches: make(chan []stream.Record, 1), taken: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	p := &pump{batches: make(chan parcel, 1), taken: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
 	in.pump = p
 	go func() {
 		defer close(p.done)
@@ -62,7 +69,7 @@ func (in *input) start(ctx context.Context, wake func()) {
 				p.err = err
 				return
 			}
-			p.batches <- buf
+			p.batches <- parcel{buf, in.reader.Position()}
 			wake()
 			select {
 			case <-p.taken:
@@ -119,7 +126,10 @@ func (in *input) await(ctx context.Context, stamp uint64) error {
 	if in.pump == nil {
 		b, err := in.reader.Next(ctx, in.buf[:0])
 		in.buf = b
-		return in.received(b, err == nil, stamp, err)
+		if err != nil {
+			return err
+		}
+		return in.received(parcel{b, in.reader.Position()}, true, stamp)
 	}
 	in.release()
 	select {
@@ -130,15 +140,11 @@ func (in *input) await(ctx context.Context, stamp uint64) error {
 	}
 }
 
-func (in *input) received(b []stream.Record, ok bool, stamp uint64, errs ...error) error {
+func (in *input) received(b parcel, ok bool, stamp uint64) error {
 	if !ok {
-		if in.pump != nil {
-			return in.pump.err
-		}
-		return errs[0]
+		return in.pump.err
 	}
-	in.batch, in.read, in.held = b, stamp, in.pump != nil
-	in.next = b[len(b)-1].Offset + 1
+	in.batch, in.read, in.held, in.next = b.records, stamp, in.pump != nil, b.next
 	return nil
 }
 
