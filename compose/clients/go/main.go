@@ -1,0 +1,52 @@
+// Command ask asks a running decider for a decision and reports what it was worth.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+func main() {
+	url := nats.DefaultURL // nats://127.0.0.1:4222, where the decider listens
+	if len(os.Args) > 1 {
+		url = os.Args[1]
+	}
+	nc, err := nats.Connect(url)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer nc.Close()
+
+	var decision struct {
+		ID         string  `json:"id"`
+		Action     string  `json:"action"`
+		Propensity float64 `json:"propensity"`
+	}
+	ask(nc, "hindsight.decide", `{"features":{"hour":14,"country":"DE"},"actions":["banner","video","none"]}`, &decision)
+	fmt.Printf("round %s: show %s (drawn with probability %.3f)\n", decision.ID, decision.Action, decision.Propensity)
+
+	var stored struct {
+		Stored bool `json:"stored"`
+	}
+	ask(nc, "hindsight.outcome", fmt.Sprintf(`{"id":%q,"reward":1}`, decision.ID), &stored)
+	fmt.Println("outcome stored:", stored.Stored)
+}
+
+// ask sends a request and reads its reply; an error comes in a header.
+func ask(nc *nats.Conn, subject, body string, reply any) {
+	m, err := nc.Request(subject, []byte(body), 2*time.Second)
+	if err != nil {
+		log.Fatal(subject, ": ", err)
+	}
+	if e := m.Header.Get("Nats-Service-Error"); e != "" {
+		log.Fatal(subject, ": ", e)
+	}
+	if err := json.Unmarshal(m.Data, reply); err != nil {
+		log.Fatal(err)
+	}
+}
