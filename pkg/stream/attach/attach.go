@@ -37,7 +37,7 @@ type Connect struct {
 }
 
 // ErrInUse reports a folder that another process holds.
-var ErrInUse = errors.New("in use by another process")
+var ErrInUse = errors.New("in use by process")
 
 // ErrNotRunning reports a folder that nobody serves.
 var ErrNotRunning = errors.New("nobody serves it")
@@ -51,7 +51,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err := lockFile(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, errHeld) {
-			return nil, fmt.Errorf("%s is %w: process %s", dir, ErrInUse, holder(dir))
+			return nil, fmt.Errorf("%s is %w %s", dir, ErrInUse, holder(dir))
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}

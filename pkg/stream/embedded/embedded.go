@@ -85,6 +85,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{o: o, unlock: unlock}
+	_ = os.Remove(filepath.Join(o.Dir, attach.ConnectFile)) // left by a process that crashed
 	if err := e.start(ctx); err != nil {
 		_ = e.Close()
 		return nil, err

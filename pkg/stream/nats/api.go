@@ -96,11 +96,17 @@ func (l *Log) call(ctx context.Context, conn *natsgo.Conn, subject string, reque
 	if err != nil {
 		return err
 	}
+	return parseAnswer(reply.Data, answer)
+}
+
+// parseAnswer parses an answer of the API into answer, unless that is nil, or
+// returns the error that it holds.
+func parseAnswer(data []byte, answer any) error {
 	var head struct {
 		Error *apiError `json:"error"`
 	}
-	if err := json.Unmarshal(reply.Data, &head); err != nil {
-		return fmt.Errorf("answer of %s: %w", subject, err)
+	if err := json.Unmarshal(data, &head); err != nil {
+		return fmt.Errorf("answer of the API: %w", err)
 	}
 	if head.Error != nil {
 		return head.Error
@@ -108,7 +114,7 @@ func (l *Log) call(ctx context.Context, conn *natsgo.Conn, subject string, reque
 	if answer == nil {
 		return nil
 	}
-	return json.Unmarshal(reply.Data, answer)
+	return json.Unmarshal(data, answer)
 }
 
 // ask sends a request within the caller's deadline or our own.

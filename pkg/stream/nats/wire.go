@@ -131,6 +131,26 @@ func parseAck(data []byte) (pubAck, error) {
 	return a, nil
 }
 
+// scanState finds a stream's first and last sequence in the answer to STREAM.INFO
+// without parsing the rest. No string of JSON can hold the text it looks for, since
+// a quote there is escaped.
+func scanState(data []byte) (first, last uint64, ok bool) {
+	_, state, ok0 := bytes.Cut(data, []byte(`"state":{`))
+	state, _, ok1 := bytes.Cut(state, []byte("}"))
+	first, ok2 := scanField(state, `"first_seq":`)
+	last, ok3 := scanField(state, `"last_seq":`)
+	return first, last, ok0 && ok1 && ok2 && ok3
+}
+
+func scanField(data []byte, name string) (uint64, bool) {
+	_, rest, ok := bytes.Cut(data, []byte(name))
+	n := 0
+	for n < len(rest) && rest[n] >= '0' && rest[n] <= '9' {
+		n++
+	}
+	return parseUint(rest[:min(n, 18)]), ok && n > 0 && n < 19
+}
+
 // parseUint reads digits that are known to be digits and fewer than 19.
 func parseUint(digits []byte) uint64 {
 	var n uint64

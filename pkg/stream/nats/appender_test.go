@@ -1,0 +1,294 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// runServer starts a server on dir; stop stops it.
+func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func()) {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir,
+		JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	var once sync.Once
+	stop = func() {
+		once.Do(func() {
+			s.Shutdown()
+			s.WaitForShutdown()
+		})
+	}
+	t.Cleanup(stop)
+	return s, stop
+}
+
+func dial(t *testing.T, url string, o Options) *Client {
+	t.Helper()
+	c, err := Dial(url, t.Name(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// fates collects acknowledgements.
+type fates struct {
+	mu      sync.Mutex
+	offsets []int64
+	errs    []error
+}
+
+func (f *fates) ack(_ uint64, offset int64, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.offsets, f.errs = append(f.offsets, offset), append(f.errs, err)
+}
+
+// silentStream opens an appender on a partition whose server never answers: the
+// test plays it. published returns what was sent.
+func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, answer func(i int, data string), c *natsgo.Conn) {
+	t.Helper()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dial(t, s.ClientURL(), o).Log()
+	c, err := natsgo.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	sub, err := c.SubscribeSync("x.0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	f = &fates{}
+	p, err := newPlace("x", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a = &appender{place: p, log: l, fenced: fenced, ack: f.ack, maxBytes: 1000, prefix: "1.a-", lastID: "1.a-0", first: 2}
+	if err := a.start(); err != nil {
+		t.Fatal(err)
+	}
+	var sent []*natsgo.Msg
+	return a, f, func(i int, data string) {
+		t.Helper()
+		for len(sent) <= i {
+			m, err := sub.NextMsg(10 * time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sent = append(sent, m)
+		}
+		if err := c.Publish(sent[i].Reply, []byte(data)); err != nil {
+			t.Fatal(err)
+		}
+	}, c
+}
+
+// Every bad answer kills the appender, and says of each append what is known.
+func TestBadAnswers(t *testing.T) {
+	const wrongID = `{"error":{"code":400,"err_code":10070,"description":"wrong last msg ID"},"stream":"x_0","seq":0}`
+	const full = `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"x_0","seq":0}`
+	const busy = `{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"x_0","seq":0}`
+	const large = `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"x_0","seq":0}`
+	tests := []struct {
+		name        string
+		fenced      bool
+		second      string
+		third, dead error // fate of the second append, then of the third and of the appender
+		fourth      error
+	}{
+		{"fenced", true, wrongID, stream.ErrFenced, stream.ErrFenced, stream.ErrFenced},
+		{"full, owner", true, full, stream.ErrFull, stream.ErrFull, stream.ErrFull},
+		{"full, writer", false, full, stream.ErrFull, stream.ErrFull, stream.ErrUnknown},
+		{"busy, owner", true, busy, stream.ErrUnavailable, stream.ErrUnavailable, stream.ErrUnavailable},
+		{"busy, writer", false, busy, stream.ErrUnavailable, stream.ErrUnavailable, stream.ErrUnknown},
+		{"large", true, large, stream.ErrTooLarge, stream.ErrUnknown, stream.ErrUnknown},
+		{"wrong place, owner", true, `{"stream":"x_0","seq":9}`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+		{"duplicate", false, `{"stream":"x_0","seq":3,"duplicate": true}`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+		{"noise", true, `what?`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+		{"empty", true, ``, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			a, f, answer, _ := silentStream(t, Options{}, tt.fenced)
+			for i := range 3 {
+				if _, err := a.Append(ctx, &stream.Record{Value: fmt.Append(nil, i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			answer(0, `{"stream":"x_0","seq":2}`)
+			answer(1, tt.second)
+			answer(2, `{"stream":"x_0","seq":4}`) // what comes after is not believed
+			if err := a.Flush(ctx); !errors.Is(err, tt.third) {
+				t.Errorf("flush: %v", err)
+			}
+			if _, err := a.Append(ctx, &stream.Record{}); !errors.Is(err, tt.dead) {
+				t.Errorf("append afterwards: %v, want %v", err, tt.dead)
+			}
+			if len(f.errs) != 3 || f.errs[0] != nil || f.offsets[0] != 2 || !errors.Is(f.errs[1], tt.third) || !errors.Is(f.errs[2], tt.fourth) {
+				t.Errorf("told %v at %v", f.errs, f.offsets)
+			}
+			if !tt.fenced || tt.fourth == stream.ErrUnknown {
+				if errors.Is(f.errs[2], stream.ErrFenced) || errors.Is(f.errs[2], stream.ErrFull) {
+					t.Errorf("an unknown fate is told as known: %v", f.errs[2])
+				}
+			}
+		})
+	}
+}
+
+// A lost acknowledgement shows at the next one; one that comes twice is noticed.
+func TestLostAndRepeatedAnswers(t *testing.T) {
+	for name, order := range map[string][]int{"lost": {0, 2}, "repeated": {0, 0}, "swapped": {1, 0}} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			a, f, answer, _ := silentStream(t, Options{}, false)
+			for i := range 3 {
+				if _, err := a.Append(ctx, &stream.Record{Value: fmt.Append(nil, i)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, i := range order {
+				answer(i, fmt.Sprintf(`{"stream":"x_0","seq":%d}`, i+2))
+			}
+			if err := a.Flush(ctx); !errors.Is(err, stream.ErrUnknown) {
+				t.Errorf("flush: %v", err)
+			}
+			good := 0
+			for _, err := range f.errs {
+				if err == nil {
+					good++
+				}
+			}
+			if want := 1; len(f.errs) != 3 || (name != "swapped" && good != want) || (name == "swapped" && good != 0) {
+				t.Errorf("told %v", f.errs)
+			}
+		})
+	}
+}
+
+// Without answers the appender dies of old age, and a waiting Append with it.
+func TestNoAnswer(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	a, f, _, _ := silentStream(t, Options{AckTimeout: 100 * time.Millisecond, Window: 4}, true)
+	sent := 0
+	var err error
+	for ; err == nil; sent++ {
+		_, err = a.Append(ctx, &stream.Record{})
+	}
+	if !errors.Is(err, stream.ErrUnknown) || sent != 5 {
+		t.Errorf("append %d: %v", sent, err)
+	}
+	if err := a.Flush(ctx); !errors.Is(err, stream.ErrUnknown) || len(f.errs) != 4 {
+		t.Errorf("flush: %v; told %v", err, f.errs)
+	}
+}
+
+// An append waits for room no longer than its context, and that does not kill.
+func TestWindow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	a, f, answer, _ := silentStream(t, Options{Window: 4}, true)
+	for range 4 {
+		if _, err := a.Append(ctx, &stream.Record{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer stop()
+	if _, err := a.Append(short, &stream.Record{}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("append without room: %v", err)
+	}
+	for i := range 4 {
+		answer(i, fmt.Sprintf(`{"stream":"x_0","seq":%d}`, i+2))
+	}
+	if seq, err := a.Append(ctx, &stream.Record{}); seq != 5 || err != nil {
+		t.Errorf("append with room: %d, %v", seq, err)
+	}
+	answer(4, `{"stream":"x_0","seq":6}`)
+	if err := a.Flush(ctx); err != nil || len(f.errs) != 5 {
+		t.Errorf("flush: %v; told %v", err, f.errs)
+	}
+}
+
+// The chain holds when the server has forgotten its message ids: after the
+// duplicate window and after a restart.
+func TestChainOutlivesDuplicateWindow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	s, stop := runServer(t, dir, -1)
+	l := dial(t, s.ClientURL(), Options{}).Log()
+	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	open, _, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := open.(*appender)
+	put := func(a *appender) error {
+		if _, err := a.Append(ctx, &stream.Record{Value: []byte("x")}); err != nil {
+			return err
+		}
+		return a.Flush(ctx)
+	}
+	if err := put(a); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(3 * duplicateWindow) // the server's own clock: nothing else can tell
+	if err := put(a); err != nil {
+		t.Fatal(err)
+	}
+	id, first := a.lastID, a.first
+
+	stop()
+	s, _ = runServer(t, dir, -1)
+	l = dial(t, s.ClientURL(), Options{}).Log()
+	p, _ := newPlace("x", 0)
+	resume := func(lastID string, seq uint64) *appender { // as if the old appender had not noticed
+		b := &appender{place: p, log: l, fenced: true, maxBytes: 1000, prefix: a.prefix, lastID: lastID, first: first}
+		if err := b.start(); err != nil {
+			t.Fatal(err)
+		}
+		b.sent.Store(seq)
+		b.acked.Store(seq)
+		return b
+	}
+	if err := put(resume(a.prefix+"1", 2)); !errors.Is(err, stream.ErrFenced) {
+		t.Errorf("a broken chain after the restart: %v", err)
+	}
+	good := resume(id, 2)
+	if err := put(good); err != nil {
+		t.Errorf("the chain after the restart: %v", err)
+	}
+	if _, _, err := l.Open(ctx, "x", 0, stream.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(good); !errors.Is(err, stream.ErrFenced) {
+		t.Errorf("after another open: %v", err)
+	}
+}

@@ -1,0 +1,182 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// A reader goes on after the server was away, and requests fail meanwhile.
+func TestReaderSurvivesRestart(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	dir := t.TempDir()
+	s, stop := runServer(t, dir, -1)
+	u, err := url.Parse(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(u.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, s.ClientURL(), Options{APITimeout: time.Second})
+	l := c.Log()
+	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, "x", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	next := 0
+	for range 3 {
+		if err := writeFrom(ctx, l, next, 100); err != nil {
+			t.Fatal(err)
+		}
+		if next, err = readTo(ctx, r, next, next+100); err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		for { // until the client has noticed
+			_, _, err := c.Bus().Request(ctx, "x.y", nil)
+			if errors.Is(err, stream.ErrUnavailable) {
+				break
+			}
+			if ctx.Err() != nil {
+				t.Fatal(err)
+			}
+		}
+		_, stop = runServer(t, dir, port)
+	}
+	if err := writeFrom(ctx, l, next, 100); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readTo(ctx, r, next, next+100); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeFrom writes the values from … from+n−1, opening again while the log is away.
+func writeFrom(ctx context.Context, l *Log, from, n int) error {
+	var a stream.Appender
+	var err error
+	for {
+		if a, _, err = l.Open(ctx, "x", 0, stream.OpenOptions{}); err == nil {
+			break
+		}
+		if !stream.IsRetryable(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	defer a.Close()
+	for i := range n {
+		if _, err := a.Append(ctx, &stream.Record{Value: fmt.Append(nil, from+i)}); err != nil {
+			return err
+		}
+	}
+	return a.Flush(ctx)
+}
+
+func readTo(ctx context.Context, r stream.Reader, next, end int) (int, error) {
+	var recs []stream.Record
+	for next < end {
+		var err error
+		if recs, err = r.Next(ctx, recs[:0]); err != nil {
+			return next, err
+		}
+		for _, rec := range recs {
+			if rec.Type != "" {
+				continue
+			}
+			if string(rec.Value) != strconv.Itoa(next) {
+				return next, fmt.Errorf("read %q, want %d", rec.Value, next)
+			}
+			next++
+		}
+	}
+	return next, nil
+}
+
+// A record that is missing inside the log is told, after what comes before it.
+func TestGap(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dial(t, s.ClientURL(), Options{}).Log()
+	c := streamConfig{Name: "x_0", Subjects: []string{"x.0"}, Retention: "limits", Storage: "file", Discard: "old",
+		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1} // not as Create makes it: records can be deleted
+	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFrom(ctx, l, 0, 20); err != nil { // offsets 2 … 21
+		t.Fatal(err)
+	}
+	if err := l.call(ctx, l.conn, "STREAM.MSG.DELETE.x_0", map[string]int{"seq": 10}, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, "x", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	recs, err := r.Next(ctx, nil)
+	if err != nil || len(recs) != 9 {
+		t.Errorf("%d records, %v", len(recs), err)
+	}
+	for range 2 {
+		if recs, err := r.Next(ctx, nil); !errors.Is(err, stream.ErrGap) || len(recs) != 0 || r.Position() != 10 {
+			t.Errorf("at the gap: %d records, %v, position %d", len(recs), err, r.Position())
+		}
+	}
+	after, err := l.Read(ctx, "x", 0, 11)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer after.Close()
+	if recs, err := after.Next(ctx, nil); err != nil || len(recs) != 11 {
+		t.Errorf("after the gap: %d records, %v", len(recs), err)
+	}
+}
+
+// A consumer that the server lost is replaced.
+func TestConsumerLost(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dial(t, s.ClientURL(), Options{}).Log()
+	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, "x", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	next := 0
+	for range 3 {
+		if err := writeFrom(ctx, l, next, 10); err != nil {
+			t.Fatal(err)
+		}
+		if next, err = readTo(ctx, r, next, next+10); err != nil {
+			t.Fatal(err)
+		}
+		name := r.(*reader).next[len(DefaultAPIPrefix+".CONSUMER.MSG.NEXT.x_0."):]
+		if err := l.call(ctx, l.conn, "CONSUMER.DELETE.x_0."+name, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeFrom(ctx, l, next, 10); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readTo(ctx, r, next, next+10); err != nil {
+		t.Fatal(err)
+	}
+}
