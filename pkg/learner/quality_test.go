@@ -85,9 +85,10 @@ type delays struct {
 }
 
 // progressive returns the mean loss of the actions played; feedback is FIFO.
-func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, delay delays) float64 {
+func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, delay delays, seed uint64) float64 {
 	t.Helper()
-	rng := rand.New(rand.NewPCG(8, 8))
+	rng := rand.New(rand.NewPCG(seed, 8))
+	id := strconv.FormatUint(seed, 10)
 	rounds := make([]learner.Round, len(order))
 	due := make([]int, len(order))
 	total, fed := 0.0, 0
@@ -95,7 +96,7 @@ func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, del
 		r := &rounds[i]
 		r.Input = &d.inputs[row]
 		r.Propensities, r.Gamma = l.Propensities(nil, r.Input)
-		r.Action = learner.Draw(r.Propensities, learner.Uniform([]byte("quality"), "m", 0, int64(i+1), ""))
+		r.Action = learner.Draw(r.Propensities, learner.Uniform([]byte("quality"), "m", 0, int64(i+1), id))
 		if r.Action != d.labels[row] {
 			r.Loss = 1
 		}
@@ -134,33 +135,36 @@ var (
 	pareto15 = delays{func(u float64) float64 { return 10 * math.Pow(1-u, -1/1.5) }, 200}
 )
 
-// meanLoss runs the default learner over row orders.
-func (d *labelled) meanLoss(t *testing.T, what string, orders int, delay delays) float64 {
+// meanLoss runs the default learner over row orders and returns the mean and its
+// standard error.
+func (d *labelled) meanLoss(t *testing.T, what string, orders int, delay delays) (mean, se float64) {
 	sum, sq := 0.0, 0.0
 	n := float64(orders)
 	for i := range orders {
-		v := d.progressive(t, d.defaultLearner(t), d.order(i), delay)
+		v := d.progressive(t, d.defaultLearner(t), d.order(i), delay, uint64(i))
 		sum += v
 		sq += v * v
 	}
-	mean := sum / n
-	t.Logf("%s: K=%d d=%d: mean loss %.4f ± %.4f over %d orders", what, len(d.inputs[0].Actions), d.columns, mean, math.Sqrt(max(0, sq-n*mean*mean)/(n-1)), orders)
-	return mean
+	mean = sum / n
+	sd := math.Sqrt(max(0, sq-n*mean*mean) / (n - 1))
+	t.Logf("%s: K=%d d=%d: mean loss %.4f ± %.4f (sd) over %d orders", what, len(d.inputs[0].Actions), d.columns, mean, sd, orders)
+	return mean, sd / math.Sqrt(n)
 }
 
 // TestQuality holds the mean progressive 0/1 loss over 5 row orders, default
-// settings, below what is promised: without delay, and for pendigits close to
-// that under delays through FIFO.
+// settings, below what is promised: without delay, and for pendigits, where the
+// promise is close to what is measured, within 0.03 of that under delays through
+// FIFO unless two standard errors explain it.
 func TestQuality(t *testing.T) {
 	orders := 5
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		orders = 40
+		orders = 60
 	}
 	for name, most := range map[string]float64{"pendigits": 0.125, "mushroom": 0.0065} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := readLabelled(t, name)
-			none := d.meanLoss(t, "no delay", orders, noDelay)
+			none, se := d.meanLoss(t, "no delay", orders, noDelay)
 			if none > most {
 				t.Errorf("mean loss %.4f, want at most %.4f", none, most)
 			}
@@ -168,7 +172,10 @@ func TestQuality(t *testing.T) {
 				return
 			}
 			for what, delay := range map[string]delays{"exp:50": exp50, "pareto:1.5,10 window 200": pareto15} {
-				if v := d.meanLoss(t, what, orders, delay); v > none+0.03 {
+				v, seDelay := d.meanLoss(t, what, orders, delay)
+				noise := math.Sqrt(se*se + seDelay*seDelay)
+				t.Logf("%s: %.4f ± %.4f (se) over no delay", what, v-none, noise)
+				if v-none > 0.03+2*noise {
 					t.Errorf("%s: mean loss %.4f, more than 0.03 over %.4f", what, v, none)
 				}
 			}

@@ -179,6 +179,17 @@ func TestSolveByHand(t *testing.T) {
 	if want := (math.Sqrt(13) - 1) / 2; math.Abs(mu-want) > 1e-15 || math.Abs(p[0]-1/want) > 1e-15 {
 		t.Errorf("μ = %v p = %v", mu, p)
 	}
+	// The start is the root at K = 2, and saves steps elsewhere.
+	rng := rand.New(rand.NewPCG(2, 2))
+	for _, c := range []struct{ k, most int }{{2, 0}, {10, 5}, {100, 6}, {1000, 7}} {
+		for range 200 {
+			f := shape(rng, c.k)
+			gamma := math.Pow(10, 1+3*rng.Float64())
+			if _, steps := solve(make([]float64, c.k), f, gamma); steps > c.most {
+				t.Errorf("K=%d γ=%v: %d steps, at most %d expected", c.k, gamma, steps, c.most)
+			}
+		}
+	}
 	for _, g := range []float64{math.NaN(), -1} {
 		if Solve(p, []float64{0, 1}, g); p[0] != 0.5 {
 			t.Errorf("γ = %v: %v", g, p)

@@ -1,0 +1,110 @@
+package oracle
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// BenchmarkRegress times the update of one regression by itself (packed
+// Sherman–Morrison, z given), and whole predictions; floor is one pass over the
+// packed matrix.
+func BenchmarkRegress(b *testing.B) {
+	for _, d := range []int{17, 129} {
+		l := newLinear(LinearOptions{Beta: 0.5})
+		x := &Input{Actions: named("a")}
+		for j := range d - 1 {
+			x.Features = append(x.Features, num(fmt.Sprint("x", j), 0))
+		}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range 500 {
+			for j := range x.Features {
+				x.Features[j].Value = rng.Float64()
+			}
+			l.Update(x, 0, rng.Float64())
+		}
+		a := &l.actions[0]
+		b.Run(fmt.Sprintf("d=%d/update", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.regress(a, 0.5)
+			}
+		})
+		b.Run(fmt.Sprintf("d=%d/learn-features", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.learn(x, 0)
+			}
+		})
+		b.Run(fmt.Sprintf("d=%d/fill", d), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				l.fill(x)
+			}
+		})
+		b.Run(fmt.Sprintf("d=%d/floor", d), func(b *testing.B) {
+			s := 0.0
+			for b.Loop() {
+				for _, v := range a.p {
+					s += v
+				}
+			}
+			a.w[0] += 0 * s
+		})
+	}
+}
+
+// BenchmarkHedge times a class of 100 logistic functions, K = 5, d = 5; floor is
+// the sigmoids alone.
+func BenchmarkHedge(b *testing.B) {
+	const size, k, d = 100, 5, 5
+	rng := rand.New(rand.NewPCG(1, 1))
+	var features, actions []string
+	for j := range d {
+		features = append(features, fmt.Sprint("x", j))
+	}
+	for a := range k {
+		actions = append(actions, fmt.Sprint("action", a))
+	}
+	w := make([][][]float64, size)
+	for i := range w {
+		for range k {
+			row := make([]float64, d+1)
+			for j := range row {
+				row[j] = rng.Float64() - 0.5
+			}
+			w[i] = append(w[i], row)
+		}
+	}
+	c, err := NewLogisticClass(features, actions, w)
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := newHedge(c, HedgeOptions{})
+	x := &Input{Actions: named(actions...)}
+	for _, f := range features {
+		x.Features = append(x.Features, num(f, rng.Float64()))
+	}
+	dst := make([]float64, k)
+	b.Run("predict", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Predict(dst, x)
+		}
+	})
+	b.Run("update", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			h.Update(x, 0, 0.5)
+		}
+	})
+	b.Run("floor", func(b *testing.B) {
+		for b.Loop() {
+			for a := range dst {
+				for i := range size {
+					dst[a] = Sigmoid(float64(i) / 10)
+				}
+			}
+		}
+	})
+}
