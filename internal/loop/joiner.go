@@ -61,8 +61,7 @@ type Joiner struct {
 	n       int64 // of the last feedback emitted
 	now     int64 // largest log time given
 	reached int64 // largest log time of the mark that it was restored from
-	marked  int64 // N of that mark
-	resumed int64 // N of the last feedback told by Resume
+	told    int64 // largest ClosedAt of the feedbacks of Recall and Resume; -1: none
 }
 
 // joinPart is what the joiner knows of a partition of decisions.
@@ -79,7 +78,7 @@ type joinPart struct {
 // NewJoiner returns a joiner at the start of its logs. rules returns the rules of
 // an epoch, nil if it does not exist.
 func NewJoiner(o JoinerOptions, rules func(epoch int64) *Rules) *Joiner {
-	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](0)}
+	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](0), told: -1}
 	j.parts = make([]joinPart, o.Partitions)
 	for i := range j.parts {
 		j.parts[i] = joinPart{ahead: map[int64]struct{}{}, next: 1, first: 1}

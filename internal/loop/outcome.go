@@ -49,7 +49,7 @@ type roundMemo struct {
 	fate     codec.Fate
 	reason   string
 	epoch    int64
-	n        int64 // of its feedback; 0: not emitted yet
+	told     bool // by Recall or Resume
 	closedAt int64
 	outPart  int32
 	outOff   int64
@@ -142,21 +142,17 @@ func (j *Joiner) byOutcome(fate codec.Fate, reason string, epoch int64) bool {
 }
 
 // counted reports whether an outcome that is read again after a restart had its
-// part in a round that was released before it, or was rejected then. A feedback is
-// stored after the rejects of all that was read before it: for a round whose
-// feedback lies behind the last mark the order of the merge tells.
+// part in a round that was released before it, or was rejected then: a feedback is
+// stored after the rejects of all that was read before it, and the order of the merge
+// tells what that was.
 func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
-	if int(m.outPart) == a.Partition && m.outOff == a.Offset {
-		return true
-	}
-	if m.n <= j.marked || m.n > j.resumed {
+	switch {
+	case !m.told:
 		return false
-	}
-	if a.time != m.closedAt {
+	case a.time != m.closedAt:
 		return a.time < m.closedAt
-	}
-	if j.byOutcome(m.fate, m.reason, m.epoch) {
-		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset < m.outOff
+	case j.byOutcome(m.fate, m.reason, m.epoch):
+		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset <= m.outOff
 	}
 	return m.reason != codec.ReasonOverflow // which a decision of that time caused, before outcomes of that time
 }

@@ -58,11 +58,8 @@ var (
 
 // toLoss maps a loss or reward of the user's scale to [0,1].
 func (r *Range) toLoss(kind codec.OutcomeKind, x float64) (float64, error) {
-	if x < r.Min || x > r.Max {
-		if !r.Clip {
-			return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
-		}
-		x = min(max(x, r.Min), r.Max)
+	if (x < r.Min || x > r.Max) && !r.Clip {
+		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
 	}
 	if kind == codec.Reward {
 		return clip01((r.Max - x) / (r.Max - r.Min)), nil

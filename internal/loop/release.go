@@ -68,10 +68,12 @@ func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 }
 
 // forget puts a round with a fate last in the line of those that are remembered, and
-// drops the first beyond the limit.
+// drops the first beyond the limit; but none after a restart until all outcomes are
+// read again that were given before it, for a round that is not known to have had
+// its part of them would make them orphans.
 func (j *Joiner) forget(slot int32) {
 	j.old.push(slot)
-	if j.old.len() > j.o.Dedup {
+	for j.old.len() > j.o.Dedup && j.now > j.told {
 		j.rounds.del(j.old.pop())
 	}
 }

@@ -78,6 +78,7 @@ func (j *Joiner) Recall(f *codec.Feedback) {
 	if f.Reason == codec.ReasonDuplicateID || j.rounds.get(f.ID) >= 0 {
 		return // the id is the earlier round's, as long as that is remembered
 	}
+	j.told = max(j.told, f.ClosedAt)
 	reason := "" // f's aliases the caller's bytes
 	switch f.Reason {
 	case codec.ReasonOverflow:
@@ -85,7 +86,7 @@ func (j *Joiner) Recall(f *codec.Feedback) {
 	case codec.ReasonInactive:
 		reason = codec.ReasonInactive
 	}
-	j.forget(j.rounds.put(f.ID, roundMemo{fate: f.Fate, reason: reason, epoch: f.Epoch, n: f.N,
+	j.forget(j.rounds.put(f.ID, roundMemo{fate: f.Fate, reason: reason, epoch: f.Epoch, told: true,
 		closedAt: f.ClosedAt, outPart: int32(f.OutcomePartition), outOff: f.OutcomeOffset}))
 }
 
@@ -97,8 +98,7 @@ func (j *Joiner) Recall(f *codec.Feedback) {
 // comes early, since those before it have their feedback, must not be closed before
 // its outcomes are given.
 func (j *Joiner) Restore(m *codec.FeedbackMark) {
-	j.n, j.marked, j.resumed = m.N, m.N, m.N
-	j.now, j.reached = 0, m.Time
+	j.n, j.now, j.reached = m.N, 0, m.Time
 	for i := range m.Positions {
 		pos := &m.Positions[i]
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
@@ -117,10 +117,8 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 // of all that was read before it are stored.
 func (j *Joiner) Resume(f *codec.Feedback) {
 	j.Recall(f)
-	j.n, j.resumed = f.N, f.N
-	part := &j.parts[f.Partition]
-	part.release(f.Round)
-	part.next = max(part.next, part.released+1)
+	j.n = f.N
+	j.parts[f.Partition].release(f.Round)
 }
 
 // From returns the offsets from which a partition's decisions and outcomes are to be

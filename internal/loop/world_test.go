@@ -1,0 +1,355 @@
+package loop
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"pgregory.net/rapid"
+
+	"hindsight/pkg/codec"
+)
+
+// A world is what a joiner may be given: the records of all partitions, with every
+// trouble that logs and their writers make, and what its caller does between them.
+type world struct {
+	partitions int
+	maxPending int
+	dedup      int
+	rules      []*Rules // of epochs 1, 2, …
+	decisions  [][]record
+	outcomes   [][]record
+	controls   []control // ascending by before
+}
+
+// record is one record of a partition.
+type record struct {
+	outcome bool
+	at      Place
+	time    int64 // as the log has it: may jump backwards
+	raw     []byte
+	ceID    string
+	pass    bool  // a control record
+	from    int64 // a gap from..to of lost rounds, if positive
+	to      int64
+}
+
+// control is a call between records: Advance(time), or Orphans if it is negative.
+type control struct {
+	before int // the canonical index of the record that it precedes
+	time   int64
+}
+
+// step is one call of the joiner, in the order of the merge.
+type step struct {
+	record
+	index int   // of the record among all; for a control that of the next record
+	time  int64 // monotone
+	ctl   *control
+}
+
+// script is the world in the order in which a joiner must take it: sorted by
+// monotone log time, decisions before outcomes, partition, offset.
+func (w *world) script() []step {
+	var steps []step
+	for _, topic := range [][][]record{w.decisions, w.outcomes} {
+		for _, part := range topic {
+			time := int64(0)
+			for _, r := range part {
+				time = max(time, r.time)
+				steps = append(steps, step{record: r, time: time})
+			}
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b step) int {
+		byTopic := 0
+		if a.outcome != b.outcome {
+			byTopic = -1
+			if a.outcome {
+				byTopic = 1
+			}
+		}
+		return cmp.Or(cmp.Compare(a.time, b.time), byTopic, cmp.Compare(a.at.Partition, b.at.Partition), cmp.Compare(a.at.Offset, b.at.Offset))
+	})
+	var all []step
+	k := 0
+	for i := 0; i <= len(steps); i++ {
+		for ; k < len(w.controls) && w.controls[k].before <= i; k++ {
+			c := w.controls[k]
+			if c.time > 0 && c.time < End && i < len(steps) { // no later than the next record
+				c.time = min(c.time, steps[i].time)
+			}
+			all = append(all, step{index: i, ctl: &c})
+		}
+		if i < len(steps) {
+			steps[i].index = i
+			all = append(all, steps[i])
+		}
+	}
+	return all
+}
+
+func (w *world) ruleOf(epoch int64) *Rules {
+	if epoch < 1 || int(epoch) > len(w.rules) {
+		return nil
+	}
+	return w.rules[epoch-1]
+}
+
+func (w *world) joiner() *Joiner {
+	return NewJoiner(JoinerOptions{Partitions: w.partitions, MaxPending: w.maxPending, Dedup: w.dedup}, w.ruleOf)
+}
+
+// give makes the call of one step. The joiner must not keep the bytes.
+func give(j *Joiner, s *step) error {
+	raw := slices.Clone(s.raw)
+	defer clear(raw)
+	switch {
+	case s.ctl != nil && s.ctl.time < 0:
+		_, seq := j.Parked()
+		j.Orphans(seq)
+	case s.ctl != nil:
+		j.Advance(s.ctl.time)
+	case s.outcome && s.pass:
+		j.PassOutcome(s.at, s.record.time)
+	case s.outcome:
+		j.AddOutcome(s.at, s.record.time, raw, s.ceID)
+	case s.pass:
+		j.PassDecision(s.at, s.record.time)
+	case s.from > 0:
+		return j.AddGap(s.at, s.record.time, s.from, s.to)
+	default:
+		return j.AddDecision(s.at, s.record.time, raw)
+	}
+	return nil
+}
+
+// worldOptions narrow what genWorld draws.
+type worldOptions struct {
+	rounds    int  // most decisions of a partition
+	memory    bool // remember everything
+	unique    bool // no round id is used twice
+	noOrphans bool // no look for orphans while an outcome waits whose decision comes yet
+}
+
+func genRules(t *rapid.T) *Rules {
+	r := &Rules{MaxActions: 10, Range: Range{Min: 0, Max: 1}}
+	if rapid.Bool().Draw(t, "wide") {
+		r.Range.Min, r.Range.Max = -1, 2.5
+	}
+	r.Range.Clip = rapid.Bool().Draw(t, "clip")
+	if rapid.Bool().Draw(t, "rounds") {
+		r.Window.Rounds = int64(rapid.IntRange(1, 6).Draw(t, "window"))
+	} else {
+		r.Window.Nanos = int64(rapid.IntRange(1, 15).Draw(t, "window"))
+	}
+	r.Impute = rapid.Bool().Draw(t, "impute")
+	r.DefaultLoss = 0.75
+	r.Outcomes = rapid.SampledFrom([]Aggregate{First, First, First, Last, Sum, Mean, Max, Min}).Draw(t, "outcomes")
+	r.Activation = rapid.IntRange(0, 3).Draw(t, "activation") == 0
+	r.Arrival = rapid.IntRange(0, 3).Draw(t, "arrival") == 0
+	return r
+}
+
+// genWorld draws a world.
+func genWorld(o worldOptions) *rapid.Generator[*world] {
+	return rapid.Custom(func(t *rapid.T) *world {
+		w := &world{partitions: rapid.IntRange(1, 3).Draw(t, "P"), maxPending: 1000, dedup: 1000}
+		if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
+			w.maxPending = rapid.IntRange(1, 5).Draw(t, "max pending")
+		}
+		if !o.memory && rapid.IntRange(0, 2).Draw(t, "forgets") == 0 {
+			w.dedup = rapid.IntRange(0, 6).Draw(t, "dedup")
+		}
+		for range rapid.IntRange(1, 3).Draw(t, "epochs") {
+			w.rules = append(w.rules, genRules(t))
+		}
+		g := worldGen{t: t, w: w, unique: o.unique}
+		for p := range w.partitions {
+			w.decisions = append(w.decisions, g.decisions(p, rapid.IntRange(0, o.rounds).Draw(t, "rounds")))
+		}
+		w.outcomes = g.outcomes(rapid.IntRange(0, 3*o.rounds).Draw(t, "outcomes"))
+		g.controls(o.noOrphans)
+		return w
+	})
+}
+
+type worldGen struct {
+	t      *rapid.T
+	w      *world
+	unique bool
+	made   []codec.Decision
+	time   []int64
+	end    int64
+}
+
+// offset draws the next offset of a partition: gaps are common.
+func (g *worldGen) offset(last int64) int64 {
+	return last + 1 + int64(max(0, rapid.IntRange(-4, 2).Draw(g.t, "offset gap")))
+}
+
+// clock moves a log clock on, and sometimes shows one that jumped backwards.
+func (g *worldGen) clock(now *int64) int64 {
+	*now += int64(rapid.IntRange(0, 3).Draw(g.t, "clock"))
+	if rapid.IntRange(0, 9).Draw(g.t, "jump") == 0 {
+		return max(1, *now-6)
+	}
+	return *now
+}
+
+func (g *worldGen) decisions(p, rounds int) (out []record) {
+	now, offset, n := int64(10), int64(-1), int64(0)
+	epoch := 1
+	for range rounds {
+		offset = g.offset(offset)
+		r := record{at: Place{p, offset}, time: g.clock(&now)}
+		switch kind := rapid.IntRange(0, 19).Draw(g.t, "kind"); {
+		case kind == 0:
+			r.pass = true
+		case kind == 1:
+			r.from = n + 1
+			n += int64(rapid.IntRange(1, 3).Draw(g.t, "lost"))
+			r.to = n
+		default:
+			n++
+			if epoch < len(g.w.rules) && rapid.IntRange(0, 5).Draw(g.t, "epoch") == 0 {
+				epoch++
+			}
+			d := g.decision(p, n, int64(epoch))
+			g.made, g.time = append(g.made, d), append(g.time, now)
+			r.raw = codec.AppendDecision(nil, &d)
+		}
+		out = append(out, r)
+	}
+	g.end = max(g.end, now)
+	return out
+}
+
+func (g *worldGen) decision(p int, n, epoch int64) codec.Decision {
+	id := fmt.Sprintf("%d/%d", p, n)
+	if !g.unique && len(g.made) > 0 && rapid.IntRange(0, 9).Draw(g.t, "repeat") == 0 {
+		id = rapid.SampledFrom(g.made).Draw(g.t, "of").ID
+	}
+	return codec.Decision{
+		Partition: p, N: n, ID: id, Epoch: epoch, LearnedThrough: n / 2, Learned: n / 3, Gamma: float64(n), Source: n,
+		Time: 5, Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: int(n % 2), Context: []byte(`{"id":"` + id + `"}`),
+	}
+}
+
+// outcomes draws outcomes of rounds that exist and of others, around their windows.
+func (g *worldGen) outcomes(count int) [][]record {
+	type timed struct {
+		time int64
+		r    record
+	}
+	parts := make([][]timed, g.w.partitions)
+	for i := range count {
+		p := rapid.IntRange(0, g.w.partitions-1).Draw(g.t, "outcome partition")
+		x := timed{time: int64(rapid.IntRange(1, 60).Draw(g.t, "time"))}
+		o := codec.Outcome{ID: "nobody-" + strconv.Itoa(rapid.IntRange(0, 2).Draw(g.t, "orphan"))}
+		if len(g.made) > 0 && rapid.IntRange(0, 11).Draw(g.t, "known") > 0 {
+			k := rapid.IntRange(0, len(g.made)-1).Draw(g.t, "round")
+			o.ID = g.made[k].ID
+			x.time = max(1, g.time[k]+int64(rapid.IntRange(-2, 14).Draw(g.t, "delay")))
+			if act := rapid.IntRange(0, 5).Draw(g.t, "action"); act < 2 {
+				o.Action = []string{"a", "b"}[act]
+			}
+		}
+		g.fill(&o)
+		x.r = record{outcome: true, raw: codec.AppendOutcome(nil, &o)}
+		switch rapid.IntRange(0, 24).Draw(g.t, "odd") {
+		case 0:
+			x.r.raw = []byte{0xc1, byte(i)}
+		case 1:
+			x.r.raw, x.r.pass = nil, true
+		case 2, 3:
+			x.r.raw = codec.AppendOutcomeJSON(nil, &o)
+		case 4, 5, 6, 7:
+			x.r.ceID = strconv.Itoa(i % 3)
+		}
+		parts[p] = append(parts[p], x)
+	}
+	out := make([][]record, g.w.partitions)
+	for p, part := range parts {
+		slices.SortStableFunc(part, func(a, b timed) int { return cmp.Compare(a.time, b.time) })
+		offset := int64(-1)
+		for _, x := range part {
+			offset = g.offset(offset)
+			x.r.at, x.r.time = Place{p, offset}, x.time
+			if rapid.IntRange(0, 9).Draw(g.t, "jump") == 0 {
+				x.r.time = max(1, x.time-6)
+			}
+			out[p] = append(out[p], x.r)
+		}
+	}
+	return out
+}
+
+func (g *worldGen) fill(o *codec.Outcome) {
+	switch k := rapid.IntRange(0, 9).Draw(g.t, "outcome"); {
+	case k == 0:
+		o.Kind = codec.Withdrawn
+	case k < 3:
+		o.Kind = codec.Activated
+	case k < 5:
+		o.Kind = codec.Reward
+	default:
+		o.Kind = codec.Loss
+	}
+	if o.Kind <= codec.Reward {
+		o.Value = rapid.SampledFrom([]float64{0, 0.1, 0.25, 0.3, 0.7, 1, -0.5, 2, 3}).Draw(g.t, "value")
+	}
+	if rapid.Bool().Draw(g.t, "with id") {
+		o.OutcomeID = strconv.Itoa(rapid.IntRange(0, 3).Draw(g.t, "outcome id"))
+	}
+}
+
+// controls draws looks for orphans and steps of time, and how it ends.
+func (g *worldGen) controls(noOrphans bool) {
+	total := 0
+	for p := range g.w.partitions {
+		total += len(g.w.decisions[p]) + len(g.w.outcomes[p])
+	}
+	var at []int
+	for range rapid.IntRange(0, 4).Draw(g.t, "controls") {
+		at = append(at, rapid.IntRange(0, total).Draw(g.t, "at"))
+	}
+	slices.Sort(at)
+	for _, i := range at {
+		c := control{before: i, time: -1}
+		if rapid.Bool().Draw(g.t, "advance") {
+			c.time = int64(rapid.IntRange(1, 90).Draw(g.t, "to"))
+		} else if noOrphans && g.premature(i) {
+			continue
+		}
+		g.w.controls = append(g.w.controls, c)
+	}
+	g.w.controls = append(g.w.controls, control{before: total, time: -1})
+	if rapid.IntRange(0, 3).Draw(g.t, "ends") > 0 {
+		g.w.controls = append(g.w.controls, control{before: total, time: End})
+	}
+}
+
+// premature reports whether a look for orphans before record i would reject an
+// outcome whose decision comes later: what a caller's promise excludes.
+func (g *worldGen) premature(i int) bool {
+	known, early := map[string]bool{}, map[string]bool{}
+	var o codec.Outcome
+	var d codec.Decision
+	for _, s := range g.w.script() {
+		switch {
+		case s.ctl != nil || s.pass || s.from > 0:
+		case s.outcome:
+			if s.index < i && codec.ParseOutcome(&o, s.raw) == nil && !known[o.ID] {
+				early[o.ID] = true
+			}
+		case codec.ParseDecision(&d, s.raw) == nil:
+			if s.index >= i && early[d.ID] && !known[d.ID] {
+				return true
+			}
+			known[d.ID] = true
+		}
+	}
+	return false
+}
