@@ -91,7 +91,7 @@ func (b *backtest) trials() ([]*replay.Trial, error) {
 		orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
 	}
 	for _, learner := range b.learners {
-		p, err := b.source.policy(env, "backtest", learner)
+		p, err := b.source.policy(env, learner)
 		if err != nil {
 			return nil, err
 		}

@@ -55,7 +55,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.delays, "delays", defaultDelays, "delays of outcomes, in later rounds")
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
-	f.IntVar(&in.lead, "lead", 8, "contexts that may be ahead of the decisions read: more is faster, and adds as much to the delays")
+	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
 	return cmd
 }
 
@@ -75,7 +75,7 @@ func (in *inject) run(ctx context.Context) error {
 	if spec == "" && in.source.model == "" {
 		spec = "dafa"
 	}
-	p, err := in.source.policy(env, "replay", spec)
+	p, err := in.source.policy(env, spec)
 	if err != nil {
 		return err
 	}
@@ -223,7 +223,7 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	}
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead,
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(),
 		Rounds: replay.EncodeRounds(l.environment), Schedule: replay.NewSchedule(l.delays, n)}
 	start := time.Now()
 	last := 0

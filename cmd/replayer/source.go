@@ -66,8 +66,12 @@ type policy struct {
 	files map[string][]byte
 }
 
+// modelName is the name of models made here. It is part of what a draw depends on:
+// inject and backtest share it, and with it their draws.
+const modelName = "replay"
+
 // policy returns the model for a learner's specification; "" is the model file's.
-func (s *source) policy(env replay.Environment, name, spec string) (*policy, error) {
+func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 	p := &policy{label: spec}
 	if s.model != "" {
 		if err := s.readModel(p, env); err != nil {
@@ -78,7 +82,7 @@ func (s *source) policy(env replay.Environment, name, spec string) (*policy, err
 		if err != nil {
 			return nil, err
 		}
-		p.model, p.files = replay.ModelFor(env, name, model.Learner{Kind: model.DAFA}, window)
+		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, window)
 	}
 	if err := s.setLearner(p, env.Len()); err != nil {
 		return nil, err

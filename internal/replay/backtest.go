@@ -53,12 +53,13 @@ func (r *Rounds) Len() int { return len(r.ends) }
 type Schedule struct {
 	head, next []int32 // linked lists by the decision after which an outcome comes; -1 ends
 	Rest       []int32
+	late       []bool  // per round: its outcome is one of Rest
 	Raw        []int64 // per round: later decisions made before its outcome; -1: it never comes
 }
 
 // NewSchedule lays out the delays of n rounds.
 func NewSchedule(d Delays, n int) *Schedule {
-	s := &Schedule{head: make([]int32, n), next: make([]int32, n), Raw: make([]int64, n)}
+	s := &Schedule{head: make([]int32, n), next: make([]int32, n), late: make([]bool, n), Raw: make([]int64, n)}
 	for t := range s.head {
 		s.head[t] = -1
 	}
@@ -74,7 +75,7 @@ func NewSchedule(d Delays, n int) *Schedule {
 		case delay == Never:
 			s.Raw[t] = Never
 		case int64(t)+delay >= int64(n):
-			s.Raw[t] = int64(n - 1 - t)
+			s.Raw[t], s.late[t] = int64(n-1-t), true
 			rest = append(rest, late{int64(t) + delay, int32(t)})
 		default:
 			due := t + int(delay)
@@ -89,11 +90,13 @@ func NewSchedule(d Delays, n int) *Schedule {
 	return s
 }
 
-// At calls f for each round whose outcome comes right after decision t.
-func (s *Schedule) At(t int, f func(round int)) {
-	for r := s.head[t]; r >= 0; r = s.next[r] {
-		f(int(r))
+// delay returns the delay of round t; of one that comes after the last decision, at
+// least as many decisions as were left.
+func (s *Schedule) delay(t int) int64 {
+	if s.late[t] {
+		return int64(len(s.Raw))
 	}
+	return s.Raw[t]
 }
 
 // Trace is what a run leaves behind.

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,7 +22,11 @@ type Injection struct {
 	Rounds   *Rounds
 	Schedule *Schedule
 	Lead     int // contexts that may be ahead of the decisions read; at least 1
+	// Rules of the model: before a context is sent, what could be released by then must
+	// have been, so that the loop's own latency adds no more than Lead to the delays.
+	Rules *loop.Rules
 
+	released           *counter
 	contexts, outcomes stream.Appender
 	failed             atomic.Pointer[error]
 	played             []int32 // action a round
@@ -51,6 +54,10 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 		return err
 	}
 	defer decisions.Close()
+	if in.released, err = countFeedback(ctx, in.Log, in.Topics.Feedback); err != nil {
+		return err
+	}
+	defer in.released.close()
 	if err := in.openWriters(ctx); err != nil {
 		return err
 	}
@@ -68,7 +75,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.outcomes.Flush(ctx); err != nil {
 		return err
 	}
-	return in.await(ctx)
+	return in.released.wait(ctx, int64(in.Rounds.Len()))
 }
 
 func (in *Injection) openWriters(ctx context.Context) (err error) {
@@ -86,9 +93,17 @@ func (in *Injection) openWriters(ctx context.Context) (err error) {
 
 func (in *Injection) play(ctx context.Context, decisions stream.Reader, progress func(done int)) error {
 	n, sent := in.Rounds.Len(), 0
+	due := newReleases(in.Schedule, in.Rules)
 	var batch []stream.Record
 	for len(in.played) < n {
 		for ; sent < n && sent < len(in.played)+in.Lead; sent++ {
+			// What was reported is stored before anything later is asked.
+			if err := in.outcomes.Flush(ctx); err != nil {
+				return err
+			}
+			if err := in.released.wait(ctx, due.after(sent-in.Lead)); err != nil {
+				return err
+			}
 			if _, err := in.contexts.Append(ctx, &stream.Record{Key: []byte(RoundID(sent)), Value: in.Rounds.Context(sent)}); err != nil {
 				return err
 			}
@@ -152,42 +167,6 @@ func (in *Injection) report(ctx context.Context, t int) error {
 	in.buf = codec.AppendOutcome(in.buf[:0], &o)
 	_, err := in.outcomes.Append(ctx, &stream.Record{Key: []byte(o.ID), Value: in.buf})
 	return err
-}
-
-// await waits until every round has its feedback.
-func (in *Injection) await(ctx context.Context) error {
-	_, end, err := in.Log.Bounds(ctx, in.Topics.Feedback, 0)
-	if err != nil {
-		return err
-	}
-	r, err := in.Log.Read(ctx, in.Topics.Feedback, 0, max(end-int64(in.Rounds.Len()), stream.Earliest))
-	if errors.Is(err, stream.ErrTruncated) {
-		r, err = in.Log.Read(ctx, in.Topics.Feedback, 0, stream.Earliest)
-	}
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	var f codec.Feedback
-	var batch []stream.Record
-	last := RoundID(in.Rounds.Len() - 1)
-	for {
-		if batch, err = next(ctx, r, batch[:0]); err != nil {
-			return fmt.Errorf("wait for the feedback of round %s, the last was %s: %w", last, strconv.Quote(f.ID), err)
-		}
-		for i := range batch {
-			if batch[i].Type != "" {
-				continue
-			}
-			if err := codec.ParseFeedback(&f, batch[i].Value); err != nil {
-				return err
-			}
-			if f.ID == last {
-				return nil
-			}
-			f.ID = strings.Clone(f.ID)
-		}
-	}
 }
 
 // Score returns the mean realised loss of the actions played and, where the truth
