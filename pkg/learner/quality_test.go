@@ -152,25 +152,25 @@ func (d *labelled) meanLoss(t *testing.T, what string, orders int, delay delays)
 }
 
 // TestQuality holds the mean progressive 0/1 loss over 5 row orders, default
-// settings, below what is promised: without delay, and for pendigits, where the
-// promise is close to what is measured, within 0.03 of that under delays through
-// FIFO unless two standard errors explain it.
+// settings, below what is promised: without delay, and for pendigits within 0.03
+// of that under delays through FIFO. The latter is close to what is measured, so
+// it takes 20 orders and allows for two standard errors.
 func TestQuality(t *testing.T) {
-	orders := 5
+	orders := 20
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		orders = 60
+		orders = 100
 	}
 	for name, most := range map[string]float64{"pendigits": 0.125, "mushroom": 0.0065} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			d := readLabelled(t, name)
-			none, se := d.meanLoss(t, "no delay", orders, noDelay)
-			if none > most {
-				t.Errorf("mean loss %.4f, want at most %.4f", none, most)
+			if mean, _ := d.meanLoss(t, "no delay", 5, noDelay); mean > most {
+				t.Errorf("mean loss %.4f, want at most %.4f", mean, most)
 			}
 			if name == "mushroom" {
 				return
 			}
+			none, se := d.meanLoss(t, "no delay", orders, noDelay)
 			for what, delay := range map[string]delays{"exp:50": exp50, "pareto:1.5,10 window 200": pareto15} {
 				v, seDelay := d.meanLoss(t, what, orders, delay)
 				noise := math.Sqrt(se*se + seDelay*seDelay)
