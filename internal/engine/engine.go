@@ -29,7 +29,7 @@ const DefaultLog = "embedded:./hindsight-data"
 // Options say what to open.
 type Options struct {
 	Log    string // embedded:DIR or mem:
-	Listen string // address of the embedded server; "": 127.0.0.1:4222, or a free port if that is taken
+	Listen string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
 	Join   bool   // an embedded log that another process serves is joined; otherwise that is an error
 	Logger *slog.Logger
 }
@@ -68,6 +68,18 @@ func Parse(s string) (Spec, error) {
 	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR or mem:; for example --log %s", s, DefaultLog)
 }
 
+// ParseListen reads the value of --listen. Port 0 means any that is free.
+func ParseListen(s string) (host string, port int, err error) {
+	host, number, err := net.SplitHostPort(s)
+	if err != nil {
+		return "", 0, fmt.Errorf("--listen %q: expected HOST:PORT, for example 127.0.0.1:4222", s)
+	}
+	if port, err = strconv.Atoi(number); err != nil || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("--listen %q: %q is not a port", s, number)
+	}
+	return host, port, nil
+}
+
 // Open opens a log, making it if needed.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	spec, err := Parse(o.Log)
@@ -85,14 +97,13 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	eo := embedded.Options{Dir: spec.Dir, Logger: o.Logger}
 	if o.Listen != "" {
-		host, port, err := net.SplitHostPort(o.Listen)
-		if err != nil {
-			return nil, fmt.Errorf("--listen %q: expected HOST:PORT, for example 127.0.0.1:4222", o.Listen)
+		if eo.Host, eo.Port, err = ParseListen(o.Listen); err != nil {
+			return nil, err
 		}
-		if eo.Port, err = strconv.Atoi(port); err != nil || eo.Port < 0 || eo.Port > 65535 {
-			return nil, fmt.Errorf("--listen %q: %q is not a port", o.Listen, port)
+		eo.StrictPort = true
+		if eo.Port == 0 {
+			eo.Port = -1 // a free one
 		}
-		eo.Host, eo.StrictPort = host, true
 	}
 	e, err := embedded.Open(ctx, eo)
 	if err != nil {

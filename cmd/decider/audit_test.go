@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"hindsight/internal/check"
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/embedded"
+)
+
+// audit opens the folder of a system that has stopped and holds its logs against
+// every promise, by code that shares nothing with the system, and against what the
+// system computes again.
+func audit(t testing.TB, dir, name string, replies []check.Reply, o check.Options, own func(stream.Log)) *check.Report {
+	t.Helper()
+	ctx := t.Context()
+	e, err := embedded.Open(ctx, embedded.Options{Dir: dir, DontListen: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	seed, err := daemon.SeedFile(filepath.Join(dir, engine.SeedName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Seed, o.Rules, o.Replies = seed, rulesOf, replies
+	r, err := check.Run(ctx, e.Log(), name, 1, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range r.Violations {
+		t.Error(v)
+	}
+	if more := r.Broken - len(r.Violations); more > 0 {
+		t.Errorf("and %d more violations", more)
+	}
+	verifyLogs(ctx, t, e.Log(), name, seed)
+	if own != nil {
+		own(e.Log())
+	}
+	return r
+}
+
+func verifyLogs(ctx context.Context, t testing.TB, log stream.Log, name string, seed []byte) {
+	t.Helper()
+	v, err := replay.Verify(ctx, replay.VerifyConfig{Log: log, Name: name, Seed: seed, Build: model.Epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.ExitCode() != replay.VerifyIdentical || v.Decisions.Checked != v.Decisions.Records || v.Feedback.Checked != v.Feedback.Records {
+		v.Write(os.Stderr)
+		t.Errorf("the logs do not verify: exit code %d, %+v", v.ExitCode(), v.First)
+	}
+}
+
+// rulesOf reads the rules out of an epoch record.
+func rulesOf(e *codec.Epoch) (check.Rules, error) {
+	m, err := model.Parse("epoch", e.Model)
+	if err != nil {
+		return check.Rules{}, err
+	}
+	return check.Rules{
+		Actions: m.Actions, MaxActions: m.MaxActions, WindowRounds: int64(m.Window.Rounds), WindowNanos: m.Window.Nanos,
+		Impute: m.Impute, DefaultLoss: m.DefaultLoss, Min: m.Range.Min, Max: m.Range.Max, Clip: m.Range.Clip,
+		Arrival: m.Arrival, Several: m.Outcomes != loop.First || m.Activation,
+	}, nil
+}
+
+// figures is one line about what was checked.
+func figures(r *check.Report) string {
+	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, fates %v, rejects %v, %d rejects written again, %d openings, %d snapshots",
+		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Fates, r.Rejects, r.Repeated, r.Openings, r.Snapshots)
+}
