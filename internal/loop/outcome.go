@@ -149,12 +149,20 @@ func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
 	switch {
 	case !m.told:
 		return false
+	case j.single(m.epoch): // once more does no harm, whatever became of log time
+		return int(m.outPart) == a.Partition && m.outOff == a.Offset
 	case a.time != m.closedAt:
 		return a.time < m.closedAt
 	case j.byOutcome(m.fate, m.reason, m.epoch):
 		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset <= m.outOff
 	}
 	return m.reason != codec.ReasonOverflow // which a decision of that time caused, before outcomes of that time
+}
+
+// single reports whether one outcome at most counts for a round.
+func (j *Joiner) single(epoch int64) bool {
+	rules := j.rules(epoch)
+	return rules != nil && rules.Outcomes == First && !rules.Activation
 }
 
 // unpark gives a new round the outcomes that were read before it, in order.
