@@ -32,11 +32,11 @@ func TestLinearContract(t *testing.T) {
 	}
 	t.Run("sparse", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: categories, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
 	})
 	t.Run("action features", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: withActionFeatures, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+			oracletest.Options{Input: withActionFeatures, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
 	})
 }
 

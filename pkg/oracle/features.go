@@ -72,7 +72,7 @@ type features struct {
 	cols    []column
 	dropped int64 // values of features beyond the limit that were learned as 0
 
-	hints   []int32   // scratch, by position: slot
+	hints   []hint    // scratch, by position
 	vec     []int32   // cache, by index into a vector: slot
 	z       []float64 // scratch: the columns of the context, 0 where an action's go
 	at      []int32   // scratch: ascending columns with z ≠ 0
@@ -99,16 +99,24 @@ func newFeatures(most int, specs []FeatureSpec) (features, error) {
 // dim returns the number of columns, the constant included.
 func (f *features) dim() int { return len(f.cols) }
 
+// hint is what stood at a position of the input last time.
+type hint struct {
+	name   string
+	slot   int32 // -1: nothing
+	number int32 // the slot's
+	scope  byte
+}
+
 // column returns the column of a feature at a position, or -1.
 func (f *features) column(position int, scope byte, x *Feature) int32 {
-	h := int32(-1)
-	if position < len(f.hints) {
-		h = f.hints[position]
-	}
-	if h < 0 || f.slots[h].name != x.Name || f.slots[h].scope != scope {
-		if h = f.slot(position, scope, x.Name); h < 0 {
-			return -1
+	var h int32
+	if position < len(f.hints) && f.hints[position].name == x.Name && f.hints[position].scope == scope && f.hints[position].slot >= 0 {
+		if x.Kind == Number {
+			return f.hints[position].number
 		}
+		h = f.hints[position].slot
+	} else if h = f.slot(position, scope, x.Name); h < 0 {
+		return -1
 	}
 	s := &f.slots[h]
 	switch x.Kind {
@@ -127,7 +135,11 @@ func (f *features) slot(position int, scope byte, name string) int32 {
 	if !ok {
 		return -1
 	}
-	f.hints = setHint(f.hints, position, h)
+	for len(f.hints) <= position {
+		f.hints = append(f.hints, hint{slot: -1})
+	}
+	s := &f.slots[h]
+	f.hints[position] = hint{s.name, h, s.number, scope}
 	return h
 }
 
@@ -316,6 +328,7 @@ func (f *features) add(scope byte, kind FeatureKind, name, text string) int32 {
 		f.byName[key] = h
 		f.slots = append(f.slots, slot{scope: scope, name: key.name, number: -1, bool: -1})
 	}
+	f.hints = f.hints[:0]
 	s := &f.slots[h]
 	next := int32(len(f.cols))
 	c := column{slot: h, kind: kind}
