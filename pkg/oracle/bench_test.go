@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // BenchmarkRegress times the update of one regression by itself (packed
-// Sherman–Morrison, z given), and whole predictions; floor is one pass over the
-// packed matrix.
+// Sherman–Morrison, z given), and the features' part of learning and predicting;
+// floor is the sum of the packed matrix, one pass. least-ns is the least of
+// several samples.
 func BenchmarkRegress(b *testing.B) {
 	for _, d := range []int{17, 129} {
 		l := newLinear(LinearOptions{Beta: 0.5})
@@ -24,34 +26,43 @@ func BenchmarkRegress(b *testing.B) {
 			l.Update(x, 0, rng.Float64())
 		}
 		a := &l.actions[0]
-		b.Run(fmt.Sprintf("d=%d/update", d), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				l.regress(a, 0.5)
+		sum := 0.0
+		floor := least(func() {
+			t := 0.0
+			for _, v := range a.p {
+				t += v
 			}
+			sum += t
 		})
-		b.Run(fmt.Sprintf("d=%d/learn-features", d), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				l.learn(x, 0)
-			}
-		})
-		b.Run(fmt.Sprintf("d=%d/fill", d), func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				l.fill(x)
-			}
-		})
-		b.Run(fmt.Sprintf("d=%d/floor", d), func(b *testing.B) {
-			s := 0.0
-			for b.Loop() {
-				for _, v := range a.p {
-					s += v
+		for name, f := range map[string]func(){
+			"update":         func() { l.regress(a, 0.5) },
+			"learn-features": func() { l.learn(x, 0) },
+			"fill":           func() { l.fill(x) },
+		} {
+			b.Run(fmt.Sprintf("d=%d/%s", d, name), func(b *testing.B) {
+				b.ReportAllocs()
+				for b.Loop() {
+					f()
 				}
-			}
-			a.w[0] += 0 * s
-		})
+				b.ReportMetric(least(f)*1e9, "least-ns")
+				b.ReportMetric(least(f)/floor, "×floor")
+			})
+		}
 	}
+}
+
+// least returns the seconds of one call of f, the least of several samples.
+func least(f func()) float64 {
+	best := time.Hour
+	for range 15 {
+		const calls = 500
+		start := time.Now()
+		for range calls {
+			f()
+		}
+		best = min(best, time.Since(start)/calls)
+	}
+	return best.Seconds()
 }
 
 // BenchmarkHedge times a class of 100 logistic functions, K = 5, d = 5; floor is
