@@ -115,7 +115,7 @@ func newLoad(t testing.TB, dir, name string, seed uint64) *load {
 // attach connects the users to a process that is ready.
 func (l *load) attach(url string) {
 	l.t.Helper()
-	service, err := attach.Dial(l.dir, "load", nats.Options{})
+	service, err := dial(l.dir)
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -529,3 +529,6 @@ func parseReply(b []byte) (r told, err error) {
 	}
 	return r, msgpack.Unmarshal(b, &r)
 }
+
+// dial connects as a part of the service.
+func dial(dir string) (*nats.Client, error) { return attach.Dial(dir, "test", nats.Options{}) }

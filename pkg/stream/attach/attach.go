@@ -10,9 +10,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
@@ -112,19 +115,59 @@ func Read(dir string) (Connect, error) {
 	return c, nil
 }
 
-// Dial joins the log of a folder that another process holds. name is shown by the
-// server's tools.
+// Dial joins the log of a folder that another process holds, and follows it: when
+// the folder's next server listens elsewhere, with other passwords, the connections
+// find it. name is shown by the server's tools.
 func Dial(dir, name string, o nats.Options) (*nats.Client, error) {
-	_, held, err := Locked(dir)
+	c, err := current(dir)
 	if err != nil {
 		return nil, err
 	}
+	f := folder{dir}
+	return nats.Dial(c.URL, name, o, natsgo.SetCustomDialer(f), natsgo.UserInfoHandler(f.user), natsgo.IgnoreAuthErrorAbort())
+}
+
+// current returns how to reach the process that holds a folder now.
+func current(dir string) (Connect, error) {
+	_, held, err := Locked(dir)
+	if err != nil {
+		return Connect{}, err
+	}
 	if !held { // a connect.json there is left from a crash
-		return nil, fmt.Errorf("%s: %w", dir, ErrNotRunning)
+		return Connect{}, fmt.Errorf("%s: %w", dir, ErrNotRunning)
 	}
 	c, err := Read(dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", stream.ErrUnavailable, err) // it starts or stops just now
+		return Connect{}, fmt.Errorf("%w: %w", stream.ErrUnavailable, err) // it starts or stops just now
 	}
-	return nats.Dial(c.URL, name, o, natsgo.UserInfo(c.User, c.Password))
+	return c, nil
+}
+
+// dialTimeout bounds one attempt to connect.
+const dialTimeout = 2 * time.Second
+
+// folder connects to whoever serves it at that moment.
+type folder struct{ dir string }
+
+// Dial implements [natsgo.CustomDialer]; the address is that of the first server.
+func (f folder) Dial(network, _ string) (net.Conn, error) {
+	c, err := current(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", filepath.Join(f.dir, ConnectFile), err)
+	}
+	return net.DialTimeout(network, u.Host, dialTimeout)
+}
+
+// user returns the service's user. A server that was started between Dial and user
+// refuses the other one's password, and is tried again.
+func (f folder) user() (name, password string) {
+	c, err := current(f.dir)
+	if err != nil {
+		return "", ""
+	}
+	return c.User, c.Password
 }
