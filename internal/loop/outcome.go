@@ -30,7 +30,7 @@ type arrival struct {
 	Place
 	time    int64 // log time, made monotone
 	raw     []byte
-	handled bool // read again after a restart: never rejected anew
+	handled bool // read again after a restart, and not to be rejected anew
 }
 
 func (a *arrival) pos() outPos { return outPos{a.Partition, a.Offset, a.time} }
@@ -69,8 +69,10 @@ func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 		a.raw = bytes.Clone(raw)
 		j.parked.push(parked{arrival: a, seq: j.nParked, ceID: ceID})
 	} else if memo := j.rounds.value(s); memo.p != nil {
+		a.handled = false // if log time went back, the round may not take it again
 		j.apply(memo.p, &a)
 	} else if !j.counted(memo, &a) {
+		a.handled = a.handled && memo.told // likewise
 		j.reject(&a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
 	}
 	j.settle()

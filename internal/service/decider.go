@@ -57,6 +57,7 @@ type Decider struct {
 	snapped  int64    // feedback through which the last snapshot was taken
 	stops    []func() // of what was served
 	ready    func()   // called once, when there is a model to decide with
+	spawn    func(func())
 }
 
 // OpenDecider takes a partition of decisions over from any earlier owner and
@@ -64,6 +65,7 @@ type Decider struct {
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d.spawn = func(f func()) { go f() }
 	d.flight = newFlight(d)
 	d.offsets.init(cfg.Dedup)
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
@@ -87,7 +89,6 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 		return err
 	}
 	d.snapped = d.follower.heart.LearnedThrough()
-	d.heart = loop.NewDecider(d.follower.heart, c.Seed, c.Name, c.Partition, c.Dedup)
 	learned, err := d.readTail(ctx, tail)
 	if err != nil {
 		return err
@@ -112,8 +113,20 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 
 // readTail reads the last decisions, and returns the LearnedThrough of the last.
 func (d *Decider) readTail(ctx context.Context, tail stream.Tail) (learned int64, err error) {
-	from := max(tail.First, tail.Open-int64(d.cfg.Dedup)-int64(d.cfg.Dedup)/8-64)
-	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, tail.Open, func(r *stream.Record) error {
+	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/8 + 64; ; back *= 4 { // not all offsets are decisions
+		from := max(tail.First, tail.Open-back)
+		d.heart = loop.NewDecider(d.follower.heart, d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
+		n, learned, err := d.readFrom(ctx, from, tail.Open)
+		if err != nil || n >= d.cfg.Dedup || from == tail.First {
+			return learned, err
+		}
+	}
+}
+
+// readFrom reads decisions from an offset to before end, and returns how many there
+// are and the LearnedThrough of the last.
+func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, learned int64, err error) {
+	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
 		switch r.Type {
 		case "":
 			if err := codec.ParseDecision(&d.dec, r.Value); err != nil {
@@ -122,6 +135,7 @@ func (d *Decider) readTail(ctx context.Context, tail stream.Tail) (learned int64
 			d.heart.Remember(&d.dec)
 			d.offsets.set(d.dec.N, r.Offset)
 			learned = d.dec.LearnedThrough
+			n++
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
 			if err != nil {
@@ -132,7 +146,7 @@ func (d *Decider) readTail(ctx context.Context, tail stream.Tail) (learned int64
 		}
 		return nil
 	})
-	return learned, err
+	return n, learned, err
 }
 
 // closeGap notes decisions that have feedback but are no longer in the log: a power
@@ -162,8 +176,12 @@ func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
 // append sends one record of decisions, with what is to be done at its
 // acknowledgement.
 func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error {
+	if err := d.Err(); err != nil { // a round that got its number may be missing
+		return err
+	}
 	d.flight.add(t)
 	_, err := d.out.Append(ctx, r)
+	d.fail(err)
 	return err
 }
 
@@ -172,7 +190,9 @@ func (d *Decider) flushRejects(ctx context.Context) error {
 		return nil
 	}
 	d.rejected = false
-	return d.rejects.Flush(ctx)
+	err := d.rejects.Flush(ctx)
+	d.fail(err)
+	return err
 }
 
 func (d *Decider) fail(err error) {
@@ -212,7 +232,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 	if d.follower.heart.Epoch() == nil {
 		return false, d.Err()
 	}
-	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.room(); n-- {
+	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.room() && d.Err() == nil; n-- {
 		r, t := d.contexts.head()
 		if err := d.decideRecord(ctx, r, t); err != nil {
 			return true, err
@@ -250,6 +270,15 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	if res.Verdict == loop.Invalid {
 		rej.Detail = res.Err.Error()
 	} else {
+		// Until that round is stored it may never have been.
+		if d.flight.has(res.N) {
+			if err := d.out.Flush(ctx); err != nil {
+				return err
+			}
+		}
+		if err := d.Err(); err != nil {
+			return err
+		}
 		rej.Reason = codec.ReasonDuplicateID
 		rej.Detail = fmt.Sprintf("the id was used by round %d of partition %d", res.N, d.cfg.Partition)
 	}

@@ -41,6 +41,18 @@ func (f *flight) add(t ticket) {
 	f.waiting = append(f.waiting, t)
 }
 
+// has reports whether the decision of a round waits for its acknowledgement.
+func (f *flight) has(n int64) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := f.head; i < len(f.waiting); i++ {
+		if f.waiting[i].n == n {
+			return true
+		}
+	}
+	return false
+}
+
 // join adds a repeat of a request to a round whose decision is on its way. It
 // reports false if that is acknowledged already.
 func (f *flight) join(n int64, answer func(stored bool)) bool {
@@ -73,12 +85,12 @@ func (f *flight) pop() (ticket, bool) {
 
 // ack is the AckFunc of decisions.
 func (f *flight) ack(_ uint64, offset int64, err error) {
+	f.d.fail(err) // before it no longer waits
 	t, ok := f.pop()
 	if err != nil {
 		if ok {
 			f.refuse(&t)
 		}
-		f.d.fail(err)
 		return
 	}
 	if !ok || t.n == 0 {
@@ -89,7 +101,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		t.send(t.reply)
 	}
 	for _, answer := range t.more {
-		go answer(true)
+		f.d.spawn(func() { answer(true) })
 	}
 	f.d.wake()
 }
@@ -101,7 +113,7 @@ func (f *flight) refuse(t *ticket) {
 		t.send(data, headers...)
 	}
 	for _, answer := range t.more {
-		go answer(false)
+		f.d.spawn(func() { answer(false) })
 	}
 }
 

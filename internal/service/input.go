@@ -165,6 +165,12 @@ func (in *input) head() (*stream.Record, int64) {
 	return r, max(in.time, r.Time)
 }
 
+// headTime returns the log time of the head, which must be there.
+func (in *input) headTime() int64 {
+	_, t := in.head()
+	return t
+}
+
 // take consumes the head.
 func (in *input) take() {
 	in.time = max(in.time, in.batch[0].Time)

@@ -73,10 +73,9 @@ type orphanCheck struct {
 // OpenJoiner takes the feedback log over from any earlier owner, recovers from its
 // tail, and announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
-	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), offsets: map[int64]int64{}, classAt: -1, wakeup: make(chan struct{}, 1)}
+	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1)}
 	j.acked.Store(-1)
-	j.epochs = newEpochs(cfg.Build)
-	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: cfg.Partitions, MaxPending: cfg.MaxPending, Dedup: cfg.Dedup}, j.epochs.rules)
+	j.forget()
 	var tail stream.Tail
 	var err error
 	j.feedback, tail, err = cfg.Log.Open(ctx, j.topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: j.ack})
@@ -132,34 +131,39 @@ func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) 
 	return nil
 }
 
+// forget makes the joiner one that has read nothing.
+func (j *Joiner) forget() {
+	j.epochs = newEpochs(j.cfg.Build)
+	j.offsets, j.classAt, j.marked = map[int64]int64{}, -1, 0
+	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
+}
+
 // readTail restores the heart from the end of the feedback log: from its last mark,
 // and far enough back that repeats of outcomes are known as such.
 func (j *Joiner) readTail(ctx context.Context, tail stream.Tail) error {
 	for back := int64(j.cfg.Dedup + 2*j.cfg.MarkEvery); ; back *= 4 {
-		from := max(tail.First, tail.Open-back)
-		found, empty, err := j.readFrom(ctx, from, tail.Open)
+		from := max(tail.First, tail.Open-back) // not all offsets are feedback
+		found, n, err := j.readFrom(ctx, from, tail.Open)
 		if err != nil {
 			return err
 		}
-		if found || empty && from == tail.First {
+		if found && (n >= j.cfg.Dedup || from == tail.First) || n == 0 && from == tail.First {
 			break
 		}
 		if from == tail.First {
 			return &stream.Error{Op: "recover", Topic: j.topics.Feedback, Offset: from,
 				Err: fmt.Errorf("%w: no mark is kept and the first feedback is gone", stream.ErrTruncated)}
 		}
-		j.epochs = newEpochs(j.cfg.Build)
-		j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
+		j.forget()
 	}
 	return j.findEpochs(ctx)
 }
 
 // readFrom reads the feedback log from an offset to the end, and reports whether
-// there was a mark. Behind the first mark, or from the log's start, it restores the
+// there was a mark, and how many feedbacks. Behind the first mark, or from the log's start, it restores the
 // heart's position; before it only its memory.
-func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked, empty bool, err error) {
+func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n int, err error) {
 	var f codec.Feedback
-	empty = true
 	err = scan(ctx, j.cfg.Log, j.topics.Feedback, 0, from, end, func(r *stream.Record) error {
 		switch r.Type {
 		case codec.TypeMark:
@@ -179,10 +183,10 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked, empty b
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return err
 			}
-			if empty && f.N == 1 {
+			if n == 0 && f.N == 1 {
 				marked = true // the whole log is here
 			}
-			empty = false
+			n++
 			if marked {
 				j.heart.Resume(&f)
 			} else {
@@ -191,7 +195,7 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked, empty b
 		}
 		return nil
 	})
-	return marked, empty, err
+	return marked, n, err
 }
 
 func (j *Joiner) readEpoch(r *stream.Record) error {

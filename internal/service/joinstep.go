@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"hindsight/internal/loop"
@@ -57,20 +59,22 @@ func (j *Joiner) merge(ctx context.Context) (bool, error) {
 			if err := j.pollAll(ctx); err != nil {
 				return false, err
 			}
-			if best = j.least(); best == nil {
-				return j.giveTick(ctx)
+			if best = j.least(); best == nil && j.tick.stamp == 0 {
+				return false, nil
 			}
 		}
-		_, t := best.head()
-		if j.tick.stamp != 0 && j.tick.time < t {
-			return j.giveTick(ctx)
+		if j.tick.stamp != 0 && (best == nil || j.tick.time < best.headTime()) {
+			if done, err := j.giveTick(ctx); done || err != nil {
+				return done, err
+			}
+			continue // an earlier record came to light
 		}
 		settled, err := j.settle(ctx, best.read)
 		if err != nil {
 			return false, err
 		}
 		if settled {
-			err := j.give(best)
+			err := j.give(ctx, best)
 			best.take()
 			return true, err
 		}
@@ -126,9 +130,6 @@ func (j *Joiner) settle(ctx context.Context, stamp uint64) (bool, error) {
 // giveTick advances the heart to the log time of our own mark once every input is
 // read to it.
 func (j *Joiner) giveTick(ctx context.Context) (bool, error) {
-	if j.tick.stamp == 0 {
-		return false, nil
-	}
 	settled, err := j.settle(ctx, j.tick.stamp)
 	if err != nil || !settled {
 		return settled, err
@@ -139,7 +140,7 @@ func (j *Joiner) giveTick(ctx context.Context) (bool, error) {
 }
 
 // give hands the head of an input to the heart.
-func (j *Joiner) give(in *input) error {
+func (j *Joiner) give(ctx context.Context, in *input) error {
 	r, _ := in.head()
 	at := loop.Place{Partition: in.partition, Offset: r.Offset}
 	if in.topic == j.topics.Outcomes {
@@ -150,10 +151,10 @@ func (j *Joiner) give(in *input) error {
 		j.heart.AddOutcome(at, r.Time, r.Value, cloudEventID(r))
 		return nil
 	}
-	return j.giveDecision(in, at, r)
+	return j.giveDecision(ctx, in, at, r)
 }
 
-func (j *Joiner) giveDecision(in *input, at loop.Place, r *stream.Record) error {
+func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *stream.Record) error {
 	switch r.Type {
 	case "":
 		err := j.heart.AddDecision(at, r.Time, r.Value)
@@ -164,6 +165,9 @@ func (j *Joiner) giveDecision(in *input, at loop.Place, r *stream.Record) error 
 			return nil
 		}
 		if errors.Is(err, loop.ErrNoEpoch) {
+			if err := j.stillOwner(ctx); err != nil {
+				return err
+			}
 			return fmt.Errorf("%s[%d]@%d: %w: was the feedback log lost?", in.topic, at.Partition, at.Offset, err)
 		}
 		return err
@@ -178,6 +182,15 @@ func (j *Joiner) giveDecision(in *input, at loop.Place, r *stream.Record) error 
 	}
 	j.heart.PassDecision(at, r.Time)
 	return nil
+}
+
+// stillOwner fails if another joiner has taken the feedback log over, which may have
+// begun epochs that this one cannot know.
+func (j *Joiner) stillOwner(ctx context.Context) error {
+	if err := j.release(ctx); err != nil {
+		return err
+	}
+	return j.stop(ctx)
 }
 
 // checkOrphans rejects outcomes whose decision does not exist.
@@ -245,18 +258,21 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 // mark appends the heart's positions. Everything they pass was appended before.
 func (j *Joiner) mark(ctx context.Context) error {
 	m := j.heart.Mark()
-	current := j.epochs.last.rec.Epoch
-	if n := len(m.Epochs); n == 0 || m.Epochs[n-1].Epoch != current {
-		m.Epochs = append(m.Epochs, codec.EpochRef{Epoch: current})
-	}
-	for i := range m.Epochs {
-		m.Epochs[i].Offset = j.offsets[m.Epochs[i].Epoch]
-	}
+	m.Epochs = j.epochRefs(m.Epochs[:0])
 	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
 		return err
 	}
 	j.marked = m.N
 	return nil
+}
+
+// epochRefs appends the places of all epochs: those of waiting rounds are among
+// them, and those of deciders that have not yet read of the latest.
+func (j *Joiner) epochRefs(dst []codec.EpochRef) []codec.EpochRef {
+	for _, n := range slices.Sorted(maps.Keys(j.offsets)) {
+		dst = append(dst, codec.EpochRef{Epoch: n, Offset: j.offsets[n]})
+	}
+	return dst
 }
 
 // Tick appends a mark if the oldest round is due by a clock that only triggers it:

@@ -24,13 +24,14 @@ type follower struct {
 	safe   int64   // a restart may read feedback from here
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
+	chunk  int     // bytes of a snapshot's record
 	parsed codec.Feedback
 }
 
 // openFollower restores the replica from the last good snapshot, or from the start of
 // the feedback log, and stands ready to follow.
 func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger) (*follower, error) {
-	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions)}
+	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), chunk: chunkBytes}
 	best, err := f.bestSnapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -221,7 +222,7 @@ func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int
 		return err
 	}
 	defer w.Close()
-	for _, c := range chunks(s.append(nil), s, feedbackFrom, nonce) {
+	for _, c := range chunks(s.append(nil), s, feedbackFrom, nonce, f.chunk) {
 		if _, err := w.Append(ctx, &stream.Record{Value: codec.AppendSnapshot(nil, &c)}); err != nil {
 			return err
 		}

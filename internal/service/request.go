@@ -55,7 +55,7 @@ func (d *Decider) request(m stream.Message) {
 		}
 		refuse(code, res.Err.Error(), res.ID)
 	case loop.Conflict:
-		refuse(409, fmt.Sprintf("this id was used for another context, in round %d of partition %d", res.N, d.cfg.Partition), res.ID)
+		d.conflict(&res, refuse)
 	case loop.Duplicate:
 		d.repeat(res.N, m, json)
 	default:
@@ -73,12 +73,28 @@ func (d *Decider) answer(m stream.Message, json bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	t := ticket{n: d.dec.N, reply: reply(&d.dec, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
-	err := d.flushRejects(ctx)
-	if err == nil {
-		err = d.appendDecision(ctx, t)
+	if err := d.flushRejects(ctx); err != nil {
+		d.flight.refuse(&t)
+		return
 	}
-	if err != nil {
-		d.fail(err) // the ticket is refused when the decider is closed
+	if d.appendDecision(ctx, t) != nil && !d.flight.has(t.n) {
+		d.flight.refuse(&t) // else it is refused when the decider is closed
+	}
+}
+
+// conflict refuses a request whose id another one used, once that one's decision is
+// known to be stored.
+func (d *Decider) conflict(res *loop.Result, refuse func(code int, message, id string)) {
+	n, id := res.N, strings.Clone(res.ID)
+	answer := func(stored bool) {
+		if stored {
+			refuse(409, fmt.Sprintf("this id was used for another context, in round %d of partition %d", n, d.cfg.Partition), id)
+			return
+		}
+		refuse(503, unknownFate, id)
+	}
+	if !d.flight.join(n, answer) {
+		answer(true)
 	}
 }
 
@@ -93,7 +109,7 @@ func reply(dec *codec.Decision, duplicate, json bool) []byte {
 func (d *Decider) repeat(n int64, m stream.Message, json bool) {
 	answer := func(stored bool) { d.answerAgain(n, m, json, stored) }
 	if !d.flight.join(n, answer) {
-		go answer(true)
+		d.spawn(func() { answer(true) })
 	}
 }
 

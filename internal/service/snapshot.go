@@ -91,14 +91,14 @@ func parseState(b []byte) (s state, err error) {
 	return s, err
 }
 
-// chunks cuts a snapshot into records.
-func chunks(b []byte, s *state, feedbackFrom int64, nonce string) []codec.Snapshot {
-	parts := max(1, (len(b)+chunkBytes-1)/chunkBytes)
+// chunks cuts a snapshot into records of size bytes.
+func chunks(b []byte, s *state, feedbackFrom int64, nonce string, size int) []codec.Snapshot {
+	parts := max(1, (len(b)+size-1)/size)
 	sum := hexSum(b)
 	out := make([]codec.Snapshot, parts)
 	for i := range out {
 		out[i] = codec.Snapshot{V: codec.Version, Epoch: s.rec.Epoch, LearnedThrough: s.through, FeedbackFrom: feedbackFrom,
-			Nonce: nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*chunkBytes : min(len(b), (i+1)*chunkBytes)]}
+			Nonce: nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*size : min(len(b), (i+1)*size)]}
 	}
 	return out
 }

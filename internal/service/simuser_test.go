@@ -1,0 +1,294 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+
+	"hindsight/internal/check"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// users write contexts and outcomes, read decisions, and ask.
+type users struct {
+	s       *sim
+	rng     *rand.Rand
+	serial  int
+	past    [][]byte // contexts written or asked
+	pastIDs []string // their ids, "" if they have none
+	seen    []codec.Decision
+	readers []stream.Reader
+	asked   []*request
+	stored  []string // outcome ids whose outcomes are acknowledged
+	quiet   bool     // no more guesses and mistakes
+}
+
+// request is a request for a decision.
+type request struct {
+	id      string
+	data    []byte
+	headers []stream.Header
+	replies []string
+	failed  bool
+}
+
+// append writes as a user: again, until it is known to be stored.
+func (u *users) append(topic string, p int, r *stream.Record) {
+	for {
+		stored := false
+		w, err := u.s.log.Writer(u.s.ctx, topic, p, func(_ uint64, _ int64, err error) { stored = err == nil })
+		if err != nil {
+			u.s.fatal("%v", err)
+			return
+		}
+		w.Append(u.s.ctx, r)
+		w.Close()
+		if stored {
+			return
+		}
+	}
+}
+
+var actionNames = []string{"a", "b", "c", "d"}
+
+// context makes the bytes of a context, and its id.
+func (u *users) context(id string) []byte {
+	r := u.rng
+	c := codec.Context{ID: id}
+	for _, name := range []string{"x", "y"} {
+		if r.IntN(3) > 0 {
+			c.Features = append(c.Features, codec.Feature{Name: name, Kind: codec.Number, Value: float64(r.IntN(3)) / 2})
+		}
+	}
+	if r.IntN(4) == 0 {
+		c.Features = append(c.Features, codec.Feature{Name: "t", Kind: codec.Text, Text: string(rune('p' + r.IntN(3)))})
+	}
+	for i := range 1 + r.IntN(len(actionNames)) {
+		c.Actions = append(c.Actions, codec.Action{Name: actionNames[i]})
+	}
+	switch r.IntN(10) {
+	case 0, 1, 2:
+		return codec.AppendContext(nil, &c)
+	case 3:
+		c.ID = ""
+		if id != "" { // a CloudEvent, whose id is the round's
+			return fmt.Appendf(nil, `{"specversion":"1.0","type":"t","source":"s","id":%q,"data":%s}`, id, codec.AppendContextJSON(nil, &c))
+		}
+	}
+	return codec.AppendContextJSON(nil, &c)
+}
+
+var badContexts = []string{"", "{", "garbage", `{"actions":[]}`, `{"actions":["a","a"]}`, `{"features":{"x":[1]},"actions":["a"]}`,
+	`{"id":"no-actions"}`, `{"id":"` + strings.Repeat("x", 300) + `","actions":["a"]}`, "\x81\xa2id", `{"features":[1e999],"actions":["a"]}`}
+
+// writeContext appends one context.
+func (u *users) writeContext() {
+	r := u.rng
+	var h []stream.Header
+	var data []byte
+	id := ""
+	switch k := r.IntN(20); {
+	case k == 0 && !u.quiet:
+		data = []byte(badContexts[r.IntN(len(badContexts))])
+	case k == 1 && len(u.past) > 0 && !u.quiet: // again, the same or with other content
+		i := r.IntN(len(u.past))
+		id, data = u.pastIDs[i], u.past[i]
+		if r.IntN(2) == 0 {
+			data = u.context(id)
+		}
+	case k == 2:
+		u.serial++
+		id = fmt.Sprintf("ce%d", u.serial)
+		h = []stream.Header{{Key: "ce_specversion", Value: "1.0"}, {Key: "ce_id", Value: id}}
+		data = u.context("")
+	case k <= 5:
+		data = u.context("")
+	default:
+		u.serial++
+		id = fmt.Sprintf("c%d", u.serial)
+		data = u.context(id)
+		u.past, u.pastIDs = append(u.past, data), append(u.pastIDs, id)
+	}
+	p := u.s.partitionOf(id)
+	if u.rng.IntN(20) == 0 {
+		p = u.rng.IntN(u.s.o.partitions)
+	}
+	u.append(u.s.topics.Contexts, p, &stream.Record{Key: []byte(id), Value: data, Headers: h})
+}
+
+// ask sends a request for a decision, a new one or a repeat.
+func (u *users) ask() {
+	r := u.rng
+	var q *request
+	switch k := r.IntN(10); {
+	case k < 2 && len(u.asked) > 0: // again
+		old := u.asked[r.IntN(len(u.asked))]
+		q = &request{id: old.id, data: old.data, headers: old.headers}
+		if r.IntN(4) == 0 && old.id != "" {
+			q.data = u.context(old.id)
+		}
+	case k == 2:
+		q = &request{data: u.context("")}
+	case k == 3 && len(u.past) > 0: // what was written to contexts
+		i := r.IntN(len(u.past))
+		q = &request{id: u.pastIDs[i], data: u.past[i]}
+	case k == 4:
+		q = &request{data: []byte(badContexts[r.IntN(len(badContexts))])}
+	default:
+		u.serial++
+		q = &request{id: fmt.Sprintf("q%d", u.serial)}
+		q.data = u.context(q.id)
+	}
+	u.asked = append(u.asked, q)
+	d := u.s.deciderOf(u.s.partitionOf(q.id))
+	if d == nil {
+		return // nobody answers
+	}
+	d.d.request(stream.Message{Data: q.data, Headers: q.headers, Respond: func(data []byte, headers ...stream.Header) error {
+		if len(headers) > 0 {
+			q.failed = true
+		} else {
+			q.replies = append(q.replies, string(data))
+		}
+		if len(q.replies) > 1 {
+			u.s.fatal("the request %q was answered twice", q.id)
+		}
+		return nil
+	}})
+}
+
+// replies returns the decisions that users were told of.
+func (u *users) replies() (out []check.Reply) {
+	for _, q := range u.asked {
+		for _, r := range q.replies {
+			out = append(out, check.Reply{ID: q.id, Data: []byte(r)})
+		}
+	}
+	return out
+}
+
+// look reads new decisions.
+func (u *users) look() {
+	for p := range u.s.o.partitions {
+		for {
+			_, end, _ := u.s.log.Bounds(u.s.ctx, u.s.topics.Decisions, p)
+			if u.readers[p].Position() >= end {
+				break
+			}
+			batch, err := u.readers[p].Next(u.s.ctx, nil)
+			if err != nil {
+				u.s.fatal("%v", err)
+				return
+			}
+			for _, r := range batch {
+				var d codec.Decision
+				if r.Type == "" && codec.ParseDecision(&d, append([]byte(nil), r.Value...)) == nil {
+					u.seen = append(u.seen, d)
+				}
+			}
+		}
+	}
+}
+
+// writeOutcome appends an outcome of a decision, mostly of one of the last.
+func (u *users) writeOutcome() {
+	r := u.rng
+	u.look()
+	if len(u.seen) == 0 {
+		return
+	}
+	back := min(len(u.seen), 1+int(r.ExpFloat64()*float64(u.s.o.delay)))
+	d := &u.seen[len(u.seen)-back]
+	o := u.outcome(d)
+	data := codec.AppendOutcomeJSON(nil, &o)
+	switch r.IntN(6) {
+	case 0:
+		data = codec.AppendOutcome(nil, &o)
+	case 1:
+		data = fmt.Appendf(nil, `{"specversion":"1.0","type":"t","source":"s","id":"e%d","data":%s}`, u.serial, data)
+	}
+	if r.IntN(40) == 0 {
+		data = [][]byte{[]byte("{"), nil, []byte(`{"id":"c1"}`), []byte(`{"id":"c1","loss":"x"}`)}[r.IntN(4)]
+	}
+	p := u.s.partitionOf(o.ID)
+	if r.IntN(10) == 0 {
+		p = r.IntN(u.s.o.partitions)
+	}
+	if u.s.outcomes != nil && r.IntN(4) == 0 && r.IntN(3) > 0 {
+		u.report(o.OutcomeID, data)
+		return
+	}
+	for range 1 + r.IntN(8)/7 {
+		u.append(u.s.topics.Outcomes, p, &stream.Record{Key: []byte(o.ID), Value: data})
+	}
+}
+
+// outcome says what a decision was worth, or something that is of no use.
+func (u *users) outcome(d *codec.Decision) codec.Outcome {
+	r := u.rng
+	u.serial++
+	o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d", u.serial)}
+	if r.IntN(3) == 0 {
+		o.Action = d.Actions[d.Action]
+	}
+	if r.IntN(4) == 0 {
+		o.Kind = codec.Reward
+	}
+	switch k := r.IntN(30); {
+	case k == 0:
+		o.Kind, o.Value = codec.Withdrawn, 0
+	case k == 1:
+		o.Value = 2
+	case k == 2:
+		o.Action = "another"
+	case k == 3:
+		o.ID = fmt.Sprintf("nobody%d", u.serial)
+	case k == 4:
+		o.Kind, o.Value = codec.Activated, 0
+	case k == 5 && u.s.o.guesses:
+		o.ID = fmt.Sprintf("c%d", u.serial+1+r.IntN(4))
+	}
+	return o
+}
+
+// report sends an outcome by request.
+func (u *users) report(id string, data []byte) {
+	u.s.outcomes.s.request(stream.Message{Data: data, Respond: func(_ []byte, headers ...stream.Header) error {
+		if len(headers) == 0 {
+			u.stored = append(u.stored, id)
+		}
+		return nil
+	}})
+}
+
+// settle gives every decision that was seen an outcome, so that nothing waits.
+func (u *users) settle() {
+	u.look()
+	for i := range u.seen {
+		d := &u.seen[i]
+		u.append(u.s.topics.Outcomes, u.s.partitionOf(d.ID), &stream.Record{Value: codec.AppendOutcomeJSON(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: .5})})
+	}
+	u.seen = nil
+}
+
+func (s *sim) partitionOf(id string) int {
+	if id == "" {
+		return s.rng.IntN(s.o.partitions)
+	}
+	return loop.PartitionOf([]byte(id), s.o.partitions)
+}
+
+func newUsers(s *sim) *users {
+	u := &users{s: s, rng: s.rng}
+	for p := range s.o.partitions {
+		r, err := s.log.Read(context.Background(), s.topics.Decisions, p, stream.Earliest)
+		if err != nil {
+			s.fatal("%v", err)
+		}
+		u.readers = append(u.readers, r)
+	}
+	return u
+}
