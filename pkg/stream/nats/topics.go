@@ -116,7 +116,7 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 	if l.isClosed() {
 		return 0, 0, p.fail("bounds", -1, stream.ErrClosed)
 	}
-	reply, err := l.ask(ctx, l.conn, l.o.APIPrefix+".STREAM.INFO."+p.stream, nil)
+	reply, err := l.ask(ctx, l.o.BoundsConn, l.o.APIPrefix+".STREAM.INFO."+p.stream, nil)
 	if err != nil {
 		return 0, 0, p.fail("bounds", -1, err)
 	}
