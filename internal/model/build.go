@@ -98,5 +98,20 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if err != nil {
 		return loop.Epoch{}, err
 	}
-	return loop.Epoch{Number: rec.Epoch, Rules: m.Rules(), Learner: l}, nil
+	rules := m.Rules()
+	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {
+		rules.Actions = knownActions(c.Oracle())
+	}
+	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, nil
+}
+
+// knownActions returns the only actions of which an oracle knows anything, nil if it
+// takes any: a context that lists another is refused rather than guessed at.
+func knownActions(reg oracle.Regressor) []string {
+	if h, ok := reg.(*oracle.Hedge); ok {
+		if c, ok := h.Class().(interface{ Actions() []string }); ok {
+			return c.Actions()
+		}
+	}
+	return nil
 }

@@ -122,6 +122,26 @@ func TestEpoch(t *testing.T) {
 // TestBoundsReachTheOracle holds that a number with bounds is scaled by them. A
 // number without bounds that never varied reads 0, so that the law depends on it
 // only with bounds.
+// TestEpochOfClassListsItsActions: of other actions the class knows nothing, so a
+// context that lists one must be refused.
+func TestEpochOfClassListsItsActions(t *testing.T) {
+	files := map[string][]byte{"f.jsonl": []byte(linearText)}
+	for _, learner := range []string{"dafa", "greedy", "{egreedy: 0.1}"} {
+		m := mustParse(t, "learner: "+learner+"\noracle: {kind: hedge, class: f.jsonl}\n")
+		ep, err := Epoch(&codec.Epoch{Epoch: 1, Model: m.Canonical()}, files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(ep.Rules.Actions, " "); got != "red green" {
+			t.Errorf("learner %s: actions %q", learner, got)
+		}
+	}
+	ep, err := Epoch(&codec.Epoch{Epoch: 1, Model: Default().Canonical()}, nil)
+	if err != nil || ep.Rules.Actions != nil {
+		t.Error(ep.Rules.Actions, err)
+	}
+}
+
 func TestBoundsReachTheOracle(t *testing.T) {
 	differs := func(features string) bool {
 		l := build(t, "features: "+features)

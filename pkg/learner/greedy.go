@@ -27,6 +27,9 @@ func NewEpsilonGreedy(reg oracle.Regressor, epsilon float64) (*Greedy, error) {
 	return &Greedy{reg: reg, epsilon: epsilon}, nil
 }
 
+// Oracle returns the oracle, to look at.
+func (g *Greedy) Oracle() oracle.Regressor { return g.reg }
+
 // Propensities implements [Learner].
 func (g *Greedy) Propensities(dst []float64, x *oracle.Input) ([]float64, float64) {
 	k := len(x.Actions)
