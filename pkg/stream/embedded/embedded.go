@@ -71,8 +71,9 @@ type Engine struct {
 	access attach.Connect
 }
 
-// Open locks the folder, making it if needed, and starts the server on it. ctx
-// bounds the start, which takes longer the more the log holds.
+// Open locks the folder, making it if needed, and starts the server on it. That
+// takes longer the more the log holds: half a second for a million records. ctx
+// bounds the wait for the server to be ready, but not the reading of the store.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err

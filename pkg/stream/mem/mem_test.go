@@ -204,3 +204,30 @@ func TestStrictBytes(t *testing.T) {
 		t.Error("the bytes survived")
 	}
 }
+
+// Appending, acknowledging and reading allocate nothing but room for the bytes.
+func TestAllocations(t *testing.T) {
+	ctx := context.Background()
+	l := newLog(t, mem.Options{}, stream.TopicOptions{MaxBytes: 1 << 20})
+	a, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{Ack: func(uint64, int64, error) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := l.Read(ctx, "t", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := &stream.Record{Key: []byte("key"), Value: make([]byte, 100)}
+	var recs []stream.Record
+	n := testing.AllocsPerRun(5000, func() {
+		if _, err := a.Append(ctx, rec); err != nil {
+			t.Fatal(err)
+		}
+		if recs, err = r.Next(ctx, recs[:0]); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations a record", n)
+	}
+}

@@ -292,3 +292,33 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 		t.Errorf("after another open: %v", err)
 	}
 }
+
+// Beside what the client library needs, an append allocates its message id and
+// nothing else, and an acknowledgement nothing.
+func TestAllocations(t *testing.T) {
+	p, err := newPlace("x", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &appender{place: p, fenced: true, prefix: "1.0123456789ab-", lastID: "1.0123456789ab-0", header: natsgo.Header{}, ids: [2][]string{{""}, {""}}}
+	r := &stream.Record{Value: make([]byte, 100)}
+	seq := uint64(0)
+	n := testing.AllocsPerRun(1000, func() {
+		seq++
+		if err := a.encode(r, seq); err != nil {
+			t.Fatal(err)
+		}
+		a.lastID = a.ids[0][0]
+	})
+	if n > 1 {
+		t.Errorf("%v allocations to encode a record", n)
+	}
+	ack := []byte(`{"stream":"x_0","seq":1234567}`)
+	if n := testing.AllocsPerRun(1000, func() {
+		if a, err := parseAck(ack); err != nil || a.Sequence != 1234567 {
+			t.Fatal(a, err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations to parse an acknowledgement", n)
+	}
+}
