@@ -70,7 +70,7 @@ func (r *Replica) Learn(f *codec.Feedback) error {
 		return fmt.Errorf("feedback %d: %w", f.N, ErrNoEpoch)
 	}
 	if f.Epoch == r.epoch.Number {
-		if err := r.learn.parse(f.Context); err != nil {
+		if err := r.learn.parseAgain(f.Context); err != nil {
 			return fmt.Errorf("feedback %d of round %q: %w", f.N, f.ID, err)
 		}
 		in := r.learn.input()

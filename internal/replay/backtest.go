@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"unsafe"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -143,7 +144,7 @@ type backtest struct {
 	trace   Trace
 
 	dec       codec.Decision
-	buf       []byte
+	buf, id   []byte
 	outcomes  int64 // given
 	feedbacks []codec.Feedback
 	rejects   []codec.Reject
@@ -191,7 +192,8 @@ func (b *backtest) score(t int) {
 }
 
 func (b *backtest) outcome(t int, logTime int64) {
-	o := codec.Outcome{ID: RoundID(t), Kind: codec.Loss, Value: b.rounds.Env.Loss(t, int(b.trace.Actions[t]))}
+	b.id = strconv.AppendInt(append(b.id[:0], 'r'), int64(t+1), 10)
+	o := codec.Outcome{ID: unsafe.String(&b.id[0], len(b.id)), Kind: codec.Loss, Value: b.rounds.Env.Loss(t, int(b.trace.Actions[t]))}
 	b.buf = codec.AppendOutcome(b.buf[:0], &o)
 	b.joiner.AddOutcome(loop.Place{Offset: b.outcomes}, logTime, b.buf, "")
 	b.outcomes++
