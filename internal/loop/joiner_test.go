@@ -16,6 +16,17 @@ import (
 // long reports whether to take more cases than fit an ordinary run.
 func long() bool { return os.Getenv("HINDSIGHT_LONG") != "" }
 
+// check runs a property on some hundreds of cases, or many.
+func check(t *testing.T, hundreds int, prop func(*rapid.T)) {
+	t.Helper()
+	if long() {
+		hundreds *= 50
+	}
+	for range hundreds {
+		rapid.Check(t, prop)
+	}
+}
+
 // emitted is what came out of a joiner.
 type emitted struct {
 	feedback [][]byte
@@ -110,7 +121,7 @@ func sameRejects(t *rapid.T, got, want []codec.Reject) {
 // The joiner equals the dumb twin, whatever the batches.
 func TestJoinerTwin(t *testing.T) {
 	world := genWorld(worldOptions{rounds: 12})
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, 20, func(t *rapid.T) {
 		w := world.Draw(t, "world")
 		tw := runTwin(w)
 		for _, batch := range []int{1, 3, 1000} {
