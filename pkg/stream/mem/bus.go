@@ -74,20 +74,32 @@ func (b *bus) remove(name string, s *server) {
 	s.mu.Unlock()
 }
 
-// pick chooses one server of each group.
-func (b *bus) pick(name string) []*server {
+// groups returns the groups that serve a subject.
+func (b *bus) groups(name string) []*group {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	sub := b.subjects[name]
-	if sub == nil {
-		return nil
+	if sub := b.subjects[name]; sub != nil {
+		return slices.Clone(sub.groups)
 	}
-	var picked []*server
-	for _, g := range sub.groups {
-		picked = append(picked, g.servers[g.turn%len(g.servers)])
+	return nil
+}
+
+// call hands m to the next server of g, passing over those that stop just now. It
+// reports whether one was left.
+func (b *bus) call(g *group, m stream.Message) bool {
+	for {
+		b.mu.Lock()
+		if len(g.servers) == 0 {
+			b.mu.Unlock()
+			return false
+		}
+		s := g.servers[g.turn%len(g.servers)]
 		g.turn++
+		b.mu.Unlock()
+		if s.call(m) {
+			return true
+		}
 	}
-	return picked
 }
 
 type reply struct {
@@ -108,9 +120,9 @@ func (l *Log) Request(ctx context.Context, name string, data []byte, headers ...
 	}
 	answer := make(chan reply, 1)
 	served := false
-	for _, s := range l.bus.pick(name) {
+	for _, g := range l.bus.groups(name) {
 		m := stream.Message{Data: bytes.Clone(data), Headers: slices.Clone(headers), Respond: l.bus.responder(answer)}
-		served = s.call(m) || served
+		served = l.bus.call(g, m) || served
 	}
 	if !served {
 		return nil, nil, fmt.Errorf("request %s: %w", name, stream.ErrNoResponder)

@@ -37,7 +37,7 @@ func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func(
 	return s, stop
 }
 
-func dial(t *testing.T, url string, o Options) *Client {
+func dialTest(t *testing.T, url string, o Options) *Client {
 	t.Helper()
 	c, err := Dial(url, t.Name(), o)
 	if err != nil {
@@ -65,7 +65,7 @@ func (f *fates) ack(_ uint64, offset int64, err error) {
 func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, answer func(i int, data string), c *natsgo.Conn) {
 	t.Helper()
 	s, _ := runServer(t, t.TempDir(), -1)
-	l := dial(t, s.ClientURL(), o).Log()
+	l := dialTest(t, s.ClientURL(), o).Log()
 	c, err := natsgo.Connect(s.ClientURL())
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 	defer cancel()
 	dir := t.TempDir()
 	s, stop := runServer(t, dir, -1)
-	l := dial(t, s.ClientURL(), Options{}).Log()
+	l := dialTest(t, s.ClientURL(), Options{}).Log()
 	if err := l.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -267,7 +267,7 @@ func TestChainOutlivesDuplicateWindow(t *testing.T) {
 
 	stop()
 	s, _ = runServer(t, dir, -1)
-	l = dial(t, s.ClientURL(), Options{}).Log()
+	l = dialTest(t, s.ClientURL(), Options{}).Log()
 	p, _ := newPlace("x", 0)
 	resume := func(lastID string, seq uint64) *appender { // as if the old appender had not noticed
 		b := &appender{place: p, log: l, fenced: true, maxBytes: 1000, prefix: a.prefix, lastID: lastID, first: first}

@@ -77,7 +77,8 @@ func (b *Bus) responder(subject string) func([]byte, ...stream.Header) error {
 	}
 }
 
-// Request implements [stream.Bus].
+// Request implements [stream.Bus]. While the connection is away it fails at once; a
+// request that was on its way when the connection broke fails with its context.
 func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
 	if !b.conn.IsConnected() && !b.conn.IsClosed() {
 		return nil, nil, fmt.Errorf("request %s: %w: not connected", subject, stream.ErrUnavailable)

@@ -253,30 +253,39 @@ func testQueue(s *busSuite) {
 func testStopDrains(s *busSuite) {
 	h := func(m stream.Message) { _ = m.Respond(m.Data) }
 	defer s.serve("q", h)()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		s.load(8, 250)
-	}()
-	stops := 0
-	for running := true; running; {
+	var enough atomic.Bool
+	var clients sync.WaitGroup
+	for range 8 {
+		clients.Go(func() {
+			for !enough.Load() {
+				if _, _, err := s.Client.Request(s.ctx, subject, []byte("x")); err != nil {
+					s.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 20 {
 		var after atomic.Bool
+		called := make(chan struct{}, 1)
 		stop := s.serve("q", func(m stream.Message) {
 			if after.Load() {
 				s.Error("a call after stop returned")
 			}
+			select {
+			case called <- struct{}{}:
+			default:
+			}
 			h(m)
 		})
+		select {
+		case <-called:
+		case <-s.ctx.Done():
+			s.Error("a server was never called")
+		}
 		stop()
 		after.Store(true)
-		stops++
-		select {
-		case <-done:
-			running = false
-		default:
-		}
 	}
-	if stops < 2 {
-		s.Errorf("only %d servers came and went", stops)
-	}
+	enough.Store(true)
+	clients.Wait()
 }
