@@ -84,6 +84,9 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 // take appends records to dst and moves on. p.mu is held.
 func (r *reader) take(dst, recs []stream.Record) []stream.Record {
 	r.pos = recs[len(recs)-1].Offset + r.p.log.o.Step
+	if r.p.search(r.pos) == len(r.p.recs) {
+		r.pos = r.p.next // passes a hole at the end
+	}
 	if !r.p.log.o.StrictBytes {
 		return append(dst, recs...)
 	}
