@@ -83,9 +83,9 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 
 // take appends records to dst and moves on. p.mu is held.
 func (r *reader) take(dst, recs []stream.Record) []stream.Record {
-	r.pos = recs[len(recs)-1].Offset + r.p.log.o.Step
-	if r.p.search(r.pos) == len(r.p.recs) {
-		r.pos = r.p.next // passes a hole at the end
+	r.pos = r.p.next // passes holes
+	if i := r.p.search(recs[len(recs)-1].Offset + 1); i < len(r.p.recs) {
+		r.pos = r.p.recs[i].Offset
 	}
 	if !r.p.log.o.StrictBytes {
 		return append(dst, recs...)
