@@ -19,14 +19,22 @@ type Client struct {
 }
 
 // Dial connects. name is shown by the server's tools; more holds credentials, TLS
-// and the like.
+// and the like. See [Access] for servers of one's own.
 func Dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
+	c, err := dial(url, name, o, more...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w: %w", Redact(url), stream.ErrUnavailable, err)
+	}
+	return c, nil
+}
+
+func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 	c := &Client{}
 	for _, role := range []string{"requests", "writing", "reading", "bounds"} {
 		conn, err := natsgo.Connect(url, append(defaultOptions(name+" "+role), more...)...)
 		if err != nil {
 			_ = c.Close()
-			return nil, fmt.Errorf("connect to %s: %w: %w", url, stream.ErrUnavailable, err)
+			return nil, err
 		}
 		c.conns = append(c.conns, conn)
 	}

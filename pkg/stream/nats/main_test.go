@@ -1,0 +1,13 @@
+package nats
+
+import (
+	"os"
+	"testing"
+
+	"hindsight/pkg/stream/natstest"
+)
+
+func TestMain(m *testing.M) {
+	natstest.Main()
+	os.Exit(m.Run())
+}
