@@ -59,6 +59,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return daemon.Usagef("%v", err)
 	}
+	if c.listen != "" {
+		if _, _, err := engine.ParseListen(c.listen); err != nil {
+			return daemon.Usagef("%v", err)
+		}
+	}
+	if c.retention < 0 {
+		return daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", c.retention)
+	}
 	source, err := modelfile.Load(c.model)
 	if err != nil {
 		return err
