@@ -99,6 +99,13 @@ func (c *logCursor) next(ctx context.Context) (err error) {
 // logTime returns the head's log time, made monotone.
 func (c *logCursor) logTime(r *stream.Record) int64 { return max(c.time, r.Time) }
 
+// keyless notes a control record with a key, which none has.
+func (c *logCursor) keyless(v *verification, r *stream.Record) {
+	if len(r.Key) > 0 {
+		v.differ(at(c, r, "key", "none", string(r.Key)))
+	}
+}
+
 // take moves behind the head.
 func (c *logCursor) take() {
 	c.time = c.logTime(&c.batch[c.i])

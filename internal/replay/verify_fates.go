@@ -77,6 +77,9 @@ func (f *fateCheck) run(ctx context.Context) error {
 
 func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	v := f.v
+	if r.Type != "" {
+		f.feedback.keyless(v, r)
+	}
 	switch r.Type {
 	case "":
 		v.count(&v.report.Feedback, Tally{Records: 1})
@@ -156,8 +159,10 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 // turn checks that it is a round's turn, and reports whether it had its feedback.
 func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bool) {
 	n := f.got.Round
-	if !l.begun {
-		l.begun, l.judged = true, n-1
+	if !l.begun { // a mark will tell which rounds had theirs in what is gone
+		again := l.ahead[n]
+		l.ahead[n] = true
+		return again
 	}
 	l.settle()
 	switch {
@@ -169,13 +174,21 @@ func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bo
 	case n == l.judged+1:
 		l.judged = n
 	default:
-		if h == nil || f.v.rules(h.epoch) == nil || !f.v.rules(h.epoch).Arrival {
+		if rules := f.rulesOf(h); rules != nil && !rules.Arrival || h == nil && !l.c.cut() {
 			f.wrong(r, "round", l.judged+1, n)
 		}
 		l.ahead[n] = true
 	}
 	l.settle()
 	return false
+}
+
+// rulesOf returns the rules of a round, nil if they are gone.
+func (f *fateCheck) rulesOf(h *heldRound) *loop.Rules {
+	if h == nil || h.raw == nil {
+		return nil
+	}
+	return f.v.rules(h.epoch)
 }
 
 // settle moves past the rounds that have feedback, or are lost.
@@ -271,8 +284,7 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 			f.wrong(r, "closed_at", "the log time of a decision", got.ClosedAt)
 		}
 	}
-	if f.unsure(h) {
-		id.unsure = true
+	if id.unsure = id.unsure || f.unsure(h, id); id.unsure {
 		return false, nil
 	}
 	verdict := t.judge(id.outcomes)
@@ -321,12 +333,7 @@ func (f *fateCheck) ended(ctx context.Context, r *stream.Record, deadline int64)
 // round. An earlier round that it may have forgotten is forgotten here too.
 func (f *fateCheck) repeats(id *heldID, h *heldRound) bool {
 	for len(id.rounds) > 0 {
-		first := id.rounds[0]
-		for _, o := range id.rounds[1:] {
-			if o.time < first.time || o.time == first.time && o.partition < first.partition {
-				first = o
-			}
-		}
+		first := id.owner()
 		if first == h {
 			return false
 		}
@@ -338,15 +345,36 @@ func (f *fateCheck) repeats(id *heldID, h *heldRound) bool {
 	return false
 }
 
+// owner returns the round that had the id first, nil if there is none.
+func (id *heldID) owner() (first *heldRound) {
+	for _, o := range id.rounds {
+		if first == nil || o.time < first.time || o.time == first.time && o.partition < first.partition {
+			first = o
+		}
+	}
+	return first
+}
+
 // anyCut reports whether decisions are gone.
 func (f *fateCheck) anyCut() bool {
 	return f.forgot || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
 }
 
-// unsure reports whether outcomes of a round may be gone: its decision is older
-// than the first one kept.
-func (f *fateCheck) unsure(h *heldRound) bool {
-	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) })
+// unsure reports whether outcomes of a round may be gone, its decision being older
+// than the first one kept; or may have been given to an earlier round of the same
+// context, which was lost.
+func (f *fateCheck) unsure(h *heldRound, id *heldID) bool {
+	gap := f.lanes[h.partition].gap
+	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) }) ||
+		slices.ContainsFunc(id.outcomes, func(o *heldOutcome) bool { return o.time <= gap && o.time < h.time })
+}
+
+// gap returns the log time of the last announced gap: rounds before it may be lost.
+func (f *fateCheck) gap() (last int64) {
+	for _, l := range f.lanes {
+		last = max(last, l.gap)
+	}
+	return last
 }
 
 // decidedAt reports whether some decision has a log time.
@@ -399,11 +427,11 @@ func (f *fateCheck) afterwards(id *heldID) {
 	for _, o := range id.outcomes {
 		want := late
 		switch v := id.verdict; {
-		case id.unsure || v == nil && f.anyCut():
+		case id.unsure || v == nil && (f.anyCut() || o.time <= f.gap()):
 			if o.info == nil {
 				continue // it may have counted in a round that is gone
 			}
-			want = orphan | late | duplicate | mismatch | malformed
+			want = again | mismatch | malformed
 		case v == nil:
 			want = orphan
 		case o.orphaned() && o.time <= id.time:
@@ -444,11 +472,11 @@ func (f *fateCheck) finish(ctx context.Context) error {
 
 // waiting settles the outcomes of a round that has no feedback yet.
 func (f *fateCheck) waiting(ctx context.Context, id *heldID) error {
-	if len(id.rounds) == 0 || id.rounds[0].judged || id.rounds[0].raw == nil || id.verdict != nil {
+	h := id.owner()
+	if h == nil || h.judged || h.raw == nil || id.verdict != nil {
 		return nil
 	}
-	h := id.rounds[0]
-	if h.n <= f.lanes[h.partition].judged { // its feedback is gone
+	if id.unsure || h.n <= f.lanes[h.partition].judged || f.unsure(h, id) { // its feedback, or its like, is gone
 		id.unsure = true
 		return nil
 	}

@@ -27,6 +27,7 @@ type decisionLane struct {
 	tau     int64 // learned through, so far
 	epoch   int64
 	ids     idMemory
+	gap     bool // rounds were lost: contexts may have been rejected for their sake
 
 	head codec.Decision // the decision at the head, if ready
 	rec  *stream.Record
@@ -93,6 +94,9 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 		if err != nil || r == nil {
 			return false, err
 		}
+		if r.Type != "" {
+			l.decisions.keyless(l.v, r)
+		}
 		switch r.Type {
 		case "":
 			l.v.count(&l.v.report.Decisions, Tally{Records: 1})
@@ -146,7 +150,7 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		if l.next > 0 && m.GapFrom != l.next || m.GapTo < m.GapFrom {
 			v.differ(at(l.decisions, r, "gap_from", l.next, m.GapFrom))
 		}
-		l.next = m.GapTo + 1
+		l.next, l.gap = m.GapTo+1, true
 	}
 	if l.next == 0 {
 		l.next = m.N + 1
@@ -192,7 +196,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 	v := l.v
 	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset})
 	if info == nil {
-		if !maybe {
+		if !maybe && !v.rejects.dropped(r.Time) {
 			v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
 		}
 		return
@@ -206,7 +210,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 		id = itoa(l.partition) + "-" + i64(r.Offset)
 	}
 	var ok reasons
-	if _, used := l.ids.round(id); used || l.decisions.cut() { // perhaps by a round that is gone
+	if _, used := l.ids.round(id); used || l.decisions.cut() || l.gap { // perhaps by a round that is gone
 		ok |= duplicateID
 	}
 	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"context"
+	"maps"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -25,7 +26,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 		v.differ(at(f.feedback, r, "positions", v.partitions, len(m.Positions)))
 		return nil
 	}
-	if n := len(m.Epochs); n == 0 || f.epoch > 0 && m.Epochs[n-1].Epoch != f.epoch {
+	if n := len(m.Epochs); n == 0 || (f.epoch > 0 || !f.feedback.cut()) && m.Epochs[n-1].Epoch != f.epoch {
 		v.differ(at(f.feedback, r, "epochs", "the last is "+i64(f.epoch), m.Epochs))
 	}
 	for i := range m.Positions {
@@ -51,6 +52,7 @@ func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *
 		for _, n := range pos.Ahead {
 			l.ahead[n] = true
 		}
+		maps.DeleteFunc(l.ahead, func(n int64, _ bool) bool { return n <= pos.Released })
 	}
 	if err := f.readRounds(ctx, p, func(l *roundLane, _ int64) bool { return l.next <= pos.Released+1 }); err != nil {
 		return err

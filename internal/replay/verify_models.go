@@ -66,6 +66,10 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 			break
 		}
 		times[r.Offset] = r.Time
+		if r.Type != "" && r.Type != codec.TypeOpen {
+			v.differ(at(c, r, "type", "none", r.Type))
+		}
+		c.keyless(v, r)
 		c.take()
 	}
 	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
@@ -121,7 +125,7 @@ func (v *verification) readModels(ctx context.Context, end int64) error {
 		}
 		c.take()
 	}
-	if len(v.epochs) == 0 && v.report.Differences == 0 {
+	if len(v.epochs) == 0 && v.report.Differences == 0 && !c.cut() {
 		return ErrNothing
 	}
 	return nil

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"hash/maphash"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -32,15 +33,17 @@ type rejectInfo struct {
 	bytes        uint64
 	id           uint64
 	met          bool // the record was met
+	repeat       bool // the first reject of the record may be gone
 }
 
 // rejectIndex knows all rejects that are kept, by the records they tell of.
 type rejectIndex struct {
-	c    *logCursor
-	seed maphash.Seed
-	mu   sync.Mutex
-	all  map[rejectKey]*rejectInfo
-	gone [2][]int64 // contexts, outcomes: the first offset kept of each partition
+	c     *logCursor
+	seed  maphash.Seed
+	mu    sync.Mutex
+	all   map[rejectKey]*rejectInfo
+	since int64      // log time of the first record kept
+	gone  [2][]int64 // contexts, outcomes: the first offset kept of each partition
 }
 
 // reasons is a set of reasons for a reject.
@@ -55,6 +58,8 @@ const (
 	duplicate
 	orphan
 	mismatch
+
+	again = late | duplicate | orphan // of a repeated reject, whatever the first one was
 )
 
 func (s reasons) String() string {
@@ -82,11 +87,13 @@ func (v *verification) readRejects(ctx context.Context) error {
 	defer c.close()
 	x := &rejectIndex{c: c, seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
 	v.rejects = x
+	x.since = math.MaxInt64
 	for {
 		r, err := c.head(ctx)
 		if err != nil || r == nil {
 			return err
 		}
+		x.since = min(x.since, r.Time)
 		if r.Type == "" {
 			v.report.Rejects.Records++
 			v.addReject(r)
@@ -123,8 +130,8 @@ func (v *verification) addReject(r *stream.Record) {
 	}
 	if was := x.all[key]; was != nil {
 		// At least once: the first reject counts. A joiner that has restarted may no
-		// longer know more of a round than that it is over.
-		if info.reasons()&(late|duplicate) != 0 && key.outcomes {
+		// longer know more of a round than that it is over, or that it was lost.
+		if info.reasons()&again != 0 && key.outcomes {
 			info.reason = was.reason
 		}
 		field, want, got := firstUnequal([]pair{{"time", was.of, info.of}, {"reason", was.reasons(), info.reasons()},
@@ -148,6 +155,10 @@ func (x *rejectIndex) reject(key rejectKey) *rejectInfo {
 	return info
 }
 
+// dropped reports whether the reject of a record may be gone: it came later than
+// the record.
+func (x *rejectIndex) dropped(logTime int64) bool { return x.c.cut() && logTime <= x.since }
+
 // reasons returns the reason as a set.
 func (i *rejectInfo) reasons() reasons { return 1 << i.reason }
 
@@ -156,6 +167,7 @@ func (i *rejectInfo) reasons() reasons { return 1 << i.reason }
 func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime int64, id string) {
 	x := v.rejects
 	v.count(&v.report.Rejects, Tally{Checked: 1})
+	info.repeat = x.dropped(r.Time)
 	if info.of != logTime {
 		v.wrongReject(info, id, "time", i64(logTime), i64(info.of))
 	}
@@ -169,6 +181,9 @@ func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime i
 
 // checkReason checks the reason of a reject.
 func (v *verification) checkReason(info *rejectInfo, id string, want reasons) {
+	if info.repeat && want != 0 {
+		want |= again
+	}
 	if want&info.reasons() == 0 {
 		v.wrongReject(info, id, "reason", want.String(), info.reasons().String())
 	}

@@ -42,7 +42,8 @@ type roundLane struct {
 	head   codec.Decision
 	judged int64 // rounds up to here have their feedback
 	ahead  map[int64]bool
-	begun  bool // judged is known
+	begun  bool  // judged is known
+	gap    int64 // log time of the last announced gap; 0: none
 }
 
 // round returns a round that is held.
@@ -66,7 +67,7 @@ func (f *fateCheck) openInputs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !d.cut()})
+		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !f.feedback.cut()})
 		f.outcomes = append(f.outcomes, &outcomeLane{c: o})
 		gone[p] = o.first
 	}
@@ -119,6 +120,7 @@ func (f *fateCheck) readRound(p int, l *roundLane, r *stream.Record) {
 			return
 		}
 		from := m.GapFrom
+		l.gap = logTime
 		if l.next > 0 {
 			from = l.next
 		}
@@ -238,8 +240,8 @@ type missingReject struct {
 func (f *fateCheck) finishOutcomes() {
 	for _, m := range f.missing {
 		l := f.outcomes[m.partition]
-		if m.offset >= l.through || l.parked[m.offset] {
-			continue
+		if m.offset >= l.through || l.parked[m.offset] || f.v.rejects.dropped(m.logTime) || m.time <= f.gap() {
+			continue // it waits, its reject is gone, or it counted in a round that was lost
 		}
 		f.v.differ(Difference{Topic: l.c.topic, Partition: m.partition, Offset: m.offset, Time: m.logTime, ID: m.ID,
 			Field: "fate", Want: m.want.String(), Got: "no reject"})

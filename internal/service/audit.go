@@ -21,8 +21,15 @@ func NewAudit(build Build, partitions int) *Audit {
 		heart: loop.NewReplica(), rounds: make([]int64, partitions)}}
 }
 
-// Take learns from the next record.
-func (a *Audit) Take(r *stream.Record) error { return a.f.take(r) }
+// Take learns from the next record. Damage is a [codec.ErrCorrupt].
+func (a *Audit) Take(r *stream.Record) error { return corrupt(a.f.take(r)) }
+
+func corrupt(err error) error {
+	if errors.Is(err, errIncomplete) {
+		return fmt.Errorf("%w: %w", codec.ErrCorrupt, err)
+	}
+	return err
+}
 
 // TakeFrom begins at an epoch record, whose class records were taken before it, after
 // feedback that is not known.
@@ -96,10 +103,7 @@ func (m *Models) AddClass(value []byte) error { return m.e.addClass(value) }
 // returns the model at work with a fresh learner. Damage is a [codec.ErrCorrupt].
 func (m *Models) AddEpoch(value []byte) (loop.Epoch, error) {
 	ep, err := m.e.addEpoch(value)
-	if errors.Is(err, errIncomplete) {
-		err = fmt.Errorf("%w: %w", codec.ErrCorrupt, err)
-	}
-	return ep, err
+	return ep, corrupt(err)
 }
 
 // AddSnapshot takes the model of a snapshot.
