@@ -325,5 +325,4 @@ type planted struct {
 	window    bool // windows are one round or nanosecond too long
 	silence   bool // silence is learned as another loss
 	seed      bool // deciders draw with another seed
-	lossy     bool // feedback is lost and the joiner is told that it is stored
 }

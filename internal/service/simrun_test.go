@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -17,17 +18,38 @@ func TestSimulation(t *testing.T) {
 	}
 	const groups = 8
 	n := simSeeds(t)
-	for g := range groups {
-		t.Run(fmt.Sprint("group", g), func(t *testing.T) {
-			t.Parallel()
-			for seed := g; seed < n && !t.Failed(); seed += groups {
-				runSeed(t, int64(seed))
-			}
-		})
+	var mu sync.Mutex
+	total := map[string]int{}
+	t.Run("seeds", func(t *testing.T) {
+		for g := range groups {
+			t.Run(fmt.Sprint("group", g), func(t *testing.T) {
+				t.Parallel()
+				for seed := g; seed < n && !t.Failed(); seed += groups {
+					counted := runSeed(t, int64(seed))
+					mu.Lock()
+					for k, v := range counted {
+						total[k] += v
+					}
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	for _, k := range slices.Sorted(maps.Keys(total)) {
+		t.Logf("%9d %s", total[k], k)
+	}
+	// What never happened was not tested.
+	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
+		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
+		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
+		"states compared", "joiners compared"} {
+		if total[k] < n/100 {
+			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
+		}
 	}
 }
 
-func runSeed(t *testing.T, seed int64) {
+func runSeed(t *testing.T, seed int64) map[string]int {
 	s := newSim(t, seed, planted{})
 	s.run()
 	s.verify()
@@ -41,6 +63,7 @@ func runSeed(t *testing.T, seed int64) {
 			t.Log(k, s.counted[k])
 		}
 	}
+	return s.counted
 }
 
 // run does what the seed says, then heals everything and lets it come to an end.

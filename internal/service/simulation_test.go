@@ -35,7 +35,7 @@ type simOptions struct {
 	pending    int
 	delay      int     // decisions until an outcome, about
 	faults     float64 // share of appends that fail
-	crashes    float64 // of steps
+	crashes    float64 // share of the moments for a crash at which there is one
 	backwards  bool    // the log's clock goes back now and then
 	guesses    bool    // users write outcomes before the decisions
 	strict     bool    // fates and order follow from the logs alone
@@ -61,7 +61,7 @@ func optionsOf(rng *rand.Rand) simOptions {
 		o.faults = rng.Float64() * .06
 	}
 	if rng.IntN(6) > 0 {
-		o.crashes = rng.Float64() * .15
+		o.crashes = rng.Float64()
 	}
 	switch rng.IntN(10) {
 	case 0:
@@ -217,7 +217,7 @@ func (s *sim) check(who, what string, err error) bool {
 func (s *sim) newProcess(role string) *process {
 	s.number++
 	p := &process{w: s.wire, name: fmt.Sprintf("%s-%d", role, s.number)}
-	if !s.heal && s.rng.Float64() < s.o.crashes {
+	if !s.heal && s.rng.Float64() < .3*s.o.crashes {
 		p.fuse = 1 + s.rng.IntN(25) // it dies while it recovers, or soon after
 	}
 	return p

@@ -37,6 +37,8 @@ func (s *sim) verify() {
 	}
 	s.counted["decisions"] += r.Decisions
 	s.counted["snapshots"] += r.Snapshots
+	s.counted["cut snapshots"] += r.Cut
+	s.countReasons()
 	s.counted["repeated rejects"] += r.Repeated
 	s.counted["openings"] += r.Openings
 	s.counted["epochs"] += r.Epochs
@@ -46,6 +48,27 @@ func (s *sim) verify() {
 	s.verifyReplicas()
 	if s.o.strict {
 		s.verifyJoiner()
+		s.counted["joiners compared"]++
+	}
+}
+
+func (s *sim) countReasons() {
+	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
+		var f codec.Feedback
+		if r.Type != "" || codec.ParseFeedback(&f, r.Value) != nil {
+			return
+		}
+		switch f.Reason {
+		case codec.ReasonOverflow:
+			s.counted["overflows"]++
+		case codec.ReasonDuplicateID:
+			s.counted["repeats in another partition"]++
+		}
+	})
+	for _, r := range s.users.replies() {
+		if bytes.Contains(r.Data, []byte(`"duplicate":true`)) {
+			s.counted["duplicate replies"]++
+		}
 	}
 }
 

@@ -1,0 +1,192 @@
+package service
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"hindsight/internal/check"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// The simulation finds faults that are planted: a check that cannot fail is none.
+func TestSimulationFindsPlantedFaults(t *testing.T) {
+	for name, plant := range map[string]planted{
+		"rejects are not stored before what passes them":   {flushLies: true},
+		"a mark overtakes a feedback, a decision another":  {overtake: true},
+		"ids are not remembered":                           {forget: true},
+		"feedback in the order of arrival":                 {arrival: true},
+		"windows are one round or one nanosecond too long": {window: true},
+		"silence is learned as another loss":               {silence: true},
+		"draws come from another seed":                     {seed: true},
+		"the log lets earlier owners write":                {unfenced: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range int64(400) {
+				s := newSim(t, seed, plant)
+				s.run()
+				s.verify()
+				if len(s.broken) > 0 {
+					t.Logf("seed %d: %s", seed, s.broken[0])
+					return
+				}
+			}
+			t.Error("not found")
+		})
+	}
+}
+
+// damage is what a test does to one record of a log.
+type damage struct {
+	name string
+	do   func(topic string, recs []stream.Record, i int) []stream.Record // nil: not possible there
+}
+
+var damages = []damage{
+	{"drop", func(topic string, recs []stream.Record, i int) []stream.Record { return slices.Delete(recs, i, i+1) }},
+	{"double", func(topic string, recs []stream.Record, i int) []stream.Record {
+		again := recs[i]
+		again.Offset++ // offsets have holes
+		return slices.Insert(recs, i+1, again)
+	}},
+	{"swap", func(topic string, recs []stream.Record, i int) []stream.Record {
+		if i+1 == len(recs) || string(recs[i].Value) == string(recs[i+1].Value) {
+			return nil
+		}
+		a, b := &recs[i], &recs[i+1]
+		a.Value, b.Value, a.Type, b.Type, a.Headers, b.Headers = b.Value, a.Value, b.Type, a.Type, b.Headers, a.Headers
+		return recs
+	}},
+	{"alter", func(topic string, recs []stream.Record, i int) []stream.Record {
+		r := &recs[i]
+		if len(r.Value) == 0 {
+			return nil
+		}
+		v := slices.Clone(r.Value)
+		k := i * 31 % len(v)
+		v[k] ^= 1 << (i % 8)
+		if same(topic, r, v) {
+			return nil
+		}
+		r.Value = v
+		return recs
+	}},
+}
+
+// same reports whether a change of a record's bytes changes nothing that the logs can
+// tell: the bytes mean the same, or what changed is for people (an outcome's own id)
+// or follows only from replaying the learner, which verify does.
+func same(topic string, r *stream.Record, v []byte) bool {
+	switch {
+	case topic == "outcomes":
+		var o, p codec.Outcome
+		if codec.ParseOutcome(&o, r.Value) == nil && codec.ParseOutcome(&p, v) == nil {
+			o.OutcomeID, p.OutcomeID = "", ""
+			return o == p
+		}
+	case topic == "decisions" && r.Type == "":
+		var d, e codec.Decision
+		if codec.ParseDecision(&d, r.Value) == nil && codec.ParseDecision(&e, v) == nil {
+			d.Time, e.Time, d.Learned, e.Learned = 0, 0, 0, 0
+			return string(codec.AppendDecision(nil, &d)) == string(codec.AppendDecision(nil, &e))
+		}
+	case topic == "feedback" && r.Type == "":
+		var f, g codec.Feedback
+		if codec.ParseFeedback(&f, r.Value) == nil && codec.ParseFeedback(&g, v) == nil {
+			return string(codec.AppendFeedback(nil, &f)) == string(codec.AppendFeedback(nil, &g))
+		}
+	}
+	return false
+}
+
+// invisible says which damage no reader of the logs can see, by design.
+func invisible(topic, kind, next, damage string) bool {
+	switch {
+	case kind == stream.TypeOpen || damage == "swap" && next == stream.TypeOpen:
+		return true // an open record says who came, and nothing depends on it
+	case kind == codec.TypeEpoch && next == codec.TypeMark && damage == "swap":
+		return true // both stand between the same feedbacks
+	case kind == codec.TypeMark && (damage == "drop" || damage == "double"):
+		return true // a restart reads back to an earlier mark, or the same
+	case topic == "rejects" && (damage == "double" || damage == "swap"):
+		return true // they are written at least once, in any order
+	case topic == "snapshots" && damage != "alter":
+		return true // one less, or an incomplete one, or the same twice
+	}
+	return false
+}
+
+// The checker objects to a log with one record dropped, doubled, swapped with its
+// neighbour or altered, in every topic.
+func TestCheckerObjects(t *testing.T) {
+	s := goodLog(t)
+	reject := map[string]int{} // rejects written more than once: one may be dropped
+	s.records(s.topics.Rejects, 0, func(r *stream.Record) {
+		x, _ := codec.ParseReject(r.Value)
+		reject[fmt.Sprint(x.Topic, x.Partition, x.Offset)]++
+	})
+	objected := map[string]int{}
+	for _, topic := range []string{"contexts", "decisions", "outcomes", "feedback", "rejects", "snapshots"} {
+		var recs []stream.Record
+		s.log.Edit("m."+topic, 0, func(r []stream.Record) []stream.Record { recs = slices.Clone(r); return r })
+		step := 1 + len(recs)/60
+		for i := 0; i < len(recs); i += step {
+			for _, d := range damages {
+				next := ""
+				if i+1 < len(recs) {
+					next = recs[i+1].Type
+				}
+				bad := d.do(topic, slices.Clone(recs), i)
+				if bad == nil || invisible(topic, recs[i].Type, next, d.name) {
+					continue
+				}
+				if x, err := codec.ParseReject(recs[i].Value); topic == "rejects" && err == nil && d.name == "drop" && reject[fmt.Sprint(x.Topic, x.Partition, x.Offset)] > 1 {
+					continue
+				}
+				s.log.Edit("m."+topic, 0, func([]stream.Record) []stream.Record { return bad })
+				r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, s.checkOptions())
+				if err == nil && r.Broken == 0 {
+					t.Errorf("%s of record %d of %s (%q, next %q) was not noticed: %q", d.name, i, topic, recs[i].Type, next, recs[i].Value)
+				}
+				objected[topic+" "+d.name]++
+			}
+		}
+		s.log.Edit("m."+topic, 0, func([]stream.Record) []stream.Record { return recs })
+	}
+	t.Log(objected)
+	r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, s.checkOptions())
+	if err != nil || r.Broken > 0 {
+		t.Errorf("the log was not put back: %v %v", r, err)
+	}
+}
+
+// goodLog returns a run with holes between offsets, of one partition, with all
+// kinds of records.
+func goodLog(t *testing.T) *sim {
+	for seed := range int64(5000) {
+		s := newSim(t, seed, planted{})
+		if s.o.partitions > 1 || !s.o.strict || s.o.snapshots == 0 || s.o.crashes == 0 {
+			continue
+		}
+		s.run()
+		s.verify()
+		if len(s.broken) == 0 && s.counted["snapshots"] > 1 && s.counted["fate observed"] > 15 && s.counted["reject orphan"] > 0 &&
+			s.counted["epochs"] > 1 && s.hasHoles() {
+			return s
+		}
+	}
+	t.Fatal("no seed gives a log with everything in it")
+	return nil
+}
+
+// hasHoles reports whether there is room between offsets.
+func (s *sim) hasHoles() bool {
+	last, holes := int64(-10), true
+	s.records(s.topics.Contexts, 0, func(r *stream.Record) {
+		holes = holes && r.Offset > last+1
+		last = r.Offset
+	})
+	return holes
+}
