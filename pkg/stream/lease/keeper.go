@@ -1,0 +1,262 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// value is what an entry says.
+type value struct {
+	Holder string `json:"holder"`          // for people
+	Nonce  string `json:"nonce"`           // of the keeper
+	Since  uint64 `json:"since,omitempty"` // revision at which it was made; 0: the entry's own
+}
+
+// Claim is a lease that somebody holds.
+type Claim struct {
+	Key    string
+	Holder string // for people
+	Nonce  string // of the keeper that holds it
+	Since  uint64 // older claims have less
+}
+
+// Keeper keeps the leases of one process.
+type Keeper struct {
+	store  Store
+	holder string
+	nonce  string
+}
+
+// NewKeeper returns a keeper; holder names the process for people. Without a
+// store every lease is held always.
+func NewKeeper(store Store, holder string) *Keeper {
+	return &Keeper{store: store, holder: holder, nonce: rand.Text()}
+}
+
+// Nonce names the keeper in claims.
+func (k *Keeper) Nonce() string { return k.nonce }
+
+// TTL is how long a lease outlives its holder, 0 if there is no store.
+func (k *Keeper) TTL() time.Duration {
+	if k.store == nil {
+		return 0
+	}
+	return k.store.TTL()
+}
+
+// Always reports whether every lease is held always.
+func (k *Keeper) Always() bool { return k.store == nil }
+
+// Beat is how often one looks whether a lease is free.
+func (k *Keeper) Beat() time.Duration { return max(k.TTL()/10, time.Millisecond) }
+
+// Claims returns the leases that are held now, by anybody.
+func (k *Keeper) Claims(ctx context.Context) ([]Claim, error) {
+	if k.store == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
+	defer cancel()
+	entries, err := k.store.List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("leases: %w", err)
+	}
+	claims := make([]Claim, 0, len(entries))
+	for _, e := range entries {
+		var v value
+		if json.Unmarshal(e.Value, &v) != nil {
+			continue // not ours
+		}
+		if v.Since == 0 {
+			v.Since = e.Revision
+		}
+		claims = append(claims, Claim{Key: e.Key, Holder: v.Holder, Nonce: v.Nonce, Since: v.Since})
+	}
+	return claims, nil
+}
+
+// Held is a lease that is kept up until it is released or lost.
+type Held struct {
+	key    string
+	k      *Keeper
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+
+	since    uint64
+	revision uint64
+	until    time.Time // by our clock, held at least as long
+	release  chan struct{}
+	once     sync.Once
+	done     chan struct{}
+}
+
+// Context ends when the lease is lost, with ErrLost as its cause, or released, or
+// when the context of Try or Acquire ends. The lease is renewed until Release all the
+// same.
+func (h *Held) Context() context.Context { return h.ctx }
+
+// Lost reports whether the lease was lost.
+func (h *Held) Lost() bool { return errors.Is(context.Cause(h.ctx), ErrLost) }
+
+// Try takes a lease if it is free, and fails with ErrTaken if it is not. Release
+// must be called, even after a loss.
+func (k *Keeper) Try(ctx context.Context, key string) (*Held, error) {
+	h := &Held{key: key, k: k, release: make(chan struct{}), done: make(chan struct{})}
+	if k.store == nil {
+		h.ctx, h.cancel = context.WithCancelCause(ctx)
+		close(h.done)
+		return h, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
+	defer cancel()
+	sent := time.Now()
+	var err error
+	if h.revision, err = k.store.Create(limited, key, h.value(0)); err != nil {
+		return nil, fmt.Errorf("lease %s: %w", key, err)
+	}
+	h.since, h.until = h.revision, sent.Add(k.TTL())
+	h.ctx, h.cancel = context.WithCancelCause(ctx)
+	go h.keep()
+	return h, nil
+}
+
+// Acquire waits for a lease and takes it. waiting is called when it has to wait, with
+// the holder or with why the store cannot be asked, each time that changes; it may be
+// nil.
+func (k *Keeper) Acquire(ctx context.Context, key string, waiting func(holder string, err error)) (*Held, error) {
+	last := ""
+	for {
+		h, err := k.Try(ctx, key)
+		if err == nil {
+			return h, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		holder := ""
+		if errors.Is(err, ErrTaken) {
+			holder, err = k.holderOf(ctx, key), nil
+		}
+		if now := fmt.Sprint(holder, err); waiting != nil && now != last {
+			last = now
+			waiting(holder, err)
+		}
+		if err := k.waitFree(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// waitFree waits until an entry seems to be gone.
+func (k *Keeper) waitFree(ctx context.Context, key string) error {
+	tick := time.NewTicker(k.Beat())
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		limited, cancel := context.WithTimeout(ctx, k.TTL()/2)
+		_, err := k.store.Get(limited, key)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			return nil // gone, or not to be asked: Create says which
+		}
+	}
+}
+
+func (k *Keeper) holderOf(ctx context.Context, key string) string {
+	ctx, cancel := context.WithTimeout(ctx, k.TTL()/2)
+	defer cancel()
+	var v value
+	if e, err := k.store.Get(ctx, key); err != nil || json.Unmarshal(e.Value, &v) != nil {
+		return "another process"
+	}
+	return v.Holder
+}
+
+func (h *Held) value(since uint64) []byte {
+	b, _ := json.Marshal(value{Holder: h.k.holder, Nonce: h.k.nonce, Since: since}) // never fails
+	return b
+}
+
+// keep renews the lease until it is released or lost.
+func (h *Held) keep() {
+	defer close(h.done)
+	ttl := h.k.TTL()
+	next := ttl / 3
+	for {
+		timer := time.NewTimer(min(next, time.Until(h.until)))
+		select {
+		case <-h.release:
+			timer.Stop()
+			h.free()
+			return
+		case <-timer.C:
+		}
+		switch err := h.renew(); {
+		case err == nil:
+			next = ttl / 3
+		case errors.Is(err, ErrTaken), !time.Now().Before(h.until):
+			h.cancel(fmt.Errorf("%w: %s: %w", ErrLost, h.key, err))
+			return
+		default:
+			next = ttl / 20
+		}
+	}
+}
+
+// renew asks for another TTL.
+func (h *Held) renew() error {
+	ctx, cancel := context.WithDeadline(context.Background(), h.until)
+	defer cancel()
+	limited, cancel := context.WithTimeout(ctx, h.k.TTL()/3)
+	defer cancel()
+	sent := time.Now()
+	if !sent.Before(h.until) {
+		return errors.New("not renewed in time")
+	}
+	revision, err := h.k.store.Update(limited, h.key, h.value(h.since), h.revision)
+	if errors.Is(err, ErrTaken) { // perhaps by ourselves, and the answer got lost
+		e, got := h.k.store.Get(limited, h.key)
+		if got == nil && e.Revision > h.revision && bytes.Equal(e.Value, h.value(h.since)) {
+			h.revision = e.Revision
+			return errors.New("an answer was lost")
+		}
+		if got != nil && !errors.Is(got, ErrNone) {
+			return got
+		}
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	h.revision, h.until = revision, sent.Add(h.k.TTL())
+	return nil
+}
+
+// free removes the entry, so that nobody has to wait for it.
+func (h *Held) free() {
+	ctx, cancel := context.WithTimeout(context.Background(), h.k.TTL()/3)
+	defer cancel()
+	if err := h.k.store.Delete(ctx, h.key, h.revision); errors.Is(err, ErrTaken) {
+		e, err := h.k.store.Get(ctx, h.key)
+		if err == nil && bytes.Equal(e.Value, h.value(h.since)) {
+			_ = h.k.store.Delete(ctx, h.key, e.Revision) // else it expires
+		}
+	}
+}
+
+// Release gives the lease back. What was done under it must have stopped.
+func (h *Held) Release() {
+	h.once.Do(func() { close(h.release) })
+	<-h.done
+	h.cancel(context.Canceled)
+}
