@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -222,7 +224,8 @@ func (j *Joiner) readEpoch(r *stream.Record) error {
 
 // findEpochs reads the epochs that the last mark names and the tail did not hold.
 func (j *Joiner) findEpochs(ctx context.Context) error {
-	for n, offset := range j.offsets {
+	for _, n := range slices.Sorted(maps.Keys(j.offsets)) {
+		offset := j.offsets[n]
 		if j.epochs.rules(n) != nil {
 			continue
 		}

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"testing"
@@ -35,6 +36,32 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 			}
 			t.Error("not found")
 		})
+	}
+}
+
+// A seed gives the same logs each time: a failure can be reproduced.
+func TestSimulationIsReproducible(t *testing.T) {
+	logs := func(seed int64) string {
+		s := newSim(t, seed, planted{})
+		s.run()
+		h := sha256.New()
+		look := func(topic string, p int) {
+			s.records(topic, p, func(r *stream.Record) { fmt.Fprintln(h, topic, p, r.Offset, r.Time, r.Type, r.Value, r.Headers) })
+		}
+		for p := range s.o.partitions {
+			look(s.topics.Contexts, p)
+			look(s.topics.Decisions, p)
+			look(s.topics.Outcomes, p)
+		}
+		look(s.topics.Feedback, 0)
+		look(s.topics.Rejects, 0)
+		look(s.topics.Snapshots, 0)
+		return string(h.Sum(nil))
+	}
+	for seed := range int64(40) {
+		if logs(seed) != logs(seed) {
+			t.Fatalf("seed %d gives different logs", seed)
+		}
 	}
 }
 
