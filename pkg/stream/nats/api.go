@@ -117,17 +117,14 @@ func parseAnswer(data []byte, answer any) error {
 	return json.Unmarshal(data, answer)
 }
 
-// ask sends a request within the caller's deadline or our own.
+// ask sends a request and waits for its answer as long as the caller's context and
+// our own limit allow: an answer that was lost with the connection never comes.
 func (l *Log) ask(ctx context.Context, conn *natsgo.Conn, subject string, data []byte) (*natsgo.Msg, error) {
 	if !conn.IsConnected() && !conn.IsClosed() {
 		return nil, fmt.Errorf("%w: not connected", stream.ErrUnavailable)
 	}
-	own := ctx
-	if _, ok := ctx.Deadline(); !ok {
-		var cancel context.CancelFunc
-		own, cancel = context.WithTimeout(ctx, l.o.APITimeout)
-		defer cancel()
-	}
+	own, cancel := context.WithTimeout(ctx, l.o.APITimeout)
+	defer cancel()
 	reply, err := conn.RequestWithContext(own, subject, data)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -47,7 +47,7 @@ type Options struct {
 	Window     int           // most unacknowledged records of an appender
 	MaxBatch   int           // most records one Next returns
 	AckTimeout time.Duration // an appender without progress for so long is dead
-	APITimeout time.Duration // of a call whose context has no deadline
+	APITimeout time.Duration // most that one question to the server takes
 	APIPrefix  string        // of the JetStream API, for domains and imports
 	Replicas   int           // of the streams that Create makes; 0 means 1
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same

@@ -47,11 +47,11 @@ func TestBus(t *testing.T, open func(t testing.TB) *BusHarness) {
 		t.Run(tt.name, func(t *testing.T) {
 			before := goleak.IgnoreCurrent()
 			ctx, cancel := context.WithTimeout(context.Background(), timeout)
+			defer goleak.VerifyNone(t, before)
+			defer cancel()
 			h := open(t)
+			defer func() { h.Close(t) }()
 			tt.run(&busSuite{t, h, ctx})
-			cancel()
-			h.Close(t)
-			goleak.VerifyNone(t, before)
 		})
 	}
 }
