@@ -63,6 +63,11 @@ func (in *inject) run(ctx context.Context) error {
 	if in.lead < 1 {
 		return daemon.Usagef("--lead %d: it must be at least 1", in.lead)
 	}
+	if in.listen != "" {
+		if _, _, err := engine.ParseListen(in.listen); err != nil {
+			return daemon.Usagef("%v", err)
+		}
+	}
 	env, err := in.source.open()
 	if err != nil {
 		return err
@@ -219,6 +224,9 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	select {
 	case <-ready:
 	case err := <-ended:
+		if err == nil {
+			err = ctx.Err() // it was stopped before it began
+		}
 		return nil, err
 	}
 	n := l.environment.Len()
