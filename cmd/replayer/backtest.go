@@ -32,18 +32,17 @@ cores. The same flags give the same bits.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer backtest
   replayer backtest --data pendigits.csv --orders 5
+  replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
+    --action-column carrier --reward-column on_time --features origin,dest,distance
   replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
 	}
 	b.source.flags(cmd.Flags())
 	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
-	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default lognormal:20,1.5)")
+	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	return cmd
 }
-
-// defaultDelays are those of inject and backtest.
-const defaultDelays = "lognormal:20,1.5"
 
 func (b *backtest) run(ctx context.Context) error {
 	trials, err := b.trials()
@@ -79,7 +78,7 @@ func (b *backtest) trials() ([]*replay.Trial, error) {
 		}
 	}
 	if len(b.delays) == 0 {
-		b.delays = []string{defaultDelays}
+		b.delays = []string{""}
 	}
 	env, err := b.source.open()
 	if err != nil {
@@ -96,9 +95,9 @@ func (b *backtest) trials() ([]*replay.Trial, error) {
 			return nil, err
 		}
 		for _, spec := range b.delays {
-			d, err := replay.ParseDelays(spec, b.source.seed)
+			d, err := b.source.delays(env, spec)
 			if err != nil {
-				return nil, daemon.Usagef("--delays: %v", err)
+				return nil, err
 			}
 			for i, rounds := range orders {
 				trials = append(trials, &replay.Trial{Rounds: rounds, Order: i, Delays: d, Model: p.model, Files: p.files,

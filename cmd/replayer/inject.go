@@ -52,7 +52,7 @@ what the logs hold, and audits them.`,
 	in.source.flags(cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
-	f.StringVar(&in.delays, "delays", defaultDelays, "delays of outcomes, in later rounds")
+	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
@@ -72,9 +72,9 @@ func (in *inject) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := replay.ParseDelays(in.delays, in.source.seed)
+	d, err := in.source.delays(env, in.delays)
 	if err != nil {
-		return daemon.Usagef("--delays: %v", err)
+		return err
 	}
 	spec := in.learner
 	if spec == "" && in.source.model == "" {
@@ -83,6 +83,9 @@ func (in *inject) run(ctx context.Context) error {
 	p, err := in.source.policy(env, spec)
 	if err != nil {
 		return err
+	}
+	if p.model.Window.Rounds == 0 {
+		fmt.Fprintf(in.env.Stderr, "a window of %s is time of the live log here, not of the file; backtest plays the file's own time\n", model.FormatWindow(p.model.Window))
 	}
 	dir, keep, err := in.folder()
 	if err != nil {
@@ -232,7 +235,7 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
 	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(),
-		Rounds: replay.EncodeRounds(l.environment), Schedule: replay.NewSchedule(l.delays, n)}
+		Rounds: replay.EncodeRounds(l.environment), Delays: l.delays}
 	start := time.Now()
 	last := 0
 	err := injection.Run(ctx, func(done int) {
@@ -258,13 +261,10 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay
 	}
 	r := &replay.Result{
 		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
-		Window: model.FormatWindow(l.policy.model.Window), Rounds: s.Rounds,
+		Window: model.FormatWindow(l.policy.model.Window), Rounds: s.Rounds, Pending: s.Pending,
 		Fates: s.Fates, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
-	r.MeanLoss, r.Regret = in.Score()
-	if uniform, best, known := replay.Reference(l.environment); known {
-		r.UniformLoss, r.BestLoss = &uniform, &best
-	}
+	in.Score(r)
 	return r, nil
 }

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/pkg/oracle"
@@ -21,6 +23,9 @@ const defaultRounds = 20_000
 // the model that decides.
 type source struct {
 	env, data, model string
+	mapping          string
+	columns          replay.Mapping
+	features         string
 	rounds           int
 	window           string
 	seed             uint64
@@ -28,11 +33,20 @@ type source struct {
 }
 
 func (s *source) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.env, "env", "sigmoid", "built-in environment")
-	f.StringVar(&s.data, "data", "", "labelled CSV to replay as a bandit, instead of --env: label first, n_ numbers, c_ categories")
+	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O")
+	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
+	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
+	f.StringVar(&s.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
+	f.StringVar(&s.columns.OutcomeTime, "outcome-time-column", "", "bandit log: when the outcome was known")
+	f.StringVar(&s.columns.Action, "action-column", "", "bandit log: the action played")
+	f.StringVar(&s.columns.Loss, "loss-column", "", "bandit log: its loss")
+	f.StringVar(&s.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
+	f.StringVar(&s.columns.ID, "id-column", "", "bandit log: id of the round")
+	f.StringVar(&s.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or NAME:number says the type")
+	f.StringVar(&s.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are features, too")
 	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
-	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome, in later rounds: 200 or 200r; default: the model file's, else 200")
+	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a duration of the file's times; default: the model file's, else 200")
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 }
@@ -43,7 +57,7 @@ func (s *source) open() (replay.Environment, error) {
 		return nil, daemon.Usagef("--rounds %d: it must not be negative", s.rounds)
 	}
 	if s.data != "" {
-		env, err := replay.OpenMulticlass(s.data)
+		env, err := s.openData()
 		if err != nil {
 			return nil, err
 		}
@@ -53,10 +67,80 @@ func (s *source) open() (replay.Environment, error) {
 	if n == 0 {
 		n = defaultRounds
 	}
-	if s.env != "sigmoid" {
-		return nil, daemon.Usagef("--env %q: unknown environment; `replayer list` names them", s.env)
+	env, err := replay.NewEnvironment(s.env, s.seed, n)
+	if err != nil {
+		return nil, daemon.Usagef("--env: %v", err)
 	}
-	return replay.NewSigmoid(s.seed, n, replay.SigmoidOptions{}), nil
+	return env, nil
+}
+
+// openData opens a bandit log if its columns are named, else a labelled CSV.
+func (s *source) openData() (replay.Environment, error) {
+	columns, err := s.readMapping()
+	if err != nil {
+		return nil, err
+	}
+	if columns.IsZero() {
+		return replay.OpenMulticlass(s.data)
+	}
+	if err := columns.Validate(); err != nil {
+		return nil, daemon.Usagef("%v", err)
+	}
+	o := replay.LogOptions{Mapping: columns}
+	if s.model != "" {
+		m, err := s.parseModel()
+		if err != nil {
+			return nil, err
+		}
+		if m.Reward != (columns.Reward != "") && m.Range != (loop.Range{Min: 0, Max: 1}) {
+			return nil, daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model)
+		}
+		o.Range, o.Actions = m.Range, m.Actions
+	}
+	return replay.OpenLog(s.data, o)
+}
+
+// readMapping returns the columns of a bandit log: those of --mapping, and over them
+// those of flags.
+func (s *source) readMapping() (replay.Mapping, error) {
+	var m replay.Mapping
+	if s.mapping != "" {
+		b, err := os.ReadFile(s.mapping)
+		if err != nil {
+			return m, err
+		}
+		if m, err = replay.ParseMapping(s.mapping, b); err != nil {
+			return m, err
+		}
+	}
+	s.columns.Features = replay.SplitColumns(s.features)
+	m.Override(s.columns)
+	return m, nil
+}
+
+// defaultDelays are those of inject and backtest: the log's own, or where it has none
+// these.
+func (s *source) defaultDelays(env replay.Environment) string {
+	if replay.RecordsDelays(env) {
+		return "recorded"
+	}
+	return "lognormal:20,1.5"
+}
+
+// delays reads a specification of delays for an environment.
+func (s *source) delays(env replay.Environment, spec string) (replay.Delays, error) {
+	if spec == "" {
+		spec = s.defaultDelays(env)
+	}
+	columns, err := s.readMapping()
+	if err != nil {
+		return nil, err
+	}
+	d, err := replay.DelayOptions{Seed: s.seed, Env: env, Times: columns}.Parse(spec)
+	if err != nil {
+		return nil, daemon.Usagef("--delays: %v", err)
+	}
+	return d, nil
 }
 
 // policy is a model with the files that it names.
@@ -94,21 +178,37 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 		p.model.Window = w
 	}
-	if p.model.Window.Rounds == 0 {
+	if p.model.Window.Rounds == 0 && !replay.Timed(env) {
 		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example --window 200", model.FormatWindow(p.model.Window))
 	}
 	if err := p.model.Validate(); err != nil {
 		return nil, err
 	}
+	if !slices.Equal(p.model.Actions, env.Actions()) {
+		return nil, daemon.Usagef("%s lists the actions %s, but the data has %s: list those, in this order, or write actions: any", s.model, names(p.model.Actions), names(env.Actions()))
+	}
 	return p, nil
 }
 
-func (s *source) readModel(p *policy, env replay.Environment) error {
+// names writes the first of many names.
+func names(all []string) string {
+	const most = 10
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + ", …"
+	}
+	return strings.Join(all, ", ")
+}
+
+func (s *source) parseModel() (*model.Model, error) {
 	b, err := os.ReadFile(s.model)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if p.model, err = model.Parse(s.model, b); err != nil {
+	return model.Parse(s.model, b)
+}
+
+func (s *source) readModel(p *policy, env replay.Environment) (err error) {
+	if p.model, err = s.parseModel(); err != nil {
 		return err
 	}
 	p.files = map[string][]byte{}

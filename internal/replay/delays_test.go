@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -52,18 +53,27 @@ func TestParseDelays(t *testing.T) {
 
 // TestDelayList holds that what is listed can be typed.
 func TestDelayList(t *testing.T) {
+	file := t.TempDir() + "/delays"
+	if err := os.WriteFile(file, []byte("1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
 	for _, e := range DelayList() {
-		args := strings.Count(e.Params, ",") + 1
 		spec := e.Name
-		if e.Params != "" {
-			spec += ":1" + strings.Repeat(",1", args-1)
+		switch {
+		case e.Params == "FILE":
+			spec += ":" + file
+		case e.Params != "":
+			spec += ":1" + strings.Repeat(",1", strings.Count(e.Params, ","))
 		}
-		if _, err := ParseDelays(spec, 1); err != nil || e.Meaning == "" {
-			t.Errorf("%+v: %v", e, err)
+		names = append(names, e.Name)
+		if d, err := (DelayOptions{Seed: 1, Env: timedLog(t)}).Parse(spec); e.Name != "starve-best" && (err != nil || d.String() != spec) || e.Meaning == "" {
+			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}
-	if len(Environments()) < 2 {
-		t.Error("an environment is not listed")
+	want := strings.Fields("none constant exp lognormal pareto never burst head reorder starve-best loss never-bad recorded recorded")
+	if !slices.Equal(names, want) {
+		t.Errorf("delays %v, want %v", names, want)
 	}
 }
 
@@ -82,7 +92,7 @@ func TestDelayLaws(t *testing.T) {
 		d := delays(t, c.spec, 5)
 		below := make([]float64, len(c.at))
 		for round := range n {
-			v := float64(d.Delay(round))
+			v := float64(d.Delay(&Play{Round: round}))
 			for i, x := range c.at {
 				if v < x {
 					below[i]++
@@ -98,7 +108,7 @@ func TestDelayLaws(t *testing.T) {
 	}
 	never, d := 0, delays(t, "never:0.1", 5)
 	for round := range n {
-		if d.Delay(round) == Never {
+		if d.Delay(&Play{Round: round}) == Never {
 			never++
 		}
 	}
@@ -122,9 +132,9 @@ func TestDelaysProperties(t *testing.T) {
 			t.Fatalf("%q reads as %v, %v", d, again, err)
 		}
 		for i := range 50 {
-			v := d.Delay(i)
-			if v < Never || v > maxDelay || v != again.Delay(i) {
-				t.Fatalf("%s: delay of round %d is %d, then %d", d, i, v, again.Delay(i))
+			v := d.Delay(&Play{Round: i})
+			if v < Never || v > maxDelay || v != again.Delay(&Play{Round: i}) {
+				t.Fatalf("%s: delay of round %d is %d, then %d", d, i, v, again.Delay(&Play{Round: i}))
 			}
 			switch {
 			case slices.Contains(terms, "never:1") && v != Never,
@@ -142,7 +152,7 @@ func TestTermsDrawApart(t *testing.T) {
 	sum, one := delays(t, "exp:50+exp:50", 1), delays(t, "exp:50", 1)
 	same := 0
 	for i := range 1000 {
-		if sum.Delay(i) == 2*one.Delay(i) {
+		if sum.Delay(&Play{Round: i}) == 2*one.Delay(&Play{Round: i}) {
 			same++
 		}
 	}
@@ -161,7 +171,7 @@ func FuzzParseDelays(f *testing.F) {
 			return
 		}
 		back, err := ParseDelays(d.String(), seed)
-		if err != nil || back.String() != d.String() || back.Delay(7) != d.Delay(7) {
+		if err != nil || back.String() != d.String() || back.Delay(&Play{Round: 7}) != d.Delay(&Play{Round: 7}) {
 			t.Fatalf("%q → %q: %v", spec, d, err)
 		}
 	})
@@ -252,7 +262,7 @@ func TestFIFOTax(t *testing.T) {
 		}
 		raw := make([]int64, 300)
 		for i := range raw {
-			raw[i] = d.Delay(i)
+			raw[i] = d.Delay(&Play{Round: i})
 		}
 		through := fifo(raw)
 		r := MeasureDelays(spec, raw, through)

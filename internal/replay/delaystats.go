@@ -24,6 +24,9 @@ type DelayReport struct {
 	Released  DelayStats `json:"released"`
 	FIFOTax   int64      `json:"fifo_tax"`  // Released.D − Raw.D: what waiting in line cost
 	Overtaken int64      `json:"overtaken"` // rounds whose outcome came after that of a later round
+	// Recorded are the delays that a log tells, of all its rounds: also of those that drew
+	// another action than the recorded one, whose withdrawal comes at once.
+	Recorded *RecordedDelays `json:"recorded,omitempty"`
 }
 
 // MeasureDelays makes the report of a run of T rounds. raw[t] is d_t as arrived:

@@ -100,8 +100,11 @@ type Entry struct {
 
 // Environments lists the environments.
 func Environments() []Entry {
-	return []Entry{
-		{"sigmoid", "", "contexts uniform in [-1,1]^5, 5 actions, 100 logistic functions one of which is true; losses 0 or 1"},
-		{"multiclass", "FILE", "a labelled CSV as a bandit: loss 0 for the label, 1 for the rest (label first, n_ numbers, c_ categories)"},
+	var out []Entry
+	for _, b := range builtins() {
+		out = append(out, b.Entry)
 	}
+	return append(out,
+		Entry{"multiclass", "FILE", "a labelled CSV as a bandit: loss 0 for the label, 1 for the rest (--data; label first, n_ numbers, c_ categories)"},
+		Entry{"log", "FILE", "a bandit log in CSV (--data with --action-column and others, or --mapping)"})
 }

@@ -17,24 +17,22 @@ import (
 // decisions, and appends each outcome after as many later decisions as its delay
 // says.
 type Injection struct {
-	Log      stream.Log
-	Topics   service.Topics
-	Rounds   *Rounds
-	Schedule *Schedule
-	Lead     int // contexts that may be ahead of the decisions read; at least 1
+	Log    stream.Log
+	Topics service.Topics
+	Rounds *Rounds
+	Delays Delays
+	Lead   int // contexts that may be ahead of the decisions read; at least 1
 	// Rules of the model: before a context is sent, what could be released by then must
 	// have been, so that the loop's own latency adds no more than Lead to the delays.
 	Rules *loop.Rules
 
+	match              *match
 	released           *counter
 	contexts, outcomes stream.Appender
 	failed             atomic.Pointer[error]
-	played             []int32 // action a round
 	buf                []byte
 	dec                codec.Decision
-	truth              []float64
-	loss, regret       float64
-	known              bool
+	out                codec.Outcome
 }
 
 // injectStall is how long an injection waits for the next decision or feedback
@@ -43,7 +41,8 @@ const injectStall = 30 * time.Second
 
 var errInjectStalled = errors.New("no progress for " + injectStall.String())
 
-// Run plays all rounds and waits until their feedback is in the log.
+// Run plays all rounds and waits until their feedback is in the log, but not for rounds
+// whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	_, from, err := in.Log.Bounds(ctx, in.Topics.Decisions, 0)
 	if err != nil {
@@ -63,11 +62,12 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	}
 	defer in.contexts.Close()
 	defer in.outcomes.Close()
-	in.truth = make([]float64, len(in.Rounds.Env.Actions()))
-	if err := in.play(ctx, decisions, progress); err != nil {
+	in.match = newMatch(in.Rounds, in.Delays)
+	due := &releases{s: in.match.s, rules: in.Rules}
+	if err := in.play(ctx, decisions, due, progress); err != nil {
 		return err
 	}
-	for _, t := range in.Schedule.Rest {
+	for _, t := range in.match.s.rest() {
 		if err := in.report(ctx, int(t)); err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.outcomes.Flush(ctx); err != nil {
 		return err
 	}
-	return in.released.wait(ctx, int64(in.Rounds.Len()))
+	return in.released.wait(ctx, due.atEnd())
 }
 
 func (in *Injection) openWriters(ctx context.Context) (err error) {
@@ -91,12 +91,11 @@ func (in *Injection) openWriters(ctx context.Context) (err error) {
 	return err
 }
 
-func (in *Injection) play(ctx context.Context, decisions stream.Reader, progress func(done int)) error {
+func (in *Injection) play(ctx context.Context, decisions stream.Reader, due *releases, progress func(done int)) error {
 	n, sent := in.Rounds.Len(), 0
-	due := newReleases(in.Schedule, in.Rules)
 	var batch []stream.Record
-	for len(in.played) < n {
-		for ; sent < n && sent < len(in.played)+in.Lead; sent++ {
+	for len(in.match.actions) < n {
+		for ; sent < n && sent < len(in.match.actions)+in.Lead; sent++ {
 			// What was reported is stored before anything later is asked.
 			if err := in.outcomes.Flush(ctx); err != nil {
 				return err
@@ -104,13 +103,13 @@ func (in *Injection) play(ctx context.Context, decisions stream.Reader, progress
 			if err := in.released.wait(ctx, due.after(sent-in.Lead)); err != nil {
 				return err
 			}
-			if _, err := in.contexts.Append(ctx, &stream.Record{Key: []byte(RoundID(sent)), Value: in.Rounds.Context(sent)}); err != nil {
+			if _, err := in.contexts.Append(ctx, &stream.Record{Key: []byte(in.Rounds.ID(sent)), Value: in.Rounds.Context(sent)}); err != nil {
 				return err
 			}
 		}
 		var err error
 		if batch, err = next(ctx, decisions, batch[:0]); err != nil {
-			return fmt.Errorf("wait for decision %d of %d: %w", len(in.played)+1, n, err)
+			return fmt.Errorf("wait for decision %d of %d: %w", len(in.match.actions)+1, n, err)
 		}
 		for i := range batch {
 			if batch[i].Type != "" {
@@ -120,7 +119,7 @@ func (in *Injection) play(ctx context.Context, decisions stream.Reader, progress
 				return err
 			}
 		}
-		progress(len(in.played))
+		progress(len(in.match.actions))
 		if e := in.failed.Load(); e != nil {
 			return *e
 		}
@@ -144,16 +143,12 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	if err := codec.ParseDecision(&in.dec, r.Value); err != nil {
 		return err
 	}
-	t := len(in.played)
-	if in.dec.ID != RoundID(t) {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, RoundID(t))
+	t := len(in.match.actions)
+	if in.dec.ID != in.Rounds.ID(t) {
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(t))
 	}
-	in.played = append(in.played, int32(in.dec.Action))
-	in.loss += in.Rounds.Env.Loss(t, in.dec.Action)
-	if in.known = in.Rounds.Env.Truth(in.truth, t); in.known {
-		in.regret += Regret(in.dec.Propensities, in.truth)
-	}
-	for r := in.Schedule.head[t]; r >= 0; r = in.Schedule.next[r] {
+	in.match.decided(&in.dec)
+	for _, r := range in.match.s.after(t) {
 		if err := in.report(ctx, int(r)); err != nil {
 			return err
 		}
@@ -163,17 +158,12 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 
 // report appends the outcome of a round.
 func (in *Injection) report(ctx context.Context, t int) error {
-	o := codec.Outcome{ID: RoundID(t), Kind: codec.Loss, Value: in.Rounds.Env.Loss(t, int(in.played[t]))}
-	in.buf = codec.AppendOutcome(in.buf[:0], &o)
-	_, err := in.outcomes.Append(ctx, &stream.Record{Key: []byte(o.ID), Value: in.buf})
+	in.match.outcome(&in.out, t)
+	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
+	_, err := in.outcomes.Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
 
-// Score returns the mean realised loss of the actions played and, where the truth
-// is known, the regret.
-func (in *Injection) Score() (meanLoss float64, regret *float64) {
-	if in.known {
-		regret = &in.regret
-	}
-	return in.loss / float64(max(len(in.played), 1)), regret
-}
+// Score fills in what the outcomes say of the learner: mean loss and, where the truth
+// is known, regret.
+func (in *Injection) Score(r *Result) { in.match.score(r) }

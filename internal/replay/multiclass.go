@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"bufio"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -12,8 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"hindsight/pkg/codec"
 )
@@ -42,22 +38,6 @@ type csvColumn struct {
 
 var _ Environment = (*Multiclass)(nil)
 
-// CSVError says where a labelled CSV is wrong. Line counts from 1; Column is ""
-// where the whole line is meant.
-type CSVError struct {
-	File   string
-	Line   int
-	Column string
-	Msg    string
-}
-
-func (e *CSVError) Error() string {
-	if e.Column == "" {
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-	}
-	return fmt.Sprintf("%s:%d: column %s: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
 // OpenMulticlass reads a labelled CSV from a file.
 func OpenMulticlass(path string) (*Multiclass, error) {
 	f, err := os.Open(path)
@@ -71,29 +51,18 @@ func OpenMulticlass(path string) (*Multiclass, error) {
 // ReadMulticlass reads a labelled CSV; file is its name in errors, which are
 // [*CSVError] but for those of r.
 func ReadMulticlass(file string, r io.Reader) (*Multiclass, error) {
-	p := &csvParser{file: file, m: &Multiclass{name: filepath.Base(file)}}
-	return p.read(r)
+	p := &csvParser{csvFile: newCSVFile(file, r), m: &Multiclass{name: filepath.Base(file)}}
+	return p.read()
 }
 
 type csvParser struct {
-	file   string
-	csv    *csv.Reader
+	*csvFile
 	m      *Multiclass
 	labels map[string]int32
 	values []map[string]int32 // by column
 }
 
-func (p *csvParser) errorf(line int, column, format string, args ...any) error {
-	return &CSVError{File: p.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
-}
-
-func (p *csvParser) read(r io.Reader) (*Multiclass, error) {
-	buffered := bufio.NewReader(r)
-	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" {
-		_, _ = buffered.Discard(3) // they are buffered: it cannot fail
-	}
-	p.csv = csv.NewReader(buffered)
-	p.csv.ReuseRecord, p.csv.FieldsPerRecord = true, -1
+func (p *csvParser) read() (*Multiclass, error) {
 	p.labels = map[string]int32{}
 	if err := p.header(); err != nil {
 		return nil, err
@@ -117,21 +86,6 @@ func (p *csvParser) read(r io.Reader) (*Multiclass, error) {
 	return p.m, nil
 }
 
-// next returns the cells of the next row that is not blank, or io.EOF.
-func (p *csvParser) next() ([]string, error) {
-	row, err := p.csv.Read()
-	var bad *csv.ParseError
-	switch {
-	case errors.As(err, &bad):
-		return nil, p.errorf(bad.Line, "", "not CSV: %v", bad.Err)
-	case errors.Is(err, io.EOF):
-		return nil, io.EOF
-	case err != nil:
-		return nil, fmt.Errorf("%s: %w", p.file, err)
-	}
-	return row, nil
-}
-
 const headerHint = "; the first line is for example: label,n_age,c_country"
 
 func (p *csvParser) header() error {
@@ -144,7 +98,7 @@ func (p *csvParser) header() error {
 	}
 	line, _ := p.csv.FieldPos(0)
 	if row[0] != "label" {
-		return p.errorf(line, row[0], "the first column must be label%s", headerHint)
+		return p.errorf(line, row[0], "the first column must be label%s; for a bandit log name its columns, for example --action-column", headerHint)
 	}
 	if len(row)-1 > codec.MaxFeatures {
 		return p.errorf(line, "", "%d columns, at most %d are allowed", len(row), codec.MaxFeatures+1)
@@ -230,11 +184,6 @@ func (p *csvParser) cell(i int, cell string) error {
 	}
 	p.m.categories = append(p.m.categories, value)
 	return nil
-}
-
-// isText reports whether codec accepts s in an event.
-func isText(s string, most int) bool {
-	return len(s) <= most && utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
 // finish sorts the labels and counts expanded columns.

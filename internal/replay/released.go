@@ -13,36 +13,63 @@ import (
 // releases tells how many rounds a joiner can have released after each decision and
 // the outcomes that come right after it. It never says too many.
 type releases struct {
-	s      *Schedule
-	window int64
-	off    bool // the model releases by other rules: say 0
-	t      int  // decisions looked at
-	n      int64
+	s     *schedule
+	rules *loop.Rules
+	n     int64
 }
 
-func newReleases(s *Schedule, r *loop.Rules) *releases {
-	return &releases{s: s, window: r.Window.Rounds, off: r.Window.Rounds == 0 || r.Outcomes != loop.First || r.Activation || r.Arrival}
+// simple reports whether a round is released as soon as it and those before it have
+// their first outcome, or a later decision ends their window.
+func simple(r *loop.Rules) bool {
+	return r.Window.Rounds > 0 && r.Outcomes == loop.First && !r.Activation && !r.Arrival
 }
 
-// after returns the rounds released after decision t = 0, 1, 2, …; t must not
-// decrease from call to call.
+// after returns the rounds released after decision t = 0, 1, 2, …, which must be known;
+// t must not decrease from call to call. It is 0 for models that release by other rules.
 func (r *releases) after(t int) int64 {
-	if r.off {
+	if !simple(r.rules) {
 		return 0
 	}
-	for r.n < int64(len(r.s.Raw)) && r.ready(int(r.n), int64(t)) {
+	for r.n <= int64(t) && r.n < int64(len(r.s.raw)) && r.ready(int(r.n), int64(t)) {
 		r.n++
 	}
 	return r.n
 }
 
+// atEnd returns the rounds that are released when all outcomes have come and nothing
+// is decided any more. A round that has none and whose window is not over by then
+// waits on, and with it those behind it.
+func (r *releases) atEnd() int64 {
+	n, waiting := int64(len(r.s.raw)), int64(0)
+	for i, d := range r.s.raw {
+		if !r.stays(int64(i), d) {
+			continue
+		}
+		if !r.rules.Arrival {
+			return int64(i)
+		}
+		waiting++
+	}
+	return n - waiting
+}
+
+// stays reports whether round i still waits at the end.
+func (r *releases) stays(i, delay int64) bool {
+	if delay != Never && r.rules.Outcomes == loop.First && !r.rules.Activation {
+		return false
+	}
+	w := r.rules.Window.Rounds
+	return w == 0 || i+w >= int64(len(r.s.raw))
+}
+
 // ready reports whether round i has its outcome, or is closed, after decision t. A
 // round is closed when something comes after the decision that ends its window.
 func (r *releases) ready(i int, t int64) bool {
-	if d := r.s.delay(i); d != Never && d < r.window {
+	window := r.rules.Window.Rounds
+	if d := r.s.delay(i); d != Never && d < window {
 		return t >= int64(i)+d
 	}
-	return t > int64(i)+r.window
+	return t > int64(i)+window
 }
 
 // counter follows the feedback log and counts what was released.

@@ -17,8 +17,10 @@ type Result struct {
 	Seed            uint64      `json:"seed"`
 	Window          string      `json:"window"`
 	Rounds          int64       `json:"rounds"`
-	MeanLoss        float64     `json:"mean_loss"` // realised, of the actions played, all rounds
-	Regret          *float64    `json:"regret"`    // Σ p·f⋆ − min f⋆
+	Pending         int64       `json:"pending"`           // decided, but still without feedback at the end
+	MeanLoss        *float64    `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
+	Matched         *int64      `json:"matched,omitempty"` // rounds of a log that drew the recorded action
+	Regret          *float64    `json:"regret"`            // Σ p·f⋆ − min f⋆
 	UniformLoss     *float64    `json:"uniform_loss"`
 	BestLoss        *float64    `json:"best_loss"`
 	Fates           Fates       `json:"fates"`
@@ -108,7 +110,8 @@ func NewBound(x float64, rounds int64) *Bound {
 	return b
 }
 
-// Certify returns the certificates of l after a run of so many rounds.
+// Certify returns the certificates of l after a run of so many rounds, withdrawn ones
+// left out: those are in no bound.
 func Certify(l learner.Learner, rounds int64) Certificate {
 	certified, ok := l.(learner.Certified)
 	if !ok {

@@ -40,7 +40,7 @@ func some(x float64) *float64 { return &x }
 func example() Result {
 	return Result{
 		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
-		Rounds: 20000, MeanLoss: 0.31415926, Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
+		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
 		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
 		Delays: DelayReport{
 			Spec:     "lognormal:20,1.5",
@@ -191,7 +191,7 @@ func TestRunsTable(t *testing.T) {
 			for order := range 3 {
 				r := example()
 				r.Learner, r.Delays.Spec, r.Order = l, d, order
-				r.MeanLoss += 0.01 * float64(order)
+				*r.MeanLoss += 0.01 * float64(order)
 				r.Regret = some(*r.Regret + 10*float64(order))
 				if l == "uniform" {
 					r.Certificate = Certify(learner.NewUniform(), 1)

@@ -21,6 +21,7 @@ type SigmoidOptions struct {
 // [−1,1]^d, f_j(x,a) = σ(θ_ja·x + b_ja) with all coefficients N(0, Scale²), and
 // losses are Bernoulli with mean f⋆ = f_0.
 type Sigmoid struct {
+	name              string
 	rounds            int
 	actions, features []string
 	class             *model.ClassFile
@@ -36,7 +37,7 @@ func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *Sigmoid {
 		scale = 1.5
 	}
 	e := &Sigmoid{
-		rounds: rounds, actions: numbered("a", k), features: numbered("x", d),
+		name: "sigmoid", rounds: rounds, actions: numbered("a", k), features: numbered("x", d),
 		contexts: NewStream(seed, "sigmoid contexts"), losses: NewStream(seed, "sigmoid losses"),
 	}
 	e.class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}
@@ -77,7 +78,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 func (e *Sigmoid) Class() []byte { return e.class.Append(nil) }
 
 // Name implements [Environment].
-func (e *Sigmoid) Name() string { return "sigmoid" }
+func (e *Sigmoid) Name() string { return e.name }
 
 // Len implements [Environment].
 func (e *Sigmoid) Len() int { return e.rounds }

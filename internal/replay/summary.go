@@ -106,7 +106,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string
 		return err
 	}
 	if ep := audit.Replica().Epoch(); ep != nil {
-		s.Certificate = Certify(ep.Learner, s.Rounds)
+		s.Certificate = Certify(ep.Learner, s.Rounds-s.Fates.Withdrawn)
 	}
 	return nil
 }

@@ -14,25 +14,38 @@ func WriteRun(w io.Writer, r *Result) error {
 	var t table
 	t.row("run", items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
 	t.row("rounds", count(r.Rounds)+" at "+digits(r.RoundsPerSecond)+" a second")
-	loss := digits(r.MeanLoss)
+	loss := "not known: no outcome"
+	if r.MeanLoss != nil {
+		loss = digits(*r.MeanLoss)
+	}
 	if r.UniformLoss != nil {
 		loss += "  (uniform " + digits(*r.UniformLoss) + ", best " + digits(*r.BestLoss) + ")"
 	}
 	t.row("mean loss", loss)
+	if r.Matched != nil {
+		t.row("matched", share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+notUnbiased)
+	}
 	if r.Regret == nil {
 		t.row("regret", "not known: the truth is not")
 	} else {
-		t.row("regret", digits(*r.Regret)+"  of at most "+count(r.Rounds))
+		t.row("regret", digits(*r.Regret)+"  of at most "+count(r.Rounds+r.Pending))
 	}
 	f := r.Fates
 	t.row("rounds that were", items("observed %s, imputed %s, skipped %s, withdrawn %s", share(f.Observed, r.Rounds), share(f.Imputed, r.Rounds), share(f.Skipped, r.Rounds), share(f.Withdrawn, r.Rounds)))
+	if r.Pending > 0 {
+		t.row("rounds that wait", count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
+	}
 	t.row("outcomes that were", items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
+	if d := r.Delays.Recorded; d != nil {
+		t.row("delays in the log", d.line()+fmt.Sprintf(", %s overtaken (its own decision counts)", share(d.Overtaken, r.Rounds)))
+	}
 	t.row("delays as arrived", r.Delays.Raw.line())
 	t.row("delays as released", r.Delays.Released.line())
-	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds)))
+	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds+r.Pending)))
+	charged := r.Rounds - f.Withdrawn
 	if r.Certificate.MeasuredDrift != nil {
-		t.row("certificate", "measured drift: regret ≤ "+r.Certificate.MeasuredDrift.line(r.Rounds))
-		t.row("", "a priori: regret ≤ "+r.Certificate.APriori.line(r.Rounds))
+		t.row("certificate", "measured drift: regret ≤ "+r.Certificate.MeasuredDrift.line(charged))
+		t.row("", "a priori: regret ≤ "+r.Certificate.APriori.line(charged))
 	}
 	for i, n := range r.Certificate.Notes {
 		if i == 0 && r.Certificate.MeasuredDrift == nil {
@@ -43,6 +56,9 @@ func WriteRun(w io.Writer, r *Result) error {
 	}
 	return t.write(w, 80)
 }
+
+// notUnbiased is what must be said of a mean over matched rounds.
+const notUnbiased = "no unbiased estimate of its policy: the log has no propensities"
 
 func (s DelayStats) line() string {
 	return items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
@@ -78,12 +94,16 @@ func WriteRuns(w io.Writer, runs []Result) error {
 		return err
 	}
 	t := table{right: true}
-	t.row("learner", "delays", "mean loss", "regret", "skipped", "D/T in→out", "bound", "rounds/s")
+	fourth := "regret"
+	if runs[0].Matched != nil {
+		fourth = "matched"
+	}
+	t.row("learner", "delays", "mean loss", fourth, "skipped", "D/T in→out", "bound", "rounds/s")
 	for _, g := range groups(runs) {
 		first := g[0]
 		t.row(first.Learner, first.Delays.Spec,
-			spread(g, func(r *Result) *float64 { return &r.MeanLoss }),
-			spread(g, func(r *Result) *float64 { return r.Regret }),
+			spread(g, func(r *Result) *float64 { return r.MeanLoss }),
+			regretOrMatched(g),
 			percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
 			figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
 				"→"+figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
@@ -97,6 +117,15 @@ func WriteRuns(w io.Writer, runs []Result) error {
 	return err
 }
 
+// regretOrMatched returns the regret of a group, or of a log, of which none is known, how
+// many rounds matched.
+func regretOrMatched(g []*Result) string {
+	if g[0].Matched == nil {
+		return spread(g, func(r *Result) *float64 { return r.Regret })
+	}
+	return percent(average(g, func(r *Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) }))
+}
+
 // legend says what a table of runs is about, and what its columns mean.
 func legend(runs []Result) string {
 	first := runs[0]
@@ -108,10 +137,24 @@ func legend(runs []Result) string {
 	if first.UniformLoss != nil {
 		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
 	}
+	if first.Matched != nil {
+		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. The mean loss is that of matched rounds, and " + notUnbiased
+	}
+	if d := first.Delays.Recorded; d != nil {
+		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.line(), percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
+	}
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
 	}
-	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by measured drift; "vacuous" where it is not below T.`
+	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by measured drift; "vacuous" where it is not below T` + withoutWithdrawn(first) + "."
+}
+
+// withoutWithdrawn says which rounds bounds are of.
+func withoutWithdrawn(r Result) string {
+	if r.Fates.Withdrawn == 0 {
+		return ""
+	}
+	return ", the number of rounds that are not withdrawn"
 }
 
 // groups collects the runs of the same learner and delays, in the order in which

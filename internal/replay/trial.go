@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"math"
 	"time"
 
 	"hindsight/internal/loop"
@@ -29,15 +28,14 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 		return nil, err
 	}
 	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
-	schedule := NewSchedule(t.Delays, t.Rounds.Len())
 	start := time.Now()
-	trace, err := Backtest(ctx, ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, schedule, progress)
+	trace, err := Backtest(ctx, ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays, progress)
 	if err != nil {
 		return nil, err
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	r.Certificate = Certify(l, r.Rounds)
+	r.Certificate = Certify(l, r.Rounds-r.Fates.Withdrawn)
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	return r, nil
 }
@@ -46,15 +44,9 @@ func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), Rounds: int64(trace.Rounds),
-		MeanLoss: trace.Loss / float64(max(trace.Rounds, 1)),
-		Fates:    trace.Fates, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
+		Fates: trace.Fates, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
 	}
-	if !math.IsNaN(trace.Regret) {
-		r.Regret = &trace.Regret
-	}
-	if uniform, best, known := Reference(t.Rounds.Env); known {
-		r.UniformLoss, r.BestLoss = &uniform, &best
-	}
+	trace.match.score(r)
 	return r
 }
 

@@ -1,0 +1,148 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"hindsight/pkg/oracle"
+)
+
+// delayKind is one word of the grammar of delays.
+type delayKind struct {
+	Entry
+	args []argument
+	file bool // it takes the name of a file instead
+	open func(t *delayTerm, o *DelayOptions) error
+	draw func(t *delayTerm, p *Play) int64
+}
+
+// recordedDelays is the word for delays that a file holds.
+const recordedDelays = "recorded"
+
+func delayKinds() []delayKind {
+	return slices.Concat(lawKinds(), orderKinds(), adaptiveKinds(), []delayKind{
+		{Entry: Entry{recordedDelays, "", "the log's own times of decisions and outcomes; for a bandit log with --outcome-time-column"},
+			open: openOwnDelays, draw: drawRecorded},
+		{Entry: Entry{recordedDelays, "FILE", "the delays of a file: a whole number a line, or the word never; or a CSV with the columns decision_ts and outcome_ts (or as the flags say); from its top again when it ends"},
+			file: true, open: openFileDelays, draw: drawRecorded},
+	})
+}
+
+func countArg(name string) argument { return argument{name, 0, maxDelay, true} }
+
+func sizeArg(name string) argument { return argument{name, 1, maxDelay, true} }
+
+func positiveArg(name string, hi float64) argument { return argument{name, 1e-9, hi, false} }
+
+// lawKinds are delays drawn from a law.
+func lawKinds() []delayKind {
+	return []delayKind{
+		{Entry: Entry{"none", "", "every outcome is known to the next decision"},
+			draw: func(*delayTerm, *Play) int64 { return 0 }},
+		{Entry: Entry{"constant", "d", "every outcome comes after d later decisions"}, args: []argument{countArg("d")},
+			draw: func(t *delayTerm, _ *Play) int64 { return int64(t.args[0]) }},
+		{Entry: Entry{"exp", "mean", "exponential delays"}, args: []argument{positiveArg("mean", 1e9)},
+			draw: func(t *delayTerm, p *Play) int64 { return whole(-t.args[0] * oracle.Log(t.uniform(p))) }},
+		{Entry: Entry{"lognormal", "median,sigma", "log-normal delays: half come within the median, some very late"},
+			args: []argument{positiveArg("median", 1e9), {"sigma", 0, 20, false}},
+			draw: func(t *delayTerm, p *Play) int64 {
+				return whole(t.args[0] * oracle.Exp(float64(t.args[1]*t.stream.Normal(uint64(p.Round), 0))))
+			}},
+		{Entry: Entry{"pareto", "alpha,min", "heavy-tailed delays of at least min; a mean exists for alpha > 1 only"},
+			args: []argument{positiveArg("alpha", 100), positiveArg("min", 1e9)},
+			draw: func(t *delayTerm, p *Play) int64 {
+				return whole(t.args[1] * oracle.Exp(-oracle.Log(t.uniform(p))/t.args[0]))
+			}},
+		{Entry: Entry{"never", "p", "an outcome is lost with probability p, and comes at once otherwise"}, args: []argument{{"p", 0, 1, false}},
+			draw: func(t *delayTerm, p *Play) int64 { return t.lose(p) }},
+	}
+}
+
+// orderKinds are delays that play with the order of outcomes.
+func orderKinds() []delayKind {
+	return []delayKind{
+		{Entry: Entry{"burst", "every", "outcomes come all at once, after every so many decisions"}, args: []argument{sizeArg("every")},
+			draw: func(t *delayTerm, p *Play) int64 {
+				every := int64(t.args[0])
+				return every - 1 - int64(p.Round)%every
+			}},
+		{Entry: Entry{"head", "every,wait", "one round in so many waits and blocks the line, the others come at once"}, args: []argument{sizeArg("every"), countArg("wait")},
+			draw: func(t *delayTerm, p *Play) int64 {
+				if int64(p.Round)%int64(t.args[0]) == 0 {
+					return int64(t.args[1])
+				}
+				return 0
+			}},
+		{Entry: Entry{"reorder", "window", "each outcome comes at one of the next so many decisions, all alike: near ones change places"}, args: []argument{sizeArg("window")},
+			draw: func(t *delayTerm, p *Play) int64 {
+				return min(int64(float64(t.args[0]*t.uniform(p))), int64(t.args[0])-1)
+			}},
+	}
+}
+
+// adaptiveKinds are delays that look at what was played and at what it was worth.
+func adaptiveKinds() []delayKind {
+	return []delayKind{
+		{Entry: Entry{"starve-best", "extra", "outcomes of the best action are held back for so many decisions, the others come at once"},
+			args: []argument{countArg("extra")}, open: needsTruth,
+			draw: func(t *delayTerm, p *Play) int64 {
+				if p.Truth != nil && p.Truth[p.Action] == slices.Min(p.Truth) {
+					return int64(t.args[0])
+				}
+				return 0
+			}},
+		{Entry: Entry{"loss", "low,high", "the delay depends on the loss: low for loss 0, high for loss 1"}, args: []argument{countArg("low"), countArg("high")},
+			draw: func(t *delayTerm, p *Play) int64 {
+				return whole(t.args[0] + float64((t.args[1]-t.args[0])*p.Loss))
+			}},
+		{Entry: Entry{"never-bad", "p", "a loss of 1 is lost with probability p, everything else comes at once"}, args: []argument{{"p", 0, 1, false}},
+			draw: func(t *delayTerm, p *Play) int64 {
+				if p.Loss < 1 {
+					return 0
+				}
+				return t.lose(p)
+			}},
+	}
+}
+
+// uniform is the term's draw for a round.
+func (t *delayTerm) uniform(p *Play) float64 { return t.stream.Uniform(uint64(p.Round), 0) }
+
+// lose loses an outcome with the probability that is the first parameter.
+func (t *delayTerm) lose(p *Play) int64 {
+	if t.uniform(p) < t.args[0] {
+		return Never
+	}
+	return 0
+}
+
+var errNoTruth = errors.New("the best action is not known of this data; it is of a built-in environment and of a labelled CSV")
+
+func needsTruth(t *delayTerm, o *DelayOptions) error {
+	if o.Env == nil || o.Env.Len() == 0 {
+		return nil
+	}
+	if !o.Env.Truth(make([]float64, len(o.Env.Actions())), 0) {
+		return fmt.Errorf("%s: %w", t.kind.Name, errNoTruth)
+	}
+	return nil
+}
+
+// whole rounds a positive delay to a whole number of decisions.
+func whole(x float64) int64 {
+	if !(x < maxDelay) {
+		return maxDelay
+	}
+	return int64(math.Floor(float64(x) + 0.5)) // the conversion keeps x·y + ½ from being fused
+}
+
+// DelayList lists the delays.
+func DelayList() []Entry {
+	var out []Entry
+	for _, k := range delayKinds() {
+		out = append(out, k.Entry)
+	}
+	return out
+}

@@ -1,0 +1,154 @@
+package replay
+
+import (
+	"math"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// BanditLog is a log of decisions that were made and of what came of them, without the
+// propensities of what was decided: of a round only the outcome of the recorded action
+// is known. A learner meets it where it draws that action; what it loses by the others
+// is not known, so that its mean loss over the rounds that it met is no unbiased
+// estimate of anything. Rows are in the order of decisions; actions in byte order, or as
+// a model lists them.
+type BanditLog struct {
+	name    string
+	actions []string
+	kind    codec.OutcomeKind // [codec.Loss] or [codec.Reward]
+	scale   loop.Range        // of the values
+
+	action  []int32   // per row: recorded
+	value   []float64 // as recorded; NaN: no outcome
+	decided []int64   // log times; nil: the log has none
+	came    []int64   // log times of outcomes; nil: the log has none. Only where there is an outcome
+	ids     []string  // nil: the log has none
+	columns []logColumn
+	cells   []int32 // of features, row by row: an index into the column's values; -1: absent
+	d       int     // expanded columns, the constant included
+}
+
+type logColumn struct {
+	name    string
+	at      int       // index in the file
+	text    bool      // said to be text
+	number  bool      // said to be numbers; found to be when all is read
+	values  []string  // that occur
+	numbers []float64 // of number columns: the values
+}
+
+var _ Environment = (*BanditLog)(nil)
+
+// Name implements [Environment].
+func (b *BanditLog) Name() string { return b.name }
+
+// Len implements [Environment].
+func (b *BanditLog) Len() int { return len(b.action) }
+
+// Actions implements [Environment].
+func (b *BanditLog) Actions() []string { return b.actions }
+
+// Columns implements [Environment]: a column a number, one a text that occurs, and the
+// constant.
+func (b *BanditLog) Columns() int { return b.d }
+
+// Context implements [Environment].
+func (b *BanditLog) Context(dst *codec.Context, t int) {
+	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], b.actions)}
+	cells := b.cells[t*len(b.columns) : (t+1)*len(b.columns)]
+	for i, v := range cells {
+		switch c := &b.columns[i]; {
+		case v < 0:
+		case c.number:
+			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: c.numbers[v]})
+		default:
+			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: c.values[v]})
+		}
+	}
+}
+
+// Truth implements [Environment]: it is not known.
+func (b *BanditLog) Truth([]float64, int) bool { return false }
+
+// Loss implements [Environment]: that of the recorded action, on the scale [0,1]; NaN
+// for the others, and where no outcome came.
+func (b *BanditLog) Loss(t, a int) float64 {
+	if a != int(b.action[t]) || math.IsNaN(b.value[t]) {
+		return math.NaN()
+	}
+	x := min(max(b.value[t], b.scale.Min), b.scale.Max)
+	if b.kind == codec.Reward {
+		return (b.scale.Max - x) / (b.scale.Max - b.scale.Min)
+	}
+	return (x - b.scale.Min) / (b.scale.Max - b.scale.Min)
+}
+
+// logView is a bandit log behind row orders and heads: what was recorded goes with the
+// row, times stay where they are. So a shuffled order meets the very arrivals of the
+// file with other contents.
+type logView struct {
+	log  *BanditLog
+	rows []int32 // nil: the file's
+	n    int
+}
+
+// logOf returns the bandit log that env shows, nil if it shows none.
+func logOf(env Environment) *logView {
+	switch e := env.(type) {
+	case *BanditLog:
+		return &logView{log: e, n: e.Len()}
+	case *head:
+		if v := logOf(e.Environment); v != nil {
+			v.n = e.n
+			return v
+		}
+	case *ordered:
+		if v := logOf(e.Environment); v != nil {
+			rows := make([]int32, len(e.rows))
+			for t, r := range e.rows {
+				rows[t] = int32(v.row(int(r)))
+			}
+			v.rows = rows
+			return v
+		}
+	}
+	return nil
+}
+
+func (v *logView) row(t int) int {
+	if v.rows == nil {
+		return t
+	}
+	return int(v.rows[t])
+}
+
+func (v *logView) action(t int) int { return int(v.log.action[v.row(t)]) }
+
+// observed reports whether an outcome of the recorded action came.
+func (v *logView) observed(t int) bool { return !math.IsNaN(v.log.value[v.row(t)]) }
+
+// outcome returns the recorded outcome on the scale of the log.
+func (v *logView) outcome(t int) (codec.OutcomeKind, float64) {
+	return v.log.kind, v.log.value[v.row(t)]
+}
+
+func (v *logView) timed() bool { return v.log.decided != nil }
+
+// time returns the log time of decision t.
+func (v *logView) time(t int) int64 { return v.log.decided[t] }
+
+// id returns the id of round t of a log that has ids.
+func (v *logView) id(t int) string { return v.log.ids[v.row(t)] }
+
+// Timed reports whether env says when decisions were made; then a window may be a time.
+func Timed(env Environment) bool {
+	v := logOf(env)
+	return v != nil && v.timed()
+}
+
+// RecordsDelays reports whether env says when outcomes came.
+func RecordsDelays(env Environment) bool {
+	v := logOf(env)
+	return v != nil && v.log.came != nil
+}

@@ -1,0 +1,359 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// LogOptions say how a bandit log is read.
+type LogOptions struct {
+	Mapping Mapping
+	Range   loop.Range // of losses or rewards; zero: [0,1]
+	Actions []string   // that may be; nil: those that occur
+}
+
+// OpenLog reads a bandit log from a CSV file.
+func OpenLog(path string, o LogOptions) (*BanditLog, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("bandit log: %w", err)
+	}
+	defer f.Close()
+	return ReadLog(path, f, o)
+}
+
+// ReadLog reads a bandit log; file is its name in errors, which are [*CSVError] but for
+// those of r and of the mapping.
+func ReadLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
+	if err := o.Mapping.Validate(); err != nil {
+		return nil, err
+	}
+	return readLog(file, r, o)
+}
+
+func readLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
+	if o.Range == (loop.Range{}) {
+		o.Range = loop.Range{Min: 0, Max: 1}
+	}
+	p := &logParser{csvFile: newCSVFile(file, r), o: o, log: &BanditLog{name: filepath.Base(file), kind: codec.Loss, scale: o.Range},
+		actions: map[string]int32{}, ids: map[string]int{}}
+	if o.Mapping.Reward != "" {
+		p.log.kind = codec.Reward
+	}
+	if err := p.header(); err != nil {
+		return nil, err
+	}
+	for {
+		row, err := p.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = p.row(row)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if p.rows == 0 {
+		return nil, p.errorf(2, "", "there are no rows below the header")
+	}
+	p.finish()
+	return p.log, nil
+}
+
+type logParser struct {
+	*csvFile
+	o    LogOptions
+	log  *BanditLog
+	rows int
+
+	width                                int
+	time, outcomeTime, action, value, id int // columns; -1: none
+	timeName, outcomeName, valueName     string
+	actions                              map[string]int32
+	ids                                  map[string]int // → line
+	values                               []map[string]int32
+}
+
+func (p *logParser) header() error {
+	row, err := p.next()
+	if errors.Is(err, io.EOF) {
+		return p.errorf(1, "", "the file is empty; its first line names the columns")
+	}
+	if err != nil {
+		return err
+	}
+	names := slices.Clone(row)
+	p.width = len(names)
+	m := &p.o.Mapping
+	p.timeName, p.outcomeName, p.valueName = m.Time, m.OutcomeTime, m.Loss+m.Reward
+	for _, c := range []struct {
+		name string
+		into *int
+	}{{m.Time, &p.time}, {m.OutcomeTime, &p.outcomeTime}, {m.Action, &p.action}, {p.valueName, &p.value}, {m.ID, &p.id}} {
+		if *c.into, err = p.column(names, c.name); err != nil {
+			return err
+		}
+	}
+	return p.features(names)
+}
+
+// column finds a column by its name; -1 for "".
+func (p *logParser) column(names []string, name string) (int, error) {
+	if name == "" {
+		return -1, nil
+	}
+	i := slices.Index(names, name)
+	if i < 0 {
+		return 0, p.errorf(p.line(0), strconv.Quote(name), "there is no such column; there are %s", strings.Join(names, ", "))
+	}
+	if slices.Contains(names[i+1:], name) {
+		return 0, p.errorf(p.line(0), name, "the column is there twice")
+	}
+	return i, nil
+}
+
+// features finds the columns of features.
+func (p *logParser) features(names []string) error {
+	for _, f := range p.o.Mapping.Features {
+		var c logColumn
+		if c.name, c.text = strings.CutSuffix(f, ":text"); !c.text {
+			c.name, c.number = strings.CutSuffix(f, ":number")
+		}
+		var err error
+		if c.at, err = p.column(names, c.name); err != nil {
+			return err
+		}
+		if err := p.feature(c); err != nil {
+			return err
+		}
+	}
+	if prefix := p.o.Mapping.FeaturePrefix; prefix != "" {
+		before := len(p.log.columns)
+		for i, name := range names {
+			if strings.HasPrefix(name, prefix) && !p.used(i) {
+				if err := p.feature(logColumn{name: name, at: i}); err != nil {
+					return err
+				}
+			}
+		}
+		if len(p.log.columns) == before {
+			return p.errorf(p.line(0), "", "no column begins with %q; there are %s", prefix, strings.Join(names, ", "))
+		}
+	}
+	if n := len(p.log.columns); n > codec.MaxFeatures {
+		return p.errorf(p.line(0), "", "%d features, at most %d are allowed", n, codec.MaxFeatures)
+	}
+	return nil
+}
+
+// used reports whether a column has a meaning already.
+func (p *logParser) used(i int) bool {
+	return slices.Contains([]int{p.time, p.outcomeTime, p.action, p.value, p.id}, i) ||
+		slices.ContainsFunc(p.log.columns, func(c logColumn) bool { return c.at == i })
+}
+
+func (p *logParser) feature(c logColumn) error {
+	switch {
+	case c.at == p.value || c.at == p.outcomeTime:
+		return p.errorf(p.line(0), c.name, "it is what is known after the decision only: it cannot be a feature of it")
+	case c.at == p.action:
+		return p.errorf(p.line(0), c.name, "it is the action: it cannot be a feature of the decision")
+	case slices.ContainsFunc(p.log.columns, func(o logColumn) bool { return o.name == c.name }):
+		return p.errorf(p.line(0), c.name, "the feature is there twice")
+	case !isText(c.name, codec.MaxNameBytes) || c.name == "":
+		return p.errorf(p.line(0), strconv.Quote(c.name), "a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
+	}
+	p.log.columns = append(p.log.columns, c)
+	p.values = append(p.values, map[string]int32{})
+	return nil
+}
+
+func (p *logParser) row(row []string) error {
+	if len(row) != p.width {
+		return p.errorf(p.line(0), "", "%d cells, but the header has %d columns", len(row), p.width)
+	}
+	for _, part := range []func([]string) error{p.rowID, p.rowAction, p.rowValue, p.rowTimes, p.rowFeatures} {
+		if err := part(row); err != nil {
+			return err
+		}
+	}
+	p.rows++
+	return nil
+}
+
+func (p *logParser) rowID(row []string) error {
+	if p.id < 0 {
+		return nil
+	}
+	id, name := row[p.id], p.o.Mapping.ID
+	switch before, ok := p.ids[id]; {
+	case id == "":
+		return p.errorf(p.line(p.id), name, "the id is missing")
+	case !isText(id, codec.MaxIDBytes):
+		return p.errorf(p.line(p.id), name, "an id is UTF-8 of at most %d bytes without control characters", codec.MaxIDBytes)
+	case ok:
+		return p.errorf(p.line(p.id), name, "the id %q is that of line %d, too", id, before)
+	}
+	id = strings.Clone(id)
+	p.ids[id] = p.line(p.id)
+	p.log.ids = append(p.log.ids, id)
+	return nil
+}
+
+func (p *logParser) rowAction(row []string) error {
+	if p.action < 0 {
+		return nil
+	}
+	name := row[p.action]
+	a, ok := p.actions[name]
+	switch {
+	case ok:
+	case name == "":
+		return p.errorf(p.line(p.action), p.o.Mapping.Action, "the action is missing")
+	case !isText(name, codec.MaxNameBytes):
+		return p.errorf(p.line(p.action), p.o.Mapping.Action, "an action is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
+	case p.o.Actions != nil && !slices.Contains(p.o.Actions, name):
+		return p.errorf(p.line(p.action), p.o.Mapping.Action, "the model does not list the action %q", name)
+	case len(p.actions) == codec.MaxActions:
+		return p.errorf(p.line(p.action), p.o.Mapping.Action, "more than %d different actions", codec.MaxActions)
+	default:
+		a = int32(len(p.actions))
+		p.actions[strings.Clone(name)] = a
+	}
+	p.log.action = append(p.log.action, a)
+	return nil
+}
+
+func (p *logParser) rowValue(row []string) error {
+	if p.value < 0 {
+		return nil
+	}
+	v := math.NaN()
+	if cell := strings.TrimSpace(row[p.value]); cell != "" {
+		var err error
+		v, err = strconv.ParseFloat(cell, 64)
+		if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			return p.errorf(p.line(p.value), p.valueName, "%q is not a finite number; leave the cell empty where no outcome came", cell)
+		}
+		if r := p.o.Range; !r.Clip && (v < r.Min || v > r.Max) {
+			return p.errorf(p.line(p.value), p.valueName, "%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: 100}", v, r.Min, r.Max, p.rangeKey())
+		}
+	}
+	p.log.value = append(p.log.value, v)
+	return nil
+}
+
+func (p *logParser) rangeKey() string {
+	if p.log.kind == codec.Reward {
+		return "reward"
+	}
+	return "loss"
+}
+
+func (p *logParser) rowTimes(row []string) error {
+	if p.time < 0 {
+		return nil
+	}
+	at, err := parseTime(row[p.time])
+	if err != nil {
+		return p.errorf(p.line(p.time), p.timeName, "%v", err)
+	}
+	if n := len(p.log.decided); n > 0 && at < p.log.decided[n-1] {
+		return p.errorf(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
+	}
+	p.log.decided = append(p.log.decided, at)
+	if p.outcomeTime < 0 {
+		return nil
+	}
+	observed := p.value < 0 || !math.IsNaN(p.log.value[len(p.log.value)-1])
+	came := noTime
+	switch cell := strings.TrimSpace(row[p.outcomeTime]); {
+	case cell == "" && p.value >= 0 && observed:
+		return p.errorf(p.line(p.outcomeTime), p.outcomeName, "the outcome has no time; leave %s empty, too, where none came", p.valueName)
+	case cell != "" && !observed:
+		return p.errorf(p.line(p.value), p.valueName, "the outcome is missing, but it has a time; leave %s empty, too, where none came", p.outcomeName)
+	case cell != "":
+		if came, err = parseTime(cell); err != nil {
+			return p.errorf(p.line(p.outcomeTime), p.outcomeName, "%v", err)
+		}
+	}
+	p.log.came = append(p.log.came, came)
+	return nil
+}
+
+func (p *logParser) rowFeatures(row []string) error {
+	for i := range p.log.columns {
+		c, cell := &p.log.columns[i], row[p.log.columns[i].at]
+		v := int32(-1)
+		if cell != "" {
+			var ok bool
+			if v, ok = p.values[i][cell]; !ok {
+				if c.number && !isNumber(cell) {
+					return p.errorf(p.line(c.at), c.name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", cell, c.name)
+				}
+				if !isText(cell, codec.MaxTextBytes) {
+					return p.errorf(p.line(c.at), c.name, "a text is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
+				}
+				v = int32(len(c.values))
+				cell = strings.Clone(cell)
+				p.values[i][cell] = v
+				c.values = append(c.values, cell)
+			}
+		}
+		p.log.cells = append(p.log.cells, v)
+	}
+	return nil
+}
+
+func isNumber(cell string) bool {
+	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
+	return err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+}
+
+// finish sorts the actions, decides which columns are numbers, and counts.
+func (p *logParser) finish() {
+	b := p.log
+	b.actions = p.o.Actions
+	if b.actions == nil {
+		for name := range p.actions {
+			b.actions = append(b.actions, name)
+		}
+		slices.Sort(b.actions)
+	}
+	index := make([]int32, len(p.actions))
+	for i, name := range b.actions {
+		if a, ok := p.actions[name]; ok {
+			index[a] = int32(i)
+		}
+	}
+	for t, a := range b.action {
+		b.action[t] = index[a]
+	}
+	b.d = 1
+	for i := range b.columns {
+		c := &b.columns[i]
+		c.number = c.number || !c.text && len(c.values) > 0 && !slices.ContainsFunc(c.values, func(v string) bool { return !isNumber(v) })
+		if !c.number {
+			b.d += len(c.values)
+			continue
+		}
+		b.d++
+		for _, v := range c.values {
+			x, _ := strconv.ParseFloat(strings.TrimSpace(v), 64) // isNumber said that it is one
+			c.numbers = append(c.numbers, x)
+		}
+		c.values = nil
+	}
+}

@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// builtin is one built-in environment.
+type builtin struct {
+	Entry
+	args []argument
+	make func(seed uint64, rounds int, args []float64) Environment
+}
+
+func builtins() []builtin {
+	mean := func(name string) argument { return argument{name, 0, 1, false} }
+	return []builtin{
+		{Entry{"sigmoid", "", "contexts uniform in [-1,1]^5, 5 actions, 100 logistic functions one of which is true; losses 0 or 1"}, nil,
+			func(seed uint64, rounds int, _ []float64) Environment {
+				return NewSigmoid(seed, rounds, SigmoidOptions{})
+			}},
+		{Entry{"close", "r", "the same, but the functions are near each other: coefficients of one centre and r times normal ones"}, []argument{{"r", 0, 1000, false}},
+			func(seed uint64, rounds int, a []float64) Environment { return NewClose(seed, rounds, a[0]) }},
+		{Entry{"needle", "s,n,o", "no context, 10 actions: mean loss s of the first, n of one hidden among the others, o of the rest; needle:.4,.2,.6 traps greed"}, []argument{mean("s"), mean("n"), mean("o")},
+			func(seed uint64, rounds int, a []float64) Environment {
+				return NewNeedle(seed, rounds, a[0], a[1], a[2])
+			}},
+	}
+}
+
+var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, needle:.4,.2,.6; `replayer list` names them all")
+
+// NewEnvironment returns the built-in environment that a specification names.
+func NewEnvironment(spec string, seed uint64, rounds int) (Environment, error) {
+	name, rest, has := strings.Cut(spec, ":")
+	for _, b := range builtins() {
+		if b.Name != name {
+			continue
+		}
+		args, err := b.parseArguments(b.args, rest, has)
+		if err != nil {
+			return nil, fmt.Errorf("environment %w: %w", err, errEnvironment)
+		}
+		return b.make(seed, rounds, args), nil
+	}
+	return nil, fmt.Errorf("unknown environment %q: %w", spec, errEnvironment)
+}

@@ -1,0 +1,35 @@
+package replay
+
+import (
+	"hindsight/internal/model"
+)
+
+// NewClose returns the environment close:r of algorithms.md, section 6: that of
+// [NewSigmoid] with its defaults, but the coefficients of function j are those of a
+// common centre and r times standard normal ones, θ_ja = θ⁰_a + r·N(0, I). Centre and
+// intercepts are N(0, 0.7²), and all functions share the intercepts: the smaller r,
+// the nearer they are to each other.
+func NewClose(seed uint64, rounds int, r float64) *Sigmoid {
+	const k, n, d, scale = 5, 100, 5, 0.7
+	e := &Sigmoid{
+		name: specification("close", r), rounds: rounds, actions: numbered("a", k), features: numbered("x", d),
+		contexts: NewStream(seed, "close contexts"), losses: NewStream(seed, "close losses"),
+	}
+	centre, away := NewStream(seed, "close centre"), NewStream(seed, "close functions")
+	e.class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}
+	for j := range n {
+		f := model.Function{Prior: 1, W: make([][]float64, k)}
+		for a := range f.W {
+			f.W[a] = make([]float64, d+1)
+			for i := range f.W[a] {
+				at := uint64(a*(d+1) + i)
+				f.W[a][i] = float64(scale * centre.Normal(0, at))
+				if i < d {
+					f.W[a][i] += float64(r * away.Normal(uint64(j), at))
+				}
+			}
+		}
+		e.class.Functions = append(e.class.Functions, f)
+	}
+	return e
+}

@@ -1,0 +1,110 @@
+package replay
+
+import (
+	"math"
+
+	"hindsight/pkg/codec"
+)
+
+// match plays rounds against a learner: it scores each decision and says which
+// outcomes come back after it. Backtest and Injection share it.
+type match struct {
+	rounds  *Rounds
+	log     *logView // of a bandit log, else nil
+	delays  Delays
+	s       *schedule
+	play    Play
+	truth   []float64
+	known   bool // the truth
+	actions []int32
+
+	loss, regret float64
+	scored       int64 // rounds in loss
+	matched      int64 // of a log: those that drew the recorded action
+}
+
+func newMatch(rounds *Rounds, d Delays) *match {
+	n := rounds.Len()
+	return &match{rounds: rounds, log: logOf(rounds.Env), delays: d, s: newSchedule(n, outcomeTimes(d)),
+		truth: make([]float64, len(rounds.Env.Actions())), actions: make([]int32, 0, n)}
+}
+
+// decided scores the decision of the next round and chooses its delay.
+func (m *match) decided(d *codec.Decision) {
+	t, a := len(m.actions), d.Action
+	m.actions = append(m.actions, int32(a))
+	if m.log != nil {
+		m.recorded(t, a)
+		return
+	}
+	loss := m.rounds.Env.Loss(t, a)
+	m.loss += loss
+	m.scored++
+	m.play = Play{Round: t, Action: a, Loss: loss}
+	if m.known = m.rounds.Env.Truth(m.truth, t); m.known {
+		m.regret += Regret(d.Propensities, m.truth)
+		m.play.Truth = m.truth
+	}
+	m.s.add(m.delays.Delay(&m.play))
+}
+
+// recorded is decided for a bandit log. Where the recorded action was not drawn nothing
+// is known of the round: it is withdrawn at once.
+func (m *match) recorded(t, a int) {
+	if a != m.log.action(t) {
+		if m.s.times != nil {
+			m.s.times[t] = m.log.time(t)
+		}
+		m.s.add(0)
+		return
+	}
+	m.matched++
+	if !m.log.observed(t) {
+		m.s.add(Never)
+		return
+	}
+	loss := m.rounds.Env.Loss(t, a)
+	m.loss += loss
+	m.scored++
+	m.play = Play{Round: t, Action: a, Loss: loss}
+	m.s.add(m.delays.Delay(&m.play))
+}
+
+// outcome sets o to what is reported of round t.
+func (m *match) outcome(o *codec.Outcome, t int) {
+	*o = codec.Outcome{ID: m.rounds.ID(t)}
+	switch a := int(m.actions[t]); {
+	case m.log == nil:
+		o.Kind, o.Value = codec.Loss, m.rounds.Env.Loss(t, a)
+	case a != m.log.action(t):
+		o.Kind = codec.Withdrawn
+	default:
+		o.Kind, o.Value = m.log.outcome(t)
+	}
+}
+
+// meanLoss returns the mean realised loss over the rounds that have one; NaN if none
+// has.
+func (m *match) meanLoss() float64 {
+	if m.scored == 0 {
+		return math.NaN()
+	}
+	return m.loss / float64(m.scored)
+}
+
+// score fills in what the run's outcomes say of the learner.
+func (m *match) score(r *Result) {
+	if mean := m.meanLoss(); !math.IsNaN(mean) {
+		r.MeanLoss = &mean
+	}
+	if m.known {
+		r.Regret = &m.regret
+	}
+	if m.log != nil {
+		r.Matched = &m.matched
+		r.Delays.Recorded = m.log.delays()
+	}
+	if uniform, best, known := Reference(m.rounds.Env); known {
+		r.UniformLoss, r.BestLoss = &uniform, &best
+	}
+}

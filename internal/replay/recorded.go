@@ -1,0 +1,171 @@
+package replay
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sort"
+	"strconv"
+	"strings"
+)
+
+// noTime is the time of an outcome that never came.
+const noTime int64 = math.MinInt64
+
+// recorded returns the delays of a log by its times: the outcome of round t comes after
+// every decision with an earlier time, however late, and before the first, j, with the
+// same or a later one. Later decisions made before it are j−1−t, at least 0.
+func recorded(decided, came []int64) []int64 {
+	d := make([]int64, len(decided))
+	for t, at := range came {
+		d[t] = Never
+		if at != noTime {
+			d[t] = int64(max(0, firstNotBefore(decided, at)-1-t))
+		}
+	}
+	return d
+}
+
+// firstNotBefore returns the index of the first decision with at least this time.
+func firstNotBefore(decided []int64, at int64) int {
+	return sort.Search(len(decided), func(j int) bool { return decided[j] >= at })
+}
+
+// RecordedDelays are the delays that a log tells, counted as logs are described
+// elsewhere: d_t = j − t, where j is the first decision at or after the outcome (T if
+// there is none); σ_t counts the round itself; a round is overtaken if the outcome of a
+// later round has an earlier time, even if no decision lies between.
+//
+// In [DelayReport.Raw] and [Delays] the round's own decision does not count, so that a
+// delay of 0 means known to the next decision: there every d_t > 0 and σ is less by 1,
+// D by T, and of two outcomes between the same decisions none overtakes the other. A
+// run in which every round has its recorded outcome and nothing is withdrawn differs
+// from this in nothing else.
+type RecordedDelays struct {
+	DelayStats
+	Overtaken int64 `json:"overtaken"`
+}
+
+// delays describes the log's own delays, nil if it has none.
+func (v *logView) delays() *RecordedDelays {
+	if v.log.came == nil {
+		return nil
+	}
+	decided, came := v.log.decided[:v.n], v.log.came[:v.n]
+	d := make([]int64, v.n)
+	arrivals := make([]int64, v.n+1)
+	for t, at := range came {
+		j := v.n
+		if at != noTime {
+			j = firstNotBefore(decided, at)
+		}
+		d[t] = int64(max(0, j-t))
+		arrivals[max(j, t)]++
+	}
+	r := &RecordedDelays{DelayStats: summarise(d)}
+	known := int64(0)
+	for t := range d {
+		known += arrivals[t]
+		r.SigmaMax = max(r.SigmaMax, int64(t)+1-known)
+	}
+	const end = int64(math.MaxInt64)
+	first := end
+	for t := v.n - 1; t >= 0; t-- {
+		at := came[t]
+		if at == noTime {
+			at = end
+		}
+		if first < at {
+			r.Overtaken++
+		}
+		first = min(first, at)
+	}
+	return r
+}
+
+var (
+	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and --outcome-time-column, or lend those of a file with recorded:FILE")
+	errNoDelays    = errors.New("there are no delays in it")
+)
+
+// openOwnDelays opens the delays of a bandit log.
+func openOwnDelays(t *delayTerm, o *DelayOptions) error {
+	if o.Env == nil {
+		return errNotRecorded
+	}
+	v := logOf(o.Env)
+	if v == nil || v.log.came == nil {
+		return errNotRecorded
+	}
+	t.times = v.log.came[:v.n]
+	t.delays = recorded(v.log.decided[:v.n], t.times)
+	return nil
+}
+
+// openFileDelays opens the delays of a file.
+func openFileDelays(t *delayTerm, o *DelayOptions) (err error) {
+	f, err := os.Open(t.file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	r := bufio.NewReader(f)
+	first, _ := r.Peek(64)
+	line, _, _ := strings.Cut(string(first), "\n")
+	if _, err := parseDelay(line); err == nil {
+		t.delays, err = readDelays(t.file, r)
+		return err
+	}
+	m := Mapping{Time: orText(o.Times.Time, "decision_ts"), OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")}
+	log, err := readLog(t.file, r, LogOptions{Mapping: m})
+	if err != nil {
+		return err
+	}
+	t.delays = recorded(log.decided, log.came)
+	return nil
+}
+
+func orText(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+// readDelays reads a delay a line.
+func readDelays(file string, r *bufio.Reader) ([]int64, error) {
+	var out []int64
+	lines := bufio.NewScanner(r)
+	for n := 1; lines.Scan(); n++ {
+		d, err := parseDelay(lines.Text())
+		if err != nil {
+			return nil, &CSVError{File: file, Line: n, Msg: err.Error()}
+		}
+		out = append(out, d)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: %w", file, errNoDelays)
+	}
+	return out, nil
+}
+
+func parseDelay(text string) (int64, error) {
+	text = strings.TrimSpace(text)
+	if text == "never" {
+		return Never, nil
+	}
+	d, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%q is not a delay: expected a whole number of later decisions, or never", text)
+	}
+	return min(d, maxDelay), nil
+}
+
+// drawRecorded returns the recorded delay of a round; a file that is at its end begins
+// anew.
+func drawRecorded(t *delayTerm, p *Play) int64 { return t.delays[p.Round%len(t.delays)] }
