@@ -27,6 +27,8 @@ type DeciderConfig struct {
 	MaxInFlight   int    // decisions that may wait for their acknowledgement
 	Owner         string // for people
 	Logger        *slog.Logger
+
+	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 }
 
 // Decider owns one partition of decisions. It decides what is in contexts of that

@@ -2,7 +2,6 @@ package service
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"hindsight/pkg/codec"
@@ -41,7 +40,7 @@ func (d *Decider) serve() error {
 	if d.cfg.Bus == nil {
 		return nil
 	}
-	subjects := []string{fmt.Sprintf("%s.decide.%d", d.cfg.Name, d.cfg.Partition)}
+	subjects := []string{decideSubject(d.cfg.Name, d.cfg.Partition)}
 	if d.cfg.Partitions == 1 {
 		subjects = append(subjects, d.cfg.Name+".decide")
 	}
@@ -52,6 +51,14 @@ func (d *Decider) serve() error {
 		}
 		d.stops = append(d.stops, stop)
 	}
+	if d.cfg.front == nil {
+		return nil
+	}
+	leave, err := d.cfg.front.enter(d)
+	if err != nil {
+		return err
+	}
+	d.stops = append(d.stops, leave)
 	return nil
 }
 

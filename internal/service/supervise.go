@@ -43,6 +43,22 @@ func CreateTopics(ctx context.Context, log stream.Log, name string, partitions i
 	return log.Create(ctx, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
 }
 
+// EnsureTopics makes the topics of a new model with the given number of partitions, 0
+// meaning 1, or checks that an old one has that many, 0 meaning any, and returns how
+// many it has.
+func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) (int, error) {
+	have, err := log.Partitions(ctx, TopicsOf(name).Contexts)
+	switch {
+	case errors.Is(err, stream.ErrNotFound):
+		have = max(partitions, 1)
+	case err != nil:
+		return 0, err
+	case partitions != 0 && partitions != have:
+		return 0, fmt.Errorf("model %q: %w: it was created with %d, not %d, and that cannot change", name, stream.ErrPartitions, have, partitions)
+	}
+	return have, CreateTopics(ctx, log, name, have, keep)
+}
+
 // RunJoiner keeps a joiner at work until the context ends: after an error it opens
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.

@@ -2,13 +2,16 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/lease"
 )
 
 // Defaults of the limits on memory (shapes.md).
@@ -29,19 +32,31 @@ type SystemConfig struct {
 	Build      Build
 	Seed       []byte
 	Partitions int
-	Owned      []int // partitions decided here
+	Owned      []int         // without leases: the partitions decided here; nil: all
+	Leases     *lease.Keeper // shares the work with other processes; nil: it is not shared
 	Owner      string
 	Logger     *slog.Logger
+
+	front *front
 }
 
-// RunSystem runs a joiner, if it has a model, a decider for each owned partition, and
-// the outcome service, until the context ends or one of them cannot go on. ready is
-// called once when all are at work for the first time.
+// RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
+// the context ends or one of them cannot go on. With leases the joiner stands by while
+// another process has its lease, and the deciders are those of this process's share of
+// the partitions. ready is called once, when all are at work for the first time; with
+// leases, when the first decider is.
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
-	parts := int32(len(c.Owned))
-	if c.Source != nil {
-		parts++
+	alone := c.Leases == nil || c.Leases.Always()
+	parts := int32(1)
+	if alone {
+		if c.Owned == nil {
+			c.Owned = allOf(c.Partitions)
+		}
+		parts = int32(len(c.Owned))
+		if c.Source != nil {
+			parts++
+		}
 	}
 	if c.Bus != nil {
 		parts++
@@ -53,25 +68,41 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
-	if c.Source != nil {
-		g.Go(func() error { return RunJoiner(ctx, c.joiner(), once(done)) })
-	}
-	for _, p := range c.Owned {
-		g.Go(func() error { return RunDecider(ctx, c.decider(p), once(done)) })
-	}
 	if c.Bus != nil {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
+		if c.Partitions > 1 {
+			c.front = newFront(c.Bus, c.Name, c.Partitions)
+		}
 	}
+	if alone {
+		if c.Source != nil {
+			g.Go(func() error { return RunJoiner(ctx, c.joiner(), once(done)) })
+		}
+		for _, p := range c.Owned {
+			g.Go(func() error { return RunDecider(ctx, c.decider(p), once(done)) })
+		}
+		return g.Wait()
+	}
+	if c.Source != nil {
+		g.Go(func() error {
+			return RunLeasedJoiner(ctx, c.Leases, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
+		})
+	}
+	first := once(done)
+	g.Go(func() error {
+		return runCrew(ctx, c.Leases, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
+			return RunDecider(ctx, c.decider(p), first)
+		})
+	})
 	return g.Wait()
 }
 
-func once(f func()) func() {
-	var done atomic.Bool
-	return func() {
-		if !done.Swap(true) {
-			f()
-		}
+func allOf(partitions int) []int {
+	all := make([]int, partitions)
+	for p := range all {
+		all[p] = p
 	}
+	return all
 }
 
 func (c *SystemConfig) joiner() JoinerConfig {
@@ -84,7 +115,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 
 func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
-		Log: c.Log, Bus: c.Bus, Name: c.Name, Build: c.Build, Seed: c.Seed, Partition: p, Partitions: c.Partitions,
+		Log: c.Log, Bus: c.Bus, front: c.front, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight,
 		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p),
 	}
@@ -92,6 +123,21 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 		d.SnapshotEvery = DefaultSnapshotEvery
 	}
 	return d
+}
+
+// ownBuild refuses epochs whose decisions this process could not make: a decision
+// drawn from another seed would not verify.
+func (c *SystemConfig) ownBuild() Build {
+	hash := loop.SeedHash(c.Seed)
+	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+		switch {
+		case rec.SeedHash != hash:
+			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made with another seed than this one; all deciders of a model need the same seed file", ErrModel)
+		case rec.Partitions != c.Partitions:
+			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", ErrModel, rec.Partitions, c.Partitions)
+		}
+		return c.Build(rec, files)
+	}
 }
 
 func (c *SystemConfig) runOutcomes(ctx context.Context, ready func()) error {
