@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// Stop ends a [Scan] early without an error.
-var Stop = errors.New("stop")
+// ErrStop ends a [Scan] early without an error.
+var ErrStop = errors.New("stop")
 
 // Scan calls f for the records of a partition from an offset to before end, as far
 // as they exist now. from may be before the first record kept, or Earliest. An error
@@ -34,7 +34,7 @@ func Scan(ctx context.Context, log Log, topic string, partition int, from, end i
 			if batch[i].Offset >= end {
 				return nil
 			}
-			if err := f(&batch[i]); errors.Is(err, Stop) {
+			if err := f(&batch[i]); errors.Is(err, ErrStop) {
 				return nil
 			} else if err != nil {
 				return &Error{Op: "read", Topic: topic, Partition: partition, Offset: batch[i].Offset, Err: err}
