@@ -24,6 +24,7 @@ type decisionLane struct {
 	next    int64 // N of the next decision; 0: not known
 	through int64 // contexts before it are dealt with
 	known   bool  // through is known
+	last    int64 // offset behind the last context taken
 	tau     int64 // learned through, so far
 	epoch   int64
 	ids     idMemory
@@ -184,10 +185,15 @@ func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
 		if r.Type == "" && (!l.known || r.Offset >= l.through) {
 			l.refused(r, epoch, !l.known)
 		}
-		l.contexts.take()
+		l.takeContext(r)
 	}
 	l.through, l.known = max(l.through, before), true
 	return nil
+}
+
+func (l *decisionLane) takeContext(r *stream.Record) {
+	l.last = r.Offset + 1
+	l.contexts.take()
 }
 
 // refused checks that a context without a decision was rejected, and for a reason

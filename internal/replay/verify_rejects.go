@@ -130,8 +130,9 @@ func (v *verification) addReject(r *stream.Record) {
 	}
 	if was := x.all[key]; was != nil {
 		// At least once: the first reject counts. A joiner that has restarted may no
-		// longer know more of a round than that it is over, or that it was lost.
-		if info.reasons()&again != 0 && key.outcomes {
+		// longer know more of a round than that it is over, or that it was lost, and
+		// come to another reason.
+		if key.outcomes {
 			info.reason = was.reason
 		}
 		field, want, got := firstUnequal([]pair{{"time", was.of, info.of}, {"reason", was.reasons(), info.reasons()},

@@ -48,7 +48,6 @@ type world struct {
 	in, out  []stream.Appender
 	asked    int     // contexts
 	read     []int64 // decisions read, by partition
-	early    []stream.Record
 	later    []lateOutcome
 	overflow int // max_pending
 }
