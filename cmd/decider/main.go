@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/servers"
 	"hindsight/internal/service"
 )
 
@@ -26,6 +27,8 @@ type config struct {
 	log, listen, model, seedFile string
 	joiner                       bool
 	retention                    time.Duration
+	partitions                   int
+	nats                         servers.Flags
 }
 
 func command(env *daemon.Env) *cobra.Command {
@@ -37,20 +40,27 @@ func command(env *daemon.Env) *cobra.Command {
 their outcomes, which may be late, out of order, doubled or missing.
 
 On the embedded log this is a whole system with nothing to install: the log lies in
-a folder, the joiner runs inside, and requests are answered on loopback.`,
+a folder, the joiner runs inside, and requests are answered on loopback.
+
+On NATS servers several deciders share the partitions of a model, and one of them,
+or of the feedback-joiners, is the joiner; when one dies, others take over. All need
+the same seed file.`,
 		Args: cobra.NoArgs,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
-  HINDSIGHT_LOG=embedded:/tmp/trial decider`,
+  HINDSIGHT_LOG=embedded:/tmp/trial decider
+  decider --log nats://user:password@host:4222 --partitions 4 --model shop.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, or mem: to try things without a trace")
+	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or mem: to try things without a trace")
 	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
-	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log)")
+	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
+	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
+	c.nats.Register(f)
 	return cmd
 }
 
@@ -67,11 +77,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if c.retention < 0 {
 		return daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", c.retention)
 	}
+	if c.partitions < 0 {
+		return daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
+	}
 	source, err := modelfile.Load(c.model)
 	if err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -80,15 +93,20 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := service.CreateTopics(ctx, e.Log, source.Name, 1, service.Retention{Age: c.retention}); err != nil {
+	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions, service.Retention{Age: c.retention})
+	if err != nil {
+		return err
+	}
+	leases, err := e.Leases(ctx, source.Name, owner())
+	if err != nil {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: 1, Owned: []int{0}, Owner: owner(), Logger: env.Logger}
+		Partitions: partitions, Leases: leases, Owner: owner(), Logger: env.Logger}
 	if c.joiner {
 		system.Source = source
 	}
-	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", c.log, "joiner", c.joiner)
+	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions", partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {
 		env.Logger.Info("ready", "url", e.URL, "decide", source.Name+".decide", "outcome", source.Name+".outcome")
 	})
@@ -98,15 +116,16 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 
 func (c *config) seed(spec engine.Spec) ([]byte, error) {
 	path := c.seedFile
-	if path == "" && spec.Dir == "" {
+	if path == "" {
+		path = spec.SeedFile()
+	}
+	if path == "" {
 		dir, err := os.MkdirTemp("", "hindsight-seed-")
 		if err != nil {
 			return nil, err
 		}
 		defer os.RemoveAll(dir)
 		path = filepath.Join(dir, engine.SeedName)
-	} else if path == "" {
-		path = filepath.Join(spec.Dir, engine.SeedName)
 	}
 	return daemon.SeedFile(path)
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/servers"
 )
 
 // Exit codes of verify beside [daemon.Done] and [daemon.WrongUsage].
@@ -25,6 +25,7 @@ type verify struct {
 	name     string
 	seedFile string
 	json     bool
+	nats     servers.Flags
 }
 
 func verifyCommand(env *daemon.Env) *cobra.Command {
@@ -48,10 +49,11 @@ too old to check, 4 could not run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR")
+	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR or nats://[USER:PASSWORD@]HOST[:PORT],…")
 	f.StringVar(&v.name, "name", "", "model to verify; default: the only one in the log")
-	f.StringVar(&v.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log)")
+	f.StringVar(&v.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
+	v.nats.Register(f)
 	return cmd
 }
 
@@ -60,14 +62,14 @@ func (v *verify) run(ctx context.Context) error {
 	if err != nil {
 		return daemon.Usagef("%v", err)
 	}
-	if spec.Kind != "embedded" {
+	if spec.Kind == "mem" {
 		return daemon.Usagef("--log %s: there is nothing to verify in a new log in memory", v.log)
 	}
-	if !engine.Exists(spec.Dir) {
+	if spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return fmt.Errorf("%s holds no log", spec.Dir)
 	}
 	if v.seedFile == "" {
-		v.seedFile = filepath.Join(spec.Dir, engine.SeedName)
+		v.seedFile = spec.SeedFile()
 	}
 	if _, err := os.Stat(v.seedFile); err != nil {
 		return fmt.Errorf("the secret seed is needed to recompute the draws: %w", err)
@@ -76,7 +78,7 @@ func (v *verify) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, engine.Options{Log: v.log, Join: true, Logger: v.env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: v.log, Join: true, NATS: v.nats, Logger: v.env.Logger})
 	if err != nil {
 		return err
 	}
@@ -96,7 +98,7 @@ func (v *verify) choose(ctx context.Context, e *engine.Engine) error {
 	if v.name == "" {
 		switch len(names) {
 		case 0:
-			return fmt.Errorf("%s holds no model", v.log)
+			return fmt.Errorf("%s holds no model", servers.Show(v.log))
 		case 1:
 			v.name = names[0]
 			return nil
@@ -108,7 +110,7 @@ func (v *verify) choose(ctx context.Context, e *engine.Engine) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s does not hold the model %q, but: %s", v.log, v.name, strings.Join(names, ", "))
+	return fmt.Errorf("%s does not hold the model %q, but: %s", servers.Show(v.log), v.name, strings.Join(names, ", "))
 }
 
 func (v *verify) verify(ctx context.Context, e *engine.Engine, seed []byte) error {

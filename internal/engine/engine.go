@@ -15,10 +15,12 @@ import (
 	"strings"
 	"time"
 
+	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
+	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/mem"
 	"hindsight/pkg/stream/nats"
 )
@@ -28,19 +30,35 @@ const DefaultLog = "embedded:./hindsight-data"
 
 // Options say what to open.
 type Options struct {
-	Log    string // embedded:DIR or mem:
+	Log    string // embedded:DIR, nats://… or mem:
 	Listen string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
-	Join   bool   // an embedded log that another process serves is joined; otherwise that is an error
+	NATS   servers.Flags
+	Join   bool // an embedded log that another process serves is joined; otherwise that is an error
 	Logger *slog.Logger
 }
 
 // Engine is an open log with its bus.
 type Engine struct {
-	Log   stream.Log
-	Bus   stream.Bus
-	URL   string // where requests are answered; "" if only inside the process
-	Dir   string // of the embedded log; "" for others
-	close func() error
+	Log stream.Log
+	Bus stream.Bus
+	URL string // where requests are answered; "" if only inside the process
+	Dir string // of the embedded log; "" for others
+
+	leases func(ctx context.Context, name string) (lease.Store, error) // nil: nobody else can do the work
+	close  func() error
+}
+
+// Leases returns what shares the work on a model with other processes. holder names
+// this one for people. On a log that this process has to itself every lease is held.
+func (e *Engine) Leases(ctx context.Context, name, holder string) (*lease.Keeper, error) {
+	if e.leases == nil {
+		return lease.NewKeeper(nil, holder), nil
+	}
+	store, err := e.leases(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return lease.NewKeeper(store, holder), nil
 }
 
 // Close releases everything.
@@ -48,8 +66,20 @@ func (e *Engine) Close() error { return e.close() }
 
 // Spec is a parsed --log.
 type Spec struct {
-	Kind string // embedded or mem
+	Kind string // embedded, nats or mem
 	Dir  string // of embedded
+}
+
+// SeedFile returns where the secret seed lies unless it is said otherwise; "" for a
+// log in memory.
+func (s Spec) SeedFile() string {
+	switch s.Kind {
+	case "embedded":
+		return filepath.Join(s.Dir, SeedName)
+	case "nats":
+		return servers.SeedFile
+	}
+	return ""
 }
 
 // Parse reads the value of --log.
@@ -62,10 +92,12 @@ func Parse(s string) (Spec, error) {
 		return Spec{}, fmt.Errorf("--log %q: which folder? For example --log %s", s, DefaultLog)
 	case s == "mem:" || s == "mem":
 		return Spec{Kind: "mem"}, nil
-	case kind == "nats" || kind == "kafka":
-		return Spec{}, fmt.Errorf("--log %q: this version runs on the embedded log only; use --log %s", s, DefaultLog)
+	case servers.Is(s):
+		return Spec{Kind: "nats"}, servers.Check(s)
+	case kind == "kafka":
+		return Spec{}, fmt.Errorf("--log %q: this version does not run on Kafka; use --log %s, or nats://HOST", s, DefaultLog)
 	}
-	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR or mem:; for example --log %s", s, DefaultLog)
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST or mem:; for example --log %s", nats.Redact(s), DefaultLog)
 }
 
 // ParseListen reads the value of --listen. Port 0 means any that is free.
@@ -90,6 +122,9 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		l := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 		return &Engine{Log: l, Bus: l, close: l.Close}, nil
 	}
+	if spec.Kind == "nats" {
+		return reach(o)
+	}
 	if o.Join {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
 			return join(spec.Dir)
@@ -110,6 +145,18 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
+}
+
+// reach connects to servers.
+func reach(o Options) (*Engine, error) {
+	c, err := o.NATS.Dial(o.Log, filepath.Base(os.Args[0]), o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	leases := func(ctx context.Context, name string) (lease.Store, error) {
+		return c.Leases(ctx, service.LeaseBucket(name), service.LeaseTTL)
+	}
+	return &Engine{Log: c.Log(), Bus: c.Bus(), URL: servers.Show(o.Log), leases: leases, close: c.Close}, nil
 }
 
 // join connects to the process that serves a folder.

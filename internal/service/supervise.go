@@ -59,6 +59,34 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 	return have, CreateTopics(ctx, log, name, have, keep)
 }
 
+// AwaitTopics waits until the topics of a model are there, which a decider makes, and
+// returns how many partitions they have.
+func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.Logger) (int, error) {
+	told := false
+	for {
+		n, err := log.Partitions(ctx, TopicsOf(name).Decisions)
+		if err == nil {
+			for _, topic := range []string{TopicsOf(name).Feedback, TopicsOf(name).Snapshots} { // made last
+				if _, err = log.Partitions(ctx, topic); err != nil {
+					break
+				}
+			}
+		}
+		if err == nil || !errors.Is(err, stream.ErrNotFound) {
+			return n, err
+		}
+		if !told {
+			told = true
+			logger.Info("waiting for a decider to make the topics", "model", name)
+		}
+		select {
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		case <-time.After(firstRetry):
+		}
+	}
+}
+
 // RunJoiner keeps a joiner at work until the context ends: after an error it opens
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.

@@ -90,7 +90,7 @@ type Held struct {
 
 	since    uint64
 	revision uint64
-	until    time.Time // by our clock, held at least as long
+	until    time.Time // by our clock, held longer than that
 	release  chan struct{}
 	once     sync.Once
 	done     chan struct{}
@@ -120,7 +120,7 @@ func (k *Keeper) Try(ctx context.Context, key string) (*Held, error) {
 	if h.revision, err = k.store.Create(limited, key, h.value(0)); err != nil {
 		return nil, fmt.Errorf("lease %s: %w", key, err)
 	}
-	h.since, h.until = h.revision, sent.Add(k.TTL())
+	h.since, h.until = h.revision, h.over(sent)
 	h.ctx, h.cancel = context.WithCancelCause(ctx)
 	go h.keep()
 	return h, nil
@@ -238,9 +238,13 @@ func (h *Held) renew() error {
 	if err != nil {
 		return err
 	}
-	h.revision, h.until = revision, sent.Add(h.k.TTL())
+	h.revision, h.until = revision, h.over(sent)
 	return nil
 }
+
+// over returns when a lease that was asked for at a time counts as lost: a bit before
+// anybody else can have it, so that what is done under it can stop.
+func (h *Held) over(sent time.Time) time.Time { return sent.Add(h.k.TTL() * 7 / 8) }
 
 // free removes the entry, so that nobody has to wait for it.
 func (h *Held) free() {

@@ -1,0 +1,73 @@
+// Package servers reaches NATS servers that --log nats://… names, as the flags say. It
+// does not link the server.
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"hindsight/pkg/stream/nats"
+)
+
+// SeedFile is where the secret seed lies when the log is on servers.
+const SeedFile = "./hindsight.seed"
+
+// Flags say how to be let in.
+type Flags struct {
+	Creds, NKey, CA, Cert, Key string // files
+	Replicas                   int
+}
+
+// Register adds the flags.
+func (f *Flags) Register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for --log nats://… (a JWT and its seed)")
+	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for --log nats://…")
+	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the system); asks for TLS")
+	fs.StringVar(&f.Cert, "nats-cert", "", "file with a client certificate; asks for TLS")
+	fs.StringVar(&f.Key, "nats-key", "", "file with the key of --nats-cert")
+	fs.IntVar(&f.Replicas, "nats-replicas", 1, "copies of each new stream on --log nats://…, in a cluster")
+}
+
+// Is reports whether a --log names servers.
+func Is(log string) bool { return strings.HasPrefix(log, "nats:") || strings.HasPrefix(log, "tls:") }
+
+// Check reports what is wrong with a --log that names servers.
+func Check(log string) error {
+	if err := (&nats.Access{URL: log}).Check(); err != nil {
+		return fmt.Errorf("--log %s: %w", nats.Redact(log), err)
+	}
+	return nil
+}
+
+// Show returns a --log as it may be seen by anybody.
+func Show(log string) string {
+	if !Is(log) {
+		return log
+	}
+	return nats.Redact(log)
+}
+
+var (
+	errWho = errors.New("give --log nats://USER:PASSWORD@HOST, --nats-creds or --nats-nkey")
+	errTLS = errors.New("see --nats-ca, --nats-cert and --nats-key")
+)
+
+// Dial connects to the servers that a --log names. name is shown by the servers'
+// tools; logger is told when the connection is lost and found.
+func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
+	a := nats.Access{URL: log, Creds: f.Creds, NKey: f.NKey, CA: f.CA, Cert: f.Cert, Key: f.Key, Log: logger}
+	c, err := a.Dial(name, nats.Options{Replicas: f.Replicas})
+	switch {
+	case err == nil:
+		return c, nil
+	case errors.Is(err, nats.ErrRefused):
+		return nil, fmt.Errorf("%w; %w", err, errWho)
+	case errors.Is(err, nats.ErrCertificate):
+		return nil, fmt.Errorf("%w; %w", err, errTLS)
+	}
+	return nil, err
+}
