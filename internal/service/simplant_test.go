@@ -59,7 +59,8 @@ func TestSimulationIsReproducible(t *testing.T) {
 		return string(h.Sum(nil))
 	}
 	for seed := range int64(40) {
-		if logs(seed) != logs(seed) {
+		first := logs(seed)
+		if again := logs(seed); again != first {
 			t.Fatalf("seed %d gives different logs", seed)
 		}
 	}
