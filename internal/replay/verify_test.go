@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"testing"
+
+	"hindsight/pkg/stream"
 )
 
 func (r *VerifyReport) text() string {
@@ -27,6 +29,34 @@ func TestVerifyIdentical(t *testing.T) {
 					t.Fatal("not identical")
 				}
 			})
+		}
+	}
+}
+
+// The first difference is the damaged record and its field, not what follows from
+// it.
+func TestVerifyFirst(t *testing.T) {
+	w := liveWorld(t, 2, 3, 30)
+	for _, c := range []struct {
+		topic string
+		field string
+		value string // of the key in the record
+	}{
+		{w.ts.Decisions, "gamma", "\xa5gamma\xcb"}, {w.ts.Decisions, "propensities.a", "\xa1a\xcb"},
+		{w.ts.Feedback, "gamma", "\xa5gamma\xcb"}, {w.ts.Feedback, "loss", "\xa4loss\xcb"},
+	} {
+		for _, r := range w.records(c.topic, 0)[20:] {
+			i := bytes.Index(r.Value, []byte(c.value))
+			if r.Type != "" || i < 0 || c.field == "propensities.a" && bytes.Contains(r.Value, []byte("\xa6action\xa1a")) {
+				continue
+			}
+			restore := w.edit(c.topic, 0, r.Offset, func(r *stream.Record) { r.Value[i+len(c.value)+3] ^= 1 })
+			f := w.verify().First
+			restore()
+			if f == nil || f.Topic != c.topic || f.Offset != r.Offset || f.Field != c.field || f.Round == 0 || f.ID == "" || f.Want == f.Got {
+				t.Errorf("%s at offset %d: %s: the first difference is %+v", c.topic, r.Offset, c.field, f)
+			}
+			break
 		}
 	}
 }
