@@ -49,6 +49,8 @@ type Joiner struct {
 	queue   ring[*pending] // in the order of AddDecision; nil: left ahead of its turn
 	front   int64          // seq of the first in queue
 	waiting int            // those in queue that are not nil
+	held    int            // those of them that have their fate
+	wait    int64          // log time, ns, that rounds with a fate have waited for their turn
 	done    ring[*pending] // have their fate, in the order of release
 	limbo   []*pending     // emitted by the last AppendReady: the caller may still read them
 	free    []*pending
@@ -184,6 +186,8 @@ func (j *Joiner) admit(p *pending) {
 		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, outPos{partition: -1, offset: -1, time: p.time})
 		if p.rules.Arrival {
 			j.leave(p)
+		} else {
+			j.hold(p)
 		}
 		return
 	}

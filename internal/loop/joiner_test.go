@@ -170,7 +170,7 @@ func onceEach(t *rapid.T, w *world, feedback [][]byte) {
 
 // invariants checks what must hold of a joiner after each call.
 func invariants(t *rapid.T, j *Joiner) {
-	waiting := 0
+	waiting, held := 0, 0
 	for i := range j.queue.len() {
 		p := *j.queue.at(i)
 		switch {
@@ -184,6 +184,12 @@ func invariants(t *rapid.T, j *Joiner) {
 			t.Fatalf("round %q does not need its outcome", p.d.ID)
 		}
 		waiting++
+		if p.ready {
+			held++
+		}
+	}
+	if n, wait := j.Held(); n != held || wait < 0 {
+		t.Fatalf("%d rounds with a fate wait, and %d are counted, for %d ns", held, n, wait)
 	}
 	if waiting != j.waiting || waiting > j.o.MaxPending {
 		t.Fatalf("%d of %d rounds wait, and %d are counted", waiting, j.o.MaxPending, j.waiting)

@@ -116,8 +116,12 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
-	if p.ready && p.rules.Arrival {
+	switch {
+	case !p.ready:
+	case p.rules.Arrival:
 		j.leave(p)
+	default:
+		j.hold(p)
 	}
 }
 

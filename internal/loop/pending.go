@@ -22,6 +22,7 @@ type pending struct {
 	slot   int32 // in the table of rounds; -1 for a repeated id
 
 	ready    bool
+	held     bool // it has its fate and waits for its turn
 	fate     codec.Fate
 	reason   string
 	loss     float64

@@ -44,6 +44,7 @@ func (j *Joiner) expire(p *pending) bool {
 func (j *Joiner) leave(p *pending) {
 	*j.queue.at(int(p.seq - j.front)) = nil
 	j.waiting--
+	j.unhold(p)
 	j.done.push(p)
 	if p.slot >= 0 {
 		*j.rounds.value(p.slot) = roundMemo{fate: p.fate, reason: p.reason, epoch: p.d.Epoch,

@@ -1,0 +1,34 @@
+package loop
+
+// The FIFO tax: what rounds with a fate wait for those before them.
+
+func (j *Joiner) hold(p *pending) {
+	p.held = true
+	j.held++
+}
+
+func (j *Joiner) unhold(p *pending) {
+	if !p.held {
+		return
+	}
+	j.held--
+	if j.now != End { // the end of a file is no time
+		j.wait += max(0, j.now-p.closedAt)
+	}
+}
+
+// Held returns the number of rounds that have their fate and wait for the rounds
+// before them, and for how long those released since the start had waited, in ns of
+// log time.
+func (j *Joiner) Held() (rounds int, wait int64) { return j.held, j.wait }
+
+// Oldest returns the log time of the decision that waits longest for its fate or its
+// turn, false if none does.
+func (j *Joiner) Oldest() (time int64, ok bool) {
+	for i := range j.queue.len() {
+		if p := *j.queue.at(i); p != nil {
+			return p.time, true
+		}
+	}
+	return 0, false
+}
