@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/pkg/stream/attach"
+	"hindsight/pkg/stream/natstest"
 )
 
 // asCommand makes this test binary the decider itself.
@@ -22,6 +23,7 @@ const asCommand = "DECIDER_TEST_AS_COMMAND"
 
 // TestMain is also the real command, which the tests start as a process.
 func TestMain(m *testing.M) {
+	natstest.Main()
 	if os.Getenv(asCommand) == "" {
 		os.Exit(run(m))
 	}

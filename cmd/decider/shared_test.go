@@ -1,0 +1,322 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"hindsight/internal/check"
+	"hindsight/internal/daemon"
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/lease"
+	"hindsight/pkg/stream/nats"
+	"hindsight/pkg/stream/natstest"
+)
+
+// sharedTTL is the TTL of the leases in these tests: they wait for leases to end.
+const sharedTTL = 1500 * time.Millisecond
+
+// shared is a model on a server of its own, with any number of processes at work.
+type shared struct {
+	t          *testing.T
+	server     *natstest.Server
+	url        string // with user and password
+	dir        string
+	client     *nats.Client
+	leases     lease.Store
+	partitions int
+	args       []string
+	users      *users
+}
+
+const sharedPassword = "shared-secret"
+
+func newShared(t *testing.T, partitions int) *shared {
+	t.Helper()
+	s := &shared{t: t, dir: t.TempDir(), partitions: partitions}
+	s.server = natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: sharedPassword}}})
+	s.url = "nats://shop:" + sharedPassword + "@" + s.server.Addr()
+	var err error
+	if s.client, err = (&nats.Access{URL: s.url}).Dial("test", nats.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.client.Close() })
+	if s.leases, err = s.client.Leases(t.Context(), service.LeaseBucket("shop"), sharedTTL); err != nil {
+		t.Fatal(err)
+	}
+	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed")}
+	return s
+}
+
+// decider starts a decider that is not waited for.
+func (s *shared) decider(more ...string) *process {
+	s.t.Helper()
+	return start(s.t, decider(s.t, append(append(slices.Clone(s.args), "--partitions", fmt.Sprint(s.partitions)), more...)...))
+}
+
+// holders returns who holds the leases of the partitions, by process id.
+func (s *shared) holders() map[string]int {
+	claims, err := lease.NewKeeper(s.leases, "test").Claims(s.t.Context())
+	if err != nil {
+		s.t.Error(err)
+	}
+	have := map[string]int{}
+	for _, c := range claims {
+		if strings.HasPrefix(c.Key, "decider.") {
+			have[c.Holder[strings.LastIndexByte(c.Holder, '/')+1:]]++
+		}
+	}
+	return have
+}
+
+// shares waits until each process has so many partitions.
+func (s *shared) shares(want map[*process]int) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("the partitions are shared %v", slices.Collect(mapsValues(want))), func() bool {
+		have, all := s.holders(), 0
+		for p, n := range want {
+			if have[fmt.Sprint(p.cmd.Process.Pid)] != n {
+				return false
+			}
+			all += n
+		}
+		return all == s.partitions
+	})
+}
+
+func mapsValues(m map[*process]int) func(func(int) bool) {
+	return func(yield func(int) bool) {
+		for _, n := range m {
+			if !yield(n) {
+				return
+			}
+		}
+	}
+}
+
+// answered waits until each partition's owner answers.
+func (s *shared) answered() {
+	s.t.Helper()
+	for p := range s.partitions {
+		eventually(s.t, fmt.Sprintf("partition %d answers", p), func() bool {
+			ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
+			defer cancel()
+			_, headers, err := s.client.Bus().Request(ctx, fmt.Sprintf("shop.decide.%d", p), []byte(`{"actions":`)) // is refused, and leaves no trace
+			return err == nil && errorCode(headers) == 400
+		})
+	}
+}
+
+// users ask for decisions, write contexts, and report outcomes.
+type users struct {
+	s     *shared
+	stop  context.CancelFunc
+	begin context.Context
+	group sync.WaitGroup
+
+	mu      sync.Mutex
+	replies []check.Reply
+	slowest time.Duration // from the first attempt to the answer
+}
+
+func (s *shared) newUsers(seed uint64) *users {
+	u := &users{s: s}
+	u.begin, u.stop = context.WithCancel(s.t.Context())
+	for i := range 3 {
+		u.group.Go(func() { u.ask(i, rand.New(rand.NewPCG(seed, uint64(i)))) })
+	}
+	u.group.Go(func() { u.write(rand.New(rand.NewPCG(seed, 99))) })
+	s.t.Cleanup(func() { u.stop(); u.group.Wait() })
+	return u
+}
+
+// ask asks, with an id until there is an answer, and reports outcomes.
+func (u *users) ask(i int, r *rand.Rand) {
+	for n := 0; u.begin.Err() == nil; n++ {
+		time.Sleep(time.Duration(r.IntN(8)) * time.Millisecond) // users think
+		id := fmt.Sprintf("q%d-%d", i, n)
+		data := context1(r, id)
+		began := time.Now()
+		reply := u.insist("shop.decide", data)
+		u.mu.Lock()
+		u.replies = append(u.replies, check.Reply{ID: id, Data: reply})
+		u.slowest = max(u.slowest, time.Since(began))
+		u.mu.Unlock()
+		if n%7 == 0 { // a retry meets the decision, whoever it asks
+			if again := u.insist("shop.decide", data); again != nil {
+				u.mu.Lock()
+				u.replies = append(u.replies, check.Reply{ID: id, Data: again})
+				u.mu.Unlock()
+			}
+		}
+		if r.IntN(4) > 0 {
+			u.insist("shop.outcome", fmt.Appendf(nil, `{"id":%q,"loss":%g}`, id, float64(r.IntN(5))/4))
+		}
+	}
+}
+
+// insist asks until there is an answer that is not about now.
+func (u *users) insist(subject string, data []byte) []byte {
+	for {
+		ctx, cancel := context.WithTimeout(u.s.t.Context(), time.Second)
+		reply, headers, err := u.s.client.Bus().Request(ctx, subject, data)
+		cancel()
+		switch code := errorCode(headers); {
+		case err == nil && code == 0:
+			return reply
+		case err == nil && code != 503:
+			u.s.t.Errorf("%s %s: %d %s", subject, data, code, reply)
+			return nil
+		case u.s.t.Context().Err() != nil:
+			return nil
+		case err != nil && !errors.Is(err, stream.ErrNoResponder) && !errors.Is(err, context.DeadlineExceeded) && !stream.IsRetryable(err):
+			u.s.t.Errorf("%s: %v", subject, err)
+			return nil
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// write puts contexts in their partitions, now and then one in another.
+func (u *users) write(r *rand.Rand) {
+	for n := 0; u.begin.Err() == nil; n++ {
+		time.Sleep(3 * time.Millisecond)
+		id := fmt.Sprintf("c%d", n)
+		p := loop.PartitionOf([]byte(id), u.s.partitions)
+		if n%50 == 0 {
+			p = r.IntN(u.s.partitions)
+		}
+		for u.s.t.Context().Err() == nil && !u.put(p, id, context1(r, id)) {
+			time.Sleep(5 * time.Millisecond)
+		}
+	}
+}
+
+// put appends one context. One whose fate is unknown is not put again: the checker
+// would take it for a repeat.
+func (u *users) put(p int, id string, value []byte) (done bool) {
+	ctx, cancel := context.WithTimeout(u.s.t.Context(), 5*time.Second)
+	defer cancel()
+	w, err := u.s.client.Log().Writer(ctx, "shop.contexts", p, nil)
+	if err != nil {
+		return false
+	}
+	defer w.Close()
+	if _, err := w.Append(ctx, &stream.Record{Key: []byte(id), Value: value}); err != nil {
+		return !errors.Is(err, stream.ErrUnavailable)
+	}
+	_ = w.Flush(ctx)
+	return true
+}
+
+// end stops the users and waits until every record has its fate.
+func (u *users) end() {
+	u.s.t.Helper()
+	u.stop()
+	u.group.Wait()
+	s := u.s
+	eventually(s.t, "every record has its fate", func() bool {
+		r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions, check.Options{Unfinished: true})
+		if err != nil {
+			s.t.Error(err)
+			return true
+		}
+		return r.Waiting == 0 && r.Unread == 0
+	})
+}
+
+// audit holds the logs against every promise.
+func (u *users) audit() {
+	s := u.s
+	s.t.Helper()
+	seed, err := daemon.SeedFile(filepath.Join(s.dir, "seed"))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions, check.Options{Seed: seed, Rules: rulesOf, Replies: u.replies, Dedup: 100_000})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, v := range r.Violations {
+		s.t.Error(v)
+	}
+	verifyLogs(s.t.Context(), s.t, s.client.Log(), "shop", seed)
+	s.t.Logf("%d replies, the slowest after %v; %s", len(u.replies), u.slowest.Round(time.Millisecond), figures(r))
+}
+
+// TestShared kills and pauses deciders that share two partitions: the others take
+// over, nothing is lost or decided twice, and one that wakes up late changes nothing.
+func TestShared(t *testing.T) {
+	seed := testSeed(t)
+	r := rand.New(rand.NewPCG(seed, 7))
+	s := newShared(t, 2)
+	a := s.decider().ready()
+	s.shares(map[*process]int{a: 2})
+	b := s.decider().ready()
+	s.shares(map[*process]int{a: 1, b: 1})
+	u := s.newUsers(seed)
+	var over []time.Duration
+	for range long(2, 60) {
+		after(a, time.Duration(200+r.IntN(500))*time.Millisecond)
+		if r.IntN(2) == 0 {
+			a, b = b, a
+		}
+		began := time.Now()
+		a.kill()
+		s.shares(map[*process]int{b: 2})
+		s.answered()
+		over = append(over, time.Since(began))
+		a = s.decider().ready()
+		s.shares(map[*process]int{a: 1, b: 1})
+	}
+	for range long(1, 20) { // a paused writer wakes up after another has taken over
+		after(a, time.Duration(200+r.IntN(300))*time.Millisecond)
+		b.signal(syscall.SIGSTOP)
+		s.shares(map[*process]int{a: 2})
+		s.answered()
+		b.signal(syscall.SIGCONT)
+		s.shares(map[*process]int{a: 1, b: 1})
+		if !strings.Contains(b.log(), "lease lost") {
+			t.Errorf("who was paused does not say that it lost its lease:\n%s", b.log())
+		}
+	}
+	began := time.Now()
+	b.stop(patience) // gives back at once
+	s.shares(map[*process]int{a: 2})
+	t.Logf("taken over %v after kill -9, %v after SIGTERM; the TTL is %v", over, time.Since(began).Round(time.Millisecond), sharedTTL)
+	u.end()
+	a.stop(patience)
+	u.audit()
+	for _, p := range []*process{a, b} {
+		if strings.Contains(p.log(), sharedPassword) {
+			t.Error("the log shows the password")
+		}
+	}
+}
+
+// decisionsOf counts decisions of a partition.
+func (s *shared) decisionsOf(p int) (n int) {
+	err := stream.Scan(s.t.Context(), s.client.Log(), "shop.decisions", p, stream.Earliest, 1<<62, func(r *stream.Record) error {
+		var d codec.Decision
+		if r.Type == "" {
+			n++
+			return codec.ParseDecision(&d, r.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+	return n
+}
