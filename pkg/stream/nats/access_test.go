@@ -93,6 +93,8 @@ func TestAccessServers(t *testing.T) {
 	plain := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: "sec ret@,"}, {NKey: public}}})
 	secure := natstest.Start(t, natstest.Options{Cert: cert, Key: key})
 	mutual := natstest.Start(t, natstest.Options{Cert: cert, Key: key, CA: ours.CA})
+	operator, creds, foreign := natstest.NewOperator(t)
+	accounts := natstest.Start(t, natstest.Options{Operator: operator})
 	gone := natstest.Start(t, natstest.Options{})
 	gone.Kill()
 
@@ -107,6 +109,9 @@ func TestAccessServers(t *testing.T) {
 		{"wrong password", Access{URL: "nats://shop:wrongsecret@" + plain.Addr()}, ErrRefused, plain.Addr()},
 		{"no password", Access{URL: plain.URL()}, ErrRefused, plain.Addr()},
 		{"nkey", Access{URL: plain.URL(), NKey: nkey}, nil, ""},
+		{"credentials", Access{URL: accounts.URL(), Creds: creds}, nil, ""},
+		{"credentials of others", Access{URL: accounts.URL(), Creds: foreign}, ErrRefused, accounts.Addr()},
+		{"no credentials", Access{URL: accounts.URL()}, ErrRefused, accounts.Addr()},
 		{"TLS", Access{URL: secure.URL(), CA: ours.CA}, nil, ""},
 		{"TLS by name", Access{URL: "tls://" + secure.Addr(), CA: ours.CA}, nil, ""},
 		{"wrong CA", Access{URL: secure.URL(), CA: theirs.CA}, ErrCertificate, secure.Addr()},

@@ -56,7 +56,6 @@ type appender struct {
 	wake    chan struct{} // holds at most one signal
 
 	ackMu   sync.Mutex // held while a fate is decided and told
-	closed  bool       // no AckFunc any more
 	flushed error      // what Flush reports: the error of the first append that failed
 
 	stuckAt    uint64    // watcher: acked at the last check
@@ -155,7 +154,7 @@ func (a *appender) encode(r *stream.Record, seq uint64) error {
 func (a *appender) settle(seq uint64, cause error) (uint64, error) {
 	a.ackMu.Lock()
 	defer a.ackMu.Unlock()
-	if a.acked.Load() >= seq && !a.closed {
+	if a.acked.Load() >= seq {
 		return seq, nil
 	}
 	a.sent.Store(seq - 1)
@@ -251,7 +250,7 @@ func (a *appender) tell(seq uint64, offset int64, err error) {
 	if err != nil && a.flushed == nil {
 		a.flushed = err
 	}
-	if a.ack != nil && !a.closed {
+	if a.ack != nil {
 		a.ack(seq, offset, err)
 	}
 	a.acked.Store(seq)
@@ -315,10 +314,9 @@ func (a *appender) Flush(ctx context.Context) error {
 // Close implements [stream.Appender].
 func (a *appender) Close() error {
 	a.ackMu.Lock()
-	a.closed = true
 	err := a.fail(stream.ErrClosed)
 	a.flushed = err
-	a.dead.Store(&deadAppender{err})
+	a.dead.Store(&deadAppender{err}) // from here on nobody is told anything
 	a.ackMu.Unlock()
 	a.release()
 	return nil

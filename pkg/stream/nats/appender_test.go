@@ -322,3 +322,57 @@ func TestAllocations(t *testing.T) {
 		t.Errorf("%v allocations to parse an acknowledgement", n)
 	}
 }
+
+// An owner that always writes between our question and our open record does not
+// keep us out.
+func TestOpenGivesUpPoliteness(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	busy := dialTest(t, s.ClientURL(), Options{}).Log()
+	if err := busy.Create(ctx, "x", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := busy.Writer(ctx, "x", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := natsgo.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	asked := 0
+	_, err = c.Subscribe("late.STREAM.INFO.x_0", func(m *natsgo.Msg) {
+		asked++
+		answer, err := c.Request(DefaultAPIPrefix+".STREAM.INFO.x_0", nil, 10*time.Second)
+		if err == nil {
+			_, err = w.Append(ctx, &stream.Record{})
+		}
+		if err == nil {
+			err = w.Flush(ctx)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		_ = m.Respond(answer.Data) // out of date by one record
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	l := dialTest(t, s.ClientURL(), Options{APIPrefix: "late"}).Log()
+	a, tail, err := l.Open(ctx, "x", 0, stream.OpenOptions{})
+	if err != nil || asked != politeOpens+1 || tail.Open != politeOpens+2 {
+		t.Fatalf("asked %d times, tail %+v, %v", asked, tail, err)
+	}
+	if _, err := a.Append(ctx, &stream.Record{}); err != nil {
+		t.Error(err)
+	}
+	if err := a.Flush(ctx); err != nil {
+		t.Error(err)
+	}
+}

@@ -32,6 +32,7 @@ type Options struct {
 	Users        []User // none: anybody
 	Cert, Key    string // files: TLS is required
 	CA           string // file: clients must have a certificate that it signed
+	Operator     *Operator
 	Name         string // of a server in a cluster
 	Cluster      int    // port of the cluster; 0: a single server
 	Routes       []int  // ports of the cluster's servers
@@ -103,6 +104,11 @@ func (o *Options) server() (*server.Options, error) {
 			return nil, err
 		}
 		so.TLSConfig, so.TLS, so.TLSVerify, so.TLSTimeout = c, true, o.CA != "", 5
+	}
+	if o.Operator != nil {
+		if err := o.Operator.configure(so); err != nil {
+			return nil, err
+		}
 	}
 	if o.Cluster != 0 {
 		so.Cluster = server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: o.Cluster}
