@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -134,12 +135,12 @@ func ParseMapping(file string, b []byte) (Mapping, error) {
 	return m, nil
 }
 
+// syntaxError gives what the parser of YAML says its place: "yaml: line 3: …".
 func syntaxError(file string, err error) *MappingError {
 	e := &MappingError{file, 1, 1, strings.TrimPrefix(err.Error(), "yaml: ")}
-	if n, rest := 0, ""; true {
-		if _, bad := fmt.Sscanf(e.Msg, "line %d:", &n); bad == nil && n > 0 {
-			_, rest, _ = strings.Cut(e.Msg, ": ")
-			e.Line, e.Msg = n, rest
+	if place, rest, ok := strings.Cut(e.Msg, ": "); ok {
+		if line, err := strconv.Atoi(strings.TrimPrefix(place, "line ")); err == nil {
+			e.Line, e.Msg = line, rest
 		}
 	}
 	e.Msg = "not YAML: " + e.Msg

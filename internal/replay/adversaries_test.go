@@ -1,0 +1,289 @@
+package replay
+
+import (
+	"cmp"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hindsight/internal/loop"
+)
+
+// draws returns the delays of n rounds with one play.
+func draws(d Delays, n int, p Play) []int64 {
+	out := make([]int64, n)
+	for t := range out {
+		p.Round = t
+		out[t] = d.Delay(&p)
+	}
+	return out
+}
+
+// TestAdversariesByHand holds each adversary to what its name says.
+func TestAdversariesByHand(t *testing.T) {
+	truth := []float64{0.5, 0.2, 0.2}
+	for _, c := range []struct {
+		spec string
+		play Play
+		want []int64
+	}{
+		{"burst:3", Play{}, []int64{2, 1, 0, 2, 1, 0, 2}}, // all at decisions 2, 5, 8
+		{"burst:1", Play{}, []int64{0, 0, 0}},
+		{"head:3,5", Play{}, []int64{5, 0, 0, 5, 0, 0, 5}},
+		{"starve-best:9", Play{Action: 0, Truth: truth}, []int64{0, 0}},
+		{"starve-best:9", Play{Action: 1, Truth: truth}, []int64{9, 9}},
+		{"starve-best:9", Play{Action: 2, Truth: truth}, []int64{9, 9}}, // as good
+		{"loss:2,10", Play{Loss: 0}, []int64{2, 2}},
+		{"loss:2,10", Play{Loss: 1}, []int64{10, 10}},
+		{"loss:2,10", Play{Loss: 0.5}, []int64{6, 6}},
+		{"loss:10,2", Play{Loss: 0.75}, []int64{4, 4}},
+		{"never-bad:1", Play{Loss: 1}, []int64{Never, Never}},
+		{"never-bad:1", Play{Loss: 0.99}, []int64{0, 0}},
+		{"never-bad:0", Play{Loss: 1}, []int64{0, 0}},
+		{"reorder:1", Play{}, []int64{0, 0}},
+		{"burst:3+head:2,10+constant:1", Play{}, []int64{13, 2, 11, 3, 12, 1}},
+		{"never-bad:1+loss:3,4", Play{Loss: 0}, []int64{3}},
+	} {
+		if got := draws(delays(t, c.spec, 1), len(c.want), c.play); !slices.Equal(got, c.want) {
+			t.Errorf("%s of %+v: %v, want %v", c.spec, c.play, got, c.want)
+		}
+	}
+}
+
+// TestSeededAdversaries holds the laws of those that draw.
+func TestSeededAdversaries(t *testing.T) {
+	const n = 50_000
+	counts := map[int64]int{}
+	for _, d := range draws(delays(t, "reorder:4", 3), n, Play{}) {
+		counts[d]++
+	}
+	for d := range int64(4) {
+		if math.Abs(float64(counts[d])-n/4) > 4*math.Sqrt(n*3.0/16) {
+			t.Errorf("reorder:4 gives %v", counts)
+		}
+	}
+	if len(counts) != 4 {
+		t.Errorf("reorder:4 gives %v", counts)
+	}
+	lost := 0
+	for _, d := range draws(delays(t, "never-bad:0.3", 3), n, Play{Loss: 1}) {
+		if d == Never {
+			lost++
+		}
+	}
+	if math.Abs(float64(lost)-0.3*n) > 4*math.Sqrt(n*0.21) {
+		t.Errorf("never-bad:0.3 loses %d of %d bad ones", lost, n)
+	}
+	for _, spec := range []string{"reorder:100", "never-bad:0.5"} {
+		one, again, other := draws(delays(t, spec, 1), 100, Play{Loss: 1}), draws(delays(t, spec, 1), 100, Play{Loss: 1}), draws(delays(t, spec, 2), 100, Play{Loss: 1})
+		if !slices.Equal(one, again) || slices.Equal(one, other) {
+			t.Errorf("%s does not depend on the seed and on it alone", spec)
+		}
+	}
+}
+
+func TestAdversaryErrors(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	log := timedLog(t)
+	for spec, want := range map[string]string{
+		"burst:0":                             "burst: every is \"0\": it must be a whole number in [1,",
+		"head:3":                              "head takes the parameters every,wait, found 1 parameters",
+		"loss:1":                              "loss takes the parameters low,high",
+		"never-bad:2":                         "never-bad: p is \"2\"",
+		"reorder:0.5":                         "reorder: window is",
+		"starve-best:5":                       "the best action is not known of this data",
+		"recorded:":                           "recorded takes the parameters FILE, found none",
+		"recorded:" + dir + "/none":           "no such file",
+		"recorded:" + write("a", ""):          "a:1: the file is empty",
+		"recorded:" + write("b", "3\nx\n"):    `b:2: "x" is not a delay: expected a whole number of later decisions, or never`,
+		"recorded:" + write("c", "3\n-1\n"):   `c:2: "-1" is not a delay`,
+		"recorded:" + write("d", "3\n\n4"):    `d:2: "" is not a delay`,
+		"recorded:" + write("e", "x,y\n1,2"):  `e:1: column "decision_ts": there is no such column; there are x, y`,
+		"recorded:" + write("f", "at,back\n"): `f:1: column "decision_ts"`,
+	} {
+		_, err := DelayOptions{Seed: 1, Env: log}.Parse(spec)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", spec, err, want)
+		}
+	}
+	for _, env := range []Environment{nil, NewSigmoid(1, 5, SigmoidOptions{}), parseLog(t, "a,l\np,1\n", Mapping{Action: "a", Loss: "l"})} {
+		if _, err := (DelayOptions{Env: env}).Parse("recorded"); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
+			t.Errorf("recorded of %v: %v", env, err)
+		}
+	}
+}
+
+// TestRecordedFile holds that a file of delays, and a log, lend theirs to any
+// environment, and begin anew.
+func TestRecordedFile(t *testing.T) {
+	dir := t.TempDir()
+	list, log := filepath.Join(dir, "list"), filepath.Join(dir, "log.csv")
+	for path, text := range map[string]string{list: "3\r\nnever\n0", log: timedText} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := DelayOptions{Seed: 1, Env: NewSigmoid(1, 5, SigmoidOptions{}), Times: timedMapping()}
+	for spec, want := range map[string][]int64{
+		"recorded:" + list:                 {3, Never, 0, 3, Never},
+		"recorded:" + list + "+constant:1": {4, Never, 1, 4},
+		"recorded:" + log:                  {2, 0, Never, 0, 2},
+	} {
+		d, err := o.Parse(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := draws(d, len(want), Play{}); !slices.Equal(got, want) || d.String() != spec {
+			t.Errorf("%v: %v, want %v", d, got, want)
+		}
+		if outcomeTimes(d) != nil {
+			t.Errorf("%v: another log's times of day", d)
+		}
+	}
+}
+
+// TestScheduleAgainstTwin lays out delays at once from their definition: due after
+// decision t + d, rounds in order, the late ones at the end in the order of t + d.
+func TestScheduleAgainstTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 50)), 1, 40).Draw(t, "delays")
+		n := len(raw)
+		s := newSchedule(n, nil)
+		for i, d := range raw {
+			s.add(d)
+			var want []int32
+			for r := range i + 1 {
+				if raw[r] != Never && int64(r)+raw[r] == int64(i) {
+					want = append(want, int32(r))
+				}
+			}
+			if got := s.after(i); !slices.Equal(got, want) {
+				t.Fatalf("after decision %d: %v, want %v", i, got, want)
+			}
+		}
+		var rest []int32
+		for r, d := range raw {
+			if d != Never && r+int(d) >= n {
+				rest = append(rest, int32(r))
+			}
+		}
+		slices.SortStableFunc(rest, func(a, b int32) int { return cmp.Compare(int64(a)+raw[a], int64(b)+raw[b]) })
+		if got := s.rest(); !slices.Equal(got, rest) {
+			t.Fatalf("at the end: %v, want %v", got, rest)
+		}
+		for r, d := range raw {
+			if want := min(d, int64(n-1-r)); s.raw[r] != want {
+				t.Fatalf("raw delay of round %d is %d, want %d", r, s.raw[r], want)
+			}
+		}
+	})
+}
+
+// TestScheduleByTime holds that outcomes between the same decisions come in the order
+// of their times.
+func TestScheduleByTime(t *testing.T) {
+	times := []int64{30, 20, 25, 20}
+	s := newSchedule(4, times)
+	for _, d := range []int64{3, 2, 1, 0} {
+		s.add(d)
+	}
+	if got := s.after(3); !slices.Equal(got, []int32{1, 3, 2, 0}) {
+		t.Errorf("%v", got)
+	}
+	s.times[0] = 0
+	if times[0] != 30 {
+		t.Error("the times of all runs are changed by one")
+	}
+}
+
+// TestReleasesAtEnd is worked by hand: 6 rounds, a window of 2.
+func TestReleasesAtEnd(t *testing.T) {
+	for _, c := range []struct {
+		raw   []int64
+		rules loop.Rules
+		want  int64
+	}{
+		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{}, 6},
+		{[]int64{0, Never, 0, 0, 0, 0}, loop.Rules{}, 6},              // decision 3 ends its window
+		{[]int64{0, 0, 0, Never, 0, 0}, loop.Rules{}, 6},              // decision 5 does
+		{[]int64{0, 0, 0, 0, Never, 0}, loop.Rules{}, 4},              // nothing does
+		{[]int64{0, 0, 0, 0, 99, 99}, loop.Rules{}, 6},                // they come after the last decision
+		{[]int64{0, Never, 0, 0, Never, Never}, loop.Rules{}, 4},      // the first one that waits
+		{[]int64{0, 0, 0, 0, Never, 0}, loop.Rules{Arrival: true}, 5}, // is passed by the last
+		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{Outcomes: loop.Mean}, 4},
+		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{Activation: true}, 4},
+		{[]int64{0, Never, 0, 0, 0, 0}, loop.Rules{Window: loop.Window{Nanos: 1}}, 1}, // in real time: do not wait
+	} {
+		s := newSchedule(len(c.raw), nil)
+		for _, d := range c.raw {
+			s.add(d)
+		}
+		if c.rules.Window == (loop.Window{}) {
+			c.rules.Window.Rounds = 2
+		}
+		if got := (&releases{s: s, rules: &c.rules}).atEnd(); got != c.want {
+			t.Errorf("%v, %+v: %d, want %d", c.raw, c.rules, got, c.want)
+		}
+	}
+}
+
+func TestParseMapping(t *testing.T) {
+	want := Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y:text"}, FeaturePrefix: "f_"}
+	for _, text := range []string{
+		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x, 'y:text']\nfeature-prefix: f_\n",
+		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, features: 'x, y:text', feature_prefix: f_}",
+	} {
+		if got, err := ParseMapping("m.yaml", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%q: %+v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                 "m.yaml:1:1: the mapping is empty; for example",
+		"# nothing\n":                      "m.yaml:1:1: ",
+		"- a\n":                            "m.yaml:1:1: expected keys",
+		"time-column: at\naction: who\n":   `m.yaml:2:1: unknown key "action"; the keys are time-column, outcome-time-column,`,
+		"time-column: a\ntime_column: b\n": "m.yaml:2:1: time_column is there twice",
+		"time-column: [a]\n":               "m.yaml:1:14: time-column: expected the name of a column",
+		"time-column:\naction-column: x\n": "m.yaml:1:13: time-column: expected the name of a column",
+		"action-column: x\nfeatures: {}\n": "m.yaml:2:11: features: expected a list",
+		"features:\n- a\n- [b]\n":          "m.yaml:3:3: features: expected the name of a column",
+		"time-column: a\n\tb: c\n":         "m.yaml:2:1: not YAML: ",
+		"time-column: \"a\nid-column: b\n": "m.yaml:",
+	} {
+		if _, err := ParseMapping("m.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
+		}
+	}
+	m := Mapping{Time: "a", Reward: "r", Features: []string{"x"}}
+	m.Override(Mapping{OutcomeTime: "b", Loss: "l"})
+	if !reflect.DeepEqual(m, Mapping{Time: "a", OutcomeTime: "b", Loss: "l", Features: []string{"x"}}) {
+		t.Errorf("flags over a file: %+v", m)
+	}
+	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() || !(&Mapping{}).IsZero() {
+		t.Error("IsZero")
+	}
+}
+
+func FuzzParseMapping(f *testing.F) {
+	f.Add("time-column: at\nfeatures: [x, 'y:text']\n")
+	f.Add("{features: 'x, y', id_column: 3}")
+	f.Add("a: &x [*x]")
+	f.Fuzz(func(t *testing.T, text string) {
+		if _, err := ParseMapping("m", []byte(text)); err != nil && !strings.HasPrefix(err.Error(), "m:") {
+			t.Fatalf("%q: no place in %v", text, err)
+		}
+	})
+}
