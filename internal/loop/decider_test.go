@@ -233,6 +233,19 @@ func TestDecideIDs(t *testing.T) {
 	}
 }
 
+// A decider that is told only of the log's tail goes on behind it.
+func TestDeciderRemember(t *testing.T) {
+	d := NewDecider(newReplica(t, anyRules()), testSeed, "shop", 0, 10)
+	d.Remember(&codec.Decision{N: 41, ID: "x", ContextsThrough: 77, Context: []byte(`{"id":"x","actions":["a"]}`)})
+	if d.Next() != 42 || d.ContextsThrough() != 77 {
+		t.Errorf("next is %d, contexts are read through %d", d.Next(), d.ContextsThrough())
+	}
+	var dec codec.Decision
+	if res := d.Decide(&dec, []byte(`{"id":"x","actions":["a"]}`), "", Source{Offset: RequestSource}); res.Verdict != Duplicate || res.N != 41 {
+		t.Errorf("%+v", res)
+	}
+}
+
 // What breaks a rule is invalid, the error names the field, and nothing changes.
 func TestDecideInvalid(t *testing.T) {
 	listed := &Rules{Actions: []string{"a", "b"}, MaxActions: 2,
