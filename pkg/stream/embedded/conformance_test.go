@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
@@ -47,7 +48,8 @@ func loopback(t testing.TB) *streamtest.Harness {
 	dial := func(t testing.TB) *nats.Client {
 		t.Helper()
 		a := e.Access()
-		c, err := nats.Dial(p.url(), "test", nats.Options{}, userInfo(a.User, a.Password))
+		o := nats.Options{AckTimeout: time.Minute} // a cut connection must be noticed, not waited out
+		c, err := nats.Dial(p.url(), "test", o, userInfo(a.User, a.Password))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,4 +114,46 @@ func TestBus(t *testing.T) {
 				}}
 		})
 	})
+}
+
+// A record that was lost with the connection is fetched again, though no other
+// follows it.
+func TestReaderAfterCut(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	e := open(t, embedded.Options{Dir: t.TempDir(), Port: -1})
+	defer closeEngine(t, e)
+	p := newProxy(t, e)
+	defer p.close()
+	c, err := nats.Dial(p.url(), "test", nats.Options{}, userInfo(e.Access().User, e.Access().Password))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if err := e.Log().Create(ctx, "a", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.Log().Writer(ctx, "a", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Log().Read(ctx, "a", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for i := range 3 {
+		if i > 0 {
+			p.cutSoon() // the next thing the server says through it is the record
+		}
+		if _, err := w.Append(ctx, &stream.Record{Value: []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if recs, err := r.Next(ctx, nil); err != nil || len(recs) != 1 || recs[0].Value[0] != byte(i) {
+			t.Fatalf("round %d: %v, %v", i, recs, err)
+		}
+	}
 }

@@ -41,6 +41,7 @@ func TestBus(t *testing.T, open func(t testing.TB) *BusHarness) {
 		{"Timeout", testTimeout},
 		{"Serial", testSerial},
 		{"Queue", testQueue},
+		{"StopWaits", testStopWaits},
 		{"StopDrains", testStopDrains},
 	}
 	for _, tt := range tests {
@@ -246,6 +247,32 @@ func testQueue(s *busSuite) {
 	}
 	if total != n {
 		s.Errorf("%d calls for %d requests", total, n)
+	}
+}
+
+// stop returns after the call of the handler that runs.
+func testStopWaits(s *busSuite) {
+	entered := make(chan struct{})
+	var inside atomic.Bool
+	stop := s.serve("q", func(m stream.Message) {
+		inside.Store(true)
+		close(entered)
+		<-time.After(20 * time.Millisecond) // work, long enough for a stop that does not wait
+		inside.Store(false)
+		_ = m.Respond(nil)
+	})
+	done := make(chan error)
+	go func() {
+		_, _, err := s.Client.Request(s.ctx, subject, nil)
+		done <- err
+	}()
+	<-entered
+	stop()
+	if inside.Load() {
+		s.Error("stop returned while the handler was running")
+	}
+	if err := <-done; err != nil {
+		s.Error(err)
 	}
 }
 
