@@ -48,7 +48,7 @@ func TestApart(t *testing.T) {
 	l.detach()
 	j.stop(patience)
 	d.stop(patience)
-	report := audit(t, dir, "shop", l.replies, check.Options{}, func(log stream.Log) { audit1(t, log, l) })
+	report := audit(t, dir, "shop", l.replies, check.Options{}, func(log stream.Log) { auditUsers(t, log, l) })
 	t.Log(figures(report))
 }
 

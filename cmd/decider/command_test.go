@@ -43,7 +43,7 @@ func TestStopUnderLoad(t *testing.T) {
 	settle(t, l)
 	l.detach()
 	p.stop(10 * time.Second)
-	audit(t, dir, "shop", l.replies, check.Options{}, func(log stream.Log) { audit1(t, log, l) })
+	audit(t, dir, "shop", l.replies, check.Options{}, func(log stream.Log) { auditUsers(t, log, l) })
 }
 
 // TestSecondSignal holds that a second signal ends a decider that takes long to

@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 	settle(t, l)
 	l.detach()
 	p.stop(patience)
-	report := audit(t, dir, "shop", l.replies, check.Options{Dedup: 100_000}, func(log stream.Log) { audit1(t, log, l) })
+	report := audit(t, dir, "shop", l.replies, check.Options{Dedup: 100_000}, func(log stream.Log) { auditUsers(t, log, l) })
 	slices.Sort(took)
 	t.Logf("%d kills, %d of them during the start and %d during the stop; ready after %v to %v; %d replies; %s", kills, early, stops,
 		took[0].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), len(l.replies), figures(report))
@@ -178,8 +178,8 @@ func (s *settled) read(ctx context.Context, log stream.Log, name string) error {
 	return nil
 }
 
-// audit1 holds the logs against what the users know.
-func audit1(t testing.TB, log stream.Log, l *load) {
+// auditUsers holds the logs against what the users know.
+func auditUsers(t testing.TB, log stream.Log, l *load) {
 	t.Helper()
 	decisions := map[string]codec.Decision{}
 	sources := map[int64]string{}
@@ -206,13 +206,13 @@ func audit1(t testing.TB, log stream.Log, l *load) {
 			t.Errorf("request %s was answered with %+v (%v), its decision is %d %q", reply.ID, r, err, d.N, d.ID)
 		}
 	}
-	audit2(t, log, l.name+".contexts", l.contexts.sent, true)
-	audit2(t, log, l.name+".outcomes", append(slices.Clone(l.outcomes.sent), l.reports.sent...), false)
+	auditTopic(t, log, l.name+".contexts", l.contexts.sent, true)
+	auditTopic(t, log, l.name+".outcomes", append(slices.Clone(l.outcomes.sent), l.reports.sent...), false)
 }
 
-// audit2 finds what was acknowledged in a topic, where the acknowledgement said if
+// auditTopic finds what was acknowledged in a topic, where the acknowledgement said if
 // that is known.
-func audit2(t testing.TB, log stream.Log, topic string, sent []*item, exact bool) {
+func auditTopic(t testing.TB, log stream.Log, topic string, sent []*item, exact bool) {
 	t.Helper()
 	at := map[int64]string{}
 	scan(t, log, topic, func(r *stream.Record) error {

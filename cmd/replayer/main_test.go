@@ -22,8 +22,8 @@ type result struct {
 	stdout, stderr string
 }
 
-// replay1 runs the command in process.
-func replay1(ctx context.Context, args ...string) result {
+// execute runs the command in process.
+func execute(ctx context.Context, args ...string) result {
 	var out, log bytes.Buffer
 	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &log}
 	code := daemon.Run(ctx, env, command(env))
@@ -34,7 +34,7 @@ func replay1(ctx context.Context, args ...string) result {
 // it.
 func object(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	got := replay1(t.Context(), args...)
+	got := execute(t.Context(), args...)
 	if got.code != 0 {
 		t.Fatalf("%v: exit code %d: %s", args, got.code, got.stderr)
 	}
@@ -46,7 +46,7 @@ func object(t *testing.T, args ...string) map[string]any {
 }
 
 func TestList(t *testing.T) {
-	got := replay1(t.Context(), "list")
+	got := execute(t.Context(), "list")
 	for _, want := range []string{"\n  dafa ", "\n  egreedy:EPSILON ", "\n  sigmoid ", "\n  lognormal:median,sigma ", "\n  linear "} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, no line %q in:\n%s", got.code, want, got.stdout)
@@ -66,7 +66,8 @@ func need(t *testing.T, o map[string]any, path string) any {
 	t.Helper()
 	var v any = o
 	for _, key := range strings.Split(path, ".") {
-		m, ok := v.(map[string]any)
+		m, _ := v.(map[string]any)
+		var ok bool
 		if v, ok = m[key]; !ok {
 			t.Errorf("no %s in %v", path, o)
 			return nil
@@ -161,7 +162,7 @@ func TestBacktest(t *testing.T) {
 
 // TestBacktestForPeople holds that a table comes without --json.
 func TestBacktestForPeople(t *testing.T) {
-	got := replay1(t.Context(), "backtest", "--rounds", "100")
+	got := execute(t.Context(), "backtest", "--rounds", "100")
 	if got.code != 0 || !strings.Contains(got.stdout, "mean loss") || strings.Contains(got.stdout, "{") {
 		t.Errorf("exit code %d: %s", got.code, got.stdout)
 	}
@@ -192,21 +193,21 @@ func TestInjectAndVerify(t *testing.T) {
 	if number(t, v, "differences") != 0 || need(t, v, "first") != nil {
 		t.Errorf("differences: %v", v)
 	}
-	if got := replay1(t.Context(), "verify", "--log", log); got.code != 0 || !strings.Contains(got.stdout, "identical") {
+	if got := execute(t.Context(), "verify", "--log", log); got.code != 0 || !strings.Contains(got.stdout, "identical") {
 		t.Errorf("verify: %+v", got)
 	}
-	if got := replay1(t.Context(), inject...); got.code != 1 || !strings.Contains(got.stderr, "holds a log already") {
+	if got := execute(t.Context(), inject...); got.code != 1 || !strings.Contains(got.stderr, "holds a log already") {
 		t.Errorf("a second time into the same folder: %+v", got)
 	}
 	t.Run("wrong seed", func(t *testing.T) { wrongSeed(t, log) })
 	t.Run("wrong name", func(t *testing.T) {
-		if got := replay1(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != couldNotRun || !strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
+		if got := execute(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != couldNotRun || !strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
 			t.Errorf("%+v", got)
 		}
 	})
 	t.Run("beside its owner", func(t *testing.T) { verifyBeside(t, dir) })
 	t.Run("cancelled", func(t *testing.T) {
-		if got := replay1(cancelled(t), "verify", "--log", log); got.code != daemon.Interrupted {
+		if got := execute(cancelled(t), "verify", "--log", log); got.code != daemon.Interrupted {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -218,11 +219,11 @@ func wrongSeed(t *testing.T, log string) {
 	if err := os.WriteFile(seed, []byte(strings.Repeat("5e", daemon.SeedBytes)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := replay1(t.Context(), "verify", "--log", log, "--seed-file", seed)
+	got := execute(t.Context(), "verify", "--log", log, "--seed-file", seed)
 	if got.code != couldNotRun || !strings.Contains(got.stderr, "not the seed that the log was created with") {
 		t.Errorf("%+v", got)
 	}
-	got = replay1(t.Context(), "verify", "--log", log, "--seed-file", seed+"2")
+	got = execute(t.Context(), "verify", "--log", log, "--seed-file", seed+"2")
 	if _, err := os.Stat(seed + "2"); got.code != couldNotRun || err == nil {
 		t.Errorf("a seed that is not there: %+v, %v", got, err)
 	}
@@ -235,7 +236,7 @@ func verifyBeside(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	if got := replay1(t.Context(), "verify", "--log", "embedded:"+dir); got.code != 0 {
+	if got := execute(t.Context(), "verify", "--log", "embedded:"+dir); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -269,7 +270,7 @@ func tamper(t *testing.T, dir string) {
 	if err := e.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got := replay1(t.Context(), "verify", "--log", "embedded:"+dir)
+	got := execute(t.Context(), "verify", "--log", "embedded:"+dir)
 	if got.code != 1 || !strings.Contains(got.stdout, "DIFFERENT") || !strings.Contains(got.stdout, "replay.feedback[0]@") {
 		t.Errorf("%+v", got)
 	}
@@ -298,7 +299,7 @@ func TestInterrupted(t *testing.T) {
 		{"inject", "--rounds", "1000000", "--log", "mem:"},
 		{"inject", "--rounds", "1000000", "--log", "embedded:" + filepath.Join(t.TempDir(), "log"), "--listen", "127.0.0.1:0"},
 	} {
-		if got := replay1(cancelled(t), args...); got.code != daemon.Interrupted || got.stdout != "" {
+		if got := execute(cancelled(t), args...); got.code != daemon.Interrupted || got.stdout != "" {
 			t.Errorf("%v, told before it began: exit code %d, %q, %q", args, got.code, got.stdout, got.stderr)
 		}
 	}
@@ -334,12 +335,12 @@ func TestUsage(t *testing.T) {
 		"verify --log embedded:":                   "which folder?",
 		"verify --bogus":                           "unknown flag: --bogus",
 	} {
-		got := replay1(t.Context(), strings.Fields(args)...)
+		got := execute(t.Context(), strings.Fields(args)...)
 		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr, "Try: replayer") || got.stdout != "" {
 			t.Errorf("%q: exit code %d, %q, %q; want %q", args, got.code, got.stdout, got.stderr, says)
 		}
 	}
-	if got := replay1(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != couldNotRun || !strings.Contains(got.stderr, "holds no log") {
+	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != couldNotRun || !strings.Contains(got.stderr, "holds no log") {
 		t.Errorf("verify of an empty folder: %+v", got)
 	}
 }
@@ -369,12 +370,12 @@ func TestLabelledFile(t *testing.T) {
 		"rows.csv":    {"label,n_x\n", "rows.csv:2: "},
 	} {
 		for _, verb := range []string{"backtest", "inject"} {
-			if got := replay1(t.Context(), verb, "--data", file(name, c.text)); got.code != daemon.Failed || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
+			if got := execute(t.Context(), verb, "--data", file(name, c.text)); got.code != daemon.Failed || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
 				t.Errorf("%s %s: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
 			}
 		}
 	}
-	if got := replay1(t.Context(), "backtest", "--data", filepath.Join(dir, "none.csv")); got.code != daemon.Failed || !strings.Contains(got.stderr, "none.csv: no such file") {
+	if got := execute(t.Context(), "backtest", "--data", filepath.Join(dir, "none.csv")); got.code != daemon.Failed || !strings.Contains(got.stderr, "none.csv: no such file") {
 		t.Errorf("no file: %+v", got)
 	}
 }

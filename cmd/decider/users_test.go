@@ -1,0 +1,251 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vmihailenco/msgpack/v5"
+
+	"hindsight/internal/check"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// watch reads the decisions and reports what they were worth, after some more of
+// them, twice, or never.
+func (l *load) watch(r *rand.Rand) {
+	from, n := stream.Earliest, 0
+	due := map[int][]*item{}
+	for {
+		k := l.link()
+		if k == nil {
+			return
+		}
+		ctx, cancel := context.WithCancel(k.ctx)
+		detach := context.AfterFunc(l.stopping, cancel)
+		decisions, err := k.log.Read(ctx, l.name+".decisions", 0, from)
+		var batch []stream.Record
+		for err == nil {
+			if batch, err = decisions.Next(ctx, batch[:0]); err != nil {
+				break
+			}
+			for i := range batch {
+				from = batch[i].Offset + 1
+				if batch[i].Type != "" {
+					continue
+				}
+				n++
+				l.judge(r, batch[i].Value, due, n)
+				for _, it := range due[n] {
+					l.send(r, it)
+				}
+				delete(due, n)
+			}
+		}
+		if decisions != nil {
+			decisions.Close()
+		}
+		detach()
+		cancel()
+		if l.stopping.Err() != nil {
+			for _, items := range due {
+				l.outcomes.push(items...)
+			}
+			return
+		}
+		if k.ctx.Err() == nil && !stream.IsRetryable(err) && !errors.Is(err, stream.ErrClosed) {
+			l.t.Errorf("read decisions: %v", err)
+			return
+		}
+	}
+}
+
+// judge plans the outcomes of a decision.
+func (l *load) judge(r *rand.Rand, value []byte, due map[int][]*item, n int) {
+	var d codec.Decision
+	if err := codec.ParseDecision(&d, value); err != nil {
+		l.t.Errorf("a decision that users cannot read: %v", err)
+		return
+	}
+	o := codec.Outcome{ID: strings.Clone(d.ID), Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d", n)}
+	switch r.IntN(30) {
+	case 0, 1, 2:
+		return // never
+	case 3:
+		o.Kind, o.Value = codec.Withdrawn, 0
+	case 4:
+		o.Action = "brown"
+	case 5:
+		o.ID = "nobody-" + o.ID
+	case 6:
+		o.Value = 7
+	}
+	for range 1 + r.IntN(8)/7 {
+		at := n + int(r.ExpFloat64()*8)
+		due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: codec.AppendOutcomeJSON(nil, &o)}})
+	}
+}
+
+func (l *load) send(r *rand.Rand, it *item) {
+	if r.IntN(3) == 0 {
+		l.reports.push(it)
+	} else {
+		l.outcomes.push(it)
+	}
+}
+
+// report sends outcomes by request, each until it is stored.
+func (l *load) report() {
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		it, open := l.reports.take()
+		if it == nil && !open {
+			return
+		}
+		if it == nil {
+			select {
+			case <-tick.C:
+			case <-l.quit.Done():
+				return
+			}
+			continue
+		}
+		if _, code := l.request(".outcome", it.record.Value); code != 0 {
+			l.t.Errorf("the outcome %s was refused with %d", it.record.Value, code)
+		}
+		it.stored = append(it.stored, -1)
+		l.reports.mu.Lock()
+		l.reports.sent = append(l.reports.sent, it)
+		l.reports.mu.Unlock()
+	}
+}
+
+// request asks until there is an answer that is not about now: data, or an error's
+// code.
+func (l *load) request(verb string, data []byte) (reply []byte, code int) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		k := l.link()
+		if k == nil {
+			return nil, 0
+		}
+		ctx, cancel := context.WithTimeout(k.ctx, 2*time.Second)
+		reply, headers, err := k.bus.Request(ctx, l.name+verb, data)
+		cancel()
+		switch code = errorCode(headers); {
+		case err == nil && code != 503:
+			return reply, code
+		case err == nil, k.ctx.Err() != nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, stream.ErrNoResponder),
+			errors.Is(err, stream.ErrUnavailable), errors.Is(err, stream.ErrClosed):
+		default:
+			l.t.Errorf("request %s%s: %v", l.name, verb, err)
+			return nil, 0
+		}
+		select {
+		case <-tick.C:
+		case <-l.quit.Done():
+			return nil, 0
+		}
+	}
+}
+
+func errorCode(headers []stream.Header) (code int) {
+	for _, h := range headers {
+		if h.Key == "Nats-Service-Error-Code" {
+			fmt.Sscan(h.Value, &code)
+		}
+	}
+	return code
+}
+
+// ask asks for decisions, some twice at once, some again much later, some with a
+// used id for another context.
+func (l *load) ask(user int, r *rand.Rand) {
+	tick := time.NewTicker(6 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; l.pause(tick.C); {
+		id := fmt.Sprintf("q%d-%d", user, n)
+		old, data := l.earlier(r)
+		switch k := r.IntN(20); {
+		case k == 0 && old != "":
+			l.decide(old, data)
+		case k == 1 && old != "":
+			l.refused(fmt.Sprintf(`{"id":%q,"features":{"hour":99},"actions":["red"]}`, old), 409)
+			l.refused(fmt.Sprintf(`{"id":%q,"features":`, old), 400)
+		case k == 2: // what may be in contexts too, by two ways at once
+			n++
+			it := &item{id: id, record: stream.Record{Key: []byte(id), Value: context1(r, id)}}
+			l.contexts.push(it)
+			l.decide(id, it.record.Value)
+		case k < 6:
+			n++
+			data := context1(r, id)
+			var twice sync.WaitGroup
+			twice.Go(func() { l.decide(id, data) })
+			l.decide(id, data)
+			twice.Wait()
+		default:
+			n++
+			l.decide(id, context1(r, id))
+		}
+	}
+}
+
+// refused asks for what must be refused.
+func (l *load) refused(data string, want int) {
+	if reply, code := l.request(".decide", []byte(data)); code != want && l.quit.Err() == nil {
+		l.t.Errorf("the request %s was answered with %d %s, want %d", data, code, reply, want)
+	}
+}
+
+// earlier returns a request that was answered.
+func (l *load) earlier(r *rand.Rand) (id string, data []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ids) == 0 {
+		return "", nil
+	}
+	id = l.ids[r.IntN(len(l.ids))]
+	return id, l.asked[id]
+}
+
+// decide asks until there is a decision.
+func (l *load) decide(id string, data []byte) {
+	reply, code := l.request(".decide", data)
+	if l.quit.Err() != nil {
+		return
+	}
+	if code != 0 {
+		l.t.Errorf("the request %s was refused with %d: %s", id, code, reply)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.replies = append(l.replies, check.Reply{ID: id, Data: reply})
+	if l.asked[id] == nil {
+		l.asked[id] = data
+		l.ids = append(l.ids, id)
+	}
+}
+
+// told is what a reply says.
+type told struct {
+	ID     string `json:"id" msgpack:"id"`
+	Action string `json:"action" msgpack:"action"`
+	N      int64  `json:"n" msgpack:"n"`
+}
+
+func parseReply(b []byte) (r told, err error) {
+	if codec.IsJSON(b) {
+		return r, json.Unmarshal(b, &r)
+	}
+	return r, msgpack.Unmarshal(b, &r)
+}
