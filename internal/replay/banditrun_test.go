@@ -100,6 +100,51 @@ func TestFlights(t *testing.T) {
 	}
 }
 
+// TestAdversariesSeeTheDecision holds that the delays of a run are those of its own
+// actions, losses and truth.
+func TestAdversariesSeeTheDecision(t *testing.T) {
+	const n = 400
+	env := environment(t, "close:1", 3, n)
+	for spec, want := range map[string]func(loss float64, best bool) int64{
+		"starve-best:9": func(_ float64, best bool) int64 {
+			if best {
+				return 9
+			}
+			return 0
+		},
+		"loss:4,1": func(loss float64, _ bool) int64 { return 4 - 3*int64(loss) },
+		"never-bad:1": func(loss float64, _ bool) int64 {
+			if loss == 1 {
+				return Never
+			}
+			return 0
+		},
+	} {
+		tr := trialOf(t, env, "uniform", "200", spec)
+		l, err := tr.Model.Build(tr.Files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1), tr.Rounds, tr.Delays, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[int64]int{}
+		truth := make([]float64, 5)
+		for i, a := range trace.Actions {
+			env.Truth(truth, i)
+			d := want(env.Loss(i, int(a)), truth[a] == slices.Min(truth))
+			seen[d]++
+			if trace.Raw[i] != min(d, int64(n-1-i)) {
+				t.Fatalf("%s: the delay of round %d is %d, want %d", spec, i, trace.Raw[i], d)
+			}
+		}
+		if len(seen) != 2 {
+			t.Errorf("%s: delays %v", spec, seen)
+		}
+	}
+}
+
 // TestMeanLossOfMatched is worked by hand: fixed:b draws the recorded action in rounds
 // 0 and 2, of which 2 has no outcome.
 func TestMeanLossOfMatched(t *testing.T) {
@@ -244,6 +289,9 @@ func TestOrdersOfALog(t *testing.T) {
 		if v.action(i) != int(b.action[row]) || v.time(i) != b.decided[i] || r.ID(i) != b.ids[row] || v.observed(i) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
+		if _, value := v.outcome(i); value != b.value[row] && row != 2 {
+			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.value[row], row)
+		}
 	}
 	if logOf(NewSigmoid(1, 1, SigmoidOptions{})) != nil || !Timed(Head(b, 2)) || !RecordsDelays(o) || logOf(Head(b, 2)).n != 2 {
 		t.Error("what shows a log and what does not")
@@ -251,7 +299,7 @@ func TestOrdersOfALog(t *testing.T) {
 }
 
 // live plays a trial to a live system in memory.
-func live(t *testing.T, tr *Trial) (*Result, *Summary, *VerifyReport) {
+func live(t *testing.T, tr *Trial) (*Result, *VerifyReport) {
 	t.Helper()
 	log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	defer log.Close()
@@ -281,6 +329,11 @@ func live(t *testing.T, tr *Trial) (*Result, *Summary, *VerifyReport) {
 	if err := in.Run(ctx, func(int) {}); err != nil {
 		t.Fatal(err)
 	}
+	// What Run waits for is there before anything stops.
+	before, err := Summarize(ctx, log, name, "", model.Epoch)
+	if err != nil {
+		t.Fatal(err)
+	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
@@ -295,7 +348,10 @@ func live(t *testing.T, tr *Trial) (*Result, *Summary, *VerifyReport) {
 	}
 	r := &Result{Rounds: s.Rounds, Pending: s.Pending, Fates: s.Fates, Delays: s.Delays}
 	in.Score(r)
-	return r, s, v
+	if before.Rounds != s.Rounds {
+		t.Errorf("Run waited for %d of %d rounds", before.Rounds, s.Rounds)
+	}
+	return r, v
 }
 
 // TestInjectAdversaries holds that outcomes come back live as they do in a backtest,
@@ -333,7 +389,7 @@ func TestInjectAdversaries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, _, v := live(t, tr)
+			got, v := live(t, tr)
 			if v.ExitCode() != 0 {
 				t.Fatalf("the logs do not verify: exit code %d", v.ExitCode())
 			}
