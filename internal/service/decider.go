@@ -27,6 +27,8 @@ type DeciderConfig struct {
 	MaxInFlight   int    // decisions that may wait for their acknowledgement
 	Owner         string // for people
 	Logger        *slog.Logger
+	Metrics       *Metrics // nil: nobody looks
+	Health        *Health  // nil: nobody asks
 
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 }
@@ -60,6 +62,11 @@ type Decider struct {
 	stops    []func() // of what was served
 	ready    func()   // called once, when there is a model to decide with
 	spawn    func(func())
+
+	m       *deciderPart
+	part    *part                                     // of the process's health; may be nil
+	batchAt time.Time                                 // when the contexts at work were taken up
+	at      struct{ contexts, feedback atomic.Int64 } // next unread offsets
 }
 
 // OpenDecider takes a partition of decisions over from any earlier owner and
@@ -68,10 +75,16 @@ type Decider struct {
 func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
 	d.spawn = func(f func()) { go f() }
+	if d.cfg.Metrics == nil {
+		d.cfg.Metrics = NewMetrics(nil, nil)
+	}
+	d.m = d.cfg.Metrics.decider.of(cfg.Partition)
 	d.flight = newFlight(d)
 	d.offsets.init(cfg.Dedup)
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
+		d.cfg.Metrics.appendError(decisionsKind, err)
+		d.m.gauges.close()
 		return nil, err
 	}
 	d.out = out
@@ -95,7 +108,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err != nil {
 		return err
 	}
-	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, func(_ uint64, _ int64, err error) { d.fail(err) }); err != nil {
+	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, d.rejectAck); err != nil {
 		return err
 	}
 	if err := d.closeGap(ctx); err != nil {
@@ -109,8 +122,15 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if from == 0 {
 		from = stream.Earliest
 	}
-	d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, 0)
-	return err
+	if d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, 0); err != nil {
+		return err
+	}
+	d.at.contexts.Store(d.contexts.consumed())
+	d.show()
+	if d.follower.sizeAt > 0 && c.SnapshotEvery > 0 {
+		d.m.snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
+	}
+	return nil
 }
 
 // readTail reads the last decisions, and returns the LearnedThrough of the last.
@@ -183,8 +203,15 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 	}
 	d.flight.add(t)
 	_, err := d.out.Append(ctx, r)
+	d.cfg.Metrics.appendError(decisionsKind, err)
 	d.fail(err)
 	return err
+}
+
+// rejectAck is the AckFunc of rejects.
+func (d *Decider) rejectAck(_ uint64, _ int64, err error) {
+	d.cfg.Metrics.appendError(rejectsKind, err)
+	d.fail(err)
 }
 
 func (d *Decider) flushRejects(ctx context.Context) error {
@@ -234,6 +261,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 	if d.follower.heart.Epoch() == nil {
 		return false, d.Err()
 	}
+	d.batchAt = time.Now()
 	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.room() && d.Err() == nil; n-- {
 		r, t := d.contexts.head()
 		if err := d.decideRecord(ctx, r, t); err != nil {
@@ -242,6 +270,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 		d.contexts.take()
 		busy = true
 	}
+	d.at.contexts.Store(d.contexts.consumed())
 	return busy, d.Err()
 }
 
@@ -257,12 +286,14 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 	if err := d.flushRejects(ctx); err != nil {
 		return err
 	}
-	return d.appendDecision(ctx, ticket{n: d.dec.N})
+	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
 }
 
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
+	d.m.gamma.Set(d.dec.Gamma)
+	d.showOutstanding()
 	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
 }
 
@@ -288,6 +319,10 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	d.unmarked = true
 	d.rejected = true
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
+	d.cfg.Metrics.appendError(rejectsKind, err)
+	if err == nil {
+		d.cfg.Metrics.reject(rej.Topic, rej.Reason)
+	}
 	return err
 }
 
@@ -313,6 +348,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 			break
 		}
 	}
+	d.show()
 	return true, d.Err()
 }
 
@@ -340,7 +376,7 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	for {
 		select {
 		case job := <-d.snapshot:
-			if err := d.follower.writeSnapshot(ctx, job.state, job.from, d.cfg.Owner); err != nil {
+			if err := d.writeSnapshot(ctx, job.state, job.from); err != nil {
 				return err
 			}
 		default:
@@ -362,6 +398,7 @@ func (d *Decider) Close() {
 		}
 	}
 	d.flight.abandon()
+	d.m.gauges.close()
 	if d.contexts != nil {
 		d.contexts.close()
 	}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"sync"
+	"time"
 
 	"hindsight/pkg/stream"
 )
@@ -18,8 +19,9 @@ type flight struct {
 
 // ticket is one record of decisions on its way.
 type ticket struct {
-	n     int64  // round; 0: no decision
-	reply []byte // to be sent at the acknowledgement
+	n     int64     // round; 0: no decision
+	at    time.Time // when the context was taken up
+	reply []byte    // to be sent at the acknowledgement
 	send  func(data []byte, headers ...stream.Header) error
 	json  bool
 	id    string
@@ -88,6 +90,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	f.d.fail(err) // before it no longer waits
 	t, ok := f.pop()
 	if err != nil {
+		f.d.cfg.Metrics.appendError(decisionsKind, err)
 		if ok {
 			f.refuse(&t)
 		}
@@ -97,6 +100,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		return
 	}
 	f.d.offsets.set(t.n, offset)
+	f.d.m.decision(&t)
 	if t.send != nil {
 		t.send(t.reply)
 	}
@@ -109,6 +113,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
 	if t.send != nil {
+		f.d.cfg.Metrics.refuse("decide", 503)
 		data, headers := errorReply(503, unknownFate, t.id, t.json)
 		t.send(data, headers...)
 	}

@@ -23,6 +23,7 @@ const forwardLimit = 5 * time.Second
 // further. It serves as long as a decider of this process is at work.
 type front struct {
 	bus        stream.Bus
+	metrics    *Metrics // may be nil
 	name       string
 	partitions int
 
@@ -87,7 +88,7 @@ func (f *front) request(m stream.Message) {
 		return
 	}
 	if len(m.Data) > codec.MaxRecordBytes {
-		refuse(m, 413, "the context is too large", "", json)
+		f.refuse(m, 413, "the context is too large", "", json)
 		return
 	}
 	select {
@@ -97,7 +98,7 @@ func (f *front) request(m stream.Message) {
 			f.forward(p, m, json)
 		}()
 	default:
-		refuse(m, 503, "overloaded: retry with the same id", "", json)
+		f.refuse(m, 503, "overloaded: retry with the same id", "", json)
 	}
 }
 
@@ -134,15 +135,16 @@ func (f *front) forward(p int, m stream.Message, json bool) {
 	case err == nil:
 		m.Respond(data, headers...)
 	case errors.Is(err, stream.ErrNoResponder):
-		refuse(m, 503, fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p), "", json)
+		f.refuse(m, 503, fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p), "", json)
 	case errors.Is(err, context.DeadlineExceeded):
-		refuse(m, 503, fmt.Sprintf("the decider of partition %d does not answer; whether the decision exists is unknown: retry with the same id", p), "", json)
+		f.refuse(m, 503, fmt.Sprintf("the decider of partition %d does not answer; whether the decision exists is unknown: retry with the same id", p), "", json)
 	default:
-		refuse(m, 503, fmt.Sprintf("the decider of partition %d cannot be asked (%v); retry with the same id", p, err), "", json)
+		f.refuse(m, 503, fmt.Sprintf("the decider of partition %d cannot be asked (%v); retry with the same id", p, err), "", json)
 	}
 }
 
-func refuse(m stream.Message, code int, message, id string, json bool) {
+func (f *front) refuse(m stream.Message, code int, message, id string, json bool) {
+	f.metrics.refuse("decide", code)
 	data, headers := errorReply(code, message, id, json)
 	m.Respond(data, headers...)
 }

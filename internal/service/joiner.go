@@ -27,6 +27,8 @@ type JoinerConfig struct {
 	MarkEvery  int    // feedbacks between marks
 	Owner      string // for people
 	Logger     *slog.Logger
+	Metrics    *Metrics // nil: nobody looks
+	Health     *Health  // nil: nobody asks
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -56,6 +58,10 @@ type Joiner struct {
 	rejected  []codec.Reject
 	buf       []byte
 	wakeup    chan struct{}
+
+	m    *joinerPart
+	part *part          // of the process's health; may be nil
+	at   []atomic.Int64 // by input: next unread offset
 }
 
 // advance is a log time that is to be given to the heart once every input is read
@@ -76,12 +82,18 @@ type orphanCheck struct {
 // tail, and announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1)}
+	if j.cfg.Metrics == nil {
+		j.cfg.Metrics = NewMetrics(nil, nil)
+	}
+	j.m = j.cfg.Metrics.joiner.open()
 	j.acked.Store(-1)
 	j.forget()
 	var tail stream.Tail
 	var err error
 	j.feedback, tail, err = cfg.Log.Open(ctx, j.topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: j.ack})
 	if err != nil {
+		j.cfg.Metrics.appendError(feedbackKind, err)
+		j.m.close()
 		return nil, err
 	}
 	if err := j.recover(ctx, tail); err != nil {
@@ -96,7 +108,7 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 		return err
 	}
 	var err error
-	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, func(_ uint64, _ int64, err error) { j.fail(err) }); err != nil {
+	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, j.rejectAck); err != nil {
 		return err
 	}
 	if err := j.announce(ctx); err != nil {
@@ -114,6 +126,8 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 			return err
 		}
 	}
+	j.at = make([]atomic.Int64, len(j.inputs))
+	j.show()
 	return nil
 }
 
@@ -289,10 +303,17 @@ func (j *Joiner) announce(ctx context.Context) error {
 
 func (j *Joiner) ack(_ uint64, offset int64, err error) {
 	if err != nil {
+		j.cfg.Metrics.appendError(feedbackKind, err)
 		j.fail(err)
 		return
 	}
 	j.acked.Store(offset)
+}
+
+// rejectAck is the AckFunc of rejects.
+func (j *Joiner) rejectAck(_ uint64, _ int64, err error) {
+	j.cfg.Metrics.appendError(rejectsKind, err)
+	j.fail(err)
 }
 
 func (j *Joiner) fail(err error) {
@@ -312,6 +333,7 @@ func (j *Joiner) Heart() *loop.Joiner { return j.heart }
 
 // Close releases everything. What was not acknowledged is unknown.
 func (j *Joiner) Close() {
+	j.m.close()
 	for _, in := range j.inputs {
 		in.close()
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"hindsight/internal/loop"
@@ -44,6 +45,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	}
 	if e := j.failed.Load(); e != nil {
 		return true, *e
+	}
+	if taken > 0 {
+		j.show()
 	}
 	return taken > 0, nil
 }
@@ -144,6 +148,7 @@ func (j *Joiner) give(ctx context.Context, in *input) error {
 	r, _ := in.head()
 	at := loop.Place{Partition: in.partition, Offset: r.Offset}
 	if in.topic == j.topics.Outcomes {
+		j.m.outcomes.Inc()
 		if r.Type != "" {
 			j.heart.PassOutcome(at, r.Time)
 			return nil
@@ -161,6 +166,7 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 		if e := (*codec.Error)(nil); errors.As(err, &e) && !errors.Is(err, codec.ErrVersion) {
 			// Only the service writes decisions: nobody waits for feedback on this one.
 			j.cfg.Logger.Error("foreign record in decisions skipped", "partition", at.Partition, "offset", at.Offset, "error", err)
+			j.m.foreign.Inc()
 			j.heart.PassDecision(at, r.Time)
 			return nil
 		}
@@ -232,8 +238,10 @@ func (j *Joiner) release(ctx context.Context) error {
 		f := &j.feedbacks[i]
 		j.buf = codec.AppendFeedback(j.buf[:0], f)
 		if _, err := j.feedback.Append(ctx, &stream.Record{Key: []byte(f.ID), Value: j.buf}); err != nil {
+			j.cfg.Metrics.appendError(feedbackKind, err)
 			return err
 		}
+		j.m.release(f)
 	}
 	if j.heart.LastN()-j.marked >= int64(j.cfg.MarkEvery) {
 		return j.mark(ctx)
@@ -249,8 +257,10 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 	for i := range j.rejected {
 		r := &j.rejected[i]
 		if _, err := j.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+			j.cfg.Metrics.appendError(rejectsKind, err)
 			return err
 		}
+		j.cfg.Metrics.reject(r.Topic, r.Reason)
 	}
 	return j.rejects.Flush(ctx)
 }
@@ -260,6 +270,7 @@ func (j *Joiner) mark(ctx context.Context) error {
 	m := j.heart.Mark()
 	m.Epochs = j.epochRefs(m.Epochs[:0])
 	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+		j.cfg.Metrics.appendError(feedbackKind, err)
 		return err
 	}
 	j.marked = m.N
@@ -306,9 +317,16 @@ func (j *Joiner) Run(ctx context.Context) error {
 	for _, in := range j.inputs {
 		in.start(work, j.wake)
 	}
+	watching, over := context.WithCancel(ctx)
+	var looks sync.WaitGroup
+	looks.Go(func() { watch(watching, j.look) })
+	defer looks.Wait()
+	defer over()
 	timer := time.NewTicker(100 * time.Millisecond)
 	defer timer.Stop()
+	alive := j.part.loop("records")
 	for {
+		alive.beat()
 		busy, err := j.Step(work)
 		if err != nil {
 			return err

@@ -28,7 +28,25 @@ func deciderLease(p int) string { return fmt.Sprintf("decider.%d", p) }
 // RunLeasedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
 // stands by until it gets the lease, and again when it has lost it.
 func RunLeasedJoiner(ctx context.Context, k *lease.Keeper, cfg JoinerConfig, ready func()) error {
-	return underLease(ctx, k, joinerLease, cfg.Logger, func(ctx context.Context) error { return RunJoiner(ctx, cfg, ready) })
+	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
+	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
+	defer idle.leave()
+	return underLease(ctx, k, joinerLease, cfg.Logger, func(ctx context.Context) error {
+		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
+	})
+}
+
+// counted runs something under a lease, whose context ctx is, and counts what happens
+// to the lease.
+func counted(ctx context.Context, m *Metrics, role string, run func() error) error {
+	m.lease(role, leaseAcquired)
+	err := run()
+	if errors.Is(context.Cause(ctx), lease.ErrLost) {
+		m.lease(role, leaseLost)
+	} else {
+		m.lease(role, leaseReleased)
+	}
+	return err
 }
 
 // underLease runs something each time that it holds a lease, until the context

@@ -97,6 +97,7 @@ func (w *outcomeWriter) abandon(err error) {
 func (s *OutcomeService) request(m stream.Message) {
 	json := codec.IsJSON(m.Data)
 	refuse := func(code int, message, id string) {
+		s.metrics.refuse("outcome", code)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
@@ -116,13 +117,16 @@ func (s *OutcomeService) request(m stream.Message) {
 	id := strings.Clone(o.ID)
 	w := s.writers[loop.PartitionOf([]byte(id), len(s.writers))]
 	room, err := w.append(&stream.Record{Key: []byte(id), Value: m.Data, Headers: m.Headers}, func(_ int64, err error) {
+		s.metrics.appendError(outcomesKind, err)
 		if err != nil {
 			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again: repeats do no harm", err), id)
 			return
 		}
+		s.metrics.stored.Inc()
 		m.Respond(codec.AppendStored(nil, id, json))
 	})
 	if err != nil {
+		s.metrics.appendError(outcomesKind, err)
 		refuse(503, err.Error(), id)
 	} else if !room {
 		refuse(503, "overloaded: send it again", id)

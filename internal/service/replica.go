@@ -25,6 +25,8 @@ type follower struct {
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
 	chunk  int     // bytes of a snapshot's record
+	size   int     // bytes of the last snapshot that was restored or written
+	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
 }
 
@@ -42,6 +44,7 @@ func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions
 			return nil, err
 		}
 		from, f.behind = best.feedbackFrom, true
+		f.size, f.sizeAt = len(best.bytes), best.time
 	}
 	f.in, err = openInput(ctx, log, topics.Feedback, 0, from, 0)
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
@@ -222,7 +225,8 @@ func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int
 		return err
 	}
 	defer w.Close()
-	for _, c := range chunks(s.append(nil), s, feedbackFrom, nonce, f.chunk) {
+	b := s.append(nil)
+	for _, c := range chunks(b, s, feedbackFrom, nonce, f.chunk) {
 		if _, err := w.Append(ctx, &stream.Record{Value: codec.AppendSnapshot(nil, &c)}); err != nil {
 			return err
 		}
@@ -233,6 +237,7 @@ func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int
 	if failed != nil {
 		return fmt.Errorf("snapshot after feedback %d: %w", s.through, failed)
 	}
+	f.size = len(b)
 	f.kept = append(f.kept, first)
 	if n := len(f.kept) - keepSnapshots; n > 0 {
 		f.kept = f.kept[n:]

@@ -27,8 +27,9 @@ func errorReply(code int, message, id string, json bool) ([]byte, []stream.Heade
 // request answers one request for a decision. The reply is sent when the decision is
 // in the log; the next one may be made meanwhile.
 func (d *Decider) request(m stream.Message) {
-	json := codec.IsJSON(m.Data)
+	start, json := time.Now(), codec.IsJSON(m.Data)
 	refuse := func(code int, message, id string) {
+		d.cfg.Metrics.refuse("decide", code)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
@@ -59,7 +60,7 @@ func (d *Decider) request(m stream.Message) {
 	case loop.Duplicate:
 		d.repeat(res.N, m, json)
 	default:
-		d.answer(m, json)
+		d.answer(m, json, start)
 	}
 }
 
@@ -69,10 +70,10 @@ func requestID(m *stream.Message) string {
 
 // answer appends a decision that was asked for; its reply waits for the
 // acknowledgement.
-func (d *Decider) answer(m stream.Message, json bool) {
+func (d *Decider) answer(m stream.Message, json bool, start time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t := ticket{n: d.dec.N, reply: reply(&d.dec, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
+	t := ticket{n: d.dec.N, at: start, reply: reply(&d.dec, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
 	if err := d.flushRejects(ctx); err != nil {
 		d.flight.refuse(&t)
 		return
@@ -125,10 +126,12 @@ func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool) {
 				return err
 			}
 			sent = true
+			d.m.repeated.Inc()
 			return m.Respond(reply(&dec, true, json))
 		})
 	}
 	if !sent {
+		d.cfg.Metrics.refuse("decide", 503)
 		data, headers := errorReply(503, "the recorded decision cannot be read now: retry with the same id", "", json)
 		m.Respond(data, headers...)
 	}

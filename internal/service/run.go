@@ -30,6 +30,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.runContexts(gctx, work) })
 	g.Go(func() error { return d.runFeedback(gctx, work) })
+	g.Go(func() error { return watch(gctx, d.look) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -65,7 +66,11 @@ func (d *Decider) serve() error {
 func (d *Decider) runContexts(ctx, work context.Context) error {
 	mark := time.NewTicker(markInterval)
 	defer mark.Stop()
+	idle := time.NewTicker(beatEvery)
+	defer idle.Stop()
+	alive := d.part.loop("contexts")
 	for ctx.Err() == nil {
+		alive.beat()
 		busy, err := d.StepContexts(work, contextSlice)
 		if err != nil {
 			return err
@@ -75,6 +80,7 @@ func (d *Decider) runContexts(ctx, work context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+		case <-idle.C:
 		case <-d.wakeup:
 		case <-mark.C:
 			d.mu.Lock()
@@ -89,7 +95,11 @@ func (d *Decider) runContexts(ctx, work context.Context) error {
 }
 
 func (d *Decider) runFeedback(ctx, work context.Context) error {
+	idle := time.NewTicker(beatEvery)
+	defer idle.Stop()
+	alive := d.part.loop("feedback")
 	for ctx.Err() == nil {
+		alive.beat()
 		busy, err := d.StepFeedback(work, learnSlice)
 		if err != nil {
 			return err
@@ -107,6 +117,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
+		case <-idle.C:
 		case <-d.feedback:
 		}
 	}
@@ -135,7 +146,7 @@ func (d *Decider) stop(ctx context.Context) error {
 		return nil
 	}
 	if s := d.follower.state(); s != nil {
-		return d.follower.writeSnapshot(ctx, s, d.follower.safe, d.cfg.Owner)
+		return d.writeSnapshot(ctx, s, d.follower.safe)
 	}
 	return nil
 }
@@ -145,11 +156,16 @@ func (d *Decider) stop(ctx context.Context) error {
 type OutcomeService struct {
 	writers []*outcomeWriter
 	stop    func()
+	metrics *Metrics
 }
 
-// ServeOutcomes starts an outcome service on <name>.outcome.
-func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int) (*OutcomeService, error) {
-	s := &OutcomeService{}
+// ServeOutcomes starts an outcome service on <name>.outcome. m may be nil: nobody
+// looks.
+func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *Metrics) (*OutcomeService, error) {
+	if m == nil {
+		m = NewMetrics(nil, nil)
+	}
+	s := &OutcomeService{metrics: m}
 	for p := range partitions {
 		w := &outcomeWriter{log: log, topic: TopicsOf(name).Outcomes, partition: p}
 		if err := w.open(ctx); err != nil {

@@ -375,7 +375,7 @@ type simOutcomes struct {
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions)
+	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions, nil)
 	if err != nil {
 		s.fatal("%v", err)
 		return

@@ -108,6 +108,7 @@ type stored struct {
 	state        state
 	bytes        []byte
 	offset       int64 // of its first chunk
+	time         int64 // log time of its last
 	feedbackFrom int64
 }
 
@@ -151,7 +152,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, f func(s *
 			return nil
 		}
 		delete(open, key)
-		s := &stored{bytes: p.bytes, offset: p.offset, feedbackFrom: c.FeedbackFrom}
+		s := &stored{bytes: p.bytes, offset: p.offset, time: r.Time, feedbackFrom: c.FeedbackFrom}
 		if got := hexSum(p.bytes); got != c.SHA256 {
 			return f(s, fmt.Errorf("after feedback %d: %w: SHA-256 is %s, its record says %s", c.LearnedThrough, errBadSnapshot, got, c.SHA256))
 		}

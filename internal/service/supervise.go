@@ -91,11 +91,17 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
 func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
-	return supervise(ctx, cfg.Logger, "joiner", func(ctx context.Context) (func(context.Context) error, func(), error) {
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(nil, nil)
+	}
+	s := supervised{role: RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.join(RoleJoiner, RoleJoiner)}
+	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		j, err := OpenJoiner(ctx, cfg)
 		if err != nil {
 			return nil, nil, err
 		}
+		j.part = s.part
+		s.part.set(working, "")
 		if ready != nil {
 			ready()
 		}
@@ -106,34 +112,61 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 // RunDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
 func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
-	return supervise(ctx, cfg.Logger, "decider", func(ctx context.Context) (func(context.Context) error, func(), error) {
+	if cfg.Metrics == nil {
+		cfg.Metrics = NewMetrics(nil, nil)
+	}
+	s := supervised{role: RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
+		part: cfg.Health.join(RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}
+	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		d, err := OpenDecider(ctx, cfg)
 		if err != nil {
 			return nil, nil, err
 		}
-		d.ready = ready
+		d.part = s.part
+		s.part.set(waiting, "")
+		d.ready = func() {
+			s.part.set(working, "")
+			if ready != nil {
+				ready()
+			}
+		}
 		return d.Run, d.Close, nil
 	})
 }
 
-// supervise opens and runs until the context ends.
-func supervise(ctx context.Context, logger *slog.Logger, what string, open func(context.Context) (run func(context.Context) error, close func(), err error)) error {
+// supervised is a part of a process that is opened again after an error.
+type supervised struct {
+	role    string
+	logger  *slog.Logger
+	metrics *Metrics
+	part    *part
+}
+
+// run opens and runs until the context ends.
+func (s *supervised) run(ctx context.Context, open func(context.Context) (run func(context.Context) error, close func(), err error)) error {
+	defer s.part.leave()
+	defer context.AfterFunc(ctx, s.part.end)()
+	work := s.metrics.work.WithLabelValues(s.role)
 	wait := firstRetry
 	for {
 		start := time.Now()
+		s.part.set(recovering, "")
 		run, closeIt, err := open(ctx)
 		if err == nil {
+			work.Inc()
 			err = run(ctx)
 			closeIt()
+			work.Dec()
 		}
 		if ctx.Err() != nil {
 			if err != nil && !errors.Is(err, context.Canceled) {
-				logger.Warn(what+" did not stop cleanly; the next start recovers from the log", "error", err)
+				s.logger.Warn(s.role+" did not stop cleanly; the next start recovers from the log", "error", err)
 			}
 			return nil
 		}
+		s.stopped(err)
 		if fatal(err) {
-			return fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", s.role, err)
 		}
 		if time.Since(start) > time.Minute {
 			wait = firstRetry
@@ -142,13 +175,24 @@ func supervise(ctx context.Context, logger *slog.Logger, what string, open func(
 		if errors.Is(err, stream.ErrFenced) {
 			pause = fenceWait
 		}
-		logger.Error(what+" stopped; it will be opened again", "error", err, "in", pause)
+		s.logger.Error(s.role+" stopped; it will be opened again", "error", err, "in", pause)
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(pause):
 		}
 		wait = min(2*wait, lastRetry)
+	}
+}
+
+// stopped notes an error that ended the part.
+func (s *supervised) stopped(err error) {
+	s.metrics.restarts.WithLabelValues(s.role).Inc()
+	if errors.Is(err, stream.ErrFenced) {
+		s.metrics.fences.WithLabelValues(s.role).Inc()
+	}
+	if err != nil {
+		s.part.set(stopped, err.Error())
 	}
 }
 

@@ -36,6 +36,8 @@ type SystemConfig struct {
 	Leases     *lease.Keeper // shares the work with other processes; nil: it is not shared
 	Owner      string
 	Logger     *slog.Logger
+	Metrics    *Metrics // nil: nobody looks
+	Health     *Health  // nil: nobody asks
 
 	front *front
 }
@@ -47,6 +49,9 @@ type SystemConfig struct {
 // leases, when the first decider is.
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
+	if c.Metrics == nil {
+		c.Metrics = NewMetrics(nil, nil)
+	}
 	alone := c.Leases == nil || c.Leases.Always()
 	parts := int32(1)
 	if alone {
@@ -72,6 +77,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
 			c.front = newFront(c.Bus, c.Name, c.Partitions)
+			c.front.metrics = c.Metrics
 		}
 	}
 	if alone {
@@ -88,10 +94,13 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			return RunLeasedJoiner(ctx, c.Leases, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
 		})
 	}
+	share := c.Health.join(RoleDecider, "deciders")
+	share.set(standingBy, "other processes own all partitions, or this one has not got its share yet")
+	defer share.leave()
 	first := once(done)
 	g.Go(func() error {
 		return runCrew(ctx, c.Leases, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
-			return RunDecider(ctx, c.decider(p), first)
+			return counted(ctx, c.Metrics, RoleDecider, func() error { return RunDecider(ctx, c.decider(p), first) })
 		})
 	})
 	return g.Wait()
@@ -109,7 +118,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
 		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
 		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery,
-		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"),
+		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health,
 	}
 }
 
@@ -117,7 +126,7 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
 		Log: c.Log, Bus: c.Bus, front: c.front, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight,
-		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p),
+		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health,
 	}
 	if p == 0 {
 		d.SnapshotEvery = DefaultSnapshotEvery
@@ -141,7 +150,7 @@ func (c *SystemConfig) ownBuild() Build {
 }
 
 func (c *SystemConfig) runOutcomes(ctx context.Context, ready func()) error {
-	s, err := ServeOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions)
+	s, err := ServeOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions, c.Metrics)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,111 @@
+package service
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// label is a label of metrics with all the values that it can have. No value ever
+// comes from outside.
+type label struct {
+	name   string
+	values []string // nil: the numbers of partitions
+}
+
+var partitionLabel = label{name: "partition"}
+
+// MetricDoc says what one metric is.
+type MetricDoc struct {
+	Name, Type  string
+	Labels      []string            // names
+	Values      map[string][]string // by label: all that it can be; nil: the numbers of partitions
+	Help, Alert string              // Alert: when to be woken; "": never by this alone
+}
+
+// catalog makes metrics, registers them if there is where to, and notes what
+// they are.
+type catalog struct {
+	reg  prometheus.Registerer // nil: nobody looks
+	docs []MetricDoc
+}
+
+func (c *catalog) counter(name, help, alert string, labels ...label) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, c.note("counter", name, help, alert, labels))
+	c.register(v)
+	return v
+}
+
+func (c *catalog) gauge(name, help, alert string, labels ...label) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, c.note("gauge", name, help, alert, labels))
+	c.register(v)
+	return v
+}
+
+func (c *catalog) gaugeFunc(name, help, alert string, f func() float64) {
+	c.note("gauge", name, help, alert, nil)
+	c.register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+}
+
+func (c *catalog) histogram(name, help, alert string, buckets []float64, labels ...label) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, c.note("histogram", name, help, alert, labels))
+	c.register(v)
+	return v
+}
+
+func (c *catalog) register(m prometheus.Collector) {
+	if c.reg != nil {
+		c.reg.MustRegister(m) // fails only when two processes' worth of metrics meet in one registry
+	}
+}
+
+func (c *catalog) note(kind, name, help, alert string, labels []label) (names []string) {
+	d := MetricDoc{Name: name, Type: kind, Help: help, Alert: alert, Values: map[string][]string{}}
+	for _, l := range labels {
+		names = append(names, l.name)
+		d.Values[l.name] = l.values
+	}
+	d.Labels = names
+	c.docs = append(c.docs, d)
+	return names
+}
+
+// MetricDocs returns all metrics of the services, in the order of the page that
+// lists them.
+func MetricDocs() []MetricDoc { return NewMetrics(nil, nil).docs }
+
+// MetricsPage returns the page that lists all metrics, in Markdown.
+func MetricsPage() string {
+	var b strings.Builder
+	b.WriteString(`# Metrics
+
+What ` + "`/metrics`" + ` of ` + "`decider`" + ` and ` + "`feedback-joiner`" + ` shows (` + "`--admin`" + `, by default http://127.0.0.1:9464/metrics). A metric of the
+joiner is there while a joiner is at work in the process, one of a decider for each partition that it owns. Labels have
+the values listed here and no others; ` + "`partition`" + ` is 0 … P−1. Beside these there are the collectors of the Go runtime,
+the process and the build (` + "`go_*`, `process_*`" + `). ` + "`/healthz`" + ` is 200 while the loops are alive; ` + "`/readyz`" + ` is 503, with
+the reason in one line, while the process recovers, owns nothing, has no model, or cannot reach the log.
+
+This page is made from the code by ` + "`go test ./internal/service -run MetricsPage -update`" + `.
+
+| metric | type | labels | meaning | wake someone when |
+|---|---|---|---|---|
+`)
+	for _, d := range MetricDocs() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Type, d.labelCell(), cell(d.Help), cell(d.Alert))
+	}
+	return b.String()
+}
+
+func (d *MetricDoc) labelCell() string {
+	var out []string
+	for _, l := range d.Labels {
+		if v := d.Values[l]; v != nil {
+			l += ": " + strings.Join(v, ", ")
+		}
+		out = append(out, l)
+	}
+	return strings.Join(out, "; ")
+}
+
+func cell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -1,0 +1,132 @@
+package service
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hindsight/pkg/oracle"
+)
+
+// decisionBuckets are the limits of the latency of decisions, in seconds.
+var decisionBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+
+// deciderMetrics are those of the deciders of a process, by partition.
+type deciderMetrics struct {
+	decisions, repeated, snapshots                     *prometheus.CounterVec
+	latency                                            *prometheus.HistogramVec
+	outstanding, contextsLag, feedbackLag              *prometheus.GaugeVec
+	learned, through, gamma, epoch                     *prometheus.GaugeVec
+	columns, refusedValues, refusedExamples, snapBytes *prometheus.GaugeVec
+	snapAge                                            *prometheus.GaugeVec
+}
+
+func newDeciderMetrics(c *catalog) deciderMetrics {
+	p, source := partitionLabel, label{"source", []string{fromTopic, fromRequest}}
+	return deciderMetrics{
+		decisions: c.counter("hindsight_decisions_total", "Decisions stored, by where their context came from.", "its rate is 0 while contexts come", p, source),
+		repeated:  c.counter("hindsight_requests_repeated_total", "Requests whose id was decided before and that got that decision again.", "", p),
+		latency: c.histogram("hindsight_decision_seconds",
+			"From the arrival of a request, or the taking of a batch of contexts, to the acknowledgement of the decision's append.",
+			"the 99th percentile passes what callers wait", decisionBuckets, p, source),
+		outstanding: c.gauge("hindsight_decisions_outstanding", "Decisions of the partition whose feedback is not yet learned (σ now).", "it grows for longer than the window", p),
+		contextsLag: c.gauge("hindsight_contexts_lag_records", "Records of contexts that are not yet read; holes in the numbering count.", "it grows for 5 minutes", p),
+		feedbackLag: c.gauge("hindsight_feedback_lag_records", "Records of feedback that this replica has not yet learned; holes in the numbering count.", "it grows for 5 minutes", p),
+		learned:     c.gauge("hindsight_learned_rounds", "Rounds that the learner of this epoch has learned (observed or imputed).", "it stands still while decisions are made", p),
+		through:     c.gauge("hindsight_learned_through", "Number of the last feedback taken (τ).", "it differs between replicas for 5 minutes", p),
+		gamma:       c.gauge("hindsight_gamma", "γ of the last decision: the larger, the less is explored.", "", p),
+		epoch:       c.gauge("hindsight_epoch", "Number of the epoch at work.", "it differs between replicas for 5 minutes", p),
+		columns:     c.gauge("hindsight_oracle_columns", "Columns of the linear oracle, the constant included.", "", p),
+		refusedValues: c.gauge("hindsight_refused_feature_values", "Feature values that the linear oracle of this epoch learned as 0 because max_features was reached.",
+			"it grows: the model does not see these features", p),
+		refusedExamples: c.gauge("hindsight_refused_examples", "Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows", p),
+		snapAge:         c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
+		snapBytes:       c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
+		snapshots:       c.counter("hindsight_snapshots_total", "Snapshots written, and those that could not be.", "failed grows", p, label{"result", []string{"written", "failed"}}),
+	}
+}
+
+// deciderPart are the metrics of one decider.
+type deciderPart struct {
+	m                     *deciderMetrics
+	gauges                gauges
+	topic, request        prometheus.Counter
+	topicTime, askedTime  prometheus.Observer
+	repeated              prometheus.Counter
+	written, failed       prometheus.Counter
+	outstanding, contexts prometheus.Gauge
+	feedback, learned     prometheus.Gauge
+	through, gamma, epoch prometheus.Gauge
+	columns, values, lost prometheus.Gauge // of a linear oracle; nil: it is none
+
+	snapMu sync.Mutex
+	snapAt time.Time // zero: there is none
+}
+
+func (m *deciderMetrics) of(partition int) *deciderPart {
+	p := strconv.Itoa(partition)
+	d := &deciderPart{m: m, gauges: gauges{values: []string{p}},
+		topic: m.decisions.WithLabelValues(p, fromTopic), request: m.decisions.WithLabelValues(p, fromRequest),
+		topicTime: m.latency.WithLabelValues(p, fromTopic), askedTime: m.latency.WithLabelValues(p, fromRequest),
+		repeated: m.repeated.WithLabelValues(p),
+		written:  m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed")}
+	g := &d.gauges
+	d.outstanding, d.contexts, d.feedback = g.of(m.outstanding), g.of(m.contextsLag), g.of(m.feedbackLag)
+	d.learned, d.through, d.gamma, d.epoch = g.of(m.learned), g.of(m.through), g.of(m.gamma), g.of(m.epoch)
+	return d
+}
+
+// decision counts a stored decision.
+func (d *deciderPart) decision(t *ticket) {
+	if t.send != nil {
+		d.request.Inc()
+		d.askedTime.Observe(time.Since(t.at).Seconds())
+		return
+	}
+	d.topic.Inc()
+	d.topicTime.Observe(time.Since(t.at).Seconds())
+}
+
+// replica shows what a replica has learned.
+func (d *deciderPart) replica(f *follower) {
+	d.through.Set(float64(f.heart.LearnedThrough()))
+	e := f.heart.Epoch()
+	if e == nil {
+		return
+	}
+	d.epoch.Set(float64(e.Number))
+	d.learned.Set(float64(e.Learner.Learned()))
+	o, ok := e.Learner.(interface{ Oracle() oracle.Regressor })
+	if !ok {
+		return
+	}
+	if l, ok := o.Oracle().(*oracle.Linear); ok {
+		if d.columns == nil {
+			g := &d.gauges
+			d.columns, d.values, d.lost = g.of(d.m.columns), g.of(d.m.refusedValues), g.of(d.m.refusedExamples)
+		}
+		n := l.Counts()
+		d.columns.Set(float64(n.Columns))
+		d.values.Set(float64(n.FeaturesDropped))
+		d.lost.Set(float64(n.ActionsDropped))
+	}
+}
+
+// snapshot notes the last snapshot.
+func (d *deciderPart) snapshot(bytes int, at time.Time) {
+	d.snapMu.Lock()
+	defer d.snapMu.Unlock()
+	d.snapAt = at
+	d.gauges.of(d.m.snapBytes).Set(float64(bytes))
+}
+
+// age shows the age of the last snapshot.
+func (d *deciderPart) age(now time.Time) {
+	d.snapMu.Lock()
+	defer d.snapMu.Unlock()
+	if !d.snapAt.IsZero() {
+		d.gauges.of(d.m.snapAge).Set(max(0, now.Sub(d.snapAt).Seconds()))
+	}
+}

@@ -1,0 +1,110 @@
+package service
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// joinerMetrics are those of the joiner of a process.
+type joinerMetrics struct {
+	feedback, overflow, outcomes, foreign, held *prometheus.CounterVec
+	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
+	epoch, lag                                  *prometheus.GaugeVec
+}
+
+func newJoinerMetrics(c *catalog) joinerMetrics {
+	var fates []string
+	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
+		fates = append(fates, f.String())
+	}
+	return joinerMetrics{
+		feedback: c.counter("hindsight_feedback_total", "Rounds released, by fate.",
+			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
+		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because max_pending rounds waited.", "it grows"),
+		outcomes: c.counter("hindsight_outcomes_total", "Records of outcomes read.", "its rate is 0 while decisions are made"),
+		foreign:  c.counter("hindsight_foreign_records_total", "Records in decisions that no decider wrote, skipped.", "it grows: someone else writes to the log"),
+		pending:  c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
+		oldest: c.gauge("hindsight_pending_oldest_age_seconds", "Log time now less the time of the oldest decision that waits; 0 if none does.",
+			"it passes the window by a minute"),
+		parked:  c.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", ""),
+		holding: c.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.", ""),
+		held:    c.counter("hindsight_fifo_wait_seconds_total", "What the rounds released had waited, in log time, with their fate known, for the rounds before them.", ""),
+		logTime: c.gauge("hindsight_log_time_seconds", "Largest time of a record read, in seconds since 1970.", "it differs from the clock by minutes while records come"),
+		epoch:   c.gauge("hindsight_joiner_epoch", "Number of the epoch that the joiner announced or found.", "it differs from hindsight_epoch for 5 minutes"),
+		lag: c.gauge("hindsight_joiner_lag_records", "Records of all partitions that the joiner has not yet read; holes in the numbering count.",
+			"it grows for 5 minutes", label{"topic", []string{decisionsKind, outcomesKind}}),
+	}
+}
+
+// joinerPart are the metrics of one joiner.
+type joinerPart struct {
+	gauges         [3]gauges // without labels, and of each topic
+	fates          [codec.WithdrawnRound + 1]prometheus.Counter
+	overflow       prometheus.Counter
+	outcomes       prometheus.Counter
+	foreign, held  prometheus.Counter
+	pending        prometheus.Gauge
+	oldest, parked prometheus.Gauge
+	holding        prometheus.Gauge
+	logTime, epoch prometheus.Gauge
+	decisionsLag   prometheus.Gauge
+	outcomesLag    prometheus.Gauge
+
+	waited int64 // counted of the FIFO tax, ns
+}
+
+func (m *joinerMetrics) open() *joinerPart {
+	j := &joinerPart{overflow: m.overflow.WithLabelValues(), outcomes: m.outcomes.WithLabelValues(),
+		foreign: m.foreign.WithLabelValues(), held: m.held.WithLabelValues()}
+	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
+		j.fates[f] = m.feedback.WithLabelValues(f.String())
+	}
+	g := &j.gauges[0]
+	j.pending, j.oldest, j.parked = g.of(m.pending), g.of(m.oldest), g.of(m.parked)
+	j.holding, j.logTime, j.epoch = g.of(m.holding), g.of(m.logTime), g.of(m.epoch)
+	for i, topic := range []string{decisionsKind, outcomesKind} {
+		j.gauges[1+i].values = []string{topic}
+	}
+	j.decisionsLag, j.outcomesLag = j.gauges[1].of(m.lag), j.gauges[2].of(m.lag)
+	return j
+}
+
+func (j *joinerPart) close() {
+	for i := range j.gauges {
+		j.gauges[i].close()
+	}
+}
+
+// release counts a feedback.
+func (j *joinerPart) release(f *codec.Feedback) {
+	if int(f.Fate) < len(j.fates) && f.Fate > 0 {
+		j.fates[f.Fate].Inc()
+	}
+	if f.Reason == codec.ReasonOverflow {
+		j.overflow.Inc()
+	}
+}
+
+// heart shows what waits.
+func (j *joinerPart) heart(h *loop.Joiner) {
+	j.pending.Set(float64(h.Pending()))
+	now := h.Now()
+	age := 0.0
+	if t, ok := h.Oldest(); ok {
+		age = max(0, time.Duration(now-t).Seconds())
+	}
+	j.oldest.Set(age)
+	parked, _ := h.Parked()
+	j.parked.Set(float64(parked))
+	holding, waited := h.Held()
+	j.holding.Set(float64(holding))
+	if waited > j.waited {
+		j.held.Add(time.Duration(waited - j.waited).Seconds())
+		j.waited = waited
+	}
+	j.logTime.Set(float64(now) / 1e9)
+}

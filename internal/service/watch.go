@@ -1,0 +1,107 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// lookLimit is how long the log may take to say where it ends.
+const lookLimit = 2 * time.Second
+
+// watch looks at the log from time to time: what waits there, and whether it answers.
+func watch(ctx context.Context, look func(context.Context)) error {
+	tick := time.NewTicker(beatEvery)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		look(ctx)
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+	return nil
+}
+
+// lag returns how many records of a partition lie at and behind an offset, holes in
+// the numbering included.
+func lag(ctx context.Context, log stream.Log, topic string, partition int, read int64) (float64, error) {
+	_, end, err := log.Bounds(ctx, topic, partition)
+	return float64(max(0, end-read)), err
+}
+
+// look measures what waits for the decider. It runs beside the decider's loops.
+func (d *Decider) look(outer context.Context) {
+	ctx, cancel := context.WithTimeout(outer, lookLimit)
+	defer cancel()
+	contexts, err := lag(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, d.at.contexts.Load())
+	if err == nil {
+		d.m.contexts.Set(contexts)
+		var feedback float64
+		if feedback, err = lag(ctx, d.cfg.Log, d.topics.Feedback, 0, d.at.feedback.Load()); err == nil {
+			d.m.feedback.Set(feedback)
+		}
+	}
+	if outer.Err() == nil {
+		d.part.reach(err)
+	}
+	d.m.age(time.Now())
+}
+
+// show publishes where the decider is. mu is held, or nobody else has the decider yet.
+func (d *Decider) show() {
+	d.m.replica(d.follower)
+	d.showOutstanding()
+	d.at.feedback.Store(d.follower.in.consumed())
+}
+
+func (d *Decider) showOutstanding() {
+	d.m.outstanding.Set(float64(max(0, d.heart.Next()-1-d.follower.rounds[d.cfg.Partition])))
+}
+
+// writeSnapshot writes a snapshot and counts it.
+func (d *Decider) writeSnapshot(ctx context.Context, s *state, from int64) error {
+	err := d.follower.writeSnapshot(ctx, s, from, d.cfg.Owner)
+	d.cfg.Metrics.appendError(snapshotsKind, err)
+	if err != nil {
+		d.m.failed.Inc()
+		return err
+	}
+	d.m.written.Inc()
+	d.m.snapshot(d.follower.size, time.Now())
+	return nil
+}
+
+// look measures what waits for the joiner. It runs beside the joiner's loop.
+func (j *Joiner) look(outer context.Context) {
+	ctx, cancel := context.WithTimeout(outer, lookLimit)
+	defer cancel()
+	var waits [2]float64
+	var err error
+	for i, in := range j.inputs {
+		var n float64
+		if n, err = lag(ctx, j.cfg.Log, in.topic, in.partition, j.at[i].Load()); err != nil {
+			break
+		}
+		waits[i/j.cfg.Partitions] += n // decisions of all partitions, then outcomes
+	}
+	if err == nil {
+		j.m.decisionsLag.Set(waits[0])
+		j.m.outcomesLag.Set(waits[1])
+	}
+	if outer.Err() == nil {
+		j.part.reach(err)
+	}
+}
+
+// show publishes where the joiner is.
+func (j *Joiner) show() {
+	for i, in := range j.inputs {
+		j.at[i].Store(in.consumed())
+	}
+	j.m.heart(j.heart)
+	if j.epochs.last != nil {
+		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
+	}
+}
