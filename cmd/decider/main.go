@@ -29,6 +29,7 @@ type config struct {
 	retention                    time.Duration
 	partitions                   int
 	nats                         servers.Flags
+	admin                        daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
@@ -61,6 +62,7 @@ the same seed file.`,
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
 	c.nats.Register(f)
+	c.admin.Add(f)
 	return cmd
 }
 
@@ -80,10 +82,19 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if c.partitions < 0 {
 		return daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
 	}
+	if err := c.admin.Check(); err != nil {
+		return err
+	}
 	source, err := modelfile.Load(c.model)
 	if err != nil {
 		return err
 	}
+	health := service.NewHealth(service.RoleDecider)
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
 	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Logger: env.Logger})
 	if err != nil {
 		return err
@@ -102,7 +113,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Leases: leases, Owner: owner(), Logger: env.Logger}
+		Partitions: partitions, Leases: leases, Owner: owner(), Logger: env.Logger,
+		Metrics: service.NewMetrics(admin.Registry, health), Health: health}
 	if c.joiner {
 		system.Source = source
 	}

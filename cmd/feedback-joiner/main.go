@@ -29,6 +29,7 @@ func main() { daemon.Main("feedback-joiner", command) }
 type config struct {
 	log, model, seedFile string
 	nats                 servers.Flags
+	admin                daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
@@ -51,6 +52,7 @@ several may be started: one works, the others stand by.`,
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	c.nats.Register(f)
+	c.admin.Add(f)
 	return cmd
 }
 
@@ -64,10 +66,19 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	case !folder || dir == "":
 		return daemon.Usagef("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST", c.log)
 	}
+	if err := c.admin.Check(); err != nil {
+		return err
+	}
 	source, err := modelfile.Load(c.model)
 	if err != nil {
 		return err
 	}
+	health := service.NewHealth(service.RoleJoiner)
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
+	if err != nil {
+		return err
+	}
+	defer admin.Close()
 	client, err := c.open(dir, env)
 	if err != nil {
 		return err
@@ -98,7 +109,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	return service.RunLeasedJoiner(ctx, leases, service.JoinerConfig{
 		Log: client.Log(), Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: partitions,
 		MaxPending: service.DefaultMaxPending, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
-		Owner: owner, Logger: env.Logger,
+		Owner: owner, Logger: env.Logger, Metrics: service.NewMetrics(admin.Registry, health), Health: health,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }
 

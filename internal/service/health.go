@@ -151,8 +151,11 @@ func (l *pulse) beat() {
 func (h *Health) Ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(h.parts) == 0 {
+		return errors.New("starting, or shutting down")
+	}
 	var atWork bool
-	idle := "nothing has begun"
+	idle := "no " + h.role
 	for _, p := range h.parts {
 		if why := p.amiss(); why != "" {
 			return errors.New(line(p.name + ": " + why))

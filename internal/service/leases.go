@@ -31,6 +31,9 @@ func RunLeasedJoiner(ctx context.Context, k *lease.Keeper, cfg JoinerConfig, rea
 	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
 	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
 	defer idle.leave()
+	if k.Always() {
+		return RunJoiner(ctx, cfg, ready)
+	}
 	return underLease(ctx, k, joinerLease, cfg.Logger, func(ctx context.Context) error {
 		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
 	})

@@ -83,9 +83,12 @@ func newMetrics(c *catalog) *Metrics {
 	reasons := []string{codec.ReasonDuplicateID, codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, otherValue}
 	rejects := c.counter("hindsight_rejects_total", "Contexts and outcomes written to rejects, by reason.",
 		"its rate passes a tenth of the rate of outcomes", label{"topic", topics}, label{"reason", reasons})
-	for _, t := range topics {
-		for _, r := range reasons {
-			m.rejects[[2]string{t, r}] = rejects.WithLabelValues(t, r)
+	for _, r := range reasons {
+		if r == codec.ReasonDuplicateID || r == codec.ReasonMalformed || r == otherValue { // all that a decider says
+			m.rejects[[2]string{"contexts", r}] = rejects.WithLabelValues("contexts", r)
+		}
+		if r != codec.ReasonDuplicateID { // a joiner tells a repeated id by a feedback
+			m.rejects[[2]string{outcomesKind, r}] = rejects.WithLabelValues(outcomesKind, r)
 		}
 	}
 	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "503", otherValue}
