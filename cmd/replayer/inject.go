@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
 	"encoding/json"
@@ -20,7 +21,9 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
+	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/pkg/stream"
 )
 
 type inject struct {
@@ -31,6 +34,10 @@ type inject struct {
 	log     string
 	listen  string
 	lead    int
+
+	partitions int
+	seedFile   string // of a log on servers
+	nats       servers.Flags
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
@@ -53,9 +60,12 @@ what the logs hold, and audits them.`,
 	f := cmd.Flags()
 	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
 	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
-	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; mem: plays in memory; default: a temporary folder")
+	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… plays on servers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
+	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
+	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers is written (default ./hindsight.seed)")
+	in.nats.Register(f)
 	return cmd
 }
 
@@ -67,6 +77,9 @@ func (in *inject) run(ctx context.Context) error {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
+	}
+	if in.partitions < 1 {
+		return daemon.Usagef("--partitions %d: it must be at least 1", in.partitions)
 	}
 	env, err := in.source.open()
 	if err != nil {
@@ -156,6 +169,10 @@ func (l *live) audit(w io.Writer) {
 		fmt.Fprintf(w, "audit it again:  replayer verify --log embedded:%s\n", l.dir)
 		return
 	}
+	if servers.Is(l.log) {
+		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log), l.policy.model.Name, l.seedFile)
+		return
+	}
 	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log embedded:DIR")
 }
 
@@ -165,13 +182,13 @@ func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, e
 		return nil, nil, err
 	}
 	logger := l.logger()
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.nats, Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
 	defer e.Close()
 	name := l.policy.model.Name
-	if err := service.CreateTopics(ctx, e.Log, name, 1, service.Retention{}); err != nil {
+	if err := l.create(ctx, e, name); err != nil {
 		return nil, nil, err
 	}
 	source, err := modelfile.Source(l.policy.model, l.policy.files)
@@ -179,13 +196,24 @@ func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, e
 		return nil, nil, err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Source: source, Build: model.Epoch, Seed: seed,
-		Partitions: 1, Owned: []int{0}, Owner: "replayer", Logger: logger}
+		Partitions: l.partitions, Owner: "replayer", Logger: logger}
 	result, err := l.inject1(ctx, &system)
 	if err != nil {
 		return nil, nil, err
 	}
 	report, err := replay.Verify(ctx, replay.VerifyConfig{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch})
 	return result, report, err
+}
+
+// create makes the topics of a new model.
+func (l *live) create(ctx context.Context, e *engine.Engine, name string) error {
+	switch _, err := e.Log.Partitions(ctx, service.TopicsOf(name).Contexts); {
+	case err == nil:
+		return fmt.Errorf("%s holds a model %q already: play a model of another name, by --model", servers.Show(l.log), name)
+	case !errors.Is(err, stream.ErrNotFound):
+		return err
+	}
+	return service.CreateTopics(ctx, e.Log, name, l.partitions, service.Retention{})
 }
 
 // logger shows warnings only: a run says what it does by its bar.
@@ -197,6 +225,9 @@ func (l *live) logger() *slog.Logger {
 // folder later.
 func (l *live) prepare() ([]byte, error) {
 	seed := replay.SecretSeed(l.source.seed)
+	if servers.Is(l.log) {
+		return seed, l.writeSeed(seed)
+	}
 	if l.dir == "" {
 		return seed, nil
 	}
@@ -218,6 +249,26 @@ func (l *live) prepare() ([]byte, error) {
 	return seed, os.WriteFile(filepath.Join(l.dir, engine.ModelName), l.policy.model.Canonical(), 0o644)
 }
 
+// writeSeed writes the secret seed of a log on servers, unless it is there.
+func (l *live) writeSeed(seed []byte) error {
+	if l.seedFile == "" {
+		l.seedFile = servers.SeedFile
+	}
+	err := os.WriteFile(l.seedFile+".new", []byte(hex.EncodeToString(seed)+"\n"), 0o600)
+	if err == nil {
+		err = os.Link(l.seedFile+".new", l.seedFile)
+		_ = os.Remove(l.seedFile + ".new")
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	have, err := daemon.SeedFile(l.seedFile)
+	if err == nil && !bytes.Equal(have, seed) {
+		err = fmt.Errorf("%s holds the seed of another system: name another file with --seed-file", l.seedFile)
+	}
+	return err
+}
+
 // inject1 runs the system, plays everything to it, stops it, and sums up.
 func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	running, stop := context.WithCancel(ctx)
@@ -234,7 +285,7 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	}
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(),
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
 		Rounds: replay.EncodeRounds(l.environment), Delays: l.delays}
 	start := time.Now()
 	last := 0

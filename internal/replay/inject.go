@@ -1,9 +1,11 @@
 package replay
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -25,10 +27,15 @@ type Injection struct {
 	// Rules of the model: before a context is sent, what could be released by then must
 	// have been, so that the loop's own latency adds no more than Lead to the delays.
 	Rules *loop.Rules
+	// Partitions of contexts, decisions and outcomes; 0 means 1. A round goes where its id
+	// belongs.
+	Partitions int
 
 	match              *match
 	released           *counter
-	contexts, outcomes stream.Appender
+	contexts, outcomes []stream.Appender // by partition
+	early              map[int][]byte    // decisions that came before those of earlier rounds
+	sent               int
 	failed             atomic.Pointer[error]
 	buf                []byte
 	dec                codec.Decision
@@ -44,26 +51,23 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // Run plays all rounds and waits until their feedback is in the log, but not for rounds
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
-	_, from, err := in.Log.Bounds(ctx, in.Topics.Decisions, 0)
+	in.Partitions = max(in.Partitions, 1)
+	in.early = map[int][]byte{}
+	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
 	}
-	decisions, err := in.Log.Read(ctx, in.Topics.Decisions, 0, from)
-	if err != nil {
-		return err
-	}
-	defer decisions.Close()
+	defer decisions.close()
 	if in.released, err = countFeedback(ctx, in.Log, in.Topics.Feedback); err != nil {
 		return err
 	}
 	defer in.released.close()
+	defer in.closeWriters()
 	if err := in.openWriters(ctx); err != nil {
 		return err
 	}
-	defer in.contexts.Close()
-	defer in.outcomes.Close()
 	in.match = newMatch(in.Rounds, in.Delays)
-	due := &releases{s: in.match.s, rules: in.Rules}
+	due := newReleases(in.match.s, in.Rules, in.Partitions, in.Lead, in.partition)
 	if err := in.play(ctx, decisions, due, progress); err != nil {
 		return err
 	}
@@ -72,43 +76,75 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 			return err
 		}
 	}
-	if err := in.outcomes.Flush(ctx); err != nil {
+	if err := in.flushOutcomes(ctx); err != nil {
 		return err
 	}
 	return in.released.wait(ctx, due.atEnd())
 }
 
-func (in *Injection) openWriters(ctx context.Context) (err error) {
+// partition returns where a round is decided.
+func (in *Injection) partition(t int) int {
+	if in.Partitions == 1 {
+		return 0
+	}
+	return loop.PartitionOf([]byte(in.Rounds.ID(t)), in.Partitions)
+}
+
+func (in *Injection) openWriters(ctx context.Context) error {
 	ack := func(_ uint64, _ int64, err error) {
 		if err != nil {
 			in.failed.CompareAndSwap(nil, &err)
 		}
 	}
-	if in.contexts, err = in.Log.Writer(ctx, in.Topics.Contexts, 0, ack); err != nil {
-		return err
+	for p := range in.Partitions {
+		for _, w := range []struct {
+			topic string
+			to    *[]stream.Appender
+		}{{in.Topics.Contexts, &in.contexts}, {in.Topics.Outcomes, &in.outcomes}} {
+			a, err := in.Log.Writer(ctx, w.topic, p, ack)
+			if err != nil {
+				return err
+			}
+			*w.to = append(*w.to, a)
+		}
 	}
-	in.outcomes, err = in.Log.Writer(ctx, in.Topics.Outcomes, 0, ack)
-	return err
+	return nil
 }
 
-func (in *Injection) play(ctx context.Context, decisions stream.Reader, due *releases, progress func(done int)) error {
-	n, sent := in.Rounds.Len(), 0
+func (in *Injection) closeWriters() {
+	for _, w := range slices.Concat(in.contexts, in.outcomes) {
+		w.Close()
+	}
+}
+
+func (in *Injection) flushOutcomes(ctx context.Context) error {
+	for _, w := range in.outcomes {
+		if err := w.Flush(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *releases, progress func(done int)) error {
+	n := in.Rounds.Len()
 	var batch []stream.Record
 	for len(in.match.actions) < n {
-		for ; sent < n && sent < len(in.match.actions)+in.Lead; sent++ {
+		for ; in.sent < n && in.sent < len(in.match.actions)+in.Lead; in.sent++ {
 			// What was reported is stored before anything later is asked.
-			if err := in.outcomes.Flush(ctx); err != nil {
+			if err := in.flushOutcomes(ctx); err != nil {
 				return err
 			}
-			if err := in.released.wait(ctx, due.after(sent-in.Lead)); err != nil {
+			if err := in.released.wait(ctx, due.after(in.sent-in.Lead)); err != nil {
 				return err
 			}
-			if _, err := in.contexts.Append(ctx, &stream.Record{Key: []byte(in.Rounds.ID(sent)), Value: in.Rounds.Context(sent)}); err != nil {
+			r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
+			if _, err := in.contexts[in.partition(in.sent)].Append(ctx, &r); err != nil {
 				return err
 			}
 		}
 		var err error
-		if batch, err = next(ctx, decisions, batch[:0]); err != nil {
+		if batch, err = decisions.next(ctx, batch[:0]); err != nil {
 			return fmt.Errorf("wait for decision %d of %d: %w", len(in.match.actions)+1, n, err)
 		}
 		for i := range batch {
@@ -127,26 +163,41 @@ func (in *Injection) play(ctx context.Context, decisions stream.Reader, due *rel
 	return nil
 }
 
-// next reads on, but not for ever.
-func next(ctx context.Context, r stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	stalled, cancel := context.WithTimeoutCause(ctx, injectStall, errInjectStalled)
-	defer cancel()
-	dst, err := r.Next(stalled, dst)
-	if err != nil && ctx.Err() == nil && stalled.Err() != nil {
-		return dst, errInjectStalled
-	}
-	return dst, err
-}
-
-// decision scores one decision and appends the outcomes that are due after it.
+// decision takes one decision: it scores it, once those of all earlier rounds are there,
+// and appends the outcomes that are due after it.
 func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	if err := codec.ParseDecision(&in.dec, r.Value); err != nil {
 		return err
 	}
 	t := len(in.match.actions)
-	if in.dec.ID != in.Rounds.ID(t) {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(t))
+	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
+		t++
 	}
+	if t == in.sent || in.early[t] != nil || in.Partitions == 1 && t > len(in.match.actions) {
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(len(in.match.actions)))
+	}
+	if t > len(in.match.actions) {
+		in.early[t] = bytes.Clone(r.Value)
+		return nil
+	}
+	for {
+		if err := in.decided(ctx, t); err != nil {
+			return err
+		}
+		t++
+		value := in.early[t]
+		if value == nil {
+			return nil
+		}
+		delete(in.early, t)
+		if err := codec.ParseDecision(&in.dec, value); err != nil {
+			return err
+		}
+	}
+}
+
+// decided scores the decision of round t.
+func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
 	for _, r := range in.match.s.after(t) {
 		if err := in.report(ctx, int(r)); err != nil {
@@ -160,7 +211,7 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 func (in *Injection) report(ctx context.Context, t int) error {
 	in.match.outcome(&in.out, t)
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
-	_, err := in.outcomes.Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
+	_, err := in.outcomes[in.partition(t)].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
 

@@ -15,7 +15,42 @@ import (
 type releases struct {
 	s     *schedule
 	rules *loop.Rules
+	ends  []int32 // of several partitions: the decision that ends a round's window; n: none does
+	off   bool    // the order of release cannot be known
 	n     int64
+}
+
+// newReleases returns what tells of rounds that are decided in the partition that lane
+// says. The joiner releases in the order in which it reads decisions, which of several
+// partitions is that of the rounds only if one is decided at a time.
+func newReleases(s *schedule, rules *loop.Rules, partitions, lead int, lane func(t int) int) *releases {
+	r := &releases{s: s, rules: rules, off: partitions > 1 && lead > 1}
+	if partitions == 1 {
+		return r
+	}
+	lanes := make([][]int32, partitions)
+	r.ends = make([]int32, s.n)
+	for t := range r.ends {
+		p := lane(t)
+		lanes[p] = append(lanes[p], int32(t))
+	}
+	for _, rounds := range lanes {
+		for k, t := range rounds {
+			r.ends[t] = int32(s.n)
+			if end := int64(k) + rules.Window.Rounds; end < int64(len(rounds)) {
+				r.ends[t] = rounds[end]
+			}
+		}
+	}
+	return r
+}
+
+// end returns the decision that ends the window of round i, counted in rounds.
+func (r *releases) end(i int64) int64 {
+	if r.ends != nil {
+		return int64(r.ends[i])
+	}
+	return i + r.rules.Window.Rounds
 }
 
 // simple reports whether a round is released as soon as it and those before it have
@@ -27,7 +62,7 @@ func simple(r *loop.Rules) bool {
 // after returns the rounds released after decision t = 0, 1, 2, …, which must be known;
 // t must not decrease from call to call. It is 0 for models that release by other rules.
 func (r *releases) after(t int) int64 {
-	if !simple(r.rules) {
+	if !simple(r.rules) || r.off {
 		return 0
 	}
 	for r.n <= int64(t) && r.n < int64(len(r.s.raw)) && r.ready(int(r.n), int64(t)) {
@@ -58,18 +93,17 @@ func (r *releases) stays(i, delay int64) bool {
 	if delay != Never && r.rules.Outcomes == loop.First && !r.rules.Activation {
 		return false
 	}
-	w := r.rules.Window.Rounds
-	return w == 0 || i+w >= int64(len(r.s.raw))
+	return r.rules.Window.Rounds == 0 || r.end(i) >= int64(len(r.s.raw))
 }
 
 // ready reports whether round i has its outcome, or is closed, after decision t. A
 // round is closed when something comes after the decision that ends its window.
 func (r *releases) ready(i int, t int64) bool {
-	window := r.rules.Window.Rounds
-	if d := r.s.delay(i); d != Never && d < window {
+	end := r.end(int64(i))
+	if d := r.s.delay(i); d != Never && int64(i)+d < end {
 		return t >= int64(i)+d
 	}
-	return t > int64(i)+window
+	return t > end
 }
 
 // counter follows the feedback log and counts what was released.

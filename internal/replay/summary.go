@@ -1,9 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"context"
-
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -12,7 +13,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Summary is what the logs of a live system of one partition say about a run.
+// Summary is what the logs of a live system say about a run. Of several partitions the
+// rounds are in the order of their log times.
 type Summary struct {
 	Rounds      int64 // that have their feedback
 	Pending     int64 // that wait for it
@@ -26,15 +28,19 @@ type Summary struct {
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build service.Build) (*Summary, error) {
 	t := service.TopicsOf(name)
 	s := &Summary{}
-	times, through, ids, err := readDecisions(ctx, log, t.Decisions)
+	partitions, err := log.Partitions(ctx, t.Decisions)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := arrivals(ctx, log, t.Outcomes, times, ids)
+	times, through, ids, err := readDecisions(ctx, log, t.Decisions, partitions)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readFeedback(ctx, log, t.Feedback, build); err != nil {
+	raw, err := arrivals(ctx, log, t.Outcomes, partitions, times, ids)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readFeedback(ctx, log, t.Feedback, partitions, build); err != nil {
 		return nil, err
 	}
 	if err := s.readRejects(ctx, log, t.Rejects); err != nil {
@@ -45,52 +51,77 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	return s, nil
 }
 
-// readDecisions returns the log time and LearnedThrough of each round, and the index
-// of each id.
-func readDecisions(ctx context.Context, log stream.Log, topic string) (times, through []int64, ids map[string]int, err error) {
-	ids = map[string]int{}
+// logRound is a decision in the log.
+type logRound struct {
+	time, through int64
+	id            string
+}
+
+// readDecisions returns the log time and LearnedThrough of each round, in the order of
+// log time over all partitions, and the index of each id.
+func readDecisions(ctx context.Context, log stream.Log, topic string, partitions int) (times, through []int64, ids map[string]int, err error) {
+	var rounds []logRound
 	var d codec.Decision
-	last := int64(math.MinInt64)
-	err = stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-		last = max(last, r.Time)
-		if r.Type != "" {
+	for p := range partitions {
+		last := int64(math.MinInt64)
+		err = stream.Scan(ctx, log, topic, p, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+			last = max(last, r.Time)
+			if r.Type != "" {
+				return nil
+			}
+			if err := codec.ParseDecision(&d, r.Value); err != nil {
+				return err
+			}
+			rounds = append(rounds, logRound{last, d.LearnedThrough, strings.Clone(d.ID)})
 			return nil
+		})
+		if err != nil {
+			return nil, nil, nil, err
 		}
-		if err := codec.ParseDecision(&d, r.Value); err != nil {
-			return err
+	}
+	slices.SortStableFunc(rounds, func(a, b logRound) int { return cmp.Compare(a.time, b.time) })
+	ids = make(map[string]int, len(rounds))
+	for t, r := range rounds {
+		if _, ok := ids[r.id]; !ok { // of an id in two partitions the earlier round is the one that counts
+			ids[r.id] = t
 		}
-		ids[strings.Clone(d.ID)] = len(times)
-		times, through = append(times, last), append(through, d.LearnedThrough)
-		return nil
-	})
-	return times, through, ids, err
+		times, through = append(times, r.time), append(through, r.through)
+	}
+	return times, through, ids, nil
 }
 
 // arrivals returns for each round the number of later decisions before its first
 // outcome, by log time; Never if it has none.
-func arrivals(ctx context.Context, log stream.Log, topic string, times []int64, ids map[string]int) ([]int64, error) {
+func arrivals(ctx context.Context, log stream.Log, topic string, partitions int, times []int64, ids map[string]int) ([]int64, error) {
 	raw := make([]int64, len(times))
 	for i := range raw {
 		raw[i] = Never
 	}
 	var o codec.Outcome
-	last := int64(math.MinInt64)
-	err := stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-		last = max(last, r.Time)
-		if r.Type != "" || codec.ParseOutcome(&o, r.Value) != nil {
-			return nil // counted among the rejects
+	for p := range partitions {
+		last := int64(math.MinInt64)
+		err := stream.Scan(ctx, log, topic, p, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+			last = max(last, r.Time)
+			if r.Type != "" || codec.ParseOutcome(&o, r.Value) != nil {
+				return nil // counted among the rejects
+			}
+			if t, ok := ids[o.ID]; ok {
+				decided := sort.Search(len(times), func(i int) bool { return times[i] > last })
+				if d := max(0, int64(decided-1-t)); raw[t] == Never || d < raw[t] {
+					raw[t] = d
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
 		}
-		if t, ok := ids[o.ID]; ok && raw[t] == Never {
-			decided := sort.Search(len(times), func(i int) bool { return times[i] > last })
-			raw[t] = max(0, int64(decided-1-t))
-		}
-		return nil
-	})
-	return raw, err
+	}
+	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string, build service.Build) error {
-	audit := service.NewAudit(build, 1)
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string, partitions int, build service.Build) error {
+	audit := service.NewAudit(build, partitions)
 	var f codec.Feedback
 	err := stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {
