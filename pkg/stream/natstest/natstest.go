@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 )
 
 const asServer = "HINDSIGHT_TEST_NATS_SERVER"
@@ -265,5 +266,27 @@ func Cluster(t testing.TB, n int) []*Server {
 	for i := range servers {
 		servers[i] = Start(t, Options{Name: fmt.Sprint(i), Cluster: ports[i], Routes: ports})
 	}
+	awaitLeader(t, servers[0].URL(), n)
 	return servers
+}
+
+// awaitLeader waits until the cluster can make streams with as many replicas.
+func awaitLeader(t testing.TB, url string, replicas int) {
+	t.Helper()
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	request := fmt.Appendf(nil, `{"name":"ready","subjects":["ready"],"retention":"limits","storage":"memory","discard":"old","num_replicas":%d}`, replicas)
+	for limit := time.Now().Add(patience); ; {
+		m, err := conn.Request("$JS.API.STREAM.CREATE.ready", request, time.Second)
+		if err == nil && strings.Contains(string(m.Data), `"leader"`) {
+			return
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("the cluster has no leader after %v: %v", patience, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
 }
