@@ -68,6 +68,12 @@ func (r *Range) toLoss(kind codec.OutcomeKind, x float64) (float64, error) {
 	return clip01((x - r.Min) / (r.Max - r.Min)), nil
 }
 
+// FromLoss returns the loss on the user's scale that reads as the given loss in
+// [0,1].
+func (r *Range) FromLoss(loss float64) float64 {
+	return min(max(r.Min+float64(loss*(r.Max-r.Min)), r.Min), r.Max)
+}
+
 func clip01(x float64) float64 { return min(max(x, 0), 1) }
 
 // take gives a round that is neither ready nor past its deadline an outcome. It

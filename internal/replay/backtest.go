@@ -121,7 +121,7 @@ type backtest struct {
 
 func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays) *backtest {
 	n := rounds.Len()
-	b := &backtest{match: newMatch(rounds, d), replica: loop.NewReplica()}
+	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
 	b.replica.Begin(ep)
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},

@@ -66,7 +66,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.openWriters(ctx); err != nil {
 		return err
 	}
-	in.match = newMatch(in.Rounds, in.Delays)
+	in.match = newMatch(in.Rounds, in.Delays, in.Rules.Range)
 	due := newReleases(in.match.s, in.Rules, in.Partitions, in.Lead, in.partition)
 	if err := in.play(ctx, decisions, due, progress); err != nil {
 		return err

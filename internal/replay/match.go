@@ -3,6 +3,7 @@ package replay
 import (
 	"math"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
 
@@ -10,7 +11,8 @@ import (
 // outcomes come back after it. Backtest and Injection share it.
 type match struct {
 	rounds  *Rounds
-	log     *logView // of a bandit log, else nil
+	log     *logView   // of a bandit log, else nil
+	scale   loop.Range // on which the model takes outcomes
 	delays  Delays
 	s       *schedule
 	play    Play
@@ -23,9 +25,9 @@ type match struct {
 	matched      int64 // of a log: those that drew the recorded action
 }
 
-func newMatch(rounds *Rounds, d Delays) *match {
+func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
 	n := rounds.Len()
-	return &match{rounds: rounds, log: logOf(rounds.Env), delays: d, s: newSchedule(n, outcomeTimes(d)),
+	return &match{rounds: rounds, log: logOf(rounds.Env), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
 		truth: make([]float64, len(rounds.Env.Actions())), actions: make([]int32, 0, n)}
 }
 
@@ -75,7 +77,7 @@ func (m *match) outcome(o *codec.Outcome, t int) {
 	*o = codec.Outcome{ID: m.rounds.ID(t)}
 	switch a := int(m.actions[t]); {
 	case m.log == nil:
-		o.Kind, o.Value = codec.Loss, m.rounds.Env.Loss(t, a)
+		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Env.Loss(t, a))
 	case a != m.log.action(t):
 		o.Kind = codec.Withdrawn
 	default:
