@@ -46,9 +46,7 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	if e := j.failed.Load(); e != nil {
 		return true, *e
 	}
-	if taken > 0 {
-		j.show()
-	}
+	j.show()
 	return taken > 0, nil
 }
 

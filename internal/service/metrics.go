@@ -163,13 +163,17 @@ func (m *Metrics) appendError(kind string, err error) {
 type gauges struct {
 	values []string // of the labels of all of them
 
-	mu   sync.Mutex
-	made []*prometheus.GaugeVec
+	mu     sync.Mutex
+	made   []*prometheus.GaugeVec
+	closed bool
 }
 
 func (g *gauges) of(v *prometheus.GaugeVec) prometheus.Gauge {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.closed { // too late: nobody is to see it
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "gone"})
+	}
 	if !slices.Contains(g.made, v) {
 		g.made = append(g.made, v)
 	}
@@ -182,5 +186,5 @@ func (g *gauges) close() {
 	for _, v := range g.made {
 		v.DeleteLabelValues(g.values...)
 	}
-	g.made = nil
+	g.made, g.closed = nil, true
 }

@@ -35,7 +35,7 @@ func must[T any](t *testing.T, v T, err error) T {
 	return v
 }
 
-func createTopics(t *testing.T, log stream.Log, name string, partitions int) Topics {
+func createTopics(t testing.TB, log stream.Log, name string, partitions int) Topics {
 	ts := TopicsOf(name)
 	for _, topic := range []string{ts.Contexts, ts.Decisions, ts.Outcomes} {
 		if err := log.Create(t.Context(), topic, partitions, stream.TopicOptions{}); err != nil {

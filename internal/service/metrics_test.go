@@ -1,0 +1,355 @@
+package service
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+var update = flag.Bool("update", false, "write the page of all metrics")
+
+func TestMetricsPage(t *testing.T) {
+	const path = "../../compose/METRICS.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(MetricsPage()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(b) != MetricsPage() {
+		t.Error("compose/METRICS.md is not what the code says; write it with: go test ./internal/service -run MetricsPage -update")
+	}
+}
+
+// Decisions by topic, their feedback and what is learned of it.
+func TestMetricsOfTheLoop(t *testing.T) {
+	r := newRig(t, nil)
+	r.expect(map[string]float64{`hindsight_decisions_total{partition="0",source="topic"}`: 0, `hindsight_feedback_total{fate="observed"}`: 0,
+		`hindsight_joiner_epoch`: 1})
+	r.contexts("1", "2", "3")
+	r.look()
+	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 3})
+	r.must(r.settle())
+	r.look()
+	r.expect(map[string]float64{
+		`hindsight_decisions_total{partition="0",source="topic"}`:  3,
+		`hindsight_decision_seconds{partition="0",source="topic"}`: 3,
+		`hindsight_contexts_lag_records{partition="0"}`:            0,
+		`hindsight_decisions_outstanding{partition="0"}`:           3,
+		`hindsight_epoch{partition="0"}`:                           1,
+		`hindsight_pending_rounds`:                                 3,
+		`hindsight_fifo_held_rounds`:                               0,
+	})
+	if r.value(`hindsight_gamma{partition="0"}`) <= 0 || r.value(`hindsight_log_time_seconds`) <= 0 || r.value(`hindsight_pending_oldest_age_seconds`) <= 0 {
+		t.Error("γ, log time and the age of the oldest round are not positive")
+	}
+	r.outcomes("3", "2")
+	r.look()
+	r.expect(map[string]float64{`hindsight_joiner_lag_records{topic="outcomes"}`: 2, `hindsight_joiner_lag_records{topic="decisions"}`: 0})
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_outcomes_total`: 2, `hindsight_fifo_held_rounds`: 2, `hindsight_fifo_wait_seconds_total`: 0,
+		`hindsight_feedback_total{fate="observed"}`: 0, `hindsight_learned_rounds{partition="0"}`: 0})
+	r.outcomes("1")
+	r.must(stepJoiner(r))
+	r.look()
+	if r.value(`hindsight_feedback_lag_records{partition="0"}`) < 3 {
+		t.Error("feedback that is not learned is no lag")
+	}
+	r.must(r.settle())
+	r.look()
+	r.expect(map[string]float64{
+		`hindsight_feedback_total{fate="observed"}`:      3,
+		`hindsight_fifo_held_rounds`:                     0,
+		`hindsight_pending_rounds`:                       0,
+		`hindsight_pending_oldest_age_seconds`:           0,
+		`hindsight_learned_rounds{partition="0"}`:        3,
+		`hindsight_learned_through{partition="0"}`:       3,
+		`hindsight_decisions_outstanding{partition="0"}`: 0,
+		`hindsight_feedback_lag_records{partition="0"}`:  0,
+		`hindsight_joiner_lag_records{topic="outcomes"}`: 0,
+		`hindsight_oracle_columns{partition="0"}`:        2, // the constant and one feature
+	})
+	if r.value(`hindsight_fifo_wait_seconds_total`) <= 0 {
+		t.Error("two rounds waited for the first, and there is no FIFO tax")
+	}
+}
+
+func stepJoiner(r *rig) error {
+	_, err := r.j.Step(r.t.Context())
+	return err
+}
+
+func TestMetricsOfFates(t *testing.T) {
+	r := newRig(t, nil)
+	r.contexts("1", "2")
+	r.put(r.topics.Outcomes, `{"id":%q,"withdrawn":true}`, plantedText+"1")
+	r.must(r.settle())
+	for i := range 22 { // the window is 20 rounds
+		r.contexts(fmt.Sprint("more", i))
+	}
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_feedback_total{fate="withdrawn"}`: 1})
+	if r.value(`hindsight_feedback_total{fate="skipped"}`) < 1 {
+		t.Error("no round was skipped")
+	}
+	r = newRig(t, func(r *rig) { r.rules.Impute, r.rules.DefaultLoss = true, 1 })
+	for i := range 23 {
+		r.contexts(fmt.Sprint(i))
+	}
+	r.must(r.settle())
+	r.outcomes("22")
+	r.must(r.settle())
+	if r.value(`hindsight_feedback_total{fate="imputed"}`) < 1 {
+		t.Error("no round was imputed")
+	}
+	r = newRig(t, func(r *rig) { r.jc.MaxPending = 2 })
+	r.contexts("1", "2", "3", "4", "5")
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_overflow_rounds_total`: 3, `hindsight_feedback_total{fate="skipped"}`: 3})
+}
+
+func TestMetricsOfRejects(t *testing.T) {
+	r := newRig(t, nil)
+	r.contexts("1", "2")
+	r.put(r.topics.Contexts, `{"id":%q,"actions":["a"]}`, plantedText+"1")
+	r.put(r.topics.Contexts, `{%q:`, plantedText)
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_rejects_total{reason="duplicate-id",topic="contexts"}`: 1,
+		`hindsight_rejects_total{reason="malformed",topic="contexts"}`: 1})
+	r.put(r.topics.Outcomes, `{%q:`, plantedText)
+	r.outcomes("never")
+	r.put(r.topics.Outcomes, `{"id":%q,"loss":1,"action":%q}`, plantedText+"1", plantedText)
+	r.outcomes("1", "1")
+	r.must(r.settle())
+	for i := range 25 {
+		r.contexts(fmt.Sprint("more", i))
+	}
+	r.must(r.settle())
+	r.outcomes("2")
+	r.must(r.settle())
+	for _, reason := range []string{"malformed", "orphan", "mismatch", "duplicate", "late"} {
+		r.expect(map[string]float64{fmt.Sprintf(`hindsight_rejects_total{reason=%q,topic="outcomes"}`, reason): 1})
+	}
+	r.m.reject("outcomes", plantedText) // no reason of ours
+	r.expect(map[string]float64{`hindsight_rejects_total{reason="other",topic="outcomes"}`: 1})
+	r.put(r.topics.Decisions, `{"id":%q}`, plantedText)
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_foreign_records_total`: 1})
+}
+
+func TestMetricsOfRequests(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.settle())
+	ask := `{"id":"` + plantedText + `","actions":["a","b"]}`
+	r.request("%s", ask)
+	r.request("%s", ask)
+	r.request(`{"id":%q,"actions":["a"]}`, plantedText)
+	r.request(`{%q`, plantedText)
+	r.request("%s", strings.Repeat("x", 2<<20))
+	r.d.closed = true
+	r.request(`{"actions":["a"]}`)
+	r.expect(map[string]float64{
+		`hindsight_decisions_total{partition="0",source="request"}`:     1,
+		`hindsight_decision_seconds{partition="0",source="request"}`:    1,
+		`hindsight_decisions_total{partition="0",source="topic"}`:       0,
+		`hindsight_requests_repeated_total{partition="0"}`:              1,
+		`hindsight_requests_refused_total{code="400",subject="decide"}`: 1,
+		`hindsight_requests_refused_total{code="409",subject="decide"}`: 1,
+		`hindsight_requests_refused_total{code="413",subject="decide"}`: 1,
+		`hindsight_requests_refused_total{code="503",subject="decide"}`: 1,
+	})
+	s, err := ServeOutcomes(t.Context(), r.log, r.log, "m", 1, r.m)
+	r.must(err)
+	defer s.Close()
+	tell := func(format string, args ...any) {
+		if _, _, err := r.log.Request(t.Context(), "m.outcome", fmt.Appendf(nil, format, args...)); err != nil {
+			t.Error(err)
+		}
+	}
+	tell(`{"id":%q,"loss":1}`, plantedText)
+	tell(`{%q`, plantedText)
+	r.fault = failing(r.topics.Outcomes)
+	tell(`{"id":%q,"loss":1}`, plantedText)
+	r.expect(map[string]float64{
+		`hindsight_outcomes_stored_total`:                                1,
+		`hindsight_requests_refused_total{code="400",subject="outcome"}`: 1,
+		`hindsight_requests_refused_total{code="503",subject="outcome"}`: 1,
+		`hindsight_append_errors_total{topic="outcomes"}`:                1,
+	})
+}
+
+// What the linear oracle has no room for.
+func TestMetricsOfTheOracle(t *testing.T) {
+	r := newRig(t, nil)
+	r.put(r.topics.Contexts, `{"id":"1","features":{"a":1,"b":1,"c":1,"d":1,"e":1,"f":1},"actions":["a"]}`)
+	for _, a := range []string{"b", "c", "d"} {
+		r.put(r.topics.Contexts, `{"id":%q,"actions":[%q]}`, a, a)
+	}
+	r.put(r.topics.Outcomes, `{"id":"1","loss":1}`)
+	for _, id := range []string{"b", "c", "d"} {
+		r.put(r.topics.Outcomes, `{"id":%q,"loss":1}`, id)
+	}
+	r.must(r.settle())
+	r.expect(map[string]float64{
+		`hindsight_oracle_columns{partition="0"}`:         5,
+		`hindsight_refused_feature_values{partition="0"}`: 2,
+		`hindsight_refused_examples{partition="0"}`:       1,
+		`hindsight_learned_rounds{partition="0"}`:         4,
+	})
+}
+
+func TestMetricsOfSnapshots(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.dc.SnapshotEvery = 2 })
+	none := math.NaN()
+	r.look()
+	r.expect(map[string]float64{`hindsight_snapshot_age_seconds{partition="0"}`: none, `hindsight_snapshot_bytes{partition="0"}`: none})
+	round := func(ids ...string) {
+		r.contexts(ids...)
+		r.outcomes(ids...)
+		r.must(r.settle())
+	}
+	round("1", "2")
+	r.must(r.d.WriteSnapshots(t.Context()))
+	r.look()
+	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="written"}`: 1})
+	size := r.value(`hindsight_snapshot_bytes{partition="0"}`)
+	if size < 100 || r.value(`hindsight_snapshot_age_seconds{partition="0"}`) < 0 {
+		t.Error("a snapshot has no size or no age")
+	}
+	round("3", "4")
+	r.fault = failing(r.topics.Snapshots)
+	if err := r.d.WriteSnapshots(t.Context()); err == nil {
+		t.Error("a snapshot was written to a full log")
+	}
+	r.expect(map[string]float64{`hindsight_snapshots_total{partition="0",result="failed"}`: 1, `hindsight_append_errors_total{topic="snapshots"}`: 1})
+	r.fault = nil
+	r.d.Close()
+	r.j.Close()
+	r.look() // who looks late sees nothing, and brings nothing back
+	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: none, `hindsight_snapshot_age_seconds{partition="0"}`: none, `hindsight_gamma{partition="0"}`: none,
+		`hindsight_pending_rounds`: none, `hindsight_joiner_lag_records{topic="outcomes"}`: none})
+	r.open()
+	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: size})
+}
+
+func TestMetricsOfAppendErrors(t *testing.T) {
+	for _, kind := range []string{decisionsKind, feedbackKind, rejectsKind} {
+		t.Run(kind, func(t *testing.T) {
+			r := newRig(t, nil)
+			r.fault = failing("m." + kind)
+			r.contexts("1")
+			r.outcomes("1", "never")
+			if err := r.settle(); err == nil {
+				t.Error("a full log did no harm")
+			}
+			if n := r.value(fmt.Sprintf(`hindsight_append_errors_total{topic=%q}`, kind)); n < 1 {
+				t.Error("no append error")
+			}
+		})
+	}
+}
+
+// What was appended to a log whose end is in doubt is refused, and so counted.
+func TestMetricsOfDoubt(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.settle())
+	r.fault = func(topic string, _ *stream.Record) mem.Fault {
+		if topic == r.topics.Decisions {
+			return mem.StoredUnknown
+		}
+		return mem.None
+	}
+	reply := r.request(`{"actions":["a"]}`)
+	if !strings.Contains(reply, "503") {
+		t.Error(reply)
+	}
+	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 1,
+		`hindsight_append_errors_total{topic="decisions"}`: 1, `hindsight_decisions_total{partition="0",source="request"}`: 0})
+}
+
+func TestMetricsOfParkedOutcomes(t *testing.T) {
+	r := newRig(t, nil)
+	r.j.heart.AddOutcome(loop.Place{}, 1, []byte(`{"id":"x","loss":1}`), "")
+	r.j.show()
+	r.expect(map[string]float64{`hindsight_parked_outcomes`: 1})
+}
+
+var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)
+
+// The names follow the convention, and each metric says what it is.
+func TestMetricNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, d := range MetricDocs() {
+		switch {
+		case seen[d.Name]:
+			t.Errorf("%s is there twice", d.Name)
+		case !metricName.MatchString(d.Name):
+			t.Errorf("%s is no name", d.Name)
+		case (d.Type == "counter") != strings.HasSuffix(d.Name, "_total"):
+			t.Errorf("%s is a %s", d.Name, d.Type)
+		case len(d.Help) < 10 || !strings.HasSuffix(d.Help, "."):
+			t.Errorf("%s: %q says too little", d.Name, d.Help)
+		}
+		seen[d.Name] = true
+	}
+}
+
+// checkExposed compares a scrape with the documented list: names, types, help, labels
+// and their values, and that nothing from outside is in it.
+func checkExposed(t *testing.T, page []byte, partitions int) (names map[string]bool) {
+	t.Helper()
+	if bytes.Contains(page, []byte("planted")) {
+		t.Error("a text from outside is in a metric")
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	docs := map[string]MetricDoc{}
+	for _, d := range MetricDocs() {
+		docs[d.Name] = d
+	}
+	names = map[string]bool{}
+	for name, f := range families {
+		d, ok := docs[name]
+		if !ok {
+			t.Errorf("%s is not in the list", name)
+			continue
+		}
+		names[name] = true
+		if got := strings.ToLower(f.GetType().String()); got != d.Type || f.GetHelp() != d.Help {
+			t.Errorf("%s is a %s, %q; the list says %s, %q", name, got, f.GetHelp(), d.Type, d.Help)
+		}
+		for _, m := range f.GetMetric() {
+			if len(m.GetLabel()) != len(d.Labels) {
+				t.Errorf("%s has %d labels, the list has %v", name, len(m.GetLabel()), d.Labels)
+			}
+			for _, l := range m.GetLabel() {
+				values, ok := d.Values[l.GetName()]
+				n, notNumber := strconv.Atoi(l.GetValue())
+				if !ok || values != nil && !slices.Contains(values, l.GetValue()) || values == nil && (notNumber != nil || n < 0 || n >= partitions) {
+					t.Errorf("%s: label %s=%q is not in the list", name, l.GetName(), l.GetValue())
+				}
+			}
+		}
+	}
+	return names
+}
