@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
 	"hindsight/internal/loop"
@@ -280,17 +282,24 @@ func TestShared(t *testing.T) {
 		a = s.decider().ready()
 		s.shares(map[*process]int{a: 1, b: 1})
 	}
-	for range long(1, 20) { // a paused writer wakes up after another has taken over
+	for i := range long(1, 20) { // a paused writer wakes up after another has taken over
 		after(a, time.Duration(200+r.IntN(300))*time.Millisecond)
 		b.signal(syscall.SIGSTOP)
+		answers := s.askPaused(b, i)
 		s.shares(map[*process]int{a: 2})
 		s.answered()
 		b.signal(syscall.SIGCONT)
+		for range pausedRequests {
+			if m, err := answers.NextMsg(patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "503" {
+				t.Errorf("a request to a writer that had lost its partition: %v %v", m, err)
+			}
+		}
 		s.shares(map[*process]int{a: 1, b: 1})
-		if !strings.Contains(b.log(), "lease lost") {
-			t.Errorf("who was paused does not say that it lost its lease:\n%s", b.log())
+		if log := b.log(); !strings.Contains(log, "lease lost") || !strings.Contains(log, "fenced") {
+			t.Errorf("who was paused does not say that it lost its lease and was fenced:\n%s", log)
 		}
 	}
+	s.invisible("late-")
 	began := time.Now()
 	b.stop(patience) // gives back at once
 	s.shares(map[*process]int{a: 2})
@@ -305,18 +314,67 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// decisionsOf counts decisions of a partition.
-func (s *shared) decisionsOf(p int) (n int) {
-	err := stream.Scan(s.t.Context(), s.client.Log(), "shop.decisions", p, stream.Earliest, 1<<62, func(r *stream.Record) error {
-		var d codec.Decision
-		if r.Type == "" {
-			n++
-			return codec.ParseDecision(&d, r.Value)
-		}
-		return nil
-	})
+// pausedRequests is how many requests wait for a process that is paused.
+const pausedRequests = 5
+
+// askPaused asks a process that is paused for decisions: it gets to see the requests
+// when it wakes up and its partition is another's.
+func (s *shared) askPaused(p *process, n int) *natsgo.Subscription {
+	s.t.Helper()
+	conn, err := natsgo.Connect(s.url)
 	if err != nil {
-		s.t.Error(err)
+		s.t.Fatal(err)
 	}
-	return n
+	s.t.Cleanup(conn.Close)
+	answers, err := conn.SubscribeSync(conn.NewInbox())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	claims, err := lease.NewKeeper(s.leases, "test").Claims(s.t.Context())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, c := range claims {
+		at, mine := strings.CutPrefix(c.Key, "decider.")
+		if !mine || !strings.HasSuffix(c.Holder, fmt.Sprint("/", p.cmd.Process.Pid)) {
+			continue
+		}
+		for i := range pausedRequests {
+			if err := conn.PublishRequest("shop.decide."+at, answers.Subject, fmt.Appendf(nil, `{"id":"late-%d-%d","actions":["x","y"]}`, n, i)); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+		if err := conn.Flush(); err != nil {
+			s.t.Fatal(err)
+		}
+		return answers
+	}
+	s.t.Fatalf("%d has no partition: %v", p.cmd.Process.Pid, claims)
+	return nil
+}
+
+// invisible holds that no decision has an id that begins so.
+func (s *shared) invisible(prefix string) {
+	s.t.Helper()
+	n := 0
+	for p := range s.partitions {
+		err := stream.Scan(s.t.Context(), s.client.Log(), "shop.decisions", p, stream.Earliest, 1<<62, func(r *stream.Record) error {
+			var d codec.Decision
+			if r.Type != "" {
+				return nil
+			}
+			n++
+			err := codec.ParseDecision(&d, r.Value)
+			if strings.HasPrefix(d.ID, prefix) {
+				s.t.Errorf("decision %d of partition %d, of %s, is of a writer that had lost the partition", d.N, p, d.ID)
+			}
+			return err
+		})
+		if err != nil {
+			s.t.Error(err)
+		}
+	}
+	if n == 0 {
+		s.t.Error("nothing was decided")
+	}
 }

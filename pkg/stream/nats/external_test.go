@@ -73,9 +73,16 @@ func TestLogCluster(t *testing.T) {
 		c := dial(t)
 		return &streamtest.Harness{
 			Log: c.Log(), TooLarge: 1 << 20,
-			Close: func(t testing.TB) { closeClient(t, c) },
-			Reopen: func(t testing.TB) stream.Log {
+			Close: func(t testing.TB) {
 				closeClient(t, c)
+				for _, s := range servers {
+					s.Kill()
+				}
+			},
+			Reopen: func(t testing.TB) stream.Log { // with one of them gone and back
+				closeClient(t, c)
+				servers[0].Kill()
+				servers[0].Restart()
 				c = dial(t)
 				return c.Log()
 			},
