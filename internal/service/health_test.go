@@ -164,9 +164,14 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 		}
 		jc := JoinerConfig{Log: d.log, Source: *source, Build: testBuild, SeedHash: loop.SeedHash(d.config.Seed), Partitions: 1, MaxPending: 100,
 			Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
-		defer d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })()
+		stop := d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })
 		pass(time.Second)
 		d.ready("")
+		stop()
+		d.ready("") // it can decide
+		d.log.away.Store(true)
+		pass(5 * time.Second)
+		d.ready("the log is away") // though nothing is asked of it
 	})
 }
 
@@ -227,6 +232,9 @@ func TestReadinessOfStandbyJoiner(t *testing.T) {
 		other.Release()
 		pass(time.Minute)
 		d.ready("")
+		d.log.away.Store(true)
+		pass(5 * time.Second)
+		d.ready("joiner: the log is away")
 	})
 }
 
@@ -256,6 +264,30 @@ func TestMetricsOfFences(t *testing.T) {
 		}
 		pass(fenceWait)
 		d.ready("")
+	})
+}
+
+// Who was told to stop is not ready while it finishes its work.
+func TestReadinessWhileStopping(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDaemon(t, RoleDecider)
+		release := make(chan struct{})
+		s := supervised{role: RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics, part: d.health.join(RoleDecider, RoleDecider)}
+		ctx, cancel := context.WithCancel(t.Context())
+		stop := d.run(func(context.Context) error {
+			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
+				s.part.set(working, "")
+				return func(context.Context) error { <-release; s.part.set(working, ""); return nil }, func() {}, nil
+			})
+		})
+		pass(time.Second)
+		d.ready("")
+		cancel()
+		pass(time.Second)
+		d.ready("standing by: decider: shutting down")
+		close(release)
+		stop()
+		d.ready("starting, or shutting down")
 	})
 }
 

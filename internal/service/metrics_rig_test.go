@@ -134,6 +134,14 @@ func (r *rig) settle() (failed error) {
 	}
 }
 
+// none fails unless there is an error.
+func (r *rig) none(err error) {
+	r.t.Helper()
+	if err == nil {
+		r.t.Error("a full log did no harm")
+	}
+}
+
 func (r *rig) must(err error) {
 	r.t.Helper()
 	if err != nil {

@@ -193,6 +193,18 @@ func TestMetricsOfRequests(t *testing.T) {
 		`hindsight_requests_refused_total{code="503",subject="outcome"}`: 1,
 		`hindsight_append_errors_total{topic="outcomes"}`:                1,
 	})
+	r.must(r.log.Truncate(r.topics.Decisions, 0, 100))
+	r.request("%s", ask) // closed
+	r.d.closed = false
+	r.request("%s", ask) // the decision cannot be read back
+	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 3})
+	f := newFront(r.log, "m", 1)
+	f.metrics = r.m
+	f.request(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20), Respond: func([]byte, ...stream.Header) error { return nil }})
+	r.expect(map[string]float64{`hindsight_requests_refused_total{code="413",subject="decide"}`: 2})
+	r.must(r.log.Close())
+	s.request(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
+	r.expect(map[string]float64{`hindsight_append_errors_total{topic="outcomes"}`: 2})
 }
 
 // What the linear oracle has no room for.
@@ -249,21 +261,84 @@ func TestMetricsOfSnapshots(t *testing.T) {
 	r.expect(map[string]float64{`hindsight_snapshot_bytes{partition="0"}`: size})
 }
 
+// Each append that fails is counted once, whether Append says so or its
+// acknowledgement.
 func TestMetricsOfAppendErrors(t *testing.T) {
-	for _, kind := range []string{decisionsKind, feedbackKind, rejectsKind} {
-		t.Run(kind, func(t *testing.T) {
+	for _, c := range []struct {
+		kind, typ string // of the records that fail
+		give      func(*rig)
+	}{
+		{decisionsKind, "", func(r *rig) { r.contexts("1") }},
+		{feedbackKind, "", func(r *rig) { r.contexts("1"); r.outcomes("1") }},
+		{feedbackKind, "mark", func(r *rig) { r.j.marked = -1000 }},
+		{rejectsKind, "", func(r *rig) { r.put(r.topics.Contexts, "x"); r.contexts("1") }},
+		{rejectsKind, "", func(r *rig) { r.put(r.topics.Outcomes, "x") }},
+	} {
+		for _, fault := range []mem.Fault{mem.Full, mem.StoredUnknown, mem.TooLarge} {
 			r := newRig(t, nil)
-			r.fault = failing("m." + kind)
-			r.contexts("1")
-			r.outcomes("1", "never")
+			r.must(r.settle())
+			once := false
+			r.fault = func(topic string, rec *stream.Record) mem.Fault {
+				if topic != "m."+c.kind || rec.Type != c.typ || once {
+					return mem.None
+				}
+				once = true
+				return fault
+			}
+			c.give(r)
 			if err := r.settle(); err == nil {
-				t.Error("a full log did no harm")
+				t.Errorf("%s %q, fault %v: did no harm", c.kind, c.typ, fault)
 			}
-			if n := r.value(fmt.Sprintf(`hindsight_append_errors_total{topic=%q}`, kind)); n < 1 {
-				t.Error("no append error")
+			series := fmt.Sprintf(`hindsight_append_errors_total{topic=%q}`, c.kind)
+			if n := r.value(series); n != 1 {
+				t.Errorf("%s %q, fault %v: %v append errors", c.kind, c.typ, fault, n)
 			}
-		})
+		}
 	}
+}
+
+// A part that cannot take its partition over shows only that.
+func TestMetricsOfOpenErrors(t *testing.T) {
+	r := newRig(t, nil)
+	r.d.Close()
+	r.j.Close()
+	for _, kind := range []string{decisionsKind, feedbackKind} {
+		r.fault = failing("m." + kind)
+		if kind == decisionsKind {
+			_, err := OpenDecider(t.Context(), r.dc)
+			r.none(err)
+		} else {
+			_, err := OpenJoiner(t.Context(), r.jc)
+			r.none(err)
+		}
+		r.expect(map[string]float64{fmt.Sprintf(`hindsight_append_errors_total{topic=%q}`, kind): 1,
+			`hindsight_epoch{partition="0"}`: math.NaN(), `hindsight_joiner_epoch`: math.NaN()})
+	}
+	r.fault = nil
+	r.open()
+}
+
+// What was read before a restart is no lag after it.
+func TestMetricsOfLag(t *testing.T) {
+	r := newRig(t, nil)
+	r.contexts("1", "2", "3")
+	if _, err := r.d.StepFeedback(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.d.StepContexts(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	r.look()
+	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 1})
+	if r.value(`hindsight_joiner_lag_records{topic="decisions"}`) < 2 {
+		t.Error("decisions that are not read are no lag")
+	}
+	r.must(r.settle())
+	r.d.Close()
+	r.j.Close()
+	r.open()
+	r.d.look(t.Context())
+	r.expect(map[string]float64{`hindsight_contexts_lag_records{partition="0"}`: 0, `hindsight_feedback_lag_records{partition="0"}`: 0})
 }
 
 // What was appended to a log whose end is in doubt is refused, and so counted.
