@@ -203,8 +203,10 @@ func TestMetricsOfRequests(t *testing.T) {
 	f.request(stream.Message{Data: bytes.Repeat([]byte("x"), 2<<20), Respond: func([]byte, ...stream.Header) error { return nil }})
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="413",subject="decide"}`: 2})
 	r.must(r.log.Close())
-	s.request(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
-	r.expect(map[string]float64{`hindsight_append_errors_total{topic="outcomes"}`: 2})
+	for range 2 { // the appender is dead, and cannot be opened again
+		s.request(stream.Message{Data: []byte(`{"id":"1","loss":1}`), Respond: func([]byte, ...stream.Header) error { return nil }})
+	}
+	r.expect(map[string]float64{`hindsight_append_errors_total{topic="outcomes"}`: 3})
 }
 
 // What the linear oracle has no room for.
