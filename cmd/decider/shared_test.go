@@ -39,7 +39,6 @@ type shared struct {
 	leases     lease.Store
 	partitions int
 	args       []string
-	users      *users
 }
 
 const sharedPassword = "shared-secret"
