@@ -149,14 +149,21 @@ func (h *Hedge) Predict(dst []float64, x *Input) {
 // Update implements [Regressor].
 func (h *Hedge) Update(x *Input, action int, loss float64) {
 	h.class.Eval(h.f, x, action)
-	for i, f := range h.f {
-		e := f - loss
-		e = float64(e * e)
-		h.loss[i] += e
-		h.logWeight[i] -= float64(h.eta * e)
-	}
+	hedgeStep(h.logWeight, h.loss, h.f, h.eta, loss)
 	h.fed++
 	h.normalise()
+}
+
+// hedgeStep adds e_i = (f_i − y)² to the loss of each function and takes η·e_i from
+// its log-weight: one pass over three slices of the same length.
+func hedgeStep(logWeight, loss, f []float64, eta, y float64) {
+	logWeight, loss = logWeight[:len(f)], loss[:len(f)]
+	for i, v := range f {
+		e := v - y
+		e = float64(e * e)
+		loss[i] += e
+		logWeight[i] -= float64(eta * e)
+	}
 }
 
 // hedgeFloor is the log of the smallest weight, relative to the largest, that
