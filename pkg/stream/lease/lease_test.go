@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -133,13 +134,12 @@ func TestLost(t *testing.T) {
 // lossy loses the answer to one renewal.
 type lossy struct {
 	lease.Store
-	lose bool
+	lose atomic.Bool
 }
 
 func (l *lossy) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
 	n, err := l.Store.Update(ctx, key, value, revision)
-	if l.lose {
-		l.lose = false
+	if l.lose.Swap(false) {
 		return 0, errors.New("no answer")
 	}
 	return n, err
@@ -147,10 +147,11 @@ func (l *lossy) Update(ctx context.Context, key string, value []byte, revision u
 
 func TestLostAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &lossy{Store: lease.NewMemory(ttl), lose: true}
+		store := &lossy{Store: lease.NewMemory(ttl)}
+		store.lose.Store(true)
 		h := try(t, lease.NewKeeper(store, "a"), "joiner")
 		time.Sleep(5 * ttl)
-		if store.lose || h.Lost() {
+		if store.lose.Load() || h.Lost() {
 			t.Error("a lease is lost with an answer")
 		}
 		h.Release()
