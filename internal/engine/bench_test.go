@@ -28,18 +28,27 @@ type system struct {
 	stop func()
 }
 
-func start(b *testing.B, window string) *system {
+func start(b *testing.B, window string) *system { return startIn(b, b.TempDir(), window) }
+
+func open(b *testing.B, dir string) *engine.Engine {
 	b.Helper()
-	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
+	return e
+}
+
+// benchSource is the model of the benchmarks.
+func benchSource(b *testing.B, window string) *service.Source {
+	b.Helper()
 	m := model.Default()
 	m.Name = "bench"
 	for i := range 10 {
 		m.Actions = append(m.Actions, fmt.Sprintf("a%d", i))
 	}
 	m.Resolve(17, 10)
+	var err error
 	if m.Window, err = model.ParseWindow(window); err != nil {
 		b.Fatal(err)
 	}
@@ -47,13 +56,19 @@ func start(b *testing.B, window string) *system {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := service.CreateTopics(b.Context(), e.Log, m.Name, 1, service.Retention{}); err != nil {
+	return source
+}
+
+func startIn(b *testing.B, dir, window string) *system {
+	b.Helper()
+	e, source := open(b, dir), benchSource(b, window)
+	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
 		b.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: m.Name, Source: source, Build: model.Epoch,
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
 			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
@@ -61,7 +76,7 @@ func start(b *testing.B, window string) *system {
 	case err := <-done:
 		b.Fatal(err)
 	}
-	return &system{Engine: e, name: m.Name, stop: func() {
+	return &system{Engine: e, name: source.Name, stop: func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)
@@ -138,32 +153,37 @@ func BenchmarkLoop(b *testing.B) {
 	}
 }
 
-// runLoop plays rounds whose outcome is written as soon as the decision is read.
+// runLoop plays rounds on a new log.
 func runLoop(b *testing.B) (time.Duration, [4]int) {
 	s := start(b, "1000 rounds")
 	defer s.stop()
+	return s.play(b, loopRounds)
+}
+
+// play plays rounds whose outcome is written as soon as the decision is read.
+func (s *system) play(b *testing.B, rounds int) (time.Duration, [4]int) {
 	t := service.TopicsOf(s.name)
 	var sizes [4]int
 	start := time.Now()
 	var g sync.WaitGroup
-	g.Go(func() { sizes[0] = writeContexts(b, s.Log, t.Contexts) })
-	g.Go(func() { sizes[1], sizes[2] = answerDecisions(b, s.Log, t) })
-	sizes[3] = readAll(b, s.Log, t.Feedback)
+	g.Go(func() { sizes[0] = writeContexts(b, s.Log, t.Contexts, 0, rounds) })
+	g.Go(func() { sizes[1], sizes[2] = answerDecisions(b, s.Log, t, rounds) })
+	sizes[3] = readAll(b, s.Log, t.Feedback, rounds)
 	elapsed := time.Since(start)
 	g.Wait()
 	return elapsed, sizes
 }
 
-func writeContexts(b *testing.B, log stream.Log, topic string) (size int) {
-	w, err := log.Writer(b.Context(), topic, 0, nil)
+func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (size int) {
+	w, err := log.Writer(b.Context(), topic, p, nil)
 	if err != nil {
 		b.Error(err)
 		return 0
 	}
 	defer w.Close()
 	var buf []byte
-	for n := range loopRounds {
-		buf = contextRecord(buf[:0], n)
+	for n := range rounds {
+		buf = contextRecord(buf[:0], p*rounds+n)
 		if _, err := w.Append(b.Context(), &stream.Record{Value: buf}); err != nil {
 			b.Error(err)
 			return 0
@@ -175,7 +195,7 @@ func writeContexts(b *testing.B, log stream.Log, topic string) (size int) {
 	return len(buf)
 }
 
-func answerDecisions(b *testing.B, log stream.Log, t service.Topics) (decision, outcome int) {
+func answerDecisions(b *testing.B, log stream.Log, t service.Topics, rounds int) (decision, outcome int) {
 	w, err := log.Writer(b.Context(), t.Outcomes, 0, nil)
 	if err != nil {
 		b.Error(err)
@@ -184,7 +204,7 @@ func answerDecisions(b *testing.B, log stream.Log, t service.Topics) (decision, 
 	defer w.Close()
 	var d codec.Decision
 	var buf []byte
-	each(b, log, t.Decisions, func(r *stream.Record) {
+	each(b, log, t.Decisions, rounds, func(r *stream.Record) {
 		if err := codec.ParseDecision(&d, r.Value); err != nil {
 			b.Error(err)
 		}
@@ -200,13 +220,13 @@ func answerDecisions(b *testing.B, log stream.Log, t service.Topics) (decision, 
 	return
 }
 
-func readAll(b *testing.B, log stream.Log, topic string) (size int) {
-	each(b, log, topic, func(r *stream.Record) { size = len(r.Value) })
+func readAll(b *testing.B, log stream.Log, topic string, rounds int) (size int) {
+	each(b, log, topic, rounds, func(r *stream.Record) { size = len(r.Value) })
 	return size
 }
 
-// each calls f for the first loopRounds data records of a topic.
-func each(b *testing.B, log stream.Log, topic string, f func(*stream.Record)) {
+// each calls f for the first data records of a topic, as many as there are rounds.
+func each(b *testing.B, log stream.Log, topic string, rounds int, f func(*stream.Record)) {
 	r, err := log.Read(b.Context(), topic, 0, stream.Earliest)
 	if err != nil {
 		b.Error(err)
@@ -214,7 +234,7 @@ func each(b *testing.B, log stream.Log, topic string, f func(*stream.Record)) {
 	}
 	defer r.Close()
 	var batch []stream.Record
-	for n := 0; n < loopRounds; {
+	for n := 0; n < rounds; {
 		if batch, err = r.Next(b.Context(), batch[:0]); err != nil {
 			b.Error(err)
 			return
@@ -231,10 +251,7 @@ func each(b *testing.B, log stream.Log, topic string, f func(*stream.Record)) {
 // runBare appends and reads records of the loop's sizes with nothing between: all
 // four topics at once, two of them with the readers that the loop has twice.
 func runBare(b *testing.B, sizes [4]int) time.Duration {
-	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + b.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
+	e := open(b, b.TempDir())
 	defer e.Close()
 	if err := service.CreateTopics(b.Context(), e.Log, "bare", 1, service.Retention{}); err != nil {
 		b.Fatal(err)
@@ -249,7 +266,7 @@ func runBare(b *testing.B, sizes [4]int) time.Duration {
 			readers = 2
 		}
 		for range readers {
-			g.Go(func() { readAll(b, e.Log, topic) })
+			g.Go(func() { readAll(b, e.Log, topic, loopRounds) })
 		}
 	}
 	g.Wait()

@@ -1,0 +1,75 @@
+package engine_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+	"hindsight/internal/service"
+)
+
+// BenchmarkRestart measures how long a system takes to be ready again after it has
+// played many rounds: the engine's own start, which reads its store, and beyond it
+// the opening of decider and joiner, on two lengths of the log with equal tails, and
+// on the longer one with half the tail. 50,000 rounds; with HINDSIGHT_LONG=1 a
+// million, and the tail of a real system.
+func BenchmarkRestart(b *testing.B) {
+	rounds, tail := 50_000, 10_000
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		rounds, tail = 1_000_000, service.DefaultDedup
+	}
+	for _, c := range []struct{ rounds, tail int }{{rounds / 4, tail}, {rounds, tail}, {rounds, tail / 2}} {
+		b.Run(fmt.Sprintf("rounds=%d/tail=%d", c.rounds, c.tail), func(b *testing.B) {
+			dir := b.TempDir()
+			s := startIn(b, dir, "1000 rounds")
+			s.play(b, c.rounds)
+			s.stop()
+			engine, ours := time.Hour, time.Hour
+			for b.Loop() {
+				e, o := restart(b, dir, c.tail)
+				engine, ours = min(engine, e), min(ours, o)
+			}
+			b.ReportMetric(engine.Seconds()*1e3, "engine-ms")
+			b.ReportMetric(ours.Seconds()*1e3, "beyond-ms")
+			b.ReportMetric(ours.Seconds()/engine.Seconds(), "beyond/engine")
+		})
+	}
+}
+
+// restart opens the engine, and then decider and joiner as a system does, which
+// remember so many rounds.
+func restart(b *testing.B, dir string, dedup int) (engine, ours time.Duration) {
+	quiet, seed, source := slog.New(slog.DiscardHandler), replay.SecretSeed(1), benchSource(b, "1000 rounds")
+	began := time.Now()
+	e := open(b, dir)
+	defer e.Close()
+	engine = time.Since(began)
+	began = time.Now()
+	var d *service.Decider
+	var j *service.Joiner
+	var g errgroup.Group
+	g.Go(func() (err error) {
+		d, err = service.OpenDecider(b.Context(), service.DeciderConfig{Log: e.Log, Name: source.Name, Build: model.Epoch, Seed: seed, Partitions: 1,
+			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight, Owner: "bench", Logger: quiet})
+		return err
+	})
+	g.Go(func() (err error) {
+		j, err = service.OpenJoiner(b.Context(), service.JoinerConfig{Log: e.Log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: 1,
+			MaxPending: service.DefaultMaxPending, Dedup: dedup, MarkEvery: service.DefaultMarkEvery, Owner: "bench", Logger: quiet})
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	ours = time.Since(began)
+	d.Close()
+	j.Close()
+	return engine, ours
+}
