@@ -26,7 +26,9 @@ const (
 	codeWrongLastMessageID = 10070
 	codeWrongLastSequence  = 10071
 	codeStoreFailed        = 10077
+	codeWrongSequence      = 10164 // as codeWrongLastSequence, of a replicated stream
 	codeTooManyRequests    = 10167
+	codeBatchIncomplete    = 10176
 )
 
 // apiError is the error of an answer.
@@ -41,7 +43,7 @@ func (e *apiError) Error() string { return fmt.Sprintf("%s (%d)", e.Description,
 // class returns the error of the contract that e stands for.
 func (e *apiError) class() error {
 	switch e.ErrCode {
-	case codeWrongLastMessageID, codeWrongLastSequence:
+	case codeWrongLastMessageID, codeWrongLastSequence, codeWrongSequence:
 		return fmt.Errorf("%w: %w", stream.ErrFenced, e)
 	case codeAccountResources, codeInsufficient, codeMemoryResources, codeStorageResources:
 		return fmt.Errorf("%w: %w", stream.ErrFull, e)
@@ -167,6 +169,7 @@ type streamConfig struct {
 	Direct     bool              `json:"allow_direct"`
 	DenyDelete bool              `json:"deny_delete"`
 	DenyPurge  bool              `json:"deny_purge"`
+	Atomic     bool              `json:"allow_atomic,omitempty"`
 	Metadata   map[string]string `json:"metadata"`
 }
 
@@ -179,9 +182,17 @@ type streamInfo struct {
 	} `json:"state"`
 }
 
+// info asks for a stream's state, twice: a cluster does not answer for a stream that
+// has no leader at that moment.
 func (l *Log) info(ctx context.Context, conn *natsgo.Conn, p *place) (*streamInfo, error) {
 	var i streamInfo
-	if err := l.call(ctx, conn, "STREAM.INFO."+p.stream, nil, &i); err != nil {
+	first, cancel := context.WithTimeout(ctx, l.o.APITimeout/2)
+	defer cancel()
+	err := l.call(first, conn, "STREAM.INFO."+p.stream, nil, &i)
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		err = l.call(ctx, conn, "STREAM.INFO."+p.stream, nil, &i)
+	}
+	if err != nil {
 		return nil, contractError(err)
 	}
 	return &i, nil

@@ -35,6 +35,9 @@ type appender struct {
 	ack      stream.AckFunc
 	maxBytes int
 
+	replicated bool // fenced by sequences, not by a chain
+	window     int  // most unacknowledged records
+
 	// Of the appending goroutine.
 	msg    natsgo.Msg
 	header natsgo.Header
@@ -57,6 +60,8 @@ type appender struct {
 
 	ackMu   sync.Mutex // held while a fate is decided and told
 	flushed error      // what Flush reports: the error of the first append that failed
+	refused uint64     // the first append whose refusal overtook acknowledgements; 0: none
+	refusal *apiError
 
 	stuckAt    uint64    // watcher: acked at the last check
 	stuckSince time.Time // watcher: since when
@@ -74,6 +79,9 @@ func (a *appender) start() error {
 	a.inbox = a.log.conn.NewInbox()
 	for i := range a.replies {
 		a.replies[i] = a.inbox + "." + strconv.Itoa(i)
+	}
+	if a.window == 0 {
+		a.window = a.log.o.Window
 	}
 	a.wake = make(chan struct{}, 1)
 	a.waitFor.Store(notWaiting)
@@ -110,8 +118,8 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 		return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, n, a.maxBytes))
 	}
 	seq := a.sent.Load() + 1
-	if seq-a.acked.Load() > uint64(a.log.o.Window) {
-		if err := a.wait(ctx, uint64(a.log.o.Window)/2); err != nil {
+	if seq-a.acked.Load() > uint64(a.window) {
+		if err := a.wait(ctx, uint64(a.window)/2); err != nil {
 			return 0, err
 		}
 	}
@@ -125,7 +133,7 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	if err := a.log.conn.PublishMsg(&a.msg); err != nil {
 		return a.settle(seq, err)
 	}
-	if a.fenced {
+	if a.fenced && !a.replicated {
 		a.lastID = a.ids[0][0]
 	}
 	return seq, nil
@@ -139,7 +147,13 @@ func (a *appender) encode(r *stream.Record, seq uint64) error {
 			return err
 		}
 	}
-	if a.fenced {
+	switch {
+	case !a.fenced:
+	case a.replicated:
+		a.idBuf = strconv.AppendUint(a.idBuf[:0], a.first+seq-2, 10)
+		a.ids[0][0] = string(a.idBuf)
+		a.header[headerExpectedSeq] = a.ids[0]
+	default:
 		a.idBuf = strconv.AppendUint(append(a.idBuf[:0], a.prefix...), seq, 10)
 		a.ids[0][0], a.ids[1][0] = string(a.idBuf), a.lastID
 		a.header[headerMsgID], a.header[headerExpectedID] = a.ids[0], a.ids[1]
@@ -206,6 +220,9 @@ func (a *appender) onAck(m *natsgo.Msg) {
 		return
 	}
 	seq := a.acked.Load() + 1
+	if a.overtook(m, seq) {
+		return
+	}
 	if seq > a.sent.Load() || m.Subject != a.replies[seq%replyTokens] {
 		a.killBoth(fmt.Errorf("%w: an acknowledgement was lost", stream.ErrUnknown))
 		return
@@ -224,6 +241,9 @@ func (a *appender) onAck(m *natsgo.Msg) {
 		a.killBoth(fmt.Errorf("%w: stored at %d, duplicate %v", stream.ErrUnknown, p.Sequence, p.Duplicate))
 	default:
 		a.tell(seq, int64(p.Sequence), nil)
+		if a.refused == seq+1 {
+			a.rejected(a.refused, a.refusal)
+		}
 		a.signal()
 	}
 }

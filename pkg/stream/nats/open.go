@@ -30,7 +30,12 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 			return nil, stream.Tail{}, p.fail("open", -1, err)
 		}
 		a := &appender{place: p, log: l, fenced: true, ack: o.Ack, maxBytes: l.maxBytes(i)}
-		offset, err := l.publishOpen(ctx, a, i, o, try <= politeOpens)
+		a.replicate(i)
+		publish := l.publishOpen
+		if a.replicated {
+			publish = l.publishLeap
+		}
+		offset, err := publish(ctx, a, i, o, try <= politeOpens)
 		if errors.Is(err, errOpenAgain) {
 			continue
 		}
@@ -56,17 +61,11 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	_, _ = rand.Read(nonce[:]) // never fails
 	a.prefix = fmt.Sprintf("%d.%x-", i.State.Last+1, nonce)
 	a.lastID = a.prefix + "0"
-	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
-	if o.Owner != "" {
-		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
-	}
-	if recordSize(&r) > a.maxBytes {
-		return 0, stream.ErrTooLarge
-	}
-	m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{headerMsgID: {a.lastID}}, Data: o.Value}
-	if err := setHeaders(m.Header, &r); err != nil {
+	m, err := openMessage(a, &o)
+	if err != nil {
 		return 0, err
 	}
+	m.Header[headerMsgID] = []string{a.lastID}
 	if polite {
 		m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
 	}
@@ -74,11 +73,29 @@ func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o str
 	if err != nil {
 		return 0, err
 	}
+	return openedAt(reply)
+}
+
+// openMessage makes the open record.
+func openMessage(a *appender, o *stream.OpenOptions) (*natsgo.Msg, error) {
+	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
+	}
+	if recordSize(&r) > a.maxBytes {
+		return nil, stream.ErrTooLarge
+	}
+	m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{}, Data: o.Value}
+	return m, setHeaders(m.Header, &r)
+}
+
+// openedAt returns where the open record is stored.
+func openedAt(reply *natsgo.Msg) (uint64, error) {
 	p, err := parseAck(reply.Data)
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", stream.ErrUnknown, err)
-	case p.Error != nil && p.Error.ErrCode == codeWrongLastSequence:
+	case p.Error != nil && (p.Error.ErrCode == codeWrongLastSequence || p.Error.ErrCode == codeWrongSequence || p.Error.ErrCode == codeBatchIncomplete):
 		return 0, errOpenAgain
 	case p.Error != nil:
 		return 0, p.Error.class()
@@ -129,6 +146,7 @@ func (l *Log) Writer(ctx context.Context, topic string, partition int, ack strea
 		return nil, p.fail("writer", -1, err)
 	}
 	a := &appender{place: p, log: l, ack: ack, maxBytes: l.maxBytes(i)}
+	a.replicate(i)
 	if err := a.start(); err != nil {
 		return nil, p.fail("writer", -1, err)
 	}

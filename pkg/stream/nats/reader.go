@@ -306,6 +306,9 @@ func (r *reader) take(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, erro
 		return dst, errAgain
 	}
 	r.pos, r.suspect, r.earliest = seq+1, 0, false
+	if t := m.Header[stream.HeaderType]; len(t) > 0 && t[0] == typeFill {
+		return dst, nil
+	}
 	dst = append(dst, stream.Record{Offset: seq, Time: time, Value: m.Data})
 	if len(m.Header) > 0 {
 		getHeaders(&dst[len(dst)-1], m.Header)

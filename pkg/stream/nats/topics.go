@@ -45,7 +45,7 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 	}
 	c := streamConfig{Name: p.stream, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
 		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
-		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable,
+		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable, Atomic: l.o.Replicas > 1,
 		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age

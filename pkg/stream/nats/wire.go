@@ -77,7 +77,7 @@ func validHeader(key, value string) bool {
 func getHeaders(r *stream.Record, h natsgo.Header) {
 	for k, values := range h {
 		switch k {
-		case headerMsgID, headerExpectedID, headerExpectedSeq:
+		case headerMsgID, headerExpectedID, headerExpectedSeq, headerBatchID, headerBatchSeq, headerBatchCommit:
 		case stream.HeaderType:
 			r.Type = values[0]
 		case stream.HeaderKey:

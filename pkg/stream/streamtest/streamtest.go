@@ -29,6 +29,9 @@ type Harness struct {
 	TooLarge int
 	// MinFull is the smallest TopicOptions.MaxBytes worth testing; 0 means 64 KiB.
 	MinFull int64
+	// ForeignHoles says that after a record written past the owner a refused record of
+	// the owner may be followed by one that is stored.
+	ForeignHoles bool
 	// Floor is what [BenchmarkLog] compares with.
 	Floor Floor
 }
