@@ -227,25 +227,33 @@ func readAll(b *testing.B, log stream.Log, topic string, rounds int) (size int) 
 
 // each calls f for the first data records of a topic, as many as there are rounds.
 func each(b *testing.B, log stream.Log, topic string, rounds int, f func(*stream.Record)) {
-	r, err := log.Read(b.Context(), topic, 0, stream.Earliest)
+	carry(b, log, topic, 0, rounds, f)
+}
+
+// carry calls f for the first data records of a partition, as many as there are
+// rounds, and returns the size of the last.
+func carry(b *testing.B, log stream.Log, topic string, p, rounds int, f func(*stream.Record)) (size int) {
+	r, err := log.Read(b.Context(), topic, p, stream.Earliest)
 	if err != nil {
 		b.Error(err)
-		return
+		return 0
 	}
 	defer r.Close()
 	var batch []stream.Record
 	for n := 0; n < rounds; {
 		if batch, err = r.Next(b.Context(), batch[:0]); err != nil {
 			b.Error(err)
-			return
+			return 0
 		}
 		for i := range batch {
 			if batch[i].Type == "" {
 				f(&batch[i])
+				size = len(batch[i].Value)
 				n++
 			}
 		}
 	}
+	return size
 }
 
 // runBare appends and reads records of the loop's sizes with nothing between: all
