@@ -13,11 +13,12 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/pkg/stream"
 )
 
 // BenchmarkRestart measures how long a system takes to be ready again after it has
 // played many rounds: the engine's own start, which reads its store, and beyond it
-// the opening of decider and joiner, on two lengths of the log with equal tails, and
+// the opening of decider and joiner, beside a bare reading of what they read: on two lengths of the log with equal tails, and
 // on the longer one with half the tail. 50,000 rounds; with HINDSIGHT_LONG=1 a
 // million, and the tail of a real system.
 func BenchmarkRestart(b *testing.B) {
@@ -31,21 +32,23 @@ func BenchmarkRestart(b *testing.B) {
 			s := startIn(b, dir, "1000 rounds")
 			s.play(b, c.rounds)
 			s.stop()
-			engine, ours := time.Hour, time.Hour
+			engine, ours, bare := time.Hour, time.Hour, time.Hour
 			for b.Loop() {
-				e, o := restart(b, dir, c.tail)
-				engine, ours = min(engine, e), min(ours, o)
+				e, o, r := restart(b, dir, c.tail)
+				engine, ours, bare = min(engine, e), min(ours, o), min(bare, r)
 			}
 			b.ReportMetric(engine.Seconds()*1e3, "engine-ms")
 			b.ReportMetric(ours.Seconds()*1e3, "beyond-ms")
+			b.ReportMetric(bare.Seconds()*1e3, "tail-read-ms")
 			b.ReportMetric(ours.Seconds()/engine.Seconds(), "beyond/engine")
+			b.ReportMetric(ours.Seconds()/bare.Seconds(), "beyond/tail-read")
 		})
 	}
 }
 
 // restart opens the engine, and then decider and joiner as a system does, which
 // remember so many rounds.
-func restart(b *testing.B, dir string, dedup int) (engine, ours time.Duration) {
+func restart(b *testing.B, dir string, dedup int) (engine, ours, bare time.Duration) {
 	quiet, seed, source := slog.New(slog.DiscardHandler), replay.SecretSeed(1), benchSource(b, "1000 rounds")
 	began := time.Now()
 	e := open(b, dir)
@@ -71,5 +74,26 @@ func restart(b *testing.B, dir string, dedup int) (engine, ours time.Duration) {
 	ours = time.Since(began)
 	d.Close()
 	j.Close()
-	return engine, ours
+	return engine, ours, readTails(b, e.Log, dedup)
+}
+
+// readTails returns how long it takes to do nothing but read the tails of decisions
+// and feedback at once, which is the floor of a restart.
+func readTails(b *testing.B, log stream.Log, dedup int) time.Duration {
+	topics := service.TopicsOf("bench")
+	began := time.Now()
+	var g errgroup.Group
+	for topic, back := range map[string]int{topics.Decisions: dedup + dedup/8 + 64, topics.Feedback: dedup + 2*service.DefaultMarkEvery} {
+		g.Go(func() error {
+			_, end, err := log.Bounds(b.Context(), topic, 0)
+			if err != nil {
+				return err
+			}
+			return stream.Scan(b.Context(), log, topic, 0, max(1, end-int64(back)), end, func(*stream.Record) error { return nil })
+		})
+	}
+	if err := g.Wait(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began)
 }
