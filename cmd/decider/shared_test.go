@@ -45,18 +45,24 @@ const sharedPassword = "shared-secret"
 
 func newShared(t *testing.T, partitions int) *shared {
 	t.Helper()
-	s := &shared{t: t, dir: t.TempDir(), partitions: partitions}
-	s.server = natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: sharedPassword}}})
-	s.url = "nats://shop:" + sharedPassword + "@" + s.server.Addr()
+	server := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: sharedPassword}}})
+	s := newSharedOn(t, "nats://shop:"+sharedPassword+"@"+server.Addr(), partitions, 1)
+	s.server = server
+	return s
+}
+
+func newSharedOn(t *testing.T, url string, partitions, replicas int) *shared {
+	t.Helper()
+	s := &shared{t: t, dir: t.TempDir(), partitions: partitions, url: url}
 	var err error
-	if s.client, err = (&nats.Access{URL: s.url}).Dial("test", nats.Options{}); err != nil {
+	if s.client, err = (&nats.Access{URL: s.url}).Dial("test", nats.Options{Replicas: replicas}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
-	if s.leases, err = s.client.Leases(t.Context(), service.LeaseBucket("shop"), sharedTTL); err != nil {
+	if s.leases, err = s.client.Leases(t.Context(), service.LeaseBucket("shop"), sharedTTL*time.Duration(replicas)); err != nil {
 		t.Fatal(err)
 	}
-	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed")}
+	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed"), "--nats-replicas", fmt.Sprint(replicas)}
 	return s
 }
 
@@ -69,7 +75,7 @@ func (s *shared) decider(more ...string) *process {
 // holders returns who holds the leases of the partitions, by process id.
 func (s *shared) holders() map[string]int {
 	claims, err := lease.NewKeeper(s.leases, "test").Claims(s.t.Context())
-	if err != nil {
+	if err != nil && !stream.IsRetryable(err) {
 		s.t.Error(err)
 	}
 	have := map[string]int{}
@@ -311,6 +317,42 @@ func TestShared(t *testing.T) {
 			t.Error("the log shows the password")
 		}
 	}
+}
+
+// TestSharedCluster runs two deciders on three servers with three copies of each
+// stream, and kills deciders and servers.
+func TestSharedCluster(t *testing.T) {
+	if long(0, 1) == 0 {
+		t.Skip("three servers take their time: HINDSIGHT_LONG=1")
+	}
+	seed := testSeed(t)
+	r := rand.New(rand.NewPCG(seed, 8))
+	servers := natstest.Cluster(t, 3)
+	s := newSharedOn(t, servers[0].URL()+","+servers[1].URL()+","+servers[2].URL(), 2, 3)
+	a := s.decider().ready()
+	b := s.decider().ready()
+	s.shares(map[*process]int{a: 1, b: 1})
+	u := s.newUsers(seed)
+	for i := range 6 {
+		after(b, time.Duration(300+r.IntN(500))*time.Millisecond)
+		if i%2 == 0 {
+			a.kill()
+			s.shares(map[*process]int{b: 2})
+			s.answered()
+			a = s.decider().ready()
+		} else {
+			k := servers[r.IntN(3)]
+			k.Kill()
+			s.answered()
+			k.Restart()
+		}
+		s.shares(map[*process]int{a: 1, b: 1})
+		s.answered()
+	}
+	u.end()
+	a.stop(patience)
+	b.stop(patience)
+	u.audit()
 }
 
 // pausedRequests is how many requests wait for a process that is paused.
