@@ -244,6 +244,12 @@ type Epoch struct {
 	SHA256     string    `msgpack:"sha256"`     // of Model, hex
 	Files      []FileRef `msgpack:"files"`
 	Through    int64     `msgpack:"through"` // feedbacks before this record
+	// The fresh learner first learns feedbacks WarmFrom..WarmTo; WarmTo = 0: none. Of
+	// WarmEpoch = 0 all of them; otherwise those that made the state after feedback
+	// WarmTo, at which that epoch was at work.
+	WarmFrom  int64 `msgpack:"warm_from,omitempty"`
+	WarmTo    int64 `msgpack:"warm_to,omitempty"`
+	WarmEpoch int64 `msgpack:"warm_epoch,omitempty"`
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence
@@ -273,6 +279,13 @@ type Position struct {
 	OutcomesFrom    int64   `msgpack:"outcomes_from"`
 	OutcomesTime    int64   `msgpack:"outcomes_time"`    // log time reached at OutcomesFrom, ns
 	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read
+	// DecisionsThrough is the next unread offset of decisions, by which a restart sees
+	// that they lost their tail.
+	DecisionsThrough int64 `msgpack:"decisions_through,omitempty"`
+	// Outcomes before OutcomesLost had been passed when this log or that of decisions
+	// lost its tail: what lies there from OutcomesThrough of this mark on has no fate
+	// yet. 0: they did not.
+	OutcomesLost int64 `msgpack:"outcomes_lost,omitempty"`
 }
 
 // EpochRef says where an epoch record lies in the feedback log; a hint, since
@@ -289,6 +302,17 @@ type FeedbackMark struct {
 	Time      int64      `msgpack:"time"` // largest log time seen, ns
 	Positions []Position `msgpack:"positions"`
 	Epochs    []EpochRef `msgpack:"epochs"` // the current one last, and those that waiting rounds keep
+	// Feedback N+1..Lost was learned from and is no longer in the log, a power failure
+	// took its tail; those numbers are given anew, perhaps to other feedback. 0: none.
+	Lost int64 `msgpack:"lost,omitempty"`
+	// Void are the snapshots that learned feedback which is gone: what the log holds in
+	// its place may differ.
+	Void []SnapshotRef `msgpack:"void,omitempty"`
+}
+
+// SnapshotRef names a snapshot.
+type SnapshotRef struct {
+	SHA256 string `msgpack:"sha256"`
 }
 
 // DecisionMark is the progress record of a decider in its decisions partition.
@@ -301,6 +325,12 @@ type DecisionMark struct {
 	// their numbers are not used again; 0: no gap.
 	GapFrom int64 `msgpack:"gap_from"`
 	GapTo   int64 `msgpack:"gap_to"`
+	Time    int64 `msgpack:"time,omitempty"` // log time that contexts have reached, ns
+	// Contexts ContextsThrough..ContextsLost-1 had been passed, and feedback
+	// LearnedThrough+1..LearnedLost had been learned from, when the tails of those
+	// logs were lost: from this mark on both positions have gone back. 0: they have not.
+	ContextsLost int64 `msgpack:"contexts_lost,omitempty"`
+	LearnedLost  int64 `msgpack:"learned_lost,omitempty"`
 }
 
 // Snapshot is one chunk of a learner's state. It is complete when all Parts of
@@ -327,7 +357,8 @@ type Reject struct {
 	Offset    int64  `msgpack:"offset"`
 	Time      int64  `msgpack:"time"` // log time of the record, ns
 	Reason    string `msgpack:"reason"`
-	Detail    string `msgpack:"detail"` // for people
-	ID        string `msgpack:"id"`     // round id, if it could be read
-	Bytes     []byte `msgpack:"bytes"`  // as it came
+	Detail    string `msgpack:"detail"`         // for people
+	ID        string `msgpack:"id"`             // round id, if it could be read
+	Bytes     []byte `msgpack:"bytes"`          // as it came
+	Size      int    `msgpack:"size,omitempty"` // of the record, if Bytes is only its beginning
 }

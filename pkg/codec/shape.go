@@ -31,7 +31,8 @@ var (
 		{key: "seed_hash", want: wantText}, {key: "model", want: wantBytes},
 		{key: "sha256", want: wantText}, {key: "files", want: wantMaps, inside: shape{
 			{key: "name", want: wantText}, {key: "size", want: wantInt}, {key: "sha256", want: wantText},
-		}}, {key: "through", want: wantInt},
+		}}, {key: "through", want: wantInt}, {key: "warm_from", want: wantInt, optional: true},
+		{key: "warm_to", want: wantInt, optional: true}, {key: "warm_epoch", want: wantInt, optional: true},
 	}
 	classShape = shape{
 		{key: "v", want: wantVersion}, {key: "file", want: wantText}, {key: "part", want: wantInt},
@@ -44,16 +45,20 @@ var (
 			{key: "ahead", want: wantInts, optional: true}, {key: "decisions_from", want: wantInt},
 			{key: "decisions_time", want: wantInt}, {key: "outcomes_through", want: wantInt},
 			{key: "outcomes_from", want: wantInt}, {key: "outcomes_time", want: wantInt},
-			{key: "parked", want: wantInts, optional: true},
+			{key: "parked", want: wantInts, optional: true}, {key: "decisions_through", want: wantInt, optional: true},
+			{key: "outcomes_lost", want: wantInt, optional: true},
 		}},
 		{key: "epochs", want: wantMaps, inside: shape{
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},
-		}},
+		}}, {key: "lost", want: wantInt, optional: true},
+		{key: "void", want: wantMaps, optional: true, inside: shape{{key: "sha256", want: wantText}}},
 	}
 	decisionMarkShape = shape{
 		{key: "v", want: wantVersion}, {key: "n", want: wantInt},
 		{key: "contexts_through", want: wantInt}, {key: "learned_through", want: wantInt},
 		{key: "gap_from", want: wantInt}, {key: "gap_to", want: wantInt},
+		{key: "time", want: wantInt, optional: true}, {key: "contexts_lost", want: wantInt, optional: true},
+		{key: "learned_lost", want: wantInt, optional: true},
 	}
 	snapshotShape = shape{
 		{key: "v", want: wantVersion}, {key: "epoch", want: wantInt},
@@ -66,6 +71,7 @@ var (
 		{key: "partition", want: wantInt}, {key: "offset", want: wantInt},
 		{key: "time", want: wantInt}, {key: "reason", want: wantText},
 		{key: "detail", want: wantText}, {key: "id", want: wantText}, {key: "bytes", want: wantBytes},
+		{key: "size", want: wantInt, optional: true},
 	}
 )
 
