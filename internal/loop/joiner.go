@@ -72,6 +72,7 @@ type joinPart struct {
 	ahead    map[int64]struct{} // and these: with order: arrival, or a gap behind waiting rounds
 	next     int64              // N of the next decision
 	offset   int64              // next unread
+	before   int64              // before a restart, offsets below this had been read
 	time     int64              // running maximum of log times
 	times    ring[int64]        // log times of rounds first..next-1
 	first    int64

@@ -155,8 +155,8 @@ func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
 	switch {
 	case !m.told:
 		return false
-	case j.single(m.epoch): // once more does no harm, whatever became of log time
-		return int(m.outPart) == a.Partition && m.outOff == a.Offset
+	case j.single(m.epoch): // a later one took the place of one that a power failure took
+		return int(m.outPart) == a.Partition && m.outOff == a.Offset && a.time <= m.closedAt
 	case a.time != m.closedAt:
 		return a.time < m.closedAt
 	case j.byOutcome(m.fate, m.reason, m.epoch):
@@ -176,6 +176,7 @@ func (j *Joiner) unpark(p *pending) {
 	for range j.parked.len() {
 		k := j.parked.pop()
 		if j.parse(k.raw, k.ceID) == nil && j.outcome.ID == p.d.ID {
+			k.handled = false // as in AddOutcome
 			j.apply(p, &k.arrival)
 			continue
 		}

@@ -16,7 +16,7 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 	for i := range j.parts {
 		part, out := &j.parts[i], &j.outs[i]
 		m.Positions[i] = codec.Position{
-			Partition: i, Released: part.released, DecisionsFrom: part.offset, DecisionsTime: part.time,
+			Partition: i, Released: part.released, DecisionsFrom: part.offset, DecisionsTime: part.time, DecisionsThrough: max(part.offset, part.before),
 			OutcomesThrough: max(out.through, out.handled), OutcomesFrom: out.through, OutcomesTime: out.time,
 		}
 		pos := &m.Positions[i]
@@ -103,7 +103,7 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 		pos := &m.Positions[i]
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
 		part.released, part.next = pos.Released, pos.Released+1
-		part.offset, part.time = pos.DecisionsFrom, pos.DecisionsTime
+		part.offset, part.time, part.before = pos.DecisionsFrom, pos.DecisionsTime, pos.DecisionsThrough
 		clear(part.ahead)
 		for _, n := range pos.Ahead {
 			part.ahead[n] = struct{}{}
@@ -111,6 +111,23 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 		out.through, out.time = pos.OutcomesFrom, pos.OutcomesTime
 		out.handled, out.parked = pos.OutcomesThrough, slices.Clone(pos.Parked)
 	}
+}
+
+// Rewind has a partition of decisions read again from the first record kept: its log
+// has lost the tail that a mark knew, and offsets mean other records now. Rounds that
+// are known are passed over.
+func (j *Joiner) Rewind(partition int) {
+	part := &j.parts[partition]
+	part.offset, part.time, part.before = 0, 0, 0
+}
+
+// LoseOutcomes says that outcomes of a partition have no fate yet from an offset on:
+// its log, or that of their decisions, has lost its tail.
+func (j *Joiner) LoseOutcomes(partition int, from int64) {
+	out := &j.outs[partition]
+	out.through, out.handled = min(out.through, from), min(out.handled, from)
+	k, _ := slices.BinarySearch(out.parked, from)
+	out.parked = out.parked[:k]
 }
 
 // Resume tells a new joiner of a feedback behind the last mark, in order. The rejects

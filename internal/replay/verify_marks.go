@@ -69,6 +69,9 @@ func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *
 	if pos.OutcomesFrom > pos.OutcomesThrough {
 		wrong("outcomes_from", "at most "+i64(pos.OutcomesThrough), pos.OutcomesFrom)
 	}
+	if pos.OutcomesLost > 0 { // a log lost its tail, and what lies there from here on is new
+		out.through = min(out.through, pos.OutcomesThrough)
+	}
 	if pos.OutcomesThrough < out.through || pos.OutcomesThrough > out.c.end {
 		wrong("outcomes_through", "at least "+i64(out.through)+" and at most "+i64(out.c.end), pos.OutcomesThrough)
 		return nil

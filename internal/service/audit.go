@@ -81,10 +81,13 @@ type StoredSnapshot struct {
 	Bytes        []byte // in all chunks
 }
 
-// ReadSnapshots calls f for each complete snapshot kept; err tells of a damaged one,
+// ReadSnapshots calls f for each complete snapshot kept that is not void; err tells of a damaged one,
 // of which only the offset is known.
 func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *StoredSnapshot, err error) error) error {
-	return readSnapshots(ctx, log, TopicsOf(name).Snapshots, func(s *stored, err error) error {
+	return readSnapshots(ctx, log, TopicsOf(name), func(s *stored, err error) error {
+		if errors.Is(err, errVoid) {
+			return nil
+		}
 		return f(&StoredSnapshot{stored: *s, Offset: s.offset, FeedbackFrom: s.feedbackFrom, Epoch: s.state.rec.Epoch,
 			Through: s.state.through, Rounds: s.state.rounds, Bytes: s.bytes}, err)
 	})

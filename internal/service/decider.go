@@ -52,6 +52,7 @@ type Decider struct {
 	dec      codec.Decision
 	buf      []byte
 	unmarked bool // contexts were passed that no record in decisions tells of
+	seen     tail
 	closed   bool
 
 	failed   atomic.Pointer[error]
@@ -104,25 +105,20 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 		return err
 	}
 	d.snapped = d.follower.heart.LearnedThrough()
-	learned, err := d.readTail(ctx, tail)
-	if err != nil {
+	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
 	if d.rejects, err = c.Log.Writer(ctx, d.topics.Rejects, 0, d.rejectAck); err != nil {
 		return err
 	}
-	if err := d.closeGap(ctx); err != nil {
+	if err := d.announceLosses(ctx); err != nil {
 		return err
-	}
-	if got := d.follower.heart.LearnedThrough(); got < learned {
-		return fmt.Errorf("recover %s[%d]: the last decision had learned through feedback %d, but the feedback log ends at %d: %w",
-			d.topics.Decisions, c.Partition, learned, got, stream.ErrUnavailable)
 	}
 	from := d.heart.ContextsThrough()
 	if from == 0 {
 		from = stream.Earliest
 	}
-	if d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, 0); err != nil {
+	if d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, d.seen.time); err != nil {
 		return err
 	}
 	d.at.contexts.Store(d.contexts.consumed())
@@ -133,61 +129,10 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	return nil
 }
 
-// readTail reads the last decisions, and returns the LearnedThrough of the last.
-func (d *Decider) readTail(ctx context.Context, tail stream.Tail) (learned int64, err error) {
-	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/8 + 64; ; back *= 4 { // not all offsets are decisions
-		from := max(tail.First, tail.Open-back)
-		d.heart = loop.NewDecider(d.follower.heart, d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
-		n, learned, err := d.readFrom(ctx, from, tail.Open)
-		if err != nil || n >= d.cfg.Dedup || from == tail.First {
-			return learned, err
-		}
-	}
-}
-
-// readFrom reads decisions from an offset to before end, and returns how many there
-// are and the LearnedThrough of the last.
-func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, learned int64, err error) {
-	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
-		switch r.Type {
-		case "":
-			if err := codec.ParseDecision(&d.dec, r.Value); err != nil {
-				return err
-			}
-			d.heart.Remember(&d.dec)
-			d.offsets.set(d.dec.N, r.Offset)
-			learned = d.dec.LearnedThrough
-			n++
-		case codec.TypeMark:
-			m, err := codec.ParseDecisionMark(r.Value)
-			if err != nil {
-				return err
-			}
-			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
-			learned = max(learned, m.LearnedThrough)
-		}
-		return nil
-	})
-	return n, learned, err
-}
-
-// closeGap notes decisions that have feedback but are no longer in the log: a power
-// failure took its tail. Their numbers are not used again.
-func (d *Decider) closeGap(ctx context.Context) error {
-	released := d.follower.rounds[d.cfg.Partition]
-	next := d.heart.Next()
-	if released < next {
-		return nil
-	}
-	d.cfg.Logger.Error("decisions were lost with the log's tail", "partition", d.cfg.Partition, "from", next, "to", released)
-	d.heart.Resume(released+1, 0)
-	return d.mark(ctx, codec.DecisionMark{GapFrom: next, GapTo: released})
-}
-
 // mark appends the decider's positions, so that the log's tail tells them.
 func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
 	m.V, m.N = codec.Version, d.heart.Next()-1
-	m.ContextsThrough, m.LearnedThrough = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough()
+	m.ContextsThrough, m.LearnedThrough, m.Time = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough(), d.seen.time
 	if err := d.flushRejects(ctx); err != nil {
 		return err
 	}
@@ -268,6 +213,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 			return true, err
 		}
 		d.contexts.take()
+		d.seen.time = d.contexts.time
 		busy = true
 	}
 	d.at.contexts.Store(d.contexts.consumed())
@@ -318,6 +264,7 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	d.heart.Pass(r.Offset + 1)
 	d.unmarked = true
 	d.rejected = true
+	rej.Fit()
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
 	d.cfg.Metrics.appendError(rejectsKind, err)
 	if err == nil {

@@ -51,7 +51,9 @@ type Joiner struct {
 
 	tick    advance // a mark of our own that moves log time on
 	orphans *orphanCheck
-	marked  int64 // N of the last mark
+	lost    losses
+	void    []codec.SnapshotRef // snapshots of feedback that is gone
+	marked  int64               // N of the last mark
 	tickAt  time.Time
 
 	feedbacks []codec.Feedback
@@ -107,11 +109,17 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	if err := j.readTail(ctx, tail); err != nil {
 		return err
 	}
+	if err := j.findLosses(ctx); err != nil {
+		return err
+	}
 	var err error
 	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, j.rejectAck); err != nil {
 		return err
 	}
 	if err := j.announce(ctx); err != nil {
+		return err
+	}
+	if err := j.announceLosses(ctx); err != nil {
 		return err
 	}
 	for p := range j.cfg.Partitions {
@@ -151,6 +159,7 @@ func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) 
 func (j *Joiner) forget() {
 	j.epochs = newEpochs(j.cfg.Build)
 	j.offsets, j.classAt, j.marked = map[int64]int64{}, -1, 0
+	j.lost, j.void = newLosses(j.cfg.Partitions), nil
 	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
 }
 
@@ -188,6 +197,8 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 				return err
 			}
 			j.heart.Restore(&m)
+			j.lost.mark(&m)
+			j.void = m.Void
 			for _, e := range m.Epochs {
 				j.offsets[e.Epoch] = e.Offset
 			}
@@ -203,6 +214,7 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 				marked = true // the whole log is here
 			}
 			n++
+			j.lost.feedback(&f)
 			if marked {
 				j.heart.Resume(&f)
 			} else {
@@ -281,6 +293,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if j.epochs.last != nil {
 		number = j.epochs.last.rec.Epoch + 1
 	}
+	number = max(number, j.lost.epoch) // decisions were made in it, and its record is lost
 	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
 	if _, err := j.epochs.define(&rec, s.Files); err != nil {
 		return err

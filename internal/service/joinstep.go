@@ -77,6 +77,15 @@ func (j *Joiner) merge(ctx context.Context) (bool, error) {
 		}
 		if settled {
 			err := j.give(ctx, best)
+			if missing(err) {
+				again, err := j.rewind(ctx, best)
+				if err != nil {
+					return true, err
+				}
+				if again {
+					continue
+				}
+			}
 			best.take()
 			return true, err
 		}
@@ -168,6 +177,9 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 			j.heart.PassDecision(at, r.Time)
 			return nil
 		}
+		if errors.Is(err, loop.ErrNoEpoch) && j.adoptEpoch(r) {
+			return j.giveDecision(ctx, in, at, r)
+		}
 		if errors.Is(err, loop.ErrNoEpoch) {
 			if err := j.stillOwner(ctx); err != nil {
 				return err
@@ -186,6 +198,16 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 	}
 	j.heart.PassDecision(at, r.Time)
 	return nil
+}
+
+// adoptEpoch makes rounds of an epoch whose record is lost rounds of the next one.
+func (j *Joiner) adoptEpoch(r *stream.Record) bool {
+	var d codec.Decision
+	if codec.ParseDecision(&d, r.Value) != nil || !j.epochs.adopt(d.Epoch) {
+		return false
+	}
+	j.cfg.Logger.Error("the record of an epoch was lost with the feedback log's tail: its rounds get the rules of the next", "epoch", d.Epoch)
+	return true
 }
 
 // stillOwner fails if another joiner has taken the feedback log over, which may have
@@ -254,6 +276,7 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 	}
 	for i := range j.rejected {
 		r := &j.rejected[i]
+		r.Fit()
 		if _, err := j.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
 			j.cfg.Metrics.appendError(rejectsKind, err)
 			return err
@@ -266,8 +289,12 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 // mark appends the heart's positions. Everything they pass was appended before.
 func (j *Joiner) mark(ctx context.Context) error {
 	m := j.heart.Mark()
-	m.Epochs = j.epochRefs(m.Epochs[:0])
-	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+	return j.appendMark(ctx, &m)
+}
+
+func (j *Joiner) appendMark(ctx context.Context, m *codec.FeedbackMark) error {
+	m.Epochs, m.Void = j.epochRefs(m.Epochs[:0]), j.void
+	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
 		j.cfg.Metrics.appendError(feedbackKind, err)
 		return err
 	}

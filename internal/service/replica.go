@@ -21,6 +21,7 @@ type follower struct {
 	in     *input
 
 	rounds []int64 // per partition: the highest round whose feedback was seen
+	told   []int64 // per partition: the highest that any snapshot told of when it was opened
 	safe   int64   // a restart may read feedback from here
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
@@ -33,7 +34,7 @@ type follower struct {
 // openFollower restores the replica from the last good snapshot, or from the start of
 // the feedback log, and stands ready to follow.
 func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger) (*follower, error) {
-	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), chunk: chunkBytes}
+	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), told: make([]int64, partitions), chunk: chunkBytes}
 	best, err := f.bestSnapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -65,7 +66,10 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = readSnapshots(ctx, f.log, f.topics.Snapshots, func(s *stored, err error) error {
+	err = readSnapshots(ctx, f.log, f.topics, func(s *stored, err error) error {
+		for p := range min(len(f.told), len(s.state.rounds)) {
+			f.told[p] = max(f.told[p], s.state.rounds[p])
+		}
 		if err != nil {
 			f.logger.Warn("snapshot passed over", "offset", s.offset, "error", err)
 			return nil

@@ -47,6 +47,10 @@ func (d *Decider) request(m stream.Message) {
 		refuse(503, "overloaded: retry with the same id", "")
 		return
 	}
+	if err := d.markPassed(); err != nil {
+		refuse(503, unknownFate, "")
+		return
+	}
 	res := d.heart.Decide(&d.dec, m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
@@ -62,6 +66,18 @@ func (d *Decider) request(m stream.Message) {
 	default:
 		d.answer(m, json, start)
 	}
+}
+
+// markPassed notes contexts that were rejected since the last record of decisions: a
+// decision that was asked for does not tell the log time of contexts that it passes,
+// and a restart needs that to see what was lost.
+func (d *Decider) markPassed() error {
+	if !d.unmarked {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return d.mark(ctx, codec.DecisionMark{})
 }
 
 func requestID(m *stream.Message) string {

@@ -72,6 +72,9 @@ func (s *sim) run() {
 		s.openOutcomes()
 	}
 	for range s.o.steps {
+		if s.power != nil && s.rng.IntN(60) == 0 {
+			s.lose()
+		}
 		s.event()
 		s.answer()
 		if len(s.broken) > 0 {
@@ -238,7 +241,11 @@ func (s *sim) finish() {
 
 // drain steps everybody until nothing is left to do.
 func (s *sim) drain() {
-	for quiet := 0; quiet < 3; {
+	for quiet, n := 0, 0; quiet < 3; n++ {
+		if n > 5000 {
+			s.fatal("it does not come to rest")
+			return
+		}
 		busy := false
 		for p := range s.o.partitions {
 			if s.deciderOf(p) == nil {

@@ -94,6 +94,7 @@ type sim struct {
 	number   int // of processes
 	later    []func()
 
+	power   *power           // nil: it never fails
 	states  map[int64]string // learner after feedback N → SHA-256
 	broken  []string
 	counted map[string]int
@@ -209,6 +210,9 @@ func (s *sim) check(who, what string, err error) bool {
 		if errors.Is(err, ok) {
 			return false
 		}
+	}
+	if s.power != nil && errors.Is(err, stream.ErrUnavailable) {
+		return false
 	}
 	s.fatal("%s: %s: %v", who, what, err)
 	return false

@@ -44,6 +44,7 @@ func (s *sim) verify() {
 	s.counted["epochs"] += r.Epochs
 	s.counted["replies"] += len(s.users.replies())
 	s.verifyOwners()
+	s.verifyWhole()
 	s.verifyStored()
 	s.verifyReplicas()
 	if s.o.strict {
@@ -107,6 +108,30 @@ func (s *sim) verifyOwners() {
 	for p := range s.o.partitions {
 		look(s.topics.Decisions, p)
 	}
+}
+
+// verifyWhole checks that nobody saw a loss where there was none.
+func (s *sim) verifyWhole() {
+	for p := range s.o.partitions {
+		s.records(s.topics.Decisions, p, func(r *stream.Record) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.ContextsLost+m.LearnedLost > 0) {
+				s.fatal("decisions[%d]@%d tells of a loss: %+v, %v", p, r.Offset, m, err)
+			}
+		})
+	}
+	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
+		m, err := codec.ParseFeedbackMark(r.Value)
+		if r.Type != codec.TypeMark {
+			return
+		}
+		lost := m.Lost > 0 || len(m.Void) > 0
+		for i := range m.Positions {
+			lost = lost || m.Positions[i].OutcomesLost > 0
+		}
+		if lost || err != nil {
+			s.fatal("feedback@%d tells of a loss: %+v, %v", r.Offset, m, err)
+		}
+	})
 }
 
 // verifyStored checks that outcomes that were acknowledged are in the log.

@@ -1,0 +1,179 @@
+package service
+
+import (
+	"context"
+	"fmt"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// tail is what the last records of decisions tell of the other logs.
+type tail struct {
+	learned int64 // feedback learned by the last decision
+	epoch   int64 // of the last decision
+	time    int64 // log time that contexts have reached
+}
+
+// readTail reads the last decisions.
+func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
+	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/8 + 64; ; back *= 4 { // not all offsets are decisions
+		from := max(t.First, t.Open-back)
+		d.heart = loop.NewDecider(d.follower.heart, d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
+		d.seen = tail{}
+		n, err := d.readFrom(ctx, from, t.Open)
+		if err != nil || n >= d.cfg.Dedup || from == t.First {
+			return err
+		}
+	}
+}
+
+// readFrom reads decisions from an offset to before end, and returns how many there
+// are.
+func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err error) {
+	s := &d.seen
+	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseDecision(&d.dec, r.Value); err != nil {
+				return err
+			}
+			d.heart.Remember(&d.dec)
+			d.offsets.set(d.dec.N, r.Offset)
+			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
+			n++
+		case codec.TypeMark:
+			m, err := codec.ParseDecisionMark(r.Value)
+			if err != nil {
+				return err
+			}
+			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
+			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
+			if m.LearnedLost > 0 {
+				s.learned = m.LearnedThrough
+			}
+			if m.ContextsLost > 0 {
+				d.heart.Pass(m.ContextsThrough)
+			}
+		}
+		return nil
+	})
+	return n, err
+}
+
+// announceLosses compares the tail of decisions with the other logs. A power failure
+// may have taken the tail of each. What is gone is written down in a mark before
+// anything new is decided: rounds that another log tells of, whose numbers are not
+// used again; feedback that the last decision had learned; contexts that were passed.
+func (d *Decider) announceLosses(ctx context.Context) error {
+	var m codec.DecisionMark
+	if err := d.lostFeedback(ctx, &m); err != nil {
+		return err
+	}
+	if err := d.lostContexts(ctx, &m); err != nil {
+		return err
+	}
+	d.lostRounds(&m)
+	if m == (codec.DecisionMark{}) {
+		return nil
+	}
+	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
+		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.heart.LearnedThrough()+1, "feedback_to", m.LearnedLost)
+	return d.mark(ctx, m)
+}
+
+// lostRounds finds rounds that feedback or a snapshot tells of and decisions do not.
+func (d *Decider) lostRounds(m *codec.DecisionMark) {
+	p := d.cfg.Partition
+	last := max(d.follower.rounds[p], d.follower.told[p])
+	if next := d.heart.Next(); last >= next {
+		m.GapFrom, m.GapTo = next, last
+		d.heart.Resume(last+1, 0)
+	}
+}
+
+// lostFeedback finds out whether the last decision had learned feedback that is gone.
+// One may go on with less only when the joiner has written down that it is gone: else
+// it may just not be there yet.
+func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error {
+	f := d.follower
+	got, number := f.heart.LearnedThrough(), int64(0)
+	if ep := f.heart.Epoch(); ep != nil {
+		number = ep.Number
+	}
+	if got >= d.seen.learned && number >= d.seen.epoch {
+		return nil
+	}
+	if got < d.seen.learned {
+		ok, err := f.announced(ctx, d.seen.learned)
+		if err != nil {
+			return err
+		}
+		if ok && number >= d.seen.epoch {
+			m.LearnedLost = d.seen.learned
+			return nil
+		}
+	}
+	return fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
+		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
+}
+
+// announced reports whether a mark in the feedback log says that feedback was lost.
+func (f *follower) announced(ctx context.Context, n int64) (found bool, err error) {
+	first, end, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
+	for back := int64(1024); err == nil && !found; back *= 8 {
+		from := max(first, end-back)
+		err = scan(ctx, f.log, f.topics.Feedback, 0, from, end, func(r *stream.Record) error {
+			if r.Type != codec.TypeMark {
+				return nil
+			}
+			m, err := codec.ParseFeedbackMark(r.Value)
+			found = found || m.Lost >= n
+			return err
+		})
+		if from == first {
+			break
+		}
+	}
+	return found, err
+}
+
+// lostContexts finds contexts that were passed and are gone.
+func (d *Decider) lostContexts(ctx context.Context, m *codec.DecisionMark) error {
+	through := d.heart.ContextsThrough()
+	from, err := lostFrom(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, through, d.seen.time)
+	if err == nil && from < through {
+		m.ContextsLost = through
+		d.heart.Pass(from)
+	}
+	return err
+}
+
+// lostFrom returns where the part of a partition ends that was there when its offsets
+// before through, and log time at, had been reached: through, or less if the log has
+// lost its tail since. Records in the place of lost ones are later.
+func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, through, at int64) (int64, error) {
+	first, end, err := log.Bounds(ctx, topic, partition)
+	if err != nil {
+		return 0, err
+	}
+	lost := through
+	if through > end {
+		lost = end
+	}
+	for back := int64(16); ; back *= 8 {
+		from, early := max(first, lost-back), false
+		err := scan(ctx, log, topic, partition, from, lost, func(r *stream.Record) error {
+			if r.Time > at {
+				lost = r.Offset
+				return errStop
+			}
+			early = true
+			return nil
+		})
+		if err != nil || early || from == first {
+			return lost, err
+		}
+	}
+}
