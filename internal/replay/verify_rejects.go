@@ -31,6 +31,7 @@ type rejectInfo struct {
 	of           int64 // log time of the record rejected
 	reason       uint8 // index in rejectReasons
 	bytes        uint64
+	kept, size   int // bytes kept of a record that was too large for a reject, and its size; 0: all
 	id           uint64
 	met          bool // the record was met
 	repeat       bool // the first reject of the record may be gone
@@ -113,6 +114,9 @@ func (v *verification) addReject(r *stream.Record) {
 	}
 	key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
 	info := rejectInfo{offset: r.Offset, time: r.Time, of: rej.Time, bytes: maphash.Bytes(x.seed, rej.Bytes), id: maphash.String(x.seed, rej.ID)}
+	if rej.Size > 0 {
+		info.kept, info.size = len(rej.Bytes), rej.Size
+	}
 	info.reason = uint8(slices.Index(rejectReasons, rej.Reason))
 	wantKey := ""
 	if key.outcomes {
@@ -172,12 +176,23 @@ func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime i
 	if info.of != logTime {
 		v.wrongReject(info, id, "time", i64(logTime), i64(info.of))
 	}
-	if info.bytes != maphash.Bytes(x.seed, r.Value) {
+	if !x.tells(info, r.Value) {
 		v.wrongReject(info, id, "bytes", "the bytes of the record at offset "+i64(r.Offset), "others")
 	}
 	if info.id != maphash.String(x.seed, id) {
 		v.wrongReject(info, id, "id", strconv.Quote(id), "another")
 	}
+}
+
+// tells reports whether a reject has the bytes of a record, or as many as fit.
+func (x *rejectIndex) tells(info *rejectInfo, record []byte) bool {
+	if info.size > 0 {
+		if info.size != len(record) || info.kept >= info.size {
+			return false
+		}
+		record = record[:info.kept]
+	}
+	return info.bytes == maphash.Bytes(x.seed, record)
 }
 
 // checkReason checks the reason of a reject.

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -74,12 +75,22 @@ func (w *outcomeWriter) append(r *stream.Record, done func(offset int64, err err
 	}
 	w.waiting.tickets = append(w.waiting.tickets, done)
 	w.waiting.Unlock()
-	if _, err := w.out.Append(ctx, r); err != nil {
+	if _, err := w.out.Append(ctx, r); errors.Is(err, stream.ErrTooLarge) { // the appender lives on
+		w.withdraw()
+		return true, err
+	} else if err != nil {
 		w.out.Close() // a dead appender: the next request opens another
 		w.out = nil
 		w.abandon(err)
 	}
 	return true, nil
+}
+
+// withdraw takes back the last ticket, of a record that was not sent.
+func (w *outcomeWriter) withdraw() {
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	w.waiting.tickets = w.waiting.tickets[:len(w.waiting.tickets)-1]
 }
 
 func (w *outcomeWriter) abandon(err error) {
@@ -92,6 +103,16 @@ func (w *outcomeWriter) abandon(err error) {
 	}
 }
 
+// requestSize is what a request counts against the limit on records: its headers are
+// stored with it.
+func requestSize(m *stream.Message) int {
+	n := len(m.Data)
+	for _, h := range m.Headers {
+		n += len(h.Key) + len(h.Value)
+	}
+	return n
+}
+
 // request stores one outcome. Whether its round exists, and whether it came in time,
 // is for the joiner to find out.
 func (s *OutcomeService) request(m stream.Message) {
@@ -101,7 +122,7 @@ func (s *OutcomeService) request(m stream.Message) {
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
-	if len(m.Data) > codec.MaxRecordBytes {
+	if requestSize(&m) > codec.MaxRecordBytes {
 		refuse(413, "the outcome is too large", "")
 		return
 	}
@@ -125,7 +146,9 @@ func (s *OutcomeService) request(m stream.Message) {
 		s.metrics.stored.Inc()
 		m.Respond(codec.AppendStored(nil, id, json))
 	})
-	if err != nil {
+	if errors.Is(err, stream.ErrTooLarge) {
+		refuse(413, "the outcome is too large", id)
+	} else if err != nil {
 		s.metrics.appendError(outcomesKind, err)
 		refuse(503, err.Error(), id)
 	} else if !room {
