@@ -87,7 +87,7 @@ func compare(pairs ...int64) int {
 
 // line is what a partition of decisions says so far.
 type line struct {
-	n, through, learned, source, epoch int64
+	n, through, learned, source, epoch, time int64
 }
 
 func (c *checker) checkPartition(p int) {
@@ -165,7 +165,10 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	c.checkDraw(where, d)
 	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough), max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
 	if d.Source >= 0 {
-		was.source = max(was.source, d.Source)
+		if d.Time < was.time {
+			c.fail("%s: round %d has the time %d after %d", where, d.N, d.Time, was.time)
+		}
+		was.source, was.time = max(was.source, d.Source), max(was.time, d.Time)
 	}
 }
 

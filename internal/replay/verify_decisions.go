@@ -249,9 +249,13 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		wrong("source", "a context that was not rejected", got.Source)
 	}
 	src.Through, src.Time = r.Offset+1, l.contexts.logTime(r)
-	if l.contexts.cut() && src.Time < got.Time && r.Time <= got.Time {
+	switch {
+	case l.contexts.cut() && src.Time < got.Time && r.Time <= got.Time:
 		src.Time = got.Time // the running maximum may have begun with a record that is gone
+	case src.Time > got.Time && got.Time >= max(r.Time, l.time):
+		src.Time = got.Time // or anew, at what the last decisions told of, when the decider was opened
 	}
+	l.time = max(l.time, got.Time)
 	l.raw = r.Value // valid until the next head
 	id = service.CloudEventID(r)
 	l.takeContext(r)

@@ -25,6 +25,7 @@ type decisionLane struct {
 	through int64 // contexts before it are dealt with
 	known   bool  // through is known
 	last    int64 // offset behind the last context taken
+	time    int64 // log time that contexts had reached at the last decision of one
 	tau     int64 // learned through, so far
 	epoch   int64
 	ids     idMemory
