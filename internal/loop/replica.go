@@ -70,19 +70,9 @@ func (r *Replica) Learn(f *codec.Feedback) error {
 		return fmt.Errorf("feedback %d: %w", f.N, ErrNoEpoch)
 	}
 	if f.Epoch == r.epoch.Number {
-		if err := r.learn.parseAgain(f.Context); err != nil {
-			return fmt.Errorf("feedback %d of round %q: %w", f.N, f.ID, err)
+		if err := learn(r.epoch.Learner, r.learn, &r.round, f); err != nil {
+			return err
 		}
-		in := r.learn.input()
-		if len(in.Actions) != len(f.Propensities) {
-			return fmt.Errorf("feedback %d of round %q: %d propensities for %d actions: %w",
-				f.N, f.ID, len(f.Propensities), len(in.Actions), codec.ErrCorrupt)
-		}
-		r.round = learner.Round{
-			Input: in, Action: f.Action, Propensities: f.Propensities, Gamma: f.Gamma,
-			N: f.N, LearnedThrough: f.LearnedThrough, Fate: learner.Fate(f.Fate), Loss: f.Loss,
-		}
-		r.epoch.Learner.Learn(&r.round)
 	}
 	r.through = f.N
 	return nil

@@ -46,8 +46,18 @@ func (m *Model) Canonical() []byte {
 	w.line("outcomes", aggregates()[m.Outcomes])
 	w.line("activation", pick(m.Activation, "required", "none"))
 	w.line("order", pick(m.Arrival, "arrival", "fifo"))
-	w.line("warm", "none")
+	w.line("warm", m.Warm.canonical())
 	return w.b
+}
+
+func (w Warm) canonical() string {
+	switch {
+	case w.Refit:
+		return "refit"
+	case w.Through > 0:
+		return strconv.FormatInt(w.Through, 10)
+	}
+	return "none"
 }
 
 type writer struct{ b []byte }

@@ -163,15 +163,19 @@ func (p *parser) window(n *yaml.Node) loop.Window {
 	return w
 }
 
-func (p *parser) warm(n *yaml.Node) {
-	s, ok := p.scalar(n, "warm", "none", "warm: none")
+func (p *parser) warm(n *yaml.Node) Warm {
+	const expected, example = "none, refit or the number of a feedback", "warm: refit"
+	s, ok := p.scalar(n, "warm", expected, example)
 	switch {
 	case !ok || s == "none":
-	case s == "refit" || n.Tag == "!!int":
-		p.errorf(n, "warm: starting from earlier feedback (%s) is not in this version yet; use warm: none", s)
+	case s == "refit":
+		return Warm{Refit: true}
+	case n.Tag == "!!int":
+		return Warm{Through: p.integer(n, "warm", 1, 1<<53, "warm: 12000")}
 	default:
-		p.errorf(n, "warm: expected none, found %q; for example: warm: none", s)
+		p.errorf(n, "warm: expected %s, found %q; for example: %s", expected, s, example)
 	}
+	return Warm{}
 }
 
 func (p *parser) oracle(n *yaml.Node) Oracle {

@@ -52,7 +52,7 @@ func (p *parser) key(m *Model, key string, n *yaml.Node) {
 	case "order":
 		m.Arrival = p.choice(n, key, "fifo", "arrival") == 1
 	case "warm":
-		p.warm(n)
+		m.Warm = p.warm(n)
 	}
 }
 

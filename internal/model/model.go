@@ -55,6 +55,13 @@ type Model struct {
 	Outcomes    loop.Aggregate
 	Activation  bool
 	Arrival     bool
+	Warm        Warm
+}
+
+// Warm says from what the learner starts.
+type Warm struct {
+	Refit   bool  // from all feedback that is kept
+	Through int64 // from the state after this feedback; 0: no
 }
 
 // Feature is one feature of a model that lists them.

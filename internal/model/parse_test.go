@@ -163,8 +163,9 @@ func TestErrors(t *testing.T) {
 		{"activation: yes", `m.yaml:1:13: activation: expected none | required`},
 		{"order: arrival", `m.yaml:1:8: order: arrival needs an oracle that does not depend on order`},
 		{"order: arrival\noutcomes: last\nlearner: uniform", `m.yaml:1:8: order: arrival releases at the first outcome`},
-		{"warm: refit", `m.yaml:1:7: warm: starting from earlier feedback (refit) is not in this version yet`},
-		{"warm: 12", `m.yaml:1:7: warm: starting from earlier feedback (12) is not in this version yet`},
+		{"warm: hot", `m.yaml:1:7: warm: expected none, refit or the number of a feedback, found "hot"; for example: warm: refit`},
+		{"warm: 0", `m.yaml:1:7: warm: expected a whole number in 1`},
+		{"warm: -3", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"max_features: 4000", `m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
 		{"a: &x 1\nname: *x", `m.yaml:2:7: name: expected a text, found an alias`},
 		{"- a", `m.yaml:1:1: expected keys and values, found a list`},
@@ -318,6 +319,7 @@ func drawModel(t *rapid.T) *Model {
 		m.Outcomes = loop.Aggregate(rapid.IntRange(0, 5).Draw(t, "outcomes"))
 	}
 	m.Activation = rapid.Bool().Draw(t, "activation")
+	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
 	return m
 }
 

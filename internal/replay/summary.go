@@ -40,7 +40,7 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readFeedback(ctx, log, t.Feedback, partitions, build); err != nil {
+	if err := s.readFeedback(ctx, log, name, partitions, build); err != nil {
 		return nil, err
 	}
 	if err := s.readRejects(ctx, log, t.Rejects); err != nil {
@@ -120,10 +120,10 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string, partitions int, build service.Build) error {
-	audit := service.NewAudit(build, partitions)
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build) error {
+	audit := service.NewAudit(log, name, build, partitions)
 	var f codec.Feedback
-	err := stream.Scan(ctx, log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return err
@@ -131,7 +131,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, topic string
 			s.Rounds++
 			s.Fates.AddFate(f.Fate)
 		}
-		return audit.Take(r)
+		return audit.Take(ctx, r)
 	})
 	if err != nil {
 		return err

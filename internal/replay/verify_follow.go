@@ -17,7 +17,7 @@ var errNoStart = errors.New("neither an epoch nor a snapshot is kept")
 // begin brings the replica to where recomputing starts.
 func (d *decisionCheck) begin(ctx context.Context) error {
 	v := d.v
-	d.audit = service.NewAudit(v.Build, v.partitions)
+	d.audit = service.NewAudit(v.Log, v.Name, v.Build, v.partitions)
 	from, snap := v.start(d.feedback.cut())
 	switch {
 	case from != nil && (!d.feedback.cut() || from.through == 0):
@@ -48,11 +48,11 @@ func (d *decisionCheck) beginEpoch(ctx context.Context, s *startPoint) error {
 			return err
 		}
 		if r.Type == codec.TypeEpoch {
-			err := d.audit.TakeFrom(r, s.through)
+			err := d.audit.TakeFrom(ctx, r, s.through)
 			d.feedback.take()
 			return err
 		}
-		if err := d.audit.Take(r); err != nil {
+		if err := d.audit.Take(ctx, r); err != nil {
 			return err
 		}
 		d.feedback.take()
@@ -89,7 +89,7 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 				return nil
 			}
 		case codec.TypeClass:
-			if err := d.audit.Take(r); err != nil {
+			if err := d.audit.Take(ctx, r); err != nil {
 				return nil // reported where models are read
 			}
 		}
@@ -108,7 +108,7 @@ func (d *decisionCheck) follow(ctx context.Context, through, epoch int64) error 
 		if r == nil || rep.LearnedThrough() >= through && (begun || r.Type == "") {
 			return nil
 		}
-		if err := d.audit.Take(r); err != nil {
+		if err := d.audit.Take(ctx, r); err != nil {
 			if !damaged(err) && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) {
 				return &stream.Error{Op: "learn", Topic: d.feedback.topic, Offset: r.Offset, Err: err}
 			}

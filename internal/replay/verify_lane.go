@@ -169,7 +169,13 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		v.differ(at(l.decisions, r, "contexts_through", "at least "+i64(l.through), m.ContextsThrough))
 		return nil
 	}
-	return l.pass(ctx, m.ContextsThrough, l.epoch)
+	epoch := l.epoch
+	for _, e := range v.survey.starts { // no decision tells of an epoch in which all contexts were refused
+		if e.through <= m.LearnedThrough {
+			epoch = max(epoch, e.epoch)
+		}
+	}
+	return l.pass(ctx, m.ContextsThrough, epoch)
 }
 
 // pass sees to the contexts before an offset that were not decided: each has its

@@ -32,6 +32,7 @@ type startPoint struct {
 	offset  int64 // of its first class record, or of itself
 	epoch   int64
 	through int64
+	warm    int64 // the first feedback that it starts from; 0: none
 }
 
 // snapshotInfo is a snapshot without its bytes.
@@ -138,6 +139,7 @@ type modelReader struct {
 	classAt int64 // of the first of the class records read last; -1: none
 	f       codec.Feedback
 	last    int64 // epoch
+	recs    []codec.Epoch
 }
 
 func (m *modelReader) take(r *stream.Record) error {
@@ -195,6 +197,12 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 			v.differ(at(m.c, r, f.field, f.want, f.got))
 		}
 	}
+	if rec.Epoch > m.last {
+		if field, want, got := service.CheckWarm(&rec, m.recs); field != "" {
+			v.differ(at(m.c, r, field, want, got))
+		}
+		m.recs = append(m.recs, rec)
+	}
 	m.last = max(m.last, rec.Epoch)
 	v.survey.last = m.last
 	ep, err := m.models.AddEpoch(r.Value)
@@ -212,7 +220,7 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 		return nil
 	}
 	v.report.Epochs.Checked++
-	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through})
+	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through, rec.WarmFrom})
 	delete(v.epochs, rec.Epoch) // the log's own is better than a snapshot's copy
 	return v.addEpoch(ep)
 }
@@ -222,13 +230,22 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 // there is no such place.
 func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
 	s := &v.survey
-	if len(s.starts) > 0 {
-		from = &s.starts[0]
+	starts, least := s.starts, int64(0)
+	for i, e := range s.starts {
+		if cut && e.warm > 0 && (s.firstN == 0 || e.warm < s.firstN) { // what it started from is gone
+			starts, least = s.starts[i+1:], e.epoch
+		}
+	}
+	if len(starts) > 0 {
+		from = &starts[0]
 	}
 	if !cut || s.firstN == 1 && from != nil && from.through == 0 {
 		return from, nil
 	}
 	for _, c := range v.snapshots {
+		if c.epoch < least {
+			continue
+		}
 		if s.firstN > 0 && (c.through < s.firstN-1 || c.through > s.lastN) {
 			continue
 		}

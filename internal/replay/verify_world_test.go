@@ -66,9 +66,8 @@ func newWorld(t testing.TB, parts int, seed uint64) *world {
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes} {
 		w.no(w.log.Create(w.ctx, topic, parts, stream.TopicOptions{}))
 	}
-	for _, topic := range []string{w.ts.Feedback, w.ts.Rejects} {
-		w.no(w.log.Create(w.ctx, topic, 1, stream.TopicOptions{}))
-	}
+	w.no(w.log.Create(w.ctx, w.ts.Rejects, 1, stream.TopicOptions{}))
+	w.no(w.log.Create(w.ctx, w.ts.Feedback, 1, stream.TopicOptions{Trimmable: true}))
 	w.no(w.log.Create(w.ctx, w.ts.Snapshots, 1, stream.TopicOptions{Trimmable: true}))
 	for p := range parts {
 		a, err := w.log.Writer(w.ctx, w.ts.Contexts, p, nil)
@@ -90,12 +89,7 @@ func (w *world) no(err error) {
 
 // open starts or restarts everything with a model.
 func (w *world) use(epoch int) {
-	m, err := model.Parse("model.yaml", []byte(worldModels[epoch]))
-	w.no(err)
-	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
-	for _, name := range m.Files() {
-		w.source.Files[name] = []byte(worldClass)
-	}
+	w.name(worldModels[epoch])
 	w.openJoiner()
 	for p := range w.parts {
 		w.openDecider(p)
@@ -103,14 +97,31 @@ func (w *world) use(epoch int) {
 	w.pump()
 }
 
+// name makes a model the one that joiners announce.
+func (w *world) name(text string) {
+	m, err := model.Parse("model.yaml", []byte(text))
+	w.no(err)
+	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
+	for _, name := range m.Files() {
+		w.source.Files[name] = []byte(worldClass)
+	}
+}
+
 func (w *world) openJoiner() {
+	w.no(w.tryJoiner())
+}
+
+func (w *world) tryJoiner() (err error) {
 	if w.j != nil {
 		w.j.Close()
+		w.j = nil
 	}
-	var err error
-	w.j, err = service.OpenJoiner(w.ctx, service.JoinerConfig{Log: w.log, Source: w.source, Build: model.Epoch, SeedHash: loop.SeedHash(worldSeed()),
+	j, err := service.OpenJoiner(w.ctx, service.JoinerConfig{Log: w.log, Source: w.source, Build: model.Epoch, SeedHash: loop.SeedHash(worldSeed()),
 		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)})
-	w.no(err)
+	if err == nil {
+		w.j = j
+	}
+	return err
 }
 
 func (w *world) openDecider(p int) {

@@ -101,7 +101,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 			idle = 0
 		}
 	}
-	audit := NewAudit(testBuild, partitions)
+	audit := NewAudit(log, "m", testBuild, partitions)
 	n := feed(ctx, t, log, topics, audit)
 	want, err := audit.AppendState(nil)
 	if err != nil {
@@ -141,7 +141,7 @@ func feed(ctx context.Context, t *testing.T, log stream.Log, topics Topics, audi
 			}
 			last[f.Partition] = f.Round
 		}
-		return audit.Take(r)
+		return audit.Take(ctx, r)
 	})
 	if err != nil {
 		t.Fatal(err)

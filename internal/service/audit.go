@@ -15,14 +15,15 @@ import (
 // recomputes what deciders did.
 type Audit struct{ f *follower }
 
-// NewAudit returns an audit that has seen nothing.
-func NewAudit(build Build, partitions int) *Audit {
-	return &Audit{&follower{logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
+// NewAudit returns an audit of a model's feedback log that has seen nothing. It reads
+// back there what epochs start from.
+func NewAudit(log stream.Log, name string, build Build, partitions int) *Audit {
+	return &Audit{&follower{log: log, topics: TopicsOf(name), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
 		heart: loop.NewReplica(), rounds: make([]int64, partitions)}}
 }
 
 // Take learns from the next record. Damage is a [codec.ErrCorrupt].
-func (a *Audit) Take(r *stream.Record) error { return corrupt(a.f.take(r)) }
+func (a *Audit) Take(ctx context.Context, r *stream.Record) error { return corrupt(a.f.take(ctx, r)) }
 
 func corrupt(err error) error {
 	if errors.Is(err, errIncomplete) {
@@ -33,9 +34,12 @@ func corrupt(err error) error {
 
 // TakeFrom begins at an epoch record, whose class records were taken before it, after
 // feedback that is not known.
-func (a *Audit) TakeFrom(r *stream.Record, through int64) error {
+func (a *Audit) TakeFrom(ctx context.Context, r *stream.Record, through int64) error {
 	ep, err := a.f.epochs.addEpoch(r.Value)
 	if err != nil {
+		return err
+	}
+	if err := a.f.warm(ctx, r, ep); err != nil {
 		return err
 	}
 	fresh, err := ep.Learner.AppendBinary(nil)

@@ -287,7 +287,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for len(in.batch) > 0 {
-		if err := d.follower.takeHead(); err != nil {
+		if err := d.follower.takeHead(ctx); err != nil {
 			return true, err
 		}
 		d.takeSnapshot()
@@ -307,7 +307,8 @@ type snapshotJob struct {
 // takeSnapshot hands the state to the writer when it is time for a snapshot. If the
 // writer is still busy with the last one it is left out.
 func (d *Decider) takeSnapshot() {
-	if through := d.follower.heart.LearnedThrough(); d.cfg.SnapshotEvery > 0 && through >= d.snapped+d.cfg.SnapshotEvery {
+	if through := d.follower.heart.LearnedThrough(); d.cfg.SnapshotEvery > 0 && (d.follower.warmed || through >= d.snapped+d.cfg.SnapshotEvery) {
+		d.follower.warmed = false
 		if s := d.follower.state(); s != nil {
 			d.snapped = through
 			select {

@@ -295,7 +295,14 @@ func (j *Joiner) announce(ctx context.Context) error {
 	}
 	number = max(number, j.lost.epoch) // decisions were made in it, and its record is lost
 	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
-	if _, err := j.epochs.define(&rec, s.Files); err != nil {
+	if err := j.planWarm(ctx, &rec, first); err != nil {
+		return err
+	}
+	ep, err := j.epochs.define(&rec, s.Files)
+	if err != nil {
+		return err
+	}
+	if err := j.tryWarm(ctx, &rec, ep, first); err != nil {
 		return err
 	}
 	for _, c := range s.classes() {

@@ -26,6 +26,7 @@ type follower struct {
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
 	chunk  int     // bytes of a snapshot's record
+	warmed bool    // an epoch began from earlier feedback, which a snapshot makes dispensable
 	size   int     // bytes of the last snapshot that was restored or written
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
@@ -140,13 +141,16 @@ func (f *follower) rewind(ctx context.Context) (err error) {
 }
 
 // take learns from the next record of the log.
-func (f *follower) take(r *stream.Record) error {
+func (f *follower) take(ctx context.Context, r *stream.Record) error {
 	switch r.Type {
 	case codec.TypeClass:
 		return f.epochs.addClass(r.Value)
 	case codec.TypeEpoch:
 		ep, err := f.epochs.addEpoch(r.Value)
 		if err != nil {
+			return err
+		}
+		if err := f.warm(ctx, r, ep); err != nil {
 			return err
 		}
 		f.heart.Begin(ep)
@@ -178,7 +182,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 				return err
 			}
 		}
-		if err := f.takeHead(); errors.Is(err, loop.ErrGap) && f.behind {
+		if err := f.takeHead(ctx); errors.Is(err, loop.ErrGap) && f.behind {
 			if err := f.rewind(ctx); err != nil {
 				return err
 			}
@@ -189,9 +193,21 @@ func (f *follower) catchUp(ctx context.Context) error {
 	return nil
 }
 
-func (f *follower) takeHead() error {
+// warm teaches the learner of an epoch that begins what its record says. One that
+// was begun already is left alone.
+func (f *follower) warm(ctx context.Context, r *stream.Record, ep loop.Epoch) error {
+	if now := f.heart.Epoch(); ep.Learner == nil || now != nil && ep.Number <= now.Number {
+		return nil
+	}
+	rec := &f.epochs.byNum[ep.Number].rec
+	_, err := warmUp(ctx, f.log, f.topics.Feedback, r.Offset, rec, ep)
+	f.warmed = f.warmed || rec.WarmTo > 0
+	return err
+}
+
+func (f *follower) takeHead(ctx context.Context) error {
 	r, _ := f.in.head()
-	if err := f.take(r); err != nil {
+	if err := f.take(ctx, r); err != nil {
 		return &stream.Error{Op: "learn", Topic: f.topics.Feedback, Offset: r.Offset, Err: err}
 	}
 	f.in.take()

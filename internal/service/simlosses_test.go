@@ -294,12 +294,12 @@ func (v *powerCheck) recompute() {
 		}
 		byState[d.LearnedThrough<<8|d.Epoch] = append(byState[d.LearnedThrough<<8|d.Epoch], d)
 	}
-	audit := NewAudit(v.build, v.o.partitions)
+	audit := NewAudit(v.log, "m", v.build, v.o.partitions)
 	v.records(v.topics.Feedback, 0, func(r *stream.Record) {
 		if r.Type != "" && r.Type != codec.TypeEpoch && r.Type != codec.TypeClass {
 			return
 		}
-		if err := audit.Take(r); err != nil {
+		if err := audit.Take(v.ctx, r); err != nil {
 			v.fatal("replay of feedback@%d: %v", r.Offset, err)
 			return
 		}

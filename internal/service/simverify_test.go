@@ -155,7 +155,7 @@ func (s *sim) verifyStored() {
 // verifyReplicas follows the feedback log with a fresh replica, and compares every
 // state that a decider had, and every snapshot, with its own.
 func (s *sim) verifyReplicas() {
-	audit := NewAudit(s.build, s.o.partitions)
+	audit := NewAudit(s.log, "m", s.build, s.o.partitions)
 	snapshots := map[int64][]*StoredSnapshot{}
 	err := ReadSnapshots(s.ctx, s.log, "m", func(x *StoredSnapshot, err error) error {
 		if err == nil {
@@ -171,7 +171,7 @@ func (s *sim) verifyReplicas() {
 		if r.Type != "" && r.Type != codec.TypeEpoch && r.Type != codec.TypeClass {
 			return
 		}
-		if err := audit.Take(r); err != nil {
+		if err := audit.Take(s.ctx, r); err != nil {
 			s.fatal("replay of feedback@%d: %v", r.Offset, err)
 			return
 		}

@@ -60,6 +60,7 @@ func sampleEpoch() Epoch {
 	return Epoch{
 		V: Version, Epoch: 2, Name: "shop", Version: 4, Partitions: 8, SeedHash: "5e", Model: []byte("name: shop\n"),
 		SHA256: "ab12", Files: []FileRef{{Name: "class.jsonl", Size: 1 << 20, SHA256: "cd34"}}, Through: 12_000,
+		WarmFrom: 1, WarmTo: 70_000, WarmEpoch: 1,
 	}
 }
 

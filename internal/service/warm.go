@@ -1,0 +1,277 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// past is what a feedback log keeps before an offset.
+type past struct {
+	first  int64 // N of the first feedback; 0: none
+	epochs []codec.Epoch
+}
+
+func readPast(ctx context.Context, log stream.Log, topic string, end int64) (p past, err error) {
+	var f codec.Feedback
+	err = scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+		switch {
+		case r.Type == "" && p.first == 0:
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return err
+			}
+			p.first = f.N
+		case r.Type == codec.TypeEpoch:
+			rec, err := codec.ParseEpoch(r.Value)
+			if err != nil {
+				return err
+			}
+			if p.epoch(rec.Epoch) == nil {
+				p.epochs = append(p.epochs, rec)
+			}
+		}
+		return nil
+	})
+	return p, err
+}
+
+func (p *past) epoch(n int64) *codec.Epoch {
+	for i := range p.epochs {
+		if p.epochs[i].Epoch == n {
+			return &p.epochs[i]
+		}
+	}
+	return nil
+}
+
+// at returns the epoch that learned feedback n, nil if its record is gone.
+func (p *past) at(n int64) (rec *codec.Epoch) {
+	for i := range p.epochs {
+		if p.epochs[i].Through < n {
+			rec = &p.epochs[i]
+		}
+	}
+	return rec
+}
+
+// segment is a range of feedback: of one epoch, or of all if that is 0.
+type segment struct{ epoch, from, to int64 }
+
+// segments returns the feedback that an epoch's learner starts from, ascending: for a
+// rollback what the earlier epoch itself had started from, and then its own.
+func (p *past) segments(rec *codec.Epoch) ([]segment, error) {
+	switch {
+	case rec.WarmTo == 0:
+		return nil, nil
+	case rec.WarmEpoch == 0:
+		return []segment{{0, rec.WarmFrom, rec.WarmTo}}, nil
+	case rec.WarmEpoch >= rec.Epoch:
+		return nil, fmt.Errorf("epoch %d cannot start from epoch %d: %w", rec.Epoch, rec.WarmEpoch, codec.ErrCorrupt)
+	}
+	e := p.epoch(rec.WarmEpoch)
+	if e == nil {
+		return nil, fmt.Errorf("the record of epoch %d: %w", rec.WarmEpoch, stream.ErrTruncated)
+	}
+	s, err := p.segments(e)
+	return append(s, segment{e.Epoch, e.Through + 1, rec.WarmTo}), err
+}
+
+// warmed says what a learner was taught before its epoch.
+type warmed struct {
+	learned, passed int64
+	epochs          map[int64]bool // whose rounds were among them
+}
+
+// warmUp teaches an epoch's fresh learner the feedback that its record, which is at
+// offset end, says. The log decides all of it, so it comes to the same everywhere.
+func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch) (warmed, error) {
+	done := warmed{epochs: map[int64]bool{}}
+	if rec.WarmTo == 0 {
+		return done, nil
+	}
+	p, err := readPast(ctx, log, topic, end)
+	if err != nil {
+		return done, err
+	}
+	todo, err := p.segments(rec)
+	if err != nil {
+		return done, fmt.Errorf("epoch %d starts from feedback %d: %w", rec.Epoch, rec.WarmTo, err)
+	}
+	w := loop.NewWarm(ep)
+	next := todo[0].from
+	var f codec.Feedback
+	err = scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+		if r.Type != "" {
+			return nil
+		}
+		if err := codec.ParseFeedback(&f, r.Value); err != nil {
+			return err
+		}
+		switch {
+		case f.N < next:
+			return nil
+		case f.N > next:
+			return fmt.Errorf("epoch %d starts from feedback %d…%d and %d is gone: %w", rec.Epoch, rec.WarmFrom, rec.WarmTo, next, stream.ErrTruncated)
+		}
+		s := &todo[0]
+		if s.epoch == 0 {
+			w.Refit(&f)
+		} else if f.Epoch == s.epoch {
+			if err := w.Again(&f); err != nil {
+				return err
+			}
+		}
+		done.epochs[f.Epoch] = true
+		if next++; next <= s.to {
+			return nil
+		}
+		if todo = todo[1:]; len(todo) == 0 {
+			return errStop
+		}
+		next = todo[0].from
+		return nil
+	})
+	if err == nil && len(todo) > 0 {
+		err = fmt.Errorf("epoch %d starts from feedback %d…%d and %d is not before it: %w", rec.Epoch, rec.WarmFrom, rec.WarmTo, next, codec.ErrCorrupt)
+	}
+	done.learned, done.passed = w.Learned, w.Passed
+	return done, err
+}
+
+// keysOf returns the top-level keys of a canonical model file with their text.
+func keysOf(model []byte) map[string]string {
+	keys, key := map[string]string{}, ""
+	for line := range strings.Lines(string(model)) {
+		if !strings.HasPrefix(line, " ") {
+			key, _, _ = strings.Cut(line, ":")
+		}
+		keys[key] += line
+	}
+	return keys
+}
+
+// warmKey returns the value of the key warm; "none" if there is none.
+func warmKey(model []byte) string {
+	_, v, ok := strings.Cut(keysOf(model)["warm"], ": ")
+	if !ok {
+		return "none"
+	}
+	return strings.TrimSpace(v)
+}
+
+// differing returns the first of some keys of which two models differ, "" if none.
+func differing(a, b []byte, keys ...string) string {
+	x, y := keysOf(a), keysOf(b)
+	for _, k := range keys {
+		if x[k] != y[k] {
+			return k
+		}
+	}
+	return ""
+}
+
+// planWarm fills in what the learner of a new epoch starts from, and teaches it, so
+// that nothing is announced that cannot be followed. end is where its records begin.
+func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) error {
+	key := warmKey(rec.Model)
+	if key == "none" {
+		return nil
+	}
+	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end)
+	if err != nil {
+		return err
+	}
+	if key == "refit" {
+		if p.first > 0 {
+			rec.WarmFrom, rec.WarmTo = p.first, rec.Through
+		}
+		return nil
+	}
+	n, err := strconv.ParseInt(key, 10, 64)
+	switch {
+	case err != nil || n < 1:
+		return fmt.Errorf("%w: warm: %s is not the number of a feedback; the first is 1", ErrModel, key)
+	case n > rec.Through:
+		return fmt.Errorf("%w: warm: %d: the feedback log ends at %d; give one of its numbers, or warm: none", ErrModel, n, rec.Through)
+	}
+	e := p.at(n)
+	if p.first == 0 || p.first > n || e == nil {
+		return goneError(n, p.first)
+	}
+	if k := differing(rec.Model, e.Model, "actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"); k != "" {
+		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), of which %s: differs; make it equal, or use warm: refit", ErrModel, n, e.Version, e.Epoch, k)
+	}
+	if !slices.Equal(rec.Files, e.Files) {
+		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), which had another class file; put it back, or use warm: refit", ErrModel, n, e.Version, e.Epoch)
+	}
+	rec.WarmTo, rec.WarmEpoch = n, e.Epoch
+	s, err := p.segments(rec)
+	if err != nil || s[0].from < p.first {
+		return goneError(n, p.first)
+	}
+	rec.WarmFrom = s[0].from
+	return nil
+}
+
+func goneError(n, first int64) error {
+	return fmt.Errorf("%w: warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; use warm: refit or warm: none", ErrModel, n, first)
+}
+
+// tryWarm teaches a learner of the joiner's own what an epoch's will be taught.
+func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, end int64) error {
+	if rec.WarmTo == 0 {
+		return nil
+	}
+	w, err := warmUp(ctx, j.cfg.Log, j.topics.Feedback, end, rec, ep)
+	if err != nil {
+		return fmt.Errorf("%w: warm: %w", ErrModel, err)
+	}
+	for _, n := range slices.Sorted(maps.Keys(w.epochs)) {
+		d := j.epochs.byNum[n]
+		if d == nil {
+			continue
+		}
+		if k := differing(rec.Model, d.rec.Model, "loss", "reward"); k != "" {
+			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; use warm: none", ErrModel, warmKey(rec.Model), d.rec.Version, n, k)
+		}
+	}
+	j.cfg.Logger.Info("the learner starts from earlier feedback", "from", rec.WarmFrom, "through", rec.WarmTo, "learned", w.learned, "passed_over", w.passed)
+	return nil
+}
+
+// CheckWarm compares what an epoch record says its learner starts from with its model
+// and the epoch records before it. field is "" if they agree.
+func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string) {
+	key := warmKey(rec.Model)
+	switch {
+	case key == "none":
+		if rec.WarmTo != 0 || rec.WarmFrom != 0 || rec.WarmEpoch != 0 {
+			return "warm_to", "0", fmt.Sprint(rec.WarmTo)
+		}
+	case key == "refit":
+		if rec.WarmTo != 0 && rec.WarmTo != rec.Through {
+			return "warm_to", fmt.Sprint(rec.Through), fmt.Sprint(rec.WarmTo)
+		}
+		if rec.WarmEpoch != 0 {
+			return "warm_epoch", "0", fmt.Sprint(rec.WarmEpoch)
+		}
+	case key != fmt.Sprint(rec.WarmTo):
+		return "warm_to", key, fmt.Sprint(rec.WarmTo)
+	default:
+		p := past{epochs: before}
+		if e := p.at(rec.WarmTo); e != nil && e.Epoch != rec.WarmEpoch {
+			return "warm_epoch", fmt.Sprint(e.Epoch), fmt.Sprint(rec.WarmEpoch)
+		}
+		if s, err := p.segments(rec); err == nil && s[0].from != rec.WarmFrom {
+			return "warm_from", fmt.Sprint(s[0].from), fmt.Sprint(rec.WarmFrom)
+		}
+	}
+	return "", "", ""
+}
