@@ -63,7 +63,8 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(10)
 	n.sumLoss, n.regret = r.float(), r.float()
-	if r.bad || columns > o.most || actions > o.maxActions {
+	if r.bad || columns > o.most || actions > o.maxActions ||
+		n.fed < 0 || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) { // losses are in [0,1]
 		return snapshotError("linear", "damaged header")
 	}
 	for range columns {
