@@ -55,6 +55,8 @@ type Report struct {
 	Decisions int            // rounds
 	Requests  int            // of them
 	Outcomes  int            // records
+	Gaps      int            // announcements of lost rounds
+	Lost      int            // rounds with feedback whose decisions are announced as lost
 	Waiting   int            // rounds without feedback
 	Unread    int            // contexts and outcomes without a fate
 	Fates     map[string]int // of rounds
@@ -83,6 +85,8 @@ type checker struct {
 	byN     []map[int64]*round  // by partition
 	byID    map[string][]*round // in the order of log time
 	total   int64               // feedbacks
+	gaps    []map[int64]bool    // by partition: rounds that are announced as lost
+	ghosts  map[string]bool     // ids of those of them that have feedback
 	refused map[place]*refusal
 	wants   map[place]string // what the outcomes' fates must be
 	source  []map[int64]*round
@@ -124,7 +128,7 @@ type refusal struct {
 // is wrong with their content is in the report.
 func Run(ctx context.Context, log stream.Log, name string, partitions int, options ...Options) (*Report, error) {
 	c := &checker{name: name, n: partitions, r: &Report{Fates: map[string]int{}, Rejects: map[string]int{}},
-		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, refused: map[place]*refusal{}, wants: map[place]string{}}
+		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, refused: map[place]*refusal{}, ghosts: map[string]bool{}, wants: map[place]string{}}
 	if len(options) > 0 {
 		c.o = options[0]
 	}

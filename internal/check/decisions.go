@@ -57,6 +57,7 @@ func (c *checker) checkDecisions() {
 	c.rounds = make([][]*round, c.n)
 	for p := range c.n {
 		c.byN = append(c.byN, map[int64]*round{})
+		c.gaps = append(c.gaps, map[int64]bool{})
 		c.source = append(c.source, map[int64]*round{})
 		c.checkPartition(p)
 	}
@@ -104,7 +105,7 @@ func (c *checker) checkPartition(p int) {
 		case codec.TypeOpen:
 			c.r.Openings++
 		case codec.TypeMark:
-			c.decisionMark(where, r, &was)
+			c.decisionMark(where, p, r, &was)
 		case "":
 			d := &round{at: r.at, offset: r.Offset}
 			if err := codec.ParseDecision(&d.Decision, r.Value); err != nil {
@@ -126,7 +127,7 @@ func (c *checker) checkPartition(p int) {
 	}
 }
 
-func (c *checker) decisionMark(where string, r *record, was *line) {
+func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 	m, err := codec.ParseDecisionMark(r.Value)
 	if err != nil {
 		c.fail("%s: %v", where, err)
@@ -137,7 +138,17 @@ func (c *checker) decisionMark(where string, r *record, was *line) {
 		if m.GapFrom != was.n+1 || m.GapTo < m.GapFrom {
 			c.fail("%s: a gap of rounds %d to %d after round %d", where, m.GapFrom, m.GapTo, was.n)
 		}
-		was.n = max(was.n, m.GapTo)
+		c.r.Gaps++
+		for was.n < m.GapTo {
+			was.n++
+			c.gaps[p][was.n] = true
+		}
+	}
+	if m.ContextsLost >= was.through {
+		was.through = min(was.through, m.ContextsThrough)
+	}
+	if m.LearnedLost >= was.learned {
+		was.learned = min(was.learned, m.LearnedThrough)
 	}
 	if n != was.n {
 		c.fail("%s: a mark after round %d where %d was the last", where, n, was.n)

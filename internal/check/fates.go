@@ -74,6 +74,8 @@ func (c *checker) checkFates() {
 			switch {
 			case err != nil:
 				c.wants[s.place] = codec.ReasonMalformed
+			case c.ghosts[s.ID]: // the decision that it is about may be lost
+				c.wants[s.place] = "?"
 			case len(c.byID[s.ID]) == 0:
 				c.wants[s.place] = codec.ReasonOrphan
 			default:
@@ -82,6 +84,9 @@ func (c *checker) checkFates() {
 		}
 	}
 	for id, rounds := range c.byID {
+		if c.ghosts[id] {
+			continue
+		}
 		list := outcomes[id]
 		slices.SortFunc(list, func(a, b *said) int {
 			return compare(a.at, b.at, int64(a.place.partition), int64(b.place.partition), a.place.offset, b.place.offset)
@@ -128,7 +133,7 @@ type fate struct {
 // time: the first valid one in time counts.
 func (c *checker) checkRound(d *round, list []*said) {
 	e := c.epochs[d.Epoch]
-	if e == nil || e.rules == nil || e.rules.Several || c.o.LooseTime {
+	if e == nil || e.rules == nil || e.rules.Several || c.o.LooseTime || c.endLost(d, e.rules) {
 		c.checkLoosely(d, list)
 		return
 	}
@@ -193,6 +198,16 @@ func (c *checker) guessed(d *round, o *said) bool {
 	}
 	c.wants[o.place] = codec.ReasonOrphan
 	return true
+}
+
+// endLost reports whether the decision that ended a round's window may be lost: where
+// it was there is none, or one that is younger than the feedback.
+func (c *checker) endLost(d *round, rules *Rules) bool {
+	if c.r.Gaps == 0 || rules.WindowRounds == 0 || d.f == nil {
+		return false
+	}
+	end := c.byN[d.Partition][d.N+rules.WindowRounds]
+	return end == nil || end.at > d.closed
 }
 
 // deadline is the last log time at which an outcome is in time.
@@ -271,7 +286,7 @@ func (c *checker) checkOutcomes() {
 func (c *checker) checkOutcome(where string, r *record, want string, got *refusal) {
 	d := c.roundOf(r)
 	switch {
-	case want == "?" && got == nil && (d == nil || d.f == nil || c.several(d)):
+	case want == "?" && got == nil && (d != nil && c.ghosts[d.ID] || d == nil || d.f == nil || c.several(d)):
 	case want == "?" && got != nil:
 	case want == "" && got == nil:
 		if d == nil || d.f == nil {

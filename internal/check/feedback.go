@@ -63,6 +63,11 @@ func (c *checker) feed(where string, f *codec.Feedback, r *record, next []int) {
 		d = c.byN[f.Partition][f.Round]
 	}
 	switch {
+	case d == nil && f.Partition < c.n && c.gaps[f.Partition][f.Round]:
+		delete(c.gaps[f.Partition], f.Round)
+		c.ghosts[f.ID] = true
+		c.r.Lost++
+		return
 	case d == nil:
 		c.fail("%s: feedback %d is of round %d of partition %d, which does not exist", where, f.N, f.Round, f.Partition)
 		return
@@ -144,7 +149,7 @@ func (c *checker) checkPosition(where string, pos *codec.Position, n, at int64) 
 		if said := d.N <= pos.Released || ahead[d.N]; said != done && d.at <= at {
 			c.fail("%s: the mark says that round %d of partition %d has its feedback: %v, before it: %v", where, d.N, p, said, done)
 		}
-		if !done && d.offset < pos.DecisionsFrom {
+		if !done && d.offset < pos.DecisionsFrom && (c.r.Lost == 0 || d.at <= at) {
 			c.fail("%s: a restart reads decisions[%d] from %d, and round %d at %d has no feedback", where, p, pos.DecisionsFrom, d.N, d.offset)
 		}
 	}
@@ -157,12 +162,18 @@ func (c *checker) checkPosition(where string, pos *codec.Position, n, at int64) 
 		if o.Offset < pos.OutcomesThrough && r != nil && r.at > at && !slices.Contains(pos.Parked, o.Offset) {
 			c.fail("%s: the mark passes outcomes[%d]@%d, whose reject was stored after it", where, p, o.Offset)
 		}
-		if o.Offset < pos.OutcomesFrom && r == nil && o.Type == "" {
+		if o.Offset < pos.OutcomesFrom && r == nil && o.Type == "" && !c.ofGhost(o) {
 			if d := c.roundOf(o); d == nil || d.f == nil || d.f.N > n {
 				c.fail("%s: a restart reads outcomes[%d] from %d, and @%d has no fate before it", where, p, pos.OutcomesFrom, o.Offset)
 			}
 		}
 	}
+}
+
+// ofGhost reports whether an outcome is about a round whose decision may be lost.
+func (c *checker) ofGhost(r *record) bool {
+	var o codec.Outcome
+	return len(c.ghosts) > 0 && codec.ParseOutcome(&o, r.Value) == nil && c.ghosts[o.ID]
 }
 
 // roundOf returns the round that an outcome is about, nil if there is none.

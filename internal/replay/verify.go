@@ -104,6 +104,7 @@ type verification struct {
 	survey     feedbackSurvey
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
+	losses     losses
 
 	mu     sync.Mutex
 	report VerifyReport
@@ -155,6 +156,9 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	if err := v.readModels(ctx, decisions.feedback.end); err != nil {
+		return err
+	}
+	if err := v.readLosses(ctx, decisions.lanes); err != nil {
 		return err
 	}
 	if err := v.readRejects(ctx); err != nil {

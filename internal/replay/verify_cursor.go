@@ -96,6 +96,9 @@ func (c *logCursor) next(ctx context.Context) (err error) {
 	return nil
 }
 
+// offset returns the offset of the head, which must be there.
+func (c *logCursor) offset() int64 { return c.batch[c.i].Offset }
+
 // logTime returns the head's log time, made monotone.
 func (c *logCursor) logTime(r *stream.Record) int64 { return max(c.time, r.Time) }
 

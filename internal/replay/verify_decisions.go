@@ -102,10 +102,14 @@ func (d *decisionCheck) run(ctx context.Context) error {
 
 // least returns the lane whose next decision had learned least, nil at the end.
 func (d *decisionCheck) least(ctx context.Context) (best *decisionLane, err error) {
+	v := d.v
 	for _, l := range d.lanes {
 		ok, err := l.advance(ctx)
 		if err != nil {
 			return nil, err
+		}
+		if ok && v.losses.learned(l.partition, l.head.LearnedThrough, l.rec.Time) {
+			return l, nil // it is not recomputed, and what follows it may have learned less
 		}
 		if ok && (best == nil || l.head.LearnedThrough < best.head.LearnedThrough ||
 			l.head.LearnedThrough == best.head.LearnedThrough && l.head.Epoch < best.head.Epoch) {
@@ -143,7 +147,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 	if err != nil {
 		return err
 	}
-	tooOld := d.dead == errNoStart || got.LearnedThrough < d.from || got.Epoch < d.epoch
+	tooOld := v.losses.learned(l.partition, got.LearnedThrough, r.Time) || d.dead == errNoStart || got.LearnedThrough < d.from || got.Epoch < d.epoch
 	switch {
 	case tooOld && monotone:
 		v.count(&v.report.Decisions, Tally{TooOld: 1})
@@ -218,6 +222,8 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	if got.Source == loop.RequestSource {
 		if l.known && got.ContextsThrough < l.through {
 			wrong("contexts_through", "at least "+i64(l.through), got.ContextsThrough)
+		} else if got.ContextsThrough > l.lost() {
+			err = l.pass(ctx, l.lost(), got.Epoch)
 		} else if !l.known || got.ContextsThrough > l.through {
 			if err = l.pass(ctx, got.ContextsThrough, got.Epoch); err == nil && got.ContextsThrough != l.last && got.ContextsThrough > l.contexts.first {
 				wrong("contexts_through", "the offset behind a context, such as "+i64(l.last), got.ContextsThrough)
@@ -234,8 +240,12 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		src.Through = got.Source + 1
 		return src, got.ID, nil // the context is gone; its copy must do
 	}
-	if err := l.pass(ctx, got.Source, got.Epoch); err != nil {
+	if err := l.pass(ctx, min(got.Source, l.lost()), got.Epoch); err != nil {
 		return src, "", err
+	}
+	if got.Source >= l.lost() {
+		src.Through = got.Source + 1
+		return src, got.ID, nil // likewise
 	}
 	r, err := l.contexts.head(ctx)
 	if err != nil {
@@ -245,7 +255,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		wrong("source", "the offset of a context", got.Source)
 		return src, got.ID, nil
 	}
-	if d.v.rejects.reject(rejectKey{false, l.partition, r.Offset}) != nil && !l.gap {
+	if rej := d.v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time); rej != nil && !l.gap && rej.time > d.v.losses.last {
 		wrong("source", "a context that was not rejected", got.Source)
 	}
 	src.Through, src.Time = r.Offset+1, l.contexts.logTime(r)

@@ -118,7 +118,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		f.wrong(r, "n", f.n+1, got.N)
 	}
 	f.n = got.N
-	if got.LearnedThrough >= got.N {
+	if got.LearnedThrough >= got.N && !v.losses.learned(got.Partition, got.LearnedThrough, got.Time) {
 		f.wrong(r, "learned_through", "less than "+i64(got.N), got.LearnedThrough)
 	}
 	if string(r.Key) != got.ID {
@@ -254,6 +254,10 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 	w, got := &f.want, &f.got
 	id := f.id(h.id)
 	if f.repeats(id, h) {
+		if got.Reason != codec.ReasonDuplicateID && f.v.losses.any() {
+			id.unsure = true // what the earlier round repeated may be gone
+			return false, nil
+		}
 		w.Fate, w.Reason, w.Loss, w.OutcomePartition, w.OutcomeOffset, w.ClosedAt = codec.Skipped, codec.ReasonDuplicateID, 0, -1, -1, h.time
 		return true, nil
 	}
@@ -282,7 +286,7 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 			f.wrong(r, "closed_at", "the log time of a decision", got.ClosedAt)
 		}
 	}
-	if id.unsure = id.unsure || f.unsure(h, id); id.unsure {
+	if id.unsure = id.unsure || f.unsure(h, id) || f.lost(r, id, rules, t.deadline); id.unsure {
 		return false, nil
 	}
 	verdict := t.judge(id.outcomes)
@@ -302,6 +306,25 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 		return true, f.ended(ctx, r, t.deadline)
 	}
 	return true, nil
+}
+
+// lost reports whether what a feedback follows from was lost after it: its outcome, or
+// one of several, or the decision that ended its window, whose number another has now.
+func (f *fateCheck) lost(r *stream.Record, id *heldID, rules *loop.Rules, deadline int64) bool {
+	for _, o := range id.outcomes { // rejected for the sake of one that is gone
+		if o.info != nil && f.v.losses.between(o.info.time, f.feedback.logTime(r)) {
+			return true
+		}
+	}
+	several := rules.Outcomes != loop.First || rules.Activation
+	for p := range f.outcomes {
+		from := lostAfter(f.v.losses.outcomes, p, r.Offset)
+		if several && from < loop.End || f.got.OutcomePartition == p && f.got.OutcomeOffset >= from {
+			return true
+		}
+	}
+	written := f.feedback.logTime(r)
+	return rules.Window.Rounds > 0 && (several || f.got.OutcomeOffset < 0) && (deadline == 0 || deadline > written) && f.v.losses.between(written, loop.End)
 }
 
 // ended checks that log time had passed a deadline somewhere.

@@ -35,22 +35,23 @@ func (id *heldID) owner() (first *heldRound) {
 	return first
 }
 
-// anyCut reports whether decisions are gone.
+// anyCut reports whether decisions may be gone.
 func (f *fateCheck) anyCut() bool {
-	return f.forgot || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
+	return f.forgot || f.v.losses.any() || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
 }
 
 // unsure reports whether outcomes of a round may be gone, its decision being older
 // than the first one kept; or may have been given to an earlier round of the same
 // context, which was lost.
 func (f *fateCheck) unsure(h *heldRound, id *heldID) bool {
-	gap := f.lanes[h.partition].gap
+	gap := f.gap()
 	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) }) ||
 		slices.ContainsFunc(id.outcomes, func(o *heldOutcome) bool { return gap > 0 && o.time < h.time })
 }
 
-// gap returns the log time of the last announced gap: rounds before it may be lost.
+// gap returns the log time of the last announced loss: records before it may be gone.
 func (f *fateCheck) gap() (last int64) {
+	last = f.v.losses.last
 	for _, l := range f.lanes {
 		last = max(last, l.gap)
 	}

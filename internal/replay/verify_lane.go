@@ -160,7 +160,15 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	if m.N != l.next-1 {
 		v.differ(at(l.decisions, r, "n", l.next-1, m.N))
 	}
-	if m.LearnedThrough < l.tau || m.LearnedThrough > v.survey.lastN && v.survey.lastN > 0 {
+	if m.ContextsLost > 0 {
+		l.through = min(l.through, m.ContextsThrough)
+	}
+	if m.LearnedLost > 0 {
+		l.tau = min(l.tau, m.LearnedThrough)
+	}
+	if v.losses.learned(l.partition, m.LearnedThrough, r.Time) {
+		l.tau = m.LearnedThrough
+	} else if m.LearnedThrough < l.tau || m.LearnedThrough > v.survey.lastN && v.survey.lastN > 0 {
 		v.differ(at(l.decisions, r, "learned_through", "at least "+i64(l.tau)+" and at most "+i64(v.survey.lastN), m.LearnedThrough))
 	} else {
 		l.tau = m.LearnedThrough
@@ -175,7 +183,17 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 			epoch = max(epoch, e.epoch)
 		}
 	}
-	return l.pass(ctx, m.ContextsThrough, epoch)
+	if err := l.pass(ctx, min(m.ContextsThrough, l.lost()), epoch); err != nil {
+		return err
+	}
+	l.through = max(l.through, m.ContextsThrough)
+	return nil
+}
+
+// lost returns the offset from which the contexts are gone that the record at the
+// head was made from.
+func (l *decisionLane) lost() int64 {
+	return lostAfter(l.v.losses.contexts, l.partition, l.decisions.offset())
 }
 
 // pass sees to the contexts before an offset that were not decided: each has its
@@ -207,9 +225,9 @@ func (l *decisionLane) takeContext(r *stream.Record) {
 // that holds. With maybe, it may also be older than what is known.
 func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 	v := l.v
-	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset})
+	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time)
 	if info == nil {
-		if !maybe && !v.rejects.dropped(r.Time) {
+		if !maybe && !v.rejects.dropped(r.Time) && r.Time > v.losses.last {
 			v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
 		}
 		return
@@ -223,7 +241,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 		id = itoa(l.partition) + "-" + i64(r.Offset)
 	}
 	var ok reasons
-	if _, used := l.ids.round(id); used || l.decisions.cut() || l.gap { // perhaps by a round that is gone
+	if _, used := l.ids.round(id); used || l.decisions.cut() || l.gap || r.Time <= v.losses.last { // perhaps by a round that is gone
 		ok |= duplicateID
 	}
 	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {

@@ -63,7 +63,7 @@ func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *
 			wrong("released", l.judged, pos.Released)
 		}
 	}
-	if h := l.round(l.judged + 1); h != nil && pos.DecisionsFrom > h.offset {
+	if h := l.round(l.judged + 1); h != nil && pos.DecisionsFrom > h.offset && (h.time <= f.feedback.logTime(r) || !v.losses.any()) {
 		wrong("decisions_from", "at most "+i64(h.offset), pos.DecisionsFrom)
 	}
 	if pos.OutcomesFrom > pos.OutcomesThrough {
@@ -72,7 +72,7 @@ func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *
 	if pos.OutcomesLost > 0 { // a log lost its tail, and what lies there from here on is new
 		out.through = min(out.through, pos.OutcomesThrough)
 	}
-	if pos.OutcomesThrough < out.through || pos.OutcomesThrough > out.c.end {
+	if pos.OutcomesThrough < out.through || pos.OutcomesThrough > out.c.end && lostAfter(v.losses.outcomes, p, r.Offset) >= pos.OutcomesThrough {
 		wrong("outcomes_through", "at least "+i64(out.through)+" and at most "+i64(out.c.end), pos.OutcomesThrough)
 		return nil
 	}

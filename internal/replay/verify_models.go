@@ -154,6 +154,8 @@ func (m *modelReader) take(r *stream.Record) error {
 			v.survey.firstN = m.f.N
 		}
 		v.survey.lastN = max(v.survey.lastN, m.f.N)
+	case codec.TypeMark:
+		v.losses.readMark(r)
 	case codec.TypeClass:
 		if m.classAt < 0 {
 			m.classAt = r.Offset

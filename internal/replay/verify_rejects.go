@@ -33,8 +33,9 @@ type rejectInfo struct {
 	bytes        uint64
 	kept, size   int // bytes kept of a record that was too large for a reject, and its size; 0: all
 	id           uint64
-	met          bool // the record was met
-	repeat       bool // the first reject of the record may be gone
+	next         *rejectInfo // of another record that had the place, before a log lost its tail
+	met          bool        // the record was met
+	repeat       bool        // the first reject of the record may be gone
 }
 
 // rejectIndex knows all rejects that are kept, by the records they tell of.
@@ -44,6 +45,7 @@ type rejectIndex struct {
 	mu    sync.Mutex
 	all   map[rejectKey]*rejectInfo
 	since int64      // log time of the first record kept
+	lossy bool       // logs have lost their tails
 	gone  [2][]int64 // contexts, outcomes: the first offset kept of each partition
 }
 
@@ -86,7 +88,7 @@ func (v *verification) readRejects(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	x := &rejectIndex{c: c, seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
+	x := &rejectIndex{c: c, lossy: v.losses.any(), seed: maphash.MakeSeed(), all: map[rejectKey]*rejectInfo{}}
 	v.rejects = x
 	x.since = math.MaxInt64
 	for {
@@ -132,7 +134,13 @@ func (v *verification) addReject(r *stream.Record) {
 	case string(r.Key) != wantKey:
 		v.differ(at(x.c, r, "key", wantKey, string(r.Key)))
 	}
-	if was := x.all[key]; was != nil {
+	was := x.all[key]
+	for was != nil && was.of != info.of && v.losses.any() {
+		was = was.next
+	}
+	if was == nil {
+		info.next = x.all[key]
+	} else {
 		// At least once: the first reject counts. A joiner that has restarted may no
 		// longer know more of a round than that it is over, or that it was lost, and
 		// come to another reason.
@@ -149,11 +157,15 @@ func (v *verification) addReject(r *stream.Record) {
 	x.all[key] = &info
 }
 
-// reject returns the reject of a record and notes that the record was met.
-func (x *rejectIndex) reject(key rejectKey) *rejectInfo {
+// reject returns the reject of a record, of a log time, and notes that the record was
+// met. Where others had its place there may be rejects of those too.
+func (x *rejectIndex) reject(key rejectKey, logTime int64) *rejectInfo {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	info := x.all[key]
+	for info != nil && info.of != logTime && x.lossy {
+		info = info.next
+	}
 	if info != nil {
 		info.met = true
 	}
@@ -172,7 +184,7 @@ func (i *rejectInfo) reasons() reasons { return 1 << i.reason }
 func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime int64, id string) {
 	x := v.rejects
 	v.count(&v.report.Rejects, Tally{Checked: 1})
-	info.repeat = x.dropped(r.Time)
+	info.repeat = x.dropped(r.Time) || v.losses.between(r.Time, info.time)
 	if info.of != logTime {
 		v.wrongReject(info, id, "time", i64(logTime), i64(info.of))
 	}
@@ -214,7 +226,10 @@ func (v *verification) wrongReject(info *rejectInfo, id, field, want, got string
 func (v *verification) finishRejects() {
 	x := v.rejects
 	for key, info := range x.all {
-		if info.met {
+		for info != nil && (info.met || info.time <= v.losses.last) { // of a record that is gone
+			info = info.next
+		}
+		if info == nil {
 			continue
 		}
 		topic, list := contextsTopic, x.gone[0]

@@ -186,7 +186,7 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
 		l.any, l.since = true, logTime
 	}
 	h := &heldOutcome{partition: p, offset: r.Offset, time: logTime, logTime: r.Time}
-	h.info = v.rejects.reject(rejectKey{true, p, r.Offset})
+	h.info = v.rejects.reject(rejectKey{true, p, r.Offset}, logTime)
 	err := codec.ParseOutcome(&l.outcome, r.Value)
 	if err == nil {
 		if l.outcome.OutcomeID == "" {

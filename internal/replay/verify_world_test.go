@@ -128,14 +128,18 @@ func (w *world) openDecider(p int) {
 	if w.d[p] != nil {
 		w.d[p].Close()
 	}
+	var err error
+	w.d[p], err = service.OpenDecider(w.ctx, w.deciderConfig(p))
+	w.no(err)
+}
+
+func (w *world) deciderConfig(p int) service.DeciderConfig {
 	c := service.DeciderConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p, Partitions: w.parts,
 		Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 	if p == 0 {
 		c.SnapshotEvery = 25
 	}
-	var err error
-	w.d[p], err = service.OpenDecider(w.ctx, c)
-	w.no(err)
+	return c
 }
 
 // pump lets everyone do what there is to do.

@@ -88,7 +88,12 @@ type StoredSnapshot struct {
 // ReadSnapshots calls f for each complete snapshot kept that is not void; err tells of a damaged one,
 // of which only the offset is known.
 func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *StoredSnapshot, err error) error) error {
-	return readSnapshots(ctx, log, TopicsOf(name), func(s *stored, err error) error {
+	topics := TopicsOf(name)
+	m, err := lastMark(ctx, log, topics.Feedback)
+	if err != nil {
+		return err
+	}
+	return readSnapshots(ctx, log, topics.Snapshots, m.Void, func(s *stored, err error) error {
 		if errors.Is(err, errVoid) {
 			return nil
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -21,7 +22,7 @@ type follower struct {
 	in     *input
 
 	rounds []int64 // per partition: the highest round whose feedback was seen
-	told   []int64 // per partition: the highest that any snapshot told of when it was opened
+	told   []int64 // per partition: the highest that a mark or a snapshot told of when it was opened
 	safe   int64   // a restart may read feedback from here
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
@@ -67,7 +68,16 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = readSnapshots(ctx, f.log, f.topics, func(s *stored, err error) error {
+	m, err := lastMark(ctx, f.log, f.topics.Feedback)
+	if err != nil {
+		return nil, err
+	}
+	for i := range m.Positions {
+		if pos := &m.Positions[i]; pos.Partition < len(f.told) {
+			f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)))
+		}
+	}
+	err = readSnapshots(ctx, f.log, f.topics.Snapshots, m.Void, func(s *stored, err error) error {
 		for p := range min(len(f.told), len(s.state.rounds)) {
 			f.told[p] = max(f.told[p], s.state.rounds[p])
 		}

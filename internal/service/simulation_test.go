@@ -211,10 +211,9 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power != nil && errors.Is(err, stream.ErrUnavailable) {
-		return false
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) {
+		s.fatal("%s: %s: %v", who, what, err)
 	}
-	s.fatal("%s: %s: %v", who, what, err)
 	return false
 }
 

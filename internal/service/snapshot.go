@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -118,12 +119,9 @@ var errBadSnapshot = errors.New("damaged snapshot")
 // readSnapshots calls f for each complete snapshot kept, in the order in which they
 // were completed; err tells of a damaged or void one. Snapshots without all their
 // chunks are passed over.
-func readSnapshots(ctx context.Context, log stream.Log, topics Topics, f func(s *stored, err error) error) error {
-	void, err := readVoid(ctx, log, topics.Feedback)
-	if err != nil {
-		return err
-	}
-	_, end, err := log.Bounds(ctx, topics.Snapshots, 0)
+// void names those that are void.
+func readSnapshots(ctx context.Context, log stream.Log, topic string, void []codec.SnapshotRef, f func(s *stored, err error) error) error {
+	_, end, err := log.Bounds(ctx, topic, 0)
 	if err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topics Topics, f func(s 
 		offset int64
 	}
 	open := map[string]*partial{}
-	return scan(ctx, log, topics.Snapshots, 0, stream.Earliest, end, func(r *stream.Record) error {
+	return scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}
@@ -161,7 +159,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topics Topics, f func(s 
 			return f(s, fmt.Errorf("after feedback %d: %w: SHA-256 is %s, its record says %s", c.LearnedThrough, errBadSnapshot, got, c.SHA256))
 		}
 		s.state, err = parseState(p.bytes)
-		if err == nil && void[c.SHA256] {
+		if err == nil && slices.Contains(void, codec.SnapshotRef{SHA256: c.SHA256}) {
 			err = errVoid
 		}
 		return f(s, err)

@@ -83,7 +83,8 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 	return d.mark(ctx, m)
 }
 
-// lostRounds finds rounds that feedback or a snapshot tells of and decisions do not.
+// lostRounds finds rounds that feedback, a mark or a snapshot tells of and decisions do
+// not.
 func (d *Decider) lostRounds(m *codec.DecisionMark) {
 	p := d.cfg.Partition
 	last := max(d.follower.rounds[p], d.follower.told[p])

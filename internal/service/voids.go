@@ -47,20 +47,14 @@ func (j *Joiner) findVoid(ctx context.Context) error {
 	return err
 }
 
-// readVoid returns the SHA-256 of the snapshots that are void, from the last mark of
-// the feedback log.
-func readVoid(ctx context.Context, log stream.Log, topic string) (void map[string]bool, err error) {
+// lastMark returns the last mark of the feedback log, an empty one if there is none.
+func lastMark(ctx context.Context, log stream.Log, topic string) (m codec.FeedbackMark, err error) {
 	first, end, err := log.Bounds(ctx, topic, 0)
-	for back := int64(1024); err == nil && void == nil; back *= 8 {
+	for back := int64(1024); err == nil && m.V == 0; back *= 8 {
 		from := max(first, end-back)
-		err = scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			m, err := codec.ParseFeedbackMark(r.Value)
-			void = make(map[string]bool, len(m.Void))
-			for _, s := range m.Void {
-				void[s.SHA256] = true
+		err = scan(ctx, log, topic, 0, from, end, func(r *stream.Record) (err error) {
+			if r.Type == codec.TypeMark {
+				m, err = codec.ParseFeedbackMark(r.Value)
 			}
 			return err
 		})
@@ -68,5 +62,5 @@ func readVoid(ctx context.Context, log stream.Log, topic string) (void map[strin
 			break
 		}
 	}
-	return void, err
+	return m, err
 }

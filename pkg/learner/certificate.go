@@ -45,7 +45,7 @@ func (c *Certificate) count(r *Round) bool {
 		return false
 	}
 	c.Rounds++
-	sigma := r.N - 1 - r.LearnedThrough
+	sigma := max(0, r.N-1-r.LearnedThrough) // less only when feedback that was learned is lost with its log's tail
 	c.MaxSigma = max(c.MaxSigma, sigma)
 	c.SumSigma += float64(sigma)
 	c.SumSqSig += float64(float64(sigma) * float64(sigma))

@@ -77,7 +77,7 @@ func (d *DAFA) Learn(r *Round) {
 	}
 	d.cert.addLaw(r)
 	// A round that was decided by the state of now has no drift, exactly.
-	if r.LearnedThrough < r.N-1 && len(r.Propensities) > 1 {
+	if r.LearnedThrough != r.N-1 && len(r.Propensities) > 1 {
 		d.fhat = resize(d.fhat, len(r.Propensities))
 		d.reg.Predict(d.fhat, r.Input)
 		d.cert.Drift += drift(d.fhat, r.Propensities, r.Gamma)

@@ -1,0 +1,115 @@
+package replay
+
+import (
+	"context"
+	"slices"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// losses is what the marks say of log tails that power failures took. Whoever opened
+// after one wrote down what the other logs told of and what was gone.
+type losses struct {
+	feedback []lostFeedback
+	outcomes []lostRange // at: the offset of the mark in feedback
+	contexts []lostRange // at: the offset of the mark in its partition of decisions
+	times    []int64     // log times of the marks that tell of any
+	last     int64       // the last of them
+}
+
+// lostFeedback says that feedback behind from was learned, through to, and is gone.
+type lostFeedback struct {
+	partition      int // of the decisions that had; -1: any
+	from, to, time int64
+}
+
+// lostRange says that records of a partition were passed to before an offset, when the
+// log lost them from another on.
+type lostRange struct {
+	partition    int
+	from, to, at int64
+}
+
+// readLosses looks over the decisions for marks that tell of losses. Those of feedback
+// are read with the models.
+func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) error {
+	for p, l := range lanes {
+		err := stream.Scan(ctx, v.Log, v.topics.Decisions, p, stream.Earliest, l.decisions.end, func(r *stream.Record) error {
+			if r.Type != codec.TypeMark {
+				return nil
+			}
+			m, err := codec.ParseDecisionMark(r.Value)
+			if err != nil {
+				return nil // reported where it is checked
+			}
+			if m.ContextsLost > 0 {
+				v.losses.contexts = append(v.losses.contexts, lostRange{p, m.ContextsThrough, m.ContextsLost, r.Offset})
+			}
+			if m.LearnedLost > 0 {
+				v.losses.feedback = append(v.losses.feedback, lostFeedback{p, m.LearnedThrough, m.LearnedLost, r.Time})
+			}
+			if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
+				v.losses.note(r.Time)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readMark takes a mark of the feedback log.
+func (l *losses) readMark(r *stream.Record) {
+	m, err := codec.ParseFeedbackMark(r.Value)
+	if err != nil {
+		return // reported where it is checked
+	}
+	if m.Lost > 0 {
+		l.feedback = append(l.feedback, lostFeedback{-1, m.N, m.Lost, r.Time})
+		l.note(r.Time)
+	}
+	for i := range m.Positions {
+		if pos := &m.Positions[i]; pos.OutcomesLost > 0 {
+			l.outcomes = append(l.outcomes, lostRange{pos.Partition, pos.OutcomesThrough, pos.OutcomesLost, r.Offset})
+			l.note(r.Time)
+		}
+	}
+}
+
+func (l *losses) note(time int64) {
+	l.times, l.last = append(l.times, time), max(l.last, time)
+}
+
+// between reports whether a loss was announced between two log times.
+func (l *losses) between(from, to int64) bool {
+	return slices.ContainsFunc(l.times, func(t int64) bool { return from <= t && t <= to })
+}
+
+// any reports whether some log lost its tail.
+func (l *losses) any() bool { return l.last > 0 }
+
+// learned reports whether a record of decisions of a log time had learned feedback
+// that is gone.
+func (l *losses) learned(partition int, through, time int64) bool {
+	for _, x := range l.feedback {
+		if (x.partition < 0 || x.partition == partition) && x.from < through && through <= x.to && time < x.time {
+			return true
+		}
+	}
+	return false
+}
+
+// lostAfter returns the offset from which the records are gone that a record at an
+// offset of the log with the marks told of; the largest number if they are there.
+func lostAfter(list []lostRange, partition int, at int64) int64 {
+	from := int64(1<<63 - 1)
+	for _, x := range list {
+		if x.partition == partition && x.at > at {
+			from = min(from, x.from)
+		}
+	}
+	return from
+}
