@@ -47,7 +47,7 @@ func say(t testing.TB, bus stream.Bus, subject, data string) (int, string) {
 func rejectOf(t testing.TB, log stream.Log, topic, value string) (found codec.Reject) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("a reject of %q", value), func() bool {
-		scan(t, log, "shop.rejects", func(r *stream.Record) error {
+		scan(t, log, "shop.rejects", 0, func(r *stream.Record) error {
 			rej, err := codec.ParseReject(r.Value)
 			if err == nil && rej.Topic == topic && string(rej.Bytes) == value {
 				found = rej
@@ -63,7 +63,7 @@ func rejectOf(t testing.TB, log stream.Log, topic, value string) (found codec.Re
 func fated(t testing.TB, log stream.Log, id string) (found codec.Feedback) {
 	t.Helper()
 	eventually(t, "the feedback of "+id, func() bool {
-		scan(t, log, "shop.feedback", func(r *stream.Record) error {
+		scan(t, log, "shop.feedback", 0, func(r *stream.Record) error {
 			var f codec.Feedback
 			err := codec.ParseFeedback(&f, r.Value)
 			if f.ID == id {
@@ -164,7 +164,7 @@ func TestBadRecords(t *testing.T) {
 
 // decided reports whether there is a decision with an id.
 func decided(t testing.TB, log stream.Log, id string) (found bool) {
-	scan(t, log, "shop.decisions", func(r *stream.Record) error {
+	scan(t, log, "shop.decisions", 0, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		found = found || d.ID == id
@@ -185,7 +185,7 @@ func TestSameIDInTwoPartitions(t *testing.T) {
 	var all []codec.Feedback
 	eventually(t, "two feedbacks", func() bool {
 		all = all[:0]
-		scan(t, s.client.Log(), "shop.feedback", func(r *stream.Record) error {
+		scan(t, s.client.Log(), "shop.feedback", 0, func(r *stream.Record) error {
 			var f codec.Feedback
 			err := codec.ParseFeedback(&f, r.Value)
 			all = append(all, f)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -104,7 +103,8 @@ func after(p *process, d time.Duration) {
 
 // settled counts records as far as they were read.
 type settled struct {
-	from map[string]int64 // by topic
+	partitions int
+	from       map[string]int64 // by topic and partition
 
 	contexts, outcomes, decisions, decided, feedback, used int
 	rejected                                               map[string]bool // topic and offset
@@ -114,7 +114,7 @@ type settled struct {
 func settle(t testing.TB, l *load) {
 	t.Helper()
 	k := l.link()
-	s := &settled{from: map[string]int64{}, rejected: map[string]bool{}}
+	s := &settled{partitions: l.o.partitions, from: map[string]int64{}, rejected: map[string]bool{}}
 	defer func() {
 		if t.Failed() {
 			t.Logf("%+v", s)
@@ -160,19 +160,26 @@ func (s *settled) read(ctx context.Context, log stream.Log, name string) error {
 		},
 		"rejects": func(b []byte) error {
 			r, err := codec.ParseReject(b)
-			s.rejected[fmt.Sprint(r.Topic, r.Offset)] = true
+			s.rejected[fmt.Sprint(r.Topic, r.Partition, "@", r.Offset)] = true
 			return err
 		},
 	} {
-		err := stream.Scan(ctx, log, name+"."+topic, 0, s.from[topic], 1<<62, func(r *stream.Record) error {
-			s.from[topic] = r.Offset + 1
-			if r.Type != "" {
-				return nil
+		partitions := s.partitions
+		if topic == "feedback" || topic == "rejects" {
+			partitions = 1
+		}
+		for p := range partitions {
+			at := fmt.Sprint(topic, p)
+			err := stream.Scan(ctx, log, name+"."+topic, p, s.from[at], 1<<62, func(r *stream.Record) error {
+				s.from[at] = r.Offset + 1
+				if r.Type != "" {
+					return nil
+				}
+				return take(r.Value)
+			})
+			if err != nil {
+				return err
 			}
-			return take(r.Value)
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -182,20 +189,23 @@ func (s *settled) read(ctx context.Context, log stream.Log, name string) error {
 func auditUsers(t testing.TB, log stream.Log, l *load) {
 	t.Helper()
 	decisions := map[string]codec.Decision{}
-	sources := map[int64]string{}
-	scan(t, log, l.name+".decisions", func(r *stream.Record) error {
-		var d codec.Decision
-		err := codec.ParseDecision(&d, slices.Clone(r.Value))
-		if _, ok := decisions[d.ID]; ok {
-			t.Errorf("%s was decided twice", d.ID)
-		}
-		decisions[d.ID], sources[d.Source] = d, d.ID
-		return err
-	})
-	lost := 0
-	for _, it := range l.contexts.sent {
+	for p := range l.o.partitions {
+		scan(t, log, l.name+".decisions", p, func(r *stream.Record) error {
+			var d codec.Decision
+			err := codec.ParseDecision(&d, slices.Clone(r.Value))
+			if _, ok := decisions[d.ID]; ok {
+				t.Errorf("%s was decided twice", d.ID)
+			}
+			decisions[d.ID] = d
+			return err
+		})
+	}
+	contexts := l.contexts.sent()
+	if len(contexts) == 0 {
+		t.Error("nothing was sent")
+	}
+	for _, it := range contexts {
 		if _, ok := decisions[it.id]; it.id != "" && len(it.stored) > 0 && !ok {
-			lost++
 			t.Errorf("context %s was acknowledged at %v, and has no decision", it.id, it.stored)
 		}
 	}
@@ -206,38 +216,36 @@ func auditUsers(t testing.TB, log stream.Log, l *load) {
 			t.Errorf("request %s was answered with %+v (%v), its decision is %d %q", reply.ID, r, err, d.N, d.ID)
 		}
 	}
-	auditTopic(t, log, l.name+".contexts", l.contexts.sent, true)
-	auditTopic(t, log, l.name+".outcomes", append(slices.Clone(l.outcomes.sent), l.reports.sent...), false)
+	auditTopic(t, log, l.name+".contexts", l.o.partitions, contexts)
+	auditTopic(t, log, l.name+".outcomes", l.o.partitions, append(l.outcomes.sent(), l.reports.sent...))
 }
 
 // auditTopic finds what was acknowledged in a topic, where the acknowledgement said if
 // that is known.
-func auditTopic(t testing.TB, log stream.Log, topic string, sent []*item, exact bool) {
+func auditTopic(t testing.TB, log stream.Log, topic string, partitions int, sent []*item) {
 	t.Helper()
-	at := map[int64]string{}
-	scan(t, log, topic, func(r *stream.Record) error {
-		at[r.Offset] = string(r.Value)
-		return nil
-	})
+	at := make([]map[int64]string, partitions)
 	values := map[string]bool{}
-	for v := range maps.Values(at) {
-		values[v] = true
+	for p := range at {
+		at[p] = map[int64]string{}
+		scan(t, log, topic, p, func(r *stream.Record) error {
+			at[p][r.Offset] = string(r.Value)
+			values[string(r.Value)] = true
+			return nil
+		})
 	}
 	for _, it := range sent {
 		for _, offset := range it.stored {
-			if v, ok := at[offset]; offset >= 0 && (!ok || v != string(it.record.Value)) || !values[string(it.record.Value)] {
-				t.Errorf("%s was acknowledged at %s@%d, and is not there", it.record.Value, topic, offset)
+			if v, ok := at[it.place][offset]; offset >= 0 && (!ok || v != string(it.record.Value)) || !values[string(it.record.Value)] {
+				t.Errorf("%s was acknowledged at %s[%d]@%d, and is not there", it.record.Value, topic, it.place, offset)
 			}
 		}
 	}
-	if exact && len(sent) == 0 {
-		t.Error("nothing was sent")
-	}
 }
 
-func scan(t testing.TB, log stream.Log, topic string, f func(*stream.Record) error) {
+func scan(t testing.TB, log stream.Log, topic string, partition int, f func(*stream.Record) error) {
 	t.Helper()
-	err := stream.Scan(t.Context(), log, topic, 0, stream.Earliest, 1<<62, func(r *stream.Record) error {
+	err := stream.Scan(t.Context(), log, topic, partition, stream.Earliest, 1<<62, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}

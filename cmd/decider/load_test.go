@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
@@ -23,6 +24,7 @@ type load struct {
 	t    testing.TB
 	dir  string
 	name string
+	o    loadOptions
 
 	quit     context.Context // the users must give up
 	stopping context.Context // the users begin nothing new
@@ -37,7 +39,16 @@ type load struct {
 	asked   map[string][]byte // contexts that were answered, by id
 	ids     []string          // their ids
 
-	contexts, outcomes, reports outbox
+	contexts, outcomes outboxes
+	reports            outbox
+}
+
+// loadOptions say how much of what the users do. The zero value is one partition, at
+// full speed.
+type loadOptions struct {
+	partitions int  // 0: 1
+	slow       int  // times slower; 0: 1
+	mute       bool // nobody asks: contexts and outcomes come by their topics only
 }
 
 // link is a connection to one life of the system.
@@ -51,6 +62,7 @@ type link struct {
 // item is a record that must arrive.
 type item struct {
 	id     string // "": it is not sent again if its fate is unknown
+	place  int    // its partition
 	record stream.Record
 	stored []int64 // offsets that were acknowledged
 }
@@ -87,10 +99,45 @@ func (o *outbox) close() {
 	o.closed = true
 }
 
+// outboxes are those of a topic, one for each partition.
+type outboxes []outbox
+
+// push takes items to the partitions of their keys.
+func (o outboxes) push(items ...*item) {
+	for _, it := range items {
+		o.pushTo(loop.PartitionOf(it.record.Key, len(o)), it)
+	}
+}
+
+func (o outboxes) pushTo(partition int, it *item) {
+	it.place = partition
+	o[partition].push(it)
+}
+
+func (o outboxes) close() {
+	for i := range o {
+		o[i].close()
+	}
+}
+
+// sent returns what was sent, when nothing more is.
+func (o outboxes) sent() (all []*item) {
+	for i := range o {
+		all = append(all, o[i].sent...)
+	}
+	return all
+}
+
 func newLoad(t testing.TB, dir, name string, seed uint64) *load {
+	return newLoadOf(t, dir, name, seed, loadOptions{})
+}
+
+func newLoadOf(t testing.TB, dir, name string, seed uint64, o loadOptions) *load {
+	o.partitions, o.slow = max(o.partitions, 1), max(o.slow, 1)
 	quit, cancel := context.WithCancel(context.Background())
 	stopping, leave := context.WithCancel(quit)
-	l := &load{t: t, dir: dir, name: name, quit: quit, stopping: stopping, leave: leave, changed: make(chan struct{}), asked: map[string][]byte{}}
+	l := &load{t: t, dir: dir, name: name, o: o, quit: quit, stopping: stopping, leave: leave, changed: make(chan struct{}), asked: map[string][]byte{},
+		contexts: make(outboxes, o.partitions), outcomes: make(outboxes, o.partitions)}
 	t.Cleanup(func() {
 		cancel()
 		l.detach()
@@ -98,12 +145,16 @@ func newLoad(t testing.TB, dir, name string, seed uint64) *load {
 		l.carriers.Wait()
 	})
 	l.group.Go(func() { l.write(rand.New(rand.NewPCG(seed, 1))) })
-	l.group.Go(func() { l.carry(&l.contexts, name+".contexts") })
 	for i := range 4 {
-		l.group.Go(func() { l.ask(i, rand.New(rand.NewPCG(seed, uint64(2+i)))) })
+		if !o.mute {
+			l.group.Go(func() { l.ask(i, rand.New(rand.NewPCG(seed, uint64(2+i)))) })
+		}
 	}
-	l.group.Go(func() { l.watch(rand.New(rand.NewPCG(seed, 100))) })
-	l.carriers.Go(func() { l.carry(&l.outcomes, name+".outcomes") })
+	for p := range o.partitions {
+		l.group.Go(func() { l.carry(&l.contexts[p], name+".contexts", p) })
+		l.group.Go(func() { l.watch(p, rand.New(rand.NewPCG(seed, 100+uint64(p)))) })
+		l.carriers.Go(func() { l.carry(&l.outcomes[p], name+".outcomes", p) })
+	}
 	l.carriers.Go(l.report)
 	return l
 }
@@ -160,6 +211,11 @@ func (l *load) link() *link {
 	}
 }
 
+// every returns a ticker of a user who does something so often.
+func (l *load) every(d time.Duration) *time.Ticker {
+	return time.NewTicker(d * time.Duration(l.o.slow))
+}
+
 // pause lets some time pass between two actions of a user, and reports whether
 // there is to be another.
 func (l *load) pause(tick <-chan time.Time) bool {
@@ -195,7 +251,7 @@ func (l *load) within(what string, g *sync.WaitGroup) {
 
 // write makes contexts for the topic.
 func (l *load) write(r *rand.Rand) {
-	tick := time.NewTicker(4 * time.Millisecond)
+	tick := l.every(4 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; l.pause(tick.C); {
 		for range r.IntN(5) {
@@ -205,6 +261,8 @@ func (l *load) write(r *rand.Rand) {
 			switch r.IntN(40) {
 			case 0:
 				it.id, it.record = "", stream.Record{Value: context1(r, "")}
+				l.contexts.pushTo(r.IntN(l.o.partitions), it)
+				continue
 			case 1:
 				it.id, it.record.Value = "", []byte(`{"actions":`)
 			}
@@ -228,22 +286,22 @@ func context1(r *rand.Rand, id string) []byte {
 	return codec.AppendContextJSON(nil, &c)
 }
 
-// carry sends an outbox to a topic, what got lost on the way again.
-func (l *load) carry(o *outbox, topic string) {
+// carry sends an outbox to a partition, what got lost on the way again.
+func (l *load) carry(o *outbox, topic string, partition int) {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
-	for k := l.link(); k != nil && !l.carryOver(k, o, topic, tick.C); k = l.link() {
+	for k := l.link(); k != nil && !l.carryOver(k, o, topic, partition, tick.C); k = l.link() {
 		<-tick.C
 	}
 }
 
 // carryOver carries over one connection. It reports true when everything is stored
 // and nothing more will come.
-func (l *load) carryOver(k *link, o *outbox, topic string, tick <-chan time.Time) (done bool) {
+func (l *load) carryOver(k *link, o *outbox, topic string, partition int, tick <-chan time.Time) (done bool) {
 	var mu sync.Mutex
 	var sent []*item // by sequence
 	var told int
-	w, err := k.log.Writer(k.ctx, topic, 0, func(seq uint64, offset int64, err error) {
+	w, err := k.log.Writer(k.ctx, topic, partition, func(seq uint64, offset int64, err error) {
 		mu.Lock()
 		defer mu.Unlock()
 		told = int(seq)
@@ -278,7 +336,7 @@ func (l *load) carryOver(k *link, o *outbox, topic string, tick <-chan time.Time
 		w.Close()
 	}
 	if err != nil && k.ctx.Err() == nil && !stream.IsRetryable(err) && !errors.Is(err, stream.ErrClosed) {
-		l.t.Errorf("write %s: %v", topic, err)
+		l.t.Errorf("write %s[%d]: %v", topic, partition, err)
 	}
 	for i, it := range sent {
 		if len(it.stored) == 0 && it.id != "" {

@@ -17,9 +17,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// watch reads the decisions and reports what they were worth, after some more of
-// them, twice, or never.
-func (l *load) watch(r *rand.Rand) {
+// watch reads the decisions of a partition and reports what they were worth, after
+// some more of them, much too late, twice, or never.
+func (l *load) watch(partition int, r *rand.Rand) {
 	from, n := stream.Earliest, 0
 	due := map[int][]*item{}
 	for {
@@ -29,7 +29,7 @@ func (l *load) watch(r *rand.Rand) {
 		}
 		ctx, cancel := context.WithCancel(k.ctx)
 		detach := context.AfterFunc(l.stopping, cancel)
-		decisions, err := k.log.Read(ctx, l.name+".decisions", 0, from)
+		decisions, err := k.log.Read(ctx, l.name+".decisions", partition, from)
 		var batch []stream.Record
 		for err == nil {
 			if batch, err = decisions.Next(ctx, batch[:0]); err != nil {
@@ -41,7 +41,7 @@ func (l *load) watch(r *rand.Rand) {
 					continue
 				}
 				n++
-				l.judge(r, batch[i].Value, due, n)
+				l.judge(r, partition, batch[i].Value, due, n)
 				for _, it := range due[n] {
 					l.send(r, it)
 				}
@@ -67,13 +67,14 @@ func (l *load) watch(r *rand.Rand) {
 }
 
 // judge plans the outcomes of a decision.
-func (l *load) judge(r *rand.Rand, value []byte, due map[int][]*item, n int) {
+func (l *load) judge(r *rand.Rand, partition int, value []byte, due map[int][]*item, n int) {
 	var d codec.Decision
 	if err := codec.ParseDecision(&d, value); err != nil {
 		l.t.Errorf("a decision that users cannot read: %v", err)
 		return
 	}
-	o := codec.Outcome{ID: strings.Clone(d.ID), Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d", n)}
+	o := codec.Outcome{ID: strings.Clone(d.ID), Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d-%d", partition, n)}
+	wait := 8.0
 	switch r.IntN(30) {
 	case 0, 1, 2:
 		return // never
@@ -85,17 +86,22 @@ func (l *load) judge(r *rand.Rand, value []byte, due map[int][]*item, n int) {
 		o.ID = "nobody-" + o.ID
 	case 6:
 		o.Value = 7
+	case 7:
+		wait = 800 // beyond most windows
 	}
 	for range 1 + r.IntN(8)/7 {
-		at := n + int(r.ExpFloat64()*8)
+		at := n + int(r.ExpFloat64()*wait)
 		due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: codec.AppendOutcomeJSON(nil, &o)}})
 	}
 }
 
 func (l *load) send(r *rand.Rand, it *item) {
-	if r.IntN(3) == 0 {
+	switch k := r.IntN(30); {
+	case k < 10 && !l.o.mute:
 		l.reports.push(it)
-	} else {
+	case k == 29: // it is found wherever it is put
+		l.outcomes.pushTo(r.IntN(l.o.partitions), it)
+	default:
 		l.outcomes.push(it)
 	}
 }
@@ -169,7 +175,7 @@ func errorCode(headers []stream.Header) (code int) {
 // ask asks for decisions, some twice at once, some again much later, some with a
 // used id for another context.
 func (l *load) ask(user int, r *rand.Rand) {
-	tick := time.NewTicker(6 * time.Millisecond)
+	tick := l.every(6 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; l.pause(tick.C); {
 		id := fmt.Sprintf("q%d-%d", user, n)
