@@ -59,6 +59,7 @@ type Joiner struct {
 	nParked uint64
 	rejects []codec.Reject
 	outcome codec.Outcome // the last one parsed
+	losses  LateLosses
 
 	n       int64 // of the last feedback emitted
 	now     int64 // largest log time given

@@ -31,6 +31,7 @@ func check(t *testing.T, hundreds int, prop func(*rapid.T)) {
 type emitted struct {
 	feedback [][]byte
 	rejects  []codec.Reject
+	losses   LateLosses
 }
 
 func (e *emitted) take(t *rapid.T, j *Joiner) {
@@ -59,6 +60,7 @@ func drive(t *rapid.T, w *world, often func() bool) *emitted {
 		}
 	}
 	e.take(t, j)
+	e.losses = j.LateLosses()
 	if j.LastN() != int64(len(e.feedback)) {
 		t.Fatalf("LastN is %d after %d feedbacks", j.LastN(), len(e.feedback))
 	}
@@ -129,6 +131,9 @@ func TestJoinerTwin(t *testing.T) {
 			same(t, e.feedback, tw.feedback())
 			sameRejects(t, e.rejects, tw.rejects)
 			onceEach(t, w, e.feedback)
+			on, late := tw.lateLosses()
+			sameMoments(t, "on time", &e.losses.OnTime, on)
+			sameMoments(t, "late", &e.losses.Late, late)
 		}
 	})
 }

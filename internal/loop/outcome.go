@@ -50,6 +50,7 @@ type roundMemo struct {
 	reason   string
 	epoch    int64
 	told     bool // by Recall or Resume
+	late     bool // a loss came after its window
 	closedAt int64
 	outPart  int32
 	outOff   int64
@@ -73,6 +74,7 @@ func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 		j.apply(memo.p, &a)
 	} else if !j.counted(memo, &a) {
 		a.handled = a.handled && memo.told // likewise
+		j.lateAfter(memo, &a)
 		j.reject(&a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
 	}
 	j.settle()
@@ -109,6 +111,7 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		return
 	}
 	if deadline, known := j.deadline(p); known && a.time > deadline {
+		j.lateFor(p, a)
 		j.reject(a, codec.ReasonLate, nil, j.outcome.ID)
 		return
 	}

@@ -23,6 +23,7 @@ type pending struct {
 
 	ready    bool
 	held     bool // it has its fate and waits for its turn
+	late     bool // a loss came after its window
 	fate     codec.Fate
 	reason   string
 	loss     float64

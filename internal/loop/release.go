@@ -47,7 +47,7 @@ func (j *Joiner) leave(p *pending) {
 	j.unhold(p)
 	j.done.push(p)
 	if p.slot >= 0 {
-		*j.rounds.value(p.slot) = roundMemo{fate: p.fate, reason: p.reason, epoch: p.d.Epoch,
+		*j.rounds.value(p.slot) = roundMemo{fate: p.fate, reason: p.reason, epoch: p.d.Epoch, late: p.late,
 			closedAt: p.closedAt, outPart: int32(p.outPart), outOff: p.outOff}
 		j.forget(p.slot)
 	}
@@ -59,6 +59,9 @@ func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 	part := &j.parts[d.Partition]
 	part.release(d.N)
 	part.trim()
+	if p.fate == codec.Observed {
+		j.losses.AddObserved(d.Epoch, p.loss)
+	}
 	return append(dst, codec.Feedback{
 		N: j.n, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch,
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,

@@ -98,7 +98,7 @@ func (j *Joiner) Recall(f *codec.Feedback) {
 // comes early, since those before it have their feedback, must not be closed before
 // its outcomes are given.
 func (j *Joiner) Restore(m *codec.FeedbackMark) {
-	j.n, j.now, j.reached = m.N, 0, m.Time
+	j.n, j.now, j.reached, j.losses = m.N, 0, m.Time, LateLosses{}
 	for i := range m.Positions {
 		pos := &m.Positions[i]
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
@@ -136,6 +136,9 @@ func (j *Joiner) Resume(f *codec.Feedback) {
 	j.Recall(f)
 	j.n = f.N
 	j.parts[f.Partition].release(f.Round)
+	if f.Fate == codec.Observed {
+		j.losses.AddObserved(f.Epoch, f.Loss)
+	}
 }
 
 // From returns the offsets from which a partition's decisions and outcomes are to be

@@ -55,6 +55,7 @@ type Joiner struct {
 	void    []codec.SnapshotRef // snapshots of feedback that is gone
 	marked  int64               // N of the last mark
 	tickAt  time.Time
+	warned  time.Time // of late losses; zero: never
 
 	feedbacks []codec.Feedback
 	rejected  []codec.Reject

@@ -14,6 +14,7 @@ type joinerMetrics struct {
 	feedback, overflow, outcomes, foreign, held *prometheus.CounterVec
 	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
 	epoch, lag                                  *prometheus.GaugeVec
+	losses                                      lossMetrics
 }
 
 func newJoinerMetrics(c *catalog) joinerMetrics {
@@ -21,7 +22,7 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		fates = append(fates, f.String())
 	}
-	return joinerMetrics{
+	m := joinerMetrics{
 		feedback: c.counter("hindsight_feedback_total", "Rounds released, by fate.",
 			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
 		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because max_pending rounds waited.", "it grows"),
@@ -38,6 +39,8 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 		lag: c.gauge("hindsight_joiner_lag_records", "Records of all partitions that the joiner has not yet read; holes in the numbering count.",
 			"it grows for 5 minutes", label{"topic", []string{decisionsKind, outcomesKind}}),
 	}
+	m.losses = newLossMetrics(c)
+	return m
 }
 
 // joinerPart are the metrics of one joiner.
@@ -53,6 +56,7 @@ type joinerPart struct {
 	logTime, epoch prometheus.Gauge
 	decisionsLag   prometheus.Gauge
 	outcomesLag    prometheus.Gauge
+	losses         lossPart
 
 	waited int64 // counted of the FIFO tax, ns
 }
@@ -70,6 +74,7 @@ func (m *joinerMetrics) open() *joinerPart {
 		j.gauges[1+i].values = []string{topic}
 	}
 	j.decisionsLag, j.outcomesLag = j.gauges[1].of(m.lag), j.gauges[2].of(m.lag)
+	j.losses.open(&m.losses)
 	return j
 }
 
@@ -77,6 +82,7 @@ func (j *joinerPart) close() {
 	for i := range j.gauges {
 		j.gauges[i].close()
 	}
+	j.losses.close()
 }
 
 // release counts a feedback.
@@ -107,4 +113,6 @@ func (j *joinerPart) heart(h *loop.Joiner) {
 		j.waited = waited
 	}
 	j.logTime.Set(float64(now) / 1e9)
+	losses := h.LateLosses()
+	j.losses.show(&losses)
 }

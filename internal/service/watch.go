@@ -101,6 +101,7 @@ func (j *Joiner) show() {
 		j.at[i].Store(in.consumed())
 	}
 	j.m.heart(j.heart)
+	j.warnLate()
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
 	}

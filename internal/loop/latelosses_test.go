@@ -1,0 +1,138 @@
+package loop
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hindsight/pkg/codec"
+)
+
+func TestMomentsByHand(t *testing.T) {
+	var m Moments
+	if !math.IsNaN(m.Mean()) || !math.IsNaN(m.SE()) {
+		t.Error("nothing has a mean")
+	}
+	for _, x := range []float64{0, 1, 1, 0, 1} {
+		m.Add(x)
+	}
+	// Σ(x−0.6)² = 3·0.16 + 2·0.36 = 1.2; √(1.2/(5·4)) = 0.2449…
+	if m.N != 5 || math.Abs(m.Mean()-0.6) > 1e-15 || math.Abs(m.SE()-math.Sqrt(0.06)) > 1e-15 {
+		t.Errorf("%d numbers of mean %v ± %v", m.N, m.Mean(), m.SE())
+	}
+	m = Moments{}
+	for range 1000 {
+		m.Add(0.1)
+	}
+	if m.Mean() != 0.1 || m.SE() != 0 {
+		t.Errorf("equal numbers have mean %v ± %v", m.Mean(), m.SE())
+	}
+}
+
+func TestLateLossesDifferByHand(t *testing.T) {
+	fill := func(l *LateLosses, onTime, late int, x float64) {
+		rules := &Rules{Range: Range{Max: 1}}
+		for i := range onTime {
+			l.AddObserved(1, float64(i%2))
+		}
+		for range late {
+			l.AddLate(1, rules, codec.Loss, x)
+		}
+	}
+	for _, c := range []struct {
+		onTime, late int
+		x            float64
+		want         bool
+	}{
+		{30, 30, 1, true},     // ½ ± 0.093 against 1 ± 0
+		{29, 30, 1, false},    // too few
+		{30, 29, 1, false},    // too few
+		{30, 30, .68, false},  // 0.18 is 1.9 standard errors
+		{30, 30, .69, true},   // 0.19 is 2.05
+		{3000, 30, .52, true}, // ± 0.009
+		{3000, 30, .5, false},
+	} {
+		var l LateLosses
+		fill(&l, c.onTime, c.late, c.x)
+		if l.Differ() != c.want {
+			t.Errorf("%d on time, %d late of loss %v: differ is %v", c.onTime, c.late, c.x, !c.want)
+		}
+	}
+}
+
+// Of each round the first loss after its window counts, of rounds without one in time
+// only, and of the last epoch only.
+func TestLateLossesByHand(t *testing.T) {
+	h := newByHand(t, &Rules{Range: Range{Min: 0, Max: 2}, Window: Window{Nanos: 10}})
+	for _, id := range []string{"r1", "r2", "r3", "r4"} {
+		h.decide(1, id)
+	}
+	h.outcome(11, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1}) // just in time
+	h.outcome(12, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 2}) // a repeat
+	h.outcome(12, codec.Outcome{ID: "r2", Kind: codec.Withdrawn})      // late, and no loss
+	h.outcome(13, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 3}) // out of range
+	h.outcome(13, codec.Outcome{ID: "r2", Kind: codec.Reward, Value: 0.5})
+	h.outcome(14, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 2}) // the second
+	h.outcome(15, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 0})
+	if n := len(h.j.AppendReady(nil)); n != 4 {
+		t.Fatalf("%d released", n)
+	}
+	l := h.j.LateLosses()
+	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 2 || l.Late.Mean() != 0.375 {
+		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
+	}
+	l.AddObserved(2, 1)
+	l.AddObserved(1, 0)
+	if l.OnTime.N != 1 || l.OnTime.Mean() != 1 || l.Late.N != 0 {
+		t.Error("losses of an earlier epoch are still there")
+	}
+	l.AddLate(3, &Rules{Range: Range{Max: 1}, Outcomes: Sum}, codec.Loss, 1)
+	if l.OnTime.N != 1 || l.Late.N != 0 {
+		t.Error("a part of a sum is taken for a loss")
+	}
+}
+
+// lateLosses returns what the twin has of the last epoch with such losses.
+func (tw *twin) lateLosses() (on, late []float64) {
+	last := int64(0)
+	add := func(r *twinRound, list *[]float64, x float64) {
+		if r.d.Epoch < last {
+			return
+		}
+		if r.d.Epoch > last {
+			last, on, late = r.d.Epoch, nil, nil
+		}
+		*list = append(*list, x)
+	}
+	for _, r := range tw.rounds {
+		if r.left && r.end.fate == codec.Observed {
+			add(r, &on, r.end.loss)
+		}
+		v := tw.judge(r, len(tw.steps))
+		if r.repeat || r.rules.Outcomes == Sum || v.fate != codec.Skipped && v.fate != codec.Imputed {
+			continue
+		}
+		for k, why := range v.why {
+			o := &r.got[k]
+			if why != codec.ReasonLate || o.Kind != codec.Loss && o.Kind != codec.Reward {
+				continue
+			}
+			if x, err := r.rules.Range.toLoss(o.Kind, o.Value); err == nil {
+				add(r, &late, x)
+				break
+			}
+		}
+	}
+	return on, late
+}
+
+func sameMoments(t *rapid.T, what string, got *Moments, want []float64) {
+	sum := 0.0
+	for _, x := range want {
+		sum += x
+	}
+	if got.N != int64(len(want)) || got.N > 0 && math.Abs(got.Mean()-sum/float64(len(want))) > 1e-12 {
+		t.Fatalf("%s: %d losses of mean %v, the twin has %v", what, got.N, got.Mean(), want)
+	}
+}

@@ -1,0 +1,89 @@
+package service
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+)
+
+// lateRig has 80 rounds decided, of which the first 60 get a loss of 0.2 or 0.4 in turn
+// in time, but for every second one, which gets what late says after its window.
+func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64) *rig {
+	r := newRig(t, func(r *rig) { r.jc.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
+	ids := make([]string, 80)
+	for i := range ids {
+		ids[i] = fmt.Sprint("round", i)
+	}
+	loss := func(i int, x float64) { r.put(r.topics.Outcomes, `{"id":%q,"loss":%v}`, plantedText+ids[i], x) }
+	for at := 0; at < len(ids); at += 10 {
+		r.contexts(ids[at : at+10]...)
+		r.must(r.settle())
+		for i := at; i < min(at+10, 60); i += 2 {
+			loss(i, 0.2+0.2*float64(i/2%2))
+		}
+		r.must(r.settle())
+	}
+	for i := 1; i < 60; i += 2 {
+		loss(i, late(i))
+		loss(i, 1) // only the first one counts
+	}
+	r.must(r.settle())
+	return r
+}
+
+func TestLateLossesThatDiffer(t *testing.T) {
+	var logged bytes.Buffer
+	r := lateRig(t, &logged, func(i int) float64 { return 0.6 + 0.2*float64(i/2%2) })
+	se := math.Sqrt(0.01 / 29)
+	near := func(series string, want float64) {
+		t.Helper()
+		if got := r.value(series); !(math.Abs(got-want) < 1e-9) {
+			t.Errorf("%s is %v, expected %v", series, got, want)
+		}
+	}
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 30, `hindsight_losses{came="late"}`: 30, `hindsight_late_losses_differ`: 1})
+	near(`hindsight_loss_mean{came="in-time"}`, 0.3)
+	near(`hindsight_loss_mean{came="late"}`, 0.7)
+	near(`hindsight_loss_standard_error{came="in-time"}`, se)
+	near(`hindsight_loss_standard_error{came="late"}`, se)
+	if n := strings.Count(logged.String(), "lengthen the window"); n != 1 {
+		t.Errorf("%d warnings: %s", n, &logged)
+	}
+	checkExposed(t, exposed(t, r.reg), 1)
+
+	// A joiner that takes over begins anew: it says nothing of what it has not seen.
+	r.must(r.j.stop(t.Context()))
+	r.j.Close()
+	r.d.Close()
+	if len(scrapeOf(t, r, "hindsight_loss")) != 0 {
+		t.Error("losses of a joiner that is gone are still shown")
+	}
+	r.open()
+	r.must(r.settle())
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 0, `hindsight_losses{came="late"}`: 0, `hindsight_late_losses_differ`: 0})
+	if !math.IsNaN(r.value(`hindsight_loss_mean{came="late"}`)) {
+		t.Error("nothing has a mean")
+	}
+}
+
+func TestLateLossesAlike(t *testing.T) {
+	var logged bytes.Buffer
+	r := lateRig(t, &logged, func(i int) float64 { return 0.2 + 0.2*float64(i/2%2) })
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 30, `hindsight_losses{came="late"}`: 30, `hindsight_late_losses_differ`: 0})
+	if strings.Contains(logged.String(), "lengthen the window") {
+		t.Errorf("a warning of losses that are alike: %s", &logged)
+	}
+	r.expect(map[string]float64{`hindsight_rejects_total{reason="late",topic="outcomes"}`: 60})
+}
+
+func scrapeOf(t *testing.T, r *rig, prefix string) (out []string) {
+	for series := range scrape(t, r.reg) {
+		if strings.HasPrefix(series, prefix) {
+			out = append(out, series)
+		}
+	}
+	return out
+}
