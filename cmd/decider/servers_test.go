@@ -12,6 +12,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 
 	"hindsight/pkg/stream/natstest"
+	"hindsight/pkg/stream/tlstest"
 )
 
 // TestServersRefuse holds that what cannot work with servers is said by name, with
@@ -20,7 +21,7 @@ func TestServersRefuse(t *testing.T) {
 	s := newShared(t, 2)
 	first := s.decider().ready()
 	defer first.stop(patience)
-	ours, theirs := natstest.NewAuthority(t), natstest.NewAuthority(t)
+	ours, theirs := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	cert, key := ours.Issue("server")
 	secure := natstest.Start(t, natstest.Options{Cert: cert, Key: key})
 	gone := natstest.Start(t, natstest.Options{})
@@ -69,7 +70,7 @@ func TestServersRefuse(t *testing.T) {
 // TestServersTLS runs a decider and a joiner apart from it on a server that wants
 // certificates, with an nkey-free setup of files only.
 func TestServersTLS(t *testing.T) {
-	a := natstest.NewAuthority(t)
+	a := tlstest.NewAuthority(t)
 	cert, key := a.Issue("server")
 	mine, mineKey := a.Issue("client")
 	server := natstest.Start(t, natstest.Options{Cert: cert, Key: key, CA: a.CA})

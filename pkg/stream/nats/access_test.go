@@ -16,6 +16,7 @@ import (
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/natstest"
+	"hindsight/pkg/stream/tlstest"
 )
 
 func TestRedact(t *testing.T) {
@@ -86,7 +87,7 @@ func TestAccessServers(t *testing.T) {
 	if err := os.WriteFile(nkey, seed, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs := natstest.NewAuthority(t), natstest.NewAuthority(t)
+	ours, theirs := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
 	cert, key := ours.Issue("server")
 	clientCert, clientKey := ours.Issue("client")
 	otherCert, otherKey := theirs.Issue("other")

@@ -1,4 +1,5 @@
-package natstest
+// Package tlstest makes certificates for tests of servers and clients on 127.0.0.1.
+package tlstest
 
 import (
 	"crypto/ecdsa"
