@@ -136,3 +136,36 @@ func sameMoments(t *rapid.T, what string, got *Moments, want []float64) {
 		t.Fatalf("%s: %d losses of mean %v, the twin has %v", what, got.N, got.Mean(), want)
 	}
 }
+
+// A late outcome that is read again after a restart was counted before the mark.
+func TestLateLossesAfterRestart(t *testing.T) {
+	rules := &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}}
+	h := newByHand(t, rules)
+	h.decide(1, "r1")
+	h.decide(20, "r2") // r1 is skipped, r2 waits
+	h.decide(20, "r3")
+	h.outcome(21, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 1})
+	h.outcome(22, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1})
+	out := h.j.AppendReady(nil)
+	if l := h.j.LateLosses(); len(out) != 1 || l.Late.N != 1 {
+		t.Fatalf("%d released, %d late", len(out), l.Late.N)
+	}
+	h.j.AppendRejects(nil)
+	m := h.j.Mark()
+	again := newByHand(t, rules)
+	again.j.Recall(&out[0])
+	again.j.Restore(&m)
+	again.n = 1
+	again.decide(20, "r2")
+	again.decide(20, "r3")
+	again.outcome(21, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 1})
+	again.outcome(22, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1})
+	if l := again.j.LateLosses(); l.Late.N != 0 {
+		t.Errorf("%d late ones are counted again", l.Late.N)
+	}
+	again.outcome(23, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 1})
+	again.ready(codec.Feedback{ID: "r2", Fate: codec.Observed, Loss: 1, ClosedAt: 23}, codec.Feedback{ID: "r3", Fate: codec.Observed, Loss: 1, ClosedAt: 21})
+	if l := again.j.LateLosses(); l.OnTime.N != 2 {
+		t.Errorf("%d on time", l.OnTime.N)
+	}
+}

@@ -76,7 +76,8 @@ type Trace struct {
 	Through []int64 // LearnedThrough, per round
 	Fates   Fates
 
-	match *match
+	LateLosses LateLosses
+	match      *match
 }
 
 // Backtest drives the heart over the rounds: decide, give the outcomes that are due,
@@ -101,6 +102,8 @@ func Backtest(ctx context.Context, ep loop.Epoch, name string, seed []byte, roun
 		return nil, err
 	}
 	b.trace.Actions, b.trace.Raw = b.match.actions, b.match.s.raw
+	losses := b.joiner.LateLosses()
+	b.trace.LateLosses = newLateLosses(&losses)
 	return &b.trace, nil
 }
 

@@ -346,10 +346,13 @@ func live(t *testing.T, tr *Trial) (*Result, *VerifyReport) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Result{Rounds: s.Rounds, Pending: s.Pending, Fates: s.Fates, Delays: s.Delays}
+	r := &Result{Rounds: s.Rounds, Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays}
 	in.Score(r)
 	if before.Rounds != s.Rounds {
 		t.Errorf("Run waited for %d of %d rounds", before.Rounds, s.Rounds)
+	}
+	if got, want := v.LateLosses.line(), s.LateLosses.line(); got != want {
+		t.Errorf("late losses as verify has them: %s\nas the summary has them: %s", got, want)
 	}
 	return r, v
 }
@@ -402,6 +405,9 @@ func TestInjectAdversaries(t *testing.T) {
 			loses := strings.Contains(c.spec, "never")
 			if loses != (got.Pending > 0) {
 				t.Errorf("%d rounds wait", got.Pending)
+			}
+			if got, want := got.LateLosses.line(), want.LateLosses.line(); !loses && got != want {
+				t.Errorf("late losses live %s\nback %s", got, want)
 			}
 			if !loses && got.Fates != want.Fates {
 				t.Errorf("fates live %+v\nback %+v", got.Fates, want.Fates)

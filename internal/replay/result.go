@@ -24,6 +24,7 @@ type Result struct {
 	UniformLoss     *float64    `json:"uniform_loss"`
 	BestLoss        *float64    `json:"best_loss"`
 	Fates           Fates       `json:"fates"`
+	LateLosses      LateLosses  `json:"late_losses"`
 	Delays          DelayReport `json:"delays"`
 	Certificate     Certificate `json:"certificate"`
 	RoundsPerSecond float64     `json:"rounds_per_second"`

@@ -42,6 +42,8 @@ func example() Result {
 		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
 		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
 		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
+		LateLosses: LateLosses{OnTime: LossFigures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
+			Late: LossFigures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
 		Delays: DelayReport{
 			Spec:     "lognormal:20,1.5",
 			Raw:      DelayStats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
@@ -93,7 +95,7 @@ func TestEmptyResultJSON(t *testing.T) {
 			t.Errorf("%s is %s, want null", key, m[key])
 		}
 	}
-	for _, key := range strings.Fields("rounds mean_loss rounds_per_second seed learner order delays certificate environment window") {
+	for _, key := range strings.Fields("late_losses rounds mean_loss rounds_per_second seed learner order delays certificate environment window") {
 		if _, ok := m[key]; !ok {
 			t.Errorf("%s is missing", key)
 		}
@@ -173,6 +175,7 @@ func TestRunTable(t *testing.T) {
 	}
 	bare := example()
 	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
+	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
 	bare.Certificate = Certify(learner.NewUniform(), 1)
 	b.WriteByte('\n')
 	if err := WriteRun(&b, &bare); err != nil {

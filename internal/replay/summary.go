@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -19,6 +20,7 @@ type Summary struct {
 	Rounds      int64 // that have their feedback
 	Pending     int64 // that wait for it
 	Fates       Fates
+	LateLosses  LateLosses
 	Delays      DelayReport
 	Certificate Certificate
 }
@@ -40,10 +42,11 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err != nil {
 		return nil, err
 	}
-	if err := s.readFeedback(ctx, log, name, partitions, build); err != nil {
+	late := lateOutcomes{}
+	if err := s.readRejects(ctx, log, t.Rejects, late); err != nil {
 		return nil, err
 	}
-	if err := s.readRejects(ctx, log, t.Rejects); err != nil {
+	if err := s.readFeedback(ctx, log, name, partitions, build, late); err != nil {
 		return nil, err
 	}
 	s.Pending = int64(len(times)) - s.Rounds
@@ -120,8 +123,9 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build) error {
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late lateOutcomes) error {
 	audit := service.NewAudit(log, name, build, partitions)
+	var losses loop.LateLosses
 	var f codec.Feedback
 	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {
@@ -130,20 +134,23 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 			}
 			s.Rounds++
 			s.Fates.AddFate(f.Fate)
+			late.addFeedback(&losses, &f, audit.Rules(f.Epoch))
 		}
 		return audit.Take(ctx, r)
 	})
 	if err != nil {
 		return err
 	}
+	s.LateLosses = newLateLosses(&losses)
 	if ep := audit.Replica().Epoch(); ep != nil {
 		s.Certificate = Certify(ep.Learner, s.Rounds-s.Fates.Withdrawn)
 	}
 	return nil
 }
 
-// readRejects counts the rejected outcomes; one that was written twice counts once.
-func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string) error {
+// readRejects counts the rejected outcomes, and notes the late ones; one that was
+// written twice counts once.
+func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string, late lateOutcomes) error {
 	type identity struct {
 		topic     string
 		partition int
@@ -161,6 +168,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string)
 		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
 			seen[id] = true
 			s.Fates.AddReject(rej.Reason)
+			late.addReject(&rej)
 		}
 		return nil
 	})

@@ -36,6 +36,11 @@ func WriteRun(w io.Writer, r *Result) error {
 		t.row("rounds that wait", count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
 	}
 	t.row("outcomes that were", items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
+	if r.LateLosses.Differ {
+		t.row("warning", r.LateLosses.warning())
+	} else if text := r.LateLosses.line(); text != "" {
+		t.row("late losses", text)
+	}
 	if d := r.Delays.Recorded; d != nil {
 		t.row("delays in the log", d.line()+fmt.Sprintf(", %s overtaken (its own decision counts)", share(d.Overtaken, r.Rounds)))
 	}
@@ -113,8 +118,35 @@ func WriteRuns(w io.Writer, runs []Result) error {
 	if err := t.write(w, 100); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\n"+wrap(legend(runs), 100, 0)+"\n")
+	text := "\n" + wrap(legend(runs), 100, 0) + "\n"
+	for _, g := range groups(runs) {
+		if warning := lateWarning(g); warning != "" {
+			text += "\n" + wrap(warning, 100, 0) + "\n"
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
+}
+
+// lateWarning says of a group that losses that came late differ, in the first run where
+// they do; "" if they never do.
+func lateWarning(g []*Result) string {
+	n, first := 0, ""
+	for _, r := range g {
+		if r.LateLosses.Differ {
+			if n++; n == 1 {
+				first = r.LateLosses.warning()
+			}
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	orders := ""
+	if len(g) > 1 {
+		orders = fmt.Sprintf(" (in %d of %d row orders; the first)", n, len(g))
+	}
+	return fmt.Sprintf("Warning, %s with delays %s%s: %s.", g[0].Learner, g[0].Delays.Spec, orders, first)
 }
 
 // regretOrMatched returns the regret of a group, or of a log, of which none is known, how

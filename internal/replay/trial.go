@@ -44,7 +44,7 @@ func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), Rounds: int64(trace.Rounds),
-		Fates: trace.Fates, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
+		Fates: trace.Fates, LateLosses: trace.LateLosses, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
 	}
 	trace.match.score(r)
 	return r

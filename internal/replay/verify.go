@@ -66,6 +66,7 @@ type VerifyReport struct {
 	Outcomes    Tally       `json:"outcomes"`
 	Rejects     Tally       `json:"rejects"`
 	Pending     int64       `json:"pending"`     // rounds that wait for their feedback
+	LateLosses  LateLosses  `json:"late_losses"` // of the feedback kept, as the logs have it
 	Differences int64       `json:"differences"` // all of them; after the first many may only be its consequences
 	First       *Difference `json:"first"`       // by log time, null if there is none
 	Seconds     float64     `json:"seconds"`
@@ -104,6 +105,7 @@ type verification struct {
 	survey     feedbackSurvey
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
+	late       lateOutcomes
 	losses     losses
 
 	mu     sync.Mutex
@@ -123,7 +125,7 @@ func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 	if c.Dedup == 0 {
 		c.Dedup = 100_000
 	}
-	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), epochs: map[int64]*epochInfo{}}
+	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), epochs: map[int64]*epochInfo{}, late: lateOutcomes{}}
 	v.report.Name = c.Name
 	var err error
 	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
@@ -279,6 +281,11 @@ func (r *VerifyReport) Write(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
+	if text := r.LateLosses.warning(); text != "" {
+		fmt.Fprintf(w, "  warning: %s\n", text)
+	} else if text := r.LateLosses.line(); text != "" {
+		fmt.Fprintf(w, "  late losses %s\n", text)
+	}
 	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)
 	return err
 }

@@ -23,6 +23,7 @@ type fateCheck struct {
 	memory   []*heldRound // judged, oldest first
 	missing  []missingReject
 	forgot   bool // some round was forgotten
+	losses   loop.LateLosses
 
 	n     int64 // of the last feedback; -1: none was read
 	epoch int64
@@ -70,6 +71,7 @@ func (f *fateCheck) run(ctx context.Context) error {
 		}
 		f.feedback.take()
 	}
+	f.v.report.LateLosses = newLateLosses(&f.losses)
 	return f.finish(ctx)
 }
 
@@ -88,6 +90,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 			}
 			return nil
 		}
+		v.late.addFeedback(&f.losses, &f.got, v.rules(f.got.Epoch))
 		return f.round(ctx, r)
 	case codec.TypeMark:
 		v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})

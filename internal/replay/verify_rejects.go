@@ -155,6 +155,7 @@ func (v *verification) addReject(r *stream.Record) {
 		return
 	}
 	x.all[key] = &info
+	v.late.addReject(&rej)
 }
 
 // reject returns the reject of a record, of a log time, and notes that the record was

@@ -49,6 +49,9 @@ func (a *Audit) TakeFrom(ctx context.Context, r *stream.Record, through int64) e
 	return a.f.heart.Restore(ep, through, fresh)
 }
 
+// Rules returns the rules of an epoch, nil if it was not met.
+func (a *Audit) Rules(epoch int64) *loop.Rules { return a.f.epochs.rules(epoch) }
+
 // Replica returns the learner at work.
 func (a *Audit) Replica() *loop.Replica { return a.f.heart }
 

@@ -1,0 +1,140 @@
+package replay
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// playSeed plays a learner to sigmoid with everything drawn from a seed.
+func playSeed(t *testing.T, seed uint64, rounds int, window, spec string) *Result {
+	t.Helper()
+	env := environment(t, "sigmoid", seed, rounds)
+	tr := trialOf(t, env, "dafa", window, spec)
+	tr.Seed, tr.Delays = seed, delays(t, spec, seed)
+	r, err := tr.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// TestLateLossesOfAdversaries: where the delay depends on the loss every run says so;
+// where it does not, about one in twenty does: of 20 such runs more than 3 warn in one of
+// 60 tries, of 200 more than 20 in one of 500.
+func TestLateLossesOfAdversaries(t *testing.T) {
+	seeds, rounds, chance := 20, 3000, 3
+	switch {
+	case testing.Short():
+		rounds = 1000
+	case os.Getenv("HINDSIGHT_LONG") != "":
+		seeds, chance = 200, 20
+	}
+	for _, c := range []struct {
+		spec, window string
+		least, most  int // runs that warn
+	}{
+		{"loss:10,150+exp:40", "100", seeds, seeds},
+		{"loss:150,10+exp:40", "100", seeds, seeds},
+		{"exp:50", "60", 0, chance},
+		{"lognormal:20,1.5", "60", 0, chance},
+	} {
+		warned, late := 0, int64(0)
+		for seed := range uint64(seeds) {
+			r := playSeed(t, seed, rounds, c.window, c.spec)
+			late += r.LateLosses.Late.N
+			if r.LateLosses.Late.N > r.Fates.Late || r.LateLosses.OnTime.N != r.Fates.Observed {
+				t.Fatalf("%s: %s of fates %+v", c.spec, r.LateLosses.line(), r.Fates)
+			}
+			if r.LateLosses.Differ {
+				warned++
+			}
+		}
+		t.Logf("%s, window %s: %d of %d runs of %d rounds warn; %d losses late in each", c.spec, c.window, warned, seeds, rounds, late/int64(seeds))
+		if warned < c.least || warned > c.most || late < 30*int64(seeds) {
+			t.Errorf("%s: %d of %d runs warn, expected %d to %d; %d losses late in all", c.spec, warned, seeds, c.least, c.most, late)
+		}
+	}
+}
+
+// TestLateLossesAreSaid: the warning is in the summaries and in JSON.
+func TestLateLossesAreSaid(t *testing.T) {
+	biased := playSeed(t, 1, 1000, "100", "loss:0,150")
+	fair := playSeed(t, 1, 1000, "60", "exp:50")
+	prompt := playSeed(t, 1, 100, "60", "none")
+	for _, c := range []struct {
+		r          *Result
+		warns, has bool
+	}{{biased, true, true}, {fair, false, true}, {prompt, false, false}} {
+		var one, many strings.Builder
+		if err := WriteRun(&one, c.r); err != nil {
+			t.Fatal(err)
+		}
+		if err := WriteRuns(&many, []Result{*c.r, *c.r}); err != nil {
+			t.Fatal(err)
+		}
+		report := (&VerifyReport{LateLosses: c.r.LateLosses}).text()
+		for _, text := range []string{one.String(), many.String(), report} {
+			text = strings.Join(strings.Fields(text), " ")
+			if got := strings.Contains(text, "arning") && strings.Contains(text, "lengthen the window"); got != c.warns {
+				t.Errorf("%s: a warning is %v in: %s", c.r.Delays.Spec, got, text)
+			}
+		}
+		if got := strings.Contains(one.String(), "late losses "); got != (c.has && !c.warns) {
+			t.Errorf("%s: late losses are not as they should be in: %s", c.r.Delays.Spec, &one)
+		}
+	}
+	// Losses of 0 come at once, those of 1 after the window, unless the run ends before.
+	b, err := json.Marshal(&biased.LateLosses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		OnTime struct{ Mean, SE float64 } `json:"on_time"`
+		Late   struct {
+			N        int64
+			Mean, SE float64
+		}
+		Differ bool
+	}
+	if err := json.Unmarshal(b, &got); err != nil {
+		t.Fatal(err)
+	}
+	if !(got.OnTime.Mean < 0.05) || !(got.OnTime.SE < 0.01) || got.Late.Mean != 1 || got.Late.SE != 0 || got.Late.N != biased.Fates.Late || !got.Differ {
+		t.Errorf("%s", b)
+	}
+	if b, err = json.Marshal(&prompt.LateLosses.Late); err != nil || string(b) != `{"n":0,"mean":null,"se":null}` {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+// TestLateOutcomesOfRejects: of the rejects only the losses that came late count, the
+// first that fits of each round, and only where none was in time.
+func TestLateOutcomesOfRejects(t *testing.T) {
+	x := lateOutcomes{}
+	add := func(id, topic, reason string, o codec.Outcome) {
+		o.ID = id
+		x.addReject(&codec.Reject{ID: id, Topic: topic, Reason: reason, Bytes: codec.AppendOutcomeJSON(nil, &o)})
+	}
+	loss := func(v float64) codec.Outcome { return codec.Outcome{Kind: codec.Loss, Value: v} }
+	add("a", outcomesTopic, codec.ReasonLate, codec.Outcome{Kind: codec.Withdrawn})
+	add("a", outcomesTopic, codec.ReasonLate, loss(7))
+	add("a", outcomesTopic, codec.ReasonLate, codec.Outcome{Kind: codec.Reward, Value: 0.25})
+	add("a", outcomesTopic, codec.ReasonLate, loss(0))
+	add("b", outcomesTopic, codec.ReasonDuplicate, loss(0))
+	add("c", outcomesTopic, codec.ReasonLate, loss(0))
+	x.addReject(&codec.Reject{ID: "b", Topic: outcomesTopic, Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
+	var l loop.LateLosses
+	rules := &loop.Rules{Range: loop.Range{Max: 1}}
+	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped}, {ID: "c", Fate: codec.Observed, Loss: 0.5},
+		{ID: "c", Fate: codec.Skipped, Reason: codec.ReasonDuplicateID}} {
+		x.addFeedback(&l, &f, rules)
+	}
+	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
+		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
+	}
+}
