@@ -20,6 +20,8 @@ type Certificate struct {
 	SumSqSig float64 // Σ σ_t²
 	MaxSigma int64
 	Beta     float64 // stability constant of the oracle; 0: none is proved
+
+	Plausible Plausible // by the surviving models of a finite class; zero: none are kept
 }
 
 // MeasuredDrift returns Σ(K_t−1)/γ_t + max γ·R_T/4 + drift + skipped: in

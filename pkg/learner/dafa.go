@@ -1,6 +1,7 @@
 package learner
 
 import (
+	"errors"
 	"math"
 
 	"hindsight/pkg/oracle"
@@ -15,7 +16,9 @@ type DAFA struct {
 	reg     oracle.Regressor
 	s       Schedule
 	learned int64
-	cert    Certificate // without Regret, Bounded, Beta: those are the oracle's
+	cert    Certificate   // without Regret, Bounded, Beta and Plausible: those are kept elsewhere
+	models  *Models       // nil: none are kept
+	hedge   *oracle.Hedge // reg, where it shares its evaluations with models
 
 	fhat []float64 // scratch
 	p    []float64 // scratch
@@ -39,6 +42,21 @@ func isProved(reg oracle.Regressor) bool {
 
 // NewDAFA returns a learner that owns reg.
 func NewDAFA(reg oracle.Regressor, s Schedule) *DAFA { return &DAFA{reg: reg, s: s} }
+
+// Watch makes a learner that has learned nothing keep the models of its oracle's class,
+// which it then owns. The oracle must be a [oracle.Hedge] over the same class, fed in the
+// order of decisions.
+func (d *DAFA) Watch(m *Models) error {
+	h, ok := d.reg.(*oracle.Hedge)
+	if !ok || d.learned > 0 || h.Size() != m.size {
+		return errors.New("models are kept for a hedge oracle over the same class, from its first round on")
+	}
+	d.hedge, d.models = h, m
+	return nil
+}
+
+// Models returns the models that are kept, to look at; nil: none are.
+func (d *DAFA) Models() *Models { return d.models }
 
 // Oracle returns the oracle, to look at.
 func (d *DAFA) Oracle() oracle.Regressor { return d.reg }
@@ -73,17 +91,46 @@ func resize(s []float64, n int) []float64 {
 // Learn implements [Learner].
 func (d *DAFA) Learn(r *Round) {
 	if !d.cert.count(r) {
+		if d.models != nil {
+			d.models.Add(r)
+		}
 		return
 	}
 	d.cert.addLaw(r)
+	d.learned++
+	var fhat []float64
 	// A round that was decided by the state of now has no drift, exactly.
 	if r.LearnedThrough != r.N-1 && len(r.Propensities) > 1 {
 		d.fhat = resize(d.fhat, len(r.Propensities))
-		d.reg.Predict(d.fhat, r.Input)
-		d.cert.Drift += drift(d.fhat, r.Propensities, r.Gamma)
+		fhat = d.fhat
+	}
+	if d.models != nil && r.Fate == Observed {
+		d.observe(r, fhat)
+		return
+	}
+	if d.models != nil {
+		d.models.Add(r)
+	}
+	if fhat != nil {
+		d.reg.Predict(fhat, r.Input)
+		d.cert.Drift += drift(fhat, r.Propensities, r.Gamma)
 	}
 	d.reg.Update(r.Input, r.Action, r.Loss)
-	d.learned++
+}
+
+// observe learns a round together with the models; fhat is nil if it has no drift.
+// What models evaluate anyhow the oracle need not evaluate again.
+func (d *DAFA) observe(r *Round, fhat []float64) {
+	shared := fhat
+	if fhat != nil && !d.models.wide() {
+		d.reg.Predict(fhat, r.Input)
+		shared = nil
+	}
+	played := d.models.observe(r, d.hedge, shared)
+	if fhat != nil {
+		d.cert.Drift += drift(fhat, r.Propensities, r.Gamma)
+	}
+	d.hedge.UpdateValues(played, r.Loss)
 }
 
 // drift returns p·g − min g for g = f̂_t − f̂_{τ(t)+1}: the newer predictions are
@@ -116,30 +163,58 @@ func (d *DAFA) Certificate() Certificate {
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
 	}
+	if d.models != nil {
+		c.Plausible = d.models.Plausible()
+	}
 	return c
 }
 
 // AppendBinary implements [Learner].
 func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
-	b = appendHeader(b, kindDAFA, d.learned)
+	kind := kindDAFA
+	if d.models != nil {
+		kind = kindWatched
+	}
+	b = appendHeader(b, kind, d.learned)
 	b = d.cert.appendBinary(b)
+	if d.models != nil {
+		var err error
+		if b, err = d.models.appendBinary(b); err != nil {
+			return nil, err
+		}
+	}
 	return d.reg.AppendBinary(b)
 }
 
-// UnmarshalBinary implements [Learner].
+// UnmarshalBinary implements [Learner]. A learner with models takes a snapshot without
+// them, which an older program or model wrote: the rounds before it are charged 1 each, and
+// the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
-	learned, b, err := readHeader(b, kindDAFA)
+	kind := kindDAFA
+	if d.models != nil && len(b) > 1 && b[1] == kindWatched {
+		kind = kindWatched
+	}
+	learned, b, err := readHeader(b, kind)
 	if err != nil {
 		return err
 	}
 	var c Certificate
-	b, err = c.readBinary(b)
+	if b, err = c.readBinary(b); err != nil {
+		return err
+	}
+	var m *Models
+	switch {
+	case kind == kindWatched:
+		m, b, err = d.models.readBinary(b)
+	case d.models != nil:
+		m, err = d.models.fresh(c.Rounds)
+	}
 	if err != nil {
 		return err
 	}
 	if err := d.reg.UnmarshalBinary(b); err != nil {
 		return err
 	}
-	d.learned, d.cert = learned, c
+	d.learned, d.cert, d.models = learned, c, m
 	return nil
 }

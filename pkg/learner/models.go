@@ -1,0 +1,283 @@
+package learner
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/pkg/oracle"
+)
+
+// DefaultAlpha is the level of the surviving set and of the alarm.
+const DefaultAlpha = 0.05
+
+const (
+	// judgeEvery is how many rounds of evidence pass between two looks at which
+	// functions survive. What holds at all times at once holds at these.
+	judgeEvery = 16
+
+	// memberShare is the share ε of E_f that watches f lose against the other functions
+	// of the class: who does so by 1/(εα) is refuted at level α whatever the other
+	// evidence, and is not evaluated again.
+	memberShare = 1.0 / 128
+
+	// forgotten is the weight e^-16 below which a function has no part in the mixture.
+	forgotten = 16
+)
+
+// ModelsOptions are the parameters of [NewModels].
+type ModelsOptions struct {
+	Alpha float64 // level in (0,1) of the set and of the alarm; 0: DefaultAlpha
+	Alarm bool    // keep the realizability alarm too
+}
+
+// Models keeps, of the functions of a finite class, those that the data have not
+// refuted, and for each what the regret of all rounds so far is if it is the truth
+// (algorithms.md, sections 2.1 and 5.1):
+//
+//	L_f = Σ (f(z_s)−y_s)²,  R_f = Σ_s [p_s·f(x_s,·) − min_a f(x_s,a)]
+//	log M_f = log mean_g exp(2(L_f − L_g)),  C_t(α) = {f : max_{s≤t} M_f < 1/α}
+//	cert_t = charged + max_{f ∈ C_t(α)} R_f
+//
+// Rounds are added in the order of their decisions. It costs K evaluations of the
+// functions that are left a round, of which the oracle's own can be one, and no exp
+// but at every 16th. The package's doc has the proofs.
+type Models struct {
+	class  oracle.Class
+	picker oracle.Picker // nil: the class is evaluated as a whole
+	size   int
+	alpha  float64
+	floor  float64 // log(1/(εα)): what loses by more is dropped
+	log    float64 // log |F|
+
+	modelSums
+	alarm *alarm // nil: off
+
+	f, v, mean, low, next []float64 // scratch: values of all, and of those left
+}
+
+// modelSums is the state of [Models] but for the alarm. The slices run along which.
+type modelSums struct {
+	charged  int64 // rounds that count 1 each: skipped, imputed, or before the sums began
+	evidence int64 // rounds in the sums
+	which    []int32
+	loss     []float64 // L_f
+	regret   []float64 // R_f
+	top      []float64 // max_s log M_f
+	weight   []float64 // e^{−(L_f−min L)/2} at the last look
+	total    float64   // Σ weight
+}
+
+// NewModels returns the models of a class, of which nothing is refuted.
+func NewModels(class oracle.Class, o ModelsOptions) (*Models, error) {
+	if o.Alpha == 0 {
+		o.Alpha = DefaultAlpha
+	}
+	if !(o.Alpha > 0 && o.Alpha < 1) {
+		return nil, fmt.Errorf("certificate: alpha is %v: it must be in (0,1), 0.05 is the default", o.Alpha)
+	}
+	n := class.Size()
+	if n < 1 {
+		return nil, fmt.Errorf("certificate: the class is empty")
+	}
+	m := &Models{class: class, size: n, alpha: o.Alpha, floor: oracle.Log(1 / float64(memberShare*o.Alpha)), log: oracle.Log(float64(n)), f: make([]float64, n)}
+	m.picker, _ = class.(oracle.Picker)
+	m.modelSums = newModelSums(n)
+	for i := range m.which {
+		m.which[i], m.weight[i] = int32(i), 1
+	}
+	m.total = float64(n)
+	for _, s := range []*[]float64{&m.v, &m.mean, &m.low, &m.next} {
+		*s = make([]float64, n)
+	}
+	if o.Alarm {
+		a, err := newAlarm(class, n)
+		if err != nil {
+			return nil, err
+		}
+		m.alarm = a
+	}
+	return m, nil
+}
+
+func newModelSums(n int) modelSums {
+	b := make([]float64, 4*n)
+	return modelSums{which: make([]int32, n), loss: b[:n:n], regret: b[n : 2*n : 2*n], top: b[2*n : 3*n : 3*n], weight: b[3*n:]}
+}
+
+// Class returns the class.
+func (m *Models) Class() oracle.Class { return m.class }
+
+// Add takes the next round in the order of decisions. Observed ones are evidence;
+// skipped and imputed ones are charged 1 each, for what the model file says silence
+// means is no evidence; withdrawn ones are left out.
+func (m *Models) Add(r *Round) {
+	switch r.Fate {
+	case Observed:
+		m.observe(r, nil, nil)
+	case Skipped, Imputed:
+		m.charged++
+	}
+}
+
+// observe adds an observed round. If h is the oracle over the class, the values of all
+// functions at the played action are computed once and returned for its update, and fhat,
+// if not nil, is filled with its predictions.
+func (m *Models) observe(r *Round, h *oracle.Hedge, fhat []float64) (played []float64) {
+	n := len(m.which)
+	mean, low := m.mean[:n], m.low[:n]
+	for a, p := range r.Propensities {
+		if a == r.Action {
+			continue
+		}
+		var v []float64
+		if fhat != nil {
+			f := h.Values(r.Input, a)
+			fhat[a] = h.Mean(f)
+			v = m.pick(f)
+		} else {
+			v = m.values(r.Input, a)
+		}
+		spread(mean, low, v, p, a == 0 || a == 1 && r.Action == 0)
+	}
+	var v []float64
+	if h != nil {
+		played = h.Values(r.Input, r.Action)
+		if fhat != nil {
+			fhat[r.Action] = h.Mean(played)
+		}
+		v = m.pick(played)
+	} else {
+		v = m.values(r.Input, r.Action)
+	}
+	spread(mean, low, v, r.Propensities[r.Action], len(r.Propensities) == 1)
+	if m.alarm != nil && m.alarm.raised == 0 {
+		m.alarm.observe(r, v, m.mixture(v))
+	}
+	settle(m.regret, m.loss, mean, low, v, r.Loss)
+	m.evidence++
+	if m.evidence%judgeEvery == 0 {
+		m.judge(r.N)
+	}
+	return played
+}
+
+// wide reports whether enough functions are left that evaluating all costs little more.
+func (m *Models) wide() bool { return m.picker == nil || 2*len(m.which) >= m.size }
+
+// values returns the values of the functions left.
+func (m *Models) values(x *oracle.Input, action int) []float64 {
+	n := len(m.which)
+	if m.picker != nil && n < m.size {
+		m.picker.EvalSome(m.v[:n], m.which, x, action)
+		return m.v[:n]
+	}
+	m.class.Eval(m.f, x, action)
+	return m.pick(m.f)
+}
+
+// pick returns those of the functions left out of the values of all.
+func (m *Models) pick(f []float64) []float64 {
+	if len(m.which) == m.size {
+		return f
+	}
+	v := m.v[:len(m.which)]
+	for j, i := range m.which {
+		v[j] = f[i]
+	}
+	return v
+}
+
+// spread adds p·v to mean and lowers low to v; the first action begins both.
+func spread(mean, low, v []float64, p float64, first bool) {
+	mean, low = mean[:len(v)], low[:len(v)]
+	if first {
+		for i, x := range v {
+			mean[i], low[i] = p*x, x
+		}
+		return
+	}
+	for i, x := range v {
+		mean[i] += float64(p * x)
+		if x < low[i] {
+			low[i] = x
+		}
+	}
+}
+
+// settle adds the round's regret under each function, and its square loss.
+func settle(regret, loss, mean, low, v []float64, y float64) {
+	regret, loss, mean, low = regret[:len(v)], loss[:len(v)], mean[:len(v)], low[:len(v)]
+	for i, x := range v {
+		regret[i] += mean[i] - low[i]
+		e := x - y
+		loss[i] += float64(e * e)
+	}
+}
+
+// mixture returns Σ weight·v, the prediction of the models by the last look.
+func (m *Models) mixture(v []float64) float64 {
+	if m.total <= 0 {
+		return 0.5
+	}
+	s := 0.0
+	w := m.weight[:len(v)]
+	for i, x := range v {
+		s += float64(w[i] * x)
+	}
+	return s / m.total
+}
+
+// judge renews log M_f and drops what is refuted at level εα; n is the place of the
+// round in the log.
+func (m *Models) judge(n int64) {
+	least := math.Inf(1)
+	for _, l := range m.loss {
+		least = math.Min(least, l)
+	}
+	sum := 0.0
+	m.total = 0
+	for i, l := range m.loss {
+		w := 0.0
+		if half := (l - least) / 2; half < forgotten {
+			w = oracle.Exp(-half)
+		}
+		m.weight[i] = w
+		m.total += w
+		square := w * w
+		sum += float64(square * square) // e^{−2(L−min)}
+	}
+	shift := m.log
+	if sum > 0 {
+		shift -= oracle.Log(sum)
+	}
+	dropped := false
+	for i, l := range m.loss {
+		m.top[i] = math.Max(m.top[i], float64(2*(l-least))-shift)
+		dropped = dropped || m.top[i] >= m.floor
+	}
+	if dropped {
+		m.drop()
+	}
+	if m.alarm != nil && m.alarm.raised == 0 {
+		m.alarm.judge(n, m.loss, m.alpha)
+	}
+}
+
+// drop leaves out the functions that are refuted at level εα. The mixture goes on
+// without them.
+func (m *Models) drop() {
+	to := 0
+	m.total = 0
+	for i := range m.which {
+		if m.top[i] >= m.floor {
+			continue
+		}
+		m.which[to], m.loss[to], m.regret[to], m.top[to], m.weight[to] = m.which[i], m.loss[i], m.regret[i], m.top[i], m.weight[i]
+		m.total += m.weight[i]
+		if m.alarm != nil {
+			m.alarm.move(to, i)
+		}
+		to++
+	}
+	m.cut(to)
+}
