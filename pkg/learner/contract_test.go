@@ -48,6 +48,20 @@ func newHedge(o oracle.HedgeOptions) *oracle.Hedge {
 
 func newLinear() *oracle.Linear { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) }
 
+func sigmoidPolicies() *learner.Argmin {
+	c, _ := sigmoidClass(rand.New(rand.NewPCG(1, 1)), 20, 5, 4)
+	return learner.NewArgmin(c)
+}
+
+// someLists are decision lists over what [oracletest.Input] makes.
+func someLists() *learner.DecisionLists {
+	return must(learner.NewDecisionLists([]string{"a", "b", "c", "d", "e"}, []learner.DecisionList{
+		{{Then: "b"}},
+		{{If: []learner.Condition{{Feature: "kind", Kind: oracle.Text, Text: "A"}}, Then: "c"}, {Then: "a"}},
+		{{If: []learner.Condition{{Feature: "x0", Kind: oracle.Number, Lo: 0, Hi: 9}, {Feature: "flag", Kind: oracle.Bool, Lo: 1, Hi: 1}}, Then: "d"}, {Then: "e"}},
+	}))
+}
+
 func TestContract(t *testing.T) {
 	for name, fresh := range map[string]func() learner.Learner{
 		"dafa hedge": func() learner.Learner {
@@ -63,7 +77,12 @@ func TestContract(t *testing.T) {
 		"fixed":       func() learner.Learner { return learner.NewFixed("c") },
 		"greedy":      func() learner.Learner { return learner.NewGreedy(newLinear()) },
 		"egreedy":     func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
-		"inversegap":  func() learner.Learner { return learner.NewInverseGap(newLinear(), learner.Root{C: 20}) },
+		"exp4":        func() learner.Learner { return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{})) },
+		"exp4 known":  func() learner.Learner { return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{Eta: 0.1})) },
+		"exp4 plain": func() learner.Learner {
+			return must(learner.NewEXP4(someLists(), learner.EXP4Options{Plain: true, Prior: []float64{1, 2, 3}}))
+		},
+		"inversegap": func() learner.Learner { return learner.NewInverseGap(newLinear(), learner.Root{C: 20}) },
 	} {
 		t.Run(name, func(t *testing.T) { learnertest.Test(t, fresh, learnertest.Options{}) })
 	}

@@ -20,6 +20,7 @@ const (
 	kindFixed
 	kindGreedy
 	kindInverseGap
+	kindEXP4
 )
 
 func appendHeader(b []byte, kind byte, learned int64) []byte {

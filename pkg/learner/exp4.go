@@ -1,0 +1,232 @@
+package learner
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"hindsight/pkg/oracle"
+)
+
+// EXP4Options are the parameters of [NewEXP4].
+type EXP4Options struct {
+	Prior []float64 // w_1 up to a factor, one positive number a policy; nil: uniform
+	Eta   float64   // fixed learning rate η > 0; 0: adaptive
+	Plain bool      // plain importance weighting: the baseline, without the max
+}
+
+// EXP4Eta returns the paper's η = √(log N/(K·T + D)) for a known number of rounds T
+// and sum of delays D (thm:-exp4-main); N ≥ 2, K·T + D > 0.
+func EXP4Eta(policies, actions int, rounds, delays int64) float64 {
+	n := float64(max(policies, 2))
+	return math.Sqrt(oracle.Log(n) / (float64(float64(actions)*float64(rounds)) + float64(delays)))
+}
+
+// EXP4 is EXP4-DALE, EXP4 with delay-adapted loss estimators (paper, alg.
+// delay-exp4), one feedback at a time. It plays the law Q that the policies' weights
+// w give to the actions. When the loss L of a round s is learned, with Q_s as logged
+// then and Q̃ the law of the weights of now for the context of s,
+//
+//	ĉ_i = L·1[π_i(x_s) = a_s] / (max(Q_s(a_s), Q̃(a_s)) + ε),   Ĉ_i += ĉ_i,   w_i ∝ w_1i·exp(−η·Ĉ_i).
+//
+// With a fixed η, ε = 0. Adaptive, η² = log(1/min w_1)/Σ(K_s + σ_s) over the rounds s
+// learned, σ_s = N − 1 − LearnedThrough, and ε = η/2: without it a rare draw that is
+// learned late throws the weights about (implicit exploration, Neu 2015; the rate is
+// that of Zimmert & Seldin 2020, arXiv 1910.06054). Plain leaves Q̃ out of the max.
+//
+// It needs no FIFO order and no realizability. The package comment has what is
+// proved of it.
+type EXP4 struct {
+	policies Policies
+	eta      float64 // 0: adaptive
+	plain    bool
+	logPrior []float64 // maximum 0; nil: uniform
+	breadth  float64   // log(1/min w_1), at least log 2
+
+	learned int64
+	spent   float64   // Σ K_s + σ_s over rounds learned
+	losses  []float64 // Ĉ
+	tally   policyTally
+
+	w      []float64 // derived from losses and η
+	advice []int32   // scratch, by policy
+	lanes  []float64 // scratch: four sums an action
+	q      []float64 // scratch, by action
+}
+
+var _ Learner = (*EXP4)(nil)
+
+// NewEXP4 returns a learner over policies.
+func NewEXP4(policies Policies, o EXP4Options) (*EXP4, error) {
+	n := policies.Size()
+	switch {
+	case n < 1:
+		return nil, errors.New("exp4: there are no policies")
+	case o.Eta != 0 && !(o.Eta > 0 && o.Eta <= 1e6):
+		return nil, fmt.Errorf("exp4: eta is %v: give a positive number, or 0 for the adaptive one", o.Eta)
+	case o.Prior != nil && len(o.Prior) != n:
+		return nil, fmt.Errorf("exp4: %d priors for %d policies", len(o.Prior), n)
+	}
+	e := &EXP4{policies: policies, eta: o.Eta, plain: o.Plain, breadth: oracle.Log(math.Max(float64(n), 2)),
+		losses: make([]float64, n), w: make([]float64, n), advice: make([]int32, n)}
+	if err := e.setPrior(o.Prior); err != nil {
+		return nil, err
+	}
+	e.weigh()
+	return e, nil
+}
+
+// setPrior sets logPrior and breadth.
+func (e *EXP4) setPrior(prior []float64) error {
+	if prior == nil {
+		return nil
+	}
+	sum, low, high := 0.0, math.Inf(1), 0.0
+	for i, p := range prior {
+		if !(p > 0) || p-p != 0 {
+			return fmt.Errorf("exp4: prior of policy %d is %v: it must be positive and finite", i, p)
+		}
+		sum += p
+		low, high = math.Min(low, p), math.Max(high, p)
+	}
+	if sum-sum != 0 || low/high == 0 {
+		return errors.New("exp4: the priors span too many orders of magnitude")
+	}
+	if low == high {
+		return nil
+	}
+	e.logPrior = make([]float64, len(prior))
+	for i, p := range prior {
+		e.logPrior[i] = oracle.Log(p / high)
+	}
+	e.breadth = math.Max(oracle.Log(sum/low), oracle.Log(2))
+	return nil
+}
+
+// Policies returns the policies.
+func (e *EXP4) Policies() Policies { return e.policies }
+
+// AppendWeights appends the N normalised weights.
+func (e *EXP4) AppendWeights(dst []float64) []float64 { return append(dst, e.w...) }
+
+// AppendLosses appends the N estimated losses Ĉ.
+func (e *EXP4) AppendLosses(dst []float64) []float64 { return append(dst, e.losses...) }
+
+// Eta returns the learning rate at work; of the adaptive form before it learned
+// anything, +Inf.
+func (e *EXP4) Eta() float64 {
+	if e.eta > 0 {
+		return e.eta
+	}
+	return math.Sqrt(e.breadth / e.spent)
+}
+
+// Propensities implements [Learner]; there is no γ.
+func (e *EXP4) Propensities(dst []float64, x *oracle.Input) ([]float64, float64) {
+	e.vote(x)
+	return appendLaw(dst, e.q), 0
+}
+
+// vote sets advice to what the policies play in x, and q to the law of the weights of
+// now. Four running sums an action, of every fourth policy each, do not wait for each
+// other.
+func (e *EXP4) vote(x *oracle.Input) {
+	k := len(x.Actions)
+	e.q, e.lanes = resize(e.q, k), resize(e.lanes, 4*k)
+	e.policies.Advise(e.advice, x)
+	clear(e.lanes)
+	l0, l1, l2, l3 := e.lanes[:k], e.lanes[k:2*k], e.lanes[2*k:3*k], e.lanes[3*k:]
+	w, advice := e.w, e.advice[:len(e.w)]
+	for ; len(w) >= 4 && len(advice) >= 4; w, advice = w[4:], advice[4:] {
+		l0[advice[0]] += w[0]
+		l1[advice[1]] += w[1]
+		l2[advice[2]] += w[2]
+		l3[advice[3]] += w[3]
+	}
+	for i, a := range advice {
+		l0[a] += w[i]
+	}
+	for a := range e.q {
+		e.q[a] = (l0[a] + l1[a]) + (l2[a] + l3[a])
+	}
+}
+
+// Learn implements [Learner].
+func (e *EXP4) Learn(r *Round) {
+	if !e.tally.counts.count(r) {
+		return
+	}
+	k := len(r.Propensities)
+	eta := e.Eta()
+	if math.IsInf(eta, 1) {
+		eta = math.Sqrt(e.breadth / float64(k)) // the first round: nothing depends on it but ε
+	}
+	e.vote(r.Input)
+	e.tally.add(e, r, eta)
+	estimate := r.Loss / e.denominator(r.Propensities[r.Action], e.q[r.Action], eta)
+	played := int32(r.Action)
+	losses := e.losses[:len(e.advice)]
+	for i, a := range e.advice {
+		if a == played {
+			losses[i] += estimate
+		}
+	}
+	e.learned++
+	e.spent += float64(k) + float64(max(0, r.N-1-r.LearnedThrough))
+	e.weigh()
+}
+
+// denominator returns what the loss of an action is divided by that was played with
+// probability then and would be with probability now.
+func (e *EXP4) denominator(then, now, eta float64) float64 {
+	d := then
+	if !e.plain {
+		d = math.Max(then, now)
+	}
+	if e.eta == 0 {
+		d += eta / 2
+	}
+	return math.Max(d, 0x1p-53) // no less is ever drawn
+}
+
+// exp4Floor is the log of the smallest weight, relative to the largest, that is not
+// taken as 0: below it a weight cannot move a float64 sum.
+const exp4Floor = -64
+
+// weigh derives the weights.
+func (e *EXP4) weigh() {
+	eta := 0.0 // before anything is learned only the prior counts
+	if e.learned > 0 {
+		eta = e.Eta()
+	}
+	top := math.Inf(-1)
+	for i, c := range e.losses {
+		v := -float64(eta * c)
+		if e.logPrior != nil {
+			v += e.logPrior[i]
+		}
+		e.w[i] = v
+		if v > top {
+			top = v
+		}
+	}
+	sum := 0.0
+	for i, v := range e.w {
+		w := 0.0
+		if v -= top; v >= exp4Floor {
+			w = oracle.Exp(v)
+		}
+		e.w[i] = w
+		sum += w
+	}
+	for i := range e.w {
+		e.w[i] /= sum
+	}
+}
+
+// Learned implements [Learner].
+func (e *EXP4) Learned() int64 { return e.learned }
+
+// NeedsFIFO implements [Learner]. In FIFO order the guarantee holds for delays that
+// look at the losses, in the order of arrival for those that do not.
+func (e *EXP4) NeedsFIFO() bool { return false }
