@@ -1,0 +1,350 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"go.uber.org/goleak"
+
+	"hindsight/pkg/stream/lease"
+)
+
+// groupTimes are short: the brokers of these tests allow that.
+var groupTimes = GroupOptions{Heartbeat: 100 * time.Millisecond, Session: 1500 * time.Millisecond, Rebalance: 1500 * time.Millisecond, Backoff: 50 * time.Millisecond}
+
+// office is a topic and the members of a group that share it.
+type office struct {
+	t       *testing.T
+	cluster *kfake.Cluster
+	topic   string
+
+	mu     sync.Mutex
+	work   map[int]string // who works on what
+	begun  map[int]int    // how often a run of a partition began
+	doubly bool           // two may work on one partition: one of them is cut off
+	lost   map[string]int // runs that ended with ErrLost
+	slow   time.Duration  // a clean stop takes so long
+}
+
+func newOffice(t *testing.T, partitions int32) *office {
+	t.Helper()
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(partitions, "m.contexts"), kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(cluster.Close)
+	return &office{t: t, cluster: cluster, topic: "m.contexts", work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
+}
+
+// cable is the network of one member.
+type cable struct {
+	cut   atomic.Bool
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+var errCut = errors.New("the network is cut")
+
+func (c *cable) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if c.cut.Load() {
+		return nil, errCut
+	}
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		conn = &cableConn{Conn: conn, cable: c}
+	}
+	return conn, err
+}
+
+// cableConn swallows what is sent while the cable is cut.
+type cableConn struct {
+	net.Conn
+	cable *cable
+}
+
+func (c *cableConn) Write(b []byte) (int, error) {
+	if c.cable.cut.Load() {
+		return len(b), nil
+	}
+	return c.Conn.Write(b)
+}
+
+// member joins the group, until stop is called, which waits for its end.
+func (o *office) member(who string, c *cable) (stop func()) {
+	ctx, cancel := context.WithCancel(o.t.Context())
+	g := newGroup(groupAccess{Brokers: o.cluster.ListenAddrs(), Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, groupTimes)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := g.Run(ctx, o.run(who)); err != nil {
+			o.t.Errorf("%s: %v", who, err)
+		}
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-done })
+	o.t.Cleanup(stop)
+	return stop
+}
+
+func (o *office) run(who string) func(context.Context, int) error {
+	return func(ctx context.Context, p int) error {
+		o.mu.Lock()
+		if other := o.work[p]; other != "" && !o.doubly {
+			o.t.Errorf("%s takes partition %d from %s", who, p, other)
+		}
+		o.work[p] = who
+		o.begun[p]++
+		slow := o.slow
+		o.mu.Unlock()
+		<-ctx.Done()
+		if slow > 0 {
+			<-time.After(slow)
+		}
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if errors.Is(context.Cause(ctx), lease.ErrLost) {
+			o.lost[who]++
+		}
+		if o.work[p] == who {
+			delete(o.work, p)
+		}
+		return nil
+	}
+}
+
+// shares returns how many partitions each member works on.
+func (o *office) shares() map[string]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := map[string]int{}
+	for _, who := range o.work {
+		n[who]++
+	}
+	return n
+}
+
+// until waits until the partitions are shared so, and returns how long that took.
+func (o *office) until(when string, want ...int) time.Duration {
+	o.t.Helper()
+	began := time.Now()
+	for {
+		var got []int
+		for _, n := range o.shares() {
+			got = append(got, n)
+		}
+		if slices.Sort(got); slices.Equal(got, want) {
+			return time.Since(began)
+		}
+		if time.Since(began) > 20*time.Second {
+			o.t.Fatalf("%s: shared %v, want %v", when, o.shares(), want)
+		}
+		<-time.After(2 * time.Millisecond)
+	}
+}
+
+func (o *office) starts() map[int]int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	n := map[int]int{}
+	for p, k := range o.begun {
+		n[p] = k
+	}
+	return n
+}
+
+// TestGroupShares lets members come, go and die: partitions are shared evenly, never
+// worked on by two, taken over in time, and those that stay are not touched.
+func TestGroupShares(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	o := newOffice(t, 4)
+	o.slow = 50 * time.Millisecond
+	stopA := o.member("a", &cable{})
+	t.Logf("the first: %v", o.until("alone", 4))
+	stopB := o.member("b", &cable{})
+	t.Logf("a second: %v", o.until("two", 2, 2))
+	if s := o.starts(); s[0]+s[1]+s[2]+s[3] != 6 {
+		t.Errorf("two partitions moved, and these runs began: %v", s)
+	}
+	stopC := o.member("c", &cable{})
+	t.Logf("a third: %v", o.until("three", 1, 1, 2))
+	was := o.starts()
+	if n := was[0] + was[1] + was[2] + was[3]; n != 7 {
+		t.Errorf("one partition moved, and these runs began: %v", was)
+	}
+	stopC()
+	t.Logf("one went: %v", o.until("one went", 2, 2))
+	stopB()
+	t.Logf("another went: %v", o.until("another went", 4))
+	stopA()
+	o.until("none")
+	o.cluster.Close()
+	goleak.VerifyNone(t, before)
+}
+
+// TestGroupMemberDies cuts a member off: after the session the others have its part,
+// and it knows that it has lost it. When its network is back it gets a part again.
+func TestGroupMemberDies(t *testing.T) {
+	o := newOffice(t, 2)
+	o.doubly = true // who is cut off works until its time is over
+	o.member("a", &cable{})
+	o.until("alone", 2)
+	var network cable
+	o.member("b", &network)
+	o.until("two", 1, 1)
+	network.cut.Store(true)
+	took := o.until("a has all", 2)
+	t.Logf("taken over after %v; the session is %v", took, groupTimes.Session)
+	if o.shares()["a"] != 2 {
+		t.Errorf("shared %v", o.shares())
+	}
+	for {
+		o.mu.Lock()
+		lost := o.lost["b"]
+		o.mu.Unlock()
+		if lost == 1 {
+			break
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	o.mu.Lock()
+	o.doubly = false
+	o.mu.Unlock()
+	network.cut.Store(false)
+	o.until("back", 1, 1)
+}
+
+// TestGroupHiccups ends generations in every way a coordinator can; none of the runs
+// is touched by that.
+func TestGroupHiccups(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		key  kmsg.Key
+		err  *kerr.Error
+	}{
+		{"a heartbeat meets a coordinator that loads", kmsg.Heartbeat, kerr.CoordinatorLoadInProgress},
+		{"a coordinator that is none", kmsg.Heartbeat, kerr.NotCoordinator},
+		{"a join meets a coordinator that loads", kmsg.JoinGroup, kerr.CoordinatorLoadInProgress},
+		{"a coordinator is not known", kmsg.FindCoordinator, kerr.CoordinatorNotAvailable},
+		{"a rebalance", kmsg.SyncGroup, kerr.RebalanceInProgress},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			o := newOffice(t, 2)
+			o.member("a", &cable{})
+			o.until("alone", 2)
+			if c.key != kmsg.Heartbeat {
+				o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.NotCoordinator, Count: 1})
+			}
+			if err := o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{c.key}, Err: c.err, Count: 2}).Wait(t.Context(), 2); err != nil {
+				t.Fatal(err)
+			}
+			o.member("b", &cable{})
+			o.until("two", 1, 1)
+			if s := o.starts(); s[0]+s[1] != 3 {
+				t.Errorf("one partition moved, and these runs began: %v", s)
+			}
+		})
+	}
+}
+
+// TestGroupForgets has the coordinator forget a member: it stops at once, knowing that
+// it has lost what it had, and joins anew.
+func TestGroupForgets(t *testing.T) {
+	o := newOffice(t, 2)
+	o.member("a", &cable{})
+	o.until("alone", 2)
+	o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat, kmsg.JoinGroup}, Err: kerr.UnknownMemberID, Count: 2})
+	began := time.Now()
+	for o.starts()[0] < 2 || o.starts()[1] < 2 {
+		if time.Since(began) > 10*time.Second {
+			t.Fatalf("runs began: %v", o.starts())
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+	o.until("again", 2)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.lost["a"] != 2 {
+		t.Errorf("%d runs knew that they had lost their partition", o.lost["a"])
+	}
+}
+
+// TestGroupRunFails holds that a run that cannot go on ends the member, and that its
+// part is free at once.
+func TestGroupRunFails(t *testing.T) {
+	o := newOffice(t, 2)
+	want := errors.New("refused")
+	g := newGroup(groupAccess{Brokers: o.cluster.ListenAddrs()}, "m.deciders", o.topic, groupTimes)
+	err := g.Run(t.Context(), func(ctx context.Context, p int) error {
+		if p == 1 {
+			return fmt.Errorf("decider: %w", want)
+		}
+		<-ctx.Done()
+		return nil
+	})
+	if !errors.Is(err, want) {
+		t.Error(err)
+	}
+	o.member("b", &cable{})
+	if took := o.until("the other one", 2); took > groupTimes.Session {
+		t.Errorf("taken over after %v", took)
+	}
+}
+
+// TestGroupStopWhileJoining stops a member while the group waits for another one that
+// is cut off: it does not wait for that, and leaves no trace.
+func TestGroupStopWhileJoining(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	o := newOffice(t, 2)
+	o.doubly = true
+	stopA := o.member("a", &cable{})
+	o.until("alone", 2)
+	var network cable
+	stopB := o.member("b", &network)
+	o.until("two", 1, 1)
+	joining := make(chan struct{}, 100)
+	o.cluster.ControlKey(int16(kmsg.JoinGroup), func(kmsg.Request) (kmsg.Response, error, bool) {
+		o.cluster.KeepControl()
+		joining <- struct{}{}
+		return nil, nil, false
+	})
+	network.cut.Store(true)
+	stopC := o.member("c", &cable{})
+	<-joining // c
+	<-joining // and a
+	began := time.Now()
+	stopC()
+	stopA()
+	if took := time.Since(began); took > 2*leaveLimit+time.Second {
+		t.Errorf("they left after %v", took)
+	}
+	network.cut.Store(false)
+	stopB()
+	o.cluster.Close()
+	goleak.VerifyNone(t, before)
+}
+
+// TestGroupRefuses holds that what never heals ends the member, with what to do.
+func TestGroupRefuses(t *testing.T) {
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "m.contexts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cluster.Close()
+	g := newGroup(groupAccess{Brokers: cluster.ListenAddrs()}, "m.deciders", "m.contexts", groupTimes)
+	err = g.Run(t.Context(), func(context.Context, int) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "group.min.session.timeout.ms") {
+		t.Error(err)
+	}
+}
