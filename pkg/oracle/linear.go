@@ -84,8 +84,7 @@ type Linear struct {
 // linearAction is the regression of one action.
 type linearAction struct {
 	name string
-	w    []float64
-	p    []float64 // packed, len(w) rows
+	ridge
 }
 
 var _ Regressor = (*Linear)(nil)
@@ -189,28 +188,32 @@ func (o *Linear) prepareOne() kernel {
 
 // predict returns f̂ of a at z.
 func (o *Linear) predict(a *linearAction, by kernel) float64 {
-	d := len(a.w)
-	at := o.at
-	var m float64
-	if by == sparse {
-		for len(at) > 0 && int(at[len(at)-1]) >= d {
-			at = at[:len(at)-1]
-		}
-		m = dotAt(a.w, o.z, at)
-	} else {
-		m = dot(a.w, o.z)
-	}
+	m := o.mean(a.w, by)
 	if o.beta == 0 || !(m > 0) {
 		return clip01(m)
 	}
+	return clip01(m / (1 + float64(o.beta*o.form(&a.ridge, by))))
+}
+
+// mean returns w·z.
+func (o *Linear) mean(w []float64, by kernel) float64 {
+	if by == sparse {
+		return dotAt(w, o.z, o.listed(len(w)))
+	}
+	return dot(w, o.z)
+}
+
+// form returns u = zᵀPz ≥ 0.
+func (o *Linear) form(r *ridge, by kernel) float64 {
+	d := len(r.w)
 	var u float64
 	switch by {
 	case sparse:
-		u = packedFormAt(a.p, o.z, at)
+		u = packedFormAt(r.p, o.z, o.listed(d))
 	case shared:
-		u = dot(a.p, o.outer)
+		u = dot(r.p, o.outer)
 	default:
-		u = packedForm(a.p, o.z[:d])
+		u = packedForm(r.p, o.z[:d])
 	}
 	if d < len(o.z) {
 		u += dot(o.z[d:], o.z[d:]) / o.lambda
@@ -218,7 +221,16 @@ func (o *Linear) predict(a *linearAction, by kernel) float64 {
 	if !(u > 0) {
 		u = 0
 	}
-	return clip01(m / (1 + float64(o.beta*u)))
+	return u
+}
+
+// listed returns those of the listed columns of z that are below d.
+func (o *Linear) listed(d int) []int32 {
+	at := o.at
+	for len(at) > 0 && int(at[len(at)-1]) >= d {
+		at = at[:len(at)-1]
+	}
+	return at
 }
 
 // stranger is the prediction of an action that has no regression.
@@ -246,6 +258,14 @@ func (o *Linear) action(position int, name string) int32 {
 
 // Update implements [Regressor].
 func (o *Linear) Update(x *Input, action int, loss float64) {
+	if n := o.enter(x, action, loss); n >= 0 {
+		o.regress(&o.actions[n], loss)
+	}
+}
+
+// enter counts an example, fills z with it, and returns the index of its action with
+// all columns; -1 if the action is not to be learned.
+func (o *Linear) enter(x *Input, action int, loss float64) int32 {
 	o.fed++
 	o.sumLoss += loss
 	o.learn(x, action)
@@ -253,22 +273,21 @@ func (o *Linear) Update(x *Input, action int, loss float64) {
 	if n < 0 {
 		if len(o.actions) == o.maxActions {
 			o.strange++
-			return
+			return -1
 		}
 		n = o.addAction(x.Actions[action].Name)
 	}
-	a := &o.actions[n]
-	o.growAction(a)
-	o.regress(a, loss)
+	o.actions[n].grow(len(o.z), o.lambda)
+	return n
 }
 
-// regress feeds (z, y) to one regression.
-func (o *Linear) regress(a *linearAction, y float64) {
+// regress feeds (z, y) to one regression. It returns what w·z and zᵀPz were before;
+// if rounding has broken them it starts the regression anew and reports false.
+func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
 	if len(o.k) < len(o.z) {
 		o.k = make([]float64, len(o.z)+len(o.z)/2)
 	}
 	k := o.k[:len(o.z)]
-	var u, m float64
 	if o.sparse() {
 		packedMulAt(k, a.p, o.z, o.at)
 		u, m = dotAt(k, o.z, o.at), dotAt(a.w, o.z, o.at)
@@ -279,13 +298,14 @@ func (o *Linear) regress(a *linearAction, y float64) {
 	e := y - m
 	if !(u >= 0) || u-u != 0 || e-e != 0 {
 		o.resets++
-		a.reset(0, o.lambda)
-		return
+		a.reset(o.lambda)
+		return m, u, false
 	}
 	c := 1 / (1 + u)
 	o.regret += float64(float64(float64(e*e)*u) * c)
 	axpy(a.w, float64(e*c), k)
 	packedRankOne(a.p, c, k)
+	return m, u, true
 }
 
 func (o *Linear) addAction(name string) int32 {
@@ -294,31 +314,6 @@ func (o *Linear) addAction(name string) int32 {
 	o.actions = append(o.actions, linearAction{name: name})
 	o.byAction[name] = n
 	return n
-}
-
-// growAction gives a the columns that were added since it was last learned.
-func (o *Linear) growAction(a *linearAction) {
-	if len(a.w) < len(o.z) {
-		from := len(a.w)
-		for range len(o.z) - from {
-			a.w = append(a.w, 0)
-		}
-		for i := from; i < len(o.z); i++ {
-			for range i {
-				a.p = append(a.p, 0)
-			}
-			a.p = append(a.p, 1/o.lambda)
-		}
-	}
-}
-
-// reset sets columns from… back to w = 0, P = I/λ.
-func (a *linearAction) reset(from int, lambda float64) {
-	clear(a.w[from:])
-	clear(a.p[packedLen(from):])
-	for i := from; i < len(a.w); i++ {
-		a.p[packedLen(i)+i] = 1 / lambda
-	}
 }
 
 // Regret returns R_n = Σ e²u/(1+u), which for β = 0 and frozen statistics is the

@@ -1,0 +1,291 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Constants of [Aggregate] (algorithms.md, section 7).
+const (
+	DefaultFourier = 128   // random features
+	aggregateRho   = 0.998 // what forgets, forgets half in 346 examples of its action
+	aggregateShare = 0.001 // α of fixed share
+	mostMembers    = 3
+)
+
+// AggregateOptions are the parameters of [NewAggregate].
+type AggregateOptions struct {
+	Columns     int     // d that is expected, the constant included; 0: not known
+	Beta        float64 // optimism in [0,1]; see AutoBeta
+	Fourier     int     // random Fourier features; 0: none, two members; see AutoFourier
+	Seed        uint64  // of the random features
+	MaxFeatures int     // columns beside the constant; 0 means 256
+	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB
+	Schema      []FeatureSpec
+}
+
+// AutoFourier returns the number of random features for k actions and d columns, the
+// constant included: 128 where k·(d+128)² ≤ 1e6, so that an update costs little and the
+// matrices of k actions fit a cache, else 0. There is nothing to draw from the constant
+// alone.
+func AutoFourier(k, d int) int {
+	n := float64(d + DefaultFourier)
+	if d > 1 && float64(k)*n*n <= 1e6 {
+		return DefaultFourier
+	}
+	return 0
+}
+
+// AggregateBytes returns the memory of the matrices of k actions with d columns, the
+// constant included, and m random features, when all of them are learned.
+func AggregateBytes(k, d, m int) float64 {
+	one := func(d int) float64 { return LinearBytes(1, d) + 16*float64(d) }
+	n := LinearBytes(1, d) + one(d)
+	if m > 0 {
+		n += one(d + m)
+	}
+	return float64(k) * n
+}
+
+// Aggregate mixes three online ridge regressions an action by Hedge with fixed share
+// (algorithms.md, section 7), because none of them is best everywhere:
+//
+//	core 1: z, ρ = 1;   core 2: z, ρ = .998;   core 3: φ = (random Fourier features of z, z), ρ = .998
+//	u(a) = zᵀP¹_a z,  f_i(a) = clip(w_{i,a}·φ_i / (1 + β·u(a)), 0, 1),  f̂ = Σ q_i f_i
+//	learn: q_i ∝ q_i·exp(−½(f_i − y)²), q ← (1−α)q + α/N; then the cores of the action
+//
+// All members share the optimism of core 1 and one q serves all actions. Features,
+// columns and actions are those of [Linear], which core 1 is. Each core has
+// λ = max(1, D/20) with its own D, where the number of columns is known.
+//
+// While z is the constant alone, core 3 is a copy of core 1; without random features
+// there are cores 1 and 2 only.
+type Aggregate struct {
+	lin      Linear // core 1, with everything that the members share
+	o        AggregateOptions
+	lambda   [mostMembers]float64
+	fourier  fourier
+	members  int
+	fadings  []fadingPair // by action of lin
+	q        [mostMembers]float64
+	lost     [mostMembers]float64 // Σ (f_i − y)²
+	lostMean float64              // Σ (f̂ − y)²
+
+	phi     []float64 // scratch: φ of z
+	scratch fadingScratch
+}
+
+// fadingPair are cores 2 and 3 of one action.
+type fadingPair struct{ plain, random fading }
+
+var _ Regressor = (*Aggregate)(nil)
+
+// NewAggregate returns an oracle that knows nothing.
+func NewAggregate(o AggregateOptions) (*Aggregate, error) {
+	if o.MaxFeatures == 0 {
+		o.MaxFeatures = DefaultMaxFeatures
+	}
+	switch {
+	case o.Columns < 0 || o.Columns > 1<<16+1:
+		return nil, fmt.Errorf("auto: columns is %d: it must be in [0, 65537]", o.Columns)
+	case o.Fourier < 0 || o.Fourier > 1<<12:
+		return nil, fmt.Errorf("auto: fourier is %d: it must be in [0, 4096]", o.Fourier)
+	case o.MaxActions < 0:
+		return nil, errors.New("auto: max actions is negative")
+	}
+	fit := int(maxLinearBytes / AggregateBytes(1, o.MaxFeatures+1, o.Fourier))
+	if o.MaxActions == 0 {
+		o.MaxActions = max(fit, 1)
+	}
+	if o.MaxActions > fit {
+		return nil, fmt.Errorf("auto: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
+			o.MaxActions, o.MaxFeatures, o.Fourier, AggregateBytes(o.MaxActions, o.MaxFeatures+1, o.Fourier)/maxLinearBytes)
+	}
+	d := max(o.Columns, 1)
+	a := &Aggregate{o: o, fourier: newFourier(o.Fourier, o.Seed), members: 2}
+	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + o.Fourier)}
+	lin, err := NewLinear(LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions, Schema: o.Schema})
+	if err != nil {
+		return nil, err
+	}
+	a.lin = *lin
+	if o.Fourier > 0 {
+		a.members = 3
+	}
+	for i := range a.members {
+		a.q[i] = 1 / float64(a.members)
+	}
+	return a, nil
+}
+
+// Predict implements [Regressor]. Actions that were never learned are predicted as by
+// [Linear.Predict].
+func (o *Aggregate) Predict(dst []float64, x *Input) {
+	l := &o.lin
+	l.fill(x)
+	by := l.prepare()
+	o.project()
+	moved := false // phi is not that of the context
+	position := len(x.Features)
+	for i := range dst[:len(x.Actions)] {
+		a := &x.Actions[i]
+		n := l.action(i, a.Name)
+		switch {
+		case n < 0:
+			dst[i] = l.stranger()
+		case len(a.Features) == 0:
+			if moved {
+				o.project()
+				moved = false
+			}
+			dst[i] = o.predict(n, by)
+		default:
+			l.fillAction(position, a)
+			o.project()
+			moved = true
+			dst[i] = o.predict(n, l.prepareOne())
+			l.unfillAction(position, a)
+		}
+		position += len(a.Features)
+		if len(a.Features) > 0 && by == sparse {
+			by = l.prepareOne() // the list of columns is the context's again
+		}
+	}
+}
+
+// project sets phi from z.
+func (o *Aggregate) project() {
+	z, m := o.lin.z, o.o.Fourier
+	if m == 0 || len(z) == 1 {
+		return
+	}
+	if n := m + len(z); cap(o.phi) < n {
+		o.phi = make([]float64, n, n+n/2)
+	}
+	o.phi = o.phi[:m+len(z)]
+	o.fourier.fill(o.phi[:m], z, max(len(z), o.o.Columns))
+	copy(o.phi[m:], z)
+}
+
+// predict returns f̂ of an action at z.
+func (o *Aggregate) predict(n int32, by kernel) float64 {
+	m := o.means(n, by)
+	c := 1.0
+	if o.lin.beta > 0 && max(m[0], m[1], m[2]) > 0 {
+		c += float64(o.lin.beta * o.lin.form(&o.lin.actions[n].ridge, by))
+	}
+	s := 0.0
+	for i := range o.members {
+		s += float64(o.q[i] * clip01(m[i]/c))
+	}
+	return clip01(s)
+}
+
+// means returns w·φ of the members of an action.
+func (o *Aggregate) means(n int32, by kernel) (m [mostMembers]float64) {
+	m[0] = o.lin.mean(o.lin.actions[n].w, by)
+	f := &o.fadings[n]
+	m[1] = o.lin.mean(f.plain.w, by)
+	switch {
+	case o.members < 3:
+	case len(o.lin.z) == 1:
+		m[2] = m[0]
+	default:
+		m[2] = dot(f.random.w, o.phi)
+	}
+	return m
+}
+
+// Update implements [Regressor].
+func (o *Aggregate) Update(x *Input, action int, loss float64) {
+	l := &o.lin
+	n := l.enter(x, action, loss)
+	o.fourier.grow(&l.features)
+	if n < 0 {
+		return
+	}
+	o.project()
+	if int(n) == len(o.fadings) {
+		o.fadings = append(o.fadings, fadingPair{})
+	}
+	m := o.means(n, l.prepareOne())
+	_, u, ok := l.regress(&l.actions[n], loss)
+	if !ok {
+		u = 0
+	}
+	o.share(m, u, loss)
+	if !o.fade(n, loss) && ok {
+		l.resets++
+		ok = false
+	}
+	if !ok {
+		o.reset(n)
+	}
+}
+
+// share moves q by what the members said: m without optimism, u of core 1.
+func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
+	c := 1 + float64(o.lin.beta*u)
+	var f [mostMembers]float64
+	mean, sum := 0.0, 0.0
+	for i := range o.members {
+		f[i] = clip01(m[i] / c)
+		mean += float64(o.q[i] * f[i])
+		e := f[i] - y
+		e = float64(e * e)
+		o.lost[i] += e
+		o.q[i] *= Exp(-0.5 * e)
+		sum += o.q[i]
+	}
+	e := clip01(mean) - y
+	o.lostMean += float64(e * e)
+	part := aggregateShare / float64(o.members)
+	for i := range o.members {
+		o.q[i] = float64((1-aggregateShare)*(o.q[i]/sum)) + part
+	}
+}
+
+// fade feeds (z, y) to cores 2 and 3 of an action; it reports false if one broke.
+func (o *Aggregate) fade(n int32, y float64) bool {
+	f, z := &o.fadings[n], o.lin.z
+	f.plain.grow(len(z), o.lambda[1])
+	ok := f.plain.learn(z, y, aggregateRho, o.lambda[1], &o.scratch)
+	if o.members < 3 || len(z) == 1 {
+		return ok
+	}
+	f.random.grow(len(o.phi), o.lambda[2])
+	return f.random.learn(o.phi, y, aggregateRho, o.lambda[2], &o.scratch) && ok
+}
+
+// reset starts all cores of an action anew.
+func (o *Aggregate) reset(n int32) {
+	o.lin.actions[n].reset(o.lambda[0])
+	o.fadings[n].plain.reset(o.lambda[1])
+	o.fadings[n].random.reset(o.lambda[2])
+}
+
+// Regret returns R_n of core 1, as [Linear.Regret], and what mixing adds to it at
+// most, [Aggregate.Overhead]: a measured figure and not a bound.
+func (o *Aggregate) Regret() float64 { return o.lin.regret + o.Overhead() }
+
+// Overhead bounds Σ(f̂−y)² − min_i Σ(f_i−y)² over the examples fed, whatever they
+// are: 2 log N + 2n·log(1/(1−α+α/N)) for N members.
+func (o *Aggregate) Overhead() float64 {
+	n := float64(o.members)
+	stay := 1 - aggregateShare + aggregateShare/n
+	return 2*Log(n) - float64(2*float64(o.lin.fed)*Log(stay))
+}
+
+// OrderFree implements [Regressor]: statistics, forgetting and shares depend on it.
+func (o *Aggregate) OrderFree() bool { return false }
+
+// Counts returns the current counts; a reset is one of all cores of an action.
+func (o *Aggregate) Counts() LinearCounts { return o.lin.Counts() }
+
+// AppendWeights appends the weights q of the members.
+func (o *Aggregate) AppendWeights(dst []float64) []float64 { return append(dst, o.q[:o.members]...) }
+
+// AppendLosses appends the square losses Σ(f_i−y)² of the members, and that of f̂.
+func (o *Aggregate) AppendLosses(dst []float64) []float64 {
+	return append(append(dst, o.lost[:o.members]...), o.lostMean)
+}

@@ -1,0 +1,113 @@
+package oracle
+
+import (
+	"encoding/binary"
+	"math"
+)
+
+const aggregateVersion = 1
+
+// AppendBinary implements [Regressor].
+func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
+	b = append(b, aggregateVersion)
+	for _, v := range []uint64{uint64(o.o.Columns), uint64(o.o.Fourier), o.o.Seed, uint64(len(o.fadings))} {
+		b = binary.AppendUvarint(b, v)
+	}
+	b = appendFloats(b, o.q[:o.members])
+	b = appendFloats(b, o.lost[:o.members])
+	b = appendFloat(b, o.lostMean)
+	for i := range o.fadings {
+		b = o.fadings[i].plain.append(b)
+		b = o.fadings[i].random.append(b)
+	}
+	return o.lin.AppendBinary(b)
+}
+
+// append appends w, S and the P without S, the last step taken.
+func (f *fading) append(b []byte) []byte {
+	b = binary.AppendUvarint(b, uint64(len(f.w)))
+	b = appendFloats(b, f.w)
+	b = appendFloats(b, f.s)
+	for i := range f.w {
+		for j := range i + 1 {
+			b = appendFloat(b, f.at(i, j))
+		}
+	}
+	return b
+}
+
+// UnmarshalBinary implements [Regressor].
+func (o *Aggregate) UnmarshalBinary(b []byte) error {
+	r := wireReader{b: b}
+	if r.byte() != aggregateVersion {
+		return snapshotError("auto", "unknown version")
+	}
+	if r.int64() != int64(o.o.Columns) || r.int64() != int64(o.o.Fourier) || r.uvarint() != o.o.Seed {
+		return snapshotError("auto", "other parameters")
+	}
+	n := &Aggregate{o: o.o, lambda: o.lambda, fourier: newFourier(o.o.Fourier, o.o.Seed), members: o.members}
+	actions := r.count(2)
+	r.floats(n.q[:n.members])
+	r.floats(n.lost[:n.members])
+	var mean [1]float64
+	r.floats(mean[:])
+	n.lostMean = mean[0]
+	if r.bad || actions > o.lin.maxActions {
+		return snapshotError("auto", "damaged header")
+	}
+	n.fadings = make([]fadingPair, actions)
+	for i := range n.fadings {
+		if !n.fadings[i].plain.read(&r) || !n.fadings[i].random.read(&r) {
+			return snapshotError("auto", "damaged regression")
+		}
+	}
+	l := &o.lin
+	n.lin = Linear{features: features{specs: l.specs, most: l.most}, beta: l.beta, lambda: l.lambda, maxActions: l.maxActions}
+	if err := n.lin.UnmarshalBinary(r.b); err != nil {
+		return err
+	}
+	if !n.consistent() {
+		return snapshotError("auto", "damaged state")
+	}
+	n.fourier.grow(&n.lin.features)
+	*o = *n
+	return nil
+}
+
+func (f *fading) read(r *wireReader) bool {
+	d := r.count(8)
+	if r.bad || packedLen(d)+2*d > len(r.b)/8 {
+		return false
+	}
+	f.w, f.s, f.p, f.k = make([]float64, d), make([]float64, d), make([]float64, packedLen(d)), make([]float64, d)
+	for _, dst := range [][]float64{f.w, f.s, f.p} {
+		for i := range dst { // any bits, as in Linear
+			dst[i] = r.float()
+		}
+	}
+	return !r.bad
+}
+
+// consistent reports whether the parts of a state go together.
+func (o *Aggregate) consistent() bool {
+	if len(o.fadings) != len(o.lin.actions) {
+		return false
+	}
+	for i := range o.fadings {
+		d, random := len(o.lin.actions[i].w), 0
+		if o.members == mostMembers && d > 1 {
+			random = o.o.Fourier + d
+		}
+		if len(o.fadings[i].plain.w) != d || len(o.fadings[i].random.w) != random {
+			return false
+		}
+	}
+	sum, most := 0.0, float64(o.lin.fed)
+	for i := range o.members {
+		if !(o.q[i] > 0 && o.q[i] <= 1 && o.lost[i] >= 0 && o.lost[i] <= most) {
+			return false
+		}
+		sum += o.q[i]
+	}
+	return math.Abs(sum-1) <= 1e-9 && o.lostMean >= 0 && o.lostMean <= most
+}
