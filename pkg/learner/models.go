@@ -198,9 +198,7 @@ func spread(mean, low, v []float64, p float64, first bool) {
 	}
 	for i, x := range v {
 		mean[i] += float64(p * x)
-		if x < low[i] {
-			low[i] = x
-		}
+		low[i] = min(low[i], x) // without a branch: which is the least cannot be foretold
 	}
 }
 
@@ -219,12 +217,17 @@ func (m *Models) mixture(v []float64) float64 {
 	if m.total <= 0 {
 		return 0.5
 	}
-	s := 0.0
 	w := m.weight[:len(v)]
-	for i, x := range v {
-		s += float64(w[i] * x)
+	var s0, s1 float64 // two sums, which do not wait for each other
+	for len(v) >= 2 {
+		s0 += float64(w[0] * v[0])
+		s1 += float64(w[1] * v[1])
+		v, w = v[2:], w[2:]
 	}
-	return s / m.total
+	if len(v) > 0 {
+		s0 += float64(w[0] * v[0])
+	}
+	return (s0 + s1) / m.total
 }
 
 // judge renews log M_f and drops what is refuted at level εα; n is the place of the
