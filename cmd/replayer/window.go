@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+)
+
+type window struct {
+	env     *daemon.Env
+	source  source
+	learner string
+	delays  string
+	windows []string
+	seeds   int
+	out     string
+}
+
+func windowCommand(env *daemon.Env) *cobra.Command {
+	w := &window{env: env}
+	cmd := &cobra.Command{
+		Use:   "window",
+		Short: "Say what each window would cost, and propose one",
+		Long: `Say what each window would cost, and propose one.
+
+A round waits for its outcome as long as the window says. A long one holds the rounds
+behind it back, a short one skips rounds whose outcomes are only late. Each window is
+backtested with the same seeds: how much it skips, how late feedback is released, what
+the certificate says, and what the learner loses.`,
+		Args: cobra.NoArgs,
+		Example: `  replayer window --delays pareto:1.5,10
+  replayer window --data pendigits.csv --delays lognormal:20,1.5 --windows 50,100,200,400
+  replayer window --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
+    --action-column carrier --reward-column on_time --features origin,dest --out windows`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
+	}
+	w.source.flags(cmd.Flags())
+	_ = cmd.Flags().MarkHidden("window")
+	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
+	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
+	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
+	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
+	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
+	return cmd
+}
+
+func (w *window) run(ctx context.Context) error {
+	if w.source.window != "" {
+		return daemon.Usagef("--window: give the windows to price by --windows")
+	}
+	if w.seeds < 1 {
+		return daemon.Usagef("--seeds %d: it must be at least 1", w.seeds)
+	}
+	windows, runs, err := w.play(ctx)
+	if err != nil {
+		return err
+	}
+	prices := replay.PriceWindows(windows, runs)
+	if err := w.save(prices, runs[0][0].Rounds); err != nil {
+		return err
+	}
+	table := w.env.Stdout
+	if w.source.json {
+		if err := w.encode(json.NewEncoder(w.env.Stdout), prices); err != nil {
+			return err
+		}
+		table = w.env.Stderr
+	}
+	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
+}
+
+func (w *window) encode(e *json.Encoder, prices []replay.WindowPrice) error {
+	return e.Encode(struct {
+		Seeds   int                  `json:"seeds"`
+		Windows []replay.WindowPrice `json:"windows"`
+	}{w.seeds, prices})
+}
+
+// play backtests every window with every seed, in parallel over the cores.
+func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, error) {
+	env, err := w.source.open()
+	if err != nil {
+		return nil, nil, err
+	}
+	windows, err := w.choose(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	runs := make([][]replay.Result, len(windows))
+	for i := range runs {
+		runs[i] = make([]replay.Result, w.seeds)
+	}
+	bar := newProgress(w.env.Stderr, int64(env.Len()*w.seeds*len(windows)), "window")
+	defer bar.finish()
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for k := range w.seeds {
+		s := w.source
+		s.seed += uint64(k)
+		s.window = model.FormatWindow(windows[0])
+		if env, err = s.open(); err != nil {
+			return nil, nil, err
+		}
+		p, err := s.policy(env, w.orDefault())
+		if err != nil {
+			return nil, nil, err
+		}
+		d, err := s.delays(env, w.delays)
+		if err != nil {
+			return nil, nil, err
+		}
+		rounds := replay.EncodeRounds(env)
+		for i := range windows {
+			m := *p.model
+			m.Window = windows[i]
+			t := &replay.Trial{Rounds: rounds, Delays: d, Model: &m, Files: p.files, Label: p.label, Seed: s.seed}
+			g.Go(func() error {
+				r, err := t.Run(ctx, nil)
+				if err != nil {
+					return err
+				}
+				bar.add(int64(t.Rounds.Len()))
+				runs[i][k] = *r
+				return nil
+			})
+		}
+	}
+	return windows, runs, g.Wait()
+}
+
+// orDefault returns the learner to play.
+func (w *window) orDefault() string {
+	if w.learner == "" && w.source.model == "" {
+		return model.DAFA
+	}
+	return w.learner
+}
+
+// choose returns the windows to price, growing.
+func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
+	if len(w.windows) == 0 {
+		return replay.DefaultWindows(env), nil
+	}
+	var out []loop.Window
+	for _, text := range w.windows {
+		win, err := model.ParseWindow(strings.TrimSpace(text))
+		if err != nil {
+			return nil, daemon.Usagef("--windows: %v", err)
+		}
+		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos || (win.Rounds > 0) != (out[0].Rounds > 0)) {
+			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text, model.FormatWindow(out[n-1]))
+		}
+		out = append(out, win)
+	}
+	if out[0].Rounds == 0 && !replay.Timed(env) {
+		return nil, daemon.Usagef("--windows %s: this data has no times; give windows in rounds", w.windows[0])
+	}
+	return out, nil
+}
+
+// save writes the files of --out.
+func (w *window) save(prices []replay.WindowPrice, rounds int64) error {
+	if w.out == "" {
+		return nil
+	}
+	if err := os.MkdirAll(w.out, 0o755); err != nil {
+		return err
+	}
+	if err := create(filepath.Join(w.out, "window.json"), func(f *os.File) error {
+		e := json.NewEncoder(f)
+		e.SetIndent("", "  ")
+		return w.encode(e, prices)
+	}); err != nil {
+		return err
+	}
+	if err := create(filepath.Join(w.out, "window.csv"), func(f *os.File) error { return replay.WriteWindowCSV(f, prices) }); err != nil {
+		return err
+	}
+	return replay.WindowChart(prices, rounds).Save(filepath.Join(w.out, "window.png"))
+}
+
+// create writes a file.
+func create(name string, write func(*os.File) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}

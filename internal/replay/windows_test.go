@@ -1,0 +1,140 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/csv"
+	"math"
+	"slices"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+)
+
+// priced returns runs with the given regrets and shares of skipped rounds.
+func priced(regrets [][]float64, skipped []int64) ([]loop.Window, [][]Result) {
+	var windows []loop.Window
+	runs := make([][]Result, len(regrets))
+	for w := range regrets {
+		windows = append(windows, loop.Window{Rounds: int64(10 * (w + 1))})
+		for _, v := range regrets[w] {
+			runs[w] = append(runs[w], Result{Rounds: 100, Regret: &v, MeanLoss: &v, Fates: Fates{Observed: 100 - skipped[w], Skipped: skipped[w]}})
+		}
+	}
+	return windows, runs
+}
+
+func recommended(prices []WindowPrice) []string {
+	var out []string
+	for _, p := range prices {
+		if p.Recommended {
+			out = append(out, p.Window)
+		}
+	}
+	return out
+}
+
+// The second window is the cheapest by .5 on the mean. The third costs .5 ± .5 more, less
+// than two standard errors, and skips less: it is proposed. The fourth skips nothing and
+// costs 10 ± .5 more.
+func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
+	windows, runs := priced([][]float64{{20, 21}, {5, 6}, {5, 7}, {15, 17}}, []int64{50, 9, 3, 0})
+	prices := PriceWindows(windows, runs)
+	if got := recommended(prices); !slices.Equal(got, []string{"30 rounds"}) {
+		t.Errorf("proposed %v", got)
+	}
+	third := prices[2]
+	if third.Regret.Value != 6 || *third.Regret.SE != 1 || third.Worse.Value != .5 || *third.Worse.SE != .5 || third.Skipped != .03 {
+		t.Errorf("third window: %+v, worse %+v", third, third.Worse)
+	}
+}
+
+func TestOneSeedProposesTheCheapest(t *testing.T) {
+	windows, runs := priced([][]float64{{20}, {5}, {5.001}}, []int64{50, 9, 3})
+	prices := PriceWindows(windows, runs)
+	if got := recommended(prices); !slices.Equal(got, []string{"20 rounds"}) {
+		t.Errorf("proposed %v", got)
+	}
+	if prices[0].Regret.SE != nil {
+		t.Error("one run has a standard error")
+	}
+}
+
+func TestNoLossProposesNothing(t *testing.T) {
+	prices := PriceWindows([]loop.Window{{Rounds: 1}}, [][]Result{{{Rounds: 5}}})
+	if got := recommended(prices); got != nil {
+		t.Errorf("proposed %v", got)
+	}
+	var b bytes.Buffer
+	if err := WriteWindowCSV(&b, prices); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := csv.NewReader(&b).ReadAll()
+	if err != nil || len(rows) != 2 || len(rows[1]) != len(WindowColumns) {
+		t.Errorf("%v %v", rows, err)
+	}
+}
+
+func TestDefaultWindows(t *testing.T) {
+	env, err := NewEnvironment("sigmoid", 1, 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []int64
+	for _, w := range DefaultWindows(env) {
+		got = append(got, w.Rounds)
+	}
+	if !slices.Equal(got, []int64{10, 20, 50, 100, 200, 500}) {
+		t.Errorf("windows in rounds: %v", got)
+	}
+	// Waits of 10, 20, 20 and 90 minutes: from a tenth of the median on, until one is enough.
+	minute := int64(60e9)
+	var text []string
+	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute, noTime}) {
+		text = append(text, model.FormatWindow(w))
+	}
+	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
+		t.Errorf("windows in time: %v", text)
+	}
+}
+
+// A short window throws rounds away, a long one releases them late: both are seen.
+func TestPricesOfRealRuns(t *testing.T) {
+	env, err := NewEnvironment("sigmoid", 1, 3000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := ParseDelays("exp:50", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	windows := []loop.Window{{Rounds: 10}, {Rounds: 100}, {Rounds: 1000}}
+	runs := make([][]Result, len(windows))
+	for i, w := range windows {
+		m, files := ModelFor(env, "w", model.Learner{Kind: model.DAFA}, w)
+		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs[i] = []Result{*r}
+	}
+	p := PriceWindows(windows, runs)
+	if !(p[0].Skipped > .7 && p[0].Skipped > p[1].Skipped && p[1].Skipped > p[2].Skipped) {
+		t.Errorf("skipped %v, %v, %v", p[0].Skipped, p[1].Skipped, p[2].Skipped)
+	}
+	if !(p[0].Released < p[1].Released && p[1].Released < p[2].Released) {
+		t.Errorf("released %v, %v, %v", p[0].Released, p[1].Released, p[2].Released)
+	}
+	for _, w := range p {
+		if math.Abs(w.Skipped-w.Late) > 1e-12 {
+			t.Errorf("window %s skipped %v but %v came late", w.Window, w.Skipped, w.Late)
+		}
+	}
+	if p[0].Recommended {
+		t.Error("the window that throws nearly all away is proposed")
+	}
+	if c := WindowChart(p, 3000); len(c.Series) != 3 || len(c.Series[0].X) != 3 || c.Mark == nil {
+		t.Errorf("chart %+v", c)
+	}
+}

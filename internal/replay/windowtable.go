@@ -1,0 +1,136 @@
+package replay
+
+import (
+	"encoding/csv"
+	"fmt"
+	"io"
+	"strconv"
+
+	"hindsight/internal/chart"
+)
+
+// WriteWindows writes the price of each window for people, at most 100 columns wide.
+func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) error {
+	t := table{right: true}
+	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean loss", "regret", "above best")
+	for i := range prices {
+		p := &prices[i]
+		mark := ""
+		if p.Recommended {
+			mark = "◀ take"
+		}
+		bound := p.Bound.text()
+		if p.Vacuous {
+			bound = "vacuous"
+		}
+		t.row(p.Window, mark, percent(p.Skipped), percent(p.Late), figure(p.Released, 3), count(p.SigmaMax),
+			bound, p.MeanLoss.text(), p.Regret.text(), p.Worse.text())
+	}
+	if err := t.write(w, 100); err != nil {
+		return err
+	}
+	what := "loss"
+	if first.Regret != nil {
+		what = "regret"
+	}
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
+		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random. "+
+		"Above best: %s beyond the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
+		first.Environment, first.Learner, first.Delays.Spec, count(first.Rounds), seeds, what)
+	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
+	return err
+}
+
+func (e *Estimate) text() string {
+	switch {
+	case e == nil:
+		return "–"
+	case e.SE == nil:
+		return digits(e.Value)
+	}
+	return digits(e.Value) + " ± " + short(*e.SE)
+}
+
+// WindowColumns are the columns of [WriteWindowCSV].
+var WindowColumns = []string{"window", "skipped", "late", "d_released", "sigma_max", "bound", "vacuous",
+	"mean_loss", "mean_loss_se", "regret", "regret_se", "worse", "worse_se", "recommended"}
+
+// WriteWindowCSV writes the same figures as their JSON.
+func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
+	c := csv.NewWriter(w)
+	rows := [][]string{WindowColumns}
+	for i := range prices {
+		p := &prices[i]
+		row := []string{p.Window, full(p.Skipped), full(p.Late), full(p.Released), strconv.FormatInt(p.SigmaMax, 10)}
+		row = append(row, p.Bound.cells()[0], strconv.FormatBool(p.Vacuous))
+		for _, e := range []*Estimate{p.MeanLoss, p.Regret, p.Worse} {
+			row = append(row, e.cells()...)
+		}
+		rows = append(rows, append(row, strconv.FormatBool(p.Recommended)))
+	}
+	return c.WriteAll(rows)
+}
+
+// cells returns value and standard error, empty where not known.
+func (e *Estimate) cells() []string {
+	switch {
+	case e == nil:
+		return []string{"", ""}
+	case e.SE == nil:
+		return []string{full(e.Value), ""}
+	}
+	return []string{full(e.Value), full(*e.SE)}
+}
+
+func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// WindowChart draws what a window costs a round: the loss above that of the best policy
+// where the truth is known, the whole loss where it is not, beside the bound and the
+// share of rounds skipped. rounds is the number that was played.
+func WindowChart(prices []WindowPrice, rounds int64) *chart.Chart {
+	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true, LogY: true}
+	n := float64(max(rounds, 1))
+	var loss, bound, skipped windowLine
+	name := "mean loss"
+	for i := range prices {
+		p := &prices[i]
+		x := float64(p.window.Rounds)
+		if p.window.Nanos > 0 {
+			c.X, x = "window (minutes)", float64(p.window.Nanos)/60e9
+		}
+		if p.Regret != nil {
+			name = "regret"
+			loss.add(x, p.Regret, n)
+		} else {
+			loss.add(x, p.MeanLoss, 1)
+		}
+		if !p.Vacuous {
+			bound.add(x, p.Bound, n)
+		}
+		skipped.add(x, &Estimate{Value: p.Skipped}, 1)
+		if p.Recommended {
+			c.Mark = &x
+		}
+	}
+	c.Series = []chart.Series{loss.series(name), bound.series("bound by measured drift"), skipped.series("share of rounds skipped")}
+	c.Series[2].Err = nil
+	return c
+}
+
+// windowLine is a line over windows.
+type windowLine struct{ x, y, err []float64 }
+
+func (l *windowLine) add(x float64, e *Estimate, by float64) {
+	if e == nil {
+		return
+	}
+	half := 0.0
+	if e.SE != nil {
+		half = 2 * *e.SE
+	}
+	l.x, l.y, l.err = append(l.x, x), append(l.y, e.Value/by), append(l.err, half/by)
+}
+
+func (l *windowLine) series(name string) chart.Series {
+	return chart.Series{Name: name, X: l.x, Y: l.y, Err: l.err}
+}
