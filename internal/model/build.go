@@ -22,6 +22,12 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 		return learner.NewUniform(), nil
 	case Fixed:
 		return learner.NewFixed(m.Learner.Action), nil
+	case EXP4DALE:
+		l, err := m.exp4(files)
+		if err != nil {
+			return nil, fmt.Errorf("model %s: learner: %w", m.Name, err)
+		}
+		return l, nil
 	}
 	reg, err := m.oracle(files)
 	if err != nil {
@@ -101,6 +107,9 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	rules := m.Rules()
 	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {
 		rules.Actions = knownActions(c.Oracle())
+	}
+	if e, ok := l.(*learner.EXP4); ok && rules.Actions == nil {
+		rules.Actions = e.Policies().(namedPolicies).Actions()
 	}
 	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, nil
 }

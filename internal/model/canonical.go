@@ -27,6 +27,8 @@ func (m *Model) Canonical() []byte {
 		w.line("learner", "{egreedy: "+formatFloat(m.Learner.Epsilon)+"}")
 	case Fixed:
 		w.line("learner", "{fixed: "+strconv.Quote(m.Learner.Action)+"}")
+	case EXP4DALE:
+		w.line("learner", m.Learner.EXP4.canonical())
 	default:
 		w.line("learner", m.Learner.Kind)
 	}

@@ -52,6 +52,7 @@ func (m *Model) problems() []problem {
 	if l := m.Learner; l.Kind == Fixed && m.Actions != nil && !slices.Contains(m.Actions, l.Action) {
 		add("learner", "fixed plays %q, which is not in actions; name one of them", l.Action)
 	}
+	m.exp4Problems(add)
 	if m.DefaultLoss < 0 || m.DefaultLoss > 1 {
 		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1", m.DefaultLoss)
 	}

@@ -128,6 +128,9 @@ func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg strin
 }
 
 func (p *parser) learner(n *yaml.Node) Learner {
+	if isKind(n) {
+		return p.exp4(n)
+	}
 	name, arg, has, ok := p.parameter(n, "learner", "learner: {egreedy: 0.05}")
 	if !ok {
 		return Learner{}

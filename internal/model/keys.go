@@ -67,6 +67,7 @@ func (p *parser) finish(m *Model) {
 	if p.at["default_loss"] != nil && !m.Impute {
 		p.errorf(p.at["default_loss"], "default_loss: it has no effect without missing: impute; for example: missing: impute")
 	}
+	m.borrow()
 	if m.Actions != nil && p.at["max_actions"] == nil {
 		m.MaxActions = len(m.Actions)
 	}

@@ -14,6 +14,8 @@ const (
 	Uniform = "uniform"
 	EGreedy = "egreedy"
 	Fixed   = "fixed"
+
+	EXP4DALE = "exp4dale"
 )
 
 // Kinds of oracles, as in the key kind of oracle.
@@ -72,11 +74,12 @@ type Feature struct {
 	Lo, Hi  float64
 }
 
-// Learner names a learner with its one parameter.
+// Learner names a learner with its parameters.
 type Learner struct {
-	Kind    string  // DAFA, Greedy, Uniform, EGreedy or Fixed
+	Kind    string  // DAFA, Greedy, Uniform, EGreedy, Fixed or EXP4DALE
 	Epsilon float64 // of EGreedy: the share of uniform draws, in [0,1]
 	Action  string  // of Fixed: the action that is always played
+	EXP4    EXP4    // of EXP4DALE
 }
 
 // Explore says how much DA-FA explores.
@@ -140,6 +143,9 @@ func (m *Model) Rules() *loop.Rules {
 // Files returns the names of the files that the model uses, as written in it:
 // relative to the folder of the model file.
 func (m *Model) Files() []string {
+	if m.Learner.Kind == EXP4DALE {
+		return []string{m.Learner.EXP4.Policies}
+	}
 	if m.Oracle.Kind == Hedge && m.usesOracle() {
 		return []string{m.Oracle.Class}
 	}
@@ -148,7 +154,7 @@ func (m *Model) Files() []string {
 
 // usesOracle reports whether the learner regresses at all.
 func (m *Model) usesOracle() bool {
-	return m.Learner.Kind != Uniform && m.Learner.Kind != Fixed
+	return m.Learner.Kind != Uniform && m.Learner.Kind != Fixed && m.Learner.Kind != EXP4DALE
 }
 
 // mostActions is the largest K that the model allows.

@@ -92,6 +92,15 @@ func TestVariants(t *testing.T) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
+		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
+			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
+		}},
+		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
+			m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
+		}},
+		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
+			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, hedge(0.5)
+		}},
 		{"oracle: {beta: 1}", func(m *Model) { m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
@@ -137,7 +146,14 @@ func TestErrors(t *testing.T) {
 		{"learner: egreedy: 0.05", `m.yaml:1: not YAML: mapping values are not allowed in this context; a key with a parameter goes in braces`},
 		{"learner: {egreedy: 2}", `m.yaml:1:10: learner: learner egreedy: "2" is not a number in [0,1]`},
 		{"learner: {a: 1, b: 2}", `m.yaml:1:10: learner: expected one name with its parameter, found 2`},
-		{"learner: exp4dale", `m.yaml:1:10: learner: learner exp4dale is not in this version yet`},
+		{"learner: exp4dale", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
+		{"learner: exp4dale:maybe", `m.yaml:1:10: learner: learner exp4dale: "maybe" is neither plain nor a sum of delays`},
+		{"learner: {kind: exp4dale}", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
+		{"learner: {kind: dafa}", `m.yaml:1:17: learner.kind: expected exp4dale, found "dafa"`},
+		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
+		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected a whole number in 0…`},
+		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:10: learner: d: with a known sum of delays`},
+		{"learner: {kind: exp4dale, policies: p, horizon: 5}", `m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
 		{"learner: {fixed: c}\nactions: [a, b]", `m.yaml:1:10: learner: fixed plays "c", which is not in actions`},
 		{"explore: lots", `m.yaml:1:10: explore: unknown explore "lots"`},
 		{"explore: -1", `m.yaml:1:10: explore: unknown explore "-1"`},

@@ -69,10 +69,10 @@ func FormatWindow(w loop.Window) string {
 	return s
 }
 
-var errLearner = errors.New("expected dafa, greedy, uniform, egreedy:EPSILON or fixed:ACTION; for example: dafa, egreedy:0.05, fixed:red")
+var errLearner = errors.New("expected dafa, greedy, uniform, egreedy:EPSILON, fixed:ACTION or exp4dale; for example: dafa, egreedy:0.05, fixed:red")
 
 // ParseLearner reads a learner as flags write it: dafa, greedy, uniform,
-// egreedy:0.05, fixed:ACTION.
+// egreedy:0.05, fixed:ACTION, exp4dale, exp4dale:D, exp4dale:plain.
 func ParseLearner(s string) (Learner, error) {
 	kind, arg, has := strings.Cut(strings.TrimSpace(s), ":")
 	return newLearner(strings.TrimSpace(kind), strings.TrimSpace(arg), has)
@@ -99,8 +99,8 @@ func newLearner(kind, arg string, has bool) (Learner, error) {
 			return Learner{}, fmt.Errorf("learner fixed: the action to play %w: %w", err, errLearner)
 		}
 		return Learner{Kind: kind, Action: arg}, nil
-	case "exp4dale":
-		return Learner{}, errors.New("learner exp4dale is not in this version yet; use dafa")
+	case EXP4DALE:
+		return newEXP4(arg, has)
 	}
 	return Learner{}, fmt.Errorf("unknown learner %q: %w", kind, errLearner)
 }
@@ -112,6 +112,8 @@ func (l Learner) String() string {
 		return l.Kind + ":" + formatFloat(l.Epsilon)
 	case Fixed:
 		return l.Kind + ":" + l.Action
+	case EXP4DALE:
+		return l.Kind + l.EXP4.String()
 	}
 	return l.Kind
 }
