@@ -1,8 +1,42 @@
-// Package kafka keeps a log in Apache Kafka (2.8 or later).
+// Package kafka keeps a log in Apache Kafka, 2.8 or later.
 //
 // Topic shop.contexts is the Kafka topic of that name, a partition is a partition,
 // offsets are Kafka's. The type of a record is the header hindsight-type, its key is
-// the Kafka key, other headers pass through.
+// the Kafka key, other headers pass through. Times are append times of the brokers
+// (message.timestamp.type=LogAppendTime).
+//
+// # Appending
+//
+// An appender has one batch of records in flight and fills the next one meanwhile;
+// nothing waits for a batch to become larger. Batches are idempotent: they carry a
+// producer id, an epoch and a sequence number, and while the outcome of one is not
+// known the same bytes are sent again. The leader stores them once, in order.
+//
+// # Fencing
+//
+// All owners of a partition use the producer id [OwnerID], each with a higher epoch
+// than the one before. Once the open record of an owner, the first of its epoch, is
+// stored, the leader refuses every earlier epoch. Two that open at once with the same
+// epoch look like one that repeats itself: the second is told the offset of the
+// first's open record. So an open record carries a random number and is read back.
+// When epochs run out the next producer id takes over. (The ids are far above those
+// that brokers give to producers. A producer id that a broker gave would have to be
+// found at the end of the partition by the next owner, where other clients' records
+// may be, or nothing at all after a Trim.)
+//
+// Appenders without a fence use producer ids that the brokers give.
+//
+// # Limits
+//
+// Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always
+// by dropping the oldest. It cannot refuse instead: Create fails for a topic that is to
+// be RejectWhenFull and has MaxBytes.
+//
+// # Reading
+//
+// A reader fetches ahead on a connection of its own, checks every batch's CRC, and
+// passes markers of transactions. Records of transactions are read as they are
+// written; whether they are committed is not looked at.
 package kafka
 
 import (
@@ -47,17 +81,58 @@ const (
 	DefaultAckTimeout     = 30 * time.Second
 )
 
+func (o Options) withDefaults() Options {
+	if o.ClientID == "" {
+		o.ClientID = DefaultClientID
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Dial == nil {
+		o.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = DefaultRequestTimeout
+	}
+	if o.AckTimeout <= 0 {
+		o.AckTimeout = DefaultAckTimeout
+	}
+	return o
+}
+
 // Client is a log in a cluster, with its connections.
-type Client struct{ o Options }
+type Client struct {
+	o       Options
+	cluster cluster
+	log     *Log
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+}
 
 // Dial asks the brokers for the cluster's metadata, so that one that is away, a wrong
 // password or a TLS failure is told as what it is.
 func Dial(ctx context.Context, o Options) (*Client, error) {
-	return nil, errors.New("kafka: not built yet")
+	if len(o.Brokers) == 0 {
+		return nil, errors.New("kafka: no broker is given")
+	}
+	c := &Client{o: o.withDefaults()}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.cluster.init(c.o.Brokers)
+	c.log = &Log{c: c, open: map[closer]struct{}{}}
+	if _, err := c.metadata(ctx, []string{}); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
 }
 
 // Log returns the log, which is also a [stream.Lister].
-func (c *Client) Log() stream.Log { return nil }
+func (c *Client) Log() stream.Log { return c.log }
 
 // Close closes the log and every connection.
-func (c *Client) Close() error { return nil }
+func (c *Client) Close() error {
+	err := c.log.Close()
+	c.cancel()
+	c.cluster.close()
+	return err
+}

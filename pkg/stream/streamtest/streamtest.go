@@ -32,6 +32,10 @@ type Harness struct {
 	// ForeignHoles says that after a record written past the owner a refused record of
 	// the owner may be followed by one that is stored.
 	ForeignHoles bool
+	// NoFull says that the log cannot refuse records over TopicOptions.MaxBytes.
+	NoFull bool
+	// LazyRetention says that the log drops what is over its limits later and roughly.
+	LazyRetention bool
 	// Floor is what [BenchmarkLog] compares with.
 	Floor Floor
 }

@@ -1,0 +1,251 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// Limits of a batch.
+const (
+	softBatch  = 900 << 10 // bytes of a batch of more than one record
+	maxRecords = 4000
+)
+
+// appender adds records to one partition. One goroutine appends to the batch fill;
+// another, run, sends one batch after the other and tells the fates of its records.
+type appender struct {
+	log       *Log
+	sender    sender
+	ack       stream.AckFunc
+	hard      int // most bytes of a batch
+	soft      int // of one with more than one record
+	producer  int64
+	epoch     int16
+	sequence  int32 // of the next batch; touched by run alone
+	ctx       context.Context
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when run is over
+	work      chan struct{} // holds a signal while fill has records that run does not know of
+	room      chan struct{} // holds a signal after fill was taken, records were told, or the end
+	closeOnce sync.Once
+
+	mu      sync.Mutex
+	fill    *batch // records not yet sent
+	spare   *batch // nil while it is being sent
+	sent    uint64 // records that got a number
+	told    uint64 // records whose fate was told
+	dead    error  // what Append returns
+	flushed error  // what Flush returns when all is told
+
+	ackMu sync.Mutex // held while fates are told
+	mute  bool       // nobody is told any more
+}
+
+// newAppender makes an appender that has no producer yet and does not run.
+func (l *Log) newAppender(p place, ack stream.AckFunc, hard int) *appender {
+	a := &appender{log: l, ack: ack, hard: hard, soft: min(softBatch, hard-hard/10),
+		done: make(chan struct{}), work: make(chan struct{}, 1), room: make(chan struct{}, 1),
+		fill: &batch{}, spare: &batch{}}
+	a.sender = sender{c: l.c, p: p, search: -1}
+	a.fill.reset()
+	a.ctx, a.cancel = context.WithCancel(l.c.ctx)
+	return a
+}
+
+// start lets an appender run.
+func (a *appender) start() error {
+	if err := a.log.register(a); err != nil {
+		a.cancel()
+		a.sender.close()
+		return err
+	}
+	go a.run()
+	return nil
+}
+
+func (a *appender) fail(err error) error { return a.sender.p.fail("append", -1, err) }
+
+// Append implements [stream.Appender].
+func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for {
+		if a.dead != nil {
+			return 0, a.dead
+		}
+		size := recordSize(r, "", a.fill.count)
+		full := size + varintLen(int64(size))
+		if batchHead+full > a.hard {
+			return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, full, a.hard-batchHead))
+		}
+		if a.fill.count == 0 || a.fill.count < maxRecords && len(a.fill.b)+full <= a.soft {
+			a.fill.add(r, "", size)
+			a.sent++
+			if a.fill.count == 1 {
+				signal(a.work)
+			}
+			return a.sent, nil
+		}
+		if err := a.wait(ctx); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// wait waits, without the lock, for something to change.
+func (a *appender) wait(ctx context.Context) error {
+	a.mu.Unlock()
+	defer a.mu.Lock()
+	select {
+	case <-a.room:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func signal(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Flush implements [stream.Appender].
+func (a *appender) Flush(ctx context.Context) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for a.told < a.sent && !errors.Is(a.dead, stream.ErrClosed) {
+		if err := a.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return a.flushed
+}
+
+// run sends what Append fills.
+func (a *appender) run() {
+	defer close(a.done)
+	for {
+		select {
+		case <-a.work:
+		case <-a.ctx.Done():
+			return
+		}
+		for {
+			b := a.take()
+			if b == nil {
+				break
+			}
+			b.seal(a.producer, a.epoch, a.sequence, time.Now().UnixMilli())
+			r, err := a.sender.deliver(a.ctx, b.b)
+			if errors.Is(err, stream.ErrTooLarge) { // the topic's limit was lowered; this appender does not live on
+				err = fmt.Errorf("%w: the topic takes no batch of %d bytes any more, open again: %v", stream.ErrUnavailable, len(b.b), err)
+			}
+			if err != nil {
+				if a.ctx.Err() == nil { // else who closes tells
+					a.kill(err, err)
+				}
+				return
+			}
+			a.sequence = nextSequence(a.sequence, b.count)
+			a.sender.search = r.base + int64(b.count)
+			a.stored(r.base, b)
+		}
+	}
+}
+
+// take returns the batch to be sent, nil if there is nothing.
+func (a *appender) take() *batch {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.fill.count == 0 || a.dead != nil {
+		return nil
+	}
+	b := a.fill
+	a.fill, a.spare = a.spare, nil
+	a.fill.reset()
+	signal(a.room)
+	return b
+}
+
+// stored tells that a batch is stored from offset base on.
+func (a *appender) stored(base int64, b *batch) {
+	a.ackMu.Lock()
+	if a.ack != nil && !a.mute {
+		for i := range b.count {
+			a.ack(a.told+1+uint64(i), base+int64(i), nil) // told changes under ackMu only
+		}
+	}
+	a.mu.Lock()
+	a.told += uint64(b.count)
+	a.spare = b
+	a.mu.Unlock()
+	a.ackMu.Unlock()
+	signal(a.room)
+}
+
+// kill ends the appender: what is not told yet gets the error rest, later Appends get
+// dead. Only the first counts.
+func (a *appender) kill(rest, dead error) {
+	a.ackMu.Lock()
+	defer a.ackMu.Unlock()
+	a.mu.Lock()
+	if a.dead != nil {
+		a.mu.Unlock()
+		return
+	}
+	rest, dead = a.fail(rest), a.fail(dead)
+	a.dead = dead
+	from, to := a.told+1, a.sent
+	a.mu.Unlock()
+	for seq := from; seq <= to; seq++ {
+		if a.ack != nil && !a.mute {
+			a.ack(seq, 0, rest)
+		}
+	}
+	a.mu.Lock()
+	a.told = to
+	if a.flushed = rest; from > to {
+		a.flushed = dead
+	}
+	a.mu.Unlock()
+	signal(a.room)
+}
+
+// Close implements [stream.Appender].
+func (a *appender) Close() error {
+	a.ackMu.Lock()
+	a.mute = true
+	a.ackMu.Unlock()
+	a.end()
+	a.mu.Lock()
+	a.dead, a.flushed = a.fail(stream.ErrClosed), a.fail(stream.ErrClosed)
+	a.mu.Unlock()
+	signal(a.room)
+	return nil
+}
+
+// logClosed ends the appender with its log: what is not acknowledged is unknown.
+func (a *appender) logClosed() {
+	a.end()
+	a.kill(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown), stream.ErrClosed)
+}
+
+// end stops run and waits for it.
+func (a *appender) end() {
+	a.closeOnce.Do(func() {
+		a.cancel()
+		a.sender.close()
+		<-a.done
+		a.log.unregister(a)
+	})
+}

@@ -1,0 +1,148 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"math"
+
+	"hindsight/pkg/stream"
+)
+
+// Layout of a batch of records, format version 2: where its fields are.
+// https://kafka.apache.org/documentation/#recordbatch
+const (
+	atLength     = 8  // of what follows
+	atMagic      = 16 //
+	atCRC        = 17 // Castagnoli, of what follows it
+	atAttributes = 21
+	atLastDelta  = 23 // offset of the last record, from the first
+	atBaseTime   = 27 // ms
+	atMaxTime    = 35
+	atProducer   = 43
+	atEpoch      = 51
+	atSequence   = 53
+	atCount      = 57
+	batchHead    = 61
+	lengthBase   = 12 // the length counts from here
+)
+
+// Bits of a batch's attributes.
+const (
+	compressionMask = 0x07
+	appendTimeBit   = 0x08
+	controlBit      = 0x20
+)
+
+// headerNonce carries the random number of an open record; readers leave it out.
+const headerNonce = "hindsight-nonce"
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// batch is a batch of records that is being filled. Its memory is used again.
+type batch struct {
+	b     []byte // batchHead bytes to be set by seal, then the records
+	count int
+}
+
+func (b *batch) reset() {
+	if cap(b.b) < batchHead {
+		b.b = make([]byte, batchHead, 4<<10)
+	}
+	b.b, b.count = b.b[:batchHead], 0
+}
+
+// add appends a record that takes size bytes, as recordSize says.
+func (b *batch) add(r *stream.Record, nonce string, size int) {
+	o := binary.AppendVarint(b.b, int64(size))
+	o = append(o, 0, 0) // no attributes, the batch's time
+	o = binary.AppendVarint(o, int64(b.count))
+	o = appendNullable(o, r.Key)
+	o = appendNullable(o, r.Value)
+	o = binary.AppendVarint(o, int64(headerCount(r, nonce)))
+	if r.Type != "" {
+		o = appendHeader(o, stream.HeaderType, r.Type)
+	}
+	for i := range r.Headers {
+		o = appendHeader(o, r.Headers[i].Key, r.Headers[i].Value)
+	}
+	if nonce != "" {
+		o = appendHeader(o, headerNonce, nonce)
+	}
+	b.b = o
+	b.count++
+}
+
+// seal writes the head. now is in ms since 1970.
+func (b *batch) seal(pid int64, epoch int16, sequence int32, now int64) {
+	h := b.b
+	be := binary.BigEndian
+	be.PutUint64(h, 0)
+	be.PutUint32(h[atLength:], uint32(len(h)-lengthBase))
+	be.PutUint32(h[atLength+4:], math.MaxUint32) // epoch of the leader: −1
+	h[atMagic] = 2
+	be.PutUint16(h[atAttributes:], 0)
+	be.PutUint32(h[atLastDelta:], uint32(b.count-1))
+	be.PutUint64(h[atBaseTime:], uint64(now))
+	be.PutUint64(h[atMaxTime:], uint64(now))
+	be.PutUint64(h[atProducer:], uint64(pid))
+	be.PutUint16(h[atEpoch:], uint16(epoch))
+	be.PutUint32(h[atSequence:], uint32(sequence))
+	be.PutUint32(h[atCount:], uint32(b.count))
+	be.PutUint32(h[atCRC:], crc32.Checksum(h[atAttributes:], castagnoli))
+}
+
+func appendNullable(b, v []byte) []byte {
+	if v == nil {
+		return append(b, 1) // −1
+	}
+	return append(binary.AppendVarint(b, int64(len(v))), v...)
+}
+
+func appendHeader(b []byte, key, value string) []byte {
+	b = append(binary.AppendVarint(b, int64(len(key))), key...)
+	return append(binary.AppendVarint(b, int64(len(value))), value...)
+}
+
+func headerCount(r *stream.Record, nonce string) int {
+	n := len(r.Headers)
+	if r.Type != "" {
+		n++
+	}
+	if nonce != "" {
+		n++
+	}
+	return n
+}
+
+// recordSize is what a record at an index of its batch takes, without the size itself
+// in front.
+func recordSize(r *stream.Record, nonce string, index int) int {
+	n := 2 + varintLen(int64(index)) + nullableSize(r.Key) + nullableSize(r.Value) + varintLen(int64(headerCount(r, nonce)))
+	if r.Type != "" {
+		n += headerSize(stream.HeaderType, r.Type)
+	}
+	for i := range r.Headers {
+		n += headerSize(r.Headers[i].Key, r.Headers[i].Value)
+	}
+	if nonce != "" {
+		n += headerSize(headerNonce, nonce)
+	}
+	return n
+}
+
+func nullableSize(v []byte) int {
+	if v == nil {
+		return 1
+	}
+	return varintLen(int64(len(v))) + len(v)
+}
+
+func headerSize(key, value string) int {
+	return varintLen(int64(len(key))) + len(key) + varintLen(int64(len(value))) + len(value)
+}
+
+// nextSequence is the sequence number after n more records. Like brokers it goes on
+// with 0 after the largest.
+func nextSequence(sequence int32, n int) int32 {
+	return int32((int64(sequence) + int64(n)) & math.MaxInt32)
+}

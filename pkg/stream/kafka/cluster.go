@@ -1,0 +1,315 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
+	"github.com/segmentio/kafka-go/protocol/metadata"
+
+	"hindsight/pkg/stream"
+)
+
+const (
+	maxIdle        = 4                      // connections kept for each broker
+	firstBackoff   = 5 * time.Millisecond   // before the second try; doubled each time
+	maxBackoff     = 250 * time.Millisecond // so that a new leader is found within a second
+	newTopicPeriod = 10 * time.Second       // for how long a broker may not know of a topic we made
+)
+
+// cluster is what is known of the brokers, and the connections for short questions.
+type cluster struct {
+	mu         sync.Mutex
+	seeds      []string
+	brokers    map[int32]string // address by id
+	controller int32
+	topics     map[string]*topicInfo
+	created    map[string]time.Time // topics that we made
+	idle       map[string][]*conn   // by address
+	closed     bool
+}
+
+// topicInfo is the answer to a question about a topic.
+type topicInfo struct {
+	leaders []int32 // by partition; −1: none
+}
+
+func (k *cluster) init(seeds []string) {
+	k.seeds = slices.Clone(seeds)
+	k.brokers, k.topics = map[int32]string{}, map[string]*topicInfo{}
+	k.created, k.idle = map[string]time.Time{}, map[string][]*conn{}
+	k.controller = -1
+}
+
+func (k *cluster) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	for addr, conns := range k.idle {
+		for _, cn := range conns {
+			_ = cn.Close()
+		}
+		delete(k.idle, addr)
+	}
+}
+
+// grab returns an idle connection, nil if there is none.
+func (k *cluster) grab(addr string) *conn {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	conns := k.idle[addr]
+	if len(conns) == 0 {
+		return nil
+	}
+	cn := conns[len(conns)-1]
+	k.idle[addr] = conns[:len(conns)-1]
+	return cn
+}
+
+func (k *cluster) putBack(cn *conn) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.closed || len(k.idle[cn.addr]) >= maxIdle {
+		_ = cn.Close()
+		return
+	}
+	k.idle[cn.addr] = append(k.idle[cn.addr], cn)
+}
+
+// on runs f on a connection to a broker. An idle connection may have been closed by
+// the broker meanwhile; then f runs again on a new one, so f must be repeatable.
+func (c *Client) on(ctx context.Context, addr string, f func(*conn) error) error {
+	if c.ctx.Err() != nil {
+		return stream.ErrClosed
+	}
+	if cn := c.cluster.grab(addr); cn != nil {
+		err := c.use(ctx, cn, f)
+		if err == nil || !isLost(err) || ctx.Err() != nil {
+			return err
+		}
+	}
+	cn, err := c.dial(ctx, addr)
+	if err != nil {
+		return err
+	}
+	return c.use(ctx, cn, f)
+}
+
+func (c *Client) use(ctx context.Context, cn *conn, f func(*conn) error) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	stop := cn.until(ctx)
+	err := f(cn)
+	stop()
+	if err != nil || ctx.Err() != nil {
+		_ = cn.Close()
+	} else {
+		c.cluster.putBack(cn)
+	}
+	if isLost(err) {
+		return fmt.Errorf("broker %s: %w: %w", cn.addr, stream.ErrUnavailable, err)
+	}
+	return err
+}
+
+// isLost reports whether an error is the connection's.
+func isLost(err error) bool {
+	var n net.Error
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &n)
+}
+
+// ask asks a broker with a message of kafka-go's.
+func (c *Client) ask(ctx context.Context, addr string, m protocol.Message) (answer protocol.Message, err error) {
+	err = c.on(ctx, addr, func(cn *conn) error {
+		answer, err = cn.call(ctx, m)
+		return err
+	})
+	return answer, err
+}
+
+// addresses returns where to ask, the brokers that are known first.
+func (k *cluster) addresses() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var all []string
+	for _, a := range k.brokers {
+		all = append(all, a)
+	}
+	slices.Sort(all)
+	for _, a := range k.seeds {
+		if !slices.Contains(all, a) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// metadata asks any broker about topics: nil means all, none means brokers only.
+func (c *Client) metadata(ctx context.Context, topics []string) (*metadata.Response, error) {
+	var errs []error
+	for _, addr := range c.cluster.addresses() {
+		m, err := c.ask(ctx, addr, &metadata.Request{TopicNames: topics})
+		if err == nil {
+			r := m.(*metadata.Response)
+			c.cluster.learn(r)
+			return r, nil
+		}
+		if errors.Is(err, io.EOF) && c.o.SASL == nil {
+			err = fmt.Errorf("%w (does it expect SASL?)", err)
+		}
+		if ctx.Err() != nil {
+			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}
+
+// learn remembers an answer.
+func (k *cluster) learn(r *metadata.Response) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(r.Brokers) > 0 {
+		clear(k.brokers)
+	}
+	for _, b := range r.Brokers {
+		k.brokers[b.NodeID] = net.JoinHostPort(b.Host, strconv.Itoa(int(b.Port)))
+	}
+	k.controller = r.ControllerID
+	for i := range r.Topics {
+		t := &r.Topics[i]
+		if t.ErrorCode != 0 {
+			delete(k.topics, t.Name)
+			continue
+		}
+		info := &topicInfo{leaders: make([]int32, len(t.Partitions))}
+		for j := range info.leaders {
+			info.leaders[j] = -1
+		}
+		for _, p := range t.Partitions {
+			if i := int(p.PartitionIndex); i >= 0 && i < len(info.leaders) && (p.ErrorCode == 0 || kafkago.Error(p.ErrorCode) == kafkago.ReplicaNotAvailable) {
+				info.leaders[i] = p.LeaderID
+			}
+		}
+		k.topics[t.Name] = info
+	}
+}
+
+// topic returns what is known of a topic, asking if nothing is or fresh is set.
+func (c *Client) topic(ctx context.Context, name string, fresh bool) (*topicInfo, error) {
+	if c.ctx.Err() != nil {
+		return nil, stream.ErrClosed
+	}
+	k := &c.cluster
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		k.mu.Lock()
+		info := k.topics[name]
+		isNew := time.Since(k.created[name]) < newTopicPeriod
+		k.mu.Unlock()
+		if info != nil && !fresh {
+			return info, nil
+		}
+		r, err := c.metadata(ctx, []string{name})
+		if err != nil {
+			return nil, err
+		}
+		if len(r.Topics) != 1 {
+			return nil, fmt.Errorf("%w: asked about topic %q, the broker tells of %d", stream.ErrUnavailable, name, len(r.Topics))
+		}
+		switch code := kafkago.Error(r.Topics[0].ErrorCode); {
+		case code == 0:
+			fresh = false
+			continue
+		case code == kafkago.LeaderNotAvailable, code == kafkago.UnknownTopicOrPartition && isNew:
+		default:
+			return nil, classify(int16(code))
+		}
+		if err := c.pause(ctx, backoff); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// pause waits, unless the context ends or the client is closed.
+func (c *Client) pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-c.ctx.Done():
+		return stream.ErrClosed
+	}
+}
+
+// leader returns the address of a partition's leader; fresh asks again.
+func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, error) {
+	info, err := c.topic(ctx, p.topic, fresh)
+	if err != nil {
+		return "", err
+	}
+	if p.partition < 0 || p.partition >= len(info.leaders) {
+		return "", stream.ErrNotFound
+	}
+	k := &c.cluster
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	addr, ok := k.brokers[info.leaders[p.partition]]
+	if !ok {
+		return "", errNoLeader
+	}
+	return addr, nil
+}
+
+var errNoLeader = fmt.Errorf("%w: the partition has no leader now", stream.ErrUnavailable)
+
+// atLeader runs f, which must be repeatable, on a connection to the partition's leader,
+// again while the leader moves or cannot be reached, but no longer than the request
+// timeout.
+func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int16, err error)) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	var last error
+	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
+		addr, err := c.leader(limited, p, fresh)
+		if err == nil {
+			err = c.on(limited, addr, func(cn *conn) error {
+				code, err := f(cn)
+				if err != nil {
+					return err
+				}
+				if kafkago.Error(code) == kafkago.UnknownTopicOrPartition {
+					return errNoLeader // the metadata says that it exists: this broker does not know yet
+				}
+				return classify(code)
+			})
+		}
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case limited.Err() != nil && last != nil:
+			return last
+		case !isTransient(err):
+			return err
+		}
+		last = err
+		if err := c.pause(limited, backoff); err != nil && ctx.Err() == nil {
+			if errors.Is(err, stream.ErrClosed) {
+				return err
+			}
+			return last
+		}
+	}
+}

@@ -1,0 +1,98 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/streamtest"
+)
+
+// harness returns a fresh log on a fake of so many brokers.
+func harness(brokers int) func(testing.TB) *streamtest.Harness {
+	return func(t testing.TB) *streamtest.Harness {
+		k := fake(t, kfake.NumBrokers(brokers), kfake.DataDir(t.TempDir()))
+		o := Options{AckTimeout: 200 * time.Millisecond}
+		c := client(t, k, o)
+		return &streamtest.Harness{
+			Log:   c.Log(),
+			Close: func(t testing.TB) { c.Close(); k.Close() },
+			Reopen: func(t testing.TB) stream.Log {
+				c.Close()
+				c = client(t, k, o)
+				return c.Log()
+			},
+			LoseAcks:      func(t testing.TB) { loseAcks(k) },
+			TooLarge:      messageBytes,
+			NoFull:        true,
+			LazyRetention: true,
+		}
+	}
+}
+
+// loseAcks makes the fake store what is appended, and say that it does not know, until
+// an open record comes.
+func loseAcks(k *kfake.Cluster) {
+	var opened atomic.Bool
+	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1, When: func(r kmsg.Request) bool {
+		for _, topic := range r.(*kmsg.ProduceRequest).Topics {
+			for _, p := range topic.Partitions {
+				if len(p.Records) > batchHead && binary.BigEndian.Uint32(p.Records[atSequence:]) == 0 {
+					opened.Store(true)
+				}
+			}
+		}
+		return !opened.Load()
+	}})
+}
+
+func TestLog(t *testing.T) {
+	t.Run("one broker", func(t *testing.T) { streamtest.TestLog(t, harness(1)) })
+	if !testing.Short() {
+		t.Run("three brokers", func(t *testing.T) { streamtest.TestLog(t, harness(3)) })
+	}
+	t.Run("real", func(t *testing.T) { streamtest.TestLog(t, realHarness(t)) })
+}
+
+// realHarness is a log in brokers that run already.
+func realHarness(t testing.TB) func(testing.TB) *streamtest.Harness {
+	t.Helper()
+	env := os.Getenv("HINDSIGHT_KAFKA_BROKERS")
+	if env == "" {
+		t.Skip("set HINDSIGHT_KAFKA_BROKERS to host:port,… of Kafka brokers whose topics shop.* and bench may be deleted")
+	}
+	return func(t testing.TB) *streamtest.Harness {
+		t.Helper()
+		o := Options{Brokers: strings.Split(env, ",")}
+		deleteTopics(t, o)
+		c, err := Dial(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &streamtest.Harness{
+			Log:   c.Log(),
+			Close: func(t testing.TB) { c.Close() },
+			Reopen: func(t testing.TB) stream.Log {
+				c.Close()
+				if c, err = Dial(context.Background(), o); err != nil {
+					t.Fatal(err)
+				}
+				return c.Log()
+			},
+			TooLarge:      messageBytes,
+			NoFull:        true,
+			LazyRetention: true,
+		}
+	}
+}
+
+func BenchmarkLog(b *testing.B) { streamtest.BenchmarkLog(b, harness(1)) }

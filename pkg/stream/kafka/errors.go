@@ -1,0 +1,110 @@
+package kafka
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"hindsight/pkg/stream"
+)
+
+// ErrCorrupt reports a batch of records whose CRC or layout is wrong.
+var ErrCorrupt = errors.New("corrupt batch of records")
+
+// place is one partition.
+type place struct {
+	topic     string
+	partition int
+}
+
+func newPlace(topic string, partition int) (place, error) {
+	p := place{topic, partition}
+	if partition < 0 || partition > math.MaxInt32 {
+		return p, stream.ErrNotFound
+	}
+	if err := checkTopic(topic); err != nil {
+		return p, err
+	}
+	return p, nil
+}
+
+// checkTopic reports whether Kafka takes a name.
+func checkTopic(topic string) error {
+	if topic == "" || len(topic) > 249 || topic == "." || topic == ".." {
+		return fmt.Errorf("topic %q: a name has 1 to 249 characters", topic)
+	}
+	for i := range len(topic) {
+		switch c := topic[i]; {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '_', c == '-':
+		default:
+			return fmt.Errorf("topic %q: a name has letters, digits, '.', '_' and '-' only", topic)
+		}
+	}
+	return nil
+}
+
+func (p *place) fail(op string, offset int64, err error) error {
+	if located := (*stream.Error)(nil); errors.As(err, &located) {
+		return err
+	}
+	return &stream.Error{Op: op, Topic: p.topic, Partition: p.partition, Offset: offset, Err: err}
+}
+
+// codeError is an error of a broker with the contract's beside it.
+type codeError struct {
+	code  kafkago.Error
+	class error
+}
+
+func (e *codeError) Error() string {
+	return fmt.Sprintf("%v: %s (Kafka error %d)", e.class, e.code.Title(), int(e.code))
+}
+
+func (e *codeError) Unwrap() []error { return []error{e.class, e.code} }
+
+// classify gives a broker's error its place in the contract; nil for 0.
+func classify(code int16) error {
+	k := kafkago.Error(code)
+	class := stream.ErrUnavailable
+	switch k {
+	case 0:
+		return nil
+	case kafkago.UnknownTopicOrPartition, kafkago.UnknownTopicID, kafkago.InvalidTopic:
+		class = stream.ErrNotFound
+	case kafkago.MessageSizeTooLarge, kafkago.RecordListTooLarge:
+		class = stream.ErrTooLarge
+	case kafkago.InvalidProducerEpoch, kafkago.ProducerFenced:
+		class = stream.ErrFenced
+	case kafkago.OutOfOrderSequenceNumber, kafkago.UnknownProducerId, kafkago.DuplicateSequenceNumber:
+		class = stream.ErrUnknown
+	case kafkago.TopicAuthorizationFailed, kafkago.ClusterAuthorizationFailed, kafkago.GroupAuthorizationFailed, kafkago.TransactionalIDAuthorizationFailed:
+		class = errNotAllowed
+	}
+	return &codeError{k, class}
+}
+
+var errNotAllowed = fmt.Errorf("%w: %w", stream.ErrUnavailable, ErrAuthorization)
+
+// isTransient reports whether the same question may be answered in a moment, perhaps by
+// another broker.
+func isTransient(err error) bool {
+	var e *codeError
+	if !errors.As(err, &e) {
+		return errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, ErrAuthentication) && !errors.Is(err, ErrTLS)
+	}
+	return isTransientCode(e.code)
+}
+
+func isTransientCode(k kafkago.Error) bool {
+	switch k {
+	case kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition, kafkago.RequestTimedOut, kafkago.BrokerNotAvailable,
+		kafkago.ReplicaNotAvailable, kafkago.NetworkException, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend,
+		kafkago.NotController, kafkago.KafkaStorageError, kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch,
+		kafkago.OffsetNotAvailable, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
+		kafkago.NotCoordinatorForGroup, kafkago.ThrottlingQuotaExceeded, kafkago.Unknown, kafkago.InvalidMessage:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,60 @@
+package kafka
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// fake starts an in-process cluster whose records carry the time of their appending.
+func fake(t testing.TB, opts ...kfake.Opt) *kfake.Cluster {
+	t.Helper()
+	k, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stampTimes(k)
+	return k
+}
+
+// stampTimes does what a broker does for topics with LogAppendTime, which the fake
+// does not: it writes the time of appending into each batch, never going back. (The
+// times are in both fields, so that the bit for them can stay unset: the fake would
+// change the fields without the CRC if it were set.)
+func stampTimes(k *kfake.Cluster) {
+	var last int64
+	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		last = max(last, time.Now().UnixMilli())
+		for _, topic := range r.(*kmsg.ProduceRequest).Topics {
+			for _, p := range topic.Partitions {
+				if b := p.Records; len(b) > batchHead && crc32.Checksum(b[atAttributes:], castagnoli) == binary.BigEndian.Uint32(b[atCRC:]) {
+					binary.BigEndian.PutUint64(b[atBaseTime:], uint64(last))
+					binary.BigEndian.PutUint64(b[atMaxTime:], uint64(last))
+					binary.BigEndian.PutUint32(b[atCRC:], crc32.Checksum(b[atAttributes:], castagnoli))
+				}
+			}
+		}
+		return nil, nil, false
+	})
+}
+
+// client connects to a cluster.
+func client(t testing.TB, k *kfake.Cluster, o Options) *Client {
+	t.Helper()
+	o.Brokers = k.ListenAddrs()
+	c, err := Dial(context.Background(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+var errDropped = errors.Join(errors.New("the test closes this connection"), io.EOF)

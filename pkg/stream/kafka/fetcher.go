@@ -1,0 +1,252 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"hindsight/pkg/stream"
+)
+
+// What a reader asks of a broker.
+const (
+	readBytes  = 1 << 20 // of one fetch; a larger batch comes whole
+	waitMillis = 500     // most that a broker waits for the first record
+	chunks     = 3       // one in use, one ready, one being fetched
+)
+
+// source fetches batches of one partition. There is one implementation; what a reader
+// does does not depend on how the bytes come.
+type source interface {
+	// fetch returns batches from an offset on, none if there are none after a while.
+	// What it returned before is overwritten if its chunk is passed again.
+	fetch(ctx context.Context, offset int64, into *chunk) error
+	close()
+}
+
+// chunk is what one fetch brought.
+type chunk struct {
+	memory  []byte // reused
+	batches []byte // of memory
+	high    int64  // the end of the partition as the broker told
+	err     error
+	of      *fetcher
+}
+
+// leaderSource fetches from the partition's leader on a connection of its own.
+type leaderSource struct {
+	c *Client
+	p place
+
+	mu     sync.Mutex // guards what follows; fetch alone sets cn
+	cn     *conn
+	closed bool
+}
+
+func (s *leaderSource) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.cn != nil {
+		_ = s.cn.Close()
+		s.cn = nil
+	}
+}
+
+func (s *leaderSource) connection(ctx context.Context, fresh bool) (*conn, error) {
+	s.mu.Lock()
+	cn := s.cn
+	s.mu.Unlock()
+	if cn != nil {
+		return cn, nil
+	}
+	addr, err := s.c.leader(ctx, &s.p, fresh)
+	if err != nil {
+		return nil, err
+	}
+	if cn, err = s.c.dial(ctx, addr); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = cn.Close()
+		return nil, stream.ErrClosed
+	}
+	s.cn = cn
+	return cn, nil
+}
+
+func (s *leaderSource) drop(cn *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cn == cn {
+		s.cn = nil
+	}
+	_ = cn.Close()
+}
+
+// patience is how long a reader waits in silence for a partition that cannot be read
+// now, before it says so.
+const patience = 5 * time.Second
+
+// fetch implements source. It waits out a leader that moves.
+func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
+	start := time.Now()
+	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
+		err := s.try(ctx, offset, into, fresh)
+		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Since(start) > patience {
+			return err
+		}
+		if backoff == maxBackoff {
+			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.topic, "partition", s.p.partition, "error", err)
+		}
+		if err := s.c.pause(ctx, backoff); err != nil {
+			return err
+		}
+	}
+}
+
+func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh bool) error {
+	cn, err := s.connection(ctx, fresh)
+	if err != nil {
+		return err
+	}
+	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout + waitMillis*time.Millisecond))
+	cn.in = into.memory
+	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes)
+	into.memory, cn.in = cn.in, nil
+	if err != nil {
+		s.drop(cn)
+		return fmt.Errorf("broker %s: %w: %w", cn.addr, stream.ErrUnavailable, err)
+	}
+	switch k := kafkago.Error(r.code); {
+	case k == 0:
+		into.batches, into.high = r.batches, r.high
+		return nil
+	case k == kafkago.OffsetOutOfRange:
+		return s.outside(ctx, offset)
+	case k == kafkago.UnknownTopicOrPartition:
+		s.drop(cn)
+		if _, err := s.c.leader(ctx, &s.p, true); err != nil {
+			return err
+		}
+		return errNoLeader
+	case isTransientCode(k):
+		s.drop(cn) // another broker leads
+	}
+	return classify(r.code)
+}
+
+// outside says on which side an offset is that a broker does not have.
+func (s *leaderSource) outside(ctx context.Context, offset int64) error {
+	first, next, err := s.c.ends(ctx, &s.p)
+	switch {
+	case err != nil:
+		return err
+	case offset < first:
+		return stream.ErrTruncated
+	case offset > next:
+		return stream.ErrAhead
+	}
+	return fmt.Errorf("%w: the broker moved while it was asked for offset %d", stream.ErrUnavailable, offset)
+}
+
+// fetcher fetches ahead of a reader until it meets an error.
+type fetcher struct {
+	src   source
+	full  chan *chunk // what was fetched, in order; the last one has err
+	empty chan *chunk
+	done  chan struct{} // closed when it is over
+	stop  context.CancelFunc
+}
+
+// startFetcher fetches from an offset on.
+func startFetcher(ctx context.Context, src source, offset int64) *fetcher {
+	ctx, cancel := context.WithCancel(ctx)
+	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}), stop: cancel}
+	for range chunks {
+		f.empty <- &chunk{of: f}
+	}
+	go f.run(ctx, offset)
+	return f
+}
+
+func (f *fetcher) run(ctx context.Context, offset int64) {
+	defer close(f.done)
+	defer f.src.close()
+	corrupt := 0
+	for {
+		var c *chunk
+		select {
+		case c = <-f.empty:
+		case <-ctx.Done():
+			return
+		}
+		for c.batches = nil; len(c.batches) == 0 && c.err == nil; {
+			if c.err = f.src.fetch(ctx, offset, c); c.err != nil {
+				break
+			}
+			var next int64
+			next, c.err = checkBatches(c, offset)
+			if errors.Is(c.err, ErrCorrupt) && corrupt < 3 { // on the way, perhaps
+				corrupt++
+				c.batches, c.err = nil, nil
+				continue
+			}
+			corrupt, offset = 0, max(offset, next)
+		}
+		last := c.err != nil
+		select {
+		case f.full <- c:
+		case <-ctx.Done():
+			return
+		}
+		if last {
+			return
+		}
+	}
+}
+
+// checkBatches checks the CRCs, cuts a batch off that is not whole, and returns the
+// offset after the last one.
+func checkBatches(c *chunk, offset int64) (next int64, err error) {
+	next = offset
+	rest := c.batches
+	for len(rest) > 0 {
+		s, r, ok, err := cutBatch(rest)
+		if err == nil && ok {
+			err = s.check()
+		}
+		if err != nil {
+			if at := len(c.batches) - len(rest); at > 0 { // give what is good first
+				c.batches = c.batches[:at]
+				return next, nil
+			}
+			return next, fmt.Errorf("%w, at offset %d", err, next)
+		}
+		if !ok {
+			break
+		}
+		next, rest = max(next, s.next), r
+	}
+	if len(rest) == len(c.batches) && len(rest) > 0 {
+		return next, fmt.Errorf("%w: the first of a response is cut short", ErrCorrupt)
+	}
+	if next == offset && len(c.batches) > 0 {
+		return next, fmt.Errorf("%w: asked for offset %d, the broker gave what is before it", ErrCorrupt, offset)
+	}
+	c.batches = c.batches[:len(c.batches)-len(rest)]
+	return next, nil
+}
+
+// close ends the fetcher and waits for it.
+func (f *fetcher) close() {
+	f.stop()
+	f.src.close()
+	<-f.done
+}

@@ -1,0 +1,156 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// closer is an appender or a reader that is in use.
+type closer interface{ logClosed() }
+
+// Log is a [stream.Log] in a cluster.
+type Log struct {
+	c *Client
+
+	mu     sync.Mutex
+	open   map[closer]struct{}
+	closed bool
+}
+
+var (
+	_ stream.Log    = (*Log)(nil)
+	_ stream.Lister = (*Log)(nil)
+)
+
+// register notes what has to be closed with the log.
+func (l *Log) register(x closer) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return stream.ErrClosed
+	}
+	l.open[x] = struct{}{}
+	return nil
+}
+
+func (l *Log) unregister(x closer) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.open, x)
+}
+
+func (l *Log) isClosed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.closed
+}
+
+// place checks a place and that the log is open.
+func (l *Log) place(op, topic string, partition int) (place, error) {
+	p, err := newPlace(topic, partition)
+	if err == nil && l.isClosed() {
+		err = stream.ErrClosed
+	}
+	if err != nil {
+		return p, p.fail(op, -1, err)
+	}
+	return p, nil
+}
+
+// Close implements [stream.Log]. What is not acknowledged by then is unknown.
+func (l *Log) Close() error {
+	l.mu.Lock()
+	l.closed = true
+	all := make([]closer, 0, len(l.open))
+	for x := range l.open {
+		all = append(all, x)
+	}
+	l.mu.Unlock()
+	for _, x := range all {
+		x.logClosed()
+	}
+	return nil
+}
+
+// Partitions implements [stream.Log].
+func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
+	p, err := l.place("partitions", topic, 0)
+	if err != nil {
+		return 0, err
+	}
+	info, err := l.c.topic(ctx, topic, true)
+	if err != nil {
+		return 0, p.fail("partitions", -1, err)
+	}
+	return len(info.leaders), nil
+}
+
+// Topics implements [stream.Lister].
+func (l *Log) Topics(ctx context.Context) ([]string, error) {
+	if l.isClosed() {
+		return nil, stream.ErrClosed
+	}
+	r, err := l.c.metadata(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var topics []string
+	for i := range r.Topics {
+		if t := &r.Topics[i]; t.ErrorCode == 0 && !t.IsInternal {
+			topics = append(topics, t.Name)
+		}
+	}
+	slices.Sort(topics)
+	return topics, nil
+}
+
+// Bounds implements [stream.Log]. The end is the high watermark: what every in-sync
+// replica has.
+func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	p, err := l.place("bounds", topic, partition)
+	if err != nil {
+		return 0, 0, err
+	}
+	first, next, err = l.c.ends(ctx, &p)
+	if err != nil {
+		return 0, 0, p.fail("bounds", -1, err)
+	}
+	return first, next, nil
+}
+
+// Trim implements [stream.Log].
+func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
+	p, err := l.place("trim", topic, partition)
+	if err != nil {
+		return err
+	}
+	if err := l.trim(ctx, &p, before); err != nil {
+		return p.fail("trim", before, err)
+	}
+	return nil
+}
+
+func (l *Log) trim(ctx context.Context, p *place, before int64) error {
+	set, err := l.c.describe(ctx, p.topic)
+	if err != nil {
+		return err
+	}
+	if set[trimMark] != trimMarked {
+		return stream.ErrNotTrimmable
+	}
+	return l.c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+		first, next, code, err := cn.bounds(p)
+		if err != nil || code != 0 {
+			return code, err
+		}
+		to := min(before, next)
+		if to <= first {
+			return 0, nil
+		}
+		return cn.deleteRecords(p, to, int32(l.c.o.RequestTimeout/time.Millisecond))
+	})
+}

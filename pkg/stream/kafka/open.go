@@ -1,0 +1,294 @@
+package kafka
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/segmentio/kafka-go/protocol/initproducerid"
+
+	"hindsight/pkg/stream"
+)
+
+// OwnerID is the producer id of the owners of every partition; when its epochs run out
+// in a partition the next one takes over. ("Hindsigh" as a number: brokers count the
+// ids that they give from 0.)
+const OwnerID int64 = 0x48696e6473696768
+
+const (
+	ownerIDs  = 1 << 16       // that many ids are ours
+	lastEpoch = math.MaxInt16 // closes a producer id: no owner has it
+	maxOpens  = 100           // tries of one Open
+)
+
+// owner is a producer id and an epoch of it. Owners are ordered, by id first.
+type owner struct {
+	id    int64 // 0: none
+	epoch int16
+}
+
+func (o owner) isOurs() bool { return o.id >= OwnerID && o.id < OwnerID+ownerIDs }
+
+func (o owner) before(x owner) bool {
+	return o.id < x.id || o.id == x.id && o.epoch < x.epoch
+}
+
+// next is the owner after o, or one that skips some.
+func (o owner) next(skip int) owner {
+	if !o.isOurs() {
+		return owner{OwnerID, int16(skip)}
+	}
+	if o.epoch == lastEpoch {
+		return owner{o.id + 1, int16(skip)}
+	}
+	return owner{o.id, int16(min(int(o.epoch)+1+skip, lastEpoch))}
+}
+
+// errOpenAgain is why an Open has to try with another epoch.
+var errOpenAgain = errors.New("another owner opened with the same or a later epoch")
+
+// Open implements [stream.Log].
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+	p, err := l.place("open", topic, partition)
+	if err != nil {
+		return nil, stream.Tail{}, err
+	}
+	a, tail, err := l.openAs(ctx, p, o)
+	if err != nil {
+		return nil, stream.Tail{}, p.fail("open", -1, err)
+	}
+	return a, tail, nil
+}
+
+func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appender, stream.Tail, error) {
+	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
+		return nil, stream.Tail{}, err
+	}
+	hard, err := l.c.largestMessage(ctx, p.topic)
+	if err != nil {
+		return nil, stream.Tail{}, err
+	}
+	a := l.newAppender(p, o.Ack, hard)
+	stop := context.AfterFunc(ctx, a.sender.close)
+	tail, err := a.own(ctx, o)
+	if !stop() && err == nil {
+		err = fmt.Errorf("%w: %w", stream.ErrUnknown, ctx.Err())
+	}
+	if err == nil {
+		err = a.start()
+	}
+	if err != nil {
+		a.cancel()
+		a.sender.close()
+		return nil, stream.Tail{}, err
+	}
+	return a, tail, nil
+}
+
+// own makes a the owner of its partition.
+func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, error) {
+	c, p := a.log.c, &a.sender.p
+	var tried owner
+	for try := range maxOpens {
+		last, first, err := c.lastOwner(ctx, p)
+		if err != nil {
+			return stream.Tail{}, err
+		}
+		skip := 0
+		if !last.isOurs() || last.before(tried) { // someone is there whom we do not see
+			last, skip = tried, 1<<min(try, 12)>>1
+		}
+		me := last.next(skip)
+		tried = me
+		at, err := a.fence(ctx, me, o)
+		if errors.Is(err, errOpenAgain) || err == nil && me.epoch == lastEpoch {
+			continue // a closed id is followed by the next one
+		}
+		if err != nil {
+			return stream.Tail{}, err
+		}
+		a.producer, a.epoch, a.sequence, a.sender.search = me.id, me.epoch, 1, at+1
+		return stream.Tail{First: min(first, at), Open: at, Next: at + 1}, nil
+	}
+	return stream.Tail{}, fmt.Errorf("%w: %w, %d times", stream.ErrUnavailable, errOpenAgain, maxOpens)
+}
+
+// fence stores an open record as the first of an owner's epoch, and reads it back: the
+// offset we are told may be that of another's who took the same epoch.
+func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (int64, error) {
+	r := stream.Record{Type: stream.TypeOpen, Value: o.Value}
+	if o.Owner != "" {
+		r.Headers = []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	nonce := hex.EncodeToString(random[:])
+	var b batch
+	b.reset()
+	b.add(&r, nonce, recordSize(&r, nonce, 0))
+	if len(b.b) > a.hard {
+		return 0, fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
+	}
+	b.seal(me.id, me.epoch, 0, time.Now().UnixMilli())
+	answer, err := a.sender.deliver(ctx, b.b)
+	var code *codeError
+	switch {
+	case errors.As(err, &code) && (errors.Is(code, stream.ErrFenced) || errors.Is(code, stream.ErrUnknown)):
+		return 0, errOpenAgain
+	case err != nil:
+		return 0, err
+	case me.epoch == lastEpoch: // whoever stored it: the id is closed
+		return answer.base, nil
+	}
+	found, err := a.log.c.nonceAt(ctx, &a.sender.p, answer.base)
+	if err == nil && found != nonce {
+		err = errOpenAgain
+	}
+	return answer.base, err
+}
+
+// lastOwner finds the last owner of a partition: by what its leader remembers of
+// producers, which it does for a day, and by the record at the end.
+func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int64, err error) {
+	note := func(o owner) {
+		if o.isOurs() && last.before(o) {
+			last = o
+		}
+	}
+	first, next, err := c.ends(ctx, p)
+	if err != nil {
+		return last, 0, err
+	}
+	if next > first {
+		if err := c.batchAt(ctx, p, next-1, func(s *stored) error { note(owner{s.pid, s.epoch}); return nil }); err != nil && !errors.Is(err, errTrimmed) {
+			return last, 0, err
+		}
+	}
+	var known []producer
+	err = c.atLeader(ctx, p, func(cn *conn) (code int16, err error) {
+		if _, ok := cn.versions[describeProducers]; !ok {
+			return 0, nil
+		}
+		known, code, err = cn.producers(p)
+		return code, err
+	})
+	for _, k := range known {
+		note(owner{k.id, int16(k.epoch)})
+	}
+	return last, first, err
+}
+
+// errTrimmed reports that a record to be read back is gone.
+var errTrimmed = fmt.Errorf("%w: the record was dropped while it was looked at", stream.ErrUnavailable)
+
+// batchAt gives the batch with an offset to f.
+func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*stored) error) error {
+	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+		r, err := cn.fetch(p, offset, 0, 1) // brokers send the first batch whole
+		if err != nil {
+			return 0, err
+		}
+		if r.code != 0 {
+			if offset < r.start {
+				return 0, errTrimmed
+			}
+			return r.code, nil
+		}
+		s, _, ok, err := cutBatch(r.batches)
+		if err == nil && !ok {
+			err = errTrimmed
+		}
+		if err == nil {
+			err = s.check()
+		}
+		if err != nil {
+			return 0, err
+		}
+		return 0, f(&s)
+	})
+}
+
+// nonceAt returns the random number of the open record at an offset, "" if there is no
+// such record.
+func (c *Client) nonceAt(ctx context.Context, p *place, offset int64) (nonce string, err error) {
+	err = c.batchAt(ctx, p, offset, func(s *stored) error {
+		if err := s.inflate(); err != nil || s.isControl() || s.count == 0 {
+			return err
+		}
+		d := decoder{keepNonce: true}
+		d.start(*s)
+		var r stream.Record
+		if err := d.record(&r); err != nil || r.Offset != offset || r.Type != stream.TypeOpen {
+			return err
+		}
+		for _, h := range r.Headers {
+			if h.Key == headerNonce {
+				nonce = h.Value
+			}
+		}
+		return nil
+	})
+	return nonce, err
+}
+
+// Writer implements [stream.Log].
+func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
+	p, err := l.place("writer", topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	a, err := l.writer(ctx, p, ack)
+	if err != nil {
+		return nil, p.fail("writer", -1, err)
+	}
+	return a, nil
+}
+
+func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appender, error) {
+	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
+		return nil, err
+	}
+	hard, err := l.c.largestMessage(ctx, p.topic)
+	if err != nil {
+		return nil, err
+	}
+	_, next, err := l.c.ends(ctx, &p)
+	if err != nil {
+		return nil, err
+	}
+	a := l.newAppender(p, ack, hard)
+	a.sender.search = next
+	if a.producer, a.epoch, err = l.c.newProducer(ctx); err == nil {
+		err = a.start()
+	}
+	if err != nil {
+		a.cancel()
+		return nil, err
+	}
+	return a, nil
+}
+
+// newProducer asks for a producer id.
+func (c *Client) newProducer(ctx context.Context) (id int64, epoch int16, err error) {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		for _, addr := range c.cluster.addresses() {
+			m, e := c.ask(limited, addr, &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1})
+			if err = e; err != nil {
+				continue
+			}
+			r := m.(*initproducerid.Response)
+			if err = classify(r.ErrorCode); err == nil {
+				return r.ProducerID, r.ProducerEpoch, nil
+			}
+		}
+		if !isTransient(err) || c.pause(limited, backoff) != nil {
+			return 0, 0, err
+		}
+	}
+}

@@ -1,0 +1,268 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// maxNext is how many records one Next returns at most.
+const maxNext = 1000
+
+// reader decodes what its fetcher brings.
+type reader struct {
+	log   *Log
+	p     place
+	pos   int64
+	high  int64    // the end of the partition as far as known
+	lent  *chunk   // holds the bytes of what Next returned last
+	chunk *chunk   // being decoded; may be lent
+	rest  []byte   // batches of chunk that are not decoded
+	dec   decoder  // of the batch before rest
+	err   error    // what the next Next says: it came after good records
+	f     *fetcher // nil: to be started
+
+	ctx       context.Context
+	cancel    context.CancelFunc
+	closeOnce sync.Once
+	mu        sync.Mutex // guards f against Close
+}
+
+// Read implements [stream.Log].
+func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	p, err := l.place("read", topic, partition)
+	if err != nil {
+		return nil, err
+	}
+	first, next, err := l.c.ends(ctx, &p)
+	switch {
+	case err != nil:
+	case from == stream.Earliest:
+		from = first
+	case from < first:
+		err = stream.ErrTruncated
+	case from > next:
+		err = stream.ErrAhead
+	}
+	if err != nil {
+		return nil, p.fail("read", from, err)
+	}
+	r := &reader{log: l, p: p, pos: from, high: next}
+	r.ctx, r.cancel = context.WithCancel(l.c.ctx)
+	if err := l.register(r); err != nil {
+		r.cancel()
+		return nil, p.fail("read", from, err)
+	}
+	return r, nil
+}
+
+// Next implements [stream.Reader].
+func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	r.giveBack()
+	had := len(dst)
+	for {
+		switch {
+		case r.ctx.Err() != nil:
+			return dst, r.p.fail("read", r.pos, stream.ErrClosed)
+		case ctx.Err() != nil:
+			return dst, ctx.Err()
+		case r.err != nil:
+			err := r.err
+			r.err = nil
+			return dst, r.p.fail("read", r.pos, err)
+		}
+		var err error
+		if dst, err = r.decode(dst, had+maxNext); err != nil {
+			r.restart()
+			if len(dst) == had {
+				return dst, r.p.fail("read", r.pos, err)
+			}
+			r.err = err
+		}
+		if len(dst) > had {
+			r.lent = r.chunk
+			return dst, nil
+		}
+		if err := r.advance(ctx, nil); err != nil {
+			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+				if r.ctx.Err() == nil {
+					return dst, err
+				}
+				err = stream.ErrClosed
+			}
+			return dst, r.p.fail("read", r.pos, err)
+		}
+	}
+}
+
+// decode appends records of the chunk to dst until that is as long as limit, and moves
+// pos on; after the last record also past what has none.
+func (r *reader) decode(dst []stream.Record, limit int) ([]stream.Record, error) {
+	for {
+		for r.dec.left > 0 {
+			if len(dst) >= limit {
+				return dst, nil
+			}
+			dst = append(dst, stream.Record{})
+			rec := &dst[len(dst)-1]
+			if err := r.dec.record(rec); err != nil {
+				return dst[:len(dst)-1], err
+			}
+			if rec.Offset < r.pos { // of a batch that began earlier
+				dst = dst[:len(dst)-1]
+				continue
+			}
+			r.pos = rec.Offset + 1
+		}
+		if more, err := r.nextBatch(); !more || err != nil {
+			return dst, err
+		}
+	}
+}
+
+// nextBatch begins the next batch of the chunk. What precedes it has been decoded.
+func (r *reader) nextBatch() (more bool, err error) {
+	r.pos = max(r.pos, r.dec.s.next)
+	r.dec.s.next = 0
+	if len(r.rest) == 0 {
+		return false, nil
+	}
+	s, rest, ok, err := cutBatch(r.rest)
+	if err != nil || !ok {
+		r.rest = nil
+		return false, err
+	}
+	r.rest = rest
+	if s.isControl() {
+		s.count = 0
+	}
+	if s.count > 0 {
+		if err := s.inflate(); err != nil {
+			return false, err
+		}
+	}
+	r.dec.start(s)
+	if s.count > 0 {
+		r.pos = max(r.pos, s.base)
+	}
+	return true, nil
+}
+
+// advance takes the next chunk, waiting for it, but no longer than limit.
+func (r *reader) advance(ctx context.Context, limit <-chan time.Time) error {
+	if r.chunk != r.lent {
+		r.recycle(r.chunk)
+	}
+	r.chunk = nil
+	f, err := r.fetcher()
+	if err != nil {
+		return err
+	}
+	select {
+	case c := <-f.full:
+		r.chunk, r.rest = c, c.batches
+		if c.err != nil {
+			err := c.err
+			r.restart()
+			return err
+		}
+		r.high = max(r.high, c.high)
+		return nil
+	case <-limit:
+		return errLimit
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-r.ctx.Done():
+		return stream.ErrClosed
+	}
+}
+
+var errLimit = errors.New("nothing yet")
+
+// fetcher returns the fetcher, starting one if there is none.
+func (r *reader) fetcher() (*fetcher, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() != nil {
+		return nil, stream.ErrClosed
+	}
+	if r.f == nil {
+		r.f = startFetcher(r.ctx, &leaderSource{c: r.log.c, p: r.p}, r.pos)
+	}
+	return r.f, nil
+}
+
+// restart gives up the fetcher: the next one starts at pos.
+func (r *reader) restart() {
+	r.mu.Lock()
+	f := r.f
+	r.f = nil
+	r.mu.Unlock()
+	if f != nil {
+		f.close()
+	}
+	r.chunk, r.rest = nil, nil
+	r.dec.left, r.dec.s.next = 0, 0
+}
+
+// giveBack lets the memory of what was returned be used again.
+func (r *reader) giveBack() {
+	if r.lent != r.chunk {
+		r.recycle(r.lent)
+	}
+	r.lent = nil
+}
+
+func (r *reader) recycle(c *chunk) {
+	if c != nil && c.of == r.f {
+		r.f.empty <- c // there is room for all
+	}
+}
+
+// peekLimit bounds how long Position waits to see whether what is left holds records.
+const peekLimit = time.Second
+
+// Position implements [stream.Reader]. Where the log goes on after the last record
+// returned, markers of transactions may be all there is; so it looks what comes next.
+func (r *reader) Position() int64 {
+	if r.dec.left > 0 || r.err != nil || r.pos >= r.high {
+		return r.pos
+	}
+	limit := time.NewTimer(peekLimit)
+	defer limit.Stop()
+	for r.dec.left == 0 && r.pos < r.high {
+		more, err := r.nextBatch()
+		if err == nil && !more {
+			err = r.advance(context.Background(), limit.C)
+			if errors.Is(err, errLimit) {
+				break
+			}
+		}
+		if err != nil {
+			r.restart()
+			r.err = err
+			break
+		}
+	}
+	return r.pos
+}
+
+// Close implements [stream.Reader].
+func (r *reader) Close() error {
+	r.closeOnce.Do(func() {
+		r.mu.Lock()
+		r.cancel()
+		f := r.f
+		r.mu.Unlock()
+		if f != nil {
+			f.close()
+		}
+		r.log.unregister(r)
+	})
+	return nil
+}
+
+func (r *reader) logClosed() { _ = r.Close() }

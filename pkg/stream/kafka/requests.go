@@ -1,0 +1,260 @@
+package kafka
+
+import (
+	"context"
+
+	"github.com/segmentio/kafka-go/protocol"
+)
+
+// Versions of the requests that are written by hand. None has tagged fields.
+const (
+	produceVersion       = 8
+	fetchVersion         = 11
+	listOffsetsVersion   = 5
+	deleteRecordsVersion = 1
+)
+
+// needed is what a broker must speak.
+var needed = map[protocol.ApiKey]int16{
+	protocol.Produce:       produceVersion,
+	protocol.Fetch:         fetchVersion,
+	protocol.ListOffsets:   listOffsetsVersion,
+	protocol.DeleteRecords: deleteRecordsVersion,
+}
+
+// describeProducers asks who writes to a partition; kafka-go does not have it.
+const describeProducers protocol.ApiKey = 61
+
+// Times that ListOffsets takes for the ends of a partition.
+const (
+	latest   = -1
+	earliest = -2
+)
+
+// produced is the answer to a Produce request for one partition.
+type produced struct {
+	code       int16
+	base       int64 // offset of the first record of the batch
+	start      int64 // offset of the first record that is kept
+	appendTime int64 // ms; −1 if the record's own time counts
+	message    string
+}
+
+// produce sends a batch and reads the answer. sent says that the broker may have it.
+func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced, sent bool, err error) {
+	cn.begin(protocol.Produce, produceVersion)
+	b := appendInt16(cn.out, -1)                       // no transaction
+	b = appendInt32(appendInt16(b, -1), timeoutMillis) // acks from all in-sync replicas
+	b = appendString(appendInt32(b, 1), p.topic)
+	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	cn.out = append(appendInt32(b, int32(len(batch))), batch...)
+	if err := cn.send(); err != nil {
+		return r, true, err
+	}
+	body, err := cn.receive(cn.corr)
+	if err != nil {
+		return r, true, err
+	}
+	f := fields{b: body}
+	if !f.partition(p) {
+		return r, true, errShort
+	}
+	r.code, r.base, r.appendTime, r.start = f.int16(), f.int64(), f.int64(), f.int64()
+	for range max(0, f.int32()) {
+		f.int32()
+		if m := f.stringBytes(); r.message == "" {
+			r.message = string(m)
+		}
+		if f.bad {
+			break
+		}
+	}
+	if m := f.stringBytes(); r.message == "" {
+		r.message = string(m)
+	}
+	if f.bad {
+		return r, true, errShort
+	}
+	return r, true, nil
+}
+
+// partition reads the head of an answer about topics down to its first partition,
+// which must be p.
+func (f *fields) partition(p *place) bool {
+	if f.int32() != 1 || string(f.stringBytes()) != p.topic || f.int32() != 1 {
+		return false
+	}
+	return f.int32() == int32(p.partition) && !f.bad
+}
+
+// fetched is the answer to a Fetch request for one partition.
+type fetched struct {
+	code    int16
+	high    int64 // high watermark: the next offset to be read by anyone
+	start   int64 // offset of the first record that is kept
+	batches []byte
+}
+
+// fetch asks for batches from an offset on, waiting for the first. batches is valid
+// until the next use of the connection.
+func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fetched, err error) {
+	cn.begin(protocol.Fetch, fetchVersion)
+	b := appendInt32(cn.out, -1)                   // we are no replica
+	b = appendInt32(appendInt32(b, waitMillis), 1) // at least 1 byte
+	b = append(appendInt32(b, maxBytes), 0)        // read uncommitted
+	b = appendInt32(appendInt32(b, 0), -1)         // no session
+	b = appendString(appendInt32(b, 1), p.topic)   //
+	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	b = appendInt64(appendInt32(b, -1), offset) // any epoch of the leader
+	b = appendInt32(appendInt64(b, -1), maxBytes)
+	cn.out = appendInt16(appendInt32(b, 0), 0) // nothing forgotten, no rack
+	if err := cn.send(); err != nil {
+		return r, err
+	}
+	body, err := cn.receive(cn.corr)
+	if err != nil {
+		return r, err
+	}
+	f := fields{b: body}
+	f.int32() // throttled for
+	if r.code = f.int16(); r.code != 0 {
+		return r, nil
+	}
+	f.int32() // session
+	if !f.partition(p) {
+		return r, errShort
+	}
+	r.code, r.high = f.int16(), f.int64()
+	f.int64() // last stable offset
+	r.start = f.int64()
+	for range max(0, f.int32()) { // aborted transactions
+		if f.take(16); f.bad {
+			break
+		}
+	}
+	f.int32() // preferred replica
+	if r.batches = f.bytes(); f.bad {
+		return r, errShort
+	}
+	return r, nil
+}
+
+// bounds asks for both ends of a partition in one trip.
+func (cn *conn) bounds(p *place) (first, next int64, code int16, err error) {
+	for _, time := range []int64{earliest, latest} {
+		cn.begin(protocol.ListOffsets, listOffsetsVersion)
+		b := append(appendInt32(cn.out, -1), 0) // no replica, read uncommitted
+		b = appendString(appendInt32(b, 1), p.topic)
+		b = appendInt32(appendInt32(b, 1), int32(p.partition))
+		cn.out = appendInt64(appendInt32(b, -1), time)
+		if err := cn.send(); err != nil {
+			return 0, 0, 0, err
+		}
+	}
+	var ends [2]int64
+	for i := range ends {
+		body, err := cn.receive(cn.corr - 1 + int32(i))
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		f := fields{b: body}
+		f.int32() // throttled for
+		if !f.partition(p) {
+			return 0, 0, 0, errShort
+		}
+		if c := f.int16(); c != 0 {
+			code = c
+		}
+		f.int64() // time
+		if ends[i] = f.int64(); f.bad {
+			return 0, 0, 0, errShort
+		}
+	}
+	return ends[0], ends[1], code, nil
+}
+
+// deleteRecords drops what is before an offset.
+func (cn *conn) deleteRecords(p *place, before int64, timeoutMillis int32) (code int16, err error) {
+	cn.begin(protocol.DeleteRecords, deleteRecordsVersion)
+	b := appendString(appendInt32(cn.out, 1), p.topic)
+	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	cn.out = appendInt32(appendInt64(b, before), timeoutMillis)
+	if err := cn.send(); err != nil {
+		return 0, err
+	}
+	body, err := cn.receive(cn.corr)
+	if err != nil {
+		return 0, err
+	}
+	f := fields{b: body}
+	f.int32() // throttled for
+	if !f.partition(p) {
+		return 0, errShort
+	}
+	f.int64() // the first offset kept
+	if code = f.int16(); f.bad {
+		return 0, errShort
+	}
+	return code, nil
+}
+
+// producer is one writer that the leader of a partition knows.
+type producer struct {
+	id    int64
+	epoch int32
+}
+
+// producers asks which idempotent producers the leader remembers. The layout is that of
+// a version with tagged fields: lengths are varints, one too large.
+func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
+	cn.begin(describeProducers, 0)
+	b := append(cn.out, 0) // no tags in the header
+	b = append(b, 2, byte(len(p.topic)+1))
+	if n := len(p.topic) + 1; n >= 0x80 {
+		b = append(b[:len(b)-1], byte(n)|0x80, byte(n>>7))
+	}
+	b = append(b, p.topic...)
+	b = appendInt32(append(b, 2), int32(p.partition))
+	cn.out = append(b, 0, 0)
+	if err := cn.send(); err != nil {
+		return nil, 0, err
+	}
+	body, err := cn.receive(cn.corr)
+	if err != nil {
+		return nil, 0, err
+	}
+	f := fields{b: body}
+	f.tags()  // of the header
+	f.int32() // throttled for
+	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.topic || f.uvarint() != 2 || f.int32() != int32(p.partition) {
+		return nil, 0, errShort
+	}
+	code = f.int16()
+	f.take(max(0, int(f.uvarint())-1)) // message
+	for n := f.uvarint(); n > 1 && !f.bad; n-- {
+		all = append(all, producer{f.int64(), f.int32()})
+		f.take(4 + 8 + 4 + 8) // last sequence and time, coordinator's epoch, open transaction
+		f.tags()
+	}
+	if f.bad {
+		return nil, 0, errShort
+	}
+	return all, code, nil
+}
+
+// tags passes tagged fields.
+func (f *fields) tags() {
+	for n := f.uvarint(); n > 0 && !f.bad; n-- {
+		f.uvarint()
+		f.take(int(f.uvarint()))
+	}
+}
+
+// ends returns the bounds of a partition.
+func (c *Client) ends(ctx context.Context, p *place) (first, next int64, err error) {
+	err = c.atLeader(ctx, p, func(cn *conn) (code int16, err error) {
+		first, next, code, err = cn.bounds(p)
+		return code, err
+	})
+	return first, next, err
+}

@@ -1,0 +1,310 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol/createtopics"
+	"github.com/segmentio/kafka-go/protocol/describeconfigs"
+
+	"hindsight/pkg/stream"
+)
+
+// Settings of a topic.
+const (
+	cleanupPolicy  = "cleanup.policy"
+	timestampType  = "message.timestamp.type"
+	minInsync      = "min.insync.replicas"
+	maxMessage     = "max.message.bytes"
+	retentionMs    = "retention.ms"
+	retentionBytes = "retention.bytes"
+	segmentMs      = "segment.ms"
+	segmentBytes   = "segment.bytes"
+	uncleanLeaders = "unclean.leader.election.enable"
+
+	// trimMark is set to trimMarked for topics made Trimmable. It concerns compaction, so
+	// that it means nothing where cleanup.policy is delete.
+	trimMark   = "delete.retention.ms"
+	trimMarked = "0"
+)
+
+// messageBytes is the largest batch of the topics we make: records of 1 MiB fit.
+const messageBytes = 1<<20 + 16<<10
+
+// defaultMessageBytes is the brokers' own, for who may not ask.
+const defaultMessageBytes = 1<<20 + 12
+
+// parts is into how many segments a limit is divided: only whole ones are dropped.
+const parts = 8
+
+// Create implements [stream.Log]. A topic that exists is checked, and the error says
+// how to mend what is wrong.
+func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
+	p, err := l.place("create", topic, 0)
+	if err != nil {
+		return err
+	}
+	if partitions < 1 {
+		return p.fail("create", -1, errors.New("needs at least one partition"))
+	}
+	if o.RejectWhenFull && o.MaxBytes > 0 {
+		return p.fail("create", -1, errors.New("Kafka cannot refuse records when a topic is full: leave out its size limit"))
+	}
+	if err := l.create(ctx, topic, partitions, o); err != nil {
+		return p.fail("create", -1, err)
+	}
+	return nil
+}
+
+func (l *Log) create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
+	_, err := l.c.topic(ctx, topic, true)
+	if err == nil {
+		return l.checkTopic(ctx, topic, partitions, o)
+	}
+	if !errors.Is(err, stream.ErrNotFound) {
+		return err
+	}
+	replication, minISR, err := l.c.copies(ctx)
+	if err != nil {
+		return err
+	}
+	r := &createtopics.Request{TimeoutMs: int32(l.c.o.RequestTimeout / time.Millisecond), Topics: []createtopics.RequestTopic{{
+		Name: topic, NumPartitions: int32(partitions), ReplicationFactor: int16(replication), Configs: settings(o, minISR)}}}
+	switch err := l.c.createTopic(ctx, r); {
+	case err == nil:
+		l.c.cluster.made(topic)
+		return l.c.awaitTopic(ctx, topic, partitions)
+	case errors.Is(err, kafkago.TopicAlreadyExists): // another was faster
+		l.c.cluster.made(topic)
+		if err := l.c.awaitTopic(ctx, topic, partitions); err != nil {
+			return err
+		}
+		return l.checkTopic(ctx, topic, partitions, o)
+	default:
+		return err
+	}
+}
+
+// copies is the replication and the min.insync.replicas of a topic to be made.
+func (c *Client) copies(ctx context.Context) (replication, minISR int, err error) {
+	replication, minISR = c.o.Replication, c.o.MinISR
+	if replication == 0 {
+		replication = -1 // the broker's default
+		if minISR == 0 {
+			return replication, 0, nil
+		}
+	}
+	if minISR == 0 {
+		minISR = max(1, replication-1)
+	}
+	if replication > 0 && minISR > replication {
+		return 0, 0, fmt.Errorf("%d in-sync replicas are wanted of %d replicas", minISR, replication)
+	}
+	return replication, minISR, nil
+}
+
+// settings are those of a topic to be made; minISR 0 leaves it to the broker.
+func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
+	age, size := int64(-1), int64(-1)
+	var all []createtopics.RequestConfig
+	set := func(name, value string) {
+		all = append(all, createtopics.RequestConfig{Name: name, Value: value})
+	}
+	if o.MaxAge > 0 {
+		age = max(1, o.MaxAge/1e6)
+		set(segmentMs, strconv.FormatInt(max(age/parts, 1000), 10))
+	}
+	if o.MaxBytes > 0 {
+		size = o.MaxBytes
+		set(segmentBytes, strconv.FormatInt(min(max(size/parts, 1<<20), 1<<30), 10))
+	}
+	set(cleanupPolicy, "delete")
+	set(timestampType, "LogAppendTime")
+	set(retentionMs, strconv.FormatInt(age, 10))
+	set(retentionBytes, strconv.FormatInt(size, 10))
+	set(maxMessage, strconv.Itoa(messageBytes))
+	if minISR > 0 {
+		set(minInsync, strconv.Itoa(minISR))
+	}
+	if o.Trimmable {
+		set(trimMark, trimMarked)
+	}
+	return all
+}
+
+// createTopic asks the controller, again while that moves.
+func (c *Client) createTopic(ctx context.Context, r *createtopics.Request) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		err := c.createOnce(limited, r)
+		if err == nil || !isTransient(err) {
+			return err
+		}
+		if c.pause(limited, backoff) != nil {
+			return err
+		}
+		if _, m := c.metadata(limited, []string{}); m != nil {
+			return err
+		}
+	}
+}
+
+func (c *Client) createOnce(ctx context.Context, r *createtopics.Request) error {
+	c.cluster.mu.Lock()
+	addr := c.cluster.brokers[c.cluster.controller]
+	c.cluster.mu.Unlock()
+	if addr == "" {
+		return fmt.Errorf("%w: the cluster has no controller now", stream.ErrUnavailable)
+	}
+	m, err := c.ask(ctx, addr, r)
+	if err != nil {
+		return err
+	}
+	for _, t := range m.(*createtopics.Response).Topics {
+		if err := classify(t.ErrorCode); err != nil {
+			if t.ErrorMessage != "" {
+				err = fmt.Errorf("%w: %s", err, t.ErrorMessage)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// made notes that a topic exists even if a broker does not know yet.
+func (k *cluster) made(topic string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.created[topic] = time.Now()
+}
+
+// awaitTopic waits until every partition of a new topic has a leader.
+func (c *Client) awaitTopic(ctx context.Context, topic string, partitions int) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		info, err := c.topic(limited, topic, true)
+		if err != nil {
+			return err
+		}
+		led := 0
+		for _, id := range info.leaders {
+			if id >= 0 {
+				led++
+			}
+		}
+		if led == len(info.leaders) {
+			return nil
+		}
+		if c.pause(limited, backoff) != nil {
+			return fmt.Errorf("%w: %d of %d partitions of the new topic have no leader", stream.ErrUnavailable, partitions-led, partitions)
+		}
+	}
+}
+
+// describe returns the settings of a topic.
+func (c *Client) describe(ctx context.Context, topic string) (map[string]string, error) {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	r := &describeconfigs.Request{Resources: []describeconfigs.RequestResource{{ResourceType: int8(kafkago.ResourceTypeTopic), ResourceName: topic}}}
+	var errs []error
+	for _, addr := range c.cluster.addresses() {
+		m, err := c.ask(limited, addr, r)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		set := map[string]string{}
+		for _, res := range m.(*describeconfigs.Response).Resources {
+			if err := classify(res.ErrorCode); err != nil {
+				return nil, err
+			}
+			for _, e := range res.ConfigEntries {
+				set[e.ConfigName] = e.ConfigValue
+			}
+		}
+		return set, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// checkTopic compares a topic that exists with what it must be.
+func (l *Log) checkTopic(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
+	r, err := l.c.metadata(ctx, []string{topic})
+	if err != nil {
+		return err
+	}
+	if len(r.Topics) != 1 || r.Topics[0].ErrorCode != 0 {
+		return fmt.Errorf("%w: the topic is being changed", stream.ErrUnavailable)
+	}
+	if n := len(r.Topics[0].Partitions); n != partitions {
+		return fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, n, partitions)
+	}
+	set, err := l.c.describe(ctx, topic)
+	if errors.Is(err, ErrAuthorization) {
+		l.c.o.Logger.Warn("settings of topic not checked", "topic", topic, "error", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	replication := len(r.Topics[0].Partitions[0].ReplicaNodes)
+	wrong, mend := l.c.wrongSettings(set, replication, o)
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("its settings are wrong: %s; mend with: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s --add-config %s",
+		strings.Join(wrong, ", "), strings.Join(l.c.o.Brokers, ","), topic, strings.Join(mend, ","))
+}
+
+// wrongSettings says what of a topic's settings breaks a promise of the log, and what
+// to set.
+func (c *Client) wrongSettings(set map[string]string, replication int, o stream.TopicOptions) (wrong, mend []string) {
+	check := func(name, want, why string, ok bool) {
+		if !ok {
+			wrong = append(wrong, fmt.Sprintf("%s is %q (%s)", name, set[name], why))
+			mend = append(mend, name+"="+want)
+		}
+	}
+	check(timestampType, "LogAppendTime", "times must be the brokers'", set[timestampType] == "LogAppendTime")
+	check(cleanupPolicy, "delete", "compaction would remove records", set[cleanupPolicy] == "delete")
+	check(uncleanLeaders, "false", "acknowledged records could be lost", set[uncleanLeaders] != "true")
+	if o.Trimmable {
+		check(trimMark, trimMarked, "it marks topics that may be trimmed", set[trimMark] == trimMarked)
+	}
+	inSync, err := strconv.Atoi(set[minInsync])
+	if err != nil {
+		return wrong, mend
+	}
+	want := max(1, replication-1)
+	if c.o.MinISR > 0 {
+		want = min(c.o.MinISR, replication)
+	}
+	check(minInsync, strconv.Itoa(want), fmt.Sprintf("of %d replicas", replication), inSync <= replication && inSync >= min(c.o.MinISR, replication))
+	if inSync < want {
+		c.o.Logger.Warn("an acknowledged record may be on one broker only", minInsync, inSync, "replicas", replication)
+	}
+	return wrong, mend
+}
+
+// largestMessage is the topic's limit for a batch, in bytes.
+func (c *Client) largestMessage(ctx context.Context, topic string) (int, error) {
+	set, err := c.describe(ctx, topic)
+	switch {
+	case errors.Is(err, ErrAuthorization):
+		return defaultMessageBytes, nil
+	case err != nil:
+		return 0, err
+	}
+	n, err := strconv.Atoi(set[maxMessage])
+	if err != nil || n < batchHead {
+		return defaultMessageBytes, nil
+	}
+	return n, nil
+}

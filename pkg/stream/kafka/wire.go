@@ -1,0 +1,126 @@
+package kafka
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// errShort reports a response that ends too early.
+var errShort = errors.New("the broker's response is cut short")
+
+// fields reads the big-endian fields of a message; after the first that is not there
+// all are zero and bad is set.
+type fields struct {
+	b   []byte
+	bad bool
+}
+
+func (f *fields) take(n int) []byte {
+	if n < 0 || n > len(f.b) {
+		f.b, f.bad = nil, true
+		return nil
+	}
+	b := f.b[:n]
+	f.b = f.b[n:]
+	return b
+}
+
+func (f *fields) int16() int16 {
+	if b := f.take(2); b != nil {
+		return int16(binary.BigEndian.Uint16(b))
+	}
+	return 0
+}
+
+func (f *fields) int32() int32 {
+	if b := f.take(4); b != nil {
+		return int32(binary.BigEndian.Uint32(b))
+	}
+	return 0
+}
+
+func (f *fields) int64() int64 {
+	if b := f.take(8); b != nil {
+		return int64(binary.BigEndian.Uint64(b))
+	}
+	return 0
+}
+
+// string reads a string that may be null, which reads as empty.
+func (f *fields) string() string { return string(f.stringBytes()) }
+
+func (f *fields) stringBytes() []byte {
+	n := int(f.int16())
+	if n <= 0 {
+		return nil
+	}
+	return f.take(n)
+}
+
+// bytes reads a field of bytes that may be null.
+func (f *fields) bytes() []byte {
+	n := int(f.int32())
+	if n <= 0 {
+		return nil
+	}
+	return f.take(n)
+}
+
+// varint reads a zigzag number of at most 64 bits.
+func (f *fields) varint() int64 {
+	v, n := binary.Varint(f.b)
+	if n <= 0 {
+		f.b, f.bad = nil, true
+		return 0
+	}
+	f.b = f.b[n:]
+	return v
+}
+
+// uvarint reads a number of at most 31 bits.
+func (f *fields) uvarint() uint64 {
+	v, n := binary.Uvarint(f.b)
+	if n <= 0 || v > 1<<31-1 {
+		f.b, f.bad = nil, true
+		return 0
+	}
+	f.b = f.b[n:]
+	return v
+}
+
+// varbytes reads bytes with a varint for their length; −1 is nil, 0 is not.
+func (f *fields) varbytes() []byte {
+	n := f.varint()
+	if n == -1 {
+		return nil
+	}
+	if n < 0 || n > int64(len(f.b)) {
+		f.b, f.bad = nil, true
+		return nil
+	}
+	b := f.b[:n:n]
+	f.b = f.b[n:]
+	return b
+}
+
+func appendInt16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }
+func appendInt32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
+
+func appendString(b []byte, s string) []byte {
+	return append(appendInt16(b, int16(len(s))), s...)
+}
+
+// varintLen is how many bytes binary.AppendVarint takes for v.
+func varintLen(v int64) int {
+	u := uint64(v) << 1
+	if v < 0 {
+		u = ^u
+	}
+	n := 1
+	for u >= 0x80 {
+		u >>= 7
+		n++
+	}
+	return n
+}
