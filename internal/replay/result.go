@@ -1,9 +1,7 @@
 package replay
 
 import (
-	"fmt"
-	"math"
-
+	"hindsight/internal/certify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -86,51 +84,18 @@ func (f *Fates) Rejected() int64 {
 	return f.Late + f.Duplicate + f.Orphan + f.Mismatch + f.Malformed
 }
 
-// Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret
-// of any policy. Value is nil where it is infinite.
-type Bound struct {
-	Value   *float64 `json:"value"`
-	Vacuous bool     `json:"vacuous"`
-}
-
-// Certificate holds the regret certificates of a run by their kind
-// (algorithms.md, section 5); nil for learners that have none.
-type Certificate struct {
-	MeasuredDrift *Bound `json:"measured_drift,omitempty"`
-	APriori       *Bound `json:"a_priori,omitempty"`
-	// Notes say on which assumptions the bounds stand, and which do not hold.
-	Notes []string `json:"notes,omitempty"`
-}
+// Certificate and Bound are those of package certify.
+type (
+	Certificate = certify.Certificate
+	Bound       = certify.Bound
+)
 
 // NewBound judges a bound against the number T of rounds.
-func NewBound(x float64, rounds int64) *Bound {
-	b := &Bound{Vacuous: !(x < float64(rounds))}
-	if !math.IsInf(x, 0) && !math.IsNaN(x) {
-		b.Value = &x
-	}
-	return b
-}
+func NewBound(x float64, rounds int64) *Bound { return certify.NewBound(x, rounds) }
 
 // Certify returns the certificates of l after a run of so many rounds, withdrawn ones
-// left out: those are in no bound.
-func Certify(l learner.Learner, rounds int64) Certificate {
-	certified, ok := l.(learner.Certified)
-	if !ok {
-		return Certificate{Notes: []string{"this learner has no certificate"}}
-	}
-	c := certified.Certificate()
-	out := Certificate{MeasuredDrift: NewBound(c.MeasuredDrift(), rounds), APriori: NewBound(c.APriori(), rounds)}
-	note := func(format string, args ...any) { out.Notes = append(out.Notes, fmt.Sprintf(format, args...)) }
-	if c.Bounded {
-		note("holds in expectation if the class contains the truth (realizability)")
-	} else {
-		note("no theorem: the oracle's regret %.4g is measured, not bounded", c.Regret)
-	}
-	if c.Skipped > 0 {
-		note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", c.Skipped)
-	}
-	if c.Imputed > 0 {
-		note("void if silence depends on the loss (losses imputed: %d)", c.Imputed)
-	}
-	return out
+// left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
+func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *LateLosses) Certificate {
+	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival,
+		Late: &certify.Late{N: late.Late.N, Differ: late.Differ, Gap: late.line()}})
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"hindsight/internal/certify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -51,6 +52,9 @@ func example() Result {
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
 		Certificate: Certificate{
+			T:            20000,
+			PlausibleSet: &certify.SetBound{Bound: *NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100}, ExplorationCost: some(490.7),
+			Assumptions:   []certify.Assumption{{Name: certify.Losses, State: certify.Enforced, Detail: "out of range is rejected"}},
 			MeasuredDrift: NewBound(2350.5, 20000), APriori: NewBound(math.Inf(1), 20000),
 			Notes: []string{"conditional on outcomes missing at random (rounds skipped and charged 1 each: 1000)"},
 		},
@@ -145,7 +149,7 @@ func TestCertify(t *testing.T) {
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed, Loss: 1})
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 2, Fate: learner.Skipped})
-	c := Certify(l, 1000)
+	c := Certify(l, 1000, 0, false, &LateLosses{})
 	if c.MeasuredDrift.Vacuous || !(*c.MeasuredDrift.Value >= 1) || c.APriori.Value != nil || !c.APriori.Vacuous {
 		t.Errorf("%+v %+v", c.MeasuredDrift, c.APriori)
 	}
@@ -154,7 +158,7 @@ func TestCertify(t *testing.T) {
 			t.Errorf("no note says %q: %q", want, c.Notes)
 		}
 	}
-	if c := Certify(learner.NewUniform(), 1000); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
+	if c := Certify(learner.NewUniform(), 1000, 0, false, &LateLosses{}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
 		t.Errorf("uniform: %+v", c)
 	}
 }
@@ -176,7 +180,7 @@ func TestRunTable(t *testing.T) {
 	bare := example()
 	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
 	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
-	bare.Certificate = Certify(learner.NewUniform(), 1)
+	bare.Certificate = Certify(learner.NewUniform(), 1, 0, false, &LateLosses{})
 	b.WriteByte('\n')
 	if err := WriteRun(&b, &bare); err != nil {
 		t.Fatal(err)
@@ -197,10 +201,10 @@ func TestRunsTable(t *testing.T) {
 				*r.MeanLoss += 0.01 * float64(order)
 				r.Regret = some(*r.Regret + 10*float64(order))
 				if l == "uniform" {
-					r.Certificate = Certify(learner.NewUniform(), 1)
+					r.Certificate = Certify(learner.NewUniform(), 1, 0, false, &LateLosses{})
 				}
 				if l == "dafa" && d == "none" && order == 2 {
-					r.Certificate.MeasuredDrift = NewBound(30000, 20000)
+					r.Certificate.PlausibleSet.Bound = *NewBound(30000, 20000)
 				}
 				runs = append(runs, r)
 			}

@@ -46,10 +46,9 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err := s.readRejects(ctx, log, t.Rejects, late); err != nil {
 		return nil, err
 	}
-	if err := s.readFeedback(ctx, log, name, partitions, build, late); err != nil {
+	if err := s.readFeedback(ctx, log, name, partitions, build, late, int64(len(times))); err != nil {
 		return nil, err
 	}
-	s.Pending = int64(len(times)) - s.Rounds
 	s.Delays = MeasureDelays(spec, raw, through)
 	return s, nil
 }
@@ -123,7 +122,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late lateOutcomes) error {
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late lateOutcomes, decided int64) error {
 	audit := service.NewAudit(log, name, build, partitions)
 	var losses loop.LateLosses
 	var f codec.Feedback
@@ -142,8 +141,9 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 		return err
 	}
 	s.LateLosses = newLateLosses(&losses)
+	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
-		s.Certificate = Certify(ep.Learner, s.Rounds-s.Fates.Withdrawn)
+		s.Certificate = Certify(ep.Learner, 0, s.Pending, ep.Rules.Arrival, &s.LateLosses) // of its epoch
 	}
 	return nil
 }

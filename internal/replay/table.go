@@ -47,18 +47,7 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.row("delays as arrived", r.Delays.Raw.line())
 	t.row("delays as released", r.Delays.Released.line())
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds+r.Pending)))
-	charged := r.Rounds - f.Withdrawn
-	if r.Certificate.MeasuredDrift != nil {
-		t.row("certificate", "measured drift: regret ≤ "+r.Certificate.MeasuredDrift.line(charged))
-		t.row("", "a priori: regret ≤ "+r.Certificate.APriori.line(charged))
-	}
-	for i, n := range r.Certificate.Notes {
-		if i == 0 && r.Certificate.MeasuredDrift == nil {
-			t.row("certificate", n)
-			continue
-		}
-		t.row("", n)
-	}
+	t.certificate(r)
 	return t.write(w, 80)
 }
 
@@ -78,17 +67,6 @@ func items(format string, args ...any) string {
 
 // noBreak is a space at which wrap does not break; it is written as a space.
 const noBreak = "\u00a0"
-
-func (b *Bound) line(rounds int64) string {
-	text := "∞"
-	if b.Value != nil {
-		text = digits(*b.Value)
-	}
-	if b.Vacuous {
-		return text + " (vacuous: not below T = " + count(rounds) + ")"
-	}
-	return text
-}
 
 // WriteRuns writes many runs for people, one line for all orders of the same
 // learner and delays, at most 100 columns wide. What varies over the orders is
@@ -178,7 +156,7 @@ func legend(runs []Result) string {
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
 	}
-	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by measured drift; "vacuous" where it is not below T` + withoutWithdrawn(first) + "."
+	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` + kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + "."
 }
 
 // withoutWithdrawn says which rounds bounds are of.
@@ -230,24 +208,6 @@ func spread(g []*Result, of func(*Result) *float64) string {
 	}
 	square := average(g, func(r *Result) float64 { return (value(r) - mean) * (value(r) - mean) })
 	return digits(mean) + " ± " + short(math.Sqrt(square/float64(len(g)-1)))
-}
-
-// bound returns the mean of the measured-drift bounds of a group.
-func bound(g []*Result) string {
-	vacuous := 0
-	for _, r := range g {
-		b := r.Certificate.MeasuredDrift
-		if b == nil {
-			return "–"
-		}
-		if b.Vacuous {
-			vacuous++
-		}
-	}
-	if vacuous > 0 {
-		return "vacuous"
-	}
-	return digits(average(g, func(r *Result) float64 { return *r.Certificate.MeasuredDrift.Value }))
 }
 
 // digits writes a figure with four significant digits, or all before the point.

@@ -35,7 +35,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	r.Certificate = Certify(l, r.Rounds-r.Fates.Withdrawn)
+	r.Certificate = Certify(l, r.Rounds-r.Fates.Withdrawn, 0, t.Model.Arrival, &r.LateLosses)
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	return r, nil
 }

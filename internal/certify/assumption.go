@@ -1,0 +1,96 @@
+package certify
+
+import (
+	"fmt"
+
+	"hindsight/pkg/learner"
+)
+
+// Assumption is one on which bounds stand, and its state.
+type Assumption struct {
+	Name   string `json:"assumption"`
+	State  string `json:"state"`
+	Detail string `json:"detail"`
+}
+
+// Names of assumptions.
+const (
+	Losses        = "losses in [0,1]"
+	Realizability = "realizability"
+	Order         = "order"
+	Missing       = "missing at random"
+	Silence       = "no losses imputed"
+	LateLosses    = "late losses like those in time"
+)
+
+// States of assumptions.
+const (
+	Enforced   = "enforced"    // it cannot fail
+	Holds      = "holds"       // counted: it did not fail
+	NotRefuted = "not refuted" // tested, and the test has not spoken
+	Assumed    = "assumed"     // nothing here can test it
+	Measured   = "measured"    // it is not needed: what it would give is measured
+	NotNeeded  = "not needed"
+	Refuted    = "refuted" // bounds that need it do not hold
+	Void       = "void"    // as Refuted
+)
+
+func losses() Assumption {
+	return Assumption{Losses, Enforced, "an outcome out of the model's range is rejected, or clipped where the model says so"}
+}
+
+func realizability(p *learner.Plausible, bounded bool) Assumption {
+	a := Assumption{Name: Realizability}
+	switch {
+	case p.Functions == 0 && !bounded:
+		a.State, a.Detail = Assumed, "that losses are linear in the features, as this oracle sees them; nothing watches it, and no bound is proved"
+	case p.Functions == 0:
+		a.State, a.Detail = Assumed, "that a function of the class is the truth; nothing watches it"
+	case p.Raised > 0:
+		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v, by feedback %d", p.Alpha, p.Raised)
+	case p.Surviving == 0:
+		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v: no function survives", p.Alpha)
+	case !p.Alarm:
+		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha, p.Surviving, p.Functions)
+	default:
+		a.State = NotRefuted
+		a.Detail = fmt.Sprintf("at level %v: evidence %.3g, the alarm is raised at %.4g; %d of %d functions survive", p.Alpha, p.Evidence, 1/p.Alpha, p.Surviving, p.Functions)
+	}
+	return a
+}
+
+func order(o *Options) Assumption {
+	if o.Arrival {
+		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, the plausible set is not kept"}
+	}
+	return Assumption{Order, Enforced, "feedback is in the order of decisions (FIFO); with several partitions contexts must not react to draws of rounds still ahead"}
+}
+
+func missing(skipped int64) Assumption {
+	if skipped == 0 {
+		return Assumption{Missing, Holds, "no round was skipped"}
+	}
+	return Assumption{Missing, Assumed, fmt.Sprintf("rounds skipped and charged 1 each: %d; whether they depend on the loss is not known", skipped)}
+}
+
+func silence(imputed int64, set bool) Assumption {
+	switch {
+	case imputed == 0:
+		return Assumption{Silence, Holds, "none was"}
+	case set:
+		return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; in the plausible set each is charged 1 and is no evidence, the other bounds are void if silence depends on the loss", imputed)}
+	}
+	return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; the bounds are void if silence depends on the loss", imputed)}
+}
+
+func late(l *Late) Assumption {
+	switch {
+	case l == nil:
+		return Assumption{LateLosses, Assumed, "not measured here: the joiner measures them"}
+	case l.N == 0:
+		return Assumption{LateLosses, Holds, "none was late"}
+	case l.Differ:
+		return Assumption{LateLosses, Refuted, l.Gap + ": what is missing depends on the loss"}
+	}
+	return Assumption{LateLosses, NotRefuted, l.Gap}
+}

@@ -1,0 +1,138 @@
+// Package certify says what is guaranteed of a learner's regret, under which assumptions,
+// and whether they hold: for the summary of a run and for the page of a live system
+// (algorithms.md, section 5). Its types are the JSON of both.
+package certify
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/pkg/learner"
+)
+
+// Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any
+// policy. Value is nil where it is infinite.
+type Bound struct {
+	Value   *float64 `json:"value"`
+	Vacuous bool     `json:"vacuous"`
+}
+
+// NewBound judges a bound against the number T of rounds.
+func NewBound(x float64, rounds int64) *Bound {
+	b := &Bound{Vacuous: !(x < float64(rounds))}
+	if !math.IsInf(x, 0) && !math.IsNaN(x) {
+		b.Value = &x
+	}
+	return b
+}
+
+// SetBound is a bound from the functions of a finite class that survive, of Functions so
+// many. With probability at least 1−Alpha it holds at all times at once.
+type SetBound struct {
+	Bound
+	Alpha     float64 `json:"alpha"`
+	Surviving int     `json:"surviving"`
+	Functions int     `json:"functions"`
+}
+
+// Certificate holds what bounds the regret of the T rounds so far, withdrawn ones left out,
+// by kind, the sharpest first; kinds that a learner does not have are nil.
+type Certificate struct {
+	T             int64     `json:"t,omitempty"`
+	PlausibleSet  *SetBound `json:"plausible_set,omitempty"`  // with probability 1−α
+	Measured      *Bound    `json:"measured,omitempty"`       // of policies: ΣL − min Ĉ, in expectation
+	MeasuredDrift *Bound    `json:"measured_drift,omitempty"` // in expectation
+	APriori       *Bound    `json:"a_priori,omitempty"`       // in expectation
+	// ExplorationCost is Σ(K−μ)/γ: what exploring cost so far by the model's own belief.
+	ExplorationCost *float64     `json:"exploration_cost,omitempty"`
+	Assumptions     []Assumption `json:"assumptions,omitempty"`
+	// Notes say in sentences on what the bounds stand, and what does not hold.
+	Notes []string `json:"notes,omitempty"`
+}
+
+// Options are what a learner does not know of its run.
+type Options struct {
+	Rounds      int64 // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64 // decided, but not released: charged 1 each
+	Arrival     bool  // feedback is in the order of arrival
+	Late        *Late // nil: not measured here
+}
+
+// Late are the losses that came after the window beside those in time.
+type Late struct {
+	N      int64  // of them
+	Differ bool   // their means do, by more than noise
+	Gap    string // the two, for people
+}
+
+// Of returns the certificate of a learner.
+func Of(l learner.Learner, o Options) Certificate {
+	switch l := l.(type) {
+	case interface {
+		PolicyCertificate() learner.PolicyCertificate
+	}:
+		return ofPolicies(l.PolicyCertificate(), &o)
+	case learner.Certified:
+		return ofRegression(l.Certificate(), &o)
+	}
+	return Certificate{Notes: []string{"this learner has no certificate"}}
+}
+
+func ofRegression(c learner.Certificate, o *Options) Certificate {
+	t, wait := o.total(c.Rounds), float64(o.Outstanding)
+	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored}
+	p := &c.Plausible
+	if p.Functions > 0 {
+		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions}
+	}
+	out.Assumptions = []Assumption{losses(), realizability(p, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	if c.Bounded {
+		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
+	} else {
+		out.note("no theorem: the oracle's regret %.4g is measured, not bounded", c.Regret)
+	}
+	out.notes(p, &c, o)
+	return out
+}
+
+// total returns T.
+func (o *Options) total(counted int64) int64 {
+	if o.Rounds > 0 {
+		counted = o.Rounds
+	}
+	return counted + o.Outstanding
+}
+
+// notes adds what is amiss.
+func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Options) {
+	if p.Refuted() {
+		c.note("the class is refuted at level %v: no function of it is the truth, and no bound on this page holds", p.Alpha)
+	}
+	if s.Skipped > 0 {
+		c.note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", s.Skipped)
+	}
+	if s.Imputed > 0 {
+		text := "void if silence depends on the loss (losses imputed: %d)"
+		if p.Functions > 0 {
+			text = "measured drift and a priori are void if silence depends on the loss (losses imputed: %d; in the plausible set each is charged 1 and is no evidence)"
+		}
+		c.note(text, s.Imputed)
+	}
+	if o.Outstanding > 0 {
+		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
+	}
+}
+
+func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
+	t, wait := o.total(c.Rounds), float64(o.Outstanding)
+	out := Certificate{T: t, Measured: NewBound(c.Measured+wait, t), MeasuredDrift: NewBound(c.MeasuredDrift+wait, t), APriori: NewBound(c.APriori+wait, t)}
+	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded, Detail: "regret is against the best policy of the class"},
+		{Name: Order, State: NotNeeded, Detail: "delays are in the bounds"}, missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
+	out.note("in expectation, against the best policy of the class")
+	out.notes(&learner.Plausible{}, &learner.Certificate{Skipped: c.Skipped, Imputed: c.Imputed}, o)
+	return out
+}
+
+func (c *Certificate) note(format string, args ...any) {
+	c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+}
