@@ -108,6 +108,9 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	if p.Refuted() {
 		c.note("the class is refuted at level %v: no function of it is the truth, and no bound on this page holds", p.Alpha)
 	}
+	if s.Eliminates {
+		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth survives, and what is given up is not seen in them")
+	}
 	if s.Skipped > 0 {
 		c.note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", s.Skipped)
 	}

@@ -21,7 +21,8 @@ type Certificate struct {
 	MaxSigma int64
 	Beta     float64 // stability constant of the oracle; 0: none is proved
 
-	Plausible Plausible // by the surviving models of a finite class; zero: none are kept
+	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
+	Eliminates bool      // plays only what a surviving model thinks best: bounds hold while the truth survives
 }
 
 // MeasuredDrift returns Σ(K_t−1)/γ_t + max γ·R_T/4 + drift + skipped: in
@@ -66,20 +67,22 @@ func (c *Certificate) count(r *Round) bool {
 // round's regret is at most 1 and no term of its bound is negative, so no more
 // than 1 of the barrier term is charged.
 func (c *Certificate) addLaw(r *Round) {
-	k := len(r.Propensities)
-	if k < 2 {
+	if len(r.Propensities) < 2 {
 		return
 	}
 	if !(r.Gamma > 0) {
 		c.Barrier++
 		return
 	}
-	c.Barrier += math.Min(1, float64(k-1)/r.Gamma)
-	c.MaxGamma = math.Max(c.MaxGamma, r.Gamma)
-	top := 0.0
+	k, top := 0, 0.0 // actions played: all, unless some are eliminated
 	for _, p := range r.Propensities {
+		if p > 0 {
+			k++
+		}
 		top = math.Max(top, p)
 	}
+	c.Barrier += math.Min(1, float64(k-1)/r.Gamma)
+	c.MaxGamma = math.Max(c.MaxGamma, r.Gamma)
 	// μ = 1/max p, because the smallest c_a is 0.
 	c.Explored += (float64(k) - 1/top) / r.Gamma
 }

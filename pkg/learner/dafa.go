@@ -22,6 +22,10 @@ type DAFA struct {
 
 	fhat []float64 // scratch
 	p    []float64 // scratch
+
+	eliminate bool
+	best      []int32   // scratch: the actions left
+	few       []float64 // scratch: their predictions and law
 }
 
 var _ Certified = (*DAFA)(nil)
@@ -68,7 +72,11 @@ func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64)
 	d.fhat, d.p = resize(d.fhat, k), resize(d.p, k)
 	gamma := clipGamma(d.s.Gamma(k, d.learned, d.reg.Regret()))
 	d.reg.Predict(d.fhat, x)
-	Solve(d.p, d.fhat, gamma)
+	if d.eliminate {
+		d.solveLeft(d.p, d.fhat, x, gamma)
+	} else {
+		Solve(d.p, d.fhat, gamma)
+	}
 	return appendLaw(dst, d.p), gamma
 }
 
@@ -142,6 +150,9 @@ func drift(fhat, law []float64, gamma float64) float64 {
 	}
 	mean, low := 0.0, math.Inf(1)
 	for a, p := range law {
+		if p == 0 {
+			continue // eliminated
+		}
 		g := fhat[a] - 1/float64(gamma*math.Max(p, 0x1p-54))
 		mean += float64(p * g)
 		low = math.Min(low, g)
@@ -166,6 +177,7 @@ func (d *DAFA) Certificate() Certificate {
 	if d.models != nil {
 		c.Plausible = d.models.Plausible()
 	}
+	c.Eliminates = d.eliminate
 	return c
 }
 
