@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
@@ -29,11 +30,13 @@ type config struct {
 	retention                    time.Duration
 	partitions                   int
 	nats                         servers.Flags
+	kafka                        brokers.Flags
+	requests                     string // --nats
 	admin                        daemon.AdminFlag
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	var c config
+	c := config{kafka: brokers.Flags{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
@@ -43,18 +46,21 @@ their outcomes, which may be late, out of order, doubled or missing.
 On the embedded log this is a whole system with nothing to install: the log lies in
 a folder, the joiner runs inside, and requests are answered on loopback.
 
-On NATS servers several deciders share the partitions of a model, and one of them,
-or of the feedback-joiners, is the joiner; when one dies, others take over. All need
-the same seed file.`,
+On NATS servers, and on Kafka, several deciders share the partitions of a model, and
+one of them, or of the feedback-joiners, is the joiner; when one dies, others take
+over. All need the same seed file. Beside Kafka requests are answered by a server
+inside the process, or on the servers that --nats names, which several deciders need.`,
 		Args: cobra.NoArgs,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
   HINDSIGHT_LOG=embedded:/tmp/trial decider
-  decider --log nats://user:password@host:4222 --partitions 4 --model shop.yaml`,
+  decider --log nats://user:password@host:4222 --partitions 4 --model shop.yaml
+  decider --log kafkas://host1:9092,host2:9092/?replication=3 --kafka-user shop --kafka-password-file shop.password \
+    --nats nats://host3:4222 --partitions 4 --model shop.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or mem: to try things without a trace")
+	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],…, kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
 	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
@@ -62,6 +68,8 @@ the same seed file.`,
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
 	c.nats.Register(f)
+	c.kafka.Register(f)
+	servers.RegisterRequests(f, &c.requests)
 	c.admin.Add(f)
 	return cmd
 }
@@ -69,6 +77,9 @@ the same seed file.`,
 func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	spec, err := engine.Parse(c.log)
 	if err != nil {
+		return daemon.Usagef("%v", err)
+	}
+	if err := engine.CheckRequests(spec, c.requests); err != nil {
 		return daemon.Usagef("%v", err)
 	}
 	if c.listen != "" {
@@ -95,7 +106,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer admin.Close()
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -108,12 +119,12 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	leases, err := e.Leases(ctx, source.Name, owner())
+	sharing, err := e.Sharing(ctx, source.Name, owner())
 	if err != nil {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Leases: leases, Owner: owner(), Logger: env.Logger,
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, Owner: owner(), Logger: env.Logger,
 		Metrics: service.NewMetrics(admin.Registry, health), Health: health}
 	if c.joiner {
 		system.Source = source

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
@@ -36,12 +37,13 @@ type inject struct {
 	lead    int
 
 	partitions int
-	seedFile   string // of a log on servers
+	seedFile   string // of a log on servers or brokers
 	nats       servers.Flags
+	kafka      brokers.Flags
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
-	in := &inject{env: env}
+	in := &inject{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "inject",
 		Short: "Play an environment or a file through the whole live loop",
@@ -60,12 +62,13 @@ what the logs hold, and audits them.`,
 	f := cmd.Flags()
 	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
 	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
-	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… plays on servers, where the model must be new; mem: plays in memory; default: a temporary folder")
+	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
-	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers is written (default ./hindsight.seed)")
+	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
 	in.nats.Register(f)
+	in.kafka.Register(f)
 	return cmd
 }
 
@@ -169,7 +172,7 @@ func (l *live) audit(w io.Writer) {
 		fmt.Fprintf(w, "audit it again:  replayer verify --log embedded:%s\n", l.dir)
 		return
 	}
-	if servers.Is(l.log) {
+	if l.remote() {
 		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log), l.policy.model.Name, l.seedFile)
 		return
 	}
@@ -182,7 +185,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, e
 		return nil, nil, err
 	}
 	logger := l.logger()
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.nats, Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.nats, Kafka: l.kafka, Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -225,7 +228,7 @@ func (l *live) logger() *slog.Logger {
 // folder later.
 func (l *live) prepare() ([]byte, error) {
 	seed := replay.SecretSeed(l.source.seed)
-	if servers.Is(l.log) {
+	if l.remote() {
 		return seed, l.writeSeed(seed)
 	}
 	if l.dir == "" {
@@ -249,7 +252,18 @@ func (l *live) prepare() ([]byte, error) {
 	return seed, os.WriteFile(filepath.Join(l.dir, engine.ModelName), l.policy.model.Canonical(), 0o644)
 }
 
-// writeSeed writes the secret seed of a log on servers, unless it is there.
+// remote reports whether the log lies with servers or brokers.
+func (in *inject) remote() bool { return servers.Is(in.log) || brokers.Is(in.log) }
+
+// requests are nobody's here: who plays writes to the topics.
+func (in *inject) requests() string {
+	if brokers.Is(in.log) {
+		return servers.None
+	}
+	return ""
+}
+
+// writeSeed writes the secret seed of a log on servers or brokers, unless it is there.
 func (l *live) writeSeed(seed []byte) error {
 	if l.seedFile == "" {
 		l.seedFile = servers.SeedFile

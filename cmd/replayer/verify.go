@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
@@ -26,10 +27,11 @@ type verify struct {
 	seedFile string
 	json     bool
 	nats     servers.Flags
+	kafka    brokers.Flags
 }
 
 func verifyCommand(env *daemon.Env) *cobra.Command {
-	v := &verify{env: env}
+	v := &verify{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute everything that a log says was decided, and name the first difference",
@@ -49,11 +51,12 @@ too old to check, 4 could not run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR or nats://[USER:PASSWORD@]HOST[:PORT],…")
+	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
 	f.StringVar(&v.name, "name", "", "model to verify; default: the only one in the log")
 	f.StringVar(&v.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
 	v.nats.Register(f)
+	v.kafka.Register(f)
 	return cmd
 }
 
@@ -78,7 +81,11 @@ func (v *verify) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e, err := engine.Open(ctx, engine.Options{Log: v.log, Join: true, NATS: v.nats, Logger: v.env.Logger})
+	o := engine.Options{Log: v.log, Join: true, NATS: v.nats, Kafka: v.kafka, Logger: v.env.Logger}
+	if spec.Kind == "kafka" {
+		o.Requests = servers.None
+	}
+	e, err := engine.Open(ctx, o)
 	if err != nil {
 		return err
 	}

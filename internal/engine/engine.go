@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
@@ -30,35 +31,34 @@ const DefaultLog = "embedded:./hindsight-data"
 
 // Options say what to open.
 type Options struct {
-	Log    string // embedded:DIR, nats://… or mem:
-	Listen string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
-	NATS   servers.Flags
-	Join   bool // an embedded log that another process serves is joined; otherwise that is an error
-	Logger *slog.Logger
+	Log      string // embedded:DIR, nats://…, kafka://… or mem:
+	Listen   string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
+	NATS     servers.Flags
+	Kafka    brokers.Flags
+	Requests string // beside Kafka: nats://…, [servers.None], or "" for a server inside the process
+	Join     bool   // an embedded log that another process serves is joined; otherwise that is an error
+	Logger   *slog.Logger
 }
 
 // Engine is an open log with its bus.
 type Engine struct {
-	Log stream.Log
-	Bus stream.Bus
-	URL string // where requests are answered; "" if only inside the process
-	Dir string // of the embedded log; "" for others
+	Log      stream.Log
+	Bus      stream.Bus // nil: no requests
+	BusApart bool       // other processes on the log have buses of their own
+	URL      string     // where requests are answered; "" if only inside the process
+	Dir      string     // of the embedded log; "" for others
 
-	leases func(ctx context.Context, name string) (lease.Store, error) // nil: nobody else can do the work
-	close  func() error
+	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
+	close   func() error
 }
 
-// Leases returns what shares the work on a model with other processes. holder names
-// this one for people. On a log that this process has to itself every lease is held.
-func (e *Engine) Leases(ctx context.Context, name, holder string) (*lease.Keeper, error) {
-	if e.leases == nil {
-		return lease.NewKeeper(nil, holder), nil
+// Sharing returns what shares the work on a model with other processes, nil on a log
+// that this process has to itself. holder names this process for people.
+func (e *Engine) Sharing(ctx context.Context, name, holder string) (service.Sharing, error) {
+	if e.sharing == nil {
+		return nil, nil
 	}
-	store, err := e.leases(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return lease.NewKeeper(store, holder), nil
+	return e.sharing(ctx, name, holder)
 }
 
 // Close releases everything.
@@ -66,7 +66,7 @@ func (e *Engine) Close() error { return e.close() }
 
 // Spec is a parsed --log.
 type Spec struct {
-	Kind string // embedded, nats or mem
+	Kind string // embedded, nats, kafka or mem
 	Dir  string // of embedded
 }
 
@@ -76,7 +76,7 @@ func (s Spec) SeedFile() string {
 	switch s.Kind {
 	case "embedded":
 		return filepath.Join(s.Dir, SeedName)
-	case "nats":
+	case "nats", "kafka":
 		return servers.SeedFile
 	}
 	return ""
@@ -94,10 +94,10 @@ func Parse(s string) (Spec, error) {
 		return Spec{Kind: "mem"}, nil
 	case servers.Is(s):
 		return Spec{Kind: "nats"}, servers.Check(s)
-	case kind == "kafka":
-		return Spec{}, fmt.Errorf("--log %q: this version does not run on Kafka; use --log %s, or nats://HOST", s, DefaultLog)
+	case brokers.Is(s):
+		return Spec{Kind: "kafka"}, brokers.Check(s)
 	}
-	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST or mem:; for example --log %s", nats.Redact(s), DefaultLog)
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log %s", nats.Redact(s), DefaultLog)
 }
 
 // ParseListen reads the value of --listen. Port 0 means any that is free.
@@ -125,26 +125,40 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if spec.Kind == "nats" {
 		return reach(o)
 	}
+	if spec.Kind == "kafka" {
+		return openKafka(ctx, o)
+	}
 	if o.Join {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
 			return join(spec.Dir)
 		}
 	}
-	eo := embedded.Options{Dir: spec.Dir, Logger: o.Logger}
-	if o.Listen != "" {
-		if eo.Host, eo.Port, err = ParseListen(o.Listen); err != nil {
-			return nil, err
-		}
-		eo.StrictPort = true
-		if eo.Port == 0 {
-			eo.Port = -1 // a free one
-		}
+	eo, err := o.server()
+	if err != nil {
+		return nil, err
 	}
+	eo.Dir = spec.Dir
 	e, err := embedded.Open(ctx, eo)
 	if err != nil {
 		return nil, err
 	}
 	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
+}
+
+// server says how a server inside the process is to run.
+func (o *Options) server() (eo embedded.Options, err error) {
+	eo.Logger = o.Logger
+	if o.Listen == "" {
+		return eo, nil
+	}
+	if eo.Host, eo.Port, err = ParseListen(o.Listen); err != nil {
+		return eo, err
+	}
+	eo.StrictPort = true
+	if eo.Port == 0 {
+		eo.Port = -1 // a free one
+	}
+	return eo, nil
 }
 
 // reach connects to servers.
@@ -153,10 +167,14 @@ func reach(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases := func(ctx context.Context, name string) (lease.Store, error) {
-		return c.Leases(ctx, service.LeaseBucket(name), service.LeaseTTL)
+	sharing := func(ctx context.Context, name, holder string) (service.Sharing, error) {
+		store, err := c.Leases(ctx, service.LeaseBucket(name), service.LeaseTTL)
+		if err != nil {
+			return nil, err
+		}
+		return service.Leased(lease.NewKeeper(store, holder)), nil
 	}
-	return &Engine{Log: c.Log(), Bus: c.Bus(), URL: servers.Show(o.Log), leases: leases, close: c.Close}, nil
+	return &Engine{Log: c.Log(), Bus: c.Bus(), URL: servers.Show(o.Log), sharing: sharing, close: c.Close}, nil
 }
 
 // join connects to the process that serves a folder.

@@ -24,8 +24,8 @@ type Flags struct {
 
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
-	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for --log nats://… (a JWT and its seed)")
-	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for --log nats://…")
+	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for nats://… (a JWT and its seed)")
+	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for nats://…")
 	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the system); asks for TLS")
 	fs.StringVar(&f.Cert, "nats-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "nats-key", "", "file with the key of --nats-cert")
@@ -36,20 +36,33 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 func Is(log string) bool { return strings.HasPrefix(log, "nats:") || strings.HasPrefix(log, "tls:") }
 
 // Check reports what is wrong with a --log that names servers.
-func Check(log string) error {
-	if err := (&nats.Access{URL: log}).Check(); err != nil {
-		return fmt.Errorf("--log %s: %w", nats.Redact(log), err)
+func Check(log string) error { return check("--log", log) }
+
+// None is the value of --nats for no requests at all.
+const None = "none"
+
+// RegisterRequests adds the flag for requests beside a log that carries none.
+func RegisterRequests(fs *pflag.FlagSet, requests *string) {
+	fs.StringVar(requests, "nats", "", "where requests are answered beside --log kafka://…: nats://[USER:PASSWORD@]HOST[:PORT],… or none (default: a server inside this process, see --listen)")
+}
+
+// CheckRequests reports what is wrong with the value of --nats.
+func CheckRequests(requests string) error {
+	if requests == "" || requests == None {
+		return nil
+	}
+	return check("--nats", requests)
+}
+
+func check(flag, url string) error {
+	if err := (&nats.Access{URL: url}).Check(); err != nil {
+		return fmt.Errorf("%s %s: %w", flag, nats.Redact(url), err)
 	}
 	return nil
 }
 
-// Show returns a --log as it may be seen by anybody.
-func Show(log string) string {
-	if !Is(log) {
-		return log
-	}
-	return nats.Redact(log)
-}
+// Show returns a --log of any kind as it may be seen by anybody.
+func Show(log string) string { return nats.Redact(log) }
 
 var (
 	errWho = errors.New("give --log nats://USER:PASSWORD@HOST, --nats-creds or --nats-nkey")

@@ -26,6 +26,7 @@ type front struct {
 	metrics    *Metrics // may be nil
 	name       string
 	partitions int
+	apart      bool // nobody else hears what is asked on this bus
 
 	serving sync.Mutex // held to begin and end serving
 	stop    func()
@@ -134,6 +135,8 @@ func (f *front) forward(p int, m stream.Message, json bool) {
 	switch {
 	case err == nil:
 		m.Respond(data, headers...)
+	case errors.Is(err, stream.ErrNoResponder) && f.apart:
+		f.refuse(m, 503, fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: start all deciders with the same --nats URL, or write the context to the topic %s", p, TopicsOf(f.name).Contexts), "", json)
 	case errors.Is(err, stream.ErrNoResponder):
 		f.refuse(m, 503, fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p), "", json)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -184,7 +184,7 @@ func TestReadinessWithoutLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d.config.Leases = lease.NewKeeper(leases, "this")
+		d.config.Sharing = Leased(lease.NewKeeper(leases, "this"))
 		stop := d.run(d.system)
 		pass(20 * time.Second)
 		d.ready("standing by: deciders: other processes")
@@ -226,7 +226,9 @@ func TestReadinessOfStandbyJoiner(t *testing.T) {
 			t.Fatal(err)
 		}
 		jc := d.config.joiner()
-		defer d.run(func(ctx context.Context) error { return RunLeasedJoiner(ctx, lease.NewKeeper(leases, "this"), jc, nil) })()
+		defer d.run(func(ctx context.Context) error {
+			return RunSharedJoiner(ctx, Leased(lease.NewKeeper(leases, "this")), jc, nil)
+		})()
 		pass(time.Minute)
 		d.ready("standing by: joiner: another process has the lease")
 		other.Release()

@@ -25,31 +25,22 @@ const (
 
 func deciderLease(p int) string { return fmt.Sprintf("decider.%d", p) }
 
-// RunLeasedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
-// stands by until it gets the lease, and again when it has lost it.
-func RunLeasedJoiner(ctx context.Context, k *lease.Keeper, cfg JoinerConfig, ready func()) error {
-	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
-	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
-	defer idle.leave()
-	if k.Always() {
-		return RunJoiner(ctx, cfg, ready)
+// Leased shares the work by leases: none, nil, if the keeper holds every lease always.
+func Leased(k *lease.Keeper) Sharing {
+	if k == nil || k.Always() {
+		return nil
 	}
-	return underLease(ctx, k, joinerLease, cfg.Logger, func(ctx context.Context) error {
-		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
-	})
+	return leased{k}
 }
 
-// counted runs something under a lease, whose context ctx is, and counts what happens
-// to the lease.
-func counted(ctx context.Context, m *Metrics, role string, run func() error) error {
-	m.lease(role, leaseAcquired)
-	err := run()
-	if errors.Is(context.Cause(ctx), lease.ErrLost) {
-		m.lease(role, leaseLost)
-	} else {
-		m.lease(role, leaseReleased)
-	}
-	return err
+type leased struct{ k *lease.Keeper }
+
+func (l leased) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+	return runCrew(ctx, l.k, partitions, logger, run)
+}
+
+func (l leased) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
+	return underLease(ctx, l.k, joinerLease, logger, run)
 }
 
 // underLease runs something each time that it holds a lease, until the context

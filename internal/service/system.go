@@ -11,7 +11,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-	"hindsight/pkg/stream/lease"
 )
 
 // Defaults of the limits on memory (shapes.md).
@@ -32,8 +31,9 @@ type SystemConfig struct {
 	Build      Build
 	Seed       []byte
 	Partitions int
-	Owned      []int         // without leases: the partitions decided here; nil: all
-	Leases     *lease.Keeper // shares the work with other processes; nil: it is not shared
+	Owned      []int   // without Sharing: the partitions decided here; nil: all
+	Sharing    Sharing // shares the work with other processes; nil: it is not shared
+	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
 	Owner      string
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
@@ -43,16 +43,16 @@ type SystemConfig struct {
 }
 
 // RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
-// the context ends or one of them cannot go on. With leases the joiner stands by while
-// another process has its lease, and the deciders are those of this process's share of
+// the context ends or one of them cannot go on. With Sharing the joiner stands by while
+// another process is the joiner, and the deciders are those of this process's share of
 // the partitions. ready is called once, when all are at work for the first time; with
-// leases, when the first decider is.
+// Sharing, when the first decider is.
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics(nil, nil)
 	}
-	alone := c.Leases == nil || c.Leases.Always()
+	alone := c.Sharing == nil
 	parts := int32(1)
 	if alone {
 		if c.Owned == nil {
@@ -77,7 +77,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
 			c.front = newFront(c.Bus, c.Name, c.Partitions)
-			c.front.metrics = c.Metrics
+			c.front.metrics, c.front.apart = c.Metrics, c.BusApart
 		}
 	}
 	if alone {
@@ -91,18 +91,10 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	}
 	if c.Source != nil {
 		g.Go(func() error {
-			return RunLeasedJoiner(ctx, c.Leases, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
+			return RunSharedJoiner(ctx, c.Sharing, c.joiner(), func() { c.Logger.Info("joining", "role", "joiner") })
 		})
 	}
-	share := c.Health.join(RoleDecider, "deciders")
-	share.set(standingBy, "other processes own all partitions, or this one has not got its share yet")
-	defer share.leave()
-	first := once(done)
-	g.Go(func() error {
-		return runCrew(ctx, c.Leases, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
-			return counted(ctx, c.Metrics, RoleDecider, func() error { return RunDecider(ctx, c.decider(p), first) })
-		})
-	})
+	g.Go(func() error { return c.runSharedDeciders(ctx, once(done)) })
 	return g.Wait()
 }
 

@@ -59,6 +59,8 @@ type Options struct {
 	Sync       string       // "always" or a duration; "" means DefaultSync
 	Name       string       // of the process, shown by the server's tools; "": that of the command
 	Log        nats.Options // of the log
+
+	bare bool // no log: see OpenBus
 }
 
 // Engine is a running server with a log and a bus on it.
@@ -96,7 +98,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 
 // complete checks the options and fills in the defaults.
 func (o *Options) complete() error {
-	if o.Dir == "" {
+	if o.Dir == "" && !o.bare {
 		return errors.New("embedded log: no folder given")
 	}
 	if o.Host == "" {
@@ -151,6 +153,9 @@ func (e *Engine) start(ctx context.Context) error {
 		return nil
 	}
 	e.url = "nats://" + e.server.Addr().String()
+	if e.o.bare {
+		return nil
+	}
 	return e.writeConnect()
 }
 
@@ -161,21 +166,23 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := storeLimit(e.o.Dir, e.o.MaxBytes)
-	if err != nil {
-		return nil, err
-	}
 	e.access = attach.Connect{User: serviceUser, Password: rand.Text(), ClientUser: clientUser, ClientPassword: rand.Text(), PID: os.Getpid()}
 	so := &server.Options{
 		ServerName: "hindsight-embedded", Host: e.o.Host, Port: port, DontListen: e.o.DontListen,
-		NoSigs:    true, // else the server exits the process on its own at SIGINT
-		JetStream: true, StoreDir: e.o.Dir, DisableJetStreamBanner: true,
-		JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: limit, MaxPayload: 1 << 20,
+		NoSigs:                 true, // else the server exits the process on its own at SIGINT
+		DisableJetStreamBanner: true, MaxPayload: 1 << 20,
 		Users: []*server.User{
 			{Username: serviceUser, Password: e.access.Password},
 			{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions()},
 		},
 		NoAuthUser: clientUser,
+	}
+	if e.o.bare {
+		return so, nil
+	}
+	so.JetStream, so.StoreDir, so.JetStreamMaxMemory = true, e.o.Dir, 64<<20
+	if so.JetStreamMaxStore, err = storeLimit(e.o.Dir, e.o.MaxBytes); err != nil {
+		return nil, err
 	}
 	if e.o.Sync == "always" {
 		so.SyncAlways = true
@@ -248,7 +255,7 @@ func (e *Engine) Access() attach.Connect { return e.access }
 // Close drains the bus, closes the log, stops the server, and unlocks the folder.
 func (e *Engine) Close() error {
 	var errs []error
-	if e.url != "" {
+	if e.url != "" && !e.o.bare {
 		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
 		e.url = ""
 	}

@@ -70,6 +70,13 @@ type Group struct {
 	o           GroupOptions
 }
 
+// Group returns the group of that name, whose members share the partitions of topic.
+// logger is told who works on what; it may be nil.
+func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
+	a := groupAccess{Brokers: c.o.Brokers, TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
+	return newGroup(a, name, topic, o)
+}
+
 func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
 	if a.Logger == nil {
 		a.Logger = slog.New(slog.DiscardHandler)

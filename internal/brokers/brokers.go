@@ -1,0 +1,209 @@
+// Package brokers reaches the Kafka brokers that --log kafka://… names, as the flags
+// say, and shares the work on a model through their consumer groups. It does not link
+// the NATS server.
+package brokers
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/segmentio/kafka-go/sasl"
+	"github.com/segmentio/kafka-go/sasl/plain"
+	"github.com/segmentio/kafka-go/sasl/scram"
+	"github.com/spf13/pflag"
+
+	"hindsight/pkg/stream/kafka"
+	"hindsight/pkg/stream/nats"
+)
+
+// PasswordEnv is where the password is taken from without a file. There is no flag for
+// it: everybody on a machine can read the arguments of its processes.
+const PasswordEnv = "HINDSIGHT_KAFKA_PASSWORD"
+
+// The mechanisms by which a user can log in.
+const (
+	mechanismPlain    = "plain"
+	mechanismScram256 = "scram-sha-256"
+	mechanismScram512 = "scram-sha-512"
+)
+
+// Flags say how to be let in, and what topics to make.
+type Flags struct {
+	User, PasswordFile, Mechanism string
+	CA, Cert, Key                 string // files
+	Replication, MinISR           int
+	Getenv                        func(string) string // nil: os.Getenv
+}
+
+// Register adds the flags.
+func (f *Flags) Register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
+	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file with that user's password (or the environment variable "+PasswordEnv+")")
+	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+mechanismScram512)
+	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
+	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
+	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
+	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the brokers say)")
+	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than there are, at least 1)")
+}
+
+// Dial connects to the brokers that a --log names. name is shown by the brokers'
+// tools. Errors name the brokers and what is wrong, never a password.
+func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger) (*Client, error) {
+	a, err := parse(log)
+	if err != nil {
+		return nil, fmt.Errorf("--log %s: %w", nats.Redact(log), err)
+	}
+	o, err := f.options(a)
+	if err != nil {
+		return nil, err
+	}
+	o.ClientID, o.Logger = name, logger
+	if o.SASL != nil && o.SASL.Name() == "PLAIN" && o.TLS == nil && logger != nil {
+		logger.Warn("the password for Kafka goes over the network as it is: use kafkas:// or --kafka-sasl scram-sha-512")
+	}
+	c, err := kafka.Dial(ctx, o)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", strings.Join(a.brokers, ","), advise(err, o))
+	}
+	return &Client{Client: c, session: a.session}, nil
+}
+
+// advise adds which flags to look at.
+func advise(err error, o kafka.Options) error {
+	switch {
+	case errors.Is(err, kafka.ErrAuthentication):
+		return fmt.Errorf("%w; see --kafka-user, --kafka-password-file and --kafka-sasl", err)
+	case errors.Is(err, kafka.ErrTLS):
+		return fmt.Errorf("%w; see kafkas://, --kafka-ca, --kafka-cert and --kafka-key", err)
+	case o.SASL == nil && o.TLS == nil && errors.Is(err, kafka.ErrAuthorization):
+		return fmt.Errorf("%w; is --kafka-user missing?", err)
+	}
+	return err
+}
+
+// options are what the engine is told.
+func (f *Flags) options(a *access) (o kafka.Options, err error) {
+	o.Brokers = a.brokers
+	if o.Replication, err = choose("replication", a.replication, "--kafka-replication", f.Replication); err != nil {
+		return o, err
+	}
+	if o.MinISR, err = choose("min_isr", a.minISR, "--kafka-min-isr", f.MinISR); err != nil {
+		return o, err
+	}
+	if o.Replication > 0 && o.MinISR > o.Replication {
+		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and --kafka-replication", o.MinISR, o.Replication)
+	}
+	if o.SASL, err = f.login(a); err != nil {
+		return o, err
+	}
+	o.TLS, err = f.tls(a)
+	return o, err
+}
+
+// choose returns what is said in the URL or by a flag.
+func choose(key string, inURL int, flag string, byFlag int) (int, error) {
+	switch {
+	case byFlag < 0:
+		return 0, fmt.Errorf("%s %d: it must be at least 1", flag, byFlag)
+	case inURL != 0 && byFlag != 0 && inURL != byFlag:
+		return 0, fmt.Errorf("%s=%d in --log and %s %d contradict each other", key, inURL, flag, byFlag)
+	}
+	return max(inURL, byFlag), nil
+}
+
+// login returns how to log in, nil if not at all.
+func (f *Flags) login(a *access) (sasl.Mechanism, error) {
+	user := f.User
+	if user == "" {
+		user = a.user
+	} else if a.user != "" && a.user != user {
+		return nil, errors.New("--log and --kafka-user name two users")
+	}
+	password, from, err := f.password(a)
+	switch {
+	case err != nil:
+		return nil, err
+	case user == "" && f.PasswordFile != "":
+		return nil, errors.New("--kafka-password-file without a user: see --kafka-user")
+	case user == "":
+		return nil, nil // the variable may be there for others
+	case from == "":
+		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment variable %s", PasswordEnv)
+	case password == "":
+		return nil, fmt.Errorf("the password in %s is empty", from)
+	}
+	switch f.Mechanism {
+	case mechanismPlain:
+		return plain.Mechanism{Username: user, Password: password}, nil
+	case mechanismScram256:
+		return scram.Mechanism(scram.SHA256, user, password)
+	case mechanismScram512, "":
+		return scram.Mechanism(scram.SHA512, user, password)
+	}
+	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s", f.Mechanism, mechanismPlain, mechanismScram256, mechanismScram512)
+}
+
+// maxPassword is more than a password has.
+const maxPassword = 4096
+
+// password returns the password, and where it is from: a file before the environment
+// before the URL.
+func (f *Flags) password(a *access) (password, from string, err error) {
+	if f.PasswordFile != "" {
+		b, err := os.ReadFile(f.PasswordFile)
+		if err != nil {
+			return "", "", fmt.Errorf("password for Kafka: %w", err)
+		}
+		if len(b) > maxPassword {
+			return "", "", fmt.Errorf("password for Kafka: %s has %d bytes: that is no password", f.PasswordFile, len(b))
+		}
+		return strings.TrimRight(string(b), "\r\n"), f.PasswordFile, nil
+	}
+	getenv := f.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	if p := getenv(PasswordEnv); p != "" {
+		return p, PasswordEnv, nil
+	}
+	if a.hasPassword {
+		return a.password, "--log", nil
+	}
+	return "", "", nil
+}
+
+// tls returns the TLS to use, nil if none.
+func (f *Flags) tls(a *access) (*tls.Config, error) {
+	if !a.tls && f.CA == "" && f.Cert == "" && f.Key == "" {
+		return nil, nil
+	}
+	c := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.CA != "" {
+		pem, err := os.ReadFile(f.CA)
+		if err != nil {
+			return nil, fmt.Errorf("CA: %w", err)
+		}
+		c.RootCAs = x509.NewCertPool()
+		if !c.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("CA: %s holds no certificate in PEM", f.CA)
+		}
+	}
+	if (f.Cert == "") != (f.Key == "") {
+		return nil, errors.New("a client certificate and its key go together: see --kafka-cert and --kafka-key")
+	}
+	if f.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		if err != nil {
+			return nil, fmt.Errorf("client certificate: %w", err)
+		}
+		c.Certificates = []tls.Certificate{pair}
+	}
+	return c, nil
+}

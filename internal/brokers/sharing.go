@@ -1,0 +1,43 @@
+package brokers
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"hindsight/internal/service"
+	"hindsight/pkg/stream/kafka"
+)
+
+// Client is a log on brokers, with the groups by which processes share its work.
+type Client struct {
+	*kafka.Client
+	session time.Duration // of members of groups; 0: the default
+}
+
+// DecidersGroup returns the group whose members share a model's partitions.
+func DecidersGroup(name string) string { return name + ".deciders" }
+
+// JoinerGroup returns the group of which one member is a model's joiner.
+func JoinerGroup(name string) string { return name + ".joiner" }
+
+// Sharing shares the work on a model through two consumer groups: who is assigned a
+// partition of the contexts decides it, and who is assigned the feedback joins.
+func (c *Client) Sharing(name string) service.Sharing { return &sharing{c, name} }
+
+type sharing struct {
+	c    *Client
+	name string
+}
+
+func (s *sharing) Deciders(ctx context.Context, _ int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+	return s.group(DecidersGroup(s.name), service.TopicsOf(s.name).Contexts, logger).Run(ctx, run)
+}
+
+func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
+	return s.group(JoinerGroup(s.name), service.TopicsOf(s.name).Feedback, logger).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
+}
+
+func (s *sharing) group(name, topic string, logger *slog.Logger) *kafka.Group {
+	return s.c.Group(name, topic, kafka.GroupOptions{Session: s.c.session, Rebalance: s.c.session}, logger)
+}

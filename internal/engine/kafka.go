@@ -1,0 +1,75 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"hindsight/internal/brokers"
+	"hindsight/internal/servers"
+	"hindsight/internal/service"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/embedded"
+)
+
+// CheckRequests reports what is wrong with the value of --nats beside a log.
+func CheckRequests(spec Spec, requests string) error {
+	if requests != "" && spec.Kind != "kafka" {
+		return fmt.Errorf("--nats %s: it says where requests are answered beside --log kafka://…; this log answers them itself", servers.Show(requests))
+	}
+	return servers.CheckRequests(requests)
+}
+
+// openKafka connects to brokers, and to what carries requests beside them.
+func openKafka(ctx context.Context, o Options) (*Engine, error) {
+	c, err := o.Kafka.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	r, err := o.requests(ctx)
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return &Engine{Log: c.Log(), Bus: r.bus, BusApart: r.apart, URL: r.url, sharing: shareBy(c),
+		close: func() error { return errors.Join(r.close(), c.Close()) }}, nil
+}
+
+func shareBy(c *brokers.Client) func(context.Context, string, string) (service.Sharing, error) {
+	return func(_ context.Context, name, _ string) (service.Sharing, error) { return c.Sharing(name), nil }
+}
+
+// requests are what carries requests beside a log.
+type requests struct {
+	bus   stream.Bus
+	url   string
+	apart bool
+	close func() error
+}
+
+func (o *Options) requests(ctx context.Context) (*requests, error) {
+	switch o.Requests {
+	case servers.None:
+		return &requests{close: func() error { return nil }}, nil
+	case "":
+		eo, err := o.server()
+		if err != nil {
+			return nil, err
+		}
+		b, err := embedded.OpenBus(ctx, eo)
+		if err != nil {
+			return nil, err
+		}
+		return &requests{bus: b.Bus(), url: b.URL(), apart: true, close: b.Close}, nil
+	}
+	logger := o.Logger
+	if logger != nil {
+		logger = logger.With("for", "requests")
+	}
+	c, err := o.NATS.Dial(o.Requests, filepath.Base(os.Args[0]), logger)
+	if err != nil {
+		return nil, fmt.Errorf("--nats: %w", err)
+	}
+	return &requests{bus: c.Bus(), url: servers.Show(o.Requests), close: c.Close}, nil
+}

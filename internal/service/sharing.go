@@ -1,0 +1,61 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"hindsight/pkg/stream/lease"
+)
+
+// Sharing divides the work on a model among the processes that are there for it: by
+// leases ([Leased]), or by what else a log has for that. A process without one does
+// all of the work. It gives liveness, not safety: what is written by one that has
+// lost its part is rejected by the fence of the log.
+type Sharing interface {
+	// Deciders calls run, in a goroutine of its own, for each partition that this
+	// process is to decide, until ctx ends or a run fails, and returns that error when all
+	// have returned. The context of a run ends when its partition is to be given up,
+	// with [lease.ErrLost] as its cause if another process may have it already; else
+	// the others have to wait until it returns.
+	Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error
+	// Joiner calls run in the same way each time that this process is to be the joiner.
+	Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error
+}
+
+// RunSharedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
+// stands by until it is to be this one, and again when it is it no longer.
+func RunSharedJoiner(ctx context.Context, s Sharing, cfg JoinerConfig, ready func()) error {
+	if s == nil {
+		return RunJoiner(ctx, cfg, ready)
+	}
+	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
+	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
+	defer idle.leave()
+	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
+		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
+	})
+}
+
+// runSharedDeciders runs the deciders of this process's share of the partitions.
+func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) error {
+	share := c.Health.join(RoleDecider, "deciders")
+	share.set(standingBy, "other processes own all partitions, or this one has not got its share yet")
+	defer share.leave()
+	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
+		return counted(ctx, c.Metrics, RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
+	})
+}
+
+// counted runs something under a lease, whose context ctx is, and counts what happens
+// to the lease.
+func counted(ctx context.Context, m *Metrics, role string, run func() error) error {
+	m.lease(role, leaseAcquired)
+	err := run()
+	if errors.Is(context.Cause(ctx), lease.ErrLost) {
+		m.lease(role, leaseLost)
+	} else {
+		m.lease(role, leaseReleased)
+	}
+	return err
+}

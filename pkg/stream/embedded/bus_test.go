@@ -1,0 +1,65 @@
+package embedded_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	natsgo "github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/embedded"
+)
+
+// TestBusAlone asks over a server without a log: a client may ask and nothing else,
+// nothing is written to disk, and nothing is left of it.
+func TestBusAlone(t *testing.T) {
+	before := goleak.IgnoreCurrent()
+	dir := t.TempDir()
+	t.Chdir(dir)
+	b, err := embedded.OpenBus(t.Context(), embedded.Options{Port: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, err := b.Bus().Serve("m.decide", "decider", func(m stream.Message) { m.Respond(append([]byte("to "), m.Data...)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	violations := make(chan error, 10)
+	conn, err := natsgo.Connect(b.URL(), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { violations <- err }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := conn.Request("m.decide", []byte("ask"), natsgo.DefaultTimeout)
+	if err != nil || string(m.Data) != "to ask" {
+		t.Errorf("%v %v", m, err)
+	}
+	if _, err := conn.SubscribeSync("m.decide"); err != nil {
+		t.Error(err)
+	}
+	if err := <-violations; !strings.Contains(err.Error(), "Permissions Violation") {
+		t.Error(err)
+	}
+	conn.Close()
+	stop()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if files, err := os.ReadDir(dir); err != nil || len(files) > 0 {
+		t.Errorf("it wrote %v %v", files, err)
+	}
+	goleak.VerifyNone(t, before)
+}
+
+// TestBusPort holds what becomes of a port that is taken.
+func TestBusPort(t *testing.T) {
+	a, err := embedded.OpenBus(t.Context(), embedded.Options{Port: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := embedded.OpenBus(t.Context(), embedded.Options{Host: "0.0.0.0"}); err == nil || !strings.Contains(err.Error(), "not a loopback address") {
+		t.Error(err)
+	}
+}
