@@ -21,6 +21,7 @@ func TestVersion(t *testing.T) {
 
 // A broker keeps its data and ports through kill -9 and through a stop.
 func TestKafkaRealRestart(t *testing.T) {
+	Heavy(t)
 	begin := time.Now()
 	c := Start(t, Options{})
 	t.Logf("a broker after %v", time.Since(begin))
