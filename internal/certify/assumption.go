@@ -20,7 +20,7 @@ const (
 	Order         = "order"
 	Missing       = "missing at random"
 	Silence       = "no losses imputed"
-	LateLosses    = "late losses like those in time"
+	LateLosses    = "those that came late are like the others"
 )
 
 // States of assumptions.
@@ -36,7 +36,7 @@ const (
 )
 
 func losses() Assumption {
-	return Assumption{Losses, Enforced, "an outcome out of the model's range is rejected, or clipped where the model says so"}
+	return Assumption{Losses, Enforced, "what is out of range is rejected, or clipped"}
 }
 
 func realizability(p *learner.Plausible, bounded bool) Assumption {
@@ -63,7 +63,7 @@ func order(o *Options) Assumption {
 	if o.Arrival {
 		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, the plausible set is not kept"}
 	}
-	return Assumption{Order, Enforced, "feedback is in the order of decisions (FIFO); with several partitions contexts must not react to draws of rounds still ahead"}
+	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
 }
 
 func missing(skipped int64) Assumption {

@@ -40,13 +40,13 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 		return learner.NewEpsilonGreedy(reg, m.Learner.Epsilon)
 	}
 	if m.Explore.Name == Paper {
-		return learner.NewDAFA(reg, learner.Paper{T: m.Explore.Horizon}), nil
+		return m.watch(learner.NewDAFA(reg, learner.Paper{T: m.Explore.Horizon}))
 	}
 	s, err := learner.NewSchedule(m.Explore.String(), reg)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: %w", m.Name, err)
 	}
-	return learner.NewDAFA(reg, s), nil
+	return m.watch(learner.NewDAFA(reg, s))
 }
 
 func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {

@@ -67,6 +67,7 @@ func (m *Model) problems() []problem {
 	} else {
 		m.linearProblems(add)
 	}
+	m.certificateProblems(add)
 	return out
 }
 

@@ -12,7 +12,7 @@ import (
 // keyNames returns the top-level keys in the order of the canonical form.
 func keyNames() []string {
 	return []string{"name", "version", "actions", "max_actions", "features", "max_features", "loss", "reward",
-		"learner", "explore", "oracle", "window", "missing", "default_loss", "outcomes", "activation", "order", "warm"}
+		"learner", "explore", "oracle", "window", "missing", "default_loss", "outcomes", "activation", "order", "certificate", "warm"}
 }
 
 // key reads the value of one top-level key into m.
@@ -51,6 +51,8 @@ func (p *parser) key(m *Model, key string, n *yaml.Node) {
 		m.Activation = p.choice(n, key, "none", "required") == 1
 	case "order":
 		m.Arrival = p.choice(n, key, "fifo", "arrival") == 1
+	case "certificate":
+		m.Certificate = p.certificate(n)
 	case "warm":
 		m.Warm = p.warm(n)
 	}

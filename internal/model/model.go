@@ -57,6 +57,7 @@ type Model struct {
 	Outcomes    loop.Aggregate
 	Activation  bool
 	Arrival     bool
+	Certificate Certificate
 	Warm        Warm
 }
 
@@ -118,6 +119,7 @@ func Default() *Model {
 		Oracle:      Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}},
 		Window:      loop.Window{Nanos: 10 * 60 * 1e9},
 		DefaultLoss: 1,
+		Certificate: defaultCertificate,
 	}
 }
 

@@ -45,7 +45,7 @@ func TestEveryKey(t *testing.T) {
 		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
 		Oracle: Oracle{Kind: Linear, Lambda: Number{Value: 2.5}},
 		Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
-		Outcomes: loop.Mean, Activation: true,
+		Outcomes: loop.Mean, Activation: true, Certificate: Certificate{Alpha: 0.01},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -101,6 +101,10 @@ func TestVariants(t *testing.T) {
 		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
 			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, hedge(0.5)
 		}},
+		{"certificate: {}", func(*Model) {}},
+		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
+		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
+		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: Elimination} }},
 		{"oracle: {beta: 1}", func(m *Model) { m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
@@ -161,6 +165,12 @@ func TestErrors(t *testing.T) {
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
 		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
 		{"oracle: {kind: auto}", `m.yaml:1:16: oracle.kind: auto is not in this version yet`},
+		{"certificate: off", `m.yaml:1:14: certificate: expected none, or alpha and alarm, found "off"`},
+		{"certificate: {alpha: 0.9}", `m.yaml:1:22: certificate.alpha: expected a level in (0, 0.5], found 0.9`},
+		{"certificate: {beta: 1}", `m.yaml:1:15: certificate: unknown key "beta"`},
+		{"learner: elimination", `m.yaml:1:10: learner: elimination leaves out what no surviving function of a class thinks best`},
+		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
+		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected linear | hedge, found "hegde" (did you mean "hedge"?)`},
 		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
@@ -312,6 +322,7 @@ func drawModel(t *rapid.T) *Model {
 	if m.Actions != nil && rapid.Bool().Draw(t, "fixed") {
 		m.Learner = Learner{Kind: Fixed, Action: rapid.SampledFrom(m.Actions).Draw(t, "action")}
 	}
+	m.Certificate = rapid.SampledFrom([]Certificate{{}, defaultCertificate, {Alpha: 0.01}, {Alpha: 0.5, Alarm: true}}).Draw(t, "certificate")
 	m.Explore = rapid.SampledFrom([]Explore{{Name: Cautious}, {Name: Guaranteed}, {Name: Balanced}, {Name: Theory}, {Factor: pos.Draw(t, "factor")}}).Draw(t, "explore")
 	if rapid.Bool().Draw(t, "hedge") {
 		m.Oracle = Oracle{Kind: Hedge, Eta: rapid.Float64Range(1e-3, 0.5).Draw(t, "eta"), Class: name.Draw(t, "class"), Unproved: rapid.Bool().Draw(t, "unproved")}

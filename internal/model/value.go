@@ -69,7 +69,7 @@ func FormatWindow(w loop.Window) string {
 	return s
 }
 
-var errLearner = errors.New("expected dafa, greedy, uniform, egreedy:EPSILON, fixed:ACTION or exp4dale; for example: dafa, egreedy:0.05, fixed:red")
+var errLearner = errors.New("expected dafa, elimination, greedy, uniform, egreedy:EPSILON, fixed:ACTION or exp4dale; for example: dafa, egreedy:0.05, fixed:red")
 
 // ParseLearner reads a learner as flags write it: dafa, greedy, uniform,
 // egreedy:0.05, fixed:ACTION, exp4dale, exp4dale:D, exp4dale:plain.
@@ -80,7 +80,7 @@ func ParseLearner(s string) (Learner, error) {
 
 func newLearner(kind, arg string, has bool) (Learner, error) {
 	switch kind {
-	case DAFA, Greedy, Uniform:
+	case DAFA, Elimination, Greedy, Uniform:
 		if has {
 			return Learner{}, fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
 		}

@@ -2,6 +2,9 @@ package replay
 
 import (
 	"fmt"
+	"strings"
+
+	"hindsight/internal/certify"
 )
 
 // certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
@@ -34,12 +37,20 @@ func (t *table) certificate(r *Result) {
 	for _, n := range c.Notes {
 		row(n)
 	}
-	for i, a := range c.Assumptions {
-		name := ""
-		if i == 0 {
-			name = "assumptions"
+	title = "assumptions"
+	var plain []string
+	for _, a := range c.Assumptions {
+		if a.State == certify.Enforced || a.State == certify.Holds || a.State == certify.NotNeeded {
+			plain = append(plain, strings.ReplaceAll(a.Name+" "+a.State, " ", noBreak))
 		}
-		t.row(name, a.Name+": "+a.State+"; "+a.Detail)
+	}
+	if plain != nil {
+		row(strings.Join(plain, ", "))
+	}
+	for _, a := range c.Assumptions {
+		if a.State != certify.Enforced && a.State != certify.Holds && a.State != certify.NotNeeded {
+			row(a.Name + " " + a.State + ": " + a.Detail)
+		}
 	}
 }
 

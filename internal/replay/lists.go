@@ -5,6 +5,7 @@ func Learners() []Entry {
 	return []Entry{
 		{"dafa", "", "DA-FA: plays against an oracle's predictions as far as exploring demands; explore: balanced"},
 		{"dafa", "EXPLORE", "the same with another exploration: cautious, guaranteed, balanced, theory, a number, or paper (the paper's constants, for a finite class)"},
+		{"elimination", "", "DA-FA that plays only what a function that survives thinks best: explores far less, gives propensity 0 to the rest, and loses everything if the truth falls; for a finite class"},
 		{"egreedy", "EPSILON", "the best prediction, or with probability EPSILON any action"},
 		{"greedy", "", "the best prediction always"},
 		{"uniform", "", "every action alike"},
