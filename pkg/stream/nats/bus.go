@@ -42,12 +42,25 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 		_ = sub.Unsubscribe()
 		return nil, fmt.Errorf("serve %s: %w", subject, classify(err))
 	}
-	return func() {
-		if err := sub.Drain(); err != nil {
-			_ = sub.Unsubscribe() // the connection is gone, and the requests with it
-		}
+	return func() { b.drain(sub, drained) }, nil
+}
+
+// drain ends a subscription after the requests that had arrived. Without a connection
+// they are gone, and so must be the subscription, at once: one that is being drained
+// is made again by a reconnect and then forgotten here only, and the server would go on
+// to send requests to nobody. Where a reconnect came in between all the same, another
+// one ends what the server has.
+func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
+	lives := b.conn.Stats().Reconnects
+	if !b.conn.IsConnected() || sub.Drain() != nil {
+		_ = sub.Unsubscribe()
 		<-drained
-	}, nil
+		return
+	}
+	<-drained
+	if b.conn.Stats().Reconnects != lives {
+		_ = b.conn.ForceReconnect() // closed: nothing is left
+	}
 }
 
 var errResponded = errors.New("respond: this request has its reply already")
