@@ -14,8 +14,8 @@
 //
 // # Fencing
 //
-// All owners of a partition use the producer id [OwnerID], each with a higher epoch
-// than the one before. Once the open record of an owner, the first of its epoch, is
+// All owners of a partition use one producer id, a hash of its name, each with a higher
+// epoch than the one before. Once the open record of an owner, the first of its epoch, is
 // stored, the leader refuses every earlier epoch. Two that open at once with the same
 // epoch look like one that repeats itself: the second is told the offset of the
 // first's open record. So an open record carries a random number and is read back.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"time"
 
@@ -14,10 +15,15 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// OwnerID is the producer id of the owners of every partition; when its epochs run out
-// in a partition the next one takes over. ("Hindsigh" as a number: brokers count the
-// ids that they give from 0.)
-const OwnerID int64 = 0x48696e6473696768
+// ownerID is the producer id of the owners of a partition; when its epochs run out the
+// next one takes over. Each partition has ids of its own, though Kafka keeps epochs by
+// partition: kfake keeps them by producer id only. (Brokers count the ids that they give
+// from 0.)
+func ownerID(topic string, partition int) int64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s/%d", topic, partition)
+	return 0x48<<56 | int64(h.Sum64()>>24)<<16
+}
 
 const (
 	ownerIDs  = 1 << 16       // that many ids are ours
@@ -31,16 +37,17 @@ type owner struct {
 	epoch int16
 }
 
-func (o owner) isOurs() bool { return o.id >= OwnerID && o.id < OwnerID+ownerIDs }
+// isOurs reports whether o is an owner of the partition whose ids begin with first.
+func (o owner) isOurs(first int64) bool { return o.id >= first && o.id < first+ownerIDs }
 
 func (o owner) before(x owner) bool {
 	return o.id < x.id || o.id == x.id && o.epoch < x.epoch
 }
 
 // next is the owner after o, or one that skips some.
-func (o owner) next(skip int) owner {
-	if !o.isOurs() {
-		return owner{OwnerID, int16(skip)}
+func (o owner) next(first int64, skip int) owner {
+	if !o.isOurs(first) {
+		return owner{first, int16(skip)}
 	}
 	if o.epoch == lastEpoch {
 		return owner{o.id + 1, int16(skip)}
@@ -93,16 +100,17 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, error) {
 	c, p := a.log.c, &a.sender.p
 	var tried owner
+	id := ownerID(p.topic, p.partition)
 	for try := range maxOpens {
 		last, first, err := c.lastOwner(ctx, p)
 		if err != nil {
 			return stream.Tail{}, err
 		}
 		skip := 0
-		if !last.isOurs() || last.before(tried) { // someone is there whom we do not see
+		if !last.isOurs(id) || last.before(tried) { // someone is there whom we do not see
 			last, skip = tried, 1<<min(try, 12)>>1
 		}
-		me := last.next(skip)
+		me := last.next(id, skip)
 		tried = me
 		at, err := a.fence(ctx, me, o)
 		if errors.Is(err, errOpenAgain) || err == nil && me.epoch == lastEpoch {
@@ -155,7 +163,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 // producers, which it does for a day, and by the record at the end.
 func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int64, err error) {
 	note := func(o owner) {
-		if o.isOurs() && last.before(o) {
+		if o.isOurs(ownerID(p.topic, p.partition)) && last.before(o) {
 			last = o
 		}
 	}
