@@ -100,6 +100,44 @@
 // plain importance weighting, M = Q, where nothing bounds Q̃/Q. Its Measured needs less:
 // E ĉ_i ≤ c_i alone gives E Reg ≤ E[ΣL − min_i Ĉ_i].
 //
+// # Surviving models
+//
+// [Models] takes rounds in the order of decisions. Let F_s hold all before the loss of round
+// s is seen: contexts, laws, draws and losses of rounds before s, and x_s, p_s, a_s. f⋆ is the
+// truth if E[y_s|F_s] = f⋆(z_s), z = (x, a), y in [0,1]. For a prediction g of F_s, with
+// δ = g − f⋆(z_s) and ε = y_s − f⋆(z_s),
+//
+//	(f⋆−y)² − (g−y)² = 2δε − δ²,   E[e^{2(2δε − δ²)}|F_s] ≤ e^{−2δ²}·e^{(4δ)²/8} = 1
+//
+// by Hoeffding's lemma, ε having mean 0 and range 1. So exp(2(L_f⋆ − L_g)) is a
+// supermartingale that starts at 1 and is never negative, and so is its mean M_f⋆ over g in
+// the class; that functions dropped leave it only lowers it. By Ville's inequality
+// P(sup_t M_f⋆ ≥ 1/α) ≤ α. M_f < 1/α says softmax(−2L)(f) > α/|F|. Hence
+//
+//	C_t(α) = {f : max_{s≤t} M_f < 1/α} contains f⋆ at all t at once with probability ≥ 1−α,
+//
+// whatever rate and prior the learner itself uses; the looks may be as rare as one likes. ∎
+//
+// The plausible-set certificate. R_f⋆ is the regret of the rounds in the sums, and no other
+// round's is more than 1. Where f⋆ is in C_t, R_f⋆ ≤ max_{f∈C_t} R_f: that bound, too, holds
+// at all t at once with probability ≥ 1−α. It needs no stability, no γ, no rate. ∎
+//
+// What it stands on: losses in [0,1]; a truth in the class; that silence does not depend on
+// the loss, so that E[y_s|F_s, s is observed] = f⋆(z_s); that the order does not look at losses:
+// a loss that is there before its turn says something of itself, and fed on arrival M_f⋆ is no
+// supermartingale; and with several partitions that contexts do not react to draws or losses
+// of rounds still ahead in the order. Imputed losses are no evidence.
+//
+// # The realizability alarm
+//
+// With rivals g_j that F_s knows, E1_f⋆ = mean_j exp(2(L_f⋆ − L_{g_j})) is a supermartingale
+// from 1 by the same line. E[e^{λε − λ²/8}|F_s] ≤ 1 by Hoeffding's lemma, so for an action a, with λ
+// added up over the rounds that played it, exp(λZ_{f⋆,a} − λ²n_a/8) is one, too, and E2_f⋆ is their
+// mean. Therefore E_f⋆ = (1−ε)·½(E1 + E2) + ε·M is one. The alarm is raised when every f of the
+// class had E_f ≥ 1/α at some look, f⋆ among them if it is there: by Ville a false alarm has
+// probability ≤ α, for ever. ∎ A function with M_f ≥ 1/(εα) has had E_f ≥ 1/α, and is dropped.
+// Certificate and alarm fail with probability α each.
+//
 // # Sampler
 //
 // [Solve] has the proof of its Newton iteration, [Law] and [Draw] what is exact.
