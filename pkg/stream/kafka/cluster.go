@@ -114,16 +114,7 @@ func (c *Client) use(ctx context.Context, cn *conn, f func(*conn) error) error {
 	} else {
 		c.cluster.putBack(cn)
 	}
-	if isLost(err) {
-		return fmt.Errorf("broker %s: %w: %w", cn.addr, stream.ErrUnavailable, err)
-	}
 	return err
-}
-
-// isLost reports whether an error is the connection's.
-func isLost(err error) bool {
-	var n net.Error
-	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.As(err, &n)
 }
 
 // ask asks a broker with a message of kafka-go's.

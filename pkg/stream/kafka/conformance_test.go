@@ -63,16 +63,20 @@ func TestLog(t *testing.T) {
 	t.Run("real", func(t *testing.T) { streamtest.TestLog(t, realHarness(t)) })
 }
 
-// realHarness is a log in brokers that run already.
+// realOptions are of brokers that run already.
+func realOptions() Options {
+	return Options{Brokers: strings.Split(os.Getenv("HINDSIGHT_KAFKA_BROKERS"), ",")}
+}
+
+// realHarness is a log there.
 func realHarness(t testing.TB) func(testing.TB) *streamtest.Harness {
 	t.Helper()
-	env := os.Getenv("HINDSIGHT_KAFKA_BROKERS")
-	if env == "" {
+	if os.Getenv("HINDSIGHT_KAFKA_BROKERS") == "" {
 		t.Skip("set HINDSIGHT_KAFKA_BROKERS to host:port,… of Kafka brokers whose topics shop.* and bench may be deleted")
 	}
 	return func(t testing.TB) *streamtest.Harness {
 		t.Helper()
-		o := Options{Brokers: strings.Split(env, ",")}
+		o := realOptions()
 		deleteTopics(t, o)
 		c, err := Dial(context.Background(), o)
 		if err != nil {
@@ -95,4 +99,7 @@ func realHarness(t testing.TB) func(testing.TB) *streamtest.Harness {
 	}
 }
 
-func BenchmarkLog(b *testing.B) { streamtest.BenchmarkLog(b, harness(1)) }
+func BenchmarkLog(b *testing.B) {
+	b.Run("fake", func(b *testing.B) { streamtest.BenchmarkLog(b, harness(1)) })
+	b.Run("real", func(b *testing.B) { streamtest.BenchmarkLog(b, realHarness(b)) })
+}

@@ -35,6 +35,31 @@ type conn struct {
 	ahead    []byte // of in: what arrived behind the last response
 }
 
+// lostError is an error of a connection, which can be used no more.
+type lostError struct {
+	addr string
+	err  error
+}
+
+func (e *lostError) Error() string {
+	return fmt.Sprintf("broker %s: %v: %v", e.addr, stream.ErrUnavailable, e.err)
+}
+
+func (e *lostError) Unwrap() []error { return []error{stream.ErrUnavailable, e.err} }
+
+func (cn *conn) lost(err error) error {
+	if isLost(err) {
+		return err
+	}
+	return &lostError{cn.addr, err}
+}
+
+// isLost reports whether an error is the connection's.
+func isLost(err error) bool {
+	var e *lostError
+	return errors.As(err, &e)
+}
+
 // dial connects to a broker: TCP, TLS, versions, SASL. Its error says which of them
 // failed.
 func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
@@ -42,7 +67,7 @@ func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 	defer cancel()
 	nc, err := c.o.Dial(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("broker %s: %w: %w", addr, stream.ErrUnavailable, err)
+		return nil, &lostError{addr, err}
 	}
 	stop := context.AfterFunc(ctx, func() { _ = nc.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
@@ -52,7 +77,10 @@ func (c *Client) dial(ctx context.Context, addr string) (*conn, error) {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("%w (%w)", err, ctx.Err())
 		}
-		return nil, fmt.Errorf("broker %s: %w: %w", addr, stream.ErrUnavailable, err)
+		if !isLost(err) {
+			err = &lostError{addr, err}
+		}
+		return nil, err
 	}
 	return cn, nil
 }
@@ -137,7 +165,7 @@ func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message,
 		return nil, err
 	}
 	if _, err := cn.Write(frame.Bytes()); err != nil {
-		return nil, err
+		return nil, cn.lost(err)
 	}
 	raw, err := cn.frame()
 	if err != nil {
@@ -147,7 +175,10 @@ func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message,
 	if err == nil && id != cn.corr {
 		err = fmt.Errorf("answer %d to question %d", id, cn.corr)
 	}
-	return answer, err
+	if err != nil {
+		return nil, cn.lost(err)
+	}
+	return answer, nil
 }
 
 // until makes reads and writes fail when the context ends.
@@ -169,8 +200,10 @@ func (cn *conn) begin(key protocol.ApiKey, version int16) {
 // send sends the request in out.
 func (cn *conn) send() error {
 	binary.BigEndian.PutUint32(cn.out, uint32(len(cn.out)-4))
-	_, err := cn.Write(cn.out)
-	return err
+	if _, err := cn.Write(cn.out); err != nil {
+		return cn.lost(err)
+	}
+	return nil
 }
 
 // receive returns the body of the next response, which must be to question corr. It is
@@ -182,7 +215,7 @@ func (cn *conn) receive(corr int32) ([]byte, error) {
 	}
 	f := fields{b: b[4:]}
 	if id := f.int32(); id != corr || f.bad {
-		return nil, fmt.Errorf("answer %d to question %d", id, corr)
+		return nil, cn.lost(fmt.Errorf("answer %d to question %d", id, corr))
 	}
 	return f.b, nil
 }
@@ -198,15 +231,15 @@ func (cn *conn) frame() ([]byte, error) {
 	if have < 4 {
 		n, err := io.ReadAtLeast(cn.Conn, cn.in[have:], 4-have)
 		if have += n; err != nil {
-			return nil, err
+			return nil, cn.lost(err)
 		}
 	}
 	size := binary.BigEndian.Uint32(cn.in)
 	if size>>16 == 0x1503 {
-		return nil, fmt.Errorf("%w: the broker expects TLS on this port", ErrTLS)
+		return nil, cn.lost(fmt.Errorf("%w: the broker expects TLS on this port", ErrTLS))
 	}
 	if size < 4 || size > maxFrame {
-		return nil, fmt.Errorf("a response of %d bytes: this is no Kafka broker, or it speaks TLS", size)
+		return nil, cn.lost(fmt.Errorf("a response of %d bytes: this is no Kafka broker, or it speaks TLS", size))
 	}
 	total := int(size) + 4
 	if total > cap(cn.in) {
@@ -214,7 +247,7 @@ func (cn *conn) frame() ([]byte, error) {
 	}
 	if have < total {
 		if _, err := io.ReadFull(cn.Conn, cn.in[have:total]); err != nil {
-			return nil, err
+			return nil, cn.lost(err)
 		}
 	} else {
 		cn.ahead = cn.in[total:have]

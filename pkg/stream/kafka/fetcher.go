@@ -122,7 +122,7 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	into.memory, cn.in = cn.in, nil
 	if err != nil {
 		s.drop(cn)
-		return fmt.Errorf("broker %s: %w: %w", cn.addr, stream.ErrUnavailable, err)
+		return err
 	}
 	switch k := kafkago.Error(r.code); {
 	case k == 0:

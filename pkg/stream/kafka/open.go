@@ -10,6 +10,7 @@ import (
 	"math"
 	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol/initproducerid"
 
 	"hindsight/pkg/stream"
@@ -153,7 +154,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 		return answer.base, nil
 	}
 	found, err := a.log.c.nonceAt(ctx, &a.sender.p, answer.base)
-	if err == nil && found != nonce {
+	if err == nil && found != nonce || errors.Is(err, errTrimmed) { // that of another, perhaps long ago
 		err = errOpenAgain
 	}
 	return answer.base, err
@@ -190,8 +191,11 @@ func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int
 	return last, first, err
 }
 
-// errTrimmed reports that a record to be read back is gone.
-var errTrimmed = fmt.Errorf("%w: the record was dropped while it was looked at", stream.ErrUnavailable)
+// What batchAt may find instead of a batch.
+var (
+	errTrimmed = errors.New("the record has been dropped")
+	errNotYet  = fmt.Errorf("%w: the record is not readable yet", stream.ErrUnavailable)
+)
 
 // batchAt gives the batch with an offset to f.
 func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*stored) error) error {
@@ -201,14 +205,14 @@ func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*st
 			return 0, err
 		}
 		if r.code != 0 {
-			if offset < r.start {
-				return 0, errTrimmed
+			if kafkago.Error(r.code) == kafkago.OffsetOutOfRange {
+				return 0, c.outOfRange(ctx, p, offset)
 			}
 			return r.code, nil
 		}
 		s, _, ok, err := cutBatch(r.batches)
 		if err == nil && !ok {
-			err = errTrimmed
+			err = errNotYet // a new leader learns slowly what is committed
 		}
 		if err == nil {
 			err = s.check()
@@ -218,6 +222,18 @@ func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*st
 		}
 		return 0, f(&s)
 	})
+}
+
+// outOfRange says why there is no record at an offset.
+func (c *Client) outOfRange(ctx context.Context, p *place, offset int64) error {
+	first, _, err := c.ends(ctx, p)
+	if err == nil && offset < first {
+		err = errTrimmed
+	}
+	if err == nil {
+		err = errNotYet
+	}
+	return err
 }
 
 // nonceAt returns the random number of the open record at an offset, "" if there is no

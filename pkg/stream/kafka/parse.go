@@ -13,7 +13,7 @@ import (
 )
 
 // maxInflated bounds what a compressed batch may become.
-const maxInflated = 1 << 30
+const maxInflated = 128 << 20
 
 // stored is a batch as a broker returns it.
 type stored struct {

@@ -57,7 +57,7 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 	}
 	f := fields{b: body}
 	if !f.partition(p) {
-		return r, true, errShort
+		return r, true, cn.lost(errShort)
 	}
 	r.code, r.base, r.appendTime, r.start = f.int16(), f.int64(), f.int64(), f.int64()
 	for range max(0, f.int32()) {
@@ -73,7 +73,7 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 		r.message = string(m)
 	}
 	if f.bad {
-		return r, true, errShort
+		return r, true, cn.lost(errShort)
 	}
 	return r, true, nil
 }
@@ -122,7 +122,7 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fet
 	}
 	f.int32() // session
 	if !f.partition(p) {
-		return r, errShort
+		return r, cn.lost(errShort)
 	}
 	r.code, r.high = f.int16(), f.int64()
 	f.int64() // last stable offset
@@ -134,7 +134,7 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fet
 	}
 	f.int32() // preferred replica
 	if r.batches = f.bytes(); f.bad {
-		return r, errShort
+		return r, cn.lost(errShort)
 	}
 	return r, nil
 }
@@ -160,14 +160,14 @@ func (cn *conn) bounds(p *place) (first, next int64, code int16, err error) {
 		f := fields{b: body}
 		f.int32() // throttled for
 		if !f.partition(p) {
-			return 0, 0, 0, errShort
+			return 0, 0, 0, cn.lost(errShort)
 		}
 		if c := f.int16(); c != 0 {
 			code = c
 		}
 		f.int64() // time
 		if ends[i] = f.int64(); f.bad {
-			return 0, 0, 0, errShort
+			return 0, 0, 0, cn.lost(errShort)
 		}
 	}
 	return ends[0], ends[1], code, nil
@@ -189,11 +189,11 @@ func (cn *conn) deleteRecords(p *place, before int64, timeoutMillis int32) (code
 	f := fields{b: body}
 	f.int32() // throttled for
 	if !f.partition(p) {
-		return 0, errShort
+		return 0, cn.lost(errShort)
 	}
 	f.int64() // the first offset kept
 	if code = f.int16(); f.bad {
-		return 0, errShort
+		return 0, cn.lost(errShort)
 	}
 	return code, nil
 }
@@ -227,7 +227,7 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 	f.tags()  // of the header
 	f.int32() // throttled for
 	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.topic || f.uvarint() != 2 || f.int32() != int32(p.partition) {
-		return nil, 0, errShort
+		return nil, 0, cn.lost(errShort)
 	}
 	code = f.int16()
 	f.take(max(0, int(f.uvarint())-1)) // message
@@ -237,7 +237,7 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 		f.tags()
 	}
 	if f.bad {
-		return nil, 0, errShort
+		return nil, 0, cn.lost(errShort)
 	}
 	return all, code, nil
 }

@@ -121,7 +121,6 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	r, sent, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
 	if err != nil {
 		s.drop(cn)
-		err = fmt.Errorf("broker %s: %w: %w", cn.addr, stream.ErrUnavailable, err)
 	} else if r.code != 0 && isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) || kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}
@@ -213,7 +212,7 @@ func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool
 				at, b = max(at, x.next), rest
 			}
 			if at == before {
-				return 0, errShort
+				return 0, cn.lost(errShort)
 			}
 			return 0, nil
 		})
