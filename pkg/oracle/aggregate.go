@@ -11,6 +11,10 @@ const (
 	aggregateRho   = 0.998 // what forgets, forgets half in 346 examples of its action
 	aggregateShare = 0.001 // α of fixed share
 	mostMembers    = 3
+
+	optimismColumns = 16   // up to so many columns optimism is whole
+	duelEta         = 2    // how fast the duel of cores 1 and 2 turns,
+	duelShare       = 1e-6 // and how far it goes: seven of loss more turn it over from there
 )
 
 // AggregateOptions are the parameters of [NewAggregate].
@@ -26,11 +30,10 @@ type AggregateOptions struct {
 
 // AutoFourier returns the number of random features for k actions and d columns, the
 // constant included: 128 where k·(d+128)² ≤ 1e6, so that an update costs little and the
-// matrices of k actions fit a cache, else 0. There is nothing to draw from the constant
-// alone.
+// matrices of k actions fit a cache, else 0.
 func AutoFourier(k, d int) int {
 	n := float64(d + DefaultFourier)
-	if d > 1 && float64(k)*n*n <= 1e6 {
+	if float64(k)*n*n <= 1e6 {
 		return DefaultFourier
 	}
 	return 0
@@ -50,13 +53,21 @@ func AggregateBytes(k, d, m int) float64 {
 // Aggregate mixes three online ridge regressions an action by Hedge with fixed share
 // (algorithms.md, section 7), because none of them is best everywhere:
 //
-//	core 1: z, ρ = 1;   core 2: z, ρ = .998;   core 3: φ = (random Fourier features of z, z), ρ = .998
-//	u(a) = zᵀP¹_a z,  f_i(a) = clip(w_{i,a}·φ_i / (1 + β·u(a)), 0, 1),  f̂ = Σ q_i f_i
+//	core 1: z, ρ = 1;   core 2: z, ρ = .998;   core 3: φ = (random Fourier features of z, z), ρ = 1 − .002·(1−r)
+//	u(a) = zᵀP¹_a z,  f_i(a) = clip(w_{i,a}·φ_i / (1 + β_d·u(a)), 0, 1),  f̂ = Σ q_i f_i
 //	learn: q_i ∝ q_i·exp(−½(f_i − y)²), q ← (1−α)q + α/N; then the cores of the action
 //
 // All members share the optimism of core 1 and one q serves all actions. Features,
 // columns and actions are those of [Linear], which core 1 is. Each core has
 // λ = max(1, D/20) with its own D, where the number of columns is known.
+//
+// β_d = β·min(1, 16/d): Σ_t u_t grows like d·log n, and with it what optimism costs
+// until every action has been tried along every column; wide data cannot pay that.
+//
+// r is the weight of core 1 in a duel with core 2 under a Hedge of its own: two cores
+// that differ in forgetting only tell for nothing whether the world stands still. If it
+// does, r is near 1 and core 3 goes on improving; if not, core 3 forgets as core 2 does.
+// What is proved of q holds whatever the members do.
 //
 // While z is the constant alone, core 3 is a copy of core 1; without random features
 // there are cores 1 and 2 only.
@@ -70,6 +81,7 @@ type Aggregate struct {
 	q        [mostMembers]float64
 	lost     [mostMembers]float64 // Σ (f_i − y)²
 	lostMean float64              // Σ (f̂ − y)²
+	duel     float64              // r
 
 	phi     []float64 // scratch: φ of z
 	scratch fadingScratch
@@ -102,7 +114,7 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 			o.MaxActions, o.MaxFeatures, o.Fourier, AggregateBytes(o.MaxActions, o.MaxFeatures+1, o.Fourier)/maxLinearBytes)
 	}
 	d := max(o.Columns, 1)
-	a := &Aggregate{o: o, fourier: newFourier(o.Fourier, o.Seed), members: 2}
+	a := &Aggregate{o: o, fourier: newFourier(o.Fourier, o.Seed), members: 2, duel: 0.5}
 	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + o.Fourier)}
 	lin, err := NewLinear(LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions, Schema: o.Schema})
 	if err != nil {
@@ -172,13 +184,18 @@ func (o *Aggregate) predict(n int32, by kernel) float64 {
 	m := o.means(n, by)
 	c := 1.0
 	if o.lin.beta > 0 && max(m[0], m[1], m[2]) > 0 {
-		c += float64(o.lin.beta * o.lin.form(&o.lin.actions[n].ridge, by))
+		c += float64(o.optimism() * o.lin.form(&o.lin.actions[n].ridge, by))
 	}
 	s := 0.0
 	for i := range o.members {
 		s += float64(o.q[i] * clip01(m[i]/c))
 	}
 	return clip01(s)
+}
+
+// optimism returns β_d.
+func (o *Aggregate) optimism() float64 {
+	return o.lin.beta * min(1, optimismColumns/float64(max(len(o.lin.z), o.o.Columns)))
 }
 
 // means returns w·φ of the members of an action.
@@ -225,7 +242,7 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 
 // share moves q by what the members said: m without optimism, u of core 1.
 func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
-	c := 1 + float64(o.lin.beta*u)
+	c := 1 + float64(o.optimism()*u)
 	var f [mostMembers]float64
 	mean, sum := 0.0, 0.0
 	for i := range o.members {
@@ -239,10 +256,19 @@ func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
 	}
 	e := clip01(mean) - y
 	o.lostMean += float64(e * e)
+	o.turn(f[0], f[1], y)
 	part := aggregateShare / float64(o.members)
 	for i := range o.members {
 		o.q[i] = float64((1-aggregateShare)*(o.q[i]/sum)) + part
 	}
+}
+
+// turn moves the duel.
+func (o *Aggregate) turn(stays, forgets, y float64) {
+	a, b := stays-y, forgets-y
+	p := o.duel * Exp(-duelEta*float64(a*a))
+	q := (1 - o.duel) * Exp(-duelEta*float64(b*b))
+	o.duel = float64((1-duelShare)*(p/(p+q))) + duelShare/2
 }
 
 // fade feeds (z, y) to cores 2 and 3 of an action; it reports false if one broke.
@@ -254,7 +280,8 @@ func (o *Aggregate) fade(n int32, y float64) bool {
 		return ok
 	}
 	f.random.grow(len(o.phi), o.lambda[2])
-	return f.random.learn(o.phi, y, aggregateRho, o.lambda[2], &o.scratch) && ok
+	rho := 1 - float64((1-aggregateRho)*(1-o.duel))
+	return f.random.learn(o.phi, y, rho, o.lambda[2], &o.scratch) && ok
 }
 
 // reset starts all cores of an action anew.

@@ -15,7 +15,7 @@ func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloats(b, o.q[:o.members])
 	b = appendFloats(b, o.lost[:o.members])
-	b = appendFloat(b, o.lostMean)
+	b = appendFloats(b, []float64{o.lostMean, o.duel})
 	for i := range o.fadings {
 		b = o.fadings[i].plain.append(b)
 		b = o.fadings[i].random.append(b)
@@ -49,9 +49,9 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	actions := r.count(2)
 	r.floats(n.q[:n.members])
 	r.floats(n.lost[:n.members])
-	var mean [1]float64
-	r.floats(mean[:])
-	n.lostMean = mean[0]
+	var rest [2]float64
+	r.floats(rest[:])
+	n.lostMean, n.duel = rest[0], rest[1]
 	if r.bad || actions > o.lin.maxActions {
 		return snapshotError("auto", "damaged header")
 	}
@@ -109,5 +109,5 @@ func (o *Aggregate) consistent() bool {
 		}
 		sum += o.q[i]
 	}
-	return math.Abs(sum-1) <= 1e-9 && o.lostMean >= 0 && o.lostMean <= most
+	return math.Abs(sum-1) <= 1e-9 && o.duel > 0 && o.duel < 1 && o.lostMean >= 0 && o.lostMean <= most
 }
