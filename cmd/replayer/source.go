@@ -28,12 +28,13 @@ type source struct {
 	features         string
 	rounds           int
 	window           string
+	order            string
 	seed             uint64
 	json             bool
 }
 
 func (s *source) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O")
+	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
 	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
 	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
 	f.StringVar(&s.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
@@ -47,6 +48,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
 	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a duration of the file's times; default: the model file's, else 200")
+	f.StringVar(&s.order, "order", "", "order of learning: fifo, or arrival for learners that allow it (exp4dale, or dafa with a finite class); default: the model file's, else fifo")
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 }
@@ -124,6 +126,9 @@ func (s *source) defaultDelays(env replay.Environment) string {
 	if replay.RecordsDelays(env) {
 		return "recorded"
 	}
+	if own := replay.OwnDelays(env); own != "" {
+		return own
+	}
 	return "lognormal:20,1.5"
 }
 
@@ -162,14 +167,23 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 			return nil, err
 		}
 	} else {
-		window, err := model.ParseWindow("200")
-		if err != nil {
-			return nil, err
+		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
+		if replay.OwnDelays(env) != "" {
+			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
-		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, window)
 	}
 	if err := s.setLearner(p, env.Len()); err != nil {
 		return nil, err
+	}
+	if err := replay.UsePolicies(p.model, env); err != nil {
+		return nil, daemon.Usagef("%v", err)
+	}
+	switch s.order {
+	case "":
+	case "fifo", "arrival":
+		p.model.Arrival = s.order == "arrival"
+	default:
+		return nil, daemon.Usagef("--order %q: expected fifo or arrival", s.order)
 	}
 	if s.window != "" {
 		w, err := model.ParseWindow(s.window)
@@ -233,8 +247,12 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 	}
 	explore, isExplore := strings.CutPrefix(spec, model.DAFA+":")
 	if !isExplore {
+		was := p.model.Learner.EXP4
 		if p.model.Learner, err = model.ParseLearner(spec); err != nil {
 			return daemon.Usagef("--learner: %v", err)
+		}
+		if p.model.Learner.Kind == model.EXP4DALE {
+			p.model.Learner.EXP4.Policies = was.Policies // those of the model file
 		}
 		return nil
 	}

@@ -33,6 +33,11 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)
 	}
+	return m.BuildOn(reg)
+}
+
+// BuildOn returns the learner that the model names, one that uses an oracle, over reg.
+func (m *Model) BuildOn(reg oracle.Regressor) (learner.Learner, error) {
 	switch m.Learner.Kind {
 	case Greedy:
 		return learner.NewGreedy(reg), nil
@@ -50,8 +55,11 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 }
 
 func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
-	if m.Oracle.Kind == Hedge {
+	switch m.Oracle.Kind {
+	case Hedge:
 		return m.hedge(files)
+	case Unstable, Own:
+		return nil, fmt.Errorf("%s is the oracle of an environment: it is for backtests only", m.Oracle.Kind)
 	}
 	c := m.Clone()
 	c.Resolve(0, 0)

@@ -56,7 +56,7 @@ func (m *Model) problems() []problem {
 	if m.DefaultLoss < 0 || m.DefaultLoss > 1 {
 		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1", m.DefaultLoss)
 	}
-	if m.Arrival && m.usesOracle() && m.Oracle.Kind != Hedge {
+	if m.Arrival && m.usesOracle() && m.Oracle.Kind != Hedge && m.Oracle.Kind != Own {
 		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: {kind: hedge, …}", m.Oracle.Kind)
 	}
 	if m.Arrival && m.Outcomes != loop.First {
@@ -90,6 +90,9 @@ func (m *Model) hedgeProblems(add func(key, format string, args ...any)) {
 
 func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 	o := m.Oracle
+	if o.Kind == Unstable || o.Kind == Own {
+		return
+	}
 	if o.Kind != Linear {
 		add("oracle", "kind: expected linear | hedge, found %q", o.Kind)
 		return

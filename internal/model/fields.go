@@ -207,6 +207,10 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 }
 
 func (p *parser) oracleKind(n *yaml.Node) {
+	if n.Value == Unstable || n.Value == Own {
+		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only (replayer backtest --env unstable); a live system has linear or hedge", n.Value)
+		return
+	}
 	if n.Value == "auto" {
 		p.errorf(n, "oracle.kind: auto is not in this version yet; use linear")
 		return

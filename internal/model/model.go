@@ -24,6 +24,13 @@ const (
 	Hedge  = "hedge"
 )
 
+// Kinds of oracles that environments of the replayer bring, in Go code: no model file may
+// name them, for no live system could build them.
+const (
+	Unstable = "unstable" // the oracle of the lower bound: it depends on the order
+	Own      = "own"      // one that does not
+)
+
 // Names of the key explore that are not numbers.
 const (
 	Cautious   = "cautious"
@@ -154,7 +161,9 @@ func (m *Model) Files() []string {
 	return nil
 }
 
-// usesOracle reports whether the learner regresses at all.
+// UsesOracle reports whether the learner regresses at all.
+func (m *Model) UsesOracle() bool { return m.usesOracle() }
+
 func (m *Model) usesOracle() bool {
 	return m.Learner.Kind != Uniform && m.Learner.Kind != Fixed && m.Learner.Kind != EXP4DALE
 }

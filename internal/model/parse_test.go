@@ -172,6 +172,7 @@ func TestErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected linear | hedge, found "hegde" (did you mean "hedge"?)`},
+		{"oracle: {kind: unstable}", `m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
 		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},

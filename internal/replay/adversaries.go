@@ -75,6 +75,14 @@ func orderKinds() []delayKind {
 				}
 				return 0
 			}},
+		{Entry: Entry{"hold", "from,to,until", "outcomes of the rounds from … to−1 come all at once, right before decision until; the others at once"},
+			args: []argument{countArg("from"), countArg("to"), countArg("until")},
+			draw: func(t *delayTerm, p *Play) int64 {
+				if r := int64(p.Round); r >= int64(t.args[0]) && r < int64(t.args[1]) {
+					return max(0, int64(t.args[2])-1-r)
+				}
+				return 0
+			}},
 		{Entry: Entry{"reorder", "window", "each outcome comes at one of the next so many decisions, all alike: near ones change places"}, args: []argument{sizeArg("window")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				return min(int64(float64(t.args[0]*t.uniform(p))), int64(t.args[0])-1)

@@ -26,6 +26,27 @@ func builtins() []builtin {
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewNeedle(seed, rounds, a[0], a[1], a[2])
 			}},
+		{Entry{"unstable", "", "the lower bound: an oracle without regret and without stability (no delay: regret 0 with greedy, delay 1: half of all rounds)"}, nil,
+			func(seed uint64, rounds int, _ []float64) Environment { return NewUnstable(seed, rounds, false) }},
+		{Entry{"unstable-hedge", "", "the same rounds with Hedge-Vovk over the class"}, nil,
+			func(seed uint64, rounds int, _ []float64) Environment { return NewUnstable(seed, rounds, true) }},
+		{Entry{"hypercube", "n,eps", "n contexts, 2 actions, all 2^n functions: one action is better by eps in each context; eps 0: the paper's, sqrt(n/(100 T))"},
+			[]argument{{"n", 1, 1e6, true}, {"eps", 0, 0.5, false}},
+			func(seed uint64, rounds int, a []float64) Environment {
+				return NewHypercube(seed, rounds, int(a[0]), a[1])
+			}},
+		{Entry{"blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 rounds whose outcomes come at the end; regret is against the best policy"},
+			[]argument{{"d", 0, 1e6, true}, {"N", 1, 1000, true}},
+			func(seed uint64, rounds int, a []float64) Environment {
+				return NewBlocks(seed, rounds, int(a[0]), int(a[1]))
+			}},
+		{Entry{"trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; outcomes of rounds m0 to m all come at round r"},
+			[]argument{{"K", 2, 1000, true}, countArg("m0"), countArg("m"), countArg("r")},
+			func(_ uint64, rounds int, a []float64) Environment {
+				return NewTrap(rounds, int(a[0]), int(a[1]), int(a[2]), int(a[3]))
+			}},
+		{Entry{"cyc", "h,d", "4 actions, another is right every h rounds; outcomes come after d later decisions"}, []argument{{"h", 1, maxDelay, true}, countArg("d")},
+			func(_ uint64, rounds int, a []float64) Environment { return NewCyc(rounds, int(a[0]), int(a[1])) }},
 	}
 }
 

@@ -71,7 +71,7 @@ func TestDelayList(t *testing.T) {
 			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}
-	want := strings.Fields("none constant exp lognormal pareto never burst head reorder starve-best loss never-bad recorded recorded")
+	want := strings.Fields("none constant exp lognormal pareto never burst head hold reorder starve-best loss never-bad recorded recorded")
 	if !slices.Equal(names, want) {
 		t.Errorf("delays %v, want %v", names, want)
 	}

@@ -8,6 +8,8 @@ func Learners() []Entry {
 		{"elimination", "", "DA-FA that plays only what a function that survives thinks best: explores far less, gives propensity 0 to the rest, and loses everything if the truth falls; for a finite class"},
 		{"egreedy", "EPSILON", "the best prediction, or with probability EPSILON any action"},
 		{"greedy", "", "the best prediction always"},
+		{"exp4dale", "", "EXP4-DALE over finite policies: those of the environment or of a model file, or the best actions by the functions of a class; its rate adapts to delays"},
+		{"exp4dale", "D", "the same with the rate for a known sum of delays D; exp4dale:plain and exp4dale:plain,D weight by plain importance"},
 		{"uniform", "", "every action alike"},
 		{"fixed", "ACTION", "one action always"},
 	}

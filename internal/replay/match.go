@@ -107,6 +107,14 @@ func (m *match) score(r *Result) {
 		r.Delays.Recorded = m.log.delays()
 	}
 	if uniform, best, known := Reference(m.rounds.Env); known {
+		if e := policed(m.rounds.Env); e != nil { // regret is against the best policy
+			n := float64(max(e.Len(), 1))
+			policy := e.BestPolicy() / n
+			if r.Regret != nil {
+				m.regret += (best - policy) * n
+			}
+			best = policy
+		}
 		r.UniformLoss, r.BestLoss = &uniform, &best
 	}
 }

@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"time"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // Trial is one run of a backtest.
@@ -23,7 +26,7 @@ type Trial struct {
 
 // Run runs the trial. progress is called now and then with the rounds done.
 func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, error) {
-	l, err := t.Model.Build(t.Files)
+	l, err := t.learner()
 	if err != nil {
 		return nil, err
 	}
@@ -38,6 +41,35 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	r.Certificate = Certify(l, r.Rounds-r.Fates.Withdrawn, 0, t.Model.Arrival, &r.LateLosses)
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	return r, nil
+}
+
+// learner returns the learner of the model, over the oracle of the environment if that
+// brings one in Go code.
+func (t *Trial) learner() (learner.Learner, error) {
+	kind := t.Model.Oracle.Kind
+	if e := bringsOracle(t.Rounds.Env); e != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
+		reg, _, err := e.Oracle()
+		if err != nil {
+			return nil, err
+		}
+		return t.Model.BuildOn(reg)
+	}
+	return t.Model.Build(t.Files)
+}
+
+// oracleBringer is an environment that brings an oracle in Go code.
+type oracleBringer interface {
+	// Oracle returns a fresh oracle, and whether it is order-free.
+	Oracle() (reg oracle.Regressor, orderFree bool, err error)
+}
+
+// bringsOracle returns env, in whatever row order, if it brings an oracle.
+func bringsOracle(env Environment) oracleBringer {
+	if o, ok := env.(*ordered); ok {
+		env = o.Environment
+	}
+	e, _ := env.(oracleBringer)
+	return e
 }
 
 func (t *Trial) result(trace *Trace) *Result {
@@ -69,7 +101,45 @@ func ModelFor(env Environment, name string, learner model.Learner, window loop.W
 		m.Oracle = model.Oracle{Kind: model.Hedge, Eta: .5, Class: file}
 		return m, map[string][]byte{file: c.Class()}
 	}
+	if e := policed(env); e != nil {
+		files = map[string][]byte{policyFile: e.Policies()}
+	}
+	if e := bringsOracle(env); e != nil {
+		m.Oracle = model.Oracle{Kind: model.Own}
+		if _, orderFree, err := e.Oracle(); err == nil && !orderFree {
+			m.Oracle.Kind = model.Unstable
+		}
+		return m, files
+	}
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
 	m.Resolve(env.Columns(), len(env.Actions()))
-	return m, nil
+	return m, files
 }
+
+// policyFile is the name of the policy file that an environment brings.
+const policyFile = "policies.jsonl"
+
+// UsePolicies gives the learner exp4dale the policies of the environment, or those that
+// go by its class, where the model names none, and the number of rounds where it is to
+// know the sum of delays.
+func UsePolicies(m *model.Model, env Environment) error {
+	x := &m.Learner.EXP4
+	if m.Learner.Kind != model.EXP4DALE {
+		return nil
+	}
+	if !x.Delays.Auto && x.Horizon == 0 {
+		x.Horizon = int64(env.Len())
+	}
+	switch {
+	case x.Policies != "":
+	case policed(env) != nil:
+		x.Policies = policyFile
+	case m.Oracle.Kind == model.Hedge:
+		x.Policies = m.Oracle.Class
+	default:
+		return errNoPolicies
+	}
+	return nil
+}
+
+var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model file: learner: {kind: exp4dale, policies: FILE}")

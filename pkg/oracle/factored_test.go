@@ -71,7 +71,9 @@ func blockInput(rng *rand.Rand) *oracle.Input {
 func TestFactoredContract(t *testing.T) {
 	all, factors := someFactors()
 	for _, eta := range []float64{oracle.DefaultEta, oracle.PaperEta} {
-		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewFactored(blockOf, factors, oracle.HedgeOptions{Eta: eta})) },
+		oracletest.Test(t, func() oracle.Regressor {
+			return must(oracle.NewFactored(blockOf, factors, oracle.HedgeOptions{Eta: eta}))
+		},
 			oracletest.Options{Input: blockInput, Tolerance: 1e-12, Reference: func() oracle.Regressor {
 				return must(oracle.NewHedge(product{blockOf, all}, oracle.HedgeOptions{Eta: eta}))
 			}})

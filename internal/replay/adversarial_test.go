@@ -1,0 +1,337 @@
+package replay
+
+import (
+	"math"
+	"os"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
+)
+
+// regretOf returns the regret of a learner in an environment, under the delays that it is
+// meant for unless others are given.
+func regretOf(t testing.TB, env Environment, spec, delays string, arrival bool, seed uint64) (float64, *Result) {
+	t.Helper()
+	l, err := model.ParseLearner(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if delays == "" {
+		delays = OwnDelays(env)
+	}
+	d, err := ParseDelays(delays, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, files := ModelFor(env, "test", l, loop.Window{Rounds: int64(env.Len())})
+	m.Arrival = arrival
+	if err := UsePolicies(m, env); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: spec, Seed: seed}
+	r, err := trial.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *r.Regret, r
+}
+
+// over returns mean and standard error over seeds.
+func over(seeds int, f func(seed uint64) float64) (mean, se float64) {
+	sum, squares := 0.0, 0.0
+	for s := range seeds {
+		v := f(uint64(s))
+		sum += v
+		squares += v * v
+	}
+	n := float64(seeds)
+	mean = sum / n
+	return mean, math.Sqrt(math.Max(0, squares/n-mean*mean) / math.Max(1, n-1))
+}
+
+// many returns the number of seeds: few, or all with HINDSIGHT_LONG.
+func many(few, all int) int {
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		return all
+	}
+	return few
+}
+
+// TestPolicedTruth holds that the policies of the file advise what the environment
+// counts its regret by, and that the best of them is the least sum.
+func TestPolicedTruth(t *testing.T) {
+	for _, spec := range []string{"blocks:4,16", "trap:3,10,40,80", "cyc:7,2"} {
+		e := environment(t, spec, 3, 120).(*Policed)
+		file, err := model.ParsePolicies("p", e.Policies())
+		if err != nil {
+			t.Fatal(err)
+		}
+		class, err := file.Class()
+		if err != nil {
+			t.Fatal(err)
+		}
+		advice, sums := make([]int32, class.Size()), make([]float64, class.Size())
+		for round := range e.Len() {
+			class.Advise(advice, inputOf(e, round))
+			for i, a := range advice {
+				if want := e.advice(i, round); int(a) != want {
+					t.Fatalf("%s: round %d: policy %d plays %d, counted as %d", spec, round, i, a, want)
+				}
+				sums[i] += e.Loss(round, int(a))
+			}
+		}
+		best := sums[0]
+		for _, v := range sums {
+			best = min(best, v)
+		}
+		if e.BestPolicy() != best {
+			t.Errorf("%s: the best policy loses %v, counted as %v", spec, best, e.BestPolicy())
+		}
+	}
+}
+
+// inputOf is the context of a round as a learner sees it.
+func inputOf(e Environment, round int) *oracle.Input {
+	var c codec.Context
+	e.Context(&c, round)
+	x := &oracle.Input{}
+	for _, v := range c.Features {
+		x.Features = append(x.Features, oracle.Feature{Name: v.Name, Kind: oracle.FeatureKind(v.Kind), Value: v.Value})
+	}
+	for _, a := range c.Actions {
+		x.Actions = append(x.Actions, oracle.Action{Name: a.Name})
+	}
+	return x
+}
+
+// TestPolicedRegret is worked by hand: cyc:2,0 over 8 rounds has each action right in two
+// of them, so that the best policy loses 6; uniform play loses ¾ in each: 6.
+func TestPolicedRegret(t *testing.T) {
+	e := environment(t, "cyc:2,0", 1, 8)
+	if r, res := regretOf(t, e, "uniform", "none", false, 1); math.Abs(r) > 1e-12 || *res.BestLoss != 0.75 {
+		t.Errorf("uniform regrets %v, the best policy loses %v a round", r, *res.BestLoss)
+	}
+	if r, _ := regretOf(t, e, "fixed:a1", "none", false, 1); r != 0 {
+		t.Errorf("a fixed action regrets %v", r)
+	}
+}
+
+// TestUnstable holds the lower bound (thm:lower-bound): greedy on the unstable oracle has
+// regret 0 without delay and half of all rounds with delay 1, where Hedge-Vovk, over the
+// same class and losses, does not mind.
+func TestUnstable(t *testing.T) {
+	const rounds = 2000
+	seeds := many(6, 30)
+	if testing.Short() {
+		seeds = 2
+	}
+	play := func(spec, l, delays string) (float64, float64) {
+		return over(seeds, func(s uint64) float64 {
+			r, _ := regretOf(t, environment(t, spec, s, rounds), l, delays, false, s)
+			return r
+		})
+	}
+	if mean, _ := play("unstable", "greedy", "none"); mean != 0 {
+		t.Errorf("greedy without delay regrets %v", mean)
+	}
+	mean, se := play("unstable", "greedy", "constant:1")
+	t.Logf("greedy, delay 1: %.1f ± %.1f", mean, se)
+	if math.Abs(mean-rounds/2) > 5*math.Sqrt(rounds/4/float64(seeds)) {
+		t.Errorf("greedy with delay 1 regrets %v, want about %v", mean, rounds/2)
+	}
+	if testing.Short() {
+		return
+	}
+	for _, d := range []string{"none", "constant:1"} {
+		mean, se := over(2, func(s uint64) float64 {
+			r, _ := regretOf(t, environment(t, "unstable-hedge", s, rounds), "dafa", d, false, s)
+			return r
+		})
+		t.Logf("Hedge-Vovk, %s: %.1f ± %.1f", d, mean, se)
+		if mean > 120 || mean < 40 {
+			t.Errorf("Hedge-Vovk, %s: regret %v, want about 80", d, mean)
+		}
+	}
+}
+
+// TestUnstableClass holds the class to its definition: f_t is the truth at x_t, f⋆
+// everywhere, and everything else is a fair coin.
+func TestUnstableClass(t *testing.T) {
+	e := NewUnstable(5, 300, true)
+	class, f := unstableClass{e}, make([]float64, 301)
+	heads, n := 0.0, 0.0
+	truth := make([]float64, 2)
+	for round := range 300 {
+		e.Truth(truth, round)
+		if truth[0]+truth[1] != 1 {
+			t.Fatalf("losses %v", truth)
+		}
+		for a := range truth {
+			class.Eval(f, inputOf(e, round), a)
+			if f[round] != truth[a] || f[300] != truth[a] || e.Loss(round, a) != truth[a] {
+				t.Fatalf("round %d: f_t %v, f⋆ %v, truth %v", round, f[round], f[300], truth[a])
+			}
+			for _, v := range f {
+				heads += v - 0.5
+				n++
+			}
+		}
+	}
+	if math.Abs(heads) > 4*math.Sqrt(n)/2 {
+		t.Errorf("%v more heads than tails in %v", heads, n)
+	}
+}
+
+// TestHypercube holds the environment to its definition, its oracle to the enumerated
+// class, and its claim: at the paper's ε a learner does as uniform play does, at ε = .158
+// better.
+func TestHypercube(t *testing.T) {
+	e := NewHypercube(2, 4000, 6, 0.2)
+	reg, free, err := e.Oracle()
+	if err != nil || !free {
+		t.Fatal(err)
+	}
+	slow, err := oracle.NewHedge(cube(e.eps), oracle.HedgeOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := make([]float64, 2), make([]float64, 2)
+	for round := range 400 {
+		x := inputOf(e, round)
+		reg.Predict(got, x)
+		slow.Predict(want, x)
+		for a := range got {
+			if math.Abs(got[a]-want[a]) > 1e-12 {
+				t.Fatalf("round %d: %v, enumerated %v", round, got, want)
+			}
+		}
+		a := round % 2
+		reg.Update(x, a, e.Loss(round, a))
+		slow.Update(x, a, e.Loss(round, a))
+	}
+	if math.Abs(reg.Regret()-2*6*math.Ln2) > 1e-12 {
+		t.Errorf("R = %v, want 2·log 64", reg.Regret())
+	}
+	if testing.Short() {
+		return
+	}
+	share := func(eps float64) (float64, float64) {
+		return over(many(8, 40), func(s uint64) float64 {
+			env := NewHypercube(s, 4000, 20, eps)
+			r, _ := regretOf(t, env, "dafa", "none", false, s)
+			return r / (env.eps / 2 * 4000)
+		})
+	}
+	mean, se := share(0)
+	t.Logf("at the paper's ε: %.3f ± %.3f of the regret of uniform play", mean, se)
+	if math.Abs(mean-1) > 0.1 {
+		t.Errorf("at the paper's ε a learner has %v of the regret of uniform play", mean)
+	}
+	mean, se = share(0.158)
+	t.Logf("at ε = .158: %.3f ± %.3f", mean, se)
+	if mean > 0.7 {
+		t.Errorf("at ε = .158 a learner has %v of the regret of uniform play", mean)
+	}
+}
+
+// cube is the class of a hypercube of 6 contexts, enumerated.
+type cube float64
+
+func (cube) Size() int { return 64 }
+
+func (eps cube) Eval(dst []float64, x *oracle.Input, action int) {
+	at := cubeContext(x, 6)
+	for i := range dst {
+		dst[i] = 0.5
+		if i>>at&1 == action {
+			dst[i] = 0.5 - float64(eps)
+		}
+	}
+}
+
+// TestBlocks holds the lower bound with many delays (thm:lower-bound-full-feedback):
+// EXP4-DALE's regret is a constant times √((d+1)·T·ln N/2), whatever d.
+func TestBlocks(t *testing.T) {
+	for _, c := range []struct {
+		n, rounds, seeds int
+		delays           []int
+		low, high        float64
+	}{
+		{4, 4000, many(12, 200), []int{0, 4, 19, 99}, 0.40, 0.90},
+		{256, 2000, many(2, 40), []int{0, 19}, 0.70, 1.05},
+	} {
+		if testing.Short() {
+			c.seeds, c.delays = 2, c.delays[:1]
+		}
+		for _, d := range c.delays {
+			mean, se := over(c.seeds, func(s uint64) float64 {
+				r, _ := regretOf(t, environment(t, specification("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+itoa(c.rounds*d/2), "", true, s)
+				return r / math.Sqrt(float64((d+1)*c.rounds)*math.Log(float64(c.n))/2)
+			})
+			t.Logf("d = %d, N = %d: %.2f ± %.2f", d, c.n, mean, se)
+			if mean < c.low-2*se || mean > c.high+2*se {
+				t.Errorf("d = %d, N = %d: ratio %.2f ± %.2f, want %v to %v", d, c.n, mean, se, c.low, c.high)
+			}
+		}
+	}
+}
+
+// TestDelayAdapted holds that delay-adapted weighting beats plain importance weighting
+// where outcomes come when the law has moved: trap with its D known, and cyc with a rate
+// that expects no delays. (With the rate for its D, cyc shows no difference.)
+func TestDelayAdapted(t *testing.T) {
+	for _, c := range []struct {
+		spec   string
+		rounds int
+		d      string
+		seeds  int
+	}{
+		{"trap:2,400,800,2000", many(8000, 20_000), "560000", many(16, 100)}, // D = 400·1400
+		{"cyc:1000,1000", 20_000, "0", many(8, 60)},
+	} {
+		if testing.Short() {
+			continue
+		}
+		play := func(form string) (float64, float64) {
+			return over(c.seeds, func(s uint64) float64 {
+				r, _ := regretOf(t, environment(t, c.spec, s, c.rounds), form+c.d, "", true, s)
+				return r
+			})
+		}
+		dale, se := play("exp4dale:")
+		plain, pe := play("exp4dale:plain,")
+		t.Logf("%s: %.0f ± %.0f, plain %.0f ± %.0f", c.spec, dale, se, plain, pe)
+		if plain-dale < 2*math.Hypot(se, pe) {
+			t.Errorf("%s: DALE regrets %.0f ± %.0f, plain importance weighting %.0f ± %.0f", c.spec, dale, se, plain, pe)
+		}
+	}
+}
+
+// TestHoldDelays holds that the rounds of an interval come all at once.
+func TestHoldDelays(t *testing.T) {
+	d, err := ParseDelays("hold:2,5,9", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for round, want := range []int64{0, 0, 6, 5, 4, 0, 0} {
+		if got := d.Delay(&Play{Round: round}); got != want {
+			t.Errorf("round %d: delay %d, want %d", round, got, want)
+		}
+	}
+}
+
+// TestExp4NeedsPolicies holds that data without policies is refused with what to do.
+func TestExp4NeedsPolicies(t *testing.T) {
+	l, _ := model.ParseLearner("exp4dale")
+	env := read(t, "label\na\nb\n")
+	m, _ := ModelFor(env, "test", l, loop.Window{Rounds: 10})
+	if err := UsePolicies(m, env); err == nil {
+		t.Error("a labelled CSV has policies")
+	}
+}

@@ -1,0 +1,143 @@
+package replay
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
+)
+
+// Unstable is the environment of the paper's lower bound (thm:lower-bound): T contexts
+// that come in order, two actions, F = {f_1, …, f_T, f⋆} with f⋆(x, a1) ∈ {0, 1} by a fair
+// coin, f⋆(x, a2) = 1 − f⋆(x, a1), and f_i equal to f⋆ at x_i and fair coins elsewhere. Its
+// [Unstable.Oracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over
+// F show that it is the oracle that fails.
+type Unstable struct {
+	rounds  int
+	hedge   bool
+	actions []string
+	coins   Stream // (function, round·2 + action); function T is f⋆
+}
+
+var _ Environment = (*Unstable)(nil)
+
+// NewUnstable returns the environment of a seed; hedge: with Hedge-Vovk over the class
+// in place of the unstable oracle.
+func NewUnstable(seed uint64, rounds int, hedge bool) *Unstable {
+	return &Unstable{rounds: rounds, hedge: hedge, actions: numbered("a", 2), coins: NewStream(seed, "unstable")}
+}
+
+// star returns f⋆(x_t, a).
+func (e *Unstable) star(t, a int) float64 {
+	return float64(e.coins.Uint64(uint64(e.rounds), uint64(t))>>63 ^ uint64(a))
+}
+
+// value returns f_i(x_t, a), i and t counting from 0.
+func (e *Unstable) value(i, t, a int) float64 {
+	if i == t || i == e.rounds {
+		return e.star(t, a)
+	}
+	return float64(e.coins.Uint64(uint64(i), uint64(2*t+a)) >> 63)
+}
+
+// Name implements [Environment].
+func (e *Unstable) Name() string {
+	if e.hedge {
+		return "unstable-hedge"
+	}
+	return "unstable"
+}
+
+// Len implements [Environment].
+func (e *Unstable) Len() int { return e.rounds }
+
+// Actions implements [Environment].
+func (e *Unstable) Actions() []string { return e.actions }
+
+// Columns implements [Environment].
+func (e *Unstable) Columns() int { return 2 }
+
+// Context implements [Environment]: the number of the round is all there is.
+func (e *Unstable) Context(dst *codec.Context, t int) {
+	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], e.actions)}
+	dst.Features = append(dst.Features, codec.Feature{Name: "t", Kind: codec.Number, Value: float64(t)})
+}
+
+// Truth implements [Environment].
+func (e *Unstable) Truth(dst []float64, t int) bool {
+	for a := range dst {
+		dst[a] = e.star(t, a)
+	}
+	return true
+}
+
+// Loss implements [Environment].
+func (e *Unstable) Loss(t, a int) float64 { return e.star(t, a) }
+
+// Oracle returns the oracle that the environment is meant for, and whether it is
+// order-free.
+func (e *Unstable) Oracle() (reg oracle.Regressor, orderFree bool, err error) {
+	if e.hedge {
+		reg, err = oracle.NewHedge(unstableClass{e}, oracle.HedgeOptions{})
+		return reg, true, err
+	}
+	return &unstableOracle{env: e}, false, nil
+}
+
+// roundOf returns t of a context, 0 if it has none that is known.
+func (e *Unstable) roundOf(x *oracle.Input) int {
+	for i := range x.Features {
+		if f := &x.Features[i]; f.Name == "t" && f.Value >= 0 && f.Value < float64(e.rounds) {
+			return int(f.Value)
+		}
+	}
+	return 0
+}
+
+// unstableClass is F, evaluated where it is needed.
+type unstableClass struct{ env *Unstable }
+
+func (c unstableClass) Size() int { return c.env.rounds + 1 }
+
+func (c unstableClass) Eval(dst []float64, x *oracle.Input, action int) {
+	t := c.env.roundOf(x)
+	for i := range dst {
+		dst[i] = c.env.value(i, t, action)
+	}
+}
+
+// unstableOracle predicts by f_{n+1} after n rounds: by f_t, which knows f⋆(x_t) and
+// nothing else, in the round t that follows t−1 learned ones. For that round it errs
+// never, so R_T = 0; one round late it tosses coins.
+type unstableOracle struct {
+	env *Unstable
+	fed int64
+}
+
+func (o *unstableOracle) Predict(dst []float64, x *oracle.Input) {
+	t := o.env.roundOf(x)
+	for a := range dst {
+		dst[a] = o.env.value(int(min(o.fed, int64(o.env.rounds-1))), t, a)
+	}
+}
+
+func (o *unstableOracle) Update(*oracle.Input, int, float64) { o.fed++ }
+func (o *unstableOracle) Regret() float64                    { return 0 }
+func (o *unstableOracle) OrderFree() bool                    { return false }
+
+// Proved says that Regret is a theorem's; there is no stability constant.
+func (o *unstableOracle) Proved() bool  { return true }
+func (o *unstableOracle) Beta() float64 { return 0 }
+
+func (o *unstableOracle) AppendBinary(b []byte) ([]byte, error) {
+	return binary.LittleEndian.AppendUint64(b, uint64(o.fed)), nil
+}
+
+func (o *unstableOracle) UnmarshalBinary(b []byte) error {
+	if len(b) != 8 || int64(binary.LittleEndian.Uint64(b)) < 0 {
+		return fmt.Errorf("unstable: %w", oracle.ErrSnapshot)
+	}
+	o.fed = int64(binary.LittleEndian.Uint64(b))
+	return nil
+}
