@@ -79,6 +79,9 @@ func (d *Decider) Next() int64 { return d.next }
 // ContextsThrough returns the next unread offset of contexts.
 func (d *Decider) ContextsThrough() int64 { return d.through }
 
+// Expect makes room for so many decisions that Remember is about to tell of.
+func (d *Decider) Expect(n int) { d.ids.reserve(min(n, cap(d.ring))) }
+
 // Remember tells a new decider of a decision in the log's tail, in order.
 func (d *Decider) Remember(dec *codec.Decision) {
 	d.remember(dec.ID, idMemo{n: dec.N, content: hashBytes(d.ids.seed, dec.Context)})

@@ -71,6 +71,9 @@ func needOutcome(pos *codec.Position, offset, time int64) {
 	}
 }
 
+// Expect makes room for so many feedbacks that Recall and Resume are about to tell of.
+func (j *Joiner) Expect(n int) { j.rounds.reserve(min(n, j.o.Dedup)) }
+
 // Recall tells a new joiner of a feedback before the last mark of its log, in order,
 // so that later outcomes of that round are known as duplicate or late. It wants the
 // last JoinerOptions.Dedup of them.

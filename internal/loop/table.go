@@ -1,6 +1,9 @@
 package loop
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // table maps round ids to values of type V. It keeps its own copy of each id and
 // reuses the memory of deleted entries, so that at a steady size putting and
@@ -12,6 +15,7 @@ type table[V any] struct {
 	free  []int32
 	index []int32 // open addressing, linear probing; 0: empty, else slot+1
 	live  int
+	room  []byte // for ids of new slots
 }
 
 type slot[V any] struct {
@@ -57,7 +61,7 @@ func (t *table[V]) put(id string, v V) int32 {
 		s, t.free = t.free[n-1], t.free[:n-1]
 	} else {
 		s = int32(len(t.slots))
-		t.slots = append(t.slots, slot[V]{})
+		t.slots = append(t.slots, slot[V]{id: t.carve(len(id))})
 	}
 	e := &t.slots[s]
 	e.hash, e.id, e.v = hash, append(e.id[:0], id...), v
@@ -93,9 +97,42 @@ func (t *table[V]) shiftBack(hole, mask int) {
 	t.index[hole] = 0
 }
 
-func (t *table[V]) grow() {
+// idChunk is how much room is made at once for the ids of new slots.
+const idChunk = 4096
+
+// carve returns room for an id of a new slot, which saves an allocation for each where a
+// table is filled.
+func (t *table[V]) carve(n int) []byte {
+	n = max(16, (n+7)&^7)
+	if n > idChunk/16 {
+		return make([]byte, 0, n)
+	}
+	if n > len(t.room) {
+		t.room = make([]byte, idChunk)
+	}
+	b := t.room[0:0:n]
+	t.room = t.room[n:]
+	return b
+}
+
+// reserve makes room for so many entries in all.
+func (t *table[V]) reserve(n int) {
+	t.slots = slices.Grow(t.slots, max(0, n-len(t.slots)))
+	size := len(t.index)
+	for size < 2*(n+1) {
+		size *= 2
+	}
+	if size > len(t.index) {
+		t.resize(size)
+	}
+}
+
+func (t *table[V]) grow() { t.resize(2 * len(t.index)) }
+
+// resize makes an index of a size, a power of two above that of now.
+func (t *table[V]) resize(size int) {
 	old := t.index
-	t.index = make([]int32, 2*len(old))
+	t.index = make([]int32, size)
 	mask := len(t.index) - 1
 	for _, s := range old {
 		if s == 0 {

@@ -29,6 +29,7 @@ type JoinerConfig struct {
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
 	Health     *Health  // nil: nobody asks
+	Insight    *Insight // nil: nobody asks
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -169,6 +170,7 @@ func (j *Joiner) forget() {
 func (j *Joiner) readTail(ctx context.Context, tail stream.Tail) error {
 	for back := int64(j.cfg.Dedup + 2*j.cfg.MarkEvery); ; back *= 4 {
 		from := max(tail.First, tail.Open-back) // not all offsets are feedback
+		j.heart.Expect(int(tail.Open - from))
 		found, n, err := j.readFrom(ctx, from, tail.Open)
 		if err != nil {
 			return err

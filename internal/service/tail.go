@@ -18,9 +18,10 @@ type tail struct {
 
 // readTail reads the last decisions.
 func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
-	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/8 + 64; ; back *= 4 { // not all offsets are decisions
+	for back := int64(d.cfg.Dedup) + int64(d.cfg.Dedup)/64 + 64; ; back *= 4 { // not all offsets are decisions
 		from := max(t.First, t.Open-back)
 		d.heart = loop.NewDecider(d.follower.heart, d.cfg.Seed, d.cfg.Name, d.cfg.Partition, d.cfg.Dedup)
+		d.heart.Expect(int(t.Open - from))
 		d.seen = tail{}
 		n, err := d.readFrom(ctx, from, t.Open)
 		if err != nil || n >= d.cfg.Dedup || from == t.First {
