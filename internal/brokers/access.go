@@ -18,12 +18,12 @@ const defaultPort = "9092"
 
 // access is what a --log says.
 type access struct {
-	tls                   bool
-	user, password        string
-	brokers               []string // host:port
-	replication, minISR   int      // 0: it does not say
-	session               time.Duration
-	hasPassword, hasQuery bool
+	tls                 bool
+	user, password      string
+	brokers             []string // host:port
+	replication, minISR int      // 0: it does not say
+	session             time.Duration
+	hasPassword         bool
 }
 
 var errURL = errors.New("expected kafka://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?replication=N&min_isr=N&session=DURATION], or kafkas:// for TLS, with what is special in a user or password percent-encoded")
