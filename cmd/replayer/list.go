@@ -17,6 +17,7 @@ type listing struct {
 	Learners     []replay.Entry `json:"learners"`
 	Oracles      []replay.Entry `json:"oracles"`
 	Environments []replay.Entry `json:"environments"`
+	Twists       []replay.Entry `json:"twists"`
 	Delays       []replay.Entry `json:"delays"`
 }
 
@@ -28,7 +29,7 @@ func listCommand(env *daemon.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  replayer list\n  replayer list --json",
 		RunE: func(*cobra.Command, []string) error {
-			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.DelayList()}
+			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList()}
 			if asJSON {
 				return json.NewEncoder(env.Stdout).Encode(l)
 			}
@@ -48,6 +49,7 @@ func (l *listing) write(w io.Writer) error {
 		{"Learners (--learner, or learner: in a model file)", l.Learners},
 		{"Oracles (oracle: in a model file)", l.Oracles},
 		{"Environments (--env; a file by --data)", l.Environments},
+		{"Changes of an environment or a labelled CSV (--twist)", l.Twists},
 		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
 	} {
 		fmt.Fprintf(t, "%s\n", part.title)

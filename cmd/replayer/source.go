@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,6 +25,8 @@ const defaultRounds = 20_000
 type source struct {
 	env, data, model string
 	mapping          string
+	twists           []string
+	oracle           string
 	columns          replay.Mapping
 	features         string
 	rounds           int
@@ -36,6 +39,8 @@ type source struct {
 func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
 	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
+	f.StringArrayVar(&s.twists, "twist", nil, "change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
+	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto or linear")
 	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
 	f.StringVar(&s.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
 	f.StringVar(&s.columns.OutcomeTime, "outcome-time-column", "", "bandit log: when the outcome was known")
@@ -53,8 +58,21 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 }
 
-// open returns the environment.
+// open returns the environment, twisted.
 func (s *source) open() (replay.Environment, error) {
+	env, err := s.openPlain()
+	for _, spec := range s.twists {
+		if err != nil {
+			break
+		}
+		if env, err = replay.Twist(env, spec, s.seed); err != nil {
+			err = daemon.Usagef("--twist: %v", err)
+		}
+	}
+	return env, err
+}
+
+func (s *source) openPlain() (replay.Environment, error) {
 	if s.rounds < 0 {
 		return nil, daemon.Usagef("--rounds %d: it must not be negative", s.rounds)
 	}
@@ -172,6 +190,11 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
 	}
+	if s.oracle != "" {
+		if err := s.setOracle(p, env); err != nil {
+			return nil, err
+		}
+	}
 	if err := s.setLearner(p, env.Len()); err != nil {
 		return nil, err
 	}
@@ -235,6 +258,17 @@ func (s *source) readModel(p *policy, env replay.Environment) (err error) {
 		p.model.Actions = append([]string(nil), env.Actions()...)
 	}
 	p.model.Resolve(env.Columns(), len(env.Actions()))
+	return nil
+}
+
+// setOracle replaces the oracle by another with its defaults.
+func (s *source) setOracle(p *policy, env replay.Environment) (err error) {
+	if p.model.Oracle, err = model.ParseOracle(s.oracle); err != nil {
+		return daemon.Usagef("--oracle: %v", err)
+	}
+	p.model.MaxFeatures = max(p.model.MaxFeatures, env.Columns())
+	p.model.Resolve(env.Columns(), len(env.Actions()))
+	maps.DeleteFunc(p.files, func(name string, _ []byte) bool { return !slices.Contains(p.model.Files(), name) })
 	return nil
 }
 

@@ -63,15 +63,13 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 	}
 	c := m.Clone()
 	c.Resolve(0, 0)
-	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, MaxFeatures: m.MaxFeatures}
+	if c.Oracle.Kind == Auto {
+		return c.auto()
+	}
+	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, MaxFeatures: m.MaxFeatures, Schema: m.schema()}
 	if m.Actions != nil {
 		o.MaxActions = len(m.Actions)
 	} // else as many as fit: over time there may be more than max_actions of one round
-	for _, f := range m.Features {
-		if f.Bounded {
-			o.Schema = append(o.Schema, oracle.FeatureSpec{Name: f.Name, Lo: f.Lo, Hi: f.Hi})
-		}
-	}
 	return oracle.NewLinear(o)
 }
 

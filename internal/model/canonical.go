@@ -108,6 +108,9 @@ func (o Oracle) canonical() string {
 	if o.Kind == Hedge {
 		return "{kind: hedge, eta: " + formatFloat(o.Eta) + ", class: " + strconv.Quote(o.Class) + ", unproved: " + strconv.FormatBool(o.Unproved) + "}"
 	}
+	if o.Kind == Auto {
+		return o.canonicalAuto()
+	}
 	return "{kind: " + o.Kind + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical() + "}"
 }
 

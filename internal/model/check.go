@@ -14,7 +14,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// MaxMemory bounds the bytes of the linear oracle at its largest.
+// MaxMemory bounds the bytes of the linear oracle and of the aggregate at their largest.
 const MaxMemory = 1 << 30
 
 var modelName = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
@@ -62,9 +62,12 @@ func (m *Model) problems() []problem {
 	if m.Arrival && m.Outcomes != loop.First {
 		add("order", "arrival releases at the first outcome, and outcomes: %s waits for the window's end; use order: fifo", aggregates()[m.Outcomes])
 	}
-	if m.Oracle.Kind == Hedge {
+	switch m.Oracle.Kind {
+	case Hedge:
 		m.hedgeProblems(add)
-	} else {
+	case Auto:
+		m.autoProblems(add)
+	default:
 		m.linearProblems(add)
 	}
 	m.certificateProblems(add)
@@ -94,30 +97,41 @@ func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 		return
 	}
 	if o.Kind != Linear {
-		add("oracle", "kind: expected linear | hedge, found %q", o.Kind)
+		add("oracle", "kind: expected auto | linear | hedge, found %q", o.Kind)
 		return
-	}
-	if b := o.Beta; !b.Auto && (b.Value < 0 || b.Value > 1) {
-		add("oracle", "beta: expected auto or a number in [0,1], found %v; for example: beta: 0.5", b.Value)
 	}
 	if l := o.Lambda; !l.Auto && !(l.Value >= 1e-9 && l.Value <= 1e9) {
 		add("oracle", "lambda: expected auto or a number in [1e-9, 1e9], found %v; for example: lambda: 1", l.Value)
+	}
+	m.regressionProblems(add)
+}
+
+// regressionProblems are those that the linear oracle and the aggregate share.
+func (m *Model) regressionProblems(add func(key, format string, args ...any)) {
+	o := m.Oracle
+	if b := o.Beta; !b.Auto && (b.Value < 0 || b.Value > 1) {
+		add("oracle", "beta: expected auto or a number in [0,1], found %v; for example: beta: 0.5", b.Value)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: theory")
 	}
 	if bytes := m.Memory(); bytes > MaxMemory {
-		add("max_features", "with up to %d actions and %d columns the linear oracle may need %.3g GiB, more than 1 GiB; lower max_features or max_actions",
-			m.mostActions(), m.MaxFeatures+1, float64(bytes)/(1<<30))
+		add("max_features", "with up to %d actions and %d columns the %s oracle may need %.3g GiB, more than 1 GiB; lower max_features or max_actions",
+			m.mostActions(), m.MaxFeatures+1, o.Kind, float64(bytes)/(1<<30))
 	}
 }
 
 // Memory returns the bytes of the learner's state at its largest, as far as the
-// model alone tells: for the linear oracle, per action, a packed triangle of
+// model alone tells: for the linear oracle ([oracle.AggregateBytes] for auto), per action, a packed triangle of
 // d(d+1)/2 numbers and d weights, with d and K as large as the model allows
 // (actions may bring features of their own beside those that are listed).
 func (m *Model) Memory() int64 {
-	if m.Oracle.Kind != Linear || !m.usesOracle() {
+	switch {
+	case !m.usesOracle():
+		return 0
+	case m.Oracle.Kind == Auto:
+		return m.autoMemory()
+	case m.Oracle.Kind != Linear:
 		return 0
 	}
 	return int64(oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1))

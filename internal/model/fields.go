@@ -184,6 +184,9 @@ func (p *parser) warm(n *yaml.Node) Warm {
 func (p *parser) oracle(n *yaml.Node) Oracle {
 	const example = "oracle: {kind: linear, beta: auto, lambda: auto}"
 	auto := Number{Auto: true}
+	if n.Kind == yaml.ScalarNode && n.Value == Auto {
+		return newAuto()
+	}
 	if n.Kind != yaml.MappingNode {
 		p.errorf(n, "oracle: expected a kind and its parameters, found %s; for example: %s", describe(n), example)
 		return Oracle{}
@@ -192,18 +195,27 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == "kind" {
 			kind = n.Content[i+1].Value
-			if kind != Linear && kind != Hedge {
+			if kind != Linear && kind != Hedge && kind != Auto {
 				p.oracleKind(n.Content[i+1])
 				return Oracle{}
 			}
 		}
 	}
 	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda"}
-	if kind == Hedge {
+	switch kind {
+	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved"}
+	case Auto:
+		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed"}
 	}
 	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) { p.oracleKey(&o, k, v) })
 	return o
+}
+
+// newAuto returns the aggregate with its defaults.
+func newAuto() Oracle {
+	auto := Number{Auto: true}
+	return Oracle{Kind: Auto, Beta: auto, Columns: auto, Fourier: auto, Seed: 1}
 }
 
 func (p *parser) oracleKind(n *yaml.Node) {
@@ -211,11 +223,7 @@ func (p *parser) oracleKind(n *yaml.Node) {
 		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only (replayer backtest --env unstable); a live system has linear or hedge", n.Value)
 		return
 	}
-	if n.Value == "auto" {
-		p.errorf(n, "oracle.kind: auto is not in this version yet; use linear")
-		return
-	}
-	p.errorf(n, "oracle.kind: expected linear | hedge, found %s%s; for example: oracle: {kind: linear}", describe(n), didYouMean(n.Value, []string{Linear, Hedge}))
+	p.errorf(n, "oracle.kind: expected auto | linear | hedge, found %s%s; for example: oracle: {kind: linear}", describe(n), didYouMean(n.Value, []string{Auto, Linear, Hedge}))
 }
 
 func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
@@ -224,6 +232,12 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		o.Beta = p.autoNumber(n, "oracle.beta", "beta: 0.5")
 	case "lambda":
 		o.Lambda = p.autoNumber(n, "oracle.lambda", "lambda: 1")
+	case "columns":
+		o.Columns = p.autoNumber(n, "oracle.columns", "columns: 17")
+	case "fourier":
+		o.Fourier = p.autoNumber(n, "oracle.fourier", "fourier: 128")
+	case "seed":
+		o.Seed = p.integer(n, "oracle.seed", 0, 1<<53, "seed: 1")
 	case "eta":
 		o.Eta = p.number(n, "oracle.eta", "eta: 0.5")
 		if o.Eta <= 0 {

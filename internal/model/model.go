@@ -21,6 +21,7 @@ const (
 // Kinds of oracles, as in the key kind of oracle.
 const (
 	Linear = "linear"
+	Auto   = "auto"
 	Hedge  = "hedge"
 )
 
@@ -99,9 +100,12 @@ type Explore struct {
 
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
-	Kind     string  // Linear or Hedge
-	Beta     Number  // of Linear: the optimism, ≥ 0
+	Kind     string  // Linear, Auto or Hedge
+	Beta     Number  // of Linear and Auto: the optimism, in [0,1]
 	Lambda   Number  // of Linear: the ridge, > 0
+	Columns  Number  // of Auto: how many columns to expect, the constant included; 0: not known
+	Fourier  Number  // of Auto: random features, 0: none
+	Seed     int64   // of Auto: of the random features, ≥ 0
 	Eta      float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
 	Class    string  // of Hedge: a class file, relative to the model file
 	Unproved bool    // of Hedge: accept an Eta without a proof
@@ -190,9 +194,15 @@ func (m *Model) columns() int {
 // what is known about the data: columns is d with the constant, actions is K; 0
 // means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
 // else 0, where what the model lists, or else its limits, stand for the unknown.
+// [Model.resolveAuto] has the rules of the aggregate.
 func (m *Model) Resolve(columns, actions int) {
 	o := &m.Oracle
-	if o.Kind != Linear {
+	switch o.Kind {
+	case Linear:
+	case Auto:
+		m.resolveAuto(columns, actions)
+		return
+	default:
 		return
 	}
 	if o.Lambda.Auto {

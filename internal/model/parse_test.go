@@ -101,6 +101,10 @@ func TestVariants(t *testing.T) {
 		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
 			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, hedge(0.5)
 		}},
+		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
+		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
+			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
+		}},
 		{"certificate: {}", func(*Model) {}},
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
 		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
@@ -164,14 +168,18 @@ func TestErrors(t *testing.T) {
 		{"explore: paper", `m.yaml:1:10: explore: explore paper needs the number of rounds T`},
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
 		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
-		{"oracle: {kind: auto}", `m.yaml:1:16: oracle.kind: auto is not in this version yet`},
+		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed`},
+		{"oracle: {kind: auto, fourier: 5000}", `m.yaml:1:9: oracle: fourier: expected auto or a whole number in 0…4096`},
+		{"oracle: {kind: auto, columns: 1.5}", `m.yaml:1:9: oracle: columns: expected auto or a whole number in 0…65537`},
+		{"oracle: {kind: auto, seed: -1}", `m.yaml:1:28: oracle.seed: expected a whole number in 0…`},
+		{"oracle: {kind: auto, fourier: 4000}", `max_features: with up to 1000 actions and 257 columns the auto oracle may need 68.`},
 		{"certificate: off", `m.yaml:1:14: certificate: expected none, or alpha and alarm, found "off"`},
 		{"certificate: {alpha: 0.9}", `m.yaml:1:22: certificate.alpha: expected a level in (0, 0.5], found 0.9`},
 		{"certificate: {beta: 1}", `m.yaml:1:15: certificate: unknown key "beta"`},
 		{"learner: elimination", `m.yaml:1:10: learner: elimination leaves out what no surviving function of a class thinks best`},
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
-		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected linear | hedge, found "hegde" (did you mean "hedge"?)`},
+		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge, found "hegde" (did you mean "hedge"?)`},
 		{"oracle: {kind: unstable}", `m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
 		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
@@ -331,6 +339,13 @@ func drawModel(t *rapid.T) *Model {
 			m.Explore, m.Oracle.Eta = Explore{Name: Paper, Horizon: rapid.Int64Range(1, 1<<40).Draw(t, "T")}, PaperEta
 		}
 		m.Arrival = rapid.Bool().Draw(t, "arrival")
+	} else if rapid.Bool().Draw(t, "auto") {
+		m.Oracle = newAuto()
+		m.Oracle.Seed = rapid.Int64Range(0, 1<<53).Draw(t, "seed")
+		if rapid.Bool().Draw(t, "whole") {
+			m.Oracle.Columns = Number{Value: float64(rapid.IntRange(0, maxColumns).Draw(t, "columns"))}
+			m.Oracle.Fourier = Number{Value: float64(rapid.IntRange(0, 16).Draw(t, "fourier"))}
+		}
 	} else if rapid.Bool().Draw(t, "numbers") {
 		m.Oracle.Beta = Number{Value: rapid.Float64Range(0, 1).Draw(t, "beta")}
 		m.Oracle.Lambda = Number{Value: pos.Draw(t, "lambda")}

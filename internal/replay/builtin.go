@@ -47,6 +47,14 @@ func builtins() []builtin {
 			}},
 		{Entry{"cyc", "h,d", "4 actions, another is right every h rounds; outcomes come after d later decisions"}, []argument{{"h", 1, maxDelay, true}, countArg("d")},
 			func(_ uint64, rounds int, a []float64) Environment { return NewCyc(rounds, int(a[0]), int(a[1])) }},
+		{Entry{"linear", "d,K", "contexts uniform in [-1,1]^d, K actions whose mean losses are linear in the context; losses 0 or 1"}, []argument{{"d", 1, 1000, true}, {"K", 1, 1000, true}},
+			func(seed uint64, rounds int, a []float64) Environment {
+				return NewLinearWorld(seed, rounds, int(a[0]), int(a[1]))
+			}},
+		{Entry{"bandit", "K,m,o", "no context, K actions: mean loss m of one, o of the others"}, []argument{{"K", 1, 1000, true}, mean("m"), mean("o")},
+			func(seed uint64, rounds int, a []float64) Environment {
+				return NewBandit(seed, rounds, int(a[0]), a[1], a[2])
+			}},
 	}
 }
 

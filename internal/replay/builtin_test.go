@@ -222,7 +222,7 @@ func TestNewEnvironmentErrors(t *testing.T) {
 	for _, e := range Environments() {
 		names = append(names, e.Name)
 	}
-	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc multiclass log" {
+	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc linear bandit multiclass log" {
 		t.Errorf("listed: %s", got)
 	}
 }

@@ -33,6 +33,12 @@ func Order(env Environment, i int, seed uint64) Environment {
 	if i == 0 {
 		return env
 	}
+	switch e := env.(type) { // what a round's place decides stays with the place
+	case *permuted:
+		return &permuted{Order(e.Environment, i, seed), e.share, e.of}
+	case *noisy:
+		return &noisy{Order(e.Environment, i, seed), e.high, e.low, e.losses}
+	}
 	return &ordered{env, NewStream(seed, "order "+itoa(i)).shuffle(env.Len())}
 }
 

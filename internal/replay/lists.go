@@ -18,6 +18,7 @@ func Learners() []Entry {
 // Oracles lists the regression oracles.
 func Oracles() []Entry {
 	return []Entry{
+		{"auto", "", "Hedge over three regressions an action: ridge, ridge that forgets, and ridge on random Fourier features that forgets; beta, columns, fourier, seed"},
 		{"linear", "", "online ridge regression an action, optimistic (beta), features standardised as they come; beta, lambda"},
 		{"hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class"},
 	}

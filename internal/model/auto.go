@@ -1,0 +1,98 @@
+package model
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+
+	"hindsight/pkg/oracle"
+)
+
+// resolveAuto decides the parameters of the aggregate that were left to the program:
+// how many columns to expect, 0 if that is not known, β as for the linear oracle, and
+// the random features, 128 if K·(d+128)² ≤ 1e6, else none. d and K are what the model
+// lists, or else its limits, where they are not known.
+func (m *Model) resolveAuto(columns, actions int) {
+	o := &m.Oracle
+	if o.Columns.Auto {
+		o.Columns = Number{Value: float64(max(columns, 0))}
+	}
+	if columns <= 0 {
+		columns = m.columns()
+		if o.Columns.Value > 0 {
+			columns = int(o.Columns.Value)
+		}
+	}
+	if actions <= 0 {
+		actions = m.mostActions()
+	}
+	if o.Beta.Auto {
+		o.Beta = Number{Value: oracle.AutoBeta(actions, columns)}
+	}
+	if o.Fourier.Auto {
+		o.Fourier = Number{Value: float64(oracle.AutoFourier(actions, columns))}
+	}
+}
+
+// auto builds the aggregate; its parameters are decided.
+func (m *Model) auto() (oracle.Regressor, error) {
+	o := oracle.AggregateOptions{
+		Columns: int(m.Oracle.Columns.Value), Beta: m.Oracle.Beta.Value, Fourier: int(m.Oracle.Fourier.Value),
+		Seed: uint64(m.Oracle.Seed), MaxFeatures: m.MaxFeatures, MaxActions: len(m.Actions), Schema: m.schema(),
+	}
+	return oracle.NewAggregate(o)
+}
+
+// schema returns the features with bounds.
+func (m *Model) schema() (out []oracle.FeatureSpec) {
+	for _, f := range m.Features {
+		if f.Bounded {
+			out = append(out, oracle.FeatureSpec{Name: f.Name, Lo: f.Lo, Hi: f.Hi})
+		}
+	}
+	return out
+}
+
+// ParseOracle reads an oracle as flags write it: auto or linear, with its defaults.
+func ParseOracle(s string) (Oracle, error) {
+	switch s {
+	case Auto:
+		return newAuto(), nil
+	case Linear:
+		return Default().Oracle, nil
+	}
+	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto or linear; hedge needs a model file with its class", s)
+}
+
+// Limits of the parameters of the aggregate.
+const (
+	maxColumns = 65537
+	maxFourier = 4096
+)
+
+func (m *Model) autoProblems(add func(key, format string, args ...any)) {
+	o := m.Oracle
+	whole := func(n Number, most float64) bool {
+		return n.Auto || n.Value >= 0 && n.Value <= most && n.Value == math.Floor(n.Value)
+	}
+	if !whole(o.Columns, maxColumns) {
+		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: columns: 17", maxColumns, o.Columns.Value)
+	}
+	if !whole(o.Fourier, maxFourier) {
+		add("oracle", "fourier: expected auto or a whole number in 0…%d, found %v; for example: fourier: 128", maxFourier, o.Fourier.Value)
+		return
+	}
+	m.regressionProblems(add)
+}
+
+// autoMemory returns the bytes of the aggregate at its largest.
+func (m *Model) autoMemory() int64 {
+	c := m.Clone()
+	c.Resolve(0, 0)
+	return int64(oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(c.Oracle.Fourier.Value)))
+}
+
+func (o Oracle) canonicalAuto() string {
+	return "{kind: auto, beta: " + o.Beta.canonical() + ", columns: " + o.Columns.canonical() + ", fourier: " + o.Fourier.canonical() +
+		", seed: " + strconv.FormatInt(o.Seed, 10) + "}"
+}

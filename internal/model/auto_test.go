@@ -1,0 +1,69 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+)
+
+// TestResolveAuto: random features where K·(d+128)² ≤ 1e6, optimism where K·d² ≤ 1e5;
+// what the model lists, or else its limits, stand for what is not known, but no number
+// of columns is expected then.
+func TestResolveAuto(t *testing.T) {
+	for _, c := range []struct {
+		text             string
+		columns, actions int
+		wantColumns, m   float64
+		beta             float64
+		canonical        string
+	}{
+		{"oracle: auto\nmax_actions: 10", 17, 10, 17, 128, .5, "{kind: auto, beta: 0.5, columns: 17, fourier: 128, seed: 1}"},
+		{"oracle: auto\nmax_actions: 10", 118, 2, 118, 128, .5, "{kind: auto, beta: 0.5, columns: 118, fourier: 128, seed: 1}"},
+		{"oracle: auto", 189, 10, 189, 0, 0, ""}, // 10·317² > 1e6
+		{"oracle: auto\nmax_actions: 10", 188, 10, 188, 128, 0, ""},
+		{"oracle: auto\nmax_actions: 10", 1, 10, 1, 128, .5, ""},
+		{"oracle: auto", 0, 0, 0, 0, 0, ""}, // 1000·385²: the limits stand
+		{"oracle: auto\nactions: [a, b]\nfeatures: {x: number}", 0, 0, 0, 128, .5, ""},
+		{"oracle: {kind: auto, columns: 17, beta: 1, fourier: 7, seed: 3}\nmax_actions: 10", 189, 10, 17, 7, 1, "{kind: auto, beta: 1, columns: 17, fourier: 7, seed: 3}"},
+	} {
+		m := mustParse(t, c.text)
+		m.Resolve(c.columns, c.actions)
+		o := m.Oracle
+		if o.Columns != (Number{Value: c.wantColumns}) || o.Fourier != (Number{Value: c.m}) || o.Beta != (Number{Value: c.beta}) {
+			t.Errorf("%q, d = %d, K = %d: %+v", c.text, c.columns, c.actions, o)
+		}
+		if c.canonical != "" && !strings.Contains(string(m.Canonical()), "oracle: "+c.canonical+"\n") {
+			t.Errorf("%q: canonical form\n%s", c.text, m.Canonical())
+		}
+		mustParse(t, string(m.Canonical()))
+	}
+}
+
+// TestBuildAuto: the model file alone makes the oracle, and its memory is that of the
+// oracle's own rule.
+func TestBuildAuto(t *testing.T) {
+	l := build(t, "oracle: {kind: auto, columns: 2, fourier: 16, seed: 9}\nfeatures: {age: {number: [0, 1]}}\nactions: [red, green]")
+	o, ok := l.(*learner.DAFA).Oracle().(*oracle.Aggregate)
+	if !ok {
+		t.Fatalf("built %T", l)
+	}
+	x := colours()
+	for range 5 {
+		o.Update(x, 0, 1)
+	}
+	if w := o.AppendWeights(nil); len(w) != 3 {
+		t.Errorf("weights %v, want three members", w)
+	}
+	m := mustParse(t, "oracle: auto\nactions: [a, b]\nmax_features: 16")
+	if got, want := m.Memory(), int64(oracle.AggregateBytes(2, 17, 128)); got != want {
+		t.Errorf("memory %d, want %d", got, want)
+	}
+	if _, err := ParseOracle("hedge"); err == nil {
+		t.Error("hedge by flag is accepted: it has no class")
+	}
+	if o, err := ParseOracle("linear"); err != nil || o != Default().Oracle {
+		t.Errorf("linear: %+v, %v", o, err)
+	}
+}

@@ -1,0 +1,141 @@
+package replay
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+)
+
+const threeRows = "label,n_x\na,1\nb,2\nc,3\na,4\nb,5\nc,6\n"
+
+func threeLabels(t *testing.T) *Multiclass {
+	t.Helper()
+	m, err := ReadMulticlass("three.csv", strings.NewReader(threeRows))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func twisted(t *testing.T, env Environment, spec string) Environment {
+	t.Helper()
+	out, err := Twist(env, spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestPermute: before its round all is as it was; from there on every action has the
+// losses of another, each of one only, and contexts stay; in another row order the
+// change comes at the same round.
+func TestPermute(t *testing.T) {
+	m := threeLabels(t)
+	for _, env := range []Environment{m, Order(m, 1, 1)} {
+		p := twisted(t, env, "permute:0.5")
+		if env != Environment(m) {
+			p = Order(twisted(t, m, "permute:0.5"), 1, 1)
+		}
+		var was, is codec.Context
+		old, now := make([]float64, 3), make([]float64, 3)
+		for round := range 6 {
+			env.Context(&was, round)
+			p.Context(&is, round)
+			env.Truth(old, round)
+			p.Truth(now, round)
+			if was.Features[0] != is.Features[0] {
+				t.Fatalf("round %d: context %v, was %v", round, is, was)
+			}
+			sum := 0.0
+			for a := range now {
+				sum += now[a]
+				if now[a] != p.Loss(round, a) {
+					t.Errorf("round %d: action %d has the mean loss %v and the loss %v", round, a, now[a], p.Loss(round, a))
+				}
+				if same := old[a] == 0 && now[a] == 0; old[a] == 0 && same != (round < 3) {
+					t.Errorf("round %d: %v became %v", round, old, now)
+				}
+			}
+			if sum != 2 {
+				t.Errorf("round %d: losses %v", round, now)
+			}
+		}
+		if name := p.Name(); name != "three.csv permute:0.5" {
+			t.Errorf("name %q", name)
+		}
+	}
+}
+
+// TestRewards: the mean loss is 1 − high where there was none and 1 − low elsewhere,
+// and losses are drawn with these means.
+func TestRewards(t *testing.T) {
+	e := twisted(t, NewBandit(1, 20_000, 2, 0, 1), "rewards:.6,.3")
+	f := make([]float64, 2)
+	if !e.Truth(f, 0) || math.Abs(math.Min(f[0], f[1])-.4) > 1e-12 || math.Abs(math.Max(f[0], f[1])-.7) > 1e-12 {
+		t.Fatalf("means %v", f)
+	}
+	for a, want := range f {
+		sum := 0.0
+		for round := range e.Len() {
+			sum += e.Loss(round, a)
+		}
+		if got := sum / float64(e.Len()); math.Abs(got-want) > 4*math.Sqrt(want*(1-want)/float64(e.Len())) {
+			t.Errorf("action %d: mean loss %v, want %v", a, got, want)
+		}
+	}
+}
+
+func TestTwistErrors(t *testing.T) {
+	for spec, want := range map[string]string{
+		"":             `unknown twist ""`,
+		"permute":      "permute takes the parameters share, found 0 parameters",
+		"permute:2":    `permute: share is "2": it must be a number in [0, 1]`,
+		"rewards:.5":   "rewards takes the parameters high,low, found 1 parameters",
+		"rewards:.5,x": `rewards: low is "x"`,
+	} {
+		if _, err := Twist(threeLabels(t), spec, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", spec, err, want)
+		}
+	}
+}
+
+// TestLinearWorld holds the environments to their definitions.
+func TestLinearWorld(t *testing.T) {
+	e := NewLinearWorld(3, 500, 4, 6)
+	f := make([]float64, 6)
+	low, high := 1.0, 0.0
+	for round := range e.Len() {
+		e.Truth(f, round)
+		for _, v := range f {
+			low, high = math.Min(low, v), math.Max(high, v)
+		}
+	}
+	if low < 0 || high > 1 || low > .3 || high < .7 {
+		t.Errorf("means from %v to %v", low, high)
+	}
+	for a, theta := range e.theta {
+		sum := 0.0
+		for _, v := range theta {
+			sum += math.Abs(v)
+		}
+		if math.Abs(sum-.5) > 1e-12 {
+			t.Errorf("action %d: Σ|θ| = %v", a, sum)
+		}
+	}
+	b := NewBandit(1, 10, 5, .4, .5)
+	f = f[:5]
+	b.Truth(f, 0)
+	best := 0
+	for _, v := range f {
+		if v == .4 {
+			best++
+		} else if v != .5 {
+			t.Errorf("means %v", f)
+		}
+	}
+	if best != 1 || b.Columns() != 1 || e.Columns() != 5 {
+		t.Errorf("means %v, columns %d and %d", f, b.Columns(), e.Columns())
+	}
+}
