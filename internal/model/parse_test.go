@@ -341,6 +341,7 @@ func drawModel(t *rapid.T) *Model {
 		m.Arrival = rapid.Bool().Draw(t, "arrival")
 	} else if rapid.Bool().Draw(t, "auto") {
 		m.Oracle = newAuto()
+		m.MaxFeatures = min(m.MaxFeatures, 150) // its matrices are twice as many
 		m.Oracle.Seed = rapid.Int64Range(0, 1<<53).Draw(t, "seed")
 		if rapid.Bool().Draw(t, "whole") {
 			m.Oracle.Columns = Number{Value: float64(rapid.IntRange(0, maxColumns).Draw(t, "columns"))}
