@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
 
@@ -301,6 +302,12 @@ func TestOrdersOfALog(t *testing.T) {
 // live plays a trial to a live system in memory.
 func live(t *testing.T, tr *Trial) (*Result, *VerifyReport) {
 	t.Helper()
+	return liveLog(t, tr, func(stream.Log) {})
+}
+
+// liveLog is live that shows the logs to look in the end.
+func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *VerifyReport) {
+	t.Helper()
 	log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	defer log.Close()
 	const name = "replay"
@@ -346,6 +353,7 @@ func live(t *testing.T, tr *Trial) (*Result, *VerifyReport) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	look(log)
 	r := &Result{Rounds: s.Rounds, Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays}
 	in.Score(r)
 	if before.Rounds != s.Rounds {

@@ -1,0 +1,180 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// interleaved is a backtest in which a decision is made after as many feedbacks as a
+// live system had learned, and not as soon as it could have.
+type interleaved struct {
+	*backtest
+	ready [][]byte // feedback that is released
+	next  int      // of them to learn
+}
+
+// learnThrough learns the released feedback up to number through.
+func (b *interleaved) learnThrough(through int64) error {
+	var f codec.Feedback
+	for ; b.replica.LearnedThrough() < through; b.next++ {
+		if b.next == len(b.ready) {
+			return fmt.Errorf("only %d feedbacks are released, the live system had learned %d", b.next, through)
+		}
+		if err := codec.ParseFeedback(&f, b.ready[b.next]); err != nil {
+			return err
+		}
+		if err := b.replica.Learn(&f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *interleaved) release() {
+	b.feedbacks = b.joiner.AppendReady(b.feedbacks[:0])
+	for i := range b.feedbacks {
+		b.ready = append(b.ready, codec.AppendFeedback(nil, &b.feedbacks[i]))
+	}
+	b.joiner.AppendRejects(nil)
+}
+
+// round makes decision t as the live one was made, and fails unless it is the same to
+// the bit.
+func (b *interleaved) round(t int, want *codec.Decision) error {
+	if err := b.learnThrough(want.LearnedThrough); err != nil {
+		return err
+	}
+	res := b.decider.Decide(&b.dec, b.match.rounds.Context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	if res.Verdict != loop.Decided {
+		return res.Err
+	}
+	if got, live := codec.AppendDecision(nil, &b.dec), codec.AppendDecision(nil, want); !bytes.Equal(got, live) {
+		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, b.dec, *want)
+	}
+	b.match.decided(&b.dec)
+	b.buf = codec.AppendDecision(b.buf[:0], &b.dec)
+	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, int64(2*t), b.buf); err != nil {
+		return err
+	}
+	for _, r := range b.match.s.after(t) {
+		b.outcome(int(r), t)
+	}
+	b.release()
+	return nil
+}
+
+// TestLiveEqualsBacktest holds that a backtest that is given the interleaving of a live
+// run (LearnedThrough of each decision) makes its decisions to the bit and ends in the
+// same state, for each learner and both orders; and that the logs verify.
+func TestLiveEqualsBacktest(t *testing.T) {
+	for _, c := range []struct {
+		env, learner, delays string
+		arrival              bool
+	}{
+		{"sigmoid", "dafa", "exp:10", false},
+		{"sigmoid", "dafa", "exp:10", true},
+		{"sigmoid", "egreedy:0.1", "exp:10", true},
+		{"sigmoid", "exp4dale", "exp:10", false},
+		{"sigmoid", "exp4dale", "exp:10", true},
+		{"sigmoid", "exp4dale:plain,3000", "loss:0,20", false},
+		{"trap:3,40,80,160", "exp4dale", "", true},
+		{"blocks:9,8", "exp4dale:1500", "", false},
+		{"cyc:50,10", "exp4dale:plain", "", true},
+	} {
+		t.Run(fmt.Sprint(c.env, " ", c.learner, " arrival=", c.arrival), func(t *testing.T) {
+			t.Parallel()
+			env := environment(t, c.env, 1, 300)
+			if c.delays == "" {
+				c.delays = OwnDelays(env)
+			}
+			tr := trialOf(t, env, c.learner, "200", c.delays)
+			tr.Model.Arrival = c.arrival
+			if err := UsePolicies(tr.Model, env); err != nil {
+				t.Fatal(err)
+			}
+			_, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) })
+			if v.ExitCode() != VerifyIdentical {
+				t.Errorf("the logs do not verify: %s", v.text())
+			}
+		})
+	}
+}
+
+// sameAsLive replays the decisions of a live run and compares.
+func sameAsLive(t *testing.T, tr *Trial, log stream.Log) {
+	topics := service.TopicsOf("replay")
+	var live []codec.Decision
+	scan(t, log, topics.Decisions, func(r *stream.Record) error {
+		var d codec.Decision
+		err := codec.ParseDecision(&d, slices.Clone(r.Value))
+		live = append(live, d)
+		return err
+	})
+	l, err := tr.learner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &interleaved{backtest: newBacktest(loop.Epoch{Number: live[0].Epoch, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)}
+	if len(live) != tr.Rounds.Len() {
+		t.Fatalf("%d live decisions", len(live))
+	}
+	for i := range live {
+		if err := b.round(i, &live[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range b.match.s.rest() {
+		b.outcome(int(r), len(live)-1)
+	}
+	b.joiner.Orphans(math.MaxUint64)
+	b.joiner.Advance(loop.End)
+	b.release()
+	audit := service.NewAudit(log, "replay", model.Epoch, 1)
+	n := 0
+	err = stream.Scan(t.Context(), log, topics.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type == "" {
+			n++
+		}
+		return audit.Take(t.Context(), r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.learnThrough(int64(n)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := b.replica.Epoch().Learner.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := audit.Replica().Epoch().Learner.AppendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n < 250 || !bytes.Equal(got, want) {
+		t.Errorf("after %d feedbacks the learner of the backtest is not that of the live system", n)
+	}
+}
+
+// scan reads the data records of a topic of one partition.
+func scan(t *testing.T, log stream.Log, topic string, f func(r *stream.Record) error) {
+	t.Helper()
+	err := stream.Scan(t.Context(), log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type != "" {
+			return nil
+		}
+		return f(r)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
