@@ -27,7 +27,7 @@ func TestChaosOfOwners(t *testing.T) {
 	const brokers = 3
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
-	last := 3000
+	last := 15_000
 	if testing.Short() {
 		last = 500
 	}

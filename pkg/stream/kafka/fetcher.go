@@ -90,16 +90,12 @@ func (s *leaderSource) drop(cn *conn) {
 	_ = cn.Close()
 }
 
-// patience is how long a reader waits in silence for a partition that cannot be read
-// now, before it says so.
-const patience = 5 * time.Second
-
 // fetch implements source. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
 	start := time.Now()
 	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
 		err := s.try(ctx, offset, into, fresh)
-		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Since(start) > patience {
+		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Since(start) > s.c.patience {
 			return err
 		}
 		if backoff == maxBackoff {
@@ -116,7 +112,7 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	if err != nil {
 		return err
 	}
-	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout + waitMillis*time.Millisecond))
+	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond)) // who hangs may lead no more
 	cn.in = into.memory
 	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes)
 	into.memory, cn.in = cn.in, nil

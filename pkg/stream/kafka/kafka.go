@@ -107,6 +107,8 @@ type Client struct {
 	log     *Log
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
+
+	patience time.Duration // how long a reader waits in silence for a partition that cannot be read now
 }
 
 // Dial asks the brokers for the cluster's metadata, so that one that is away, a wrong
@@ -115,7 +117,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if len(o.Brokers) == 0 {
 		return nil, errors.New("kafka: no broker is given")
 	}
-	c := &Client{o: o.withDefaults()}
+	c := &Client{o: o.withDefaults(), patience: 5 * time.Second}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster.init(c.o.Brokers)
 	c.log = &Log{c: c, open: map[closer]struct{}{}}

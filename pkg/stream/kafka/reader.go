@@ -235,7 +235,7 @@ func (r *reader) Position() int64 {
 	defer limit.Stop()
 	for r.dec.left == 0 && r.pos < r.high {
 		more, err := r.nextBatch()
-		if err == nil && !more {
+		if err == nil && !more && r.pos < r.high {
 			err = r.advance(context.Background(), limit.C)
 			if errors.Is(err, errLimit) {
 				break

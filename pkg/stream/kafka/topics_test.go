@@ -1,0 +1,150 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kfake"
+
+	"hindsight/pkg/stream"
+)
+
+func TestSettingsOfNewTopics(t *testing.T) {
+	k := fake(t, kfake.NumBrokers(3))
+	defer k.Close()
+	c := client(t, k, Options{Replication: 3})
+	defer c.Close()
+	ctx := context.Background()
+	day := int64(24 * time.Hour)
+	err := c.Log().Create(ctx, "t", 4, stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30, Trimmable: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := c.describe(ctx, "t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", retentionMs: "86400000",
+		segmentMs: "10800000", retentionBytes: "1073741824", segmentBytes: "134217728", minInsync: "2", maxMessage: "1064960", trimMark: "0"} {
+		if set[name] != want {
+			t.Errorf("%s is %q, want %q", name, set[name], want)
+		}
+	}
+	if err := c.Log().Create(ctx, "u", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if set, err = c.describe(ctx, "u"); err != nil || set[retentionMs] != "-1" || set[retentionBytes] != "-1" {
+		t.Errorf("without limits: %v, %v", set, err)
+	}
+	topics, err := c.log.Topics(ctx)
+	if err != nil || !slices.Equal(topics, []string{"t", "u"}) {
+		t.Errorf("topics %v, %v", topics, err)
+	}
+}
+
+// A topic with wrong settings is refused with the command that mends it.
+func TestSettingsAreChecked(t *testing.T) {
+	right := map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", minInsync: "1"}
+	for name, x := range map[string]struct {
+		set  map[string]string
+		o    Options
+		t    stream.TopicOptions
+		mend string // "": it is right
+	}{
+		"right":         {},
+		"times":         {set: map[string]string{timestampType: "CreateTime"}, mend: "message.timestamp.type=LogAppendTime"},
+		"compaction":    {set: map[string]string{cleanupPolicy: "compact,delete"}, mend: "cleanup.policy=delete"},
+		"trimmable":     {t: stream.TopicOptions{Trimmable: true}, mend: "delete.retention.ms=0"},
+		"too many":      {set: map[string]string{minInsync: "3"}, mend: "min.insync.replicas=1"},
+		"too few":       {o: Options{MinISR: 2}, mend: ""}, // there is but one broker
+		"all at once":   {set: map[string]string{timestampType: "CreateTime", cleanupPolicy: "compact"}, mend: "message.timestamp.type=LogAppendTime,cleanup.policy=delete"},
+		"more than one": {set: map[string]string{maxMessage: "2000000"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := fake(t)
+			defer k.Close()
+			all := map[string]string{}
+			for n, v := range right {
+				all[n] = v
+			}
+			for n, v := range x.set {
+				all[n] = v
+			}
+			if err := k.CreateTopic("t", 1, all); err != nil {
+				t.Fatal(err)
+			}
+			c := client(t, k, x.o)
+			defer c.Close()
+			err := c.Log().Create(context.Background(), "t", 1, x.t)
+			if x.mend == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			command := "kafka-configs.sh --bootstrap-server " + k.ListenAddrs()[0] + " --alter --entity-type topics --entity-name t --add-config " + x.mend
+			if err == nil || !strings.HasSuffix(err.Error(), command) {
+				t.Errorf("%v\nwant the command %s", err, command)
+			}
+		})
+	}
+}
+
+func TestWrongSettings(t *testing.T) {
+	right := map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", minInsync: "2", uncleanLeaders: "false"}
+	for name, x := range map[string]struct {
+		o           Options
+		change      map[string]string
+		replication int
+		mend        string
+	}{
+		"right":                  {replication: 3},
+		"fewer than wanted":      {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3, mend: "min.insync.replicas=2"},
+		"fewer than can be told": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 1},
+		"more than there are":    {change: map[string]string{minInsync: "4"}, replication: 3, mend: "min.insync.replicas=2"},
+		"unclean leaders":        {change: map[string]string{uncleanLeaders: "true"}, replication: 3, mend: "unclean.leader.election.enable=false"},
+	} {
+		set := map[string]string{}
+		for n, v := range right {
+			set[n] = v
+		}
+		for n, v := range x.change {
+			set[n] = v
+		}
+		c := &Client{o: x.o.withDefaults()}
+		wrong, mend := c.wrongSettings(set, x.replication, stream.TopicOptions{})
+		if strings.Join(mend, ",") != x.mend || len(wrong) != len(mend) {
+			t.Errorf("%s: %v, mend %v", name, wrong, mend)
+		}
+	}
+}
+
+func TestCreateRefuses(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	ctx := context.Background()
+	if err := c.Log().Create(ctx, "t", 1, stream.TopicOptions{MaxBytes: 1 << 20, RejectWhenFull: true}); err == nil {
+		t.Error("a topic was made that Kafka cannot keep to")
+	}
+	for _, name := range []string{"", "..", "a b", "ä", strings.Repeat("x", 250)} {
+		if err := c.Log().Create(ctx, name, 1, stream.TopicOptions{}); err == nil {
+			t.Errorf("topic %q was made", name)
+		}
+	}
+	d := client(t, k, Options{Replication: 1, MinISR: 2})
+	defer d.Close()
+	if err := d.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err == nil {
+		t.Error("a topic was made that takes no record")
+	}
+	e := client(t, k, Options{Replication: 3})
+	defer e.Close()
+	if err := e.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err == nil || errors.Is(err, stream.ErrNotFound) {
+		t.Errorf("three replicas on one broker: %v", err)
+	}
+}
