@@ -101,7 +101,9 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := service.NewHealth(service.RoleDecider)
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
+	insight := service.NewInsight()
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models})
 	if err != nil {
 		return err
 	}
@@ -125,7 +127,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, Owner: owner(), Logger: env.Logger,
-		Metrics: service.NewMetrics(admin.Registry, health), Health: health}
+		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight}
 	if c.joiner {
 		system.Source = source
 	}

@@ -39,7 +39,7 @@ func losses() Assumption {
 	return Assumption{Losses, Enforced, "what is out of range is rejected, or clipped"}
 }
 
-func realizability(p *learner.Plausible, bounded bool) Assumption {
+func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumption {
 	a := Assumption{Name: Realizability}
 	switch {
 	case p.Functions == 0 && !bounded:
@@ -54,7 +54,7 @@ func realizability(p *learner.Plausible, bounded bool) Assumption {
 		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha, p.Surviving, p.Functions)
 	default:
 		a.State = NotRefuted
-		a.Detail = fmt.Sprintf("at level %v: evidence %.3g, the alarm is raised at %.4g; %d of %d functions survive", p.Alpha, p.Evidence, 1/p.Alpha, p.Surviving, p.Functions)
+		a.Detail = fmt.Sprintf("at level %v: evidence %.3g, the alarm is raised at %.4g; %d of %d functions survive", p.Alpha, evidence, 1/p.Alpha, p.Surviving, p.Functions)
 	}
 	return a
 }

@@ -73,19 +73,23 @@ func Of(l learner.Learner, o Options) Certificate {
 	}:
 		return ofPolicies(l.PolicyCertificate(), &o)
 	case learner.Certified:
-		return ofRegression(l.Certificate(), &o)
+		evidence := 0.0
+		if w, ok := l.(interface{ Models() *learner.Models }); ok && w.Models() != nil {
+			evidence = w.Models().Evidence()
+		}
+		return ofRegression(l.Certificate(), evidence, &o)
 	}
 	return Certificate{Notes: []string{"this learner has no certificate"}}
 }
 
-func ofRegression(c learner.Certificate, o *Options) Certificate {
+func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
 	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored}
 	p := &c.Plausible
 	if p.Functions > 0 {
 		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions}
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	if c.Bounded {
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	} else {

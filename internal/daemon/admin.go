@@ -61,11 +61,18 @@ type Probes struct {
 	Ready func() error // it can do now what it is there for
 }
 
+// Page is a page beside metrics and probes.
+type Page struct {
+	Path   string // without parameters
+	Answer http.HandlerFunc
+}
+
 // Admin is the HTTP server of a process for those who look after it. It has a
 // registry and a mux of its own: several can be in one process.
 type Admin struct {
 	Registry *prometheus.Registry
 	logger   *slog.Logger
+	pages    []Page
 	listener net.Listener // nil: off
 	server   *http.Server
 	ended    chan struct{}
@@ -73,8 +80,8 @@ type Admin struct {
 
 // Open starts the server, before the work that it tells of. A port that is taken is
 // an error if the address was given, else a free port is used.
-func (a *AdminFlag) Open(logger *slog.Logger, p Probes) (*Admin, error) {
-	admin := &Admin{Registry: prometheus.NewRegistry(), logger: logger}
+func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, error) {
+	admin := &Admin{Registry: prometheus.NewRegistry(), logger: logger, pages: pages}
 	admin.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector())
 	if a.off() {
@@ -117,15 +124,20 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 		MaxRequestsInFlight: adminScrapes, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelWarn)}))
 	mux.HandleFunc("GET /healthz", page(p.Alive, "alive"))
 	mux.HandleFunc("GET /readyz", page(p.Ready, "ready"))
+	for _, p := range a.pages {
+		mux.HandleFunc("GET "+p.Path, func(w http.ResponseWriter, r *http.Request) {
+			noStore(w)
+			p.Answer(w, r)
+		})
+	}
 	return mux
 }
 
 // page answers 200 and a word if all is well, else 503 and one line.
 func page(probe func() error, well string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
+		noStore(w)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
 		line := well
 		if err := probe(); err != nil {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -133,6 +145,11 @@ func page(probe func() error, well string) http.HandlerFunc {
 		}
 		io.WriteString(w, line+"\n")
 	}
+}
+
+func noStore(w http.ResponseWriter) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
 func firstLine(s string) string {

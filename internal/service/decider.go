@@ -29,6 +29,7 @@ type DeciderConfig struct {
 	Logger        *slog.Logger
 	Metrics       *Metrics // nil: nobody looks
 	Health        *Health  // nil: nobody asks
+	Insight       *Insight // nil: nobody asks
 
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 }
@@ -85,7 +86,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.appendError(decisionsKind, err)
-		d.m.gauges.close()
+		d.m.close()
 		return nil, err
 	}
 	d.out = out
@@ -346,7 +347,7 @@ func (d *Decider) Close() {
 		}
 	}
 	d.flight.abandon()
-	d.m.gauges.close()
+	d.m.close()
 	if d.contexts != nil {
 		d.contexts.close()
 	}

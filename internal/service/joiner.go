@@ -29,6 +29,7 @@ type JoinerConfig struct {
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
 	Health     *Health  // nil: nobody asks
+	Insight    *Insight // nil: nobody asks
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions

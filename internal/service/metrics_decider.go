@@ -21,6 +21,7 @@ type deciderMetrics struct {
 	learned, through, gamma, epoch                     *prometheus.GaugeVec
 	columns, refusedValues, refusedExamples, snapBytes *prometheus.GaugeVec
 	snapAge                                            *prometheus.GaugeVec
+	certificate                                        certificateMetrics
 }
 
 func newDeciderMetrics(c *catalog) deciderMetrics {
@@ -45,6 +46,7 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 		snapAge:         c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
 		snapBytes:       c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
 		snapshots:       c.counter("hindsight_snapshots_total", "Snapshots written, and those that could not be.", "failed grows", p, label{"result", []string{"written", "failed"}}),
+		certificate:     newCertificateMetrics(c),
 	}
 }
 
@@ -60,6 +62,7 @@ type deciderPart struct {
 	feedback, learned     prometheus.Gauge
 	through, gamma, epoch prometheus.Gauge
 	columns, values, lost prometheus.Gauge // of a linear oracle; nil: it is none
+	certificate           certificatePart
 
 	snapMu sync.Mutex
 	snapAt time.Time // zero: there is none

@@ -27,6 +27,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	if err := d.serve(); err != nil {
 		return err
 	}
+	d.stops = append(d.stops, d.cfg.Insight.enter(d))
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.runContexts(gctx, work) })
 	g.Go(func() error { return d.runFeedback(gctx, work) })

@@ -38,6 +38,7 @@ type SystemConfig struct {
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
 	Health     *Health  // nil: nobody asks
+	Insight    *Insight // nil: nobody asks
 
 	front *front
 }
@@ -110,7 +111,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
 		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
 		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery,
-		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health,
+		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
 	}
 }
 
@@ -118,7 +119,7 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
 		Log: c.Log, Bus: c.Bus, front: c.front, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight,
-		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health,
+		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
 	}
 	if p == 0 {
 		d.SnapshotEvery = DefaultSnapshotEvery

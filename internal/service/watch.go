@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"hindsight/internal/certify"
 	"hindsight/pkg/stream"
 )
 
@@ -47,6 +48,20 @@ func (d *Decider) look(outer context.Context) {
 		d.part.reach(err)
 	}
 	d.m.age(time.Now())
+	d.showCertificate()
+}
+
+// showCertificate publishes what bounds the regret.
+func (d *Decider) showCertificate() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ep := d.follower.heart.Epoch()
+	if ep == nil {
+		return
+	}
+	if f, ok := certify.Measure(ep.Learner, d.outstanding()); ok {
+		d.m.certificate.show(&d.m.m.certificate, &d.m.gauges, &f)
+	}
 }
 
 // show publishes where the decider is. mu is held, or nobody else has the decider yet.
@@ -57,7 +72,12 @@ func (d *Decider) show() {
 }
 
 func (d *Decider) showOutstanding() {
-	d.m.outstanding.Set(float64(max(0, d.heart.Next()-1-d.follower.rounds[d.cfg.Partition])))
+	d.m.outstanding.Set(float64(d.outstanding()))
+}
+
+// outstanding returns the decisions of the partition whose feedback is not yet learned.
+func (d *Decider) outstanding() int64 {
+	return max(0, d.heart.Next()-1-d.follower.rounds[d.cfg.Partition])
 }
 
 // writeSnapshot writes a snapshot and counts it.
@@ -102,6 +122,7 @@ func (j *Joiner) show() {
 	}
 	j.m.heart(j.heart)
 	j.warnLate()
+	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
 	}

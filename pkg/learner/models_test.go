@@ -226,7 +226,7 @@ func FuzzWatched(f *testing.F) {
 		for n := range int64(40) {
 			teach(l, 1000+n)
 		}
-		if p := l.Certificate().Plausible; math.IsNaN(p.Bound) || math.IsNaN(p.Evidence) {
+		if p := l.Certificate().Plausible; math.IsNaN(p.Bound) || math.IsNaN(l.Models().Evidence()) {
 			t.Fatalf("%+v", p)
 		}
 		if _, err := l.AppendBinary(nil); err != nil {

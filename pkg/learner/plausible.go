@@ -18,7 +18,6 @@ type Plausible struct {
 	Charged   int64   // rounds that are 1 each in Bound
 	Alarm     bool    // realizability is watched
 	Raised    int64   // place in the feedback log at which it was refuted; 0: it is not
-	Evidence  float64 // least E_f of a function not refuted, without its share of M_f; the alarm is raised at 1/Alpha
 }
 
 // Refuted reports whether the class is refuted at level Alpha: by the alarm, or because no
@@ -31,11 +30,21 @@ func (m *Models) Plausible() Plausible {
 	p.Surviving, p.Bound = m.bound(oracle.Log(1 / m.alpha))
 	if m.alarm != nil {
 		p.Alarm, p.Raised = true, m.alarm.raised
-		if p.Raised == 0 {
-			p.Evidence = m.alarm.least(m.loss)
-		}
 	}
 	return p
+}
+
+// Evidence returns the least E_f of a function that is not refuted, without its share of
+// M_f: the alarm is raised at 1/α. 0: the alarm is off; +Inf: it was raised. It takes some
+// exps a function, action and rate.
+func (m *Models) Evidence() float64 {
+	switch {
+	case m.alarm == nil:
+		return 0
+	case m.alarm.raised > 0:
+		return math.Inf(1)
+	}
+	return m.alarm.least(m.loss)
 }
 
 // bound returns the size of the set of functions with log M_f < level, and the bound from

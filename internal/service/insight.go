@@ -1,0 +1,213 @@
+package service
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+
+	"hindsight/internal/certify"
+	"hindsight/internal/loop"
+	"hindsight/pkg/learner"
+)
+
+// Insight answers what the learner of a process guarantees and knows, by the pages
+// /certificate and /models. All methods are safe for concurrent use; those of a nil *Insight do
+// nothing.
+type Insight struct {
+	mu       sync.Mutex
+	deciders []*Decider // at work
+	late     *loop.LateLosses
+}
+
+// NewInsight returns the insight of a process.
+func NewInsight() *Insight { return &Insight{} }
+
+// enter adds a decider that is at work.
+func (i *Insight) enter(d *Decider) (leave func()) {
+	if i == nil {
+		return func() {}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.deciders = append(i.deciders, d)
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.deciders = slices.DeleteFunc(i.deciders, func(x *Decider) bool { return x == d })
+	}
+}
+
+// see notes the late losses of the joiner of this process.
+func (i *Insight) see(l loop.LateLosses) {
+	if i == nil {
+		return
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.late == nil {
+		i.late = new(loop.LateLosses)
+	}
+	*i.late = l
+}
+
+// CertificatePage is the JSON of /certificate.
+type CertificatePage struct {
+	Epoch          int64               `json:"epoch"`
+	LearnedThrough int64               `json:"learned_through"` // feedback of all partitions
+	Partitions     []int               `json:"partitions"`      // decided here: what is outstanding elsewhere is not in the bounds
+	Certificate    certify.Certificate `json:"certificate"`
+}
+
+// ModelsPage is the JSON of /models: the functions of the class that survive at level alpha,
+// the one with the least loss first.
+type ModelsPage struct {
+	Epoch          int64       `json:"epoch"`
+	LearnedThrough int64       `json:"learned_through"`
+	Alpha          float64     `json:"alpha"`
+	Functions      int         `json:"functions"` // of the class
+	Surviving      int         `json:"surviving"`
+	Models         []ModelLine `json:"models"` // at most limit of them
+}
+
+// ModelLine is one function that survives.
+type ModelLine struct {
+	Function int     `json:"function"` // its place in the class file, from 0
+	PValue   float64 `json:"p_value"`  // it survives at every level below
+	Loss     float64 `json:"loss"`     // cumulative square loss over the least
+	Regret   float64 `json:"regret"`   // of the rounds so far if it is the truth
+}
+
+var (
+	errNobody   = errors.New("no decider is at work here, or no epoch has begun")
+	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with order: fifo and a certificate")
+)
+
+// ask calls f on a decider that is at work, while nothing is learned.
+func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
+	if i == nil {
+		return errNobody
+	}
+	i.mu.Lock()
+	deciders := slices.Clone(i.deciders)
+	i.mu.Unlock()
+	for _, d := range deciders {
+		d.mu.Lock()
+		ep := d.follower.heart.Epoch()
+		if ep != nil {
+			f(d, ep)
+		}
+		d.mu.Unlock()
+		if ep != nil {
+			return nil
+		}
+	}
+	return errNobody
+}
+
+// outstanding returns the decisions of this process without feedback, and their partitions.
+func (i *Insight) outstanding() (n int64, partitions []int) {
+	i.mu.Lock()
+	deciders := slices.Clone(i.deciders)
+	i.mu.Unlock()
+	for _, d := range deciders {
+		d.mu.Lock()
+		n += d.outstanding()
+		d.mu.Unlock()
+		partitions = append(partitions, d.cfg.Partition)
+	}
+	slices.Sort(partitions)
+	return n, partitions
+}
+
+// lateGap returns what the joiner of this process saw, nil if there is none.
+func (i *Insight) lateGap() *certify.Late {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.late == nil {
+		return nil
+	}
+	l := *i.late
+	return &certify.Late{N: l.Late.N, Differ: l.Differ(), Gap: fmt.Sprintf("mean loss %.4g ± %.2g of %d late, %.4g ± %.2g of %d in time",
+		l.Late.Mean(), l.Late.SE(), l.Late.N, l.OnTime.Mean(), l.OnTime.SE(), l.OnTime.N)}
+}
+
+// Certificate answers GET /certificate.
+func (i *Insight) Certificate(w http.ResponseWriter, _ *http.Request) {
+	var page CertificatePage
+	if i == nil {
+		answer(w, http.StatusServiceUnavailable, errNobody, nil)
+		return
+	}
+	o := certify.Options{Late: i.lateGap()}
+	o.Outstanding, page.Partitions = i.outstanding()
+	err := i.ask(func(d *Decider, ep *loop.Epoch) {
+		o.Arrival = ep.Rules.Arrival
+		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
+		page.Certificate = certify.Of(ep.Learner, o)
+	})
+	answer(w, http.StatusServiceUnavailable, err, &page)
+}
+
+// mostModels is how many functions a page lists unless it is asked for more.
+const mostModels = 1000
+
+// Models answers GET /models?alpha=0.05&limit=1000.
+func (i *Insight) Models(w http.ResponseWriter, r *http.Request) {
+	page := ModelsPage{Models: []ModelLine{}}
+	q := r.URL.Query()
+	limit := mostModels
+	var err error
+	if s := q.Get("alpha"); s != "" {
+		if page.Alpha, err = strconv.ParseFloat(s, 64); err != nil || page.Alpha == 0 || math.IsNaN(page.Alpha) {
+			answer(w, http.StatusBadRequest, fmt.Errorf("alpha is %q: give a level in (0,1)", s), nil)
+			return
+		}
+	}
+	if s := q.Get("limit"); s != "" {
+		if limit, err = strconv.Atoi(s); err != nil || limit < 0 {
+			answer(w, http.StatusBadRequest, fmt.Errorf("limit is %q: give a whole number of at least 0", s), nil)
+			return
+		}
+	}
+	var models []learner.Model
+	code := http.StatusServiceUnavailable
+	asked := i.ask(func(d *Decider, ep *loop.Epoch) {
+		l, ok := ep.Learner.(interface{ Models() *learner.Models })
+		if !ok || l.Models() == nil {
+			code, err = http.StatusNotFound, errNoModels
+			return
+		}
+		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
+		p := l.Models().Plausible()
+		page.Functions = p.Functions
+		if page.Alpha == 0 {
+			page.Alpha = p.Alpha
+		}
+		code = http.StatusBadRequest
+		models, err = l.Models().Append(nil, page.Alpha)
+	})
+	page.Surviving = len(models)
+	slices.SortStableFunc(models, func(a, b learner.Model) int { return cmp.Compare(a.Loss, b.Loss) })
+	for _, m := range models[:min(limit, len(models))] {
+		page.Models = append(page.Models, ModelLine(m))
+	}
+	answer(w, code, cmp.Or(asked, err), &page)
+}
+
+// answer writes a page, or an error as shapes.md has it.
+func answer(w http.ResponseWriter, code int, err error, page any) {
+	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if err != nil {
+		w.WriteHeader(code)
+		page = map[string]any{"error": map[string]any{"code": code, "message": err.Error()}}
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.Encode(page) // an error is the client's: it is gone
+}

@@ -1,0 +1,171 @@
+package service
+
+import (
+	"encoding/json"
+	"math"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"hindsight/internal/certify"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+	"hindsight/pkg/stream"
+)
+
+// ask gets a page of the insight.
+func ask(t *testing.T, page func(i *Insight, w *httptest.ResponseRecorder), i *Insight, into any) (code int, body string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	page(i, w)
+	if err := json.Unmarshal(w.Body.Bytes(), into); err != nil {
+		t.Fatalf("%v in %s", err, w.Body)
+	}
+	return w.Code, w.Body.String()
+}
+
+func certificateOf(i *Insight, w *httptest.ResponseRecorder) {
+	i.Certificate(w, httptest.NewRequest("GET", "/certificate", nil))
+}
+
+func modelsAt(query string) func(i *Insight, w *httptest.ResponseRecorder) {
+	return func(i *Insight, w *httptest.ResponseRecorder) {
+		i.Models(w, httptest.NewRequest("GET", "/models"+query, nil))
+	}
+}
+
+// classed makes a rig's model DA-FA over ten constant functions, of which that which says 1 of
+// x and 0 of y is the truth.
+func classed(r *rig) {
+	build := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
+		var w [][][]float64
+		for i := range 10 {
+			v := float64(i) / 9
+			w = append(w, [][]float64{{v}, {1 - v}})
+		}
+		class, err := oracle.NewLinearClass(nil, []string{"x", "y"}, w)
+		if err != nil {
+			return loop.Epoch{}, err
+		}
+		h, err := oracle.NewHedge(class, oracle.HedgeOptions{})
+		if err != nil {
+			return loop.Epoch{}, err
+		}
+		m, err := learner.NewModels(class, learner.ModelsOptions{Alarm: true})
+		if err != nil {
+			return loop.Epoch{}, err
+		}
+		d := learner.NewDAFA(h, learner.Anytime{C: learner.Balanced})
+		return loop.Epoch{Number: rec.Epoch, Learner: d, Rules: &r.rules}, d.Watch(m)
+	}
+	r.dc.Build, r.jc.Build = build, build
+}
+
+// TestInsight follows a system with a class from its first round to the one function that is
+// left.
+func TestInsight(t *testing.T) {
+	i := NewInsight()
+	var page CertificatePage
+	if code, body := ask(t, certificateOf, i, &page); code != 503 || !strings.Contains(body, "no decider is at work") {
+		t.Errorf("with nobody at work: %d %s", code, body)
+	}
+	r := newRig(t, func(r *rig) {
+		classed(r)
+		r.dc.Insight, r.jc.Insight = i, i
+	})
+	leave := i.enter(r.d)
+	for n := range 64 {
+		id := string(rune('A'+n/26)) + string(rune('a'+n%26))
+		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, id)
+		r.must(r.settle())
+		loss := 0
+		if decided(t, r, id) == "x" {
+			loss = 1
+		}
+		if n < 60 {
+			r.put(r.topics.Outcomes, `{"id":%q,"loss":%d}`, id, loss)
+			r.must(r.settle())
+		}
+	}
+	r.look()
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Epoch != 1 || page.LearnedThrough != 60 || !slices.Equal(page.Partitions, []int{0}) {
+		t.Fatalf("%d %s", code, body)
+	}
+	c := page.Certificate
+	if c.T != 64 || c.PlausibleSet == nil || c.PlausibleSet.Vacuous || c.PlausibleSet.Functions != 10 || c.PlausibleSet.Surviving >= 10 || *c.PlausibleSet.Value < 4 || c.MeasuredDrift == nil {
+		t.Errorf("%+v", c)
+	}
+	state := func(name string) string {
+		at := slices.IndexFunc(c.Assumptions, func(a certify.Assumption) bool { return a.Name == name })
+		return c.Assumptions[at].State
+	}
+	if state(certify.Losses) != certify.Enforced || state(certify.Realizability) != certify.NotRefuted || state(certify.Order) != certify.Enforced || state(certify.LateLosses) != certify.Holds {
+		t.Errorf("%+v", c.Assumptions)
+	}
+	r.expect(map[string]float64{
+		`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10, `hindsight_class_refuted{partition="0"}`: 0,
+		`hindsight_models_surviving{partition="0"}`:                  float64(c.PlausibleSet.Surviving),
+		`hindsight_regret_bound{kind="plausible_set",partition="0"}`: *c.PlausibleSet.Value,
+	})
+	var models ModelsPage
+	if code, body := ask(t, modelsAt(""), i, &models); code != 200 || models.Surviving != c.PlausibleSet.Surviving || models.Alpha != .05 || models.Functions != 10 || models.Models[0].Function != 9 {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := ask(t, modelsAt("?alpha=0.001&limit=1"), i, &models); code != 200 || models.Surviving < c.PlausibleSet.Surviving || models.Alpha != .001 || len(models.Models) != 1 {
+		t.Errorf("%d %s", code, body)
+	}
+	for _, bad := range []string{"?alpha=x", "?alpha=0", "?alpha=NaN", "?alpha=2", "?alpha=1e-9", "?limit=-1", "?limit=x"} {
+		if code, body := ask(t, modelsAt(bad), i, &struct{}{}); code != 400 || !strings.Contains(body, `"code": 400`) {
+			t.Errorf("%s: %d %s", bad, code, body)
+		}
+	}
+	leave()
+	if code, _ := ask(t, modelsAt(""), i, &struct{}{}); code != 503 {
+		t.Errorf("after it left: %d", code)
+	}
+}
+
+// decided returns the action of a decision.
+func decided(t *testing.T, r *rig, id string) (action string) {
+	t.Helper()
+	var d codec.Decision
+	err := stream.Scan(t.Context(), r.log, r.topics.Decisions, 0, stream.Earliest, math.MaxInt64, func(rec *stream.Record) error {
+		if rec.Type != "" {
+			return nil
+		}
+		err := codec.ParseDecision(&d, rec.Value)
+		if d.ID == id {
+			action = strings.Clone(d.Actions[d.Action])
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return action
+}
+
+// TestInsightWithoutModels holds what a linear model has and has not.
+func TestInsightWithoutModels(t *testing.T) {
+	i := NewInsight()
+	r := newRig(t, func(r *rig) { r.dc.Insight = i })
+	i.enter(r.d)
+	r.contexts("1", "2")
+	r.must(r.settle())
+	r.look()
+	var page CertificatePage
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.PlausibleSet != nil || page.Certificate.MeasuredDrift == nil || page.Certificate.T != 2 || !strings.Contains(body, "the joiner measures them") {
+		t.Errorf("%d %s", code, body)
+	}
+	if code, body := ask(t, modelsAt(""), i, &struct{}{}); code != 404 || !strings.Contains(body, "keeps no models") {
+		t.Errorf("%d %s", code, body)
+	}
+	r.expect(map[string]float64{`hindsight_regret_rounds{partition="0"}`: 2})
+	var none *Insight
+	if code, _ := ask(t, certificateOf, none, &struct{}{}); code != 503 {
+		t.Errorf("of no insight: %d", code)
+	}
+}
