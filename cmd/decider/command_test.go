@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/daemon"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/nats"
 )
@@ -210,13 +211,17 @@ func TestModelOfTheLog(t *testing.T) {
 	first.stop(patience)
 	start(t, with(shop)).ready().stop(patience)
 	second := shop + "explore: cautious\n"
+	other := filepath.Join(t.TempDir(), "seed")
+	if _, err := daemon.SeedFile(other); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name string
 		cmd  *exec.Cmd
 		says string
 	}{
 		{"other content", with(second), "has the same version 1; raise version: to start a new epoch"},
-		{"another seed", with(shop, "--seed-file", filepath.Join(t.TempDir(), "seed")), "seed"},
+		{"another seed", with(shop, "--seed-file", other), "not the seed that the log was created with"},
 	} {
 		if got := finish(t, c.cmd); got.code != 1 || !strings.Contains(got.stderr, c.says) {
 			t.Errorf("%s: exit code %d, %s; want %q", c.name, got.code, got.stderr, c.says)

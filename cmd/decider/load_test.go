@@ -46,9 +46,10 @@ type load struct {
 // loadOptions say how much of what the users do. The zero value is one partition, at
 // full speed.
 type loadOptions struct {
-	partitions int  // 0: 1
-	slow       int  // times slower; 0: 1
-	mute       bool // nobody asks: contexts and outcomes come by their topics only
+	partitions int    // 0: 1
+	slow       int    // times slower; 0: 1
+	mute       bool   // nobody asks: contexts and outcomes come by their topics only
+	prefix     string // of the ids
 }
 
 // link is a connection to one life of the system.
@@ -256,7 +257,7 @@ func (l *load) write(r *rand.Rand) {
 	for n := 0; l.pause(tick.C); {
 		for range r.IntN(5) {
 			n++
-			it := &item{id: fmt.Sprintf("c%d", n)}
+			it := &item{id: fmt.Sprintf("%sc%d", l.o.prefix, n)}
 			it.record = stream.Record{Key: []byte(it.id), Value: context1(r, it.id)}
 			switch r.IntN(40) {
 			case 0:

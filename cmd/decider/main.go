@@ -101,9 +101,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := service.NewHealth(service.RoleDecider)
-	insight := service.NewInsight()
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
-		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
 	if err != nil {
 		return err
 	}
@@ -113,7 +111,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer e.Close()
-	seed, err := c.seed(spec)
+	seed, err := c.seed(spec, func() (bool, error) { return service.Begun(ctx, e.Log, source.Name) })
 	if err != nil {
 		return err
 	}
@@ -127,7 +125,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, Owner: owner(), Logger: env.Logger,
-		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight}
+		Metrics: service.NewMetrics(admin.Registry, health), Health: health}
 	if c.joiner {
 		system.Source = source
 	}
@@ -139,7 +137,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	return err
 }
 
-func (c *config) seed(spec engine.Spec) ([]byte, error) {
+func (c *config) seed(spec engine.Spec, begun func() (bool, error)) ([]byte, error) {
 	path := c.seedFile
 	if path == "" {
 		path = spec.SeedFile()
@@ -152,7 +150,7 @@ func (c *config) seed(spec engine.Spec) ([]byte, error) {
 		defer os.RemoveAll(dir)
 		path = filepath.Join(dir, engine.SeedName)
 	}
-	return daemon.SeedFile(path)
+	return daemon.SeedOf(path, begun)
 }
 
 // owner names this process for people who look at the log.

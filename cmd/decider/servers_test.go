@@ -11,6 +11,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"hindsight/internal/daemon"
 	"hindsight/pkg/stream/natstest"
 	"hindsight/pkg/stream/tlstest"
 )
@@ -27,6 +28,10 @@ func TestServersRefuse(t *testing.T) {
 	gone := natstest.Start(t, natstest.Options{})
 	gone.Kill()
 	seed := filepath.Join(s.dir, "other-seed")
+	if _, err := daemon.SeedFile(seed); err != nil {
+		t.Fatal(err)
+	}
+	none := filepath.Join(s.dir, "none")
 	higher := filepath.Join(t.TempDir(), "model.yaml")
 	if err := os.WriteFile(higher, []byte(strings.Replace(shop, "window: 300ms", "window: 1s", 1)), 0o644); err != nil {
 		t.Fatal(err)
@@ -48,6 +53,8 @@ func TestServersRefuse(t *testing.T) {
 		{"a password with a slash", []string{"--log", "nats://u:sec/secret@h"}, 2, []string{"percent-encoded", "Try: "}},
 		{"another seed", with("--seed-file", seed), 1, []string{"another seed", "same seed file"}},
 		{"another seed for the joiner too", with("--seed-file", seed, "--joiner=false"), 1, []string{"another seed"}},
+		{"no seed file", with("--seed-file", none), 1, []string{"the seed of this log is missing", none, "copy it from where the log was made"}},
+		{"no seed file for the joiner too", with("--seed-file", none, "--joiner=false"), 1, []string{"the seed of this log is missing"}},
 		{"other partitions", with("--partitions", "3"), 1, []string{`model "shop"`, "another number of partitions", "created with 2, not 3"}},
 		{"no partitions", with("--partitions", "-1"), 2, []string{"at least 1"}},
 	} {

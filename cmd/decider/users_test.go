@@ -178,7 +178,7 @@ func (l *load) ask(user int, r *rand.Rand) {
 	tick := l.every(6 * time.Millisecond)
 	defer tick.Stop()
 	for n := 0; l.pause(tick.C); {
-		id := fmt.Sprintf("q%d-%d", user, n)
+		id := fmt.Sprintf("%sq%d-%d", l.o.prefix, user, n)
 		old, data := l.earlier(r)
 		switch k := r.IntN(20); {
 		case k == 0 && old != "":

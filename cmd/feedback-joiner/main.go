@@ -79,7 +79,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if c.seedFile == "" {
 		c.seedFile = p.seedFile
 	}
-	seed, err := daemon.SeedFile(c.seedFile)
+	seed, err := daemon.SeedOf(c.seedFile, func() (bool, error) { return service.Begun(ctx, p.log, source.Name) })
 	if err != nil {
 		return err
 	}

@@ -32,6 +32,21 @@ func SeedFile(path string) ([]byte, error) {
 	return readSeed(path) // of two that made one at once, both get the first
 }
 
+// SeedOf is [SeedFile] for a log that may hold rounds already, as begun tells: their
+// draws came from a seed that exists somewhere, and another one would not do.
+func SeedOf(path string, begun func() (bool, error)) ([]byte, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		old, err := begun()
+		if err != nil {
+			return nil, err
+		}
+		if old {
+			return nil, fmt.Errorf("the seed of this log is missing: there is no file %s, and a new one would be another seed; restore it from the backup, or copy it from where the log was made, with mode 0600 (all processes of a model need the same seed file)", path)
+		}
+	}
+	return SeedFile(path)
+}
+
 func readSeed(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

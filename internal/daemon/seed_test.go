@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -63,6 +64,29 @@ func TestSeedFileRefused(t *testing.T) {
 	}
 	if _, err := SeedFile(t.TempDir()); err == nil {
 		t.Error("a folder is taken as a seed file")
+	}
+}
+
+// TestSeedMissing holds that no seed is made for a log that was made with another one.
+func TestSeedMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seed")
+	old, unknown := func() (bool, error) { return true, nil }, func() (bool, error) { return false, errors.New("unknown") }
+	if _, err := SeedOf(path, old); err == nil || !strings.Contains(err.Error(), "there is no file "+path) || !strings.Contains(err.Error(), "restore it from the backup") {
+		t.Errorf("got %v", err)
+	}
+	if _, err := SeedOf(path, unknown); err == nil || err.Error() != "unknown" {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(path); err == nil {
+		t.Error("a seed was made all the same")
+	}
+	seed, err := SeedOf(path, func() (bool, error) { return false, nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := SeedOf(path, old)
+	if err != nil || !bytes.Equal(again, seed) {
+		t.Errorf("read back %x, %v, want %x", again, err, seed)
 	}
 }
 

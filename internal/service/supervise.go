@@ -59,6 +59,16 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 	return have, CreateTopics(ctx, log, name, have, keep)
 }
 
+// Begun reports whether the log holds anything of a model's rounds, so that its seed
+// must exist.
+func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
+	first, next, err := log.Bounds(ctx, TopicsOf(name).Feedback, 0)
+	if errors.Is(err, stream.ErrNotFound) {
+		return false, nil
+	}
+	return first < next, err
+}
+
 // AwaitTopics waits until the topics of a model are there, which a decider makes, and
 // returns how many partitions they have.
 func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.Logger) (int, error) {
