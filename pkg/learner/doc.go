@@ -36,10 +36,20 @@
 // or bounded through the oracle's stability, [Certificate.APriori]: p·g − min g ≤
 // 2‖g_t‖_∞ ≤ 2 Σ_{τ(t)<s<t} ‖f̂_s − f̂_{s+1}‖_∞, where s occurs for the d_s rounds that
 // were decided without knowing it, so by Cauchy–Schwarz drift ≤ 2√(Σd_s²·β). And
-// Σd_s² = Σσ_t² where τ never falls: both count the triples a ≤ b < c with τ(c) < a.
+// Σd_s² ≤ Σσ_t² whatever τ(t) < t is: d_s² is d_s and twice the pairs u < t of rounds that
+// did not know s; for each t these are, over s, at most Σ_{τ(t)<u<t} (u−1−τ(t)) = σ_t(σ_t−1)/2,
+// and just as many where τ never falls.
 // The paper's form has two more terms and twice the constants (thm:DAFA-REGRET). [Anytime] inserts
 // γ_t = C√((K−1)t/R). With several partitions it needs contexts that do not react
 // to draws of rounds still ahead in the order.
+//
+// # DA-FA in the order of arrival
+//
+// Number rounds as they are learned, 1 … T. The inequality holds as it stands, with f̂_n
+// the oracle after n−1 arrivals and g_n = f̂_n − f̂_{τ(n)+1}, and [Certificate] measures it so.
+// One thing changes: E Σ p_n·e_n² ≤ R_T asks that a loss, given what arrived before it, still
+// has the mean f⋆. So delays must not depend on losses or draws, nor contexts on them;
+// FIFO order asks for none of that. The a-priori bound holds as it stands.
 //
 // # EXP4-DALE
 //
