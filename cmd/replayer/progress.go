@@ -33,3 +33,6 @@ func newProgress(w io.Writer, total int64, what string) *progress {
 func (p *progress) add(n int64) { _ = p.bar.Set64(p.done.Add(n)) }
 
 func (p *progress) finish() { _ = p.bar.Finish() }
+
+// clear takes the bar off the line, for other text; the next add draws it again.
+func (p *progress) clear() { _ = p.bar.Clear() }

@@ -33,6 +33,9 @@ type SetBound struct {
 	Alpha     float64 `json:"alpha"`
 	Surviving int     `json:"surviving"`
 	Functions int     `json:"functions"`
+	// MissingAtRandom is the bound where rounds skipped and imputed are not charged 1 each,
+	// but what they cost by the functions; it takes silence not to depend on the loss.
+	MissingAtRandom *float64 `json:"missing_at_random"`
 }
 
 // Certificate holds what bounds the regret of the T rounds so far, withdrawn ones left out,
@@ -44,8 +47,11 @@ type Certificate struct {
 	MeasuredDrift *Bound    `json:"measured_drift,omitempty"` // in expectation
 	APriori       *Bound    `json:"a_priori,omitempty"`       // in expectation
 	// ExplorationCost is Σ(K−μ)/γ: what exploring cost so far by the model's own belief.
-	ExplorationCost *float64     `json:"exploration_cost,omitempty"`
-	Assumptions     []Assumption `json:"assumptions,omitempty"`
+	ExplorationCost *float64 `json:"exploration_cost,omitempty"`
+	// Drift is Σ p·g − min g, what the oracle moved while decisions waited for it cost: a
+	// part of MeasuredDrift, 0 without delay.
+	Drift       *float64     `json:"drift,omitempty"`
+	Assumptions []Assumption `json:"assumptions,omitempty"`
 	// Notes say in sentences on what the bounds stand, and what does not hold.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -84,10 +90,10 @@ func Of(l learner.Learner, o Options) Certificate {
 
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored}
+	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
 	if p.Functions > 0 {
-		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions}
+		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions, NewBound(p.Random+wait, t).Value}
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	if c.Bounded {

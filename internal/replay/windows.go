@@ -84,18 +84,25 @@ func estimateOf(values []float64, n int) *Estimate {
 	if len(values) != n || n == 0 {
 		return nil
 	}
+	e := NewEstimate(values)
+	return &e
+}
+
+// NewEstimate returns the mean of at least one value with its standard error.
+func NewEstimate(values []float64) Estimate {
+	n := float64(len(values))
 	mean, square := 0.0, 0.0
 	for _, v := range values {
-		mean += v / float64(n)
+		mean += v / n
 	}
-	if n == 1 {
-		return &Estimate{Value: mean}
+	if len(values) == 1 {
+		return Estimate{Value: mean}
 	}
 	for _, v := range values {
 		square += (v - mean) * (v - mean)
 	}
-	se := math.Sqrt(square / float64(n) / float64(n-1))
-	return &Estimate{mean, &se}
+	se := math.Sqrt(square / n / (n - 1))
+	return Estimate{mean, &se}
 }
 
 // recommend compares all windows with the cheapest and marks one.

@@ -1,0 +1,58 @@
+package paper
+
+import "math"
+
+// Fit is the slope of a line through points on log-log axes, by least squares over
+// the means, beside the exponent that is predicted. Its standard error is that of the
+// regression, or with two points not known and null.
+type Fit struct {
+	What      string   `json:"what"` // y over x
+	Predicted float64  `json:"predicted"`
+	Kind      string   `json:"kind"` // "at most", "about" or "observed"
+	Slope     float64  `json:"slope"`
+	SE        *float64 `json:"se"`
+}
+
+// fitSlope fits y = c·x^slope. Points that are not positive are left out; with fewer
+// than two it returns false.
+func fitSlope(what, kind string, predicted float64, x, y []float64) (Fit, bool) {
+	var lx, ly []float64
+	for i := range x {
+		if x[i] > 0 && y[i] > 0 {
+			lx, ly = append(lx, math.Log(x[i])), append(ly, math.Log(y[i]))
+		}
+	}
+	f := Fit{What: what, Kind: kind, Predicted: predicted}
+	n := float64(len(lx))
+	if n < 2 {
+		return f, false
+	}
+	mx, my := mean(lx), mean(ly)
+	sxx, sxy := 0.0, 0.0
+	for i := range lx {
+		sxx += (lx[i] - mx) * (lx[i] - mx)
+		sxy += (lx[i] - mx) * (ly[i] - my)
+	}
+	if sxx == 0 {
+		return f, false
+	}
+	f.Slope = sxy / sxx
+	if n > 2 {
+		rest := 0.0
+		for i := range lx {
+			e := ly[i] - my - f.Slope*(lx[i]-mx)
+			rest += e * e
+		}
+		se := math.Sqrt(rest / (n - 2) / sxx)
+		f.SE = &se
+	}
+	return f, true
+}
+
+func mean(v []float64) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += x
+	}
+	return sum / float64(len(v))
+}

@@ -1,0 +1,68 @@
+package paper
+
+import (
+	"fmt"
+	"strings"
+
+	"hindsight/internal/model"
+)
+
+// oraclesClaim compares oracles whose stability is not proved.
+func oraclesClaim() Claim {
+	return Claim{
+		Name:   "oracles",
+		Source: "assum:stability; left open by the paper: weaker oracles",
+		Says:   "Which oracles are stable enough? Regret with and without delay, and the drift Σ p·g − min g that delay made, measured.",
+		plan: func(o Options) plan {
+			rounds := size(o, 20000, 3000)
+			var all []*cell
+			for _, env := range []string{"sigmoid", "linear:5,5"} {
+				for _, delays := range []string{"none", "constant:100"} {
+					for _, kind := range oracleKinds(env) {
+						all = append(all, &cell{label: kind.name, rounds: rounds, env: builtin(env, rounds), delays: delays, tune: kind.tune})
+					}
+				}
+			}
+			return plan{jobs(o, all), func(f *Finding) {
+				gather(all)
+				concludeOracles(f, all)
+			}}
+		},
+	}
+}
+
+type oracleKind struct {
+	name string
+	tune func(m *model.Model)
+}
+
+// oracleKinds lists the oracles that can learn an environment.
+func oracleKinds(env string) (out []oracleKind) {
+	if env == "sigmoid" {
+		out = append(out, oracleKind{"hedge", func(*model.Model) {}})
+	}
+	linear := func(beta float64) func(m *model.Model) {
+		return func(m *model.Model) {
+			m.Oracle = model.Oracle{Kind: model.Linear, Beta: model.Number{Value: beta}, Lambda: model.Number{Value: 1}}
+		}
+	}
+	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)", linear(1)})
+}
+
+func concludeOracles(f *Finding, all []*cell) {
+	t := Table{Title: fmt.Sprintf("after %d rounds", all[0].rounds), Columns: []string{"environment", "oracle", "delays", "regret", "drift"}}
+	var seen []string
+	for _, c := range all {
+		var drift []float64
+		for _, r := range c.runs {
+			drift = append(drift, *r.Certificate.Drift)
+		}
+		e := estimate(drift)
+		t.row(c.runs[0].Environment, c.label, c.delays, estimate(c.regret), e)
+		if c.delays != "none" {
+			seen = append(seen, fmt.Sprintf("%.0f for %s on %s", e.Value, c.label, c.runs[0].Environment))
+		}
+	}
+	f.Tables = append(f.Tables, t)
+	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") + "; the certificate by measured drift charges it."
+}

@@ -1,0 +1,69 @@
+package paper
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Write writes a finding for people.
+func (f *Finding) Write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "── %s · %s\n%s\n\n", f.Claim, f.Source, f.Says)
+	for i := range f.Tables {
+		f.Tables[i].write(&b)
+		b.WriteByte('\n')
+	}
+	for _, fit := range f.Fits {
+		fmt.Fprintf(&b, "  slope of %s: %.3f", fit.What, fit.Slope)
+		if fit.SE != nil {
+			b.WriteString(" ± " + short(*fit.SE))
+		}
+		fmt.Fprintf(&b, "  (%s %.3g)\n", fit.Kind, fit.Predicted)
+	}
+	held := 0
+	for _, c := range f.Checks {
+		if c.Holds {
+			held++
+			continue
+		}
+		fmt.Fprintf(&b, "  DOES NOT HOLD: %s\n", c.What)
+	}
+	if len(f.Checks) > 0 {
+		fmt.Fprintf(&b, "  %d of %d checks hold: %s\n", held, len(f.Checks), f.Checked)
+	}
+	fmt.Fprintf(&b, "  Seen: %s\n\n", f.Seen)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Save writes a finding into a folder that exists: CLAIM.json, CLAIM-1.csv, … a table
+// each, and its pictures as NAME.png.
+func (f *Finding) Save(dir string) error {
+	out, err := json.MarshalIndent(f, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, f.Claim+".json"), append(out, '\n'), 0o644); err != nil {
+		return err
+	}
+	for i := range f.Tables {
+		var b strings.Builder
+		if err := f.Tables[i].writeCSV(&b); err != nil {
+			return err
+		}
+		name := filepath.Join(dir, fmt.Sprintf("%s-%d.csv", f.Claim, i+1))
+		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	for i := range f.Charts {
+		if err := f.Charts[i].Chart.Save(filepath.Join(dir, f.Charts[i].Name+".png")); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package paper
+
+import (
+	"context"
+	"math"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+)
+
+// modelName is part of what a draw depends on.
+const modelName = "paper"
+
+// cell is one point of an experiment, played once a seed.
+type cell struct {
+	label  string
+	x      float64 // where it lies on the axis of its experiment
+	rounds int
+	env    func(seed uint64) replay.Environment
+	delays string               // "": those that the environment is meant for
+	window int64                // in rounds; 0: long enough that nothing is skipped
+	tune   func(m *model.Model) // changes the default model; nil: leaves it
+	regret []float64            // per seed, exact
+	set    []float64            // certified by the plausible set; +Inf if there is none
+	bound  []float64            // by measured drift; +Inf if there is none
+	prior  []float64            // a priori
+	runs   []*replay.Result
+}
+
+// jobs returns the runs of cells.
+func jobs(o Options, cells []*cell) []job {
+	var out []job
+	for _, c := range cells {
+		n := o.seeds()
+		c.runs = make([]*replay.Result, n)
+		for k := range n {
+			out = append(out, job{c.rounds, func(ctx context.Context) (err error) {
+				c.runs[k], err = c.play(ctx, o.Seed+uint64(k))
+				return err
+			}})
+		}
+	}
+	return out
+}
+
+// play runs a cell with a seed.
+func (c *cell) play(ctx context.Context, seed uint64) (*replay.Result, error) {
+	env := c.env(seed)
+	window := c.window
+	if window == 0 {
+		window = int64(env.Len()) + 1
+	}
+	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
+	if c.tune != nil {
+		c.tune(m)
+	}
+	if err := replay.UsePolicies(m, env); err != nil {
+		return nil, err
+	}
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	d, err := replay.DelayOptions{Seed: seed, Env: env}.Parse(own(env, c.delays))
+	if err != nil {
+		return nil, err
+	}
+	t := &replay.Trial{Rounds: replay.EncodeRounds(env), Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
+	return t.Run(ctx, nil)
+}
+
+// gather fills in the figures per seed; it is called when all runs are done.
+func gather(cells []*cell) {
+	for _, c := range cells {
+		for _, r := range c.runs {
+			regret := math.NaN()
+			if r.Regret != nil {
+				regret = *r.Regret
+			}
+			c.regret = append(c.regret, regret)
+			set := math.Inf(1)
+			if p := r.Certificate.PlausibleSet; p != nil {
+				set = value(&p.Bound)
+			}
+			c.set = append(c.set, set)
+			c.bound = append(c.bound, value(r.Certificate.MeasuredDrift))
+			c.prior = append(c.prior, value(r.Certificate.APriori))
+		}
+	}
+}
+
+func value(b *replay.Bound) float64 {
+	if b == nil || b.Value == nil {
+		return math.Inf(1)
+	}
+	return *b.Value
+}
+
+// delay returns the mean D/T over the seeds, as arrived and as released.
+func (c *cell) delay() (raw, released float64) {
+	for _, r := range c.runs {
+		raw += r.Delays.Raw.Mean / float64(len(c.runs))
+		released += r.Delays.Released.Mean / float64(len(c.runs))
+	}
+	return raw, released
+}
+
+// skipped returns the mean share of rounds skipped.
+func (c *cell) skipped() (share float64) {
+	for _, r := range c.runs {
+		share += float64(r.Fates.Skipped) / float64(r.Rounds) / float64(len(c.runs))
+	}
+	return share
+}
+
+// within reports whether the mean of a is at most that of b, within two standard
+// errors of the paired difference.
+func within(a, b []float64) bool {
+	for _, bound := range b {
+		if math.IsInf(bound, 1) {
+			return true
+		}
+	}
+	e := estimate(minus(a, b))
+	return e.Value <= 2*se(e)
+}
+
+func se(e replay.Estimate) float64 {
+	if e.SE == nil {
+		return 0
+	}
+	return *e.SE
+}
+
+// preset is one choice of the constants.
+type preset struct {
+	name string
+	tune func(rounds int) func(m *model.Model)
+}
+
+// presets are the defaults, and the constants of the paper's proof.
+var presets = []preset{
+	{"default", func(int) func(*model.Model) { return func(*model.Model) {} }},
+	{"paper", func(rounds int) func(*model.Model) {
+		return func(m *model.Model) {
+			m.Explore = model.Explore{Name: model.Paper, Horizon: int64(rounds)}
+			m.Oracle.Eta = model.PaperEta
+		}
+	}},
+}

@@ -1,0 +1,159 @@
+package paper
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"hindsight/internal/replay"
+)
+
+// Table is a table of figures. A row has a cell a column: a string, an int, a float64
+// or a [replay.Estimate]; in JSON a figure that is not finite is null.
+type Table struct {
+	Title   string   `json:"title"`
+	Columns []string `json:"columns"`
+	Rows    [][]any  `json:"rows"`
+}
+
+func (t *Table) row(cells ...any) { t.Rows = append(t.Rows, cells) }
+
+// MarshalJSON writes figures that are not finite as null.
+func (t Table) MarshalJSON() ([]byte, error) {
+	type plain Table
+	out := plain(t)
+	out.Rows = make([][]any, len(t.Rows))
+	for i, row := range t.Rows {
+		for _, c := range row {
+			if v, ok := c.(float64); ok && (math.IsInf(v, 0) || math.IsNaN(v)) {
+				c = nil
+			}
+			out.Rows[i] = append(out.Rows[i], c)
+		}
+	}
+	return json.Marshal(out)
+}
+
+// write writes the table for people.
+func (t *Table) write(b *strings.Builder) {
+	cells := [][]string{t.Columns}
+	for _, row := range t.Rows {
+		var text []string
+		for _, c := range row {
+			text = append(text, cellText(c))
+		}
+		cells = append(cells, text)
+	}
+	width := make([]int, len(t.Columns))
+	for _, row := range cells {
+		for i, c := range row {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	b.WriteString(t.Title + "\n")
+	for _, row := range cells {
+		for i, c := range row {
+			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
+			if i == 0 {
+				b.WriteString("  " + c + pad)
+			} else {
+				b.WriteString("  " + pad + c)
+			}
+		}
+		b.WriteByte('\n')
+	}
+}
+
+func cellText(c any) string {
+	switch v := c.(type) {
+	case string:
+		return v
+	case int:
+		return strconv.Itoa(v)
+	case float64:
+		return number(v)
+	case replay.Estimate:
+		if v.SE == nil {
+			return number(v.Value)
+		}
+		return number(v.Value) + " ± " + short(*v.SE)
+	}
+	return "?"
+}
+
+// number writes four digits.
+func number(v float64) string {
+	switch {
+	case math.IsInf(v, 1):
+		return "∞"
+	case math.IsNaN(v):
+		return "–"
+	case math.Abs(v) >= 1000:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 4, 64)
+}
+
+// short writes two digits.
+func short(v float64) string {
+	if v >= 10 {
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(v, 'g', 2, 64)
+}
+
+// writeCSV writes the table with a second column NAME_se for each column of
+// estimates.
+func (t *Table) writeCSV(w io.Writer) error {
+	c := csv.NewWriter(w)
+	estimates := make([]bool, len(t.Columns))
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			if _, ok := cell.(replay.Estimate); ok {
+				estimates[i] = true
+			}
+		}
+	}
+	var head []string
+	for i, name := range t.Columns {
+		head = append(head, name)
+		if estimates[i] {
+			head = append(head, name+"_se")
+		}
+	}
+	rows := [][]string{head}
+	for _, row := range t.Rows {
+		var out []string
+		for i, cell := range row {
+			out = append(out, csvCell(cell))
+			if e, ok := cell.(replay.Estimate); ok {
+				out = append(out, csvSE(e))
+			} else if estimates[i] {
+				out = append(out, "")
+			}
+		}
+		rows = append(rows, out)
+	}
+	return c.WriteAll(rows)
+}
+
+func csvCell(c any) string {
+	switch v := c.(type) {
+	case float64:
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	case replay.Estimate:
+		return strconv.FormatFloat(v.Value, 'g', -1, 64)
+	}
+	return cellText(c)
+}
+
+func csvSE(e replay.Estimate) string {
+	if e.SE == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*e.SE, 'g', -1, 64)
+}
