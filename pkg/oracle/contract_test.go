@@ -40,20 +40,6 @@ func TestLinearContract(t *testing.T) {
 	})
 }
 
-func TestAggregateContract(t *testing.T) {
-	for _, o := range []oracle.AggregateOptions{
-		{},
-		{Beta: 0.5, Fourier: 16, Columns: 11, Seed: 5},
-		{Beta: 0.5, Fourier: 8, MaxFeatures: 4, MaxActions: 3},
-	} {
-		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": nil, "sparse": categories, "action features": withActionFeatures} {
-			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
-				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewAggregate(o)) }, oracletest.Options{Input: input, Rounds: 150})
-			})
-		}
-	}
-}
-
 // TestHedgeContract: the reference keeps no weights, only losses, and takes its
 // exponentials from package math.
 func TestHedgeContract(t *testing.T) {

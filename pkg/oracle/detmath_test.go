@@ -64,6 +64,7 @@ var elementary = []struct {
 		e := bigExp(new(big.Float).Neg(x))
 		return e.Quo(bigInt(1), e.Add(e, bigInt(1)))
 	}},
+	{"CosTurns", CosTurns, -40, 40, bigCosTurns},
 }
 
 // TestGoldenDetmath pins the bits of the elementary functions on a fixed grid.
@@ -116,6 +117,27 @@ func bigLog(x *big.Float) *big.Float {
 	return y
 }
 
+// bigCosTurns is the Taylor series of cos(2πx/2^10), doubled ten times by
+// cos 2a = 2cos²a − 1.
+func bigCosTurns(x *big.Float) *big.Float {
+	const digits, doublings = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798", 10
+	pi, _ := new(big.Float).SetPrec(2 * prec).SetString(digits)
+	a := new(big.Float).SetPrec(2*prec).Mul(pi, x)
+	a.SetMantExp(a, 1-doublings)
+	a.Mul(a, a)
+	sum, term := new(big.Float).SetPrec(2*prec).SetInt64(1), new(big.Float).SetPrec(2*prec).SetInt64(1)
+	for k := int64(1); k < 60; k++ {
+		term.Quo(term.Mul(term, a), bigInt((2*k-1)*2*k))
+		term.Neg(term)
+		sum.Add(sum, term)
+	}
+	for range doublings {
+		sum.Mul(sum, sum)
+		sum.Sub(sum.Mul(sum, bigInt(2)), bigInt(1))
+	}
+	return sum
+}
+
 // ulps returns |got − want| in units of want's last place.
 func ulps(got float64, want *big.Float) float64 {
 	w, _ := want.Float64()
@@ -128,7 +150,7 @@ func ulps(got float64, want *big.Float) float64 {
 func TestDetmathAccuracy(t *testing.T) {
 	// Exp and Log are claimed within one unit in the last place; Sigmoid adds the
 	// roundings of a sum and a quotient.
-	limits := map[string]float64{"Exp": 1, "Log": 1, "Sigmoid": 2.5}
+	limits := map[string]float64{"Exp": 1, "Log": 1, "Sigmoid": 2.5, "CosTurns": 3}
 	rng := rand.New(rand.NewPCG(1, 1))
 	for _, e := range elementary {
 		worst, where := 0.0, 0.0
@@ -173,6 +195,12 @@ func TestDetmathEdges(t *testing.T) {
 		{"Log(-1)", Log(-1), nan},
 		{"Log(NaN)", Log(nan), nan},
 		{"Sigmoid(0)", Sigmoid(0), 0.5},
+		{"CosTurns(0)", CosTurns(0), 1},
+		{"CosTurns(-0.25)", CosTurns(-0.25), 0},
+		{"CosTurns(0.5)", CosTurns(0.5), -1},
+		{"CosTurns(1e300)", CosTurns(1e300), 1},
+		{"CosTurns(Inf)", CosTurns(inf), nan},
+		{"CosTurns(NaN)", CosTurns(nan), nan},
 		{"Sigmoid(Inf)", Sigmoid(inf), 1},
 		{"Sigmoid(-Inf)", Sigmoid(-inf), 0},
 	} {

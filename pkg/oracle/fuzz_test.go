@@ -45,3 +45,9 @@ func FuzzLinearUnmarshal(f *testing.F) {
 func FuzzHedgeUnmarshal(f *testing.F) {
 	fuzzOracle(f, func() Regressor { return newHedge(table{{0, 1}, {1, 0}, {0.5, 0.5}}, HedgeOptions{}) })
 }
+
+func FuzzAggregateUnmarshal(f *testing.F) {
+	fuzzOracle(f, func() Regressor {
+		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2})
+	})
+}
