@@ -34,6 +34,7 @@ type cluster struct {
 	topics     map[string]*topicInfo
 	created    map[string]time.Time // topics that we made
 	idle       map[string][]*conn   // by address
+	good       string               // address of the broker that answered last
 	closed     bool
 }
 
@@ -126,7 +127,8 @@ func (c *Client) ask(ctx context.Context, addr string, m protocol.Message) (answ
 	return answer, err
 }
 
-// addresses returns where to ask, the brokers that are known first.
+// addresses returns where to ask: first the broker that answered last, then the others
+// that are known.
 func (k *cluster) addresses() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -140,28 +142,24 @@ func (k *cluster) addresses() []string {
 			all = append(all, a)
 		}
 	}
+	if i := slices.Index(all, k.good); i > 0 {
+		all = slices.Insert(slices.Delete(all, i, i+1), 0, k.good)
+	}
 	return all
 }
 
 // metadata asks any broker about topics: nil means all, none means brokers only.
 func (c *Client) metadata(ctx context.Context, topics []string) (*metadata.Response, error) {
-	var errs []error
-	for _, addr := range c.cluster.addresses() {
-		m, err := c.ask(ctx, addr, &metadata.Request{TopicNames: topics})
-		if err == nil {
-			r := m.(*metadata.Response)
-			c.cluster.learn(r)
-			return r, nil
-		}
+	m, err := c.askAny(ctx, func() protocol.Message { return &metadata.Request{TopicNames: topics} }, func(protocol.Message) error { return nil })
+	if err != nil {
 		if errors.Is(err, io.EOF) && c.o.SASL == nil {
 			err = fmt.Errorf("%w (does it expect SASL?)", err)
 		}
-		if ctx.Err() != nil {
-			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
-		}
-		errs = append(errs, err)
+		return nil, err
 	}
-	return nil, errors.Join(errs...)
+	r := m.(*metadata.Response)
+	c.cluster.learn(r)
+	return r, nil
 }
 
 // learn remembers an answer.
@@ -249,6 +247,11 @@ func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, erro
 	if err != nil {
 		return "", err
 	}
+	if p.partition >= len(info.leaders) && !fresh { // there may be more by now
+		if info, err = c.topic(ctx, p.topic, true); err != nil {
+			return "", err
+		}
+	}
 	if p.partition < 0 || p.partition >= len(info.leaders) {
 		return "", stream.ErrNotFound
 	}
@@ -274,16 +277,7 @@ func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int
 	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
 		addr, err := c.leader(limited, p, fresh)
 		if err == nil {
-			err = c.on(limited, addr, func(cn *conn) error {
-				code, err := f(cn)
-				if err != nil {
-					return err
-				}
-				if kafkago.Error(code) == kafkago.UnknownTopicOrPartition {
-					return errNoLeader // the metadata says that it exists: this broker does not know yet
-				}
-				return classify(code)
-			})
+			err = c.atAddress(limited, addr, f)
 		}
 		switch {
 		case err == nil:
@@ -303,4 +297,21 @@ func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int
 			return last
 		}
 	}
+}
+
+// atAddress runs f at a broker, for a part of the time that atLeader has: a leader that
+// hangs may have been replaced.
+func (c *Client) atAddress(ctx context.Context, addr string, f func(*conn) (code int16, err error)) error {
+	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout/4)
+	defer cancel()
+	return c.on(ctx, addr, func(cn *conn) error {
+		code, err := f(cn)
+		if err != nil {
+			return err
+		}
+		if kafkago.Error(code) == kafkago.UnknownTopicOrPartition {
+			return errNoLeader // the metadata says that it exists: this broker does not know yet
+		}
+		return classify(code)
+	})
 }

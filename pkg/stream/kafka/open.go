@@ -11,6 +11,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/initproducerid"
 
 	"hindsight/pkg/stream"
@@ -301,15 +302,11 @@ func (c *Client) newProducer(ctx context.Context) (id int64, epoch int16, err er
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		for _, addr := range c.cluster.addresses() {
-			m, e := c.ask(limited, addr, &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1})
-			if err = e; err != nil {
-				continue
-			}
+		m, err := c.askAny(limited, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
+			func(m protocol.Message) error { return classify(m.(*initproducerid.Response).ErrorCode) })
+		if err == nil {
 			r := m.(*initproducerid.Response)
-			if err = classify(r.ErrorCode); err == nil {
-				return r.ProducerID, r.ProducerEpoch, nil
-			}
+			return r.ProducerID, r.ProducerEpoch, nil
 		}
 		if !isTransient(err) || c.pause(limited, backoff) != nil {
 			return 0, 0, err

@@ -21,9 +21,11 @@ type sender struct {
 	p      place
 	search int64 // the batch in flight cannot be stored before this offset; −1: unknown
 
-	mu     sync.Mutex // guards what follows; deliver alone sets cn
-	cn     *conn
-	closed bool
+	mu      sync.Mutex // guards what follows; deliver alone sets cn
+	cn      *conn
+	closed  bool
+	waiting bool        // for the answer to a batch
+	late    *time.Timer // calls doubt while waiting
 }
 
 // close makes deliver return soon.
@@ -118,13 +120,55 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	// The broker waits for its replicas at most as long as we wait for the broker.
 	limit := s.c.o.RequestTimeout
 	_ = cn.SetDeadline(time.Now().Add(limit + limit/4))
+	s.wait(true)
 	r, sent, err = cn.produce(&s.p, int32(limit/time.Millisecond), batch)
+	s.wait(false)
 	if err != nil {
 		s.drop(cn)
 	} else if r.code != 0 && isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) || kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}
 	return r, sent, err
+}
+
+// lateAfter is how long an answer may take before we ask whether another broker leads.
+// The one that has the batch may hang.
+const lateAfter = time.Second
+
+func (s *sender) wait(yes bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch s.waiting = yes; {
+	case !yes:
+		s.late.Stop()
+	case s.late == nil:
+		s.late = time.AfterFunc(lateAfter, s.doubt)
+	default:
+		s.late.Reset(lateAfter)
+	}
+}
+
+// doubt gives up the connection if another broker leads by now, so that the batch is
+// sent there.
+func (s *sender) doubt() {
+	s.mu.Lock()
+	cn := s.cn
+	s.mu.Unlock()
+	if cn == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.c.ctx, s.c.o.RequestTimeout)
+	defer cancel()
+	p := s.p
+	if addr, err := s.c.leader(ctx, &p, true); err == nil && addr != cn.addr {
+		s.drop(cn)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting && s.cn == cn {
+		s.late.Reset(lateAfter)
+	}
 }
 
 // refused is the error of a broker that may take the batch later.

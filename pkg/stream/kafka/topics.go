@@ -9,6 +9,7 @@ import (
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
+	"github.com/segmentio/kafka-go/protocol"
 	"github.com/segmentio/kafka-go/protocol/createtopics"
 	"github.com/segmentio/kafka-go/protocol/describeconfigs"
 
@@ -53,7 +54,7 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		return p.fail("create", -1, errors.New("needs at least one partition"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
-		return p.fail("create", -1, errors.New("Kafka cannot refuse records when a topic is full: leave out its size limit"))
+		return p.fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
 	}
 	if err := l.create(ctx, topic, partitions, o); err != nil {
 		return p.fail("create", -1, err)
@@ -69,13 +70,14 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	if !errors.Is(err, stream.ErrNotFound) {
 		return err
 	}
-	replication, minISR, err := l.c.copies(ctx)
-	if err != nil {
-		return err
-	}
 	r := &createtopics.Request{TimeoutMs: int32(l.c.o.RequestTimeout / time.Millisecond), Topics: []createtopics.RequestTopic{{
-		Name: topic, NumPartitions: int32(partitions), ReplicationFactor: int16(replication), Configs: settings(o, minISR)}}}
-	switch err := l.c.createTopic(ctx, r); {
+		Name: topic, NumPartitions: int32(partitions), ReplicationFactor: int16(l.c.o.Replication)}}}
+	minISR, err := l.c.chooseCopies(ctx, r)
+	if err == nil {
+		r.Topics[0].Configs = settings(o, minISR)
+		_, err = l.c.createTopic(ctx, r)
+	}
+	switch {
 	case err == nil:
 		l.c.cluster.made(topic)
 		return l.c.awaitTopic(ctx, topic, partitions)
@@ -90,22 +92,27 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	}
 }
 
-// copies is the replication and the min.insync.replicas of a topic to be made.
-func (c *Client) copies(ctx context.Context) (replication, minISR int, err error) {
-	replication, minISR = c.o.Replication, c.o.MinISR
-	if replication == 0 {
-		replication = -1 // the broker's default
-		if minISR == 0 {
-			return replication, 0, nil
+// chooseCopies puts the replication of a topic to be made into r, and returns how many
+// copies must have a record before it is acknowledged; 0 leaves that to the brokers.
+func (c *Client) chooseCopies(ctx context.Context, r *createtopics.Request) (minISR int, err error) {
+	n := c.o.Replication
+	if n == 0 { // what the brokers would do
+		r.Topics[0].ReplicationFactor = -1
+		ask := *r
+		ask.ValidateOnly = true
+		if n, err = c.createTopic(ctx, &ask); err != nil {
+			return 0, err
 		}
 	}
-	if minISR == 0 {
-		minISR = max(1, replication-1)
+	switch {
+	case c.o.MinISR > 0 && n > 0 && c.o.MinISR > n:
+		return 0, fmt.Errorf("%d in-sync replicas are wanted of %d replicas", c.o.MinISR, n)
+	case c.o.MinISR > 0:
+		return c.o.MinISR, nil
+	case n > 0:
+		return max(1, n-1), nil
 	}
-	if replication > 0 && minISR > replication {
-		return 0, 0, fmt.Errorf("%d in-sync replicas are wanted of %d replicas", minISR, replication)
-	}
-	return replication, minISR, nil
+	return 0, nil
 }
 
 // settings are those of a topic to be made; minISR 0 leaves it to the broker.
@@ -137,44 +144,46 @@ func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
 	return all
 }
 
-// createTopic asks the controller, again while that moves.
-func (c *Client) createTopic(ctx context.Context, r *createtopics.Request) error {
+// createTopic asks the controller, again while that moves, and returns how many copies
+// the topic has, 0 if the broker does not say.
+func (c *Client) createTopic(ctx context.Context, r *createtopics.Request) (copies int, err error) {
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		err := c.createOnce(limited, r)
+		copies, err := c.createOnce(limited, r)
 		if err == nil || !isTransient(err) {
-			return err
+			return copies, err
 		}
 		if c.pause(limited, backoff) != nil {
-			return err
+			return 0, err
 		}
 		if _, m := c.metadata(limited, []string{}); m != nil {
-			return err
+			return 0, err
 		}
 	}
 }
 
-func (c *Client) createOnce(ctx context.Context, r *createtopics.Request) error {
+func (c *Client) createOnce(ctx context.Context, r *createtopics.Request) (copies int, err error) {
 	c.cluster.mu.Lock()
 	addr := c.cluster.brokers[c.cluster.controller]
 	c.cluster.mu.Unlock()
 	if addr == "" {
-		return fmt.Errorf("%w: the cluster has no controller now", stream.ErrUnavailable)
+		return 0, fmt.Errorf("%w: the cluster has no controller now", stream.ErrUnavailable)
 	}
 	m, err := c.ask(ctx, addr, r)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	for _, t := range m.(*createtopics.Response).Topics {
 		if err := classify(t.ErrorCode); err != nil {
 			if t.ErrorMessage != "" {
 				err = fmt.Errorf("%w: %s", err, t.ErrorMessage)
 			}
-			return err
+			return 0, err
 		}
+		copies = max(0, int(t.ReplicationFactor))
 	}
-	return nil
+	return copies, nil
 }
 
 // made notes that a topic exists even if a broker does not know yet.
@@ -213,25 +222,20 @@ func (c *Client) describe(ctx context.Context, topic string) (map[string]string,
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
 	r := &describeconfigs.Request{Resources: []describeconfigs.RequestResource{{ResourceType: int8(kafkago.ResourceTypeTopic), ResourceName: topic}}}
-	var errs []error
-	for _, addr := range c.cluster.addresses() {
-		m, err := c.ask(limited, addr, r)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		set := map[string]string{}
-		for _, res := range m.(*describeconfigs.Response).Resources {
-			if err := classify(res.ErrorCode); err != nil {
-				return nil, err
-			}
-			for _, e := range res.ConfigEntries {
-				set[e.ConfigName] = e.ConfigValue
-			}
-		}
-		return set, nil
+	m, err := c.askAny(limited, func() protocol.Message { return r }, func(protocol.Message) error { return nil })
+	if err != nil {
+		return nil, err
 	}
-	return nil, errors.Join(errs...)
+	set := map[string]string{}
+	for _, res := range m.(*describeconfigs.Response).Resources {
+		if err := classify(res.ErrorCode); err != nil {
+			return nil, err
+		}
+		for _, e := range res.ConfigEntries {
+			set[e.ConfigName] = e.ConfigValue
+		}
+	}
+	return set, nil
 }
 
 // checkTopic compares a topic that exists with what it must be.
