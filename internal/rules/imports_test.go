@@ -91,6 +91,9 @@ func typeCheck(path string, fset *token.FileSet, files []*ast.File, exports map[
 // serverIn are the only packages that may bring the NATS server with them.
 var serverIn = []string{"cmd/decider", "cmd/replayer", "internal/engine", "pkg/stream/embedded", "pkg/stream/natstest"}
 
+// kafkaIn are the only packages that know Kafka's client; in-process brokers are for tests.
+var kafkaIn = []string{"internal/brokers", "pkg/stream/kafka", "pkg/stream/kafkatest"}
+
 // broken returns which rule of the layout a package breaks.
 func broken(p *pack) (out []string) {
 	name := strings.TrimPrefix(p.ImportPath, module)
@@ -113,19 +116,22 @@ func broken(p *pack) (out []string) {
 			deny(to, "the codec knows MessagePack only")
 		case strings.HasPrefix(name, "pkg/stream") && own && !strings.HasPrefix(to, "pkg/stream"):
 			deny(to, "records are bytes to a log")
+		case strings.HasPrefix(path, "github.com/segmentio/kafka-go") && !slices.Contains(kafkaIn, name):
+			deny(to, "Kafka is behind pkg/stream/kafka")
 		case name == "internal/loop" && !slices.Contains([]string{"pkg/codec", "pkg/learner", "pkg/oracle"}, to):
 			deny(to, "the heart knows events, learners and oracles only")
 		}
 	}
-	if slices.Contains(serverIn, name) {
-		return out
-	}
-	for _, path := range p.Deps {
-		if strings.HasPrefix(path, "github.com/nats-io/nats-server") {
-			out = append(out, name+" links the NATS server")
-			break
+	links := func(prefix, what string, allowed ...string) {
+		if slices.Contains(allowed, name) {
+			return
+		}
+		if slices.ContainsFunc(p.Deps, func(path string) bool { return strings.HasPrefix(path, prefix) }) {
+			out = append(out, name+" links "+what)
 		}
 	}
+	links("github.com/nats-io/nats-server", "the NATS server", serverIn...)
+	links("github.com/twmb/franz-go", "a Kafka client that is for tests", "pkg/stream/kafkatest")
 	return out
 }
 
@@ -137,7 +143,7 @@ func TestImportRules(t *testing.T) {
 			t.Error(b)
 		}
 	}
-	for _, name := range append([]string{"cmd/feedback-joiner", "pkg/codec", "pkg/stream"}, append(heart, serverIn...)...) {
+	for _, name := range append([]string{"cmd/feedback-joiner", "pkg/codec", "pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn)...) {
 		if !names[module+name] {
 			t.Errorf("there is no package %s: a rule about it holds nothing", name)
 		}
@@ -164,6 +170,9 @@ func TestImportTestCanFail(t *testing.T) {
 		{ImportPath: "hindsight/cmd/feedback-joiner", Deps: []string{"fmt", server}},
 		{ImportPath: "hindsight/pkg/stream/nats", Deps: []string{server}},
 		{ImportPath: "hindsight/internal/service", Deps: []string{server}},
+		{ImportPath: "hindsight/internal/service", Imports: []string{"github.com/segmentio/kafka-go"}},
+		{ImportPath: "hindsight/pkg/stream/nats", Imports: []string{"github.com/segmentio/kafka-go/protocol"}},
+		{ImportPath: "hindsight/pkg/stream/kafka", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}},
 	} {
 		if len(broken(&p)) == 0 {
 			t.Errorf("%+v breaks no rule", p)
@@ -174,6 +183,8 @@ func TestImportTestCanFail(t *testing.T) {
 		{ImportPath: "hindsight/pkg/codec", Imports: []string{"math", "github.com/vmihailenco/msgpack/v5"}},
 		{ImportPath: "hindsight/internal/loop", Imports: []string{"fmt", "hindsight/pkg/codec", "hindsight/pkg/oracle"}},
 		{ImportPath: "hindsight/pkg/stream/embedded", Imports: []string{"hindsight/pkg/stream/nats"}, Deps: []string{server}},
+		{ImportPath: "hindsight/pkg/stream/kafka", Imports: []string{"hindsight/pkg/stream", "github.com/segmentio/kafka-go"}},
+		{ImportPath: "hindsight/pkg/stream/kafkatest", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}},
 	} {
 		if b := broken(&p); len(b) > 0 {
 			t.Error(b)
