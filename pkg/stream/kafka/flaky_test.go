@@ -7,10 +7,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
-	"time"
 )
-
-type dialFunc = func(ctx context.Context, network, addr string) (net.Conn, error)
 
 func dialNet(ctx context.Context, network, addr string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
@@ -84,17 +81,4 @@ func (c *flakyConn) Read(b []byte) (int, error) {
 		return 0, errors.New("the test breaks this connection")
 	}
 	return n, err
-}
-
-// eventually polls until f is true.
-func eventually(f func() bool, limit time.Duration) bool {
-	for end := time.Now().Add(limit); ; {
-		if f() {
-			return true
-		}
-		if time.Now().After(end) {
-			return false
-		}
-		time.Sleep(time.Millisecond) // between polls
-	}
 }

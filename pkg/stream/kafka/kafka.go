@@ -30,7 +30,12 @@
 //
 // Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always
 // by dropping the oldest. It cannot refuse instead: Create fails for a topic that is to
-// be RejectWhenFull and has MaxBytes.
+// be RejectWhenFull and has MaxBytes. Topics made Trimmable are marked by a setting that
+// means nothing otherwise; anyone with the right to may delete records of any topic.
+//
+// Brokers forget a producer that has written nothing to a partition for a day
+// (producer.id.expiration.ms). A record of an owner of days before, which comes then, is
+// stored if the present owner has written nothing for a day either.
 //
 // # Reading
 //
@@ -61,8 +66,8 @@ type Options struct {
 	Logger   *slog.Logger   // nil: silent
 
 	// Replication and MinISR are of the topics that Create makes: how many copies, and
-	// how many must have a record before it is acknowledged. 0: the broker's default
-	// replication, and one less than the replication but at least 1.
+	// how many must have a record before it is acknowledged. 0: the brokers' default, and
+	// one less than there are copies, but at least 1.
 	Replication, MinISR int
 
 	// Dial makes the connections; nil: a net.Dialer.

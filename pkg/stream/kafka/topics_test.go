@@ -40,8 +40,16 @@ func TestSettingsOfNewTopics(t *testing.T) {
 	if set, err = c.describe(ctx, "u"); err != nil || set[retentionMs] != "-1" || set[retentionBytes] != "-1" {
 		t.Errorf("without limits: %v, %v", set, err)
 	}
+	d := client(t, k, Options{}) // the fake makes three copies if not told
+	defer d.Close()
+	if err := d.Log().Create(ctx, "v", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if set, err = c.describe(ctx, "v"); err != nil || set[minInsync] != "2" {
+		t.Errorf("by default: %v, %v", set[minInsync], err)
+	}
 	topics, err := c.log.Topics(ctx)
-	if err != nil || !slices.Equal(topics, []string{"t", "u"}) {
+	if err != nil || !slices.Equal(topics, []string{"t", "u", "v"}) {
 		t.Errorf("topics %v, %v", topics, err)
 	}
 }
