@@ -19,6 +19,9 @@ func (t *table) certificate(r *Result) {
 	}
 	if p := c.PlausibleSet; p != nil {
 		row("plausible set: regret ≤ " + boundText(&p.Bound, c.T) + fmt.Sprintf(" with probability %v, at all times at once; %d of %d functions survive", 1-p.Alpha, p.Surviving, p.Functions))
+		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
+			row("and " + digits(*x) + " if whether an outcome is missing does not depend on the loss")
+		}
 	}
 	for _, k := range []struct {
 		name string

@@ -130,7 +130,9 @@
 //
 // The plausible-set certificate. R_f⋆ is the regret of the rounds in the sums, and no other
 // round's is more than 1. Where f⋆ is in C_t, R_f⋆ ≤ max_{f∈C_t} R_f: that bound, too, holds
-// at all t at once with probability ≥ 1−α. It needs no stability, no γ, no rate. ∎
+// at all t at once with probability ≥ 1−α. It needs no stability, no γ, no rate. ∎ A round
+// without a loss has a law, too: S_f sums its regret under f, and R_f⋆ + S_f⋆ is the regret of
+// all rounds, which the sharper bound takes in place of 1 for each.
 //
 // What it stands on: losses in [0,1]; a truth in the class; that silence does not depend on
 // the loss, so that E[y_s|F_s, s is observed] = f⋆(z_s); that the order does not look at losses:

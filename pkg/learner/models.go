@@ -36,7 +36,9 @@ type ModelsOptions struct {
 //
 //	L_f = Σ (f(z_s)−y_s)²,  R_f = Σ_s [p_s·f(x_s,·) − min_a f(x_s,a)]
 //	log M_f = log mean_g exp(2(L_f − L_g)),  C_t(α) = {f : max_{s≤t} M_f < 1/α}
-//	cert_t = charged + max_{f ∈ C_t(α)} R_f
+//	cert_t = charged + max_{f ∈ C_t(α)} R_f,  or  max_{f ∈ C_t(α)} R_f + S_f
+//
+// where S_f is R_f's sum over the rounds that are charged.
 //
 // Rounds are added in the order of their decisions. It costs K evaluations of the
 // functions that are left a round, of which the oracle's own can be one, and no exp
@@ -57,11 +59,13 @@ type Models struct {
 
 // modelSums is the state of [Models] but for the alarm. The slices run along which.
 type modelSums struct {
-	charged  int64 // rounds that count 1 each: skipped, imputed, or before the sums began
+	unknown  int64 // rounds before the sums began: 1 each in both bounds
+	charged  int64 // rounds that count 1 each: skipped, imputed, and those
 	evidence int64 // rounds in the sums
 	which    []int32
 	loss     []float64 // L_f
 	regret   []float64 // R_f
+	silent   []float64 // S_f
 	top      []float64 // max_s log M_f
 	weight   []float64 // e^{−(L_f−min L)/2} at the last look
 	total    float64   // Σ weight
@@ -100,8 +104,12 @@ func NewModels(class oracle.Class, o ModelsOptions) (*Models, error) {
 }
 
 func newModelSums(n int) modelSums {
-	b := make([]float64, 4*n)
-	return modelSums{which: make([]int32, n), loss: b[:n:n], regret: b[n : 2*n : 2*n], top: b[2*n : 3*n : 3*n], weight: b[3*n:]}
+	s := modelSums{which: make([]int32, n)}
+	b := make([]float64, 5*n)
+	for i, p := range s.slices() {
+		*p = b[i*n : (i+1)*n : (i+1)*n]
+	}
+	return s
 }
 
 // Class returns the class.
@@ -116,6 +124,22 @@ func (m *Models) Add(r *Round) {
 		m.observe(r, nil, nil)
 	case Skipped, Imputed:
 		m.charged++
+		m.silence(r)
+	}
+}
+
+// silence adds a round of which no loss is known to S_f.
+func (m *Models) silence(r *Round) {
+	if len(r.Propensities) < 2 {
+		return
+	}
+	n := len(m.which)
+	mean, low := m.mean[:n], m.low[:n]
+	for a, p := range r.Propensities {
+		spread(mean, low, m.values(r.Input, a), p, a == 0)
+	}
+	for i, v := range mean {
+		m.silent[i] += v - low[i]
 	}
 }
 
@@ -275,7 +299,10 @@ func (m *Models) drop() {
 		if m.top[i] >= m.floor {
 			continue
 		}
-		m.which[to], m.loss[to], m.regret[to], m.top[to], m.weight[to] = m.which[i], m.loss[i], m.regret[i], m.top[i], m.weight[i]
+		m.which[to] = m.which[i]
+		for _, s := range m.slices() {
+			(*s)[to] = (*s)[i]
+		}
 		m.total += m.weight[i]
 		if m.alarm != nil {
 			m.alarm.move(to, i)

@@ -82,20 +82,27 @@ func TestModelsByFormula(t *testing.T) {
 			}
 		}
 		m := must(learner.NewModels(w.class, learner.ModelsOptions{}))
+		silent := slowModels{w: w}
 		for i, r := range s.rounds {
 			m.Add(r)
 			if i%60 == 59 {
-				m.Add(&learner.Round{Fate: learner.Skipped})
-				m.Add(&learner.Round{Fate: learner.Imputed})
-				m.Add(&learner.Round{Fate: learner.Withdrawn})
+				for _, fate := range []learner.Fate{learner.Skipped, learner.Imputed, learner.Withdrawn} {
+					other := *s.rounds[i/2]
+					other.Fate, other.Loss = fate, math.NaN()
+					m.Add(&other)
+					if fate != learner.Withdrawn {
+						silent.rounds = append(silent.rounds, &other)
+					}
+				}
 			}
 		}
+		_, unseen := silent.at(len(silent.rounds))
 		charged := float64(2 * (len(s.rounds) / 60))
 		loss, regret := s.at(len(s.rounds))
 		least := slices.Min(loss)
 		for _, alpha := range []float64{0.5, 0.05, 0.001} {
 			got := must(m.Append(nil, alpha))
-			j, worst := 0, 0.0
+			j, worst, random := 0, 0.0, 0.0
 			for f := range top {
 				if math.Abs(top[f]-math.Log(1/alpha)) < 1e-6 {
 					t.Fatalf("seed %d: function %d is on the edge: take another seed", seed, f)
@@ -105,6 +112,7 @@ func TestModelsByFormula(t *testing.T) {
 				}
 				want := learner.Model{Function: f, PValue: math.Min(1, math.Exp(-top[f])), Loss: loss[f] - least, Regret: charged + regret[f]}
 				worst = math.Max(worst, want.Regret)
+				random = math.Max(random, regret[f]+unseen[f])
 				if j == len(got) || got[j].Function != f || math.Abs(got[j].PValue-want.PValue) > 1e-6 || math.Abs(got[j].Loss-want.Loss) > 1e-9 || math.Abs(got[j].Regret-want.Regret) > 1e-9 {
 					t.Fatalf("seed %d, alpha %v: function %d: %+v, want %+v", seed, alpha, f, got, want)
 				}
@@ -113,7 +121,7 @@ func TestModelsByFormula(t *testing.T) {
 			if j != len(got) {
 				t.Fatalf("seed %d, alpha %v: too many: %+v", seed, alpha, got)
 			}
-			if p := m.Plausible(); alpha == 0.05 && (p.Surviving != j || math.Abs(p.Bound-worst) > 1e-9 || float64(p.Charged) != charged) {
+			if p := m.Plausible(); alpha == 0.05 && (p.Surviving != j || math.Abs(p.Bound-worst) > 1e-9 || math.Abs(p.Random-random) > 1e-9 || float64(p.Charged) != charged) {
 				t.Errorf("seed %d: %+v, want %d functions and %v", seed, p, j, worst)
 			}
 		}
@@ -148,7 +156,7 @@ func TestModelsFromOldSnapshot(t *testing.T) {
 	if err := d.UnmarshalBinary(b); err != nil {
 		t.Fatal(err)
 	}
-	if p := d.Certificate().Plausible; p.Charged != 100 || p.Bound != 100 || p.Surviving != worldSize {
+	if p := d.Certificate().Plausible; p.Charged != 100 || p.Bound != 100 || p.Random != 100 || p.Surviving != worldSize {
 		t.Errorf("%+v", p)
 	}
 	for _, r := range rounds {

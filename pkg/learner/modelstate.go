@@ -30,7 +30,7 @@ func (m *Models) appendBinary(b []byte) ([]byte, error) {
 	}
 	b = append(b, on)
 	b = appendFloats(b, []float64{m.alpha})
-	for _, v := range []int64{int64(m.size), m.charged, m.evidence, int64(len(m.which))} {
+	for _, v := range []int64{int64(m.size), m.unknown, m.charged, m.evidence, int64(len(m.which))} {
 		b = appendInt64(b, v)
 	}
 	for _, i := range m.which {
@@ -46,8 +46,8 @@ func (m *Models) appendBinary(b []byte) ([]byte, error) {
 	return m.alarm.appendBinary(b)
 }
 
-func (s *modelSums) slices() [4]*[]float64 {
-	return [...]*[]float64{&s.loss, &s.regret, &s.top, &s.weight}
+func (s *modelSums) slices() [5]*[]float64 {
+	return [...]*[]float64{&s.loss, &s.regret, &s.silent, &s.top, &s.weight}
 }
 
 func (a *alarm) appendBinary(b []byte) ([]byte, error) {
@@ -84,7 +84,7 @@ func (a *alarm) appendBinary(b []byte) ([]byte, error) {
 func (m *Models) fresh(rounds int64) (*Models, error) {
 	f, err := NewModels(m.class, ModelsOptions{Alpha: m.alpha, Alarm: m.alarm != nil})
 	if err == nil {
-		f.charged = rounds
+		f.unknown, f.charged = rounds, rounds
 	}
 	return f, err
 }
@@ -153,7 +153,7 @@ func (m *Models) readBinary(b []byte) (*Models, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	f.charged, f.evidence = r.int64(), r.int64()
+	f.unknown, f.charged, f.evidence = r.int64(), r.int64(), r.int64()
 	left := r.int64()
 	if left > size {
 		r.bad, left = true, 0
@@ -170,7 +170,7 @@ func (m *Models) readBinary(b []byte) (*Models, []byte, error) {
 		last, f.which[i] = v, int32(v)
 	}
 	// A round's regret is 0 at least, but for rounding.
-	for i, low := range []float64{0, -1, math.Inf(-1), 0} {
+	for i, low := range []float64{0, -1, -1, math.Inf(-1), 0} {
 		r.floats(*f.slices()[i], low)
 	}
 	f.total = r.float(0)

@@ -16,6 +16,7 @@ type Plausible struct {
 	Alpha     float64 // level
 	Bound     float64 // on the regret of the rounds released; +Inf: no function survives
 	Charged   int64   // rounds that are 1 each in Bound
+	Random    float64 // the bound with those at what they cost by the functions: it needs no more than that silence does not depend on the loss, which Bound needs, too, of the losses that came
 	Alarm     bool    // realizability is watched
 	Raised    int64   // place in the feedback log at which it was refuted; 0: it is not
 }
@@ -27,7 +28,7 @@ func (p *Plausible) Refuted() bool { return p.Functions > 0 && (p.Raised > 0 || 
 // Plausible returns the certificate of the rounds so far.
 func (m *Models) Plausible() Plausible {
 	p := Plausible{Functions: m.size, Alpha: m.alpha, Charged: m.charged}
-	p.Surviving, p.Bound = m.bound(oracle.Log(1 / m.alpha))
+	p.Surviving, p.Bound, p.Random = m.bound(oracle.Log(1 / m.alpha))
 	if m.alarm != nil {
 		p.Alarm, p.Raised = true, m.alarm.raised
 	}
@@ -47,20 +48,21 @@ func (m *Models) Evidence() float64 {
 	return m.alarm.least(m.loss)
 }
 
-// bound returns the size of the set of functions with log M_f < level, and the bound from
+// bound returns the size of the set of functions with log M_f < level, and the bounds from
 // it.
-func (m *Models) bound(level float64) (surviving int, bound float64) {
-	worst := math.Inf(-1)
+func (m *Models) bound(level float64) (surviving int, bound, random float64) {
+	bound, random = math.Inf(-1), math.Inf(-1)
 	for i, t := range m.top {
 		if t < level {
 			surviving++
-			worst = math.Max(worst, m.regret[i])
+			bound = math.Max(bound, m.regret[i])
+			random = math.Max(random, m.regret[i]+m.silent[i])
 		}
 	}
 	if surviving == 0 {
-		return 0, math.Inf(1)
+		return 0, math.Inf(1), math.Inf(1)
 	}
-	return surviving, float64(m.charged) + worst
+	return surviving, float64(m.charged) + bound, float64(m.unknown) + random
 }
 
 // Model is one function that survives.
