@@ -42,9 +42,9 @@ func TestBackup(t *testing.T) {
 	copyFolder(t, old, backup)
 
 	p = startIn(old).ready()
-	was := decideOnce(t, p.reached(old), "probe")
+	was := decideOnce(t, asService(p.reached(old)), "probe")
 	for i := range 50 { // which is lost with the folder
-		decideOnce(t, p.reached(old), fmt.Sprint("gone-", i))
+		decideOnce(t, asService(p.reached(old)), fmt.Sprint("gone-", i))
 	}
 	p.stop(patience)
 	if err := os.RemoveAll(old); err != nil {
@@ -67,7 +67,7 @@ func TestBackup(t *testing.T) {
 	}
 
 	p = startIn(restored).ready()
-	if is := decideOnce(t, p.reached(restored), "probe"); !reflect.DeepEqual(is, was) {
+	if is := decideOnce(t, asService(p.reached(restored)), "probe"); !reflect.DeepEqual(is, was) {
 		t.Errorf("the restored system decides\n%+v, the old one decided\n%+v", is, was)
 	}
 	then := newLoadOf(t, restored, "shop", seed, loadOptions{prefix: "then-"})
@@ -86,9 +86,9 @@ func TestBackup(t *testing.T) {
 
 // decideOnce asks for a decision and returns it as the log has it, without what tells
 // when it was made and where it lies.
-func decideOnce(t *testing.T, at attach.Connect, id string) (d codec.Decision) {
+func decideOnce(t *testing.T, url, id string) (d codec.Decision) {
 	t.Helper()
-	c, err := nats.Dial(strings.Replace(at.URL, "://", "://"+at.User+":"+at.Password+"@", 1), "test", nats.Options{})
+	c, err := (&nats.Access{URL: url}).Dial("test", nats.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +114,11 @@ func decideOnce(t *testing.T, at attach.Connect, id string) (d codec.Decision) {
 		t.Fatalf("%s: the log has %+v", id, d)
 	}
 	return d
+}
+
+// asService is the URL of an embedded server with the user who may do everything.
+func asService(c attach.Connect) string {
+	return strings.Replace(c.URL, "://", "://"+c.User+":"+c.Password+"@", 1)
 }
 
 // copyFolder copies a folder with its modes, as cp -a does.

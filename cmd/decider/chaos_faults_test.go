@@ -64,6 +64,7 @@ func (c *chaos) working(part chaosPart, among []*process) **process {
 // killed kills processes at once, and starts others in their place, at once or when
 // those that stood by have taken over.
 func (c *chaos) killed(which ...**process) {
+	c.revive()
 	for _, p := range which {
 		(*p).signal(syscall.SIGKILL)
 	}
@@ -72,11 +73,7 @@ func (c *chaos) killed(which ...**process) {
 	}
 	c.wait(c.r.IntN(3) == 0)
 	for _, p := range which {
-		if (*p).cmd.Args[0] == "decider" {
-			*p = c.decider()
-		} else {
-			*p = c.joiner()
-		}
+		*p = c.another(*p)
 	}
 }
 

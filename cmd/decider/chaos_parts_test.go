@@ -29,6 +29,8 @@ type chaos struct {
 	paused            map[*process]bool
 	lines             map[chaosPart]*chaosLine
 
+	revived int // processes that ended by themselves
+
 	woken int             // paused processes that met the fence
 	late  int             // requests that waited for a paused process
 	over  []time.Duration // from each pause to another's opening
@@ -123,8 +125,36 @@ func (c *chaos) look(part chaosPart) *chaosLine {
 	return l
 }
 
+// revive starts processes again that ended by themselves, as whoever runs them would:
+// one that finds no server when it starts says so and ends.
+func (c *chaos) revive() {
+	for _, p := range []*[]*process{&c.deciders, &c.joiners} {
+		for i, q := range *p {
+			select {
+			case <-q.ended:
+			default:
+				continue
+			}
+			if code := q.cmd.ProcessState.ExitCode(); code != 1 || q.said("log unavailable") == 0 || q.said("msg=ready ") > 0 {
+				c.t.Errorf("%s %d ended by itself, with %v:\n%s", q.cmd.Args[0], q.cmd.Process.Pid, q.cmd.ProcessState, q.log())
+			}
+			c.revived++
+			(*p)[i] = c.another(q)
+		}
+	}
+}
+
+// another starts a process in the place of one that has ended.
+func (c *chaos) another(p *process) *process {
+	if p.cmd.Args[0] == "decider" {
+		return c.decider()
+	}
+	return c.joiner()
+}
+
 // owner returns the process that opened a partition last, nil if it is not at work.
 func (c *chaos) owner(part chaosPart) *process {
+	c.revive()
 	p := c.byPID[c.look(part).owner]
 	if p == nil || c.paused[p] {
 		return nil
@@ -166,7 +196,10 @@ func (c *chaos) goesOn() {
 func (c *chaos) writes(part chaosPart) {
 	c.t.Helper()
 	was := c.look(part).records
-	eventually(c.t, fmt.Sprintf("%v goes on", part), func() bool { return c.look(part).records >= was+3 })
+	eventually(c.t, fmt.Sprintf("%v goes on", part), func() bool {
+		c.revive()
+		return c.look(part).records >= was+3
+	})
 }
 
 // wait lets some time pass: a moment, or more than a part may be away before another
