@@ -42,7 +42,7 @@ func AutoFourier(k, d int) int {
 // AggregateBytes returns the memory of the matrices of k actions with d columns, the
 // constant included, and m random features, when all of them are learned.
 func AggregateBytes(k, d, m int) float64 {
-	one := func(d int) float64 { return LinearBytes(1, d) + 16*float64(d) }
+	one := func(d int) float64 { return LinearBytes(1, d) + float64(16*float64(d)) }
 	n := LinearBytes(1, d) + one(d)
 	if m > 0 {
 		n += one(d + m)
@@ -251,7 +251,7 @@ func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
 		e := f[i] - y
 		e = float64(e * e)
 		o.lost[i] += e
-		o.q[i] *= Exp(-0.5 * e)
+		o.q[i] = float64(o.q[i] * Exp(-0.5*e))
 		sum += o.q[i]
 	}
 	e := clip01(mean) - y
@@ -266,8 +266,8 @@ func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
 // turn moves the duel.
 func (o *Aggregate) turn(stays, forgets, y float64) {
 	a, b := stays-y, forgets-y
-	p := o.duel * Exp(-duelEta*float64(a*a))
-	q := (1 - o.duel) * Exp(-duelEta*float64(b*b))
+	p := float64(o.duel * Exp(-duelEta*float64(a*a)))
+	q := float64((1 - o.duel) * Exp(-duelEta*float64(b*b)))
 	o.duel = float64((1-duelShare)*(p/(p+q))) + duelShare/2
 }
 
@@ -300,7 +300,7 @@ func (o *Aggregate) Regret() float64 { return o.lin.regret + o.Overhead() }
 func (o *Aggregate) Overhead() float64 {
 	n := float64(o.members)
 	stay := 1 - aggregateShare + aggregateShare/n
-	return 2*Log(n) - float64(2*float64(o.lin.fed)*Log(stay))
+	return float64(2*Log(n)) - float64(2*float64(o.lin.fed)*Log(stay))
 }
 
 // OrderFree implements [Regressor]: statistics, forgetting and shares depend on it.

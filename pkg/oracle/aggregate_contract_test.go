@@ -15,7 +15,7 @@ import (
 func TestAggregateContract(t *testing.T) {
 	for _, o := range []oracle.AggregateOptions{
 		{MaxFeatures: 20},
-		{Beta: 0.5, Fourier: 16, Columns: 11, Seed: 5, MaxFeatures: 14},
+		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14},
 		{Beta: 1, Fourier: 8, MaxFeatures: 4, MaxActions: 3},
 	} {
 		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "sparse": categories, "action features": withActionFeatures} {

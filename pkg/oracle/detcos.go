@@ -13,7 +13,7 @@ func CosTurns(t float64) float64 {
 // sinTurns returns sin(2πs) for |s| ≤ ¼ by its Taylor series: the first term that is
 // left out is below 2e-18.
 func sinTurns(s float64) float64 {
-	x := 2 * math.Pi * s
+	x := float64(2 * math.Pi * s)
 	z := float64(x * x)
 	r := float64(z*(1.0/51090942171709440000)) - 1.0/121645100408832000
 	r = float64(z*r) + 1.0/355687428096000

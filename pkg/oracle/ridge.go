@@ -95,7 +95,7 @@ func (f *fading) learn(z []float64, y, rho, lambda float64, sc *fadingScratch) b
 	}
 	f.a = 1 / (1 + u)
 	copy(f.k, q)
-	e *= f.a
+	e = float64(e * f.a)
 	for i, x := range q {
 		f.w[i] += float64(e * float64(f.s[i]*x))
 	}
