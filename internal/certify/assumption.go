@@ -61,9 +61,17 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 
 func order(o *Options) Assumption {
 	if o.Arrival {
-		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, the plausible set is not kept"}
+		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws; the plausible set is not kept"}
 	}
 	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
+}
+
+// policyOrder is order for policies, whose weights take feedback in any order.
+func policyOrder(o *Options) Assumption {
+	if o.Arrival {
+		return Assumption{Order, Assumed, "feedback is in the order of arrival: delays must not depend on losses or draws"}
+	}
+	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions, and delays may depend on losses and draws"}
 }
 
 func missing(skipped int64) Assumption {

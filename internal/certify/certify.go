@@ -140,8 +140,8 @@ func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
 	out := Certificate{T: t, Measured: NewBound(c.Measured+wait, t), MeasuredDrift: NewBound(c.MeasuredDrift+wait, t), APriori: NewBound(c.APriori+wait, t)}
 	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded, Detail: "regret is against the best policy of the class"},
-		{Name: Order, State: NotNeeded, Detail: "delays are in the bounds"}, missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
-	out.note("in expectation, against the best policy of the class")
+		policyOrder(o), missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
+	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw of their round")
 	out.notes(&learner.Plausible{}, &learner.Certificate{Skipped: c.Skipped, Imputed: c.Imputed}, o)
 	return out
 }
