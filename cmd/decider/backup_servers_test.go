@@ -21,6 +21,7 @@ import (
 // snapshots of the model's streams, and another server, on which they are restored,
 // goes on as from the state that was copied.
 func TestBackupServers(t *testing.T) {
+	notShort(t)
 	seed := testSeed(t)
 	dir := t.TempDir()
 	model, seedFile := writeModel(t, dir, shop), filepath.Join(dir, "seed")

@@ -24,6 +24,7 @@ import (
 // destroyed, and another one goes on from the copy, elsewhere, as from the state that
 // was copied.
 func TestBackup(t *testing.T) {
+	notShort(t)
 	seed := testSeed(t)
 	dir := t.TempDir()
 	old, backup, restored := filepath.Join(dir, "old"), filepath.Join(dir, "backup"), filepath.Join(dir, "restored")
@@ -43,7 +44,7 @@ func TestBackup(t *testing.T) {
 
 	p = startIn(old).ready()
 	was := decideOnce(t, asService(p.reached(old)), "probe")
-	for i := range 50 { // which is lost with the folder
+	for i := range 10 { // which is lost with the folder
 		decideOnce(t, asService(p.reached(old)), fmt.Sprint("gone-", i))
 	}
 	p.stop(patience)
@@ -82,6 +83,14 @@ func TestBackup(t *testing.T) {
 		auditUsers(t, log, then)
 	})
 	t.Logf("decision %d, which had learned through feedback %d, is the same before and after; %s", was.N, was.LearnedThrough, figures(report))
+}
+
+// notShort leaves out a test of processes in the run for the race detector.
+func notShort(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes seconds, and -race has nothing to find here that it does not find elsewhere")
+	}
 }
 
 // decideOnce asks for a decision and returns it as the log has it, without what tells
@@ -154,6 +163,7 @@ func copyFolder(t *testing.T, from, to string) {
 // for, and lets it go on: nobody can have taken the folder meanwhile, and nothing is
 // harmed.
 func TestEmbeddedPaused(t *testing.T) {
+	notShort(t)
 	seed := testSeed(t)
 	dir := t.TempDir()
 	args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, shop)}

@@ -27,9 +27,7 @@ func chaosCount() (faults, slow int) {
 // process of its own, in every way there is, at random moments under load. Nothing may
 // be lost, decided twice or joined twice, and who was paused must change nothing.
 func TestChaos(t *testing.T) {
-	if testing.Short() {
-		t.Skip("it takes half a minute, and the processes are not those that -race was asked for")
-	}
+	notShort(t)
 	runChaos(t, newOnNATS(t))
 }
 
