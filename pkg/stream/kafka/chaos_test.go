@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
 )
 
 // Owners without any agreement on who may write: each opens when it likes, reads the
@@ -265,16 +266,12 @@ func TestAppendGivesUp(t *testing.T) {
 
 // The sequence goes on with 0 after its largest. (The fake's arithmetic is off by one
 // there, so a real broker is needed.)
-func TestSequenceWraps(t *testing.T) {
-	realHarness(t)
-	o := realOptions()
-	deleteTopics(t, o)
-	c, err := Dial(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestKafkaRealSequenceWraps(t *testing.T) {
+	brokers := kafkatest.Shared(t).Brokers()
+	deleteTopics(t, Options{Brokers: brokers})
+	c := dialed(t, brokers, Options{})
 	defer c.Close()
-	const topic = "shop.contexts"
+	const topic = "t"
 	open(t, c, topic, 1) // brokers take any sequence of a producer they do not know where there are records
 	w, err := c.Log().Writer(context.Background(), topic, 0, nil)
 	if err != nil {

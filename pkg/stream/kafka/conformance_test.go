@@ -1,10 +1,7 @@
 package kafka
 
 import (
-	"context"
 	"encoding/binary"
-	"os"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +11,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
 	"hindsight/pkg/stream/streamtest"
 )
 
@@ -60,46 +58,9 @@ func TestLog(t *testing.T) {
 	if !testing.Short() {
 		t.Run("three brokers", func(t *testing.T) { streamtest.TestLog(t, harness(3)) })
 	}
-	t.Run("real", func(t *testing.T) { streamtest.TestLog(t, realHarness(t)) })
-}
-
-// realOptions are of brokers that run already.
-func realOptions() Options {
-	return Options{Brokers: strings.Split(os.Getenv("HINDSIGHT_KAFKA_BROKERS"), ",")}
-}
-
-// realHarness is a log there.
-func realHarness(t testing.TB) func(testing.TB) *streamtest.Harness {
-	t.Helper()
-	if os.Getenv("HINDSIGHT_KAFKA_BROKERS") == "" {
-		t.Skip("set HINDSIGHT_KAFKA_BROKERS to host:port,… of Kafka brokers whose topics shop.* and bench may be deleted")
-	}
-	return func(t testing.TB) *streamtest.Harness {
-		t.Helper()
-		o := realOptions()
-		deleteTopics(t, o)
-		c, err := Dial(context.Background(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return &streamtest.Harness{
-			Log:   c.Log(),
-			Close: func(t testing.TB) { c.Close() },
-			Reopen: func(t testing.TB) stream.Log {
-				c.Close()
-				if c, err = Dial(context.Background(), o); err != nil {
-					t.Fatal(err)
-				}
-				return c.Log()
-			},
-			TooLarge:      messageBytes,
-			NoFull:        true,
-			LazyRetention: true,
-		}
-	}
 }
 
 func BenchmarkLog(b *testing.B) {
 	b.Run("fake", func(b *testing.B) { streamtest.BenchmarkLog(b, harness(1)) })
-	b.Run("real", func(b *testing.B) { streamtest.BenchmarkLog(b, realHarness(b)) })
+	b.Run("real", func(b *testing.B) { streamtest.BenchmarkLog(b, onCluster(kafkatest.Shared(b))) })
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kmsg"
+
+	"hindsight/pkg/stream/kafkatest"
 )
 
 // fake starts an in-process cluster whose records carry the time of their appending.
@@ -46,15 +48,38 @@ func stampTimes(k *kfake.Cluster) {
 	})
 }
 
-// client connects to a cluster.
+// client connects to a fake.
 func client(t testing.TB, k *kfake.Cluster, o Options) *Client {
 	t.Helper()
-	o.Brokers = k.ListenAddrs()
+	return dialed(t, k.ListenAddrs(), o)
+}
+
+// dialed connects to brokers.
+func dialed(t testing.TB, brokers []string, o Options) *Client {
+	t.Helper()
+	o.Brokers = brokers
 	c, err := Dial(context.Background(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// everywhere runs a test on a fake and on a real broker, where no topic "t" is.
+func everywhere(t *testing.T, test func(t *testing.T, brokers []string)) {
+	t.Run("fake", func(t *testing.T) {
+		k := fake(t)
+		defer k.Close()
+		test(t, k.ListenAddrs())
+	})
+	t.Run("real", func(t *testing.T) {
+		if testing.Short() {
+			t.Skip("starts a broker")
+		}
+		brokers := kafkatest.Shared(t).Brokers()
+		deleteTopics(t, Options{Brokers: brokers})
+		test(t, brokers)
+	})
 }
 
 var errDropped = errors.Join(errors.New("the test closes this connection"), io.EOF)

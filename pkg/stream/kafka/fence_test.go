@@ -3,7 +3,6 @@ package kafka
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
-	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"hindsight/pkg/stream"
@@ -42,91 +40,91 @@ func want(t *testing.T, got []string, want string) {
 // Two that take the same epoch look like one to the broker. The second is told the
 // offset of the first's open record, and must notice.
 func TestSameEpoch(t *testing.T) {
-	k := fake(t)
-	defer k.Close()
-	c, d := client(t, k, Options{}), client(t, k, Options{})
-	defer c.Close()
-	defer d.Close()
-	ctx := context.Background()
-	a := open(t, c, "t", 1)
-	rival := d.log.newAppender(place{"t", 0}, nil, messageBytes)
-	defer rival.sender.close()
-	if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
-		t.Fatalf("open with an epoch that is taken: %v", err)
-	}
-	fill(t, a, "a", 1) // it is still the owner
-	if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
-		t.Fatalf("again, after more records: %v", err)
-	}
-	fill(t, a, "b", 10) // more batches than a broker remembers
-	if _, err := rival.own(ctx, stream.OpenOptions{}); err != nil || rival.epoch != a.epoch+1 {
-		t.Fatalf("open with the next epoch: %v, epoch %d after %d", err, rival.epoch, a.epoch)
-	}
-	mustBeFenced(t, a)
+	everywhere(t, func(t *testing.T, brokers []string) {
+		c, d := dialed(t, brokers, Options{}), dialed(t, brokers, Options{})
+		defer c.Close()
+		defer d.Close()
+		ctx := context.Background()
+		a := open(t, c, "t", 1)
+		rival := d.log.newAppender(place{"t", 0}, nil, messageBytes)
+		defer rival.sender.close()
+		if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
+			t.Fatalf("open with an epoch that is taken: %v", err)
+		}
+		fill(t, a, "a", 1) // it is still the owner
+		if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
+			t.Fatalf("again, after more records: %v", err)
+		}
+		fill(t, a, "b", 10) // more batches than a broker remembers
+		if _, err := rival.own(ctx, stream.OpenOptions{}); err != nil || rival.epoch != a.epoch+1 {
+			t.Fatalf("open with the next epoch: %v, epoch %d after %d", err, rival.epoch, a.epoch)
+		}
+		mustBeFenced(t, a)
+	})
 }
 
 // The last epoch closes a producer id, and the next one takes over.
 func TestEpochsRunOut(t *testing.T) {
-	k := fake(t)
-	defer k.Close()
-	c := client(t, k, Options{})
-	defer c.Close()
-	ctx := context.Background()
-	first := open(t, c, "t", 1)
-	last := c.log.newAppender(place{"t", 0}, nil, messageBytes)
-	at, err := last.fence(ctx, owner{ownerID("t", 0), lastEpoch - 1}, stream.OpenOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	last.producer, last.epoch, last.sequence, last.sender.search = ownerID("t", 0), lastEpoch-1, 1, at+1
-	if err := last.start(); err != nil {
-		t.Fatal(err)
-	}
-	fill(t, last, "a", 2)
-	next, tail := openAcked(t, c, "t", 1, nil)
-	if next.producer != ownerID("t", 0)+1 || next.epoch != 0 || tail.Open != at+4 { // two records, the one that closes
-		t.Errorf("producer OwnerID+%d, epoch %d, tail %+v", next.producer-ownerID("t", 0), next.epoch, tail)
-	}
-	fill(t, next, "b", 2)
-	mustBeFenced(t, last)
-	mustBeFenced(t, first)
-	after := open(t, c, "t", 1)
-	if after.producer != ownerID("t", 0)+1 || after.epoch != 1 {
-		t.Errorf("producer OwnerID+%d, epoch %d", after.producer-ownerID("t", 0), after.epoch)
-	}
-	fill(t, after, "c", 1)
-	mustBeFenced(t, next)
-	want(t, values(t, c, "t"), "open open a0 a1 open open b0 b1 open c0")
+	everywhere(t, func(t *testing.T, brokers []string) {
+		c := dialed(t, brokers, Options{})
+		defer c.Close()
+		ctx := context.Background()
+		first := open(t, c, "t", 1)
+		last := c.log.newAppender(place{"t", 0}, nil, messageBytes)
+		at, err := last.fence(ctx, owner{ownerID("t", 0), lastEpoch - 1}, stream.OpenOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last.producer, last.epoch, last.sequence, last.sender.search = ownerID("t", 0), lastEpoch-1, 1, at+1
+		if err := last.start(); err != nil {
+			t.Fatal(err)
+		}
+		fill(t, last, "a", 2)
+		next, tail := openAcked(t, c, "t", 1, nil)
+		if next.producer != ownerID("t", 0)+1 || next.epoch != 0 || tail.Open != at+4 { // two records, the one that closes
+			t.Errorf("producer OwnerID+%d, epoch %d, tail %+v", next.producer-ownerID("t", 0), next.epoch, tail)
+		}
+		fill(t, next, "b", 2)
+		mustBeFenced(t, last)
+		mustBeFenced(t, first)
+		after := open(t, c, "t", 1)
+		if after.producer != ownerID("t", 0)+1 || after.epoch != 1 {
+			t.Errorf("producer OwnerID+%d, epoch %d", after.producer-ownerID("t", 0), after.epoch)
+		}
+		fill(t, after, "c", 1)
+		mustBeFenced(t, next)
+		want(t, values(t, c, "t"), "open open a0 a1 open open b0 b1 open c0")
+	})
 }
 
 // An opener that was slow closes an id that another has closed and left already.
 func TestEpochsRunOutForTwo(t *testing.T) {
-	k := fake(t)
-	defer k.Close()
-	c := client(t, k, Options{})
-	defer c.Close()
-	ctx := context.Background()
-	open(t, c, "t", 1)
-	slow := c.log.newAppender(place{"t", 0}, nil, messageBytes)
-	defer slow.sender.close()
-	if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	fast := open(t, c, "t", 1)
-	if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
-		t.Fatalf("closing what is closed: %v", err)
-	}
-	if _, err := slow.fence(ctx, owner{ownerID("t", 0) + 1, 0}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
-		t.Fatalf("opening what is open: %v", err)
-	}
-	fill(t, fast, "a", 1)
-	want(t, values(t, c, "t"), "open open open a0")
+	everywhere(t, func(t *testing.T, brokers []string) {
+		c := dialed(t, brokers, Options{})
+		defer c.Close()
+		ctx := context.Background()
+		open(t, c, "t", 1)
+		slow := c.log.newAppender(place{"t", 0}, nil, messageBytes)
+		defer slow.sender.close()
+		if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		fast := open(t, c, "t", 1)
+		if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
+			t.Fatalf("closing what is closed: %v", err)
+		}
+		if _, err := slow.fence(ctx, owner{ownerID("t", 0) + 1, 0}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
+			t.Fatalf("opening what is open: %v", err)
+		}
+		fill(t, fast, "a", 1)
+		want(t, values(t, c, "t"), "open open open a0")
+	})
 }
 
 // foreign writes one record as any other client does.
-func foreign(t *testing.T, k *kfake.Cluster, topic, value string, opts ...kgo.Opt) {
+func foreign(t *testing.T, c *Client, topic, value string, opts ...kgo.Opt) {
 	t.Helper()
-	opts = append([]kgo.Opt{kgo.SeedBrokers(k.ListenAddrs()...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)
+	opts = append([]kgo.Opt{kgo.SeedBrokers(c.o.Brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner())}, opts...)
 	p, err := kgo.NewClient(opts...)
 	if err != nil {
 		t.Fatal(err)
@@ -143,26 +141,22 @@ func TestOwnerIsFound(t *testing.T) {
 	old := []kfake.Opt{kfake.MaxVersions(kversion.V2_7_0())} // no DescribeProducers
 	for name, x := range map[string]struct {
 		opts []kfake.Opt
-		hide func(t *testing.T, k *kfake.Cluster, c *Client)
+		hide func(t *testing.T, c *Client)
 	}{
 		"nothing hides it": {},
 		"old broker":       {opts: old},
-		"foreign record": {hide: func(t *testing.T, k *kfake.Cluster, _ *Client) {
-			foreign(t, k, "t", "foreign", kgo.DisableIdempotentWrite())
+		"foreign record": {hide: func(t *testing.T, c *Client) {
+			foreign(t, c, "t", "foreign", kgo.DisableIdempotentWrite())
 		}},
-		"idempotent foreign": {hide: func(t *testing.T, k *kfake.Cluster, _ *Client) { foreign(t, k, "t", "foreign") }},
-		"old broker, foreign record": {opts: old, hide: func(t *testing.T, k *kfake.Cluster, _ *Client) {
-			foreign(t, k, "t", "foreign", kgo.DisableIdempotentWrite())
+		"idempotent foreign": {hide: func(t *testing.T, c *Client) { foreign(t, c, "t", "foreign") }},
+		"old broker, foreign record": {opts: old, hide: func(t *testing.T, c *Client) {
+			foreign(t, c, "t", "foreign", kgo.DisableIdempotentWrite())
 		}},
-		"trimmed": {hide: func(t *testing.T, k *kfake.Cluster, c *Client) { trimAll(t, k, c) }},
-		"old broker, trimmed": {opts: old, hide: func(t *testing.T, k *kfake.Cluster, c *Client) {
-			trimAll(t, k, c)
-		}},
+		"trimmed":             {hide: trimAll},
+		"old broker, trimmed": {opts: old, hide: trimAll},
 	} {
-		t.Run(name, func(t *testing.T) {
-			k := fake(t, x.opts...)
-			defer k.Close()
-			c := client(t, k, Options{})
+		test := func(t *testing.T, brokers []string) {
+			c := dialed(t, brokers, Options{})
 			defer c.Close()
 			var a *appender
 			for range 20 { // epoch 19 has to be passed
@@ -170,7 +164,7 @@ func TestOwnerIsFound(t *testing.T) {
 			}
 			fill(t, a, "a", 3)
 			if x.hide != nil {
-				x.hide(t, k, c)
+				x.hide(t, c)
 			}
 			b := open(t, c, "t", 1)
 			fill(t, b, "b", 3)
@@ -178,16 +172,31 @@ func TestOwnerIsFound(t *testing.T) {
 			if all := values(t, c, "t"); len(all) < 4 || strings.Join(all[len(all)-4:], " ") != "open b0 b1 b2" {
 				t.Errorf("log: %v", all)
 			}
+		}
+		t.Run(name, func(t *testing.T) {
+			if x.opts == nil {
+				everywhere(t, test)
+				return
+			}
+			k := fake(t, x.opts...)
+			defer k.Close()
+			test(t, k.ListenAddrs())
 		})
 	}
 }
 
-func trimAll(t *testing.T, k *kfake.Cluster, c *Client) {
+func trimAll(t *testing.T, c *Client) {
 	t.Helper()
-	if err := k.DeleteRecords("t", 0, -1); err != nil {
+	ctx := context.Background()
+	p := place{"t", 0}
+	_, end, err := c.ends(ctx, &p)
+	if err == nil {
+		err = c.atLeader(ctx, &p, func(cn *conn) (int16, error) { return cn.deleteRecords(&p, end, 1000) })
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
-	if first, next, err := c.Log().Bounds(context.Background(), "t", 0); err != nil || first != next {
+	if first, next, err := c.ends(ctx, &p); err != nil || first != next {
 		t.Fatalf("bounds [%d, %d), %v", first, next, err)
 	}
 }
@@ -195,44 +204,42 @@ func trimAll(t *testing.T, k *kfake.Cluster, c *Client) {
 // An owner whose epoch is higher, but whom the broker has forgotten, does not come back
 // either: its records do not begin an epoch.
 func TestForgottenOwner(t *testing.T) {
-	k := fake(t)
-	defer k.Close()
-	c := client(t, k, Options{AckTimeout: 200 * time.Millisecond})
-	defer c.Close()
-	a := open(t, c, "t", 1)
-	fill(t, a, "a", 1)
-	a.epoch = 1000 // as if it were of the time before
-	if _, err := a.Append(context.Background(), &stream.Record{Value: []byte("zombie")}); err != nil {
-		t.Fatal(err)
-	}
-	if err := a.Flush(context.Background()); !errors.Is(err, stream.ErrUnknown) {
-		t.Errorf("a record in the middle of an epoch: %v", err)
-	}
-	want(t, values(t, c, "t"), "open a0")
+	everywhere(t, func(t *testing.T, brokers []string) {
+		c := dialed(t, brokers, Options{AckTimeout: 200 * time.Millisecond})
+		defer c.Close()
+		a := open(t, c, "t", 1)
+		fill(t, a, "a", 1)
+		a.epoch = 1000 // as if it were of the time before
+		if _, err := a.Append(context.Background(), &stream.Record{Value: []byte("zombie")}); err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Flush(context.Background()); !errors.Is(err, stream.ErrUnknown) {
+			t.Errorf("a record in the middle of an epoch: %v", err)
+		}
+		want(t, values(t, c, "t"), "open a0")
+	})
 }
 
 // A batch that was stored though its answer was lost, and whose owner was fenced before
 // it could ask again, is told as stored; one that was not, as fenced.
 func TestFencedWhileUnknown(t *testing.T) {
 	for _, stored := range []bool{true, false} {
-		t.Run(fmt.Sprint("stored=", stored), func(t *testing.T) {
-			k := fake(t)
-			defer k.Close()
+		everywhere(t, func(t *testing.T, brokers []string) {
 			var cut, blocked atomic.Bool
 			lost, opened := make(chan struct{}), make(chan struct{})
 			lose := func() {
 				blocked.Store(true)
 				close(lost)
 			}
-			c := client(t, k, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c := dialed(t, brokers, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if blocked.Load() {
 					<-opened
 				}
 				cn, err := dialNet(ctx, network, addr)
-				return &gate{cn, &cut, lose}, err
+				return &gate{cn, &cut, stored, lose}, err
 			}})
 			defer c.Close()
-			d := client(t, k, Options{})
+			d := dialed(t, brokers, Options{})
 			defer d.Close()
 			type fate struct {
 				offset int64
@@ -240,14 +247,7 @@ func TestFencedWhileUnknown(t *testing.T) {
 			}
 			fates := make(chan fate, 10)
 			a, tail := openAcked(t, c, "t", 1, func(_ uint64, offset int64, err error) { fates <- fate{offset, err} })
-			if stored {
-				cut.Store(true) // when the answer is there
-			} else {
-				k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
-					lose()
-					return nil, errDropped, true
-				})
-			}
+			cut.Store(true)
 			if _, err := a.Append(context.Background(), &stream.Record{Value: []byte("x")}); err != nil {
 				t.Fatal(err)
 			}

@@ -13,19 +13,37 @@ func dialNet(ctx context.Context, network, addr string) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, network, addr)
 }
 
-// gate is a connection that can be cut at its next answer.
+// gate is a connection that can be cut, once: when the next answer has arrived, or
+// before the next request goes out.
 type gate struct {
 	net.Conn
-	cut  *atomic.Bool // the next read fails, once
-	lost func()       // called then
+	cut     *atomic.Bool
+	arrives bool   // the request before the cut arrives
+	lost    func() // called then
+}
+
+var errGate = errors.New("the test cuts this connection")
+
+func (g *gate) cuts() bool {
+	if !g.cut.CompareAndSwap(true, false) {
+		return false
+	}
+	_ = g.Close()
+	g.lost()
+	return true
+}
+
+func (g *gate) Write(b []byte) (int, error) {
+	if !g.arrives && g.cuts() {
+		return 0, errGate
+	}
+	return g.Conn.Write(b)
 }
 
 func (g *gate) Read(b []byte) (int, error) {
 	n, err := g.Conn.Read(b)
-	if g.cut.CompareAndSwap(true, false) {
-		_ = g.Conn.Close()
-		g.lost()
-		return 0, errors.New("the test cuts this connection")
+	if g.arrives && g.cuts() {
+		return 0, errGate
 	}
 	return n, err
 }

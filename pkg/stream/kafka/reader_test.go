@@ -19,10 +19,10 @@ import (
 )
 
 // transact writes a transaction of n records.
-func transact(t *testing.T, k *kfake.Cluster, topic, prefix string, n int, commit kgo.TransactionEndTry) {
+func transact(t *testing.T, c *Client, topic, prefix string, n int, commit kgo.TransactionEndTry) {
 	t.Helper()
 	ctx := context.Background()
-	p, err := kgo.NewClient(kgo.SeedBrokers(k.ListenAddrs()...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	p, err := kgo.NewClient(kgo.SeedBrokers(c.o.Brokers...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,34 +43,34 @@ func transact(t *testing.T, k *kfake.Cluster, topic, prefix string, n int, commi
 // Markers of transactions are passed, also where the log ends with one: who reads to
 // the end that Bounds told does not wait for more.
 func TestMarkersOfTransactions(t *testing.T) {
-	k := fake(t)
-	defer k.Close()
-	c := client(t, k, Options{})
-	defer c.Close()
-	a := open(t, c, "t", 1)
-	transact(t, k, "t", "x", 2, kgo.TryCommit)
-	fill(t, a, "a", 1)
-	transact(t, k, "t", "y", 1, kgo.TryAbort)
-	want(t, values(t, c, "t"), "open x0 x1 a0 y0") // what was aborted is read as well
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	_, end, err := c.Log().Bounds(ctx, "t", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := c.Log().Read(ctx, "t", 0, end-1) // the marker alone
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	if p := r.Position(); p != end {
-		t.Errorf("position %d before nothing but a marker, the end is %d", p, end)
-	}
-	fill(t, a, "b", 1)
-	recs, err := r.Next(ctx, nil)
-	if err != nil || len(recs) != 1 || recs[0].Offset != end || string(recs[0].Value) != "b0" {
-		t.Errorf("after the marker: %v, %v", recs, err)
-	}
+	everywhere(t, func(t *testing.T, brokers []string) {
+		c := dialed(t, brokers, Options{})
+		defer c.Close()
+		a := open(t, c, "t", 1)
+		transact(t, c, "t", "x", 2, kgo.TryCommit)
+		fill(t, a, "a", 1)
+		transact(t, c, "t", "y", 1, kgo.TryAbort)
+		want(t, values(t, c, "t"), "open x0 x1 a0 y0") // what was aborted is read as well
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		_, end, err := c.Log().Bounds(ctx, "t", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := c.Log().Read(ctx, "t", 0, end-1) // the marker alone
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if p := r.Position(); p != end {
+			t.Errorf("position %d before nothing but a marker, the end is %d", p, end)
+		}
+		fill(t, a, "b", 1)
+		recs, err := r.Next(ctx, nil)
+		if err != nil || len(recs) != 1 || recs[0].Offset != end || string(recs[0].Value) != "b0" {
+			t.Errorf("after the marker: %v, %v", recs, err)
+		}
+	})
 }
 
 // Next returns a record's bytes that hold until the next Next, also when Position has

@@ -18,7 +18,7 @@ func deleteTopics(t testing.TB, o Options) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	for _, topic := range []string{"shop.contexts", "shop.snapshots", "other", "bench"} {
+	for _, topic := range []string{"shop.contexts", "shop.snapshots", "other", "bench", "t"} {
 		r, err := c.metadata(ctx, []string{topic})
 		if err != nil {
 			t.Fatal(err)
