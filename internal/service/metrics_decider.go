@@ -105,7 +105,7 @@ func (d *deciderPart) replica(f *follower) {
 	if !ok {
 		return
 	}
-	if l, ok := o.Oracle().(*oracle.Linear); ok {
+	if l, ok := o.Oracle().(interface{ Counts() oracle.LinearCounts }); ok {
 		if d.columns == nil {
 			g := &d.gauges
 			d.columns, d.values, d.lost = g.of(d.m.columns), g.of(d.m.refusedValues), g.of(d.m.refusedExamples)
