@@ -59,7 +59,7 @@ func readOthers(t *testing.T, k *kafkatest.Cluster, topic string, next int64) (v
 // order, as another client reads it.
 func TestKafkaRealChaos(t *testing.T) {
 	kafkatest.Heavy(t)
-	rounds := 3
+	rounds := 2
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		rounds = 25
 	}
@@ -202,6 +202,7 @@ func TestKafkaRealDiskFull(t *testing.T) {
 
 // TestKafkaRealTopicDeleted deletes a topic under its owner and its reader.
 func TestKafkaRealTopicDeleted(t *testing.T) {
+	kafkatest.Heavy(t)
 	k := kafkatest.Shared(t)
 	c := dialReal(t, k, Options{AckTimeout: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

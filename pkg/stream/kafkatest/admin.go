@@ -270,7 +270,7 @@ func elect(ctx context.Context, cl *kgo.Client, topic string, partition int) err
 // Tool runs one of Kafka's command line tools by its class, org.apache.kafka.tools.…,
 // and returns what it prints.
 func (c *Cluster) Tool(ctx context.Context, class string, args ...string) ([]byte, error) {
-	cmd := c.jars.command([]string{"-Xmx256m"}, class, args...)
+	cmd := c.jars.command([]string{"-Xmx512m"}, class, args...)
 	out := new(strings.Builder)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := begin(cmd); err != nil {
