@@ -7,8 +7,8 @@
 //	f̂_t is the oracle after rounds 1..t−1;  R_T = Σ_t E(f̂_t(z_t) − f⋆(z_t))²,  z = (x, a)
 //
 // f⋆(z) = E[y|z] is the true loss. [Hedge] is the paper's oracle over a finite
-// [Class], with bounds; [Linear] is for users who have features and no class,
-// measured and without bounds.
+// [Class], with bounds; [Linear] and [Aggregate] are for users who have features and
+// no class, measured and without bounds on R_T.
 //
 // Everything here is pure: no clock, no I/O, no goroutine, no global, no random
 // source. Elementary functions are this package's own ([Exp], [Log], [Sigmoid]),
@@ -58,4 +58,34 @@
 // running statistics lie outside that theorem. A little optimism makes actions
 // that are rarely tried look better and was the best choice in measurements; it
 // costs one quadratic form an action ([AutoBeta]).
+//
+// # Aggregate: what mixing costs
+//
+// For y and predictions in [0,1], exp(−½(p−y)²) is concave in p, so with the weights
+// q_t of round t and the mix loss m_t = −2·log Σ_i q_{t,i}·exp(−½(f_{t,i}−y_t)²)
+//
+//	(f̂_t − y_t)² ≤ m_t.
+//
+// After the round v_i = q_{t,i}·exp(−½(f_{t,i}−y_t)²)·exp(½m_t) sums to 1, and the share
+// gives q_{t+1,i} = (1−α)v_i + α/N ≥ (1−α+α/N)·v_i, since v_i ≤ 1. Take logarithms and
+// sum over n rounds, with q_{1,i} = 1/N and q_{n+1,i} ≤ 1:
+//
+//	Σ_t (f̂_t−y_t)² ≤ Σ_t m_t ≤ Σ_t (f_{t,i}−y_t)² + 2·log N + 2n·log(1/(1−α+α/N))   for every i,
+//
+// [Aggregate.Overhead]. Nothing is assumed of losses or members: these may forget, be
+// optimistic, be steered by a duel, or start anew. Against a sequence of members with m
+// switches each switch pays at most 2·log(N/α) more, as q_{t+1,i} ≥ α/N always (Herbster
+// and Warmuth 1998). Here f̂_t is what the oracle says of the example as it learns it,
+// after the running statistics have moved. It is a bound on square loss along the actions
+// that were played, not on R_T: no member has a theorem here, so the mixture has none.
+//
+// # Forgetting: what it does to the guarantee
+//
+// With ρ < 1 the identity Σe²u/(1+u) = regret is lost: w minimises squares that are
+// discounted by ρ a step, and the sum measures a discounted comparator's. On a
+// world that stands still the weights keep a noise of about d·(1−ρ)/(1+ρ) times the
+// noise of losses, for ever, where plain ridge has d/n: the regret of one regression
+// grows linearly, at a small rate. What is bought is a memory of 1/(1−ρ) examples of an
+// action. [Aggregate] pays it in two members only, and in core 3 only while the duel
+// says that the world moves.
 package oracle
