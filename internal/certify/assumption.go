@@ -61,7 +61,7 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 
 func order(o *Options) Assumption {
 	if o.Arrival {
-		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws; the plausible set is not kept"}
+		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws; the plausible set is fed in the order of decisions, or not kept"}
 	}
 	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
 }

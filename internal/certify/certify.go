@@ -58,10 +58,11 @@ type Certificate struct {
 
 // Options are what a learner does not know of its run.
 type Options struct {
-	Rounds      int64 // released, withdrawn ones left out; 0: as many as the learner counted
-	Outstanding int64 // decided, but not released: charged 1 each
-	Arrival     bool  // feedback is in the order of arrival
-	Late        *Late // nil: not measured here
+	Rounds      int64           // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64           // decided, but not released: charged 1 each
+	Arrival     bool            // feedback is in the order of arrival
+	Models      *learner.Models // of the learner's class, fed in the order of decisions apart from it; nil: its own
+	Late        *Late           // nil: not measured here
 }
 
 // Late are the losses that came after the window beside those in time.
@@ -92,6 +93,9 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
 	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
+	if o.Models != nil {
+		*p, evidence = o.Models.Plausible(), o.Models.Evidence()
+	}
 	if p.Functions > 0 {
 		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions, NewBound(p.Random+wait, t).Value}
 	}

@@ -96,6 +96,15 @@ func NewBound(x float64, rounds int64) *Bound { return certify.NewBound(x, round
 // Certify returns the certificates of l after a run of so many rounds, withdrawn ones
 // left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
 func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *LateLosses) Certificate {
-	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival,
-		Late: &certify.Late{N: late.Late.N, Differ: late.Differ, Gap: late.line()}})
+	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: late.gap()})
+}
+
+// gap is what a certificate says of late losses.
+func (l *LateLosses) gap() *certify.Late {
+	return &certify.Late{N: l.Late.N, Differ: l.Differ, Gap: l.line()}
+}
+
+// certifyOptions are what a certificate takes from a finished run.
+func (r *Result) certifyOptions(arrival bool) certify.Options {
+	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: r.LateLosses.gap()}
 }

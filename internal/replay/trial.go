@@ -7,6 +7,7 @@ import (
 	"errors"
 	"time"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
@@ -38,7 +39,11 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	r.Certificate = Certify(l, r.Rounds-r.Fates.Withdrawn, 0, t.Model.Arrival, &r.LateLosses)
+	o := r.certifyOptions(t.Model.Arrival)
+	if t.Model.Certificate.Alpha > 0 {
+		o.Models = trace.Models
+	}
+	r.Certificate = certify.Of(l, o)
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	return r, nil
 }
