@@ -36,6 +36,8 @@ type Injection struct {
 	contexts, outcomes []stream.Appender // by partition
 	early              map[int][]byte    // decisions that came before those of earlier rounds
 	sent               int
+	time               int64     // log time of the last decision read
+	read               time.Time // when that was, by our clock
 	failed             atomic.Pointer[error]
 	buf                []byte
 	dec                codec.Decision
@@ -138,6 +140,9 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 			if err := in.released.wait(ctx, due.after(in.sent-in.Lead)); err != nil {
 				return err
 			}
+			if err := in.apart(ctx); err != nil {
+				return err
+			}
 			r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
 			if _, err := in.contexts[in.partition(in.sent)].Append(ctx, &r); err != nil {
 				return err
@@ -151,6 +156,7 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 			if batch[i].Type != "" {
 				continue
 			}
+			in.time, in.read = batch[i].Time, time.Now()
 			if err := in.decision(ctx, &batch[i]); err != nil {
 				return err
 			}
@@ -161,6 +167,24 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 		}
 	}
 	return nil
+}
+
+// logTick is the step of the clock of logs that count milliseconds.
+const logTick = time.Millisecond
+
+// apart waits, on a log whose clock counts milliseconds, until the next decision will
+// have a later log time than the last one: of equal ones the joiner would take that
+// of the lower partition first, whichever was made first.
+func (in *Injection) apart(ctx context.Context) error {
+	if in.Partitions == 1 || in.Lead > 1 || in.time%int64(logTick) != 0 {
+		return nil
+	}
+	select {
+	case <-time.After(time.Until(in.read.Add(logTick))):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // decision takes one decision: it scores it, once those of all earlier rounds are there,
