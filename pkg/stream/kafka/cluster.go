@@ -107,9 +107,12 @@ func (c *Client) on(ctx context.Context, addr string, f func(*conn) error) error
 func (c *Client) use(ctx context.Context, cn *conn, f func(*conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
-	stop := cn.until(ctx)
+	stop, stopToo := cn.until(ctx), context.AfterFunc(c.ctx, func() { _ = cn.Close() })
 	err := f(cn)
 	stop()
+	if !stopToo() {
+		return stream.ErrClosed
+	}
 	if err != nil || ctx.Err() != nil {
 		_ = cn.Close()
 	} else {

@@ -82,10 +82,13 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 		return nil, stream.Tail{}, err
 	}
 	a := l.newAppender(p, o.Ack, hard)
-	stop := context.AfterFunc(ctx, a.sender.close)
+	stop, stopToo := context.AfterFunc(ctx, a.sender.close), context.AfterFunc(l.c.ctx, a.sender.close)
 	tail, err := a.own(ctx, o)
 	if !stop() && err == nil {
 		err = fmt.Errorf("%w: %w", stream.ErrUnknown, ctx.Err())
+	}
+	if !stopToo() && err == nil {
+		err = stream.ErrClosed
 	}
 	if err == nil {
 		err = a.start()
