@@ -94,16 +94,19 @@ func (m *match) meanLoss() float64 {
 	return m.loss / float64(m.scored)
 }
 
-// score fills in what the run's outcomes say of the learner.
+// score fills in what the run's outcomes say of the learner. Nothing in r points into
+// m, which would keep all rounds in memory as long as the result.
 func (m *match) score(r *Result) {
 	if mean := m.meanLoss(); !math.IsNaN(mean) {
 		r.MeanLoss = &mean
 	}
 	if m.known {
-		r.Regret = &m.regret
+		regret := m.regret
+		r.Regret = &regret
 	}
 	if m.log != nil {
-		r.Matched = &m.matched
+		matched := m.matched
+		r.Matched = &matched
 		r.Delays.Recorded = m.log.delays()
 	}
 	if uniform, best, known := Reference(m.rounds.Env); known {
@@ -111,7 +114,7 @@ func (m *match) score(r *Result) {
 			n := float64(max(e.Len(), 1))
 			policy := e.BestPolicy() / n
 			if r.Regret != nil {
-				m.regret += (best - policy) * n
+				*r.Regret += (best - policy) * n
 			}
 			best = policy
 		}

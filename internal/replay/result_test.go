@@ -6,12 +6,16 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
+	"weak"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -239,4 +243,36 @@ func TestFigures(t *testing.T) {
 	if got := digits(math.NaN()); got != "–" {
 		t.Errorf("NaN: %q", got)
 	}
+}
+
+// TestAResultIsSmall holds that a result does not keep the rounds of its run in memory.
+func TestAResultIsSmall(t *testing.T) {
+	for _, spec := range []string{"sigmoid", "blocks:3,4"} {
+		rounds, r := played(t, spec)
+		for range 3 {
+			runtime.GC()
+		}
+		if rounds.Value() != nil {
+			t.Errorf("%s: the rounds of the run live as long as its result", spec)
+		}
+		if r.Regret == nil {
+			t.Errorf("%s: no regret", spec)
+		}
+	}
+}
+
+// played runs an environment and returns its rounds as far as they are still there.
+func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
+	env := environment(t, spec, 1, 50)
+	m, files := ModelFor(env, "test", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 100})
+	d, err := ParseDelays("none", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Seed: 1}
+	r, err := trial.Run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return weak.Make(trial.Rounds), r
 }
