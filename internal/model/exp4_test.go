@@ -92,3 +92,47 @@ func TestEXP4RoundTrip(t *testing.T) {
 		}
 	})
 }
+
+// TestEXP4Text holds what each form of the learner means.
+func TestEXP4Text(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want func(m *Model)
+	}{
+		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
+			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
+		}},
+		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
+			m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
+		}},
+		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
+			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, Oracle{Kind: Hedge, Eta: 0.5, Class: "f.jsonl"}
+		}},
+	} {
+		want := Default()
+		c.want(want)
+		if got := mustParse(t, c.text); !reflect.DeepEqual(got, want) {
+			t.Errorf("%q:\ngot  %+v\nwant %+v", c.text, got, want)
+		}
+	}
+}
+
+// TestEXP4TextErrors holds where and how wrong forms are refused, and oracles that no
+// model file may name.
+func TestEXP4TextErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"learner: exp4dale", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
+		{"learner: exp4dale:maybe", `m.yaml:1:10: learner: learner exp4dale: "maybe" is neither plain nor a sum of delays`},
+		{"learner: {kind: exp4dale}", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
+		{"learner: {kind: dafa}", `m.yaml:1:17: learner.kind: expected exp4dale, found "dafa"`},
+		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
+		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected a whole number in 0…`},
+		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:10: learner: d: with a known sum of delays`},
+		{"learner: {kind: exp4dale, policies: p, horizon: 5}", `m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
+		{"oracle: {kind: unstable}", `m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
+	} {
+		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
+		}
+	}
+}

@@ -92,15 +92,6 @@ func TestVariants(t *testing.T) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
-		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
-			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
-		}},
-		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
-			m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
-		}},
-		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
-			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, hedge(0.5)
-		}},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
@@ -154,14 +145,6 @@ func TestErrors(t *testing.T) {
 		{"learner: egreedy: 0.05", `m.yaml:1: not YAML: mapping values are not allowed in this context; a key with a parameter goes in braces`},
 		{"learner: {egreedy: 2}", `m.yaml:1:10: learner: learner egreedy: "2" is not a number in [0,1]`},
 		{"learner: {a: 1, b: 2}", `m.yaml:1:10: learner: expected one name with its parameter, found 2`},
-		{"learner: exp4dale", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
-		{"learner: exp4dale:maybe", `m.yaml:1:10: learner: learner exp4dale: "maybe" is neither plain nor a sum of delays`},
-		{"learner: {kind: exp4dale}", `m.yaml:1:10: learner: exp4dale needs a policy file or a class file`},
-		{"learner: {kind: dafa}", `m.yaml:1:17: learner.kind: expected exp4dale, found "dafa"`},
-		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
-		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected a whole number in 0…`},
-		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:10: learner: d: with a known sum of delays`},
-		{"learner: {kind: exp4dale, policies: p, horizon: 5}", `m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
 		{"learner: {fixed: c}\nactions: [a, b]", `m.yaml:1:10: learner: fixed plays "c", which is not in actions`},
 		{"explore: lots", `m.yaml:1:10: explore: unknown explore "lots"`},
 		{"explore: -1", `m.yaml:1:10: explore: unknown explore "-1"`},
@@ -180,7 +163,6 @@ func TestErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge, found "hegde" (did you mean "hedge"?)`},
-		{"oracle: {kind: unstable}", `m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
 		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},
