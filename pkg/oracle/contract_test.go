@@ -57,12 +57,12 @@ func TestHedgeContract(t *testing.T) {
 			w[i] = append(w[i], row)
 		}
 	}
-	for _, o := range []oracle.HedgeOptions{{}, {Eta: oracle.PaperEta}, {Prior: prior}, {Eta: 2, Unproved: true}} {
+	for _, o := range []oracle.HedgeOptions{{}, {Eta: oracle.PaperEta}, {Prior: prior}, {Eta: 2, Unproved: true}, {Vovk: true, Unproved: true}, {Vovk: true, Eta: 1, Prior: prior, Unproved: true}} {
 		for name, fresh := range map[string]func() oracle.Class{
 			"linear":   func() oracle.Class { return must(oracle.NewLinearClass(features, actions, w)) },
 			"logistic": func() oracle.Class { return must(oracle.NewLogisticClass(features, actions, w)) },
 		} {
-			t.Run(fmt.Sprintf("%s/eta=%v,prior=%v", name, o.Eta, o.Prior != nil), func(t *testing.T) {
+			t.Run(fmt.Sprintf("%s/eta=%v,prior=%v,vovk=%v", name, o.Eta, o.Prior != nil, o.Vovk), func(t *testing.T) {
 				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewHedge(fresh(), o)) },
 					oracletest.Options{Reference: func() oracle.Regressor { return &slowHedge{class: fresh(), o: o} }})
 			})
@@ -82,10 +82,14 @@ func (s *slowHedge) Predict(dst []float64, x *oracle.Input) {
 	eta := s.o.Eta
 	if eta == 0 {
 		eta = 0.5
+		if s.o.Vovk {
+			eta = 2
+		}
 	}
 	for a := range x.Actions {
 		s.class.Eval(f, x, a)
 		top, bottom := 0.0, 0.0
+		var g [2]float64 // Σ w·exp(−η(f−y)²) for y = 0 and 1
 		for i := range f {
 			w := 1.0
 			if s.o.Prior != nil {
@@ -96,8 +100,14 @@ func (s *slowHedge) Predict(dst []float64, x *oracle.Input) {
 			}
 			top += w * f[i]
 			bottom += w
+			for y := range g {
+				g[y] += w * math.Exp(-eta*(f[i]-float64(y))*(f[i]-float64(y)))
+			}
 		}
 		dst[a] = top / bottom
+		if s.o.Vovk {
+			dst[a] = (1 + math.Log(g[1]/g[0])/eta) / 2
+		}
 	}
 }
 

@@ -18,6 +18,7 @@ type HedgeOptions struct {
 	Eta      float64   // step size η > 0; 0 means DefaultEta
 	Prior    []float64 // q_1 up to a factor, one positive number a function; nil: uniform
 	Unproved bool      // allows η > 1/2, for which no bound is proved
+	Vovk     bool      // predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs Unproved
 }
 
 // Hedge is the Hedge-based version of Vovk's aggregating forecaster over a
@@ -35,6 +36,7 @@ type Hedge struct {
 	logPrior  []float64
 	priorMin  float64 // log(1/min q_1), at least log 2
 	proved    bool
+	vovk      bool
 	fed       int64
 	logWeight []float64 // maximum 0
 	loss      []float64 // L_f = Σ (f(z)−y)² over what was fed, whatever η and prior
@@ -60,6 +62,9 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 	}
 	if o.Eta == 0 {
 		o.Eta = DefaultEta
+		if o.Vovk {
+			o.Eta = VovkEta
+		}
 	}
 	if !(o.Eta > 0) || o.Eta > 1e6 {
 		return nil, fmt.Errorf("hedge: eta is %v: give a positive number, 0.5 is the default", o.Eta)
@@ -67,11 +72,14 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 	if o.Eta > 0.5 && !o.Unproved {
 		return nil, fmt.Errorf("hedge: eta is %v: over 0.5 nothing is proved; say unproved: true to use it", o.Eta)
 	}
+	if o.Vovk && (!o.Unproved || o.Eta > VovkEta) {
+		return nil, fmt.Errorf("hedge: Vovk's substitution at eta %v: it needs eta of at most 2, and unproved: true, because its stability is not proved", o.Eta)
+	}
 	if o.Prior != nil && len(o.Prior) != n {
 		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)
 	}
 	h := &Hedge{
-		class: class, eta: o.Eta, proved: o.Eta <= 0.5,
+		class: class, eta: o.Eta, proved: o.Eta <= 0.5 && !o.Vovk, vovk: o.Vovk,
 		logPrior: make([]float64, n), logWeight: make([]float64, n),
 		loss: make([]float64, n), q: make([]float64, n), f: make([]float64, n),
 	}
@@ -127,6 +135,10 @@ func (h *Hedge) AppendLosses(dst []float64) []float64 { return append(dst, h.los
 // Predict implements [Regressor].
 func (h *Hedge) Predict(dst []float64, x *Input) {
 	dst = dst[:len(x.Actions)]
+	if h.vovk {
+		h.substitute(dst, x)
+		return
+	}
 	if h.mixer != nil {
 		h.mixer.Mix(dst, h.q, x)
 	} else {
