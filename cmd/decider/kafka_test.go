@@ -13,8 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kfake"
-
 	"hindsight/internal/check"
 	"hindsight/internal/daemon"
 	"hindsight/internal/loop"
@@ -33,8 +31,8 @@ const kafkaSession = 1500 * time.Millisecond
 // brokered is a model on brokers, with any number of processes at work.
 type brokered struct {
 	t          *testing.T
-	cluster    *kfake.Cluster
 	log        stream.Log
+	session    time.Duration
 	url, dir   string
 	partitions int
 	args       []string
@@ -42,9 +40,14 @@ type brokered struct {
 
 func newBrokered(t *testing.T, partitions int, more ...string) *brokered {
 	t.Helper()
-	addrs, cluster := kafkatest.Fake(t, 1)
-	s := &brokered{t: t, cluster: cluster, dir: t.TempDir(), partitions: partitions}
-	s.url = fmt.Sprintf("kafka://%s/?session=%v", strings.Join(addrs, ","), kafkaSession)
+	addrs, _ := kafkatest.Fake(t, 1)
+	return newBrokeredOn(t, addrs, kafkaSession, partitions, more...)
+}
+
+func newBrokeredOn(t *testing.T, addrs []string, session time.Duration, partitions int, more ...string) *brokered {
+	t.Helper()
+	s := &brokered{t: t, session: session, dir: t.TempDir(), partitions: partitions}
+	s.url = fmt.Sprintf("kafka://%s/?session=%v", strings.Join(addrs, ","), session)
 	c, err := kafka.Dial(t.Context(), kafka.Options{Brokers: addrs})
 	if err != nil {
 		t.Fatal(err)
@@ -239,13 +242,22 @@ func (s *brokered) alike(all ...*process) {
 // requests on a NATS server beside, and have one learner.
 func TestKafkaShared(t *testing.T) {
 	for _, partitions := range []int{1, 3} {
-		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) { kafkaShared(t, partitions) })
+		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
+			server := natstest.Start(t, natstest.Options{})
+			kafkaShared(newBrokered(t, partitions, "--nats", server.URL()), server)
+		})
 	}
 }
 
-func kafkaShared(t *testing.T, partitions int) {
-	server := natstest.Start(t, natstest.Options{})
-	s := newBrokered(t, partitions, "--nats", server.URL())
+// TestKafkaRealShared does the same on a real broker, with the shortest session that
+// brokers grant.
+func TestKafkaRealShared(t *testing.T) {
+	cluster, server := kafkatest.Start(t, kafkatest.Options{}), natstest.Start(t, natstest.Options{})
+	kafkaShared(newBrokeredOn(t, cluster.Brokers(), 6*time.Second, 3, "--nats", server.URL()), server)
+}
+
+func kafkaShared(s *brokered, server *natstest.Server) {
+	t, partitions := s.t, s.partitions
 	a := s.decider().ready()
 	a.owns(partitions)
 	user, err := nats.Dial(server.URL(), "test", nats.Options{})
@@ -292,7 +304,7 @@ func kafkaShared(t *testing.T, partitions int) {
 	}
 	r := s.audit()
 	t.Logf("taken over %v after kill -9 (session %v), %v after SIGTERM; %d of %d contexts decided",
-		killed.Round(time.Millisecond), kafkaSession, stopped.Round(time.Millisecond), r.Decisions, w.n+20)
+		killed.Round(time.Millisecond), s.session, stopped.Round(time.Millisecond), r.Decisions, w.n+20)
 	if int64(r.Decisions) != w.n+20 {
 		t.Errorf("%d decisions of %d contexts and 20 requests", r.Decisions, w.n)
 	}
