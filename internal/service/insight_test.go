@@ -5,6 +5,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -167,5 +168,42 @@ func TestInsightWithoutModels(t *testing.T) {
 	var none *Insight
 	if code, _ := ask(t, certificateOf, none, &struct{}{}); code != 503 {
 		t.Errorf("of no insight: %d", code)
+	}
+}
+
+// TestInsightMeanwhile asks while the decider decides and learns; the race detector looks on.
+func TestInsightMeanwhile(t *testing.T) {
+	i := NewInsight()
+	r := newRig(t, func(r *rig) {
+		classed(r)
+		r.dc.Insight, r.jc.Insight = i, i
+	})
+	i.enter(r.d)
+	end, ended := make(chan struct{}), make(chan int)
+	go func() {
+		asked := 0
+		for {
+			select {
+			case <-end:
+				ended <- asked
+				return
+			default:
+			}
+			certificateOf(i, httptest.NewRecorder())
+			modelsAt("?alpha=0.5")(i, httptest.NewRecorder())
+			asked++
+		}
+	}()
+	for n := range 40 {
+		id := strconv.Itoa(n)
+		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, id)
+		r.must(r.settle())
+		r.put(r.topics.Outcomes, `{"id":%q,"loss":1}`, id)
+		r.must(r.settle())
+		r.look()
+	}
+	close(end)
+	if asked := <-ended; asked == 0 {
+		t.Error("nothing was asked")
 	}
 }

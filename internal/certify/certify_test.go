@@ -1,0 +1,118 @@
+package certify
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/learner"
+)
+
+// regressing is a learner with a given certificate.
+type regressing struct {
+	*learner.UniformLearner
+	c learner.Certificate
+}
+
+func (r regressing) Certificate() learner.Certificate { return r.c }
+
+// policed is one with policies.
+type policed struct {
+	*learner.UniformLearner
+	c learner.PolicyCertificate
+}
+
+func (p policed) PolicyCertificate() learner.PolicyCertificate { return p.c }
+
+func (c *Certificate) state(name string) string {
+	i := slices.IndexFunc(c.Assumptions, func(a Assumption) bool { return a.Name == name })
+	if i < 0 {
+		return "not there"
+	}
+	return c.Assumptions[i].State
+}
+
+// TestStates holds which state each assumption has, in what is there to say of it.
+func TestStates(t *testing.T) {
+	set := func(change func(p *learner.Plausible)) learner.Certificate {
+		p := learner.Plausible{Functions: 100, Surviving: 3, Alpha: .05, Bound: 40, Random: 30, Charged: 10, Alarm: true}
+		if change != nil {
+			change(&p)
+		}
+		return learner.Certificate{Rounds: 1000, Learned: 990, Bounded: true, Beta: 1, Plausible: p}
+	}
+	for _, c := range []struct {
+		name  string
+		cert  learner.Certificate
+		o     Options
+		which string
+		state string
+		note  string // in the notes; "": nothing is asked
+	}{
+		{"losses", set(nil), Options{}, Losses, Enforced, ""},
+		{"the alarm is silent", set(nil), Options{}, Realizability, NotRefuted, ""},
+		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted, "no bound on this page holds"},
+		{"nothing survives", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }), Options{}, Realizability, Refuted, "no bound on this page holds"},
+		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, Assumed, ""},
+		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, Assumed, ""},
+		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, Assumed, "no theorem"},
+		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
+		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
+		{"nothing skipped", set(nil), Options{}, Missing, Holds, ""},
+		{"skipped", learner.Certificate{Rounds: 10, Skipped: 4}, Options{}, Missing, Assumed, "charged 1 each: 4"},
+		{"imputed", learner.Certificate{Rounds: 10, Imputed: 4}, Options{}, Silence, Void, "imputed: 4"},
+		{"nothing late", set(nil), Options{Late: &Late{}}, LateLosses, Holds, ""},
+		{"late, alike", set(nil), Options{Late: &Late{N: 40, Gap: "x"}}, LateLosses, NotRefuted, ""},
+		{"late, different", set(nil), Options{Late: &Late{N: 40, Differ: true, Gap: "x"}}, LateLosses, Refuted, ""},
+		{"late, unknown", set(nil), Options{}, LateLosses, Assumed, ""},
+		{"outstanding", set(nil), Options{Outstanding: 7}, Losses, Enforced, "charged 1 each: 7"},
+		{"elimination", learner.Certificate{Rounds: 10, Eliminates: true}, Options{}, Losses, Enforced, "only while the truth survives"},
+	} {
+		got := Of(regressing{learner.NewUniform(), c.cert}, c.o)
+		if s := got.state(c.which); s != c.state {
+			t.Errorf("%s: %s is %s, want %s", c.name, c.which, s, c.state)
+		}
+		if notes := strings.Join(got.Notes, "; "); !strings.Contains(notes, c.note) {
+			t.Errorf("%s: notes %q, want %q", c.name, notes, c.note)
+		}
+	}
+}
+
+// TestBoundsOf holds the values: what is outstanding is charged in each, and T counts it; a
+// bound that is not below T is vacuous, an infinite one has no value.
+func TestBoundsOf(t *testing.T) {
+	cert := learner.Certificate{Rounds: 100, Learned: 100, Bounded: true, Barrier: 90, Drift: 5, Explored: 3,
+		Plausible: learner.Plausible{Functions: 9, Surviving: 2, Alpha: .05, Bound: 40, Random: 30}}
+	l := regressing{learner.NewUniform(), cert}
+	c := Of(l, Options{Outstanding: 10})
+	if c.T != 110 || *c.PlausibleSet.Value != 50 || *c.PlausibleSet.MissingAtRandom != 40 || c.PlausibleSet.Vacuous || *c.MeasuredDrift.Value != 105 || c.MeasuredDrift.Vacuous || !c.APriori.Vacuous || c.APriori.Value != nil {
+		t.Errorf("%+v", c)
+	}
+	if c := Of(l, Options{Rounds: 40}); c.T != 40 || !c.PlausibleSet.Vacuous {
+		t.Errorf("of 40 rounds: %+v", c)
+	}
+	b, err := json.Marshal(c)
+	if err != nil || !strings.Contains(string(b), `"plausible_set":{"value":50,"vacuous":false,"alpha":0.05,"surviving":2,"functions":9,"missing_at_random":40}`) || !strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
+		t.Errorf("%s, %v", b, err)
+	}
+	f, ok := Measure(l, 10)
+	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[KindMeasuredDrift] != 105 || !math.IsInf(f.Bounds[KindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
+		t.Errorf("%+v", f)
+	}
+	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 60}}
+	c = Of(p, Options{})
+	if *c.Measured.Value != 7 || *c.MeasuredDrift.Value != 20 || !c.APriori.Vacuous || c.PlausibleSet != nil || c.state(Realizability) != NotNeeded {
+		t.Errorf("policies: %+v", c)
+	}
+	if f, ok := Measure(p, 0); !ok || f.Bounds[KindMeasured] != 7 || len(f.Bounds) != 3 {
+		t.Errorf("policies: %+v", f)
+	}
+	if c := Of(learner.NewUniform(), Options{}); len(c.Notes) != 1 || c.T != 0 {
+		t.Errorf("uniform: %+v", c)
+	}
+	if _, ok := Measure(learner.NewUniform(), 0); ok {
+		t.Error("uniform has figures")
+	}
+}
