@@ -16,7 +16,8 @@ type EXP4Options struct {
 }
 
 // EXP4Eta returns the paper's η = √(log N/(K·T + D)) for a known number of rounds T
-// and sum of delays D (thm:-exp4-main); N ≥ 2, K·T + D > 0.
+// and sum of delays D (thm:-exp4-main); N ≥ 2, K·T + D > 0. The bound of the package
+// comment is least at √(log N/(K·T/2 + D)): 2√((K·T/2 + D)·log N).
 func EXP4Eta(policies, actions int, rounds, delays int64) float64 {
 	n := float64(max(policies, 2))
 	return math.Sqrt(oracle.Log(n) / (float64(float64(actions)*float64(rounds)) + float64(delays)))
