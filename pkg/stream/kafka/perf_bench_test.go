@@ -12,6 +12,7 @@ import (
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
+	"hindsight/pkg/stream/streamtest"
 )
 
 // Sizes of the comparison with Kafka's own tools.
@@ -64,6 +65,18 @@ func BenchmarkKafkaRealTools(b *testing.B) {
 	}
 	b.ReportMetric(medianOf(appendRatios), "x-append")
 	b.ReportMetric(medianOf(readRatios), "x-read")
+}
+
+// BenchmarkKafkaReal is the suite's on a real broker. The floor of tail is the trip of a
+// record with another client.
+func BenchmarkKafkaReal(b *testing.B) {
+	k := kafkatest.Start(b, kafkatest.Options{HeapMB: 1024, Optimized: true})
+	fresh := onCluster(k)
+	streamtest.BenchmarkLog(b, func(t testing.TB) *streamtest.Harness {
+		h := fresh(t)
+		h.Floor.Tail = func(*testing.B) func([]byte) { return k.Trip("floor") }
+		return h
+	})
 }
 
 func medianOf(v []float64) float64 {
