@@ -41,6 +41,30 @@ func TestResolveAuto(t *testing.T) {
 	}
 }
 
+// TestSubstitution: vovk has eta 2 unless another is given, says that it is unproved, and
+// leaves the canonical form of others as it was.
+func TestSubstitution(t *testing.T) {
+	m := mustParse(t, "oracle: {kind: hedge, class: f.jsonl, substitution: vovk, unproved: true}")
+	if !m.Oracle.Vovk || m.Oracle.Eta != 2 {
+		t.Errorf("%+v", m.Oracle)
+	}
+	if back := mustParse(t, string(m.Canonical())); back.Oracle != m.Oracle {
+		t.Errorf("read back as %+v", back.Oracle)
+	}
+	if mean := mustParse(t, "oracle: {kind: hedge, class: f.jsonl, substitution: mean}"); strings.Contains(string(mean.Canonical()), "substitution") {
+		t.Errorf("canonical form\n%s", mean.Canonical())
+	}
+	for _, text := range []string{"substitution: vovk", "substitution: vovk, eta: 0.5", "substitution: vovk, eta: 3, unproved: true"} {
+		if _, err := Parse("m.yaml", []byte("oracle: {kind: hedge, class: f.jsonl, "+text+"}")); err == nil || !strings.Contains(err.Error(), "substitution: vovk: it needs unproved: true") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	h := build(t, "oracle: {kind: hedge, class: f.jsonl, substitution: vovk, unproved: true}").(*learner.DAFA).Oracle().(*oracle.Hedge)
+	if h.Proved() || h.Regret() >= 2*0.6 { // log(3/1)/2
+		t.Errorf("proved %v, regret %v", h.Proved(), h.Regret())
+	}
+}
+
 // TestBuildAuto: the model file alone makes the oracle, and its memory is that of the
 // oracle's own rule.
 func TestBuildAuto(t *testing.T) {

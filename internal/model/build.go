@@ -96,7 +96,7 @@ func (m *Model) hedge(files map[string][]byte) (oracle.Regressor, error) {
 	if slices.Min(prior) == slices.Max(prior) {
 		prior = nil // uniform: log|F| without rounding
 	}
-	return oracle.NewHedge(class, oracle.HedgeOptions{Eta: m.Oracle.Eta, Prior: prior, Unproved: m.Oracle.Unproved})
+	return oracle.NewHedge(class, oracle.HedgeOptions{Eta: m.Oracle.Eta, Prior: prior, Unproved: m.Oracle.Unproved, Vovk: m.Oracle.Vovk})
 }
 
 // Epoch returns the model of an epoch record at work, with a fresh learner: what

@@ -106,7 +106,7 @@ func (m *Model) writeFeatures(w *writer) {
 
 func (o Oracle) canonical() string {
 	if o.Kind == Hedge {
-		return "{kind: hedge, eta: " + formatFloat(o.Eta) + ", class: " + strconv.Quote(o.Class) + ", unproved: " + strconv.FormatBool(o.Unproved) + "}"
+		return "{kind: hedge, eta: " + formatFloat(o.Eta) + ", class: " + strconv.Quote(o.Class) + ", unproved: " + strconv.FormatBool(o.Unproved) + pick(o.Vovk, ", substitution: vovk}", "}")
 	}
 	if o.Kind == Auto {
 		return o.canonicalAuto()

@@ -204,7 +204,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda"}
 	switch kind {
 	case Hedge:
-		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved"}
+		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
 	case Auto:
 		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed"}
 	}
@@ -245,6 +245,8 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		}
 	case "class":
 		o.Class = p.text(n, "oracle.class", "class: shop.class.jsonl")
+	case "substitution":
+		o.Vovk = p.choice(n, "oracle.substitution", "mean", "vovk") == 1
 	case "unproved":
 		o.Unproved = p.boolean(n, "oracle.unproved", "unproved: true")
 	}

@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // keyNames returns the top-level keys in the order of the canonical form.
@@ -75,6 +76,9 @@ func (p *parser) finish(m *Model) {
 	}
 	if o := p.at["oracle"]; m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 && o != nil {
 		m.Oracle.Eta = 0.5
+		if m.Oracle.Vovk {
+			m.Oracle.Eta = oracle.VovkEta
+		}
 		if m.Explore.Name == Paper {
 			m.Oracle.Eta = PaperEta
 		}

@@ -108,7 +108,8 @@ type Oracle struct {
 	Seed     int64   // of Auto: of the random features, ≥ 0
 	Eta      float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
 	Class    string  // of Hedge: a class file, relative to the model file
-	Unproved bool    // of Hedge: accept an Eta without a proof
+	Unproved bool    // of Hedge: accept what has no proof
+	Vovk     bool    // of Hedge: Vovk's substitution instead of the mean
 }
 
 // Number is a parameter that may be left to the program.

@@ -18,8 +18,8 @@ func Learners() []Entry {
 // Oracles lists the regression oracles.
 func Oracles() []Entry {
 	return []Entry{
-		{"auto", "", "Hedge over three regressions an action: ridge, ridge that forgets, and ridge on random Fourier features that forgets; beta, columns, fourier, seed"},
+		{"auto", "", "Hedge over three regressions an action: ridge, ridge that forgets, and ridge on random Fourier features that forgets (those only where K·(d+128)² ≤ 1e6); beta, columns, fourier, seed"},
 		{"linear", "", "online ridge regression an action, optimistic (beta), features standardised as they come; beta, lambda"},
-		{"hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class"},
+		{"hedge", "", "Hedge-Vovk over a finite class of functions from a class file; eta, class; substitution: vovk with unproved: true predicts by Vovk's substitution at eta 2"},
 	}
 }
