@@ -26,7 +26,8 @@ type appender struct {
 	soft      int // of one with more than one record
 	producer  int64
 	epoch     int16
-	sequence  int32 // of the next batch; touched by run alone
+	sequence  int32     // of the next batch; touched by run alone
+	stirred   time.Time // when the last batch was stored, by the wall clock; touched by run alone
 	ctx       context.Context
 	cancel    context.CancelFunc
 	done      chan struct{} // closed when run is over
@@ -146,7 +147,7 @@ func (a *appender) run() {
 				break
 			}
 			b.seal(a.producer, a.epoch, a.sequence, time.Now().UnixMilli())
-			r, err := a.sender.deliver(a.ctx, b.b)
+			r, err := a.deliver(b.b)
 			if errors.Is(err, stream.ErrTooLarge) { // the topic's limit was lowered; this appender does not live on
 				err = fmt.Errorf("%w: the topic takes no batch of %d bytes any more, open again: %v", stream.ErrUnavailable, len(b.b), err)
 			}
@@ -156,11 +157,34 @@ func (a *appender) run() {
 				}
 				return
 			}
+			a.stirred = wallClock()
 			a.sequence = nextSequence(a.sequence, b.count)
 			a.sender.search = r.base + int64(b.count)
 			a.stored(r.base, b)
 		}
 	}
+}
+
+// idleCheck is much less than the day after which brokers forget a producer.
+const idleCheck = 6 * time.Hour
+
+// wallClock also goes on while a machine sleeps.
+func wallClock() time.Time { return time.Now().Round(0) }
+
+// deliver sends a batch. After a long time without one the broker may have forgotten
+// both this owner and the next: so the log is asked first.
+func (a *appender) deliver(b []byte) (produced, error) {
+	me := owner{a.producer, a.epoch}
+	if p := &a.sender.p; me.isOurs(ownerID(p.topic, p.partition)) && wallClock().Sub(a.stirred) > idleCheck {
+		last, _, err := a.log.c.lastOwner(a.ctx, p)
+		if err == nil && me.before(last) {
+			err = stream.ErrFenced
+		}
+		if err != nil {
+			return produced{}, err
+		}
+	}
+	return a.sender.deliver(a.ctx, b)
 }
 
 // take returns the batch to be sent, nil if there is nothing.

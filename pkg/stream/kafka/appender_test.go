@@ -13,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
 )
 
 // held keeps Produce requests from being answered, and notes how many records came in
@@ -172,4 +173,66 @@ func TestOpenIsCancelled(t *testing.T) {
 		close(h.release)
 		c.Close()
 	}
+}
+
+// An owner that has long written nothing asks whether there is a later one, since the
+// broker may have forgotten both.
+func TestIdleOwnerAsks(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	a := open(t, c, "t", 1)
+	a.stirred = a.stirred.Add(-2 * idleCheck)
+	fill(t, a, "a", 1) // no other is there
+	b := open(t, c, "t", 1)
+	fill(t, b, "b", 1)
+	h := hold(k)
+	close(h.release)
+	a.stirred = a.stirred.Add(-2 * idleCheck)
+	mustBeFenced(t, a)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.counts) != 0 {
+		t.Error("the broker was trusted to remember")
+	}
+}
+
+// On a broker that forgets producers fast: the next owner is found by the log, and the
+// one before it notices that there is one.
+func TestKafkaRealForgets(t *testing.T) {
+	kafkatest.Heavy(t)
+	k := kafkatest.Start(t, kafkatest.Options{Properties: map[string]string{
+		"producer.id.expiration.ms": "300", "producer.id.expiration.check.interval.ms": "50"}})
+	c := dialed(t, k.Brokers(), Options{})
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	a := open(t, c, "t", 1)
+	fill(t, a, "a", 1)
+	b := open(t, c, "t", 1)
+	fill(t, b, "b", 1)
+	forgotten := func() {
+		for known := true; known; {
+			err := c.atLeader(ctx, &place{"t", 0}, func(cn *conn) (int16, error) {
+				all, code, err := cn.producers(&place{"t", 0})
+				known = len(all) > 0
+				return code, err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	forgotten()
+	fill(t, b, "c", 1) // the owner goes on, though it is not known any more
+	forgotten()
+	a.stirred = a.stirred.Add(-2 * idleCheck)
+	mustBeFenced(t, a)
+	forgotten()
+	if last := open(t, c, "t", 1); last.epoch != b.epoch+1 {
+		t.Errorf("epoch %d after %d", last.epoch, b.epoch)
+	}
+	mustBeFenced(t, b)
+	want(t, values(t, c, "t"), "open a0 open b0 c0 open")
 }

@@ -34,8 +34,9 @@
 // means nothing otherwise; anyone with the right to may delete records of any topic.
 //
 // Brokers forget a producer that has written nothing to a partition for a day
-// (producer.id.expiration.ms). A record of an owner of days before, which comes then, is
-// stored if the present owner has written nothing for a day either.
+// (producer.id.expiration.ms), and would then take records of an owner before it. So an
+// owner that has written nothing for hours looks for a later one before it writes again;
+// what it had on its way when it was stopped is beyond that.
 //
 // # Reading
 //

@@ -124,7 +124,7 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 		if err != nil {
 			return stream.Tail{}, err
 		}
-		a.producer, a.epoch, a.sequence, a.sender.search = me.id, me.epoch, 1, at+1
+		a.producer, a.epoch, a.sequence, a.sender.search, a.stirred = me.id, me.epoch, 1, at+1, wallClock()
 		return stream.Tail{First: min(first, at), Open: at, Next: at + 1}, nil
 	}
 	return stream.Tail{}, fmt.Errorf("%w: %w, %d times", stream.ErrUnavailable, errOpenAgain, maxOpens)

@@ -98,14 +98,14 @@ func (s *sender) deliver(ctx context.Context, batch []byte) (produced, error) {
 		if ctx.Err() != nil {
 			return r, s.undecided(ctx.Err(), maybe)
 		}
-		if time.Now().After(end) {
-			return r, s.undecided(err, maybe)
-		}
 		if backoff > 8*firstBackoff && !warned {
 			warned = true
 			s.c.o.Logger.Warn("append is being repeated", "topic", s.p.topic, "partition", s.p.partition, "error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {
+			return r, s.undecided(err, maybe)
+		}
+		if time.Now().After(end) { // perhaps because this process was stopped
 			return r, s.undecided(err, maybe)
 		}
 	}
