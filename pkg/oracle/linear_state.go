@@ -23,16 +23,7 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloat(b, o.sumLoss)
 	b = appendFloat(b, o.regret)
-	for i := range o.cols[1:] {
-		c := &o.cols[1+i]
-		s := &o.slots[c.slot]
-		b = append(b, s.scope, byte(c.kind))
-		b = appendString(b, s.name)
-		b = appendString(b, c.text)
-		if c.kind == Number {
-			b = appendFloats(b, []float64{c.n, c.mean, c.m2})
-		}
-	}
+	b = o.appendColumns(b)
 	for i := range o.actions {
 		a := &o.actions[i]
 		b = appendString(b, a.name)
@@ -84,21 +75,36 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	return nil
 }
 
-func (o *Linear) readColumn(r *wireReader) bool {
+// appendColumns appends the dictionary of columns; readColumn reads one.
+func (f *features) appendColumns(b []byte) []byte {
+	for i := range f.cols[1:] {
+		c := &f.cols[1+i]
+		s := &f.slots[c.slot]
+		b = append(b, s.scope, byte(c.kind))
+		b = appendString(b, s.name)
+		b = appendString(b, c.text)
+		if c.kind == Number {
+			b = appendFloats(b, []float64{c.n, c.mean, c.m2})
+		}
+	}
+	return b
+}
+
+func (f *features) readColumn(r *wireReader) bool {
 	scope, kind := r.byte(), FeatureKind(r.byte())
 	name, text := r.string(), r.string()
 	var v [3]float64
 	if kind == Number {
 		r.floats(v[:])
 	}
-	next := int32(len(o.cols))
+	next := int32(len(f.cols))
 	switch {
 	case r.bad, scope > ofAction, kind < Number, kind > Bool, kind != Text && text != "":
 		return false
-	case o.add(scope, kind, name, text) != next:
+	case f.add(scope, kind, name, text) != next:
 		return false
 	}
-	c := &o.cols[next]
+	c := &f.cols[next]
 	if kind != Number || c.bounded {
 		return true
 	}
