@@ -269,6 +269,7 @@ func TestBlocks(t *testing.T) {
 		if testing.Short() {
 			c.seeds, c.delays = 2, c.delays[:1]
 		}
+		var means, errs []float64
 		for _, d := range c.delays {
 			mean, se := over(c.seeds, func(s uint64) float64 {
 				r, _ := regretOf(t, environment(t, specification("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+itoa(c.rounds*d/2), "", true, s)
@@ -278,6 +279,12 @@ func TestBlocks(t *testing.T) {
 			if mean < c.low-2*se || mean > c.high+2*se {
 				t.Errorf("d = %d, N = %d: ratio %.2f ± %.2f, want %v to %v", d, c.n, mean, se, c.low, c.high)
 			}
+			for i := range means {
+				if math.Abs(means[i]-mean) > 0.05+3*math.Hypot(se, errs[i]) {
+					t.Errorf("N = %d: the ratio is %.2f for d = %d and %.2f for d = %d: it is not flat", c.n, means[i], c.delays[i], mean, d)
+				}
+			}
+			means, errs = append(means, mean), append(errs, se)
 		}
 	}
 }
