@@ -185,14 +185,13 @@ func TestEmbeddedPaused(t *testing.T) {
 	l.stop()
 	settle(t, l)
 	l.detach()
-	for _, bad := range []string{"fenced", "level=ERROR"} {
-		if p.said(bad) > 0 {
-			t.Errorf("who was paused says %s:\n%s", bad, p.log())
-		}
+	brief := long(1, 0) == 1 // after a longer one its own requests have timed out: it opens what it has again
+	if p.said("fenced") > 0 || brief && p.said("level=ERROR") > 0 {
+		t.Errorf("who was paused says:\n%s", p.log())
 	}
 	p.stop(patience)
 	report := audit(t, dir, "shop", l.replies, check.Options{}, func(log stream.Log) { auditUsers(t, log, l) })
-	if report.Openings != 2 {
+	if brief && report.Openings != 2 {
 		t.Errorf("%d openings of decisions and feedback, want one of each", report.Openings)
 	}
 	t.Log(figures(report))
