@@ -175,7 +175,7 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // both this owner and the next: so the log is asked first.
 func (a *appender) deliver(b []byte) (produced, error) {
 	me := owner{a.producer, a.epoch}
-	if p := &a.sender.p; me.isOurs(ownerID(p.topic, p.partition)) && wallClock().Sub(a.stirred) > idleCheck {
+	if p := &a.sender.p; wallClock().Sub(a.stirred) > idleCheck && me.isOurs(ownerID(p.topic, p.partition)) {
 		last, _, err := a.log.c.lastOwner(a.ctx, p)
 		if err == nil && me.before(last) {
 			err = stream.ErrFenced
