@@ -16,6 +16,9 @@ import (
 // TestKafkaRefuses holds that what cannot work with brokers is said by name, with what
 // to do, and never with a password.
 func TestKafkaRefuses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("without -short")
+	}
 	plain, _ := kafkatest.Fake(t, 1)
 	few, _ := kafkatest.Fake(t, 1, kfake.SeedTopics(2, "shop.contexts"))
 	users, _ := kafkatest.Fake(t, 1, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("SCRAM-SHA-512", "admin", "secret1"),

@@ -303,6 +303,9 @@ func kafkaShared(s *brokered, server *natstest.Server) {
 		d.stop(patience)
 	}
 	r := s.audit()
+	if partitions > 1 {
+		t.Logf("a partition that moves is without decider for %v", gap(t, b, c))
+	}
 	t.Logf("taken over %v after kill -9 (session %v), %v after SIGTERM; %d of %d contexts decided",
 		killed.Round(time.Millisecond), s.session, stopped.Round(time.Millisecond), r.Decisions, w.n+20)
 	if int64(r.Decisions) != w.n+20 {
@@ -310,9 +313,34 @@ func kafkaShared(s *brokered, server *natstest.Server) {
 	}
 }
 
+var moved = regexp.MustCompile(`(?m)time=(\S+) .*msg="(handing a partition|partition taken).*role=decider.* partition=(\d+)`)
+
+// gap returns the time from the first partition that a process hands over to its being
+// taken by another.
+func gap(t *testing.T, from, to *process) time.Duration {
+	t.Helper()
+	var given time.Time
+	var partition string
+	for _, m := range moved.FindAllStringSubmatch(from.log(), -1) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err == nil && m[2] == "handing a partition" && partition == "" {
+			given, partition = at, m[3]
+		}
+	}
+	for _, m := range moved.FindAllStringSubmatch(to.log(), -1) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err == nil && m[2] == "partition taken" && m[3] == partition && at.After(given) {
+			return at.Sub(given)
+		}
+	}
+	t.Errorf("no partition moved:\n%s\n%s", from.log(), to.log())
+	return 0
+}
+
 // TestKafkaApart kills the joiner that works: the one that stands by takes over. There
 // are no requests.
 func TestKafkaApart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("without -short")
+	}
 	s := newBrokered(t, 1)
 	d := s.decider("--joiner=false", "--nats", "none")
 	j := start(t, feedbackJoiner(t, s.args...)).ready()

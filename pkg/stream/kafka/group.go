@@ -73,7 +73,7 @@ type Group struct {
 // Group returns the group of that name, whose members share the partitions of topic.
 // logger is told who works on what; it may be nil.
 func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
-	a := groupAccess{Brokers: c.o.Brokers, TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
+	a := groupAccess{Brokers: c.cluster.addresses(), TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
 	return newGroup(a, name, topic, o)
 }
 
