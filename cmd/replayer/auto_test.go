@@ -31,12 +31,15 @@ func TestAutoLive(t *testing.T) {
 // where another oracle replaces the class's.
 func TestOracleAndTwistFlags(t *testing.T) {
 	checkRun(t, object(t, "inject", "--json", "--log", "mem:", "--oracle", "auto", "--rounds", "200"), 200)
+	for _, name := range []string{"shared", "hybrid"} {
+		checkRun(t, object(t, "inject", "--json", "--log", "mem:", "--oracle", name, "--env", "linear:3,4", "--rounds", "200"), 200)
+	}
 	data := writeFile(t, "log.csv", banditText)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
-		{[]string{"--oracle", "hedge"}, "expected auto or linear; hedge needs a model file"},
+		{[]string{"--oracle", "hedge"}, "expected auto, linear, shared or hybrid; hedge needs a model file"},
 		{[]string{"--twist", "permute"}, "permute takes the parameters share"},
 		{[]string{"--twist", "turn:1"}, `unknown twist "turn:1"`},
 		{[]string{"--data", data, "--action-column", "who", "--reward-column", "paid", "--twist", "permute:0.5"}, "does not tell the losses of all actions"},

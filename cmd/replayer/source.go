@@ -40,7 +40,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
 	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
 	f.StringArrayVar(&s.twists, "twist", nil, "change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
-	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto or linear")
+	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, linear, shared or hybrid")
 	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
 	f.StringVar(&s.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
 	f.StringVar(&s.columns.OutcomeTime, "outcome-time-column", "", "bandit log: when the outcome was known")

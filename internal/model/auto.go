@@ -53,15 +53,17 @@ func (m *Model) schema() (out []oracle.FeatureSpec) {
 	return out
 }
 
-// ParseOracle reads an oracle as flags write it: auto or linear, with its defaults.
+// ParseOracle reads an oracle as flags write it: auto, linear, shared or hybrid, with its defaults.
 func ParseOracle(s string) (Oracle, error) {
 	switch s {
 	case Auto:
 		return newAuto(), nil
 	case Linear:
 		return Default().Oracle, nil
+	case Shared, Hybrid:
+		return newShared(s), nil
 	}
-	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto or linear; hedge needs a model file with its class", s)
+	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto, linear, shared or hybrid; hedge needs a model file with its class", s)
 }
 
 // Limits of the parameters of the aggregate.

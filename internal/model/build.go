@@ -63,8 +63,11 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 	}
 	c := m.Clone()
 	c.Resolve(0, 0)
-	if c.Oracle.Kind == Auto {
+	switch c.Oracle.Kind {
+	case Auto:
 		return c.auto()
+	case Shared, Hybrid:
+		return c.shared()
 	}
 	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, MaxFeatures: m.MaxFeatures, Schema: m.schema()}
 	if m.Actions != nil {

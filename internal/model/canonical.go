@@ -111,7 +111,11 @@ func (o Oracle) canonical() string {
 	if o.Kind == Auto {
 		return o.canonicalAuto()
 	}
-	return "{kind: " + o.Kind + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical() + "}"
+	s := "{kind: " + o.Kind + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical()
+	if o.Kind == Shared || o.Kind == Hybrid {
+		s += ", hashed: " + strconv.FormatInt(o.Hashed, 10)
+	}
+	return s + "}"
 }
 
 func (n Number) canonical() string {

@@ -67,6 +67,8 @@ func (m *Model) problems() []problem {
 		m.hedgeProblems(add)
 	case Auto:
 		m.autoProblems(add)
+	case Shared, Hybrid:
+		m.sharedProblems(add)
 	default:
 		m.linearProblems(add)
 	}
@@ -100,16 +102,20 @@ func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 		return
 	}
 	if o.Kind != Linear {
-		add("oracle", "kind: expected auto | linear | hedge, found %q", o.Kind)
+		add("oracle", "kind: expected auto | linear | hedge | shared | hybrid, found %q", o.Kind)
 		return
 	}
-	if l := o.Lambda; !l.Auto && !(l.Value >= 1e-9 && l.Value <= 1e9) {
-		add("oracle", "lambda: expected auto or a number in [1e-9, 1e9], found %v; for example: lambda: 1", l.Value)
-	}
+	m.lambdaProblem(add)
 	m.regressionProblems(add)
 }
 
-// regressionProblems are those that the linear oracle and the aggregate share.
+func (m *Model) lambdaProblem(add func(key, format string, args ...any)) {
+	if l := m.Oracle.Lambda; !l.Auto && !(l.Value >= 1e-9 && l.Value <= 1e9) {
+		add("oracle", "lambda: expected auto or a number in [1e-9, 1e9], found %v; for example: lambda: 1", l.Value)
+	}
+}
+
+// regressionProblems are those that all oracles over features share.
 func (m *Model) regressionProblems(add func(key, format string, args ...any)) {
 	o := m.Oracle
 	if b := o.Beta; !b.Auto && (b.Value < 0 || b.Value > 1) {
@@ -134,6 +140,8 @@ func (m *Model) Memory() int64 {
 		return 0
 	case m.Oracle.Kind == Auto:
 		return m.autoMemory()
+	case m.Oracle.Kind == Shared || m.Oracle.Kind == Hybrid:
+		return m.sharedMemory()
 	case m.Oracle.Kind != Linear:
 		return 0
 	}

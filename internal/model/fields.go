@@ -195,7 +195,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == "kind" {
 			kind = n.Content[i+1].Value
-			if kind != Linear && kind != Hedge && kind != Auto {
+			if !slices.Contains(oracleKinds(), kind) {
 				p.oracleKind(n.Content[i+1])
 				return Oracle{}
 			}
@@ -205,12 +205,17 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	switch kind {
 	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
+	case Shared, Hybrid:
+		o, allowed = newShared(kind), []string{"kind", "beta", "lambda", "hashed"}
 	case Auto:
 		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed"}
 	}
 	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) { p.oracleKey(&o, k, v) })
 	return o
 }
+
+// oracleKinds returns what a model file may name.
+func oracleKinds() []string { return []string{Auto, Linear, Hedge, Shared, Hybrid} }
 
 // newAuto returns the aggregate with its defaults.
 func newAuto() Oracle {
@@ -223,7 +228,7 @@ func (p *parser) oracleKind(n *yaml.Node) {
 		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only (replayer backtest --env unstable); a live system has linear or hedge", n.Value)
 		return
 	}
-	p.errorf(n, "oracle.kind: expected auto | linear | hedge, found %s%s; for example: oracle: {kind: linear}", describe(n), didYouMean(n.Value, []string{Auto, Linear, Hedge}))
+	p.errorf(n, "oracle.kind: expected auto | linear | hedge | shared | hybrid, found %s%s; for example: oracle: {kind: linear}", describe(n), didYouMean(n.Value, oracleKinds()))
 }
 
 func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
@@ -234,6 +239,8 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		o.Lambda = p.autoNumber(n, "oracle.lambda", "lambda: 1")
 	case "columns":
 		o.Columns = p.autoNumber(n, "oracle.columns", "columns: 17")
+	case "hashed":
+		o.Hashed = p.integer(n, "oracle.hashed", 2, maxHashed, "hashed: 256")
 	case "fourier":
 		o.Fourier = p.autoNumber(n, "oracle.fourier", "fourier: 128")
 	case "seed":

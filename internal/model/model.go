@@ -23,6 +23,8 @@ const (
 	Linear = "linear"
 	Auto   = "auto"
 	Hedge  = "hedge"
+	Shared = "shared"
+	Hybrid = "hybrid"
 )
 
 // Kinds of oracles that environments of the replayer bring, in Go code: no model file may
@@ -100,9 +102,10 @@ type Explore struct {
 
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
-	Kind     string  // Linear, Auto or Hedge
-	Beta     Number  // of Linear and Auto: the optimism, in [0,1]
-	Lambda   Number  // of Linear: the ridge, > 0
+	Kind     string  // Linear, Auto, Hedge, Shared or Hybrid
+	Beta     Number  // of all but Hedge: the optimism, in [0,1]
+	Lambda   Number  // of Linear, Shared and Hybrid: the ridge, > 0
+	Hashed   int64   // of Shared and Hybrid: columns that features and products are hashed into
 	Columns  Number  // of Auto: how many columns to expect, the constant included; 0: not known
 	Fourier  Number  // of Auto: random features, 0: none
 	Seed     int64   // of Auto: of the random features, ≥ 0
@@ -202,6 +205,9 @@ func (m *Model) Resolve(columns, actions int) {
 	case Linear:
 	case Auto:
 		m.resolveAuto(columns, actions)
+		return
+	case Shared, Hybrid:
+		m.resolveShared(actions)
 		return
 	default:
 		return

@@ -92,6 +92,7 @@ func TestVariants(t *testing.T) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
+		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
@@ -151,6 +152,8 @@ func TestErrors(t *testing.T) {
 		{"explore: paper", `m.yaml:1:10: explore: explore paper needs the number of rounds T`},
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
 		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
+		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
+		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
 		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed`},
 		{"oracle: {kind: auto, fourier: 5000}", `m.yaml:1:9: oracle: fourier: expected auto or a whole number in 0…4096`},
 		{"oracle: {kind: auto, columns: 1.5}", `m.yaml:1:9: oracle: columns: expected auto or a whole number in 0…65537`},
@@ -162,7 +165,7 @@ func TestErrors(t *testing.T) {
 		{"learner: elimination", `m.yaml:1:10: learner: elimination leaves out what no surviving function of a class thinks best`},
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
-		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge, found "hegde" (did you mean "hedge"?)`},
+		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid, found "hegde" (did you mean "hedge"?)`},
 		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},
