@@ -40,7 +40,7 @@ func builtins() []builtin {
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewBlocks(seed, rounds, int(a[0]), int(a[1]))
 			}},
-		{Entry{"trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; outcomes of rounds m0 to m all come at round r"},
+		{Entry{"trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; outcomes of rounds m0 to m all come at round r; meant for --order arrival"},
 			[]argument{{"K", 2, 1000, true}, countArg("m0"), countArg("m"), countArg("r")},
 			func(_ uint64, rounds int, a []float64) Environment {
 				return NewTrap(rounds, int(a[0]), int(a[1]), int(a[2]), int(a[3]))
