@@ -208,6 +208,10 @@ func TestEXP4Drift(t *testing.T) {
 				if tv := totalVariation(r.before, r.after); tv > bound+1e-12 {
 					t.Fatalf("step %d: TV %v, over %v", r.N, tv, bound)
 				}
+				// And so, whatever was learned between, what is measured is within its bound.
+				if c := e.PolicyCertificate(); c.MeasuredDrift > c.APriori+1e-9 {
+					t.Fatalf("step %d: measured drift %v, a priori %v", r.N, c.MeasuredDrift, c.APriori)
+				}
 			})
 		})
 	}
