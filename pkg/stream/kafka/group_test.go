@@ -49,11 +49,7 @@ func newOffice(t *testing.T, partitions int32) *office {
 }
 
 // cable is the network of one member.
-type cable struct {
-	cut   atomic.Bool
-	mu    sync.Mutex
-	conns []net.Conn
-}
+type cable struct{ cut atomic.Bool }
 
 var errCut = errors.New("the network is cut")
 
