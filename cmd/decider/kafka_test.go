@@ -361,6 +361,40 @@ func TestKafkaApart(t *testing.T) {
 	s.audit()
 }
 
+// TestKafkaPaused pauses a decider until another one has taken over, and wakes it up: it
+// knows that it has lost its part, changes nothing, and gets a part again.
+func TestKafkaPaused(t *testing.T) {
+	s := newBrokered(t, 2, "--nats", "none")
+	a := s.decider().ready()
+	a.owns(2)
+	b := s.decider().ready()
+	b.owns(1)
+	a.owns(1)
+	w := s.pipeline(testSeed(t))
+	after(b, 300*time.Millisecond)
+	for _, p := range []*process{b, a} { // a is the joiner, too
+		other := a
+		if p == a {
+			other = b
+		}
+		p.signal(syscall.SIGSTOP)
+		other.owns(2)
+		after(other, 200*time.Millisecond)
+		p.signal(syscall.SIGCONT)
+		other.owns(1)
+		p.owns(1)
+		if log := p.log(); !strings.Contains(log, "lease lost") {
+			t.Errorf("who was paused does not say that it lost its part:\n%s", log)
+		}
+	}
+	w.end()
+	s.settled()
+	s.alike(a, b)
+	if r := s.audit(); int64(r.Decisions) != w.n {
+		t.Errorf("%d decisions of %d contexts", r.Decisions, w.n)
+	}
+}
+
 // TestKafkaRequestsApart asks each of two deciders on a server of its own: who does not
 // own the partition cannot ask the other one, and says what to do.
 func TestKafkaRequestsApart(t *testing.T) {
