@@ -1,8 +1,11 @@
 package kafka
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,7 +46,13 @@ func BenchmarkKafkaRealTools(b *testing.B) {
 		k.CreateTopic("tool"+topic, 1, "message.timestamp.type", "LogAppendTime")
 		measures := []func(){
 			func() { add("append", appendMany(b, c, topic, perfRecords)) },
-			func() { add("tool-append", toolAppend(b, k, "tool"+topic)) },
+			func() {
+				best := 0.0
+				for _, p := range producerProperties {
+					best = max(best, toolAppend(b, k, "tool"+topic, p))
+				}
+				add("tool-append", best)
+			},
 			func() { add("read", readMany(b, c, topic, perfRecords)) },
 			func() { add("tool-read", toolRead(b, k, topic)) },
 		}
@@ -133,11 +142,16 @@ func readMany(b *testing.B, c *Client, topic string, n int) float64 {
 
 var producedLine = regexp.MustCompile(`(?m)([0-9.]+) records/sec .*99.9th`)
 
-func toolAppend(b *testing.B, k *kafkatest.Cluster, topic string) float64 {
+func toolAppend(b *testing.B, k *kafkatest.Cluster, topic, properties string) float64 {
 	b.Helper()
+	// From a file the tool takes ready bytes; otherwise it draws 200 random letters a record.
+	payload := filepath.Join(b.TempDir(), "payload")
+	if err := os.WriteFile(payload, bytes.Repeat([]byte("x"), perfBytes), 0o600); err != nil {
+		b.Fatal(err)
+	}
 	args := []string{"--topic", topic, "--bootstrap-server", k.Brokers()[0], "--throughput", "-1",
-		"--record-size", strconv.Itoa(perfBytes), "--num-records", strconv.Itoa(perfWarmup + perfRecords), "--warmup-records", strconv.Itoa(perfWarmup)}
-	for _, p := range strings.Fields(producerProperties) {
+		"--payload-file", payload, "--num-records", strconv.Itoa(perfWarmup + perfRecords), "--warmup-records", strconv.Itoa(perfWarmup)}
+	for _, p := range strings.Fields(properties) {
 		args = append(args, "--command-property", p)
 	}
 	out, err := k.Tool(b.Context(), "org.apache.kafka.tools.ProducerPerformance", args...)
@@ -178,8 +192,11 @@ func rate(b *testing.B, text []byte) float64 {
 	return f
 }
 
-// What the tools are fast with here; found by trying.
-const (
-	producerProperties = "acks=all batch.size=262144 linger.ms=5 buffer.memory=134217728 max.request.size=4194304"
-	consumerProperties = "max.poll.records=5000 max.partition.fetch.bytes=4194304 fetch.min.bytes=65536"
-)
+// What the tools are fast with. Of the producer's the better one counts, round by round:
+// which one that is depends on what else the processors do.
+var producerProperties = []string{
+	"acks=all batch.size=16384 linger.ms=5",
+	"acks=all batch.size=131072 linger.ms=5 buffer.memory=67108864",
+}
+
+const consumerProperties = "max.poll.records=5000 max.partition.fetch.bytes=4194304 fetch.min.bytes=65536"
