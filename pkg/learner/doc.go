@@ -90,7 +90,8 @@
 // own proof gives η(K/2 + 2)T + 2ηD, which is that for K ≥ 4 only.) ∎
 //
 // "Fixed before a_s is drawn": in FIFO order w and η are functions of rounds before s,
-// so delays may look at losses and draws. In the order of arrival they are that only if
+// so delays may look at losses and draws; with several partitions, if contexts do not
+// react to draws of rounds still ahead. In the order of arrival they are that only if
 // when an outcome comes does not depend on what was drawn or lost: say "delays
 // oblivious". Losses may be any function of the past but not of the draw of their round;
 // the regret is that against each fixed policy. Skipped rounds are charged 1 each, and
