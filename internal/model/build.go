@@ -69,7 +69,8 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 	case Shared, Hybrid:
 		return c.shared()
 	}
-	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, MaxFeatures: m.MaxFeatures, Schema: m.schema()}
+	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, Forget: c.Oracle.Forget,
+		MaxFeatures: m.MaxFeatures, Schema: m.schema()}
 	if m.Actions != nil {
 		o.MaxActions = len(m.Actions)
 	} // else as many as fit: over time there may be more than max_actions of one round

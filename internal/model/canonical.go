@@ -112,6 +112,9 @@ func (o Oracle) canonical() string {
 		return o.canonicalAuto()
 	}
 	s := "{kind: " + o.Kind + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical()
+	if o.Forget != 0 { // left out otherwise: older models have the same bytes
+		s += ", forget: " + formatFloat(o.Forget)
+	}
 	if o.Kind == Shared || o.Kind == Hybrid {
 		s += ", hashed: " + strconv.FormatInt(o.Hashed, 10)
 	}

@@ -105,6 +105,9 @@ func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 		add("oracle", "kind: expected auto | linear | hedge | shared | hybrid, found %q", o.Kind)
 		return
 	}
+	if f := o.Forget; f != 0 && !(f >= 0.5 && f < 1) {
+		add("oracle", "forget: expected a number in [0.5, 1), found %v; for example: forget: 0.998", f)
+	}
 	m.lambdaProblem(add)
 	m.regressionProblems(add)
 }

@@ -201,7 +201,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 			}
 		}
 	}
-	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda"}
+	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda", "forget"}
 	switch kind {
 	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
@@ -239,6 +239,11 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		o.Lambda = p.autoNumber(n, "oracle.lambda", "lambda: 1")
 	case "columns":
 		o.Columns = p.autoNumber(n, "oracle.columns", "columns: 17")
+	case "forget":
+		o.Forget = p.number(n, "oracle.forget", "forget: 0.998")
+		if !(o.Forget >= 0.5 && o.Forget < 1) {
+			p.errorf(n, "oracle.forget: expected a number in [0.5, 1), found %v; leave it out to forget nothing; for example: forget: 0.998", o.Forget)
+		}
 	case "hashed":
 		o.Hashed = p.integer(n, "oracle.hashed", 2, maxHashed, "hashed: 256")
 	case "fourier":

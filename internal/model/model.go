@@ -105,6 +105,7 @@ type Oracle struct {
 	Kind     string  // Linear, Auto, Hedge, Shared or Hybrid
 	Beta     Number  // of all but Hedge: the optimism, in [0,1]
 	Lambda   Number  // of Linear, Shared and Hybrid: the ridge, > 0
+	Forget   float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
 	Hashed   int64   // of Shared and Hybrid: columns that features and products are hashed into
 	Columns  Number  // of Auto: how many columns to expect, the constant included; 0: not known
 	Fourier  Number  // of Auto: random features, 0: none

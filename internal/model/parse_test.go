@@ -93,6 +93,7 @@ func TestVariants(t *testing.T) {
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
+		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle.Forget = 0.99 }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
@@ -152,6 +153,7 @@ func TestErrors(t *testing.T) {
 		{"explore: paper", `m.yaml:1:10: explore: explore paper needs the number of rounds T`},
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
 		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
+		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
 		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed`},
@@ -166,7 +168,7 @@ func TestErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid, found "hegde" (did you mean "hedge"?)`},
-		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda`},
+		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda, forget`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},
 		{"oracle: {kind: hedge, class: f, eta: 0}", `m.yaml:1:38: oracle.eta: expected a positive number`},

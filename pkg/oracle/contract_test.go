@@ -30,6 +30,11 @@ func TestLinearContract(t *testing.T) {
 				oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }})
 		})
 	}
+	t.Run("forgetting", func(t *testing.T) { // TestLinearForgets compares it with another implementation
+		oracletest.Test(t, func() oracle.Regressor {
+			return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Forget: 0.99, MaxFeatures: 20}))
+		}, oracletest.Options{Rounds: 150})
+	})
 	t.Run("sparse", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
 			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})

@@ -85,7 +85,9 @@
 // discounted by ρ a step, and the sum measures a discounted comparator's. On a
 // world that stands still the weights keep a noise of about d·(1−ρ)/(1+ρ) times the
 // noise of losses, for ever, where plain ridge has d/n: the regret of one regression
-// grows linearly, at a small rate. What is bought is a memory of 1/(1−ρ) examples of an
+// grows linearly, at a small rate. (On the one-hot columns of a text beside the constant,
+// which depend on each other, less was seen: together they reach the cap, where nothing
+// is forgotten.) What is bought is a memory of 1/(1−ρ) examples of an
 // action. [Aggregate] pays it in two members only, and in core 3 only while the duel
 // says that the world moves.
 package oracle

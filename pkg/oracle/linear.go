@@ -10,6 +10,7 @@ import (
 type LinearOptions struct {
 	Beta        float64       // optimism in [0,1]; see AutoBeta
 	Lambda      float64       // regularisation > 0; 0 means 1; see AutoLambda
+	Forget      float64       // ρ in [0.5,1): the past counts ρ times as much with every example of its action; 0: it does not fade
 	MaxFeatures int           // columns beside the constant; 0 means 256
 	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB
 	Schema      []FeatureSpec // numeric features of contexts that have bounds
@@ -46,7 +47,8 @@ func LinearBytes(k, d int) float64 {
 //	û(a) = zᵀP_a z,  f̂(a) = clip(w_a·z / (1 + β·û(a)), 0, 1)
 //	learn: k = P_a z, u = z·k, e = y − w_a·z;  w_a += k·e/(1+u),  P_a −= k·kᵀ/(1+u)
 //
-// from w_a = 0, P_a = I/λ. β = 0 is ridge regression, β = 1 is
+// from w_a = 0, P_a = I/λ. With forgetting P_a ← DP_aD first, as in [Aggregate]'s
+// core 2; the package comment says what that does to guarantees. β = 0 is ridge regression, β = 1 is
 // Vovk–Azoury–Warmuth; between, it is ridge plus one pseudo-example of loss 0 and
 // weight β at the point asked about.
 //
@@ -66,6 +68,7 @@ func LinearBytes(k, d int) float64 {
 type Linear struct {
 	features
 	beta, lambda float64
+	forget       float64 // ρ; 0: none
 	maxActions   int
 	actions      []linearAction
 	byAction     map[string]int32
@@ -79,6 +82,7 @@ type Linear struct {
 	hint  []int32   // scratch, by position: action
 	outer []float64 // scratch: packed outer product of z
 	k     []float64 // scratch
+	s     []float64 // scratch
 }
 
 // linearAction is the regression of one action.
@@ -102,6 +106,8 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 		return nil, fmt.Errorf("linear: beta is %v: it must be in [0,1]", o.Beta)
 	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
 		return nil, fmt.Errorf("linear: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
+	case o.Forget != 0 && !(o.Forget >= 0.5 && o.Forget < 1):
+		return nil, fmt.Errorf("linear: forget is %v: it must be in [0.5, 1), or 0 for none", o.Forget)
 	case o.MaxFeatures < 0 || o.MaxFeatures > 1<<16:
 		return nil, fmt.Errorf("linear: max features is %d: it must be in [1, 65536]", o.MaxFeatures)
 	case o.MaxActions < 0:
@@ -120,7 +126,7 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
 	return &Linear{
-		features: f, beta: o.Beta, lambda: o.Lambda, maxActions: o.MaxActions,
+		features: f, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, maxActions: o.MaxActions,
 		byAction: map[string]int32{},
 	}, nil
 }
@@ -288,6 +294,9 @@ func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
 		o.k = make([]float64, len(o.z)+len(o.z)/2)
 	}
 	k := o.k[:len(o.z)]
+	if o.forget > 0 {
+		o.fade(&a.ridge)
+	}
 	if o.sparse() {
 		packedMulAt(k, a.p, o.z, o.at)
 		u, m = dotAt(k, o.z, o.at), dotAt(a.w, o.z, o.at)
@@ -306,6 +315,25 @@ func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
 	axpy(a.w, float64(e*c), k)
 	packedRankOne(a.p, c, k)
 	return m, u, true
+}
+
+// fade is P ← DPD of one regression.
+func (o *Linear) fade(r *ridge) {
+	if len(o.s) < len(r.w) {
+		o.s = make([]float64, len(r.w)+len(r.w)/2)
+	}
+	most, p := 1/math.Sqrt(o.forget), r.p
+	for i := range r.w {
+		row := p[:i+1]
+		p = p[i+1:]
+		o.s[i] = most
+		if v := float64(o.lambda * row[i]); v > o.forget {
+			o.s[i] = 1 / math.Sqrt(v)
+		}
+		for j, s := range o.s[:i+1] {
+			row[j] *= float64(o.s[i] * s)
+		}
+	}
 }
 
 func (o *Linear) addAction(name string) int32 {

@@ -5,14 +5,22 @@ import (
 	"math"
 )
 
-const linearVersion = 1
+// A snapshot of an oracle that forgets has its ρ and another version.
+const (
+	linearVersion    = 1
+	forgettingLinear = 2
+)
 
 // maxM2 is more than running statistics of numbers up to maxNumber can reach.
 const maxM2 = 1e300
 
 // AppendBinary implements [Regressor].
 func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, linearVersion)
+	if o.forget > 0 {
+		b = appendFloat(append(b, forgettingLinear), o.forget)
+	} else {
+		b = append(b, linearVersion)
+	}
 	b = appendFloat(b, o.beta)
 	b = appendFloat(b, o.lambda)
 	for _, v := range []int64{
@@ -37,14 +45,23 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary implements [Regressor].
 func (o *Linear) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if r.byte() != linearVersion {
+	switch r.byte() {
+	case linearVersion:
+		if o.forget > 0 {
+			return snapshotError("linear", "it does not forget")
+		}
+	case forgettingLinear:
+		if r.float() != o.forget || o.forget == 0 {
+			return snapshotError("linear", "it forgets otherwise")
+		}
+	default:
 		return snapshotError("linear", "unknown version")
 	}
 	if r.float() != o.beta || r.float() != o.lambda || r.int64() != int64(o.most) || r.int64() != int64(o.maxActions) {
 		return snapshotError("linear", "other parameters")
 	}
 	n := &Linear{
-		beta: o.beta, lambda: o.lambda, maxActions: o.maxActions,
+		beta: o.beta, lambda: o.lambda, forget: o.forget, maxActions: o.maxActions,
 		byAction: map[string]int32{},
 	}
 	n.features = features{
