@@ -91,7 +91,7 @@ func TestKafkaRealChaos(t *testing.T) {
 		t.Helper()
 		start := time.Now()
 		_, before, err := quiet.Log().Bounds(t.Context(), "t", 0)
-		for next := before; next < before+500 && !done.Load(); {
+		for next := before; next < before+500 && !done.Load(); <-time.After(5 * time.Millisecond) {
 			if _, next, err = quiet.Log().Bounds(t.Context(), "t", 0); err != nil && !stream.IsRetryable(err) {
 				t.Fatal(err)
 			}

@@ -58,6 +58,7 @@ func TestKafkaRealThree(t *testing.T) {
 	begin = time.Now()
 	c.Kill(to)
 	for c.Leader("a", 0) == to {
+		<-time.After(10 * time.Millisecond)
 	}
 	t.Logf("another leads after %v", time.Since(begin))
 	c.Restart(to)

@@ -92,7 +92,7 @@ func TestKafkaRealSchemeExpires(t *testing.T) {
 	p.accepted(0, id, 3, 0, "a")
 	p.accepted(1, id, 4, 0, "b")
 	p.refused(kerr.InvalidProducerEpoch, id, 3, 1)
-	for limit := time.Now().Add(patience); p.known(); {
+	for limit := time.Now().Add(patience); p.known(); <-time.After(10 * time.Millisecond) {
 		if time.Now().After(limit) {
 			t.Fatal("the ID does not expire")
 		}
@@ -138,6 +138,7 @@ func TestKafkaRealSchemeLeaders(t *testing.T) {
 				leader := c.Leader(p.topic, 0)
 				f.event(p.topic, leader)
 				for c.Leader(p.topic, 0) == leader {
+					<-time.After(10 * time.Millisecond)
 				}
 			})
 		})
