@@ -148,7 +148,7 @@ func (d *Decider) stop(ctx context.Context) error {
 		return nil
 	}
 	// Of deciders that have learned as much the bytes are equal, which anyone may compare.
-	d.cfg.Logger.Info("decider stops", "partition", d.cfg.Partition, "learned_through", s.through, "learner", hexSum(s.append(nil)))
+	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.append(nil)))
 	if d.cfg.SnapshotEvery == 0 || s.through == d.snapped {
 		return nil
 	}

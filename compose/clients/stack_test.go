@@ -1,0 +1,229 @@
+package clients
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+
+	"hindsight/pkg/stream/kafkatest"
+	"hindsight/pkg/stream/natstest"
+)
+
+// stack reads compose.yaml as docker compose does: against the schema of the Compose
+// specification, with references between services checked.
+func stack(t *testing.T, edit func(string) string) (*types.Project, error) {
+	t.Helper()
+	text, err := os.ReadFile("../compose.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return loader.LoadWithContext(t.Context(), types.ConfigDetails{WorkingDir: dir,
+		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(edit(string(text)))}}})
+}
+
+func asItIs(s string) string { return s }
+
+// flaws returns what is wrong with a stack that the schema allows.
+func flaws(p *types.Project) (out []string) {
+	pinned := regexp.MustCompile(`^(hindsight:local|[a-z0-9/.-]+:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*)$`)
+	for name, s := range p.Services {
+		say := func(format string, args ...any) { out = append(out, name+": "+fmt.Sprintf(format, args...)) }
+		if !pinned.MatchString(s.Image) {
+			say("image %q is not pinned to a version", s.Image)
+		}
+		if s.User == "" || s.User == "root" || strings.HasPrefix(s.User, "0") {
+			say("user %q", s.User)
+		}
+		if name != "load" && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
+			say("no health check")
+		}
+		if s.Privileged || len(s.CapAdd) > 0 {
+			say("has more rights than it needs")
+		}
+		for _, port := range s.Ports {
+			if port.HostIP != "127.0.0.1" {
+				say("port %s is open to other machines", port.Published)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestComposeFile(t *testing.T) {
+	p, err := stack(t, asItIs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if names := p.ServiceNames(); !slices.Equal(names, []string{"decider-1", "decider-2", "joiner", "kafka", "load", "nats"}) {
+		t.Errorf("services %v", names)
+	}
+	if f := flaws(p); f != nil {
+		t.Errorf("%s", strings.Join(f, "\n"))
+	}
+	for _, plant := range []struct{ old, bad, want string }{
+		{"apache/kafka:4.3.1", "apache/kafka:latest", "kafka: image"},
+		{"user: 65534:65534", "user: root", "nats: user"},
+		{`"127.0.0.1:4222:4222"`, `"4222:4222"`, "nats: port"},
+	} {
+		p, err := stack(t, func(s string) string { return strings.Replace(s, plant.old, plant.bad, 1) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f := flaws(p); len(f) != 1 || !strings.HasPrefix(f[0], plant.want) {
+			t.Errorf("%s: found %v", plant.bad, f)
+		}
+	}
+	for _, wrong := range [][2]string{{"restart: on-failure", "restrat: on-failure"}, {"condition: service_healthy", "condition: service_fine"}, {"    nats: {cond", "    nuts: {cond"}} {
+		if _, err := stack(t, func(s string) string { return strings.Replace(s, wrong[0], wrong[1], 1) }); err == nil {
+			t.Errorf("%s is accepted", wrong[1])
+		}
+	}
+}
+
+// TestKafkaRealCompose runs the commands of compose.yaml, word for word but for
+// addresses and paths, against a real broker, until the load source has seen outcomes
+// through.
+func TestKafkaRealCompose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short: builds and runs whole programs")
+	}
+	p, err := stack(t, asItIs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := kafkatest.Shared(t)
+	s := &running{t: t, bin: t.TempDir(), replace: strings.NewReplacer(
+		"kafka:9092", c.Brokers()[0], "nats://nats:4222", natsFor(t), "/etc/hindsight/", "../", "/var/lib/hindsight/", t.TempDir()+"/",
+		"-rate=20", "-rate=200")}
+	build := exec.Command("go", "build", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	first := s.start(p, "decider-1")
+	s.start(p, "decider-2")
+	joiner := s.start(p, "joiner")
+	for _, probe := range []string{first, joiner} {
+		eventually(t, "a healthy "+probe, func() bool { return healthy(probe) })
+	}
+	out, err := exec.CommandContext(t.Context(), s.path("load"), append(s.args(p, "load"), "-n=200", "-delay=20ms")...).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("outcomes 2")) {
+		t.Errorf("load: %v\n%s", err, out)
+	}
+	out, err = exec.CommandContext(t.Context(), s.path("replayer"), "verify", "--log", s.replace.Replace("kafka://kafka:9092"),
+		"--seed-file", s.replace.Replace("/var/lib/hindsight/shop.seed")).CombinedOutput()
+	if err != nil {
+		t.Errorf("verify: %v\n%s", err, out)
+	}
+}
+
+// natsFor starts a server for requests.
+func natsFor(t *testing.T) string {
+	t.Helper()
+	return "nats://" + natstest.Start(t, natstest.Options{}).Addr()
+}
+
+// running are services that run as processes.
+type running struct {
+	t       *testing.T
+	bin     string
+	replace *strings.Replacer
+}
+
+func (s *running) path(program string) string { return filepath.Join(s.bin, program) }
+
+// args returns the arguments of a service's command.
+func (s *running) args(p *types.Project, service string) (args []string) {
+	for _, a := range p.Services[service].Command[1:] {
+		args = append(args, s.replace.Replace(a))
+	}
+	return args
+}
+
+// start starts a service and returns where its health check asks.
+func (s *running) start(p *types.Project, service string) (probe string) {
+	s.t.Helper()
+	svc := p.Services[service]
+	addr := freeAddress(s.t)
+	args := s.args(p, service)
+	for i, a := range args {
+		args[i] = strings.Replace(a, "--admin=0.0.0.0:9464", "--admin="+addr, 1)
+	}
+	cmd := exec.Command(s.path(svc.Command[0]), args...)
+	log := &output{}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		if err := cmd.Wait(); err != nil || s.t.Failed() {
+			s.t.Errorf("%s: %v\n%s", service, err, log)
+		}
+	})
+	test := svc.HealthCheck.Test
+	return strings.Replace(test[len(test)-1], "127.0.0.1:9464", addr, 1)
+}
+
+// output collects what a process says.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(b)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func healthy(url string) bool {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
