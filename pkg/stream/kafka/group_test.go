@@ -27,7 +27,9 @@ var groupTimes = GroupOptions{Heartbeat: 100 * time.Millisecond, Session: 1500 *
 // office is a topic and the members of a group that share it.
 type office struct {
 	t       *testing.T
-	cluster *kfake.Cluster
+	cluster *kfake.Cluster // nil: real brokers
+	brokers []string
+	times   GroupOptions // zero: groupTimes
 	topic   string
 
 	mu     sync.Mutex
@@ -45,7 +47,7 @@ func newOffice(t *testing.T, partitions int32) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	return &office{t: t, cluster: cluster, topic: "m.contexts", work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
+	return &office{t: t, cluster: cluster, brokers: cluster.ListenAddrs(), topic: "m.contexts", work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
 }
 
 // cable is the network of one member.
@@ -81,7 +83,11 @@ func (c *cableConn) Write(b []byte) (int, error) {
 // member joins the group, until stop is called, which waits for its end.
 func (o *office) member(who string, c *cable) (stop func()) {
 	ctx, cancel := context.WithCancel(o.t.Context())
-	g := newGroup(groupAccess{Brokers: o.cluster.ListenAddrs(), Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, groupTimes)
+	times := o.times
+	if times == (GroupOptions{}) {
+		times = groupTimes
+	}
+	g := newGroup(groupAccess{Brokers: o.brokers, Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, times)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -143,7 +149,7 @@ func (o *office) until(when string, want ...int) time.Duration {
 		if slices.Sort(got); slices.Equal(got, want) {
 			return time.Since(began)
 		}
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > 40*time.Second {
 			o.t.Fatalf("%s: shared %v, want %v", when, o.shares(), want)
 		}
 		<-time.After(2 * time.Millisecond)
