@@ -104,9 +104,7 @@ func TestComposeFile(t *testing.T) {
 // addresses and paths, against a real broker, until the load source has seen outcomes
 // through.
 func TestKafkaRealCompose(t *testing.T) {
-	if testing.Short() {
-		t.Skip("-short: builds and runs whole programs")
-	}
+	kafkatest.Heavy(t)
 	p, err := stack(t, asItIs)
 	if err != nil {
 		t.Fatal(err)
