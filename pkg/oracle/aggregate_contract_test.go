@@ -13,6 +13,10 @@ import (
 )
 
 func TestAggregateContract(t *testing.T) {
+	rounds := 100
+	if testing.Short() {
+		rounds = 30
+	}
 	for _, o := range []oracle.AggregateOptions{
 		{MaxFeatures: 20},
 		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14},
@@ -21,7 +25,7 @@ func TestAggregateContract(t *testing.T) {
 		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "sparse": categories, "action features": withActionFeatures} {
 			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
 				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewAggregate(o)) },
-					oracletest.Options{Input: input, Rounds: 100, Reference: func() oracle.Regressor { return newSlowAggregate(o) }})
+					oracletest.Options{Input: input, Rounds: rounds, Reference: func() oracle.Regressor { return newSlowAggregate(o) }})
 			})
 		}
 	}

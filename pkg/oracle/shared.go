@@ -44,7 +44,6 @@ type Shared struct {
 	h    []float64 // scratch: z of an action
 	k    []float64 // scratch
 	xs   []int32   // scratch: the context's columns that are not 0, the constant first
-	as   []int32   // scratch: the action's
 }
 
 var _ Regressor = (*Shared)(nil)

@@ -11,6 +11,10 @@ import (
 )
 
 func TestSharedContract(t *testing.T) {
+	rounds := 80
+	if testing.Short() {
+		rounds = 25
+	}
 	for _, o := range []oracle.SharedOptions{
 		{Hashed: 24, MaxFeatures: 20},
 		{Hashed: 32, Hybrid: true, Beta: 0.5, Lambda: 1.7, MaxFeatures: 20},
@@ -18,7 +22,7 @@ func TestSharedContract(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewShared(o)) },
-				oracletest.Options{Input: withActionFeatures, Rounds: 80, Reference: func() oracle.Regressor { return newSlowShared(o) }})
+				oracletest.Options{Input: withActionFeatures, Rounds: rounds, Reference: func() oracle.Regressor { return newSlowShared(o) }})
 		})
 	}
 }
