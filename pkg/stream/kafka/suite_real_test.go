@@ -87,6 +87,9 @@ func (c *lossyConn) Read(b []byte) (int, error) {
 
 // TestKafkaRealLog is the suite of the log on one broker.
 func TestKafkaRealLog(t *testing.T) {
+	if testing.Short() {
+		kafkatest.Heavy(t)
+	}
 	streamtest.TestLog(t, onCluster(kafkatest.Shared(t)))
 }
 
