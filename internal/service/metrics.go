@@ -110,7 +110,7 @@ func newMetrics(c *catalog) *Metrics {
 	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.", "").WithLabelValues()
 	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.", "more than 3 in 10 minutes: two processes fight", role)
 	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened again.", "more than 3 in 10 minutes", role)
-	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log acquired, given back and lost.", "lost grows", role,
+	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, acquired, given back and lost.", "lost grows", role,
 		label{"event", []string{leaseAcquired, leaseReleased, leaseLost}})
 	for _, r := range []string{RoleDecider, RoleJoiner} {
 		m.fences.WithLabelValues(r)
