@@ -19,6 +19,7 @@ import (
 // that compose/KAFKA.md lists, and a pipeline as one who may write contexts and
 // outcomes and read decisions. Without those on the group the decider says which.
 func TestKafkaRealRights(t *testing.T) {
+	kafkatest.Heavy(t)
 	c := kafkatest.Start(t, kafkatest.Options{ACL: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}, {Name: "pipeline", Password: "secret-2"}, {Name: "auditor", Password: "secret-3"}}})
 	const (
 		read, write, describe = kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe

@@ -28,6 +28,7 @@ func TestKafkaShared(t *testing.T) {
 // TestKafkaRealShared does the same on a real broker, with the shortest session that
 // brokers grant.
 func TestKafkaRealShared(t *testing.T) {
+	kafkatest.Heavy(t)
 	cluster, server := kafkatest.Start(t, kafkatest.Options{}), natstest.Start(t, natstest.Options{})
 	kafkaShared(newBrokeredOn(t, cluster.Brokers(), 6*time.Second, 3, "--nats", server.URL()), server)
 }
