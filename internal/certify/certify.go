@@ -38,14 +38,21 @@ type SetBound struct {
 	MissingAtRandom *float64 `json:"missing_at_random"`
 }
 
+// RiskBound is a bound that holds at all times at once with probability at least 1−Alpha.
+type RiskBound struct {
+	Bound
+	Alpha float64 `json:"alpha"`
+}
+
 // Certificate holds what bounds the regret of the T rounds so far, withdrawn ones left out,
 // by kind, the sharpest first; kinds that a learner does not have are nil.
 type Certificate struct {
-	T             int64     `json:"t,omitempty"`
-	PlausibleSet  *SetBound `json:"plausible_set,omitempty"`  // with probability 1−α
-	Measured      *Bound    `json:"measured,omitempty"`       // of policies: ΣL − min Ĉ, in expectation
-	MeasuredDrift *Bound    `json:"measured_drift,omitempty"` // in expectation
-	APriori       *Bound    `json:"a_priori,omitempty"`       // in expectation
+	T             int64      `json:"t,omitempty"`
+	PlausibleSet  *SetBound  `json:"plausible_set,omitempty"`  // with probability 1−α
+	Measured      *Bound     `json:"measured,omitempty"`       // of policies: ΣL − min Ĉ, in expectation
+	RealisedLoss  *RiskBound `json:"realised_loss,omitempty"`  // with probability 1−α: what was lost, as if the best lost nothing
+	MeasuredDrift *Bound     `json:"measured_drift,omitempty"` // in expectation
+	APriori       *Bound     `json:"a_priori,omitempty"`       // in expectation
 	// ExplorationCost is Σ(K−μ)/γ: what exploring cost so far by the model's own belief.
 	ExplorationCost *float64 `json:"exploration_cost,omitempty"`
 	// Drift is Σ p·g − min g, what the oracle moved while decisions waited for it cost: a
@@ -98,6 +105,10 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	}
 	if p.Functions > 0 {
 		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions, NewBound(p.Random+wait, t).Value}
+	}
+	if c.Counted {
+		out.RealisedLoss = &RiskBound{*NewBound(c.Realised(learner.DefaultAlpha)+wait, t), learner.DefaultAlpha}
+		out.note("the bound by realised loss stands whatever the truth is")
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	if c.Bounded {

@@ -6,13 +6,14 @@ import "hindsight/pkg/learner"
 const (
 	KindPlausibleSet  = "plausible_set"
 	KindMeasured      = "measured"
+	KindRealisedLoss  = "realised_loss"
 	KindMeasuredDrift = "measured_drift"
 	KindAPriori       = "a_priori"
 )
 
 // Kinds returns all of them, the sharpest first.
 func Kinds() []string {
-	return []string{KindPlausibleSet, KindMeasured, KindMeasuredDrift, KindAPriori}
+	return []string{KindPlausibleSet, KindMeasured, KindRealisedLoss, KindMeasuredDrift, KindAPriori}
 }
 
 // Figures are the numbers of a certificate without words, for metrics.
@@ -39,6 +40,9 @@ func Measure(l learner.Learner, outstanding int64) (f Figures, ok bool) {
 		c := l.Certificate()
 		f = Figures{T: c.Rounds + outstanding, Exploration: c.Explored, Surviving: c.Plausible.Surviving, Functions: c.Plausible.Functions,
 			Refuted: c.Plausible.Refuted(), Bounds: map[string]float64{KindMeasuredDrift: c.MeasuredDrift() + wait, KindAPriori: c.APriori() + wait}}
+		if c.Counted {
+			f.Bounds[KindRealisedLoss] = c.Realised(learner.DefaultAlpha) + wait
+		}
 		if f.Functions > 0 {
 			f.Bounds[KindPlausibleSet] = c.Plausible.Bound + wait
 		}

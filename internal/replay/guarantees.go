@@ -23,6 +23,9 @@ func (t *table) certificate(r *Result) {
 			row("and " + digits(*x) + " if whether an outcome is missing does not depend on the loss")
 		}
 	}
+	if b := c.RealisedLoss; b != nil {
+		row("realised loss: regret ≤ " + boundText(&b.Bound, c.T) + fmt.Sprintf(" with probability %v, at all times at once, as if the best lost nothing", 1-b.Alpha))
+	}
 	for _, k := range []struct {
 		name string
 		b    *Bound
@@ -76,6 +79,8 @@ func sharpest(c *Certificate) (kind string, b *Bound) {
 		return "plausible set", &c.PlausibleSet.Bound
 	case c.Measured != nil:
 		return "measured loss", c.Measured
+	case c.RealisedLoss != nil:
+		return "realised loss", &c.RealisedLoss.Bound
 	case c.MeasuredDrift != nil:
 		return "measured drift", c.MeasuredDrift
 	}

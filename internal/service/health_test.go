@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/loop"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
@@ -355,6 +356,7 @@ func TestTwoDaemons(t *testing.T) {
 		part := a.config.Metrics.decider.of(0)
 		part.snapshot(100, time.Now()) // none is due yet
 		part.age(time.Now())
+		part.certificate.show(&part.m.certificate, &part.gauges, &certify.Figures{Functions: 1}) // of a class
 		a.config.Metrics.lease(RoleDecider, leaseLost)
 		pass(2 * time.Second)
 		names := checkExposed(t, exposed(t, a.reg), 1)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
@@ -88,6 +89,20 @@ var (
 	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with order: fifo and a certificate")
 )
 
+var errBusy = errors.New("the decider waits for its log")
+
+// hold takes d.mu, but does not wait for it for longer than a page may take: it is held while
+// the log is away.
+func (d *Decider) hold() bool {
+	for range 200 {
+		if d.mu.TryLock() {
+			return true
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return false
+}
+
 // ask calls f on a decider that is at work, while nothing is learned.
 func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
 	if i == nil {
@@ -97,7 +112,9 @@ func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
 	deciders := slices.Clone(i.deciders)
 	i.mu.Unlock()
 	for _, d := range deciders {
-		d.mu.Lock()
+		if !d.hold() {
+			return errBusy
+		}
 		ep := d.follower.heart.Epoch()
 		if ep != nil {
 			f(d, ep)
@@ -116,10 +133,11 @@ func (i *Insight) outstanding() (n int64, partitions []int) {
 	deciders := slices.Clone(i.deciders)
 	i.mu.Unlock()
 	for _, d := range deciders {
-		d.mu.Lock()
-		n += d.outstanding()
-		d.mu.Unlock()
-		partitions = append(partitions, d.cfg.Partition)
+		if d.hold() {
+			n += d.outstanding()
+			d.mu.Unlock()
+			partitions = append(partitions, d.cfg.Partition)
+		}
 	}
 	slices.Sort(partitions)
 	return n, partitions

@@ -179,7 +179,7 @@ func TestInsightMeanwhile(t *testing.T) {
 		r.dc.Insight, r.jc.Insight = i, i
 	})
 	i.enter(r.d)
-	end, ended := make(chan struct{}), make(chan int)
+	end, first, ended := make(chan struct{}), make(chan struct{}), make(chan int)
 	go func() {
 		asked := 0
 		for {
@@ -191,9 +191,12 @@ func TestInsightMeanwhile(t *testing.T) {
 			}
 			certificateOf(i, httptest.NewRecorder())
 			modelsAt("?alpha=0.5")(i, httptest.NewRecorder())
-			asked++
+			if asked++; asked == 1 {
+				close(first)
+			}
 		}
 	}()
+	<-first
 	for n := range 40 {
 		id := strconv.Itoa(n)
 		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, id)
@@ -203,7 +206,5 @@ func TestInsightMeanwhile(t *testing.T) {
 		r.look()
 	}
 	close(end)
-	if asked := <-ended; asked == 0 {
-		t.Error("nothing was asked")
-	}
+	t.Logf("asked %d times", <-ended)
 }

@@ -31,7 +31,7 @@ func newCertificateMetrics(c *catalog) certificateMetrics {
 // something to show.
 type certificatePart struct {
 	byKind []gauges
-	shown  [4]bool // of byKind
+	shown  [5]bool // of byKind
 	models bool    // those of models are
 }
 

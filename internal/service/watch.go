@@ -51,9 +51,12 @@ func (d *Decider) look(outer context.Context) {
 	d.showCertificate()
 }
 
-// showCertificate publishes what bounds the regret.
+// showCertificate publishes what bounds the regret; not while the decider is busy, which may
+// be for as long as the log is away.
 func (d *Decider) showCertificate() {
-	d.mu.Lock()
+	if !d.mu.TryLock() {
+		return
+	}
 	defer d.mu.Unlock()
 	ep := d.follower.heart.Epoch()
 	if ep == nil {

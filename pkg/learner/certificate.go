@@ -22,6 +22,8 @@ type Certificate struct {
 	Beta     float64 // stability constant of the oracle; 0: none is proved
 
 	Plausible  Plausible // by the surviving models of a finite class; zero: none are kept
+	Lost       float64   // ΣL of learned rounds, where the oracle knows it
+	Counted    bool      // it does
 	Eliminates bool      // plays only what a surviving model thinks best: bounds hold while the truth survives
 }
 

@@ -174,6 +174,9 @@ func (d *DAFA) Certificate() Certificate {
 	if p, ok := d.reg.(Proven); ok && p.Proved() {
 		c.Bounded, c.Beta = true, p.Beta()
 	}
+	if o, ok := d.reg.(interface{ Lost() float64 }); ok {
+		c.Lost, c.Counted = o.Lost(), true
+	}
 	if d.models != nil {
 		c.Plausible = d.models.Plausible()
 	}

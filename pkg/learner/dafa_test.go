@@ -272,7 +272,7 @@ func TestCertificateByHand(t *testing.T) {
 	want := learner.Certificate{
 		Rounds: 3, Learned: 2, Imputed: 1, Skipped: 1,
 		Barrier: 2 * 2.0 / 4, MaxGamma: 4, Drift: 0.4 / 3, Regret: 0.5 + 0.25*0.5/1.5,
-		SumSigma: 3, SumSqSig: 5, MaxSigma: 2,
+		SumSigma: 3, SumSqSig: 5, MaxSigma: 2, Lost: 2, Counted: true,
 	}
 	for _, c := range []struct {
 		name      string
