@@ -91,6 +91,9 @@ func TestKafkaRealChaos(t *testing.T) {
 		t.Helper()
 		start := time.Now()
 		_, before, err := quiet.Log().Bounds(t.Context(), "t", 0)
+		if err != nil && !stream.IsRetryable(err) {
+			t.Fatal(err)
+		}
 		for next := before; next < before+500 && !done.Load(); <-time.After(5 * time.Millisecond) {
 			if _, next, err = quiet.Log().Bounds(t.Context(), "t", 0); err != nil && !stream.IsRetryable(err) {
 				t.Fatal(err)
