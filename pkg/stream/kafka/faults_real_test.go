@@ -90,12 +90,14 @@ func TestKafkaRealChaos(t *testing.T) {
 	progress := func(what string) {
 		t.Helper()
 		start := time.Now()
-		_, before, err := quiet.Log().Bounds(t.Context(), "t", 0)
-		if err != nil && !stream.IsRetryable(err) {
-			t.Fatal(err)
-		}
-		for next := before; next < before+500 && !done.Load(); <-time.After(5 * time.Millisecond) {
-			if _, next, err = quiet.Log().Bounds(t.Context(), "t", 0); err != nil && !stream.IsRetryable(err) {
+		before := int64(-1) // not known yet
+		for next := int64(0); (before < 0 || next < before+500) && !done.Load(); <-time.After(5 * time.Millisecond) {
+			_, n, err := quiet.Log().Bounds(t.Context(), "t", 0)
+			if err == nil {
+				if next = n; before < 0 {
+					before = n
+				}
+			} else if !stream.IsRetryable(err) {
 				t.Fatal(err)
 			}
 			if time.Since(start) > time.Minute {
