@@ -1,0 +1,145 @@
+package ope
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Evaluation is what a log says of a policy.
+type Evaluation struct {
+	Policy       string    `json:"policy"`
+	Rows         int       `json:"rows"`
+	Matched      int       `json:"matched"` // rows whose action the policy plays at all
+	ESS          Figure    `json:"ess"`     // (Σw)²/Σw²; null if no row matches
+	MaxWeight    float64   `json:"max_weight"`
+	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
+	MeanWeightSE Figure    `json:"mean_weight_se"`
+	Overlap      float64   `json:"overlap"` // mean min(w,1): 1 less the total variation between the policies
+	Support      float64   `json:"support"` // share of the policy's choices that the log played at all
+	Flags        []string  `json:"flags"`   // what speaks against believing the estimates, in words
+	Estimates    Estimates `json:"estimates"`
+}
+
+// Thresholds of the flags.
+const (
+	minESS      = 100
+	minESSShare = .01
+	maxWeightSE = 3
+	rounding    = 1e-9
+)
+
+// diagnose measures the weights and says what is wrong with them.
+func (l *look) diagnose(s *Sample, o Options) *Evaluation {
+	n := float64(s.Len())
+	e := &Evaluation{Rows: s.Len(), Flags: []string{}}
+	sum, square := 0.0, 0.0
+	for _, w := range l.w {
+		if w > 0 {
+			e.Matched++
+		}
+		sum += w
+		square += w * w
+		e.MaxWeight = max(e.MaxWeight, w)
+		e.Overlap += min(w, 1) / n
+	}
+	e.MeanWeight = sum / n
+	e.ESS = Figure(ratio(sum*sum, square))
+	deviation := 0.0
+	for _, w := range l.w {
+		deviation += (w - e.MeanWeight) * (w - e.MeanWeight)
+	}
+	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
+	missing := l.missing(s)
+	e.Support = 1 - missing.share
+	e.flagRows(o)
+	e.flagSupport(missing)
+	e.flagWeights()
+	e.flagRewards(l, s)
+	return e
+}
+
+// unsupported are actions that the policy plays and the log never did.
+type unsupported struct {
+	share   float64 // of the policy's choices
+	actions int
+}
+
+func (l *look) missing(s *Sample) unsupported {
+	played := make([]bool, s.Actions)
+	for _, a := range s.Action {
+		played[a] = true
+	}
+	var u unsupported
+	for a, mass := range l.mass {
+		if !played[a] && mass > 0 {
+			u.share += mass
+			u.actions++
+		}
+	}
+	return u
+}
+
+func (e *Evaluation) flag(format string, args ...any) {
+	e.Flags = append(e.Flags, fmt.Sprintf(format, args...))
+}
+
+func (e *Evaluation) flagRows(o Options) {
+	if e.Rows < o.MinRows {
+		e.flag("few events: %d rows, fewer than %d", e.Rows, o.MinRows)
+	}
+}
+
+func (e *Evaluation) flagSupport(u unsupported) {
+	switch {
+	case u.actions == 1:
+		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is known of it", percent(u.share))
+	case u.actions > 1:
+		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is known of them", u.actions, percent(u.share))
+	}
+	if e.Matched == 0 {
+		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward model's guess")
+	}
+}
+
+func (e *Evaluation) flagWeights() {
+	ess := float64(e.ESS)
+	switch {
+	case e.Matched == 0: // said
+	case ess < minESS:
+		e.flag("effective sample size %s is below %d (of %d rows): few rows carry the estimates", short(ess), minESS, e.Rows)
+	case ess < minESSShare*float64(e.Rows):
+		e.flag("effective sample size %s is below 1%% of %d rows: few rows carry the estimates", short(ess), e.Rows)
+	}
+	off, se := e.MeanWeight-1, float64(e.MeanWeightSE)
+	if math.IsNaN(se) || math.Abs(off) <= max(rounding, maxWeightSE*se) {
+		return
+	}
+	side := "above"
+	if off < 0 {
+		side = "below"
+	}
+	const why = "propensities are wrong, or the policy plays where the log does not"
+	if se <= rounding {
+		e.flag("mean weight %s is %s 1 in every row: %s", short(e.MeanWeight), side, why)
+		return
+	}
+	e.flag("mean weight %s is %s standard errors %s 1: %s", short(e.MeanWeight), short(math.Abs(off)/se), side, why)
+}
+
+// flagRewards says where a standard error of 0 means that nothing was seen.
+func (e *Evaluation) flagRewards(l *look, s *Sample) {
+	if e.Matched == 0 {
+		return
+	}
+	for t, w := range l.w {
+		if w > 0 && s.Reward[t] != 0 {
+			return
+		}
+	}
+	e.flag("all %d matched rows have the outcome 0: a standard error of 0 is no certainty", e.Matched)
+}
+
+func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
+
+func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) + "%" }

@@ -1,0 +1,31 @@
+// Package ope says what a policy would have earned on a log that another policy made:
+// off-policy estimators, how sure they are, and what speaks against believing them.
+//
+// A row t of the log has the action a that was played, the propensity p with which it
+// was, and its reward r; the policy to be judged would have played it with probability
+// π(a|x). With the weight w = π(a|x)/p, a reward model q̂(x,a), the model's value
+// dm = Σ_a π(a|x)·q̂(x,a) and its error e = r − q̂(x,a):
+//
+//	IPS        mean w·r
+//	SNIPS      Σw·r / Σw
+//	DM         mean dm
+//	DR         mean dm + w·e
+//	SNDR       mean dm + Σw·e / Σw
+//	cIPSλ      mean min(w,λ)·r
+//	Switch-DRλ mean dm + 1[w ≤ λ]·w·e
+//	DRosλ      mean dm + λw/(w²+λ)·e
+//
+// IPS is unbiased where propensities are right and positive wherever π is; DR then, too,
+// with a q̂ of other rows (cross-fitting), and up to O(1/n) with one of the same rows;
+// the last three give bias for variance by λ. The reward model is the smoothed mean of
+// each action, [RewardModel].
+//
+// Sources: Dudík, Erhan, Langford, Li (2014), Doubly Robust Policy Evaluation and
+// Optimization; Swaminathan and Joachims (2015), The Self-Normalized Estimator for
+// Counterfactual Learning (SNIPS); Wang, Agarwal, Dudík (2017), Optimal and Adaptive
+// Off-policy Evaluation in Contextual Bandits (Switch); Su, Dimakopoulou, Krishnamurthy,
+// Dudík (2020), Doubly Robust Off-policy Evaluation with Shrinkage (DRos); Maurer and
+// Pontil (2009), Empirical Bernstein Bounds, theorem 4.
+//
+// Everything is a pure function of its arguments: random choices come from a seed.
+package ope

@@ -1,0 +1,188 @@
+package ope
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Figure is a number whose JSON is null where it is not defined.
+type Figure float64
+
+// MarshalJSON writes null for NaN and infinities.
+func (f Figure) MarshalJSON() ([]byte, error) {
+	if v := float64(f); math.IsNaN(v) || math.IsInf(v, 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
+}
+
+// Interval is one in which the true value is with 95 % confidence.
+type Interval struct {
+	Low  Figure `json:"low"`
+	High Figure `json:"high"`
+}
+
+// Estimate is a value with its standard error and 95 % intervals. A figure that is not
+// defined is NaN.
+type Estimate struct {
+	Name      string   `json:"-"` // the key of the estimate: ips, cips10, …
+	Value     Figure   `json:"value"`
+	SE        Figure   `json:"se"`
+	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se
+	High      Figure   `json:"high"`
+	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
+	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range
+	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
+}
+
+// Estimates are those of one policy; their JSON is an object with a key each, in order.
+type Estimates []Estimate
+
+// MarshalJSON implements [json.Marshaler].
+func (e Estimates) MarshalJSON() ([]byte, error) {
+	out := []byte{'{'}
+	for i := range e {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = strconv.AppendQuote(out, e[i].Name)
+		value, err := json.Marshal(&e[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, ':'), value...)
+	}
+	return append(out, '}'), nil
+}
+
+// Get returns the estimate of a name, nil if there is none.
+func (e Estimates) Get(name string) *Estimate {
+	for i := range e {
+		if e[i].Name == name {
+			return &e[i]
+		}
+	}
+	return nil
+}
+
+// DefaultLambda is λ of clipping, Switch and DRos where nothing else is said.
+const DefaultLambda = 10
+
+// Options say how policies are judged. The zero value is not usable; see [Defaults].
+type Options struct {
+	Model     RewardModel
+	Lambda    float64 // of clipping, Switch and DRos, > 0; 0: chosen by [Choose]
+	Bootstrap int     // samples; 0: none
+	Seed      uint64  // of the samples
+	Range     Range   // of rewards; for empirical Bernstein
+	MinRows   int     // fewer are flagged
+}
+
+// Defaults returns the options of the check values: λ = 10, no cross-fitting, 1,000
+// bootstrap samples, rewards in [0,1], a flag under 1,000 rows.
+func Defaults() Options {
+	return Options{Model: DefaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1}, MinRows: 1000}
+}
+
+// Validate reports what cannot be.
+func (o *Options) Validate() error {
+	switch {
+	case !(o.Lambda >= 0):
+		return fmt.Errorf("λ is %v: it must be above 0, or 0 to have it chosen", o.Lambda)
+	case o.Bootstrap < 0:
+		return fmt.Errorf("%d bootstrap samples: there cannot be fewer than 0", o.Bootstrap)
+	case !(o.Model.PriorCount > 0):
+		return fmt.Errorf("the reward model's prior counts %v rows: it must be above 0", o.Model.PriorCount)
+	case !(o.Range.Max > o.Range.Min):
+		return fmt.Errorf("rewards in [%v, %v]: the range is empty", o.Range.Min, o.Range.Max)
+	}
+	return nil
+}
+
+// Evaluate judges a policy on a sample; nil is the policy that made it. It keeps about
+// 90 bytes a row while it works, and nothing of them afterwards.
+func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	q := o.Model.fit(s)
+	l, err := s.lookAt(policy, q)
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", name, err)
+	}
+	lambda := Lambdas{o.Lambda, o.Lambda, o.Lambda}
+	if o.Lambda == 0 {
+		lambda = l.choose(s, q)
+	}
+	rows := l.rows(s, q, lambda)
+	ev := l.diagnose(s, o)
+	ev.Policy = name
+	ev.Estimates = estimate(rows, lambda, l.weightBound(), o)
+	return ev, nil
+}
+
+// estimate computes all estimates from the rows' terms.
+func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates {
+	n := float64(len(rows))
+	sum := total(rows)
+	all := estimators()
+	resampled := bootstrap(rows, all, o)
+	out := make(Estimates, len(all))
+	for i := range all {
+		m := &all[i]
+		e := &out[i]
+		e.Name = m.name
+		if m.lambda != nil {
+			v := Figure(m.lambda(lambda))
+			e.Lambda = &v
+			if e.Name += strconv.FormatFloat(float64(v), 'f', -1, 64); o.Lambda == 0 {
+				e.Name = m.name + "_auto"
+			}
+		}
+		value := m.value(&sum, n)
+		variance := m.variance(rows, &sum)
+		se := math.Sqrt(variance / n)
+		e.Value, e.SE = Figure(value), Figure(se)
+		e.Low, e.High = Figure(value-normal95*se), Figure(value+normal95*se)
+		e.Bootstrap = percentiles(resampled[i])
+		e.Bernstein = Interval{Figure(math.NaN()), Figure(math.NaN())}
+		if m.span != nil {
+			half := bernstein(variance, n, m.span(bound, lambda, o.Range))
+			e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
+		}
+	}
+	return out
+}
+
+// total sums the rows.
+func total(rows []terms) terms {
+	var sum terms
+	for t := range rows {
+		sum.add(&rows[t])
+	}
+	return sum
+}
+
+// variance returns that of one term: with n−1, but for ratios, whose linearised terms
+// have the mean 0 by construction, with n.
+func (m *estimator) variance(rows []terms, sum *terms) float64 {
+	n := float64(len(rows))
+	mean := 0.0
+	for t := range rows {
+		mean += m.term(&rows[t], sum, n) / n
+	}
+	square := 0.0
+	for t := range rows {
+		d := m.term(&rows[t], sum, n) - mean
+		square += d * d
+	}
+	if m.span == nil {
+		return square / n
+	}
+	return ratio(square, n-1)
+}

@@ -1,0 +1,105 @@
+package ope
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Sample is the logged rows that policies are judged on.
+type Sample struct {
+	Actions    int       // K ≥ 1
+	Action     []int32   // [n] in [0, K)
+	Propensity []float64 // [n] in (0, 1]: of Action
+	Reward     []float64 // [n] finite
+}
+
+// Len returns the number n of rows.
+func (s *Sample) Len() int { return len(s.Action) }
+
+// RowError says which row of a sample cannot be used. Row counts from 0.
+type RowError struct {
+	Row int
+	Msg string
+}
+
+func (e *RowError) Error() string { return fmt.Sprintf("row %d: %s", e.Row, e.Msg) }
+
+var errShape = errors.New("off-policy sample: no rows, no actions, or columns of different lengths")
+
+// Validate reports the first row that breaks what the fields say, as a [*RowError].
+func (s *Sample) Validate() error {
+	n := len(s.Action)
+	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n {
+		return errShape
+	}
+	for t, a := range s.Action {
+		p, r := s.Propensity[t], s.Reward[t]
+		switch {
+		case a < 0 || int(a) >= s.Actions:
+			return &RowError{t, fmt.Sprintf("action %d is none of %d", a, s.Actions)}
+		case !(p > 0 && p <= 1):
+			return &RowError{t, fmt.Sprintf("propensity %v of the action played is not in (0, 1]", p)}
+		case math.IsNaN(r) || math.IsInf(r, 0):
+			return &RowError{t, fmt.Sprintf("reward %v is not finite", r)}
+		}
+	}
+	return nil
+}
+
+// Policy sets dst[a] to the probability with which the policy plays action a in row t;
+// len(dst) = K, and the caller gives it zeroed. A nil Policy is the one that made the log.
+type Policy func(dst []float64, t int)
+
+// lookAt returns what a policy does in each row: its weight w and the model's value dm,
+// and the most that its weight could be by the smallest propensity of the log.
+//
+// The logging policy's other propensities are not in the log: its dm is q̂ of the action
+// that it drew, whose mean is that of Σ_a p(a|x)·q̂(x,a).
+func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
+	n := s.Len()
+	l := &look{w: make([]float64, n), dm: make([]float64, n), mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	probs := make([]float64, s.Actions)
+	for t, a := range s.Action {
+		l.pMin = min(l.pMin, s.Propensity[t])
+		if policy == nil {
+			l.w[t], l.dm[t], l.piMax = 1, q.of(t, int(a)), 1
+			l.mass[a] += 1 / float64(n)
+			continue
+		}
+		clear(probs)
+		policy(probs, t)
+		sum, dm := 0.0, 0.0
+		for b, p := range probs {
+			if !(p >= 0 && p <= 1+probabilitySlack) {
+				return nil, &RowError{t, fmt.Sprintf("the policy plays action %d with probability %v", b, p)}
+			}
+			if p > 0 {
+				sum += p
+				dm += p * q.of(t, b)
+				l.mass[b] += p / float64(n)
+				l.piMax = max(l.piMax, p)
+			}
+		}
+		if math.Abs(sum-1) > probabilitySlack {
+			return nil, &RowError{t, fmt.Sprintf("the policy's probabilities sum to %v", sum)}
+		}
+		l.w[t], l.dm[t] = probs[a]/s.Propensity[t], dm
+	}
+	return l, nil
+}
+
+// probabilitySlack is how far probabilities may be off by rounding.
+const probabilitySlack = 1e-6
+
+// look is what one policy does on a sample.
+type look struct {
+	w, dm []float64 // [n]
+	mass  []float64 // [K]: mean probability of each action
+	piMax float64   // largest probability of an action
+	pMin  float64   // smallest propensity of the log
+}
+
+// weightBound is the largest weight that can be if no propensity is below those of the
+// log.
+func (l *look) weightBound() float64 { return l.piMax / l.pMin }
