@@ -102,7 +102,7 @@ func (o *Options) Validate() error {
 }
 
 // Evaluate judges a policy on a sample; nil is the policy that made it. It keeps about
-// 90 bytes a row while it works, and nothing of them afterwards.
+// 100 bytes a row while it works, and nothing of them afterwards.
 func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err

@@ -1,0 +1,185 @@
+package ope
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+)
+
+// byHand is four rows of two actions, judged for the policy that plays action 1 with
+// probability 3/4.
+func byHand() (*Sample, Policy) {
+	s := &Sample{Actions: 2, Action: []int32{0, 1, 1, 0}, Propensity: []float64{.5, .5, .125, .25}, Reward: []float64{1, 0, 1, 0}}
+	return s, func(dst []float64, _ int) { dst[0], dst[1] = .25, .75 }
+}
+
+func near(t *testing.T, what string, got Figure, want float64) {
+	t.Helper()
+	if math.Abs(float64(got)-want) > 1e-12 {
+		t.Errorf("%s is %.15g, want %.15g", what, float64(got), want)
+	}
+}
+
+// TestByHand: w = ½, 3/2, 6, 1; q̂(0) = q̂(1) = (1+1)/(2+2) = ½ with a prior of 2 rows
+// of mean ½, so dm = ½ everywhere and e = ±½.
+func TestByHand(t *testing.T) {
+	s, policy := byHand()
+	o := Defaults()
+	o.Model = RewardModel{PriorSum: 1, PriorCount: 2}
+	o.Lambda = 2
+	e, err := Evaluate(s, "three quarters", policy, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(name string) *Estimate {
+		v := e.Estimates.Get(name)
+		if v == nil {
+			t.Fatalf("no %s", name)
+		}
+		return v
+	}
+	near(t, "ESS", e.ESS, 81/(.25+2.25+36+1))
+	near(t, "mean weight", Figure(e.MeanWeight), 9./4)
+	near(t, "overlap", Figure(e.Overlap), 3.5/4)
+	near(t, "IPS", get("ips").Value, 6.5/4)
+	near(t, "SNIPS", get("snips").Value, 6.5/9)
+	near(t, "DM", get("dm").Value, .5)
+	const we = .5*.5 - 1.5*.5 + 6*.5 - 1*.5 // = 2
+	near(t, "DR", get("dr").Value, .5+we/4.)
+	near(t, "SNDR", get("sndr").Value, .5+we/9.)
+	near(t, "cIPS", get("cips2").Value, 2.5/4)
+	near(t, "Switch", get("switchdr2").Value, .5-1./4)
+	near(t, "DRos", get("dros2").Value, .5+.5/4*(1/2.25-3/4.25+12./38-2./3))
+	// Terms ½, 0, 6, 0 around 13/8.
+	m := 13. / 8
+	near(t, "IPS se", get("ips").SE, math.Sqrt(((.5-m)*(.5-m)+m*m+(6-m)*(6-m)+m*m)/3/4))
+	r := 6.5 / 9
+	near(t, "SNIPS se", get("snips").SE, math.Sqrt(.25*(1-r)*(1-r)+2.25*r*r+36*(1-r)*(1-r)+r*r)/9)
+	near(t, "IPS high", get("ips").High, m+normal95*float64(get("ips").SE))
+	// Weights are at most .75/.125 = 6.
+	half := math.Sqrt(2*float64(get("ips").SE*get("ips").SE)*math.Log(80)) + 7*6*math.Log(80)/9
+	near(t, "IPS Bernstein", get("ips").Bernstein.High-Figure(m), half)
+	if v := get("snips").Bernstein.Low; !math.IsNaN(float64(v)) {
+		t.Errorf("a ratio has a Bernstein interval: %v", v)
+	}
+	if b := get("dm").Bootstrap; b.Low != .5 || b.High != .5 {
+		t.Errorf("DM is the same in each row, and its bootstrap interval %v", b)
+	}
+}
+
+// TestCrossFitByHand: with one row a fold, q̂ of a row is that of the others.
+func TestCrossFitByHand(t *testing.T) {
+	s, policy := byHand()
+	o := Defaults()
+	o.Model = RewardModel{PriorSum: 1, PriorCount: 2, Folds: 4}
+	e, err := Evaluate(s, "x", policy, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Without row 0: q̂(0) = 1/3, q̂(1) = ½; 1: ½, ⅔; 2: ½, ⅓; 3: ⅔, ½.
+	dm := []float64{.25/3 + .375, .125 + .5, .125 + .25, .5/3 + .375}
+	want := (dm[0] + dm[1] + dm[2] + dm[3]) / 4
+	near(t, "DM", e.Estimates.Get("dm").Value, want)
+	near(t, "DR", e.Estimates.Get("dr").Value, want+(.5*2/3-1.5*2/3+6*2./3-2./3)/4)
+}
+
+// TestFlags plants what each flag is for.
+func TestFlags(t *testing.T) {
+	log := func(n int, p float64, actions ...int32) *Sample {
+		s := &Sample{Actions: 3}
+		for i := range n {
+			s.Action = append(s.Action, actions[i%len(actions)])
+			s.Propensity = append(s.Propensity, p)
+			s.Reward = append(s.Reward, float64(i/3%2))
+		}
+		return s
+	}
+	uniform := func(dst []float64, _ int) { spread(dst, 1) }
+	always := func(a int) Policy { return func(dst []float64, _ int) { dst[a] = 1 } }
+	silent := log(3000, 1./3, 0, 1, 2)
+	clear(silent.Reward)
+	rare := log(20000, 1./3, 0, 1, 2)
+	for t := range rare.Propensity { // one row in 150 carries nearly all weight
+		if rare.Propensity[t] = .9; t%50 == 1 {
+			rare.Propensity[t] = .001
+		}
+	}
+	for name, c := range map[string]struct {
+		s      *Sample
+		policy Policy
+		want   []string // beginnings
+	}{
+		"nothing":         {log(3000, 1./3, 0, 1, 2), uniform, nil},
+		"few":             {log(999, 1./3, 0, 1, 2), uniform, []string{"few events: 999 rows, fewer than 1000"}},
+		"propensities":    {log(3000, 2./3, 0, 1, 2), always(1), []string{"mean weight 0.5 is 38.7 standard errors below 1"}},
+		"all alike":       {log(3000, 2./3, 0, 1, 2), uniform, []string{"mean weight 0.5 is below 1 in every row"}},
+		"one missing":     {log(3000, 1./3, 0, 1), uniform, []string{"support missing: the policy plays an action that the log never played, in 33.3% of"}},
+		"two missing":     {log(3000, 1./3, 0), uniform, []string{"support missing: the policy plays 2 actions that the log never played, in 66.7%"}},
+		"no overlap":      {log(3000, 1./2, 0, 1), always(2), []string{"support missing", "no overlap", "mean weight 0 is below 1 in every row"}},
+		"small ESS":       {log(1002, .1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1), always(1), []string{"effective sample size 91 is below 100 (of 1002 rows)"}},
+		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows", "mean weight"}},
+		"silent":          {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
+	} {
+		e, err := Evaluate(c.s, name, c.policy, Defaults())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(e.Flags) != len(c.want) {
+			t.Errorf("%s: %q", name, e.Flags)
+			continue
+		}
+		for i, want := range c.want {
+			if !strings.HasPrefix(e.Flags[i], want) {
+				t.Errorf("%s: %q, want %q…", name, e.Flags[i], want)
+			}
+		}
+	}
+}
+
+// TestRefused: rows and policies that cannot be are named.
+func TestRefused(t *testing.T) {
+	for want, change := range map[string]func(s *Sample, p *Policy, o *Options){
+		"row 2: propensity 0 of":                 func(s *Sample, _ *Policy, _ *Options) { s.Propensity[2] = 0 },
+		"row 1: propensity 1.5 of":               func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = 1.5 },
+		"row 1: propensity NaN of":               func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = math.NaN() },
+		"row 3: action 2 is none of 2":           func(s *Sample, _ *Policy, _ *Options) { s.Action[3] = 2 },
+		"row 0: reward +Inf":                     func(s *Sample, _ *Policy, _ *Options) { s.Reward[0] = math.Inf(1) },
+		"no rows":                                func(s *Sample, _ *Policy, _ *Options) { *s = Sample{Actions: 2} },
+		"policy p: row 0: the policy's prob":     func(_ *Sample, p *Policy, _ *Options) { *p = func(dst []float64, _ int) { dst[0] = .5 } },
+		"policy p: row 0: the policy plays acti": func(_ *Sample, p *Policy, _ *Options) { *p = func(dst []float64, _ int) { dst[0], dst[1] = -.5, 1.5 } },
+		"λ is -1":                                func(_ *Sample, _ *Policy, o *Options) { o.Lambda = -1 },
+		"-1 bootstrap":                           func(_ *Sample, _ *Policy, o *Options) { o.Bootstrap = -1 },
+		"prior counts 0":                         func(_ *Sample, _ *Policy, o *Options) { o.Model.PriorCount = 0 },
+		"the range is empty":                     func(_ *Sample, _ *Policy, o *Options) { o.Range = Range{1, 1} },
+	} {
+		s, p := byHand()
+		o := Defaults()
+		change(s, &p, &o)
+		if _, err := Evaluate(s, "p", p, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// TestJSON: figures that are not defined are null, keys come in order.
+func TestJSON(t *testing.T) {
+	s, _ := byHand()
+	s.Action = []int32{0, 0, 0, 0}
+	o := Defaults()
+	o.Lambda = math.Inf(1)
+	e, err := Evaluate(s, "x", func(dst []float64, _ int) { dst[1] = 1 }, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{`"ess":null`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
+		`"estimates":{"ips":{"value":0,`, `"cips+Inf":{`, `"lambda":null`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("no %s in %s", want, text)
+		}
+	}
+}
