@@ -10,7 +10,8 @@ import (
 
 // resolveAuto decides the parameters of the aggregate that were left to the program:
 // how many columns to expect, 0 if that is not known, β as for the linear oracle, and
-// the random features, 128 if K·(d+128)² ≤ 1e6, else none. d and K are what the model
+// the random features, 128 if K·(d+128)² ≤ 1e6 and the model's limits
+// leave memory for them, else none. d and K are what the model
 // lists, or else its limits, where they are not known.
 func (m *Model) resolveAuto(columns, actions int) {
 	o := &m.Oracle
@@ -30,7 +31,11 @@ func (m *Model) resolveAuto(columns, actions int) {
 		o.Beta = Number{Value: oracle.AutoBeta(actions, columns)}
 	}
 	if o.Fourier.Auto {
-		o.Fourier = Number{Value: float64(oracle.AutoFourier(actions, columns))}
+		n := oracle.AutoFourier(actions, columns)
+		if oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, n) > MaxMemory {
+			n = 0
+		}
+		o.Fourier = Number{Value: float64(n)}
 	}
 }
 
@@ -59,7 +64,7 @@ func ParseOracle(s string) (Oracle, error) {
 	case Auto:
 		return newAuto(), nil
 	case Linear:
-		return Default().Oracle, nil
+		return newLinear(), nil
 	case Shared, Hybrid:
 		return newShared(s), nil
 	}
@@ -89,9 +94,20 @@ func (m *Model) autoProblems(add func(key, format string, args ...any)) {
 
 // autoMemory returns the bytes of the aggregate at its largest.
 func (m *Model) autoMemory() int64 {
-	c := m.Clone()
+	c := *m
 	c.Resolve(0, 0)
 	return int64(oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(c.Oracle.Fourier.Value)))
+}
+
+// DefaultOracle sets the oracle of a model that names none: auto, if at its largest, with
+// as many actions and columns as the model allows, it takes at most [MaxMemory]; else
+// linear, which takes about half. It looks at the limits alone, so that whoever
+// reads the same file decides the same.
+func (m *Model) DefaultOracle() {
+	m.Oracle = newAuto()
+	if m.autoMemory() > MaxMemory {
+		m.Oracle = newLinear()
+	}
 }
 
 func (o Oracle) canonicalAuto() string {

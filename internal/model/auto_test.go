@@ -24,7 +24,8 @@ func TestResolveAuto(t *testing.T) {
 		{"oracle: auto", 189, 10, 189, 0, 0, ""}, // 10·317² > 1e6
 		{"oracle: auto\nmax_actions: 10", 188, 10, 188, 128, 0, ""},
 		{"oracle: auto\nmax_actions: 10", 1, 10, 1, 128, .5, ""},
-		{"oracle: auto", 0, 0, 0, 0, 0, ""}, // 1000·385²: the limits stand
+		{"oracle: auto", 0, 0, 0, 0, 0, ""},     // 1000·385²: the limits stand
+		{"oracle: auto", 17, 10, 17, 0, .5, ""}, // 1000 actions of 385 columns do not fit 1 GiB
 		{"oracle: auto\nactions: [a, b]\nfeatures: {x: number}", 0, 0, 0, 128, .5, ""},
 		{"oracle: {kind: auto, columns: 17, beta: 1, fourier: 7, seed: 3}\nmax_actions: 10", 189, 10, 17, 7, 1, "{kind: auto, beta: 1, columns: 17, fourier: 7, seed: 3}"},
 	} {
@@ -87,7 +88,7 @@ func TestBuildAuto(t *testing.T) {
 	if _, err := ParseOracle("hedge"); err == nil {
 		t.Error("hedge by flag is accepted: it has no class")
 	}
-	if o, err := ParseOracle("linear"); err != nil || o != Default().Oracle {
+	if o, err := ParseOracle("linear"); err != nil || o != newLinear() {
 		t.Errorf("linear: %+v, %v", o, err)
 	}
 }

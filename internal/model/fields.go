@@ -182,8 +182,7 @@ func (p *parser) warm(n *yaml.Node) Warm {
 }
 
 func (p *parser) oracle(n *yaml.Node) Oracle {
-	const example = "oracle: {kind: linear, beta: auto, lambda: auto}"
-	auto := Number{Auto: true}
+	const example = "oracle: auto"
 	if n.Kind == yaml.ScalarNode && n.Value == Auto {
 		return newAuto()
 	}
@@ -201,7 +200,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 			}
 		}
 	}
-	o, allowed := Oracle{Kind: kind, Beta: auto, Lambda: auto}, []string{"kind", "beta", "lambda", "forget"}
+	o, allowed := newLinear(), []string{"kind", "beta", "lambda", "forget"}
 	switch kind {
 	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
@@ -216,6 +215,11 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 
 // oracleKinds returns what a model file may name.
 func oracleKinds() []string { return []string{Auto, Linear, Hedge, Shared, Hybrid} }
+
+// newLinear returns the linear oracle with its defaults.
+func newLinear() Oracle {
+	return Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}}
+}
 
 // newAuto returns the aggregate with its defaults.
 func newAuto() Oracle {

@@ -74,6 +74,9 @@ func (p *parser) finish(m *Model) {
 	if m.Actions != nil && p.at["max_actions"] == nil {
 		m.MaxActions = len(m.Actions)
 	}
+	if p.at["oracle"] == nil {
+		m.DefaultOracle()
+	}
 	if o := p.at["oracle"]; m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 && o != nil {
 		m.Oracle.Eta = 0.5
 		if m.Oracle.Vovk {

@@ -124,7 +124,7 @@ type Number struct {
 
 // Default returns the model of an empty file: any context that lists its actions.
 func Default() *Model {
-	return &Model{
+	m := &Model{
 		Name:        "hindsight",
 		Version:     1,
 		MaxActions:  1000,
@@ -132,11 +132,12 @@ func Default() *Model {
 		Range:       loop.Range{Min: 0, Max: 1},
 		Learner:     Learner{Kind: DAFA},
 		Explore:     Explore{Name: Balanced},
-		Oracle:      Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}},
 		Window:      loop.Window{Nanos: 10 * 60 * 1e9},
 		DefaultLoss: 1,
 		Certificate: defaultCertificate,
 	}
+	m.DefaultOracle()
+	return m
 }
 
 // Rules returns what the model says about events.

@@ -93,7 +93,7 @@ func TestVariants(t *testing.T) {
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
-		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle.Forget = 0.99 }},
+		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Forget = 0.99 }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
@@ -102,7 +102,7 @@ func TestVariants(t *testing.T) {
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
 		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
 		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: Elimination} }},
-		{"oracle: {beta: 1}", func(m *Model) { m.Oracle.Beta = Number{Value: 1} }},
+		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"missing: impute", func(m *Model) { m.Impute = true }},
@@ -226,8 +226,13 @@ func TestSeveralErrorsAtOnce(t *testing.T) {
 }
 
 func TestMemoryLimit(t *testing.T) {
-	if got := Default().Memory(); got < 262e6 || got > 270e6 {
-		t.Errorf("the default model needs %d bytes, want about 1000·257²/2·8", got)
+	linear := Default()
+	linear.Oracle = newLinear()
+	if got := linear.Memory(); got < 262e6 || got > 270e6 {
+		t.Errorf("the linear oracle needs %d bytes, want about 1000·257²/2·8", got)
+	}
+	if got := Default().Memory(); got < 524e6 || got > 540e6 {
+		t.Errorf("the default model needs %d bytes, want about twice 1000·257²/2·8", got)
 	}
 	for _, text := range []string{
 		"actions: [a, b]\nmax_features: 4000",                     // few actions
@@ -259,17 +264,18 @@ func TestWindowText(t *testing.T) {
 }
 
 func TestResolve(t *testing.T) {
+	const linear = "oracle: {kind: linear}\n"
 	for _, c := range []struct {
 		text             string
 		columns, actions int
 		beta, lambda     float64
 	}{
-		{"", 17, 10, 0.5, 1},               // pendigits
-		{"", 118, 2, 0.5, 5.9},             // mushroom
-		{"", 129, 10, 0, 6.45},             // 10·129² > 1e5
-		{"", 0, 0, 0, 1},                   // nothing known: the limits stand
-		{"actions: [a, b]", 17, 0, 0.5, 1}, // K from the list
-		{"actions: [a, b]\nfeatures: {x: number}", 0, 0, 0.5, 1}, // d from the list
+		{linear, 17, 10, 0.5, 1},                                          // pendigits
+		{linear, 118, 2, 0.5, 5.9},                                        // mushroom
+		{linear, 129, 10, 0, 6.45},                                        // 10·129² > 1e5
+		{linear, 0, 0, 0, 1},                                              // nothing known: the limits stand
+		{linear + "actions: [a, b]", 17, 0, 0.5, 1},                       // K from the list
+		{linear + "actions: [a, b]\nfeatures: {x: number}", 0, 0, 0.5, 1}, // d from the list
 		{"oracle: {beta: 1, lambda: 3}", 1000, 10, 1, 3},
 	} {
 		m := mustParse(t, c.text)
@@ -334,7 +340,9 @@ func drawModel(t *rapid.T) *Model {
 			m.Oracle.Columns = Number{Value: float64(rapid.IntRange(0, maxColumns).Draw(t, "columns"))}
 			m.Oracle.Fourier = Number{Value: float64(rapid.IntRange(0, 16).Draw(t, "fourier"))}
 		}
-	} else if rapid.Bool().Draw(t, "numbers") {
+	} else if rapid.Bool().Draw(t, "default") {
+		m.DefaultOracle()
+	} else if m.Oracle = newLinear(); rapid.Bool().Draw(t, "numbers") {
 		m.Oracle.Beta = Number{Value: rapid.Float64Range(0, 1).Draw(t, "beta")}
 		m.Oracle.Lambda = Number{Value: pos.Draw(t, "lambda")}
 	}

@@ -117,6 +117,7 @@ func ModelFor(env Environment, name string, learner model.Learner, window loop.W
 		return m, files
 	}
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
+	m.DefaultOracle()
 	m.Resolve(env.Columns(), len(env.Actions()))
 	return m, files
 }
