@@ -40,10 +40,12 @@ func open(b *testing.B, dir string) *engine.Engine {
 }
 
 // benchSource is the model of the benchmarks.
-func benchSource(b *testing.B, window string) *service.Source {
+func benchSource(b *testing.B, window string) *service.Source { return sourceOf(b, "bench", window) }
+
+func sourceOf(b *testing.B, name, window string) *service.Source {
 	b.Helper()
 	m := model.Default()
-	m.Name = "bench"
+	m.Name = name
 	for i := range 10 {
 		m.Actions = append(m.Actions, fmt.Sprintf("a%d", i))
 	}
@@ -61,7 +63,12 @@ func benchSource(b *testing.B, window string) *service.Source {
 
 func startIn(b *testing.B, dir, window string) *system {
 	b.Helper()
-	e, source := open(b, dir), benchSource(b, window)
+	return startOn(b, open(b, dir), benchSource(b, window))
+}
+
+// startOn starts a system on a log, which its stop closes.
+func startOn(b *testing.B, e *engine.Engine, source *service.Source) *system {
+	b.Helper()
 	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
 		b.Fatal(err)
 	}
@@ -196,28 +203,46 @@ func writeContexts(b *testing.B, log stream.Log, topic string, p, rounds int) (s
 }
 
 func answerDecisions(b *testing.B, log stream.Log, t service.Topics, rounds int) (decision, outcome int) {
+	a := newAnswerer(b, log, t)
+	defer a.end()
+	each(b, log, t.Decisions, rounds, a.answer)
+	return a.decision, a.outcome
+}
+
+// answerer writes the outcome of each decision.
+type answerer struct {
+	b                 *testing.B
+	out               stream.Appender
+	d                 codec.Decision
+	buf               []byte
+	decision, outcome int // sizes of the last
+}
+
+func newAnswerer(b *testing.B, log stream.Log, t service.Topics) *answerer {
 	w, err := log.Writer(b.Context(), t.Outcomes, 0, nil)
 	if err != nil {
-		b.Error(err)
-		return
+		b.Fatal(err)
 	}
-	defer w.Close()
-	var d codec.Decision
-	var buf []byte
-	each(b, log, t.Decisions, rounds, func(r *stream.Record) {
-		if err := codec.ParseDecision(&d, r.Value); err != nil {
-			b.Error(err)
-		}
-		buf = codec.AppendOutcome(buf[:0], &codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(d.N%10) / 10})
-		if _, err := w.Append(b.Context(), &stream.Record{Key: []byte(d.ID), Value: buf}); err != nil {
-			b.Error(err)
-		}
-		decision, outcome = len(r.Value), len(buf)
-	})
-	if err := w.Flush(b.Context()); err != nil {
-		b.Error(err)
+	return &answerer{b: b, out: w}
+}
+
+func (a *answerer) answer(r *stream.Record) {
+	if err := codec.ParseDecision(&a.d, r.Value); err != nil {
+		a.b.Error(err)
 	}
-	return
+	a.buf = codec.AppendOutcome(a.buf[:0], &codec.Outcome{ID: a.d.ID, Kind: codec.Loss, Value: float64(a.d.N%10) / 10})
+	if _, err := a.out.Append(a.b.Context(), &stream.Record{Key: []byte(a.d.ID), Value: a.buf}); err != nil {
+		a.b.Error(err)
+	}
+	a.decision, a.outcome = len(r.Value), len(a.buf)
+}
+
+// end waits until all is stored.
+func (a *answerer) end() {
+	if err := a.out.Flush(a.b.Context()); err != nil {
+		a.b.Error(err)
+	}
+	a.out.Close()
 }
 
 func readAll(b *testing.B, log stream.Log, topic string, rounds int) (size int) {
@@ -239,8 +264,15 @@ func carry(b *testing.B, log stream.Log, topic string, p, rounds int, f func(*st
 		return 0
 	}
 	defer r.Close()
+	return receive(b, r, rounds, f)
+}
+
+// receive calls f for the next data records of a reader, and returns the size of the
+// last.
+func receive(b *testing.B, r stream.Reader, rounds int, f func(*stream.Record)) (size int) {
 	var batch []stream.Record
 	for n := 0; n < rounds; {
+		var err error
 		if batch, err = r.Next(b.Context(), batch[:0]); err != nil {
 			b.Error(err)
 			return 0

@@ -1,12 +1,8 @@
 package kafka
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -46,13 +42,7 @@ func BenchmarkKafkaRealTools(b *testing.B) {
 		k.CreateTopic("tool"+topic, 1, "message.timestamp.type", "LogAppendTime")
 		measures := []func(){
 			func() { add("append", appendMany(b, c, topic, perfRecords)) },
-			func() {
-				best := 0.0
-				for _, p := range producerProperties {
-					best = max(best, toolAppend(b, k, "tool"+topic, p))
-				}
-				add("tool-append", best)
-			},
+			func() { add("tool-append", k.ProducerPerf("tool"+topic, perfBytes, perfWarmup, perfRecords)) },
 			func() { add("read", readMany(b, c, topic, perfRecords)) },
 			func() { add("tool-read", toolRead(b, k, topic)) },
 		}
@@ -140,31 +130,6 @@ func readMany(b *testing.B, c *Client, topic string, n int) float64 {
 	return float64(n) / time.Since(start).Seconds()
 }
 
-var producedLine = regexp.MustCompile(`(?m)([0-9.]+) records/sec .*99.9th`)
-
-func toolAppend(b *testing.B, k *kafkatest.Cluster, topic, properties string) float64 {
-	b.Helper()
-	// From a file the tool takes ready bytes; otherwise it draws 200 random letters a record.
-	payload := filepath.Join(b.TempDir(), "payload")
-	if err := os.WriteFile(payload, bytes.Repeat([]byte("x"), perfBytes), 0o600); err != nil {
-		b.Fatal(err)
-	}
-	args := []string{"--topic", topic, "--bootstrap-server", k.Brokers()[0], "--throughput", "-1",
-		"--payload-file", payload, "--num-records", strconv.Itoa(perfWarmup + perfRecords), "--warmup-records", strconv.Itoa(perfWarmup)}
-	for _, p := range strings.Fields(properties) {
-		args = append(args, "--command-property", p)
-	}
-	out, err := k.Tool(b.Context(), "org.apache.kafka.tools.ProducerPerformance", args...)
-	if err != nil {
-		b.Fatal(err)
-	}
-	m := producedLine.FindAllSubmatch(out, -1)
-	if len(m) != 2 { // all, and all after the warm-up
-		b.Fatalf("kafka-producer-perf-test said\n%s", out)
-	}
-	return rate(b, m[1][1])
-}
-
 func toolRead(b *testing.B, k *kafkatest.Cluster, topic string) float64 {
 	b.Helper()
 	args := []string{"--topic", topic, "--bootstrap-server", k.Brokers()[0], "--num-records", strconv.Itoa(perfRecords), "--hide-header"}
@@ -192,11 +157,5 @@ func rate(b *testing.B, text []byte) float64 {
 	return f
 }
 
-// What the tools are fast with. Of the producer's the better one counts, round by round:
-// which one that is depends on what else the processors do.
-var producerProperties = []string{
-	"acks=all batch.size=16384 linger.ms=5",
-	"acks=all batch.size=131072 linger.ms=5 buffer.memory=67108864",
-}
-
+// consumerProperties are what kafka-consumer-perf-test is fast with.
 const consumerProperties = "max.poll.records=5000 max.partition.fetch.bytes=4194304 fetch.min.bytes=65536"
