@@ -29,6 +29,7 @@ type config struct {
 	joiner                       bool
 	retention                    time.Duration
 	partitions                   int
+	acceptLoss                   bool
 	nats                         servers.Flags
 	kafka                        brokers.Flags
 	requests                     string // --nats
@@ -67,6 +68,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
+	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)
 	servers.RegisterRequests(f, &c.requests)
@@ -101,7 +103,9 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := service.NewHealth(service.RoleDecider)
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
+	insight := service.NewInsight()
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models})
 	if err != nil {
 		return err
 	}
@@ -115,6 +119,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	if !c.acceptLoss {
+		if err := service.CheckTopics(ctx, e.Log, source.Name); err != nil {
+			return err
+		}
+	}
 	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions, service.Retention{Age: c.retention})
 	if err != nil {
 		return err
@@ -124,10 +133,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, Owner: owner(), Logger: env.Logger,
-		Metrics: service.NewMetrics(admin.Registry, health), Health: health}
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(), Logger: env.Logger,
+		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight}
 	if c.joiner {
 		system.Source = source
+		modelfile.Announce(env.Logger, source)
 	}
 	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions", partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {

@@ -25,6 +25,7 @@ type DeciderConfig struct {
 	Dedup         int    // rounds whose ids are remembered
 	SnapshotEvery int64  // feedbacks between snapshots; 0: none. One decider of a model writes them
 	MaxInFlight   int    // decisions that may wait for their acknowledgement
+	AcceptLoss    bool   // go on without records that retention has dropped before they were read
 	Owner         string // for people
 	Logger        *slog.Logger
 	Metrics       *Metrics // nil: nobody looks
@@ -60,7 +61,8 @@ type Decider struct {
 	wakeup   chan struct{} // contexts, room, or an epoch
 	feedback chan struct{} // feedback
 	snapshot chan snapshotJob
-	snapped  int64    // feedback through which the last snapshot was taken
+	snapped  int64 // feedback through which the last snapshot was taken
+	snapAt   time.Time
 	stops    []func() // of what was served
 	ready    func()   // called once, when there is a model to decide with
 	spawn    func(func())
@@ -105,7 +107,10 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err := d.follower.catchUp(ctx); err != nil {
 		return err
 	}
-	d.snapped = d.follower.heart.LearnedThrough()
+	if err := d.follower.checkTail(ctx); err != nil {
+		return err
+	}
+	d.snapped, d.snapAt = d.follower.heart.LearnedThrough(), time.Now()
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -119,7 +124,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if from == 0 {
 		from = stream.Earliest
 	}
-	if d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, d.seen.time); err != nil {
+	if err := d.openContexts(ctx, from); err != nil {
 		return err
 	}
 	d.at.contexts.Store(d.contexts.consumed())
@@ -305,13 +310,16 @@ type snapshotJob struct {
 	from  int64
 }
 
-// takeSnapshot hands the state to the writer when it is time for a snapshot. If the
-// writer is still busy with the last one it is left out.
+// takeSnapshot hands the state to the writer when it is time for a snapshot: after so
+// many feedbacks, or so long, for retention may drop what a restart would have to learn.
+// If the writer is still busy with the last one it is left out.
 func (d *Decider) takeSnapshot() {
-	if through := d.follower.heart.LearnedThrough(); d.cfg.SnapshotEvery > 0 && (d.follower.warmed || through >= d.snapped+d.cfg.SnapshotEvery) {
+	through, now := d.follower.heart.LearnedThrough(), time.Now()
+	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
+	if d.cfg.SnapshotEvery > 0 && (d.follower.warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
 		d.follower.warmed = false
 		if s := d.follower.state(); s != nil {
-			d.snapped = through
+			d.snapped, d.snapAt = through, now
 			select {
 			case d.snapshot <- snapshotJob{s, d.follower.safe}:
 			default:

@@ -25,6 +25,7 @@ type JoinerConfig struct {
 	MaxPending int    // rounds that may wait
 	Dedup      int    // released rounds that are remembered
 	MarkEvery  int    // feedbacks between marks
+	AcceptLoss bool   // go on without records that retention has dropped before they were read
 	Owner      string // for people
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
@@ -147,7 +148,15 @@ func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) 
 	}
 	in, err := openInput(ctx, j.cfg.Log, topic, p, from, 0)
 	if errors.Is(err, stream.ErrTruncated) {
-		return fmt.Errorf("%w: records that waiting rounds need were dropped by retention", err)
+		what := "which waiting rounds may need"
+		if topic == j.topics.Decisions {
+			what = "of rounds that have no feedback yet"
+		}
+		err = missingFrom(ctx, j.cfg.Log, topic, p, from, err, what)
+		if j.cfg.AcceptLoss {
+			j.cfg.Logger.Error("going on without records, as --accept-loss says", "error", err)
+			in, err = openInput(ctx, j.cfg.Log, topic, p, stream.Earliest, 0)
+		}
 	}
 	if err != nil {
 		return err
@@ -175,7 +184,13 @@ func (j *Joiner) readTail(ctx context.Context, tail stream.Tail) error {
 		if err != nil {
 			return err
 		}
-		if found && (n >= j.cfg.Dedup || from == tail.First) || n == 0 && from == tail.First {
+		if found && (n >= j.cfg.Dedup || from == tail.First) {
+			break
+		}
+		if n == 0 && from == tail.First {
+			if err := j.checkTail(tail); err != nil {
+				return err
+			}
 			break
 		}
 		if from == tail.First {
@@ -253,6 +268,7 @@ func (j *Joiner) readEpoch(r *stream.Record) error {
 
 // findEpochs reads the epochs that the last mark names and the tail did not hold.
 func (j *Joiner) findEpochs(ctx context.Context) error {
+	dropped := false
 	for _, n := range slices.Sorted(maps.Keys(j.offsets)) {
 		offset := j.offsets[n]
 		if j.epochs.rules(n) != nil {
@@ -277,6 +293,12 @@ func (j *Joiner) findEpochs(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("epoch %d: %w", n, err)
 		}
+		if j.epochs.rules(n) == nil {
+			dropped = true
+		}
+	}
+	if dropped {
+		return j.epochsOfSnapshots(ctx)
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"hindsight/internal/loop"
@@ -331,54 +330,6 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 		j.tick = advance{time: r.Time, stamp: j.stamp}
 		return nil
 	})
-}
-
-// Run takes records until the context ends or something fails. A step that is
-// under way when the context ends has stopGrace to finish: a mark is only true between
-// steps.
-func (j *Joiner) Run(ctx context.Context) error {
-	work, cancel := outlive(ctx)
-	defer cancel()
-	for _, in := range j.inputs {
-		in.start(work, j.wake)
-	}
-	watching, over := context.WithCancel(ctx)
-	var looks sync.WaitGroup
-	looks.Go(func() { watch(watching, j.look) })
-	defer looks.Wait()
-	defer over()
-	timer := time.NewTicker(100 * time.Millisecond)
-	defer timer.Stop()
-	alive := j.part.loop("records")
-	for {
-		alive.beat()
-		busy, err := j.Step(work)
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return j.stop(work)
-		}
-		if busy {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-		case <-j.wakeup:
-		case now := <-timer.C:
-			if err := j.Tick(work, now); err != nil {
-				return err
-			}
-		}
-	}
-}
-
-// stop stores the joiner's positions, so that the next one starts there.
-func (j *Joiner) stop(ctx context.Context) error {
-	if err := j.mark(ctx); err != nil {
-		return err
-	}
-	return j.feedback.Flush(ctx)
 }
 
 func cloudEventID(r *stream.Record) string {

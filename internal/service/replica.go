@@ -23,6 +23,7 @@ type follower struct {
 
 	rounds []int64 // per partition: the highest round whose feedback was seen
 	told   []int64 // per partition: the highest that a mark or a snapshot told of when it was opened
+	last   int64   // the last feedback that the log told of when it was opened
 	safe   int64   // a restart may read feedback from here
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
@@ -68,6 +69,7 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f.last = last
 	m, err := lastMark(ctx, f.log, f.topics.Feedback)
 	if err != nil {
 		return nil, err
@@ -218,6 +220,9 @@ func (f *follower) warm(ctx context.Context, r *stream.Record, ep loop.Epoch) er
 func (f *follower) takeHead(ctx context.Context) error {
 	r, _ := f.in.head()
 	if err := f.take(ctx, r); err != nil {
+		if !f.behind {
+			err = f.unlearned(ctx, f.parsed.N, err)
+		}
 		return &stream.Error{Op: "learn", Topic: f.topics.Feedback, Offset: r.Offset, Err: err}
 	}
 	f.in.take()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
 )
 
@@ -32,6 +33,7 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg JoinerConfig, ready fun
 	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
 	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
 	defer idle.leave()
+	defer idle.watchLog(ctx, cfg.Log, TopicsOf(cfg.Source.Name).Feedback)()
 	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
 		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
 	})
@@ -42,6 +44,7 @@ func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) erro
 	share := c.Health.join(RoleDecider, "deciders")
 	share.set(standingBy, "other processes own all partitions, or this one has not got its share yet")
 	defer share.leave()
+	defer share.watchLog(ctx, c.Log, TopicsOf(c.Name).Contexts)()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
 		return counted(ctx, c.Metrics, RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
 	})
@@ -58,4 +61,25 @@ func counted(ctx context.Context, m *Metrics, role string, run func() error) err
 		m.lease(role, leaseReleased)
 	}
 	return err
+}
+
+// watchLog looks whether the log answers, until stop is called: who stands by because
+// nobody can be asked for a part should say so.
+func (p *part) watchLog(ctx context.Context, log stream.Log, topic string) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		watch(ctx, func(outer context.Context) {
+			ctx, cancel := context.WithTimeout(outer, lookLimit)
+			defer cancel()
+			if _, _, err := log.Bounds(ctx, topic, 0); outer.Err() == nil {
+				p.reach(err)
+			}
+		})
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
 }

@@ -66,7 +66,7 @@ func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
 	if errors.Is(err, stream.ErrNotFound) {
 		return false, nil
 	}
-	return first < next, err
+	return first < next || next > logStart, err // retention may have dropped all of it
 }
 
 // AwaitTopics waits until the topics of a model are there, which a decider makes, and

@@ -34,6 +34,7 @@ type SystemConfig struct {
 	Owned      []int   // without Sharing: the partitions decided here; nil: all
 	Sharing    Sharing // shares the work with other processes; nil: it is not shared
 	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
+	AcceptLoss bool    // go on without records that retention has dropped before they were read
 	Owner      string
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
@@ -110,7 +111,7 @@ func allOf(partitions int) []int {
 func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
 		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
-		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery,
+		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
 	}
 }
@@ -118,7 +119,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
 		Log: c.Log, Bus: c.Bus, front: c.front, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
-		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight,
+		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
 	}
 	if p == 0 {

@@ -14,6 +14,7 @@ type tail struct {
 	learned int64 // feedback learned by the last decision
 	epoch   int64 // of the last decision
 	time    int64 // log time that contexts have reached
+	marked  bool  // there is a mark
 }
 
 // readTail reads the last decisions.
@@ -24,8 +25,11 @@ func (d *Decider) readTail(ctx context.Context, t stream.Tail) error {
 		d.heart.Expect(int(t.Open - from))
 		d.seen = tail{}
 		n, err := d.readFrom(ctx, from, t.Open)
-		if err != nil || n >= d.cfg.Dedup || from == t.First {
+		if err != nil || n >= d.cfg.Dedup {
 			return err
+		}
+		if from == t.First {
+			return d.checkTail(t, n > 0 || d.seen.marked)
 		}
 	}
 }
@@ -49,6 +53,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 			if err != nil {
 				return err
 			}
+			s.marked = true
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
 			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
 			if m.LearnedLost > 0 {

@@ -286,7 +286,10 @@ func (c *Client) atLeader(ctx context.Context, p *place, f func(*conn) (code int
 		case err == nil:
 			return nil
 		case ctx.Err() != nil:
-			return ctx.Err()
+			if last == nil {
+				last = err
+			}
+			return fmt.Errorf("%w: %w", ctx.Err(), last)
 		case limited.Err() != nil && last != nil:
 			return last
 		case !isTransient(err):

@@ -18,10 +18,13 @@ import (
 func (c *Cluster) Brokers() []string {
 	var addrs []string
 	for _, b := range c.brokers {
-		addrs = append(addrs, fmt.Sprintf("127.0.0.1:%d", b.client))
+		addrs = append(addrs, b.address())
 	}
 	return addrs
 }
+
+// Proxy returns what stands before a broker, with Options.Proxied.
+func (c *Cluster) Proxy(i int) *Proxy { return c.brokers[i-1].proxy }
 
 // Internal returns addresses where everybody may do everything, without TLS or a login.
 func (c *Cluster) Internal() []string {
@@ -143,7 +146,7 @@ func deref(s *string) string {
 	return *s
 }
 
-// DeleteTopic removes a topic.
+// DeleteTopic removes a topic, and waits until no broker knows it.
 func (c *Cluster) DeleteTopic(topic string) {
 	c.t.Helper()
 	c.do("delete "+topic, func(ctx context.Context, cl *kgo.Client) error {
@@ -162,6 +165,26 @@ func (c *Cluster) DeleteTopic(topic string) {
 		}
 		return err
 	})
+	for i, addr := range c.Internal() {
+		if !c.brokers[i].running() {
+			continue
+		}
+		c.do("no broker knows "+topic, func(ctx context.Context, _ *kgo.Client) error {
+			cl, err := kgo.NewClient(kgo.SeedBrokers(addr), kgo.RequestRetries(0))
+			if err != nil {
+				return err
+			}
+			defer cl.Close()
+			r, t := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
+			t.Topic = &topic
+			r.Topics = append(r.Topics, t)
+			if m, err := r.RequestWith(ctx, seed(cl)); err == nil && m.Topics[0].ErrorCode != kerr.UnknownTopicOrPartition.Code {
+				return errors.New("it is still there")
+			} else {
+				return err
+			}
+		})
+	}
 }
 
 // partition returns what the brokers say of a partition that has a leader.

@@ -24,6 +24,15 @@ type broker struct {
 	client, internal, controller int // ports
 	cmd                          *exec.Cmd
 	done                         chan struct{} // closed when the process has ended
+	proxy                        *Proxy        // nil: clients reach it directly
+}
+
+// address returns where clients reach it.
+func (b *broker) address() string {
+	if b.proxy != nil {
+		return b.proxy.Addr()
+	}
+	return fmt.Sprintf("127.0.0.1:%d", b.client)
 }
 
 func (b *broker) log() string { return filepath.Join(b.dir, "log") }

@@ -72,7 +72,7 @@ func (c *Cluster) properties(b *broker) map[string]string {
 		"node.id":                        fmt.Sprint(b.number),
 		"controller.quorum.voters":       strings.Join(voters, ","),
 		"listeners":                      brokers + fmt.Sprintf(",CONTROLLER://127.0.0.1:%d", b.controller),
-		"advertised.listeners":           brokers,
+		"advertised.listeners":           fmt.Sprintf("CLIENT://%s,INTERNAL://127.0.0.1:%d", b.address(), b.internal),
 		"controller.listener.names":      "CONTROLLER",
 		"inter.broker.listener.name":     "INTERNAL",
 		"listener.security.protocol.map": "CONTROLLER:PLAINTEXT,INTERNAL:PLAINTEXT,CLIENT:" + c.protocol(),

@@ -40,6 +40,7 @@ type Options struct {
 	// DiskMB puts each broker's records on a file system of that size, in MiB. Only
 	// root can make one: others skip.
 	DiskMB     int
+	Proxied    bool              // clients reach broker i through Cluster.Proxy(i)
 	HeapMB     int               // of a broker; 0: 256
 	Optimized  bool              // compile as in production: slower to start, faster later; for benchmarks
 	Properties map[string]string // of server.properties, on top of ours
@@ -147,14 +148,20 @@ func (c *Cluster) tryStart() (err error) {
 	_, _ = rand.Read(id)
 	id[0] &= 0x7f // an ID must not start with a dash
 	c.id = base64.RawURLEncoding.EncodeToString(id)
-	ports, err := freePorts(3 * c.o.Brokers)
+	ports, err := freePorts(4 * c.o.Brokers)
 	if err != nil {
 		return err
 	}
 	c.brokers = nil
 	for i := range c.o.Brokers {
 		c.brokers = append(c.brokers, &broker{number: i + 1, dir: filepath.Join(c.dir, fmt.Sprint(i+1)),
-			client: ports[3*i], internal: ports[3*i+1], controller: ports[3*i+2]})
+			client: ports[4*i], internal: ports[4*i+1], controller: ports[4*i+2]})
+		if c.o.Proxied {
+			b := c.brokers[i]
+			if b.proxy, err = newProxy(ports[4*i+3], b.client); err != nil {
+				return err
+			}
+		}
 	}
 	errs := make([]error, len(c.brokers))
 	var wg sync.WaitGroup
@@ -181,6 +188,9 @@ func (c *Cluster) tryStart() (err error) {
 func (c *Cluster) end() {
 	for _, b := range c.brokers {
 		b.kill()
+		if b.proxy != nil {
+			b.proxy.close()
+		}
 		if c.t.Failed() {
 			c.t.Logf("broker %d complained last:\n%s", b.number, b.complaints(20))
 		}
