@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -89,10 +91,15 @@ func (b *backtest) trials() ([]*replay.Trial, error) {
 	for i := range orders {
 		orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
 	}
+	var said []string
 	for _, learner := range b.learners {
 		p, err := b.source.policy(env, learner)
 		if err != nil {
 			return nil, err
+		}
+		if cost := p.model.Cost().String(); !slices.Contains(said, cost) {
+			said = append(said, cost)
+			fmt.Fprintln(b.env.Stderr, cost)
 		}
 		for _, spec := range b.delays {
 			d, err := b.source.delays(env, spec)

@@ -103,6 +103,7 @@ func (in *inject) run(ctx context.Context) error {
 	if k := p.model.Oracle.Kind; p.model.UsesOracle() && (k == model.Unstable || k == model.Own) {
 		return daemon.Usagef("--env %s: its oracle (%s) is Go code of the replayer, for backtests only: no live system can build it", in.source.env, k)
 	}
+	fmt.Fprintln(in.env.Stderr, p.model.Cost())
 	if p.model.Window.Rounds == 0 {
 		fmt.Fprintf(in.env.Stderr, "a window of %s is time of the live log here, not of the file; backtest plays the file's own time\n", model.FormatWindow(p.model.Window))
 	}

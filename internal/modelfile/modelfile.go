@@ -3,6 +3,7 @@ package modelfile
 
 import (
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -43,4 +44,15 @@ func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
 		return nil, err
 	}
 	return &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Files: files, Order: m.Files()}, nil
+}
+
+// Announce logs which oracle a model has, why, and what it costs: one line at the start.
+func Announce(logger *slog.Logger, s *service.Source) {
+	m, err := model.Parse(s.Name, s.Model)
+	if err != nil {
+		logger.Warn("oracle", "error", err) // not of a source made here
+		return
+	}
+	c := m.Cost()
+	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision)
 }

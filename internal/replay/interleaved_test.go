@@ -79,18 +79,23 @@ func TestLiveEqualsBacktest(t *testing.T) {
 	for _, c := range []struct {
 		env, learner, delays string
 		arrival              bool
+		oracle               string // "": the environment's own
 	}{
-		{"sigmoid", "dafa", "exp:10", false},
-		{"sigmoid", "dafa", "exp:10", true},
-		{"sigmoid", "egreedy:0.1", "exp:10", true},
-		{"sigmoid", "exp4dale", "exp:10", false},
-		{"sigmoid", "exp4dale", "exp:10", true},
-		{"sigmoid", "exp4dale:plain,3000", "loss:0,20", false},
-		{"trap:3,40,80,160", "exp4dale", "", true},
-		{"blocks:9,8", "exp4dale:1500", "", false},
-		{"cyc:50,10", "exp4dale:plain", "", true},
+		{"sigmoid", "dafa", "exp:10", false, ""},
+		{"sigmoid", "dafa", "exp:10", true, ""},
+		{"sigmoid", "egreedy:0.1", "exp:10", true, ""},
+		{"sigmoid", "exp4dale", "exp:10", false, ""},
+		{"sigmoid", "exp4dale", "exp:10", true, ""},
+		{"sigmoid", "exp4dale:plain,3000", "loss:0,20", false, ""},
+		{"trap:3,40,80,160", "exp4dale", "", true, ""},
+		{"blocks:9,8", "exp4dale:1500", "", false, ""},
+		{"cyc:50,10", "exp4dale:plain", "", true, ""},
+		{"linear:3,4", "dafa", "exp:10", false, model.Auto},
+		{"linear:3,4", "dafa", "exp:10", false, model.Linear},
+		{"linear:3,4", "dafa", "exp:10", false, model.Shared},
+		{"linear:3,4", "egreedy:0.1", "exp:10", false, model.Hybrid},
 	} {
-		t.Run(fmt.Sprint(c.env, " ", c.learner, " arrival=", c.arrival), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.env, " ", c.learner, " ", c.oracle, " arrival=", c.arrival), func(t *testing.T) {
 			t.Parallel()
 			env := environment(t, c.env, 1, 300)
 			if c.delays == "" {
@@ -98,6 +103,9 @@ func TestLiveEqualsBacktest(t *testing.T) {
 			}
 			tr := trialOf(t, env, c.learner, "200", c.delays)
 			tr.Model.Arrival = c.arrival
+			if c.oracle != "" {
+				useOracle(t, tr, env, c.oracle)
+			}
 			if err := UsePolicies(tr.Model, env); err != nil {
 				t.Fatal(err)
 			}
@@ -107,6 +115,21 @@ func TestLiveEqualsBacktest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// useOracle gives a trial an oracle with its defaults; the shared ones with few columns, to
+// be quick.
+func useOracle(t *testing.T, tr *Trial, env Environment, kind string) {
+	t.Helper()
+	o, err := model.ParseOracle(kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Hashed > 0 {
+		o.Hashed = 32
+	}
+	tr.Model.Oracle = o
+	tr.Model.Resolve(env.Columns(), len(env.Actions()))
 }
 
 // sameAsLive replays the decisions of a live run and compares.

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -153,11 +154,22 @@ func (s *Source) follows(last *definition, partitions int, seedHash string) (fre
 	case s.Version < r.Version:
 		return false, fmt.Errorf("%w: the log is at version %d of the model, this file says version %d", ErrModel, r.Version, s.Version)
 	case s.Version == r.Version && hexSum(s.Model) != r.SHA256:
-		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch", ErrModel, r.Version)
+		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(r.Model, s.Model))
 	case s.Version == r.Version && !s.sameFiles(r.Files):
 		return false, fmt.Errorf("%w: a file that the model names differs from the one in the log but the version is the same, %d; raise version: to start a new epoch", ErrModel, r.Version)
 	}
 	return s.Version > r.Version, nil
+}
+
+// difference names the first line in which two canonical models differ.
+func difference(was, is []byte) string {
+	a, b := strings.Split(string(was), "\n"), strings.Split(string(is), "\n")
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf(". The log has %q where this has %q; a model file that says the former goes on as before", a[i], b[i])
+		}
+	}
+	return ""
 }
 
 func (s *Source) sameFiles(refs []codec.FileRef) bool {

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestOlderDefault holds what happens to a log that was begun when the linear oracle was
+// the default: without a model file it is refused, the refusal names the line, and a model
+// file with that line goes on.
+func TestOlderDefault(t *testing.T) {
+	dir := t.TempDir()
+	log := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0"}
+	old := append([]string{"--model", writeModel(t, t.TempDir(), "oracle: {kind: linear, beta: 0, lambda: 1}\n")}, log...)
+	p := start(t, decider(t, old...)).ready()
+	p.stop(patience)
+	got := finish(t, decider(t, log...))
+	const says = `The log has "oracle: {kind: linear, beta: 0, lambda: 1}" where this has "oracle: {kind: auto, beta: 0, columns: 0, fourier: 0, seed: 1}"`
+	if said := strings.ReplaceAll(got.stderr, `\"`, `"`); got.code != 1 || !strings.Contains(said, says) {
+		t.Errorf("%+v; want %s", got, says)
+	}
+	start(t, decider(t, old...)).ready().stop(patience)
+}
+
+// TestOracleLine: the start says which oracle it is, why, and what it costs.
+func TestOracleLine(t *testing.T) {
+	for _, c := range []struct{ model, says string }{
+		{"", "without random features, because 1000 actions × (257 + 128)² > 1e6"},
+		{"max_actions: 10\nmax_features: 16\n", "3 regressions of 17, 17 and 145 columns an action, 91.2 kB each"},
+		{"max_features: 400\n", "auto would need up to 1.3 GB"},
+	} {
+		p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), c.model))).ready()
+		p.stop(patience)
+		if said := p.log(); !strings.Contains(said, "msg=oracle") || !strings.Contains(said, c.says) {
+			t.Errorf("%q: %s\nwant %s", c.model, said, c.says)
+		}
+	}
+}
