@@ -1,0 +1,469 @@
+package logs
+
+import (
+	"errors"
+	"math"
+	"strconv"
+
+	"hindsight/pkg/codec"
+)
+
+// dsjson reads decision-service JSON of Vowpal Wabbit and Azure Personalizer: an event
+// or an observation a line. What a line means is that of the format's own parser,
+// parse_example_json.cc: lines that do not begin with { are ignored, so are keys that
+// are not known, the cost is −reward, and actions count from 1.
+type dsjson struct {
+	lines *lines
+	line  []byte
+	scan  scan
+	ctx   codec.Context
+
+	event  dsEvent
+	ranked []int
+	probs  []float64
+}
+
+// dsEvent is what a line says besides features.
+type dsEvent struct {
+	cost, original, probability, pdrop    float64
+	hasCost, hasOriginal, hasProb         bool
+	label                                 int  // 1-based; 0: none
+	index                                 int  // 0-based; -1: none
+	skipLearn, observed, hasReward, multi bool // observed: o is not empty; hasReward: RewardValue
+	hasObservations                       bool // Observations
+	outcomes, slots, slotIDs, continuous  bool
+	reward                                float64
+	enqueued, last                        int64 // times of the line, and of the last observation
+	active                                bool  // an observation activates
+	hasContext                            bool
+}
+
+func newDsjson(l *lines) *dsjson { return &dsjson{lines: l} }
+
+func (d *dsjson) raw() []byte { return d.line }
+
+func (d *dsjson) next(r *Record) (Class, string, error) {
+	line, tooLong, err := d.lines.next()
+	if err != nil {
+		d.line = nil
+		return 0, "", err
+	}
+	d.line, r.Line = line, d.lines.n
+	switch {
+	case tooLong:
+		return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+	case isBlank(line):
+		return IsSkipped, "blank line", nil
+	case line[0] != '{':
+		if line[0] == '[' {
+			return IsSkipped, "checkpoint line", nil
+		}
+		return IsSkipped, "line without {", nil
+	}
+	return d.parse(r)
+}
+
+var errTooLong = "a line of more than " + strconv.Itoa(MaxLineBytes>>20) + " MiB"
+
+// parse reads a line that begins with {.
+func (d *dsjson) parse(r *Record) (Class, string, error) {
+	s, e := &d.scan, &d.event
+	s.reset(d.line)
+	*e = dsEvent{index: -1, enqueued: NoTime, last: NoTime}
+	d.ranked, d.probs = d.ranked[:0], d.probs[:0]
+	s.open('{')
+	for first := true; s.more(&first, '}'); {
+		if key := s.key(); !d.label(key, r) && !d.more(key, r) {
+			s.skip(1)
+		}
+	}
+	s.end()
+	if !s.ok() {
+		return 0, "", &LineError{Line: r.Line, Column: int64(s.at) + 1, Msg: s.msg}
+	}
+	class, reason, err := d.finish(r)
+	if err != nil {
+		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+	}
+	return class, reason, nil
+}
+
+// label reads the value of a key that says what was decided and came; false if it is
+// none.
+func (d *dsjson) label(key string, r *Record) bool {
+	s, e := &d.scan, &d.event
+	switch key {
+	case "_label_cost":
+		e.cost, e.hasCost = s.number(), true
+	case "_label_probability":
+		e.probability, e.hasProb = s.number(), true
+	case "_label_Action":
+		e.label = s.whole()
+	case "_labelIndex":
+		e.index = s.whole()
+	case "_skipLearn":
+		e.skipLearn = s.boolean()
+	case "_original_label_cost":
+		e.original, e.hasOriginal = s.number(), true
+	case "pdrop":
+		e.pdrop = s.number()
+	case "a":
+		d.ranked = s.wholes(d.ranked[:0])
+	case "p", "_p":
+		d.probs = s.numbers(d.probs[:0])
+	case "_ba":
+		r.Baseline = s.wholes(r.Baseline[:0])
+	case "_label_ca":
+		e.continuous = true
+		s.skip(1)
+	case "_outcomes":
+		e.outcomes = true
+		s.skip(1)
+	default:
+		return false
+	}
+	return true
+}
+
+// more reads the value of a key that says the rest; false if it is none.
+func (d *dsjson) more(key string, r *Record) bool {
+	s, e := &d.scan, &d.event
+	switch key {
+	case "c":
+		e.hasContext = true
+		d.context(r)
+	case "o", "Observations":
+		e.hasObservations = e.hasObservations || key != "o"
+		if !s.null() {
+			d.observations()
+		}
+	case "Timestamp":
+		r.Time = s.time()
+	case "EventId", "event_id":
+		if !s.null() {
+			r.ID = s.text()
+		}
+	case "RewardValue":
+		if !s.null() {
+			e.reward, e.hasReward = s.number(), true
+		}
+	case "EnqueuedTimeUtc":
+		e.enqueued = s.time()
+	case "DeferredAction":
+		if !s.null() && !s.boolean() && s.ok() {
+			e.active = true
+		}
+	default:
+		return false
+	}
+	return true
+}
+
+// context reads shared features and actions.
+func (d *dsjson) context(r *Record) {
+	s := &d.scan
+	if !s.open('{') {
+		return
+	}
+	for first := true; s.more(&first, '}'); {
+		switch key := s.key(); {
+		case key == "_multi":
+			d.multi(r)
+		case key == "_slots":
+			d.event.slots = true
+			s.skip(2)
+		case len(key) > 0 && key[0] == '_' && key != "_text":
+			s.skip(2)
+		case key == "_text":
+			s.skip(2)
+		default:
+			r.Features = d.featureValue(r.Features, "", key, 2)
+		}
+	}
+}
+
+// multi reads the actions.
+func (d *dsjson) multi(r *Record) {
+	s := &d.scan
+	d.event.multi = true
+	if !s.open('[') {
+		return
+	}
+	r.Actions = r.Actions[:0]
+	for first := true; s.more(&first, ']'); {
+		if len(r.Actions) == codec.MaxActions {
+			s.fail("more than " + strconv.Itoa(codec.MaxActions) + " actions")
+			return
+		}
+		r.Actions = growAction(r.Actions)
+		d.action(&r.Actions[len(r.Actions)-1])
+	}
+}
+
+// action reads one action. Its name is its _tag.
+func (d *dsjson) action(a *codec.Action) {
+	s := &d.scan
+	if !s.open('{') {
+		return
+	}
+	for first := true; s.more(&first, '}'); {
+		switch key := s.key(); {
+		case key == "_tag" && s.peek() == '"':
+			a.Name = s.text()
+		case key == "_slot_id":
+			d.event.slotIDs = true
+			s.skip(3)
+		case len(key) > 0 && key[0] == '_':
+			s.skip(3)
+		default:
+			a.Features = d.featureValue(a.Features, "", key, 3)
+		}
+	}
+}
+
+// observations reads what was joined with an event, or came by itself.
+func (d *dsjson) observations() {
+	s, e := &d.scan, &d.event
+	if !s.open('[') {
+		return
+	}
+	for first := true; s.more(&first, ']'); {
+		e.observed = true
+		if !s.open('{') {
+			return
+		}
+		for first := true; s.more(&first, '}'); {
+			switch s.key() {
+			case "ActionTaken":
+				e.active = !s.null() && s.boolean() || e.active
+			case "DeferredAction":
+				e.active = !s.null() && !s.boolean() || e.active
+			case "EnqueuedTimeUtc":
+				e.last = max(e.last, s.time())
+			default:
+				s.skip(2)
+			}
+		}
+	}
+}
+
+var (
+	errDrop        = errors.New("pdrop is not in [0, 1): an event that is always dropped cannot be there")
+	errNoID        = errors.New("an observation without EventId")
+	errRank        = errors.New("a names an action that _multi does not have, or one twice")
+	errLaw         = errors.New("a and p differ in length")
+	errLabel       = errors.New("_label_Action, _labelIndex and a[0] name different actions")
+	errNoPlayed    = errors.New("the action played is none of those in _multi")
+	errProbability = errors.New("the probability of the action played is not in (0, 1]")
+	errCost        = errors.New("the cost or reward is not a finite number")
+)
+
+// finish makes a record of what was read.
+func (d *dsjson) finish(r *Record) (Class, string, error) {
+	e := &d.event
+	switch {
+	case e.continuous:
+		return IsSkipped, "continuous actions (_label_ca)", nil
+	case e.slotIDs || e.outcomes && e.hasCost:
+		return IsSkipped, "slates (_outcomes)", nil
+	case e.outcomes || e.slots:
+		return IsSkipped, "conditional contextual bandit (_outcomes)", nil
+	case !e.hasContext && (e.hasReward || e.hasObservations):
+		return d.dangling(r)
+	case !e.hasContext:
+		return IsSkipped, "neither a context nor an observation", nil
+	case e.label == 0 && e.index < 0 && len(d.ranked) == 0:
+		return IsSkipped, "no action was played", nil
+	}
+	return IsEvent, "", d.decision(r)
+}
+
+// dangling makes an outcome.
+func (d *dsjson) dangling(r *Record) (Class, string, error) {
+	e := &d.event
+	if r.ID == "" {
+		return 0, "", errNoID
+	}
+	if len(r.ID) > codec.MaxIDBytes {
+		return 0, "", errLongID
+	}
+	id, line := r.ID, r.Line
+	r.Reset()
+	r.Kind, r.ID, r.Line, r.OutcomeTime = Outcome, id, line, e.enqueued
+	if e.active {
+		r.Flags |= Activation
+	}
+	if e.hasReward {
+		r.Outcome, r.Value = codec.Reward, e.reward
+	}
+	return IsDangling, "", nil
+}
+
+var errLongID = errors.New("EventId of more than " + strconv.Itoa(codec.MaxIDBytes) + " bytes")
+
+// decision makes an event.
+func (d *dsjson) decision(r *Record) error {
+	e := &d.event
+	if !(e.pdrop >= 0 && e.pdrop < 1) {
+		return errDrop
+	}
+	r.Weight = 1 / (1 - e.pdrop)
+	if err := d.law(r); err != nil {
+		return err
+	}
+	for i := range r.Actions {
+		if r.Actions[i].Name == "" {
+			r.Actions[i].Name = ordinal(i + 1)
+		}
+	}
+	r.Action = r.Actions[r.Chosen].Name
+	for i, a := range r.Baseline {
+		if a < 1 || a > len(r.Actions) {
+			return errors.New("_ba names an action that _multi does not have")
+		}
+		r.Baseline[i] = a - 1
+	}
+	if e.hasCost {
+		if math.IsInf(e.cost, 0) {
+			return errCost
+		}
+		r.Outcome, r.Value = codec.Reward, 0-e.cost
+		if !e.observed && e.cost == 0 {
+			r.Flags |= Defaulted
+		}
+	}
+	if e.skipLearn {
+		r.Flags |= Inactive
+		if e.hasOriginal {
+			r.Value = 0 - e.original
+		}
+	}
+	if r.OutcomeTime = e.last; r.Flags&Defaulted != 0 || r.Outcome == 0 {
+		r.OutcomeTime = NoTime
+	}
+	return validate(&d.ctx, r)
+}
+
+// law finds the action played and the whole law, if the line has it.
+func (d *dsjson) law(r *Record) error {
+	e := &d.event
+	chosen := e.label - 1
+	if e.label == 0 {
+		chosen = e.index
+	}
+	if len(d.ranked) > 0 && chosen < 0 {
+		chosen = d.ranked[0] - 1
+	}
+	if e.label != 0 && e.index >= 0 && e.index != e.label-1 || len(d.ranked) > 0 && d.ranked[0] != chosen+1 {
+		return errLabel
+	}
+	if !e.multi { // actions without features: as many as the law names
+		for range min(max(len(d.ranked), chosen+1), codec.MaxActions) {
+			r.Actions = growAction(r.Actions)
+		}
+	}
+	if chosen < 0 || chosen >= len(r.Actions) {
+		return errNoPlayed
+	}
+	r.Chosen = chosen
+	if len(d.probs) > 0 {
+		if err := d.align(r); err != nil {
+			return err
+		}
+	}
+	if r.Propensity = e.probability; !e.hasProb && len(d.probs) > 0 {
+		r.Propensity = d.probs[0]
+	}
+	if (e.hasProb || len(d.probs) > 0) && !(r.Propensity > 0 && r.Propensity <= 1+1e-6) {
+		return errProbability
+	}
+	r.Propensity = min(r.Propensity, 1)
+	return nil
+}
+
+// align gives the law in the order of actions.
+func (d *dsjson) align(r *Record) error {
+	if len(d.ranked) != len(d.probs) {
+		return errLaw
+	}
+	for range r.Actions {
+		r.Propensities = append(r.Propensities, -1)
+	}
+	for i, a := range d.ranked {
+		if a < 1 || a > len(r.Actions) || r.Propensities[a-1] >= 0 {
+			return errRank
+		}
+		if !(d.probs[i] >= 0 && d.probs[i] <= 1+1e-6) {
+			return errors.New("p holds what is no probability")
+		}
+		r.Propensities[a-1] = d.probs[i]
+	}
+	if len(d.ranked) < len(r.Actions) { // of some actions the probability is not known
+		r.Propensities = r.Propensities[:0]
+	}
+	return nil
+}
+
+// ordinals are the names of the first actions without one.
+var ordinals = func() (out [256]string) {
+	for i := range out {
+		out[i] = strconv.Itoa(i)
+	}
+	return out
+}()
+
+func ordinal(i int) string {
+	if i < len(ordinals) {
+		return ordinals[i]
+	}
+	return strconv.Itoa(i)
+}
+
+// whole reads a whole number.
+func (s *scan) whole() int {
+	f := s.number()
+	if s.ok() && (f != math.Trunc(f) || math.Abs(f) > 1<<31) {
+		s.fail("expected a whole number")
+		return 0
+	}
+	return int(f)
+}
+
+func (s *scan) wholes(dst []int) []int {
+	if s.null() || !s.open('[') {
+		return dst
+	}
+	for first := true; s.more(&first, ']'); {
+		dst = append(dst, s.whole())
+	}
+	return dst
+}
+
+func (s *scan) numbers(dst []float64) []float64 {
+	if s.null() || !s.open('[') {
+		return dst
+	}
+	for first := true; s.more(&first, ']'); {
+		dst = append(dst, s.number())
+	}
+	return dst
+}
+
+// time reads a time; null is none.
+func (s *scan) time() int64 {
+	if s.null() {
+		return NoTime
+	}
+	at := s.i
+	text := s.text()
+	if !s.ok() {
+		return NoTime
+	}
+	t, err := ParseTime(text)
+	if err != nil {
+		s.i = at
+		s.fail(err.Error())
+		return NoTime
+	}
+	return t
+}

@@ -1,0 +1,150 @@
+package logs
+
+import (
+	"bytes"
+	"strconv"
+	"strings"
+
+	"hindsight/pkg/codec"
+)
+
+// featureObject reads the members of a JSON object as features whose names begin with
+// prefix: numbers, texts and booleans by their keys, objects as a.b, lists as said at
+// featureList. Keys that begin with _ are no features, but _text holds words: each is a
+// feature of 1, as Vowpal Wabbit reads it.
+func (d *dsjson) featureObject(dst []codec.Feature, prefix string, depth int) []codec.Feature {
+	s := &d.scan
+	if depth > maxDepth {
+		s.fail("nested too deep")
+		return dst
+	}
+	if !s.open('{') {
+		return dst
+	}
+	for first := true; s.more(&first, '}'); {
+		key := s.key()
+		switch {
+		case key == "_text" && s.peek() == '"':
+			for word := range strings.FieldsSeq(s.text()) {
+				dst = append(dst, codec.Feature{Name: s.join(prefix, word), Kind: codec.Number, Value: 1})
+			}
+		case strings.HasPrefix(key, "_"):
+			s.skip(depth)
+		default:
+			dst = d.featureValue(dst, prefix, key, depth)
+		}
+	}
+	return dst
+}
+
+// featureValue reads the value of a key.
+func (d *dsjson) featureValue(dst []codec.Feature, prefix, key string, depth int) []codec.Feature {
+	s := &d.scan
+	switch s.peek() {
+	case '{':
+		return d.featureObject(dst, s.join(prefix, key), depth+1)
+	case '[':
+		return d.featureList(dst, s.join(prefix, key), depth+1)
+	case '"':
+		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Text, Text: s.text()})
+	case 't':
+		s.word("true")
+		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Bool, Value: 1})
+	case 'f':
+		s.word("false")
+		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Bool})
+	case 'n':
+		s.word("null")
+		return dst
+	}
+	return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Number, Value: s.number()})
+}
+
+// featureList reads a list: members of objects in it belong to the list's own name, other
+// values have their index behind it.
+func (d *dsjson) featureList(dst []codec.Feature, prefix string, depth int) []codec.Feature {
+	s := &d.scan
+	if depth > maxDepth {
+		s.fail("nested too deep")
+		return dst
+	}
+	i := 0
+	s.open('[')
+	for first := true; s.more(&first, ']'); i++ {
+		if s.peek() == '{' {
+			dst = d.featureObject(dst, prefix, depth+1)
+		} else {
+			dst = d.featureValue(dst, prefix, strconv.Itoa(i), depth)
+		}
+	}
+	return dst
+}
+
+// distinct gives the second feature of a name the name with #2, and so on.
+func distinct(features []codec.Feature) {
+	seen := make(map[string]int, len(features))
+	for i := range features {
+		name := features[i].Name
+		n := seen[name] + 1
+		for seen[name] = n; n > 1; n++ {
+			again := name + "#" + strconv.Itoa(n)
+			if _, taken := seen[again]; !taken {
+				seen[name], seen[again] = n, 1
+				features[i].Name = again
+				break
+			}
+		}
+	}
+}
+
+// distinctActions does likewise with names of actions.
+func distinctActions(actions []codec.Action) {
+	seen := make(map[string]int, len(actions))
+	for i := range actions {
+		name := actions[i].Name
+		n := seen[name] + 1
+		for seen[name] = n; n > 1; n++ {
+			again := name + "#" + strconv.Itoa(n)
+			if _, taken := seen[again]; !taken {
+				seen[name], seen[again] = n, 1
+				actions[i].Name = again
+				break
+			}
+		}
+	}
+}
+
+// validate checks what a record says against the rules of events, and makes names
+// distinct where they are not.
+func validate(c *codec.Context, r *Record) error {
+	c.ID, c.Features, c.Actions = r.ID, r.Features, nil
+	if len(r.Actions) > 0 {
+		c.Actions = r.Actions
+	}
+	if err := c.Validate(); err == nil {
+		return nil
+	}
+	distinct(r.Features)
+	for i := range r.Actions {
+		distinct(r.Actions[i].Features)
+	}
+	distinctActions(r.Actions)
+	if r.Chosen >= 0 && r.Chosen < len(r.Actions) {
+		r.Action = r.Actions[r.Chosen].Name
+	}
+	return c.Validate()
+}
+
+// growAction makes room for one more action, whose features keep their memory.
+func growAction(actions []codec.Action) []codec.Action {
+	if len(actions) == cap(actions) {
+		return append(actions, codec.Action{})
+	}
+	actions = actions[:len(actions)+1]
+	a := &actions[len(actions)-1]
+	a.Name, a.Features = "", a.Features[:0]
+	return actions
+}
+
+// isBlank reports whether a line has nothing but white space.
+func isBlank(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 }

@@ -1,0 +1,124 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Names of formats.
+const (
+	Dsjson  = "dsjson"  // decision-service JSON of Vowpal Wabbit and Azure Personalizer
+	CB      = "cb"      // Vowpal Wabbit text, --cb K
+	CBADF   = "cb_adf"  // Vowpal Wabbit text, --cb_adf
+	JSONL   = "jsonl"   // our events, a JSON object a line; CloudEvents too
+	Msgpack = "msgpack" // our events, MessagePack maps one behind the other
+	Parquet = "parquet" // a row a record
+)
+
+// Formats returns the names of the formats that are read.
+func Formats() []string { return []string{Dsjson, CB, CBADF, JSONL, Msgpack, Parquet} }
+
+// FormatNames lists them in a text.
+func FormatNames() string { return strings.Join(Formats(), ", ") }
+
+func known(format string) bool { return slices.Contains(Formats(), format) }
+
+// ErrCSV says that a file looks like CSV, whose columns need names.
+var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and others, or --mapping")
+
+var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " + FormatNames())
+
+// newDecoder returns the decoder of a file, by its content where no format is named.
+func newDecoder(in *input, format string) (decoder, string, error) {
+	if format == "" {
+		head, err := in.r.Peek(detectBytes)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, "", fmt.Errorf("%s: %w", in.name, err)
+		}
+		if format, err = Detect(head); err != nil {
+			return nil, "", fmt.Errorf("%s: %w", in.name, err)
+		}
+	}
+	switch format {
+	case Dsjson:
+		return newDsjson(newLines(in.r)), format, nil
+	}
+	return nil, "", fmt.Errorf("%s: %w", in.name, errUnknownFormat)
+}
+
+// detectBytes of a file decide what it is.
+const detectBytes = 64 << 10
+
+// Detect returns the format of a log by its first bytes, decompressed.
+func Detect(head []byte) (string, error) {
+	head = bytes.TrimPrefix(head, []byte("\ufeff"))
+	if len(head) == 0 {
+		return "", errors.New("the log is empty")
+	}
+	switch c := head[0]; {
+	case bytes.HasPrefix(head, []byte("PAR1")):
+		return Parquet, nil
+	case c >= 0x80 && c <= 0x8f, c == 0xde, c == 0xdf:
+		return Msgpack, nil
+	}
+	for line := range bytes.Lines(head) {
+		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] == '{' {
+			return detectJSON(text), nil
+		}
+	}
+	if format := detectText(head); format != "" {
+		return format, nil
+	}
+	if line, _, _ := bytes.Cut(head, []byte("\n")); bytes.ContainsRune(line, ',') {
+		return "", ErrCSV
+	}
+	return "", errUnknownFormat
+}
+
+// detectJSON tells JSON by its first object, which may be cut.
+func detectJSON(text []byte) string {
+	var s scan
+	s.reset(text)
+	s.open('{')
+	for first := true; s.more(&first, '}'); {
+		switch s.key() {
+		case "specversion", "features", "actions", "id", "v":
+			return JSONL
+		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes", "EventId", "RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":
+			return Dsjson
+		}
+		s.skip(1)
+	}
+	return JSONL
+}
+
+// detectText tells Vowpal Wabbit's text, whose lines have a bar: of actions with features
+// an example has several lines, and a blank one ends it.
+func detectText(head []byte) string {
+	lines := bytes.Split(head, []byte("\n"))
+	if len(lines) > 1 {
+		lines = lines[:len(lines)-1] // it may be cut
+	}
+	format := ""
+	for i, line := range lines {
+		label, _, bar := bytes.Cut(line, []byte("|"))
+		label = bytes.TrimSpace(label)
+		switch {
+		case isBlank(line):
+			if format != "" && i < len(lines)-1 {
+				return CBADF
+			}
+		case !bar:
+			return ""
+		case len(label) == 0, bytes.HasPrefix(label, []byte("shared")), bytes.HasPrefix(label, []byte("0:")):
+			return CBADF
+		default:
+			format = CB
+		}
+	}
+	return format
+}

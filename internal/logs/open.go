@@ -1,0 +1,139 @@
+package logs
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// Stdin is the path that stands for standard input.
+const Stdin = "-"
+
+// files returns the files of a path: itself, or of a folder those in it and below in
+// byte order, hidden ones left out.
+func files(path string) ([]string, error) {
+	if path == Stdin {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return []string{path}, nil
+	}
+	var out []string
+	err = filepath.WalkDir(path, func(name string, d os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		hidden := name != path && strings.HasPrefix(d.Name(), ".")
+		switch {
+		case hidden && d.IsDir():
+			return filepath.SkipDir
+		case !hidden && d.Type().IsRegular():
+			out = append(out, name)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%s: there is no file in this folder", path)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// input is an open file, decompressed.
+type input struct {
+	name    string
+	r       *bufio.Reader
+	bytes   int64 // read, after decompression
+	file    *os.File
+	closers []func()
+}
+
+func (in *input) close() {
+	for _, f := range slices.Backward(in.closers) {
+		f()
+	}
+}
+
+// maxLayers bounds a file that was compressed again and again.
+const maxLayers = 4
+
+// openInput opens a file; gzip and zstd are told by their first bytes.
+func openInput(path string, stdin io.Reader) (*input, error) {
+	in := &input{name: path}
+	var r io.Reader
+	if path == Stdin {
+		in.name = "standard input"
+		r = stdin
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, err
+		}
+		in.file, r = f, f
+		in.closers = append(in.closers, func() { f.Close() })
+	}
+	if err := in.decompress(r); err != nil {
+		in.close()
+		return nil, err
+	}
+	return in, nil
+}
+
+func (in *input) decompress(r io.Reader) error {
+	buffered := bufio.NewReaderSize(r, bufferBytes)
+	for range maxLayers {
+		head, err := buffered.Peek(4)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return fmt.Errorf("%s: %w", in.name, err)
+		}
+		switch {
+		case len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b:
+			z, err := gzip.NewReader(buffered)
+			if err != nil {
+				return fmt.Errorf("%s: gzip: %w", in.name, err)
+			}
+			r = z
+		case string(head) == "\x28\xb5\x2f\xfd":
+			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+			if err != nil {
+				return fmt.Errorf("%s: zstd: %w", in.name, err)
+			}
+			in.closers = append(in.closers, z.Close)
+			r = z
+		default:
+			in.r = bufio.NewReaderSize(&counted{r, buffered, &in.bytes}, bufferBytes)
+			return nil
+		}
+		in.file = nil // what it holds are not the bytes that are read
+		buffered = bufio.NewReaderSize(r, bufferBytes)
+	}
+	return fmt.Errorf("%s: compressed more than %d times", in.name, maxLayers-1)
+}
+
+// counted counts what is read.
+type counted struct {
+	_ io.Reader
+	r io.Reader
+	n *int64
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	*c.n += int64(n)
+	return n, err
+}

@@ -1,0 +1,199 @@
+package logs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+)
+
+// Options say how a log is read.
+type Options struct {
+	Format  string    // "": by the content of each file; else a name of [Formats]
+	Strict  bool      // stop at the first malformed record
+	Rejects io.Writer // gets a [Reject] a line for every record that is not handed on; nil: nobody does
+	Dedup   int       // ids remembered to find repeats; 0: [DefaultDedup]
+	Stdin   io.Reader // what the path - reads; nil: the process's
+	// Inactive hands on events that were not activated, as events with the flag
+	// [Inactive]; they are counted as skipped all the same. Without it they are dropped.
+	Inactive bool
+}
+
+// Reader streams the records of a log: of a file, of all files of a folder, or of
+// standard input.
+type Reader struct {
+	o       Options
+	paths   []string
+	account Account
+	rejects *rejects
+	seen    *seen
+	key     []byte
+
+	in  *input
+	dec decoder
+	err error // for good
+}
+
+// decoder reads the records of one file.
+type decoder interface {
+	// next reads the next record into r, which was reset, and says what it is: IsEvent,
+	// IsDangling, IsSkipped with a reason, or IsMalformed with a [LineError]. Any other
+	// error ends the file: io.EOF at its end.
+	next(r *Record) (class Class, reason string, err error)
+	// raw returns the bytes of the record last read, for the file of rejects.
+	raw() []byte
+}
+
+// Open opens a log: a file, a folder, or [Stdin]. The error says what is wrong with it.
+func Open(path string, o Options) (*Reader, error) {
+	if o.Format != "" && !known(o.Format) {
+		return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
+	}
+	if o.Stdin == nil {
+		o.Stdin = os.Stdin
+	}
+	paths, err := files(path)
+	if err != nil {
+		return nil, fmt.Errorf("log: %w", err)
+	}
+	r := &Reader{o: o, paths: paths, rejects: newRejects(o.Rejects), seen: newSeen(o.Dedup)}
+	if err := r.open(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// open opens the next file.
+func (r *Reader) open() error {
+	in, err := openInput(r.paths[0], r.o.Stdin)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	r.paths = r.paths[1:]
+	dec, format, err := newDecoder(in, r.o.Format)
+	if err != nil {
+		in.close()
+		return err
+	}
+	r.in, r.dec = in, dec
+	r.account.Files++
+	switch {
+	case r.account.Format == "" || r.account.Format == format:
+		r.account.Format = format
+	default:
+		r.account.Format = "several"
+	}
+	return nil
+}
+
+// Account returns what became of the records read so far.
+func (r *Reader) Account() *Account {
+	a := r.account
+	a.Forgotten = r.seen.full
+	if r.in != nil {
+		a.Bytes += r.in.bytes
+	}
+	return &a
+}
+
+// Close closes the log. It does not close what Options name, but writes all rejects.
+func (r *Reader) Close() error {
+	if r.in != nil {
+		r.account.Bytes += r.in.bytes
+		r.in.close()
+		r.in, r.dec = nil, nil
+	}
+	if r.err == nil {
+		r.err = io.EOF
+	}
+	return r.rejects.flush()
+}
+
+// Next reads the next event or outcome. The error is io.EOF at the end, a [*LineError]
+// where Strict stops, or says that the file cannot be read on.
+func (r *Reader) Next(rec *Record) error {
+	for r.err == nil {
+		rec.Reset()
+		class, reason, err := r.dec.next(rec)
+		var bad *LineError
+		switch {
+		case err == nil:
+		case errors.As(err, &bad):
+			class = IsMalformed
+		case errors.Is(err, io.EOF):
+			r.nextFile()
+			continue
+		default:
+			r.err = fmt.Errorf("%s: %w", r.in.name, err)
+			continue
+		}
+		rec.File = r.in.name
+		if r.file(rec, class, reason, bad) {
+			return nil
+		}
+	}
+	return r.err
+}
+
+func (r *Reader) nextFile() {
+	r.account.Bytes += r.in.bytes
+	r.in.close()
+	r.in, r.dec = nil, nil
+	if len(r.paths) == 0 {
+		r.err = io.EOF
+		return
+	}
+	r.err = r.open()
+}
+
+// file gives a record its class for good, and reports whether it is handed on.
+func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) bool {
+	if (class == IsEvent || class == IsDangling) && !r.isNew(rec) {
+		class, reason = IsDuplicate, "the event came before"
+		if rec.Kind == Outcome {
+			reason = "the observation came before"
+		}
+	}
+	inactive := class == IsEvent && rec.Flags&Inactive != 0
+	if inactive {
+		class, reason = IsSkipped, "not activated"
+	}
+	r.account.count(class, reason)
+	switch {
+	case class == IsEvent:
+		r.account.event(rec)
+		return true
+	case class == IsDangling:
+		return true
+	}
+	x := Reject{File: rec.File, Line: rec.Line, Class: class.String(), Reason: reason}
+	if bad != nil {
+		bad.File = rec.File
+		x.Line, x.Column, x.Reason = bad.Line, bad.Column, bad.Msg
+		if len(r.account.Shown) < ShownMalformed {
+			r.account.Shown = append(r.account.Shown, bad)
+		}
+		if r.o.Strict {
+			r.err = bad
+		}
+	}
+	r.rejects.add(x, r.dec.raw())
+	return inactive && r.o.Inactive
+}
+
+// isNew reports whether an event or an observation did not come before. What has no id
+// is always new.
+func (r *Reader) isNew(rec *Record) bool {
+	if rec.ID == "" {
+		return true
+	}
+	r.key = append(r.key[:0], rec.ID...)
+	if rec.Kind == Outcome {
+		r.key = append(r.key, byte(rec.Outcome), byte(rec.Flags))
+		r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))
+		r.key = binary.LittleEndian.AppendUint64(r.key, uint64(rec.OutcomeTime))
+	}
+	return r.seen.add(byte(rec.Kind), r.key)
+}

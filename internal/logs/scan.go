@@ -1,0 +1,336 @@
+package logs
+
+import (
+	"bytes"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+	"unsafe"
+)
+
+// maxDepth bounds how deep JSON may be nested.
+const maxDepth = 64
+
+// scan reads JSON. Its strings alias the bytes, or where they hold escapes the arena.
+// After the first error, which fail notes with its place, it reads nothing more.
+type scan struct {
+	b     []byte
+	i     int
+	msg   string // of the first error; "" none
+	at    int
+	arena []byte
+}
+
+func (s *scan) reset(b []byte) {
+	s.b, s.i, s.msg, s.at = b, 0, "", 0
+	s.arena = s.arena[:0]
+}
+
+func (s *scan) fail(msg string) {
+	if s.msg == "" {
+		s.msg, s.at = msg, s.i
+		s.i = len(s.b)
+	}
+}
+
+func (s *scan) ok() bool { return s.msg == "" }
+
+// peek returns the first byte of the next value, 0 at the end.
+func (s *scan) peek() byte {
+	for s.i < len(s.b) {
+		switch c := s.b[s.i]; c {
+		case ' ', '\t', '\r', '\n':
+			s.i++
+		default:
+			return c
+		}
+	}
+	return 0
+}
+
+// open moves past { or [.
+func (s *scan) open(c byte) bool {
+	if s.peek() != c {
+		if c == '{' {
+			s.fail("expected an object {…}")
+		} else {
+			s.fail("expected a list […]")
+		}
+		return false
+	}
+	s.i++
+	return true
+}
+
+// more moves to the next entry, or past the closing bracket; first is true before the
+// first entry.
+func (s *scan) more(first *bool, end byte) bool {
+	switch c := s.peek(); {
+	case s.msg != "":
+		return false
+	case c == end && c != 0:
+		s.i++
+		return false
+	case *first:
+		*first = false
+		return true
+	case c == ',':
+		s.i++
+		return true
+	case c == 0:
+		s.fail("the record ends too early")
+	default:
+		s.fail("expected , or " + string(rune(end)))
+	}
+	return false
+}
+
+// key reads a key and its colon.
+func (s *scan) key() string {
+	k := s.text()
+	if s.peek() != ':' {
+		s.fail("expected : behind a key")
+		return ""
+	}
+	s.i++
+	return k
+}
+
+// text reads a string.
+func (s *scan) text() string {
+	if s.peek() != '"' {
+		s.fail("expected a text \"…\"")
+		return ""
+	}
+	from := s.i + 1
+	n := bytes.IndexByte(s.b[from:], '"')
+	if n < 0 {
+		s.fail("a text has no end")
+		return ""
+	}
+	part := s.b[from : from+n]
+	if bytes.IndexByte(part, '\\') >= 0 {
+		return s.escaped(from)
+	}
+	s.i = from + n + 1
+	return unsafe.String(unsafe.SliceData(part), n)
+}
+
+// escaped reads a string with escapes, whose content begins at from.
+func (s *scan) escaped(from int) string {
+	start := len(s.arena)
+	for s.i = from; s.i < len(s.b); {
+		switch c := s.b[s.i]; c {
+		case '"':
+			s.i++
+			return unsafe.String(unsafe.SliceData(s.arena[start:]), len(s.arena)-start)
+		case '\\':
+			s.escape()
+		default:
+			s.arena = append(s.arena, c)
+			s.i++
+		}
+	}
+	s.fail("a text has no end")
+	return ""
+}
+
+func (s *scan) escape() {
+	if s.i+1 >= len(s.b) {
+		s.fail("a text has no end")
+		return
+	}
+	c := s.b[s.i+1]
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		u := s.hex()
+		if utf16.IsSurrogate(u) && s.i < len(s.b) {
+			u = utf16.DecodeRune(u, s.hex())
+			if u == utf8.RuneError {
+				s.fail("half a surrogate pair")
+			}
+		}
+		s.arena = utf8.AppendRune(s.arena, u)
+		return
+	default:
+		s.fail("not an escape of JSON")
+		return
+	}
+	s.i += 2
+	s.arena = append(s.arena, c)
+}
+
+// hex reads \uXXXX.
+func (s *scan) hex() rune {
+	if len(s.b)-s.i < 6 || s.b[s.i] != '\\' || s.b[s.i+1] != 'u' {
+		s.fail("expected \\uXXXX")
+		return 0
+	}
+	u, err := strconv.ParseUint(unsafe.String(&s.b[s.i+2], 4), 16, 32)
+	if err != nil {
+		s.fail("expected \\uXXXX")
+		return 0
+	}
+	s.i += 6
+	return rune(u)
+}
+
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+
+// number reads a number, rounded to the nearest float64. Up to 15 digits and a power of
+// ten up to 22 are one exact operation on two exact numbers, which rounds once.
+func (s *scan) number() float64 {
+	s.peek()
+	b, start := s.b, s.i
+	i := start
+	if i < len(b) && b[i] == '-' {
+		i++
+	}
+	first := i
+	var m uint64
+	for ; i < len(b) && b[i]-'0' <= 9; i++ {
+		m = m*10 + uint64(b[i]-'0')
+	}
+	digits, fraction := i-first, 0
+	if i < len(b) && b[i] == '.' {
+		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
+			m = m*10 + uint64(b[i]-'0')
+			fraction++
+		}
+	}
+	if digits == 0 {
+		s.fail("expected a number")
+		return 0
+	}
+	if digits+fraction > 15 || i < len(b) && b[i]|0x20 == 'e' {
+		return s.longNumber(start)
+	}
+	s.i = i
+	f := float64(m) / tens[fraction]
+	if first > start {
+		f = -f
+	}
+	return f
+}
+
+// longNumber reads a number of any form.
+func (s *scan) longNumber(start int) float64 {
+	i := start
+	for i < len(s.b) && (s.b[i]-'0' <= 9 || s.b[i] == '.' || s.b[i]|0x20 == 'e' || s.b[i] == '+' || s.b[i] == '-') {
+		i++
+	}
+	f, err := strconv.ParseFloat(unsafe.String(&s.b[start], i-start), 64)
+	if err != nil {
+		s.fail("not a number that a float64 holds")
+		return 0
+	}
+	s.i = i
+	return f
+}
+
+// word reads true, false or null.
+func (s *scan) word(w string) {
+	s.peek()
+	if len(s.b)-s.i < len(w) || string(s.b[s.i:s.i+len(w)]) != w {
+		s.fail("expected " + w)
+		return
+	}
+	s.i += len(w)
+}
+
+// null reads null if that is next.
+func (s *scan) null() bool {
+	if s.peek() != 'n' {
+		return false
+	}
+	s.word("null")
+	return true
+}
+
+func (s *scan) boolean() bool {
+	if s.peek() == 't' {
+		s.word("true")
+		return s.ok()
+	}
+	s.word("false")
+	return false
+}
+
+// skip passes a value.
+func (s *scan) skip(depth int) {
+	if depth > maxDepth {
+		s.fail("nested too deep")
+		return
+	}
+	switch s.peek() {
+	case '{':
+		s.i++
+		for first := true; s.more(&first, '}'); {
+			s.key()
+			s.skip(depth + 1)
+		}
+	case '[':
+		s.i++
+		for first := true; s.more(&first, ']'); {
+			s.skip(depth + 1)
+		}
+	case '"':
+		s.skipText()
+	case 't':
+		s.word("true")
+	case 'f':
+		s.word("false")
+	case 'n':
+		s.word("null")
+	default:
+		s.number()
+	}
+}
+
+// skipText passes a string.
+func (s *scan) skipText() {
+	for i := s.i + 1; i < len(s.b); {
+		n := bytes.IndexByte(s.b[i:], '"')
+		if n < 0 {
+			break
+		}
+		j := i + n
+		slashes := 0
+		for k := j - 1; k > s.i && s.b[k] == '\\'; k-- {
+			slashes++
+		}
+		if i = j + 1; slashes%2 == 0 {
+			s.i = i
+			return
+		}
+	}
+	s.fail("a text has no end")
+}
+
+// end checks that nothing follows.
+func (s *scan) end() {
+	if s.peek() != 0 || s.ok() && s.i < len(s.b) {
+		s.fail("bytes behind the record")
+	}
+}
+
+// join makes a name a.b in the arena.
+func (s *scan) join(a, b string) string {
+	if a == "" {
+		return b
+	}
+	start := len(s.arena)
+	s.arena = append(append(append(s.arena, a...), '.'), b...)
+	return unsafe.String(unsafe.SliceData(s.arena[start:]), len(s.arena)-start)
+}
