@@ -138,7 +138,6 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if c.joiner {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)
-		modelfile.Announce(env.Logger, source)
 	}
 	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions", partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {

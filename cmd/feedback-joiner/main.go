@@ -90,7 +90,6 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	modelfile.Announce(env.Logger, source)
-	modelfile.Announce(env.Logger, source)
 	owner := owner()
 	sharing, err := p.sharing(ctx, source.Name, owner)
 	if err != nil {
