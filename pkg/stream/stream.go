@@ -144,7 +144,9 @@ type Log interface {
 	// Earliest, and with ErrAhead if from is after the next offset to be written.
 	Read(ctx context.Context, topic string, partition int, from int64) (Reader, error)
 	// Bounds returns the offset of the first record kept and the next offset to be
-	// written; they are equal when the partition is empty. It is fetched anew each time.
+	// written; they are equal when the partition is empty. It is fetched anew each time. A record
+	// that got its time before the call is before next, and can be read: what is not there
+	// then gets a later time.
 	Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error)
 	// Trim drops the records with offsets below before. Only for topics whose
 	// records may be dropped by their writers (snapshots).

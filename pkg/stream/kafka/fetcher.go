@@ -92,13 +92,14 @@ func (s *leaderSource) drop(cn *conn) {
 
 // fetch implements source. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
-	start := time.Now()
+	start, told := time.Now(), false
 	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
 		err := s.try(ctx, offset, into, fresh)
 		if err == nil || ctx.Err() != nil || !isTransient(err) || time.Since(start) > s.c.patience {
 			return err
 		}
-		if backoff == maxBackoff {
+		if backoff == maxBackoff && !told {
+			told = true
 			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.topic, "partition", s.p.partition, "error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {

@@ -266,6 +266,7 @@ func (m *groupMember) joinAgain() {
 // what is ours; and that we cannot join again though some broker answers.
 func (m *groupMember) watch() error {
 	limit := max(m.g.o.Session, m.g.o.Rebalance)
+	waits := m.g.o.Session + m.g.o.Rebalance // while a coordinator may be waiting for others to join
 	tick := time.NewTicker(m.g.o.Heartbeat)
 	defer tick.Stop()
 	for {
@@ -274,7 +275,7 @@ func (m *groupMember) watch() error {
 			return nil
 		case <-tick.C:
 		}
-		if silent := m.link.silent(); silent > limit {
+		if silent := m.link.silent(); silent > limit && (silent > waits || !m.link.waits()) {
 			m.lose(fmt.Sprintf("no broker has answered for %v", silent.Round(time.Second)))
 			continue
 		}

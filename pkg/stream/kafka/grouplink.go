@@ -33,6 +33,19 @@ func newGroupLink(dial func(ctx context.Context, network, address string) (net.C
 // silent is how long nothing was heard.
 func (l *groupLink) silent() time.Duration { return time.Since(time.Unix(0, l.heard.Load())) }
 
+// waits reports whether a question is out that has no answer yet: that to a join takes as
+// long as others need to join.
+func (l *groupLink) waits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.conns {
+		if c.sent.Load() > c.heard.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 func (l *groupLink) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := l.dial(ctx, network, address)
 	if err != nil {
@@ -63,8 +76,8 @@ func (l *groupLink) cut() {
 // heardConn is a connection that tells its link when an answer comes.
 type heardConn struct {
 	net.Conn
-	link *groupLink
-	sent atomic.Int64
+	link        *groupLink
+	sent, heard atomic.Int64 // heard: when what was answered had been sent
 }
 
 func (c *heardConn) Write(b []byte) (int, error) {
@@ -75,7 +88,8 @@ func (c *heardConn) Write(b []byte) (int, error) {
 func (c *heardConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
-		for sent := c.sent.Load(); ; {
+		sent := c.sent.Load()
+		for c.heard.Store(sent); ; {
 			was := c.link.heard.Load()
 			if was >= sent || c.link.heard.CompareAndSwap(was, sent) {
 				break

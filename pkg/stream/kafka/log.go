@@ -108,14 +108,14 @@ func (l *Log) Topics(ctx context.Context) ([]string, error) {
 	return topics, nil
 }
 
-// Bounds implements [stream.Log]. The end is the high watermark: what every in-sync
-// replica has.
+// Bounds implements [stream.Log]. The end is the high watermark, what every in-sync
+// replica has, once that is past all that the leader had when it was asked.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	p, err := l.place("bounds", topic, partition)
 	if err != nil {
 		return 0, 0, err
 	}
-	first, next, err = l.c.ends(ctx, &p)
+	first, next, err = l.c.settledEnds(ctx, &p)
 	if err != nil {
 		return 0, 0, p.fail("bounds", -1, err)
 	}

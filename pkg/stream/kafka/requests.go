@@ -2,7 +2,10 @@ package kafka
 
 import (
 	"context"
+	"math"
+	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/protocol"
 )
 
@@ -139,38 +142,59 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fet
 	return r, nil
 }
 
-// bounds asks for both ends of a partition in one trip.
-func (cn *conn) bounds(p *place) (first, next int64, code int16, err error) {
-	for _, time := range []int64{earliest, latest} {
+// position is an offset to ask for: by what of a partition, and by who asks.
+type position struct {
+	replica int32 // -1: a client
+	time    int64
+}
+
+// The positions that there are use for.
+var (
+	firstKept    = position{-1, earliest}
+	nextReadable = position{-1, latest} // the high watermark: what every in-sync replica has
+	// nextWritten is where the leader writes next. It tells replicas only, and any number
+	// will do for one.
+	nextWritten = position{math.MaxInt32, latest}
+)
+
+// offsets asks for positions of a partition in one trip, in their order.
+func (cn *conn) offsets(p *place, of []position, at []int64) (code int16, err error) {
+	for _, q := range of {
 		cn.begin(protocol.ListOffsets, listOffsetsVersion)
-		b := append(appendInt32(cn.out, -1), 0) // no replica, read uncommitted
+		b := append(appendInt32(cn.out, q.replica), 0) // read uncommitted
 		b = appendString(appendInt32(b, 1), p.topic)
 		b = appendInt32(appendInt32(b, 1), int32(p.partition))
-		cn.out = appendInt64(appendInt32(b, -1), time)
+		cn.out = appendInt64(appendInt32(b, -1), q.time)
 		if err := cn.send(); err != nil {
-			return 0, 0, 0, err
+			return 0, err
 		}
 	}
-	var ends [2]int64
-	for i := range ends {
-		body, err := cn.receive(cn.corr - 1 + int32(i))
+	for i := range of {
+		body, err := cn.receive(cn.corr - int32(len(of)-1-i))
 		if err != nil {
-			return 0, 0, 0, err
+			return 0, err
 		}
 		f := fields{b: body}
 		f.int32() // throttled for
 		if !f.partition(p) {
-			return 0, 0, 0, cn.lost(errShort)
+			return 0, cn.lost(errShort)
 		}
 		if c := f.int16(); c != 0 {
 			code = c
 		}
 		f.int64() // time
-		if ends[i] = f.int64(); f.bad {
-			return 0, 0, 0, cn.lost(errShort)
+		if at[i] = f.int64(); f.bad {
+			return 0, cn.lost(errShort)
 		}
 	}
-	return ends[0], ends[1], code, nil
+	return code, nil
+}
+
+// bounds asks for both ends of what can be read of a partition.
+func (cn *conn) bounds(p *place) (first, next int64, code int16, err error) {
+	var at [2]int64
+	code, err = cn.offsets(p, []position{firstKept, nextReadable}, at[:])
+	return at[0], at[1], code, err
 }
 
 // deleteRecords drops what is before an offset.
@@ -255,6 +279,32 @@ func (c *Client) ends(ctx context.Context, p *place) (first, next int64, err err
 	err = c.atLeader(ctx, p, func(cn *conn) (code int16, err error) {
 		first, next, code, err = cn.bounds(p)
 		return code, err
+	})
+	return first, next, err
+}
+
+// settledEnds returns the bounds of a partition when all can be read that was written
+// before the call. A leader gives a record its time before the other replicas have it
+// and anybody can read it: until then nobody may think that there is none of that time.
+func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, err error) {
+	written := int64(math.MaxInt64)
+	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+		for wait := time.Millisecond; ; wait *= 2 {
+			var at [3]int64
+			if code, err := cn.offsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 || err != nil {
+				return code, err
+			}
+			written = min(written, at[0]) // less: a new leader has dropped what nobody could read
+			if first, next = at[1], at[2]; next >= written {
+				return 0, nil
+			}
+			if wait > maxBackoff {
+				return int16(kafkago.OffsetNotAvailable), nil
+			}
+			if err := c.pause(ctx, wait); err != nil {
+				return 0, err
+			}
+		}
 	})
 	return first, next, err
 }
