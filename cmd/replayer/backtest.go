@@ -4,13 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 )
 
@@ -20,6 +23,10 @@ type backtest struct {
 	learners []string
 	delays   []string
 	orders   int
+	policies policies
+
+	once   sync.Once
+	rounds *replay.Rounds // of the file's order
 }
 
 func backtestCommand(env *daemon.Env) *cobra.Command {
@@ -30,12 +37,16 @@ func backtestCommand(env *daemon.Env) *cobra.Command {
 		Long: `Play learners against delays and row orders offline, with the code that runs live.
 
 Every learner meets every kind of delay in every row order, in parallel over the
-cores. The same flags give the same bits.`,
+cores. The same flags give the same bits.
+
+On a log with propensities policies are judged, too: what the log says that they would
+have earned, by eight off-policy estimators, and what speaks against believing it.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer backtest
   replayer backtest --data pendigits.csv --orders 5
   replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
     --action-column carrier --reward-column on_time --features origin,dest,distance
+  replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0 --json
   replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
 	}
@@ -43,36 +54,72 @@ cores. The same flags give the same bits.`,
 	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
 	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	b.policies.flags(cmd.Flags())
 	return cmd
 }
 
 func (b *backtest) run(ctx context.Context) error {
-	trials, err := b.trials()
+	if b.orders < 1 {
+		return daemon.Usagef("--orders %d: it must be at least 1", b.orders)
+	}
+	env, err := b.source.open()
 	if err != nil {
 		return err
 	}
-	results, err := b.play(ctx, trials)
+	judged, err := b.judge(ctx, env)
 	if err != nil {
 		return err
 	}
+	results := []replay.Result{}
+	if len(b.policies.specs) == 0 || len(b.learners) > 0 {
+		trials, err := b.trials(env)
+		if err != nil {
+			return err
+		}
+		if results, err = b.play(ctx, trials); err != nil {
+			return err
+		}
+	}
+	return b.write(results, judged)
+}
+
+// write writes the results of runs and what a log says of policies, each if there is
+// any.
+func (b *backtest) write(results []replay.Result, judged *replay.Evaluations) error {
 	table := b.env.Stdout
 	if b.source.json {
 		out := struct {
-			Runs []replay.Result `json:"runs"`
-		}{results}
+			Runs       []replay.Result           `json:"runs"`
+			Policies   []*ope.Evaluation         `json:"policies,omitempty"`
+			Estimators *replay.OffPolicySettings `json:"estimators,omitempty"`
+		}{Runs: results}
+		if judged != nil {
+			out.Policies, out.Estimators = judged.Policies, &judged.Settings
+		}
 		if err := json.NewEncoder(b.env.Stdout).Encode(out); err != nil {
 			return err
 		}
 		table = b.env.Stderr
 	}
+	if judged != nil {
+		if err := replay.WriteEvaluations(table, judged); err != nil || len(results) == 0 {
+			return err
+		}
+		if _, err := io.WriteString(table, "\n"); err != nil {
+			return err
+		}
+	}
 	return replay.WriteRuns(table, results)
 }
 
+// encoded returns the rounds of the data in their own order, made once.
+func (b *backtest) encoded(env replay.Environment) *replay.Rounds {
+	b.once.Do(func() { b.rounds = replay.EncodeRounds(env) })
+	return b.rounds
+}
+
 // trials lays out the runs: learners, then delays, then row orders.
-func (b *backtest) trials() ([]*replay.Trial, error) {
-	if b.orders < 1 {
-		return nil, daemon.Usagef("--orders %d: it must be at least 1", b.orders)
-	}
+func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if len(b.learners) == 0 {
 		b.learners = []string{""}
 		if b.source.model == "" {
@@ -82,14 +129,12 @@ func (b *backtest) trials() ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}
-	env, err := b.source.open()
-	if err != nil {
-		return nil, err
-	}
 	var trials []*replay.Trial
 	orders := make([]*replay.Rounds, b.orders)
 	for i := range orders {
-		orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
+		if orders[i] = b.encoded(env); i > 0 {
+			orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
+		}
 	}
 	var said []string
 	for _, learner := range b.learners {

@@ -24,6 +24,7 @@ const defaultRounds = 20_000
 // the model that decides.
 type source struct {
 	env, data, model string
+	format           string
 	mapping          string
 	twists           []string
 	oracle           string
@@ -39,6 +40,7 @@ type source struct {
 func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
 	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
+	f.StringVar(&s.format, "format", formatAuto, "of --data: auto (by content), multiclass (labelled CSV), bandit (CSV whose columns are named), or obd (Open Bandit CSV or its folder)")
 	f.StringArrayVar(&s.twists, "twist", nil, "change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
 	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, linear, shared or hybrid")
 	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
@@ -47,6 +49,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.columns.Action, "action-column", "", "bandit log: the action played")
 	f.StringVar(&s.columns.Loss, "loss-column", "", "bandit log: its loss")
 	f.StringVar(&s.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
+	f.StringVar(&s.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was played, in (0, 1]")
 	f.StringVar(&s.columns.ID, "id-column", "", "bandit log: id of the round")
 	f.StringVar(&s.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or NAME:number says the type")
 	f.StringVar(&s.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are features, too")
@@ -94,15 +97,64 @@ func (s *source) openPlain() (replay.Environment, error) {
 	return env, nil
 }
 
-// openData opens a bandit log if its columns are named, else a labelled CSV.
+// Formats of data.
+const (
+	formatAuto       = "auto"
+	formatMulticlass = "multiclass"
+	formatBandit     = "bandit"
+	formatOpenBandit = "obd"
+)
+
+// openData opens the data in its format: by itself a bandit log if its columns are named,
+// Open Bandit data if it has those, else a labelled CSV.
 func (s *source) openData() (replay.Environment, error) {
 	columns, err := s.readMapping()
 	if err != nil {
 		return nil, err
 	}
-	if columns.IsZero() {
+	format := s.format
+	if format == formatAuto {
+		switch {
+		case !columns.IsZero():
+			format = formatBandit
+		case replay.SniffOpenBandit(s.data):
+			format = formatOpenBandit
+		default:
+			format = formatMulticlass
+		}
+	}
+	if format != formatBandit && !columns.IsZero() {
+		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", format, formatBandit)
+	}
+	switch format {
+	case formatBandit:
+		return s.openBandit(columns)
+	case formatOpenBandit:
+		return s.openOpenBandit()
+	case formatMulticlass:
 		return replay.OpenMulticlass(s.data)
 	}
+	return nil, daemon.Usagef("--format %q: expected %s, %s, %s or %s", format, formatAuto, formatMulticlass, formatBandit, formatOpenBandit)
+}
+
+// openOpenBandit opens Open Bandit data, whose clicks are rewards.
+func (s *source) openOpenBandit() (replay.Environment, error) {
+	var r loop.Range
+	if s.model != "" {
+		m, err := s.parseModel()
+		if err != nil {
+			return nil, err
+		}
+		if !m.Reward && m.Range != (loop.Range{Min: 0, Max: 1}) {
+			return nil, daemon.Usagef("%s gives the range of a loss, and Open Bandit data has rewards", s.model)
+		}
+		r = m.Range
+	}
+	return replay.OpenOpenBandit(s.data, r)
+}
+
+// openBandit opens a bandit log with these columns.
+func (s *source) openBandit(columns replay.Mapping) (replay.Environment, error) {
 	if err := columns.Validate(); err != nil {
 		return nil, daemon.Usagef("%v", err)
 	}

@@ -7,23 +7,25 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// BanditLog is a log of decisions that were made and of what came of them, without the
-// propensities of what was decided: of a round only the outcome of the recorded action
-// is known. A learner meets it where it draws that action; what it loses by the others
-// is not known, so that its mean loss over the rounds that it met is no unbiased
-// estimate of anything. Rows are in the order of decisions; actions in byte order, or as
-// a model lists them.
+// BanditLog is a log of decisions that were made and of what came of them: of a round
+// only the outcome of the recorded action is known. A learner meets it where it draws
+// that action; what it loses by the others is not known, so that without the propensities
+// of what was decided its mean loss over the rounds that it met is no unbiased estimate
+// of anything. Rows are in the order of decisions; actions in byte order, by number, or
+// as a model lists them. It is in memory: four bytes a feature and some 40 more a row.
 type BanditLog struct {
 	name    string
 	actions []string
 	kind    codec.OutcomeKind // [codec.Loss] or [codec.Reward]
 	scale   loop.Range        // of the values
 
-	action  []int32   // per row: recorded
-	value   []float64 // as recorded; NaN: no outcome
-	decided []int64   // log times; nil: the log has none
-	came    []int64   // log times of outcomes; nil: the log has none. Only where there is an outcome
-	ids     []string  // nil: the log has none
+	action  []int32           // per row: recorded
+	value   []float64         // as recorded; NaN: no outcome
+	decided []int64           // log times; nil: the log has none
+	came    []int64           // log times of outcomes; nil: the log has none. Only where there is an outcome
+	ids     []string          // nil: the log has none
+	props   []float64         // propensities of the recorded actions; nil: the log has none
+	items   [][]codec.Feature // per action; nil: actions have no features
 	columns []logColumn
 	cells   []int32 // of features, row by row: an index into the column's values; -1: absent
 	d       int     // expanded columns, the constant included
@@ -56,6 +58,9 @@ func (b *BanditLog) Columns() int { return b.d }
 // Context implements [Environment].
 func (b *BanditLog) Context(dst *codec.Context, t int) {
 	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], b.actions)}
+	for a := range b.items {
+		dst.Actions[a].Features = b.items[a]
+	}
 	cells := b.cells[t*len(b.columns) : (t+1)*len(b.columns)]
 	for i, v := range cells {
 		switch c := &b.columns[i]; {
@@ -138,6 +143,9 @@ func (v *logView) timed() bool { return v.log.decided != nil }
 // time returns the log time of decision t.
 func (v *logView) time(t int) int64 { return v.log.decided[t] }
 
+// propensity returns that of the recorded action; only of a log that has them.
+func (v *logView) propensity(t int) float64 { return v.log.props[v.row(t)] }
+
 // id returns the id of round t of a log that has ids.
 func (v *logView) id(t int) string { return v.log.ids[v.row(t)] }
 
@@ -145,6 +153,13 @@ func (v *logView) id(t int) string { return v.log.ids[v.row(t)] }
 func Timed(env Environment) bool {
 	v := logOf(env)
 	return v != nil && v.timed()
+}
+
+// HasPropensities reports whether env says with which probabilities the recorded actions
+// were played.
+func HasPropensities(env Environment) bool {
+	v := logOf(env)
+	return v != nil && v.log.props != nil
 }
 
 // RecordsDelays reports whether env says when outcomes came.

@@ -20,6 +20,9 @@ type LogOptions struct {
 	Mapping Mapping
 	Range   loop.Range // of losses or rewards; zero: [0,1]
 	Actions []string   // that may be; nil: those that occur
+
+	numbered bool // actions are the numbers 0, 1, …, in that order
+	backward bool // a time before that of the row above stands for that one
 }
 
 // OpenLog reads a bandit log from a CSV file.
@@ -53,6 +56,14 @@ func readLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
 	if err := p.header(); err != nil {
 		return nil, err
 	}
+	if err := p.rest(); err != nil {
+		return nil, err
+	}
+	return p.log, nil
+}
+
+// rest reads all rows below the header.
+func (p *logParser) rest() error {
 	for {
 		row, err := p.next()
 		if errors.Is(err, io.EOF) {
@@ -62,14 +73,14 @@ func readLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
 			err = p.row(row)
 		}
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if p.rows == 0 {
-		return nil, p.errorf(2, "", "there are no rows below the header")
+		return p.errorf(2, "", "there are no rows below the header")
 	}
 	p.finish()
-	return p.log, nil
+	return nil
 }
 
 type logParser struct {
@@ -78,12 +89,12 @@ type logParser struct {
 	log  *BanditLog
 	rows int
 
-	width                                int
-	time, outcomeTime, action, value, id int // columns; -1: none
-	timeName, outcomeName, valueName     string
-	actions                              map[string]int32
-	ids                                  map[string]int // → line
-	values                               []map[string]int32
+	width                                            int
+	time, outcomeTime, action, value, id, propensity int // columns; -1: none
+	timeName, outcomeName, valueName                 string
+	actions                                          map[string]int32
+	ids                                              map[string]int // → line
+	values                                           []map[string]int32
 }
 
 func (p *logParser) header() error {
@@ -94,14 +105,19 @@ func (p *logParser) header() error {
 	if err != nil {
 		return err
 	}
-	names := slices.Clone(row)
+	return p.columns(slices.Clone(row))
+}
+
+// columns finds what the mapping names among the columns of the header.
+func (p *logParser) columns(names []string) error {
 	p.width = len(names)
 	m := &p.o.Mapping
+	var err error
 	p.timeName, p.outcomeName, p.valueName = m.Time, m.OutcomeTime, m.Loss+m.Reward
 	for _, c := range []struct {
 		name string
 		into *int
-	}{{m.Time, &p.time}, {m.OutcomeTime, &p.outcomeTime}, {m.Action, &p.action}, {p.valueName, &p.value}, {m.ID, &p.id}} {
+	}{{m.Time, &p.time}, {m.OutcomeTime, &p.outcomeTime}, {m.Action, &p.action}, {p.valueName, &p.value}, {m.ID, &p.id}, {m.Propensity, &p.propensity}} {
 		if *c.into, err = p.column(names, c.name); err != nil {
 			return err
 		}
@@ -160,7 +176,7 @@ func (p *logParser) features(names []string) error {
 
 // used reports whether a column has a meaning already.
 func (p *logParser) used(i int) bool {
-	return slices.Contains([]int{p.time, p.outcomeTime, p.action, p.value, p.id}, i) ||
+	return slices.Contains([]int{p.time, p.outcomeTime, p.action, p.value, p.id, p.propensity}, i) ||
 		slices.ContainsFunc(p.log.columns, func(c logColumn) bool { return c.at == i })
 }
 
@@ -170,6 +186,8 @@ func (p *logParser) feature(c logColumn) error {
 		return p.errorf(p.line(0), c.name, "it is what is known after the decision only: it cannot be a feature of it")
 	case c.at == p.action:
 		return p.errorf(p.line(0), c.name, "it is the action: it cannot be a feature of the decision")
+	case c.at == p.propensity:
+		return p.errorf(p.line(0), c.name, "it is the propensity of the action: it cannot be a feature of the decision")
 	case slices.ContainsFunc(p.log.columns, func(o logColumn) bool { return o.name == c.name }):
 		return p.errorf(p.line(0), c.name, "the feature is there twice")
 	case !isText(c.name, codec.MaxNameBytes) || c.name == "":
@@ -184,7 +202,7 @@ func (p *logParser) row(row []string) error {
 	if len(row) != p.width {
 		return p.errorf(p.line(0), "", "%d cells, but the header has %d columns", len(row), p.width)
 	}
-	for _, part := range []func([]string) error{p.rowID, p.rowAction, p.rowValue, p.rowTimes, p.rowFeatures} {
+	for _, part := range []func([]string) error{p.rowID, p.rowAction, p.rowPropensity, p.rowValue, p.rowTimes, p.rowFeatures} {
 		if err := part(row); err != nil {
 			return err
 		}
@@ -224,6 +242,8 @@ func (p *logParser) rowAction(row []string) error {
 		return p.errorf(p.line(p.action), p.o.Mapping.Action, "the action is missing")
 	case !isText(name, codec.MaxNameBytes):
 		return p.errorf(p.line(p.action), p.o.Mapping.Action, "an action is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
+	case p.o.numbered && !isItem(name, len(p.o.Actions)):
+		return p.errorf(p.line(p.action), p.o.Mapping.Action, "%s", itemHint(name, len(p.o.Actions)))
 	case p.o.Actions != nil && !slices.Contains(p.o.Actions, name):
 		return p.errorf(p.line(p.action), p.o.Mapping.Action, "the model does not list the action %q", name)
 	case len(p.actions) == codec.MaxActions:
@@ -271,7 +291,11 @@ func (p *logParser) rowTimes(row []string) error {
 		return p.errorf(p.line(p.time), p.timeName, "%v", err)
 	}
 	if n := len(p.log.decided); n > 0 && at < p.log.decided[n-1] {
-		return p.errorf(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
+		if p.o.backward {
+			at = p.log.decided[n-1]
+		} else {
+			return p.errorf(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
+		}
 	}
 	p.log.decided = append(p.log.decided, at)
 	if p.outcomeTime < 0 {
@@ -331,6 +355,9 @@ func (p *logParser) finish() {
 			b.actions = append(b.actions, name)
 		}
 		slices.Sort(b.actions)
+		if p.o.numbered {
+			b.actions = itemNames(b.actions)
+		}
 	}
 	index := make([]int32, len(p.actions))
 	for i, name := range b.actions {

@@ -20,6 +20,7 @@ type Mapping struct {
 	Action        string   // that was played
 	Loss, Reward  string   // one of both; an empty cell: no outcome
 	ID            string   // of the round
+	Propensity    string   // with which Action was played, in (0, 1]
 	Features      []string // columns that are features: NAME, or NAME:number, NAME:text
 	FeaturePrefix string   // columns whose name begins with it are features, too
 }
@@ -38,6 +39,7 @@ func mappingKeys() []mappingKey {
 		{"loss-column", func(m *Mapping) *string { return &m.Loss }},
 		{"reward-column", func(m *Mapping) *string { return &m.Reward }},
 		{"id-column", func(m *Mapping) *string { return &m.ID }},
+		{"propensity-column", func(m *Mapping) *string { return &m.Propensity }},
 		{"features", nil},
 		{"feature-prefix", func(m *Mapping) *string { return &m.FeaturePrefix }},
 	}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"math"
+	"runtime"
+	"strconv"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/loop"
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// policies holds the flags by which policies are judged on a log with propensities.
+type policies struct {
+	specs     []string
+	lambda    string
+	crossfit  int
+	bootstrap int
+	minEvents int
+}
+
+func (p *policies) flags(f *pflag.FlagSet) {
+	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE; may be repeated (default logging and uniform; given without --learner, no learner is played)")
+	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda), "of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least estimated error, for each policy and estimator")
+	f.IntVar(&p.crossfit, "crossfit", 0, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: on all rows")
+	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
+	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
+}
+
+// options returns the options of the estimators.
+func (p *policies) options(o ope.Options, seed uint64) (ope.Options, error) {
+	var err error
+	switch p.lambda {
+	case "auto":
+		o.Lambda = 0
+	default:
+		if o.Lambda, err = strconv.ParseFloat(p.lambda, 64); err != nil || !(o.Lambda > 0) {
+			return o, daemon.Usagef("--lambda %q: expected a number above 0, inf, or auto", p.lambda)
+		}
+	}
+	if p.crossfit < 0 || p.crossfit == 1 || p.crossfit > math.MaxInt16 {
+		return o, daemon.Usagef("--crossfit %d: expected 0 or 2 to %d folds", p.crossfit, math.MaxInt16)
+	}
+	if p.bootstrap < 0 {
+		return o, daemon.Usagef("--bootstrap %d: it must not be negative", p.bootstrap)
+	}
+	o.Bootstrap, o.Seed, o.MinRows = p.bootstrap, seed, p.minEvents
+	o.Model.Folds, o.Model.Seed = p.crossfit, seed
+	return o, nil
+}
+
+// judge judges the policies on the log that env shows, in parallel over the cores; nil
+// for data without propensities, where none is asked for.
+func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.Evaluations, error) {
+	p := &b.policies
+	if !replay.HasPropensities(env) && len(p.specs) == 0 {
+		return nil, nil
+	}
+	specs := p.specs
+	if len(specs) == 0 {
+		specs = []string{"logging", "uniform"}
+	}
+	off, err := replay.NewOffPolicy(env, func(kind, spec string) (*replay.Progressive, error) { return b.progressive(env, kind, spec) })
+	if err != nil {
+		return nil, daemon.Usagef("--policy: %v", err)
+	}
+	o, err := p.options(off.Options(), b.source.seed)
+	if err != nil {
+		return nil, err
+	}
+	for _, spec := range specs {
+		if err := off.Check(spec); err != nil {
+			return nil, daemon.Usagef("--policy: %v", err)
+		}
+	}
+	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, spec := range specs {
+		g.Go(func() error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			e, err := off.Evaluate(spec, o)
+			out.Policies[i] = e
+			return err
+		})
+	}
+	return out, g.Wait()
+}
+
+// progressive returns a learner, or that of a model file, as a policy to be judged.
+func (b *backtest) progressive(env replay.Environment, kind, spec string) (*replay.Progressive, error) {
+	s := b.source
+	if kind == "model" {
+		s.model, spec = spec, ""
+	}
+	p, err := s.policy(env, spec)
+	if err != nil {
+		return nil, err
+	}
+	l, err := p.model.Build(p.files)
+	if err != nil {
+		return nil, err
+	}
+	ep := loop.Epoch{Number: 1, Rules: p.model.Rules(), Learner: l}
+	return replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env)), nil
+}

@@ -1,0 +1,179 @@
+package replay
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+const (
+	obdText = `,timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,user-item_affinity_1,user-item_affinity_2
+0,2019-11-24 00:00:01.5+00:00,2,3,0,0.25,cef3390ed2,0.0,1.0,0.0
+1,2019-11-24 00:00:01.0+00:00,0,1,1,0.5,0000000a00,0.0,0.0,0.0
+`
+	itemText = `,item_id,item_feature_0,item_feature_1
+0,1,-0.5,aa
+1,0,0.25,bb
+2,2,1,aa
+`
+)
+
+func readOBD(t testing.TB, text string) *BanditLog {
+	t.Helper()
+	b, err := ReadOpenBandit("men.csv", strings.NewReader(text), nil, loop.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestOpenBandit(t *testing.T) {
+	items, err := ReadItems("item_context.csv", strings.NewReader(itemText))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := ReadOpenBandit("men.csv", strings.NewReader(obdText), items, loop.Range{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := logOf(b)
+	if got := b.Actions(); !reflect.DeepEqual(got, []string{"0", "1", "2"}) || b.Len() != 2 || !Timed(b) || !HasPropensities(b) || RecordsDelays(b) {
+		t.Fatalf("actions %v, %d rows", got, b.Len())
+	}
+	if v.action(0) != 2 || v.action(1) != 0 || v.propensity(0) != .25 || v.propensity(1) != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
+		t.Errorf("actions %d %d, propensities %v %v", v.action(0), v.action(1), v.propensity(0), v.propensity(1))
+	}
+	if v.time(0) != v.time(1) {
+		t.Errorf("a time that goes back: %d after %d", v.time(1), v.time(0))
+	}
+	var c codec.Context
+	b.Context(&c, 0)
+	want := []codec.Feature{{Name: "position", Kind: codec.Text, Text: "3"}, {Name: "user_feature_0", Kind: codec.Text, Text: "cef3390ed2"},
+		{Name: "user-item_affinity_0", Kind: codec.Number}, {Name: "user-item_affinity_1", Kind: codec.Number, Value: 1}, {Name: "user-item_affinity_2", Kind: codec.Number}}
+	if !reflect.DeepEqual(c.Features, want) {
+		t.Errorf("features %v, want %v", c.Features, want)
+	}
+	if got := c.Actions[1].Features; !reflect.DeepEqual(got, []codec.Feature{{Name: "item_feature_0", Kind: codec.Number, Value: -.5}, {Name: "item_feature_1", Kind: codec.Text, Text: "aa"}}) {
+		t.Errorf("features of item 1: %v", got)
+	}
+	if got := readOBD(t, "item_id,click,action_prob\n10,0,1\n9,1,1\n").Actions(); len(got) != 11 || got[10] != "10" {
+		t.Errorf("items without a list: %v", got)
+	}
+}
+
+func TestOpenBanditErrors(t *testing.T) {
+	const header = "item_id,click,propensity_score,timestamp,user_feature_0\n"
+	for text, want := range map[string]string{
+		"":                  "men.csv:1: the file is empty",
+		"item_id,click\n":   "men.csv:1: not Open Bandit data: the columns item_id, click and propensity_score or action_prob must be there; there are item_id, click",
+		header:              "men.csv:2: there are no rows",
+		header + "0,1,.5\n": "men.csv:2: 3 cells, but the header has 5 columns",
+		header + "0,1,.5,2020-01-01 00:00:00,a\n-1,1,.5,2020-01-01 00:00:00,a\n": `men.csv:3: column item_id: "-1" is not an item: expected a whole number from 0 to`,
+		header + "01,1,.5,2020-01-01 00:00:00,a\n":                               `men.csv:2: column item_id: "01" is not an item`,
+		header + "1.0,1,.5,2020-01-01 00:00:00,a\n":                              `men.csv:2: column item_id: "1.0" is not an item`,
+		header + "0,1,0,2020-01-01 00:00:00,a\n":                                 "men.csv:2: column propensity_score: the action was played with propensity 0: that cannot be",
+		header + "0,1,,2020-01-01 00:00:00,a\n":                                  "men.csv:2: column propensity_score: the propensity of the action is missing",
+		header + "0,1,1.5,2020-01-01 00:00:00,a\n":                               "men.csv:2: column propensity_score: the propensity 1.5 is not in (0, 1]",
+		header + "0,1,nan,2020-01-01 00:00:00,a\n":                               "men.csv:2: column propensity_score: the propensity NaN is not in (0, 1]",
+		header + "0,1,x,2020-01-01 00:00:00,a\n":                                 `men.csv:2: column propensity_score: "x" is not a number`,
+		header + "0,2,.5,2020-01-01 00:00:00,a\n":                                "men.csv:2: column click: 2 is not in [0, 1]",
+		header + "0,1,.5,noon,a\n":                                               `men.csv:2: column timestamp: "noon": expected a time`,
+		"item_id,click,propensity_score,user-item_affinity_0\n1,0,1,0\n":         `men.csv:2: column item_id: "1" is not an item: there are 1, numbered 0 to 0`,
+	} {
+		_, err := ReadOpenBandit("men.csv", strings.NewReader(text), nil, loop.Range{})
+		var at *CSVError
+		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &at) {
+			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"item_id,item_feature_0\n0,1\n2,1\n":         "i.csv:1: column item_id: there are 2 items, but the item 1 is missing",
+		"item_id,item_feature_0\n0,1\n0,1\n":         `i.csv:3: column item_id: the id "0" is that of line 2, too`,
+		"item_id,item_feature_0\n0,1\nx,1\n":         `i.csv:3: column item_id: "x" is not an item`,
+		"item_id\n0\n":                               `i.csv:1: no column begins with "item_feature_"`,
+		"item_id,item_feature_0\n0,\"1\n":            "i.csv:2: not CSV",
+		"item_id,item_feature_0,item_feature_0\n0,1": "i.csv:1: column item_feature_0: the feature is there twice",
+	} {
+		if _, err := ReadItems("i.csv", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
+		}
+	}
+}
+
+// TestFindOpenBandit looks for the files of a folder.
+func TestFindOpenBandit(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	if _, _, err := FindOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds no CSV file") || SniffOpenBandit(dir) {
+		t.Errorf("an empty folder: %v", err)
+	}
+	write("item_context.csv", itemText)
+	men := write("men.csv", obdText)
+	for _, path := range []string{dir, men} {
+		b, err := OpenOpenBandit(path, loop.Range{})
+		if err != nil || len(b.items) != 3 || !SniffOpenBandit(path) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	write("women.csv", obdText)
+	if _, _, err := FindOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds men.csv, women.csv: name one of them") {
+		t.Errorf("two logs: %v", err)
+	}
+	if SniffOpenBandit(write("other.csv", "label,n_x\na,1\n")) || SniffOpenBandit(filepath.Join(dir, "none")) {
+		t.Error("something else is taken for Open Bandit data")
+	}
+}
+
+func FuzzReadOpenBandit(f *testing.F) {
+	f.Add(obdText, itemText)
+	f.Add("item_id,click,action_prob\n3,,1e-300\n", "item_id,item_feature_0\n0,\n")
+	f.Fuzz(func(t *testing.T, text, itemsText string) {
+		items, err := ReadItems("i.csv", strings.NewReader(itemsText))
+		checkPlace(t, err)
+		if err != nil {
+			items = nil
+		}
+		b, err := ReadOpenBandit("men.csv", strings.NewReader(text), items, loop.Range{})
+		checkPlace(t, err)
+		if err != nil {
+			return
+		}
+		var c codec.Context
+		v := logOf(b)
+		for i := range b.Len() {
+			b.Context(&c, i)
+			c.ID = "r"
+			if err := c.Validate(); err != nil && len(c.Actions) <= codec.MaxActions {
+				t.Fatalf("%q row %d: %v", text, i, err)
+			}
+			if p := v.propensity(i); !(p > 0 && p <= 1) || v.action(i) >= len(b.Actions()) {
+				t.Fatalf("%q row %d: action %d, propensity %v", text, i, v.action(i), p)
+			}
+			if l := b.Loss(i, v.action(i)); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
+				t.Fatalf("%q row %d: loss %v", text, i, l)
+			}
+		}
+	})
+}
+
+// checkPlace reports an error without a place.
+func checkPlace(t *testing.T, err error) {
+	t.Helper()
+	var at *CSVError
+	if err != nil && (!errors.As(err, &at) || at.Line < 1) {
+		t.Fatalf("no place in %v", err)
+	}
+}

@@ -1,0 +1,147 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"unicode/utf8"
+
+	"hindsight/internal/ope"
+)
+
+// Evaluations are what a log says of policies; its JSON is part of that of `backtest`.
+type Evaluations struct {
+	Settings OffPolicySettings
+	Policies []*ope.Evaluation
+}
+
+// tableWidth is that of tables with a line a run or a policy.
+const tableWidth = 100
+
+// WriteEvaluations writes what a log says of policies for people, at most 100 columns
+// wide: the weights, the estimates, and the flags in words.
+func WriteEvaluations(w io.Writer, e *Evaluations) error {
+	if len(e.Policies) == 0 {
+		return nil
+	}
+	weights := [][]string{{"policy"}, {"matched"}, {"ESS"}, {"max w"}, {"mean w"}, {"overlap"}}
+	estimates := [][]string{{"policy"}}
+	for _, v := range e.Policies[0].Estimates {
+		estimates = append(estimates, []string{v.Name})
+	}
+	for _, p := range e.Policies {
+		for i, cell := range []string{clip(p.Policy), count(int64(p.Matched)), figure(float64(p.ESS), 3), figure(p.MaxWeight, 3),
+			figure(p.MeanWeight, 3) + plus(p.MeanWeightSE), figure(p.Overlap, 2)} {
+			weights[i] = append(weights[i], cell)
+		}
+		estimates[0] = append(estimates[0], clip(p.Policy))
+		for i, v := range p.Estimates {
+			estimates[i+1] = append(estimates[i+1], withError(v.Value, v.SE))
+		}
+	}
+	for _, columns := range [][][]string{weights, estimates} {
+		if err := writeColumns(w, columns, tableWidth); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, e.words())
+	return err
+}
+
+// words are the legend and the flags.
+func (e *Evaluations) words() string {
+	s := &e.Settings
+	text := fmt.Sprintf("Mean %s a row of %s rows, %d actions, smallest propensity %s; ± the standard error", s.Of, count(int64(s.Rows)), s.Actions, figure(s.MinPropensity, 3))
+	switch {
+	case math.IsInf(float64(s.Lambda), 1):
+		text += ", no clipping"
+	case s.Lambda == 0:
+		text += ", λ chosen for each policy"
+	default:
+		text += fmt.Sprintf(", λ = %v", float64(s.Lambda))
+	}
+	if s.CrossFit > 1 {
+		text += fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
+	} else {
+		text += ", reward model of the same rows"
+	}
+	text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+	out := wrap(text, tableWidth, 0) + "\n"
+	for _, p := range e.Policies {
+		for _, f := range p.Flags {
+			out += "\n" + wrap("! "+p.Policy+": "+f+".", tableWidth, 2)
+		}
+	}
+	return out + "\n"
+}
+
+// clip shortens the name of a policy, which the flags give in full.
+func clip(name string) string {
+	const most = 40
+	if r := []rune(name); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return name
+}
+
+// roundedAway is what sums of equal terms leave behind.
+const roundedAway = 1e-12
+
+func plus(se ope.Figure) string {
+	if !(se > roundedAway) {
+		return ""
+	}
+	return "±" + figure(float64(se), 2)
+}
+
+// withError writes a value with as many decimals as its error has, two of which count.
+func withError(value, se ope.Figure) string {
+	v, s := float64(value), float64(se)
+	if s < roundedAway {
+		if math.Abs(v) < roundedAway {
+			v = 0
+		}
+		return figure(v, 3)
+	}
+	if math.IsNaN(s) {
+		return figure(v, 3)
+	}
+	decimals := min(max(0, 1-int(math.Floor(math.Log10(s)))), 9)
+	return fmt.Sprintf("%.*f±%.*f", decimals, v, decimals, s)
+}
+
+// writeColumns writes columns, whose first cells are their heads, as tables of at most
+// that width below each other: what does not fit goes on with the first column again.
+func writeColumns(w io.Writer, columns [][]string, width int) error {
+	for from := 1; from < len(columns); {
+		t := table{right: true}
+		used, to := broadest(columns[0])+2, from
+		for to < len(columns) && (to == from || used+2+broadest(columns[to]) <= width) {
+			used += 2 + broadest(columns[to])
+			to++
+		}
+		for i := range columns[0] {
+			row := []string{columns[0][i], ""} // of two, which a table aligns to the left
+			for _, c := range columns[from:to] {
+				row = append(row, c[i])
+			}
+			t.row(row...)
+		}
+		if err := t.write(w, width); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(w, "\n"); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
+}
+
+func broadest(cells []string) int {
+	n := 0
+	for _, c := range cells {
+		n = max(n, utf8.RuneCountInString(c))
+	}
+	return n
+}

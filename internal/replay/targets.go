@@ -1,0 +1,150 @@
+package replay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hindsight/internal/ope"
+)
+
+// Targets lists the policies that a log can judge.
+func Targets() []Entry {
+	return []Entry{
+		{"logging", "", "the policy that made the log"},
+		{"uniform", "", "every action alike"},
+		{"always", "ACTION", "one action always"},
+		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number of actions (of another text: of its SHA-256)"},
+		{"eps", "E,POLICY", "any action with probability E, else the other policy"},
+		{"learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"},
+		{"model", "FILE", "the same with a model file"},
+	}
+}
+
+// target is a policy to be judged on the rows of an [OffPolicy].
+type target struct {
+	law    ope.Policy   // nil: the one that made the log
+	failed func() error // of a law that can; nil: it cannot
+}
+
+var errTarget = errors.New("expected logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER or model:FILE; for example always:7, or eps:0.1,hash:country")
+
+// target returns the policy that a specification names.
+func (o *OffPolicy) target(spec string) (*target, error) {
+	name, rest, has := strings.Cut(spec, ":")
+	var t *target
+	var err error
+	switch {
+	case !has && name == "logging":
+		t = &target{}
+	case !has && name == "uniform":
+		t = &target{law: func(dst []float64, _ int) { withEpsilon(dst, 1) }}
+	case has && name == "always":
+		t, err = o.always(rest)
+	case has && name == "hash":
+		t, err = o.hash(rest)
+	case has && name == "eps":
+		t, err = o.epsilon(rest)
+	case has && (name == "learner" || name == "model") && o.learner != nil:
+		t, err = o.progressive(name, rest)
+	default:
+		return nil, fmt.Errorf("policy %q: %w", spec, errTarget)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy %q: %w", spec, err)
+	}
+	return t, nil
+}
+
+// withEpsilon turns a law into epsilon of the uniform one and the rest of the law.
+func withEpsilon(dst []float64, epsilon float64) {
+	for a := range dst {
+		dst[a] = epsilon/float64(len(dst)) + (1-epsilon)*dst[a]
+	}
+}
+
+func (o *OffPolicy) always(action string) (*target, error) {
+	a := slices.Index(o.log.log.actions, action)
+	if a < 0 {
+		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.log.actions, ", "))
+	}
+	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
+}
+
+// hash plays an action by the text of a feature; one that is absent counts as "".
+func (o *OffPolicy) hash(feature string) (*target, error) {
+	log := o.log.log
+	i := slices.IndexFunc(log.columns, func(c logColumn) bool { return c.name == feature })
+	if i < 0 {
+		var have []string
+		for _, c := range log.columns {
+			have = append(have, c.name)
+		}
+		return nil, fmt.Errorf("there is no feature %q in the log; there are %s", feature, strings.Join(have, ", "))
+	}
+	c := &log.columns[i]
+	texts := c.values
+	if c.number {
+		texts = nil
+		for _, v := range c.numbers {
+			texts = append(texts, strconv.FormatFloat(v, 'g', -1, 64))
+		}
+	}
+	k := uint64(len(log.actions))
+	actions := make([]int, len(texts)+1) // that of the absent one comes last
+	for v, text := range append(slices.Clone(texts), "") {
+		actions[v] = int(hashText(text) % k)
+	}
+	return &target{law: func(dst []float64, t int) {
+		v := log.cells[o.log.row(int(o.rows[t]))*len(log.columns)+i]
+		if v < 0 {
+			v = int32(len(texts))
+		}
+		dst[actions[v]] = 1
+	}}, nil
+}
+
+// hashText returns the number that a text's first 8 hexadecimal digits are, or if it
+// does not begin with so many, those of its SHA-256.
+func hashText(text string) uint64 {
+	if len(text) >= 8 {
+		if v, err := hex.DecodeString(text[:8]); err == nil {
+			return uint64(v[0])<<24 | uint64(v[1])<<16 | uint64(v[2])<<8 | uint64(v[3])
+		}
+	}
+	sum := sha256.Sum256([]byte(text))
+	return hashText(hex.EncodeToString(sum[:]))
+}
+
+func (o *OffPolicy) epsilon(rest string) (*target, error) {
+	number, spec, ok := strings.Cut(rest, ",")
+	epsilon, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(epsilon >= 0 && epsilon <= 1) {
+		return nil, fmt.Errorf("eps takes E,POLICY with E in [0,1], found %q", rest)
+	}
+	base, err := o.target(spec)
+	if err != nil {
+		return nil, err
+	}
+	if base.law == nil {
+		return nil, errors.New("the log does not hold the probabilities with which logging would have played other actions: it cannot be mixed")
+	}
+	return &target{failed: base.failed, law: func(dst []float64, t int) {
+		base.law(dst, t)
+		withEpsilon(dst, epsilon)
+	}}, nil
+}
+
+func (o *OffPolicy) progressive(kind, spec string) (*target, error) {
+	p, err := o.learner(kind, spec)
+	if err != nil {
+		return nil, err
+	}
+	return &target{failed: func() error { return p.err }, law: func(dst []float64, t int) {
+		p.law(dst, int(o.rows[t]), o.log)
+	}}, nil
+}
