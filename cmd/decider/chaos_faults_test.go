@@ -96,9 +96,11 @@ func (c *chaos) pausedOwner(part chaosPart) {
 	p.signal(syscall.SIGCONT)
 	asked()
 	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it met the fence and lost its lease", p.cmd.Args[0], p.cmd.Process.Pid), func() bool {
-		return p.said("fenced") > fences && p.said("lease lost") > leases
+		return (p.said("fenced") > fences || !c.place.writes()) && p.said("lease lost") > leases
 	})
-	c.woken++
+	if c.wokeUp++; p.said("fenced") > fences {
+		c.woken++
+	}
 	delete(c.paused, p)
 }
 

@@ -31,10 +31,11 @@ type chaos struct {
 
 	revived int // processes that ended by themselves
 
-	woken int             // paused processes that met the fence
-	late  int             // requests that waited for a paused process
-	over  []time.Duration // from each pause to another's opening
-	again []time.Duration // from each fault to new decisions and feedback
+	wokeUp int             // paused processes
+	woken  int             // of them those that met the fence
+	late   int             // requests that waited for a paused process
+	over   []time.Duration // from each pause to another's opening
+	again  []time.Duration // from each fault to new decisions and feedback
 
 	mu      sync.Mutex
 	refused []string // ids of those that a process refused that had lost its partition
@@ -75,6 +76,7 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	}
 	c.args = append(place.flags(), "--model", writeModel(t, c.dir, shop), "--seed-file", c.seedFile())
 	c.log, c.bus = place.dial()
+	built(t, "hindsight/cmd/replayer") // for the end
 	t.Cleanup(func() {
 		for _, p := range append(c.deciders, c.joiners...) {
 			if t.Failed() {
@@ -85,7 +87,7 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	c.deciders = []*process{c.decider(), c.decider()}
 	c.joiners = []*process{c.joiner(), c.joiner()}
 	c.owned()
-	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil})
+	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil, scatter: true})
 	c.load.set(&link{t.Context(), c.log, c.bus, func() {}})
 	return c
 }
@@ -93,7 +95,8 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 func (c *chaos) seedFile() string { return filepath.Join(c.dir, "seed") }
 
 func (c *chaos) decider() *process {
-	return c.started(start(c.t, program(c.t, "decider", append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions)}, c.args...)...)))
+	args := append([]string{"--joiner=false", "--partitions", fmt.Sprint(chaosPartitions)}, c.place.deciderFlags()...)
+	return c.started(start(c.t, program(c.t, "decider", append(args, c.args...)...)))
 }
 
 func (c *chaos) joiner() *process {

@@ -20,6 +20,8 @@ import (
 type chaosPlace interface {
 	// flags are those of every process: --log, and what it needs.
 	flags() []string
+	// deciderFlags are those of deciders beside them.
+	deciderFlags() []string
 	// dial connects somebody who may do everything, until the end of the test, over
 	// every fault. Without a bus (nil) nobody can ask for decisions.
 	dial() (stream.Log, stream.Bus)
@@ -28,6 +30,9 @@ type chaosPlace interface {
 	// openings returns, for each record of a partition in its order, the opening under
 	// which it was written: equal for two records just if one appender wrote both.
 	openings(topic string, partition int) []string
+	// writes reports whether who wakes up writes before it can know that it has lost its
+	// part: else it may see that first.
+	writes() bool
 	// lapse is how long a part can be paused before another takes over.
 	lapse() time.Duration
 }
@@ -56,6 +61,10 @@ func newOnNATS(t *testing.T) *onNATS {
 }
 
 func (p *onNATS) flags() []string { return []string{"--log", p.server.url} }
+
+func (p *onNATS) deciderFlags() []string { return nil }
+
+func (p *onNATS) writes() bool { return true }
 
 func (p *onNATS) lapse() time.Duration { return sharedTTL }
 

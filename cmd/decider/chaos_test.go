@@ -28,13 +28,14 @@ func chaosCount() (faults, slow int) {
 // be lost, decided twice or joined twice, and who was paused must change nothing.
 func TestChaos(t *testing.T) {
 	notShort(t)
-	runChaos(t, newOnNATS(t))
+	faults, slow := chaosCount()
+	runChaos(t, newOnNATS(t), faults, slow)
 }
 
-// runChaos is the same in every place.
-func runChaos(t *testing.T, place chaosPlace) {
+// runChaos is the same in every place. The users are so many times slower than they
+// could be.
+func runChaos(t *testing.T, place chaosPlace, faults, slow int) {
 	seed := testSeed(t)
-	faults, slow := chaosCount()
 	c := newChaos(t, place, seed, slow)
 	c.goesOn()
 	began := time.Now()
@@ -62,6 +63,9 @@ func runChaos(t *testing.T, place chaosPlace) {
 	}
 	r := c.audit()
 	c.plantFaults(r)
+	if c.woken == 0 && c.wokeUp >= 6 {
+		t.Errorf("none of %d that woke up met the fence", c.wokeUp)
+	}
 	for _, p := range c.byPID {
 		if strings.Contains(p.log(), chaosPassword) {
 			t.Error("a log shows the password")
@@ -74,8 +78,8 @@ func runChaos(t *testing.T, place chaosPlace) {
 	audited := time.Since(began) - under - calm
 	slices.Sort(c.over)
 	slices.Sort(c.again)
-	t.Logf("%d faults in %v, then %v to settle and %v to audit: %s; %d processes, %d of them in the place of one that had found no server; %d woke up and met the fence, others had taken over after %v; everything at work again after %v; %d requests refused by who was paused; %d replies; %s",
-		faults, under.Round(time.Second), calm.Round(time.Millisecond), audited.Round(time.Millisecond), strings.Join(kinds, ", "), len(c.byPID), c.revived, c.woken, ends(c.over), ends(c.again), len(c.refused), len(c.load.replies), figures(r))
+	t.Logf("%d faults in %v, then %v to settle and %v to audit: %s; %d processes, %d of them in the place of one that had found no server; %d woke up, %d of them met the fence, others had taken over after %v; everything at work again after %v; %d requests refused by who was paused; %d replies; %s",
+		faults, under.Round(time.Second), calm.Round(time.Millisecond), audited.Round(time.Millisecond), strings.Join(kinds, ", "), len(c.byPID), c.revived, c.wokeUp, c.woken, ends(c.over), ends(c.again), len(c.refused), len(c.load.replies), figures(r))
 }
 
 // ends is the least and the greatest of sorted durations.

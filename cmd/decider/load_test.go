@@ -50,6 +50,7 @@ type loadOptions struct {
 	slow       int    // times slower; 0: 1
 	mute       bool   // nobody asks: contexts and outcomes come by their topics only
 	prefix     string // of the ids
+	scatter    bool   // contexts of the topic come under any key, in any partition
 }
 
 // link is a connection to one life of the system.
@@ -266,6 +267,11 @@ func (l *load) write(r *rand.Rand) {
 				continue
 			case 1:
 				it.id, it.record.Value = "", []byte(`{"actions":`)
+			}
+			if l.o.scatter {
+				it.record.Key = [][]byte{nil, {}, []byte("DE"), it.record.Key}[r.IntN(4)]
+				l.contexts.pushTo(r.IntN(l.o.partitions), it)
+				continue
 			}
 			l.contexts.push(it)
 		}

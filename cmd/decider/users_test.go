@@ -89,9 +89,13 @@ func (l *load) judge(r *rand.Rand, partition int, value []byte, due map[int][]*i
 	case 7:
 		wait = 800 // beyond most windows
 	}
+	value = codec.AppendOutcomeJSON(nil, &o)
+	if r.IntN(3) == 0 {
+		value = codec.AppendOutcome(nil, &o)
+	}
 	for range 1 + r.IntN(8)/7 {
 		at := n + int(r.ExpFloat64()*wait)
-		due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: codec.AppendOutcomeJSON(nil, &o)}})
+		due[at] = append(due[at], &item{id: o.OutcomeID, record: stream.Record{Key: []byte(o.ID), Value: value}})
 	}
 }
 
