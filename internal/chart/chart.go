@@ -30,8 +30,11 @@ type Series struct {
 type Chart struct {
 	Title, X, Y string
 	LogX, LogY  bool
-	Series      []Series
-	Mark        *float64 // x of a vertical line, nil: none
+	// Names are what x = 0, 1, 2, … stand for, when they are not numbers: points are not
+	// joined, and a little apart. nil: x is a number.
+	Names  []string
+	Series []Series
+	Mark   *float64 // x of a vertical line, nil: none
 }
 
 // palette is Okabe and Ito's, which colour-blind readers can tell apart.
@@ -63,7 +66,7 @@ func (c *Chart) Save(file string) error {
 	p.Add(plotter.NewGrid())
 	drawn := 0
 	for i := range c.Series {
-		n, err := c.add(p, &c.Series[i], palette[i%len(palette)])
+		n, err := c.add(p, c.apart(i), palette[i%len(palette)])
 		if err != nil {
 			return fmt.Errorf("%s: series %q: %w", file, c.Series[i].Name, err)
 		}
@@ -74,6 +77,7 @@ func (c *Chart) Save(file string) error {
 	}
 	c.room(p)
 	c.mark(p)
+	c.name(p)
 	return p.Save(20*vg.Centimeter, 12*vg.Centimeter, file)
 }
 
@@ -92,7 +96,12 @@ func (c *Chart) add(p *plot.Plot, s *Series, col color.RGBA) (int, error) {
 	}
 	line.Color, line.Width = col, vg.Points(1.5)
 	dots.GlyphStyle = draw.GlyphStyle{Color: col, Radius: vg.Points(2.2), Shape: draw.CircleGlyph{}}
-	if s.Dashed {
+	if c.Names != nil {
+		line.Color = color.Transparent
+		if s.Dashed {
+			dots.GlyphStyle.Shape, dots.GlyphStyle.Radius = draw.RingGlyph{}, vg.Points(3)
+		}
+	} else if s.Dashed {
 		line.Dashes = []vg.Length{vg.Points(5), vg.Points(3)}
 		p.Add(line)
 		p.Legend.Add(s.Name, line)
@@ -149,6 +158,33 @@ func (c *Chart) room(p *plot.Plot) {
 	}
 	p.Y.Min = min(p.Y.Min, 0)
 	p.Y.Max += .3 * (p.Y.Max - p.Y.Min)
+}
+
+// apart returns a series, beside the others where x is a name.
+func (c *Chart) apart(i int) *Series {
+	s := c.Series[i]
+	if c.Names == nil {
+		return &s
+	}
+	shift := (float64(i) - float64(len(c.Series)-1)/2) * .6 / float64(len(c.Series))
+	s.X = slices.Clone(s.X)
+	for k := range s.X {
+		s.X[k] += shift
+	}
+	return &s
+}
+
+// name writes names under the axis, slanted where they would meet.
+func (c *Chart) name(p *plot.Plot) {
+	if c.Names == nil {
+		return
+	}
+	p.NominalX(c.Names...)
+	p.X.Min, p.X.Max = -.5, float64(len(c.Names))-.5
+	if len(c.Names) > 6 {
+		p.X.Tick.Label.Rotation = math.Pi / 6
+		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = draw.XRight, draw.YCenter
+	}
 }
 
 // mark draws the vertical line.

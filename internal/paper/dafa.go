@@ -90,7 +90,10 @@ func concludeDAFA(f *Finding, sweeps []sweep) {
 			cells := s.cells[p.name]
 			line, bound := lines(p.name, cells)
 			pic.Series = append(pic.Series, line, bound)
-			if fit, ok := fitSlope("regret over "+s.axis+", "+p.name, "at most", s.predicted, line.X, rise(s, cells)); ok {
+			if fit, ok := fitSlope("regret over "+s.axis+", "+p.name, "at most", s.predicted, line.X, rise(s, regrets(cells))); ok {
+				if b, ok := fitSlope("", "", 0, bound.X, rise(s, bound.Y)); ok {
+					fit.Bound = &b.Slope
+				}
 				f.Fits = append(f.Fits, fit)
 				seen = append(seen, fmt.Sprintf("%s^%.2f (%s)", s.axis, fit.Slope, p.name))
 			}
@@ -113,17 +116,25 @@ func concludeDAFA(f *Finding, sweeps []sweep) {
 		f.Charts = append(f.Charts, Picture{"dafa-" + fileName(s.axis), pic})
 	}
 	f.Checked = "mean regret is below the certificate by measured drift, within two standard errors of the paired difference"
-	f.Seen = "regret grew like " + strings.Join(seen, ", ") + ". The exponents of the bound are ½, ½, ½ and, in D/T at fixed T and constant delay, 1 (of what delay adds). A bound on regret does not bound its exponent at sizes where regret is far below it: the paper's constants explore so much at small T that regret still leaves the uniform law's."
+	f.Seen = "regret grew like " + strings.Join(seen, ", ") + ". The exponents of the bound are ½, ½, ½ and, in D/T at fixed T and constant delay, 1 (of what delay adds). A bound on regret does not bound its exponent at sizes where regret is far below it, and it has an exponent of its own there: √(K−1) grows faster than √K. With the paper's constants regret begins near that of uniform play, which is linear in T, and bends from it slowly."
 }
 
-// rise returns mean regrets; over delays only what they add to regret without delay.
-func rise(s sweep, cells []*cell) (y []float64) {
+// rise returns values; over delays only what they add to the value without delay.
+func rise(s sweep, values []float64) (y []float64) {
 	base := 0.0
 	if s.axis == "D/T" {
-		base = mean(cells[0].regret)
+		base = values[0]
 	}
+	for _, v := range values {
+		y = append(y, v-base)
+	}
+	return y
+}
+
+// regrets returns mean regrets.
+func regrets(cells []*cell) (y []float64) {
 	for _, c := range cells {
-		y = append(y, mean(c.regret)-base)
+		y = append(y, mean(c.regret))
 	}
 	return y
 }

@@ -8,9 +8,12 @@ import "math"
 type Fit struct {
 	What      string   `json:"what"` // y over x
 	Predicted float64  `json:"predicted"`
-	Kind      string   `json:"kind"` // "at most", "about" or "observed"
+	Kind      string   `json:"kind"` // what Predicted is to Slope, in words: "at most", "about", …
 	Slope     float64  `json:"slope"`
 	SE        *float64 `json:"se"`
+	// Bound is the slope of the bound over the same points, where there is one: a rate
+	// like √((K−1)T) has another exponent at small K than at large.
+	Bound *float64 `json:"bound,omitempty"`
 }
 
 // fitSlope fits y = c·x^slope. Points that are not positive are left out; with fewer

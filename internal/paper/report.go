@@ -22,7 +22,11 @@ func (f *Finding) Write(w io.Writer) error {
 		if fit.SE != nil {
 			b.WriteString(" ± " + short(*fit.SE))
 		}
-		fmt.Fprintf(&b, "  (%s %.3g)\n", fit.Kind, fit.Predicted)
+		fmt.Fprintf(&b, "  (%s %.3g)", fit.Kind, fit.Predicted)
+		if fit.Bound != nil {
+			fmt.Fprintf(&b, ", of its bound %.3f", *fit.Bound)
+		}
+		b.WriteByte('\n')
 	}
 	held := 0
 	for _, c := range f.Checks {

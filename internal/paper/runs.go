@@ -114,11 +114,11 @@ func (c *cell) skipped() (share float64) {
 }
 
 // within reports whether the mean of a is at most that of b, within two standard
-// errors of the paired difference.
+// errors of the paired difference. A bound that is not there bounds nothing.
 func within(a, b []float64) bool {
 	for _, bound := range b {
 		if math.IsInf(bound, 1) {
-			return true
+			return false
 		}
 	}
 	e := estimate(minus(a, b))
