@@ -1,18 +1,27 @@
 package main
 
 import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kmsg"
 
+	"hindsight/internal/daemon"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/kafkatest"
+	"hindsight/pkg/stream/natstest"
 )
 
 // newGuarded is a system of a user with a password, in a cluster whose connections can
@@ -20,7 +29,7 @@ import (
 func newGuarded(t *testing.T) (*brokered, *kafkatest.Cluster) {
 	t.Helper()
 	k := kafkatest.Start(t, kafkatest.Options{ACL: true, Proxied: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}}})
-	s := newBrokeredOn(t, k.Internal(), kafkaSession, 1)
+	s := newBrokeredOn(t, k.Internal(), kafkaSession, 2)
 	s.args = slices.DeleteFunc(s.args, func(a string) bool { return a == "--log" || a == s.url })
 	s.args = append(s.args, "--log", "kafka://"+strings.Join(k.Brokers(), ",")+"/?session=2s", "--kafka-user", "shop",
 		"--kafka-password-file", s.password("secret-1"), "--nats", "none")
@@ -82,18 +91,18 @@ func TestKafkaRealFaults(t *testing.T) {
 	for _, f := range []struct {
 		name       string
 		take, give func()
-		says       string
+		says, logs string // of readyz, and of the log, "": the same
 	}{
-		{"connections are lost", proxy.Drop, proxy.Heal, "connection refused"},
-		{"the network drops packets", proxy.Hold, proxy.Heal, "timeout"},
-		{"no right to decisions", func() { k.Disallow("shop", kafkatest.Topic("shop.decisions")) }, func() { allowShop(k, "decisions") }, "not authorized"},
-		{"no right to feedback", func() { k.Disallow("shop", kafkatest.Topic("shop.feedback")) }, func() { allowShop(k, "feedback") }, "not authorized"},
-		{"no right to contexts", func() { k.Disallow("shop", kafkatest.Topic("shop.contexts")) }, func() { allowShop(k, "contexts") }, "not authorized"},
+		{"connections are lost", proxy.Drop, proxy.Heal, "connection refused", ""},
+		{"the network drops packets", proxy.Hold, proxy.Heal, "timeout", "no broker has answered"},
+		{"no right to decisions", func() { k.Disallow("shop", kafkatest.Topic("shop.decisions")) }, func() { allowShop(k, "decisions") }, "not authorized", ""},
+		{"no right to feedback", func() { k.Disallow("shop", kafkatest.Topic("shop.feedback")) }, func() { allowShop(k, "feedback") }, "not authorized", ""},
+		{"no right to contexts", func() { k.Disallow("shop", kafkatest.Topic("shop.contexts")) }, func() { allowShop(k, "contexts") }, "not authorized", ""},
 		{"another password", func() {
 			k.SetPassword("shop", "secret-3")
 			proxy.Drop()
 			proxy.Heal()
-		}, func() { k.SetPassword("shop", "secret-1") }, "authentication failed"},
+		}, func() { k.SetPassword("shop", "secret-1") }, "authentication failed", ""},
 	} {
 		d.becomes(d.admin(), 200, "")
 		began := time.Now()
@@ -101,7 +110,8 @@ func TestKafkaRealFaults(t *testing.T) {
 		d.becomes(d.admin(), 503, f.says)
 		_, page := d.page(d.admin(), "/readyz")
 		told := time.Since(began)
-		eventually(t, "the log says "+f.says, func() bool { return strings.Contains(strings.Join(d.since(began), "\n"), f.says) })
+		logs := cmp.Or(f.logs, f.says)
+		eventually(t, "the log says "+logs, func() bool { return strings.Contains(strings.Join(d.since(began), "\n"), logs) })
 		began = time.Now()
 		f.give()
 		d.becomes(d.admin(), 200, "")
@@ -119,7 +129,68 @@ func TestKafkaRealFaults(t *testing.T) {
 			t.Errorf("the log shows a password, %s", word)
 		}
 	}
-	topicDeleted(s, k, d)
+	d.stop(patience)
+	leavesNothing(s, proxy)
+	topicDeleted(s, k, s.decider().ready())
+}
+
+// leavesNothing runs two deciders with their joiners in this process, with requests on a
+// server beside, and stops them: no goroutine and no connection stays.
+func leavesNothing(s *brokered, proxy *kafkatest.Proxy) {
+	t := s.t
+	t.Helper()
+	server := natstest.Start(t, natstest.Options{})
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	eventually(t, "the process's connections are gone", func() bool { return proxy.Open() == 0 })
+	before := runtime.NumGoroutine()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var both sync.WaitGroup
+	for range 2 {
+		log := &lockedBuffer{}
+		env := &daemon.Env{Args: append(slices.Clone(s.args), "--nats", server.URL()), Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: log}
+		both.Go(func() {
+			if code := daemon.Run(ctx, env, command(env)); code != 0 {
+				t.Errorf("exit code %d:\n%s", code, log)
+			}
+		})
+		eventually(t, "a decider has its part", func() bool { return strings.Contains(log.String(), "msg=ready ") })
+	}
+	was := s.next("shop.decisions")
+	put(t, s.log, "shop.contexts", 0, `{"actions":["x","y"]}`)
+	eventually(t, "it is decided", func() bool { return s.next("shop.decisions") > was })
+	most := proxy.Open()
+	cancel()
+	both.Wait()
+	t.Logf("%d goroutines, %d connections at work", runtime.NumGoroutine(), most)
+	if most == 0 {
+		t.Error("no connection was counted")
+	}
+	after, stacks := 0, make([]byte, 1<<20)
+	for limit := time.Now().Add(5 * time.Second); time.Now().Before(limit); runtime.Gosched() {
+		if after = runtime.NumGoroutine(); after <= before && proxy.Open() == 0 {
+			return
+		}
+	}
+	t.Errorf("%d goroutines before, %d after, %d connections:\n%s", before, after, proxy.Open(), stacks[:runtime.Stack(stacks, true)])
+}
+
+// lockedBuffer is a log that others read meanwhile.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(b)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // topicDeleted deletes a topic under a decider, which says so and does not make it

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -64,11 +65,12 @@ func TestKafkaRealRetention(t *testing.T) {
 			d := s.decider()
 			if c.says != "" {
 				before := s.next(decisions)
-				gone := fmt.Sprintf("…%d", s.next(c.gone)-c.cut[c.gone]-1)
-				if code := d.wait(patience); code != 1 || !strings.Contains(d.log(), c.says) || !strings.Contains(d.log(), gone) {
-					t.Errorf("exit code %d, it does not say %q or up to %q:\n%s", code, c.says, gone, d.log())
+				first := s.next(c.gone) - c.cut[c.gone]
+				ranged := regexp.MustCompile(fmt.Sprintf(`offsets (\d+…%d|before %d), .*`, first-1, first) + c.says)
+				if code := d.wait(patience); code != 1 || !ranged.MatchString(lastLine(d)) {
+					t.Errorf("exit code %d, it does not say %v:\n%s", code, ranged, d.log())
 				}
-				if now := s.next(decisions); now > before+1 {
+				if now := s.next(decisions); now > before+1 && c.gone != outcomes { // without the joiner's word contexts are decided all the same
 					t.Errorf("it wrote to decisions, from %d to %d", before, now)
 				}
 				t.Log(lastLine(d))
