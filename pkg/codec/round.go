@@ -1,0 +1,412 @@
+package codec
+
+import (
+	"errors"
+	"math"
+	"time"
+)
+
+// NoTime is the time of a [Round] that says none.
+const NoTime int64 = math.MinInt64
+
+// Round is one line of a file of events: what was asked, what was decided and what came
+// of it, or a part of that. No topic holds rounds; they are how logs are exchanged. A
+// context, a decision, an outcome and a feedback are rounds that leave keys out.
+//
+// JSON and MessagePack: the keys of [Context], then {"time", "action", "propensity",
+// "propensities": {name: p}, one of "loss" | "reward" | "withdrawn": true,
+// "outcome_time", "weight", "baseline": [name…], "inactive": true, "defaulted": true,
+// "activated": true}. Times are RFC 3339 in JSON, ns since 1970 in MessagePack; all keys
+// are optional. Of feedback "fate", "closed_at" and "context" are read, too.
+type Round struct {
+	Context
+	Decided bool // features, actions, time, propensity or propensities are there beside an action
+
+	Time         int64 // of the decision, ns; [NoTime]
+	Action       string
+	Propensity   float64 // 0: not said
+	LawActions   []string
+	Propensities []float64 // aligned with LawActions
+
+	Kind        OutcomeKind // 0: no outcome
+	Value       float64
+	OutcomeTime int64 // ns; [NoTime]
+
+	Weight    float64 // 0: not said
+	Baseline  []string
+	Inactive  bool // not activated
+	Defaulted bool // the value stands for silence
+	Activated bool
+}
+
+var (
+	errRoundTime = errors.New("a time is RFC 3339 in JSON, of the years 1700 to 2200, and a whole number of ns in MessagePack")
+	errTwoWorth  = errors.New("one of loss, reward and withdrawn is enough")
+)
+
+// ParseRound parses a round from MessagePack, JSON or the JSON of a CloudEvent, whose id
+// and time are the round's where its data has none. It reuses all memory of dst.
+func ParseRound(dst *Round, b []byte) error {
+	r := newReader(b)
+	r.round(dst)
+	if !r.isCloudEvent() {
+		return r.end("round")
+	}
+	at := cloudTime(b)
+	r, id := openCloudEvent(b)
+	r.round(dst)
+	if dst.ID == "" {
+		dst.ID = id
+	}
+	if at != NoTime && dst.Time == NoTime && dst.OutcomeTime == NoTime {
+		if dst.Decided || dst.Kind == 0 {
+			dst.Time = at
+		} else {
+			dst.OutcomeTime = at
+		}
+	}
+	return r.end("round")
+}
+
+// cloudTime returns the time of a CloudEvent.
+func cloudTime(b []byte) int64 {
+	r := newReader(b)
+	for s := r.open(tokMap); r.more(&s); {
+		if r.key() == "time" && r.kind() == tokText {
+			return r.roundTime()
+		}
+		r.skip(0)
+	}
+	return NoTime
+}
+
+func (r *reader) round(o *Round) {
+	actions := o.Actions[:0]
+	*o = Round{
+		Context: Context{Features: o.Features[:0], Vector: o.Vector[:0]},
+		Time:    NoTime, OutcomeTime: NoTime,
+		LawActions: o.LawActions[:0], Propensities: o.Propensities[:0], Baseline: o.Baseline[:0],
+	}
+	var seen uint32
+	asked := false
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.key()
+		switch key {
+		case "v":
+			r.once(&seen, 0)
+			r.version()
+		case "id":
+			r.once(&seen, 1)
+			o.ID = r.textOrNull()
+		case "features":
+			r.once(&seen, 2)
+			asked = true
+			r.contextFeatures(&o.Context)
+		case "actions":
+			r.once(&seen, 3)
+			if asked = true; !r.null() {
+				o.Actions = r.actions(actions)
+			}
+		case "context": // of feedback and decisions
+			r.once(&seen, 4)
+			asked = true
+			r.roundContext(&o.Context, actions)
+		default:
+			if key == cloudMark && r.json && !r.inner {
+				r.cloud = true
+				o.Actions = actions
+				return
+			}
+			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) {
+				r.skip(0)
+			}
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
+		}
+	}
+	if o.Kind == noOutcome {
+		o.Kind = 0
+	}
+	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime)
+}
+
+// roundContext reads the context that a feedback or a decision carries as bytes.
+func (r *reader) roundContext(c *Context, actions []Action) {
+	if r.json {
+		r.skip(0)
+		return
+	}
+	id := c.ID
+	inner := Context{Features: c.Features[:0], Vector: c.Vector[:0], Actions: actions}
+	if err := ParseContext(&inner, r.bytes()); err != nil && r.err == nil {
+		r.fail(err)
+		return
+	}
+	if id != "" {
+		inner.ID = id
+	}
+	*c = inner
+}
+
+// decided reads a key that tells of the decision, and reports whether it was one.
+func (r *reader) decided(o *Round, key string, seen *uint32) bool {
+	switch key {
+	case "time":
+		r.once(seen, 5)
+		o.Time = r.roundTime()
+	case "action":
+		r.once(seen, 6)
+		o.Action = r.textOrNull()
+	case "propensity":
+		r.once(seen, 7)
+		if !r.null() {
+			o.Propensity = r.float()
+		}
+	case "propensities":
+		r.once(seen, 8)
+		if !r.null() {
+			for s := r.open(tokMap); r.more(&s); {
+				o.LawActions = append(o.LawActions, r.key())
+				o.Propensities = append(o.Propensities, r.float())
+			}
+		}
+	case "weight":
+		r.once(seen, 9)
+		o.Weight = r.float()
+	case "baseline":
+		r.once(seen, 10)
+		for s := r.open(tokList); r.more(&s); {
+			o.Baseline = append(o.Baseline, r.text())
+		}
+	case "inactive":
+		r.once(seen, 11)
+		o.Inactive = r.bool()
+	default:
+		return false
+	}
+	return true
+}
+
+// came reads a key that tells of the outcome, and reports whether it was one.
+func (r *reader) came(o *Round, key string, seen *uint32) bool {
+	switch key {
+	case "loss":
+		r.roundWorth(o, Loss, *seen)
+	case "reward":
+		r.roundWorth(o, Reward, *seen)
+	case "withdrawn":
+		if !r.null() && r.bool() {
+			r.roundKind(o, Withdrawn)
+		}
+	case "activated":
+		r.once(seen, 12)
+		o.Activated = !r.null() && r.bool()
+	case "outcome_time", "closed_at":
+		r.once(seen, 13)
+		o.OutcomeTime = r.roundTime()
+	case "defaulted":
+		r.once(seen, 14)
+		o.Defaulted = r.bool()
+	case "fate":
+		r.once(seen, fated)
+		r.roundFate(o)
+	default:
+		return false
+	}
+	return true
+}
+
+// roundFate reads the fate of a feedback, which says whether its loss counts. The loss
+// comes behind it.
+func (r *reader) roundFate(o *Round) {
+	switch r.fate() {
+	case Imputed:
+		o.Defaulted = true
+	case WithdrawnRound:
+		r.roundKind(o, Withdrawn)
+	case Skipped:
+		r.roundKind(o, noOutcome)
+	}
+}
+
+// fated is the bit of fate in the keys seen.
+const fated = 15
+
+// noOutcome stands, while a feedback is read, for an outcome that never came.
+const noOutcome OutcomeKind = 255
+
+func (r *reader) roundWorth(o *Round, kind OutcomeKind, seen uint32) {
+	if r.null() {
+		return
+	}
+	v := r.float()
+	if !finite(v) {
+		r.fail(errRange)
+	}
+	if seen&(1<<fated) != 0 && o.Kind != 0 { // of a feedback, which has a loss of 0 then
+		return
+	}
+	o.Value = v
+	r.roundKind(o, kind)
+}
+
+func (r *reader) roundKind(o *Round, kind OutcomeKind) {
+	if o.Kind != 0 {
+		r.fail(errTwoWorth)
+	}
+	o.Kind = kind
+}
+
+// roundTime reads a time; null is none.
+func (r *reader) roundTime() int64 {
+	switch {
+	case r.null():
+		return NoTime
+	case !r.json:
+		return r.int()
+	}
+	t, err := time.Parse(time.RFC3339, r.text())
+	if y := t.Year(); err != nil || y < 1700 || y > 2200 {
+		r.fail(errRoundTime)
+		return NoTime
+	}
+	return t.UnixNano()
+}
+
+// AppendRoundJSON appends o as JSON. Its context and outcome are valid.
+func AppendRoundJSON(dst []byte, o *Round) []byte {
+	dst = AppendContextJSON(dst, &o.Context)
+	dst = dst[:len(dst)-1] // the closing bracket
+	dst = roundTimeJSON(dst, "time", o.Time)
+	if o.Action != "" {
+		dst = jsonText(jsonKey(dst, "action"), o.Action)
+	}
+	if o.Propensity != 0 {
+		dst = jsonFloat(jsonKey(dst, "propensity"), o.Propensity)
+	}
+	if len(o.Propensities) > 0 {
+		dst = append(jsonKey(dst, "propensities"), '{')
+		for i, p := range o.Propensities {
+			dst = jsonFloat(jsonKey(dst, o.LawActions[i]), p)
+		}
+		dst = append(dst, '}')
+	}
+	switch o.Kind {
+	case Loss, Reward:
+		dst = jsonFloat(jsonKey(dst, o.Kind.String()), o.Value)
+	case Withdrawn:
+		dst = append(jsonKey(dst, "withdrawn"), "true"...)
+	}
+	dst = roundTimeJSON(dst, "outcome_time", o.OutcomeTime)
+	if o.Weight != 0 && o.Weight != 1 {
+		dst = jsonFloat(jsonKey(dst, "weight"), o.Weight)
+	}
+	if len(o.Baseline) > 0 {
+		dst = append(jsonKey(dst, "baseline"), '[')
+		for _, name := range o.Baseline {
+			dst = jsonText(jsonComma(dst), name)
+		}
+		dst = append(dst, ']')
+	}
+	for _, f := range o.flags() {
+		if f.on {
+			dst = append(jsonKey(dst, f.name), "true"...)
+		}
+	}
+	return append(dst, '}')
+}
+
+type roundFlag struct {
+	name string
+	on   bool
+}
+
+func (o *Round) flags() [3]roundFlag {
+	return [...]roundFlag{{"inactive", o.Inactive}, {"defaulted", o.Defaulted}, {"activated", o.Activated}}
+}
+
+func roundTimeJSON(dst []byte, key string, ns int64) []byte {
+	if ns == NoTime {
+		return dst
+	}
+	dst = append(jsonKey(dst, key), '"')
+	return append(time.Unix(0, ns).UTC().AppendFormat(dst, time.RFC3339Nano), '"')
+}
+
+// AppendRound appends o as MessagePack. Its context and outcome are valid.
+func AppendRound(dst []byte, o *Round) []byte {
+	start := len(dst)
+	dst = AppendContext(append(dst, mpMap16, 0), &o.Context) // the head of its map becomes the last byte of this one's
+	n := int(dst[start+2] & 15)
+	key := func(name string) {
+		n++
+		dst = appendKey(dst, name)
+	}
+	if o.Time != NoTime {
+		key("time")
+		dst = appendInt(dst, o.Time)
+	}
+	if o.Action != "" {
+		key("action")
+		dst = appendText(dst, o.Action)
+	}
+	if o.Propensity != 0 {
+		key("propensity")
+		dst = appendFloat(dst, o.Propensity)
+	}
+	if len(o.Propensities) > 0 {
+		key("propensities")
+		dst = appendMap(dst, len(o.Propensities))
+		for i, p := range o.Propensities {
+			dst = appendFloat(appendKey(dst, o.LawActions[i]), p)
+		}
+	}
+	switch o.Kind {
+	case Loss, Reward:
+		key(o.Kind.String())
+		dst = appendFloat(dst, o.Value)
+	case Withdrawn:
+		key("withdrawn")
+		dst = appendBool(dst, true)
+	}
+	if o.OutcomeTime != NoTime {
+		key("outcome_time")
+		dst = appendInt(dst, o.OutcomeTime)
+	}
+	if o.Weight != 0 && o.Weight != 1 {
+		key("weight")
+		dst = appendFloat(dst, o.Weight)
+	}
+	if len(o.Baseline) > 0 {
+		key("baseline")
+		dst = appendList(dst, len(o.Baseline))
+		for _, name := range o.Baseline {
+			dst = appendText(dst, name)
+		}
+	}
+	for _, f := range o.flags() {
+		if f.on {
+			key(f.name)
+			dst = appendBool(dst, true)
+		}
+	}
+	dst[start+2] = byte(n)
+	return dst
+}
+
+// RecordLength returns the length of the first MessagePack map in b. incomplete says that
+// it may end behind b; the error, that b begins with none. Rounds follow one another in
+// a file without anything between.
+func RecordLength(b []byte) (n int, incomplete bool, err error) {
+	r := reader{b: b}
+	if r.kind() != tokMap {
+		return 0, len(b) == 0, wrong("round", "", errWantMap)
+	}
+	r.skip(0)
+	if r.err != nil {
+		return 0, errors.Is(r.err, errTruncated), wrong("round", "", r.err)
+	}
+	return r.i, false, nil
+}
