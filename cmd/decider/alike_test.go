@@ -43,7 +43,7 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 	u := s.newUsers(testSeed(t))
 	after(all[0], time.Duration(long(700, 3000))*time.Millisecond)
 	u.end()
-	want, learned := s.learner()
+	want, learned := learnerOf(t, s.client.Log(), s.partitions)
 	for _, p := range all {
 		addr, line := p.admin(), regexp.MustCompile(fmt.Sprintf(`(?m)^hindsight_learned_through{partition="\d+"} %d$`, learned))
 		eventually(t, fmt.Sprintf("a process has learned through %d", learned), func() bool {
@@ -75,21 +75,21 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 	t.Logf("%d processes with learner %s after %d feedbacks", partitions, want[:16], learned)
 }
 
-// learner returns the hash of the learner of one process that is fed the feedback log.
-func (s *shared) learner() (sum string, learned int64) {
-	s.t.Helper()
-	log, audit := s.client.Log(), service.NewAudit(s.client.Log(), "shop", model.Epoch, s.partitions)
+// learnerOf returns the hash of the learner of one process that is fed the feedback log.
+func learnerOf(t testing.TB, log stream.Log, partitions int) (sum string, learned int64) {
+	t.Helper()
+	audit := service.NewAudit(log, "shop", model.Epoch, partitions)
 	topic := service.TopicsOf("shop").Feedback
-	_, end, err := log.Bounds(s.t.Context(), topic, 0)
+	_, end, err := log.Bounds(t.Context(), topic, 0)
 	if err == nil {
-		err = stream.Scan(s.t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error { return audit.Take(s.t.Context(), r) })
+		err = stream.Scan(t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error { return audit.Take(t.Context(), r) })
 	}
 	state, err2 := audit.AppendState(nil)
 	if err != nil || err2 != nil {
-		s.t.Fatal(err, err2)
+		t.Fatal(err, err2)
 	}
 	if learned = audit.Replica().LearnedThrough(); learned < 20 {
-		s.t.Errorf("only %d feedbacks", learned)
+		t.Errorf("only %d feedbacks", learned)
 	}
 	return strings.ToLower(fmt.Sprintf("%x", sha256.Sum256(state))), learned
 }

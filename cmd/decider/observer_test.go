@@ -100,6 +100,18 @@ func recordOf(r *kgo.Record) stream.Record {
 	return out
 }
 
+// Partitions implements [stream.Log].
+func (o *observer) Partitions(ctx context.Context, topic string) (int, error) {
+	r, t := kmsg.NewPtrMetadataRequest(), kmsg.NewMetadataRequestTopic()
+	t.Topic = &topic
+	r.Topics = append(r.Topics, t)
+	answer, err := r.RequestWith(ctx, o.client)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+	}
+	return len(answer.Topics[0].Partitions), kerr.ErrorForCode(answer.Topics[0].ErrorCode)
+}
+
 // Bounds implements [stream.Log].
 func (o *observer) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
 	for _, ask := range []struct {
