@@ -46,6 +46,12 @@ func newDecoder(in *input, format string) (decoder, string, error) {
 	switch format {
 	case Dsjson:
 		return newDsjson(newLines(in.r)), format, nil
+	case CB, CBADF:
+		return &vwText{lines: newLines(in.r), adf: format == CBADF}, format, nil
+	case JSONL:
+		return &jsonEvents{lines: newLines(in.r)}, format, nil
+	case Msgpack:
+		return &packEvents{r: in.r}, format, nil
 	}
 	return nil, "", fmt.Errorf("%s: %w", in.name, errUnknownFormat)
 }

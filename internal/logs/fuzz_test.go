@@ -70,3 +70,31 @@ func FuzzDsjson(f *testing.F) {
 	}
 	fuzzFormat(f, Dsjson, "\ufeff{}", "{\"c\":{\"_multi\":[]},\"a\":[1]}", `{"_outcomes":[],"c":{"_slots":[]}}`, `{"c":{"_text":"a b"},"a":[1],"p":[1],"_label_cost":1}`)
 }
+
+func FuzzCB(f *testing.F) {
+	fuzzFormat(f, CB, "1:1:0.5 | tuesday year:2 million\n2:0:0.5 't |a:2 x y:3 |b z\n| test", "1:1:0.5")
+}
+
+func FuzzCBADF(f *testing.F) {
+	fuzzFormat(f, CBADF, "shared | s_1 s_2\n0:1.0:0.5 | a_1 b_1 c_1\n | a_2\n\n\n | b_1\n0:0.0:0.5 | b_2 c_2\n")
+}
+
+func FuzzJSONL(f *testing.F) {
+	fuzzFormat(f, JSONL, `{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q","propensities":{"p":0.25,"q":0.75},"reward":1,"weight":2,"baseline":["q"]}`,
+		"{\"id\":\"a\",\"features\":[1,2],\"actions\":[\"p\"]}\n{\"id\":\"a\",\"action\":\"p\",\"propensity\":1}\n{\"id\":\"a\",\"loss\":1}",
+		`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1","reward":1}}`)
+}
+
+func FuzzMsgpack(f *testing.F) {
+	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: NoTime}
+	one := string(codec.AppendRound(nil, &o))
+	fuzzFormat(f, Msgpack, one+one, one[:len(one)-2], one+"\xc1")
+}
+
+// Whatever the content is: a format, or an error.
+func FuzzDetect(f *testing.F) {
+	f.Add([]byte("\x1f\x8b\x08\x00\x00\x00\x00\x00"))
+	f.Add([]byte("\x28\xb5\x2f\xfd\x00\x00"))
+	f.Add([]byte("PAR1"))
+	fuzzFormat(f, "", "a,b\n1,2\n", "[CHECKPOINT]\n{\"c\":{}}")
+}

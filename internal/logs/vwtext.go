@@ -1,0 +1,255 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"hindsight/pkg/codec"
+)
+
+// vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf, a
+// line an action and a blank line behind the event. Features are named by their
+// namespace, as ns.name; a value follows behind a colon, and without one is 1.
+// https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
+type vwText struct {
+	lines *lines
+	adf   bool
+	text  []byte // of the whole example
+	ctx   codec.Context
+	names scan // its arena
+}
+
+func (d *vwText) raw() []byte { return d.text }
+
+func (d *vwText) next(r *Record) (Class, string, error) {
+	d.names.reset(nil)
+	d.text = d.text[:0]
+	if d.adf {
+		return d.nextADF(r)
+	}
+	for {
+		line, tooLong, err := d.lines.next()
+		if err != nil {
+			return 0, "", err
+		}
+		r.Line = d.lines.n
+		d.text = line
+		switch {
+		case tooLong:
+			return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+		case isBlank(line):
+			return IsSkipped, "blank line", nil
+		}
+		return d.single(r)
+	}
+}
+
+// cbLabel is a:cost:probability.
+type cbLabel struct {
+	action            int
+	cost, probability float64
+	known, shared     bool
+}
+
+var (
+	errNoBar   = errors.New("there is no | behind the label")
+	errCBLabel = errors.New("expected a label action:cost:probability")
+)
+
+// parseLabel reads what stands before the bar; "" is no label. A tag 'tag may follow.
+func parseLabel(text []byte) (l cbLabel, err error) {
+	fields := bytes.Fields(text)
+	if len(fields) > 0 && string(fields[0]) == "shared" {
+		l.shared = true
+		return l, nil
+	}
+	for _, f := range fields {
+		if f[0] == '\'' {
+			continue
+		}
+		parts := strings.Split(string(f), ":")
+		if len(parts) != 3 {
+			if len(parts) == 1 && l.known { // a tag without its mark
+				continue
+			}
+			return l, errCBLabel
+		}
+		if l.known {
+			return l, errors.New("more than one label")
+		}
+		a, err0 := strconv.Atoi(parts[0])
+		cost, err1 := strconv.ParseFloat(parts[1], 64)
+		p, err2 := strconv.ParseFloat(parts[2], 64)
+		if err0 != nil || err1 != nil || err2 != nil || math.IsNaN(cost) || math.IsInf(cost, 0) {
+			return l, errCBLabel
+		}
+		if !(p > 0 && p <= 1+1e-6) {
+			return l, errProbability
+		}
+		l = cbLabel{action: a, cost: cost, probability: min(p, 1), known: true}
+	}
+	return l, nil
+}
+
+// single reads a line of cb. The file names only the actions that were played; how many
+// there are, none says, so that the actions are not known.
+func (d *vwText) single(r *Record) (Class, string, error) {
+	label, rest, ok := bytes.Cut(d.text, []byte("|"))
+	if !ok {
+		return 0, "", &LineError{Line: r.Line, Msg: errNoBar.Error()}
+	}
+	l, err := parseLabel(label)
+	if err == nil && l.known && (l.action < 1 || l.action > 1<<31) {
+		err = errors.New("actions count from 1")
+	}
+	if err == nil && !l.known {
+		return IsSkipped, "no label", nil
+	}
+	if err == nil {
+		r.Features, err = d.features(r.Features, rest)
+	}
+	if err == nil {
+		r.Action, r.Propensity, r.Outcome, r.Value = ordinal(l.action), l.probability, codec.Loss, l.cost
+		r.Actions = nil
+		err = validate(&d.ctx, r)
+	}
+	if err != nil {
+		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+	}
+	return IsEvent, "", nil
+}
+
+// features reads |ns:scale name:value … |ns …, without the first bar.
+func (d *vwText) features(dst []codec.Feature, text []byte) ([]codec.Feature, error) {
+	for part := range bytes.SplitSeq(text, []byte("|")) {
+		ns, scale := "", 1.0
+		if len(part) > 0 && part[0] != ' ' && part[0] != '\t' {
+			name := part
+			if end := bytes.IndexAny(part, " \t"); end >= 0 {
+				name, part = part[:end], part[end:]
+			} else {
+				part = nil
+			}
+			ns = string(name)
+			if at := strings.LastIndexByte(ns, ':'); at >= 0 {
+				var err error
+				if scale, err = strconv.ParseFloat(ns[at+1:], 64); err != nil {
+					return dst, errors.New("namespace " + strconv.Quote(ns) + ": its scale is not a number")
+				}
+				ns = ns[:at]
+			}
+		}
+		for field := range bytes.FieldsSeq(part) {
+			f := codec.Feature{Kind: codec.Number, Value: scale}
+			name := unsafe.String(unsafe.SliceData(field), len(field))
+			if at := strings.LastIndexByte(name, ':'); at >= 0 {
+				v, err := strconv.ParseFloat(name[at+1:], 64)
+				if err != nil {
+					return dst, errors.New("feature " + strconv.Quote(name) + ": its value is not a number")
+				}
+				name, f.Value = name[:at], v*scale
+			}
+			if f.Name = d.names.join(ns, name); f.Name == "" {
+				return dst, errors.New("a feature without a name")
+			}
+			dst = append(dst, f)
+		}
+	}
+	return dst, nil
+}
+
+// nextADF reads the lines of an example.
+func (d *vwText) nextADF(r *Record) (Class, string, error) {
+	for {
+		line, tooLong, err := d.lines.next()
+		if err != nil {
+			if len(d.text) == 0 {
+				return 0, "", err
+			}
+			break // the last example; the end comes again
+		}
+		if isBlank(line) && !tooLong {
+			if len(d.text) == 0 {
+				continue // several blank lines end one example
+			}
+			break
+		}
+		if len(d.text) == 0 {
+			r.Line = d.lines.n
+		}
+		if tooLong || len(d.text)+len(line) > MaxLineBytes {
+			d.passADF()
+			return 0, "", &LineError{Line: r.Line, Msg: "an example of more than " + strconv.Itoa(MaxLineBytes>>20) + " MiB"}
+		}
+		d.text = append(append(d.text, line...), '\n')
+	}
+	return d.example(r)
+}
+
+// passADF passes the rest of an example.
+func (d *vwText) passADF() {
+	for {
+		if line, tooLong, err := d.lines.next(); err != nil || isBlank(line) && !tooLong {
+			return
+		}
+	}
+}
+
+// example makes a record of an example's lines.
+func (d *vwText) example(r *Record) (Class, string, error) {
+	n, number := 0, r.Line
+	for line := range bytes.Lines(d.text) {
+		if err := d.adfLine(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
+			return 0, "", &LineError{Line: number, Msg: err.Error()}
+		}
+		n++
+		number++
+	}
+	switch {
+	case len(r.Actions) == 0:
+		return 0, "", &LineError{Line: r.Line, Msg: "an example without actions"}
+	case r.Chosen < 0:
+		return IsSkipped, "no label", nil
+	}
+	for i := range r.Actions {
+		r.Actions[i].Name = ordinal(i + 1)
+	}
+	r.Action = r.Actions[r.Chosen].Name
+	if err := validate(&d.ctx, r); err != nil {
+		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+	}
+	return IsEvent, "", nil
+}
+
+// adfLine reads line n of an example.
+func (d *vwText) adfLine(r *Record, line []byte, n int) error {
+	label, rest, ok := bytes.Cut(line, []byte("|"))
+	if !ok {
+		rest = nil // an action without features
+	}
+	l, err := parseLabel(label)
+	switch {
+	case err != nil:
+		return err
+	case l.shared && n > 0:
+		return errors.New("shared is the first line of an example")
+	case l.shared:
+		r.Features, err = d.features(r.Features, rest)
+		return err
+	case len(r.Actions) == codec.MaxActions:
+		return errors.New("more than " + strconv.Itoa(codec.MaxActions) + " actions")
+	case l.known && r.Chosen >= 0:
+		return errors.New("two actions of an example have a label")
+	}
+	r.Actions = growAction(r.Actions)
+	if l.known {
+		r.Chosen, r.Propensity, r.Outcome, r.Value = len(r.Actions)-1, l.probability, codec.Loss, l.cost
+	}
+	a := &r.Actions[len(r.Actions)-1]
+	a.Features, err = d.features(a.Features, rest)
+	return err
+}
