@@ -126,7 +126,7 @@ type unmixed struct{ Class }
 // TestMix: Hedge has the same bits with Mix and with Eval.
 func TestMix(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	features, actions := []string{"p", "q", "r=u", "s"}, []string{"a", "b", "c"}
+	features, actions := []string{"p", "q", "r=u", "s"}, []string{"a", "b", "c", "d", "e", "f"}
 	var w [][][]float64
 	var tables []map[string][]float64
 	for range 12 {
@@ -139,7 +139,11 @@ func TestMix(t *testing.T) {
 			rows = append(rows, row)
 		}
 		w = append(w, rows)
-		tables = append(tables, map[string][]float64{"|||": {rng.Float64(), rng.Float64(), rng.Float64()}, "1|||": {rng.Float64(), 0, 1}})
+		row := make([]float64, len(actions))
+		for a := range row {
+			row[a] = rng.Float64()
+		}
+		tables = append(tables, map[string][]float64{"|||": row, "1|||": {rng.Float64(), 0, 1, rng.Float64(), rng.Float64(), .5}})
 	}
 	linear, _ := NewLinearClass(features, actions, w)
 	logistic, _ := NewLogisticClass(features, actions, w)
@@ -149,7 +153,7 @@ func TestMix(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				mixed, plain := newHedge(c, HedgeOptions{}), newHedge(unmixed{c}, HedgeOptions{})
 				for range rapid.IntRange(1, 30).Draw(rt, "rounds") {
-					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "?"}), 1, 4, rapid.ID[string]).Draw(rt, "actions")...)}
+					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom(append(actions, "?", "!")), 1, 8, rapid.ID[string]).Draw(rt, "actions")...)}
 					for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s", "t"}), 0, 5, rapid.ID[string]).Draw(rt, "names") {
 						if rapid.Bool().Draw(rt, "text") {
 							x.Features = append(x.Features, text(n, "u"))

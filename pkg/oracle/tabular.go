@@ -85,20 +85,48 @@ func (c *TabularClass) Eval(dst []float64, x *Input, action int) {
 func (c *TabularClass) Mix(dst, q []float64, x *Input) {
 	r := c.find(x)
 	q = q[:c.size]
+	var rows [4][]float64
+	var at [4]int
+	n := 0
 	for k := range x.Actions {
-		s := 0.0
 		losses := c.losses(r, k, x.Actions[k].Name)
-		for i, v := range q {
-			switch {
-			case v == 0:
-			case losses == nil:
+		if losses == nil {
+			s := 0.0
+			for _, v := range q {
 				s += float64(v * unknownLoss)
-			default:
-				s += float64(v * losses[i])
 			}
+			dst[k] = s
+			continue
 		}
-		dst[k] = s
+		rows[n], at[n] = losses, k
+		if n++; n == len(rows) {
+			mixFour(dst, &at, q, &rows)
+			n = 0
+		}
 	}
+	if n > 0 { // the places left over compute the last action again
+		for i := n; i < len(rows); i++ {
+			rows[i], at[i] = rows[n-1], at[n-1]
+		}
+		mixFour(dst, &at, q, &rows)
+	}
+}
+
+// mixFour sets dst[at[j]] = Σ_i q[i]·rows[j][i] for four actions at once: each sum
+// waits for its last addition, four do not wait for each other.
+func mixFour(dst []float64, at *[4]int, q []float64, rows *[4][]float64) {
+	r0, r1, r2, r3 := rows[0][:len(q)], rows[1][:len(q)], rows[2][:len(q)], rows[3][:len(q)]
+	s0, s1, s2, s3 := 0.0, 0.0, 0.0, 0.0
+	for i, v := range q {
+		if v == 0 {
+			continue
+		}
+		s0 += float64(v * r0[i])
+		s1 += float64(v * r1[i])
+		s2 += float64(v * r2[i])
+		s3 += float64(v * r3[i])
+	}
+	dst[at[0]], dst[at[1]], dst[at[2]], dst[at[3]] = s0, s1, s2, s3
 }
 
 // losses returns the |F| entries of a row for the action name that stands at a
