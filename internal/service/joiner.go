@@ -318,7 +318,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if j.epochs.last != nil {
 		number = j.epochs.last.rec.Epoch + 1
 	}
-	number = max(number, j.lost.epoch) // decisions were made in it, and its record is lost
+	number = max(number, j.lost.epoch, j.afterDropped()) // decisions were made in it, and its record is lost
 	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
 	if err := j.planWarm(ctx, &rec, first); err != nil {
 		return err

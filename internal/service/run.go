@@ -149,8 +149,11 @@ func (d *Decider) stop(ctx context.Context) error {
 	}
 	// Of deciders that have learned as much the bytes are equal, which anyone may compare.
 	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.append(nil)))
-	if d.cfg.SnapshotEvery == 0 || s.through == d.snapped {
+	if d.cfg.SnapshotEvery == 0 {
 		return nil
+	}
+	if err := d.WriteSnapshots(ctx); err != nil || s.through == d.snapped {
+		return err
 	}
 	return d.writeSnapshot(ctx, s, d.follower.safe)
 }

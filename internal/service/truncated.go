@@ -132,6 +132,21 @@ func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 	return d.mark(ctx, codec.DecisionMark{})
 }
 
+// afterDropped returns the number after the last epoch of which the feedback log knows,
+// if retention has dropped its record and no snapshot has it; else 0. What it was is not
+// known then: another begins, even if it is the same.
+func (j *Joiner) afterDropped() int64 {
+	var last int64
+	for n := range j.offsets {
+		last = max(last, n)
+	}
+	if last == 0 || j.epochs.rules(last) != nil {
+		return 0
+	}
+	j.cfg.Logger.Error("the record of an epoch was dropped by retention, and no snapshot holds it: another begins, and learns anew", "epoch", last)
+	return last + 1
+}
+
 // CheckTopics refuses a model some of whose topics are gone: made again they would be
 // empty, and what they said forgotten in silence. They are made in one order, so that
 // one that is missing before one that is there was deleted.

@@ -212,9 +212,7 @@ func TestKafkaRealTopicDeleted(t *testing.T) {
 	c := dialReal(t, k, Options{AckTimeout: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	if err := c.Log().Create(ctx, "doomed", 1, stream.TopicOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	k.CreateTopic("doomed", 1, "message.timestamp.type", "LogAppendTime") // one that we had made ourselves would be waited for
 	a, tail, err := c.Log().Open(ctx, "doomed", 0, stream.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
