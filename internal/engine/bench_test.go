@@ -39,7 +39,7 @@ func open(b *testing.B, dir string) *engine.Engine {
 	return e
 }
 
-// benchSource is the model of the benchmarks.
+// benchSource is the model of the benchmarks: the linear oracle, β = ½, 10 actions.
 func benchSource(b *testing.B, window string) *service.Source { return sourceOf(b, "bench", window) }
 
 func sourceOf(b *testing.B, name, window string) *service.Source {
@@ -49,8 +49,11 @@ func sourceOf(b *testing.B, name, window string) *service.Source {
 	for i := range 10 {
 		m.Actions = append(m.Actions, fmt.Sprintf("a%d", i))
 	}
-	m.Resolve(17, 10)
 	var err error
+	if m.Oracle, err = model.ParseOracle(model.Linear); err != nil {
+		b.Fatal(err)
+	}
+	m.Resolve(17, 10)
 	if m.Window, err = model.ParseWindow(window); err != nil {
 		b.Fatal(err)
 	}
