@@ -19,17 +19,18 @@ type listing struct {
 	Environments []replay.Entry `json:"environments"`
 	Twists       []replay.Entry `json:"twists"`
 	Delays       []replay.Entry `json:"delays"`
+	Policies     []replay.Entry `json:"policies"`
 }
 
 func listCommand(env *daemon.Env) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:     "list",
-		Short:   "Name the learners, oracles, environments and delays",
+		Short:   "Name the learners, oracles, environments, delays and policies",
 		Args:    cobra.NoArgs,
 		Example: "  replayer list\n  replayer list --json",
 		RunE: func(*cobra.Command, []string) error {
-			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList()}
+			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList(), replay.Targets()}
 			if asJSON {
 				return json.NewEncoder(env.Stdout).Encode(l)
 			}
@@ -51,6 +52,7 @@ func (l *listing) write(w io.Writer) error {
 		{"Environments (--env; a file by --data)", l.Environments},
 		{"Changes of an environment or a labelled CSV (--twist)", l.Twists},
 		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
+		{"Policies judged on a log with propensities (--policy)", l.Policies},
 	} {
 		fmt.Fprintf(t, "%s\n", part.title)
 		for _, e := range part.entries {

@@ -30,6 +30,7 @@ type source struct {
 	oracle           string
 	columns          replay.Mapping
 	features         string
+	accept           float64
 	rounds           int
 	window           string
 	order            string
@@ -53,6 +54,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.columns.ID, "id-column", "", "bandit log: id of the round")
 	f.StringVar(&s.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or NAME:number says the type")
 	f.StringVar(&s.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are features, too")
+	f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
 	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a duration of the file's times; default: the model file's, else 200")
@@ -83,6 +85,9 @@ func (s *source) openPlain() (replay.Environment, error) {
 		env, err := s.openData()
 		if err != nil {
 			return nil, err
+		}
+		if env, err = replay.Accepting(env, s.accept, s.seed); err != nil {
+			return nil, daemon.Usagef("--accept %v", err)
 		}
 		return replay.Head(env, s.rounds), nil
 	}

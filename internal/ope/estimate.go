@@ -33,8 +33,15 @@ type Estimate struct {
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se
 	High      Figure   `json:"high"`
 	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
-	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range
+	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
+}
+
+// Normal returns an estimate with its normal interval alone.
+func Normal(name string, value, se float64) Estimate {
+	none := Interval{Figure(math.NaN()), Figure(math.NaN())}
+	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se), High: Figure(value + normal95*se),
+		Bootstrap: none, Bernstein: none}
 }
 
 // Estimates are those of one policy; their JSON is an object with a key each, in order.
@@ -135,8 +142,10 @@ func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates 
 	out := make(Estimates, len(all))
 	for i := range all {
 		m := &all[i]
+		value := m.value(&sum, n)
+		variance := m.variance(rows, &sum)
+		out[i] = Normal(m.name, value, math.Sqrt(variance/n))
 		e := &out[i]
-		e.Name = m.name
 		if m.lambda != nil {
 			v := Figure(m.lambda(lambda))
 			e.Lambda = &v
@@ -144,13 +153,7 @@ func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates 
 				e.Name = m.name + "_auto"
 			}
 		}
-		value := m.value(&sum, n)
-		variance := m.variance(rows, &sum)
-		se := math.Sqrt(variance / n)
-		e.Value, e.SE = Figure(value), Figure(se)
-		e.Low, e.High = Figure(value-normal95*se), Figure(value+normal95*se)
 		e.Bootstrap = percentiles(resampled[i])
-		e.Bernstein = Interval{Figure(math.NaN()), Figure(math.NaN())}
 		if m.span != nil {
 			half := bernstein(variance, n, m.span(bound, lambda, o.Range))
 			e.Bernstein = Interval{Figure(value - half), Figure(value + half)}

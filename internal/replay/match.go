@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 
 	"hindsight/internal/loop"
@@ -23,6 +24,7 @@ type match struct {
 	loss, regret float64
 	scored       int64 // rounds in loss
 	matched      int64 // of a log: those that drew the recorded action
+	replay       replaySums
 }
 
 func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
@@ -53,7 +55,11 @@ func (m *match) decided(d *codec.Decision) {
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
 func (m *match) recorded(t, a int) {
-	if a != m.log.action(t) {
+	observed, weighed := m.log.observed(t), m.log.log.props != nil
+	if observed {
+		m.replay.rows++
+	}
+	if !m.log.played(t, a) {
 		if m.s.times != nil {
 			m.s.times[t] = m.log.time(t)
 		}
@@ -61,13 +67,16 @@ func (m *match) recorded(t, a int) {
 		return
 	}
 	m.matched++
-	if !m.log.observed(t) {
+	if !observed {
 		m.s.add(Never)
 		return
 	}
 	loss := m.rounds.Env.Loss(t, a)
 	m.loss += loss
 	m.scored++
+	if weighed {
+		m.replay.add(m.log.weight(t), loss)
+	}
 	m.play = Play{Round: t, Action: a, Loss: loss}
 	m.s.add(m.delays.Delay(&m.play))
 }
@@ -78,7 +87,7 @@ func (m *match) outcome(o *codec.Outcome, t int) {
 	switch a := int(m.actions[t]); {
 	case m.log == nil:
 		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Env.Loss(t, a))
-	case a != m.log.action(t):
+	case !m.log.played(t, a):
 		o.Kind = codec.Withdrawn
 	default:
 		o.Kind, o.Value = m.log.outcome(t)
@@ -108,6 +117,9 @@ func (m *match) score(r *Result) {
 		matched := m.matched
 		r.Matched = &matched
 		r.Delays.Recorded = m.log.delays()
+		if m.log.log.props != nil {
+			r.Replay = m.replay.result(cmp.Or(m.log.log.accept, 1))
+		}
 	}
 	if uniform, best, known := Reference(m.rounds.Env); known {
 		if e := policed(m.rounds.Env); e != nil { // regret is against the best policy

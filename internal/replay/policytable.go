@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"hindsight/internal/ope"
@@ -67,12 +69,32 @@ func (e *Evaluations) words() string {
 	}
 	text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	out := wrap(text, tableWidth, 0) + "\n"
+	shared := e.sharedFlags()
+	for _, f := range shared {
+		out += "\n" + wrap("! all policies: "+f+".", tableWidth, 2)
+	}
 	for _, p := range e.Policies {
 		for _, f := range p.Flags {
+			if slices.Contains(shared, f) {
+				continue
+			}
 			out += "\n" + wrap("! "+p.Policy+": "+f+".", tableWidth, 2)
 		}
 	}
+	if strings.HasSuffix(out, "\n") {
+		return out
+	}
 	return out + "\n"
+}
+
+// sharedFlags are those that all of several policies have.
+func (e *Evaluations) sharedFlags() []string {
+	if len(e.Policies) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(e.Policies[0].Flags), func(f string) bool {
+		return slices.ContainsFunc(e.Policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) })
+	})
 }
 
 // clip shortens the name of a policy, which the flags give in full.

@@ -17,7 +17,8 @@ type Result struct {
 	Rounds          int64       `json:"rounds"`
 	Pending         int64       `json:"pending"`           // decided, but still without feedback at the end
 	MeanLoss        *float64    `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
-	Matched         *int64      `json:"matched,omitempty"` // rounds of a log that drew the recorded action
+	Matched         *int64      `json:"matched,omitempty"` // rounds of a log that drew the recorded action, and were accepted
+	Replay          *Replay     `json:"replay,omitempty"`  // of a log with propensities: its mean loss without bias
 	Regret          *float64    `json:"regret"`            // Σ p·f⋆ − min f⋆
 	UniformLoss     *float64    `json:"uniform_loss"`
 	BestLoss        *float64    `json:"best_loss"`

@@ -23,7 +23,7 @@ func WriteRun(w io.Writer, r *Result) error {
 	}
 	t.row("mean loss", loss)
 	if r.Matched != nil {
-		t.row("matched", share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+notUnbiased)
+		t.row("matched", share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+r.ofMatched())
 	}
 	if r.Regret == nil {
 		t.row("regret", "not known: the truth is not")
@@ -51,8 +51,22 @@ func WriteRun(w io.Writer, r *Result) error {
 	return t.write(w, 80)
 }
 
-// notUnbiased is what must be said of a mean over matched rounds.
-const notUnbiased = "no unbiased estimate of its policy: the log has no propensities"
+// ofMatched is what must be said of a mean over matched rounds.
+func (r *Result) ofMatched() string {
+	if r.Replay == nil {
+		return "no unbiased estimate of its policy: the log has no propensities"
+	}
+	return fmt.Sprintf("by propensities the loss of its policies is %s (SNIPS; IPS %s), effective sample size %s", withError(r.Replay.SNIPS.Value, r.Replay.SNIPS.SE),
+		withError(r.Replay.IPS.Value, r.Replay.IPS.SE), figure(float64(r.Replay.ESS), 3))
+}
+
+// replayed is what must be said of such means in a table of runs.
+func (r *Result) replayed() string {
+	if r.Replay == nil {
+		return "The mean loss is that of matched rounds, and " + r.ofMatched()
+	}
+	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean loss is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
+}
 
 func (s DelayStats) line() string {
 	return items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
@@ -85,7 +99,7 @@ func WriteRuns(w io.Writer, runs []Result) error {
 	for _, g := range groups(runs) {
 		first := g[0]
 		t.row(first.Learner, first.Delays.Spec,
-			spread(g, func(r *Result) *float64 { return r.MeanLoss }),
+			meanLoss(g),
 			regretOrMatched(g),
 			percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
 			figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
@@ -127,6 +141,20 @@ func lateWarning(g []*Result) string {
 	return fmt.Sprintf("Warning, %s with delays %s%s: %s.", g[0].Learner, g[0].Delays.Spec, orders, first)
 }
 
+// meanLoss returns that of a group; of a log with propensities the weighted one.
+func meanLoss(g []*Result) string {
+	switch {
+	case g[0].Replay == nil:
+		return spread(g, func(r *Result) *float64 { return r.MeanLoss })
+	case len(g) == 1:
+		return withError(g[0].Replay.SNIPS.Value, g[0].Replay.SNIPS.SE)
+	}
+	return spread(g, func(r *Result) *float64 {
+		v := float64(r.Replay.SNIPS.Value)
+		return &v
+	})
+}
+
 // regretOrMatched returns the regret of a group, or of a log, of which none is known, how
 // many rounds matched.
 func regretOrMatched(g []*Result) string {
@@ -148,7 +176,7 @@ func legend(runs []Result) string {
 		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
 	}
 	if first.Matched != nil {
-		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. The mean loss is that of matched rounds, and " + notUnbiased
+		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + first.replayed()
 	}
 	if d := first.Delays.Recorded; d != nil {
 		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.line(), percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
