@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -19,8 +21,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/internal/daemon"
+	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/kafkatest"
+	"hindsight/pkg/stream/nats"
 	"hindsight/pkg/stream/natstest"
 )
 
@@ -82,13 +86,19 @@ func TestKafkaRealFaults(t *testing.T) {
 	proxy.Heal()
 	allowShop(k, shopTopics...)
 	allowGroup(k, "shop.joiner")
-	d := s.decider()
+	server := natstest.Start(t, natstest.Options{})
+	user, err := nats.Dial(server.URL(), "test", nats.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	d := s.decider("--nats", server.URL())
 	eventually(t, "a right on the group is wanting", func() bool { return strings.Contains(d.log(), "ACL operation Read on the group shop.deciders") })
 	d.becomes(d.admin(), 503, "")
 	allowGroup(k, "shop.deciders")
 	d.ready()
 	w := s.pipeline(testSeed(t))
-	for _, f := range []struct {
+	for i, f := range []struct {
 		name       string
 		take, give func()
 		says, logs string // of readyz, and of the log, "": the same
@@ -112,17 +122,20 @@ func TestKafkaRealFaults(t *testing.T) {
 		told := time.Since(began)
 		logs := cmp.Or(f.logs, f.says)
 		eventually(t, "the log says "+logs, func() bool { return strings.Contains(strings.Join(d.since(began), "\n"), logs) })
+		ask := fmt.Sprintf(`{"id":"asked%d","actions":["x","y"]}`, i)
+		meanwhile := tryToAsk(t, user.Bus(), ask)
 		began = time.Now()
 		f.give()
 		d.becomes(d.admin(), 200, "")
 		was := s.next("shop.decisions")
 		eventually(t, "decisions go on", func() bool { return s.next("shop.decisions") > was })
-		t.Logf("%s: after %v readyz says %q; all is well %v after it ended", f.name, told.Round(time.Millisecond), strings.TrimSpace(page), time.Since(began).Round(time.Millisecond))
+		t.Logf("%s: after %v readyz says %q; a request: %s; all is well %v after it ended", f.name, told.Round(time.Millisecond), strings.TrimSpace(page), meanwhile, time.Since(began).Round(time.Millisecond))
+		eventually(t, "who asks again has a decision", func() bool { return tryToAsk(t, user.Bus(), ask) == "decided" })
 	}
 	w.end()
 	s.settled()
-	if r := s.audit(); int64(r.Decisions) != w.n {
-		t.Errorf("%d decisions of %d contexts", r.Decisions, w.n)
+	if r := s.audit(); int64(r.Decisions) != w.n+6 || r.Requests != 6 {
+		t.Errorf("%d decisions of %d contexts, %d of 6 requests", r.Decisions, w.n, r.Requests)
 	}
 	for _, word := range []string{"secret-1", "secret-3"} {
 		if strings.Contains(strings.ReplaceAll(strings.Join(d.since(time.Time{}), "\n"), s.dir, ""), word) {
@@ -132,6 +145,27 @@ func TestKafkaRealFaults(t *testing.T) {
 	d.stop(patience)
 	leavesNothing(s, proxy)
 	topicDeleted(s, k, s.decider().ready())
+}
+
+// tryToAsk asks for a decision that may not be made now.
+func tryToAsk(t *testing.T, bus stream.Bus, data string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	reply, headers, err := bus.Request(ctx, "shop.decide", []byte(data))
+	switch code := errorCode(headers); {
+	case errors.Is(err, stream.ErrNoResponder):
+		return "nobody answers"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "no answer in time"
+	case err == nil && code == 0:
+		return "decided"
+	case err == nil && code == 503:
+		return "503"
+	default:
+		t.Errorf("a request: %v %s", err, reply)
+		return ""
+	}
 }
 
 // leavesNothing runs two deciders with their joiners in this process, with requests on a

@@ -17,10 +17,15 @@ var shopTopics = []string{"contexts", "decisions", "outcomes", "feedback", "reje
 // fresh is a new system in a cluster that had others.
 func fresh(t *testing.T, k *kafkatest.Cluster, partitions int, more ...string) *brokered {
 	t.Helper()
+	return newBrokeredOn(t, cleaned(k).Brokers(), kafkaSession, partitions, more...)
+}
+
+// cleaned is a cluster without what another test made there.
+func cleaned(k *kafkatest.Cluster) *kafkatest.Cluster {
 	for _, topic := range shopTopics {
 		k.DeleteTopic("shop." + topic)
 	}
-	return newBrokeredOn(t, k.Brokers(), kafkaSession, partitions, more...)
+	return k
 }
 
 // next returns the end of partition 0 of a topic.

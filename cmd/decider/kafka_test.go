@@ -29,7 +29,7 @@ func TestKafkaShared(t *testing.T) {
 // brokers grant.
 func TestKafkaRealShared(t *testing.T) {
 	kafkatest.Heavy(t)
-	cluster, server := kafkatest.Start(t, kafkatest.Options{}), natstest.Start(t, natstest.Options{})
+	cluster, server := cleaned(kafkatest.Shared(t)), natstest.Start(t, natstest.Options{})
 	kafkaShared(newBrokeredOn(t, cluster.Brokers(), 6*time.Second, 3, "--nats", server.URL()), server)
 }
 

@@ -13,7 +13,7 @@ import (
 // back: nobody loses a partition, and later one that comes gets its part.
 func TestKafkaRealGroupCoordinator(t *testing.T) {
 	kafkatest.Heavy(t)
-	c := kafkatest.Start(t, kafkatest.Options{Brokers: 3})
+	c := kafkatest.Hurt(t, 3)
 	c.CreateTopic("m.contexts", 4)
 	o := &office{t: t, brokers: c.Brokers(), topic: "m.contexts", times: GroupOptions{Session: 6 * time.Second, Rebalance: 6 * time.Second},
 		work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}

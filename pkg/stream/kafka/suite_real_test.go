@@ -96,5 +96,5 @@ func TestKafkaRealLog(t *testing.T) {
 // TestKafkaRealLogOfThree is the suite with three replicas.
 func TestKafkaRealLogOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
-	streamtest.TestLog(t, onCluster(kafkatest.Start(t, kafkatest.Options{Brokers: 3})))
+	streamtest.TestLog(t, onCluster(kafkatest.Hurt(t, 3)))
 }

@@ -101,30 +101,6 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-var shared struct {
-	sync.Mutex
-	cluster *Cluster
-}
-
-// Shared returns one broker that all tests of a process use which do not break it. It
-// ends with the process.
-func Shared(t testing.TB) *Cluster {
-	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.cluster == nil {
-		c := &Cluster{t: t, o: Options{Brokers: 1, HeapMB: 384}, jars: find(t)}
-		if err := c.start(); err != nil {
-			c.end()
-			t.Fatalf("kafka: %v", err)
-		}
-		shared.cluster = c
-	}
-	c := *shared.cluster
-	c.t = t
-	return &c
-}
-
 // start makes the brokers' folders and runs them. A port that somebody else took in
 // the meantime makes it choose others.
 func (c *Cluster) start() error {

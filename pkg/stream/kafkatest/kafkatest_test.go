@@ -23,7 +23,7 @@ func TestVersion(t *testing.T) {
 func TestKafkaRealRestart(t *testing.T) {
 	Heavy(t)
 	begin := time.Now()
-	c := Start(t, Options{})
+	c := Hurt(t, 1)
 	t.Logf("a broker after %v", time.Since(begin))
 	c.CreateTopic("a", 2)
 	for _, end := range []func(int){c.Kill, c.Stop} {
@@ -44,7 +44,7 @@ func TestKafkaRealRestart(t *testing.T) {
 func TestKafkaRealThree(t *testing.T) {
 	Heavy(t)
 	begin := time.Now()
-	c := Start(t, Options{Brokers: 3})
+	c := Hurt(t, 3)
 	t.Logf("three brokers after %v", time.Since(begin))
 	c.CreateTopic("a", 1)
 	leader := c.Leader("a", 0)

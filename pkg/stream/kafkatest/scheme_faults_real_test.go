@@ -30,7 +30,7 @@ func survives(p *producer, event func()) {
 
 func TestKafkaRealSchemeRestarts(t *testing.T) {
 	Heavy(t)
-	c := Start(t, Options{})
+	c := Hurt(t, 1)
 	for _, f := range []struct {
 		name string
 		end  func(int)
@@ -49,7 +49,7 @@ func TestKafkaRealSchemeRestarts(t *testing.T) {
 // is refused on an empty log.
 func TestKafkaRealSchemeDeletedRecords(t *testing.T) {
 	Heavy(t)
-	c := Start(t, Options{})
+	c := Hurt(t, 1)
 	p := newProducer(t, c)
 	id := p.id()
 	p.accepted(0, id, 3, 0, "a")
@@ -121,16 +121,13 @@ func (p *producer) known() (known bool) {
 // A new leader knows what the old one knew, whether it was moved or killed.
 func TestKafkaRealSchemeLeaders(t *testing.T) {
 	Heavy(t)
-	c := Start(t, Options{Brokers: 3})
+	c := Hurt(t, 3)
 	for _, f := range []struct {
 		name  string
 		event func(topic string, leader int)
 	}{
 		{"move", func(topic string, leader int) { c.MoveLeader(topic, 0, leader%3+1) }},
-		{"kill", func(topic string, leader int) {
-			c.Kill(leader)
-			t.Cleanup(func() { c.brokers[leader-1].kill() })
-		}},
+		{"kill", func(topic string, leader int) { c.Kill(leader) }},
 	} {
 		t.Run(f.name, func(t *testing.T) {
 			p := newProducer(t, c, "min.insync.replicas", "2")
