@@ -20,12 +20,16 @@ import (
 // Sizes of the comparison of the loop with kafka-producer-perf-test.
 const (
 	kafkaRounds = 100_000
-	kafkaWarmup = 20_000 // rounds of a system of their own, for the broker's compiler
 	toolRecords = 1_000_000
-	toolWarmup  = 300_000
-	delayRate   = 1000 // rounds a second
-	delayRounds = 2000 // of one turn
-	delayTurns  = 4    // of which the first does not count
+	toolWarmup  = 300_000 // of each of its runs, which do not count
+)
+
+// What BenchmarkKafkaRealDelay sends.
+const (
+	delayRate   = 1000   // rounds a second
+	delayRounds = 2000   // of one turn
+	delayWarmup = 50_000 // rounds at full speed before, for the compilers
+	delayTurns  = 4      // of which the first does not count
 )
 
 func openKafka(b *testing.B, k *kafkatest.Cluster) *engine.Engine {
@@ -47,31 +51,35 @@ func startKafka(b *testing.B, k *kafkatest.Cluster, name string) *system {
 // and feedback on a real broker, beside what kafka-producer-perf-test, with settings it is
 // fast with, appends alone to the same broker on the same processors: records of the
 // loop's mean size. Each round is four records; loop/tool is records a second of the loop
-// by those of the tool, the median of the turns (-benchtime=5x makes 5).
+// by those of the tool, the median of the turns (-benchtime=5x makes 5). A turn before
+// them does not count, for the compilers of brokers.
 func BenchmarkKafkaRealLoop(b *testing.B) {
 	k := kafkatest.Start(b, kafkatest.Options{HeapMB: 1024, Optimized: true})
-	s := startKafka(b, k, "warm")
-	s.play(b, kafkaWarmup)
-	s.stop()
+	loopAndTool(b, k, "warm")
 	var rounds, tools, ratios []float64
 	for b.Loop() {
-		name := fmt.Sprintf("bench%d", len(ratios))
-		s := startKafka(b, k, name)
-		took, sizes := s.play(b, kafkaRounds)
-		s.stop()
-		k.CreateTopic("tool"+name, 1, "message.timestamp.type", "LogAppendTime")
-		mean := (sizes[0] + sizes[1] + sizes[2] + sizes[3]) / 4
-		tool := k.ProducerPerf("tool"+name, mean, toolWarmup, toolRecords)
-		rounds, tools = append(rounds, kafkaRounds/took.Seconds()), append(tools, tool)
-		ratios = append(ratios, 4*kafkaRounds/took.Seconds()/tool)
-		b.Logf("%.0f rounds/s, tool %.0f records/s of %d bytes, loop/tool %.3f", rounds[len(rounds)-1], tool, mean, ratios[len(ratios)-1])
-		k.DeleteTopic("tool" + name)
+		r, tool := loopAndTool(b, k, fmt.Sprintf("bench%d", len(rounds)))
+		rounds, tools, ratios = append(rounds, r), append(tools, tool), append(ratios, 4*r/tool)
 	}
 	b.ReportMetric(0, "ns/op")
 	b.ReportMetric(median(rounds), "rounds/s")
 	b.ReportMetric(4*median(rounds), "records/s")
 	b.ReportMetric(median(tools), "tool-records/s")
 	b.ReportMetric(median(ratios), "loop/tool")
+}
+
+// loopAndTool returns rounds a second of a new model, and then the tool's records.
+func loopAndTool(b *testing.B, k *kafkatest.Cluster, name string) (rounds, tool float64) {
+	s := startKafka(b, k, name)
+	took, sizes := s.play(b, kafkaRounds)
+	s.stop()
+	mean := (sizes[0] + sizes[1] + sizes[2] + sizes[3]) / len(sizes)
+	k.CreateTopic("tool"+name, 1, "message.timestamp.type", "LogAppendTime")
+	tool = k.ProducerPerf("tool"+name, mean, toolWarmup, toolRecords)
+	k.DeleteTopic("tool" + name)
+	rounds = kafkaRounds / took.Seconds()
+	b.Logf("%s: %.0f rounds/s, tool %.0f records/s of %d bytes, loop/tool %.3f", name, rounds, tool, mean, 4*rounds/tool)
+	return rounds, tool
 }
 
 func median(v []float64) float64 {
@@ -112,7 +120,10 @@ func (l *line) turn(from int) {
 // by our own, of which the faster counts. They take turns.
 func BenchmarkKafkaRealDelay(b *testing.B) {
 	k := kafkatest.Start(b, kafkatest.Options{HeapMB: 1024, Optimized: true})
-	s := startKafka(b, k, "bench")
+	s := startKafka(b, k, "warm")
+	s.play(b, delayWarmup)
+	s.stop()
+	s = startKafka(b, k, "bench")
 	defer s.stop()
 	own, loop := ownLine(b, s), loopLine(b, s)
 	lines := map[string]*line{"other": otherLine(k), "own": own, "loop": loop}
