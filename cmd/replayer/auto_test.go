@@ -2,24 +2,51 @@ package main
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestAutoLive plays the aggregate live, without class and with random features, and
-// recomputes everything that was decided from the logs alone.
-func TestAutoLive(t *testing.T) {
-	log := "embedded:" + filepath.Join(t.TempDir(), "log")
-	world := []string{"--env", "linear:3,4", "--oracle", "auto", "--rounds", "300", "--window", "50", "--delays", "exp:20+never:0.1"}
-	r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0"}, world...)...)
-	checkRun(t, r, 300)
-	v := object(t, "verify", "--log", log, "--json")
-	if number(t, v, "differences") != 0 || number(t, v, "decisions.checked") != 300 || need(t, v, "first") != nil {
-		t.Errorf("verify: %v", v)
+// TestOraclesLive plays each oracle over features live, the aggregate with random features,
+// and recomputes everything that was decided from the logs alone.
+func TestOraclesLive(t *testing.T) {
+	for _, oracle := range []string{"auto", "linear", "shared", "hybrid"} {
+		log := "embedded:" + filepath.Join(t.TempDir(), "log")
+		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle}, noClass...)...)
+		checkRun(t, r, 300)
+		v := object(t, "verify", "--log", log, "--json")
+		if number(t, v, "differences") != 0 || number(t, v, "decisions.checked") != 300 || need(t, v, "first") != nil {
+			t.Errorf("%s: verify: %v", oracle, v)
+		}
 	}
+}
+
+// noClass is a world that brings no class.
+var noClass = []string{"--env", "linear:3,4", "--rounds", "300", "--window", "50", "--delays", "exp:20+never:0.1"}
+
+// TestDefaultOracle: data without a class has the aggregate unless another is named, the
+// same each time, and the run says so before it begins; an environment with a class keeps
+// that.
+func TestDefaultOracle(t *testing.T) {
+	world := append([]string{"backtest", "--json"}, noClass...)
+	said := execute(t.Context(), world...).stderr
+	if !strings.HasPrefix(said, "oracle auto; with random features, because 4 actions × (4 + 128)² ≤ 1e6; 3 regressions of 4, 4 and 132 columns an action") {
+		t.Errorf("without a word: %s", said)
+	}
+	if said := execute(t.Context(), append(world, "--oracle", "linear")...).stderr; !strings.HasPrefix(said, "oracle linear; the model names it; 1 regression of ") {
+		t.Errorf("with --oracle linear: %s", said)
+	}
+	if said := execute(t.Context(), "backtest", "--rounds", "50").stderr; !strings.HasPrefix(said, "oracle hedge; ") {
+		t.Errorf("of a class: %s", said)
+	}
+	world = append(slices.Clone(noClass), "--oracle", "auto")
+	plain := runs(t, noClass...)
 	one, two := runs(t, world...), runs(t, world...)
 	if a, b := number(t, one[0].(map[string]any), "regret"), number(t, two[0].(map[string]any), "regret"); a != b {
 		t.Errorf("the same flags give the regrets %v and %v", a, b)
+	}
+	if a, b := number(t, plain[0].(map[string]any), "regret"), number(t, one[0].(map[string]any), "regret"); a != b {
+		t.Errorf("the default has the regret %v, --oracle auto %v", a, b)
 	}
 	linear := runs(t, append(world, "--oracle", "linear")...)
 	if a, b := number(t, one[0].(map[string]any), "regret"), number(t, linear[0].(map[string]any), "regret"); a == b {
