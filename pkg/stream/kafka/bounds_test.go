@@ -75,14 +75,14 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 // nobody can read it yet, and nobody is told that it is not there.
 func TestKafkaRealBoundsWaitForReplicas(t *testing.T) {
 	kafkatest.Heavy(t)
-	k := kafkatest.Start(t, kafkatest.Options{Brokers: 3})
-	k.CreateTopic("t", 1, "message.timestamp.type", "LogAppendTime", "min.insync.replicas", "2")
-	k.InSync("t", 0, 3)
+	k := kafkatest.Hurt(t, 3)
+	k.CreateTopic("alone", 1, "message.timestamp.type", "LogAppendTime", "min.insync.replicas", "2")
+	k.InSync("alone", 0, 3)
 	c := dialReal(t, k, Options{RequestTimeout: time.Minute})
-	if _, next, err := c.Log().Bounds(t.Context(), "t", 0); next != 0 || err != nil {
+	if _, next, err := c.Log().Bounds(t.Context(), "alone", 0); next != 0 || err != nil {
 		t.Fatal(next, err)
 	}
-	leader := k.Leader("t", 0)
+	leader := k.Leader("alone", 0)
 	writer := k.Client(kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite())
 	if err := writer.Ping(t.Context()); err != nil {
 		t.Fatal(err)
@@ -92,10 +92,10 @@ func TestKafkaRealBoundsWaitForReplicas(t *testing.T) {
 			k.Pause(i)
 		}
 	}
-	if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "t", Value: []byte("x")}).FirstErr(); err != nil {
+	if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "alone", Value: []byte("x")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	p := place{"t", 0}
+	p := place{"alone", 0}
 	if _, next, err := c.ends(t.Context(), &p); next != 0 || err != nil {
 		t.Fatalf("what one replica has can be read: %d %v", next, err)
 	}
@@ -105,7 +105,7 @@ func TestKafkaRealBoundsWaitForReplicas(t *testing.T) {
 	}
 	answer := make(chan told, 1)
 	go func() {
-		_, next, err := c.Log().Bounds(context.WithoutCancel(t.Context()), "t", 0)
+		_, next, err := c.Log().Bounds(context.WithoutCancel(t.Context()), "alone", 0)
 		answer <- told{next, err}
 	}()
 	select {

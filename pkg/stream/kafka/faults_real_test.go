@@ -66,6 +66,7 @@ func TestKafkaRealChaos(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Log("seed", seed)
 	k := kafkatest.Hurt(t, 3)
+	k.DeleteTopic("t") // of another run
 	k.CreateTopic("t", 1, "message.timestamp.type", "LogAppendTime", "min.insync.replicas", "2")
 	quiet := dialReal(t, k, Options{})
 	f := newFlaky(seed, 0.002)

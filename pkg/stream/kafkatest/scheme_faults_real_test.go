@@ -86,7 +86,7 @@ func (p *producer) trim(before int64) {
 func TestKafkaRealSchemeExpires(t *testing.T) {
 	Heavy(t)
 	c := Start(t, Options{Properties: map[string]string{
-		"producer.id.expiration.ms": "300", "producer.id.expiration.check.interval.ms": "50"}})
+		"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "50"}})
 	p := newProducer(t, c)
 	id := p.id()
 	p.accepted(0, id, 3, 0, "a")
