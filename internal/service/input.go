@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"time"
 
 	"hindsight/pkg/stream"
 )
@@ -108,8 +109,12 @@ func (in *input) poll(ctx context.Context, stamp uint64) error {
 }
 
 // check finds out whether an input without a batch is empty at this moment, and
-// waits for its next batch if it is not.
+// waits for its next batch if it is not. It asks the log unless the reader has heard
+// of more already.
 func (in *input) check(ctx context.Context, stamp uint64) error {
+	if came, err := in.awaitKnown(ctx, stamp); came || err != nil {
+		return err
+	}
 	_, end, err := in.log.Bounds(ctx, in.topic, in.partition)
 	if err != nil {
 		return err
@@ -119,6 +124,30 @@ func (in *input) check(ctx context.Context, stamp uint64) error {
 		return nil
 	}
 	return in.await(ctx, stamp)
+}
+
+// knownWait bounds the wait for records that a reader has heard of: a log that was
+// damaged may not have them any more.
+const knownWait = 100 * time.Millisecond
+
+// awaitKnown waits for the next batch if the pump's reader has heard of records in it,
+// and reports whether it has come.
+func (in *input) awaitKnown(ctx context.Context, stamp uint64) (bool, error) {
+	r, ok := in.reader.(stream.Informed)
+	if !ok || in.pump == nil || r.Known() <= in.next {
+		return false, nil
+	}
+	in.release()
+	limit := time.NewTimer(knownWait)
+	defer limit.Stop()
+	select {
+	case b, ok := <-in.pump.batches:
+		return true, in.received(b, ok, stamp)
+	case <-limit.C:
+		return false, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
 }
 
 // await waits for the next batch.
