@@ -221,8 +221,20 @@ func (c *Client) awaitTopic(ctx context.Context, topic string, partitions int) e
 func (c *Client) describe(ctx context.Context, topic string) (map[string]string, error) {
 	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
 	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		set, err := c.describeOnce(limited, topic)
+		if !errors.Is(err, stream.ErrNotFound) {
+			return set, err
+		}
+		if _, known := c.topic(limited, topic, true); known != nil || c.pause(limited, backoff) != nil {
+			return nil, err
+		} // else another broker knows of it: it is new
+	}
+}
+
+func (c *Client) describeOnce(ctx context.Context, topic string) (map[string]string, error) {
 	r := &describeconfigs.Request{Resources: []describeconfigs.RequestResource{{ResourceType: int8(kafkago.ResourceTypeTopic), ResourceName: topic}}}
-	m, err := c.askAny(limited, func() protocol.Message { return r }, func(protocol.Message) error { return nil })
+	m, err := c.askAny(ctx, func() protocol.Message { return r }, func(protocol.Message) error { return nil })
 	if err != nil {
 		return nil, err
 	}

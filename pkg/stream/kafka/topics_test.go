@@ -5,10 +5,13 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/pkg/stream"
 )
@@ -154,5 +157,36 @@ func TestCreateRefuses(t *testing.T) {
 	defer e.Close()
 	if err := e.Log().Create(ctx, "t", 1, stream.TopicOptions{}); err == nil || errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("three replicas on one broker: %v", err)
+	}
+}
+
+// TestSettingsOfNewTopic has a broker that does not know yet of a topic that another
+// process has just made: its settings are asked for again.
+func TestSettingsOfNewTopic(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	maker, c := client(t, k, Options{}), client(t, k, Options{})
+	defer maker.Close()
+	defer c.Close()
+	if err := maker.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int32
+	k.ControlKey(int16(kmsg.DescribeConfigs), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if asked.Add(1) > 2 {
+			return nil, nil, false
+		}
+		q := req.(*kmsg.DescribeConfigsRequest)
+		r, x := q.ResponseKind().(*kmsg.DescribeConfigsResponse), kmsg.NewDescribeConfigsResponseResource()
+		x.ErrorCode, x.ResourceType, x.ResourceName = kerr.UnknownTopicOrPartition.Code, q.Resources[0].ResourceType, "t"
+		r.Resources = append(r.Resources, x)
+		return r, nil, true
+	})
+	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil || asked.Load() != 3 {
+		t.Errorf("asked %d times: %v", asked.Load(), err)
+	}
+	if _, err := c.describe(t.Context(), "none"); !errors.Is(err, stream.ErrNotFound) {
+		t.Errorf("settings of no topic: %v", err)
 	}
 }
