@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -179,4 +181,41 @@ func (w without) Partitions(ctx context.Context, topic string) (int, error) {
 		return 0, stream.ErrNotFound
 	}
 	return w.Log.Partitions(ctx, topic)
+}
+
+// TestSnapshotByAge holds that feedback that is few does not grow old without a snapshot.
+func TestSnapshotByAge(t *testing.T) {
+	r := newRig(t, func(r *rig) { r.dc.SnapshotEvery = 1000 })
+	learn := func(id string) int {
+		r.contexts(id)
+		r.must(r.settle())
+		r.outcomes(id)
+		r.must(r.settle())
+		return len(r.d.snapshot)
+	}
+	if n := learn("1"); n != 0 {
+		t.Errorf("%d snapshots after one feedback", n)
+	}
+	r.d.snapAt = r.d.snapAt.Add(-markInterval)
+	if n := learn("2"); n != 1 {
+		t.Errorf("%d snapshots an hour after the last", n)
+	}
+}
+
+// TestIdleJoinerMarks holds that the feedback log has a mark that is younger than any
+// retention, though nothing happens.
+func TestIdleJoinerMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- r.j.Run(ctx) }()
+		before := r.end(r.topics.Feedback)
+		time.Sleep(3*markInterval + time.Second) // of the bubble's clock
+		if n := r.end(r.topics.Feedback) - before; n != 3 {
+			t.Errorf("%d marks in three hours", n)
+		}
+		cancel()
+		r.must(<-ended)
+	})
 }
