@@ -52,6 +52,9 @@ func newDecoder(in *input, format string) (decoder, string, error) {
 		return &jsonEvents{lines: newLines(in.r)}, format, nil
 	case Msgpack:
 		return &packEvents{r: in.r}, format, nil
+	case Parquet:
+		d, err := openParquet(in)
+		return d, format, err
 	}
 	return nil, "", fmt.Errorf("%s: %w", in.name, errUnknownFormat)
 }

@@ -20,7 +20,7 @@ const NoTime int64 = math.MinInt64
 // are optional. Of feedback "fate", "closed_at" and "context" are read, too.
 type Round struct {
 	Context
-	Decided bool // features, actions, time, propensity or propensities are there beside an action
+	Decided bool // features, actions, time, weight, propensity or propensities are there beside an action
 
 	Time         int64 // of the decision, ns; [NoTime]
 	Action       string
@@ -129,7 +129,7 @@ func (r *reader) round(o *Round) {
 	if o.Kind == noOutcome {
 		o.Kind = 0
 	}
-	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime)
+	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime || o.Weight != 0)
 }
 
 // roundContext reads the context that a feedback or a decision carries as bytes.
@@ -300,8 +300,8 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 		dst = append(jsonKey(dst, "withdrawn"), "true"...)
 	}
 	dst = roundTimeJSON(dst, "outcome_time", o.OutcomeTime)
-	if o.Weight != 0 && o.Weight != 1 {
-		dst = jsonFloat(jsonKey(dst, "weight"), o.Weight)
+	if o.Weight != 0 && o.Weight != 1 || o.bare() {
+		dst = jsonFloat(jsonKey(dst, "weight"), max(o.Weight, 1))
 	}
 	if len(o.Baseline) > 0 {
 		dst = append(jsonKey(dst, "baseline"), '[')
@@ -316,6 +316,11 @@ func AppendRoundJSON(dst []byte, o *Round) []byte {
 		}
 	}
 	return append(dst, '}')
+}
+
+// bare reports whether nothing but its weight tells a decision from an outcome.
+func (o *Round) bare() bool {
+	return o.Decided && len(o.Features)+len(o.Vector)+len(o.Propensities) == 0 && o.Actions == nil && o.Propensity == 0 && o.Time == NoTime
 }
 
 type roundFlag struct {
@@ -375,9 +380,9 @@ func AppendRound(dst []byte, o *Round) []byte {
 		key("outcome_time")
 		dst = appendInt(dst, o.OutcomeTime)
 	}
-	if o.Weight != 0 && o.Weight != 1 {
+	if o.Weight != 0 && o.Weight != 1 || o.bare() {
 		key("weight")
-		dst = appendFloat(dst, o.Weight)
+		dst = appendFloat(dst, max(o.Weight, 1))
 	}
 	if len(o.Baseline) > 0 {
 		key("baseline")
