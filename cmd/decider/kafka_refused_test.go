@@ -60,7 +60,7 @@ func TestKafkaRefuses(t *testing.T) {
 		{"no password file", at(users, "--kafka-user", "shop", "--kafka-password-file", filepath.Join(dir, "none")), 1, []string{"none: no such file"}, nil},
 		{"a password without a user", at(users, "--kafka-password-file", password), 1, []string{"without a user"}, nil},
 		{"two users", at(users, "--log", "kafka://other:secret@"+users[0], "--kafka-user", "shop"), 1, []string{"name two users"}, nil},
-		{"no rights", at(users, "--kafka-user", "shop", "--kafka-password-file", password), 1, []string{"shop.contexts", "not authorized"}, nil},
+		{"no rights", at(users, "--kafka-user", "shop", "--kafka-password-file", password), 1, []string{"shop.", "not authorized"}, nil},
 		{"TLS where there is none", at(plain, "--log", "kafkas://"+plain[0]), 1, []string{"TLS", "--kafka-ca"}, nil},
 		{"no CA file", at(plain, "--kafka-ca", filepath.Join(dir, "none.pem")), 1, []string{"none.pem: no such file"}, nil},
 		{"a CA file without a certificate", at(plain, "--kafka-ca", password), 1, []string{"holds no certificate"}, nil},
