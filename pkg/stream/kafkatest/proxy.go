@@ -1,11 +1,15 @@
 package kafkatest
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 // Proxy stands between clients and a broker, which tells them its address in place of
@@ -28,6 +32,7 @@ const (
 	passing proxyState = iota
 	dropping
 	holding
+	holdingGroups
 )
 
 func newProxy(port, target int) (*Proxy, error) {
@@ -57,7 +62,11 @@ func (p *Proxy) Drop() { p.set(dropping) }
 // after Heal, as TCP sends it again.
 func (p *Proxy) Hold() { p.set(holding) }
 
-// Heal ends Drop and Hold.
+// HoldGroups passes on everything but what members of consumer groups ask their
+// coordinator: it counts them as dead, while they write on.
+func (p *Proxy) HoldGroups() { p.set(holdingGroups) }
+
+// Heal ends Drop, Hold and HoldGroups.
 func (p *Proxy) Heal() { p.set(passing) }
 
 // Open returns how many connections of clients there are.
@@ -114,7 +123,7 @@ func (p *Proxy) serve(l net.Listener) {
 // carry connects a client to the broker.
 func (p *Proxy) carry(client net.Conn) {
 	defer client.Close()
-	if !p.waits() {
+	if !p.waits(holding) {
 		return
 	}
 	broker, err := net.Dial("tcp", p.target)
@@ -132,7 +141,11 @@ func (p *Proxy) carry(client net.Conn) {
 	var both sync.WaitGroup
 	for _, way := range [][2]net.Conn{{client, broker}, {broker, client}} {
 		both.Go(func() {
-			p.copy(way[1], way[0])
+			if way[0] == client {
+				p.copyRequests(way[1], way[0])
+			} else {
+				p.copy(way[1], way[0])
+			}
 			_ = client.Close()
 			_ = broker.Close()
 		})
@@ -148,7 +161,7 @@ func (p *Proxy) copy(to io.Writer, from io.Reader) {
 	buf := make([]byte, 64<<10)
 	for {
 		n, err := from.Read(buf)
-		if !p.waits() {
+		if !p.waits(holding) {
 			return
 		}
 		if _, failed := to.Write(buf[:n]); err != nil || failed != nil {
@@ -157,12 +170,43 @@ func (p *Proxy) copy(to io.Writer, from io.Reader) {
 	}
 }
 
-// waits returns when bytes may pass, and reports false if they never will.
-func (p *Proxy) waits() bool {
+// copyRequests copies one whole request after the other.
+func (p *Proxy) copyRequests(to io.Writer, from io.Reader) {
+	var frame []byte
+	for {
+		frame = slices.Grow(frame[:0], 6)[:6]
+		if _, err := io.ReadFull(from, frame); err != nil {
+			return
+		}
+		size, key := binary.BigEndian.Uint32(frame), kmsg.Key(binary.BigEndian.Uint16(frame[4:]))
+		if size < 2 || size > 1<<30 {
+			return
+		}
+		frame = slices.Grow(frame, int(size)-2)[:4+size]
+		if _, err := io.ReadFull(from, frame[6:]); err != nil {
+			return
+		}
+		states := []proxyState{holding}
+		switch key {
+		case kmsg.JoinGroup, kmsg.SyncGroup, kmsg.Heartbeat, kmsg.LeaveGroup:
+			states = append(states, holdingGroups)
+		}
+		if !p.waits(states...) {
+			return
+		}
+		if _, err := to.Write(frame); err != nil {
+			return
+		}
+	}
+}
+
+// waits returns when the state is none of those given, and reports false if nothing is
+// ever to pass again.
+func (p *Proxy) waits(states ...proxyState) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for p.state == holding && !p.closed {
+	for slices.Contains(states, p.state) && !p.closed {
 		p.moved.Wait()
 	}
-	return p.state == passing && !p.closed
+	return p.state != dropping && !p.closed
 }
