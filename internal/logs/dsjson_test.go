@@ -23,27 +23,7 @@ func sample(t testing.TB, name string) string {
 	return path
 }
 
-// clone returns a copy of a record that shares no memory with it.
-func clone(r *Record) Record {
-	c := *r
-	c.ID, c.Action = strings.Clone(r.ID), strings.Clone(r.Action)
-	c.Features = cloneFeatures(r.Features)
-	c.Actions = nil
-	for _, a := range r.Actions {
-		c.Actions = append(c.Actions, codec.Action{Name: strings.Clone(a.Name), Features: cloneFeatures(a.Features)})
-	}
-	c.Baseline = append([]int(nil), r.Baseline...)
-	c.Propensities = append([]float64(nil), r.Propensities...)
-	return c
-}
-
-func cloneFeatures(in []codec.Feature) (out []codec.Feature) {
-	for _, f := range in {
-		f.Name, f.Text = strings.Clone(f.Name), strings.Clone(f.Text)
-		out = append(out, f)
-	}
-	return out
-}
+func clone(r *Record) Record { return r.Clone() }
 
 // readAll reads a log to its end; a log that cannot be read on ends with the error.
 func readAll(t testing.TB, r *Reader) ([]Record, error) {
