@@ -78,3 +78,25 @@ func TestWrongCharts(t *testing.T) {
 		t.Errorf("short errors: %v", err)
 	}
 }
+
+// Names stand under the axis, and what belongs to one name lies beside each other.
+func TestNames(t *testing.T) {
+	c := &Chart{Names: []string{"none", "late"}, Series: []Series{
+		{Name: "fifo", X: []float64{0, 1}, Y: []float64{1, 2}}, {Name: "bound", X: []float64{0, 1}, Y: []float64{3, 4}, Dashed: true}}}
+	file := filepath.Join(t.TempDir(), "a.svg")
+	if err := c.Save(file); err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"none", "late", "fifo", "bound"} {
+		if !strings.Contains(string(b), want) {
+			t.Errorf("the SVG does not say %q", want)
+		}
+	}
+	if l, r := c.apart(0).X[1], c.apart(1).X[1]; !(l < 1 && r > 1) || c.Series[0].X[1] != 1 {
+		t.Errorf("%v and %v, of %v", l, r, c.Series[0].X)
+	}
+}

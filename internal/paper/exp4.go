@@ -112,7 +112,7 @@ func concludeEXP4(f *Finding, all []*blockCell) {
 		pic.Series = append(pic.Series, *lines[name])
 		// d = 0 is left out: there KT is more than D.
 		l := lines[name]
-		if fit, ok := fitSlope("regret over √((d+1)·T·ln N/2), over d + 1 at d > 0, "+name, "about", 0, l.X[1:], l.Y[1:]); ok {
+		if fit, ok := fitSlope("the ratio over d + 1 at d > 0, "+name, "about", 0, l.X[1:], l.Y[1:]); ok {
 			f.Fits = append(f.Fits, fit)
 		}
 	}

@@ -164,3 +164,21 @@ func TestACheckCanFail(t *testing.T) {
 		t.Error("a certificate of a hundredth passes")
 	}
 }
+
+// Where rounds are skipped because of what they lost, nothing is promised and nothing checked.
+func TestLossySilence(t *testing.T) {
+	skips := func(n int64) []*replay.Result {
+		r := &replay.Result{Rounds: 10}
+		r.Fates.Skipped = n
+		return []*replay.Result{r}
+	}
+	for _, c := range []struct {
+		delays string
+		n      int64
+		want   bool
+	}{{"never-bad:0.3", 1, true}, {"loss:10,200", 3, true}, {"loss:10,100", 0, false}, {"never:0.1", 1, false}, {"starve-best:500", 8, false}} {
+		if got := lossy(&cell{delays: c.delays, runs: skips(c.n)}); got != c.want {
+			t.Errorf("%s with %d skipped: %v", c.delays, c.n, got)
+		}
+	}
+}

@@ -165,11 +165,11 @@ func concludeStability(f *Finding, all []*movement) {
 		worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
 }
 
-// paperBounds returns what the paper bounds the three sums by, over log|F|; +Inf where
+// paperBounds returns what the paper bounds the three sums by, over log|F|; NaN where
 // it claims nothing.
 func paperBounds(eta float64) [3]float64 {
 	if eta > oracle.PaperEta {
-		return [3]float64{math.Inf(1), math.Inf(1), math.Inf(1)}
+		return [3]float64{math.NaN(), math.NaN(), math.NaN()}
 	}
 	return [3]float64{2 / eta, 1, 2}
 }
