@@ -121,7 +121,9 @@ func TestFlags(t *testing.T) {
 		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows", "mean weight"}},
 		"silent":          {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
 	} {
-		e, err := Evaluate(c.s, name, c.policy, Defaults())
+		o := Defaults()
+		o.Bootstrap = 0
+		e, err := Evaluate(c.s, name, c.policy, o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -181,5 +183,24 @@ func TestJSON(t *testing.T) {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)
 		}
+	}
+}
+
+// TestChooseByHand: where all weights are 20 and all rewards 1, clipping below 20 is bias
+// and no variance; where all are 1, nothing is clipped and the smallest λ will do.
+func TestChooseByHand(t *testing.T) {
+	for _, w := range []float64{20, 1} {
+		s := &Sample{Actions: 1, Action: make([]int32, 50)}
+		for range s.Action {
+			s.Propensity, s.Reward = append(s.Propensity, 1/w), append(s.Reward, 1)
+		}
+		o := Defaults()
+		o.Lambda, o.Bootstrap = 0, 0
+		e, err := Evaluate(s, "x", func(dst []float64, _ int) { dst[0] = 1 }, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "λ", *e.Estimates.Get("cips_auto").Lambda, w)
+		near(t, "cIPS", e.Estimates.Get("cips_auto").Value, w)
 	}
 }

@@ -27,11 +27,11 @@ type BanditLog struct {
 	props   []float64         // propensities of the recorded actions; nil: the log has none
 	items   [][]codec.Feature // per action; nil: actions have no features
 	columns []logColumn
+	cells   []int32 // of features, row by row: an index into the column's values; -1: absent
+	d       int     // expanded columns, the constant included
 
 	accept   float64 // of replay, see [Replay]; 0: 1
 	rejected []bool  // rows that replay does not accept; nil: none
-	cells    []int32 // of features, row by row: an index into the column's values; -1: absent
-	d        int     // expanded columns, the constant included
 }
 
 type logColumn struct {
