@@ -135,7 +135,7 @@ func (c *SystemConfig) ownBuild() Build {
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:
-			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made with another seed than this one; all deciders of a model need the same seed file", ErrModel)
+			return loop.Epoch{}, fmt.Errorf("%w: this is not the seed that the log was created with; all processes of a model need the same seed file", ErrModel)
 		case rec.Partitions != c.Partitions:
 			return loop.Epoch{}, fmt.Errorf("%w: the model's log was made for %d partitions, not %d", ErrModel, rec.Partitions, c.Partitions)
 		}
