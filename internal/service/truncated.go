@@ -154,16 +154,15 @@ func CheckTopics(ctx context.Context, log stream.Log, name string) error {
 	t := TopicsOf(name)
 	order := []string{t.Contexts, t.Decisions, t.Outcomes, t.Feedback, t.Rejects, t.Snapshots}
 	for start := time.Now(); ; { // a broker may learn later than another of what is new
-		var missing, there string
-		for i := len(order) - 1; i >= 0; i-- {
-			_, err := log.Partitions(ctx, order[i])
-			switch {
-			case err == nil && there == "":
-				there = order[i]
-			case errors.Is(err, stream.ErrNotFound) && there != "":
-				missing = order[i]
-			case err != nil && !errors.Is(err, stream.ErrNotFound):
+		var missing, absent, there string
+		for _, topic := range order {
+			switch _, err := log.Partitions(ctx, topic); {
+			case err == nil:
+				missing, there = absent, topic
+			case !errors.Is(err, stream.ErrNotFound):
 				return err
+			case absent == "":
+				absent = topic
 			}
 		}
 		if missing == "" {
