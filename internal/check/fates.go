@@ -88,9 +88,7 @@ func (c *checker) checkFates() {
 			continue
 		}
 		list := outcomes[id]
-		slices.SortFunc(list, func(a, b *said) int {
-			return compare(a.at, b.at, int64(a.place.partition), int64(b.place.partition), a.place.offset, b.place.offset)
-		})
+		c.sortSaid(list)
 		first := c.firstOf(rounds)
 		for _, d := range rounds {
 			if d != first {
@@ -101,12 +99,13 @@ func (c *checker) checkFates() {
 	}
 }
 
-// firstOf returns the round that has an id first.
+// firstOf returns the round that has an id first. Of equal log times it is the one that
+// was read first, which its feedback tells.
 func (c *checker) firstOf(rounds []*round) *round {
-	if !c.o.LooseTime {
-		return rounds[0]
-	}
 	for _, d := range rounds {
+		if !c.o.LooseTime && d.at > rounds[0].at {
+			break
+		}
 		if d.f == nil || d.f.Reason != codec.ReasonDuplicateID {
 			return d
 		}
@@ -143,7 +142,7 @@ func (c *checker) checkRound(d *round, list []*said) {
 		if d.f.ClosedAt > deadline {
 			c.fail("round %d of partition %d overflowed at %d, after its deadline %d", d.N, d.Partition, d.f.ClosedAt, deadline)
 		}
-		deadline = d.f.ClosedAt
+		deadline = d.f.ClosedAt - 1 // of equal times decisions come first
 	}
 	var got *fate
 	for _, o := range list {
@@ -168,6 +167,9 @@ func (c *checker) checkRound(d *round, list []*said) {
 	}
 	if got == nil {
 		got = &fate{codec.Skipped, 0, place{"", -1, -1}, deadline}
+		if d.f.Reason == codec.ReasonOverflow {
+			got.closed = d.f.ClosedAt
+		}
 		if rules.Impute {
 			got.fate, got.loss = codec.Imputed, rules.DefaultLoss
 		}
@@ -186,14 +188,10 @@ func (c *checker) checkRound(d *round, list []*said) {
 
 // guessed reports whether an outcome was written before its decision and found no
 // round then. Outcomes follow their decisions; for one that does not it is a matter of
-// timing whether it counts, unless a feedback says that it did.
+// timing whether it counts. Once it is rejected it does not.
 func (c *checker) guessed(d *round, o *said) bool {
 	r := c.refused[o.place]
 	if r == nil || r.Reason != codec.ReasonOrphan || o.at > d.at {
-		return false
-	}
-	if d.f != nil && d.f.OutcomePartition == o.place.partition && d.f.OutcomeOffset == o.place.offset {
-		delete(c.refused, o.place)
 		return false
 	}
 	c.wants[o.place] = codec.ReasonOrphan
@@ -244,8 +242,7 @@ func (r *Rules) take(o *said) (*fate, string) {
 }
 
 // checkLoosely checks what holds whatever the rules and the times: the outcome of a
-// feedback is one of its round. If log time went back a restart may have seen things
-// in another order: then a feedback outranks a reject.
+// feedback is one of its round, and was not rejected.
 func (c *checker) checkLoosely(d *round, list []*said) {
 	for _, o := range list {
 		c.wants[o.place] = "?"
@@ -258,11 +255,7 @@ func (c *checker) checkLoosely(d *round, list []*said) {
 		if o.place.partition != f.OutcomePartition || o.place.offset != f.OutcomeOffset {
 			continue
 		}
-		if r := c.refused[o.place]; r != nil && r.Reason != codec.ReasonOrphan && !c.o.LooseTime {
-			c.fail("outcomes[%d]@%d made feedback %d, and was rejected: %s", o.place.partition, o.place.offset, f.N, r.Reason)
-		}
-		delete(c.refused, o.place)
-		c.wants[o.place] = ""
+		c.wants[o.place] = "" // checkOutcomes tells if it was rejected
 		return
 	}
 	c.fail("feedback %d of round %d of partition %d names outcomes[%d]@%d, which is none of its round",

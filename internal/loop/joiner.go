@@ -58,6 +58,7 @@ type Joiner struct {
 	parked  ring[parked]
 	nParked uint64
 	rejects []codec.Reject
+	racy    bool          // one of them depends on what was read first
 	outcome codec.Outcome // the last one parsed
 	losses  LateLosses
 

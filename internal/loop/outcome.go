@@ -10,10 +10,12 @@ import (
 
 // outPart is what the joiner knows of a partition of outcomes.
 type outPart struct {
-	through int64   // next unread
-	time    int64   // running maximum of log times
-	handled int64   // before a restart, offsets below this got their fate, and rejects are stored
-	parked  []int64 // but for these, ascending
+	through int64     // next unread
+	time    int64     // running maximum of log times
+	handled int64     // before a restart, offsets below this got their fate, and rejects are stored
+	parked  []int64   // but for these, ascending
+	refused []refusal // final rejects of outcomes from through on, ascending by offset
+	since   int64     // rejects of those are not stored before this log time
 }
 
 // before reports whether the outcome at an offset got its fate before a restart.
@@ -30,7 +32,9 @@ type arrival struct {
 	Place
 	time    int64 // log time, made monotone
 	raw     []byte
-	handled bool // read again after a restart, and not to be rejected anew
+	handled bool     // read again after a restart, and not to be rejected anew
+	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
+	racy    bool     // another joiner may read its round's records in another order, and not reject it
 }
 
 func (a *arrival) pos() outPos { return outPos{a.Partition, a.Offset, a.time} }
@@ -60,21 +64,25 @@ type roundMemo struct {
 // is kept. ceID is the id of a CloudEvents header, or empty.
 func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 	a := arrival{Place: at, time: j.readOutcome(at, logTime), raw: raw, handled: j.outs[at.Partition].before(at.Offset)}
+	a.refused = j.refusedAs(&a)
 	if err := j.parse(raw, ceID); err != nil {
 		j.reject(&a, codec.ReasonMalformed, err, "")
 		j.settle()
 		return
 	}
-	if s := j.rounds.get(j.outcome.ID); s < 0 {
+	if s := j.rounds.get(j.outcome.ID); s < 0 && a.refused != nil {
+		j.reject(&a, codec.ReasonOrphan, nil, j.outcome.ID)
+	} else if s < 0 {
 		j.nParked++
 		a.raw = bytes.Clone(raw)
 		j.parked.push(parked{arrival: a, seq: j.nParked, ceID: ceID})
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
 		j.apply(memo.p, &a)
-	} else if !j.counted(memo, &a) {
+	} else if a.refused != nil || !j.counted(memo, &a) {
 		a.handled = a.handled && memo.told // likewise
 		j.lateAfter(memo, &a)
+		a.racy = a.time <= memo.closedAt || memo.reason == codec.ReasonOverflow
 		j.reject(&a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
 	}
 	j.settle()
@@ -107,6 +115,7 @@ func (j *Joiner) parse(raw []byte, ceID string) error {
 // apply gives a round that is not released the outcome in j.outcome.
 func (j *Joiner) apply(p *pending, a *arrival) {
 	if p.ready {
+		a.racy = a.time <= p.closedAt
 		j.reject(a, j.afterwards(p.fate, p.reason, p.d.Epoch), nil, j.outcome.ID)
 		return
 	}
@@ -115,7 +124,12 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, codec.ReasonLate, nil, j.outcome.ID)
 		return
 	}
+	if a.refused != nil {
+		j.reject(a, codec.ReasonDuplicate, nil, j.outcome.ID)
+		return
+	}
 	if reason, err := p.take(&j.outcome, a.pos()); reason != "" {
+		a.racy = a.time <= p.last
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
@@ -200,14 +214,19 @@ func (j *Joiner) Orphans(seq uint64) {
 		if j.parse(k.raw, k.ceID) == nil {
 			id = j.outcome.ID
 		}
+		k.racy = true // a decision may come yet
 		j.reject(&k.arrival, codec.ReasonOrphan, nil, id)
 	}
 }
 
 func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
-	if a.handled {
+	if a.handled || a.refused != nil && a.refused.stored {
 		return // counted, or its reject is stored
 	}
+	if a.refused != nil {
+		reason = a.refused.reason
+	}
+	j.racy = j.racy || a.racy && a.refused == nil
 	r := codec.Reject{V: codec.Version, Topic: "outcomes", Partition: a.Partition, Offset: a.Offset,
 		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: bytes.Clone(a.raw)}
 	if err != nil {
@@ -217,10 +236,11 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 }
 
 // AppendRejects appends the outcomes rejected since the last call. They must be
-// stored before any feedback or mark that is appended after them.
+// stored before any feedback or mark that is made after them, and if [Joiner.NeedsMark] a
+// mark that was made before.
 func (j *Joiner) AppendRejects(dst []codec.Reject) []codec.Reject {
 	dst = append(dst, j.rejects...)
 	clear(j.rejects)
-	j.rejects = j.rejects[:0]
+	j.rejects, j.racy = j.rejects[:0], false
 	return dst
 }

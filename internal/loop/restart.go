@@ -9,7 +9,7 @@ import (
 
 // Mark returns the joiner's positions after all that AppendReady and AppendRejects
 // returned: once that is stored, and the mark behind it, a restart needs nothing
-// before it. No rejects may wait. The epochs are those of waiting rounds, ascending;
+// before it. Rejects that wait are told as such, and are final. The epochs are those of waiting rounds, ascending;
 // the caller adds their offsets.
 func (j *Joiner) Mark() codec.FeedbackMark {
 	m := codec.FeedbackMark{V: codec.Version, N: j.n, Time: j.Now(), Positions: make([]codec.Position, len(j.parts))}
@@ -29,6 +29,7 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 				pos.Parked = append(pos.Parked, offset)
 			}
 		}
+		out.refusals(pos)
 	}
 	for i := range j.done.len() {
 		needs(&m, *j.done.at(i))
@@ -46,9 +47,7 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 			pos.Parked = append(pos.Parked, k.Offset)
 		}
 	}
-	for i := range m.Positions {
-		slices.Sort(m.Positions[i].Parked)
-	}
+	j.waitingRejects(&m)
 	return m
 }
 
@@ -113,6 +112,7 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 		}
 		out.through, out.time = pos.OutcomesFrom, pos.OutcomesTime
 		out.handled, out.parked = pos.OutcomesThrough, slices.Clone(pos.Parked)
+		out.restore(pos, m.Time)
 	}
 }
 
@@ -131,6 +131,7 @@ func (j *Joiner) LoseOutcomes(partition int, from int64) {
 	out.through, out.handled = min(out.through, from), min(out.handled, from)
 	k, _ := slices.BinarySearch(out.parked, from)
 	out.parked = out.parked[:k]
+	out.refused = slices.DeleteFunc(out.refused, func(r refusal) bool { return r.offset >= from })
 }
 
 // Resume tells a new joiner of a feedback behind the last mark, in order. The rejects

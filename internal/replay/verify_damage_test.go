@@ -89,7 +89,7 @@ func TestVerifyDamage(t *testing.T) {
 				}
 			}
 			for i := 0; i+1 < len(recs); i++ {
-				if i == 0 && (topic == w.ts.Contexts || topic == w.ts.Outcomes) {
+				if i == 0 && (topic == w.ts.Contexts || topic == w.ts.Outcomes || topic == w.ts.Rejects) {
 					continue // retention takes the first records
 				}
 				for _, d := range damages() {

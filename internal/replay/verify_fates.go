@@ -267,7 +267,7 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 	if got.Reason == codec.ReasonDuplicateID && f.anyCut() {
 		return false, nil
 	}
-	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1}
+	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1, named: place{got.OutcomePartition, got.OutcomeOffset}}
 	if t.deadline, t.known, err = f.window(ctx, h, rules); err != nil {
 		return false, err
 	}

@@ -14,6 +14,9 @@ import (
 func (f *fateCheck) repeats(id *heldID, h *heldRound) bool {
 	for len(id.rounds) > 0 {
 		first := id.owner()
+		if f.tied(id, first, h) {
+			continue
+		}
 		if first == h {
 			return false
 		}
@@ -25,14 +28,41 @@ func (f *fateCheck) repeats(id *heldID, h *heldRound) bool {
 	return false
 }
 
+// tied reports whether of two rounds of an id and a log time another one was read first
+// than was thought, which the feedback of the one to be released next tells. Which it
+// was is a matter of timing, but it was one of them.
+func (f *fateCheck) tied(id *heldID, first, h *heldRound) bool {
+	repeat := f.got.Reason == codec.ReasonDuplicateID
+	for _, o := range id.rounds {
+		switch {
+		case o == h || o.judged || o.second || o.time != h.time || o.partition == h.partition:
+		case repeat && first == h:
+			h.second = true
+			return true
+		case !repeat && first == o:
+			o.second = true
+			return true
+		}
+	}
+	return false
+}
+
 // owner returns the round that had the id first, nil if there is none.
 func (id *heldID) owner() (first *heldRound) {
 	for _, o := range id.rounds {
-		if first == nil || o.time < first.time || o.time == first.time && o.partition < first.partition {
+		if first == nil || o.time < first.time || o.time == first.time && o.before(first) {
 			first = o
 		}
 	}
 	return first
+}
+
+// before is the order of rounds of one id and log time.
+func (h *heldRound) before(o *heldRound) bool {
+	if h.second != o.second {
+		return o.second
+	}
+	return h.partition < o.partition
 }
 
 // anyCut reports whether decisions may be gone.
@@ -166,7 +196,7 @@ func (f *fateCheck) waiting(ctx context.Context, id *heldID) error {
 		id.outcomes = nil
 		return nil
 	}
-	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1}
+	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1, named: place{-1, -1}}
 	var err error
 	if t.deadline, t.known, err = f.window(ctx, h, rules); err != nil {
 		return err

@@ -46,6 +46,12 @@ type verdict struct {
 	outcome  bool      // an outcome ended it, not the window
 }
 
+// place is where an outcome lies; offset -1: nowhere.
+type place struct {
+	partition int
+	offset    int64
+}
+
 // trial is a round that is judged by what its model says, from all of its
 // outcomes, whatever order they were read in.
 type trial struct {
@@ -55,6 +61,7 @@ type trial struct {
 	deadline int64 // last log time at which an outcome is in time
 	known    bool  // there is a deadline already
 	overflow int64 // log time at which it was closed to make room; -1: it was not
+	named    place // of the outcome that its feedback names
 
 	count     int
 	activated bool
@@ -67,7 +74,7 @@ type trial struct {
 
 // judge returns the verdict. outs is sorted in place.
 func (t *trial) judge(outs []*heldOutcome) verdict {
-	slices.SortStableFunc(outs, (*heldOutcome).before)
+	t.sortOutcomes(outs)
 	limit := int64(math.MaxInt64)
 	if t.known {
 		limit = t.deadline

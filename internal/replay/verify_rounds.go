@@ -21,6 +21,7 @@ type heldRound struct {
 	epoch     int64
 	lost      bool // in an announced gap
 	judged    bool
+	second    bool  // another of the same id and log time was read first
 	feedback  int64 // N of its feedback, once judged
 }
 

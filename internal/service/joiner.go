@@ -115,6 +115,9 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	if err := j.findLosses(ctx); err != nil {
 		return err
 	}
+	if err := j.readRejects(ctx); err != nil {
+		return err
+	}
 	var err error
 	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, j.rejectAck); err != nil {
 		return err

@@ -249,6 +249,9 @@ func (j *Joiner) checkOrphans(ctx context.Context) error {
 // release stores the rejects, then the feedback behind them, and a mark when it is
 // time for one.
 func (j *Joiner) release(ctx context.Context) error {
+	if err := j.tellRejects(ctx); err != nil {
+		return err
+	}
 	j.feedbacks = j.heart.AppendReady(j.feedbacks[:0])
 	if err := j.storeRejects(ctx); err != nil {
 		return err

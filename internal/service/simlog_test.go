@@ -125,7 +125,10 @@ func (l simLog) Bounds(ctx context.Context, topic string, partition int) (first,
 	if err := l.p.op(); err != nil {
 		return 0, 0, err
 	}
-	return l.p.w.log.Bounds(ctx, topic, partition)
+	if first, next, err = l.p.w.log.Bounds(ctx, topic, partition); l.p.w.plant.unread && topic == "m.rejects" {
+		first = next
+	}
+	return first, next, err
 }
 
 func (l simLog) Trim(ctx context.Context, topic string, partition int, before int64) error {
@@ -325,4 +328,5 @@ type planted struct {
 	window    bool // windows are one round or nanosecond too long
 	silence   bool // silence is learned as another loss
 	seed      bool // deciders draw with another seed
+	unread    bool // joiners do not read what was rejected before them
 }

@@ -72,7 +72,7 @@ func TestPowerLossAndClock(t *testing.T) {
 	for seed := range int64(max(200, simSeeds(t)/5)) {
 		s := newSim(t, seed, planted{})
 		s.power = &power{back: true}
-		s.o.backwards, s.o.guesses = false, false
+		s.o.backwards, s.o.guesses, s.o.coarse = false, false, false
 		s.run()
 		s.power.floors = nil // they go by log time
 		if v := newPowerCheck(s); len(s.broken) == 0 {
@@ -135,7 +135,7 @@ func TestCheckerAndGaps(t *testing.T) {
 func runPower(t *testing.T, seed int64, plant planted) *sim {
 	s := newSim(t, seed, plant)
 	s.power = &power{}
-	s.o.backwards, s.o.guesses = false, false
+	s.o.backwards, s.o.guesses, s.o.coarse = false, false, false
 	s.run()
 	s.verifyPower()
 	if len(s.broken) > 0 && plant == (planted{}) {

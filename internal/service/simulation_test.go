@@ -38,6 +38,7 @@ type simOptions struct {
 	crashes    float64 // share of the moments for a crash at which there is one
 	backwards  bool    // the log's clock goes back now and then
 	guesses    bool    // users write outcomes before the decisions
+	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	strict     bool    // fates and order follow from the logs alone
 }
 
@@ -112,6 +113,7 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
+	s.o.coarsen(seed)
 	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
@@ -138,15 +140,6 @@ func (s *sim) trace(format string, args ...any) {
 	if *simSeed >= 0 && testing.Verbose() {
 		s.t.Logf("%8.3f ms  %s", float64(s.now-1e15)/1e6, fmt.Sprintf(format, args...))
 	}
-}
-
-// clock is the log's: it goes on by less than a millisecond an append, or back.
-func (s *sim) clock() int64 {
-	if s.o.backwards && s.rng.IntN(40) == 0 {
-		s.now -= s.rng.Int64N(500 * millisecond)
-	}
-	s.now += 1 + s.rng.Int64N(millisecond)
-	return s.now
 }
 
 func (s *sim) fault(topic string, partition int, r *stream.Record) mem.Fault {

@@ -217,6 +217,11 @@ func (u *users) writeOutcome() {
 	if r.IntN(10) == 0 {
 		p = r.IntN(u.s.o.partitions)
 	}
+	if u.s.o.coarse && r.IntN(3) == 0 { // the same and another one, anywhere
+		u.append(u.s.topics.Outcomes, r.IntN(u.s.o.partitions), &stream.Record{Key: []byte(o.ID), Value: data})
+		o.Value, o.Kind = float64(r.IntN(5))/4, codec.Loss
+		data, p = codec.AppendOutcomeJSON(nil, &o), r.IntN(u.s.o.partitions)
+	}
 	if u.s.outcomes != nil && r.IntN(4) == 0 && r.IntN(3) > 0 {
 		u.report(o.OutcomeID, data)
 		return
@@ -250,6 +255,8 @@ func (u *users) outcome(d *codec.Decision) codec.Outcome {
 		o.Kind, o.Value = codec.Activated, 0
 	case k == 5 && u.s.o.guesses:
 		o.ID = fmt.Sprintf("c%d", u.serial+1+r.IntN(4))
+	case k < 12 && u.s.o.guesses && u.s.o.coarse && len(u.pastIDs) > 0: // perhaps not decided yet
+		o.ID, o.Action = u.pastIDs[len(u.pastIDs)-1-r.IntN(min(4, len(u.pastIDs)))], ""
 	}
 	return o
 }

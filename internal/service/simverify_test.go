@@ -74,7 +74,7 @@ func (s *sim) countReasons() {
 }
 
 func (s *sim) checkOptions() check.Options {
-	return check.Options{Seed: simKey, Rules: simRules, LooseTime: !s.o.strict, Replies: s.users.replies()}
+	return check.Options{Seed: simKey, Rules: simRules, LooseTime: s.o.backwards, Replies: s.users.replies()}
 }
 
 // records calls f for the records of a partition.

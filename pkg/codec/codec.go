@@ -278,7 +278,7 @@ type Position struct {
 	OutcomesThrough int64   `msgpack:"outcomes_through"`
 	OutcomesFrom    int64   `msgpack:"outcomes_from"`
 	OutcomesTime    int64   `msgpack:"outcomes_time"`    // log time reached at OutcomesFrom, ns
-	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read
+	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read, or their reject not stored
 	// DecisionsThrough is the next unread offset of decisions, by which a restart sees
 	// that they lost their tail.
 	DecisionsThrough int64 `msgpack:"decisions_through,omitempty"`
@@ -286,6 +286,15 @@ type Position struct {
 	// lost its tail: what lies there from OutcomesThrough of this mark on has no fate
 	// yet. 0: they did not.
 	OutcomesLost int64 `msgpack:"outcomes_lost,omitempty"`
+	// Refused are those of Parked whose rejects follow this mark: they are final from
+	// here on, whatever a later joiner reads first.
+	Refused []Refusal `msgpack:"refused,omitempty"`
+}
+
+// Refusal says why an outcome at an offset is rejected.
+type Refusal struct {
+	Offset int64  `msgpack:"offset"`
+	Reason string `msgpack:"reason"`
 }
 
 // EpochRef says where an epoch record lies in the feedback log; a hint, since

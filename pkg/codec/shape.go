@@ -47,6 +47,7 @@ var (
 			{key: "outcomes_from", want: wantInt}, {key: "outcomes_time", want: wantInt},
 			{key: "parked", want: wantInts, optional: true}, {key: "decisions_through", want: wantInt, optional: true},
 			{key: "outcomes_lost", want: wantInt, optional: true},
+			{key: "refused", want: wantMaps, optional: true, inside: shape{{key: "offset", want: wantInt}, {key: "reason", want: wantText}}},
 		}},
 		{key: "epochs", want: wantMaps, inside: shape{
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},

@@ -1,0 +1,59 @@
+package service
+
+import (
+	"context"
+	"time"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// skew is by how much the clocks of two partitions of a log may differ.
+const skew = int64(time.Minute)
+
+// tellRejects stores a mark before rejects that another joiner might not come to. The
+// log of rejects has no fence, that of feedback has: who was replaced does not get
+// here, and who comes next knows of rejects that are still on their way.
+func (j *Joiner) tellRejects(ctx context.Context) error {
+	if !j.heart.NeedsMark() {
+		return nil
+	}
+	if err := j.mark(ctx); err != nil {
+		return err
+	}
+	return j.feedback.Flush(ctx)
+}
+
+// readRejects tells the heart of the rejects that are stored of outcomes that it is to
+// read again: they are final.
+func (j *Joiner) readRejects(ctx context.Context) error {
+	first, end, err := j.cfg.Log.Bounds(ctx, j.topics.Rejects, 0)
+	if err != nil {
+		return err
+	}
+	from, err := startBefore(ctx, j.cfg.Log, j.topics.Rejects, first, end, j.heart.RefusedSince()-skew)
+	if err != nil {
+		return err
+	}
+	return scan(ctx, j.cfg.Log, j.topics.Rejects, 0, from, end, func(r *stream.Record) error {
+		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil {
+			j.heart.Refuse(&x)
+		}
+		return nil
+	})
+}
+
+// startBefore returns an offset in partition 0 of a topic before which all records were
+// appended before a log time.
+func startBefore(ctx context.Context, log stream.Log, topic string, first, end, at int64) (int64, error) {
+	for back := int64(1024); ; back *= 8 {
+		from, early := max(first, end-back), false
+		err := scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
+			early = r.Time < at
+			return errStop
+		})
+		if err != nil || early || from == first {
+			return from, err
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package service
+
+import (
+	"testing"
+
+	"hindsight/pkg/stream"
+)
+
+// Simulated is what a simulation leaves, for tests of what builds on this package.
+type Simulated struct {
+	Log   stream.Log
+	Name  string
+	Seed  []byte
+	Build Build
+	Dedup int
+	Loose bool // the log's clock went back
+	Equal bool // log times are whole milliseconds
+}
+
+// Simulate runs the simulation of a seed.
+func Simulate(t testing.TB, seed int64) *Simulated {
+	s := newSim(t, seed, planted{})
+	s.run()
+	s.verify()
+	for _, text := range s.broken {
+		t.Errorf("seed %d: %s", seed, text)
+	}
+	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000, Loose: s.o.backwards, Equal: s.o.coarse}
+}

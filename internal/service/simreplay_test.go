@@ -1,0 +1,48 @@
+package service_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+
+	"hindsight/internal/replay"
+	"hindsight/internal/service"
+)
+
+// TestSimulationVerifies has the replayer recompute what simulations left: logs with
+// crashes, takeovers, early outcomes and equal log times are identical to what follows
+// from them.
+func TestSimulationVerifies(t *testing.T) {
+	const groups = 4
+	n := 120
+	if seeds, err := strconv.Atoi(os.Getenv("HINDSIGHT_SEEDS")); err == nil {
+		n = seeds
+	} else if testing.Short() {
+		n = 24
+	}
+	for g := range groups {
+		t.Run(fmt.Sprint("group", g), func(t *testing.T) {
+			t.Parallel()
+			equal, identical := 0, 0
+			for seed := g; seed < n && !t.Failed(); seed += groups {
+				s := service.Simulate(t, int64(seed))
+				if s.Loose {
+					continue
+				}
+				if s.Equal {
+					equal++
+				}
+				r, err := replay.Verify(t.Context(), replay.VerifyConfig{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup})
+				if err != nil || r.Differences > 0 {
+					t.Errorf("seed %d: %v, %+v", seed, err, r)
+				} else if r.ExitCode() == replay.VerifyIdentical {
+					identical++ // the others begin at offset 2, as after retention
+				}
+			}
+			if !t.Failed() && (equal < n/groups/8 || identical < n/groups/3) {
+				t.Errorf("of %d logs only %d had equal log times, only %d were checked from their beginning", n/groups, equal, identical)
+			}
+		})
+	}
+}
