@@ -35,6 +35,11 @@ type JoinerOptions struct {
 //   - an outcome whose round is unknown is parked until the caller has read the
 //     decisions to an end that was fetched after the outcome was ([Joiner.Orphans]).
 //
+// Of equal times the lower partition comes first among the records that can be read; one
+// that appears later comes later, which happens where log times are whole milliseconds.
+// That order, and what is an orphan of outcomes older than their decision, is a matter of
+// timing; the logs record it: what was rejected stays rejected (see [Joiner.NeedsMark]).
+//
 // Across partitions rounds are released in the order of the AddDecision calls,
 // whatever their outcomes. Every call settles all that it can at once: what is
 // emitted does not depend on when AppendReady, AppendRejects or Mark are called.
