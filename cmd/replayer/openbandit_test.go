@@ -42,7 +42,7 @@ func TestOpenBanditExpected(t *testing.T) {
 	}
 	values := 0
 	for log, want := range rows {
-		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men", strings.TrimPrefix(log, "men/")), "--policy", "logging"}
+		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men", strings.TrimPrefix(log, "men/")), "--bootstrap", "0", "--policy", "logging"}
 		for _, row := range want {
 			args = append(args, "--policy", policySpec(row[1]))
 		}
