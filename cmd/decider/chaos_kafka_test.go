@@ -151,25 +151,21 @@ func (o *observer) sightOf(t testing.TB, topic string, partition int) []*kgo.Rec
 	return o.seen[observed{topic, int32(partition)}].raw
 }
 
-// kafkaFaults is how many faults a run on brokers has, and at which pace: 25, and with
-// HINDSIGHT_LONG=1 100, so slowly that the ids of all rounds are remembered.
-func kafkaFaults() (faults, slow int) { return long(25, 100), long(4, 10) }
-
 // TestKafkaRealChaos hurts two deciders and two joiners on one broker, each a process of
-// its own, and the broker.
+// its own, and the broker: a few times, with HINDSIGHT_LONG=1 100 times, so slowly that
+// the ids of all rounds are remembered.
 func TestKafkaRealChaos(t *testing.T) {
 	kafkatest.Heavy(t)
-	faults, slow := kafkaFaults()
-	runChaos(t, newOnKafka(t, 1, chaosSession), faults, slow)
+	runChaos(t, newOnKafka(t, 1, chaosSession), long(4, 100), long(4, 10))
 }
 
 // TestKafkaRealChaosOfThree does the same on three brokers with three copies of
-// everything, of which two must have a record: leaders die under load, and move.
+// everything, of which two must have a record: leaders die under load, and move. It has
+// 25 faults, at least three of each kind, and with HINDSIGHT_LONG=1 100.
 func TestKafkaRealChaosOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
-	faults, slow := kafkaFaults()
 	p := newOnKafka(t, 3, chaosSession)
-	runChaos(t, p, faults, slow)
+	runChaos(t, p, long(25, 100), long(4, 10))
 	t.Logf("leaders were killed; new records in all partitions %v later", p.down)
 }
 
