@@ -59,7 +59,7 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	if c.dedup < 1 {
 		return daemon.Usagef("--dedup %d: it must be at least 1", c.dedup)
 	}
-	o := logs.Options{Format: c.format, Strict: c.strict, Dedup: c.dedup, Inactive: c.keep}
+	o := logs.Options{Format: c.format, Strict: c.strict, Dedup: c.dedup, Inactive: c.keep, Stdin: c.env.Stdin}
 	if c.rejects != "" {
 		f, err := os.Create(c.rejects)
 		if err != nil {

@@ -39,7 +39,7 @@ func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
 		switch {
 		case o.Kind == 0 && o.Activated, o.Kind != 0:
 			return d.outcome(r)
-		case o.ID != "" && (o.Features != nil && len(o.Features) > 0 || o.Actions != nil || len(o.Vector) > 0):
+		case o.ID != "" && (len(o.Features) > 0 || o.Actions != nil || len(o.Vector) > 0):
 			d.wait(o.ID, b)
 			return IsSkipped, "context that waits for its decision", nil
 		}

@@ -31,21 +31,18 @@ func (d *vwText) next(r *Record) (Class, string, error) {
 	if d.adf {
 		return d.nextADF(r)
 	}
-	for {
-		line, tooLong, err := d.lines.next()
-		if err != nil {
-			return 0, "", err
-		}
-		r.Line = d.lines.n
-		d.text = line
-		switch {
-		case tooLong:
-			return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
-		case isBlank(line):
-			return IsSkipped, "blank line", nil
-		}
-		return d.single(r)
+	line, tooLong, err := d.lines.next()
+	if err != nil {
+		return 0, "", err
 	}
+	r.Line, d.text = d.lines.n, line
+	switch {
+	case tooLong:
+		return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+	case isBlank(line):
+		return IsSkipped, "blank line", nil
+	}
+	return d.single(r)
 }
 
 // cbLabel is a:cost:probability.
