@@ -130,6 +130,9 @@ func (e lossesFlipped) Loss(t, a int) float64 { return 1 - e.Environment.Loss(t,
 // alarms are false. Without f⋆ in the set, with the labels shifted, and with losses
 // flipped the same checks fail. With HINDSIGHT_LONG 1,000 runs of 2,000 rounds.
 func TestGuarantees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	runs, rounds := 78, 1000
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs, rounds = 1000, 2000

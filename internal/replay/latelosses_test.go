@@ -27,6 +27,9 @@ func playSeed(t *testing.T, seed uint64, rounds int, window, spec string) *Resul
 // where it does not, about one in twenty does: of 20 such runs more than 3 warn in one of
 // 60 tries, of 200 more than 20 in one of 500.
 func TestLateLossesOfAdversaries(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	seeds, rounds, chance := 20, 3000, 3
 	switch {
 	case testing.Short():

@@ -196,6 +196,9 @@ func regrets(t *testing.T, partitions, seeds, rounds int, apart bool) *series {
 // follow one feedback log. Windows are equal in log time. Four learners, each of its own
 // partition, do cost regret, and that shows.
 func TestRegretOfPartitions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	const seeds = 20
 	rounds := 1500
 	switch {

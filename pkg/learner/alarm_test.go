@@ -72,6 +72,9 @@ func power(runs, rounds int, wrong misspecified) (share, at float64) {
 // of the contexts, are found nearly always, one of .05 in the end. What the check of the level
 // would say of a wrong world is what the others say.
 func TestAlarm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	runs := 40
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs = 1000

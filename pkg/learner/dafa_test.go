@@ -178,6 +178,9 @@ func TestPathwiseInequality(t *testing.T) {
 // TestMeasuredDriftCovers: mean regret ≤ mean measured-drift certificate; a
 // priori above it. A learner fed flipped losses must break it.
 func TestMeasuredDriftCovers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	const runs, rounds = 12, 1500
 	for delays, wait := range waits {
 		regret, measured, apriori := 0.0, 0.0, 0.0

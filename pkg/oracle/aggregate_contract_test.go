@@ -13,6 +13,9 @@ import (
 )
 
 func TestAggregateContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	rounds := 100
 	if testing.Short() {
 		rounds = 30

@@ -19,6 +19,9 @@ func must[T any](v T, err error) T {
 }
 
 func TestLinearContract(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	for _, o := range []oracle.LinearOptions{
 		{},
 		{Beta: 0.5, Lambda: 1.7},
