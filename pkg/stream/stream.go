@@ -213,6 +213,7 @@ type Bus interface {
 	// will come. stop must not be called from h.
 	Serve(subject, queue string, h func(Message)) (stop func(), err error)
 	// Request sends one request and waits for its reply, ErrNoResponder at once if
-	// nobody serves the subject.
+	// nobody serves the subject, ErrUnavailable without a connection or when that
+	// breaks before the reply (whether the request arrived is then unknown).
 	Request(ctx context.Context, subject string, data []byte, headers ...Header) (reply []byte, replyHeaders []Header, err error)
 }

@@ -227,6 +227,31 @@ func TestAccessAway(t *testing.T) {
 	}
 }
 
+// TestRequestBroken kills the server under a request that has arrived: it fails by name,
+// at once and not with its context, for no reply would find it.
+func TestRequestBroken(t *testing.T) {
+	s := natstest.Start(t, natstest.Options{})
+	c, err := Dial(s.URL(), "test", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	arrived := make(chan stream.Message, 1)
+	if _, err := c.Bus().Serve("m.decide", "q", func(m stream.Message) { arrived <- m }); err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan error, 1)
+	go func() {
+		_, _, err := c.Bus().Request(t.Context(), "m.decide", nil) // without an end of its own
+		asked <- err
+	}()
+	<-arrived
+	s.Kill()
+	if err := <-asked; !errors.Is(err, stream.ErrUnavailable) || !strings.Contains(err.Error(), "m.decide") {
+		t.Errorf("a request under which the server was killed: %v", err)
+	}
+}
+
 // TestStreamDeleted deletes a stream under a writer and a reader: both are told.
 func TestStreamDeleted(t *testing.T) {
 	s := natstest.Start(t, natstest.Options{})

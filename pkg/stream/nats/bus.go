@@ -14,13 +14,43 @@ import (
 )
 
 // Bus is a [stream.Bus] on a connection, which stays the caller's.
-type Bus struct{ conn *natsgo.Conn }
+type Bus struct {
+	conn *natsgo.Conn
+	life atomic.Pointer[life] // of the connection to the server that is there now
+}
+
+// A life is the time between two losses of a connection.
+type life struct {
+	ctx context.Context
+	end context.CancelFunc
+}
+
+func newLife() *life {
+	ctx, end := context.WithCancel(context.Background())
+	return &life{ctx, end}
+}
 
 var _ stream.Bus = (*Bus)(nil)
 
 // NewBus returns a bus on a connection. Give the connection ReconnectBufSize(-1):
 // requests then fail at once while the server is away.
-func NewBus(conn *natsgo.Conn) *Bus { return &Bus{conn} }
+func NewBus(conn *natsgo.Conn) *Bus {
+	b := &Bus{conn: conn}
+	b.life.Store(newLife())
+	go b.follow(conn.StatusChanged(natsgo.RECONNECTING, natsgo.CLOSED))
+	return b
+}
+
+// follow ends a life whenever the connection breaks, until it is closed.
+func (b *Bus) follow(changes chan natsgo.Status) {
+	for s := range changes {
+		b.life.Swap(newLife()).end()
+		if s == natsgo.CLOSED || b.conn.IsClosed() {
+			b.conn.RemoveStatusListener(changes)
+			return
+		}
+	}
+}
 
 // Serve implements [stream.Bus].
 func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
@@ -90,13 +120,17 @@ func (b *Bus) responder(subject string) func([]byte, ...stream.Header) error {
 	}
 }
 
-// Request implements [stream.Bus]. While the connection is away it fails at once; a
-// request that was on its way when the connection broke fails with its context.
+// Request implements [stream.Bus]. While the connection is away it fails at once, and
+// when it breaks before the reply, for that would not find us any more.
 func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+	life := b.life.Load()
 	if !b.conn.IsConnected() && !b.conn.IsClosed() {
 		return nil, nil, fmt.Errorf("request %s: %w: not connected", subject, stream.ErrUnavailable)
 	}
-	m, err := b.request(ctx, subject, data, headers)
+	inLife, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(life.ctx, cancel)()
+	m, err := b.request(inLife, subject, data, headers)
 	switch {
 	case err == nil:
 		return m.Data, fromHeader(m.Header), nil
@@ -104,6 +138,8 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers 
 		return nil, nil, ctx.Err()
 	case errors.Is(err, natsgo.ErrNoResponders):
 		return nil, nil, fmt.Errorf("request %s: %w", subject, stream.ErrNoResponder)
+	case inLife.Err() != nil && !b.conn.IsClosed():
+		return nil, nil, fmt.Errorf("request %s: %w: the connection broke before the reply; whether the request arrived is unknown", subject, stream.ErrUnavailable)
 	}
 	return nil, nil, fmt.Errorf("request %s: %w", subject, classify(err))
 }
