@@ -2,6 +2,7 @@ package logs
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 
@@ -284,8 +285,8 @@ func (d *dsjson) dangling(r *Record) (Class, string, error) {
 	if r.ID == "" {
 		return 0, "", errNoID
 	}
-	if len(r.ID) > codec.MaxIDBytes {
-		return 0, "", errLongID
+	if err := (&codec.Context{ID: r.ID}).Validate(); err != nil {
+		return 0, "", fmt.Errorf("EventId: %w", err)
 	}
 	id, line := r.ID, r.Line
 	r.Reset()
@@ -298,8 +299,6 @@ func (d *dsjson) dangling(r *Record) (Class, string, error) {
 	}
 	return IsDangling, "", nil
 }
-
-var errLongID = errors.New("EventId of more than " + strconv.Itoa(codec.MaxIDBytes) + " bytes")
 
 // decision makes an event.
 func (d *dsjson) decision(r *Record) error {
