@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 
@@ -35,7 +34,11 @@ func TestBackupServers(t *testing.T) {
 		}
 		l := newLoadOf(t, "", "shop", seed, loadOptions{prefix: prefix})
 		l.set(&link{t.Context(), c.Log(), c.Bus(), func() { c.Close() }})
-		time.Sleep(300 * time.Millisecond) // users at work
+		eventually(t, "users are at work", func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return len(l.replies) >= 30
+		})
 		l.stop()
 		settle(t, l)
 		return l

@@ -178,7 +178,7 @@ func TestEmbeddedPaused(t *testing.T) {
 		if want := fmt.Sprintf("is in use by process %d (decider)", p.cmd.Process.Pid); got.code != 1 || !strings.Contains(got.stderr, want) {
 			t.Errorf("a second decider while the first is paused: exit code %d, %s; want %q", got.code, got.stderr, want)
 		}
-		time.Sleep(time.Duration(long(2, 30))*time.Second - time.Since(began)) // longer than a lease
+		after(p, time.Duration(long(2, 30))*time.Second-time.Since(began)) // longer than a lease
 		p.signal(syscall.SIGCONT)
 	}
 	after(p, 300*time.Millisecond)

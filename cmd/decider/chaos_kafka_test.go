@@ -164,11 +164,11 @@ func TestKafkaRealChaos(t *testing.T) {
 
 // TestKafkaRealChaosOfThree does the same on three brokers with three copies of
 // everything, of which two must have a record: leaders die under load, and move. It has
-// 10 faults, at least one of each kind, and with HINDSIGHT_LONG=1 100.
+// 25 faults, at least three of each kind, and with HINDSIGHT_LONG=1 100.
 func TestKafkaRealChaosOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
 	p := newOnKafka(t, 3, chaosSession)
-	runChaos(t, p, long(10, 100), long(4, 10))
+	runChaos(t, p, long(25, 100), long(4, 10))
 	t.Logf("leaders were killed; new records in all partitions %v later", p.down)
 }
 

@@ -212,5 +212,8 @@ func (c *chaos) wait(long bool) {
 	if long {
 		d += c.place.lapse()
 	}
-	time.Sleep(d)
+	select {
+	case <-time.After(d):
+	case <-c.t.Context().Done():
+	}
 }

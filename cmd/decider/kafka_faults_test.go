@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -21,6 +20,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/kafkatest"
@@ -181,7 +181,7 @@ func leavesNothing(s *brokered, proxy *kafkatest.Proxy) {
 	defer cancel()
 	var both sync.WaitGroup
 	for range 2 {
-		log := &lockedBuffer{}
+		log := &locked.Buffer{}
 		env := &daemon.Env{Args: append(slices.Clone(s.args), "--nats", server.URL()), Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: log}
 		both.Go(func() {
 			if code := daemon.Run(ctx, env, command(env)); code != 0 {
@@ -207,24 +207,6 @@ func leavesNothing(s *brokered, proxy *kafkatest.Proxy) {
 		}
 	}
 	t.Errorf("%d goroutines before, %d after, %d connections:\n%s", before, after, proxy.Open(), stacks[:runtime.Stack(stacks, true)])
-}
-
-// lockedBuffer is a log that others read meanwhile.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(b)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // topicDeleted deletes a topic under a decider, which says so and does not make it

@@ -17,7 +17,7 @@ import (
 // to do, and never with a password.
 func TestKafkaRefuses(t *testing.T) {
 	if testing.Short() {
-		t.Skip("without -short")
+		t.Skip("-short: go test without it runs this")
 	}
 	plain, _ := kafkatest.Fake(t, 1)
 	few, _ := kafkatest.Fake(t, 1, kfake.SeedTopics(2, "shop.contexts"))

@@ -116,7 +116,7 @@ func gap(t *testing.T, from, to *process) time.Duration {
 // are no requests.
 func TestKafkaApart(t *testing.T) {
 	if testing.Short() {
-		t.Skip("without -short")
+		t.Skip("-short: go test without it runs this")
 	}
 	s := newBrokered(t, 1)
 	d := s.decider("--joiner=false", "--nats", "none")

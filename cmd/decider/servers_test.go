@@ -118,7 +118,7 @@ func TestServersApart(t *testing.T) {
 	took := time.Since(began)
 	after(d, 300*time.Millisecond)
 	s.server.Kill()
-	time.Sleep(time.Duration(long(2, 60)) * time.Second) // beyond the lease
+	after(d, time.Duration(long(2, 60))*time.Second) // beyond the lease
 	s.server.Restart()
 	began = time.Now()
 	s.answered()

@@ -41,7 +41,7 @@ func (s *shared) newUsers(seed uint64) *users {
 // ask asks, with an id until there is an answer, and reports outcomes.
 func (u *users) ask(i int, r *rand.Rand) {
 	for n := 0; u.begin.Err() == nil; n++ {
-		time.Sleep(time.Duration(r.IntN(8)) * time.Millisecond) // users think
+		u.think(r.IntN(8))
 		id := fmt.Sprintf("q%d-%d", i, n)
 		data := context1(r, id)
 		began := time.Now()
@@ -81,21 +81,29 @@ func (u *users) insist(subject string, data []byte) []byte {
 			u.s.t.Errorf("%s: %v", subject, err)
 			return nil
 		}
-		time.Sleep(5 * time.Millisecond)
+		u.think(5)
+	}
+}
+
+// think lets some milliseconds pass, as a user would.
+func (u *users) think(ms int) {
+	select {
+	case <-time.After(time.Duration(ms) * time.Millisecond):
+	case <-u.s.t.Context().Done():
 	}
 }
 
 // write puts contexts in their partitions, now and then one in another.
 func (u *users) write(r *rand.Rand) {
 	for n := 0; u.begin.Err() == nil; n++ {
-		time.Sleep(3 * time.Millisecond)
+		u.think(3)
 		id := fmt.Sprintf("c%d", n)
 		p := loop.PartitionOf([]byte(id), u.s.partitions)
 		if n%50 == 0 {
 			p = r.IntN(u.s.partitions)
 		}
 		for u.s.t.Context().Err() == nil && !u.put(p, id, context1(r, id)) {
-			time.Sleep(5 * time.Millisecond)
+			u.think(5)
 		}
 	}
 }

@@ -52,7 +52,7 @@ func (l *Log) newAppender(p place, ack stream.AckFunc, hard int) *appender {
 	a := &appender{log: l, ack: ack, hard: hard, soft: min(softBatch, hard-hard/10),
 		done: make(chan struct{}), work: make(chan struct{}, 1), room: make(chan struct{}, 1),
 		fill: &batch{}, spare: &batch{}}
-	a.sender = sender{c: l.c, p: p, search: -1}
+	a.sender = sender{line: line{c: l.c, p: p}, search: -1}
 	a.fill.reset()
 	a.ctx, a.cancel = context.WithCancel(l.c.ctx)
 	return a

@@ -61,9 +61,11 @@ func TestChaosOfOwners(t *testing.T) {
 		})
 	}
 	wg.Go(func() {
+		pace := time.NewTicker(50 * time.Millisecond)
+		defer pace.Stop()
 		for turn := int32(0); !done.Load(); turn++ {
 			_ = k.MoveTopicPartition("t", 0, turn%brokers)
-			time.Sleep(50 * time.Millisecond) // the pace of the faults
+			<-pace.C
 		}
 	})
 	wg.Wait()

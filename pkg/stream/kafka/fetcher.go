@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,57 +38,7 @@ type chunk struct {
 }
 
 // leaderSource fetches from the partition's leader on a connection of its own.
-type leaderSource struct {
-	c *Client
-	p place
-
-	mu     sync.Mutex // guards what follows; fetch alone sets cn
-	cn     *conn
-	closed bool
-}
-
-func (s *leaderSource) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.cn != nil {
-		_ = s.cn.Close()
-		s.cn = nil
-	}
-}
-
-func (s *leaderSource) connection(ctx context.Context, fresh bool) (*conn, error) {
-	s.mu.Lock()
-	cn := s.cn
-	s.mu.Unlock()
-	if cn != nil {
-		return cn, nil
-	}
-	addr, err := s.c.leader(ctx, &s.p, fresh)
-	if err != nil {
-		return nil, err
-	}
-	if cn, err = s.c.dial(ctx, addr); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = cn.Close()
-		return nil, stream.ErrClosed
-	}
-	s.cn = cn
-	return cn, nil
-}
-
-func (s *leaderSource) drop(cn *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cn == cn {
-		s.cn = nil
-	}
-	_ = cn.Close()
-}
+type leaderSource struct{ line }
 
 // fetch implements source. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {

@@ -195,7 +195,7 @@ func (r *reader) fetcher() (*fetcher, error) {
 		return nil, stream.ErrClosed
 	}
 	if r.f == nil {
-		r.f = startFetcher(r.ctx, &leaderSource{c: r.log.c, p: r.p}, r.pos, &r.told)
+		r.f = startFetcher(r.ctx, &leaderSource{line{c: r.log.c, p: r.p}}, r.pos, &r.told)
 	}
 	return r.f, nil
 }

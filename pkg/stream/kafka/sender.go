@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -17,61 +16,11 @@ import (
 // A batch is sent again, the same bytes, until its fate is known: the leader recognises
 // producer, epoch and sequence and stores it once.
 type sender struct {
-	c      *Client
-	p      place
+	line         // its mutex guards waiting and late too; its close makes deliver return soon
 	search int64 // the batch in flight cannot be stored before this offset; −1: unknown
 
-	mu      sync.Mutex // guards what follows; deliver alone sets cn
-	cn      *conn
-	closed  bool
 	waiting bool        // for the answer to a batch
 	late    *time.Timer // calls doubt while waiting
-}
-
-// close makes deliver return soon.
-func (s *sender) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.cn != nil {
-		_ = s.cn.Close()
-		s.cn = nil
-	}
-}
-
-// connection returns the present connection, or a new one to the present leader.
-func (s *sender) connection(ctx context.Context, fresh bool) (*conn, error) {
-	s.mu.Lock()
-	cn := s.cn
-	s.mu.Unlock()
-	if cn != nil {
-		return cn, nil
-	}
-	addr, err := s.c.leader(ctx, &s.p, fresh)
-	if err != nil {
-		return nil, err
-	}
-	if cn, err = s.c.dial(ctx, addr); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		_ = cn.Close()
-		return nil, stream.ErrClosed
-	}
-	s.cn = cn
-	return cn, nil
-}
-
-// drop gives up the connection.
-func (s *sender) drop(cn *conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cn == cn {
-		s.cn = nil
-	}
-	_ = cn.Close()
 }
 
 // deliver sends a batch until its fate is known or the time for it is up. Of its errors

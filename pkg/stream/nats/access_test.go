@@ -1,19 +1,18 @@
 package nats
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nkeys"
 
+	"hindsight/internal/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/natstest"
 	"hindsight/pkg/stream/tlstest"
@@ -145,29 +144,11 @@ func TestAccessServers(t *testing.T) {
 	}
 }
 
-// syncBuffer is a buffer that may be written and read at once.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *syncBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *syncBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // TestAccessAway kills the server under a client: what is asked meanwhile fails by
 // name, a reader waits, and all goes on when the server is back.
 func TestAccessAway(t *testing.T) {
 	s := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "u", Password: "topsecret"}}})
-	var log syncBuffer
+	var log locked.Buffer
 	a := Access{URL: "nats://u:topsecret@" + s.Addr(), Log: slog.New(slog.NewTextHandler(&log, nil))}
 	c, err := a.Dial("test", Options{})
 	if err != nil {
@@ -203,16 +184,13 @@ func TestAccessAway(t *testing.T) {
 		t.Errorf("request with the server away: %v", err)
 	}
 	s.Restart()
-	for {
+	waitFor(t, func() bool {
 		w, _, err = c.Log().Open(ctx, "m.x", 0, stream.OpenOptions{})
-		if err == nil {
-			break
-		}
-		if !stream.IsRetryable(err) {
+		if err != nil && !stream.IsRetryable(err) {
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Millisecond) // as a supervisor would
-	}
+		return err == nil
+	})
 	if _, err := w.Append(ctx, &stream.Record{Value: []byte("b")}); err != nil {
 		t.Fatal(err)
 	}

@@ -104,8 +104,12 @@ func TestLeases(t *testing.T) {
 
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(20 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(limit) {
+	limit, tick := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-limit:
 			t.Fatal("not within 20 s")
 		}
 	}
