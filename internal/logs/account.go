@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"unicode/utf8"
 )
 
@@ -126,6 +127,47 @@ func (a *Account) event(r *Record) {
 	}
 }
 
+// Ledger keeps the account of a log whose records another reader finds, as that of a
+// table does.
+type Ledger struct {
+	Account
+	rejects *rejects
+	strict  bool
+}
+
+// NewLedger returns an empty ledger; rejects may be nil, and strict says that the first
+// malformed record ends it.
+func NewLedger(format string, rejects io.Writer, strict bool) *Ledger {
+	return &Ledger{Account: Account{Format: format}, rejects: newRejects(rejects), strict: strict}
+}
+
+// Took counts an event that is handed on; its times and outcome are in r.
+func (l *Ledger) Took(r *Record) {
+	l.count(IsEvent, "")
+	l.event(r)
+}
+
+// Leave counts a record that is not handed on, for this reason; raw is what was read. Of a
+// malformed one bad is the error, which is returned where the ledger is strict.
+func (l *Ledger) Leave(class Class, at Reject, bad *LineError, raw []byte) error {
+	l.count(class, at.Reason)
+	at.Class = class.String()
+	if bad != nil {
+		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.Msg
+		if len(l.Shown) < ShownMalformed {
+			l.Shown = append(l.Shown, bad)
+		}
+	}
+	l.rejects.add(at, raw)
+	if bad != nil && l.strict {
+		return bad
+	}
+	return nil
+}
+
+// Close writes the rest of the file of rejects.
+func (l *Ledger) Close() error { return l.rejects.flush() }
+
 // Reject is a line of the file of rejects: a record that is not handed on.
 type Reject struct {
 	File   string `json:"file"`
@@ -181,4 +223,19 @@ func (r *rejects) flush() error {
 		return fmt.Errorf("file of rejects: %w", r.err)
 	}
 	return nil
+}
+
+// ReasonTexts lists why records were skipped and how many, in byte order.
+func (a *Account) ReasonTexts() []string {
+	var out []string
+	for name, n := range a.Reasons {
+		out = append(out, fmt.Sprintf("%s: %d", name, n))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Summary says in a line what became of the records.
+func (a *Account) Summary() string {
+	return fmt.Sprintf("read %d: %d events, %d duplicates, %d dangling, %d skipped, %d malformed", a.Read, a.Events, a.Duplicates, a.Dangling, a.Skipped, a.Malformed)
 }

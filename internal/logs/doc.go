@@ -4,5 +4,5 @@
 // A [Reader] streams: its memory does not grow with the log, but for a bounded number of
 // ids by which it finds repeats. Every record that it reads gets exactly one class, so
 // that read = events + duplicates + dangling + skipped + malformed ([Account]). What an
-// operator loads whole goes through [Load], which joins outcomes with their events.
+// operator replays joins outcomes with their events (package replay).
 package logs

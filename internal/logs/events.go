@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"math"
-	"strconv"
 
 	"hindsight/pkg/codec"
 )
@@ -53,7 +52,7 @@ func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
 
 func (d *rounds) outcome(r *Record) (Class, string, error) {
 	o := &d.round
-	r.Kind, r.ID, r.Outcome, r.Value, r.OutcomeTime = Outcome, o.ID, o.Kind, o.Value, o.OutcomeTime
+	r.Kind, r.ID, r.Action, r.Outcome, r.Value, r.OutcomeTime = Outcome, o.ID, o.Action, o.Kind, o.Value, o.OutcomeTime
 	if r.OutcomeTime == NoTime {
 		r.OutcomeTime = o.Time
 	}
@@ -115,9 +114,7 @@ func (d *rounds) event(r *Record) error {
 		r.OutcomeTime = NoTime
 	}
 	r.Features = append(r.Features, o.Features...)
-	for i, x := range o.Vector {
-		r.Features = append(r.Features, codec.Feature{Name: strconv.Itoa(i), Kind: codec.Number, Value: x})
-	}
+	r.Features = appendVector(r.Features, o.Vector)
 	names := o.LawActions
 	if o.Actions != nil {
 		for i := range o.Actions {
@@ -147,6 +144,14 @@ func (d *rounds) event(r *Record) error {
 		return err
 	}
 	return validate(&d.ctx, r)
+}
+
+// appendVector names the numbers of a vector by their places.
+func appendVector(dst []codec.Feature, vector []float64) []codec.Feature {
+	for i, x := range vector {
+		dst = append(dst, codec.Feature{Name: ordinal(i), Kind: codec.Number, Value: x})
+	}
+	return dst
 }
 
 // law finds what was played and the law among the actions.

@@ -30,6 +30,8 @@ func known(format string) bool { return slices.Contains(Formats(), format) }
 // ErrCSV says that a file looks like CSV, whose columns need names.
 var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and others, or --mapping")
 
+var errEmpty = errors.New("the log is empty")
+
 var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " + FormatNames())
 
 // newDecoder returns the decoder of a file, by its content where no format is named.
@@ -66,7 +68,7 @@ const detectBytes = 64 << 10
 func Detect(head []byte) (string, error) {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(head) == 0 {
-		return "", errors.New("the log is empty")
+		return "", errEmpty
 	}
 	switch c := head[0]; {
 	case bytes.HasPrefix(head, []byte("PAR1")):

@@ -24,12 +24,11 @@ type Options struct {
 // Reader streams the records of a log: of a file, of all files of a folder, or of
 // standard input.
 type Reader struct {
-	o       Options
-	paths   []string
-	account Account
-	rejects *rejects
-	seen    *seen
-	key     []byte
+	o      Options
+	paths  []string
+	ledger *Ledger
+	seen   *Recent[struct{}]
+	key    []byte
 
 	in  *input
 	dec decoder
@@ -58,7 +57,7 @@ func Open(path string, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	r := &Reader{o: o, paths: paths, rejects: newRejects(o.Rejects), seen: newSeen(o.Dedup)}
+	r := &Reader{o: o, paths: paths, ledger: NewLedger("", o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup)}
 	if err := r.open(); err != nil {
 		return nil, err
 	}
@@ -73,25 +72,36 @@ func (r *Reader) open() error {
 	}
 	r.paths = r.paths[1:]
 	dec, format, err := newDecoder(in, r.o.Format)
+	if errors.Is(err, ErrCSV) && r.ledger.Files == 0 {
+		return &TableError{Tables: &Tables{stdin: r.o.Stdin, in: in, paths: r.paths}}
+	}
+	if errors.Is(err, errEmpty) && len(r.paths)+r.ledger.Files > 0 { // of a folder
+		in.close()
+		if r.ledger.Files++; len(r.paths) == 0 {
+			return io.EOF
+		}
+		return r.open()
+	}
 	if err != nil {
 		in.close()
 		return err
 	}
 	r.in, r.dec = in, dec
-	r.account.Files++
+	a := &r.ledger.Account
+	a.Files++
 	switch {
-	case r.account.Format == "" || r.account.Format == format:
-		r.account.Format = format
+	case a.Format == "" || a.Format == format:
+		a.Format = format
 	default:
-		r.account.Format = "several"
+		a.Format = "several"
 	}
 	return nil
 }
 
 // Account returns what became of the records read so far.
 func (r *Reader) Account() *Account {
-	a := r.account
-	a.Forgotten = r.seen.full
+	a := r.ledger.Account
+	a.Forgotten = r.seen.Forgot()
 	if r.in != nil {
 		a.Bytes += r.in.bytes
 	}
@@ -101,14 +111,14 @@ func (r *Reader) Account() *Account {
 // Close closes the log. It does not close what Options name, but writes all rejects.
 func (r *Reader) Close() error {
 	if r.in != nil {
-		r.account.Bytes += r.in.bytes
+		r.ledger.Bytes += r.in.bytes
 		r.in.close()
 		r.in, r.dec = nil, nil
 	}
 	if r.err == nil {
 		r.err = io.EOF
 	}
-	return r.rejects.flush()
+	return r.ledger.Close()
 }
 
 // Next reads the next event or outcome. The error is io.EOF at the end, a [*LineError]
@@ -129,7 +139,9 @@ func (r *Reader) Next(rec *Record) error {
 			r.err = fmt.Errorf("%s: %w", r.in.name, err)
 			continue
 		}
-		rec.File = r.in.name
+		if rec.File == "" {
+			rec.File = r.in.name
+		}
 		if r.file(rec, class, reason, bad) {
 			return nil
 		}
@@ -138,7 +150,7 @@ func (r *Reader) Next(rec *Record) error {
 }
 
 func (r *Reader) nextFile() {
-	r.account.Bytes += r.in.bytes
+	r.ledger.Bytes += r.in.bytes
 	r.in.close()
 	r.in, r.dec = nil, nil
 	if len(r.paths) == 0 {
@@ -160,26 +172,21 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	if inactive {
 		class, reason = IsSkipped, "not activated"
 	}
-	r.account.count(class, reason)
 	switch {
 	case class == IsEvent:
-		r.account.event(rec)
+		r.ledger.Took(rec)
 		return true
 	case class == IsDangling:
+		r.ledger.count(class, "")
 		return true
 	}
-	x := Reject{File: rec.File, Line: rec.Line, Class: class.String(), Reason: reason}
-	if bad != nil {
+	at := Reject{File: rec.File, Line: rec.Line, Reason: reason}
+	if bad != nil && bad.File == "" {
 		bad.File = rec.File
-		x.Line, x.Column, x.Reason = bad.Line, bad.Column, bad.Msg
-		if len(r.account.Shown) < ShownMalformed {
-			r.account.Shown = append(r.account.Shown, bad)
-		}
-		if r.o.Strict {
-			r.err = bad
-		}
 	}
-	r.rejects.add(x, r.dec.raw())
+	if err := r.ledger.Leave(class, at, bad, r.dec.raw()); err != nil {
+		r.err = err
+	}
 	return inactive && r.o.Inactive
 }
 
@@ -195,5 +202,5 @@ func (r *Reader) isNew(rec *Record) bool {
 		r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))
 		r.key = binary.LittleEndian.AppendUint64(r.key, uint64(rec.OutcomeTime))
 	}
-	return r.seen.add(byte(rec.Kind), r.key)
+	return r.seen.Put(byte(rec.Kind), r.key, struct{}{})
 }

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"math"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -36,7 +37,8 @@ const (
 // Record is one record of a log, in the shape that all formats share. Its strings and
 // slices alias memory that the next call of [Reader.Next] uses again.
 //
-// Of an [Outcome] only Line, ID, Kind, Flags, Outcome, Value and OutcomeTime are set.
+// Of an [Outcome] only Line, ID, Kind, Flags, Action, Outcome, Value and OutcomeTime are
+// set, and Action only where it says of which action it is.
 type Record struct {
 	Kind  Kind
 	Flags Flags
@@ -74,3 +76,25 @@ func (r *Record) Reset() {
 
 // Observed reports whether an outcome came: a loss, a reward or a withdrawal.
 func (r *Record) Observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
+
+// Clone returns a copy of r that shares no memory with it.
+func (r *Record) Clone() Record {
+	c := *r
+	c.ID, c.Action = strings.Clone(r.ID), strings.Clone(r.Action)
+	c.Features = cloneFeatures(r.Features)
+	c.Actions = nil
+	for _, a := range r.Actions {
+		c.Actions = append(c.Actions, codec.Action{Name: strings.Clone(a.Name), Features: cloneFeatures(a.Features)})
+	}
+	c.Baseline = append([]int(nil), r.Baseline...)
+	c.Propensities = append([]float64(nil), r.Propensities...)
+	return c
+}
+
+func cloneFeatures(in []codec.Feature) (out []codec.Feature) {
+	for _, f := range in {
+		f.Name, f.Text = strings.Clone(f.Name), strings.Clone(f.Text)
+		out = append(out, f)
+	}
+	return out
+}

@@ -64,8 +64,9 @@ func appendRoundLine(dst []byte, o *codec.Round) []byte {
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
 	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome, Value: r.Value}
-	o.Activated = r.Flags&Activation != 0
-	if r.Kind == Event {
+	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
+		o.Action = r.Action
+	} else {
 		e.event(r)
 	}
 	e.buf = e.append(e.buf[:0], o)

@@ -1,0 +1,184 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Topics is the name of the format of a live system's topics.
+const Topics = "topics"
+
+// OpenTopics opens what a live system decided and what outcomes came, up to now, as one
+// log in the order of log time: a decision is an event at the time at which it was stored,
+// an outcome an observation on its own. Line is the offset, and File names topic and
+// partition. ctx ends the reading.
+func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string, o Options) (*Reader, error) {
+	d := &topicReader{ctx: ctx}
+	in := &input{name: decisions, closers: []func(){d.close}}
+	for _, topic := range [...]string{decisions, outcomes} {
+		n, err := log.Partitions(ctx, topic)
+		if err != nil {
+			d.close()
+			return nil, fmt.Errorf("topic %s: %w", topic, err)
+		}
+		for p := range n {
+			if err := d.open(log, topic, p, topic == outcomes); err != nil {
+				d.close()
+				return nil, fmt.Errorf("topic %s, partition %d: %w", topic, p, err)
+			}
+		}
+	}
+	r := &Reader{o: o, ledger: NewLedger(Topics, o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup), in: in, dec: d}
+	r.ledger.Files = len(d.lanes)
+	return r, nil
+}
+
+// topicReader merges partitions by log time; of equal times decisions come first.
+type topicReader struct {
+	ctx   context.Context
+	lanes []*lane
+	value []byte // of the record last read
+	bytes int64
+
+	dec  codec.Decision
+	out  codec.Outcome
+	ctx1 codec.Context
+	ctx2 codec.Context
+}
+
+// lane is one partition up to where it ended when it was opened.
+type lane struct {
+	name     string
+	outcomes bool
+	r        stream.Reader
+	next     int64
+	batch    []stream.Record
+	at       int // of the record to come
+}
+
+func (d *topicReader) open(log stream.Log, topic string, partition int, outcomes bool) error {
+	first, next, err := log.Bounds(d.ctx, topic, partition)
+	if err != nil || first == next {
+		return err
+	}
+	r, err := log.Read(d.ctx, topic, partition, stream.Earliest)
+	if err != nil {
+		return err
+	}
+	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r, next: next})
+	return nil
+}
+
+func (d *topicReader) close() {
+	for _, l := range d.lanes {
+		_ = l.r.Close()
+	}
+}
+
+func (d *topicReader) raw() []byte { return d.value }
+
+// peek returns the record to come of a lane, nil at its end.
+func (l *lane) peek(ctx context.Context) (*stream.Record, error) {
+	for l.at == len(l.batch) {
+		if l.r.Position() >= l.next {
+			return nil, nil
+		}
+		var err error
+		if l.batch, err = l.r.Next(ctx, l.batch[:0]); err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, err)
+		}
+		l.at = 0
+	}
+	if rec := &l.batch[l.at]; rec.Offset < l.next {
+		return rec, nil
+	}
+	return nil, nil
+}
+
+func (d *topicReader) next(r *Record) (Class, string, error) {
+	var from *lane
+	var first *stream.Record
+	for _, l := range d.lanes {
+		rec, err := l.peek(d.ctx)
+		if err != nil {
+			return 0, "", err
+		}
+		if rec != nil && (first == nil || rec.Time < first.Time) {
+			from, first = l, rec
+		}
+	}
+	if first == nil {
+		return 0, "", io.EOF
+	}
+	from.at++
+	d.value = first.Value
+	r.Line, r.File = first.Offset, from.name
+	var class Class
+	var err error
+	switch {
+	case first.Type != "":
+		return IsSkipped, "control record", nil
+	case from.outcomes:
+		class, err = d.outcome(r, first)
+	default:
+		class, err = IsEvent, d.decision(r, first)
+	}
+	if err != nil {
+		return 0, "", &LineError{File: r.File, Line: r.Line, Msg: err.Error()}
+	}
+	return class, "", nil
+}
+
+var errNoLaw = errors.New("a decision whose actions and propensities do not fit each other")
+
+// decision makes an event.
+func (d *topicReader) decision(r *Record, rec *stream.Record) error {
+	o := &d.dec
+	if err := codec.ParseDecision(o, rec.Value); err != nil {
+		return err
+	}
+	if o.Action < 0 || o.Action >= len(o.Actions) || len(o.Propensities) != len(o.Actions) {
+		return errNoLaw
+	}
+	if err := codec.ParseContext(&d.ctx1, o.Context); err != nil {
+		return fmt.Errorf("context: %w", err)
+	}
+	r.ID, r.Time = o.ID, rec.Time
+	r.Features = append(r.Features, d.ctx1.Features...)
+	r.Features = appendVector(r.Features, d.ctx1.Vector)
+	for i, name := range o.Actions {
+		r.Actions = growAction(r.Actions)
+		a := &r.Actions[i]
+		if a.Name = name; i < len(d.ctx1.Actions) && d.ctx1.Actions[i].Name == name {
+			a.Features = append(a.Features, d.ctx1.Actions[i].Features...)
+		}
+	}
+	r.Chosen, r.Action = o.Action, o.Actions[o.Action]
+	r.Propensities = append(r.Propensities, o.Propensities...)
+	if r.Propensity = o.Propensities[o.Action]; !(r.Propensity > 0 && r.Propensity <= 1) {
+		return errNoLawful
+	}
+	return validate(&d.ctx2, r)
+}
+
+// outcome makes an observation. That a decision was shown is one, too.
+func (d *topicReader) outcome(r *Record, rec *stream.Record) (Class, error) {
+	if err := codec.ParseOutcome(&d.out, rec.Value); err != nil {
+		return 0, err
+	}
+	r.Kind, r.ID, r.Action, r.OutcomeTime = Outcome, d.out.ID, d.out.Action, rec.Time
+	if r.ID == "" {
+		return 0, errors.New("an outcome without id")
+	}
+	if d.out.Kind == codec.Activated {
+		r.Flags |= Activation
+		return IsDangling, nil
+	}
+	r.Outcome, r.Value = d.out.Kind, d.out.Value
+	return IsDangling, validate(&d.ctx2, r)
+}

@@ -1,0 +1,71 @@
+package logs
+
+import (
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// What a live system decided and was told is one log in the order of log time.
+func TestTopics(t *testing.T) {
+	now := int64(0)
+	l := mem.New(mem.Options{Clock: func() int64 { now++; return now }})
+	defer l.Close()
+	for _, topic := range []string{"m.decisions", "m.outcomes"} {
+		if err := l.Create(t.Context(), topic, 2, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(topic string, p int, typ string, value []byte) {
+		w, err := l.Writer(t.Context(), topic, p, nil)
+		if err == nil {
+			_, err = w.Append(t.Context(), &stream.Record{Type: typ, Value: value})
+		}
+		if err == nil {
+			err = w.Flush(t.Context())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Close()
+	}
+	decide := func(p int, id string) {
+		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}}
+		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
+		write("m.decisions", p, "", codec.AppendDecision(nil, &d))
+	}
+	report := func(p int, o codec.Outcome) { write("m.outcomes", p, "", codec.AppendOutcome(nil, &o)) }
+	write("m.decisions", 0, "open", []byte("x"))
+	decide(1, "first")
+	report(0, codec.Outcome{ID: "first", Kind: codec.Reward, Value: 1, Action: "b"})
+	decide(0, "second")
+	write("m.outcomes", 1, "", []byte("nonsense"))
+	report(1, codec.Outcome{ID: "second", Kind: codec.Activated})
+
+	var rejects strings.Builder
+	r, err := OpenTopics(t.Context(), l, "m.decisions", "m.outcomes", Options{Rejects: &rejects})
+	if err != nil {
+		t.Fatal(err)
+	}
+	decide(0, "behind")
+	all, err := readAll(t, r)
+	if err != nil || len(all) != 4 {
+		t.Fatalf("%v: %+v", err, all)
+	}
+	first, told, second, shown := all[0], all[1], all[2], all[3]
+	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 || first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" {
+		t.Errorf("%+v", first)
+	}
+	if told.Kind != Outcome || told.ID != "first" || told.Action != "b" || told.Value != 1 || told.OutcomeTime != 3 || second.ID != "second" || shown.Flags != Activation {
+		t.Errorf("%+v\n%+v\n%+v", told, second, shown)
+	}
+	if a := r.Account(); a.Read != 6 || a.Events != 2 || a.Dangling != 2 || a.Skipped != 1 || a.Malformed != 1 || !strings.HasPrefix(a.Errors()[0], "m.outcomes[1]:") {
+		t.Errorf("%+v %q", a, a.Errors())
+	}
+	if !strings.Contains(rejects.String(), "nonsense") {
+		t.Errorf("%s", rejects.String())
+	}
+}
