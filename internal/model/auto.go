@@ -31,11 +31,7 @@ func (m *Model) resolveAuto(columns, actions int) {
 		o.Beta = Number{Value: oracle.AutoBeta(actions, columns)}
 	}
 	if o.Fourier.Auto {
-		n := oracle.AutoFourier(actions, columns)
-		if oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, n) > MaxMemory {
-			n = 0
-		}
-		o.Fourier = Number{Value: float64(n)}
+		o.Fourier = Number{Value: float64(m.autoFourier(actions, columns, oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, oracle.DefaultFourier)))}
 	}
 }
 
@@ -58,26 +54,35 @@ func (m *Model) schema() (out []oracle.FeatureSpec) {
 	return out
 }
 
-// ParseOracle reads an oracle as flags write it: auto, linear, shared or hybrid, with its defaults.
+// ParseOracle reads an oracle as flags write it, with its defaults: auto, linear, fourier,
+// which is linear with 128 random features, shared or hybrid.
 func ParseOracle(s string) (Oracle, error) {
 	switch s {
 	case Auto:
 		return newAuto(), nil
 	case Linear:
 		return newLinear(), nil
+	case Fourier:
+		return newRandom(Number{Value: oracle.DefaultFourier}), nil
 	case Shared, Hybrid:
 		return newShared(s), nil
 	}
-	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto, linear, shared or hybrid; hedge needs a model file with its class", s)
+	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto, linear, fourier, shared or hybrid; hedge needs a model file with its class", s)
 }
 
-// Limits of the parameters of the aggregate.
-const (
-	maxColumns = 65537
-	maxFourier = 4096
-)
+// maxColumns limits how many columns may be expected.
+const maxColumns = 65537
 
 func (m *Model) autoProblems(add func(key, format string, args ...any)) {
+	if m.fourierProblems(add) {
+		return
+	}
+	m.regressionProblems(add)
+}
+
+// fourierProblems reports whether the number of random features is wrong: nothing that
+// depends on it can be judged then.
+func (m *Model) fourierProblems(add func(key, format string, args ...any)) bool {
 	o := m.Oracle
 	whole := func(n Number, most float64) bool {
 		return n.Auto || n.Value >= 0 && n.Value <= most && n.Value == math.Floor(n.Value)
@@ -85,11 +90,11 @@ func (m *Model) autoProblems(add func(key, format string, args ...any)) {
 	if !whole(o.Columns, maxColumns) {
 		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: columns: 17", maxColumns, o.Columns.Value)
 	}
-	if !whole(o.Fourier, maxFourier) {
-		add("oracle", "fourier: expected auto or a whole number in 0…%d, found %v; for example: fourier: 128", maxFourier, o.Fourier.Value)
-		return
+	if !whole(o.Fourier, oracle.MaxFourier) {
+		add("oracle", "fourier: expected auto or a whole number in 0…%d, found %v; for example: fourier: 128", oracle.MaxFourier, o.Fourier.Value)
+		return true
 	}
-	m.regressionProblems(add)
+	return false
 }
 
 // autoMemory returns the bytes of the aggregate at its largest.

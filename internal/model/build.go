@@ -70,7 +70,8 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 		return c.shared()
 	}
 	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, Forget: c.Oracle.Forget,
-		MaxFeatures: m.MaxFeatures, Schema: m.schema()}
+		MaxFeatures: m.MaxFeatures, Schema: m.schema(), Fourier: int(c.Oracle.Fourier.Value),
+		Columns: int(c.Oracle.Columns.Value), Bandwidth: c.Oracle.Bandwidth, Seed: uint64(c.Oracle.Seed)}
 	if m.Actions != nil {
 		o.MaxActions = len(m.Actions)
 	} // else as many as fit: over time there may be more than max_actions of one round

@@ -115,6 +115,9 @@ func (o Oracle) canonical() string {
 	if o.Forget != 0 { // left out otherwise: older models have the same bytes
 		s += ", forget: " + formatFloat(o.Forget)
 	}
+	if o.Kind == Linear {
+		s += o.canonicalRandom()
+	}
 	if o.Kind == Shared || o.Kind == Hybrid {
 		s += ", hashed: " + strconv.FormatInt(o.Hashed, 10)
 	}

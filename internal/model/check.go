@@ -109,6 +109,10 @@ func (m *Model) linearProblems(add func(key, format string, args ...any)) {
 		add("oracle", "forget: expected a number in [0.5, 1), found %v; for example: forget: 0.998", f)
 	}
 	m.lambdaProblem(add)
+	m.randomProblems(add)
+	if m.fourierProblems(add) {
+		return
+	}
 	m.regressionProblems(add)
 }
 
@@ -128,14 +132,18 @@ func (m *Model) regressionProblems(add func(key, format string, args ...any)) {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: theory")
 	}
 	if bytes := m.Memory(); bytes > MaxMemory {
-		add("max_features", "with up to %d actions and %d columns the %s oracle may need %.3g GiB, more than 1 GiB; lower max_features or max_actions",
-			m.mostActions(), m.MaxFeatures+1, o.Kind, float64(bytes)/(1<<30))
+		lower := "lower max_features or max_actions"
+		if o.Fourier.Value > 0 {
+			lower = "lower max_features, max_actions or fourier"
+		}
+		add("max_features", "with up to %d actions and %d columns the %s oracle may need %.3g GiB, more than 1 GiB; %s",
+			m.mostActions(), m.MaxFeatures+1, o.Kind, float64(bytes)/(1<<30), lower)
 	}
 }
 
 // Memory returns the bytes of the learner's state at its largest, as far as the
 // model alone tells: for the linear oracle ([oracle.AggregateBytes] for auto), per action, a packed triangle of
-// d(d+1)/2 numbers and d weights, with d and K as large as the model allows
+// d(d+1)/2 numbers and d weights, with d, random features included, and K as large as the model allows
 // (actions may bring features of their own beside those that are listed).
 func (m *Model) Memory() int64 {
 	switch {
@@ -148,7 +156,7 @@ func (m *Model) Memory() int64 {
 	case m.Oracle.Kind != Linear:
 		return 0
 	}
-	return int64(oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1))
+	return m.linearMemory()
 }
 
 var (

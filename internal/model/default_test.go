@@ -95,6 +95,8 @@ func TestCost(t *testing.T) {
 			"oracle auto; without random features, because the limits of actions and columns leave no memory for them; 2 regressions of 2 columns an action, 112 bytes each; at most 723 MB in all; a decision among 1 actions reads 7 numbers of state, an update moves 10"},
 		{"max_features: 370", "oracle linear; because auto would need up to 1.12 GB, more than 1.07 GB; 1 regression of 371 columns an action, 555 kB each; at most 555 MB in all; a decision among 1000 actions reads 371000 numbers of state, an update moves 69377"},
 		{"max_actions: 10\nmax_features: 16\noracle: {kind: linear}", "oracle linear; the model names it; 1 regression of 17 columns an action, 1.36 kB each; at most 13.6 kB in all; a decision among 10 actions reads 1700 numbers of state, an update moves 170"},
+		{"max_actions: 10\nmax_features: 16\noracle: {kind: linear, fourier: 128}", // 10·145; 145 + 145·146/2; frequencies 128·16
+			"oracle linear; the model names it; 1 regression of 145 columns, 128 of them random features, an action, 85.8 kB each; at most 858 kB in all; a decision among 10 actions reads 3498 numbers of state, an update moves 10730"},
 		{"max_actions: 10\noracle: {kind: shared, hashed: 64}", "oracle shared; the model names it; 1 regression of 64 columns, 17.2 kB; a decision among 10 actions reads 21440 numbers of state, an update moves 2144"},
 		{"oracle: {kind: hedge, class: f.jsonl}", "oracle hedge; the model names it; one weight a function of f.jsonl"},
 		{"learner: uniform", "oracle none; the learner uniform does not regress"},

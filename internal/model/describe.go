@@ -85,13 +85,21 @@ func (m *Model) costOfAuto() Cost {
 func (m *Model) costOfLinear() Cost {
 	k, d := m.mostActions(), m.columns()
 	c := Cost{Oracle: Linear, Why: named}
+	random := int(m.Oracle.Fourier.Value)
+	if random > 0 && m.Oracle.Columns.Value > 0 {
+		d = int(m.Oracle.Columns.Value)
+	}
 	other := m.Clone()
 	other.Oracle = newAuto()
 	if need := other.autoMemory(); need > MaxMemory {
 		c.Why = fmt.Sprintf("because auto would need up to %s, more than %s", bytesText(need), bytesText(MaxMemory))
 	}
-	c.State = state(fmt.Sprintf("1 regression of %d columns", d), oracle.LinearBytes(1, d), m.Memory())
-	c.Decision = work(k, 0, m.Oracle.Beta.Value > 0, d)
+	said := fmt.Sprintf("1 regression of %d columns", d+random)
+	if random > 0 {
+		said += fmt.Sprintf(", %d of them random features,", random)
+	}
+	c.State = state(said, oracle.LinearBytes(1, d+random), m.Memory())
+	c.Decision = work(k, random*(d-1), m.Oracle.Beta.Value > 0, d+random)
 	return c
 }
 

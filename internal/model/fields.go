@@ -200,7 +200,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 			}
 		}
 	}
-	o, allowed := newLinear(), []string{"kind", "beta", "lambda", "forget"}
+	o, allowed := newLinear(), linearKeys()
 	switch kind {
 	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
@@ -209,7 +209,14 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	case Auto:
 		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed"}
 	}
-	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) { p.oracleKey(&o, k, v) })
+	given := map[string]*yaml.Node{}
+	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) {
+		given[k] = v
+		p.oracleKey(&o, k, v)
+	})
+	if kind == Linear {
+		p.finishLinear(&o, given)
+	}
 	return o
 }
 
@@ -252,6 +259,8 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		o.Hashed = p.integer(n, "oracle.hashed", 2, maxHashed, "hashed: 256")
 	case "fourier":
 		o.Fourier = p.autoNumber(n, "oracle.fourier", "fourier: 128")
+	case "bandwidth":
+		o.Bandwidth = p.number(n, "oracle.bandwidth", "bandwidth: 1")
 	case "seed":
 		o.Seed = p.integer(n, "oracle.seed", 0, 1<<53, "seed: 1")
 	case "eta":

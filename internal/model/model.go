@@ -102,18 +102,19 @@ type Explore struct {
 
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
-	Kind     string  // Linear, Auto, Hedge, Shared or Hybrid
-	Beta     Number  // of all but Hedge: the optimism, in [0,1]
-	Lambda   Number  // of Linear, Shared and Hybrid: the ridge, > 0
-	Forget   float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
-	Hashed   int64   // of Shared and Hybrid: columns that features and products are hashed into
-	Columns  Number  // of Auto: how many columns to expect, the constant included; 0: not known
-	Fourier  Number  // of Auto: random features, 0: none
-	Seed     int64   // of Auto: of the random features, ≥ 0
-	Eta      float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
-	Class    string  // of Hedge: a class file, relative to the model file
-	Unproved bool    // of Hedge: accept what has no proof
-	Vovk     bool    // of Hedge: Vovk's substitution instead of the mean
+	Kind      string  // Linear, Auto, Hedge, Shared or Hybrid
+	Beta      Number  // of all but Hedge: the optimism, in [0,1]
+	Lambda    Number  // of Linear, Shared and Hybrid: the ridge, > 0
+	Forget    float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
+	Hashed    int64   // of Shared and Hybrid: columns that features and products are hashed into
+	Fourier   Number  // of Auto and Linear: random features, 0: none
+	Columns   Number  // of Auto, and with random features of Linear: how many columns to expect, the constant included; 0: not known
+	Bandwidth float64 // of the random features of Linear, in units of √d, > 0
+	Seed      int64   // of the random features, ≥ 0
+	Eta       float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
+	Class     string  // of Hedge: a class file, relative to the model file
+	Unproved  bool    // of Hedge: accept what has no proof
+	Vovk      bool    // of Hedge: Vovk's substitution instead of the mean
 }
 
 // Number is a parameter that may be left to the program.
@@ -199,32 +200,16 @@ func (m *Model) columns() int {
 // Resolve decides the parameters left to the program, once and for good, from
 // what is known about the data: columns is d with the constant, actions is K; 0
 // means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
-// else 0, where what the model lists, or else its limits, stand for the unknown.
-// [Model.resolveAuto] has the rules of the aggregate.
+// else 0, where what the model lists, or else its limits, stand for the unknown; random
+// features count in d. [Model.resolveAuto] has the rules of the aggregate.
 func (m *Model) Resolve(columns, actions int) {
-	o := &m.Oracle
-	switch o.Kind {
+	switch m.Oracle.Kind {
 	case Linear:
+		m.resolveLinear(columns, actions)
 	case Auto:
 		m.resolveAuto(columns, actions)
-		return
 	case Shared, Hybrid:
 		m.resolveShared(actions)
-		return
-	default:
-		return
-	}
-	if o.Lambda.Auto {
-		o.Lambda = Number{Value: oracle.AutoLambda(max(columns, 1))}
-	}
-	if o.Beta.Auto {
-		if columns <= 0 {
-			columns = m.columns()
-		}
-		if actions <= 0 {
-			actions = m.mostActions()
-		}
-		o.Beta = Number{Value: oracle.AutoBeta(actions, columns)}
 	}
 }
 

@@ -94,6 +94,14 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
 		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Forget = 0.99 }},
+		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
+			m.Oracle = Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
+		}},
+		{"oracle: {fourier: auto, bandwidth: 0.5, columns: 17, seed: 9}", func(m *Model) {
+			m.Oracle = newRandom(Number{Auto: true})
+			m.Oracle.Bandwidth, m.Oracle.Columns, m.Oracle.Seed = .5, Number{Value: 17}, 9
+		}},
+		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = newLinear() }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}

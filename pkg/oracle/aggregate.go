@@ -100,7 +100,7 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	switch {
 	case o.Columns < 0 || o.Columns > 1<<16+1:
 		return nil, fmt.Errorf("auto: columns is %d: it must be in [0, 65537]", o.Columns)
-	case o.Fourier < 0 || o.Fourier > 1<<12:
+	case o.Fourier < 0 || o.Fourier > MaxFourier:
 		return nil, fmt.Errorf("auto: fourier is %d: it must be in [0, 4096]", o.Fourier)
 	case o.MaxActions < 0:
 		return nil, errors.New("auto: max actions is negative")

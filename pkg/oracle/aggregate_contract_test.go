@@ -1,8 +1,6 @@
 package oracle_test
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -39,7 +37,6 @@ func TestAggregateContract(t *testing.T) {
 type slowAggregate struct {
 	*slowLinear
 	o       oracle.AggregateOptions
-	named   []string // what is hashed of each column, from column 1
 	cores   map[string][]*slowCore
 	logs    []float64
 	r       float64 // of the duel
@@ -69,17 +66,6 @@ func (s *slowAggregate) lambda(member int) float64 {
 	return math.Max(1, float64(d)/20)
 }
 
-// draw is the i-th number of what is hashed.
-func (s *slowAggregate) draw(text string, i uint64) float64 {
-	b := binary.BigEndian.AppendUint64([]byte("hindsight/fourier/1\x00"), s.o.Seed)
-	h := sha256.Sum256(append(b, text...))
-	z := binary.BigEndian.Uint64(h[:]) + (i+1)*0x9e3779b97f4a7c15
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	z ^= z >> 31
-	return (float64(z>>12) + 0.5) / (1 << 52)
-}
-
 // phi returns the features of each member.
 func (s *slowAggregate) phi(x *oracle.Input, a int) [][]float64 {
 	z := make([]float64, len(s.columns)+1)
@@ -90,16 +76,7 @@ func (s *slowAggregate) phi(x *oracle.Input, a int) [][]float64 {
 	if s.members < 3 || len(z) == 1 {
 		return out
 	}
-	d := float64(max(len(z), s.o.Columns))
-	var phi []float64
-	for j := range uint64(s.o.Fourier) {
-		sum := 2 * math.Pi * s.draw("\x00\x00\x00\x00", j)
-		for i, text := range s.named {
-			n := math.Sqrt(-2*math.Log(s.draw(text, 2*j))) * math.Cos(2*math.Pi*s.draw(text, 2*j+1))
-			sum += z[i+1] * n / math.Sqrt(d)
-		}
-		phi = append(phi, math.Sqrt2*math.Cos(sum))
-	}
+	phi := s.cosines(s.o.Seed, s.o.Fourier, s.z(x, a), math.Sqrt(float64(max(len(z), s.o.Columns))))
 	out[2] = append(phi, z...)
 	return out
 }
@@ -184,8 +161,6 @@ func (s *slowAggregate) Predict(dst []float64, x *oracle.Input) {
 func (s *slowAggregate) Update(x *oracle.Input, a int, y float64) {
 	name := x.Actions[a].Name
 	s.slowLinear.Update(x, a, y)
-	s.name(0, x.Features)
-	s.name(1, x.Actions[a].Features)
 	if _, known := s.ys[name]; !known {
 		return
 	}
@@ -228,28 +203,5 @@ func (c *slowCore) learn(z []float64, y, rho, lambda float64) {
 		for j := range z {
 			c.p[i][j] -= k[i] * k[j] / (1 + u)
 		}
-	}
-}
-
-// name notes what is hashed of the columns that are new.
-func (s *slowAggregate) name(scope byte, fs []oracle.Feature) {
-	byColumn := map[int]string{}
-	for _, f := range fs {
-		where := "context"
-		if scope == 1 {
-			where = "action"
-		}
-		c, ok := s.columns[key(where, f)]
-		if !ok || c <= len(s.named) {
-			continue
-		}
-		text := string([]byte{scope, byte(f.Kind), byte(len(f.Name))}) + f.Name
-		if f.Kind != oracle.Text {
-			f.Text = ""
-		}
-		byColumn[c] = text + string([]byte{byte(len(f.Text))}) + f.Text
-	}
-	for c := len(s.named) + 1; byColumn[c] != ""; c++ {
-		s.named = append(s.named, byColumn[c])
 	}
 }

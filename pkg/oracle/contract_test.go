@@ -1,6 +1,8 @@
 package oracle_test
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -31,6 +33,13 @@ func TestLinearContract(t *testing.T) {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
 				oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }})
+		})
+	}
+	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "action features": withActionFeatures} {
+		o := oracle.LinearOptions{Beta: 0.5, Fourier: 6, Seed: 5, Columns: 30, Bandwidth: 0.7, MaxFeatures: 14}
+		t.Run("random features/"+name, func(t *testing.T) {
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
+				oracletest.Options{Input: input, Rounds: 30, Reference: func() oracle.Regressor { return newSlowLinear(o) }})
 		})
 	}
 	t.Run("forgetting", func(t *testing.T) { // TestLinearForgets compares it with another implementation
@@ -163,6 +172,7 @@ type slowLinear struct {
 	zs        map[string][]map[int]float64
 	ys        map[string][]float64
 	total, ny float64
+	named     []string // what is hashed of each column, from column 1
 	oracle.Regressor
 }
 
@@ -238,7 +248,7 @@ func (s *slowLinear) Predict(dst []float64, x *oracle.Input) {
 			}
 			continue
 		}
-		d := len(s.columns) + 1
+		d := len(s.columns) + 1 + s.o.Fourier
 		g := make([][]float64, d)
 		for i := range g {
 			g[i] = make([]float64, d+2) // right sides: Σzy, and z of the question
@@ -252,7 +262,7 @@ func (s *slowLinear) Predict(dst []float64, x *oracle.Input) {
 				}
 			}
 		}
-		z := s.z(x, a)
+		z := s.point(x, a)
 		for i, v := range z {
 			g[i][d+1] = v
 		}
@@ -309,10 +319,78 @@ func (s *slowLinear) Update(x *oracle.Input, a int, y float64) {
 	}
 	learn("context", x.Features)
 	learn("action", x.Actions[a].Features)
+	s.name("context", x.Features)
+	s.name("action", x.Actions[a].Features)
 	name := x.Actions[a].Name
 	if _, known := s.ys[name]; !known && len(s.ys) == s.o.MaxActions {
 		return
 	}
-	s.zs[name] = append(s.zs[name], s.z(x, a))
+	s.zs[name] = append(s.zs[name], s.point(x, a))
 	s.ys[name] = append(s.ys[name], y)
+}
+
+// point is what a regression takes: z, or with random features these behind the constant.
+func (s *slowLinear) point(x *oracle.Input, a int) map[int]float64 {
+	z, m := s.z(x, a), s.o.Fourier
+	if m == 0 || len(s.columns) == 0 {
+		return z
+	}
+	wide := s.o.Bandwidth * math.Sqrt(float64(max(len(s.columns)+1, s.o.Columns)))
+	phi := map[int]float64{0: 1}
+	for c, v := range z {
+		if c > 0 {
+			phi[m+c] = v
+		}
+	}
+	for j, v := range s.cosines(s.o.Seed, m, z, wide) {
+		phi[1+j] = v
+	}
+	return phi
+}
+
+// cosines are m random features of z.
+func (s *slowLinear) cosines(seed uint64, m int, z map[int]float64, wide float64) (out []float64) {
+	for j := range uint64(m) {
+		sum := 2 * math.Pi * draw(seed, "\x00\x00\x00\x00", j)
+		for i, text := range s.named {
+			n := math.Sqrt(-2*math.Log(draw(seed, text, 2*j))) * math.Cos(2*math.Pi*draw(seed, text, 2*j+1))
+			sum += z[i+1] * n / wide
+		}
+		out = append(out, math.Sqrt2*math.Cos(sum))
+	}
+	return out
+}
+
+// draw is the i-th number of what is hashed.
+func draw(seed uint64, text string, i uint64) float64 {
+	b := binary.BigEndian.AppendUint64([]byte("hindsight/fourier/1\x00"), seed)
+	h := sha256.Sum256(append(b, text...))
+	z := binary.BigEndian.Uint64(h[:]) + (i+1)*0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	z ^= z >> 31
+	return (float64(z>>12) + 0.5) / (1 << 52)
+}
+
+// name notes what is hashed of the columns that are new.
+func (s *slowLinear) name(scope string, fs []oracle.Feature) {
+	byColumn := map[int]string{}
+	for _, f := range fs {
+		c, ok := s.columns[key(scope, f)]
+		if !ok || c <= len(s.named) {
+			continue
+		}
+		where := byte(0)
+		if scope == "action" {
+			where = 1
+		}
+		text := string([]byte{where, byte(f.Kind), byte(len(f.Name))}) + f.Name
+		if f.Kind != oracle.Text {
+			f.Text = ""
+		}
+		byColumn[c] = text + string([]byte{byte(len(f.Text))}) + f.Text
+	}
+	for c := len(s.named) + 1; byColumn[c] != ""; c++ {
+		s.named = append(s.named, byColumn[c])
+	}
 }

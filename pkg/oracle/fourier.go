@@ -8,7 +8,7 @@ import (
 
 // fourier draws random Fourier features of z (Rahimi and Recht 2007),
 //
-//	√2·cos(w_j·z + b_j), j = 1..m,  w_j ~ N(0, I/d), b_j ~ U[0, 2π)
+//	√2·cos(w_j·z + b_j), j = 1..m,  w_j ~ N(0, I/(d·wide²)), b_j ~ U[0, 2π)
 //
 // for a z whose columns are added one by one. What belongs to a column is a function of
 // the seed, the column's feature and j, so that it does not matter when or in which
@@ -16,13 +16,16 @@ import (
 // has no weight: it would only turn b_j.
 type fourier struct {
 	seed  uint64
+	wide  float64   // how far in z, in units of √d, the cosines are alike
 	phase []float64 // b_j in turns
-	w     []float64 // by column, from column 1: m frequencies in turns, for d = 1
-	at    []int32   // scratch
+
+	expected int       // d that the oracle expects; 0: not known
+	w        []float64 // by column, from column 1: m frequencies in turns, for d = 1
+	at       []int32   // scratch
 }
 
 func newFourier(m int, seed uint64) fourier {
-	f := fourier{seed: seed, phase: make([]float64, m)}
+	f := fourier{seed: seed, wide: 1, phase: make([]float64, m)}
 	key := f.key(column{}, slot{})
 	for j := range f.phase {
 		f.phase[j] = uniform(key, uint64(j))
@@ -88,7 +91,7 @@ func (f *fourier) fill(dst, z []float64, d int) {
 	for _, c := range at {
 		axpy(dst, z[c+1], f.w[int(c)*m:][:m])
 	}
-	scale := 1 / math.Sqrt(float64(d))
+	scale := 1 / float64(f.wide*math.Sqrt(float64(d)))
 	phase := f.phase[:m]
 	for j, t := range dst {
 		dst[j] = math.Sqrt2 * CosTurns(float64(t*scale)+phase[j])

@@ -14,6 +14,10 @@ type LinearOptions struct {
 	MaxFeatures int           // columns beside the constant; 0 means 256
 	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB
 	Schema      []FeatureSpec // numeric features of contexts that have bounds
+	Fourier     int           // m: random Fourier features beside the columns; 0: none
+	Columns     int           // with Fourier: d that is expected, the constant included; 0: not known
+	Bandwidth   float64       // with Fourier: how far in z, in units of √d, losses are alike; 0 means 1
+	Seed        uint64        // with Fourier: of the draw
 }
 
 // Defaults and limits of [LinearOptions].
@@ -52,6 +56,13 @@ func LinearBytes(k, d int) float64 {
 // Vovk–Azoury–Warmuth; between, it is ridge plus one pseudo-example of loss 0 and
 // weight β at the point asked about.
 //
+// # Random features
+//
+// With Fourier = m > 0 regressions take (1, √2·cos(w_j·z/(h√d) + b_j) for j = 1..m, z_1, …)
+// in place of z, so that losses need not be linear in z: ridge with the linear kernel and
+// the Gaussian one of bandwidth h√d (Rahimi and Recht 2007), d the columns of z, or Columns
+// if that is more. While z is the constant alone there are none.
+//
 // # Columns
 //
 // A number is a column, standardised by running statistics and clipped to ±5 (or
@@ -69,6 +80,7 @@ type Linear struct {
 	features
 	beta, lambda float64
 	forget       float64 // ρ; 0: none
+	fourier      fourier
 	maxActions   int
 	actions      []linearAction
 	byAction     map[string]int32
@@ -79,6 +91,7 @@ type Linear struct {
 	resets  int64
 	strange int64 // examples of actions beyond maxActions
 
+	phi   []float64 // scratch: what regressions take, with random features
 	hint  []int32   // scratch, by position: action
 	outer []float64 // scratch: packed outer product of z
 	k     []float64 // scratch
@@ -113,27 +126,27 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	case o.MaxActions < 0:
 		return nil, errors.New("linear: max actions is negative")
 	}
-	fit := int(maxLinearBytes / LinearBytes(1, o.MaxFeatures+1))
+	random, err := o.random()
+	if err != nil {
+		return nil, fmt.Errorf("linear: %w", err)
+	}
+	fit := int(maxLinearBytes / LinearBytes(1, o.MaxFeatures+1+o.Fourier))
 	if o.MaxActions == 0 {
 		o.MaxActions = max(fit, 1)
 	}
 	if o.MaxActions > fit {
-		return nil, fmt.Errorf("linear: %d actions with %d features need %.1f GiB, more than 1: lower max_actions or max_features",
-			o.MaxActions, o.MaxFeatures, LinearBytes(o.MaxActions, o.MaxFeatures+1)/maxLinearBytes)
+		return nil, fmt.Errorf("linear: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
+			o.MaxActions, o.MaxFeatures, o.Fourier, LinearBytes(o.MaxActions, o.MaxFeatures+1+o.Fourier)/maxLinearBytes)
 	}
 	f, err := newFeatures(o.MaxFeatures, o.Schema)
 	if err != nil {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
 	return &Linear{
-		features: f, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, maxActions: o.MaxActions,
+		features: f, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random, maxActions: o.MaxActions,
 		byAction: map[string]int32{},
 	}, nil
 }
-
-// maxOuter is the number of columns up to which the outer product of z is made
-// once a round and shared by all actions; its 2080 numbers stay in the L1 cache.
-const maxOuter = 64
 
 // Predict implements [Regressor]. An action that was never learned has w = 0 and
 // is predicted 0; once MaxActions are known, a stranger, which can never be
@@ -141,6 +154,7 @@ const maxOuter = 64
 func (o *Linear) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	by := o.prepare()
+	moved := false // what the kernels take is not the context's
 	position := len(x.Features)
 	for i := range dst[:len(x.Actions)] {
 		a := &x.Actions[i]
@@ -149,47 +163,19 @@ func (o *Linear) Predict(dst []float64, x *Input) {
 		case n < 0:
 			dst[i] = o.stranger()
 		case len(a.Features) == 0:
+			if moved {
+				o.prepareAgain(by)
+				moved = false
+			}
 			dst[i] = o.predict(&o.actions[n], by)
 		default:
 			o.fillAction(position, a)
 			dst[i] = o.predict(&o.actions[n], o.prepareOne())
 			o.unfillAction(position, a)
+			moved = true
 		}
 		position += len(a.Features)
-		if len(a.Features) > 0 && by == sparse {
-			by = o.prepareOne() // the list of columns is the context's again
-		}
 	}
-}
-
-// kernel is how predictions of one z are computed.
-type kernel uint8
-
-const (
-	rowwise kernel = iota // row by row
-	shared                // from the shared outer product
-	sparse                // from the list of columns
-)
-
-// prepare derives from z what the actions of a round share.
-func (o *Linear) prepare() kernel {
-	if f := o.prepareOne(); f == sparse || o.beta == 0 || len(o.z) > maxOuter {
-		return f
-	}
-	n := packedLen(len(o.z))
-	if len(o.outer) < n {
-		o.outer = make([]float64, n+n/2)
-	}
-	packedOuter(o.outer[:n], o.z)
-	return shared
-}
-
-// prepareOne is prepare for a z of one action only.
-func (o *Linear) prepareOne() kernel {
-	if o.sparse() {
-		return sparse
-	}
-	return rowwise
 }
 
 // predict returns f̂ of a at z.
@@ -199,44 +185,6 @@ func (o *Linear) predict(a *linearAction, by kernel) float64 {
 		return clip01(m)
 	}
 	return clip01(m / (1 + float64(o.beta*o.form(&a.ridge, by))))
-}
-
-// mean returns w·z.
-func (o *Linear) mean(w []float64, by kernel) float64 {
-	if by == sparse {
-		return dotAt(w, o.z, o.listed(len(w)))
-	}
-	return dot(w, o.z)
-}
-
-// form returns u = zᵀPz ≥ 0.
-func (o *Linear) form(r *ridge, by kernel) float64 {
-	d := len(r.w)
-	var u float64
-	switch by {
-	case sparse:
-		u = packedFormAt(r.p, o.z, o.listed(d))
-	case shared:
-		u = dot(r.p, o.outer)
-	default:
-		u = packedForm(r.p, o.z[:d])
-	}
-	if d < len(o.z) {
-		u += dot(o.z[d:], o.z[d:]) / o.lambda
-	}
-	if !(u > 0) {
-		u = 0
-	}
-	return u
-}
-
-// listed returns those of the listed columns of z that are below d.
-func (o *Linear) listed(d int) []int32 {
-	at := o.at
-	for len(at) > 0 && int(at[len(at)-1]) >= d {
-		at = at[:len(at)-1]
-	}
-	return at
 }
 
 // stranger is the prediction of an action that has no regression.
@@ -275,6 +223,10 @@ func (o *Linear) enter(x *Input, action int, loss float64) int32 {
 	o.fed++
 	o.sumLoss += loss
 	o.learn(x, action)
+	if o.randomised() {
+		o.fourier.grow(&o.features)
+		o.project()
+	}
 	n := o.action(action, x.Actions[action].Name)
 	if n < 0 {
 		if len(o.actions) == o.maxActions {
@@ -283,26 +235,27 @@ func (o *Linear) enter(x *Input, action int, loss float64) int32 {
 		}
 		n = o.addAction(x.Actions[action].Name)
 	}
-	o.actions[n].grow(len(o.z), o.lambda)
+	o.actions[n].grow(len(o.point()), o.lambda)
 	return n
 }
 
 // regress feeds (z, y) to one regression. It returns what w·z and zᵀPz were before;
 // if rounding has broken them it starts the regression anew and reports false.
 func (o *Linear) regress(a *linearAction, y float64) (m, u float64, ok bool) {
-	if len(o.k) < len(o.z) {
-		o.k = make([]float64, len(o.z)+len(o.z)/2)
+	z := o.point()
+	if len(o.k) < len(z) {
+		o.k = make([]float64, len(z)+len(z)/2)
 	}
-	k := o.k[:len(o.z)]
+	k := o.k[:len(z)]
 	if o.forget > 0 {
 		o.fade(&a.ridge)
 	}
-	if o.sparse() {
-		packedMulAt(k, a.p, o.z, o.at)
-		u, m = dotAt(k, o.z, o.at), dotAt(a.w, o.z, o.at)
+	if !o.randomised() && o.sparse() {
+		packedMulAt(k, a.p, z, o.at)
+		u, m = dotAt(k, z, o.at), dotAt(a.w, z, o.at)
 	} else {
-		packedMul(k, a.p, o.z)
-		u, m = dot(k, o.z), dot(a.w, o.z)
+		packedMul(k, a.p, z)
+		u, m = dot(k, z), dot(a.w, z)
 	}
 	e := y - m
 	if !(u >= 0) || u-u != 0 || e-e != 0 {

@@ -5,10 +5,12 @@ import (
 	"math"
 )
 
-// A snapshot of an oracle that forgets has its ρ and another version.
+// A snapshot of an oracle that forgets has its ρ and another version, and so has one with
+// random features, which has its ρ, 0 for none, and what the features are drawn from.
 const (
 	linearVersion    = 1
 	forgettingLinear = 2
+	randomisedLinear = 3
 )
 
 // maxM2 is more than running statistics of numbers up to maxNumber can reach.
@@ -16,9 +18,13 @@ const maxM2 = 1e300
 
 // AppendBinary implements [Regressor].
 func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
-	if o.forget > 0 {
+	switch {
+	case o.randomised():
+		b = appendFloat(append(b, randomisedLinear), o.forget)
+		b = o.fourier.append(b)
+	case o.forget > 0:
 		b = appendFloat(append(b, forgettingLinear), o.forget)
-	} else {
+	default:
 		b = append(b, linearVersion)
 	}
 	b = appendFloat(b, o.beta)
@@ -45,24 +51,18 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary implements [Regressor].
 func (o *Linear) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	switch r.byte() {
-	case linearVersion:
-		if o.forget > 0 {
-			return snapshotError("linear", "it does not forget")
-		}
-	case forgettingLinear:
-		if r.float() != o.forget || o.forget == 0 {
-			return snapshotError("linear", "it forgets otherwise")
-		}
-	default:
-		return snapshotError("linear", "unknown version")
+	if err := o.readVersion(&r); err != nil {
+		return err
 	}
-	if r.float() != o.beta || r.float() != o.lambda || r.int64() != int64(o.most) || r.int64() != int64(o.maxActions) {
+	if r.float() != o.beta || r.float() != o.lambda || r.int64() != int64(o.most) {
 		return snapshotError("linear", "other parameters")
+	}
+	if most := r.int64(); most < 0 || most > int64(o.maxActions) { // room for more actions changes nothing of these
+		return snapshotError("linear", "more actions")
 	}
 	n := &Linear{
 		beta: o.beta, lambda: o.lambda, forget: o.forget, maxActions: o.maxActions,
-		byAction: map[string]int32{},
+		byAction: map[string]int32{}, fourier: o.fourier.fresh(),
 	}
 	n.features = features{
 		specs: o.specs, most: o.most, byName: map[slotKey]int32{},
@@ -80,6 +80,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 			return snapshotError("linear", "damaged column")
 		}
 	}
+	n.fourier.grow(&n.features)
 	for range actions {
 		if !n.readAction(&r) {
 			return snapshotError("linear", "damaged action")
@@ -89,6 +90,24 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 		return snapshotError("linear", "wrong length")
 	}
 	*o = *n
+	return nil
+}
+
+// readVersion reads what a snapshot begins with, and refuses it if it is not of an oracle
+// with these parameters.
+func (o *Linear) readVersion(r *wireReader) error {
+	switch version := r.byte(); {
+	case version < linearVersion || version > randomisedLinear:
+		return snapshotError("linear", "unknown version")
+	case (version == randomisedLinear) != o.randomised():
+		return snapshotError("linear", "other random features")
+	case version == linearVersion && o.forget > 0:
+		return snapshotError("linear", "it does not forget")
+	case version == forgettingLinear && o.forget == 0, version != linearVersion && r.float() != o.forget:
+		return snapshotError("linear", "it forgets otherwise")
+	case version == randomisedLinear && !o.fourier.is(r):
+		return snapshotError("linear", "other random features")
+	}
 	return nil
 }
 
@@ -136,7 +155,7 @@ func (f *features) readColumn(r *wireReader) bool {
 func (o *Linear) readAction(r *wireReader) bool {
 	name := r.string()
 	d := r.count(8)
-	if r.bad || d < 1 || d > len(o.cols) || packedLen(d)+d > len(r.b)/8 {
+	if r.bad || !o.fits(d) || packedLen(d)+d > len(r.b)/8 {
 		return false
 	}
 	if _, twice := o.byAction[name]; twice {

@@ -1,0 +1,90 @@
+package oracle
+
+// maxOuter is the number of columns up to which the outer product of z is made
+// once a round and shared by all actions; its 2080 numbers stay in the L1 cache.
+const maxOuter = 64
+
+// kernel is how predictions of one z are computed.
+type kernel uint8
+
+const (
+	rowwise kernel = iota // row by row
+	shared                // from the shared outer product
+	sparse                // from the list of columns
+)
+
+// prepare derives from z what the actions of a round share.
+func (o *Linear) prepare() kernel {
+	by := o.prepareOne()
+	z := o.point()
+	if by == sparse || o.beta == 0 || len(z) > maxOuter {
+		return by
+	}
+	n := packedLen(len(z))
+	if len(o.outer) < n {
+		o.outer = make([]float64, n+n/2)
+	}
+	packedOuter(o.outer[:n], z)
+	return shared
+}
+
+// prepareOne is prepare for a z of one action only.
+func (o *Linear) prepareOne() kernel {
+	if o.randomised() {
+		o.project()
+		return rowwise
+	}
+	if o.sparse() {
+		return sparse
+	}
+	return rowwise
+}
+
+// prepareAgain undoes prepareOne: z is the context's again.
+func (o *Linear) prepareAgain(by kernel) {
+	switch {
+	case o.randomised():
+		o.project()
+	case by == sparse:
+		o.sparse()
+	}
+}
+
+// mean returns w·z.
+func (o *Linear) mean(w []float64, by kernel) float64 {
+	z := o.point()
+	if by == sparse {
+		return dotAt(w, z, o.listed(len(w)))
+	}
+	return dot(w, z)
+}
+
+// form returns u = zᵀPz ≥ 0.
+func (o *Linear) form(r *ridge, by kernel) float64 {
+	d, z := len(r.w), o.point()
+	var u float64
+	switch by {
+	case sparse:
+		u = packedFormAt(r.p, z, o.listed(d))
+	case shared:
+		u = dot(r.p, o.outer)
+	default:
+		u = packedForm(r.p, z[:d])
+	}
+	if d < len(z) {
+		u += dot(z[d:], z[d:]) / o.lambda
+	}
+	if !(u > 0) {
+		u = 0
+	}
+	return u
+}
+
+// listed returns those of the listed columns of z that are below d.
+func (o *Linear) listed(d int) []int32 {
+	at := o.at
+	for len(at) > 0 && int(at[len(at)-1]) >= d {
+		at = at[:len(at)-1]
+	}
+	return at
+}
