@@ -2,12 +2,15 @@ package daemon
 
 import (
 	"context"
+	"crypto/sha256"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"strings"
 	"time"
 
@@ -26,30 +29,58 @@ const (
 	adminWrite   = 30 * time.Second
 	adminIdle    = 2 * time.Minute
 	adminHeader  = 16 << 10
-	adminScrapes = 4 // at once
+	adminBody    = 64 << 10
+	adminScrapes = 4               // at once
+	adminConns   = 64              // at once; the next one is closed
+	adminProfile = 2 * time.Minute // what a profile may take
 )
 
-// AdminFlag is the value of --admin.
+// AdminFlag is the value of --admin, and of the flags that say who may look.
 type AdminFlag struct {
-	address string
-	flag    *pflag.Flag
+	Getenv func(string) string // of [AdminTokenEnv]; nil: there is none
+
+	address       string
+	token         string // file
+	cert, key, ca string // files
+	pprof         bool
+	flag          *pflag.Flag
 }
 
-// Add adds the flag --admin.
+// Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of /metrics, /healthz and /readyz, port 0 for a free one; none: off")
+	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of /metrics, /healthz and /readyz, port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
+	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
+	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
+	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")
+	flags.StringVar(&a.ca, "admin-ca", "", "file with the certificates that sign those of clients: whoever has one sees the admin pages")
+	flags.BoolVar(&a.pprof, "pprof", false, "profiles at /debug/pprof/ of the admin pages; they show what is in memory")
 	a.flag = flags.Lookup("admin")
 }
 
-// Check judges the flag's value.
+// Check judges the flags' values.
 func (a *AdminFlag) Check() error {
 	if a.off() {
 		return nil
 	}
-	if _, port, err := net.SplitHostPort(a.address); err != nil || port == "" {
+	host, port, err := net.SplitHostPort(a.address)
+	switch {
+	case err != nil || port == "":
 		return Usagef("--admin %q: expected HOST:PORT, for example %s, or none", a.address, DefaultAdmin)
+	case (a.cert == "") != (a.key == ""):
+		return Usagef("--admin-cert and --admin-key go together")
+	case a.ca != "" && a.cert == "":
+		return Usagef("--admin-ca asks for the certificates of clients, which needs --admin-cert and --admin-key")
+	case !isLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
+		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client certificates, or listen on %s", a.address, AdminTokenEnv, DefaultAdmin)
 	}
 	return nil
+}
+
+func (a *AdminFlag) getenv(name string) string {
+	if a.Getenv == nil {
+		return ""
+	}
+	return a.Getenv(name)
 }
 
 func (a *AdminFlag) off() bool { return a.address == "none" }
@@ -63,8 +94,9 @@ type Probes struct {
 
 // Page is a page beside metrics and probes.
 type Page struct {
-	Path   string // without parameters
-	Answer http.HandlerFunc
+	Path   string           // without parameters
+	Answer http.HandlerFunc // to GET; nil: there is nothing to see
+	Post   http.HandlerFunc // nil: there is nothing to change
 }
 
 // Admin is the HTTP server of a process for those who look after it. It has a
@@ -73,6 +105,8 @@ type Admin struct {
 	Registry *prometheus.Registry
 	logger   *slog.Logger
 	pages    []Page
+	guard    guard
+	pprof    bool
 	listener net.Listener // nil: off
 	server   *http.Server
 	ended    chan struct{}
@@ -81,11 +115,18 @@ type Admin struct {
 // Open starts the server, before the work that it tells of. A port that is taken is
 // an error if the address was given, else a free port is used.
 func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, error) {
-	admin := &Admin{Registry: prometheus.NewRegistry(), logger: logger, pages: pages}
+	admin := &Admin{Registry: prometheus.NewRegistry(), logger: logger, pages: pages, pprof: a.pprof}
 	admin.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewBuildInfoCollector())
 	if a.off() {
 		return admin, nil
+	}
+	if err := a.Check(); err != nil {
+		return nil, err
+	}
+	secure, err := a.guard(&admin.guard)
+	if err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", a.address)
 	if err != nil && (a.flag == nil || !a.flag.Changed) {
@@ -98,17 +139,35 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 	if err != nil {
 		return nil, fmt.Errorf("--admin %s: %w; choose another address, or none", a.address, err)
 	}
+	l = &limitedListener{Listener: l, most: adminConns}
+	scheme := "http"
+	if secure != nil {
+		l, scheme = tls.NewListener(l, secure), "https"
+	} else if host, _, _ := net.SplitHostPort(a.address); !isLoopback(host) {
+		logger.Warn("the admin token goes over the network as it is: give --admin-cert and --admin-key")
+	}
 	admin.serve(l, p)
-	logger.Info("admin pages", "metrics", "http://"+l.Addr().String()+"/metrics")
+	logger.Info("admin pages", "metrics", scheme+"://"+l.Addr().String()+"/metrics")
 	return admin, nil
+}
+
+// guard reads what lets people in, and how to speak TLS, nil if not at all.
+func (a *AdminFlag) guard(g *guard) (*tls.Config, error) {
+	token, err := readToken(a.token, a.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	*g = guard{byToken: token != "", token: sha256.Sum256([]byte(token)), byCert: a.ca != ""}
+	return certificates(a.cert, a.key, a.ca)
 }
 
 func (a *Admin) serve(l net.Listener, p Probes) {
 	a.listener, a.ended = l, make(chan struct{})
 	a.server = &http.Server{
-		Handler: a.mux(p), ReadTimeout: adminRead, ReadHeaderTimeout: adminRead, WriteTimeout: adminWrite,
+		ReadTimeout: adminRead, ReadHeaderTimeout: adminRead, WriteTimeout: adminWrite,
 		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 	}
+	a.server.Handler = http.MaxBytesHandler(a.guard.wrap(a.mux(p), words(p)), adminBody)
 	go func() {
 		defer close(a.ended)
 		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
@@ -117,7 +176,7 @@ func (a *Admin) serve(l net.Listener, p Probes) {
 	}()
 }
 
-// mux has no profiles: they would show what is in memory.
+// mux has no profiles unless they are asked for: they show what is in memory.
 func (a *Admin) mux(p Probes) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(a.Registry, promhttp.HandlerOpts{
@@ -125,12 +184,42 @@ func (a *Admin) mux(p Probes) *http.ServeMux {
 	mux.HandleFunc("GET /healthz", page(p.Alive, "alive"))
 	mux.HandleFunc("GET /readyz", page(p.Ready, "ready"))
 	for _, p := range a.pages {
-		mux.HandleFunc("GET "+p.Path, func(w http.ResponseWriter, r *http.Request) {
-			noStore(w)
-			p.Answer(w, r)
-		})
+		for method, h := range map[string]http.HandlerFunc{"GET": p.Answer, "POST": p.Post} {
+			if h == nil {
+				continue
+			}
+			mux.HandleFunc(method+" "+p.Path, func(w http.ResponseWriter, r *http.Request) {
+				noStore(w)
+				h(w, r)
+			})
+		}
+	}
+	if a.pprof {
+		a.server.WriteTimeout = adminProfile
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
 	}
 	return mux
+}
+
+// words answers the probes without saying why.
+func words(p Probes) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", page(without(p.Alive, "not alive"), "alive"))
+	mux.HandleFunc("GET /readyz", page(without(p.Ready, "not ready"), "ready"))
+	return mux
+}
+
+// without is a probe that keeps its reason to itself.
+func without(probe func() error, word string) func() error {
+	return func() error {
+		if probe() != nil {
+			return errors.New(word)
+		}
+		return nil
+	}
 }
 
 // page answers 200 and a word if all is well, else 503 and one line.

@@ -170,7 +170,7 @@ func TestAdminFlagCheck(t *testing.T) {
 	for _, c := range []struct {
 		value string
 		good  bool
-	}{{"none", true}, {"127.0.0.1:9464", true}, {"[::1]:0", true}, {":9464", true}, {"9464", false}, {"", false}, {"host:", false}} {
+	}{{"none", true}, {"127.0.0.1:9464", true}, {"[::1]:0", true}, {"localhost:0", true}, {"9464", false}, {"", false}, {"host:", false}} {
 		if err := adminWith(t, "--admin", c.value).Check(); (err == nil) != c.good {
 			t.Errorf("%q: %v", c.value, err)
 		}

@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"hindsight/internal/secret"
 )
 
 // Exit codes of all programs.
@@ -30,6 +32,8 @@ type Env struct {
 	Stdout io.Writer // results
 	Stderr io.Writer // logs, errors, progress
 	Logger *slog.Logger
+
+	passwordSeen bool // the arguments held a password
 }
 
 // ExitError ends the process with a code of its own. Err may be nil: the command
@@ -58,8 +62,9 @@ func Usagef(format string, args ...any) error {
 func Main(name string, build func(*Env) *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // from now on a signal has its default effect: it kills
+	args, seen := secret.TakeArguments()
 	env := &Env{
-		Args: os.Args[1:], Getenv: os.Getenv,
+		Args: args, passwordSeen: seen, Getenv: os.Getenv,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
@@ -133,6 +138,9 @@ func (r *run) prepare(c *cobra.Command) error {
 		return err
 	}
 	r.env.Logger = r.logs.logger(r.env.Stderr).With("program", c.Root().Name())
+	if r.env.passwordSeen {
+		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or the environment, for example the URL in " + EnvName("log"))
+	}
 	return nil
 }
 

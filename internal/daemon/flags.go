@@ -79,7 +79,7 @@ func (l *logFlags) logger(w io.Writer) *slog.Logger {
 	}
 	o := &slog.HandlerOptions{Level: level}
 	if l.format.Value == "json" {
-		return slog.New(slog.NewJSONHandler(w, o))
+		return slog.New(newQuota(slog.NewJSONHandler(w, o)))
 	}
-	return slog.New(slog.NewTextHandler(w, o))
+	return slog.New(newQuota(slog.NewTextHandler(w, o)))
 }

@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"hindsight/internal/secret"
 )
 
 // SeedBytes is the length of the secret seed.
@@ -48,28 +50,11 @@ func SeedOf(path string, begun func() (bool, error)) ([]byte, error) {
 }
 
 func readSeed(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	text, err := secret.Read(path, "seed", maxSeedFile)
 	if err != nil {
-		return nil, fmt.Errorf("read seed file: %w", err)
+		return nil, err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read seed file: %w", err)
-	}
-	if !info.Mode().IsRegular() || info.Size() > maxSeedFile {
-		return nil, fmt.Errorf("seed file %s: not a file of %d bytes in hex", path, SeedBytes)
-	}
-	const othersOrGroupWrite = 0o027
-	if mode := info.Mode().Perm(); mode&othersOrGroupWrite != 0 {
-		return nil, fmt.Errorf("seed file %s has mode %04o, so that others can use it: the seed is a secret; run: chmod 600 %q", path, mode, path)
-	}
-	text := make([]byte, info.Size())
-	n, err := f.Read(text)
-	if err != nil && n == 0 {
-		return nil, fmt.Errorf("seed file %s: %w", path, err)
-	}
-	seed, err := hex.DecodeString(string(bytes.TrimSpace(text[:n])))
+	seed, err := hex.DecodeString(string(bytes.TrimSpace(text)))
 	if err != nil || len(seed) != SeedBytes {
 		return nil, fmt.Errorf("seed file %s: expected %d bytes in hex, that is %d digits; restore it, or remove it to start a new system with a new seed", path, SeedBytes, 2*SeedBytes)
 	}

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/secret"
 	"hindsight/pkg/stream/nats"
 )
 
@@ -18,12 +20,23 @@ const SeedFile = "./hindsight.seed"
 
 // Flags say how to be let in.
 type Flags struct {
+	User, PasswordFile         string
 	Creds, NKey, CA, Cert, Key string // files
 	Replicas                   int
+	Getenv                     func(string) string // nil: os.Getenv
 }
+
+// PasswordEnv is where the password is taken from without a file. There is no flag for
+// it: everybody on a machine can read the arguments of its processes.
+const PasswordEnv = "HINDSIGHT_NATS_PASSWORD"
+
+// maxPassword is more than a password has.
+const maxPassword = 4096
 
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
+	fs.StringVar(&f.User, "nats-user", "", "user for nats://…")
+	fs.StringVar(&f.PasswordFile, "nats-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+PasswordEnv+")")
 	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for nats://… (a JWT and its seed)")
 	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for nats://…")
 	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the system); asks for TLS")
@@ -65,14 +78,18 @@ func check(flag, url string) error {
 func Show(log string) string { return nats.Redact(log) }
 
 var (
-	errWho = errors.New("give --log nats://USER:PASSWORD@HOST, --nats-creds or --nats-nkey")
+	errWho = errors.New("give --nats-user and --nats-password-file, --nats-creds or --nats-nkey")
 	errTLS = errors.New("see --nats-ca, --nats-cert and --nats-key")
 )
 
 // Dial connects to the servers that a --log names. name is shown by the servers'
 // tools; logger is told when the connection is lost and found.
 func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
-	a := nats.Access{URL: log, Creds: f.Creds, NKey: f.NKey, CA: f.CA, Cert: f.Cert, Key: f.Key, Log: logger}
+	password, err := f.password()
+	if err != nil {
+		return nil, err
+	}
+	a := nats.Access{URL: log, User: f.User, Password: password, Creds: f.Creds, NKey: f.NKey, CA: f.CA, Cert: f.Cert, Key: f.Key, Log: logger}
 	c, err := a.Dial(name, nats.Options{Replicas: f.Replicas})
 	switch {
 	case err == nil:
@@ -83,4 +100,24 @@ func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error
 		return nil, fmt.Errorf("%w; %w", err, errTLS)
 	}
 	return nil, err
+}
+
+// password returns the password of --nats-user, "" without one.
+func (f *Flags) password() (password string, err error) {
+	switch {
+	case f.User == "" && f.PasswordFile != "":
+		return "", errors.New("--nats-password-file without a user: see --nats-user")
+	case f.User == "":
+		return "", nil // the variable may be there for others
+	case f.PasswordFile != "":
+		return secret.Line(f.PasswordFile, "password", maxPassword)
+	}
+	getenv := f.Getenv
+	if getenv == nil {
+		getenv = os.Getenv
+	}
+	if password = getenv(PasswordEnv); password == "" {
+		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment variable %s", PasswordEnv)
+	}
+	return password, nil
 }

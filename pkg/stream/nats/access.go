@@ -31,13 +31,15 @@ const dialWait = 5 * time.Second
 
 // Access says how to reach servers of one's own, and as whom.
 type Access struct {
-	URL   string       // nats://[user:password@]host[:port][,more], or tls:// instead
-	Creds string       // file with a JWT and its seed
-	NKey  string       // file with the seed of an nkey
-	CA    string       // file with the certificates that sign the servers'
-	Cert  string       // file with a certificate of our own
-	Key   string       // file with its key
-	Log   *slog.Logger // told when connections are lost and found; nil: nobody is
+	URL      string       // nats://[user:password@]host[:port][,more], or tls:// instead
+	User     string       // unless it is in the URL
+	Password string       // of User
+	Creds    string       // file with a JWT and its seed
+	NKey     string       // file with the seed of an nkey
+	CA       string       // file with the certificates that sign the servers'
+	Cert     string       // file with a certificate of our own
+	Key      string       // file with its key
+	Log      *slog.Logger // told when connections are lost and found; nil: nobody is
 }
 
 // Redact returns a text in which users and passwords of URLs are masked: all between
@@ -105,6 +107,12 @@ func (a *Access) Check() error {
 	if a.Creds != "" && a.NKey != "" {
 		return errors.New("credentials and an nkey exclude each other")
 	}
+	if a.User != "" && (a.Creds != "" || a.NKey != "") {
+		return errors.New("a user with a password, and credentials or an nkey, exclude each other")
+	}
+	if a.User != "" && Redact(a.URL) != a.URL {
+		return errors.New("the URL names a user already")
+	}
 	for _, f := range []struct{ what, name string }{
 		{"credentials", a.Creds}, {"nkey seed", a.NKey}, {"CA", a.CA}, {"certificate", a.Cert}, {"key", a.Key},
 	} {
@@ -139,6 +147,9 @@ func (a *Access) Dial(name string, o Options) (*Client, error) {
 
 func (a *Access) options() ([]natsgo.Option, error) {
 	options := []natsgo.Option{natsgo.Timeout(dialWait), natsgo.IgnoreAuthErrorAbort()}
+	if a.User != "" {
+		options = append(options, natsgo.UserInfo(a.User, a.Password))
+	}
 	if a.Creds != "" {
 		options = append(options, natsgo.UserCredentials(a.Creds))
 	}

@@ -1,0 +1,342 @@
+package daemon
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/stream/tlstest"
+)
+
+const testToken = "correct-horse-battery"
+
+func secretFile(t *testing.T, text string, mode os.FileMode) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(path, []byte(text), mode); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestAdminElsewhere holds that a port that other machines reach asks who they are.
+func TestAdminElsewhere(t *testing.T) {
+	file := secretFile(t, testToken+"\n", 0o600)
+	for _, c := range []struct {
+		args []string
+		env  string
+		says string // "": it is fine
+	}{
+		{[]string{"--admin", "0.0.0.0:0"}, "", "is reached by other machines: give --admin-token-file"},
+		{[]string{"--admin", ":0"}, "", "is reached by other machines"},
+		{[]string{"--admin", "[::]:0"}, "", "is reached by other machines"},
+		{[]string{"--admin", "example.org:0"}, "", "is reached by other machines"},
+		{[]string{"--admin", "0.0.0.0:0", "--admin-token-file", file}, "", ""},
+		{[]string{"--admin", "0.0.0.0:0"}, testToken, ""},
+		{[]string{"--admin", "0.0.0.0:0", "--admin-cert", "x"}, testToken, "go together"},
+		{[]string{"--admin", "0.0.0.0:0", "--admin-ca", "x"}, testToken, "needs --admin-cert"},
+		{[]string{"--admin", "127.0.0.1:0"}, "", ""},
+		{[]string{"--admin", "none"}, "", ""},
+	} {
+		a := adminWith(t, c.args...)
+		a.Getenv = func(string) string { return c.env }
+		if err := a.Check(); (err == nil) != (c.says == "") || err != nil && !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%v: %v, want %q", c.args, err, c.says)
+		}
+	}
+	// Also where nobody checked first.
+	if _, err := adminWith(t, "--admin", "0.0.0.0:0").Open(slog.New(slog.DiscardHandler), Probes{well, well}); err == nil {
+		t.Error("a port that other machines reach was opened without a token")
+	}
+}
+
+// TestAdminTokenRefused holds which tokens are none, and that no error shows one.
+func TestAdminTokenRefused(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		says string
+	}{
+		{strings.Repeat("s", minToken), 0o600, ""},
+		{strings.Repeat("s", minToken-1), 0o600, "15 bytes: expected 16"},
+		{strings.Repeat("s", maxToken), 0o600, ""},
+		{strings.Repeat("s", maxToken+1), 0o600, "513 bytes"},
+		{strings.Repeat("s", 2*maxToken+3), 0o600, "not a file of at most"},
+		{"", 0o600, "is empty"},
+		{"ssss ssss ssss ssss", 0o600, "without spaces"},
+		{"ssss\nssss\nssss\nssss", 0o600, "without spaces"},
+		{strings.Repeat("s", minToken), 0o644, "chmod 600"},
+	} {
+		token, err := readToken(secretFile(t, c.text, c.mode), nil)
+		if c.says == "" {
+			if err != nil || token != c.text {
+				t.Errorf("%d bytes: %v", len(c.text), err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "sss") {
+			t.Errorf("%d bytes, mode %o: %v, want %q", len(c.text), c.mode, err, c.says)
+		}
+	}
+	if _, err := readToken(filepath.Join(t.TempDir(), "none"), nil); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+	short := func(string) string { return "sssss" }
+	if _, err := readToken("", short); err == nil || !strings.Contains(err.Error(), AdminTokenEnv) || strings.Contains(err.Error(), "sss") {
+		t.Error(err)
+	}
+}
+
+// ask sends one request as somebody.
+func ask(t *testing.T, client *http.Client, method, url string, as func(*http.Request)) (code int, body string, header http.Header) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if as != nil {
+		as(r)
+	}
+	answer, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text), answer.Header
+}
+
+func nobody(*http.Request)        {}
+func bearer(r *http.Request)      { r.Header.Set("Authorization", "Bearer "+testToken) }
+func password(r *http.Request)    { r.SetBasicAuth("anybody", testToken) }
+func guesser(r *http.Request)     { r.Header.Set("Authorization", "Bearer "+testToken[1:]) }
+func beginner(r *http.Request)    { r.Header.Set("Authorization", "Bearer "+testToken[:8]) }
+func empty(r *http.Request)       { r.Header.Set("Authorization", "Bearer ") }
+func otherScheme(r *http.Request) { r.Header.Set("Authorization", testToken) }
+
+// TestAdminToken holds who sees what with a token. What is sick is told only to those
+// who have it.
+func TestAdminToken(t *testing.T) {
+	f := adminWith(t, "--admin", "127.0.0.1:0", "--admin-token-file", secretFile(t, testToken+"\n", 0o600))
+	sick := func() error { return errors.New("broker-7 is away") }
+	acted := 0
+	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, sick}, Page{Path: "/page", Answer: func(w http.ResponseWriter, _ *http.Request) { acted++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	for _, c := range []struct {
+		path string
+		as   func(*http.Request)
+		code int
+		says string
+	}{
+		{"/metrics", bearer, 200, "go_goroutines"},
+		{"/metrics", password, 200, "go_goroutines"},
+		{"/metrics", nobody, 401, "who are you?"},
+		{"/metrics", guesser, 401, "who are you?"},
+		{"/metrics", beginner, 401, "who are you?"},
+		{"/metrics", empty, 401, "who are you?"},
+		{"/metrics", otherScheme, 401, "who are you?"},
+		{"/page", nobody, 401, "who are you?"},
+		{"/nothing", nobody, 401, "who are you?"}, // not even what there is
+		{"/healthz", nobody, 200, "alive\n"},
+		{"/readyz", nobody, 503, "not ready\n"},
+		{"/readyz", bearer, 503, "broker-7 is away\n"},
+	} {
+		code, body, header := ask(t, http.DefaultClient, "GET", "http://"+a.Addr()+c.path, c.as)
+		if code != c.code || !strings.Contains(body, c.says) || strings.Contains(body, testToken) {
+			t.Errorf("%s: %d %q, want %d %q", c.path, code, body, c.code, c.says)
+		}
+		if asks := header.Get("WWW-Authenticate"); (code == 401) != strings.HasPrefix(asks, "Basic ") {
+			t.Errorf("%s: %d asks for %q", c.path, code, asks)
+		}
+	}
+	if acted != 0 {
+		t.Errorf("a page answered %d strangers", acted)
+	}
+}
+
+// TestAdminCertificate holds who sees what with mutual TLS.
+func TestAdminCertificate(t *testing.T) {
+	ours, theirs := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	cert, key := ours.Issue("server")
+	f := adminWith(t, "--admin", "0.0.0.0:0", "--admin-cert", cert, "--admin-key", key, "--admin-ca", ours.CA)
+	a := openAdmin(t, f, Probes{well, well})
+	_, port, _ := net.SplitHostPort(a.Addr())
+	roots := x509.NewCertPool()
+	pem, err := os.ReadFile(ours.CA)
+	if err != nil || !roots.AppendCertsFromPEM(pem) {
+		t.Fatal(err)
+	}
+	client := func(by *tlstest.Authority) *http.Client {
+		c := &tls.Config{RootCAs: roots}
+		if by != nil {
+			cert, key := by.Issue("client")
+			pair, err := tls.LoadX509KeyPair(cert, key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // whoever is asked for
+		}
+		tr := &http.Transport{TLSClientConfig: c}
+		t.Cleanup(tr.CloseIdleConnections)
+		return &http.Client{Transport: tr}
+	}
+	url := "https://127.0.0.1:" + port
+	if code, body, _ := ask(t, client(ours), "GET", url+"/metrics", nobody); code != 200 || !strings.Contains(body, "go_goroutines") {
+		t.Errorf("our client: %d %q", code, body)
+	}
+	if code, _, _ := ask(t, client(nil), "GET", url+"/metrics", bearer); code != 401 {
+		t.Errorf("no certificate: %d", code)
+	}
+	if code, body, _ := ask(t, client(nil), "GET", url+"/readyz", nobody); code != 200 || body != "ready\n" {
+		t.Errorf("a probe: %d %q", code, body)
+	}
+	if r, err := client(theirs).Get(url + "/metrics"); err == nil {
+		r.Body.Close()
+		t.Errorf("a client that others vouch for: %d", r.StatusCode)
+	}
+	if r, err := http.Get("http://127.0.0.1:" + port + "/metrics"); err == nil {
+		defer r.Body.Close()
+		if text, _ := io.ReadAll(r.Body); r.StatusCode != 400 || strings.Contains(string(text), "go_goroutines") {
+			t.Errorf("without TLS: %d %q", r.StatusCode, text)
+		}
+	}
+}
+
+// TestAdminBrowser holds that a page of somebody else, open in the operator's browser,
+// cannot use a port that asks for no token: not by a name of its own that points here,
+// nor by sending a form.
+func TestAdminBrowser(t *testing.T) {
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), Probes{well, well})
+	url := "http://" + a.Addr() + "/metrics"
+	as := func(host, site string) func(*http.Request) {
+		return func(r *http.Request) {
+			r.Host = host
+			if site != "" {
+				r.Header.Set("Sec-Fetch-Site", site)
+			}
+		}
+	}
+	_, port, _ := net.SplitHostPort(a.Addr())
+	for _, c := range []struct {
+		method, host, site string
+		code               int
+	}{
+		{"GET", "evil.example", "", 403},
+		{"GET", "evil.example:" + port, "", 403},
+		{"GET", "127.0.0.1.evil.example", "", 403},
+		{"GET", "localhost:" + port, "", 200},
+		{"GET", "[::1]:" + port, "", 200},
+		{"GET", "127.0.0.1", "cross-site", 200}, // it cannot read the answer
+		{"POST", "127.0.0.1", "cross-site", 403},
+		{"POST", "127.0.0.1", "same-origin", 405}, // the page takes no POST
+		{"POST", "127.0.0.1", "", 405},            // no browser
+	} {
+		if code, _, _ := ask(t, http.DefaultClient, c.method, url, as(c.host, c.site)); code != c.code {
+			t.Errorf("%s to %s, %s: %d, want %d", c.method, c.host, c.site, code, c.code)
+		}
+	}
+}
+
+// TestAdminProfiles holds that profiles are there when asked for, to those who belong.
+func TestAdminProfiles(t *testing.T) {
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--pprof", "--admin-token-file", secretFile(t, testToken, 0o600)), Probes{well, well})
+	url := "http://" + a.Addr() + "/debug/pprof/"
+	if code, _, _ := ask(t, http.DefaultClient, "GET", url, nobody); code != 401 {
+		t.Error(code)
+	}
+	if code, body, _ := ask(t, http.DefaultClient, "GET", url+"goroutine?debug=1", bearer); code != 200 || !strings.Contains(body, "goroutine profile") {
+		t.Errorf("%d %q", code, body)
+	}
+}
+
+// TestAdminLimits holds what the port takes: at its limits, and over them.
+func TestAdminLimits(t *testing.T) {
+	f := adminWith(t, "--admin", "127.0.0.1:0")
+	var got int64
+	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, well}, Page{Path: "/page", Answer: func(w http.ResponseWriter, r *http.Request) {
+		var err error
+		if got, err = io.Copy(io.Discard, r.Body); err != nil {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	tr := &http.Transport{DisableKeepAlives: true}
+	send := func(size, header int) int {
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.Addr()+"/page", strings.NewReader(strings.Repeat("x", size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("X-Long", strings.Repeat("x", header))
+		answer, err := tr.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		return answer.StatusCode
+	}
+	for _, c := range []struct{ size, header, code int }{
+		{adminBody - 1, 0, 200}, {adminBody, 0, 200}, {adminBody + 1, 0, 413},
+		{0, adminHeader - 1000, 200}, {0, adminHeader + 8<<10, 431}, // net/http adds 4 KiB to its limit
+	} {
+		if code := send(c.size, c.header); code != c.code || code == 200 && got != int64(c.size) {
+			t.Errorf("%d bytes, a header of %d: %d after %d bytes, want %d", c.size, c.header, code, got, c.code)
+		}
+	}
+}
+
+// TestAdminConnections holds that the port has adminConns connections at once, closes
+// the next one at once, and takes another when one ends.
+func TestAdminConnections(t *testing.T) {
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), Probes{well, well})
+	dial := func() net.Conn {
+		t.Helper()
+		c, err := net.Dial("tcp", a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	// lives asks on a connection, and reports whether there is an answer.
+	lives := func(c net.Conn) bool {
+		_, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		if err == nil {
+			_, err = c.Read(make([]byte, 1))
+		}
+		return err == nil
+	}
+	var conns []net.Conn
+	for range adminConns {
+		c := dial()
+		if !lives(c) {
+			t.Fatalf("connection %d of %d was closed", len(conns)+1, adminConns)
+		}
+		conns = append(conns, c)
+	}
+	if lives(dial()) {
+		t.Errorf("%d connections at once", adminConns+1)
+	}
+	conns[0].Close()
+	for !lives(dial()) { // as soon as the server has seen the end of that one
+		if t.Context().Err() != nil {
+			t.Fatal("no room after one has gone")
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package secret reads secrets from files that nobody else can use, and takes them out
+// of what others can see.
+package secret
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// othersOrGroupWrite are the modes of a file that others can use.
+const othersOrGroupWrite = 0o027
+
+// Read returns the bytes of a secret's file, at most most of them. what names the secret
+// in errors, which never show any of it. A file that others can read, or a group can
+// write, is refused.
+func Read(path, what string, most int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read %s file: %w", what, err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read %s file: %w", what, err)
+	}
+	if !info.Mode().IsRegular() || info.Size() > most {
+		return nil, fmt.Errorf("%s file %s: not a file of at most %d bytes", what, path, most)
+	}
+	if mode := info.Mode().Perm(); mode&othersOrGroupWrite != 0 {
+		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it: the %s is a secret; run: chmod 600 %q", what, path, mode, what, path)
+	}
+	text := make([]byte, info.Size())
+	if _, err := io.ReadFull(f, text); err != nil {
+		return nil, fmt.Errorf("%s file %s: %w", what, path, err)
+	}
+	return text, nil
+}
+
+// Line returns the one line of a secret's file, without its end. It must not be empty.
+func Line(path, what string, most int64) (string, error) {
+	text, err := Read(path, what, most+int64(len("\r\n")))
+	if err != nil {
+		return "", err
+	}
+	line := strings.TrimRight(string(text), "\r\n")
+	if line == "" {
+		return "", fmt.Errorf("%s file %s is empty", what, path)
+	}
+	return line, nil
+}

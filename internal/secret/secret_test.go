@@ -1,0 +1,73 @@
+package secret
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestLine(t *testing.T) {
+	const planted = "plantedsecret"
+	for _, c := range []struct {
+		text string
+		mode os.FileMode
+		want string
+		says string
+	}{
+		{planted, 0o600, planted, ""},
+		{planted + "\n", 0o600, planted, ""},
+		{planted + "\r\n", 0o440, planted, ""},
+		{planted, 0o644, "", "chmod 600"},
+		{planted, 0o660, "", "chmod 600"},
+		{planted, 0o602, "", "chmod 600"},
+		{"", 0o600, "", "is empty"},
+		{"\n", 0o600, "", "is empty"},
+		{planted + strings.Repeat("x", 20-len(planted)), 0o600, planted + "xxxxxxx", ""}, // at the limit
+		{planted + strings.Repeat("x", 23-len(planted)), 0o600, "", "not a file of at most 22 bytes"},
+	} {
+		path := filepath.Join(t.TempDir(), "file")
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Line(path, "password", 20)
+		switch {
+		case c.says == "" && (err != nil || got != c.want):
+			t.Errorf("%q, mode %o: %q, %v", c.text, c.mode, got, err)
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "password file "+path) || strings.Contains(err.Error(), planted)):
+			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.says)
+		}
+	}
+	if _, err := Line(t.TempDir(), "password", 1<<20); err == nil {
+		t.Error("a folder is a password")
+	}
+	if _, err := Line(filepath.Join(t.TempDir(), "none"), "password", 20); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestInArguments(t *testing.T) {
+	for _, c := range []struct{ arg, want string }{
+		{"--log=nats://u:topsecret@h:4222", "--log=nats://u:xxxxxxxxx@h:4222"},
+		{"nats://u:top@secret@h,v:other@i", "nats://u:xxxxxxxxxxxxxxxxxxxx@i"},
+		{"nats://token@h", "nats://xxxxx@h"}, // a token is a user without a password
+		{"kafkas://u:p@h?x=y", "kafkas://u:x@h?x=y"},
+		{"nats://h:4222", "nats://h:4222"},
+		{"nats://u:@h", "nats://u:@h"},
+		{"embedded:./data", "embedded:./data"},
+		{"someone@example.org", "someone@example.org"},
+		{"http://h/path@x", "http://h/path@x"},
+		{"", ""},
+	} {
+		from, to := inArgument(c.arg)
+		got := c.arg[:from] + strings.Repeat("x", to-from) + c.arg[to:]
+		if got != c.want {
+			t.Errorf("%q becomes %q, want %q", c.arg, got, c.want)
+		}
+	}
+}
