@@ -38,16 +38,21 @@ func (t Table) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// write writes the table for people.
-func (t *Table) write(b *strings.Builder) {
-	cells := [][]string{t.Columns}
+// Texts returns the rows as they are written for people.
+func (t *Table) Texts() (rows [][]string) {
 	for _, row := range t.Rows {
 		var text []string
 		for _, c := range row {
 			text = append(text, cellText(c))
 		}
-		cells = append(cells, text)
+		rows = append(rows, text)
 	}
+	return rows
+}
+
+// write writes the table for people.
+func (t *Table) write(b *strings.Builder) {
+	cells := append([][]string{t.Columns}, t.Texts()...)
 	width := make([]int, len(t.Columns))
 	for _, row := range cells {
 		for i, c := range row {

@@ -51,42 +51,54 @@ func arrival(t int, d, n int64) int64 {
 }
 
 func rawStats(raw []int64) DelayStats {
+	d, sigma := arrivedDelays(raw)
+	s := summarise(d)
+	s.SigmaMax = sigma
+	return s
+}
+
+// arrivedDelays returns d_t as arrived, and σ_max.
+func arrivedDelays(raw []int64) (d []int64, sigma int64) {
 	n := int64(len(raw))
-	d := make([]int64, n)
+	d = make([]int64, n)
 	arrivals := make([]int64, n+1) // arrivals[i]: outcomes that come when i rounds are decided
 	for t := range raw {
 		at := arrival(t, raw[t], n)
 		arrivals[at]++
 		d[t] = at - int64(t) - 1
 	}
-	s := summarise(d)
 	known := int64(0)
 	for t := range raw {
 		known += arrivals[t]
-		s.SigmaMax = max(s.SigmaMax, int64(t)-known)
+		sigma = max(sigma, int64(t)-known)
 	}
-	return s
+	return d, sigma
 }
 
 func releasedStats(learnedThrough []int64) DelayStats {
+	d, sigma := releasedDelays(learnedThrough)
+	s := summarise(d)
+	s.SigmaMax = sigma
+	return s
+}
+
+// releasedDelays returns d_t as released, and σ_max.
+func releasedDelays(learnedThrough []int64) (d []int64, sigma int64) {
 	n := len(learnedThrough)
 	// Since τ(t') < t' (counting from 1), all rounds up to t were decided with
 	// τ < t; what is more than those was decided later without knowing t.
 	below := make([]int64, n+1)
-	sigma := int64(0)
 	for i, tau := range learnedThrough {
 		below[max(0, min(tau, int64(n)))]++
 		sigma = max(sigma, int64(i)-tau)
 	}
-	d := make([]int64, n)
+	d = make([]int64, n)
 	count := int64(0)
 	for i := range d {
 		count += below[i] // rounds with τ ≤ i, that is τ < i+1
 		d[i] = max(0, count-int64(i+1))
 	}
-	s := summarise(d)
-	s.SigmaMax = sigma
-	return s
+	return d, sigma
 }
 
 // summarise fills all but SigmaMax; it sorts d.

@@ -1,0 +1,276 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hindsight/internal/ope"
+	"hindsight/pkg/codec"
+)
+
+// Limits of the search for contexts in which a learner does badly.
+const (
+	worstShown     = 10
+	contextSample  = 1000 // rounds from which the ranges of numbers are chosen
+	contextParts   = 4    // ranges of a number that has more values than that
+	contextGroups  = 4096 // at most
+	contextMin     = 30   // rounds of a group, at least
+	contextMinPart = 200  // at least one in so many rounds
+)
+
+// WorstContexts says in which contexts a learner did worst: all rounds in which a feature
+// has some value, or a number is in some range, against the other rounds.
+type WorstContexts struct {
+	Of        string         `json:"of"`         // what is compared: "regret" of the actions played where the truth is known, else "loss"
+	Mean      ope.Figure     `json:"mean"`       // over all rounds
+	Groups    int            `json:"groups"`     // that were looked at
+	MinRounds int64          `json:"min_rounds"` // groups with fewer are left out
+	Small     int            `json:"small"`      // groups that were
+	Untracked int64          `json:"untracked"`  // values of features for which there was no room
+	Worst     []ContextGroup `json:"worst"`      // by the lower end of what they are above the other rounds
+}
+
+// ContextGroup is the rounds of one context.
+type ContextGroup struct {
+	Context string     `json:"context"`
+	Rounds  int64      `json:"rounds"`
+	Share   float64    `json:"share"` // of all rounds
+	Mean    ope.Figure `json:"mean"`
+	SE      ope.Figure `json:"se"`
+	Above   ope.Figure `json:"above"`    // mean less that of the other rounds
+	AboveSE ope.Figure `json:"above_se"` // standard error of the difference
+	Part    ope.Figure `json:"part"`     // of all that is lost
+}
+
+// contextTable groups rounds by their contexts, in memory that has a limit.
+type contextTable struct {
+	sample    []contextRound // until ranges are chosen
+	numbers   map[string]*numberRanges
+	texts     map[[2]string]*weighted
+	groups    int
+	untracked int64
+	all       weighted
+}
+
+// contextRound is one round: its features, what it weighs and what was lost in it.
+type contextRound struct {
+	features     []codec.Feature
+	weight, loss float64
+}
+
+// numberRanges are the ranges of a number: below the first cut, from each cut to the next.
+type numberRanges struct {
+	cuts  []float64
+	exact bool // each cut is a value that stands for itself
+	of    []weighted
+}
+
+func newContextTable() *contextTable {
+	return &contextTable{numbers: map[string]*numberRanges{}, texts: map[[2]string]*weighted{}}
+}
+
+// add adds a round; features may be used again by the caller.
+func (c *contextTable) add(features []codec.Feature, weight, loss float64) {
+	if c.sample != nil || c.all.n == 0 {
+		own := slices.Clone(features)
+		for i := range own {
+			own[i].Name, own[i].Text = strings.Clone(own[i].Name), strings.Clone(own[i].Text)
+		}
+		c.sample = append(c.sample, contextRound{own, weight, loss})
+		if c.all.add(weight, loss); len(c.sample) == contextSample {
+			c.choose()
+		}
+		return
+	}
+	c.all.add(weight, loss)
+	c.count(features, weight, loss)
+}
+
+// choose chooses ranges by the sample and counts it.
+func (c *contextTable) choose() {
+	values := map[string][]float64{}
+	for i := range c.sample {
+		for _, f := range c.sample[i].features {
+			if f.Kind == codec.Number {
+				values[f.Name] = append(values[f.Name], f.Value)
+			}
+		}
+	}
+	for name, v := range values {
+		c.numbers[name] = rangesOf(v)
+	}
+	for i := range c.sample {
+		c.count(c.sample[i].features, c.sample[i].weight, c.sample[i].loss)
+	}
+	c.sample = nil
+}
+
+// rangesOf chooses ranges: each value its own if there are few, else quarters.
+func rangesOf(values []float64) *numberRanges {
+	slices.Sort(values)
+	if distinct := slices.Compact(slices.Clone(values)); len(distinct) <= contextParts {
+		return &numberRanges{cuts: distinct, exact: true, of: make([]weighted, len(distinct)+1)}
+	}
+	r := &numberRanges{}
+	for i := 1; i < contextParts; i++ {
+		r.cuts = append(r.cuts, values[i*len(values)/contextParts])
+	}
+	r.cuts = slices.Compact(r.cuts)
+	r.of = make([]weighted, len(r.cuts)+1)
+	return r
+}
+
+// at returns the range of a value.
+func (r *numberRanges) at(x float64) *weighted {
+	i, found := slices.BinarySearch(r.cuts, x)
+	switch {
+	case r.exact && !found:
+		return &r.of[len(r.cuts)] // a value that the sample has not
+	case found && !r.exact:
+		i++
+	}
+	return &r.of[i]
+}
+
+func (c *contextTable) count(features []codec.Feature, weight, loss float64) {
+	for i := range features {
+		f := &features[i]
+		if f.Kind == codec.Number {
+			if r := c.numbers[f.Name]; r != nil {
+				r.at(f.Value).add(weight, loss)
+			} else {
+				c.untracked++
+			}
+			continue
+		}
+		key := [2]string{f.Name, f.Text}
+		if f.Kind != codec.Text {
+			key[1] = strconv.FormatBool(f.Value != 0)
+		}
+		g := c.texts[key]
+		if g == nil {
+			if len(c.texts) == contextGroups {
+				c.untracked++
+				continue
+			}
+			g = &weighted{}
+			c.texts[[2]string{strings.Clone(key[0]), strings.Clone(key[1])}] = g
+		}
+		g.add(weight, loss)
+	}
+}
+
+// report returns the worst groups; nil if no round was added.
+func (c *contextTable) report(of string) *WorstContexts {
+	if c.all.n == 0 {
+		return nil
+	}
+	if c.sample != nil {
+		c.choose()
+	}
+	r := &WorstContexts{Of: of, Mean: seven(c.all.mean()), MinRounds: max(contextMin, c.all.n/contextMinPart), Untracked: c.untracked, Worst: []ContextGroup{}}
+	c.each(func(name string, g *weighted) {
+		switch {
+		case g.n == 0 || g.n == c.all.n: // no group, or all
+		case g.n < r.MinRounds:
+			r.Small++
+		default:
+			r.Groups++
+			if x := c.group(name, g); float64(x.Above) > 0 {
+				r.Worst = append(r.Worst, x)
+			}
+		}
+	})
+	slices.SortFunc(r.Worst, func(a, b ContextGroup) int {
+		return cmp.Or(cmp.Compare(b.Above-2*b.AboveSE, a.Above-2*a.AboveSE), cmp.Compare(a.Context, b.Context))
+	})
+	r.Worst = r.Worst[:min(len(r.Worst), worstShown)]
+	return r
+}
+
+// each calls f with every group that there may be.
+func (c *contextTable) each(f func(name string, g *weighted)) {
+	for key, g := range c.texts {
+		f(key[0]+" = "+key[1], g)
+	}
+	for name, r := range c.numbers {
+		for i := range r.of {
+			f(r.name(name, i), &r.of[i])
+		}
+	}
+}
+
+// name names range i of a number.
+func (r *numberRanges) name(of string, i int) string {
+	text := func(x float64) string { return strconv.FormatFloat(x, 'g', 4, 64) }
+	last := len(r.cuts)
+	switch {
+	case r.exact && i == last:
+		return of + " = any other"
+	case r.exact:
+		return of + " = " + text(r.cuts[i])
+	case i == 0:
+		return fmt.Sprintf("%s < %s", of, text(r.cuts[0]))
+	case i == last:
+		return fmt.Sprintf("%s ≥ %s", of, text(r.cuts[last-1]))
+	}
+	return fmt.Sprintf("%s ≤ %s < %s", text(r.cuts[i-1]), of, text(r.cuts[i]))
+}
+
+// group compares a group with the other rounds.
+func (c *contextTable) group(name string, g *weighted) ContextGroup {
+	rest := c.all
+	rest.n -= g.n
+	rest.w -= g.w
+	rest.wl -= g.wl
+	rest.ww -= g.ww
+	rest.wwl -= g.wwl
+	rest.wwll -= g.wwll
+	return ContextGroup{Context: name, Rounds: g.n, Share: float64(seven(float64(g.n) / float64(c.all.n))), Mean: seven(g.mean()), SE: seven(g.se()),
+		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(), rest.se())), Part: seven(g.wl / c.all.wl)}
+}
+
+// lost returns what a round that was played lost: its regret where the truth is known,
+// else its loss, with its weight; ok is false where neither is known.
+func (m *match) lost(t int) (weight, loss float64, ok bool) {
+	a := int(m.actions[t])
+	switch {
+	case m.log == nil && m.rounds.Env.Truth(m.truth, t):
+		return 1, m.truth[a] - slices.Min(m.truth), true
+	case m.log == nil:
+		return 1, m.rounds.Env.Loss(t, a), true
+	case !m.log.played(t, a) || !m.log.observed(t):
+		return 0, 0, false
+	case m.log.log.props == nil:
+		return 1, m.rounds.Env.Loss(t, a), true
+	}
+	return m.log.weight(t), m.rounds.Env.Loss(t, a), true
+}
+
+// worstContexts looks at all rounds again.
+func (m *match) worstContexts() *WorstContexts {
+	table := newContextTable()
+	var ctx codec.Context
+	var features []codec.Feature
+	for t := range m.actions {
+		weight, loss, ok := m.lost(t)
+		if !ok {
+			continue
+		}
+		m.rounds.Env.Context(&ctx, t)
+		features = append(features[:0], ctx.Features...)
+		for i, x := range ctx.Vector {
+			features = append(features, codec.Feature{Name: "x" + strconv.Itoa(i), Kind: codec.Number, Value: x})
+		}
+		table.add(features, weight, loss)
+	}
+	of := "loss"
+	if m.log == nil && m.known {
+		of = "regret"
+	}
+	return table.report(of)
+}

@@ -1,0 +1,273 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"hindsight/internal/certify"
+	"hindsight/internal/ope"
+)
+
+// courseStretches is the most stretches that a [Course] has; an even number.
+const courseStretches = 128
+
+// Course is how a run went: what happened in stretches of equally many rounds. However
+// long the run is there are at most 128, for two neighbours are made one when there are
+// more; so its memory is constant. Means and sums have seven significant digits; null is
+// what is not known.
+type Course struct {
+	Stretch int64   `json:"stretch"`            // rounds in a stretch; the last may have fewer
+	Rounds  []int64 `json:"rounds"`             // decided by the end of each stretch
+	Times   []int64 `json:"times_ms,omitempty"` // log time of the last decision of each, in ms since 1970; of data with times
+
+	Loss    CourseLine  `json:"loss"`              // of the actions played; on a log with propensities weighted (SNIPS)
+	Uniform *CourseLine `json:"uniform,omitempty"` // expected loss of the uniform policy, where the truth is known
+	First   *CourseLine `json:"first,omitempty"`   // of always the first action
+	Best    *CourseLine `json:"best,omitempty"`    // of the best action of each round
+	Logged  *CourseLine `json:"logged,omitempty"`  // loss of what a log recorded, matched or not
+
+	Regret []ope.Figure            `json:"regret,omitempty"` // from the first round on, where the truth is known and the best policy is free
+	Bounds map[string][]ope.Figure `json:"bounds,omitempty"` // on it, by kind as in certificate; rounds not yet released are charged 1
+
+	Arriving []ope.Figure `json:"outstanding_raw"`          // mean number of earlier rounds without outcome when a round is decided
+	Waiting  []ope.Figure `json:"outstanding_released"`     // of those that were not released, and so not learned
+	Most     []int64      `json:"outstanding_released_max"` // the most
+	Held     []ope.Figure `json:"held"`                     // mean number of rounds that have their fate and wait for those before them
+
+	Delays []DelayBin `json:"delays"` // histogram over the whole run
+}
+
+// CourseLine is a mean over time, with standard errors: in each stretch, and from the
+// first round to the end of each stretch.
+type CourseLine struct {
+	Mean    []ope.Figure `json:"mean"`
+	SE      []ope.Figure `json:"se"`
+	SoFar   []ope.Figure `json:"so_far"`
+	SoFarSE []ope.Figure `json:"so_far_se"`
+}
+
+// weighted are running sums of weighted losses.
+type weighted struct {
+	n     int64
+	w, wl float64
+	ww    float64 // Σw²
+	wwl   float64 // Σw²l
+	wwll  float64 // Σw²l²
+}
+
+func (s *weighted) add(weight, loss float64) {
+	s.n++
+	s.w += weight
+	s.wl += weight * loss
+	s.ww += weight * weight
+	s.wwl += weight * weight * loss
+	s.wwll += weight * weight * loss * loss
+}
+
+func (s *weighted) merge(o *weighted) {
+	s.n += o.n
+	s.w += o.w
+	s.wl += o.wl
+	s.ww += o.ww
+	s.wwl += o.wwl
+	s.wwll += o.wwll
+}
+
+// mean returns Σwl/Σw; NaN of none.
+func (s *weighted) mean() float64 {
+	if s.w == 0 {
+		return math.NaN()
+	}
+	return s.wl / s.w
+}
+
+// se returns the standard error of the mean, √Σw²(l−mean)²/Σw; NaN of fewer than two.
+func (s *weighted) se() float64 {
+	if s.n < 2 {
+		return math.NaN()
+	}
+	m := s.mean()
+	return math.Sqrt(max(0, s.wwll-2*m*s.wwl+m*m*s.ww)) / s.w
+}
+
+// Lines of a stretch.
+const (
+	lineLoss = iota
+	lineUniform
+	lineFirst
+	lineBest
+	lineLogged
+	lines
+)
+
+// stretch is what happened in some rounds.
+type stretch struct {
+	rounds, time int64
+	of           [lines]weighted
+	regret       float64
+	arriving     float64 // sums
+	waiting      float64
+	held         float64
+	most         int64
+	bounds       map[string]float64 // at its end
+}
+
+// join adds a later stretch.
+func (s *stretch) join(o *stretch) {
+	s.rounds, s.time = s.rounds+o.rounds, o.time
+	for i := range s.of {
+		s.of[i].merge(&o.of[i])
+	}
+	s.regret += o.regret
+	s.arriving += o.arriving
+	s.waiting += o.waiting
+	s.held += o.held
+	s.most, s.bounds = max(s.most, o.most), o.bounds
+}
+
+// course records a [Course]. What is said of a round comes before [course.end], which
+// ends it.
+type course struct {
+	size  int64
+	done  []stretch // of size rounds each
+	now   stretch
+	timed bool
+	// bounds returns those on the regret so far; nil: there are none.
+	bounds func() map[string]float64
+}
+
+func newCourse() *course { return &course{size: 1, done: make([]stretch, 0, courseStretches)} }
+
+// truth adds what a round's actions are worth: what each loses in expectation, and the
+// regret of the law that was drawn from.
+func (c *course) truth(losses []float64, regret float64) {
+	sum, low := 0.0, losses[0]
+	for _, v := range losses {
+		sum += v
+		low = min(low, v)
+	}
+	c.now.of[lineUniform].add(1, sum/float64(len(losses)))
+	c.now.of[lineFirst].add(1, losses[0])
+	c.now.of[lineBest].add(1, low)
+	c.now.regret += regret
+}
+
+// decided adds how many earlier rounds were open when the round was decided: without an
+// outcome, not released, and with a fate but not released.
+func (c *course) decided(arriving, waiting, held int64) {
+	c.now.arriving += float64(arriving)
+	c.now.waiting += float64(waiting)
+	c.now.held += float64(held)
+	c.now.most = max(c.now.most, waiting)
+}
+
+// end ends a round that was decided at a log time.
+func (c *course) end(time int64) {
+	c.now.rounds++
+	c.now.time = time
+	if c.now.rounds == c.size {
+		c.close()
+	}
+}
+
+func (c *course) close() {
+	if c.bounds != nil {
+		c.now.bounds = c.bounds()
+	}
+	c.done = append(c.done, c.now)
+	c.now = stretch{}
+	if len(c.done) < courseStretches {
+		return
+	}
+	for i := range courseStretches / 2 {
+		c.done[i] = c.done[2*i]
+		c.done[i].join(&c.done[2*i+1])
+	}
+	c.done = c.done[:courseStretches/2]
+	c.size *= 2
+}
+
+// finish returns the course of the whole run; its last bounds are those of the end, when
+// all is released.
+func (c *course) finish() *Course {
+	size := c.size
+	if c.now.rounds > 0 {
+		c.close()
+	}
+	out := &Course{Stretch: size}
+	if c.bounds != nil && len(c.done) > 0 {
+		c.done[len(c.done)-1].bounds = c.bounds()
+	}
+	rounds, regret := int64(0), 0.0
+	for i := range c.done {
+		s := &c.done[i]
+		n := float64(s.rounds)
+		rounds, regret = rounds+s.rounds, regret+s.regret
+		out.Rounds = append(out.Rounds, rounds)
+		if c.timed {
+			out.Times = append(out.Times, s.time/1e6)
+		}
+		out.Regret = append(out.Regret, seven(regret))
+		out.Arriving = append(out.Arriving, seven(s.arriving/n))
+		out.Waiting = append(out.Waiting, seven(s.waiting/n))
+		out.Held = append(out.Held, seven(s.held/n))
+		out.Most = append(out.Most, s.most)
+	}
+	out.Loss = *c.orEmpty(lineLoss)
+	out.Uniform, out.First, out.Best, out.Logged = c.line(lineUniform), c.line(lineFirst), c.line(lineBest), c.line(lineLogged)
+	if out.Best == nil {
+		out.Regret = nil
+	}
+	out.Bounds = c.boundLines()
+	return out
+}
+
+// line returns a line; nil if no round has a value.
+func (c *course) line(of int) *CourseLine {
+	if !slices.ContainsFunc(c.done, func(s stretch) bool { return s.of[of].n > 0 }) {
+		return nil
+	}
+	return c.orEmpty(of)
+}
+
+func (c *course) orEmpty(of int) *CourseLine {
+	l := &CourseLine{}
+	var sum weighted
+	for i := range c.done {
+		s := &c.done[i].of[of]
+		sum.merge(s)
+		l.Mean, l.SE = append(l.Mean, seven(s.mean())), append(l.SE, seven(s.se()))
+		l.SoFar, l.SoFarSE = append(l.SoFar, seven(sum.mean())), append(l.SoFarSE, seven(sum.se()))
+	}
+	return l
+}
+
+// boundLines returns the bounds by kind, those that there are.
+func (c *course) boundLines() map[string][]ope.Figure {
+	out := map[string][]ope.Figure{}
+	for _, kind := range certify.Kinds() {
+		line, any := make([]ope.Figure, len(c.done)), false
+		for i := range c.done {
+			v, ok := c.done[i].bounds[kind]
+			if !ok || math.IsInf(v, 0) {
+				v = math.NaN()
+			}
+			line[i] = seven(v)
+			any = any || !math.IsNaN(v)
+		}
+		if any {
+			out[kind] = line
+		}
+	}
+	return out
+}
+
+// seven rounds to seven significant digits.
+func seven(x float64) ope.Figure {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return ope.Figure(math.NaN())
+	}
+	v, _ := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 7, 64), 64)
+	return ope.Figure(v)
+}

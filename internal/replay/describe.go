@@ -1,0 +1,69 @@
+package replay
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Data says what is replayed.
+type Data struct {
+	Name         string        `json:"name"`
+	Rounds       int64         `json:"rounds"`
+	Actions      int           `json:"actions"`
+	Columns      int           `json:"columns"`  // expanded columns of features, the constant included
+	Observed     int64         `json:"observed"` // rounds with an outcome in the log; of an environment all
+	Truth        bool          `json:"truth"`    // what every action is worth is known
+	First        *time.Time    `json:"first,omitempty"`
+	Last         *time.Time    `json:"last,omitempty"`
+	Propensities *Propensities `json:"propensities,omitempty"` // of what a log recorded
+}
+
+// Propensities are those with which a log played what it recorded.
+type Propensities struct {
+	Min    float64 `json:"min"`
+	P1     float64 `json:"p1"` // percentiles, nearest rank
+	Median float64 `json:"median"`
+	Max    float64 `json:"max"`
+	// Inverse is the mean of 1/p: of a log over K actions whose propensities are right it
+	// is K, where every action has support.
+	Inverse float64 `json:"mean_inverse"`
+}
+
+// Describe says what env is.
+func Describe(env Environment) *Data {
+	d := &Data{Name: env.Name(), Rounds: int64(env.Len()), Actions: len(env.Actions()), Columns: env.Columns(), Observed: int64(env.Len())}
+	if d.Rounds > 0 {
+		d.Truth = env.Truth(make([]float64, d.Actions), 0)
+	}
+	log := logOf(env)
+	if log == nil {
+		return d
+	}
+	d.Observed = 0
+	for t := range log.n {
+		if log.observed(t) {
+			d.Observed++
+		}
+	}
+	if log.timed() && log.n > 0 {
+		first, last := time.Unix(0, log.time(0)).UTC(), time.Unix(0, log.time(log.n-1)).UTC()
+		d.First, d.Last = &first, &last
+	}
+	if log.log.props != nil && log.n > 0 {
+		d.Propensities = log.propensities()
+	}
+	return d
+}
+
+func (v *logView) propensities() *Propensities {
+	all := make([]float64, v.n)
+	sum := 0.0
+	for t := range all {
+		all[t] = v.propensity(t)
+		sum += 1 / all[t]
+	}
+	slices.Sort(all)
+	rank := func(percent int) float64 { return all[max(0, int(math.Ceil(float64(len(all)*percent)/100))-1)] }
+	return &Propensities{Min: all[0], P1: rank(1), Median: rank(50), Max: all[len(all)-1], Inverse: sum / float64(len(all))}
+}
