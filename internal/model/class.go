@@ -20,6 +20,7 @@ const (
 	LinearClass   = "linear"
 	LogisticClass = "logistic"
 	TabularClass  = "tabular"
+	MixedClass    = "mixed"
 )
 
 // Limits on class files: a class is evaluated whole on every round.
@@ -41,13 +42,15 @@ type Function struct {
 	Prior float64              // > 0, up to a common factor
 	W     [][]float64          // linear and logistic: a row an action: one number a feature, then the intercept
 	Table map[string][]float64 // tabular: one loss an action for each key, feature values joined by "|"
+	Mixed oracle.MixedFunction // mixed: linear, logistic or trees
 }
 
 // classSize is what the limit on numbers counts: a function of a tabular class
 // has a number for every key of the class, whether or not its line names it.
 type classSize struct {
-	keys map[string]bool
-	row  int // numbers a function
+	keys  map[string]bool
+	row   int // numbers a function
+	mixed int // numbers of all functions of a mixed class
 }
 
 type classHeader struct {
@@ -61,6 +64,7 @@ type classLine struct {
 	Prior *float64             `json:"prior"`
 	W     [][]float64          `json:"w"`
 	Table map[string][]float64 `json:"table"`
+	mixedLine
 }
 
 const (
@@ -114,8 +118,8 @@ func parseHeader(text []byte) (*ClassFile, error) {
 		return nil, errors.New("the first line is not a class header: no hindsight_class; for example " + headerExample)
 	case *h.Version != 1:
 		return nil, fmt.Errorf("hindsight_class is %d, this version reads 1", *h.Version)
-	case h.Kind != LinearClass && h.Kind != LogisticClass && h.Kind != TabularClass:
-		return nil, fmt.Errorf("kind: expected linear | logistic | tabular, found %q", h.Kind)
+	case h.Kind != LinearClass && h.Kind != LogisticClass && h.Kind != TabularClass && h.Kind != MixedClass:
+		return nil, fmt.Errorf("kind: expected linear | logistic | tabular | mixed, found %q", h.Kind)
 	case len(h.Actions) == 0:
 		return nil, errors.New("actions: expected at least one name; for example " + headerExample)
 	case len(h.Actions) > codec.MaxActions || len(h.Features) > codec.MaxFeatures:
@@ -156,7 +160,18 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	if f.Prior < 1e-300 {
 		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
 	}
-	if c.Kind == TabularClass {
+	if c.Kind != MixedClass && l.given() {
+		return fmt.Errorf("linear, logistic and trees are of a mixed class, not of a %s one; for example %s", c.Kind, c.example())
+	}
+	switch c.Kind {
+	case MixedClass:
+		if l.W != nil || l.Table != nil || !l.given() {
+			return fmt.Errorf("a function of a mixed class has linear, logistic or trees; for example %s", mixedExample)
+		}
+		if err := c.parseMixed(&f, &l.mixedLine, size); err != nil {
+			return err
+		}
+	case TabularClass:
 		if l.W != nil || l.Table == nil {
 			return fmt.Errorf("a function of a tabular class has a table and no w; for example %s", tableExample)
 		}
@@ -167,7 +182,7 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 			}
 		}
 		size.row = max(1, len(size.keys)) * len(c.Actions)
-	} else {
+	default:
 		if l.Table != nil || l.W == nil {
 			return fmt.Errorf("a function of a %s class has w and no table; for example %s", c.Kind, functionExample)
 		}
@@ -189,8 +204,11 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 }
 
 func (c *ClassFile) example() string {
-	if c.Kind == TabularClass {
+	switch c.Kind {
+	case TabularClass:
 		return tableExample
+	case MixedClass:
+		return mixedExample
 	}
 	return functionExample
 }
@@ -224,17 +242,13 @@ func (c *ClassFile) Append(dst []byte) []byte {
 	for _, f := range c.Functions {
 		dst = append(dst, `{"prior":`...)
 		dst = appendNumber(dst, f.Prior)
-		if c.Kind == TabularClass {
+		switch c.Kind {
+		case TabularClass:
 			dst = appendTable(append(dst, `,"table":`...), f.Table)
-		} else {
-			dst = append(dst, `,"w":[`...)
-			for a, row := range f.W {
-				if a > 0 {
-					dst = append(dst, ',')
-				}
-				dst = appendNumbers(dst, row)
-			}
-			dst = append(dst, ']')
+		case MixedClass:
+			dst = appendMixed(dst, &f.Mixed)
+		default:
+			dst = appendRows(append(dst, `,"w":`...), f.W)
 		}
 		dst = append(dst, "}\n"...)
 	}
@@ -256,6 +270,17 @@ func appendTable(dst []byte, table map[string][]float64) []byte {
 		dst = appendNumbers(dst, table[k])
 	}
 	return append(dst, '}')
+}
+
+func appendRows(dst []byte, rows [][]float64) []byte {
+	dst = append(dst, '[')
+	for i, row := range rows {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendNumbers(dst, row)
+	}
+	return append(dst, ']')
 }
 
 func appendStrings(dst []byte, s []string) []byte {
@@ -306,6 +331,12 @@ func (c *ClassFile) Class() (oracle.Class, error) {
 		return oracle.NewTabularClass(c.Features, c.Actions, tables)
 	case LogisticClass:
 		return oracle.NewLogisticClass(c.Features, c.Actions, c.weights())
+	case MixedClass:
+		functions := make([]oracle.MixedFunction, len(c.Functions))
+		for i, f := range c.Functions {
+			functions[i] = f.Mixed
+		}
+		return oracle.NewMixedClass(c.Features, c.Actions, functions)
 	}
 	return oracle.NewLinearClass(c.Features, c.Actions, c.weights())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,7 +149,18 @@ func TestMix(t *testing.T) {
 	linear, _ := NewLinearClass(features, actions, w)
 	logistic, _ := NewLogisticClass(features, actions, w)
 	tabular, _ := NewTabularClass(features, actions, tables)
-	for name, c := range map[string]Class{"linear": linear, "logistic": logistic, "tabular": tabular} {
+	var functions []MixedFunction
+	for i, rows := range w {
+		functions = append(functions, MixedFunction{Linear: rows})
+		if i%3 == 1 {
+			functions[i] = MixedFunction{Logistic: rows}
+		} else if i%3 == 2 {
+			functions[i] = MixedFunction{Trees: []Tree{{Splits: []Split{{Column: i % 4, At: 0, Low: -1, High: -2}},
+				Leaves: [][]float64{slices.Concat(rows[0], rows[1][:1]), slices.Concat(rows[2], rows[3][:1])}}}}
+		}
+	}
+	mixed, _ := NewMixedClass(features, actions, functions)
+	for name, c := range map[string]Class{"linear": linear, "logistic": logistic, "tabular": tabular, "mixed": mixed} {
 		t.Run(name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				mixed, plain := newHedge(c, HedgeOptions{}), newHedge(unmixed{c}, HedgeOptions{})
