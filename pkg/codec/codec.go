@@ -102,13 +102,15 @@ type Action struct {
 // Context asks for one decision.
 //
 // JSON and MessagePack: {"id", "features": {name: number|text|bool} or
-// [number…], "actions": [name | {"name", "features"}…]}. All keys are optional;
-// a missing id is minted, missing actions are the model's list.
+// [number…], "actions": [name | {"name", "features"}…], "baseline": name |
+// {name: probability…}}. All keys are optional; a missing id is minted, missing
+// actions are the model's list, a missing baseline is the model's.
 type Context struct {
 	ID       string
 	Features []Feature // in the order of the bytes, names unique
 	Vector   []float64 // "features" as an array; then Features is empty
 	Actions  []Action  // in the order of the bytes, names unique; nil: the model's list
+	Baseline []Share   // what the caller would do without a learner: names unique, sums to 1; empty: the model says it
 }
 
 // Decision records one round: what was known, the whole law, and the draw.
@@ -116,8 +118,9 @@ type Context struct {
 // MessagePack: {"v", "n", "partition", "id", "epoch", "learned_through",
 // "learned", "gamma", "contexts_through", "source", "time", "action",
 // "propensity", "propensities": {name: p…} in the order of the intervals,
-// "context": bytes}. As a reply, and in JSON, it is the short form of
-// [AppendDecisionJSON].
+// "context": bytes}, and of a round that was not decided live "mode" and, of one in
+// shadow, "would": [p…] in the same order. As a reply, and in JSON, it is the short
+// form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic
 	N               int64   // 1, 2, 3, … dense in its partition
@@ -133,6 +136,8 @@ type Decision struct {
 	Propensities    []float64 // multiples of 2^-53 that sum to exactly 1, one per action
 	Action          int       // index into Actions of the drawn action
 	Context         []byte    // as it came
+	Mode            Mode      // other than Live: Propensities are the baseline's
+	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
 }
 
 // OutcomeKind says what an outcome reports.
@@ -202,7 +207,7 @@ const (
 // MessagePack: {"v", "n", "partition", "round", "id", "epoch",
 // "learned_through", "gamma", "time", "action", "propensity", "propensities",
 // "fate", "reason", "loss", "outcome_partition", "outcome_offset", "closed_at",
-// "context"}.
+// "context"}, and "mode" and "would" as its decision has them.
 type Feedback struct {
 	N                int64  // 1, 2, 3, … dense in the feedback log: the paper's t
 	Partition        int    // of the decision
@@ -222,6 +227,8 @@ type Feedback struct {
 	OutcomeOffset    int64   // likewise
 	ClosedAt         int64   // log time at which the round was closed, ns
 	Context          []byte  // as it came
+	Mode             Mode    // of the decision
+	Would            []float64
 }
 
 // FileRef names one file that a model uses.
@@ -250,6 +257,10 @@ type Epoch struct {
 	WarmFrom  int64 `msgpack:"warm_from,omitempty"`
 	WarmTo    int64 `msgpack:"warm_to,omitempty"`
 	WarmEpoch int64 `msgpack:"warm_epoch,omitempty"`
+	// Continues is the first of the epochs whose learner this one goes on with, as it is
+	// here; rounds of those are learned too. 0: the learner is a new one.
+	Continues int64  `msgpack:"continues,omitempty"`
+	Cause     string `msgpack:"cause,omitempty"` // who wanted it, for people; "": the model file
 }
 
 // Class carries one piece of a file that the next [Epoch] names. A sequence
@@ -317,6 +328,8 @@ type FeedbackMark struct {
 	// Void are the snapshots that learned feedback which is gone: what the log holds in
 	// its place may differ.
 	Void []SnapshotRef `msgpack:"void,omitempty"`
+	// Guard is what the guard has seen of the feedback before this mark; nil: there is none.
+	Guard []byte `msgpack:"guard,omitempty"`
 }
 
 // SnapshotRef names a snapshot.

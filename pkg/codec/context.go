@@ -12,6 +12,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if c.Actions != nil {
 		n++
 	}
+	if len(c.Baseline) > 0 {
+		n++
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), Version)
 	if c.ID != "" {
@@ -24,6 +27,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 		}
 	} else if len(c.Features) > 0 {
 		dst = appendFeatures(appendKey(dst, "features"), c.Features)
+	}
+	if len(c.Baseline) > 0 {
+		dst = appendBaseline(dst, c.Baseline)
 	}
 	if c.Actions == nil {
 		return dst
@@ -72,6 +78,9 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 		dst = append(dst, ']')
 	} else if len(c.Features) > 0 {
 		dst = jsonFeatures(jsonKey(dst, "features"), c.Features)
+	}
+	if len(c.Baseline) > 0 {
+		dst = jsonBaseline(dst, c.Baseline)
 	}
 	if c.Actions == nil {
 		return append(dst, '}')
@@ -137,7 +146,7 @@ func ParseContext(dst *Context, b []byte) error {
 
 func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
-	c.ID, c.Features, c.Vector, c.Actions = "", c.Features[:0], c.Vector[:0], nil
+	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
@@ -156,6 +165,9 @@ func (r *reader) context(c *Context) {
 			if !r.null() {
 				c.Actions = r.actions(actions)
 			}
+		case "baseline":
+			r.once(&seen, 4)
+			c.Baseline = r.baseline(c.Baseline)
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true

@@ -10,7 +10,7 @@ var decisionKeys = []string{
 // AppendDecision appends d as MessagePack. d is valid ([Decision.Validate]); it
 // panics if d.Action is no index of the propensities.
 func AppendDecision(dst []byte, d *Decision) []byte {
-	dst = appendMap(dst, len(decisionKeys))
+	dst = appendMap(dst, len(decisionKeys)+modeKeys(d.Mode, d.Would))
 	dst = appendInt(appendKey(dst, "v"), Version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
@@ -23,7 +23,7 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	dst = appendInt(appendKey(dst, "source"), d.Source)
 	dst = appendInt(appendKey(dst, "time"), d.Time)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
-	return appendBytes(appendKey(dst, "context"), d.Context)
+	return appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
 }
 
 // appendDraw appends the keys action, propensity and propensities.
@@ -47,7 +47,7 @@ func ParseDecision(dst *Decision, b []byte) error {
 }
 
 func (r *reader) decision(d *Decision) {
-	*d = Decision{Actions: d.Actions[:0], Propensities: d.Propensities[:0]}
+	*d = Decision{Actions: d.Actions[:0], Propensities: d.Propensities[:0], Would: d.Would[:0]}
 	var seen uint32
 	var drawn string
 	var p float64
@@ -100,7 +100,7 @@ func (r *reader) decision(d *Decision) {
 			r.once(&seen, 14)
 			d.Context = r.bytes()
 		default:
-			r.skip(0)
+			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
 		}
 		if r.err != nil {
 			r.inKey(key)

@@ -11,7 +11,7 @@ var feedbackKeys = []string{
 // AppendFeedback appends f as MessagePack. f is valid ([Feedback.Validate]); it
 // panics if f.Action is no index of the propensities.
 func AppendFeedback(dst []byte, f *Feedback) []byte {
-	dst = appendMap(dst, len(feedbackKeys))
+	dst = appendMap(dst, len(feedbackKeys)+modeKeys(f.Mode, f.Would))
 	dst = appendInt(appendKey(dst, "v"), Version)
 	dst = appendInt(appendKey(dst, "n"), f.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(f.Partition))
@@ -28,7 +28,7 @@ func AppendFeedback(dst []byte, f *Feedback) []byte {
 	dst = appendInt(appendKey(dst, "outcome_partition"), int64(f.OutcomePartition))
 	dst = appendInt(appendKey(dst, "outcome_offset"), f.OutcomeOffset)
 	dst = appendInt(appendKey(dst, "closed_at"), f.ClosedAt)
-	return appendBytes(appendKey(dst, "context"), f.Context)
+	return appendMode(appendBytes(appendKey(dst, "context"), f.Context), f.Mode, f.Would)
 }
 
 // name is String without the memory for a fate that does not exist.
@@ -49,7 +49,7 @@ func ParseFeedback(dst *Feedback, b []byte) error {
 }
 
 func (r *reader) feedback(f *Feedback) {
-	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0]}
+	*f = Feedback{Actions: f.Actions[:0], Propensities: f.Propensities[:0], Would: f.Would[:0]}
 	var seen uint32
 	var drawn string
 	var p float64
@@ -129,7 +129,7 @@ func (r *reader) ending(f *Feedback, key string, seen *uint32) {
 		r.once(seen, 18)
 		f.Context = r.bytes()
 	default:
-		r.skip(0)
+		r.modeKey(key, seen, 19, &f.Mode, &f.Would)
 	}
 }
 

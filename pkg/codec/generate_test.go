@@ -77,6 +77,9 @@ func genContext() *rapid.Generator[Context] {
 				c.Actions = append(c.Actions, a)
 			}
 		}
+		if rapid.Bool().Draw(t, "own baseline") {
+			c.Baseline = genBaseline(t)
+		}
 		return c
 	})
 }
@@ -136,6 +139,7 @@ func genDecision() *rapid.Generator[Decision] {
 			Time: genCount(0).Draw(t, "time"), Context: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "context"),
 		}
 		d.Actions, d.Propensities, d.Action = genLaw(t)
+		d.Mode, d.Would = genMode(t, d.Propensities)
 		return d
 	})
 }
@@ -160,6 +164,34 @@ func genFeedback() *rapid.Generator[Feedback] {
 			f.OutcomeOffset = genCount(0).Draw(t, "outcome offset")
 		}
 		f.Actions, f.Propensities, f.Action = genLaw(t)
+		f.Mode, f.Would = genMode(t, f.Propensities)
 		return f
 	})
+}
+
+// genMode draws a mode and, in shadow, the learner's law: here the other's, reversed.
+func genMode(t *rapid.T, law []float64) (Mode, []float64) {
+	m := Mode(rapid.IntRange(int(Live), int(Paused)).Draw(t, "mode"))
+	if m != Shadow {
+		return m, nil
+	}
+	would := slices.Clone(law)
+	slices.Reverse(would)
+	return m, would
+}
+
+// genBaseline draws one action, or some with probabilities that sum to 1.
+func genBaseline(t *rapid.T) (b []Share) {
+	names := genNames(1, 9).Draw(t, "baseline")
+	if len(names) == 1 {
+		return []Share{{Name: names[0], P: 1}}
+	}
+	for i, name := range names {
+		p := 1 / float64(len(names))
+		if i == 0 {
+			p = 1 - float64(len(names)-1)*p
+		}
+		b = append(b, Share{Name: name, P: p})
+	}
+	return b
 }

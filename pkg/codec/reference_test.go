@@ -64,12 +64,13 @@ type refDecision struct {
 	Propensity      float64 `msgpack:"propensity"`
 	Propensities    law     `msgpack:"propensities"`
 	Context         []byte  `msgpack:"context"`
+	refMode
 }
 
 func newRefDecision(d *Decision) refDecision {
 	return refDecision{
 		Version, d.N, d.Partition, d.ID, d.Epoch, d.LearnedThrough, d.Learned, d.Gamma, d.ContextsThrough, d.Source,
-		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context,
+		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context, newRefMode(d.Mode, d.Would),
 	}
 }
 
@@ -93,13 +94,27 @@ type refFeedback struct {
 	OutcomeOffset    int64   `msgpack:"outcome_offset"`
 	ClosedAt         int64   `msgpack:"closed_at"`
 	Context          []byte  `msgpack:"context"`
+	refMode
+}
+
+// refMode are the keys of a round that was not decided live.
+type refMode struct {
+	Mode  string    `msgpack:"mode,omitempty"`
+	Would []float64 `msgpack:"would,omitempty"`
+}
+
+func newRefMode(m Mode, would []float64) refMode {
+	if m == Live {
+		return refMode{}
+	}
+	return refMode{m.String(), would}
 }
 
 func newRefFeedback(f *Feedback) refFeedback {
 	return refFeedback{
 		Version, f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma, f.Time, f.Actions[f.Action],
 		f.Propensities[f.Action], law{f.Actions, f.Propensities}, f.Fate.String(), f.Reason, f.Loss,
-		f.OutcomePartition, f.OutcomeOffset, f.ClosedAt, f.Context,
+		f.OutcomePartition, f.OutcomeOffset, f.ClosedAt, f.Context, newRefMode(f.Mode, f.Would),
 	}
 }
 
@@ -235,6 +250,15 @@ func tree(c *Context) map[string]any {
 			}
 		}
 		m["actions"] = list
+	}
+	if oneAction(c.Baseline) {
+		m["baseline"] = c.Baseline[0].Name
+	} else if len(c.Baseline) > 0 {
+		law := map[string]any{}
+		for _, s := range c.Baseline {
+			law[s.Name] = s.P
+		}
+		m["baseline"] = law
 	}
 	return m
 }

@@ -2,7 +2,8 @@ package codec
 
 // AppendDecisionJSON appends the short form of d, which is the reply to a request:
 // {"id","action","propensity","propensities":{…},"partition","n","epoch",
-// "learned_through","duplicate"}, the propensities in the order of the intervals.
+// "learned_through","mode","duplicate"}, the propensities in the order of the
+// intervals; without "mode" if the round was decided live.
 // duplicate says that the decision was made for an earlier request.
 func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
 	dst = jsonText(jsonKey(append(dst, '{'), "id"), d.ID)
@@ -17,6 +18,9 @@ func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
 	dst = jsonInt(jsonKey(dst, "n"), d.N)
 	dst = jsonInt(jsonKey(dst, "epoch"), d.Epoch)
 	dst = jsonInt(jsonKey(dst, "learned_through"), d.LearnedThrough)
+	if d.Mode != Live {
+		dst = jsonText(jsonKey(dst, "mode"), d.Mode.String())
+	}
 	if duplicate {
 		return append(jsonKey(dst, "duplicate"), "true}"...)
 	}
@@ -26,12 +30,13 @@ func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
 // AppendDecisionReply appends the short form of d as MessagePack, with the keys
 // of [AppendDecisionJSON].
 func AppendDecisionReply(dst []byte, d *Decision, duplicate bool) []byte {
-	dst = appendText(appendKey(appendMap(dst, 9), "id"), d.ID)
+	dst = appendText(appendKey(appendMap(dst, 9+modeKeys(d.Mode, nil)), "id"), d.ID)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "epoch"), d.Epoch)
 	dst = appendInt(appendKey(dst, "learned_through"), d.LearnedThrough)
+	dst = appendMode(dst, d.Mode, nil)
 	return appendBool(appendKey(dst, "duplicate"), duplicate)
 }
 

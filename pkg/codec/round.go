@@ -111,6 +111,7 @@ func (r *reader) round(o *Round) {
 			r.once(&seen, 4)
 			asked = true
 			r.roundContext(&o.Context, actions)
+			o.ownBaseline()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
@@ -148,6 +149,14 @@ func (r *reader) roundContext(c *Context, actions []Action) {
 		inner.ID = id
 	}
 	*c = inner
+}
+
+// ownBaseline makes the baseline of a context that of the round, which has names.
+func (o *Round) ownBaseline() {
+	if oneAction(o.Context.Baseline) && len(o.Baseline) == 0 {
+		o.Baseline = append(o.Baseline, o.Context.Baseline[0].Name)
+	}
+	o.Context.Baseline = nil
 }
 
 // decided reads a key that tells of the decision, and reports whether it was one.

@@ -33,6 +33,7 @@ var (
 			{key: "name", want: wantText}, {key: "size", want: wantInt}, {key: "sha256", want: wantText},
 		}}, {key: "through", want: wantInt}, {key: "warm_from", want: wantInt, optional: true},
 		{key: "warm_to", want: wantInt, optional: true}, {key: "warm_epoch", want: wantInt, optional: true},
+		{key: "continues", want: wantInt, optional: true}, {key: "cause", want: wantText, optional: true}, // never beside warm_*: a head of one byte has room for 15 keys
 	}
 	classShape = shape{
 		{key: "v", want: wantVersion}, {key: "file", want: wantText}, {key: "part", want: wantInt},
@@ -53,6 +54,7 @@ var (
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},
 		}}, {key: "lost", want: wantInt, optional: true},
 		{key: "void", want: wantMaps, optional: true, inside: shape{{key: "sha256", want: wantText}}},
+		{key: "guard", want: wantBytes, optional: true},
 	}
 	decisionMarkShape = shape{
 		{key: "v", want: wantVersion}, {key: "n", want: wantInt},

@@ -89,7 +89,8 @@ func (c *Context) Validate() error {
 	if i := duplicateAction(c.Actions); i >= 0 {
 		return wrong("context", item("actions", i)+".name", errDuplicate)
 	}
-	return nil
+	field, err := checkBaseline(c.Baseline)
+	return wrong("context", field, err)
 }
 
 // checkFeatures returns the name of a feature that breaks a rule, and the rule.
@@ -191,7 +192,10 @@ func (d *Decision) check() (string, error) {
 	if err := checkName(d.ID, MaxIDBytes); err != nil {
 		return "id", err
 	}
-	return checkLaw(d.Actions, d.Propensities, d.Action)
+	if field, err := checkLaw(d.Actions, d.Propensities, d.Action); err != nil {
+		return field, err
+	}
+	return checkMode(d.Mode, d.Actions, d.Would)
 }
 
 // checkLaw checks what was drawn and from which law.
@@ -247,6 +251,9 @@ func (f *Feedback) Validate() error {
 	}
 	if err == nil {
 		field, err = checkLaw(f.Actions, f.Propensities, f.Action)
+	}
+	if err == nil {
+		field, err = checkMode(f.Mode, f.Actions, f.Would)
 	}
 	if err != nil {
 		return wrong("feedback", field, err)
