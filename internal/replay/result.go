@@ -27,6 +27,9 @@ type Result struct {
 	Delays          DelayReport `json:"delays"`
 	Certificate     Certificate `json:"certificate"`
 	RoundsPerSecond float64     `json:"rounds_per_second"`
+
+	Course   *Course        `json:"course,omitempty"`   // how it went
+	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report
 }
 
 // Fates counts what became of rounds and of outcomes.
