@@ -8,8 +8,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// skew is by how much the clocks of two partitions of a log may differ.
-const skew = int64(time.Minute)
+// skew is by how much the clocks of two partitions of a log may differ: they are those
+// of servers of one cluster, which no cluster that works has seconds apart. A restart
+// reads the rejects of so much more time than it needs to.
+const skew = int64(10 * time.Second)
 
 // tellRejects stores a mark before rejects that another joiner might not come to. The
 // log of rejects has no fence, that of feedback has: who was replaced does not get
@@ -44,16 +46,38 @@ func (j *Joiner) readRejects(ctx context.Context) error {
 }
 
 // startBefore returns an offset in partition 0 of a topic before which all records were
-// appended before a log time.
+// appended before a log time. It reads few records, and few beyond that offset are earlier.
 func startBefore(ctx context.Context, log stream.Log, topic string, first, end, at int64) (int64, error) {
-	for back := int64(1024); ; back *= 8 {
-		from, early := max(first, end-back), false
-		err := scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
+	const few = 1024
+	earlier := func(offset int64) (early bool, err error) {
+		err = scan(ctx, log, topic, 0, offset, end, func(r *stream.Record) error {
 			early = r.Time < at
 			return errStop
 		})
-		if err != nil || early || from == first {
-			return from, err
+		return early, err
+	}
+	from, late := max(first, end-few), end
+	for from > first {
+		early, err := earlier(from)
+		if err != nil {
+			return 0, err
+		}
+		if early {
+			break
+		}
+		from, late = max(first, end-8*(end-from)), from
+	}
+	for late-from > few {
+		middle := from + (late-from)/2
+		early, err := earlier(middle)
+		if err != nil {
+			return 0, err
+		}
+		if early {
+			from = middle
+		} else {
+			late = middle
 		}
 	}
+	return from, nil
 }
