@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+)
+
+// worst holds the flags of the search for the worst delays.
+type worst struct {
+	env     *daemon.Env
+	source  source
+	learner string
+	total   int64
+	max     int64
+	steps   int
+	batch   int
+	random  int
+	draws   int
+	out     string
+}
+
+func worstCommand(env *daemon.Env) *cobra.Command {
+	w := &worst{env: env}
+	cmd := &cobra.Command{
+		Use:   "worst",
+		Short: "Search the delays that hurt a learner most",
+		Long: `Search the delays that hurt a learner most.
+
+Among all sequences of delays with a given total and a given longest delay, a seeded
+local search looks for one under which the learner loses most: it starts from random
+sequences and from plans of the book (all at the front, in bursts, at the heads of
+lines), and changes blocks of the worst so far. What it finds is written to a file that
+--delays recorded:FILE takes, and compared with random sequences of the same total and
+maximum, on draws that the search did not see. The worst case is at least as bad.`,
+		Args: cobra.NoArgs,
+		Example: `  replayer worst
+  replayer worst --env needle:0.4,0.2,0.6 --learner greedy --total 40000 --max 200
+  replayer worst --data pendigits.csv --rounds 3000 --model m.yaml --out worst.txt
+  replayer backtest --rounds 2000 --delays recorded:worst.txt --delays none`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
+	}
+	w.source.flags(cmd.Flags())
+	f := cmd.Flags()
+	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
+	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default 20 a round)")
+	f.Int64Var(&w.max, "max", 0, "the longest delay (default 100, or a tenth of the rounds if that is less)")
+	f.IntVar(&w.steps, "steps", 100, "steps of the search")
+	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on how many those are")
+	f.IntVar(&w.random, "random", 20, "random sequences, to start from and to compare with")
+	f.IntVar(&w.draws, "draws", 3, "runs of a sequence, each with draws of its own, that the search goes by")
+	f.StringVar(&w.out, "out", "worst.txt", "file for the delays that were found")
+	return cmd
+}
+
+// defaultWorstRounds is the length of an environment that has none of its own: each
+// sequence is a run.
+const defaultWorstRounds = 2000
+
+func (w *worst) run(ctx context.Context) error {
+	if w.draws < 1 {
+		return daemon.Usagef("--draws %d: it must be at least 1", w.draws)
+	}
+	if w.source.data == "" && w.source.rounds == 0 {
+		w.source.rounds = defaultWorstRounds
+	}
+	stress, err := w.stress()
+	if err != nil {
+		return err
+	}
+	search := stress.search
+	if err := search.Validate(); err != nil {
+		return daemon.Usagef("--total, --max, --steps, --batch, --random: %v", err)
+	}
+	stress.bar = newProgress(w.env.Stderr, int64(search.Rounds)*int64(search.Candidates()*w.draws+3*replay.FreshDraws), "worst")
+	found, err := search.Search(ctx)
+	if err != nil && (found == nil || !errors.Is(err, context.Canceled)) {
+		stress.bar.finish()
+		return err
+	}
+	if werr := create(w.out, func(f *os.File) error { return found.Found.Sequence.Write(f) }); werr != nil {
+		return werr
+	}
+	report, ferr := stress.report(ctx, found)
+	stress.bar.finish()
+	if err == nil {
+		err = ferr
+	}
+	if report == nil {
+		fmt.Fprintf(w.env.Stderr, "the worst so far, %s %.4g in the draws of the search, is in %s\n", stress.what, found.Found.Harm, w.out)
+		return err
+	}
+	report.File = w.out
+	table := w.env.Stdout
+	if w.source.json {
+		if err := json.NewEncoder(w.env.Stdout).Encode(report); err != nil {
+			return err
+		}
+		table = w.env.Stderr
+	}
+	return report.Write(table)
+}
+
+// stress is a learner that sequences of delays are tried on.
+type stress struct {
+	trial  replay.Trial // without delays
+	search *replay.Worst
+	draws  int
+	bar    *progress
+
+	mu   sync.Mutex
+	what string // harm is
+}
+
+func (w *worst) stress() (*stress, error) {
+	env, err := w.source.open()
+	if err != nil {
+		return nil, err
+	}
+	spec := w.learner
+	if spec == "" && w.source.model == "" {
+		spec = model.DAFA
+	}
+	p, err := w.source.policy(env, spec)
+	if err != nil {
+		return nil, err
+	}
+	fmt.Fprintln(w.env.Stderr, p.model.Cost())
+	n := env.Len()
+	b := replay.Budget{Rounds: n, Total: w.total, Max: w.max}
+	if b.Max == 0 {
+		b.Max = max(1, min(100, int64(n)/10))
+	}
+	if b.Total == 0 {
+		b.Total = max(1, min(20*int64(n), b.Most()/2))
+	}
+	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRounds(env), Model: p.model, Files: p.files, Label: p.label, Seed: w.source.seed}, draws: w.draws}
+	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed, Harm: s.harm}
+	return s, nil
+}
+
+// play runs the learner under delays with the draws of a seed.
+func (s *stress) play(ctx context.Context, d replay.Delays, seed uint64) (*replay.Result, error) {
+	t := s.trial
+	t.Delays, t.Seed = d, seed
+	r, err := t.Run(ctx, nil)
+	if err == nil {
+		s.bar.add(int64(t.Rounds.Len()))
+	}
+	return r, err
+}
+
+// harm is the mean harm of a sequence over the draws of the search.
+func (s *stress) harm(ctx context.Context, seq replay.Sequence) (float64, error) {
+	sum := 0.0
+	for i := range s.draws {
+		r, err := s.play(ctx, seq, s.trial.Seed+uint64(i))
+		if err != nil {
+			return 0, err
+		}
+		value, what := r.Harm()
+		if math.IsNaN(value) {
+			value = 0 // no row was met
+		}
+		sum += value
+		s.mu.Lock()
+		s.what = what
+		s.mu.Unlock()
+	}
+	return sum / float64(s.draws), nil
+}
+
+// report plays what was found, random sequences and no delay with fresh draws.
+func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.WorstReport, error) {
+	none, err := replay.ParseDelays("none", s.trial.Seed)
+	if err != nil {
+		return nil, err
+	}
+	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Env.Name(), s.trial.Label, model.FormatWindow(s.trial.Model.Window), s.what, s.draws)
+	for i := range replay.FreshDraws {
+		seed := s.trial.Seed + uint64(s.draws+i)
+		for _, c := range []struct {
+			delays replay.Delays
+			into   *replay.WorstRow
+		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence, r.Random}, {found.Found.Sequence, r.Found}} {
+			result, err := s.play(ctx, c.delays, seed)
+			if err != nil {
+				return nil, err
+			}
+			c.into.Add(result)
+		}
+	}
+	return r, nil
+}

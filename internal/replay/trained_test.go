@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"hindsight/internal/model"
+	"hindsight/internal/service"
+	"hindsight/pkg/stream"
+)
+
+// TestTrained: the learner after feedback N is that of who follows the log that far, with
+// and without snapshots before it.
+func TestTrained(t *testing.T) {
+	tr := trialOf(t, NewSigmoid(1, 120, SigmoidOptions{}), "dafa", "200", "exp:5")
+	liveLog(t, tr, func(log stream.Log) {
+		for _, n := range []int64{1, 57, 119, 120} {
+			audit := service.NewAudit(log, "replay", model.Epoch, 1)
+			err := stream.Scan(t.Context(), log, service.TopicsOf("replay").Feedback, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
+				if audit.Replica().LearnedThrough() == n {
+					return stream.ErrStop
+				}
+				return audit.Take(t.Context(), r)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			want, err := audit.Replica().Epoch().Learner.AppendBinary(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ep, through, err := Trained(t.Context(), log, "replay", model.Epoch, n)
+			if err != nil || through != n {
+				t.Fatalf("after %d: %d, %v", n, through, err)
+			}
+			if got, err := ep.Learner.AppendBinary(nil); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("after %d it is another learner (%v)", n, err)
+			}
+		}
+		if _, through, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || through != 120 {
+			t.Errorf("all of it: %d, %v", through, err)
+		}
+		if _, _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(), "feedback through 120, not 121") {
+			t.Errorf("beyond the end: %v", err)
+		}
+	})
+}

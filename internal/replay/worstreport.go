@@ -1,0 +1,135 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"math"
+)
+
+// FreshDraws is the number of runs, with draws that a search did not see, by which what
+// it found is compared.
+const FreshDraws = 20
+
+// WorstReport is what a search for the worst delays says; its JSON is that of
+// `worst --json`.
+type WorstReport struct {
+	Environment string `json:"environment"`
+	Learner     string `json:"learner"`
+	Window      string `json:"window"`
+	Rounds      int    `json:"rounds"`
+	Total       int64  `json:"total"` // D, of every sequence
+	Max         int64  `json:"max"`   // the longest delay that was allowed
+	Of          string `json:"of"`    // what the figures are: regret, or loss
+	Seed        uint64 `json:"seed"`
+	Draws       int    `json:"draws"` // runs that the search went by, a sequence
+	Steps       int    `json:"steps"`
+	Better      int    `json:"better"` // steps that found worse
+	Tried       int    `json:"tried"`  // sequences
+	File        string `json:"file"`
+
+	None   *WorstRow   `json:"none"`   // no delay
+	Random *WorstRow   `json:"random"` // random sequences, all alike
+	Plans  []*WorstRow `json:"plans"`  // of the book, by the draws of the search alone
+	Found  *WorstRow   `json:"found"`
+}
+
+// WorstRow is what sequences of a kind cost.
+type WorstRow struct {
+	Name     string       `json:"name"`
+	Search   *float64     `json:"search"` // by the draws of the search
+	Fresh    *float64     `json:"fresh"`  // mean by other draws
+	FreshSE  *float64     `json:"fresh_se"`
+	Skipped  float64      `json:"skipped"` // share of rounds, of the last run
+	Delays   *DelayReport `json:"delays"`  // of the last run
+	n        int
+	sum, sqr float64
+}
+
+// NewWorstReport begins the report of a search.
+func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of string, draws int) *WorstReport {
+	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total, Max: w.Max, Of: of, Seed: w.Seed,
+		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,
+		None: &WorstRow{Name: "no delay"}, Random: &WorstRow{Name: fmt.Sprintf("random, mean of %d", len(f.Random))}, Found: searched(&f.Found)}
+	mean := 0.0
+	for i := range f.Random {
+		mean += f.Random[i].Harm / float64(len(f.Random))
+	}
+	r.Random.Search = &mean
+	for i := range f.Plans {
+		r.Plans = append(r.Plans, searched(&f.Plans[i]))
+	}
+	r.Found.Name = "found"
+	return r
+}
+
+func searched(t *Tried) *WorstRow {
+	harm := t.Harm
+	return &WorstRow{Name: t.Name, Search: &harm}
+}
+
+// Add counts a run with fresh draws.
+func (w *WorstRow) Add(r *Result) {
+	value, _ := r.Harm()
+	w.n++
+	w.sum += value
+	w.sqr += value * value
+	n := float64(w.n)
+	mean := w.sum / n
+	w.Fresh = &mean
+	if w.n > 1 {
+		se := math.Sqrt(max(0, w.sqr-n*mean*mean) / (n - 1) / n)
+		w.FreshSE = &se
+	}
+	delays := r.Delays
+	w.Delays, w.Skipped = &delays, float64(r.Fates.Skipped)/float64(max(r.Rounds, 1))
+}
+
+// Write writes the report for people, at most 80 columns wide.
+func (r *WorstReport) Write(w io.Writer) error {
+	t := table{right: true}
+	t.row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
+	for _, row := range append(append([]*WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
+		cells := []string{row.Name, "", "", "", ""}
+		if row.Search != nil {
+			cells[1] = digits(*row.Search)
+		}
+		if row.Fresh != nil {
+			cells[2] = digits(*row.Fresh)
+			if row.FreshSE != nil {
+				cells[2] += " ± " + figure(*row.FreshSE, 2)
+			}
+			cells[3] = percent(row.Skipped)
+			cells[4] = figure(row.Delays.Raw.Mean, 3) + "→" + figure(row.Delays.Released.Mean, 3)
+		}
+		t.row(cells...)
+	}
+	if err := t.write(w, 80); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, "\n"+wrap(r.words(), 80, 0)+"\n")
+	return err
+}
+
+// words say what was found.
+func (r *WorstReport) words() string {
+	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
+		r.Of, r.Learner, count(int64(r.Rounds)), r.Environment, r.Window, count(r.Total), count(r.Max), count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
+	found, random := *r.Found.Fresh, *r.Random.Fresh
+	se := math.Hypot(orZero(r.Found.FreshSE), orZero(r.Random.FreshSE))
+	switch {
+	case found > random+2*se && random > 0:
+		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ", FreshDraws, found/random)
+	case found > random+2*se:
+		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", FreshDraws)
+	default:
+		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the learner does not mind when these delays come, or the search was too short (--steps, --draws). ", FreshDraws)
+	}
+	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)
+}
+
+func orZero(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
