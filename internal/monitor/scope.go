@@ -1,0 +1,192 @@
+package monitor
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"hindsight/pkg/codec"
+)
+
+// keptRejects is how many of the last rejects are kept.
+const keptRejects = 20
+
+// Reject is a record that was rejected, without its bytes.
+type Reject struct {
+	Topic     string
+	Partition int
+	Offset    int64
+	Time      int64 // log time of the record, ns
+	Reason    string
+	ID        string // of the round; "": it could not be read
+}
+
+// Head is the round that all others of its line wait for.
+type Head struct {
+	Partition int
+	N         int64
+	Time      int64 // log time of its decision, ns
+	ID        string
+}
+
+// Scope is what a process sees of its loop. Deciders and joiners of one process share it:
+// what several of them tell counts once. It is safe for concurrent use, and takes a record
+// without allocating. A nil *Scope takes nothing.
+type Scope struct {
+	mu        sync.Mutex
+	rounds    []int64 // by partition: the last decision taken
+	decisions decisionWindow
+	draws     DrawCheck
+
+	last     int64 // feedback taken
+	fates    [codec.WithdrawnRound + 1]int64
+	feedback feedbackWindow
+	losses   series
+	delays   Histogram // seconds from decision to outcome
+	released Histogram // feedbacks that were released and not learned at the decision (σ)
+
+	rejects  [keptRejects]Reject
+	rejected int64
+
+	headID  []byte
+	head    Head // without ID
+	waiting bool // head is meaningful
+}
+
+// NewScope returns one that has seen nothing.
+func NewScope() *Scope {
+	return &Scope{delays: Histogram{Unit: 1e-3}, released: Histogram{Unit: 1}}
+}
+
+// Decision takes a decision, of each partition in order; one that was taken before counts no
+// more. It retains nothing of it.
+func (s *Scope) Decision(d *codec.Decision) {
+	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) || d.Action >= len(d.Propensities) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d.Partition >= len(s.rounds) {
+		s.rounds = append(s.rounds, 0)
+	}
+	if d.N <= s.rounds[d.Partition] {
+		return
+	}
+	s.rounds[d.Partition] = d.N
+	s.decisions.add(d.Propensities, d.Actions[d.Action])
+	s.draws.Add(d.Propensities, d.Action)
+}
+
+// Feedback takes a feedback, in the order of their log; one that was taken before counts no
+// more. It retains nothing of it.
+func (s *Scope) Feedback(f *codec.Feedback) {
+	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 || f.Action >= len(f.Propensities) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.N <= s.last {
+		return
+	}
+	s.last = f.N
+	s.fates[f.Fate]++
+	r := released{fate: f.Fate, loss: f.Loss}
+	if p := f.Propensities[f.Action]; p > 0 {
+		r.weight = 1 / (float64(len(f.Propensities)) * p)
+	}
+	s.feedback.add(r)
+	s.released.add(float64(max(0, f.N-1-f.LearnedThrough)))
+	if f.Fate == codec.Observed {
+		s.delays.add(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
+	}
+	if f.Fate == codec.Observed || f.Fate == codec.Imputed {
+		s.losses.add(f.Time, f.Loss, r.weight)
+	}
+}
+
+// Reject takes a reject.
+func (s *Scope) Reject(r *codec.Reject) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rejects[s.rejected%keptRejects] = Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason, ID: strings.Clone(r.ID)}
+	s.rejected++
+}
+
+// Wait takes the round at the head of the line; partition -1: no round waits.
+func (s *Scope) Wait(h Head) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.headID = append(s.headID[:0], h.ID...)
+	s.head, s.waiting = h, h.Partition >= 0
+	s.head.ID = "" // its memory is the joiner's
+}
+
+// Draws returns how many draws were checked, and the evidence against them ([DrawCheck]).
+func (s *Scope) Draws() (checked int64, evidence float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.draws.Draws(), s.draws.Evidence()
+}
+
+// Exploration says how widely the last decisions explore.
+func (s *Scope) Exploration() Exploration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.decisions.exploration()
+}
+
+// Recent says what the last rounds released were worth.
+func (s *Scope) Recent() Recent {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.feedback.recent()
+}
+
+// View is all that a scope has seen.
+type View struct {
+	Actions     []ActionCount // of the last decisions, the most frequent first
+	Exploration Exploration
+	Draws       int64
+	Evidence    float64 // that draws do not follow their laws
+	Refuted     bool
+
+	Feedback  int64 // the last one taken
+	Fates     map[codec.Fate]int64
+	Recent    Recent
+	LossStart int64 // log time at which Losses begins, ns
+	LossWidth int64 // of a bucket, ns
+	Losses    []Bucket
+	Delays    Histogram // seconds from decision to outcome
+	Released  Histogram // rounds: feedbacks not yet learned at the decision
+
+	Rejects []Reject // the last ones, newest first
+	Head    *Head    // nil: no round waits, or no joiner is here
+}
+
+// View returns a copy of all.
+func (s *Scope) View() View {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := View{Actions: s.decisions.actions(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
+		Refuted: s.draws.Refuted(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(),
+		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
+		Delays: s.delays, Released: s.released}
+	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
+		v.Fates[f] = s.fates[f]
+	}
+	for i := int64(1); i <= min(s.rejected, keptRejects); i++ {
+		v.Rejects = append(v.Rejects, s.rejects[(s.rejected-i)%keptRejects])
+	}
+	if s.waiting {
+		h := s.head
+		h.ID = string(s.headID)
+		v.Head = &h
+	}
+	return v
+}

@@ -1,0 +1,198 @@
+package monitor
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hindsight/pkg/codec"
+)
+
+func decision(p int, n int64, action int, law ...float64) *codec.Decision {
+	d := &codec.Decision{Partition: p, N: n, Action: action, Propensities: law}
+	for a := range law {
+		d.Actions = append(d.Actions, string(rune('a'+a)))
+	}
+	return d
+}
+
+// Actions are counted over the last decisions, each decision once whoever tells of it.
+func TestScopeDecisions(t *testing.T) {
+	s := NewScope()
+	for n := int64(1); n <= Window+10; n++ {
+		action := 0
+		if n > 10 {
+			action = 1
+		}
+		s.Decision(decision(0, n, action, .75, .25))
+		s.Decision(decision(0, n, 0, .75, .25)) // told again
+	}
+	s.Decision(decision(1, 1, 1, .5, .5)) // of another partition; it takes the place of one
+	s.Decision(nil)
+	v := s.View()
+	if len(v.Actions) != 1 || v.Actions[0] != (ActionCount{"b", Window}) {
+		t.Errorf("actions %v", v.Actions)
+	}
+	h := (.75*math.Log(4./3)*(Window-1) + .25*math.Log(4)*(Window-1) + math.Log(2)) / math.Log(2) / Window
+	if e := v.Exploration; e.Decisions != Window || e.Floor != .25 || math.Abs(e.Entropy-h) > 1e-9 {
+		t.Errorf("%+v, want entropy %v", e, h)
+	}
+	if v.Draws != Window+11 {
+		t.Errorf("%d draws", v.Draws)
+	}
+}
+
+// The window says what a list of the last decisions says.
+func TestDecisionWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var w decisionWindow
+		var all []string
+		for range rapid.IntRange(0, 3*Window).Draw(t, "n") {
+			name := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "action"))
+			w.add([]float64{1}, name)
+			all = append(all, name)
+		}
+		want := map[string]int{}
+		for _, name := range all[max(0, len(all)-Window):] {
+			want[name]++
+		}
+		got := w.actions()
+		if len(got) != len(want) || len(w.names) > 41 {
+			t.Fatalf("%v, want %v", got, want)
+		}
+		for _, a := range got {
+			if want[a.Action] != a.Decisions {
+				t.Errorf("%s: %d, want %d", a.Action, a.Decisions, want[a.Action])
+			}
+		}
+	})
+}
+
+func feedback(n int64, fate codec.Fate, loss, p float64) *codec.Feedback {
+	return &codec.Feedback{N: n, Fate: fate, Loss: loss, Actions: []string{"a", "b"}, Propensities: []float64{p, 1 - p}, Time: n * 1e9, ClosedAt: n*1e9 + 5e8, LearnedThrough: max(0, n-4)}
+}
+
+// By hand: losses 0 and 1 with propensities ½ and ⅛ of two actions have weights 1 and 4:
+// uniform play is estimated to lose 4/5; as if (1+4)²/(1+16) of the two rounds told of it.
+func TestScopeFeedback(t *testing.T) {
+	s := NewScope()
+	s.Feedback(feedback(1, codec.Observed, 0, .5))
+	s.Feedback(feedback(2, codec.Imputed, 1, .125))
+	s.Feedback(feedback(2, codec.Imputed, 1, .125)) // told again
+	s.Feedback(feedback(3, codec.Skipped, 0, .5))
+	s.Feedback(feedback(4, codec.WithdrawnRound, 0, .5))
+	s.Feedback(feedback(5, codec.Fate(9), 0, .5))
+	v := s.View()
+	r := v.Recent
+	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 || math.Abs(r.JoinRatio-1./3) > 1e-12 {
+		t.Errorf("%+v", r)
+	}
+	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 || v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
+		t.Errorf("%v", v.Fates)
+	}
+	if v.Delays.N != 1 || v.Delays.Quantile(.5) != .5 || v.Released.N != 4 || v.Released.Most != 3 {
+		t.Errorf("delays %+v, released %+v", v.Delays, v.Released)
+	}
+	if len(v.Losses) != 2 || v.LossStart != 1e9 || v.Losses[1] != (Bucket{1, 1, 4, 4}) {
+		t.Errorf("%+v", v.Losses)
+	}
+	empty := NewScope().View()
+	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) || empty.Head != nil || empty.Evidence != 1 {
+		t.Errorf("%+v", empty)
+	}
+}
+
+// Buckets merge, and nothing is lost.
+func TestSeries(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s series
+		var n int64
+		var sum float64
+		for range rapid.IntRange(1, 200).Draw(t, "n") {
+			at, loss := rapid.Int64Range(-1e9, 1e16).Draw(t, "time"), rapid.Float64Range(0, 1).Draw(t, "loss")
+			s.add(at, loss, 2)
+			n++
+			sum += loss
+		}
+		var got Bucket
+		for _, b := range s.buckets[:s.used] {
+			got = Bucket{got.Rounds + b.Rounds, got.Loss + b.Loss, got.Weight + b.Weight, got.Weighted + b.Weighted}
+		}
+		if got.Rounds != n || math.Abs(got.Loss-sum) > 1e-9 || got.Weight != float64(2*n) || math.Abs(got.Weighted-2*sum) > 1e-9 {
+			t.Errorf("%+v, want %d rounds with %v", got, n, sum)
+		}
+	})
+	var s series
+	for i := range int64(2 * seriesBuckets) {
+		s.add(i*1e9, 1, 1)
+	}
+	if s.width != 2e9 || s.used != seriesBuckets || s.buckets[7].Rounds != 2 {
+		t.Errorf("width %d, %d buckets, %+v", s.width, s.used, s.buckets[7])
+	}
+}
+
+// A quantile is no less than the true one and less than twice that.
+func TestHistogram(t *testing.T) {
+	h := Histogram{Unit: 1e-3}
+	for i := 1; i <= 1000; i++ {
+		h.add(float64(i))
+	}
+	for _, q := range []float64{.01, .5, .9, .99, 1} {
+		if got, want := h.Quantile(q), 1000*q; got < want || got >= 2*want && got > h.Most {
+			t.Errorf("quantile %v is %v, the truth is %v", q, got, want)
+		}
+	}
+	h.add(1e300)
+	if h.Counts[len(h.Counts)-1] != 1 || !math.IsNaN((&Histogram{}).Quantile(.5)) {
+		t.Error("the ends")
+	}
+}
+
+// The last rejects are kept, newest first, and the head of the line.
+func TestScopeRejectsAndHead(t *testing.T) {
+	s := NewScope()
+	for i := range int64(keptRejects + 5) {
+		s.Reject(&codec.Reject{Topic: "outcomes", Offset: i, Reason: codec.ReasonLate, ID: "x", Detail: "planted", Bytes: []byte("planted")})
+	}
+	s.Wait(Head{Partition: 2, N: 7, ID: "seven"})
+	v := s.View()
+	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[keptRejects-1].Offset != 5 {
+		t.Errorf("%+v", v.Rejects)
+	}
+	if v.Head == nil || *v.Head != (Head{Partition: 2, N: 7, ID: "seven"}) {
+		t.Errorf("head %+v", v.Head)
+	}
+	s.Wait(Head{Partition: -1})
+	if s.View().Head != nil {
+		t.Error("a head of nothing")
+	}
+}
+
+func TestScopeDoesNotAllocate(t *testing.T) {
+	s, d, f := NewScope(), decision(0, 1, 0, .5, .3, .2), feedback(1, codec.Observed, .5, .5)
+	s.Decision(d)
+	if n := testing.AllocsPerRun(2000, func() {
+		d.N++
+		f.N++
+		d.Action = int(d.N % 3)
+		s.Decision(d)
+		s.Feedback(f)
+		s.Wait(Head{N: d.N, ID: "a"})
+	}); n != 0 {
+		t.Errorf("%v allocations a round", n)
+	}
+}
+
+// What a round costs here.
+func BenchmarkScope(b *testing.B) {
+	s, d, f := NewScope(), decision(0, 1, 0, .5, .3, .1, .05, .05), feedback(1, codec.Observed, .5, .5)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.N++
+		f.N++
+		s.Decision(d)
+		s.Feedback(f)
+	}
+}
