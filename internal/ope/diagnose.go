@@ -19,6 +19,7 @@ type Evaluation struct {
 	Support      float64   `json:"support"` // share of the policy's choices that the log played at all
 	Flags        []string  `json:"flags"`   // what speaks against believing the estimates, in words
 	Estimates    Estimates `json:"estimates"`
+	Course       *Course   `json:"course,omitempty"` // over the rows of the log
 }
 
 // Thresholds of the flags.

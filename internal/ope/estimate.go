@@ -18,6 +18,15 @@ func (f Figure) MarshalJSON() ([]byte, error) {
 	return json.Marshal(float64(f))
 }
 
+// UnmarshalJSON reads null as NaN.
+func (f *Figure) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*f = Figure(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(f))
+}
+
 // Interval is one in which the true value is with 95 % confidence.
 type Interval struct {
 	Low  Figure `json:"low"`
@@ -128,7 +137,7 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 	}
 	rows := l.rows(s, q, lambda)
 	ev := l.diagnose(s, o)
-	ev.Policy = name
+	ev.Policy, ev.Course = name, l.course(s)
 	ev.Estimates = estimate(rows, lambda, l.weightBound(), o)
 	return ev, nil
 }
