@@ -59,9 +59,13 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 	return a
 }
 
-func order(o *Options) Assumption {
-	if o.Arrival {
-		return Assumption{Order, Measured, "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws; the plausible set is fed in the order of decisions, or not kept"}
+func order(o *Options, p *learner.Plausible) Assumption {
+	const arrival = "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws"
+	switch {
+	case o.Arrival && p.Functions > 0:
+		return Assumption{Order, Measured, fmt.Sprintf(arrival+"; the plausible set takes rounds in the order of decisions and asks for neither: rounds that came before their turn, charged 1 each until then: %d", p.Waiting)}
+	case o.Arrival:
+		return Assumption{Order, Measured, arrival + "; no plausible set is kept"}
 	}
 	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
 }

@@ -65,11 +65,10 @@ type Certificate struct {
 
 // Options are what a learner does not know of its run.
 type Options struct {
-	Rounds      int64           // released, withdrawn ones left out; 0: as many as the learner counted
-	Outstanding int64           // decided, but not released: charged 1 each
-	Arrival     bool            // feedback is in the order of arrival
-	Models      *learner.Models // of the learner's class, fed in the order of decisions apart from it; nil: its own
-	Late        *Late           // nil: not measured here
+	Rounds      int64 // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64 // decided, but not released: charged 1 each
+	Arrival     bool  // feedback is in the order of arrival
+	Late        *Late // nil: not measured here
 }
 
 // Late are the losses that came after the window beside those in time.
@@ -100,9 +99,6 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
 	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
-	if o.Models != nil {
-		*p, evidence = o.Models.Plausible(), o.Models.Evidence()
-	}
 	if p.Functions > 0 {
 		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions, NewBound(p.Random+wait, t).Value}
 	}
@@ -110,7 +106,7 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.RealisedLoss = &RiskBound{*NewBound(c.Realised(learner.DefaultAlpha)+wait, t), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	if c.Bounded {
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	} else {

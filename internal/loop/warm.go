@@ -63,7 +63,7 @@ func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedbac
 	}
 	*round = learner.Round{
 		Input: in, Action: f.Action, Propensities: f.Propensities, Gamma: f.Gamma,
-		N: f.N, LearnedThrough: f.LearnedThrough, Fate: learner.Fate(f.Fate), Loss: f.Loss,
+		N: f.N, LearnedThrough: f.LearnedThrough, Decision: f.Round, Fate: learner.Fate(f.Fate), Loss: f.Loss,
 	}
 	l.Learn(round)
 	return nil

@@ -111,9 +111,15 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if err != nil {
 		return loop.Epoch{}, err
 	}
+	if m.Arrival && rec.Partitions > 1 {
+		m.Certificate = Certificate{} // the order of decisions of several partitions is not known
+	}
 	l, err := m.Build(files)
 	if err != nil {
 		return loop.Epoch{}, err
+	}
+	if d, ok := l.(*learner.DAFA); ok {
+		d.BeginAfter(rec.Through)
 	}
 	rules := m.Rules()
 	if c, ok := l.(interface{ Oracle() oracle.Regressor }); ok && rules.Actions == nil {

@@ -81,13 +81,16 @@ func (m *Model) certificateProblems(add func(key, format string, args ...any)) {
 	}
 }
 
-// watch makes DA-FA keep what the certificate needs. With order: arrival it cannot: the
-// argument takes rounds in the order of decisions.
+// watch makes DA-FA keep what the certificate needs.
 func (m *Model) watch(d *learner.DAFA) (learner.Learner, error) {
 	h, ok := d.Oracle().(*oracle.Hedge)
-	if ok && m.Certificate.Alpha > 0 && !m.Arrival {
+	if ok && m.Certificate.Alpha > 0 {
 		models, err := learner.NewModels(h.Class(), learner.ModelsOptions{Alpha: m.Certificate.Alpha, Alarm: m.Certificate.Alarm})
-		if err == nil {
+		switch {
+		case err != nil:
+		case m.Arrival:
+			err = d.WatchArrivals(models)
+		default:
 			err = d.Watch(models)
 		}
 		if err != nil {

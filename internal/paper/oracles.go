@@ -8,7 +8,7 @@ import (
 	"hindsight/internal/model"
 )
 
-// oraclesClaim compares oracles whose stability is not proved.
+// oraclesClaim compares oracles whose stability is not proved, the default one among them.
 func oraclesClaim() Claim {
 	return Claim{
 		Name:   "oracles",
@@ -47,7 +47,19 @@ func oracleKinds(env string) (out []oracleKind) {
 			m.Oracle = model.Oracle{Kind: model.Linear, Beta: model.Number{Value: beta}, Lambda: model.Number{Value: 1}}
 		}
 	}
-	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)", linear(1)})
+	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)", linear(1)},
+		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
+}
+
+// byDefault is an oracle with its defaults.
+func byDefault(name string) func(m *model.Model) {
+	return func(m *model.Model) {
+		o, err := model.ParseOracle(name)
+		if err != nil {
+			panic(err) // the names are those above
+		}
+		m.Oracle = o
+	}
 }
 
 func concludeOracles(f *Finding, all []*cell) {

@@ -54,6 +54,7 @@ func (c *cell) play(ctx context.Context, seed uint64) (*replay.Result, error) {
 	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
 	if c.tune != nil {
 		c.tune(m)
+		m.Resolve(env.Columns(), len(env.Actions()))
 	}
 	if err := replay.UsePolicies(m, env); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"math/rand/v2"
 	"os"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
+	"hindsight/pkg/oracle/oracletest"
 )
 
 // regretOf returns the regret of a learner in an environment, under the delays that it is
@@ -158,6 +160,21 @@ func TestUnstable(t *testing.T) {
 			t.Errorf("Hedge-Vovk, %s: regret %v, want about 80", d, mean)
 		}
 	}
+}
+
+// TestUnstableContract: unstable as it is, the oracle keeps the contract of all oracles.
+func TestUnstableContract(t *testing.T) {
+	fresh := func() oracle.Regressor {
+		reg, _, err := NewUnstable(5, 400, false).Oracle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reg
+	}
+	oracletest.Test(t, fresh, oracletest.Options{Input: func(rng *rand.Rand) *oracle.Input {
+		return &oracle.Input{Features: []oracle.Feature{{Name: "t", Kind: oracle.Number, Value: float64(rng.IntN(400))}},
+			Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+	}})
 }
 
 // TestUnstableClass holds the class to its definition: f_t is the truth at x_t, f⋆

@@ -8,7 +8,6 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/learner"
 )
 
 // Rounds are the contexts of an environment as bytes, with the ids under which
@@ -78,7 +77,6 @@ type Trace struct {
 	Fates   Fates
 
 	LateLosses LateLosses
-	Models     *learner.Models // of a class whose oracle learned in the order of arrival, fed in that of decisions; else nil
 	match      *match
 }
 
@@ -87,10 +85,6 @@ type Trace struct {
 // called now and then with the number of rounds done; it may be nil.
 func Backtest(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays, progress func(done int)) (*Trace, error) {
 	b := newBacktest(ep, name, seed, rounds, d)
-	var err error
-	if b.ordered, err = newInOrder(ep); err != nil {
-		return nil, err
-	}
 	for t := range rounds.Len() {
 		if t&1023 == 0 {
 			if ctx.Err() != nil {
@@ -110,9 +104,6 @@ func Backtest(ctx context.Context, ep loop.Epoch, name string, seed []byte, roun
 	b.trace.Actions, b.trace.Raw = b.match.actions, b.match.s.raw
 	losses := b.joiner.LateLosses()
 	b.trace.LateLosses = newLateLosses(&losses)
-	if b.ordered != nil {
-		b.trace.Models = b.ordered.models
-	}
 	return &b.trace, nil
 }
 
@@ -122,7 +113,6 @@ type backtest struct {
 	decider *loop.Decider
 	joiner  *loop.Joiner
 	trace   Trace
-	ordered *inOrder // nil: the learner keeps its models itself, or has none
 
 	dec       codec.Decision
 	out       codec.Outcome
@@ -196,9 +186,6 @@ func (b *backtest) learn() error {
 		f := &b.feedbacks[i]
 		b.trace.Fates.AddFate(f.Fate)
 		if err := b.replica.Learn(f); err != nil {
-			return err
-		}
-		if err := b.ordered.add(f); err != nil {
 			return err
 		}
 	}

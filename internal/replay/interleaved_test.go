@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -79,7 +80,7 @@ func TestLiveEqualsBacktest(t *testing.T) {
 	for _, c := range []struct {
 		env, learner, delays string
 		arrival              bool
-		oracle               string // "": the environment's own
+		oracle               string // as flags or a model file name it; "": the environment's own
 	}{
 		{"sigmoid", "dafa", "exp:10", false, ""},
 		{"sigmoid", "dafa", "exp:10", true, ""},
@@ -94,12 +95,23 @@ func TestLiveEqualsBacktest(t *testing.T) {
 		{"linear:3,4", "dafa", "exp:10", false, model.Linear},
 		{"linear:3,4", "dafa", "exp:10", false, model.Shared},
 		{"linear:3,4", "egreedy:0.1", "exp:10", false, model.Hybrid},
+		{"linear:3,4", "greedy", "exp:10", false, model.Fourier},
+		{"linear:3,4", "dafa", "exp:10", false, "{kind: linear, beta: 1, forget: 0.99, fourier: 8, bandwidth: 2, seed: 3}"},
+		{"sigmoid", "elimination", "exp:10", false, ""},
+		{"sigmoid", "dafa", "loss:0,20", true, "{kind: hedge, eta: 2, class: class.jsonl, unproved: true, substitution: vovk}"},
+		{"sigmoid", "greedy", "exp:10", true, ""},
+		{"close:0.3", "dafa", "exp:10", false, "{kind: hedge, eta: 0.25, class: class.jsonl}"},
+		{"sigmoid", "uniform", "loss:0,20", false, ""},
+		{"sigmoid", "fixed", "burst:20", false, ""},
 	} {
 		t.Run(fmt.Sprint(c.env, " ", c.learner, " ", c.oracle, " arrival=", c.arrival), func(t *testing.T) {
 			t.Parallel()
 			env := environment(t, c.env, 1, 300)
 			if c.delays == "" {
 				c.delays = OwnDelays(env)
+			}
+			if c.learner == model.Fixed {
+				c.learner += ":" + env.Actions()[1]
 			}
 			tr := trialOf(t, env, c.learner, "200", c.delays)
 			tr.Model.Arrival = c.arrival
@@ -117,14 +129,19 @@ func TestLiveEqualsBacktest(t *testing.T) {
 	}
 }
 
-// useOracle gives a trial an oracle with its defaults; the shared ones with few columns, to
+// useOracle gives a trial an oracle; the shared ones with few columns, to
 // be quick.
 func useOracle(t *testing.T, tr *Trial, env Environment, kind string) {
 	t.Helper()
-	o, err := model.ParseOracle(kind)
+	m, err := model.Parse("oracle", []byte("oracle: "+kind))
+	if !strings.HasPrefix(kind, "{") {
+		m = model.Default()
+		m.Oracle, err = model.ParseOracle(kind)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	o := m.Oracle
 	if o.Hashed > 0 {
 		o.Hashed = 32
 	}

@@ -39,11 +39,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	o := r.certifyOptions(t.Model.Arrival)
-	if t.Model.Certificate.Alpha > 0 {
-		o.Models = trace.Models
-	}
-	r.Certificate = certify.Of(l, o)
+	r.Certificate = certify.Of(l, r.certifyOptions(t.Model.Arrival))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	return r, nil
 }

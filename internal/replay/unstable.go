@@ -130,14 +130,16 @@ func (o *unstableOracle) OrderFree() bool                    { return false }
 func (o *unstableOracle) Proved() bool  { return true }
 func (o *unstableOracle) Beta() float64 { return 0 }
 
+const unstableVersion = 1
+
 func (o *unstableOracle) AppendBinary(b []byte) ([]byte, error) {
-	return binary.LittleEndian.AppendUint64(b, uint64(o.fed)), nil
+	return binary.LittleEndian.AppendUint64(append(b, unstableVersion), uint64(o.fed)), nil
 }
 
 func (o *unstableOracle) UnmarshalBinary(b []byte) error {
-	if len(b) != 8 || int64(binary.LittleEndian.Uint64(b)) < 0 {
+	if len(b) != 9 || b[0] != unstableVersion || int64(binary.LittleEndian.Uint64(b[1:])) < 0 {
 		return fmt.Errorf("unstable: %w", oracle.ErrSnapshot)
 	}
-	o.fed = int64(binary.LittleEndian.Uint64(b))
+	o.fed = int64(binary.LittleEndian.Uint64(b[1:]))
 	return nil
 }

@@ -86,7 +86,7 @@ type ModelLine struct {
 
 var (
 	errNobody   = errors.New("no decider is at work here, or no epoch has begun")
-	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with order: fifo and a certificate")
+	errNoModels = errors.New("this learner keeps no models: they are those of dafa over a hedge oracle with a certificate, and with order: arrival in one partition only")
 )
 
 var errBusy = errors.New("the decider waits for its log")

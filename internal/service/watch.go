@@ -80,7 +80,11 @@ func (d *Decider) showOutstanding() {
 
 // outstanding returns the decisions of the partition whose feedback is not yet learned.
 func (d *Decider) outstanding() int64 {
-	return max(0, d.heart.Next()-1-d.follower.rounds[d.cfg.Partition])
+	seen := d.follower.rounds[d.cfg.Partition] // those before it, too, in FIFO order
+	if ep := d.follower.heart.Epoch(); ep != nil && ep.Rules.Arrival && len(d.follower.rounds) == 1 {
+		seen = d.follower.heart.LearnedThrough() // as many as there are feedbacks
+	}
+	return max(0, d.heart.Next()-1-seen)
 }
 
 // writeSnapshot writes a snapshot and counts it.
@@ -116,6 +120,19 @@ func (j *Joiner) look(outer context.Context) {
 	if outer.Err() == nil {
 		j.part.reach(err)
 	}
+}
+
+// showEvery is how often the guard's figures are worked out anew.
+const showEvery = 250 * time.Millisecond
+
+// showControl publishes the mode, and now and then what the guard has seen.
+func (j *Joiner) showControl(now time.Time) {
+	if j.epochs.last == nil || now.Sub(j.shownAt) < showEvery {
+		return
+	}
+	j.shownAt = now
+	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard()))
+	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard())
 }
 
 // show publishes where the joiner is.

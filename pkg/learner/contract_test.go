@@ -82,8 +82,22 @@ func TestContract(t *testing.T) {
 		"exp4 plain": func() learner.Learner {
 			return must(learner.NewEXP4(someLists(), learner.EXP4Options{Plain: true, Prior: []float64{1, 2, 3}}))
 		},
+		"dafa vovk": func() learner.Learner {
+			return learner.NewDAFA(newHedge(oracle.HedgeOptions{Vovk: true, Unproved: true}), learner.Anytime{C: learner.Balanced})
+		},
 		"inversegap": func() learner.Learner { return learner.NewInverseGap(newLinear(), learner.Root{C: 20}) },
 	} {
 		t.Run(name, func(t *testing.T) { learnertest.Test(t, fresh, learnertest.Options{}) })
+	}
+	for name, reg := range map[string]func() oracle.Regressor{
+		"auto": func() oracle.Regressor {
+			return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 4, MaxFeatures: 8}))
+		},
+		"random": func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Fourier: 4, Forget: 0.99})) },
+		"hybrid": func() oracle.Regressor { return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12})) },
+	} {
+		t.Run("dafa "+name, func(t *testing.T) {
+			learnertest.Test(t, func() learner.Learner { return learner.NewDAFA(reg(), learner.Root{C: learner.RootBalanced}) }, learnertest.Options{Rounds: 60})
+		})
 	}
 }

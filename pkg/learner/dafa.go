@@ -11,13 +11,19 @@ import (
 // predictions of the newest oracle output, with γ from a [Schedule], and feeds
 // the oracle in the order of the feedback log.
 //
-// γ counts rounds learned, never decisions: deciding changes nothing.
+// γ counts rounds learned, never decisions: deciding changes nothing. It counts those
+// that the learner's own law was drawn for ([Certificate.Learned]), not those that it
+// learned of another's: they teach the oracle, but they are no step of the exploration
+// that γ measures. With them counted a learner that has watched one action for long would
+// explore the others as little as if it had tried them. The theorem holds for the own
+// rounds: the oracle's regret over all rounds bounds Σ(f̂−f⋆)² over any part of them.
 type DAFA struct {
 	reg     oracle.Regressor
 	s       Schedule
-	learned int64
+	learned int64         // with those of other laws, which cert has not
 	cert    Certificate   // without Regret, Bounded, Beta and Plausible: those are kept elsewhere
 	models  *Models       // nil: none are kept
+	ordered *inOrder      // nil: the oracle learns in the order of decisions, and models with it
 	hedge   *oracle.Hedge // reg, where it shares its evaluations with models
 
 	fhat []float64 // scratch
@@ -59,6 +65,24 @@ func (d *DAFA) Watch(m *Models) error {
 	return nil
 }
 
+// WatchArrivals is Watch for an oracle that is fed in the order of arrival, in a system of one
+// partition: rounds that come before their turn wait for it in the learner's state.
+func (d *DAFA) WatchArrivals(m *Models) error {
+	if err := d.Watch(m); err != nil {
+		return err
+	}
+	d.hedge, d.ordered = nil, &inOrder{}
+	return nil
+}
+
+// BeginAfter tells a learner that feedback up to number through was there before its epoch
+// began. What it learns of that again, in the order of arrival, is charged 1 a round.
+func (d *DAFA) BeginAfter(through int64) {
+	if d.ordered != nil {
+		d.ordered.through = through
+	}
+}
+
 // Models returns the models that are kept, to look at; nil: none are.
 func (d *DAFA) Models() *Models { return d.models }
 
@@ -70,7 +94,7 @@ func (d *DAFA) Oracle() oracle.Regressor { return d.reg }
 func (d *DAFA) Propensities(dst []float64, x *oracle.Input) ([]float64, float64) {
 	k := len(x.Actions)
 	d.fhat, d.p = resize(d.fhat, k), resize(d.p, k)
-	gamma := clipGamma(d.s.Gamma(k, d.learned, d.reg.Regret()))
+	gamma := clipGamma(d.s.Gamma(k, d.cert.Learned, d.reg.Regret()))
 	d.reg.Predict(d.fhat, x)
 	if d.eliminate {
 		d.solveLeft(d.p, d.fhat, x, gamma)
@@ -98,10 +122,20 @@ func resize(s []float64, n int) []float64 {
 
 // Learn implements [Learner].
 func (d *DAFA) Learn(r *Round) {
-	if !d.cert.count(r) {
-		if d.models != nil {
-			d.models.Add(r)
-		}
+	if r.Borrowed {
+		d.borrow(r)
+		return
+	}
+	learned := d.cert.count(r)
+	together := d.hedge != nil && r.Fate == Observed // see observe
+	switch {
+	case d.models == nil, together:
+	case d.ordered != nil:
+		d.ordered.take(d.models, r)
+	default:
+		d.models.Add(r)
+	}
+	if !learned {
 		return
 	}
 	d.cert.addLaw(r)
@@ -112,17 +146,31 @@ func (d *DAFA) Learn(r *Round) {
 		d.fhat = resize(d.fhat, len(r.Propensities))
 		fhat = d.fhat
 	}
-	if d.models != nil && r.Fate == Observed {
+	if together {
 		d.observe(r, fhat)
 		return
-	}
-	if d.models != nil {
-		d.models.Add(r)
 	}
 	if fhat != nil {
 		d.reg.Predict(fhat, r.Input)
 		d.cert.Drift += drift(fhat, r.Propensities, r.Gamma)
 	}
+	d.reg.Update(r.Input, r.Action, r.Loss)
+}
+
+// borrow learns what a round says that another law played: nothing of it is charged or
+// counted as regret.
+func (d *DAFA) borrow(r *Round) {
+	switch {
+	case d.models == nil:
+	case d.ordered != nil:
+		d.ordered.take(d.models, r)
+	default:
+		d.models.give(r)
+	}
+	if r.Fate != Observed && r.Fate != Imputed {
+		return
+	}
+	d.learned++
 	d.reg.Update(r.Input, r.Action, r.Loss)
 }
 
@@ -186,12 +234,11 @@ func (d *DAFA) Certificate() Certificate {
 
 // AppendBinary implements [Learner].
 func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
-	kind := kindDAFA
-	if d.models != nil {
-		kind = kindWatched
-	}
-	b = appendHeader(b, kind, d.learned)
+	b = appendHeader(b, d.kind(), d.learned)
 	b = d.cert.appendBinary(b)
+	if d.ordered != nil {
+		b = d.ordered.appendBinary(b)
+	}
 	if d.models != nil {
 		var err error
 		if b, err = d.models.appendBinary(b); err != nil {
@@ -201,13 +248,24 @@ func (d *DAFA) AppendBinary(b []byte) ([]byte, error) {
 	return d.reg.AppendBinary(b)
 }
 
+// kind returns the kind of its snapshots.
+func (d *DAFA) kind() byte {
+	switch {
+	case d.ordered != nil:
+		return kindOrdered
+	case d.models != nil:
+		return kindWatched
+	}
+	return kindDAFA
+}
+
 // UnmarshalBinary implements [Learner]. A learner with models takes a snapshot without
 // them, which an older program or model wrote: the rounds before it are charged 1 each, and
 // the evidence begins behind it.
 func (d *DAFA) UnmarshalBinary(b []byte) error {
 	kind := kindDAFA
-	if d.models != nil && len(b) > 1 && b[1] == kindWatched {
-		kind = kindWatched
+	if len(b) > 1 && b[1] != kindDAFA {
+		kind = d.kind()
 	}
 	learned, b, err := readHeader(b, kind)
 	if err != nil {
@@ -218,9 +276,17 @@ func (d *DAFA) UnmarshalBinary(b []byte) error {
 		return err
 	}
 	var m *Models
+	o := d.ordered.fresh()
+	if kind == kindOrdered {
+		if b, err = o.readBinary(b); err != nil {
+			return err
+		}
+	}
 	switch {
-	case kind == kindWatched:
-		m, b, err = d.models.readBinary(b)
+	case kind != kindDAFA:
+		if m, b, err = d.models.readBinary(b); err == nil && o != nil {
+			m.waiting = o.rounds()
+		}
 	case d.models != nil:
 		m, err = d.models.fresh(c.Rounds)
 	}
@@ -230,6 +296,6 @@ func (d *DAFA) UnmarshalBinary(b []byte) error {
 	if err := d.reg.UnmarshalBinary(b); err != nil {
 		return err
 	}
-	d.learned, d.cert, d.models = learned, c, m
+	d.learned, d.cert, d.models, d.ordered = learned, c, m, o
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"hindsight/pkg/oracle"
 )
@@ -154,6 +155,10 @@ func (e *EXP4) vote(x *oracle.Input) {
 
 // Learn implements [Learner].
 func (e *EXP4) Learn(r *Round) {
+	if r.Borrowed {
+		e.borrow(r)
+		return
+	}
 	if !e.tally.counts.count(r) {
 		return
 	}
@@ -174,6 +179,41 @@ func (e *EXP4) Learn(r *Round) {
 	}
 	e.learned++
 	e.spent += float64(k) + float64(max(0, r.N-1-r.LearnedThrough))
+	e.weigh()
+}
+
+// borrow learns of a round that another law Q played, with plain importance weights:
+//
+//	ĉ_i = L·1[π_i(x) = a] / (Q(a) + ε),  and Σ_a Q̃(a)/Q(a) stands for K in Σ(K_s + σ_s),
+//
+// which bounds the second moment Σ w_i·E ĉ_i² as K does where Q is its own. The max with
+// Q̃ would favour what it plays already, for Q is not near Q̃ here. Where Q never plays some
+// action that is eligible nothing can be learned: policies that play it would look as if
+// they lost nothing.
+func (e *EXP4) borrow(r *Round) {
+	if r.Fate != Observed && r.Fate != Imputed || slices.Contains(r.Propensities, 0) {
+		return
+	}
+	eta := e.Eta()
+	if math.IsInf(eta, 1) {
+		eta = math.Sqrt(e.breadth / float64(len(r.Propensities)))
+	}
+	e.vote(r.Input)
+	q := r.Propensities[r.Action]
+	if e.eta == 0 {
+		q += eta / 2
+	}
+	estimate := r.Loss / q
+	for i, a := range e.advice {
+		if a == int32(r.Action) {
+			e.losses[i] += estimate
+		}
+	}
+	e.learned++
+	for a, p := range r.Propensities {
+		e.spent += e.q[a] / p
+	}
+	e.spent += float64(max(0, r.N-1-r.LearnedThrough))
 	e.weigh()
 }
 

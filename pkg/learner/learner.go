@@ -14,8 +14,10 @@ type Round struct {
 	Gamma          float64   // as logged by the decision
 	N              int64     // position in the feedback log: t
 	LearnedThrough int64     // τ(t) < t: feedbacks learned when it was decided
+	Decision       int64     // its number in its partition: 1, 2, 3, …
 	Fate           Fate
 	Loss           float64 // in [0,1]; meaningful if Observed or Imputed
+	Borrowed       bool    // another law than the learner's was drawn from: Propensities are that one's, Gamma means nothing
 }
 
 // Fate is what became of the round.
@@ -36,9 +38,11 @@ type Learner interface {
 	// is exactly what is drawn from: multiples of 2^-53 that sum to exactly 1.
 	// It may use scratch space but never changes what later calls return.
 	Propensities(dst []float64, x *oracle.Input) (law []float64, gamma float64)
-	// Learn takes one feedback, whatever its fate, in the order of the log.
+	// Learn takes one feedback, whatever its fate, in the order of the log. A borrowed
+	// one is evidence, and no round of its own: the certificate does not count it.
 	Learn(r *Round)
-	// Learned returns the number of rounds learned (observed or imputed).
+	// Learned returns the number of rounds learned (observed or imputed), borrowed ones
+	// included.
 	Learned() int64
 	// NeedsFIFO reports whether the guarantee needs feedback in decision order.
 	NeedsFIFO() bool

@@ -52,7 +52,8 @@ type Models struct {
 	log    float64 // log |F|
 
 	modelSums
-	alarm *alarm // nil: off
+	waiting int64  // rounds that have their feedback and wait for their turn ([inOrder]): 1 each
+	alarm   *alarm // nil: off
 
 	f, v, mean, low, next []float64 // scratch: values of all, and of those left
 }
@@ -125,6 +126,23 @@ func (m *Models) Add(r *Round) {
 	case Skipped, Imputed:
 		m.charged++
 		m.silence(r)
+	}
+}
+
+// borrow takes the evidence of an observed round that another law played: L_f, which holds
+// for whatever was played, and nothing of R_f.
+func (m *Models) borrow(r *Round) {
+	v := m.values(r.Input, r.Action)
+	if m.alarm != nil && m.alarm.raised == 0 {
+		m.alarm.observe(r, v, m.mixture(v))
+	}
+	for i, x := range v {
+		e := x - r.Loss
+		m.loss[i] += float64(e * e)
+	}
+	m.evidence++
+	if m.evidence%judgeEvery == 0 {
+		m.judge(r.N)
 	}
 }
 

@@ -27,6 +27,19 @@ func TestContractWatched(t *testing.T) {
 			learnertest.Test(t, func() learner.Learner { return watched(newHedge(oracle.HedgeOptions{}), o) }, learnertest.Options{})
 		})
 	}
+	t.Run("on arrival", func(t *testing.T) {
+		learnertest.Test(t, arrivals, learnertest.Options{Arrival: true})
+	})
+}
+
+// arrivals returns DA-FA over a hedge oracle that learns in the order of arrival.
+func arrivals() learner.Learner {
+	h := newHedge(oracle.HedgeOptions{})
+	d := learner.NewDAFA(h, learner.Anytime{C: learner.Balanced})
+	if err := d.WatchArrivals(must(learner.NewModels(h.Class(), learner.ModelsOptions{Alarm: true}))); err != nil {
+		panic(err)
+	}
+	return d
 }
 
 // slowModels is what [learner.Models] keeps, by the formulas: every sum over all rounds

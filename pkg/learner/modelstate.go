@@ -8,8 +8,11 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// kindWatched is the kind of a snapshot of DA-FA with models.
-const kindWatched byte = 32
+// Kinds of snapshots of DA-FA with models.
+const (
+	kindWatched byte = 32
+	kindOrdered byte = 33 // in the order of arrival: what waits goes before them
+)
 
 // The bytes of models: parameters, the sums, and then, if there is an alarm, its sums and
 // the two regressions, each behind its length. Numbers are little endian, 8 bytes each.

@@ -16,6 +16,7 @@ type Plausible struct {
 	Alpha     float64 // level
 	Bound     float64 // on the regret of the rounds released; +Inf: no function survives
 	Charged   int64   // rounds that are 1 each in Bound
+	Waiting   int64   // of them, those that came before their turn: they are 1 each in Random, too
 	Random    float64 // the bound with those at what they cost by the functions: it needs no more than that silence does not depend on the loss, which Bound needs, too, of the losses that came
 	Alarm     bool    // realizability is watched
 	Raised    int64   // place in the feedback log at which it was refuted; 0: it is not
@@ -27,7 +28,7 @@ func (p *Plausible) Refuted() bool { return p.Functions > 0 && (p.Raised > 0 || 
 
 // Plausible returns the certificate of the rounds so far.
 func (m *Models) Plausible() Plausible {
-	p := Plausible{Functions: m.size, Alpha: m.alpha, Charged: m.charged}
+	p := Plausible{Functions: m.size, Alpha: m.alpha, Charged: m.charged + m.waiting, Waiting: m.waiting}
 	p.Surviving, p.Bound, p.Random = m.bound(oracle.Log(1 / m.alpha))
 	if m.alarm != nil {
 		p.Alarm, p.Raised = true, m.alarm.raised
@@ -62,7 +63,7 @@ func (m *Models) bound(level float64) (surviving int, bound, random float64) {
 	if surviving == 0 {
 		return 0, math.Inf(1), math.Inf(1)
 	}
-	return surviving, float64(m.charged) + bound, float64(m.unknown) + random
+	return surviving, float64(m.charged+m.waiting) + bound, float64(m.unknown+m.waiting) + random
 }
 
 // Model is one function that survives.
@@ -94,7 +95,7 @@ func (m *Models) Append(dst []Model, alpha float64) ([]Model, error) {
 	level := oracle.Log(1 / alpha)
 	for i, t := range m.top {
 		if t < level {
-			dst = append(dst, Model{int(m.which[i]), math.Min(1, oracle.Exp(-t)), m.loss[i] - least, float64(m.charged) + m.regret[i]})
+			dst = append(dst, Model{int(m.which[i]), math.Min(1, oracle.Exp(-t)), m.loss[i] - least, float64(m.charged+m.waiting) + m.regret[i]})
 		}
 	}
 	return dst, nil

@@ -19,6 +19,8 @@ type Options struct {
 	Input func(rng *rand.Rand) *oracle.Input
 	// Rounds is the number of rounds of each check; 0 means 200.
 	Rounds int
+	// Arrival gives feedback in the order of arrival, and not in that of the decisions.
+	Arrival bool
 }
 
 // Test runs the whole contract against learners made by fresh, which must be
@@ -58,7 +60,7 @@ func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, 
 			see(t, x, law, gamma)
 		}
 		r := &learner.Round{
-			Input: x, Propensities: law, Gamma: gamma, N: int64(t + 1), LearnedThrough: int64(len(fed)),
+			Input: x, Propensities: law, Gamma: gamma, N: int64(t + 1), Decision: int64(t + 1), LearnedThrough: int64(len(fed)),
 			Action: learner.Draw(law, rng.Uint64()>>11), Fate: learner.Observed, Loss: rng.Float64(),
 		}
 		switch rng.IntN(12) {
@@ -71,9 +73,18 @@ func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, 
 		}
 		queue = append(queue, r)
 		for len(fed) < t+1-rng.IntN(4) && len(fed) < len(queue) {
-			l.Learn(queue[len(fed)])
-			fed = append(fed, queue[len(fed)])
+			n := len(fed)
+			if s.Arrival {
+				other := n + rng.IntN(len(queue)-n)
+				queue[n], queue[other] = queue[other], queue[n]
+				queue[n].N = int64(n + 1)
+			}
+			l.Learn(queue[n])
+			fed = append(fed, queue[n])
 		}
+	}
+	for n := len(fed); n < len(queue); n++ {
+		queue[n].N = int64(n + 1)
 	}
 	return queue
 }

@@ -1,0 +1,200 @@
+package learner
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hindsight/pkg/oracle"
+)
+
+// crowd are rounds of two actions, decided one after the other, with all fates, some of them
+// played by another law.
+func crowd(rng *rand.Rand, n int) []*Round {
+	out := make([]*Round, n)
+	for i := range out {
+		p := rng.Float64()
+		r := &Round{Decision: int64(i + 1), Propensities: []float64{p, 1 - p}, Action: rng.IntN(2), Fate: Observed, Loss: float64(rng.IntN(2)), Borrowed: rng.IntN(6) == 0,
+			Input: &oracle.Input{Vector: []float64{rng.Float64()}, Actions: []oracle.Action{{Name: "a"}, {Name: "b", Features: []oracle.Feature{{Name: "size", Kind: oracle.Number, Value: rng.Float64()}}}},
+				Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: rng.Float64()}, {Name: "c", Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(3))}}}}
+		if rng.IntN(3) == 0 {
+			r.Fate = Imputed + Fate(rng.IntN(3))
+		}
+		out[i] = r
+	}
+	return out
+}
+
+func newLevels() *Models {
+	m, err := NewModels(levels{.1, .3, .5, .7, .9}, ModelsOptions{Alarm: true})
+	if err != nil {
+		panic(err)
+	}
+	return m
+}
+
+func stateOf(t interface{ Fatal(...any) }, m *Models) []byte {
+	b, err := m.appendBinary(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestInOrderIsOrder: whatever the order of arrival, after each feedback the models are those
+// of the rounds in the order of decisions up to the first without feedback, and what is there
+// beyond it is charged 1 a round; rounds of an older epoch, of which the learner hears nothing,
+// are counted by their feedback; a snapshot at any time changes nothing.
+func TestInOrderIsOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		n := rapid.IntRange(1, 80).Draw(t, "rounds")
+		older := rapid.IntRange(0, n).Draw(t, "of an older epoch")
+		reach := rapid.SampledFrom([]int{1, 5, 80}).Draw(t, "reach")
+		rounds := crowd(rng, n)
+		order := slices.Clone(rounds)
+		for i := range order {
+			j := min(i+rng.IntN(reach), n-1)
+			order[i], order[j] = order[j], order[i]
+		}
+		begun := 0 // feedback before the epoch: rounds of older ones only
+		for begun < n && order[begun].Decision <= int64(older) {
+			begun++
+		}
+		begun = rapid.IntRange(0, begun).Draw(t, "begins after")
+		m, o := newLevels(), &inOrder{through: int64(begun)}
+		slow, next := newLevels(), older // as it should be
+		there := map[int64]bool{}
+		stored := rapid.IntRange(0, n).Draw(t, "snapshot")
+		for i, r := range order {
+			there[r.Decision] = true
+			r.N = int64(i + 1)
+			if r.Decision <= int64(older) {
+				continue
+			}
+			o.take(m, r)
+			if i == stored {
+				b := o.appendBinary(nil)
+				o = o.fresh()
+				if rest, err := o.readBinary(b); err != nil || len(rest) > 0 {
+					t.Fatalf("%v, %d bytes left", err, len(rest))
+				}
+			}
+			ready := true // no round of an older epoch is without feedback
+			for d := range older {
+				ready = ready && there[int64(d+1)]
+			}
+			for ready && next < n && there[int64(next+1)] {
+				slow.give(rounds[next])
+				next++
+			}
+			waits := int64(0)
+			for _, r := range rounds[next:] {
+				if there[r.Decision] && r.Decision > int64(older) && !r.Borrowed && r.Fate != Withdrawn {
+					waits++
+				}
+			}
+			if m.waiting != waits || o.rounds() != waits {
+				t.Fatalf("after %d: %d and %d rounds wait, want %d", i+1, m.waiting, o.rounds(), waits)
+			}
+			if !bytes.Equal(stateOf(t, m), stateOf(t, slow)) {
+				t.Fatalf("after %d: other models than in the order of decisions", i+1)
+			}
+			if p, q := m.Plausible(), slow.Plausible(); math.Abs(p.Bound-q.Bound-float64(waits)) > 1e-9 || p.Waiting != waits {
+				t.Fatalf("after %d: %+v, in order %+v", i+1, p, q)
+			}
+		}
+	})
+}
+
+// TestInOrderLost: a decision that never has feedback, which only the loss of a log's tail can
+// cause, holds up those behind it until they take too much memory; if it comes then, it is
+// charged and is no evidence. What an epoch's learner learned again before it is charged.
+func TestInOrderLost(t *testing.T) {
+	m, o := newLevels(), &inOrder{through: 2}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}, Vector: make([]float64, 1<<17)}
+	r := Round{Input: x, Propensities: []float64{.5, .5}, Fate: Observed}
+	give := func(decision int64) {
+		r.N++
+		r.Decision = decision
+		o.take(m, &r)
+	}
+	give(1)
+	give(2)
+	if p := m.Plausible(); p.Charged != 2 || m.unknown != 2 || p.Random != 2 {
+		t.Fatalf("%+v", p)
+	}
+	for d := range int64(15) { // 1 MiB each; 3 is missing
+		give(4 + d)
+	}
+	if m.waiting != 15 || m.evidence != 0 {
+		t.Fatalf("%d wait, %d are evidence", m.waiting, m.evidence)
+	}
+	give(19)
+	if m.waiting != 0 || m.evidence != 16 || o.bytes != 0 || o.next != 20 {
+		t.Fatalf("%d wait, %d are evidence, %d bytes, next %d", m.waiting, m.evidence, o.bytes, o.next)
+	}
+	give(3)
+	if m.evidence != 16 || m.charged != 3 {
+		t.Errorf("a round after its turn: %d are evidence, %d are charged", m.evidence, m.charged)
+	}
+	give(20)
+	if m.evidence != 17 {
+		t.Error("the order does not go on")
+	}
+}
+
+// TestInOrderAllocates: nothing is allocated while as many rounds wait as did before.
+func TestInOrderAllocates(t *testing.T) {
+	m, o := newLevels(), &inOrder{}
+	rounds := crowd(rand.New(rand.NewPCG(1, 1)), 400)
+	turn := int64(0)
+	four := func() { // decisions 3, 2, 4, 1 of four
+		for i, d := range []int64{3, 2, 4, 1} {
+			r := rounds[(turn+d)%400]
+			r.N, r.Decision = turn+int64(i)+1, turn+d
+			o.take(m, r)
+		}
+		turn += 4
+	}
+	for range 200 {
+		four()
+	}
+	if n := testing.AllocsPerRun(100, four); n != 0 {
+		t.Errorf("%v allocations for four rounds", n)
+	}
+}
+
+// FuzzInOrder reads arbitrary bytes as rounds that wait.
+func FuzzInOrder(f *testing.F) {
+	m, o := newLevels(), &inOrder{}
+	for i, r := range crowd(rand.New(rand.NewPCG(2, 2)), 12) {
+		r.N, r.Decision = int64(i+1), int64(i+2)
+		o.take(m, r)
+		f.Add(o.appendBinary(nil))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m, o := newLevels(), &inOrder{}
+		rest, err := o.readBinary(b)
+		if err != nil {
+			return
+		}
+		again := &inOrder{}
+		if c := o.appendBinary(nil); len(rest) == 0 {
+			if _, err := again.readBinary(c); err != nil || !bytes.Equal(again.appendBinary(nil), c) {
+				t.Fatalf("what was read and written is not read again: %v", err)
+			}
+		}
+		o.settle(m, 1)
+		o.bytes = math.MaxInt
+		o.settle(m, 2)
+		if len(o.wait) > 0 {
+			t.Fatalf("%d still wait", len(o.wait))
+		}
+	})
+}
