@@ -155,7 +155,7 @@ func (s *source) openOpenBandit() (replay.Environment, error) {
 		}
 		r = m.Range
 	}
-	return replay.OpenOpenBandit(s.data, r)
+	return replay.OpenOpenBandit(s.data, replay.LogOptions{Range: r})
 }
 
 // openBandit opens a bandit log with these columns.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 )
 
@@ -15,21 +16,45 @@ import (
 // over one row order.
 type Rounds struct {
 	Env  Environment
+	view *logView // a log that holds its contexts as bytes; nil: data
 	data []byte
 	ends []int
 	ids  string // all, one behind the other: an outcome's id is not made anew
 	idAt []int  // where each begins, and the end
 }
 
-// EncodeRounds encodes all contexts of an environment. The actions are left out: the
-// model lists them.
-func EncodeRounds(env Environment) *Rounds {
+// EncodeRounds encodes all contexts of an environment. Where every round has the same
+// actions they are left out, and the model lists them; else, as in logs of events, each
+// context brings its own, with their features.
+func EncodeRounds(env Environment) *Rounds { return encodeRounds(env, false) }
+
+// EncodeRoundsFor does the same for a model: one whose oracle looks at features of
+// actions gets them in each context.
+func EncodeRoundsFor(env Environment, m *model.Model) *Rounds {
+	return encodeRounds(env, LooksAtActions(m))
+}
+
+// LooksAtActions reports whether the oracle of a model looks at features of actions:
+// models that agree in it share [Rounds].
+func LooksAtActions(m *model.Model) bool {
+	return m.Oracle.Kind == model.Shared || m.Oracle.Kind == model.Hybrid
+}
+
+func encodeRounds(env Environment, featured bool) *Rounds {
+	v := logOf(env)
+	if v != nil && v.log.rows != nil {
+		return &Rounds{Env: env, view: v}
+	}
+	featured = featured && v != nil && v.log.items != nil
 	r := &Rounds{Env: env, ends: make([]int, 0, env.Len())}
 	r.name()
 	var c codec.Context
 	for t := range env.Len() {
 		env.Context(&c, t)
-		c.ID, c.Actions = r.ID(t), nil
+		c.ID = r.ID(t)
+		if !featured {
+			c.Actions = nil
+		}
 		r.data = codec.AppendContext(r.data, &c)
 		r.ends = append(r.ends, len(r.data))
 	}
@@ -55,10 +80,18 @@ func (r *Rounds) name() {
 }
 
 // ID returns the id of round t.
-func (r *Rounds) ID(t int) string { return r.ids[r.idAt[t]:r.idAt[t+1]] }
+func (r *Rounds) ID(t int) string {
+	if r.view != nil {
+		return r.view.id(t)
+	}
+	return r.ids[r.idAt[t]:r.idAt[t+1]]
+}
 
 // Context returns the bytes of the context of round t.
 func (r *Rounds) Context(t int) []byte {
+	if r.view != nil {
+		return r.view.log.rows.context(r.view.row(t))
+	}
 	if t == 0 {
 		return r.data[:r.ends[0]]
 	}
@@ -66,7 +99,7 @@ func (r *Rounds) Context(t int) []byte {
 }
 
 // Len returns the number of rounds.
-func (r *Rounds) Len() int { return len(r.ends) }
+func (r *Rounds) Len() int { return r.Env.Len() }
 
 // Trace is what a run leaves behind.
 type Trace struct {

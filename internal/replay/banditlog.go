@@ -12,7 +12,8 @@ import (
 // that action; what it loses by the others is not known, so that without the propensities
 // of what was decided its mean loss over the rounds that it met is no unbiased estimate
 // of anything. Rows are in the order of decisions; actions in byte order, by number, or
-// as a model lists them. It is in memory: four bytes a feature and some 40 more a row.
+// as a model lists them. Of a CSV it is in memory: four bytes a feature and some 40 more a
+// row. Of events ([ReadEvents]) rounds may differ in their actions, which bring features.
 type BanditLog struct {
 	name    string
 	actions []string
@@ -29,6 +30,10 @@ type BanditLog struct {
 	columns []logColumn
 	cells   []int32 // of features, row by row: an index into the column's values; -1: absent
 	d       int     // expanded columns, the constant included
+
+	rows    *eventRows // contexts that bring their own actions; nil: cells
+	weights []float64  // events that a row stands for, at least 1; nil: 1 each
+	intake  *Intake    // nil: not known
 
 	accept   float64 // of replay, see [Replay]; 0: 1
 	rejected []bool  // rows that replay does not accept; nil: none
@@ -51,8 +56,36 @@ func (b *BanditLog) Name() string { return b.name }
 // Len implements [Environment].
 func (b *BanditLog) Len() int { return len(b.action) }
 
-// Actions implements [Environment].
+// Actions implements [Environment]: all that occur; which of them a round may play says
+// [BanditLog.Eligible].
 func (b *BanditLog) Actions() []string { return b.actions }
+
+// Eligible appends the actions of row t to dst, as indices into Actions, in the order of
+// its context: that of a decision's propensities.
+func (b *BanditLog) Eligible(dst []int32, t int) []int32 {
+	if b.rows != nil && b.rows.slots != nil {
+		var c codec.Context
+		if b.rows.parse(&c, t); c.Actions != nil {
+			for i := range c.Actions {
+				dst = append(dst, b.rows.index[c.Actions[i].Name])
+			}
+			return dst
+		}
+	}
+	for a := range b.actions {
+		dst = append(dst, int32(a))
+	}
+	return dst
+}
+
+// Law appends the propensities of all actions of row t to dst, in the order of Eligible;
+// nothing where the log does not hold them.
+func (b *BanditLog) Law(dst []float64, t int) []float64 {
+	if b.rows == nil {
+		return dst
+	}
+	return b.rows.law(dst, t)
+}
 
 // Columns implements [Environment]: a column a number, one a text that occurs, and the
 // constant.
@@ -60,6 +93,13 @@ func (b *BanditLog) Columns() int { return b.d }
 
 // Context implements [Environment].
 func (b *BanditLog) Context(dst *codec.Context, t int) {
+	if b.rows != nil {
+		b.rows.parse(dst, t)
+		if dst.ID = ""; dst.Actions == nil {
+			dst.Actions = appendActions(dst.Actions, b.actions)
+		}
+		return
+	}
 	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], b.actions)}
 	for a := range b.items {
 		dst.Actions[a].Features = b.items[a]
@@ -79,10 +119,19 @@ func (b *BanditLog) Context(dst *codec.Context, t int) {
 // Truth implements [Environment]: it is not known.
 func (b *BanditLog) Truth([]float64, int) bool { return false }
 
+// slot returns where the recorded action of row t stands among those of its context.
+func (b *BanditLog) slot(t int) int {
+	if b.rows != nil && b.rows.slots != nil {
+		return int(b.rows.slots[t])
+	}
+	return int(b.action[t])
+}
+
 // Loss implements [Environment]: that of the recorded action, on the scale [0,1]; NaN
-// for the others, and where no outcome came.
+// for the others, and where no outcome came. a is an index into the actions of the row's
+// context.
 func (b *BanditLog) Loss(t, a int) float64 {
-	if a != int(b.action[t]) || math.IsNaN(b.value[t]) {
+	if a != b.slot(t) || math.IsNaN(b.value[t]) {
 		return math.NaN()
 	}
 	x := min(max(b.value[t], b.scale.Min), b.scale.Max)
@@ -131,7 +180,34 @@ func (v *logView) row(t int) int {
 	return int(v.rows[t])
 }
 
+// action returns the recorded action of round t as an index into those of the log.
 func (v *logView) action(t int) int { return int(v.log.action[v.row(t)]) }
+
+// slot returns it as an index into those of the round's context.
+func (v *logView) slot(t int) int { return v.log.slot(v.row(t)) }
+
+// eligible appends the actions of round t, as indices into those of the log.
+func (v *logView) eligible(dst []int32, t int) []int32 { return v.log.Eligible(dst, v.row(t)) }
+
+// stands returns how many events round t stands for.
+func (v *logView) stands(t int) float64 {
+	if v.log.weights == nil {
+		return 1
+	}
+	return v.log.weights[v.row(t)]
+}
+
+// feature returns a feature of the context of round t.
+func (v *logView) feature(t int, name string) (f codec.Feature, ok bool) {
+	var c codec.Context
+	v.log.Context(&c, v.row(t))
+	for _, f := range c.Features {
+		if f.Name == name {
+			return f, true
+		}
+	}
+	return f, false
+}
 
 // observed reports whether an outcome of the recorded action came.
 func (v *logView) observed(t int) bool { return !math.IsNaN(v.log.value[v.row(t)]) }
@@ -150,7 +226,12 @@ func (v *logView) time(t int) int64 { return v.log.decided[t] }
 func (v *logView) propensity(t int) float64 { return v.log.props[v.row(t)] }
 
 // id returns the id of round t of a log that has ids.
-func (v *logView) id(t int) string { return v.log.ids[v.row(t)] }
+func (v *logView) id(t int) string {
+	if v.log.rows != nil {
+		return v.log.rows.id(v.row(t))
+	}
+	return v.log.ids[v.row(t)]
+}
 
 // Timed reports whether env says when decisions were made; then a window may be a time.
 func Timed(env Environment) bool {

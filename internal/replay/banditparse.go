@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
@@ -20,19 +20,35 @@ type LogOptions struct {
 	Mapping Mapping
 	Range   loop.Range // of losses or rewards; zero: [0,1]
 	Actions []string   // that may be; nil: those that occur
+	// Ledger takes the account of rows; nil, or a strict one, stops at the first malformed
+	// row.
+	Ledger *logs.Ledger
 
 	numbered bool // actions are the numbers 0, 1, …, in that order
 	backward bool // a time before that of the row above stands for that one
 }
 
-// OpenLog reads a bandit log from a CSV file.
+// OpenLog reads a bandit log from a CSV file, or from those of a folder, one after the
+// other.
 func OpenLog(path string, o LogOptions) (*BanditLog, error) {
-	f, err := os.Open(path)
+	t, err := logs.OpenTables(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("bandit log: %w", err)
 	}
-	defer f.Close()
-	return ReadLog(path, f, o)
+	return LogOfTables(t, o)
+}
+
+// LogOfTables reads a bandit log from tables, and closes them.
+func LogOfTables(t *logs.Tables, o LogOptions) (*BanditLog, error) {
+	defer t.Close()
+	if err := o.Mapping.Validate(); err != nil {
+		return nil, err
+	}
+	f, err := openTables(t)
+	if err != nil {
+		return nil, err
+	}
+	return readLog(f, o)
 }
 
 // ReadLog reads a bandit log; file is its name in errors, which are [*CSVError] but for
@@ -41,25 +57,35 @@ func ReadLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
 	if err := o.Mapping.Validate(); err != nil {
 		return nil, err
 	}
-	return readLog(file, r, o)
+	return readLog(newCSVFile(file, r), o)
 }
 
-func readLog(file string, r io.Reader, o LogOptions) (*BanditLog, error) {
-	if o.Range == (loop.Range{}) {
-		o.Range = loop.Range{Min: 0, Max: 1}
-	}
-	p := &logParser{csvFile: newCSVFile(file, r), o: o, log: &BanditLog{name: filepath.Base(file), kind: codec.Loss, scale: o.Range},
-		actions: map[string]int32{}, ids: map[string]int{}}
-	if o.Mapping.Reward != "" {
-		p.log.kind = codec.Reward
-	}
-	if err := p.header(); err != nil {
+func readLog(f *csvFile, o LogOptions) (*BanditLog, error) {
+	p, err := banditHeader(f, o)
+	if err != nil {
 		return nil, err
 	}
 	if err := p.rest(); err != nil {
 		return nil, err
 	}
 	return p.log, nil
+}
+
+// banditHeader reads the header of a log whose columns are named.
+func banditHeader(f *csvFile, o LogOptions) (*logParser, error) {
+	p := newLogParser(f, o)
+	f.keepAccount(o.Ledger, "bandit")
+	if o.Mapping.Reward != "" {
+		p.log.kind = codec.Reward
+	}
+	return p, p.header()
+}
+
+func newLogParser(f *csvFile, o LogOptions) *logParser {
+	if o.Range == (loop.Range{}) {
+		o.Range = loop.Range{Min: 0, Max: 1}
+	}
+	return &logParser{csvFile: f, o: o, log: &BanditLog{name: filepath.Base(f.file), kind: codec.Loss, scale: o.Range}, actions: map[string]int32{}, ids: map[string]int{}}
 }
 
 // rest reads all rows below the header.
@@ -73,14 +99,72 @@ func (p *logParser) rest() error {
 			err = p.row(row)
 		}
 		if err != nil {
-			return err
+			if err := p.pass(err); err != nil {
+				return err
+			}
+			continue
 		}
+		p.took()
 	}
 	if p.rows == 0 {
+		if bad := p.ledger.Errors(); len(bad) > 0 {
+			return p.errorf(2, "", "there is no row below the header that can be read; the first says: %s", bad[0])
+		}
 		return p.errorf(2, "", "there are no rows below the header")
 	}
 	p.finish()
+	p.log.intake = p.intake(p.rows, len(p.log.actions))
 	return nil
+}
+
+// pass accounts for a row that cannot be read, or returns an error that ends the log.
+func (p *logParser) pass(err error) error {
+	class := logs.IsMalformed
+	if p.again {
+		class = logs.IsDuplicate
+	}
+	if err := p.leave(err, class); err != nil {
+		return err
+	}
+	p.undo()
+	return nil
+}
+
+// name returns the name of an action of the rows so far.
+func (p *logParser) name(a int32) string {
+	if int(a) < len(p.names) {
+		return p.names[a]
+	}
+	return ""
+}
+
+// took accounts for the row last read.
+func (p *logParser) took() {
+	p.rows++
+	p.known = len(p.names)
+	rec := logs.Record{Time: noTime}
+	if p.time >= 0 {
+		rec.Time = p.log.decided[p.rows-1]
+	}
+	if p.value >= 0 && !math.IsNaN(p.log.value[p.rows-1]) {
+		rec.Outcome = p.log.kind
+	}
+	p.ledger.Took(&rec)
+}
+
+// undo forgets what of a row was kept before it turned out to be wrong.
+func (p *logParser) undo() {
+	b, n := p.log, p.rows
+	if len(b.ids) > n {
+		delete(p.ids, b.ids[n])
+	}
+	for _, name := range p.names[p.known:] {
+		delete(p.actions, name)
+	}
+	p.names = p.names[:p.known]
+	b.ids, b.action, b.props = b.ids[:min(n, len(b.ids))], b.action[:min(n, len(b.action))], b.props[:min(n, len(b.props))]
+	b.value, b.decided, b.came = b.value[:min(n, len(b.value))], b.decided[:min(n, len(b.decided))], b.came[:min(n, len(b.came))]
+	b.cells = b.cells[:n*len(b.columns)]
 }
 
 type logParser struct {
@@ -88,6 +172,10 @@ type logParser struct {
 	o    LogOptions
 	log  *BanditLog
 	rows int
+
+	names []string // of actions, by index
+	known int      // actions of the rows so far
+	again bool     // the row is a repeat of one before
 
 	width                                            int
 	time, outcomeTime, action, value, id, propensity int // columns; -1: none
@@ -98,14 +186,14 @@ type logParser struct {
 }
 
 func (p *logParser) header() error {
-	row, err := p.next()
+	row, err := p.head()
 	if errors.Is(err, io.EOF) {
 		return p.errorf(1, "", "the file is empty; its first line names the columns")
 	}
 	if err != nil {
 		return err
 	}
-	return p.columns(slices.Clone(row))
+	return p.columns(row)
 }
 
 // columns finds what the mapping names among the columns of the header.
@@ -199,6 +287,7 @@ func (p *logParser) feature(c logColumn) error {
 }
 
 func (p *logParser) row(row []string) error {
+	p.again = false
 	if len(row) != p.width {
 		return p.errorf(p.line(0), "", "%d cells, but the header has %d columns", len(row), p.width)
 	}
@@ -207,7 +296,6 @@ func (p *logParser) row(row []string) error {
 			return err
 		}
 	}
-	p.rows++
 	return nil
 }
 
@@ -222,6 +310,7 @@ func (p *logParser) rowID(row []string) error {
 	case !isText(id, codec.MaxIDBytes):
 		return p.errorf(p.line(p.id), name, "an id is UTF-8 of at most %d bytes without control characters", codec.MaxIDBytes)
 	case ok:
+		p.again = true
 		return p.errorf(p.line(p.id), name, "the id %q is that of line %d, too", id, before)
 	}
 	id = strings.Clone(id)
@@ -245,12 +334,13 @@ func (p *logParser) rowAction(row []string) error {
 	case p.o.numbered && !isItem(name, len(p.o.Actions)):
 		return p.errorf(p.line(p.action), p.o.Mapping.Action, "%s", itemHint(name, len(p.o.Actions)))
 	case p.o.Actions != nil && !slices.Contains(p.o.Actions, name):
-		return p.errorf(p.line(p.action), p.o.Mapping.Action, "the model does not list the action %q", name)
+		return p.errorAll(p.line(p.action), p.o.Mapping.Action, "the model does not list the action %q", name)
 	case len(p.actions) == codec.MaxActions:
 		return p.errorf(p.line(p.action), p.o.Mapping.Action, "more than %d different actions", codec.MaxActions)
 	default:
 		a = int32(len(p.actions))
-		p.actions[strings.Clone(name)] = a
+		p.names = append(p.names, strings.Clone(name))
+		p.actions[p.names[a]] = a
 	}
 	p.log.action = append(p.log.action, a)
 	return nil
@@ -268,7 +358,7 @@ func (p *logParser) rowValue(row []string) error {
 			return p.errorf(p.line(p.value), p.valueName, "%q is not a finite number; leave the cell empty where no outcome came", cell)
 		}
 		if r := p.o.Range; !r.Clip && (v < r.Min || v > r.Max) {
-			return p.errorf(p.line(p.value), p.valueName, "%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: 100}", v, r.Min, r.Max, p.rangeKey())
+			return p.errorAll(p.line(p.value), p.valueName, "%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: 100}", v, r.Min, r.Max, p.rangeKey())
 		}
 	}
 	p.log.value = append(p.log.value, v)
@@ -294,7 +384,7 @@ func (p *logParser) rowTimes(row []string) error {
 		if p.o.backward {
 			at = p.log.decided[n-1]
 		} else {
-			return p.errorf(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
+			return p.errorAll(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
 		}
 	}
 	p.log.decided = append(p.log.decided, at)
@@ -318,18 +408,24 @@ func (p *logParser) rowTimes(row []string) error {
 }
 
 func (p *logParser) rowFeatures(row []string) error {
+	for i := range p.log.columns { // before any is kept
+		c, cell := &p.log.columns[i], row[p.log.columns[i].at]
+		if _, ok := p.values[i][cell]; ok || cell == "" {
+			continue
+		}
+		if c.number && !isNumber(cell) {
+			return p.errorf(p.line(c.at), c.name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", cell, c.name)
+		}
+		if !isText(cell, codec.MaxTextBytes) {
+			return p.errorf(p.line(c.at), c.name, "a text is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
+		}
+	}
 	for i := range p.log.columns {
 		c, cell := &p.log.columns[i], row[p.log.columns[i].at]
 		v := int32(-1)
 		if cell != "" {
 			var ok bool
 			if v, ok = p.values[i][cell]; !ok {
-				if c.number && !isNumber(cell) {
-					return p.errorf(p.line(c.at), c.name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", cell, c.name)
-				}
-				if !isText(cell, codec.MaxTextBytes) {
-					return p.errorf(p.line(c.at), c.name, "a text is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
-				}
 				v = int32(len(c.values))
 				cell = strings.Clone(cell)
 				p.values[i][cell] = v

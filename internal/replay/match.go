@@ -57,7 +57,7 @@ func (m *match) decided(d *codec.Decision) {
 func (m *match) recorded(t, a int) {
 	observed, weighed := m.log.observed(t), m.log.log.props != nil
 	if observed {
-		m.replay.rows++
+		m.replay.rows += m.log.stands(t)
 	}
 	if !m.log.played(t, a) {
 		if m.s.times != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hindsight/internal/logs"
 	"hindsight/pkg/codec"
 )
 
@@ -27,6 +27,7 @@ type Multiclass struct {
 	numbers    []float64
 	categories []int32 // index into values of the column; -1 absent
 	perRow     [2]int  // numbers and categories of a row
+	intake     *Intake
 }
 
 type csvColumn struct {
@@ -38,20 +39,36 @@ type csvColumn struct {
 
 var _ Environment = (*Multiclass)(nil)
 
-// OpenMulticlass reads a labelled CSV from a file.
+// OpenMulticlass reads a labelled CSV from a file, or from those of a folder, one after
+// the other.
 func OpenMulticlass(path string) (*Multiclass, error) {
-	f, err := os.Open(path)
+	t, err := logs.OpenTables(path, nil)
 	if err != nil {
 		return nil, fmt.Errorf("labelled CSV: %w", err)
 	}
-	defer f.Close()
-	return ReadMulticlass(path, f)
+	return MulticlassOfTables(t, nil)
+}
+
+// MulticlassOfTables reads a labelled CSV from tables, and closes them. A ledger that is
+// not strict takes the account of malformed rows; without one the first ends it.
+func MulticlassOfTables(t *logs.Tables, ledger *logs.Ledger) (*Multiclass, error) {
+	defer t.Close()
+	f, err := openTables(t)
+	if err != nil {
+		return nil, err
+	}
+	return readMulticlass(f, ledger)
 }
 
 // ReadMulticlass reads a labelled CSV; file is its name in errors, which are
 // [*CSVError] but for those of r.
 func ReadMulticlass(file string, r io.Reader) (*Multiclass, error) {
-	p := &csvParser{csvFile: newCSVFile(file, r), m: &Multiclass{name: filepath.Base(file)}}
+	return readMulticlass(newCSVFile(file, r), nil)
+}
+
+func readMulticlass(f *csvFile, ledger *logs.Ledger) (*Multiclass, error) {
+	f.keepAccount(ledger, "multiclass")
+	p := &csvParser{csvFile: f, m: &Multiclass{name: filepath.Base(f.file)}}
 	return p.read()
 }
 
@@ -72,24 +89,36 @@ func (p *csvParser) read() (*Multiclass, error) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
+		if err == nil {
+			err = p.row(row)
+		}
 		if err != nil {
-			return nil, err
+			if err := p.leave(err, logs.IsMalformed); err != nil {
+				return nil, err
+			}
+			p.undo()
+			continue
 		}
-		if err := p.row(row); err != nil {
-			return nil, err
-		}
+		p.ledger.Took(&logs.Record{Time: noTime})
 	}
 	if len(p.m.rows) == 0 {
 		return nil, p.errorf(2, "", "there are no rows below the header")
 	}
 	p.finish()
+	p.m.intake = p.intake(len(p.m.rows), len(p.m.labels))
 	return p.m, nil
+}
+
+// undo forgets what of a row was kept before it turned out to be wrong.
+func (p *csvParser) undo() {
+	n := len(p.m.rows)
+	p.m.numbers, p.m.categories = p.m.numbers[:n*p.m.perRow[0]], p.m.categories[:n*p.m.perRow[1]]
 }
 
 const headerHint = "; the first line is for example: label,n_age,c_country"
 
 func (p *csvParser) header() error {
-	row, err := p.next()
+	row, err := p.head()
 	if errors.Is(err, io.EOF) {
 		return p.errorf(1, "", "the file is empty%s", headerHint)
 	}
@@ -139,19 +168,20 @@ func (p *csvParser) row(row []string) error {
 		return p.errorf(line, "label", "a label is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
 	}
 	label, ok := p.labels[row[0]]
-	if !ok {
-		if label = int32(len(p.labels)); label == codec.MaxActions {
-			return p.errorf(line, "label", "more than %d different labels", codec.MaxActions)
-		}
-		p.labels[strings.Clone(row[0])] = label
+	if !ok && len(p.labels) == codec.MaxActions {
+		return p.errorf(line, "label", "more than %d different labels", codec.MaxActions)
 	}
-	p.m.rows = append(p.m.rows, label)
 	for i, cell := range row[1:] {
 		if err := p.cell(i, cell); err != nil {
 			at, _ := p.csv.FieldPos(i + 1)
 			return p.errorf(at, p.m.columns[i].name, "%v", err)
 		}
 	}
+	if !ok {
+		label = int32(len(p.labels))
+		p.labels[strings.Clone(row[0])] = label
+	}
+	p.m.rows = append(p.m.rows, label)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
@@ -86,39 +88,63 @@ func SniffOpenBandit(path string) bool {
 	if err != nil {
 		return false
 	}
-	f, err := os.Open(rows)
+	t, err := logs.OpenTables(rows, nil)
 	if err != nil {
 		return false
 	}
-	defer f.Close()
-	header, err := newCSVFile(rows, io.LimitReader(f, 1<<20)).next()
+	defer t.Close()
+	_, head, err := t.Peek()
+	return err == nil && SniffOpenBanditHead(head)
+}
+
+// SniffOpenBanditHead does so for the first bytes of a file.
+func SniffOpenBanditHead(head []byte) bool {
+	header, err := newCSVFile("", bytes.NewReader(head)).row()
 	return err == nil && IsOpenBandit(header)
 }
 
-// OpenOpenBandit reads Open Bandit data from a file or a folder. r is the range of the
-// rewards, zero for [0,1].
-func OpenOpenBandit(path string, r loop.Range) (*BanditLog, error) {
-	rows, items, err := FindOpenBandit(path)
+// OpenOpenBandit reads Open Bandit data from a file or a folder. Of the options the
+// range of the rewards and the ledger count.
+func OpenOpenBandit(path string, o LogOptions) (*BanditLog, error) {
+	t, features, err := OpenBanditTables(path)
 	if err != nil {
 		return nil, err
 	}
-	var features [][]codec.Feature
-	if items != "" {
-		f, err := os.Open(items)
+	return OpenBanditOfTables(t, features, o)
+}
+
+// OpenBanditTables opens Open Bandit data, a file or a folder, with the features of its
+// items, nil where they are not known.
+func OpenBanditTables(path string) (t *logs.Tables, items [][]codec.Feature, err error) {
+	rows, file, err := FindOpenBandit(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if file != "" {
+		f, err := os.Open(file)
 		if err != nil {
-			return nil, fmt.Errorf("open bandit items: %w", err)
+			return nil, nil, fmt.Errorf("open bandit items: %w", err)
 		}
 		defer f.Close()
-		if features, err = ReadItems(items, f); err != nil {
-			return nil, err
+		if items, err = ReadItems(file, f); err != nil {
+			return nil, nil, err
 		}
 	}
-	f, err := os.Open(rows)
-	if err != nil {
-		return nil, fmt.Errorf("open bandit data: %w", err)
+	if t, err = logs.OpenTables(rows, nil); err != nil {
+		return nil, nil, fmt.Errorf("open bandit data: %w", err)
 	}
-	defer f.Close()
-	return ReadOpenBandit(rows, f, features, r)
+	return t, items, nil
+}
+
+// OpenBanditOfTables reads Open Bandit data from tables, and closes them; see
+// [ReadOpenBandit].
+func OpenBanditOfTables(t *logs.Tables, items [][]codec.Feature, o LogOptions) (*BanditLog, error) {
+	defer t.Close()
+	f, err := openTables(t)
+	if err != nil {
+		return nil, err
+	}
+	return readOpenBandit(f, items, o)
 }
 
 // ReadOpenBandit reads a file of impressions row by row; items are the features of each
@@ -128,33 +154,41 @@ func OpenOpenBandit(path string, r loop.Range) (*BanditLog, error) {
 // the item at its position, as the file has them. Times that go back stand still.
 // Errors are [*CSVError] but for those of r.
 func ReadOpenBandit(file string, r io.Reader, items [][]codec.Feature, scale loop.Range) (*BanditLog, error) {
-	if scale == (loop.Range{}) {
-		scale = loop.Range{Min: 0, Max: 1}
-	}
-	p := &logParser{csvFile: newCSVFile(file, r), log: &BanditLog{name: filepath.Base(file), kind: codec.Reward, scale: scale, items: items},
-		o: LogOptions{Range: scale, numbered: true, backward: true}, actions: map[string]int32{}, ids: map[string]int{}}
-	row, err := p.next()
-	if errors.Is(err, io.EOF) {
-		return nil, p.errorf(1, "", "the file is empty; its first line names the columns")
-	}
+	return readOpenBandit(newCSVFile(file, r), items, LogOptions{Range: scale})
+}
+
+func readOpenBandit(f *csvFile, items [][]codec.Feature, o LogOptions) (*BanditLog, error) {
+	p, err := openBanditHeader(f, items, o)
 	if err != nil {
-		return nil, err
-	}
-	if !IsOpenBandit(row) {
-		return nil, p.errorf(p.line(0), "", "not Open Bandit data: the columns %s, %s and %s must be there; there are %s", obdAction, obdReward, strings.Join(obdPropensity, " or "), strings.Join(row, ", "))
-	}
-	columns := slices.Clone(row)
-	n := len(items)
-	if p.o.Mapping, n = obdMapping(columns, n); n > 0 {
-		p.o.Actions = names(n)
-	}
-	if err := p.columns(columns); err != nil {
 		return nil, err
 	}
 	if err := p.rest(); err != nil {
 		return nil, err
 	}
 	return p.log, nil
+}
+
+// openBanditHeader reads the header of Open Bandit data.
+func openBanditHeader(f *csvFile, items [][]codec.Feature, o LogOptions) (*logParser, error) {
+	o.numbered, o.backward = true, true
+	p := newLogParser(f, o)
+	f.keepAccount(o.Ledger, "obd")
+	p.log.kind, p.log.items = codec.Reward, items
+	columns, err := p.head()
+	if errors.Is(err, io.EOF) {
+		return nil, p.errorf(1, "", "the file is empty; its first line names the columns")
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !IsOpenBandit(columns) {
+		return nil, p.errorf(p.line(0), "", "not Open Bandit data: the columns %s, %s and %s must be there; there are %s", obdAction, obdReward, strings.Join(obdPropensity, " or "), strings.Join(columns, ", "))
+	}
+	n := len(items)
+	if p.o.Mapping, n = obdMapping(columns, n); n > 0 {
+		p.o.Actions = names(n)
+	}
+	return p, p.columns(columns)
 }
 
 // obdMapping names the columns of an Open Bandit file, and returns the number of items,
@@ -217,7 +251,8 @@ func itemHint(name string, n int) string {
 // gap, in any order of rows. Errors are [*CSVError] but for those of r.
 func ReadItems(file string, r io.Reader) ([][]codec.Feature, error) {
 	o := LogOptions{Mapping: Mapping{Action: obdAction, ID: obdAction, FeaturePrefix: obdItemParts}, numbered: true}
-	p := &logParser{csvFile: newCSVFile(file, r), o: o, log: &BanditLog{name: filepath.Base(file)}, actions: map[string]int32{}, ids: map[string]int{}}
+	p := newLogParser(newCSVFile(file, r), o)
+	p.keepAccount(nil, "items")
 	if err := p.header(); err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func TestFindOpenBandit(t *testing.T) {
 	write("item_context.csv", itemText)
 	men := write("men.csv", obdText)
 	for _, path := range []string{dir, men} {
-		b, err := OpenOpenBandit(path, loop.Range{})
+		b, err := OpenOpenBandit(path, LogOptions{})
 		if err != nil || len(b.items) != 3 || !SniffOpenBandit(path) {
 			t.Errorf("%s: %v", path, err)
 		}

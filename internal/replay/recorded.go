@@ -119,7 +119,7 @@ func openFileDelays(t *delayTerm, o *DelayOptions) (err error) {
 		return err
 	}
 	m := Mapping{Time: orText(o.Times.Time, "decision_ts"), OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")}
-	log, err := readLog(t.file, r, LogOptions{Mapping: m})
+	log, err := readLog(newCSVFile(t.file, r), LogOptions{Mapping: m})
 	if err != nil {
 		return err
 	}

@@ -27,9 +27,10 @@ type Replay struct {
 
 // replaySums are running sums over the rows of a log that have an outcome.
 type replaySums struct {
-	rows, accepted int64
-	w, wl          float64
-	ww, wwl, wwll  float64 // Σw², Σw²l, Σw²l²
+	rows          float64 // events that the rows stand for
+	accepted      int64
+	w, wl         float64
+	ww, wwl, wwll float64 // Σw², Σw²l, Σw²l²
 }
 
 func (s *replaySums) add(weight, loss float64) {
@@ -43,7 +44,7 @@ func (s *replaySums) add(weight, loss float64) {
 
 // result returns the estimates; those of no row are null.
 func (s *replaySums) result(accept float64) *Replay {
-	n := float64(s.rows)
+	n := s.rows
 	ips := s.wl / n
 	snips := s.wl / s.w
 	if s.w == 0 {
@@ -86,13 +87,13 @@ func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
 
 // played reports whether replay takes action a for that of row t.
 func (v *logView) played(t, a int) bool {
-	return a == v.action(t) && (v.log.rejected == nil || !v.log.rejected[v.row(t)])
+	return a == v.slot(t) && (v.log.rejected == nil || !v.log.rejected[v.row(t)])
 }
 
-// weight returns that of an accepted row.
+// weight returns that of an accepted row, times the events that it stands for.
 func (v *logView) weight(t int) float64 {
 	if c := v.log.accept; c > 0 {
-		return 1 / min(c, v.propensity(t))
+		return v.stands(t) / min(c, v.propensity(t))
 	}
-	return 1 / v.propensity(t)
+	return v.stands(t) / v.propensity(t)
 }

@@ -114,6 +114,9 @@ func ModelFor(env Environment, name string, learner model.Learner, window loop.W
 	}
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
 	m.DefaultOracle()
+	if v := logOf(env); v != nil {
+		v.log.fit(m)
+	}
 	m.Resolve(env.Columns(), len(env.Actions()))
 	return m, files
 }

@@ -1,0 +1,452 @@
+package replay
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unsafe"
+
+	"hindsight/internal/logs"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// EventOptions say how events become a bandit log.
+type EventOptions struct {
+	Range   loop.Range // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
+	Reward  *bool      // what Range is of; nil: whatever the log has
+	Actions []string   // that a model lists, the only ones that may be; nil: any
+	Dedup   int        // events that a dangling outcome may find; 0: [logs.DefaultDedup]
+}
+
+// eventRows are rows whose contexts bring their own actions: each as it will be asked,
+// with its id before and its law behind it.
+type eventRows struct {
+	data    []byte
+	places  []rowPlace
+	slots   []int32 // per row: where the recorded action stands among those of its context; nil: the actions of the log are those of every row, in order
+	index   map[string]int32
+	largest int // most actions of a row
+}
+
+// rowPlace says where a row lies: id, context, and law if it is there.
+type rowPlace struct {
+	at      int64
+	context int32
+	id      uint16
+	law     uint16 // numbers of 8 bytes
+}
+
+func (e *eventRows) id(r int) string {
+	p := e.places[r]
+	b := e.data[p.at : p.at+int64(p.id)]
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+func (e *eventRows) context(r int) []byte {
+	p := e.places[r]
+	from := p.at + int64(p.id)
+	return e.data[from : from+int64(p.context) : from+int64(p.context)]
+}
+
+// parse sets dst to the context of a row.
+func (e *eventRows) parse(dst *codec.Context, r int) {
+	if err := codec.ParseContext(dst, e.context(r)); err != nil {
+		panic(fmt.Sprintf("replay: a context that was written here does not parse: %v", err))
+	}
+}
+
+// law appends the whole law of a row, in the order of its actions; nothing if it is not
+// known.
+func (e *eventRows) law(dst []float64, r int) []float64 {
+	p := e.places[r]
+	b := e.data[p.at+int64(p.id)+int64(p.context):]
+	for i := range int(p.law) {
+		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
+	}
+	return dst
+}
+
+// row flags while a log is loaded.
+const (
+	rowInactive = 1 << iota
+	rowWithdrawn
+	rowDefaulted
+)
+
+// eventLoader makes a bandit log of records.
+type eventLoader struct {
+	o      EventOptions
+	log    *BanditLog
+	rows   *eventRows
+	in     *Intake
+	spool  spool
+	flags  []uint8
+	where  *logs.Recent[int32]    // id → row
+	early  *logs.Recent[*outcome] // outcomes before their event
+	waits  int64                  // of early, without event
+	inSets bool                   // rows differ in their actions
+	bare   bool                   // a row does not say its actions
+	sets   [2]int                 // fewest and most actions of a row that says them
+	buf    []byte
+	ctx    codec.Context
+	cols   map[string]struct{}
+	low    float64
+	high   float64
+}
+
+// outcome is an observation that waits for its event.
+type outcome struct {
+	kind   codec.OutcomeKind
+	flags  logs.Flags
+	value  float64
+	at     int64
+	action string
+}
+
+// ReadEvents makes a bandit log of what r reads, and closes r, which should be opened
+// with Inactive, or events that are activated later are lost. Outcomes find their events
+// whether they lie before or behind them. Rows are in the order of time, where every
+// event has one. Contexts lie in a temporary file if they are many: memory grows by some
+// 60 bytes a row.
+func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error) {
+	return readEventsSpooled(name, r, o, spoolBytes)
+}
+
+// readEventsSpooled keeps at most so many bytes of contexts in memory.
+func readEventsSpooled(name string, r *logs.Reader, o EventOptions, inMemory int) (b *BanditLog, err error) {
+	defer func() { err = errors.Join(err, r.Close()) }()
+	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, where: logs.NewRecent[int32](o.Dedup), early: logs.NewRecent[*outcome](o.Dedup),
+		spool: spool{most: inMemory}, cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
+	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in}
+	for _, a := range o.Actions {
+		l.actionIndex(a)
+	}
+	var rec logs.Record
+	for {
+		err := r.Next(&rec)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil && rec.Kind == logs.Outcome {
+			err = l.outcome(&rec)
+		} else if err == nil {
+			err = l.event(&rec)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	l.in.Account = *r.Account()
+	l.in.FirstMalformed = l.in.Errors()
+	return l.finish()
+}
+
+func (l *eventLoader) actionIndex(name string) int32 {
+	a, ok := l.rows.index[name]
+	if !ok {
+		a = int32(len(l.log.actions))
+		name = strings.Clone(name)
+		l.log.actions = append(l.log.actions, name)
+		l.rows.index[name] = a
+	}
+	return a
+}
+
+// event adds a row.
+func (l *eventLoader) event(r *logs.Record) error {
+	t := len(l.log.action)
+	id := r.ID
+	if id == "" {
+		id = RoundID(t)
+	}
+	a, slot, err := l.play(r)
+	if err != nil {
+		return err
+	}
+	if err := l.place(id, r); err != nil {
+		return err
+	}
+	l.log.action, l.rows.slots = append(l.log.action, a), append(l.rows.slots, slot)
+	l.log.props = append(l.log.props, r.Propensity)
+	l.log.weights = append(l.log.weights, r.Weight)
+	l.log.decided = append(l.log.decided, r.Time)
+	l.log.value, l.log.came = append(l.log.value, math.NaN()), append(l.log.came, noTime)
+	flags := uint8(0)
+	if r.Flags&logs.Inactive != 0 {
+		flags |= rowInactive
+	}
+	l.flags = append(l.flags, flags)
+	l.columns(r.Features)
+	if err := l.came(t, r.Outcome, r.Value, r.OutcomeTime, r); err != nil {
+		return err
+	}
+	if r.Flags&logs.Defaulted != 0 {
+		l.flags[t] |= rowDefaulted
+	}
+	if r.ID == "" {
+		return nil
+	}
+	l.where.Put(0, []byte(r.ID), int32(t))
+	if o, ok := l.early.Get(0, []byte(r.ID)); ok && o != nil {
+		l.waits--
+		l.early.Put(0, []byte(r.ID), nil)
+		return l.join(t, o, r)
+	}
+	return nil
+}
+
+// play returns the index of the action of an event, and where it stands among those of
+// the event.
+func (l *eventLoader) play(r *logs.Record) (action, slot int32, err error) {
+	if r.Actions == nil {
+		l.bare = true
+		a := l.actionIndex(r.Action)
+		return a, a, l.listed(r)
+	}
+	for i := range r.Actions {
+		l.inSets = l.actionIndex(r.Actions[i].Name) != int32(i) || l.inSets
+		l.in.Featured = l.in.Featured || len(r.Actions[i].Features) > 0
+	}
+	n := len(r.Actions)
+	if l.sets[1] == 0 {
+		l.sets[0] = n
+	}
+	l.sets = [2]int{min(l.sets[0], n), max(l.sets[1], n)}
+	return l.rows.index[r.Actions[r.Chosen].Name], int32(r.Chosen), l.listed(r)
+}
+
+// listed checks that the model lists the actions so far.
+func (l *eventLoader) listed(r *logs.Record) error {
+	if n := len(l.o.Actions); n > 0 && len(l.log.actions) > n {
+		return fmt.Errorf("%s:%d: the model does not list the action %q", r.File, r.Line, l.log.actions[n])
+	}
+	return nil
+}
+
+// place keeps the context of an event.
+func (l *eventLoader) place(id string, r *logs.Record) error {
+	l.ctx = codec.Context{ID: id, Features: r.Features, Actions: r.Actions}
+	l.buf = append(l.buf[:0], id...)
+	l.buf = codec.AppendContext(l.buf, &l.ctx)
+	p := rowPlace{context: int32(len(l.buf) - len(id)), id: uint16(len(id))}
+	if n := len(r.Propensities); n > 0 && n < math.MaxUint16 {
+		p.law = uint16(n)
+		for _, v := range r.Propensities {
+			l.buf = binary.LittleEndian.AppendUint64(l.buf, math.Float64bits(v))
+		}
+	}
+	var err error
+	p.at, err = l.spool.add(l.buf)
+	l.rows.places = append(l.rows.places, p)
+	return err
+}
+
+// mostColumns bounds how many columns are told apart.
+const mostColumns = 1 << 16
+
+// columns counts expanded columns: one a number or a truth, one a text that occurs.
+func (l *eventLoader) columns(features []codec.Feature) {
+	for i := range features {
+		if len(l.cols) == mostColumns {
+			return
+		}
+		f := &features[i]
+		l.buf = append(l.buf[:0], f.Name...)
+		if f.Kind == codec.Text {
+			l.buf = append(append(l.buf, 0), f.Text...)
+		}
+		if _, ok := l.cols[string(l.buf)]; !ok {
+			l.cols[string(l.buf)] = struct{}{}
+		}
+	}
+}
+
+// came notes the outcome of row t; r is the record that says it.
+func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int64, r *logs.Record) error {
+	switch kind {
+	case codec.Withdrawn:
+		l.flags[t] |= rowWithdrawn
+		return nil
+	case codec.Loss, codec.Reward:
+	default:
+		return nil
+	}
+	if l.log.kind == 0 {
+		l.log.kind = kind
+	}
+	if kind != l.log.kind {
+		return fmt.Errorf("%s:%d: the log has losses and rewards: it must have one of both", r.File, r.Line)
+	}
+	if l.o.Reward != nil && *l.o.Reward != (kind == codec.Reward) {
+		return fmt.Errorf("%s:%d: the model gives the range of a %s, and the log has the other", r.File, r.Line, map[bool]string{true: "reward", false: "loss"}[*l.o.Reward])
+	}
+	if scale := l.o.Range; scale != (loop.Range{}) && !scale.Clip && !(value >= scale.Min && value <= scale.Max) {
+		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min, scale.Max)
+	}
+	l.low, l.high = min(l.low, value), max(l.high, value)
+	l.log.value[t], l.log.came[t] = value, at
+	return nil
+}
+
+// outcome joins an observation with its event, or keeps it until that comes.
+func (l *eventLoader) outcome(r *logs.Record) error {
+	o := &outcome{kind: r.Outcome, flags: r.Flags, value: r.Value, at: r.OutcomeTime, action: strings.Clone(r.Action)}
+	if t, ok := l.where.Get(0, []byte(r.ID)); ok {
+		return l.join(int(t), o, r)
+	}
+	if have, ok := l.early.Get(0, []byte(r.ID)); ok && have != nil {
+		l.in.Extra++
+		return nil
+	}
+	l.early.Put(0, []byte(r.ID), o)
+	l.waits++
+	return nil
+}
+
+// join gives row t an outcome that came by itself: the first counts.
+func (l *eventLoader) join(t int, o *outcome, r *logs.Record) error {
+	if o.action != "" && o.action != l.log.actions[l.log.action[t]] {
+		l.in.Mismatch++
+		return nil
+	}
+	if o.flags&logs.Activation != 0 && l.flags[t]&rowInactive != 0 {
+		l.flags[t] &^= rowInactive
+		l.in.Activated++
+	}
+	switch {
+	case o.kind == 0:
+		return nil
+	case !math.IsNaN(l.log.value[t]) && l.flags[t]&rowDefaulted == 0 || l.flags[t]&rowWithdrawn != 0:
+		l.in.Extra++
+		return nil
+	}
+	l.in.Joined++
+	l.flags[t] &^= rowDefaulted
+	return l.came(t, o.kind, o.value, o.at, r)
+}
+
+var errNoEvents = errors.New("there is no event in it that can be replayed")
+
+// finish sorts the rows, drops those that do not count, and decides what the log has.
+func (l *eventLoader) finish() (*BanditLog, error) {
+	l.in.Unmatched = l.waits
+	l.in.Forgotten = l.in.Forgotten || l.where.Forgot() || l.early.Forgot()
+	keep := l.kept()
+	if len(keep) == 0 {
+		return nil, fmt.Errorf("%s: %w (%s)", l.log.name, errNoEvents, l.in.Summary())
+	}
+	l.arrange(keep)
+	b := l.log
+	data, err := l.spool.bytes()
+	if err != nil {
+		return nil, err
+	}
+	l.rows.data = data
+	k := len(b.actions)
+	l.rows.largest = l.sets[1]
+	if l.bare {
+		l.rows.largest = k
+	}
+	if !l.inSets && (l.sets[1] == 0 || l.sets == [2]int{k, k}) {
+		l.rows.slots = nil
+	}
+	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(len(keep))
+	b.d = len(l.cols) + 1
+	if b.kind == 0 {
+		b.kind = codec.Loss
+	}
+	if b.scale = l.o.Range; b.scale == (loop.Range{}) {
+		b.scale = loop.Range{Min: 0, Max: 1}
+		if l.low < 0 || l.high > 1 {
+			b.scale = loop.Range{Min: l.low, Max: l.high}
+			if l.low == l.high {
+				b.scale.Max++
+			}
+		}
+	}
+	return b, nil
+}
+
+// kept returns the rows that are replayed, in the order of time where every one has a
+// time.
+func (l *eventLoader) kept() []int32 {
+	var keep []int32
+	for t, f := range l.flags {
+		if f&rowWithdrawn != 0 {
+			l.in.Withdrawn++
+		}
+		if f&(rowInactive|rowWithdrawn) != 0 {
+			continue
+		}
+		keep = append(keep, int32(t))
+		if l.log.decided[t] == noTime {
+			l.in.Untimed++
+		}
+		if l.log.props[t] == 0 {
+			l.in.Unpropensed++
+		}
+		if l.log.weights[t] > 1 {
+			l.in.Weighted++
+		}
+	}
+	byTime := func(i, j int32) int {
+		switch a, b := l.log.decided[i], l.log.decided[j]; {
+		case a < b:
+			return -1
+		case a > b:
+			return 1
+		}
+		return 0
+	}
+	if l.in.Untimed == 0 && !slices.IsSortedFunc(keep, byTime) {
+		slices.SortStableFunc(keep, byTime)
+		l.in.Sorted = true
+	}
+	return keep
+}
+
+// arrange leaves the rows to keep, in this order, in all columns.
+func (l *eventLoader) arrange(keep []int32) {
+	b := l.log
+	anyTime := false
+	for _, t := range keep {
+		if math.IsNaN(b.value[t]) || l.flags[t]&rowDefaulted != 0 {
+			continue
+		}
+		if b.came[t] == noTime {
+			l.in.Timeless++
+			b.came[t] = b.decided[t]
+		} else {
+			anyTime = true
+		}
+	}
+	b.action, b.value = pick(b.action, keep), pick(b.value, keep)
+	l.rows.places, l.rows.slots = pick(l.rows.places, keep), pick(l.rows.slots, keep)
+	b.decided, b.came, b.props, b.weights = pick(b.decided, keep), pick(b.came, keep), pick(b.props, keep), pick(b.weights, keep)
+	if l.in.Untimed > 0 {
+		b.decided, anyTime = nil, false
+	}
+	if !anyTime {
+		b.came, l.in.Timeless = nil, 0
+	}
+	if l.in.Unpropensed > 0 {
+		b.props = nil
+	}
+	if l.in.Weighted == 0 {
+		b.weights = nil
+	}
+}
+
+// pick returns the entries of rows, in their order.
+func pick[T any](of []T, rows []int32) []T {
+	out := make([]T, len(rows))
+	for i, t := range rows {
+		out[i] = of[t]
+	}
+	return out
+}

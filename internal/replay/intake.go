@@ -1,0 +1,75 @@
+package replay
+
+import (
+	"fmt"
+
+	"hindsight/internal/logs"
+)
+
+// Intake says what became of every record of a log that was read, and what was made of
+// the events: the identity of [logs.Account], and of its events and dangling outcomes
+// how they were joined.
+type Intake struct {
+	logs.Account
+	FirstMalformed []string `json:"first_malformed,omitempty"`
+
+	Rows int64 `json:"rows"` // rounds that are replayed
+
+	Joined    int64 `json:"joined"`    // dangling outcomes that became those of an event without one
+	Extra     int64 `json:"extra"`     // dangling outcomes of events that have one: the first counts
+	Unmatched int64 `json:"unmatched"` // dangling outcomes whose event is not there, or too far away
+	Mismatch  int64 `json:"mismatch"`  // dangling outcomes for another action than was played
+	Activated int64 `json:"activated"` // events that the log skips as not activated, and an outcome activates
+	Withdrawn int64 `json:"withdrawn"` // events that an outcome withdraws: no rows
+	Weighted  int64 `json:"weighted"`  // events that stand for more than one, since others were dropped
+
+	Unpropensed int64 `json:"without_propensity"` // events; one is enough, and policies cannot be judged
+	Untimed     int64 `json:"without_time"`       // events; one is enough, and windows cannot be times
+	Timeless    int64 `json:"outcomes_without_time"`
+	Sorted      bool  `json:"sorted"`      // rows were not in the order of time, and were sorted
+	Sets        bool  `json:"action_sets"` // rounds differ in the actions that they may play
+	Featured    bool  `json:"action_features"`
+	Actions     int   `json:"actions"`
+}
+
+// IntakeOf returns what was read of the data that env shows, nil if that is not known.
+func IntakeOf(env Environment) *Intake {
+	switch e := env.(type) {
+	case *Multiclass:
+		return e.intake
+	case *BanditLog:
+		return e.intake
+	case *head:
+		return IntakeOf(e.Environment)
+	case *ordered:
+		return IntakeOf(e.Environment)
+	case *permuted:
+		return IntakeOf(e.Environment)
+	case *noisy:
+		return IntakeOf(e.Environment)
+	}
+	return nil
+}
+
+// Notes are sentences on what a reader should know of the log before its figures.
+func (in *Intake) Notes() []string {
+	var out []string
+	note := func(n int64, format string, args ...any) {
+		if n > 0 {
+			out = append(out, fmt.Sprintf(format, args...))
+		}
+	}
+	note(in.Malformed, "%d malformed records are left out: figures are right only if they went wrong whatever they said", in.Malformed)
+	note(in.Unpropensed, "%d events have no propensity: policies cannot be judged on this log", in.Unpropensed)
+	note(in.Untimed, "%d events have no time: rows are in the order of the log, and a window cannot be a time", in.Untimed)
+	note(in.Timeless, "%d outcomes have no time: recorded delays take them as known at once", in.Timeless)
+	note(in.Unmatched, "%d outcomes found no event", in.Unmatched)
+	note(in.Mismatch, "%d outcomes are for another action than was played, and are left out", in.Mismatch)
+	if in.Sorted {
+		out = append(out, "rows were sorted by time")
+	}
+	if in.Forgotten {
+		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; --dedup remembers more")
+	}
+	return out
+}
