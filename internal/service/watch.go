@@ -122,19 +122,6 @@ func (j *Joiner) look(outer context.Context) {
 	}
 }
 
-// showEvery is how often the guard's figures are worked out anew.
-const showEvery = 250 * time.Millisecond
-
-// showControl publishes the mode, and now and then what the guard has seen.
-func (j *Joiner) showControl(now time.Time) {
-	if j.epochs.last == nil || now.Sub(j.shownAt) < showEvery {
-		return
-	}
-	j.shownAt = now
-	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard()))
-	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard())
-}
-
 // show publishes where the joiner is.
 func (j *Joiner) show() {
 	for i, in := range j.inputs {
