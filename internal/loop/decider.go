@@ -137,9 +137,8 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if src.Offset != RequestSource {
 		d.through = src.Through
 	}
-	in := r.reader.input()
-	var gamma float64
-	d.law, gamma = r.epoch.Learner.Propensities(d.law[:0], in)
+	in := &r.reader.in
+	gamma := d.decideLaw(dst, in)
 	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
 	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma

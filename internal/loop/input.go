@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"unsafe"
 
 	"hindsight/pkg/codec"
@@ -15,13 +16,14 @@ import (
 type reader struct {
 	rules   *Rules
 	actions map[string]struct{}
+	masked  map[string]struct{}
 	kinds   map[string]FeatureKind
 
 	ctx      codec.Context
 	in       oracle.Input
 	features []oracle.Feature
 	listed   []oracle.Action // by the context
-	fixed    []oracle.Action // by the model
+	fixed    []oracle.Action // by the model, without those that are masked
 }
 
 func newReader(rules *Rules) *reader {
@@ -30,7 +32,15 @@ func newReader(rules *Rules) *reader {
 		r.actions = make(map[string]struct{}, len(rules.Actions))
 		for _, name := range rules.Actions {
 			r.actions[name] = struct{}{}
-			r.fixed = append(r.fixed, oracle.Action{Name: name})
+			if !slices.Contains(rules.Masked, name) {
+				r.fixed = append(r.fixed, oracle.Action{Name: name})
+			}
+		}
+	}
+	if len(rules.Masked) > 0 {
+		r.masked = make(map[string]struct{}, len(rules.Masked))
+		for _, name := range rules.Masked {
+			r.masked[name] = struct{}{}
 		}
 	}
 	if rules.Features != nil {
@@ -47,9 +57,14 @@ var (
 	errManyActions = errors.New("too many actions")
 	errAction      = errors.New("not an action of the model")
 	errKind        = errors.New("wrong type of value")
+	errMasked      = errors.New("no action is left: the model masks all of them")
+	errBaseline    = errors.New("the baseline's action is not among the actions")
+	errNoBaseline  = errors.New("the context names no baseline, and the model says baseline: context")
+	errOtherNames  = errors.New("the context does not have the actions of the propensities")
 )
 
-// parse reads and checks a context. The error says which field is wrong.
+// parse reads and checks a context, and fills in the input that a learner sees. The
+// error says which field is wrong.
 func (r *reader) parse(raw []byte) error {
 	if err := r.parseAgain(raw); err != nil {
 		return err
@@ -57,7 +72,13 @@ func (r *reader) parse(raw []byte) error {
 	if err := r.ctx.Validate(); err != nil {
 		return err
 	}
-	return r.check()
+	if err := r.check(); err != nil {
+		return err
+	}
+	if r.input(); len(r.in.Actions) == 0 {
+		return &codec.Error{Event: "context", Field: "actions", Err: errMasked}
+	}
+	return r.checkBaseline()
 }
 
 // parseAgain reads a context that was checked when it was decided.
@@ -65,7 +86,7 @@ func (r *reader) parseAgain(raw []byte) error { return codec.ParseContext(&r.ctx
 
 func (r *reader) check() error {
 	c := &r.ctx
-	if len(c.Actions) == 0 && len(r.fixed) == 0 {
+	if len(c.Actions) == 0 && r.actions == nil {
 		return &codec.Error{Event: "context", Field: "actions", Err: errNoActions}
 	}
 	if len(c.Actions) > r.rules.MaxActions {
@@ -100,7 +121,7 @@ const recordOverhead = 1024
 // fits checks that the decision and the feedback of the parsed context, which carry
 // its bytes, will not be too large for the log: a round must never be lost to that.
 func (r *reader) fits(raw []byte, id string) error {
-	const perAction = 5 + 9 // the heads of a name and of a propensity
+	const perAction = 5 + 9 + 9 // the heads of a name, of a propensity and of one that would have been
 	size := recordOverhead + len(raw) + 2*len(id)
 	if len(r.ctx.Actions) == 0 {
 		for i := range r.fixed {
@@ -128,10 +149,43 @@ func (r *reader) input() *oracle.Input {
 	r.listed = r.listed[:0]
 	for i := range c.Actions {
 		a := &c.Actions[i]
-		r.listed = append(r.listed, oracle.Action{Name: a.Name, Features: asOracle(a.Features)})
+		if _, masked := r.masked[a.Name]; !masked {
+			r.listed = append(r.listed, oracle.Action{Name: a.Name, Features: asOracle(a.Features)})
+		}
 	}
 	r.in.Actions = r.listed
 	return &r.in
+}
+
+// played returns the parsed context of a round as it was decided: with the actions that
+// were eligible then, by their names, whatever the model lists and masks now.
+func (r *reader) played(names []string) (*oracle.Input, error) {
+	c := &r.ctx
+	r.in.Features, r.in.Vector, r.in.Actions = r.known(c.Features), c.Vector, r.fixed
+	if len(c.Actions) == 0 && sameNames(r.fixed, names) {
+		return &r.in, nil
+	}
+	r.listed = r.listed[:0]
+	if len(c.Actions) == 0 {
+		for _, name := range names {
+			r.listed = append(r.listed, oracle.Action{Name: name})
+		}
+	}
+	for i := range c.Actions { // masked ones are left out, the rest is in their order
+		a := &c.Actions[i]
+		if n := len(r.listed); n < len(names) && a.Name == names[n] {
+			r.listed = append(r.listed, oracle.Action{Name: a.Name, Features: asOracle(a.Features)})
+		}
+	}
+	r.in.Actions = r.listed
+	if len(r.listed) != len(names) {
+		return nil, fmt.Errorf("%w: %w", errOtherNames, codec.ErrCorrupt)
+	}
+	return &r.in, nil
+}
+
+func sameNames(actions []oracle.Action, names []string) bool {
+	return slices.EqualFunc(actions, names, func(a oracle.Action, name string) bool { return a.Name == name })
 }
 
 // known returns the features that the model lists.

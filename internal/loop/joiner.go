@@ -66,6 +66,9 @@ type Joiner struct {
 	racy    bool          // one of them depends on what was read first
 	outcome codec.Outcome // the last one parsed
 	losses  LateLosses
+	guard   Guard
+
+	admitted *codec.Decision // by the last AddDecision; nil: none was
 
 	n       int64 // of the last feedback emitted
 	now     int64 // largest log time given
@@ -97,6 +100,10 @@ func NewJoiner(o JoinerOptions, rules func(epoch int64) *Rules) *Joiner {
 	return j
 }
 
+// Guard returns the guard, which has seen all feedback that was emitted. Its owner tells it
+// of epochs.
+func (j *Joiner) Guard() *Guard { return &j.guard }
+
 // Pending returns the number of rounds that wait for their fate or their turn.
 func (j *Joiner) Pending() int { return j.waiting }
 
@@ -110,6 +117,7 @@ func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
 // round that has its feedback is passed over; one that leaves a gap is an
 // [ErrGap]. An error changes nothing.
 func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
+	j.admitted = nil
 	p := j.alloc()
 	p.raw = append(p.raw, raw...)
 	if err := j.check(p, at); err != nil {
@@ -126,6 +134,7 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 	}
 	if fresh {
 		p.offset, p.time = at.Offset, logTime
+		j.admitted = &p.d
 		j.admit(p)
 	} else {
 		j.free = append(j.free, p)
@@ -138,6 +147,10 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 	}
 	return nil
 }
+
+// Admitted returns the decision that the last AddDecision put in line, nil if that was none
+// or had its feedback. It is valid until the next call of AddDecision or AppendReady.
+func (j *Joiner) Admitted() *codec.Decision { return j.admitted }
 
 // check parses a decision and looks up its rules.
 func (j *Joiner) check(p *pending, at Place) error {

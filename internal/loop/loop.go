@@ -15,7 +15,10 @@
 // replica. A [Joiner] serves all partitions.
 package loop
 
-import "hindsight/pkg/learner"
+import (
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+)
 
 // Window bounds how long a round waits for its outcome: either Rounds later
 // decisions of its partition or Nanos of log time; exactly one is positive.
@@ -87,12 +90,25 @@ type Rules struct {
 	Outcomes    Aggregate
 	Activation  bool // a round without an activation in the window is withdrawn
 	Arrival     bool // release in the order of arrival instead of FIFO
+	Mode        codec.Mode
+	Baseline    Baseline
+	Masked      []string   // actions that no round may play, listed by a context or not
+	Guard       GuardRules // of the learner against the baseline
 }
 
 // Epoch is one model at work: its number in the feedback log, its rules, and a
-// learner of its own.
+// learner of its own or that of the epochs before it.
 type Epoch struct {
 	Number  int64
 	Rules   *Rules
-	Learner learner.Learner
+	Learner learner.Learner // nil: the one at work, if Since is set
+	Since   int64           // the first of the epochs whose learner this one goes on with; 0: it is new
+}
+
+// since returns the first epoch whose rounds the learner learns.
+func (e *Epoch) since() int64 {
+	if e.Since > 0 {
+		return e.Since
+	}
+	return e.Number
 }

@@ -62,13 +62,16 @@ func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 	if p.fate == codec.Observed {
 		j.losses.AddObserved(d.Epoch, p.loss)
 	}
-	return append(dst, codec.Feedback{
+	dst = append(dst, codec.Feedback{
 		N: j.n, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch,
 		LearnedThrough: d.LearnedThrough, Gamma: d.Gamma, Time: p.time,
 		Actions: d.Actions, Propensities: d.Propensities, Action: d.Action,
 		Fate: p.fate, Reason: p.reason, Loss: p.loss,
 		OutcomePartition: p.outPart, OutcomeOffset: p.outOff, ClosedAt: p.closedAt, Context: d.Context,
+		Mode: d.Mode, Would: d.Would,
 	})
+	j.guard.Add(&dst[len(dst)-1])
+	return dst
 }
 
 // forget puts a round with a fate last in the line of those that are remembered, and

@@ -36,13 +36,42 @@ func (r *Replica) Epoch() *Epoch { return r.epoch }
 func (r *Replica) LearnedThrough() int64 { return r.through }
 
 // Begin makes e the epoch at work, from its place in the feedback log on. An epoch
-// with a number that is not higher than the one at work is a repeat and ignored.
-func (r *Replica) Begin(e Epoch) {
+// with a number that is not higher than the one at work is a repeat and ignored. One
+// that continues takes the learner over as it is, into its own if it has one, which
+// may then be made for more actions. An error changes nothing.
+func (r *Replica) Begin(e Epoch) error {
 	if r.epoch != nil && e.Number <= r.epoch.Number {
-		return
+		return nil
 	}
+	if e.Since > 0 {
+		if err := r.goOn(&e); err != nil {
+			return fmt.Errorf("epoch %d goes on with the learner of epoch %d: %w", e.Number, e.Since, err)
+		}
+	}
+	r.begin(e)
+	return nil
+}
+
+func (r *Replica) begin(e Epoch) {
 	r.epoch = &e
 	r.reader, r.learn = newReader(e.Rules), newReader(e.Rules)
+}
+
+// goOn gives e the learner at work.
+func (r *Replica) goOn(e *Epoch) error {
+	if r.epoch == nil || r.epoch.Number < e.Since || r.epoch.since() != e.Since {
+		return ErrNoEpoch
+	}
+	now := r.epoch.Learner
+	if e.Learner == nil {
+		e.Learner = now
+		return nil
+	}
+	state, err := now.AppendBinary(nil)
+	if err != nil {
+		return err
+	}
+	return e.Learner.UnmarshalBinary(state)
 }
 
 // Restore makes the replica equal to the one whose learner state was taken after
@@ -51,15 +80,14 @@ func (r *Replica) Restore(e Epoch, through int64, state []byte) error {
 	if err := e.Learner.UnmarshalBinary(state); err != nil {
 		return fmt.Errorf("restore the learner of epoch %d after feedback %d: %w", e.Number, through, err)
 	}
-	r.epoch = nil
-	r.Begin(e)
+	r.begin(e)
 	r.through = through
 	return nil
 }
 
 // Learn takes the next feedback of the log. One that was taken before is ignored;
 // one that leaves a gap is an [ErrGap] and changes nothing. Feedback of an
-// older epoch is counted and not learned.
+// an epoch whose learner was another one is counted and not learned.
 func (r *Replica) Learn(f *codec.Feedback) error {
 	switch {
 	case f.N <= r.through:
@@ -69,8 +97,8 @@ func (r *Replica) Learn(f *codec.Feedback) error {
 	case r.epoch == nil:
 		return fmt.Errorf("feedback %d: %w", f.N, ErrNoEpoch)
 	}
-	if f.Epoch == r.epoch.Number {
-		if err := learn(r.epoch.Learner, r.learn, &r.round, f); err != nil {
+	if f.Epoch >= r.epoch.since() {
+		if err := teach(r.epoch.Learner, r.learn, &r.round, f, r.epoch.Rules.Mode == codec.Paused); err != nil {
 			return err
 		}
 	}

@@ -48,6 +48,7 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 		}
 	}
 	j.waitingRejects(&m)
+	m.Guard = j.guard.Append(nil)
 	return m
 }
 

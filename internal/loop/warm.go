@@ -3,7 +3,6 @@ package loop
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -23,26 +22,39 @@ type Warm struct {
 // NewWarm returns a teacher of e's learner.
 func NewWarm(e Epoch) *Warm { return &Warm{learner: e.Learner, reader: newReader(e.Rules)} }
 
-// Again learns a feedback as the replica learned it that had this model before.
-func (w *Warm) Again(f *codec.Feedback) error {
-	if err := learn(w.learner, w.reader, &w.round, f); err != nil {
+// Again learns a feedback as the replica learned it that had this model before, paused or
+// not at that time.
+func (w *Warm) Again(f *codec.Feedback, paused bool) error {
+	if err := teach(w.learner, w.reader, &w.round, f, paused); err != nil {
 		return err
 	}
 	w.Learned++
 	return nil
 }
 
-var errOtherActions = errors.New("the model gives the context other actions")
+var (
+	errOtherActions = errors.New("the model has not the action that was played")
+	errPaused       = errors.New("it was decided while paused")
+)
 
 // Refit learns a feedback of any epoch under the rules of the new one, or passes
-// over one that these do not accept.
+// over one that these do not accept. Actions are known by their names: where the new
+// model gives the context others, the round is learned as one that another law played,
+// if what it played is still an action.
 func (w *Warm) Refit(f *codec.Feedback) {
 	err := w.reader.parse(f.Context)
-	if err == nil && !slices.EqualFunc(w.reader.input().Actions, f.Actions, func(a oracle.Action, name string) bool { return a.Name == name }) {
-		err = errOtherActions
+	if f.Mode == codec.Paused {
+		err = errPaused
+	}
+	borrowed := f.Mode != codec.Live
+	if err == nil && !sameNames(w.reader.in.Actions, f.Actions) {
+		borrowed = true
+		if !w.knows(f.Actions[f.Action]) {
+			err = errOtherActions
+		}
 	}
 	if err == nil {
-		err = learn(w.learner, w.reader, &w.round, f)
+		err = learn(w.learner, w.reader, &w.round, f, learner.Fate(f.Fate), borrowed)
 	}
 	if err != nil {
 		w.Passed++
@@ -51,19 +63,32 @@ func (w *Warm) Refit(f *codec.Feedback) {
 	w.Learned++
 }
 
-// learn gives a feedback to a learner, its context read under the rules of rd.
-func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback) error {
-	if err := rd.parseAgain(f.Context); err != nil {
-		return fmt.Errorf("feedback %d of round %q: %w", f.N, f.ID, err)
+// knows reports whether the learner can be told of an action that the model gives to
+// other contexts. Policies advise on a whole round: theirs must be the same.
+func (w *Warm) knows(action string) bool {
+	if _, ok := w.learner.(interface{ Policies() learner.Policies }); ok {
+		return false
 	}
-	in := rd.input()
-	if len(in.Actions) != len(f.Propensities) {
-		return fmt.Errorf("feedback %d of round %q: %d propensities for %d actions: %w",
-			f.N, f.ID, len(f.Propensities), len(in.Actions), codec.ErrCorrupt)
+	_, ok := w.reader.actions[action]
+	return ok || w.reader.actions == nil
+}
+
+// learn gives a feedback to a learner, its context read under the rules of rd.
+func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, fate learner.Fate, borrowed bool) error {
+	err := rd.parseAgain(f.Context)
+	var in *oracle.Input
+	if err == nil {
+		in, err = rd.played(f.Actions)
+	}
+	if err == nil && len(f.Propensities) != len(in.Actions) {
+		err = fmt.Errorf("%d propensities for %d actions: %w", len(f.Propensities), len(in.Actions), codec.ErrCorrupt)
+	}
+	if err != nil {
+		return fmt.Errorf("feedback %d of round %q: %w", f.N, f.ID, err)
 	}
 	*round = learner.Round{
 		Input: in, Action: f.Action, Propensities: f.Propensities, Gamma: f.Gamma,
-		N: f.N, LearnedThrough: f.LearnedThrough, Decision: f.Round, Fate: learner.Fate(f.Fate), Loss: f.Loss,
+		N: f.N, LearnedThrough: f.LearnedThrough, Decision: f.Round, Fate: fate, Loss: f.Loss, Borrowed: borrowed,
 	}
 	l.Learn(round)
 	return nil

@@ -39,7 +39,7 @@ func (m *Model) resolveAuto(columns, actions int) {
 func (m *Model) auto() (oracle.Regressor, error) {
 	o := oracle.AggregateOptions{
 		Columns: int(m.Oracle.Columns.Value), Beta: m.Oracle.Beta.Value, Fourier: int(m.Oracle.Fourier.Value),
-		Seed: uint64(m.Oracle.Seed), MaxFeatures: m.MaxFeatures, MaxActions: len(m.Actions), Schema: m.schema(),
+		Seed: uint64(m.Oracle.Seed), MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
 	}
 	return oracle.NewAggregate(o)
 }

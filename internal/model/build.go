@@ -72,10 +72,18 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, Forget: c.Oracle.Forget,
 		MaxFeatures: m.MaxFeatures, Schema: m.schema(), Fourier: int(c.Oracle.Fourier.Value),
 		Columns: int(c.Oracle.Columns.Value), Bandwidth: c.Oracle.Bandwidth, Seed: uint64(c.Oracle.Seed)}
-	if m.Actions != nil {
-		o.MaxActions = len(m.Actions)
-	} // else as many as fit: over time there may be more than max_actions of one round
+	o.MaxActions = m.learnedActions()
 	return oracle.NewLinear(o)
+}
+
+// learnedActions is how many actions a regression learns over time, 0: as many as fit. A
+// model that takes any may meet more than max_actions of one round; one that goes on with
+// the learner of another list keeps what that one knew.
+func (m *Model) learnedActions() int {
+	if m.Warm.Keep {
+		return 0
+	}
+	return len(m.Actions)
 }
 
 func (m *Model) hedge(files map[string][]byte) (oracle.Regressor, error) {
@@ -128,7 +136,7 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 	if e, ok := l.(*learner.EXP4); ok && rules.Actions == nil {
 		rules.Actions = e.Policies().(namedPolicies).Actions()
 	}
-	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l}, nil
+	return loop.Epoch{Number: rec.Epoch, Rules: rules, Learner: l, Since: rec.Continues}, nil
 }
 
 // knownActions returns the only actions of which an oracle knows anything, nil if it

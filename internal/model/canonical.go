@@ -50,6 +50,7 @@ func (m *Model) Canonical() []byte {
 	w.line("order", pick(m.Arrival, "arrival", "fifo"))
 	m.Certificate.write(w)
 	w.line("warm", m.Warm.canonical())
+	m.writeModes(w)
 	return w.b
 }
 
@@ -57,6 +58,8 @@ func (w Warm) canonical() string {
 	switch {
 	case w.Refit:
 		return "refit"
+	case w.Keep:
+		return "keep"
 	case w.Through > 0:
 		return strconv.FormatInt(w.Through, 10)
 	}

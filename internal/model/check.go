@@ -73,6 +73,7 @@ func (m *Model) problems() []problem {
 		m.linearProblems(add)
 	}
 	m.certificateProblems(add)
+	m.modeProblems(add)
 	return out
 }
 

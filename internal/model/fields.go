@@ -14,21 +14,26 @@ func (p *parser) actions(n *yaml.Node) []string {
 	if n.Kind == yaml.ScalarNode && n.Value == "any" {
 		return nil
 	}
+	return p.names(n, "actions", expected, example)
+}
+
+// names reads a list of names of actions.
+func (p *parser) names(n *yaml.Node, where, expected, example string) []string {
 	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		p.errorf(n, "actions: expected %s, found %s; for example: %s", expected, describe(n), example)
+		p.errorf(n, "%s: expected %s, found %s; for example: %s", where, expected, describe(n), example)
 		return nil
 	}
 	names := make([]string, 0, len(n.Content))
 	seen := make(map[string]bool, len(n.Content))
 	for _, c := range n.Content {
-		name, ok := p.scalar(c, "actions", "a name", example)
+		name, ok := p.scalar(c, where, "a name", example)
 		if !ok {
 			continue
 		}
 		if err := checkText(name); err != nil {
-			p.errorf(c, "actions: the name %v; for example: %s", err, example)
+			p.errorf(c, "%s: the name %v; for example: %s", where, err, example)
 		} else if seen[name] {
-			p.errorf(c, "actions: the name %q is there twice", name)
+			p.errorf(c, "%s: the name %q is there twice", where, name)
 		}
 		seen[name] = true
 		names = append(names, name)
@@ -167,12 +172,14 @@ func (p *parser) window(n *yaml.Node) loop.Window {
 }
 
 func (p *parser) warm(n *yaml.Node) Warm {
-	const expected, example = "none, refit or the number of a feedback", "warm: refit"
+	const expected, example = "none, keep, refit or the number of a feedback", "warm: refit"
 	s, ok := p.scalar(n, "warm", expected, example)
 	switch {
 	case !ok || s == "none":
 	case s == "refit":
 		return Warm{Refit: true}
+	case s == "keep":
+		return Warm{Keep: true}
 	case n.Tag == "!!int":
 		return Warm{Through: p.integer(n, "warm", 1, 1<<53, "warm: 12000")}
 	default:

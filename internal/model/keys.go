@@ -13,7 +13,7 @@ import (
 // keyNames returns the top-level keys in the order of the canonical form.
 func keyNames() []string {
 	return []string{"name", "version", "actions", "max_actions", "features", "max_features", "loss", "reward",
-		"learner", "explore", "oracle", "window", "missing", "default_loss", "outcomes", "activation", "order", "certificate", "warm"}
+		"learner", "explore", "oracle", "window", "missing", "default_loss", "outcomes", "activation", "order", "certificate", "warm", "baseline", "masked", "guard", "mode"}
 }
 
 // key reads the value of one top-level key into m.
@@ -56,6 +56,8 @@ func (p *parser) key(m *Model, key string, n *yaml.Node) {
 		m.Certificate = p.certificate(n)
 	case "warm":
 		m.Warm = p.warm(n)
+	default:
+		p.modeKey(m, key, n)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
 
@@ -69,11 +70,16 @@ type Model struct {
 	Arrival     bool
 	Certificate Certificate
 	Warm        Warm
+	Baseline    loop.Baseline
+	Masked      []string // actions that are not played for now; nil: none
+	Guard       loop.GuardRules
+	Mode        codec.Mode
 }
 
 // Warm says from what the learner starts.
 type Warm struct {
 	Refit   bool  // from all feedback that is kept
+	Keep    bool  // with the learner at work, as it is
 	Through int64 // from the state after this feedback; 0: no
 }
 
@@ -153,6 +159,10 @@ func (m *Model) Rules() *loop.Rules {
 		Outcomes:    m.Outcomes,
 		Activation:  m.Activation,
 		Arrival:     m.Arrival,
+		Mode:        m.Mode,
+		Baseline:    m.Baseline,
+		Masked:      append([]string(nil), m.Masked...),
+		Guard:       m.Guard,
 	}
 	for _, f := range m.Features {
 		r.Features = append(r.Features, loop.FeatureRule{Name: f.Name, Kind: f.Kind})
@@ -218,5 +228,6 @@ func (m *Model) Clone() *Model {
 	c := *m
 	c.Actions = append([]string(nil), m.Actions...)
 	c.Features = append([]Feature(nil), m.Features...)
+	c.Masked = append([]string(nil), m.Masked...)
 	return &c
 }

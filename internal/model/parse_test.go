@@ -193,7 +193,7 @@ func TestErrors(t *testing.T) {
 		{"activation: yes", `m.yaml:1:13: activation: expected none | required`},
 		{"order: arrival", `m.yaml:1:8: order: arrival needs an oracle that does not depend on order`},
 		{"order: arrival\noutcomes: last\nlearner: uniform", `m.yaml:1:8: order: arrival releases at the first outcome`},
-		{"warm: hot", `m.yaml:1:7: warm: expected none, refit or the number of a feedback, found "hot"; for example: warm: refit`},
+		{"warm: hot", `m.yaml:1:7: warm: expected none, keep, refit or the number of a feedback, found "hot"; for example: warm: refit`},
 		{"warm: 0", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"warm: -3", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"max_features: 4000", `m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
@@ -366,7 +366,8 @@ func drawModel(t *rapid.T) *Model {
 		m.Outcomes = loop.Aggregate(rapid.IntRange(0, 5).Draw(t, "outcomes"))
 	}
 	m.Activation = rapid.Bool().Draw(t, "activation")
-	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
+	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Keep: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
+	drawModes(t, m)
 	return m
 }
 

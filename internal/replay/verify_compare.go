@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -63,7 +64,16 @@ func decisionField(want, got *codec.Decision) (field, w, g string) {
 	if field, w, g = lawField(want.Actions, got.Actions, want.Propensities, got.Propensities); field != "" {
 		return field, w, g
 	}
-	return firstUnequal([]pair{{"action", want.Actions[want.Action], got.Actions[got.Action]}})
+	return firstUnequal([]pair{{"action", want.Actions[want.Action], got.Actions[got.Action]}, {"mode", want.Mode, got.Mode}, {"would", exactly(want.Would), exactly(got.Would)}})
+}
+
+// exactly shows numbers in full.
+func exactly(x []float64) string {
+	out := make([]string, len(x))
+	for i, v := range x {
+		out[i] = exact(v)
+	}
+	return strings.Join(out, " ")
 }
 
 // feedbackField names the first field in which two feedbacks differ.
@@ -82,6 +92,7 @@ func feedbackField(want, got *codec.Feedback) (field, w, g string) {
 		{"action", want.Actions[want.Action], got.Actions[got.Action]}, {"fate", want.Fate, got.Fate}, {"reason", want.Reason, got.Reason},
 		{"loss", exact(want.Loss), exact(got.Loss)}, {"outcome_partition", want.OutcomePartition, got.OutcomePartition},
 		{"outcome_offset", want.OutcomeOffset, got.OutcomeOffset}, {"closed_at", want.ClosedAt, got.ClosedAt},
+		{"mode", want.Mode, got.Mode}, {"would", exactly(want.Would), exactly(got.Would)},
 	}); field != "" {
 		return field, w, g
 	}

@@ -24,6 +24,7 @@ type fateCheck struct {
 	missing  []missingReject
 	forgot   bool // some round was forgotten
 	losses   loop.LateLosses
+	guard    guardCheck
 
 	n     int64 // of the last feedback; -1: none was read
 	epoch int64
@@ -88,8 +89,10 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 			if f.n >= 0 {
 				f.n++
 			}
+			f.guard.known = false
 			return nil
 		}
+		f.guard.guard.Add(&f.got)
 		v.late.addFeedback(&f.losses, &f.got, v.rules(f.got.Epoch))
 		return f.round(ctx, r)
 	case codec.TypeMark:
@@ -101,6 +104,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 				v.differ(at(f.feedback, r, "through", f.n, rec.Through))
 			}
 			f.epoch = max(f.epoch, rec.Epoch)
+			f.guard.begin(f, r, &rec)
 		}
 	case codec.TypeClass, codec.TypeOpen:
 	default:
@@ -224,7 +228,7 @@ func (f *fateCheck) judge(ctx context.Context, r *stream.Record, h *heldRound) e
 	d := &f.dec
 	f.want = codec.Feedback{
 		N: got.N, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch, LearnedThrough: d.LearnedThrough,
-		Gamma: d.Gamma, Time: h.time, Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context,
+		Gamma: d.Gamma, Time: h.time, Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context, Mode: d.Mode, Would: d.Would,
 		Fate: got.Fate, Reason: got.Reason, Loss: got.Loss, OutcomePartition: got.OutcomePartition, OutcomeOffset: got.OutcomeOffset, ClosedAt: got.ClosedAt,
 	}
 	if f.lanes[h.partition].c.cut() && got.Time > h.time {

@@ -22,6 +22,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 	if m.N != f.n {
 		v.differ(at(f.feedback, r, "n", f.n, m.N))
 	}
+	f.guard.mark(f, r, &m)
 	if len(m.Positions) != v.partitions {
 		v.differ(at(f.feedback, r, "positions", v.partitions, len(m.Positions)))
 		return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -33,6 +34,7 @@ type startPoint struct {
 	epoch   int64
 	through int64
 	warm    int64 // the first feedback that it starts from; 0: none
+	goesOn  bool  // with the learner of the epoch before it: nothing can begin here
 }
 
 // snapshotInfo is a snapshot without its bytes.
@@ -99,7 +101,10 @@ func (v *verification) addEpoch(ep loop.Epoch) error {
 		return nil
 	}
 	r := loop.NewReplica()
-	r.Begin(ep)
+	ep.Since = 0 // to judge contexts it needs no past
+	if err := r.Begin(ep); err != nil {
+		return err
+	}
 	v.epochs[ep.Number] = &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1)}
 	return nil
 }
@@ -222,7 +227,7 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 		return nil
 	}
 	v.report.Epochs.Checked++
-	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through, rec.WarmFrom})
+	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through, rec.WarmFrom, rec.Continues > 0})
 	delete(v.epochs, rec.Epoch) // the log's own is better than a snapshot's copy
 	return v.addEpoch(ep)
 }
@@ -238,8 +243,8 @@ func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
 			starts, least = s.starts[i+1:], e.epoch
 		}
 	}
-	if len(starts) > 0 {
-		from = &starts[0]
+	if i := slices.IndexFunc(starts, func(e startPoint) bool { return !e.goesOn }); i >= 0 {
+		from = &starts[i]
 	}
 	if !cut || s.firstN == 1 && from != nil && from.through == 0 {
 		return from, nil

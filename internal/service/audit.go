@@ -42,6 +42,7 @@ func (a *Audit) TakeFrom(ctx context.Context, r *stream.Record, through int64) e
 	if err := a.f.warm(ctx, r, ep); err != nil {
 		return err
 	}
+	ep.Since = 0
 	fresh, err := ep.Learner.AppendBinary(nil)
 	if err != nil {
 		return err
@@ -134,3 +135,12 @@ func CloudEventID(r *stream.Record) string { return cloudEventID(r) }
 
 // Request answers one request for a decision, as if it came over the bus.
 func (d *Decider) Request(m stream.Message) { d.request(m) }
+
+// Rounds returns, by partition, the highest round whose feedback was seen. It must not be
+// changed.
+func (a *Audit) Rounds() []int64 { return a.f.rounds }
+
+// AppendState appends the bytes of a snapshot taken now.
+func (d *Decider) AppendState(dst []byte) ([]byte, error) {
+	return (&Audit{d.follower}).AppendState(dst)
+}

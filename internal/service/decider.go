@@ -68,9 +68,12 @@ type Decider struct {
 	spawn    func(func())
 
 	m       *deciderPart
-	part    *part                                     // of the process's health; may be nil
-	batchAt time.Time                                 // when the contexts at work were taken up
-	at      struct{ contexts, feedback atomic.Int64 } // next unread offsets
+	part    *part     // of the process's health; may be nil
+	batchAt time.Time // when the contexts at work were taken up
+	at      struct {
+		contexts, feedback atomic.Int64 // next unread offsets
+		epoch              atomic.Int64 // at work; 0: none
+	}
 }
 
 // OpenDecider takes a partition of decisions over from any earlier owner and

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -114,12 +115,21 @@ func (e *epochs) define(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, 
 	if err != nil {
 		return loop.Epoch{}, fmt.Errorf("epoch %d: %w", rec.Epoch, err)
 	}
+	ep.Since = rec.Continues
 	d := &definition{rec: *rec, files: files, rules: ep.Rules}
 	e.byNum[rec.Epoch] = d
 	if e.last == nil || rec.Epoch > e.last.rec.Epoch {
 		e.last = d
 	}
 	return ep, nil
+}
+
+// undo forgets an epoch that was defined after last and is not to be.
+func (e *epochs) undo(last *definition) {
+	if e.last != last {
+		delete(e.byNum, e.last.rec.Epoch)
+		e.last = last
+	}
 }
 
 func hexSum(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
@@ -153,8 +163,8 @@ func (s *Source) follows(last *definition, partitions int, seedHash string) (fre
 		return false, fmt.Errorf("%w: this is not the seed that the log was created with; draws would not be reproducible. Put the old seed file back", ErrModel)
 	case s.Version < r.Version:
 		return false, fmt.Errorf("%w: the log is at version %d of the model, this file says version %d", ErrModel, r.Version, s.Version)
-	case s.Version == r.Version && hexSum(s.Model) != r.SHA256:
-		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(r.Model, s.Model))
+	case s.Version == r.Version && !bytes.Equal(withoutMode(s.Model), withoutMode(r.Model)): // the mode is what was asked for last
+		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(withoutMode(r.Model), withoutMode(s.Model)))
 	case s.Version == r.Version && !s.sameFiles(r.Files):
 		return false, fmt.Errorf("%w: a file that the model names differs from the one in the log but the version is the same, %d; raise version: to start a new epoch", ErrModel, r.Version)
 	}
@@ -195,11 +205,11 @@ func (s *Source) record(number int64, partitions int, seedHash string, through i
 	return rec
 }
 
-// classes returns the class records of a model's files.
-func (s *Source) classes() []codec.Class {
+// classRecords returns the class records of a model's files.
+func classRecords(order []string, files map[string][]byte) []codec.Class {
 	var out []codec.Class
-	for _, name := range s.Order {
-		b := s.Files[name]
+	for _, name := range order {
+		b := files[name]
 		parts := max(1, (len(b)+chunkBytes-1)/chunkBytes)
 		for i := range parts {
 			chunk := b[i*chunkBytes : min(len(b), (i+1)*chunkBytes)]

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +32,7 @@ type JoinerConfig struct {
 	Metrics    *Metrics // nil: nobody looks
 	Health     *Health  // nil: nobody asks
 	Insight    *Insight // nil: nobody asks
+	Control    *Control // nil: nobody changes anything
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -63,6 +65,13 @@ type Joiner struct {
 	rejected  []codec.Reject
 	buf       []byte
 	wakeup    chan struct{}
+	orders    chan order    // between steps
+	over      chan struct{} // closed when nothing more is done
+	ended     sync.Once
+	shownAt   time.Time // the last look at the guard
+	alarmed   int64     // the epoch from which the guard counts whose alarm was told; 0: none
+	markAt    int64     // where the last mark lies in the tail that was read; -1: none
+	lastMark  codec.FeedbackMark
 
 	m    *joinerPart
 	part *part          // of the process's health; may be nil
@@ -86,7 +95,7 @@ type orphanCheck struct {
 // OpenJoiner takes the feedback log over from any earlier owner, recovers from its
 // tail, and announces the model if the log does not have it.
 func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
-	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1)}
+	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order), over: make(chan struct{})}
 	if j.cfg.Metrics == nil {
 		j.cfg.Metrics = NewMetrics(nil, nil)
 	}
@@ -110,6 +119,9 @@ func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 
 func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	if err := j.readTail(ctx, tail); err != nil {
+		return err
+	}
+	if err := j.replayGuard(ctx, j.markAt, &j.lastMark); err != nil {
 		return err
 	}
 	if err := j.findLosses(ctx); err != nil {
@@ -173,6 +185,7 @@ func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) 
 func (j *Joiner) forget() {
 	j.epochs = newEpochs(j.cfg.Build)
 	j.offsets, j.classAt, j.marked = map[int64]int64{}, -1, 0
+	j.markAt, j.lastMark = stream.Earliest, codec.FeedbackMark{}
 	j.lost, j.void = newLosses(j.cfg.Partitions), nil
 	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
 }
@@ -224,6 +237,7 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 				j.offsets[e.Epoch] = e.Offset
 			}
 			marked, j.marked = true, m.N
+			j.markAt, j.lastMark = r.Offset, m
 		case codec.TypeClass, codec.TypeEpoch:
 			return j.readEpoch(r)
 		case "":
@@ -323,6 +337,9 @@ func (j *Joiner) announce(ctx context.Context) error {
 	}
 	number = max(number, j.lost.epoch, j.afterDropped()) // decisions were made in it, and its record is lost
 	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
+	if err := j.planKeep(&rec); err != nil {
+		return err
+	}
 	if err := j.planWarm(ctx, &rec, first); err != nil {
 		return err
 	}
@@ -333,19 +350,38 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if err := j.tryWarm(ctx, &rec, ep, first); err != nil {
 		return err
 	}
-	for _, c := range s.classes() {
+	if err := j.tryKeep(&rec, ep); err != nil {
+		return err
+	}
+	return j.begin(ctx, &rec, classRecords(s.Order, s.Files))
+}
+
+// begin writes an epoch that is defined, with its class records before it.
+func (j *Joiner) begin(ctx context.Context, rec *codec.Epoch, classes []codec.Class) error {
+	if err := j.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	for _, c := range classes {
 		if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &c)}); err != nil {
 			return err
 		}
 	}
-	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, &rec)}); err != nil {
+	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, rec)}); err != nil {
 		return err
 	}
 	if err := j.feedback.Flush(ctx); err != nil {
 		return err
 	}
-	j.offsets[number] = first
-	j.cfg.Logger.Info("epoch begins", "model", s.Name, "version", s.Version, "epoch", number)
+	j.offsets[rec.Epoch] = first
+	rules := j.epochs.rules(rec.Epoch)
+	j.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, rules)
+	j.shownAt = time.Time{}
+	j.showControl(time.Now())
+	j.cfg.Logger.Info("epoch begins", "model", rec.Name, "version", rec.Version, "epoch", rec.Epoch, "mode", rules.Mode.String(), "continues", rec.Continues)
 	return j.mark(ctx)
 }
 
@@ -381,6 +417,7 @@ func (j *Joiner) Heart() *loop.Joiner { return j.heart }
 
 // Close releases everything. What was not acknowledged is unknown.
 func (j *Joiner) Close() {
+	j.ended.Do(func() { close(j.over) })
 	j.m.close()
 	for _, in := range j.inputs {
 		in.close()

@@ -25,8 +25,10 @@ func (j *Joiner) Run(ctx context.Context) error {
 	tail := time.NewTicker(markInterval)
 	defer tail.Stop()
 	alive := j.part.loop("records")
+	defer j.cfg.Control.enter(j)()
 	for {
 		alive.beat()
+		j.obey(work)
 		busy, err := j.Step(work)
 		if err != nil {
 			return err
@@ -40,6 +42,8 @@ func (j *Joiner) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case <-j.wakeup:
+		case o := <-j.orders:
+			j.follow(work, o)
 		case now := <-timer.C:
 			if err := j.Tick(work, now); err != nil {
 				return err

@@ -42,6 +42,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	if err := j.release(ctx); err != nil {
 		return true, err
 	}
+	if err := j.watchGuard(ctx); err != nil {
+		return true, err
+	}
 	if e := j.failed.Load(); e != nil {
 		return true, *e
 	}

@@ -56,6 +56,7 @@ type Metrics struct {
 
 	decider deciderMetrics
 	joiner  joinerMetrics
+	modes   modeMetrics
 }
 
 // NewMetrics returns the metrics of one process, registered with reg unless that is
@@ -65,6 +66,7 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m := newMetrics(c)
 	m.decider = newDeciderMetrics(c)
 	m.joiner = newJoinerMetrics(c)
+	m.modes = newModeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
 		if health == nil || health.Ready() != nil {
 			return 0

@@ -165,7 +165,9 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		if err := f.warm(ctx, r, ep); err != nil {
 			return err
 		}
-		f.heart.Begin(ep)
+		if err := f.begin(ep); err != nil {
+			return err
+		}
 	case "":
 		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
 			return err
@@ -180,6 +182,16 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 	}
 	f.safe = r.Offset + 1
 	return nil
+}
+
+// begin makes an epoch the one at work. Where nothing that the learner is made from has
+// changed the very one at work goes on, and not a copy of its state.
+func (f *follower) begin(ep loop.Epoch) error {
+	now := f.heart.Epoch()
+	if ep.Since > 0 && now != nil && ep.Learner != nil && sameLearner(f.epochs.byNum[now.Number].rec.Model, f.epochs.byNum[ep.Number].rec.Model) {
+		ep.Learner = nil
+	}
+	return f.heart.Begin(ep)
 }
 
 // catchUp learns everything that the log holds now.

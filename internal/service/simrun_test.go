@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"hindsight/pkg/codec"
 )
 
 // TestSimulation runs the whole loop over a log that fails, with crashes, by seed.
@@ -42,7 +44,7 @@ func TestSimulation(t *testing.T) {
 	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
 		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
-		"states compared", "joiners compared"} {
+		"states compared", "joiners compared", "switches", "shadow", "apprentice", "paused"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}
@@ -77,6 +79,7 @@ func (s *sim) run() {
 		}
 		s.event()
 		s.answer()
+		s.operate()
 		if len(s.broken) > 0 {
 			return
 		}
@@ -84,6 +87,22 @@ func (s *sim) run() {
 	s.trace("everything heals")
 	s.heal = true
 	s.finish()
+}
+
+// operate has an operator switch the mode now and then, and another look at it.
+func (s *sim) operate() {
+	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.last == nil {
+		return
+	}
+	mode, j := codec.Mode(s.whim.IntN(int(codec.Paused)+1)), s.joiner
+	epoch, err := j.j.Switch(s.ctx, mode, "whim")
+	s.trace("%s is told to be %s: epoch %d, %v", j.p.name, mode, epoch, err)
+	if !s.check(j.p.name, "switches", err) {
+		j.shut()
+		return
+	}
+	s.counted["switches"]++
+	s.counted[mode.String()]++
 }
 
 // answer does what the deciders do in goroutines of their own.

@@ -40,6 +40,7 @@ type simOptions struct {
 	guesses    bool    // users write outcomes before the decisions
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
 	strict     bool    // fates and order follow from the logs alone
+	modes      bool    // operators switch them
 }
 
 const millisecond = int64(time.Millisecond)
@@ -92,7 +93,8 @@ type sim struct {
 	zombies  []zombie
 	outcomes *simOutcomes
 	version  int64
-	number   int // of processes
+	number   int        // of processes
+	whim     *rand.Rand // of the operators
 	later    []func()
 
 	power   *power           // nil: it never fails
@@ -114,6 +116,7 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
+	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
 	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
@@ -160,10 +163,12 @@ func simModel(r check.Rules, version int64) []byte {
 		check.Rules
 		Version int64
 	}{r, version})
-	return b
+	return append(b, '\n') // a mode goes behind it
 }
 
-func simRules(e *codec.Epoch) (r check.Rules, err error) { return r, json.Unmarshal(e.Model, &r) }
+func simRules(e *codec.Epoch) (r check.Rules, err error) {
+	return r, json.Unmarshal(withoutMode(e.Model), &r)
+}
 
 // build makes the model of an epoch, with the planted faults.
 func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
@@ -181,7 +186,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival}
+		Arrival: r.Arrival || s.plant.arrival, Mode: modeOf(rec.Model)}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {

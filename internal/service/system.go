@@ -40,6 +40,7 @@ type SystemConfig struct {
 	Metrics    *Metrics // nil: nobody looks
 	Health     *Health  // nil: nobody asks
 	Insight    *Insight // nil: nobody asks
+	Control    *Control // nil: nobody changes anything
 
 	front *front
 }
@@ -112,7 +113,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
 		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
 		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
-		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
+		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Control: c.Control,
 	}
 }
 

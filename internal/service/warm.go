@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"maps"
@@ -51,6 +52,16 @@ func (p *past) epoch(n int64) *codec.Epoch {
 	return nil
 }
 
+// before returns the last epoch before another, nil if its record is gone.
+func (p *past) before(n int64) (rec *codec.Epoch) {
+	for i := range p.epochs {
+		if p.epochs[i].Epoch < n {
+			rec = &p.epochs[i]
+		}
+	}
+	return rec
+}
+
 // at returns the epoch that learned feedback n, nil if its record is gone.
 func (p *past) at(n int64) (rec *codec.Epoch) {
 	for i := range p.epochs {
@@ -61,17 +72,36 @@ func (p *past) at(n int64) (rec *codec.Epoch) {
 	return rec
 }
 
-// segment is a range of feedback: of one epoch, or of all if that is 0.
-type segment struct{ epoch, from, to int64 }
+// segment is a range of feedback: of the epochs since…epoch, or of all if epoch is 0.
+type segment struct {
+	since, epoch, from, to int64
+	paused                 bool // nothing was learned
+}
+
+// own returns what was learned while an epoch was at work, through feedback to.
+func own(rec *codec.Epoch, to int64) segment {
+	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: modeOf(rec.Model) == codec.Paused}
+}
 
 // segments returns the feedback that an epoch's learner starts from, ascending: for a
-// rollback what the earlier epoch itself had started from, and then its own.
+// rollback what the earlier epoch itself had started from, and then its own; likewise for
+// one that goes on with the learner of the epoch before it.
 func (p *past) segments(rec *codec.Epoch) ([]segment, error) {
 	switch {
+	case rec.Continues > 0:
+		e := p.before(rec.Epoch)
+		if e == nil || rec.Continues != lineage(e) {
+			return nil, fmt.Errorf("the record of the epoch before epoch %d: %w", rec.Epoch, stream.ErrTruncated)
+		}
+		s, err := p.segments(e)
+		if o := own(e, rec.Through); o.from <= o.to {
+			s = append(s, o)
+		}
+		return s, err
 	case rec.WarmTo == 0:
 		return nil, nil
 	case rec.WarmEpoch == 0:
-		return []segment{{0, rec.WarmFrom, rec.WarmTo}}, nil
+		return []segment{{from: rec.WarmFrom, to: rec.WarmTo}}, nil
 	case rec.WarmEpoch >= rec.Epoch:
 		return nil, fmt.Errorf("epoch %d cannot start from epoch %d: %w", rec.Epoch, rec.WarmEpoch, codec.ErrCorrupt)
 	}
@@ -80,7 +110,7 @@ func (p *past) segments(rec *codec.Epoch) ([]segment, error) {
 		return nil, fmt.Errorf("the record of epoch %d: %w", rec.WarmEpoch, stream.ErrTruncated)
 	}
 	s, err := p.segments(e)
-	return append(s, segment{e.Epoch, e.Through + 1, rec.WarmTo}), err
+	return append(s, own(e, rec.WarmTo)), err
 }
 
 // warmed says what a learner was taught before its epoch.
@@ -123,8 +153,8 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 		s := &todo[0]
 		if s.epoch == 0 {
 			w.Refit(&f)
-		} else if f.Epoch == s.epoch {
-			if err := w.Again(&f); err != nil {
+		} else if f.Epoch >= s.since && f.Epoch <= s.epoch {
+			if err := w.Again(&f, s.paused); err != nil {
 				return err
 			}
 		}
@@ -181,7 +211,7 @@ func differing(a, b []byte, keys ...string) string {
 // that nothing is announced that cannot be followed. end is where its records begin.
 func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) error {
 	key := warmKey(rec.Model)
-	if key == "none" {
+	if key == "none" || key == "keep" {
 		return nil
 	}
 	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end)
@@ -220,6 +250,75 @@ func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) erro
 	return nil
 }
 
+// keepKeys are the keys that make a learner, but for its actions, which it knows by name.
+func keepKeys() []string {
+	return []string{"features", "max_features", "loss", "reward", "learner", "explore", "oracle", "certificate"}
+}
+
+// planKeep has a new epoch go on with the learner at work, if its model says so and may.
+func (j *Joiner) planKeep(rec *codec.Epoch) error {
+	if warmKey(rec.Model) != "keep" || j.epochs.last == nil {
+		return nil
+	}
+	last := &j.epochs.last.rec
+	if k := differing(rec.Model, last.Model, keepKeys()...); k != "" {
+		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), of which %s differs: it has %q; make it equal, or use warm: refit",
+			ErrModel, last.Version, last.Epoch, k, strings.TrimSpace(keysOf(last.Model)[k]))
+	}
+	if !slices.Equal(rec.Files, last.Files) {
+		return fmt.Errorf("%w: warm: keep goes on with the learner of version %d (epoch %d), which has another class file; put it back, or use warm: refit", ErrModel, last.Version, last.Epoch)
+	}
+	rec.Continues = lineage(last)
+	return nil
+}
+
+// tryKeep has a learner of the joiner's own take over the state of one that is like the one
+// at work, so that nothing is announced that cannot be followed.
+func (j *Joiner) tryKeep(rec *codec.Epoch, ep loop.Epoch) error {
+	if rec.Continues == 0 {
+		return nil
+	}
+	d := j.epochs.byNum[rec.Continues]
+	if d == nil || d.rec.Model == nil {
+		return nil // its record is gone; those in between were found to fit
+	}
+	was, err := j.cfg.Build(&d.rec, d.files)
+	var state []byte
+	if err == nil {
+		state, err = was.Learner.AppendBinary(nil)
+	}
+	if err == nil {
+		err = ep.Learner.UnmarshalBinary(state)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: warm: keep: the learner at work does not fit this model: %w; use warm: refit", ErrModel, err)
+	}
+	return nil
+}
+
+// checkContinues compares an epoch that goes on with a learner with the records before it.
+func checkContinues(rec *codec.Epoch, before []codec.Epoch) (field, want, got string) {
+	switch {
+	case rec.WarmTo != 0:
+		return "warm_to", "0", fmt.Sprint(rec.WarmTo)
+	case len(before) == 0:
+		return "", "", "" // what came before is gone
+	}
+	last := &before[len(before)-1]
+	switch {
+	case rec.Continues != lineage(last):
+		return "continues", fmt.Sprint(lineage(last)), fmt.Sprint(rec.Continues)
+	case rec.Version == last.Version && !bytes.Equal(withoutMode(rec.Model), withoutMode(last.Model)):
+		return "model", "that of epoch " + fmt.Sprint(last.Epoch) + " but for its mode", "another"
+	case rec.Version != last.Version && warmKey(rec.Model) != "keep":
+		return "continues", "0", fmt.Sprint(rec.Continues)
+	}
+	if k := differing(rec.Model, last.Model, keepKeys()...); k != "" {
+		return "model", k + " of epoch " + fmt.Sprint(last.Epoch), "another"
+	}
+	return "", "", ""
+}
+
 func goneError(n, first int64) error {
 	return fmt.Errorf("%w: warm: %d: the feedback that led to it is no longer kept, the first that is kept is %d; use warm: refit or warm: none", ErrModel, n, first)
 }
@@ -249,9 +348,14 @@ func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, e
 // CheckWarm compares what an epoch record says its learner starts from with its model
 // and the epoch records before it. field is "" if they agree.
 func CheckWarm(rec *codec.Epoch, before []codec.Epoch) (field, want, got string) {
+	if rec.Continues > 0 {
+		return checkContinues(rec, before)
+	}
 	key := warmKey(rec.Model)
 	switch {
-	case key == "none":
+	case key == "keep" && len(before) > 0:
+		return "continues", fmt.Sprint(lineage(&before[len(before)-1])), "0"
+	case key == "none" || key == "keep":
 		if rec.WarmTo != 0 || rec.WarmFrom != 0 || rec.WarmEpoch != 0 {
 			return "warm_to", "0", fmt.Sprint(rec.WarmTo)
 		}

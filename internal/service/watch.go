@@ -70,6 +70,10 @@ func (d *Decider) showCertificate() {
 // show publishes where the decider is. mu is held, or nobody else has the decider yet.
 func (d *Decider) show() {
 	d.m.replica(d.follower)
+	if e := d.follower.heart.Epoch(); e != nil {
+		d.at.epoch.Store(e.Number)
+		d.m.gauges.of(d.cfg.Metrics.modes.mode).Set(float64(e.Rules.Mode))
+	}
 	d.showOutstanding()
 	d.at.feedback.Store(d.follower.in.consumed())
 }
@@ -122,6 +126,19 @@ func (j *Joiner) look(outer context.Context) {
 	}
 }
 
+// showEvery is how often the guard's figures are worked out anew.
+const showEvery = 250 * time.Millisecond
+
+// showControl publishes the mode, and now and then what the guard has seen.
+func (j *Joiner) showControl(now time.Time) {
+	if j.epochs.last == nil || now.Sub(j.shownAt) < showEvery {
+		return
+	}
+	j.shownAt = now
+	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard()))
+	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard())
+}
+
 // show publishes where the joiner is.
 func (j *Joiner) show() {
 	for i, in := range j.inputs {
@@ -129,6 +146,7 @@ func (j *Joiner) show() {
 	}
 	j.m.heart(j.heart)
 	j.warnLate()
+	j.showControl(time.Now())
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))

@@ -1,0 +1,207 @@
+package loop
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
+)
+
+// GuardRules say when the learner is too much worse than the baseline.
+type GuardRules struct {
+	Margin float64    // mean loss over the baseline's that is put up with, in [0,1)
+	Alpha  float64    // chance that it ever alarms though the margin is kept, in (0,1); 0: there is no guard
+	Then   codec.Mode // what an alarm switches to; Live: it only alarms
+}
+
+// On reports whether there is a guard.
+func (g GuardRules) On() bool { return g.Alpha > 0 }
+
+// guardRates is how many rates the guard bets at: λ_j = 2^{-j}/(1+margin), j = 1, 2, ….
+const guardRates = 14
+
+// Guard tests, after each feedback of a round decided live, whether the learner loses
+// more than the baseline would, by more than a margin m a round. Of round s with loss
+// ℓ_s, drawn from p_s, where the baseline's law is b_s,
+//
+//	W_s = b_s(a_s)/p_s(a_s),   Y_s = (W_s − 1)·(1 − ℓ_s),   δ_s = E[Y_s | past]
+//
+// δ_s is what the learner loses in that round over the baseline, as far as p_s covers
+// b_s; what it does not cover counts as a loss of 1 of the baseline's, which makes δ_s
+// less. The guard bets on Y_s being over m, with a fixed rate λ:
+//
+//	K_t(λ) = Π_{s≤t} (1 + λ(Y_s − m)),   E_t = mean_j K_t(λ_j),   alarm when E_t ≥ 1/α.
+//
+// Y_s ≥ −1 however small p_s is, for 1 − ℓ is not negative: so no factor is below 1/2
+// and nothing need be cut off. Since 1 + x ≤ e^x,
+//
+//	M_t(λ) = K_t(λ)·exp(−λ Σ_{s≤t} (δ_s − m))
+//
+// is a non-negative supermartingale from 1, and so is its mean over j; at a t where the
+// learner has kept the margin on average, Σ_{s≤t}(δ_s − m) ≤ 0, K_t(λ_j) ≤ M_t(λ_j) for
+// all j at once. By Ville's inequality the chance that the guard ever alarms at such a t
+// is at most α: at any number of looks, for any delays that do not look at the losses,
+// for a learner and a world that change. (The bets are those of Waudby-Smith and Ramdas,
+// "Estimating means of bounded random variables by betting", 2024; for importance
+// weights, Waudby-Smith, Wu, Ramdas, Karampatziakis and Mineiro, "Anytime-valid
+// off-policy inference for contextual bandits", 2024. That the rates are fixed is what
+// makes it a statement on averages rather than on every round.)
+//
+// Rounds without a loss are left out, as if they were missing at random; the default
+// loss of an imputed one is taken at its word.
+type Guard struct {
+	epoch  int64
+	rules  *Rules // nil: no epoch has begun
+	reader *reader
+	law    []float64
+	sums   GuardSums
+}
+
+// GuardSums are what a guard has seen since its first epoch.
+type GuardSums struct {
+	Epoch    int64               // the first whose rounds it counts
+	Rounds   int64               // decided live, with a loss
+	Learner  float64             // Σ ℓ
+	Baseline float64             // Σ W·ℓ, an unbiased estimate where p covers b
+	Weight   float64             // Σ W, about Rounds where p covers b
+	Excess   float64             // Σ Y
+	Log      [guardRates]float64 // log K(λ_j)
+	Peak     float64             // largest log E
+	Raised   int64               // the feedback at which it alarmed; 0: it has not
+}
+
+// Begin tells the guard of an epoch, in the order of the log. Its evidence is of one
+// learner, one baseline and one margin: where one of them changes, or the mode does, it
+// starts anew.
+func (g *Guard) Begin(number int64, continues bool, rules *Rules) {
+	if number <= g.epoch || rules == nil {
+		return // a repeat, or one whose record is gone
+	}
+	was := g.rules
+	g.epoch, g.rules, g.reader = number, rules, newReader(rules)
+	if continues && was != nil && was.Mode == rules.Mode && was.Baseline == rules.Baseline && was.Guard == rules.Guard {
+		return
+	}
+	g.sums = GuardSums{Epoch: number}
+}
+
+// Sums returns what the guard has seen.
+func (g *Guard) Sums() GuardSums { return g.sums }
+
+// Rules returns the rules at work; nil before the first epoch.
+func (g *Guard) Rules() *Rules { return g.rules }
+
+// Add takes the next feedback of the log, and reports whether it raised the alarm.
+func (g *Guard) Add(f *codec.Feedback) bool {
+	s := &g.sums
+	if g.rules == nil || !g.rules.Guard.On() || f.Mode != codec.Live || f.Epoch < s.Epoch || f.Fate != codec.Observed && f.Fate != codec.Imputed {
+		return false
+	}
+	if g.reader.parseAgain(f.Context) != nil {
+		return false // it was decided once: only a damaged record comes here
+	}
+	if _, err := g.reader.played(f.Actions); err != nil {
+		return false
+	}
+	g.law = g.reader.baseline(g.law[:0])
+	s.add(g.law[f.Action]/f.Propensities[f.Action], f.Loss, g.rules.Guard.Margin)
+	e := s.Evidence()
+	s.Peak = math.Max(s.Peak, e)
+	if s.Raised > 0 || e < -oracle.Log(g.rules.Guard.Alpha) {
+		return false
+	}
+	s.Raised = f.N
+	return true
+}
+
+// add adds a round of weight w.
+func (s *GuardSums) add(w, loss, margin float64) {
+	y := float64((w - 1) * (1 - loss))
+	s.Rounds++
+	s.Learner += loss
+	s.Baseline += float64(w * loss)
+	s.Weight += w
+	s.Excess += y
+	rate := 1 / (1 + margin)
+	for j := range s.Log {
+		rate /= 2
+		s.Log[j] += oracle.Log(1 + float64(rate*(y-margin)))
+	}
+}
+
+// Evidence returns log E: what the learner has lost over the margin as a bet's gain.
+func (s *GuardSums) Evidence() float64 {
+	top, sum := math.Inf(-1), 0.0
+	for _, l := range s.Log {
+		top = math.Max(top, l)
+	}
+	for _, l := range s.Log {
+		if l-top > -40 {
+			sum += oracle.Exp(l - top)
+		}
+	}
+	return top + oracle.Log(sum/guardRates)
+}
+
+const guardVersion = 1
+
+// integers and floats are what a guard keeps, in the order of its bytes.
+func (s *GuardSums) integers() [3]*int64 { return [...]*int64{&s.Epoch, &s.Rounds, &s.Raised} }
+
+func (s *GuardSums) floats() []*float64 {
+	out := []*float64{&s.Learner, &s.Baseline, &s.Weight, &s.Excess, &s.Peak}
+	for j := range s.Log {
+		out = append(out, &s.Log[j])
+	}
+	return out
+}
+
+// Append appends the sums for a mark; nothing without a guard.
+func (g *Guard) Append(b []byte) []byte {
+	if g.rules == nil || !g.rules.Guard.On() {
+		return b
+	}
+	b = append(b, guardVersion)
+	for _, v := range g.sums.integers() {
+		b = binary.AppendUvarint(b, uint64(*v))
+	}
+	for _, v := range g.sums.floats() {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*v))
+	}
+	return b
+}
+
+// Restore makes a guard the one that appended b for a mark, in an epoch with these rules.
+func (g *Guard) Restore(b []byte, epoch int64, rules *Rules) error {
+	*g = Guard{law: g.law}
+	g.Begin(epoch, false, rules)
+	if len(b) == 0 {
+		return nil
+	}
+	var s GuardSums
+	if b[0] > guardVersion {
+		return fmt.Errorf("guard: %w", codec.ErrVersion)
+	}
+	b = b[1:]
+	for _, v := range s.integers() {
+		n, k := binary.Uvarint(b)
+		if k <= 0 {
+			return fmt.Errorf("guard: %w", codec.ErrCorrupt)
+		}
+		*v, b = int64(n), b[k:]
+	}
+	floats := s.floats()
+	if len(b) != 8*len(floats) {
+		return fmt.Errorf("guard: %w", codec.ErrCorrupt)
+	}
+	for i, v := range floats {
+		*v = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+		if *v-*v != 0 {
+			return fmt.Errorf("guard: %w", codec.ErrCorrupt)
+		}
+	}
+	g.sums = s
+	return nil
+}

@@ -1,0 +1,61 @@
+package model
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// drawModes draws the keys of who decides, for a valid model.
+func drawModes(t *rapid.T, m *Model) {
+	m.Mode = codec.Mode(rapid.IntRange(0, 3).Draw(t, "mode"))
+	m.Baseline.Kind = loop.BaselineKind(rapid.IntRange(0, 3).Draw(t, "baseline"))
+	if m.Baseline.Kind == loop.FixedAction {
+		if m.Baseline.Action = "else"; m.Actions != nil {
+			m.Baseline.Action = m.Actions[0]
+		}
+	}
+	if len(m.Actions) > 1 && rapid.Bool().Draw(t, "mask") {
+		m.Masked = []string{m.Actions[1]}
+	}
+	if rapid.Bool().Draw(t, "guard") {
+		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"), Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"),
+			Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
+	}
+}
+
+func TestModeErrors(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"mode: off", `mode: expected live | shadow | apprentice | paused, found "off"`},
+		{"baseline: firts", `baseline: expected first | uniform | context | {fixed: NAME}, found "firts" (did you mean "first"?)`},
+		{"baseline: fixed", "baseline: fixed takes the name of an action"},
+		{"baseline: {uniform: 3}", "baseline: fixed takes the name of an action and the others nothing"},
+		{"actions: [a, b]\nbaseline: {fixed: c}", `baseline: fixed plays "c", which is not in actions`},
+		{"actions: [a, b]\nmasked: [c]", `masked: "c" is not in actions`},
+		{"actions: [a, b]\nmasked: [b, a]", "masked: no action is left"},
+		{"masked: 3", "masked: expected none or a list of names"},
+		{"guard: on", "guard: expected none, or worse_by, alpha and then"},
+		{"guard: {alpha: 0}", "guard: alpha: expected a level in (0, 0.5], found 0"},
+		{"guard: {worse_by: 1}", "guard: worse_by: expected a loss in [0,1)"},
+		{"guard: {then: live}", "guard.then: expected alarm | shadow | apprentice | paused"},
+	} {
+		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+// A file without these keys is what it was: its canonical form has none of them.
+func TestModesAreLeftOut(t *testing.T) {
+	m, err := Parse("m.yaml", []byte("mode: live\nbaseline: first\nmasked: none\nguard: none"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := string(m.Canonical()), string(Default().Canonical()); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

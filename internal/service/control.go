@@ -1,0 +1,309 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Who wanted an epoch, as its record says it.
+const (
+	causeAdmin = "admin"
+	causeGuard = "guard"
+)
+
+// Control lets people change what a model does while it runs: they ask the process whose
+// joiner is at work, which writes it into the feedback log, where all see it at one place.
+// All methods are safe for concurrent use; those of a nil *Control do nothing.
+type Control struct {
+	Reload func() (*Source, error) // reads the model file again; nil: there is none
+
+	mu     sync.Mutex
+	joiner *Joiner // at work in this process; nil: none
+	mode   ModePage
+	guard  GuardPage
+}
+
+// ErrElsewhere reports that the joiner is at work in another process.
+var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the one whose log says \"joining\"")
+
+// order is something that the joiner is to do between two steps.
+type order struct {
+	do   func(ctx context.Context) (int64, error)
+	done chan orderDone // has room for one
+}
+
+type orderDone struct {
+	epoch int64
+	err   error
+}
+
+// enter makes j the joiner that takes orders.
+func (c *Control) enter(j *Joiner) (leave func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.joiner = j
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.joiner == j {
+			c.joiner = nil
+		}
+	}
+}
+
+// see notes what the joiner says of the mode and the guard.
+func (c *Control) see(m ModePage, g GuardPage) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.mode, c.guard = m, g
+}
+
+// ask has the joiner do something, and returns the number of the epoch that follows.
+func (c *Control) ask(ctx context.Context, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
+	if c == nil {
+		return 0, ErrElsewhere
+	}
+	c.mu.Lock()
+	j := c.joiner
+	c.mu.Unlock()
+	if j == nil {
+		return 0, ErrElsewhere
+	}
+	o := order{do: do(j), done: make(chan orderDone, 1)}
+	select {
+	case j.orders <- o:
+	case <-j.over:
+		return 0, ErrElsewhere
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	select {
+	case d := <-o.done:
+		return d.epoch, d.err
+	case <-j.over:
+		return 0, fmt.Errorf("the joiner has stopped; whether it is done is not known: %w", stream.ErrUnavailable)
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+}
+
+// Switch changes the mode, and returns the number of the epoch in which it holds.
+func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
+	return c.ask(ctx, func(j *Joiner) func(context.Context) (int64, error) {
+		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(causeAdmin, why)) }
+	})
+}
+
+// Renew reads the model file again, and begins an epoch with it if its version is higher.
+func (c *Control) Renew(ctx context.Context) (int64, error) {
+	if c == nil || c.Reload == nil {
+		return 0, errNoFile
+	}
+	s, err := c.Reload()
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	return c.ask(ctx, func(j *Joiner) func(context.Context) (int64, error) {
+		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
+	})
+}
+
+var errNoFile = errors.New("this process has no model file to read again")
+
+// mostCause bounds what people say of their reasons.
+const mostCause = 200
+
+// cause is who wanted an epoch, and what they say of it.
+func cause(who, why string) string {
+	why = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return ' '
+		}
+		return r
+	}, why)
+	if why == "" {
+		return who
+	}
+	return who + ": " + why[:min(len(why), mostCause)]
+}
+
+// obey does what was asked for since the last step.
+func (j *Joiner) obey(ctx context.Context) {
+	for {
+		select {
+		case o := <-j.orders:
+			j.follow(ctx, o)
+		default:
+			return
+		}
+	}
+}
+
+// follow does what was asked for. If that fails for the log's sake, the next step ends.
+func (j *Joiner) follow(ctx context.Context, o order) {
+	epoch, err := o.do(ctx)
+	o.done <- orderDone{epoch, err}
+}
+
+// Switch changes the mode of the model at work: an epoch begins that goes on with the
+// learner, and with all else that the model says. It returns its number; if the mode is
+// the one at work, that of the epoch at work. An error that is no [ErrModel] leaves the
+// joiner dead.
+func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
+	last := j.epochs.last
+	if last.rules.Mode == mode {
+		return last.rec.Epoch, nil
+	}
+	rec := last.rec
+	rec.Epoch++
+	rec.Model = withMode(rec.Model, mode)
+	rec.SHA256, rec.Through = hexSum(rec.Model), j.heart.LastN()
+	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
+	rec.Continues, rec.Cause = lineage(&last.rec), cause
+	order := make([]string, len(rec.Files))
+	for i, f := range rec.Files {
+		order[i] = f.Name
+	}
+	if _, err := j.epochs.define(&rec, last.files); err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+	}
+	if err := j.begin(ctx, &rec, classRecords(order, last.files)); err != nil {
+		j.fail(err)
+		return 0, err
+	}
+	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", rec.Epoch, "cause", cause)
+	j.cfg.Metrics.modes.switches[causeOf(cause)].Inc()
+	return rec.Epoch, nil
+}
+
+func causeOf(cause string) string {
+	if who, _, _ := strings.Cut(cause, ":"); who == causeGuard {
+		return who
+	}
+	return causeAdmin
+}
+
+// Renew makes another model the one that this joiner announces, if it may follow the one
+// at work, and returns the number of the epoch at work then.
+func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
+	if err := j.feedback.Flush(ctx); err != nil { // a learner may start from what is there
+		j.fail(err)
+		return 0, err
+	}
+	was, last := j.cfg.Source, j.epochs.last
+	j.cfg.Source = *s
+	err := j.announce(ctx)
+	if errors.Is(err, ErrModel) { // nothing of it is written
+		j.cfg.Source = was
+		j.epochs.undo(last)
+		return 0, err
+	}
+	j.fail(err)
+	return j.epochs.last.rec.Epoch, err
+}
+
+// lineage returns the first of the epochs that share a learner.
+func lineage(rec *codec.Epoch) int64 {
+	if rec.Continues > 0 {
+		return rec.Continues
+	}
+	return rec.Epoch
+}
+
+const modeKey = "mode: "
+
+// withMode returns a canonical model with another mode. It is written even if it is live:
+// a program from before modes refuses the epoch by that key, and does not take what was
+// decided in them for the learner's own.
+func withMode(model []byte, mode codec.Mode) []byte {
+	return append(withoutMode(model), modeKey+mode.String()+"\n"...)
+}
+
+// withoutMode returns a canonical model without its mode.
+func withoutMode(model []byte) []byte {
+	var out []byte
+	for line := range strings.Lines(string(model)) {
+		if !strings.HasPrefix(line, modeKey) {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+// modeOf returns the mode of a canonical model.
+func modeOf(model []byte) codec.Mode {
+	_, name, _ := strings.Cut(strings.TrimSpace(keysOf(model)["mode"]), ": ")
+	m, _ := codec.ParseMode(name) // none: live
+	return m
+}
+
+// sameLearner reports whether the learner of one model can be that of another as it is.
+func sameLearner(a, b []byte) bool { return differing(a, b, "actions", "warm") == "" }
+
+// watchGuard tells of an alarm of the guard, and does what the model says about it.
+func (j *Joiner) watchGuard(ctx context.Context) error {
+	g := j.heart.Guard()
+	s, rules := g.Sums(), g.Rules()
+	if rules == nil || !rules.Guard.On() || s.Raised == 0 || j.alarmed == s.Epoch {
+		return nil
+	}
+	j.alarmed = s.Epoch
+	page := guardPage(g)
+	j.cfg.Logger.Error("the learner loses more than the baseline", "learner", page.Learner, "baseline", page.Baseline,
+		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised, "then", page.Then)
+	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
+		return nil
+	}
+	_, err := j.Switch(ctx, rules.Guard.Then, cause(causeGuard, fmt.Sprintf("worse than the baseline at feedback %d", s.Raised)))
+	return err
+}
+
+// replayGuard brings the guard to the end of the feedback log, from the mark at an offset.
+func (j *Joiner) replayGuard(ctx context.Context, from int64, m *codec.FeedbackMark) error {
+	g := j.heart.Guard()
+	var rules *loop.Rules
+	if n := len(m.Epochs); n > 0 {
+		rules = j.epochs.rules(m.Epochs[n-1].Epoch)
+		if err := g.Restore(m.Guard, m.Epochs[n-1].Epoch, rules); err != nil {
+			return err
+		}
+	}
+	_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	var f codec.Feedback
+	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, from, end, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return err
+			}
+			g.Add(&f)
+		case codec.TypeEpoch:
+			rec, err := codec.ParseEpoch(r.Value)
+			if err != nil {
+				return err
+			}
+			g.Begin(rec.Epoch, rec.Continues > 0, j.epochs.rules(rec.Epoch))
+		}
+		return nil
+	})
+}
+
+// switchWait is how long an answer waits for the deciders of its process.
+const switchWait = 5 * time.Second
