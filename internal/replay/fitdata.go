@@ -1,0 +1,188 @@
+package replay
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	classes "hindsight/internal/fit" // the tests of this package have a fit of their own
+	"hindsight/pkg/codec"
+)
+
+// FitOptions say what of an environment a class of functions is fitted to.
+type FitOptions struct {
+	Rows    int    // the first so many; 0: all
+	Columns int    // at most so many; of texts the values that occur most
+	Bandit  bool   // where the loss of every action is known, that of one counts, drawn uniformly
+	Seed    uint64 // of that draw
+}
+
+// FitData returns what functions are fitted to: the losses of all actions where they are
+// known (a labelled CSV, a built-in environment), else that of the recorded action,
+// weighted by 1/propensity where the log has propensities. Columns are numbers, bools,
+// and a text's values as NAME=VALUE; an absent number is 0, as a class reads it.
+func FitData(env Environment, o FitOptions) (*classes.Data, error) {
+	n := env.Len()
+	if o.Rows > 0 {
+		n = min(n, o.Rows)
+	}
+	b := fitBuilder{env: env, log: logOf(env), o: o, stream: NewStream(o.Seed, "fit")}
+	d := &classes.Data{Actions: env.Actions()}
+	d.Features = b.columns(n)
+	if len(d.Features) == 0 {
+		return nil, fmt.Errorf("%s has no features: a class of constants needs no fit", env.Name())
+	}
+	for t := range n {
+		loss, weight := b.losses(t)
+		if loss == nil {
+			continue
+		}
+		d.X = append(d.X, b.row(t))
+		d.Loss = append(d.Loss, loss)
+		d.Weight = append(d.Weight, weight)
+	}
+	return d, nil
+}
+
+type fitBuilder struct {
+	env    Environment
+	log    *logView
+	o      FitOptions
+	stream Stream
+	ctx    codec.Context
+	at     map[string]int // column
+}
+
+// columns chooses the columns by the first n rows, and returns their names in byte
+// order.
+func (b *fitBuilder) columns(n int) []string {
+	seen := map[string]int{}
+	for t := range n {
+		b.env.Context(&b.ctx, t)
+		for i := range b.ctx.Features {
+			seen[columnName(&b.ctx.Features[i])]++
+		}
+		for i := range b.ctx.Vector {
+			seen[vectorName(i)]++
+		}
+	}
+	names := make([]string, 0, len(seen))
+	for name := range seen {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(x, y string) int { return cmp.Or(cmp.Compare(seen[y], seen[x]), cmp.Compare(x, y)) })
+	names = names[:min(len(names), b.o.Columns)]
+	slices.Sort(names)
+	b.at = map[string]int{}
+	for i, name := range names {
+		b.at[name] = i
+	}
+	return names
+}
+
+// columnName is the column that a feature is in: that of a class file.
+func columnName(f *codec.Feature) string {
+	if f.Kind == codec.Text {
+		return f.Name + "=" + f.Text
+	}
+	return f.Name
+}
+
+// vectorName names place i of a vector such that byte order is that of places: a class
+// matches vectors by place.
+func vectorName(i int) string { return fmt.Sprintf("v%05d", i) }
+
+func (b *fitBuilder) row(t int) []float64 {
+	x := make([]float64, len(b.at))
+	b.env.Context(&b.ctx, t)
+	for i := range b.ctx.Features {
+		f := &b.ctx.Features[i]
+		if at, ok := b.at[columnName(f)]; ok {
+			if x[at] = f.Value; f.Kind == codec.Text {
+				x[at] = 1
+			}
+		}
+	}
+	for i, v := range b.ctx.Vector {
+		if at, ok := b.at[vectorName(i)]; ok {
+			x[at] = v
+		}
+	}
+	return x
+}
+
+// losses returns the losses of a row, NaN where they are not known, and its weight; nil
+// if none is.
+func (b *fitBuilder) losses(t int) ([]float64, float64) {
+	k := len(b.env.Actions())
+	out := make([]float64, k)
+	if b.log == nil && !b.o.Bandit {
+		for a := range out {
+			out[a] = b.env.Loss(t, a)
+		}
+		return out, 1
+	}
+	for a := range out {
+		out[a] = math.NaN()
+	}
+	if b.log == nil {
+		a := min(int(float64(k)*b.stream.Uniform(uint64(t), 0)), k-1)
+		out[a] = b.env.Loss(t, a)
+		return out, float64(k)
+	}
+	if !b.log.observed(t) {
+		return nil, 0
+	}
+	out[b.log.action(t)] = b.env.Loss(t, b.log.slot(t))
+	if b.log.log.props == nil {
+		return out, 1
+	}
+	return out, 1 / b.log.propensity(t)
+}
+
+// Tail returns env without its first n rounds.
+func Tail(env Environment, n int) Environment {
+	switch e := env.(type) {
+	case *BanditLog:
+		return e.from(min(n, e.Len()))
+	case *head:
+		return Head(Tail(e.Environment, n), e.n-n)
+	}
+	return &tail{env, min(n, env.Len())}
+}
+
+type tail struct {
+	Environment
+	n int
+}
+
+func (e *tail) Len() int                          { return e.Environment.Len() - e.n }
+func (e *tail) Context(dst *codec.Context, t int) { e.Environment.Context(dst, t+e.n) }
+func (e *tail) Truth(dst []float64, t int) bool   { return e.Environment.Truth(dst, t+e.n) }
+func (e *tail) Loss(t, a int) float64             { return e.Environment.Loss(t+e.n, a) }
+
+// from returns the log without its first n rows.
+func (b *BanditLog) from(n int) *BanditLog {
+	out := *b
+	out.action, out.value = b.action[n:], b.value[n:]
+	out.decided, out.came = drop(b.decided, n), drop(b.came, n)
+	out.ids, out.props = drop(b.ids, n), drop(b.props, n)
+	out.weights, out.rejected = drop(b.weights, n), drop(b.rejected, n)
+	if b.rows == nil {
+		out.cells = b.cells[n*len(b.columns):]
+		return &out
+	}
+	rows := *b.rows
+	rows.places, rows.slots = drop(rows.places, n), drop(rows.slots, n)
+	out.rows = &rows
+	return &out
+}
+
+// drop returns s without its first n, nil if it is nil.
+func drop[T any](s []T, n int) []T {
+	if s == nil {
+		return nil
+	}
+	return s[n:]
+}

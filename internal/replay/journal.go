@@ -1,0 +1,220 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"sync"
+)
+
+// Journal is a file that keeps the results of trials as they finish, a JSON line each,
+// so that a backtest that was stopped is taken up where it was. A result is found again
+// by all that it depends on: the model with its files, the rounds with their losses, the
+// delays, the seed, and the build of the program. It is safe for concurrent use.
+type Journal struct {
+	mu      sync.Mutex
+	file    *os.File
+	version string
+	done    map[string]json.RawMessage
+	digests map[*Rounds]string
+}
+
+// journalLine is one line of the file.
+type journalLine struct {
+	Version *int            `json:"hindsight_run"`
+	Key     string          `json:"key"` // SHA-256 of all that the result depends on
+	Result  json.RawMessage `json:"result"`
+}
+
+const journalVersion = 1
+
+// OpenJournal opens or makes the journal at path; version names the build of the
+// program. A last line that was cut off by a crash is dropped; any other line that is
+// none of a journal is an error, and the file stays as it is.
+func OpenJournal(path, version string) (*Journal, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	j := &Journal{file: f, version: version, done: map[string]json.RawMessage{}, digests: map[*Rounds]string{}}
+	if err := j.read(path); err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return j, nil
+}
+
+func (j *Journal) read(path string) error {
+	r := bufio.NewReader(j.file)
+	whole := int64(0) // bytes of lines that are complete
+	for n := 1; ; n++ {
+		text, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			if len(text) > 0 && !bytes.HasPrefix(text, []byte(`{"hindsight_run":`)[:min(len(text), 17)]) {
+				return fmt.Errorf("%s:%d: no result of a run: name another file to resume from", path, n)
+			}
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		var l journalLine
+		if err := json.Unmarshal(text, &l); err != nil || l.Version == nil {
+			return fmt.Errorf("%s:%d: no result of a run: name another file to resume from", path, n)
+		}
+		if *l.Version != journalVersion {
+			return fmt.Errorf("%s:%d: version %d, this program reads %d: name another file to resume from", path, n, *l.Version, journalVersion)
+		}
+		j.done[l.Key] = l.Result
+		whole += int64(len(text))
+	}
+	if err := j.file.Truncate(whole); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	_, err := j.file.Seek(whole, io.SeekStart)
+	return err
+}
+
+// Result returns what the journal keeps of a trial, nil if that is nothing.
+func (j *Journal) Result(t *Trial) (*Result, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	kept, ok := j.done[j.key(t)]
+	if !ok {
+		return nil, nil
+	}
+	r := &Result{}
+	if err := json.Unmarshal(kept, r); err != nil {
+		return nil, fmt.Errorf("%s: %w", j.file.Name(), err)
+	}
+	return r, nil
+}
+
+// Keep writes the result of a trial, which is on disk when it returns.
+func (j *Journal) Keep(t *Trial, r *Result) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	result, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	version := journalVersion
+	l := journalLine{Version: &version, Key: j.key(t), Result: result}
+	line, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	if _, err := j.file.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	j.done[l.Key] = result
+	return j.file.Sync()
+}
+
+// Close closes the file.
+func (j *Journal) Close() error { return j.file.Close() }
+
+// key returns the SHA-256 of all that the result of a trial depends on.
+func (j *Journal) key(t *Trial) string {
+	h := sha256.New()
+	part := func(b []byte) {
+		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+		_, _ = h.Write(b)
+	}
+	part([]byte(j.version))
+	part([]byte(t.Label))
+	part(t.Model.Canonical())
+	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
+		part([]byte(name))
+		part(t.Files[name])
+	}
+	part([]byte(t.Delays.String()))
+	if sum, ok := t.Delays.(*delaySum); ok {
+		for i := range sum.terms {
+			hashWords(h, sum.terms[i].delays)
+			hashWords(h, sum.terms[i].times)
+		}
+	}
+	hashWords(h, []int64{int64(t.Order), int64(t.Seed)})
+	digest, ok := j.digests[t.Rounds]
+	if !ok {
+		digest = t.Rounds.digest()
+		j.digests[t.Rounds] = digest
+	}
+	part([]byte(digest))
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// hashWords adds numbers, and how many they are.
+func hashWords(h hash.Hash, words []int64) {
+	buf := binary.BigEndian.AppendUint64(make([]byte, 0, 4096), uint64(len(words)))
+	for _, w := range words {
+		if len(buf)+8 > cap(buf) {
+			_, _ = h.Write(buf)
+			buf = buf[:0]
+		}
+		buf = binary.BigEndian.AppendUint64(buf, uint64(w))
+	}
+	_, _ = h.Write(buf)
+}
+
+// digest returns the SHA-256 of all that a run reads of the rounds: names, contexts,
+// the loss and the truth of every action, and what a log recorded.
+func (r *Rounds) digest() string {
+	h := sha256.New()
+	_, _ = io.WriteString(h, r.Env.Name()+"\x00")
+	for _, a := range r.Env.Actions() {
+		_, _ = io.WriteString(h, a+"\x00")
+	}
+	k := len(r.Env.Actions())
+	truth, row := make([]float64, k), make([]int64, 0, 2*k+4)
+	number := func(x float64) { row = append(row, int64(math.Float64bits(x))) }
+	log := logOf(r.Env)
+	for t := range r.Env.Len() {
+		_, _ = io.WriteString(h, r.ID(t)+"\x00")
+		_, _ = h.Write(r.Context(t))
+		row = row[:0]
+		if log != nil {
+			row = log.appendRecorded(row, t)
+			number(r.Env.Loss(t, log.slot(t)))
+			hashWords(h, row)
+			continue
+		}
+		for a := range k {
+			number(r.Env.Loss(t, a))
+		}
+		if r.Env.Truth(truth, t) {
+			for _, v := range truth {
+				number(v)
+			}
+		}
+		hashWords(h, row)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// appendRecorded appends what is recorded of round t, but for its loss.
+func (v *logView) appendRecorded(dst []int64, t int) []int64 {
+	dst = append(dst, int64(v.slot(t)))
+	if v.timed() {
+		dst = append(dst, v.time(t))
+	}
+	if v.log.props != nil {
+		dst = append(dst, int64(math.Float64bits(v.propensity(t))), int64(math.Float64bits(v.weight(t))))
+	}
+	if v.played(t, v.slot(t)) { // or it is not accepted
+		dst = append(dst, 1)
+	}
+	return dst
+}

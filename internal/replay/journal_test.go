@@ -1,0 +1,177 @@
+package replay
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+)
+
+// journalTrial is a short trial over an environment.
+func journalTrial(t *testing.T, env Environment, learner, delays string) *Trial {
+	t.Helper()
+	l, err := model.ParseLearner(learner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := DelayOptions{Seed: 1, Env: env}.Parse(delays)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, files := ModelFor(env, "replay", l, loop.Window{Rounds: 20})
+	return &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func openJournal(t *testing.T, path string) *Journal {
+	t.Helper()
+	j, err := OpenJournal(path, "v1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	return j
+}
+
+// TestJournal: what was kept comes back to the byte after the file is opened anew, with
+// a line that a crash cut off.
+func TestJournal(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "runs.jsonl")
+	trials := []*Trial{
+		journalTrial(t, NewSigmoid(1, 200, SigmoidOptions{}), "dafa", "exp:5"),
+		journalTrial(t, worldLog(t, 1, 300), "egreedy:0.1", "never:0.2"),
+		journalTrial(t, timedLog(t), "uniform", "none"),
+	}
+	j := openJournal(t, path)
+	var want []string
+	for _, tr := range trials[:2] {
+		r, err := tr.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := j.Keep(tr, r); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, asJSON(t, r))
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cut := range []string{"", `{"hind`, `{"hindsight_run":1,"key":"00","result":{"environ`} {
+		if err := os.WriteFile(path, append(whole[:len(whole):len(whole)], cut...), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		j = openJournal(t, path)
+		for i, tr := range trials {
+			got, err := j.Result(tr)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 2 {
+				if got != nil {
+					t.Errorf("a run that was not made came back: %+v", got)
+				}
+				continue
+			}
+			if got == nil || asJSON(t, got) != want[i] {
+				t.Errorf("cut %q: run %d came back as %+v, want %s", cut, i, got, want[i])
+			}
+		}
+		if now, err := os.ReadFile(path); err != nil || string(now) != string(whole) {
+			t.Errorf("cut %q: the line stayed (%v)", cut, err)
+		}
+	}
+}
+
+// TestJournalKey: whatever a result depends on changes the key; what is the same does not.
+func TestJournalKey(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, filepath.Join(dir, "runs.jsonl"))
+	base := func() *Trial { return journalTrial(t, NewSigmoid(1, 50, SigmoidOptions{}), "dafa", "exp:5") }
+	if j.key(base()) != j.key(base()) {
+		t.Fatal("equal trials have different keys")
+	}
+	recorded := func(text string) Delays {
+		file := filepath.Join(dir, "d.txt")
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		d, err := ParseDelays("recorded:"+file, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	seen := map[string]string{}
+	for name, change := range map[string]func(tr *Trial){
+		"nothing":       func(*Trial) {},
+		"label":         func(tr *Trial) { tr.Label = "x" },
+		"seed":          func(tr *Trial) { tr.Seed = 2 },
+		"order":         func(tr *Trial) { tr.Order = 1 },
+		"model":         func(tr *Trial) { tr.Model.Window.Rounds = 21 },
+		"files":         func(tr *Trial) { tr.Files["class.jsonl"] = append(tr.Files["class.jsonl"], '\n') },
+		"delays":        func(tr *Trial) { tr.Delays = Sequence(make([]int64, 50)) },
+		"delays of a 0": func(tr *Trial) { tr.Delays = recorded("0\n") },
+		"delays of a 1": func(tr *Trial) { tr.Delays = recorded("1\n") },
+		"length":        func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(1, 51, SigmoidOptions{})) },
+		"data":          func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(2, 50, SigmoidOptions{})) },
+		"rewards":       func(tr *Trial) { tr.Rounds = EncodeRounds(twistedWorld(t, "rewards:.9,.1")) },
+		"log":           func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 1, 50)) },
+		"other log":     func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 2, 50)) },
+	} {
+		tr := base()
+		change(tr)
+		key := j.key(tr)
+		if other, ok := seen[key]; ok {
+			t.Errorf("%s and %s have the same key", name, other)
+		}
+		seen[key] = name
+	}
+	later, err := OpenJournal(filepath.Join(dir, "other.jsonl"), "v2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer later.Close()
+	if _, ok := seen[later.key(base())]; ok {
+		t.Error("another build has the same key")
+	}
+}
+
+func twistedWorld(t *testing.T, spec string) Environment {
+	t.Helper()
+	env, err := Twist(NewSigmoid(1, 50, SigmoidOptions{}), spec, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// TestJournalRefuses: a file that is something else stays as it is.
+func TestJournalRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	for _, text := range []string{"a,b\n1,2\n", "{}\n", "important", `{"hindsight_run":2,"key":"","result":{}}` + "\n", `{"hindsight_run":1}` + "\nx\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		_, err := OpenJournal(path, "v1")
+		if err == nil || !strings.Contains(err.Error(), "name another file") {
+			t.Errorf("%q: %v", text, err)
+		}
+		if now, _ := os.ReadFile(path); string(now) != text {
+			t.Errorf("%q became %q", text, now)
+		}
+	}
+}

@@ -1,0 +1,208 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+)
+
+// benchRows writes n rows of a multiclass problem with K = 10 and d = 16 as our labelled
+// CSV and as Vowpal Wabbit's text.
+func benchRows(b *testing.B, n int) (ours, theirs string) {
+	b.Helper()
+	const k, d = 10, 16
+	dir := b.TempDir()
+	ours, theirs = filepath.Join(dir, "rows.csv"), filepath.Join(dir, "rows.vw")
+	rng := rand.New(rand.NewPCG(1, 1))
+	var w [k][d]float64
+	for a := range w {
+		for j := range w[a] {
+			w[a][j] = rng.NormFloat64()
+		}
+	}
+	var files [2]*bufio.Writer
+	for i, name := range []string{ours, theirs} {
+		f, err := os.Create(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer f.Close()
+		files[i] = bufio.NewWriterSize(f, 1<<20)
+		defer files[i].Flush()
+	}
+	files[0].WriteString("label")
+	for j := range d {
+		fmt.Fprintf(files[0], ",n_%d", j)
+	}
+	files[0].WriteString("\n")
+	for range n {
+		var x [d]string
+		var score [k]float64
+		for j := range x {
+			v := float64(rng.IntN(2001)-1000) / 1000
+			x[j] = strconv.FormatFloat(v, 'f', -1, 64)
+			for a := range score {
+				score[a] += w[a][j] * v
+			}
+		}
+		label := 0
+		for a := range score {
+			if score[a] += rng.NormFloat64() / 2; score[a] > score[label] {
+				label = a
+			}
+		}
+		fmt.Fprintf(files[0], "%d,%s\n", label, strings.Join(x[:], ","))
+		fmt.Fprintf(files[1], "%d |", label+1)
+		for j := range x {
+			fmt.Fprintf(files[1], " f%d:%s", j, x[j])
+		}
+		files[1].WriteString("\n")
+	}
+	return ours, theirs
+}
+
+// vw returns the command of Vowpal Wabbit: vw, or the package vowpalwabbit of PyPI.
+func vw(b *testing.B) []string {
+	b.Helper()
+	for _, command := range [][]string{{"vw"}, {"python3", "-m", "vowpalwabbit"}} {
+		if exec.Command(command[0], append(command[1:len(command):len(command)], "--version")...).Run() == nil {
+			return command
+		}
+	}
+	b.Skip("Vowpal Wabbit is not at hand: neither vw nor Python's vowpalwabbit (pip install vowpalwabbit)")
+	return nil
+}
+
+// linearTrial is a backtest of a labelled CSV with the linear oracle, without delay.
+func linearTrial(b *testing.B, file string) *Trial {
+	b.Helper()
+	env, err := OpenMulticlass(file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
+	if m.Oracle, err = model.ParseOracle(model.Linear); err != nil {
+		b.Fatal(err)
+	}
+	m.Resolve(env.Columns(), len(env.Actions()))
+	none, err := ParseDelays("none", 1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return &Trial{Rounds: EncodeRounds(env), Delays: none, Model: m, Label: "dafa", Seed: 1}
+}
+
+// BenchmarkVowpalWabbit backtests a million rounds (HINDSIGHT_ROWS changes that) from a
+// file, reading included, on one core, and lets Vowpal Wabbit's squarecb learn from the
+// same rows, on one core as well where there is taskset. One run is enough: -benchtime 1x.
+func BenchmarkVowpalWabbit(b *testing.B) {
+	command := vw(b)
+	n := 1_000_000
+	if text := os.Getenv("HINDSIGHT_ROWS"); text != "" {
+		var err error
+		if n, err = strconv.Atoi(text); err != nil {
+			b.Fatal(err)
+		}
+	}
+	ours, theirs := benchRows(b, n)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	command = append(command, "-d", theirs, "--cbify", "10", "--cb_explore_adf", "--squarecb", "--gamma_scale", "10", "--quiet")
+	if _, err := exec.LookPath("taskset"); err == nil {
+		command = append([]string{"taskset", "-c", "0"}, command...)
+	}
+	var mine, other time.Duration
+	var loss float64
+	rounds := 0
+	for b.Loop() {
+		start := time.Now()
+		r, err := linearTrial(b, ours).Run(b.Context(), nil)
+		if err != nil {
+			b.Fatal(err)
+		}
+		mine += time.Since(start)
+		loss = *r.MeanLoss
+		start = time.Now()
+		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %v: %s", command, err, bytes.TrimSpace(out))
+		}
+		other += time.Since(start)
+		rounds += n
+	}
+	b.ReportMetric(float64(rounds)/mine.Seconds(), "rounds/s")
+	b.ReportMetric(float64(rounds)/other.Seconds(), "vw-rounds/s")
+	b.ReportMetric(other.Seconds()/mine.Seconds(), "x-vw")
+	b.ReportMetric(loss, "loss")
+}
+
+// BenchmarkTwoRuns plays two backtests at once on two cores, against one: x-one is how
+// many times as many rounds a second they make.
+func BenchmarkTwoRuns(b *testing.B) {
+	if runtime.NumCPU() < 2 {
+		b.Skip("there is one core")
+	}
+	ours, _ := benchRows(b, 50_000)
+	trial := linearTrial(b, ours)
+	play := func(n int) time.Duration {
+		start := time.Now()
+		var g errgroup.Group
+		for range n {
+			t := *trial
+			g.Go(func() error {
+				_, err := t.Run(b.Context(), nil)
+				return err
+			})
+		}
+		if err := g.Wait(); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(start)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	var one, two time.Duration
+	for b.Loop() {
+		one += play(1)
+		two += play(2)
+	}
+	b.ReportMetric(2*one.Seconds()/two.Seconds(), "x-one")
+}
+
+// BenchmarkOpenBandit judges policies on 10,000 rows of Open Bandit data by all estimators
+// with 1,000 bootstrap samples. What that is to its floor says BenchmarkEvaluate of
+// package ope.
+func BenchmarkOpenBandit(b *testing.B) {
+	const folder = "../../../shared/data/obd_men/random"
+	if _, err := os.Stat(folder); err != nil {
+		b.Skip("the Open Bandit data is not beside the project")
+	}
+	env, err := OpenOpenBandit(folder, LogOptions{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := judged(b, env)
+	opt := o.Options()
+	for _, spec := range []string{"uniform", "hash:user_feature_0", "eps:0.1,hash:user_feature_0"} {
+		b.Run(spec, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := o.Evaluate(spec, opt); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/policy")
+		})
+	}
+}
