@@ -104,8 +104,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := service.NewHealth(service.RoleDecider)
 	insight := service.NewInsight()
+	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
-		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models})
+		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
+		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)}, daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
+		daemon.Page{Path: "/guard", Answer: control.Guard})
 	if err != nil {
 		return err
 	}
@@ -134,7 +137,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(), Logger: env.Logger,
-		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight}
+		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight, Control: control}
 	if c.joiner {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)

@@ -68,7 +68,10 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := service.NewHealth(service.RoleJoiner)
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready})
+	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)}, daemon.Page{Path: "/model", Post: control.RenewModel(nil)},
+		daemon.Page{Path: "/guard", Answer: control.Guard})
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
 		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: partitions,
 		MaxPending: service.DefaultMaxPending, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
-		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: service.NewMetrics(admin.Registry, health), Health: health,
+		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: service.NewMetrics(admin.Registry, health), Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }
 
