@@ -5,7 +5,8 @@ import msgpack, nats  # pip install nats-py msgpack
 
 async def main(folder, name):
     access = json.load(open(f"{folder}/connect.json"))
-    nc = await nats.connect(access["url"], user=access["user"], password=access["password"])
+    nc = await nats.connect(access["url"], user=access["user"], password=access["password"],
+                            inbox_prefix=access["inbox"])  # which nobody else can read
     js = nc.jetstream()
     sub = await js.subscribe(f"{name}.decisions.0", ordered_consumer=True)
     while True:

@@ -34,10 +34,19 @@ type Connect struct {
 	URL            string `json:"url"`
 	User           string `json:"user"` // may do everything
 	Password       string `json:"password"`
+	Inbox          string `json:"inbox"`       // prefix of inboxes for User: nobody else can read them
 	ClientUser     string `json:"client_user"` // may ask for decisions and report outcomes
 	ClientPassword string `json:"client_password"`
+	ClientInbox    string `json:"client_inbox"` // prefix of inboxes for ClientUser that those without a name cannot read
 	PID            int    `json:"pid"`
 }
+
+// Prefixes of inboxes. Whoever connects without a name may read all below the usual
+// _INBOX, so nothing of the logs is delivered there.
+const (
+	ServiceInbox = "_INBOX_service"
+	ClientInbox  = "_INBOX_client"
+)
 
 // ErrInUse reports a folder that another process holds.
 var ErrInUse = errors.New("in use by process")
@@ -124,7 +133,8 @@ func Dial(dir, name string, o nats.Options) (*nats.Client, error) {
 		return nil, err
 	}
 	f := folder{dir}
-	return nats.Dial(c.URL, name, o, natsgo.SetCustomDialer(f), natsgo.UserInfoHandler(f.user), natsgo.IgnoreAuthErrorAbort())
+	return nats.Dial(c.URL, name, o, natsgo.SetCustomDialer(f), natsgo.UserInfoHandler(f.user), natsgo.IgnoreAuthErrorAbort(),
+		natsgo.CustomInboxPrefix(ServiceInbox))
 }
 
 // current returns how to reach the process that holds a folder now.

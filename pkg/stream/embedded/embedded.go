@@ -41,10 +41,22 @@ const (
 	DefaultSync = "1s"
 )
 
-// The users of the server. Whoever connects without a name is the client.
+// The users of the server. Whoever connects without a name is anonymous.
 const (
-	serviceUser = "service"
-	clientUser  = "client"
+	serviceUser   = "service"
+	clientUser    = "client"
+	anonymousUser = "anonymous"
+)
+
+// Limits of the server.
+const (
+	// DefaultMaxConns is how many connections it takes; the next one is refused by name.
+	DefaultMaxConns = 1024
+	maxSubs         = 1000     // subscriptions of a connection
+	maxPayload      = 1 << 20  // of a message, its headers included
+	maxControlLine  = 4 << 10  // of a subject with its inbox
+	maxUnread       = 32 << 20 // bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
+	loginTime       = 2 * time.Second
 )
 
 // Options configure an engine. Only Dir is needed.
@@ -57,6 +69,7 @@ type Options struct {
 	Logger     *slog.Logger // the server's log; nil: none
 	MaxBytes   int64        // limit of the store; 0: 80 % of the disk that was free when it was created
 	Sync       string       // "always" or a duration; "" means DefaultSync
+	MaxConns   int          // connections at once; 0: DefaultMaxConns
 	Name       string       // of the process, shown by the server's tools; "": that of the command
 	Log        nats.Options // of the log
 
@@ -116,6 +129,9 @@ func (o *Options) complete() error {
 	if o.Name == "" {
 		o.Name = filepath.Base(os.Args[0])
 	}
+	if o.MaxConns == 0 {
+		o.MaxConns = DefaultMaxConns
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -145,7 +161,8 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
-	e.client, err = nats.Dial("", e.o.Name, e.o.Log, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password))
+	e.client, err = nats.Dial("", e.o.Name, e.o.Log, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password),
+		natsgo.CustomInboxPrefix(attach.ServiceInbox))
 	if err != nil {
 		return err
 	}
@@ -166,16 +183,20 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.access = attach.Connect{User: serviceUser, Password: rand.Text(), ClientUser: clientUser, ClientPassword: rand.Text(), PID: os.Getpid()}
+	e.access = attach.Connect{User: serviceUser, Password: rand.Text(), Inbox: attach.ServiceInbox,
+		ClientUser: clientUser, ClientPassword: rand.Text(), ClientInbox: attach.ClientInbox, PID: os.Getpid()}
 	so := &server.Options{
 		ServerName: "hindsight-embedded", Host: e.o.Host, Port: port, DontListen: e.o.DontListen,
 		NoSigs:                 true, // else the server exits the process on its own at SIGINT
-		DisableJetStreamBanner: true, MaxPayload: 1 << 20,
+		DisableJetStreamBanner: true,
+		MaxPayload:             maxPayload, MaxControlLine: maxControlLine, MaxPending: maxUnread,
+		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, AuthTimeout: loginTime.Seconds(),
 		Users: []*server.User{
 			{Username: serviceUser, Password: e.access.Password},
-			{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions()},
+			{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions(attach.ClientInbox + ".>")},
+			{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions()},
 		},
-		NoAuthUser: clientUser,
+		NoAuthUser: anonymousUser,
 	}
 	if e.o.bare {
 		return so, nil
@@ -196,11 +217,12 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 }
 
 // clientPermissions let a client ask, report and discover, and nothing else: not
-// write to a topic, not touch the store.
-func clientPermissions() *server.Permissions {
+// write to a topic, not touch the store, not read what the store delivers to others. It
+// reads the usual inboxes, and those that are named.
+func clientPermissions(inboxes ...string) *server.Permissions {
 	return &server.Permissions{
 		Publish:   &server.SubjectPermission{Allow: []string{"*.decide", "*.decide.*", "*.outcome", "$SRV.>"}},
-		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		Subscribe: &server.SubjectPermission{Allow: append([]string{natsgo.InboxPrefix + ">"}, inboxes...)},
 	}
 }
 
