@@ -19,9 +19,9 @@ type OffPolicy struct {
 	learner LearnerFunc
 }
 
-// LearnerFunc makes the policy of a learner or of a model file: spec is what follows
-// "learner:" or "model:". The policy is asked once for each row with an outcome, in
-// order: row is its index in the log.
+// LearnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
+// follows "learner:", "model:" or "snapshot:". The policy is asked once for each row with
+// an outcome, in order: row is its index in the log.
 type LearnerFunc func(kind, spec string) (*Progressive, error)
 
 // OffPolicySettings are what the estimates depend on beside the log, as in JSON.
@@ -42,8 +42,8 @@ var (
 	errNoOutcomes     = errors.New("policies are judged by outcomes, and no row of this log has one")
 )
 
-// NewOffPolicy looks at the log that env shows. makeLearner serves learner: and model:;
-// nil refuses them.
+// NewOffPolicy looks at the log that env shows. makeLearner serves learner:, model:
+// and snapshot:; nil refuses them.
 func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) {
 	if !HasPropensities(env) {
 		return nil, errNoPropensities

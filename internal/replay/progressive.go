@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"fmt"
 	"math"
 
 	"hindsight/internal/loop"
@@ -13,14 +14,20 @@ import (
 // mean loss over the log are as unbiased as those of a fixed policy. It learns of every
 // row, not of those alone that it would have played: it is what a learner becomes that
 // watches the logging policy. Its laws are those of the live code.
+//
+// One that is frozen learns nothing: it is a policy that was trained elsewhere.
 type Progressive struct {
-	rounds  *Rounds
+	rounds  *Rounds // of a frozen one nil
+	env     Environment
+	index   map[string]int // of the log's actions
 	replica *loop.Replica
 	decider *loop.Decider
 	epoch   int64
 
 	decision codec.Decision
 	feedback codec.Feedback
+	context  codec.Context // of a frozen one, and its bytes
+	raw      []byte
 	n        int64 // rows so far
 	err      error // the first
 }
@@ -28,34 +35,76 @@ type Progressive struct {
 // NewProgressive returns the policy of a fresh learner over the rounds of a log; name
 // and seed are those of [Backtest].
 func NewProgressive(ep loop.Epoch, name string, seed []byte, rounds *Rounds) *Progressive {
-	p := &Progressive{rounds: rounds, replica: loop.NewReplica(), epoch: ep.Number}
+	p := NewFrozen(ep, name, seed, rounds.Env)
+	p.rounds = rounds
+	return p
+}
+
+// NewFrozen returns the policy of a learner as it is, on the rows of env, whose actions
+// it must know or take by name.
+func NewFrozen(ep loop.Epoch, name string, seed []byte, env Environment) *Progressive {
+	p := &Progressive{env: env, index: map[string]int{}, replica: loop.NewReplica(), epoch: ep.Number}
+	for a, name := range env.Actions() {
+		p.index[name] = a
+	}
 	p.replica.Begin(ep)
 	p.decider = loop.NewDecider(p.replica, seed, name, 0, 1)
 	return p
 }
 
-// law sets dst to the learner's probabilities in row t, then learns the row.
+// contextOf returns the bytes of the context of row t. A model that has a list of its
+// own actions is asked with the log's, in whatever order.
+func (p *Progressive) contextOf(t int) []byte {
+	if p.rounds != nil {
+		return p.rounds.Context(t)
+	}
+	p.env.Context(&p.context, t)
+	p.context.ID = RoundID(t)
+	p.raw = codec.AppendContext(p.raw[:0], &p.context)
+	return p.raw
+}
+
+// spread sets dst to the law of the decision, which may list the actions in an order of
+// its own.
+func (p *Progressive) spread(dst []float64) error {
+	d := &p.decision
+	for i, name := range d.Actions {
+		a, ok := p.index[name]
+		if !ok {
+			return fmt.Errorf("the model plays %q, which the log does not know", name)
+		}
+		dst[a] = d.Propensities[i]
+	}
+	return nil
+}
+
+// law sets dst, which is zeroed, to the learner's probabilities in row t, then learns
+// the row.
 func (p *Progressive) law(dst []float64, t int, log *logView) {
 	d := &p.decision
 	if p.err == nil {
 		p.n++
-		res := p.decider.Decide(d, p.rounds.Context(t), "", loop.Source{Offset: p.n - 1, Through: p.n})
+		res := p.decider.Decide(d, p.contextOf(t), "", loop.Source{Offset: p.n - 1, Through: p.n})
 		if res.Verdict != loop.Decided {
 			p.err = res.Err
 		}
 	}
+	if p.err == nil {
+		p.err = p.spread(dst)
+	}
 	if p.err != nil {
+		clear(dst)
 		dst[0] = 1
 		return
 	}
-	copy(dst, d.Propensities)
-	loss := p.rounds.Env.Loss(t, log.action(t))
-	if math.IsNaN(loss) {
+	slot := log.slot(t)
+	loss := p.env.Loss(t, slot)
+	if math.IsNaN(loss) || p.rounds == nil {
 		return
 	}
 	// What weighs by importance must weigh by what was done, not by what it would do.
-	d.Propensities[log.action(t)] = log.propensity(t)
+	d.Propensities[slot] = log.propensity(t)
 	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough, Gamma: d.Gamma,
-		Actions: d.Actions, Propensities: d.Propensities, Action: log.action(t), Fate: codec.Observed, Loss: loss, Context: d.Context}
+		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: codec.Observed, Loss: loss, Context: d.Context}
 	p.err = p.replica.Learn(&p.feedback)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"hindsight/internal/ope"
+	"hindsight/pkg/codec"
 )
 
 // Targets lists the policies that a log can judge.
@@ -22,6 +23,8 @@ func Targets() []Entry {
 		{"eps", "E,POLICY", "any action with probability E, else the other policy"},
 		{"learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"},
 		{"model", "FILE", "the same with a model file"},
+		{"snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns no more; without N as it is now (or --at N)"},
+		{"table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row (or in order); or JSON lines with id or row, and propensities"},
 	}
 }
 
@@ -31,7 +34,7 @@ type target struct {
 	failed func() error // of a law that can; nil: it cannot
 }
 
-var errTarget = errors.New("expected logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER or model:FILE; for example always:7, or eps:0.1,hash:country")
+var errTarget = errors.New("expected logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
 
 // target returns the policy that a specification names.
 func (o *OffPolicy) target(spec string) (*target, error) {
@@ -42,14 +45,16 @@ func (o *OffPolicy) target(spec string) (*target, error) {
 	case !has && name == "logging":
 		t = &target{}
 	case !has && name == "uniform":
-		t = &target{law: func(dst []float64, _ int) { withEpsilon(dst, 1) }}
+		t = &target{law: o.uniformly(1)}
 	case has && name == "always":
 		t, err = o.always(rest)
 	case has && name == "hash":
 		t, err = o.hash(rest)
 	case has && name == "eps":
 		t, err = o.epsilon(rest)
-	case has && (name == "learner" || name == "model") && o.learner != nil:
+	case has && name == "table":
+		t, err = o.table(rest)
+	case (has && (name == "learner" || name == "model") || name == "snapshot") && o.learner != nil:
 		t, err = o.progressive(name, rest)
 	default:
 		return nil, fmt.Errorf("policy %q: %w", spec, errTarget)
@@ -60,10 +65,18 @@ func (o *OffPolicy) target(spec string) (*target, error) {
 	return t, nil
 }
 
-// withEpsilon turns a law into epsilon of the uniform one and the rest of the law.
-func withEpsilon(dst []float64, epsilon float64) {
-	for a := range dst {
-		dst[a] = epsilon/float64(len(dst)) + (1-epsilon)*dst[a]
+// uniformly returns a law that turns the one in dst into epsilon of the uniform one, over
+// what the row may play, and the rest of the law.
+func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
+	var eligible []int32
+	return func(dst []float64, t int) {
+		eligible = o.log.eligible(eligible[:0], int(o.rows[t]))
+		if epsilon == 1 {
+			clear(dst)
+		}
+		for _, a := range eligible {
+			dst[a] = epsilon/float64(len(eligible)) + (1-epsilon)*dst[a]
+		}
 	}
 }
 
@@ -78,6 +91,9 @@ func (o *OffPolicy) always(action string) (*target, error) {
 // hash plays an action by the text of a feature; one that is absent counts as "".
 func (o *OffPolicy) hash(feature string) (*target, error) {
 	log := o.log.log
+	if log.rows != nil {
+		return o.hashEvents(feature), nil
+	}
 	i := slices.IndexFunc(log.columns, func(c logColumn) bool { return c.name == feature })
 	if i < 0 {
 		var have []string
@@ -108,6 +124,22 @@ func (o *OffPolicy) hash(feature string) (*target, error) {
 	}}, nil
 }
 
+// hashEvents does so for a log of events, among the actions that a row may play.
+func (o *OffPolicy) hashEvents(feature string) *target {
+	var eligible []int32
+	return &target{law: func(dst []float64, t int) {
+		row := int(o.rows[t])
+		text := ""
+		if f, ok := o.log.feature(row, feature); ok && f.Kind == codec.Text {
+			text = f.Text
+		} else if ok {
+			text = strconv.FormatFloat(f.Value, 'g', -1, 64)
+		}
+		eligible = o.log.eligible(eligible[:0], row)
+		dst[eligible[hashText(text)%uint64(len(eligible))]] = 1
+	}}
+}
+
 // hashText returns the number that a text's first 8 hexadecimal digits are, or if it
 // does not begin with so many, those of its SHA-256.
 func hashText(text string) uint64 {
@@ -133,9 +165,10 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 	if base.law == nil {
 		return nil, errors.New("the log does not hold the probabilities with which logging would have played other actions: it cannot be mixed")
 	}
+	mix := o.uniformly(epsilon)
 	return &target{failed: base.failed, law: func(dst []float64, t int) {
 		base.law(dst, t)
-		withEpsilon(dst, epsilon)
+		mix(dst, t)
 	}}, nil
 }
 
