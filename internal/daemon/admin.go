@@ -48,7 +48,7 @@ type AdminFlag struct {
 
 // Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of /metrics, /healthz and /readyz, port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
+	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of the admin pages: / for people and its /state, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
 	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
 	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")

@@ -60,7 +60,11 @@ func classed(r *rig) {
 			return loop.Epoch{}, err
 		}
 		d := learner.NewDAFA(h, learner.Anytime{C: learner.Balanced})
-		return loop.Epoch{Number: rec.Epoch, Learner: d, Rules: &r.rules}, d.Watch(m)
+		ep := loop.Epoch{Number: rec.Epoch, Learner: d, Rules: &r.rules}
+		if r.rules.Arrival {
+			return ep, d.WatchArrivals(m)
+		}
+		return ep, d.Watch(m)
 	}
 	r.dc.Build, r.jc.Build = build, build
 }
@@ -127,6 +131,53 @@ func TestInsight(t *testing.T) {
 	if code, _ := ask(t, modelsAt(""), i, &struct{}{}); code != 503 {
 		t.Errorf("after it left: %d", code)
 	}
+}
+
+// TestInsightOnArrival holds that in the order of arrival the set takes rounds in the order of
+// decisions: what came before its turn is charged and is no evidence until the first outcome
+// is there, and what has none is outstanding.
+func TestInsightOnArrival(t *testing.T) {
+	i := NewInsight()
+	r := newRig(t, func(r *rig) {
+		r.rules.Arrival, r.rules.Window.Rounds = true, 200
+		classed(r)
+		r.dc.Insight, r.jc.Insight = i, i
+	})
+	defer i.enter(r.d)()
+	outcome := func(n int) {
+		id := strconv.Itoa(n)
+		loss := 0
+		if decided(t, r, id) == "x" {
+			loss = 1
+		}
+		r.put(r.topics.Outcomes, `{"id":%q,"loss":%d}`, id, loss)
+		r.must(r.settle())
+	}
+	for n := range 64 {
+		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, strconv.Itoa(n))
+	}
+	r.must(r.settle())
+	for n := 59; n > 0; n-- { // of the first and the last four there is none yet
+		outcome(n)
+	}
+	var before, after CertificatePage
+	if code, body := ask(t, certificateOf, i, &before); code != 200 || before.Certificate.T != 64 || before.Certificate.PlausibleSet == nil {
+		t.Fatalf("%d %s", code, body)
+	}
+	if p := before.Certificate.PlausibleSet; *p.Value != 64 || !p.Vacuous || p.Surviving != 10 {
+		t.Errorf("before the first outcome: %+v", p)
+	}
+	outcome(0)
+	r.look()
+	ask(t, certificateOf, i, &after)
+	if p := after.Certificate.PlausibleSet; after.Certificate.T != 64 || p.Surviving >= 10 || *p.Value >= 64 || *p.Value < 4 {
+		t.Errorf("after it: %+v of %d", p, after.Certificate.T)
+	}
+	at := slices.IndexFunc(after.Certificate.Assumptions, func(a certify.Assumption) bool { return a.Name == certify.Order })
+	if a := after.Certificate.Assumptions[at]; a.State != certify.Measured || !strings.HasSuffix(a.Detail, "until then: 0") {
+		t.Errorf("%+v", a)
+	}
+	r.expect(map[string]float64{`hindsight_regret_rounds{partition="0"}`: 64, `hindsight_models{partition="0"}`: 10})
 }
 
 // decided returns the action of a decision.
