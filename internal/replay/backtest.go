@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -163,6 +164,10 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
 		func(int64) *loop.Rules { return ep.Rules })
 	b.trace = Trace{Rounds: n, Through: make([]int64, 0, n), match: b.match}
+	b.match.course.bounds = func() map[string]float64 {
+		f, _ := certify.Measure(ep.Learner, int64(len(b.match.actions))-b.trace.Fates.Rounds())
+		return f.Bounds
+	}
 	return b
 }
 
@@ -172,6 +177,8 @@ func (b *backtest) round(t int) error {
 		return res.Err
 	}
 	b.match.decided(&b.dec)
+	held, _ := b.joiner.Held()
+	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
 	b.trace.Through = append(b.trace.Through, b.dec.LearnedThrough)
 	b.buf = codec.AppendDecision(b.buf[:0], &b.dec)
 	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, b.decidedAt(t), b.buf); err != nil {
@@ -180,7 +187,11 @@ func (b *backtest) round(t int) error {
 	for _, r := range b.match.s.after(t) {
 		b.outcome(int(r), t)
 	}
-	return b.learn()
+	if err := b.learn(); err != nil {
+		return err
+	}
+	b.match.course.end(b.decidedAt(t))
+	return nil
 }
 
 // decidedAt returns the log time of decision t: that of the file, or without one half

@@ -25,12 +25,13 @@ type match struct {
 	scored       int64 // rounds in loss
 	matched      int64 // of a log: those that drew the recorded action
 	replay       replaySums
+	course       *course
 }
 
 func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
 	n := rounds.Len()
 	return &match{rounds: rounds, log: logOf(rounds.Env), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
-		truth: make([]float64, len(rounds.Env.Actions())), actions: make([]int32, 0, n)}
+		truth: make([]float64, len(rounds.Env.Actions())), actions: make([]int32, 0, n), course: newCourse()}
 }
 
 // decided scores the decision of the next round and chooses its delay.
@@ -44,9 +45,12 @@ func (m *match) decided(d *codec.Decision) {
 	loss := m.rounds.Env.Loss(t, a)
 	m.loss += loss
 	m.scored++
+	m.course.now.of[lineLoss].add(1, loss)
 	m.play = Play{Round: t, Action: a, Loss: loss}
 	if m.known = m.rounds.Env.Truth(m.truth, t); m.known {
-		m.regret += Regret(d.Propensities, m.truth)
+		regret := Regret(d.Propensities, m.truth)
+		m.regret += regret
+		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
 	m.s.add(m.delays.Delay(&m.play))
@@ -58,6 +62,7 @@ func (m *match) recorded(t, a int) {
 	observed, weighed := m.log.observed(t), m.log.log.props != nil
 	if observed {
 		m.replay.rows += m.log.stands(t)
+		m.course.now.of[lineLogged].add(m.log.stands(t), m.rounds.Env.Loss(t, m.log.slot(t)))
 	}
 	if !m.log.played(t, a) {
 		if m.s.times != nil {
@@ -74,9 +79,12 @@ func (m *match) recorded(t, a int) {
 	loss := m.rounds.Env.Loss(t, a)
 	m.loss += loss
 	m.scored++
+	weight := 1.0
 	if weighed {
-		m.replay.add(m.log.weight(t), loss)
+		weight = m.log.weight(t)
+		m.replay.add(weight, loss)
 	}
+	m.course.now.of[lineLoss].add(weight, loss)
 	m.play = Play{Round: t, Action: a, Loss: loss}
 	m.s.add(m.delays.Delay(&m.play))
 }
@@ -132,4 +140,15 @@ func (m *match) score(r *Result) {
 		}
 		r.UniformLoss, r.BestLoss = &uniform, &best
 	}
+}
+
+// tell returns the course of a run that is over.
+func (m *match) tell(learnedThrough []int64) *Course {
+	m.course.timed = m.log != nil && m.log.timed()
+	c := m.course.finish()
+	if policed(m.rounds.Env) != nil { // there regret is against a policy
+		c.Regret = nil
+	}
+	c.Delays = delayBins(m.s.raw, learnedThrough)
+	return c
 }

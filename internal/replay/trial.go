@@ -23,6 +23,8 @@ type Trial struct {
 	Files  map[string][]byte // that the model names
 	Label  string            // of the learner, in results
 	Seed   uint64
+
+	Contexts bool // look for those in which the learner does worst
 }
 
 // Run runs the trial. progress is called now and then with the rounds done.
@@ -41,6 +43,9 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	r := t.result(trace)
 	r.Certificate = certify.Of(l, r.certifyOptions(t.Model.Arrival))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
+	if t.Contexts {
+		r.Contexts = trace.match.worstContexts()
+	}
 	return r, nil
 }
 
@@ -80,6 +85,7 @@ func (t *Trial) result(trace *Trace) *Result {
 		Fates: trace.Fates, LateLosses: trace.LateLosses, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
 	}
 	trace.match.score(r)
+	r.Course = trace.match.tell(trace.Through)
 	return r
 }
 

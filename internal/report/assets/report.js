@@ -1,0 +1,205 @@
+// Draws the charts of a report into its figures. charts is what the page holds of them.
+"use strict";
+
+const drawn = {}; // the library's object of each chart, by id
+
+{
+  const root = document.documentElement;
+  const colour = name => getComputedStyle(root).getPropertyValue("--" + name).trim();
+  const tint = (c, share) => `color-mix(in srgb, ${c} ${share}%, transparent)`;
+  const font = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif";
+
+  const figure = (v, digits = 4) => {
+    if (v == null || !isFinite(v)) return "–";
+    const size = Math.abs(v);
+    if (size >= 1e15 || (size > 0 && size < 1e-5)) return v.toExponential(2);
+    if (size >= 1000) return Math.round(v).toLocaleString("en-US");
+    return String(Number(v.toPrecision(digits)));
+  };
+  const short = v => {
+    const size = Math.abs(v);
+    for (const [least, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])
+      if (size >= least) return String(Number((v / least).toPrecision(3))) + letter;
+    return String(Number(v.toPrecision(6)));
+  };
+  const two = n => String(n).padStart(2, "0");
+  const moment = s => {
+    const d = new Date(1000 * s);
+    return `${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())} ${two(d.getUTCHours())}:${two(d.getUTCMinutes())} UTC`;
+  };
+
+  // paint returns the colour of a series: its place among those that are not aside.
+  const paints = series => {
+    let n = 0;
+    return series.map(s => s.aside ? "aside" : "s" + n++ % 8);
+  };
+
+  const make = (tag, props = {}, ...children) => {
+    const e = Object.assign(document.createElement(tag), props);
+    e.append(...children);
+    return e;
+  };
+
+  // whiskers draws points with error bars, those of a name beside each other.
+  const whiskers = (series, paint) => u => {
+    const {ctx} = u, px = uPlot.pxRatio;
+    const step = Math.min(.16, .7 / series.length);
+    ctx.save();
+    ctx.beginPath();
+    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    ctx.clip();
+    series.forEach((s, k) => {
+      if (!u.series[k + 1].show) return;
+      ctx.strokeStyle = ctx.fillStyle = colour(paint[k]);
+      ctx.lineWidth = 1.6 * px;
+      s.y.forEach((y, i) => {
+        if (y == null) return;
+        const x = u.valToPos(i + (k - (series.length - 1) / 2) * step, "x", true), at = v => u.valToPos(v, "y", true);
+        if (s.low && s.low[i] != null && s.high[i] != null) {
+          ctx.beginPath();
+          for (const end of [s.low[i], s.high[i]]) { ctx.moveTo(x - 4 * px, at(end)); ctx.lineTo(x + 4 * px, at(end)); }
+          ctx.moveTo(x, at(s.low[i]));
+          ctx.lineTo(x, at(s.high[i]));
+          ctx.stroke();
+        }
+        ctx.beginPath();
+        ctx.arc(x, at(y), 3.6 * px, 0, 2 * Math.PI);
+        ctx.fill();
+      });
+    });
+    ctx.restore();
+  };
+
+  // seriesOf lays out what the library draws: each series, then the two ends of its band.
+  const seriesOf = (c, series, paint) => {
+    const out = [{}], bands = [], data = [c.names ? c.names.map((_, i) => i) : c.at];
+    series.forEach((s, k) => {
+      const stroke = () => colour(paint[k]);
+      const one = {label: s.name, stroke, show: !s.off, width: s.aside ? 1.5 : 2, points: {show: c.kind === "lines" && c.at.length <= 24}};
+      if (s.aside) one.dash = [6, 5];
+      if (c.kind === "bars") Object.assign(one, {fill: () => tint(colour(paint[k]), 70), width: 0, points: {show: false},
+        paths: uPlot.paths.bars({size: [.8 / series.length, 46], align: series.length === 1 ? 0 : k === 0 ? -1 : 1})});
+      if (c.kind === "points") Object.assign(one, {paths: () => null, points: {show: false}});
+      out.push(one);
+      data.push(s.y);
+    });
+    const ends = {}; // of the band of series k
+    series.forEach((s, k) => {
+      if (!s.low) return;
+      ends[k] = [out.length + 1, out.length];
+      for (const y of [s.low, s.high]) {
+        out.push({label: s.name, show: !s.off, width: 0, points: {show: false}, paths: c.kind === "points" ? () => null : undefined});
+        data.push(y);
+      }
+      if (c.kind === "lines") bands.push({series: ends[k], fill: () => tint(colour(paint[k]), 16)});
+    });
+    return {out, bands, data, ends};
+  };
+
+  const axesOf = c => {
+    const common = {stroke: () => colour("soft"), grid: {stroke: () => colour("grid"), width: 1}, ticks: {stroke: () => colour("line"), width: 1}, font, labelFont: font, labelGap: 0};
+    const x = {...common, label: c.x.label, labelSize: 22, size: 34};
+    if (c.names) Object.assign(x, {
+      grid: {show: false},
+      splits: u => u.data[0],
+      values: (u, at) => at.map(i => c.names[i]),
+      rotate: (u, values) => u.width / Math.max(1, (values || c.names).length) < 7.2 * Math.max(...c.names.map(n => n.length)) ? -40 : 0,
+      size: (u, values) => values && u.width / values.length < 7.2 * Math.max(...c.names.map(n => n.length)) ? 20 + 4.4 * Math.max(...c.names.map(n => n.length)) : 34,
+    });
+    else if (c.x.scale !== "time") x.values = (u, at) => at.map(v => v == null ? "" : c.x.scale === "log" && v < 1 ? "0" : short(v));
+    const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 18 + 7 * Math.max(3, ...(values || []).map(v => String(v).length)),
+      values: (u, at) => at.map(v => v == null ? "" : short(v))};
+    return [x, y];
+  };
+
+  const scalesOf = c => {
+    const x = {time: c.x.scale === "time"};
+    if (c.x.scale === "log") Object.assign(x, {distr: 3, range: (u, low, high) => [low / 1.3, high * 1.3]});
+    if (c.names) x.range = (u, low, high) => [-.6, c.names.length - .4];
+    const y = {};
+    if (c.y.scale === "log") y.distr = 3;
+    else if (c.y.zero) y.range = (u, low, high) => [0, high > 0 ? 1.06 * high : 1];
+    else y.range = (u, low, high) => low == null ? [0, 1] : low === high ? [low - .5 * (Math.abs(low) || 1), high + .5 * (Math.abs(high) || 1)] : uPlot.rangeNum(low, high, .08, true);
+    return {x, y};
+  };
+
+  const heightOf = (c, width) => Math.round(Math.min(360, Math.max(230, width * .36))) + (c.names && c.kind === "points" ? 40 : 0);
+
+  // chart draws one chart and says how it is redrawn.
+  const chart = c => {
+    const box = document.getElementById("chart-" + c.id);
+    const plot = box.querySelector(".plot"), legend = box.querySelector(".legend"), views = box.querySelector(".views");
+    const off = new Set(); // names of series that are hidden
+    c.views[0].series.forEach(s => s.off && off.add(s.name));
+    let u, now = 0;
+
+    const draw = () => {
+      const series = c.views[now].series.map(s => ({...s, off: off.has(s.name)})), paint = paints(series);
+      const {out, bands, data, ends} = seriesOf(c, series, paint);
+      const width = plot.clientWidth || 600;
+      const where = make("span", {className: "where"});
+      const values = series.map(() => make("b", {textContent: ""}));
+      const rows = series.map((s, k) => {
+        const mark = make("i", {className: s.aside ? "aside" : c.kind === "lines" ? "" : "block"});
+        mark.style.color = mark.style.borderColor = `var(--${paint[k]})`;
+        if (!s.aside && c.kind !== "lines") mark.style.background = `var(--${paint[k]})`;
+        const row = make("button", {type: "button"}, mark, make("span", {textContent: s.name}), values[k]);
+        row.setAttribute("aria-pressed", String(!s.off));
+        row.dataset.series = s.name;
+        row.onclick = () => {
+          const show = off.delete(s.name);
+          if (!show) off.add(s.name);
+          row.setAttribute("aria-pressed", String(show));
+          for (const i of [k + 1, ...(ends[k] || [])]) u.setSeries(i, {show});
+        };
+        return row;
+      });
+      const point = at => {
+        const none = at == null;
+        const x = none ? null : data[0][at];
+        where.textContent = none ? "hover to read values" : c.names ? c.names[at] : c.x.scale === "time" ? moment(x) : `${c.x.label.split(" (")[0]} ${c.x.scale === "log" && x < 1 ? 0 : figure(x, 7)}`;
+        series.forEach((s, k) => {
+          const y = none ? null : s.y[at];
+          values[k].textContent = y == null ? "" : figure(y) + (s.low && s.low[at] != null ? ` (${figure(s.low[at], 3)} to ${figure(s.high[at], 3)})` : "");
+        });
+      };
+      const hooks = {setCursor: [v => point(v.cursor.left < 0 ? null : v.cursor.idx)]};
+      if (c.kind === "points") hooks.draw = [whiskers(series, paint)];
+      legend.replaceChildren(where, ...rows);
+      point(null);
+      if (u) u.destroy();
+      u = new uPlot({width, height: heightOf(c, width), series: out, bands, axes: axesOf(c), scales: scalesOf(c), hooks,
+        legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, padding: [10, 14, 0, 0]}, data, plot);
+      drawn[c.id] = u;
+    };
+
+    if (c.views.length > 1) c.views.forEach((v, i) => {
+      const b = make("button", {type: "button", textContent: v.name, onclick: () => {
+        now = i;
+        views.querySelectorAll("button").forEach((other, j) => other.setAttribute("aria-pressed", String(i === j)));
+        draw();
+      }});
+      b.setAttribute("aria-pressed", String(i === 0));
+      views.append(b);
+    });
+    draw();
+    return {
+      resize: width => { const w = width || plot.clientWidth; if (w) u.setSize({width: w, height: heightOf(c, w)}); },
+      repaint: () => u.redraw(false, true),
+    };
+  };
+
+  const all = charts.map(chart);
+  let frame;
+  addEventListener("resize", () => { cancelAnimationFrame(frame); frame = requestAnimationFrame(() => all.forEach(c => c.resize())); });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => all.forEach(c => c.repaint()));
+
+  // Paper is white and narrow, whatever the screen is.
+  const paper = on => {
+    if (on) root.dataset.print = ""; else delete root.dataset.print;
+    all.forEach(c => { c.resize(on ? 640 : 0); c.repaint(); });
+  };
+  addEventListener("beforeprint", () => paper(true));
+  addEventListener("afterprint", () => paper(false));
+  matchMedia("print").addEventListener("change", e => paper(e.matches));
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"hindsight/internal/certify"
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// File is one CSV file: the names of its columns, which are the paths of the same figures
+// in JSON, and its rows. A figure that is not known is empty.
+type File struct {
+	Name    string
+	Holds   string
+	Columns []string
+	Rows    [][]string
+}
+
+func (f *File) row(parts ...[]string) {
+	var row []string
+	for _, p := range parts {
+		row = append(row, p...)
+	}
+	f.Rows = append(f.Rows, row)
+}
+
+// WriteCSV writes the results into a folder, which is made if it is not there.
+func (r *Results) WriteCSV(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range r.Files() {
+		var b strings.Builder
+		w := csv.NewWriter(&b)
+		if err := w.WriteAll(append([][]string{f.Columns}, f.Rows...)); err != nil {
+			return fmt.Errorf("%s: %w", f.Name, err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(b.String()), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Files returns all files of a backtest, also those without rows.
+func (r *Results) Files() []File {
+	return []File{r.runsFile(), r.courseFile(), r.binsFile(), r.contextsFile(), r.policiesFile(), r.estimatesFile(), r.policyCourseFile(),
+		rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
+		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
+}
+
+// runKey are the columns that say which run a row is of; run counts from 0 in the order
+// of `runs`.
+var runKey = []string{"run", "learner", "delays", "order"}
+
+func keyOf(i int, run *replay.Result) []string {
+	return []string{strconv.Itoa(i), run.Learner, run.Delays.Spec, strconv.Itoa(run.Order)}
+}
+
+// rowsFile has a row for each of some structs.
+func rowsFile[T any](name, holds string, rows []T) File {
+	f := File{Name: name, Holds: holds, Columns: columnsOf[T]()}
+	for i := range rows {
+		f.row(cellsOf(&rows[i]))
+	}
+	return f
+}
+
+func (r *Results) runsFile() File {
+	f := File{Name: "runs.csv", Holds: "a row a run", Columns: append([]string{"run"}, columnsOf[replay.Result]()...)}
+	for i := range r.Runs {
+		f.row([]string{strconv.Itoa(i)}, cellsOf(&r.Runs[i]))
+	}
+	return f
+}
+
+func (r *Results) courseFile() File {
+	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds", Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
+	lines := []string{"loss", "uniform", "first", "best", "logged"}
+	for _, l := range lines {
+		f.Columns = append(f.Columns, l+".mean", l+".se", l+".so_far", l+".so_far_se")
+	}
+	f.Columns = append(f.Columns, "regret")
+	for _, kind := range certify.Kinds() {
+		f.Columns = append(f.Columns, "bounds."+kind)
+	}
+	f.Columns = append(f.Columns, "outstanding_raw", "outstanding_released", "outstanding_released_max", "held")
+	for i := range r.Runs {
+		c := r.Runs[i].Course
+		if c == nil {
+			continue
+		}
+		for k, n := range c.Rounds {
+			f.row(keyOf(i, &r.Runs[i]), []string{whole(n), at(c.Times, k, whole)}, courseCells(c, k))
+		}
+	}
+	return f
+}
+
+// courseCells are the figures of stretch k.
+func courseCells(c *replay.Course, k int) (row []string) {
+	for _, l := range []*replay.CourseLine{&c.Loss, c.Uniform, c.First, c.Best, c.Logged} {
+		if l == nil {
+			l = &replay.CourseLine{}
+		}
+		row = append(row, at(l.Mean, k, known), at(l.SE, k, known), at(l.SoFar, k, known), at(l.SoFarSE, k, known))
+	}
+	row = append(row, at(c.Regret, k, known))
+	for _, kind := range certify.Kinds() {
+		row = append(row, at(c.Bounds[kind], k, known))
+	}
+	return append(row, at(c.Arriving, k, known), at(c.Waiting, k, known), at(c.Most, k, whole), at(c.Held, k, known))
+}
+
+// at writes element k, nothing where there is none.
+func at[T any](list []T, k int, write func(T) string) string {
+	if k >= len(list) {
+		return ""
+	}
+	return write(list[k])
+}
+
+func whole(n int64) string { return strconv.FormatInt(n, 10) }
+
+func known(x ope.Figure) string {
+	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return ""
+}
+
+func (r *Results) binsFile() File {
+	f := File{Name: "delays.csv", Holds: "the histogram of delays: a row a run and bar", Columns: append(append([]string{}, runKey...), columnsOf[replay.DelayBin]()...)}
+	for i := range r.Runs {
+		if c := r.Runs[i].Course; c != nil {
+			for k := range c.Delays {
+				f.row(keyOf(i, &r.Runs[i]), cellsOf(&c.Delays[k]))
+			}
+		}
+	}
+	return f
+}
+
+func (r *Results) contextsFile() File {
+	f := File{Name: "contexts.csv", Holds: "the worst contexts: a row a run and group", Columns: append(append([]string{}, runKey...), append([]string{"of"}, columnsOf[replay.ContextGroup]()...)...)}
+	for i := range r.Runs {
+		if w := r.Runs[i].Contexts; w != nil {
+			for k := range w.Worst {
+				f.row(keyOf(i, &r.Runs[i]), []string{w.Of}, cellsOf(&w.Worst[k]))
+			}
+		}
+	}
+	return f
+}
+
+func (r *Results) policiesFile() File {
+	f := File{Name: "policies.csv", Holds: "a row a policy: its weights and flags", Columns: columnsOf[ope.Evaluation]()}
+	for _, p := range r.Policies {
+		f.row(cellsOf(p))
+	}
+	return f
+}
+
+func (r *Results) estimatesFile() File {
+	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator", Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
+	for _, p := range r.Policies {
+		for i := range p.Estimates {
+			f.row([]string{p.Policy, p.Estimates[i].Name}, cellsOf(&p.Estimates[i]))
+		}
+	}
+	return f
+}
+
+func (r *Results) policyCourseFile() File {
+	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows", "value", "se", "so_far", "so_far_se", "ess"}}
+	for _, p := range r.Policies {
+		c := p.Course
+		if c == nil {
+			continue
+		}
+		for k, n := range c.Rows {
+			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]), known(c.ESS[k])})
+		}
+	}
+	return f
+}
+
+// oneRow has the row of a struct, none if it is nil.
+func oneRow[T any](name, holds string, v *T) File {
+	if v == nil {
+		return rowsFile[T](name, holds, nil)
+	}
+	return rowsFile(name, holds, []T{*v})
+}
+
+func (r *Results) parametersFile() File {
+	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256")}
+	p := r.Parameters
+	if p == nil {
+		return f
+	}
+	for i := range p.Inputs {
+		f.row(cellsOf(p), cellsOf(&p.Inputs[i]))
+	}
+	if len(p.Inputs) == 0 {
+		f.row(cellsOf(p), make([]string, len(columnsOf[Input]())))
+	}
+	return f
+}

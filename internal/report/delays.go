@@ -1,0 +1,152 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// byDelays returns the first run of each kind of delays: those are what the part on
+// delays shows, for they hardly depend on the learner.
+func (b *builder) byDelays() (out []*replay.Result) {
+	seen := map[string]bool{}
+	for _, g := range b.groups {
+		if !seen[g[0].Delays.Spec] {
+			seen[g[0].Delays.Spec] = true
+			out = append(out, g[0])
+		}
+	}
+	return out
+}
+
+// delays is the part on when outcomes came.
+func (b *builder) delays() Section {
+	s := Section{ID: "delays", Title: "Delays"}
+	if len(b.groups) == 0 {
+		s.say("No learner was played, so no outcome was late.")
+		return s
+	}
+	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of order, and the window bounds it.")
+	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true}, {Name: "mean"}, {Name: "p50"}, {Name: "p90"}, {Name: "p99"},
+		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"}, {Name: "σ_max", Means: "the most rounds that were open at once"},
+		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"}, {Name: "skipped"}, {Name: "came too late"}}}
+	for _, r := range b.byDelays() {
+		t.delays(r.Delays.Spec, "it came", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending), share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
+		t.delays("", "learned", &r.Delays.Released, "", "", "")
+	}
+	if d := b.byDelays()[0].Delays.Recorded; d != nil {
+		t.delays("in the log itself", "recorded", &d.DelayStats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
+	}
+	s.add(b.delayBars(), b.outstanding(), t)
+	return s
+}
+
+func (t *Table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
+	t.row(append([]string{spec, as, replay.Digits(d.Mean), replay.Count(d.P50), replay.Count(d.P90), replay.Count(d.P99), replay.Count(d.DMax), replay.Count(d.D), replay.Count(d.SigmaMax)}, rest...)...)
+}
+
+func share(n, of int64) string { return replay.Percent(float64(n) / float64(max(of, 1))) }
+
+// delayBars is the histogram of delays, a view for each kind.
+func (b *builder) delayBars() *Chart {
+	c := &Chart{ID: "delays", Title: "How late outcomes were", Kind: Bars, X: Axis{Label: "later rounds decided before it was there"}, Y: Axis{Label: "rounds", Zero: true}}
+	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours waited for rounds before it."
+	all := b.byDelays()
+	for _, r := range all {
+		if r.Course == nil {
+			return nil
+		}
+		for i, bin := range r.Course.Delays {
+			if i == len(c.Names) {
+				c.Names = append(c.Names, binName(bin))
+			}
+		}
+	}
+	for _, r := range all {
+		raw, released := Series{Name: "as it came"}, Series{Name: "as it was learned"}
+		for i := range c.Names {
+			var bin replay.DelayBin
+			if i < len(r.Course.Delays) {
+				bin = r.Course.Delays[i]
+			}
+			raw.Y, released.Y = append(raw.Y, ope.Figure(bin.Raw)), append(released.Y, ope.Figure(bin.Released))
+		}
+		c.Views = append(c.Views, View{r.Delays.Spec, []Series{raw, released}})
+	}
+	return c
+}
+
+func binName(b replay.DelayBin) string {
+	if b.Low == b.High {
+		return replay.Count(b.Low)
+	}
+	return fmt.Sprintf("%s–%s", replay.Count(b.Low), replay.Count(b.High))
+}
+
+// outstanding is the chart of rounds that wait, a view for each kind of delays.
+func (b *builder) outstanding() *Chart {
+	c := &Chart{ID: "outstanding", Title: "Rounds that wait", Kind: Lines, Y: Axis{Label: "earlier rounds", Zero: true}}
+	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between the first two lines is what order costs."
+	for i, r := range b.byDelays() {
+		if r.Course == nil {
+			return nil
+		}
+		if i == 0 {
+			c.along(r.Course)
+		}
+		most := Series{Name: "not yet learned, at most", Aside: true, Off: true}
+		for _, n := range r.Course.Most {
+			most.Y = append(most.Y, ope.Figure(n))
+		}
+		c.Views = append(c.Views, View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving},
+			{Name: "not yet learned", Y: r.Course.Waiting}, {Name: "held back for order", Y: r.Course.Held}, most}})
+	}
+	return c
+}
+
+// bound is one kind of bound on regret.
+type bound struct {
+	kind, name, holds string
+	replay.Bound
+}
+
+// boundsOf lists the bounds of a run, the sharpest kind first.
+func boundsOf(r *replay.Result) (out []bound) {
+	c := &r.Certificate
+	if c.PlausibleSet != nil {
+		out = append(out, bound{"plausible_set", "plausible set", fmt.Sprintf("with probability %v, while the truth is in the class", 1-c.PlausibleSet.Alpha), c.PlausibleSet.Bound})
+	}
+	if c.Measured != nil {
+		out = append(out, bound{"measured", "measured, of policies", "in expectation, against the best policy of the class", *c.Measured})
+	}
+	if c.RealisedLoss != nil {
+		out = append(out, bound{"realised_loss", "realised loss", fmt.Sprintf("with probability %v, whatever the truth is", 1-c.RealisedLoss.Alpha), c.RealisedLoss.Bound})
+	}
+	if c.MeasuredDrift != nil {
+		out = append(out, bound{"measured_drift", "measured drift", "in expectation, with the drift that was measured", *c.MeasuredDrift})
+	}
+	if c.APriori != nil {
+		out = append(out, bound{"a_priori", "a priori", "in expectation, known before the run but for the delays", *c.APriori})
+	}
+	return out
+}
+
+// sharpest writes the least bound of a run.
+func sharpest(r *replay.Result) string {
+	least := math.Inf(1)
+	bounds := boundsOf(r)
+	for _, x := range bounds {
+		if x.Value != nil && !x.Vacuous {
+			least = min(least, *x.Value)
+		}
+	}
+	switch {
+	case len(bounds) == 0:
+		return "none"
+	case math.IsInf(least, 1):
+		return "vacuous"
+	}
+	return replay.Digits(least)
+}

@@ -1,0 +1,233 @@
+package report
+
+import (
+	"embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+
+	"hindsight/internal/ope"
+)
+
+// Page is a report for people: what must be known first, some figures, sections with
+// tables and charts. It is written as one HTML file that needs nothing else.
+type Page struct {
+	Title    string
+	Subtitle string
+	Flags    []Flag
+	Says     []string // what the figures say, a sentence each
+	Tiles    []Tile
+	Sections []Section
+	Foot     string
+}
+
+// Level is how bad something is.
+type Level string
+
+// Levels.
+const (
+	Bad  Level = "bad"
+	Warn Level = "warn"
+	Good Level = "good"
+)
+
+// Flag is what speaks against believing the figures, or that nothing does.
+type Flag struct {
+	Level Level
+	Text  string
+}
+
+// Tile is a figure in large type.
+type Tile struct{ Label, Value, Note string }
+
+// Section is a part of a page.
+type Section struct {
+	ID, Title string
+	Says      []string // a paragraph each
+	Parts     []any    // [*Table], [*Chart] or [Note], in order
+}
+
+// Note is a paragraph between tables and charts.
+type Note string
+
+// Table is a table of texts.
+type Table struct {
+	Caption string
+	Columns []Column
+	Rows    [][]Cell
+}
+
+// Column is the head of a column; Means says what its figures are.
+type Column struct {
+	Name, Means string
+	Text        bool // it holds words, not figures
+}
+
+// Cell is a text; one of a level stands out.
+type Cell struct {
+	Text  string
+	Level Level
+}
+
+// row adds a row of plain cells.
+func (t *Table) row(cells ...string) {
+	var row []Cell
+	for _, c := range cells {
+		row = append(row, Cell{Text: c})
+	}
+	t.Rows = append(t.Rows, row)
+}
+
+// mark gives the last row a level.
+func (t *Table) mark(l Level) {
+	for i := range t.Rows[len(t.Rows)-1] {
+		t.Rows[len(t.Rows)-1][i].Level = l
+	}
+}
+
+// Kinds of charts.
+const (
+	Lines  = "lines"
+	Bars   = "bars"
+	Points = "points" // with whiskers, beside each other at each name
+)
+
+// Kinds of axes.
+const (
+	Linear = ""
+	Log    = "log"
+	Time   = "time" // x in seconds since 1970
+)
+
+// Chart is a chart with one or more views of the same x: all have a series of the same
+// name at the same place.
+type Chart struct {
+	ID    string `json:"id"`
+	Title string `json:"-"`
+	Says  string `json:"-"`
+	Kind  string `json:"kind"`
+	X     Axis   `json:"x"`
+	Y     Axis   `json:"y"`
+	// Names are what x = 0, 1, 2, … stand for; nil: x is At.
+	Names []string  `json:"names,omitempty"`
+	At    []float64 `json:"at,omitempty"`
+	Views []View    `json:"views"`
+}
+
+// Axis says what is along it.
+type Axis struct {
+	Label string `json:"label"`
+	Scale string `json:"scale,omitempty"`
+	Zero  bool   `json:"zero,omitempty"` // it begins at 0
+}
+
+// View is one way to look at a chart.
+type View struct {
+	Name   string   `json:"name"`
+	Series []Series `json:"series"`
+}
+
+// Series is one line, with its band if Low and High are there.
+type Series struct {
+	Name  string       `json:"name"`
+	Y     []ope.Figure `json:"y"`
+	Low   []ope.Figure `json:"low,omitempty"`
+	High  []ope.Figure `json:"high,omitempty"`
+	Aside bool         `json:"aside,omitempty"` // to compare with: grey and dashed
+	Off   bool         `json:"off,omitempty"`   // hidden at first
+}
+
+// empty reports whether there is nothing to draw.
+func (c *Chart) empty() bool {
+	for _, v := range c.Views {
+		for _, s := range v.Series {
+			for _, y := range s.Y {
+				if !math.IsNaN(float64(y)) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+//go:embed assets
+var assets embed.FS
+
+// Library names the charts' library that is in a report: uPlot, MIT licence
+// (assets/uPlot.LICENSE), from the npm registry.
+const (
+	Library              = "uPlot 1.6.32"
+	LibraryScriptSHA256  = "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f" // uPlot.iife.min.js
+	LibraryStyleSHA256   = "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04" // uPlot.min.css
+	LibraryLicenceSHA256 = "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd" // uPlot.LICENSE
+)
+
+// Write writes the page as HTML.
+func (p *Page) Write(w io.Writer) error {
+	t, err := template.New("page.html").Funcs(template.FuncMap{
+		"chart":  func(v any) *Chart { c, _ := v.(*Chart); return c },
+		"table":  func(v any) *Table { t, _ := v.(*Table); return t },
+		"number": func(i int) int { return i + 1 },
+	}).ParseFS(assets, "assets/page.html")
+	if err != nil {
+		return err
+	}
+	view := struct {
+		*Page
+		Charts              []*Chart
+		Script, Own         template.JS
+		Style, LibraryStyle template.CSS
+		Licence             string
+	}{Page: p, Charts: p.charts()}
+	for _, f := range []struct {
+		name string
+		to   func(string)
+	}{
+		{"uPlot.iife.min.js", func(s string) { view.Script = template.JS(s) }},
+		{"report.js", func(s string) { view.Own = template.JS(s) }},
+		{"style.css", func(s string) { view.Style = template.CSS(s) }},
+		{"uPlot.min.css", func(s string) { view.LibraryStyle = template.CSS(s) }},
+		{"uPlot.LICENSE", func(s string) { view.Licence = s }},
+	} {
+		b, err := assets.ReadFile("assets/" + f.name)
+		if err != nil {
+			return err
+		}
+		f.to(string(b))
+	}
+	if err := t.Execute(w, view); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// charts returns all charts in order.
+func (p *Page) charts() (out []*Chart) {
+	for _, s := range p.Sections {
+		for _, part := range s.Parts {
+			if c, ok := part.(*Chart); ok {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+// add appends parts to a section, charts that have nothing to draw left out.
+func (s *Section) add(parts ...any) {
+	for _, part := range parts {
+		if c, ok := part.(*Chart); ok && (c == nil || c.empty()) {
+			continue
+		}
+		if t, ok := part.(*Table); ok && (t == nil || len(t.Rows) == 0) {
+			continue
+		}
+		s.Parts = append(s.Parts, part)
+	}
+}
+
+func (s *Section) say(format string, args ...any) {
+	s.Says = append(s.Says, fmt.Sprintf(format, args...))
+}

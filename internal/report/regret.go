@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// regret is the part on what was lost against no delay and against what is guaranteed.
+func (b *builder) regret() Section {
+	s := Section{ID: "regret", Title: "Regret, and what is guaranteed"}
+	g := b.delayed()
+	if g == nil {
+		s.say("No learner was played.")
+		return s
+	}
+	if g[0].Regret == nil {
+		s.say("The truth is not known, so neither is the regret: what the best action of each round would have lost. The bounds hold all the same, on the assumptions that are listed.")
+	} else {
+		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
+	}
+	s.add(b.regretCourse(g))
+	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"}, {Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
+	for _, g := range b.groups {
+		r := g[0]
+		regret := "–"
+		if r.Regret != nil {
+			regret = replay.Digits(*r.Regret)
+		}
+		bounds := boundsOf(r)
+		if len(bounds) == 0 {
+			t.row(called(g), regret, "none", "–", replay.Count(r.Rounds), "this learner has no certificate")
+		}
+		name := called(g)
+		for _, x := range bounds {
+			value := "∞"
+			if x.Value != nil {
+				value = replay.Digits(*x.Value)
+			}
+			t.row(name, regret, x.name, value, replay.Count(r.Certificate.T), x.holds)
+			if x.Vacuous {
+				last := t.Rows[len(t.Rows)-1]
+				last[3].Text += " (vacuous)"
+				last[3].Level = Warn
+			}
+			name, regret = "", ""
+		}
+	}
+	s.add(t, b.assumptions(g[0]))
+	for _, n := range g[0].Certificate.Notes {
+		s.add(Note(n + "."))
+	}
+	return s
+}
+
+// assumptions is what the bounds of a run stand on.
+func (b *builder) assumptions(r *replay.Result) *Table {
+	t := &Table{Caption: "What the bounds stand on (" + r.Learner + ", delays " + r.Delays.Spec + ")",
+		Columns: []Column{{Name: "assumption", Text: true}, {Name: "state", Text: true}, {Name: "why", Text: true}}}
+	for _, a := range r.Certificate.Assumptions {
+		t.row(a.Name, a.State, a.Detail)
+		switch a.State {
+		case "refuted", "void":
+			t.mark(Bad)
+		case "enforced", "holds":
+			t.Rows[len(t.Rows)-1][1].Level = Good
+		}
+	}
+	return t
+}
+
+// regretCourse is the chart of regret beside that without delay and the bounds.
+func (b *builder) regretCourse(g []*replay.Result) *Chart {
+	r := g[0]
+	if r.Course == nil {
+		return nil
+	}
+	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: "loss above the best", Zero: true}}
+	c.along(r.Course)
+	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released. Press a bound to show it: they are often far above.", r.Learner)
+	view := View{Name: "regret"}
+	for _, g := range b.groups {
+		if g[0].Course != nil && g[0].Course.Regret != nil {
+			view.Series = append(view.Series, Series{Name: b.label(g), Y: g[0].Course.Regret, Off: len(view.Series) >= 6})
+		}
+	}
+	top := 0.0
+	for _, s := range view.Series {
+		top = max(top, float64(s.Y[len(s.Y)-1]))
+	}
+	for _, x := range boundsOf(r) {
+		if y := r.Course.Bounds[x.kind]; y != nil {
+			far := top > 0 && !(float64(y[len(y)-1]) < 20*top)
+			view.Series = append(view.Series, Series{Name: "bound: " + x.name, Y: y, Aside: true, Off: far})
+		}
+	}
+	if r.Course.Regret != nil {
+		all := Series{Name: "the number of rounds", Aside: true, Off: true}
+		for _, n := range r.Course.Rounds {
+			all.Y = append(all.Y, ope.Figure(n))
+		}
+		view.Series = append(view.Series, all)
+	}
+	c.Views = []View{view}
+	return c
+}
+
+// sweep is the part on value over delay.
+func (b *builder) sweep() Section {
+	s := Section{ID: "sweep", Title: "Value over delay"}
+	if len(b.Sweep) == 0 {
+		s.say("No sweep was made; --sweep 0,10,100 makes one.")
+		return s
+	}
+	first := b.Sweep[0]
+	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", replay.Count(first.Rounds), first.Orders)
+	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log}, Y: Axis{Label: "mean loss a round"}}
+	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
+	t := &Table{Columns: []Column{{Name: "learner", Text: true}, {Name: "delay"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
+	view := View{Name: "mean loss"}
+	var learners []string
+	lines := map[string]*Series{}
+	for i := range b.Sweep {
+		p := &b.Sweep[i]
+		t.row(p.Learner, replay.Count(p.Delay), estimate(p.MeanLoss), estimate(p.Worse), estimate(p.Regret))
+		l := lines[p.Learner]
+		if l == nil {
+			l = &Series{Name: p.Learner}
+			lines[p.Learner] = l
+			learners = append(learners, p.Learner)
+		}
+		if len(learners) == 1 {
+			c.At = append(c.At, max(float64(p.Delay), .5)) // a logarithm has no 0
+		}
+		e := p.MeanLoss
+		if e == nil {
+			e = &replay.Estimate{Value: nan}
+		}
+		half := ope.Figure(0)
+		if e.SE != nil {
+			half = ope.Figure(1.96 * *e.SE)
+		}
+		y := ope.Figure(e.Value)
+		l.Y, l.Low, l.High = append(l.Y, y), append(l.Low, y-half), append(l.High, y+half)
+	}
+	for _, name := range learners {
+		view.Series = append(view.Series, *lines[name])
+	}
+	c.Views = []View{view}
+	s.add(c, t)
+	return s
+}
+
+func estimate(e *replay.Estimate) string {
+	switch {
+	case e == nil:
+		return "–"
+	case e.SE == nil:
+		return plusMinus(e.Value, nan)
+	}
+	return plusMinus(e.Value, *e.SE)
+}

@@ -1,0 +1,123 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/internal/replay"
+)
+
+var nan = math.NaN()
+
+// facts is a table of names and values.
+func facts(caption string) *Table {
+	return &Table{Caption: caption, Columns: []Column{{Name: "what", Text: true}, {Name: "how many"}, {Name: "", Text: true}}}
+}
+
+// intake is the part on what was read.
+func (b *builder) intake() Section {
+	s := Section{ID: "intake", Title: "What was read"}
+	if in := b.Intake; in != nil && in.Read > 0 {
+		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + malformed = read.")
+		t := facts("Records of the log (" + in.Format + ")")
+		t.row("read", replay.Count(in.Read), fmt.Sprintf("%s bytes in %d files", replay.Count(in.Bytes), in.Files))
+		t.row("events", replay.Count(in.Events), replay.Percent(float64(in.Events)/float64(in.Read)))
+		t.row("duplicates", replay.Count(in.Duplicates), "repeats of an event or of an observation")
+		t.row("dangling", replay.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event", replay.Count(in.Joined), replay.Count(in.Unmatched)))
+		t.row("skipped", replay.Count(in.Skipped), "known, and nothing to learn from")
+		for _, text := range in.ReasonTexts() {
+			t.row("", "", text)
+		}
+		t.row("malformed", replay.Count(in.Malformed), "not records of this format")
+		if in.Malformed > 0 {
+			t.mark(Warn)
+		}
+		for _, text := range in.Errors() {
+			t.row("", "", text)
+		}
+		s.add(t)
+	}
+	d := b.Data
+	if d == nil {
+		return s
+	}
+	t := facts("Rounds that are replayed")
+	t.row("rounds", replay.Count(d.Rounds), "")
+	t.row("with an outcome", replay.Count(d.Observed), replay.Percent(float64(d.Observed)/float64(max(d.Rounds, 1))))
+	t.row("actions", replay.Count(int64(d.Actions)), "")
+	t.row("columns of features", replay.Count(int64(d.Columns)), "expanded, the constant included")
+	if d.First != nil {
+		t.row("from", "", d.First.Format("2006-01-02 15:04:05 UTC"))
+		t.row("to", "", d.Last.Format("2006-01-02 15:04:05 UTC"))
+	}
+	if d.Truth {
+		t.row("truth", "known", "what every action of every round is worth: regret is exact")
+	} else {
+		t.row("truth", "not known", "only the recorded action's outcome is")
+	}
+	s.add(t)
+	return s
+}
+
+// contexts is the part on where learners do badly.
+func (b *builder) contexts() Section {
+	s := Section{ID: "contexts", Title: "Worst contexts"}
+	found := false
+	for i := range b.Runs {
+		r := &b.Runs[i]
+		w := r.Contexts
+		if w == nil {
+			continue
+		}
+		found = true
+		what := w.Of
+		if len(w.Worst) == 0 {
+			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, replay.Count(w.MinRounds))))
+			continue
+		}
+		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share"},
+			{Name: what + " a round"}, {Name: "above the rest", Means: "± the standard error of the difference"}, {Name: "part of all " + what}}}
+		clear := 0
+		for _, g := range w.Worst {
+			t.row(g.Context, replay.Count(g.Rounds), replay.Percent(g.Share), plusMinus(float64(g.Mean), float64(g.SE)), plusMinus(float64(g.Above), float64(g.AboveSE)), replay.Percent(float64(g.Part)))
+			if g.Above > 2*g.AboveSE {
+				clear++
+			}
+		}
+		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest above all other rounds (%s a round: %s). %d of these %d are above by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
+			replay.Count(int64(w.Groups)), w.Of, replay.Digits(float64(w.Mean)), clear, len(w.Worst), replay.Digits(math.Ceil(.025*float64(w.Groups))), replay.Count(w.MinRounds), w.Small)))
+	}
+	if !found {
+		s.say("No learner was played, or its contexts have no features.")
+	}
+	return s
+}
+
+// parameters is the part that says how to make the report again.
+func (b *builder) parameters() Section {
+	s := Section{ID: "parameters", Title: "Parameters"}
+	p := b.Parameters
+	if p == nil {
+		return s
+	}
+	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and more digits of them, are in --json and --csv.")
+	t := &Table{Columns: []Column{{Name: "what", Text: true}, {Name: "value", Text: true}}}
+	t.row("command", "replayer "+p.Command)
+	t.row("version", p.Version)
+	t.row("seed", fmt.Sprint(p.Seed))
+	t.row("made", p.Made.UTC().Format("2006-01-02 15:04:05 UTC"))
+	if len(b.Runs) > 0 {
+		t.row("window", b.Runs[0].Window)
+	}
+	t.row("charts", Library+", SHA-256 of its script "+LibraryScriptSHA256)
+	s.add(t)
+	files := &Table{Caption: "Inputs", Columns: []Column{{Name: "role", Text: true}, {Name: "file", Text: true}, {Name: "bytes"}, {Name: "SHA-256", Text: true}}}
+	for _, in := range p.Inputs {
+		files.row(in.Role, in.Name, replay.Count(in.Bytes), in.SHA256)
+	}
+	if len(p.Inputs) == 0 {
+		s.add(Note("No file was read: the environment is built in."))
+	}
+	s.add(files)
+	return s
+}

@@ -1,0 +1,163 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// value is the part on what learners lose, over time.
+func (b *builder) value() Section {
+	s := Section{ID: "value", Title: "Value over time"}
+	if len(b.groups) == 0 {
+		s.say("No learner was played; --learner names one. The policies that were judged are below.")
+		s.add(b.policyCourse())
+		return s
+	}
+	s.add(b.lossCourse(), b.runTable())
+	if r := b.Runs[0]; r.Matched != nil {
+		text := "A learner meets a log only where it draws the recorded action; the other rounds are withdrawn. "
+		if r.Replay == nil {
+			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: compare learners with care."
+		} else {
+			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies would have lost."
+		}
+		s.say("%s", text)
+	}
+	s.add(b.policyCourse())
+	return s
+}
+
+// runTable has a line a learner and delays.
+func (b *builder) runTable() *Table {
+	t := &Table{Caption: "Learners and delays", Columns: []Column{{Name: "learner", Text: true}, {Name: "delays", Text: true},
+		{Name: "mean loss", Means: "a round, ± the standard error over row orders"},
+		{Name: "regret", Means: "loss above the best action of each round, summed; unknown where the truth is"},
+		{Name: "skipped", Means: "rounds without an outcome in the window"},
+		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
+		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
+		{Name: "bound", Means: "the sharpest bound on regret"}, {Name: "rounds a second"}}}
+	matched := b.Runs[0].Matched != nil
+	if matched {
+		t.Columns[3] = Column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
+	}
+	for _, g := range b.groups {
+		loss, se := lossOf(g)
+		fourth := "–"
+		if matched {
+			m, _ := meanOf(g, func(r *replay.Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) })
+			fourth = replay.Percent(m)
+		} else if g[0].Regret != nil {
+			fourth = plusMinus(meanOf(g, func(r *replay.Result) float64 { return *r.Regret }))
+		}
+		raw, _ := meanOf(g, func(r *replay.Result) float64 { return r.Delays.Raw.Mean })
+		released, _ := meanOf(g, func(r *replay.Result) float64 { return r.Delays.Released.Mean })
+		speed, _ := meanOf(g, func(r *replay.Result) float64 { return r.RoundsPerSecond })
+		t.row(g[0].Learner, g[0].Delays.Spec, plusMinus(loss, se), fourth, replay.Percent(skipped(g)), replay.Digits(raw), replay.Digits(released), sharpest(g[0]), replay.Digits(speed))
+		if s := skipped(g); s > manySkipped {
+			t.Rows[len(t.Rows)-1][4].Level = Warn
+		}
+	}
+	if n := len(b.groups[0]); n > 1 {
+		t.Caption += fmt.Sprintf(": means over %d row orders", n)
+	}
+	return t
+}
+
+// lossCourse is the chart of losses over time.
+func (b *builder) lossCourse() *Chart {
+	first := b.groups[0][0].Course
+	if first == nil {
+		return nil
+	}
+	c := &Chart{ID: "course", Title: "Mean loss over time", Kind: Lines, Y: Axis{Label: "mean loss a round"}}
+	c.along(first)
+	c.Says = "Lower is better. Bands are 95 %: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
+	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
+	for i, g := range b.groups {
+		one := Series{Name: b.label(g), Off: i >= 6}
+		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) { return c.Loss.SoFar, c.Loss.SoFarSE }))
+		one.Off = i >= 2
+		each.Series = append(each.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) { return c.Loss.Mean, c.Loss.SE }))
+	}
+	for _, l := range []struct {
+		name string
+		of   *replay.CourseLine
+		off  bool
+	}{{"uniform policy", first.Uniform, false}, {"always the first action", first.First, true}, {"best action of each round", first.Best, false}, {"what the log played", first.Logged, false}} {
+		if l.of != nil {
+			soFar.Series = append(soFar.Series, Series{Name: l.name, Y: l.of.SoFar, Aside: true, Off: l.off})
+			each.Series = append(each.Series, Series{Name: l.name, Y: l.of.Mean, Aside: true, Off: l.off})
+		}
+	}
+	c.Views = []View{soFar, each}
+	return c
+}
+
+// label names a group as shortly as the others allow.
+func (b *builder) label(g []*replay.Result) string {
+	learners, delays := map[string]bool{}, map[string]bool{}
+	for _, g := range b.groups {
+		learners[g[0].Learner], delays[g[0].Delays.Spec] = true, true
+	}
+	switch {
+	case len(delays) == 1:
+		return g[0].Learner
+	case len(learners) == 1:
+		return "delays " + g[0].Delays.Spec
+	}
+	return called(g)
+}
+
+// along sets the x axis to that of a course.
+func (c *Chart) along(course *replay.Course) {
+	c.X.Label = "rounds"
+	if len(course.Times) > 0 && course.Times[0] < course.Times[len(course.Times)-1] && increasing(course.Times) {
+		c.X = Axis{Label: "time", Scale: Time}
+		for _, ms := range course.Times {
+			c.At = append(c.At, float64(ms)/1000)
+		}
+		return
+	}
+	for _, n := range course.Rounds {
+		c.At = append(c.At, float64(n))
+	}
+}
+
+func increasing(v []int64) bool {
+	for i := 1; i < len(v); i++ {
+		if v[i] <= v[i-1] {
+			return false
+		}
+	}
+	return true
+}
+
+// groupBand sets a line to the mean over row orders with its band; of one order with the
+// band of its own noise.
+func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []ope.Figure)) Series {
+	if g[0].Course == nil {
+		return s
+	}
+	y, se := of(g[0].Course)
+	if len(g) == 1 {
+		return band(s, y, se)
+	}
+	mean, error := make([]ope.Figure, len(y)), make([]ope.Figure, len(y))
+	values := make([]float64, len(g))
+	for i := range y {
+		for k, r := range g {
+			values[k] = math.NaN()
+			if r.Course != nil {
+				if line, _ := of(r.Course); i < len(line) {
+					values[k] = float64(line[i])
+				}
+			}
+		}
+		e := replay.NewEstimate(values)
+		mean[i], error[i] = ope.Figure(e.Value), ope.Figure(*e.SE)
+	}
+	return band(s, mean, error)
+}

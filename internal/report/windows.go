@@ -1,0 +1,48 @@
+package report
+
+import (
+	"fmt"
+
+	"hindsight/internal/replay"
+)
+
+// Windows makes the report of what each window costs. first is a run, of the first window
+// with the first of so many seeds.
+func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Parameters) *Page {
+	b := &builder{Results: &Results{Parameters: p}}
+	page := &Page{Title: "What a window costs", Foot: b.foot(),
+		Subtitle: fmt.Sprintf("%s · learner %s · delays %s · %s rounds · %d seeds", first.Environment, first.Learner, first.Delays.Spec, replay.Count(first.Rounds), seeds)}
+	for i := range prices {
+		if w := &prices[i]; w.Recommended {
+			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors of the cheapest it skips least, %s of the rounds.", w.Window, replay.Percent(w.Skipped))})
+			if w.Vacuous {
+				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is vacuous: it is at least as large as the number of rounds."})
+			}
+			if i == len(prices)-1 && len(prices) > 1 {
+				page.Flags = append(page.Flags, Flag{Warn, "it is the longest that was tried; a longer one may be better."})
+			}
+		}
+	}
+	s := Section{ID: "windows", Title: "Windows"}
+	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the same seeds.")
+	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.", replay.WindowChart(prices, first.Rounds)), windowTable(prices))
+	page.Sections = []Section{s, b.parameters()}
+	return page
+}
+
+func windowTable(prices []replay.WindowPrice) *Table {
+	t := &Table{Columns: []Column{{Name: "window", Text: true}, {Name: "skipped"}, {Name: "late", Means: "outcomes that came after it, a round"}, {Name: "D/T", Means: "mean delay in rounds as feedback was released"},
+		{Name: "σ_max", Means: "the most rounds that were open at once"}, {Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"}, {Name: "mean loss"}, {Name: "regret"}, {Name: "above the cheapest", Means: "paired by seed"}}}
+	for i := range prices {
+		w := &prices[i]
+		bound := estimate(w.Bound)
+		if w.Vacuous {
+			bound = "vacuous"
+		}
+		t.row(w.Window, replay.Percent(w.Skipped), replay.Percent(w.Late), replay.Digits(w.Released), replay.Count(w.SigmaMax), bound, estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
+		if w.Recommended {
+			t.mark(Good)
+		}
+	}
+	return t
+}
