@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/model"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 )
@@ -25,8 +26,9 @@ type backtest struct {
 	orders   int
 	policies policies
 
-	once   sync.Once
-	rounds *replay.Rounds // of the file's order
+	intake *replay.Intake // of the data
+	mu     sync.Mutex
+	rounds map[roundsKey]*replay.Rounds
 }
 
 func backtestCommand(env *daemon.Env) *cobra.Command {
@@ -51,6 +53,7 @@ have earned, by eight off-policy estimators, and what speaks against believing i
 		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
 	}
 	b.source.flags(cmd.Flags())
+	b.source.reading.from(env)
 	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
 	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
@@ -66,6 +69,7 @@ func (b *backtest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	b.intake = replay.IntakeOf(env)
 	judged, err := b.judge(ctx, env)
 	if err != nil {
 		return err
@@ -89,10 +93,11 @@ func (b *backtest) write(results []replay.Result, judged *replay.Evaluations) er
 	table := b.env.Stdout
 	if b.source.json {
 		out := struct {
+			Intake     *replay.Intake            `json:"intake,omitempty"` // of data
 			Runs       []replay.Result           `json:"runs"`
 			Policies   []*ope.Evaluation         `json:"policies,omitempty"`
 			Estimators *replay.OffPolicySettings `json:"estimators,omitempty"`
-		}{Runs: results}
+		}{Intake: b.intake, Runs: results}
 		if judged != nil {
 			out.Policies, out.Estimators = judged.Policies, &judged.Settings
 		}
@@ -112,10 +117,24 @@ func (b *backtest) write(results []replay.Result, judged *replay.Evaluations) er
 	return replay.WriteRuns(table, results)
 }
 
-// encoded returns the rounds of the data in their own order, made once.
-func (b *backtest) encoded(env replay.Environment) *replay.Rounds {
-	b.once.Do(func() { b.rounds = replay.EncodeRounds(env) })
-	return b.rounds
+// encoded returns the rounds of the data in a row order, made once for all models that
+// look at the same of them. It is safe for concurrent use.
+func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *replay.Rounds {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	key := roundsKey{order, replay.LooksAtActions(m)}
+	if b.rounds[key] == nil {
+		if b.rounds == nil {
+			b.rounds = map[roundsKey]*replay.Rounds{}
+		}
+		b.rounds[key] = replay.EncodeRoundsFor(replay.Order(env, order, b.source.seed), m)
+	}
+	return b.rounds[key]
+}
+
+type roundsKey struct {
+	order    int
+	featured bool // contexts hold the features of actions
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
@@ -130,12 +149,6 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 		b.delays = []string{""}
 	}
 	var trials []*replay.Trial
-	orders := make([]*replay.Rounds, b.orders)
-	for i := range orders {
-		if orders[i] = b.encoded(env); i > 0 {
-			orders[i] = replay.EncodeRounds(replay.Order(env, i, b.source.seed))
-		}
-	}
 	var said []string
 	for _, learner := range b.learners {
 		p, err := b.source.policy(env, learner)
@@ -151,8 +164,8 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 			if err != nil {
 				return nil, err
 			}
-			for i, rounds := range orders {
-				trials = append(trials, &replay.Trial{Rounds: rounds, Order: i, Delays: d, Model: p.model, Files: p.files,
+			for i := range b.orders {
+				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
 					Label: p.label, Seed: b.source.seed})
 			}
 		}

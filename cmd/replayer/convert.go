@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,92 +14,178 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
+	"hindsight/internal/replay"
+	"hindsight/internal/servers"
+	"hindsight/pkg/codec"
 )
 
 type convert struct {
-	env                *daemon.Env
-	format, to, out    string
-	rejects            string
-	strict, json, keep bool
-	dedup              int
+	env             *daemon.Env
+	format, to, out string
+	json, keep      bool
+	reading         reading
+	columns         columnFlags
+	nats            servers.Flags
+	kafka           brokers.Flags
+	unwritten       int64    // events that the format cannot hold
+	firstUnwritten  []string // what the first say
+}
+
+// records is a log that is read record by record.
+type records interface {
+	Next(r *logs.Record) error
+	Account() *logs.Account
+	Close() error
 }
 
 func convertCommand(env *daemon.Env) *cobra.Command {
-	c := &convert{env: env}
+	c := &convert{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
-		Use:   "convert FILE",
+		Use:   "convert LOG",
 		Short: "Read a log in any format, account for every line, write it in another",
 		Long: `Read a log in any format, account for every line, write it in another.
 
-FILE is a file, a folder, or - for standard input; gzip and zstd are told by their first
-bytes, the format by the content. Every record that is read has one class:
+LOG is a file, a folder, or - for standard input; gzip and zstd are told by their first
+bytes, the format by the content. Or it is the topics of a live system: embedded:DIR,
+nats://… or kafka://…. Every record that is read has one class:
 read = events + duplicates + dangling + skipped + malformed.
 
-Formats: ` + logs.FormatNames() + `. Memory does not grow with the log.`,
+Formats: ` + logs.FormatNames() + `; bandit (CSV whose columns are named) and obd (Open
+Bandit CSV or its folder). Memory does not grow with the log.`,
 		Args: cobra.ExactArgs(1),
 		Example: `  replayer convert personalizer/ --to parquet --out log.parquet
   replayer convert log.json.gz --to jsonl --rejects bad.jsonl > log.jsonl
+  replayer convert log.csv --action-column offer --reward-column paid --propensity-column p --features age,country --to jsonl
+  replayer convert embedded:./hindsight-data --to parquet --out log.parquet
   replayer convert log.json                      # only account for its lines`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.format, "format", "", "format of FILE, one of "+logs.FormatNames()+"; default: by its content")
+	f.StringVar(&c.format, "format", "", "format of LOG, one of "+logs.FormatNames()+", bandit, obd; default: by its content")
 	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
-	f.StringVar(&c.rejects, "rejects", "", "file for every record that is not written, a JSON object a line")
-	f.BoolVar(&c.strict, "strict", false, "stop at the first malformed record")
 	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as skipped all the same")
-	f.IntVar(&c.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats")
 	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to standard output")
+	c.reading.flags(f)
+	c.columns.flags(f)
+	f.StringVar(&c.reading.name, "name", "", "model in topics; default: the only one")
+	c.nats.Register(f)
+	c.kafka.Register(f)
+	c.reading.nats, c.reading.kafka = &c.nats, &c.kafka
 	return cmd
 }
 
 func (c *convert) run(ctx context.Context, path string) (err error) {
-	if c.dedup < 1 {
-		return daemon.Usagef("--dedup %d: it must be at least 1", c.dedup)
+	if c.to != "" && !slices.Contains(logs.WriteFormats(), c.to) {
+		return daemon.Usagef("--to %s: expected one of %s", c.to, strings.Join(logs.WriteFormats(), ", "))
 	}
-	o := logs.Options{Format: c.format, Strict: c.strict, Dedup: c.dedup, Inactive: c.keep, Stdin: c.env.Stdin}
-	if c.rejects != "" {
-		f, err := os.Create(c.rejects)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		o.Rejects = f
+	o, done, err := c.reading.options(c.env.Stdin)
+	if err != nil {
+		return err
 	}
-	r, err := logs.Open(path, o)
+	defer func() { err = errors.Join(err, done()) }()
+	o.Inactive = c.keep
+	r, err := c.open(ctx, path, o)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	account := c.env.Stdout
+	account, out := c.env.Stdout, c.env.Stdout
 	var w logs.Writer
 	if c.to != "" {
-		out := c.env.Stdout
-		if c.out != "-" {
+		if c.out == "-" {
+			account = c.env.Stderr
+		} else {
 			f, err := os.Create(c.out)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
 			out = f
-		} else {
-			account = c.env.Stderr
 		}
 		if w, err = logs.NewWriter(out, c.to); err != nil {
-			return daemon.Usagef("--to: %v", err)
+			return err
 		}
 	}
-	if err := c.copy(ctx, r, w); err != nil {
-		return errors.Join(err, c.report(account, r.Account()))
+	err = c.copy(ctx, r, w)
+	return errors.Join(err, c.report(account, r.Account()))
+}
+
+// open opens a log in its format.
+func (c *convert) open(ctx context.Context, path string, o logs.Options) (records, error) {
+	columns, err := c.columns.readMapping()
+	if err != nil {
+		return nil, err
 	}
-	return c.report(account, r.Account())
+	if isTopics(path) {
+		return c.reading.openTopics(ctx, path, o)
+	}
+	named := !columns.IsZero()
+	if named {
+		if err := columns.Validate(); err != nil {
+			return nil, daemon.Usagef("%v", err)
+		}
+	}
+	openBandit := c.format == formatOpenBandit || c.format == "" && !named && path != logs.Stdin && replay.SniffOpenBandit(path)
+	switch {
+	case openBandit && path != logs.Stdin:
+		t, items, err := replay.OpenBanditTables(path)
+		if err != nil {
+			return nil, err
+		}
+		return c.table(t, items, replay.Mapping{}, o)
+	case named || openBandit:
+		t, err := logs.OpenTables(path, o.Stdin)
+		if err != nil {
+			return nil, err
+		}
+		return c.table(t, nil, columns, o)
+	case c.format == formatBandit:
+		return nil, daemon.Usagef("--format bandit: %v", columns.Validate())
+	case c.format == formatMulticlass:
+		return nil, daemon.Usagef("--format multiclass: %v", errNoDecisions)
+	}
+	o.Format = c.format
+	r, err := logs.Open(path, o)
+	var table *logs.TableError
+	if errors.As(err, &table) {
+		return c.sniffed(table, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+var errNoDecisions = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play it with backtest --data, or name its columns")
+
+// sniffed opens what turned out to be CSV.
+func (c *convert) sniffed(e *logs.TableError, o logs.Options) (records, error) {
+	_, head, err := e.Tables.Peek()
+	if err == nil && replay.SniffOpenBanditHead(head) {
+		return c.table(e.Tables, nil, replay.Mapping{}, o)
+	}
+	e.Tables.Close()
+	if bytes.HasPrefix(head, []byte("label,")) {
+		return nil, daemon.Usagef("%v", errNoDecisions)
+	}
+	return nil, daemon.Usagef("%v", e)
+}
+
+func (c *convert) table(t *logs.Tables, items [][]codec.Feature, columns replay.Mapping, o logs.Options) (records, error) {
+	lo := replay.LogOptions{Mapping: columns, Ledger: logs.NewLedger("", o.Rejects, o.Strict)}
+	r, err := replay.NewTableReader(t, items, lo, o.Dedup)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // copy writes all that is read.
-func (c *convert) copy(ctx context.Context, r *logs.Reader, w logs.Writer) error {
+func (c *convert) copy(ctx context.Context, r records, w logs.Writer) error {
 	var rec logs.Record
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {
@@ -114,7 +201,7 @@ func (c *convert) copy(ctx context.Context, r *logs.Reader, w logs.Writer) error
 		if w == nil {
 			continue
 		}
-		if err := w.Write(&rec); err != nil {
+		if err := c.write(w, &rec); err != nil {
 			return err
 		}
 	}
@@ -124,33 +211,41 @@ func (c *convert) copy(ctx context.Context, r *logs.Reader, w logs.Writer) error
 	return w.Close()
 }
 
+// write writes a record. One that the format cannot hold is counted, and left out.
+func (c *convert) write(w logs.Writer, r *logs.Record) error {
+	err := w.Write(r)
+	var cannot *logs.UnwritableError
+	if !errors.As(err, &cannot) || c.reading.strict {
+		return err
+	}
+	if c.unwritten++; len(c.firstUnwritten) < logs.ShownMalformed {
+		c.firstUnwritten = append(c.firstUnwritten, cannot.Error())
+	}
+	return nil
+}
+
 // report writes the account.
 func (c *convert) report(w io.Writer, a *logs.Account) error {
 	if c.json {
 		return json.NewEncoder(w).Encode(struct {
 			*logs.Account
-			Errors []string `json:"first_malformed,omitempty"`
-		}{a, a.Errors()})
+			Errors         []string `json:"first_malformed,omitempty"`
+			Unwritten      int64    `json:"unwritten"` // events that the format to write cannot hold
+			FirstUnwritten []string `json:"first_unwritten,omitempty"`
+		}{a, a.Errors(), c.unwritten, c.firstUnwritten})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(t, "format\t%s, %d files, %d bytes\nread\t%d\n", a.Format, a.Files, a.Bytes, a.Read)
 	fmt.Fprintf(t, "events\t%d\t%d with an outcome, %d with the value for silence\n", a.Events, a.Observed, a.Defaulted)
-	fmt.Fprintf(t, "duplicates\t%d\ndangling\t%d\nskipped\t%d\t%s\nmalformed\t%d\n", a.Duplicates, a.Dangling, a.Skipped, reasons(a.Reasons), a.Malformed)
+	fmt.Fprintf(t, "duplicates\t%d\ndangling\t%d\nskipped\t%d\t%s\nmalformed\t%d\n", a.Duplicates, a.Dangling, a.Skipped, strings.Join(a.ReasonTexts(), ", "), a.Malformed)
 	for _, e := range a.Errors() {
 		fmt.Fprintf(t, "  %s\n", e)
 	}
+	if c.unwritten > 0 {
+		fmt.Fprintf(t, "not written\t%d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
+	}
 	if a.Forgotten {
-		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.dedup)
+		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.reading.dedup)
 	}
 	return t.Flush()
-}
-
-// reasons lists why records were skipped.
-func reasons(m map[string]int64) string {
-	var out []string
-	for name, n := range m {
-		out = append(out, fmt.Sprintf("%s: %d", name, n))
-	}
-	slices.Sort(out)
-	return strings.Join(out, ", ")
 }

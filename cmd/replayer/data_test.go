@@ -83,7 +83,7 @@ func TestWrongData(t *testing.T) {
 		{[]string{"--data", data}, 1, `log.csv:1: column id: the first column must be label`},
 		{[]string{"--data", data, "--action-column", "who"}, 2, "--loss-column or --reward-column"},
 		{[]string{"--data", data, "--reward-column", "paid"}, 2, "--action-column"},
-		{append([]string{"--data", ragged}, all...), 1, "log.csv:6: 3 cells, but the header has 6 columns"},
+		{append([]string{"--data", ragged, "--strict"}, all...), 1, "log.csv:6: 3 cells, but the header has 6 columns"},
 		{append([]string{"--data", data, "--features", "y"}, all...), 1, `log.csv:1: column "y": there is no such column`},
 		{append([]string{"--data", data, "--delays", "recorded"}, all...), 2, "this data has no times of outcomes"},
 		{append([]string{"--data", data, "--window", "10m"}, all...), 2, "this data has no times"},

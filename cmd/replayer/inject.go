@@ -59,7 +59,10 @@ what the logs hold, and audits them.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return in.run(cmd.Context()) },
 	}
 	in.source.flags(cmd.Flags())
+	in.source.reading.from(env)
+	in.source.reading.nats, in.source.reading.kafka = &in.nats, &in.kafka
 	f := cmd.Flags()
+	f.StringVar(&in.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
 	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
 	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
@@ -304,7 +307,7 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
 	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
-		Rounds: replay.EncodeRounds(l.environment), Delays: l.delays}
+		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays}
 	start := time.Now()
 	last := 0
 	err := injection.Run(ctx, func(done int) {

@@ -109,5 +109,5 @@ func (b *backtest) progressive(env replay.Environment, kind, spec string) (*repl
 		return nil, err
 	}
 	ep := loop.Epoch{Number: 1, Rules: p.model.Rules(), Learner: l}
-	return replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env)), nil
+	return replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env, 0, p.model)), nil
 }

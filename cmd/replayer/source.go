@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -25,35 +26,26 @@ const defaultRounds = 20_000
 type source struct {
 	env, data, model string
 	format           string
-	mapping          string
-	twists           []string
-	oracle           string
-	columns          replay.Mapping
-	features         string
-	accept           float64
-	rounds           int
-	window           string
-	order            string
-	seed             uint64
-	json             bool
+	reading          reading
+	columnFlags
+	twists []string
+	oracle string
+	accept float64
+	rounds int
+	window string
+	order  string
+	seed   uint64
+	json   bool
 }
 
 func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
-	f.StringVar(&s.data, "data", "", "file to replay instead of --env: a labelled CSV (label first, n_ numbers, c_ categories), or a bandit log whose columns are named")
-	f.StringVar(&s.format, "format", formatAuto, "of --data: auto (by content), multiclass (labelled CSV), bandit (CSV whose columns are named), or obd (Open Bandit CSV or its folder)")
+	f.StringVar(&s.data, "data", "", "log to replay instead of --env: a file or a folder, plain, gzip or zstd, or - for standard input, in any format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
+	f.StringVar(&s.format, "format", formatAuto, "of --data: auto (by content), multiclass (labelled CSV), bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+	s.reading.flags(f)
 	f.StringArrayVar(&s.twists, "twist", nil, "change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
 	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, linear, fourier (linear with 128 random features), shared or hybrid")
-	f.StringVar(&s.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
-	f.StringVar(&s.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
-	f.StringVar(&s.columns.OutcomeTime, "outcome-time-column", "", "bandit log: when the outcome was known")
-	f.StringVar(&s.columns.Action, "action-column", "", "bandit log: the action played")
-	f.StringVar(&s.columns.Loss, "loss-column", "", "bandit log: its loss")
-	f.StringVar(&s.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
-	f.StringVar(&s.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was played, in (0, 1]")
-	f.StringVar(&s.columns.ID, "id-column", "", "bandit log: id of the round")
-	f.StringVar(&s.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or NAME:number says the type")
-	f.StringVar(&s.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are features, too")
+	s.columnFlags.flags(f)
 	f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
@@ -82,7 +74,7 @@ func (s *source) openPlain() (replay.Environment, error) {
 		return nil, daemon.Usagef("--rounds %d: it must not be negative", s.rounds)
 	}
 	if s.data != "" {
-		env, err := s.openData()
+		env, err := s.readOnce()
 		if err != nil {
 			return nil, err
 		}
@@ -100,99 +92,6 @@ func (s *source) openPlain() (replay.Environment, error) {
 		return nil, daemon.Usagef("--env: %v", err)
 	}
 	return env, nil
-}
-
-// Formats of data.
-const (
-	formatAuto       = "auto"
-	formatMulticlass = "multiclass"
-	formatBandit     = "bandit"
-	formatOpenBandit = "obd"
-)
-
-// openData opens the data in its format: by itself a bandit log if its columns are named,
-// Open Bandit data if it has those, else a labelled CSV.
-func (s *source) openData() (replay.Environment, error) {
-	columns, err := s.readMapping()
-	if err != nil {
-		return nil, err
-	}
-	format := s.format
-	if format == formatAuto {
-		switch {
-		case !columns.IsZero():
-			format = formatBandit
-		case replay.SniffOpenBandit(s.data):
-			format = formatOpenBandit
-		default:
-			format = formatMulticlass
-		}
-	}
-	if format != formatBandit && !columns.IsZero() {
-		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", format, formatBandit)
-	}
-	switch format {
-	case formatBandit:
-		return s.openBandit(columns)
-	case formatOpenBandit:
-		return s.openOpenBandit()
-	case formatMulticlass:
-		return replay.OpenMulticlass(s.data)
-	}
-	return nil, daemon.Usagef("--format %q: expected %s, %s, %s or %s", format, formatAuto, formatMulticlass, formatBandit, formatOpenBandit)
-}
-
-// openOpenBandit opens Open Bandit data, whose clicks are rewards.
-func (s *source) openOpenBandit() (replay.Environment, error) {
-	var r loop.Range
-	if s.model != "" {
-		m, err := s.parseModel()
-		if err != nil {
-			return nil, err
-		}
-		if !m.Reward && m.Range != (loop.Range{Min: 0, Max: 1}) {
-			return nil, daemon.Usagef("%s gives the range of a loss, and Open Bandit data has rewards", s.model)
-		}
-		r = m.Range
-	}
-	return replay.OpenOpenBandit(s.data, replay.LogOptions{Range: r})
-}
-
-// openBandit opens a bandit log with these columns.
-func (s *source) openBandit(columns replay.Mapping) (replay.Environment, error) {
-	if err := columns.Validate(); err != nil {
-		return nil, daemon.Usagef("%v", err)
-	}
-	o := replay.LogOptions{Mapping: columns}
-	if s.model != "" {
-		m, err := s.parseModel()
-		if err != nil {
-			return nil, err
-		}
-		if m.Reward != (columns.Reward != "") && m.Range != (loop.Range{Min: 0, Max: 1}) {
-			return nil, daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model)
-		}
-		o.Range, o.Actions = m.Range, m.Actions
-	}
-	return replay.OpenLog(s.data, o)
-}
-
-// readMapping returns the columns of a bandit log: those of --mapping, and over them
-// those of flags.
-func (s *source) readMapping() (replay.Mapping, error) {
-	var m replay.Mapping
-	if s.mapping != "" {
-		b, err := os.ReadFile(s.mapping)
-		if err != nil {
-			return m, err
-		}
-		if m, err = replay.ParseMapping(s.mapping, b); err != nil {
-			return m, err
-		}
-	}
-	s.columns.Features = replay.SplitColumns(s.features)
-	m.Override(s.columns)
-	return m, nil
 }
 
 // defaultDelays are those of inject and backtest: the log's own, or where it has none
@@ -278,19 +177,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 	if err := p.model.Validate(); err != nil {
 		return nil, err
 	}
-	if !slices.Equal(p.model.Actions, env.Actions()) {
-		return nil, daemon.Usagef("%s lists the actions %s, but the data has %s: list those, in this order, or write actions: any", s.model, names(p.model.Actions), names(env.Actions()))
-	}
 	return p, nil
-}
-
-// names writes the first of many names.
-func names(all []string) string {
-	const most = 10
-	if len(all) > most {
-		return strings.Join(all[:most], ", ") + ", …"
-	}
-	return strings.Join(all, ", ")
 }
 
 func (s *source) parseModel() (*model.Model, error) {
@@ -311,8 +198,8 @@ func (s *source) readModel(p *policy, env replay.Environment) (err error) {
 			return err
 		}
 	}
-	if p.model.Actions == nil {
-		p.model.Actions = append([]string(nil), env.Actions()...)
+	if err := replay.UseActions(p.model, env); err != nil {
+		return daemon.Usagef("%s: %v", s.model, err)
 	}
 	p.model.Resolve(env.Columns(), len(env.Actions()))
 	return nil

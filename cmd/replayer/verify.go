@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -90,34 +91,29 @@ func (v *verify) run(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
-	if err := v.choose(ctx, e); err != nil {
+	if v.name, err = chooseModel(ctx, e, v.log, v.name); err != nil {
 		return err
 	}
 	return v.verify(ctx, e, seed)
 }
 
-// choose finds the name of the model.
-func (v *verify) choose(ctx context.Context, e *engine.Engine) error {
+// chooseModel returns the name of the model in a log: that given, or the only one.
+func chooseModel(ctx context.Context, e *engine.Engine, log, name string) (string, error) {
 	names, err := engine.Models(ctx, e.Log)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if v.name == "" {
-		switch len(names) {
-		case 0:
-			return fmt.Errorf("%s holds no model", servers.Show(v.log))
-		case 1:
-			v.name = names[0]
-			return nil
-		}
-		return daemon.Usagef("the log holds several models: name one with --name: %s", strings.Join(names, ", "))
+	switch {
+	case name == "" && len(names) == 0:
+		return "", fmt.Errorf("%s holds no model", servers.Show(log))
+	case name == "" && len(names) == 1:
+		return names[0], nil
+	case name == "":
+		return "", daemon.Usagef("the log holds several models: name one with --name: %s", strings.Join(names, ", "))
+	case !slices.Contains(names, name):
+		return "", fmt.Errorf("%s does not hold the model %q, but: %s", servers.Show(log), name, strings.Join(names, ", "))
 	}
-	for _, name := range names {
-		if name == v.name {
-			return nil
-		}
-	}
-	return fmt.Errorf("%s does not hold the model %q, but: %s", servers.Show(v.log), v.name, strings.Join(names, ", "))
+	return name, nil
 }
 
 func (v *verify) verify(ctx context.Context, e *engine.Engine, seed []byte) error {

@@ -46,6 +46,7 @@ the certificate says, and what the learner loses.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
 	w.source.flags(cmd.Flags())
+	w.source.reading.from(env)
 	_ = cmd.Flags().MarkHidden("window")
 	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
 	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
@@ -120,7 +121,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if err != nil {
 			return nil, nil, err
 		}
-		rounds := replay.EncodeRounds(env)
+		rounds := replay.EncodeRoundsFor(env, p.model)
 		for i := range windows {
 			m := *p.model
 			m.Window = windows[i]

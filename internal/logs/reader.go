@@ -73,7 +73,7 @@ func (r *Reader) open() error {
 	r.paths = r.paths[1:]
 	dec, format, err := newDecoder(in, r.o.Format)
 	if errors.Is(err, ErrCSV) && r.ledger.Files == 0 {
-		return &TableError{Tables: &Tables{stdin: r.o.Stdin, in: in, paths: r.paths}}
+		return &TableError{in.name, &Tables{stdin: r.o.Stdin, in: in, paths: r.paths}}
 	}
 	if errors.Is(err, errEmpty) && len(r.paths)+r.ledger.Files > 0 { // of a folder
 		in.close()

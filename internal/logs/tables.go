@@ -20,9 +20,12 @@ type Tables struct {
 
 // TableError is an [ErrCSV] with the tables, from their first byte on. Whoever does not
 // take them closes them.
-type TableError struct{ Tables *Tables }
+type TableError struct {
+	File   string
+	Tables *Tables
+}
 
-func (e *TableError) Error() string { return e.Tables.in.name + ": " + ErrCSV.Error() }
+func (e *TableError) Error() string { return e.File + ": " + ErrCSV.Error() }
 
 // Unwrap returns [ErrCSV].
 func (e *TableError) Unwrap() error { return ErrCSV }

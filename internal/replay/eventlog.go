@@ -164,9 +164,9 @@ func (l *eventLoader) event(r *logs.Record) error {
 	if id == "" {
 		id = RoundID(t)
 	}
-	a, slot, err := l.play(r)
-	if err != nil {
-		return err
+	a, slot := l.play(r)
+	if n := len(l.o.Actions); n > 0 && len(l.log.actions) > n {
+		return fmt.Errorf("%s:%d: the model does not list the action %q", r.File, r.Line, l.log.actions[n])
 	}
 	if err := l.place(id, r); err != nil {
 		return err
@@ -202,11 +202,11 @@ func (l *eventLoader) event(r *logs.Record) error {
 
 // play returns the index of the action of an event, and where it stands among those of
 // the event.
-func (l *eventLoader) play(r *logs.Record) (action, slot int32, err error) {
+func (l *eventLoader) play(r *logs.Record) (action, slot int32) {
 	if r.Actions == nil {
 		l.bare = true
 		a := l.actionIndex(r.Action)
-		return a, a, l.listed(r)
+		return a, a
 	}
 	for i := range r.Actions {
 		l.inSets = l.actionIndex(r.Actions[i].Name) != int32(i) || l.inSets
@@ -217,15 +217,7 @@ func (l *eventLoader) play(r *logs.Record) (action, slot int32, err error) {
 		l.sets[0] = n
 	}
 	l.sets = [2]int{min(l.sets[0], n), max(l.sets[1], n)}
-	return l.rows.index[r.Actions[r.Chosen].Name], int32(r.Chosen), l.listed(r)
-}
-
-// listed checks that the model lists the actions so far.
-func (l *eventLoader) listed(r *logs.Record) error {
-	if n := len(l.o.Actions); n > 0 && len(l.log.actions) > n {
-		return fmt.Errorf("%s:%d: the model does not list the action %q", r.File, r.Line, l.log.actions[n])
-	}
-	return nil
+	return l.rows.index[r.Actions[r.Chosen].Name], int32(r.Chosen)
 }
 
 // place keeps the context of an event.
@@ -347,6 +339,9 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 		return nil, err
 	}
 	l.rows.data = data
+	if len(keep) < len(l.flags) {
+		l.again()
+	}
 	k := len(b.actions)
 	l.rows.largest = l.sets[1]
 	if l.bare {
@@ -370,6 +365,21 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 		}
 	}
 	return b, nil
+}
+
+// again finds the actions of the rows that are kept, where others were dropped.
+func (l *eventLoader) again() {
+	was := l.log.actions
+	l.log.actions, l.rows.index, l.inSets, l.sets, l.bare = nil, map[string]int32{}, false, [2]int{}, false
+	for _, a := range l.o.Actions {
+		l.actionIndex(a)
+	}
+	var c codec.Context
+	for t, a := range l.log.action {
+		l.rows.parse(&c, t)
+		r := logs.Record{Actions: c.Actions, Action: was[a], Chosen: int(l.rows.slots[t])}
+		l.log.action[t], l.rows.slots[t] = l.play(&r)
+	}
 }
 
 // kept returns the rows that are replayed, in the order of time where every one has a

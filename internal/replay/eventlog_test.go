@@ -207,7 +207,7 @@ func TestSpool(t *testing.T) {
 const badRows = `id,at,who,paid,p
 q,2020-01-01T00:00:00Z,b,1,0.5
 r,yesterday,a,0,0.5
-s,2020-01-01T00:00:20Z,newcomer,1,0
+s,2020-01-01T00:00:20Z,newcomer,one,0.5
 s,2020-01-01T00:00:20Z,b,0.5,0.5
 s,2020-01-01T00:00:30Z,b,0.5,0.5
 t,2020-01-01T00:00:40Z,a
@@ -234,7 +234,7 @@ func TestTableAccount(t *testing.T) {
 	if !slices.Equal(b.Actions(), []string{"a", "b"}) || !reflect.DeepEqual(b.ids, []string{"q", "s", "u"}) || len(b.props) != 3 {
 		t.Errorf("%v %v %v", b.Actions(), b.ids, b.props)
 	}
-	for i, want := range []string{"bad.csv:3: column at: ", "bad.csv:4: column p: ", "bad.csv:7: 3 cells"} {
+	for i, want := range []string{"bad.csv:3: column at: ", "bad.csv:4: column paid: ", "bad.csv:7: 3 cells"} {
 		if !strings.HasPrefix(in.FirstMalformed[i], want) {
 			t.Errorf("%q, want %q", in.FirstMalformed[i], want)
 		}

@@ -13,16 +13,16 @@ func (p *logParser) rowPropensity(row []string) error {
 	}
 	name, cell := p.o.Mapping.Propensity, strings.TrimSpace(row[p.propensity])
 	if cell == "" {
-		return p.errorf(p.line(p.propensity), name, "the propensity of the action is missing")
+		return p.errorAll(p.line(p.propensity), name, "the propensity of the action is missing")
 	}
 	v, err := strconv.ParseFloat(cell, 64)
 	switch {
 	case err != nil:
-		return p.errorf(p.line(p.propensity), name, "%q is not a number", cell)
+		return p.errorAll(p.line(p.propensity), name, "%q is not a number", cell)
 	case v == 0:
-		return p.errorf(p.line(p.propensity), name, "the action was played with propensity 0: that cannot be")
+		return p.errorAll(p.line(p.propensity), name, "the action was played with propensity 0: that cannot be")
 	case !(v > 0 && v <= 1):
-		return p.errorf(p.line(p.propensity), name, "the propensity %v is not in (0, 1]", v)
+		return p.errorAll(p.line(p.propensity), name, "the propensity %v is not in (0, 1]", v)
 	}
 	p.log.props = append(p.log.props, v)
 	return nil
