@@ -151,3 +151,35 @@ func TestAutoTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestFourierOnPublicSets: where losses are not linear in the columns, random features lose
+// less than half of what the linear oracle does; where rewards are mostly noise they may lose
+// a tenth more. The long form plays five row orders.
+func TestFourierOnPublicSets(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
+	pendigits := sharedSet(t, "pendigits")
+	orders := many(1, 5)
+	mean := func(env Environment, name string) (loss float64) {
+		for i := range orders {
+			r, _ := autoRun(t, env, name, "none", i)
+			loss += *r.MeanLoss / float64(orders)
+		}
+		return loss
+	}
+	linear, random := mean(pendigits, model.Linear), mean(pendigits, model.Fourier)
+	t.Logf("pendigits: mean loss %.4f, with random features %.4f", linear, random)
+	if random > linear/2 {
+		t.Errorf("pendigits: mean loss %v, with random features %v", linear, random)
+	}
+	if orders == 1 {
+		return
+	}
+	noisy := twisted(t, pendigits, "rewards:.6,.3")
+	linear, random = mean(noisy, model.Linear), mean(noisy, model.Fourier)
+	t.Logf("with rewards .6/.3: %.4f, with random features %.4f", linear, random)
+	if random > 1.1*linear {
+		t.Errorf("with rewards .6/.3: mean loss %v, with random features %v", linear, random)
+	}
+}
