@@ -15,8 +15,10 @@ import (
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/explain"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/see"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 )
@@ -29,6 +31,7 @@ type config struct {
 	joiner                       bool
 	retention                    time.Duration
 	partitions                   int
+	clientRate                   int
 	acceptLoss                   bool
 	nats                         servers.Flags
 	kafka                        brokers.Flags
@@ -105,14 +108,17 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	health := service.NewHealth(service.RoleDecider)
 	insight := service.NewInsight()
 	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health, Insight: insight})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)}, daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})
+		daemon.Page{Path: "/guard", Answer: control.Guard})...)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
+	metrics := service.NewMetrics(admin.Registry, health)
+	sight.Watch(ctx, admin.Registry, metrics.Scope())
 	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
@@ -122,6 +128,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	sight.Explain(explain.Config{Log: e.Log, Name: source.Name, Seed: seed, Build: model.Epoch})
 	if !c.acceptLoss {
 		if err := service.CheckTopics(ctx, e.Log, source.Name); err != nil {
 			return err
@@ -137,7 +144,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(), Logger: env.Logger,
-		Metrics: service.NewMetrics(admin.Registry, health), Health: health, Insight: insight, Control: control}
+		Metrics: metrics, Health: health, Insight: insight, Control: control}
+	system.ClientRate = c.clientRate
 	if c.joiner {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)

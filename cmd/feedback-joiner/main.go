@@ -12,9 +12,11 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/explain"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/see"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 )
@@ -69,13 +71,16 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := service.NewHealth(service.RoleJoiner)
 	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
-	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready},
+	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name, Health: health})
+	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)}, daemon.Page{Path: "/model", Post: control.RenewModel(nil)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})
+		daemon.Page{Path: "/guard", Answer: control.Guard})...)
 	if err != nil {
 		return err
 	}
 	defer admin.Close()
+	metrics := service.NewMetrics(admin.Registry, health)
+	sight.Watch(ctx, admin.Registry, metrics.Scope())
 	p, err := c.open(ctx, env)
 	if err != nil {
 		return err
@@ -88,6 +93,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	sight.Explain(explain.Config{Log: p.log, Name: source.Name, Seed: seed, Build: model.Epoch})
 	partitions, err := service.AwaitTopics(ctx, p.log, source.Name, env.Logger)
 	if err != nil {
 		return err
@@ -101,7 +107,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
 		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: partitions,
 		MaxPending: service.DefaultMaxPending, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
-		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: service.NewMetrics(admin.Registry, health), Health: health, Control: control,
+		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }
 

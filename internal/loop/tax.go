@@ -1,5 +1,7 @@
 package loop
 
+import "hindsight/pkg/codec"
+
 // The FIFO tax: what rounds with a fate wait for those before them.
 
 func (j *Joiner) hold(p *pending) {
@@ -25,10 +27,17 @@ func (j *Joiner) Held() (rounds int, wait int64) { return j.held, j.wait }
 // Oldest returns the log time of the decision that waits longest for its fate or its
 // turn, false if none does.
 func (j *Joiner) Oldest() (time int64, ok bool) {
+	time, d := j.Head()
+	return time, d != nil
+}
+
+// Head returns that decision with its log time, nil if none waits. It is valid until the
+// next call of AppendReady.
+func (j *Joiner) Head() (time int64, d *codec.Decision) {
 	for i := range j.queue.len() {
 		if p := *j.queue.at(i); p != nil {
-			return p.time, true
+			return p.time, &p.d
 		}
 	}
-	return 0, false
+	return 0, nil
 }

@@ -19,6 +19,7 @@ var partitionLabel = label{name: "partition"}
 // MetricDoc says what one metric is.
 type MetricDoc struct {
 	Name, Type  string
+	Unit        string              // of its values
 	Labels      []string            // names
 	Values      map[string][]string // by label: all that it can be; nil: the numbers of partitions
 	Help, Alert string              // Alert: when to be woken; "": never by this alone
@@ -61,7 +62,7 @@ func (c *catalog) register(m prometheus.Collector) {
 }
 
 func (c *catalog) note(kind, name, help, alert string, labels []label) (names []string) {
-	d := MetricDoc{Name: name, Type: kind, Help: help, Alert: alert, Values: map[string][]string{}}
+	d := MetricDoc{Name: name, Type: kind, Unit: unitOf(name), Help: help, Alert: alert, Values: map[string][]string{}}
 	for _, l := range labels {
 		names = append(names, l.name)
 		d.Values[l.name] = l.values
@@ -69,6 +70,28 @@ func (c *catalog) note(kind, name, help, alert string, labels []label) (names []
 	d.Labels = names
 	c.docs = append(c.docs, d)
 	return names
+}
+
+// units are those that a metric's name does not end with.
+var units = map[string]string{
+	"hindsight_gamma": "1/loss", "hindsight_epoch": "number", "hindsight_joiner_epoch": "number", "hindsight_learned_through": "number",
+	"hindsight_regret_bound": "losses", "hindsight_exploration_cost": "losses", "hindsight_recent_loss": "loss", "hindsight_recent_uniform_loss": "loss",
+	"hindsight_loss_mean": "loss", "hindsight_loss_standard_error": "loss", "hindsight_propensity_floor": "probability", "hindsight_top_weight": "ratio",
+	"hindsight_head_of_line_partition": "number", "hindsight_head_of_line_round": "number", "hindsight_draw_evidence": "betting odds",
+	"hindsight_ready": "0 or 1", "hindsight_class_refuted": "0 or 1", "hindsight_late_losses_differ": "0 or 1",
+}
+
+// unitOf returns the unit of a metric: what its name ends with, as the convention has it.
+func unitOf(name string) string {
+	if u := units[name]; u != "" {
+		return u
+	}
+	name = strings.TrimSuffix(name, "_total")
+	switch last := name[strings.LastIndexByte(name, '_')+1:]; last {
+	case "seconds", "bytes", "records", "rounds", "ratio":
+		return last
+	}
+	return "count"
 }
 
 // MetricDocs returns all metrics of the services, in the order of the page that
@@ -90,11 +113,14 @@ which functions of its class the data have not refuted.
 
 This page is made from the code by ` + "`go test ./internal/service -run MetricsPage -update`" + `.
 
-| metric | type | labels | meaning | wake someone when |
-|---|---|---|---|---|
+The alarms made of them, with what to do about each, are in [ALERTS.md](ALERTS.md); alerts.yml has them for Prometheus, and
+grafana/ a dashboard. The page at / of the same port shows most of this without any of it: [PAGE.md](PAGE.md).
+
+| metric | type | unit | labels | meaning | look when |
+|---|---|---|---|---|---|
 `)
 	for _, d := range MetricDocs() {
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", d.Name, d.Type, d.labelCell(), cell(d.Help), cell(d.Alert))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", d.Name, d.Type, d.Unit, d.labelCell(), cell(d.Help), cell(d.Alert))
 	}
 	return b.String()
 }

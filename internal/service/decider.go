@@ -107,6 +107,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger); err != nil {
 		return err
 	}
+	d.follower.scope = c.Metrics.scope
 	if err := d.follower.catchUp(ctx); err != nil {
 		return err
 	}
@@ -248,6 +249,7 @@ func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
 	d.m.gamma.Set(d.dec.Gamma)
+	d.cfg.Metrics.scope.Decision(&d.dec)
 	d.showOutstanding()
 	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
 }
@@ -277,7 +279,7 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
 	d.cfg.Metrics.appendError(rejectsKind, err)
 	if err == nil {
-		d.cfg.Metrics.reject(rej.Topic, rej.Reason)
+		d.cfg.Metrics.noteReject(&rej)
 	}
 	return err
 }

@@ -155,13 +155,12 @@ func (i *Insight) lateGap() *certify.Late {
 		l.Late.Mean(), l.Late.SE(), l.Late.N, l.OnTime.Mean(), l.OnTime.SE(), l.OnTime.N)}
 }
 
-// Certificate answers GET /certificate.
-func (i *Insight) Certificate(w http.ResponseWriter, _ *http.Request) {
-	var page CertificatePage
+// Look returns what the certificate says now.
+func (i *Insight) Look() (*CertificatePage, error) {
 	if i == nil {
-		answer(w, http.StatusServiceUnavailable, errNobody, nil)
-		return
+		return nil, errNobody
 	}
+	page := &CertificatePage{}
 	o := certify.Options{Late: i.lateGap()}
 	o.Outstanding, page.Partitions = i.outstanding()
 	err := i.ask(func(d *Decider, ep *loop.Epoch) {
@@ -169,7 +168,16 @@ func (i *Insight) Certificate(w http.ResponseWriter, _ *http.Request) {
 		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
 		page.Certificate = certify.Of(ep.Learner, o)
 	})
-	answer(w, http.StatusServiceUnavailable, err, &page)
+	if err != nil {
+		return nil, err
+	}
+	return page, nil
+}
+
+// Certificate answers GET /certificate.
+func (i *Insight) Certificate(w http.ResponseWriter, _ *http.Request) {
+	page, err := i.Look()
+	answer(w, http.StatusServiceUnavailable, err, page)
 }
 
 // mostModels is how many functions a page lists unless it is asked for more.

@@ -172,6 +172,9 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 	switch r.Type {
 	case "":
 		err := j.heart.AddDecision(at, r.Time, r.Value)
+		if err == nil {
+			j.cfg.Metrics.scope.Decision(j.heart.Admitted())
+		}
 		if e := (*codec.Error)(nil); errors.As(err, &e) && !errors.Is(err, codec.ErrVersion) {
 			// Only the service writes decisions: nobody waits for feedback on this one.
 			j.cfg.Logger.Error("foreign record in decisions skipped", "partition", at.Partition, "offset", at.Offset, "error", err)
@@ -267,6 +270,7 @@ func (j *Joiner) release(ctx context.Context) error {
 			return err
 		}
 		j.m.release(f)
+		j.cfg.Metrics.scope.Feedback(f)
 	}
 	if j.heart.LastN()-j.marked >= int64(j.cfg.MarkEvery) {
 		return j.mark(ctx)
@@ -286,7 +290,7 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 			j.cfg.Metrics.appendError(rejectsKind, err)
 			return err
 		}
-		j.cfg.Metrics.reject(r.Topic, r.Reason)
+		j.cfg.Metrics.noteReject(r)
 	}
 	return j.rejects.Flush(ctx)
 }

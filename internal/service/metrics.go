@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/monitor"
 	"hindsight/pkg/codec"
 )
 
@@ -56,8 +57,12 @@ type Metrics struct {
 
 	decider deciderMetrics
 	joiner  joinerMetrics
+	scope   *monitor.Scope
 	modes   modeMetrics
 }
+
+// Scope returns what the services of the process saw of their loop.
+func (m *Metrics) Scope() *monitor.Scope { return m.scope }
 
 // NewMetrics returns the metrics of one process, registered with reg unless that is
 // nil. health may be nil: nothing is ready then.
@@ -66,6 +71,7 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m := newMetrics(c)
 	m.decider = newDeciderMetrics(c)
 	m.joiner = newJoinerMetrics(c)
+	m.scope = newScope(c)
 	m.modes = newModeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
 		if health == nil || health.Ready() != nil {
@@ -139,6 +145,12 @@ func (m *Metrics) reject(topic, reason string) {
 	if c != nil {
 		c.Inc()
 	}
+}
+
+// noteReject counts a reject that was written, and keeps it for who looks.
+func (m *Metrics) noteReject(r *codec.Reject) {
+	m.reject(r.Topic, r.Reason)
+	m.scope.Reject(r)
 }
 
 // refuse counts a request that was answered with an error.

@@ -6,11 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/certify"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // certificateMetrics say what bounds the regret of the epoch at work.
 type certificateMetrics struct {
 	bound, rounds, exploration, surviving, functions, refuted *prometheus.GaugeVec
+	topWeight, effective                                      *prometheus.GaugeVec
 }
 
 func newCertificateMetrics(c *catalog) certificateMetrics {
@@ -24,6 +27,8 @@ func newCertificateMetrics(c *catalog) certificateMetrics {
 		functions:   c.gauge("hindsight_models", "Functions of the class.", "", p),
 		refuted: c.gauge("hindsight_class_refuted", "1 if the data refute that any function of the class is the truth, at the level of the model's certificate, else 0.",
 			"it is 1: no bound holds; fit another class", p),
+		topWeight: c.gauge("hindsight_top_weight", "Largest weight of a function (hedge), policy (exp4dale) or member (auto), as a share of all.", "", p),
+		effective: c.gauge("hindsight_effective_models", "As if so many of them had equal weights: 1/Σq².", "", p),
 	}
 }
 
@@ -33,6 +38,28 @@ type certificatePart struct {
 	byKind []gauges
 	shown  [5]bool // of byKind
 	models bool    // those of models are
+
+	weights []float64 // scratch
+}
+
+// showWeights shows how the weights of a learner's functions or policies are spread, if it
+// has any.
+func (p *certificatePart) showWeights(m *certificateMetrics, g *gauges, l learner.Learner) {
+	weighted, ok := l.(interface{ AppendWeights([]float64) []float64 })
+	if o, has := l.(interface{ Oracle() oracle.Regressor }); has && !ok {
+		weighted, ok = o.Oracle().(interface{ AppendWeights([]float64) []float64 })
+	}
+	if !ok {
+		return
+	}
+	p.weights = weighted.AppendWeights(p.weights[:0])
+	top, squares := 0.0, 0.0
+	for _, q := range p.weights {
+		top = max(top, q)
+		squares += q * q
+	}
+	g.of(m.topWeight).Set(top)
+	g.of(m.effective).Set(1 / squares)
 }
 
 func (p *certificatePart) show(m *certificateMetrics, g *gauges, f *certify.Figures) {

@@ -1,19 +1,25 @@
 package service
 
 import (
+	"math"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/monitor"
 	"hindsight/pkg/codec"
 )
+
+// delayBuckets are the limits of how late outcomes come, in seconds: from a click to a week.
+var delayBuckets = []float64{.01, .1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24 * 3600, 7 * 24 * 3600}
 
 // joinerMetrics are those of the joiner of a process.
 type joinerMetrics struct {
 	feedback, overflow, outcomes, foreign, held *prometheus.CounterVec
 	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
-	epoch, lag                                  *prometheus.GaugeVec
+	epoch, lag, headLane, headRound, window     *prometheus.GaugeVec
+	delay                                       *prometheus.HistogramVec
 	losses                                      lossMetrics
 }
 
@@ -38,6 +44,11 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 		epoch:   c.gauge("hindsight_joiner_epoch", "Number of the epoch that the joiner announced or found.", "it differs from hindsight_epoch for 5 minutes"),
 		lag: c.gauge("hindsight_joiner_lag_records", "Records of all partitions that the joiner has not yet read; holes in the numbering count.",
 			"it grows for 5 minutes", label{"topic", []string{decisionsKind, outcomesKind}}),
+		headLane:  c.gauge("hindsight_head_of_line_partition", "Partition of the decision that waits longest, and holds back those behind it; -1: none waits.", ""),
+		headRound: c.gauge("hindsight_head_of_line_round", "Number of that decision in its partition; 0: none waits. replayer explain tells its life.", "it stands still for longer than the window"),
+		window:    c.gauge("hindsight_window_seconds", "How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", ""),
+		delay: c.histogram("hindsight_outcome_delay_seconds", "From a decision to what closed it, in log time, of rounds observed.",
+			"the 99th percentile nears the window", delayBuckets),
 	}
 	m.losses = newLossMetrics(c)
 	return m
@@ -54,6 +65,9 @@ type joinerPart struct {
 	oldest, parked prometheus.Gauge
 	holding        prometheus.Gauge
 	logTime, epoch prometheus.Gauge
+	lane, round    prometheus.Gauge // of the head of the line
+	window         prometheus.Gauge
+	delay          prometheus.Observer
 	decisionsLag   prometheus.Gauge
 	outcomesLag    prometheus.Gauge
 	losses         lossPart
@@ -70,6 +84,7 @@ func (m *joinerMetrics) open() *joinerPart {
 	g := &j.gauges[0]
 	j.pending, j.oldest, j.parked = g.of(m.pending), g.of(m.oldest), g.of(m.parked)
 	j.holding, j.logTime, j.epoch = g.of(m.holding), g.of(m.logTime), g.of(m.epoch)
+	j.lane, j.round, j.window, j.delay = g.of(m.headLane), g.of(m.headRound), g.of(m.window), m.delay.WithLabelValues()
 	for i, topic := range []string{decisionsKind, outcomesKind} {
 		j.gauges[1+i].values = []string{topic}
 	}
@@ -90,20 +105,38 @@ func (j *joinerPart) release(f *codec.Feedback) {
 	if int(f.Fate) < len(j.fates) && f.Fate > 0 {
 		j.fates[f.Fate].Inc()
 	}
+	if f.Fate == codec.Observed {
+		j.delay.Observe(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
+	}
 	if f.Reason == codec.ReasonOverflow {
 		j.overflow.Inc()
 	}
 }
 
+// showWindow shows how long rounds wait.
+func (j *joinerPart) showWindow(rules *loop.Rules) {
+	switch {
+	case rules == nil:
+	case rules.Window.Rounds > 0:
+		j.window.Set(math.Inf(1))
+	default:
+		j.window.Set(time.Duration(rules.Window.Nanos).Seconds())
+	}
+}
+
 // heart shows what waits.
-func (j *joinerPart) heart(h *loop.Joiner) {
+func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope) {
 	j.pending.Set(float64(h.Pending()))
 	now := h.Now()
-	age := 0.0
-	if t, ok := h.Oldest(); ok {
+	age, head := 0.0, monitor.Head{Partition: -1}
+	if t, d := h.Head(); d != nil {
 		age = max(0, time.Duration(now-t).Seconds())
+		head = monitor.Head{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
 	}
 	j.oldest.Set(age)
+	j.lane.Set(float64(head.Partition))
+	j.round.Set(float64(head.N))
+	scope.Wait(head)
 	parked, _ := h.Parked()
 	j.parked.Set(float64(parked))
 	holding, waited := h.Held()

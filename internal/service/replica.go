@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/monitor"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -32,6 +33,7 @@ type follower struct {
 	size   int     // bytes of the last snapshot that was restored or written
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
+	scope  *monitor.Scope // nil: nobody looks
 }
 
 // openFollower restores the replica from the last good snapshot, or from the start of
@@ -176,6 +178,7 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 			return err
 		}
 		f.behind = false
+		f.scope.Feedback(&f.parsed)
 		if p := f.parsed.Partition; p < len(f.rounds) {
 			f.rounds[p] = max(f.rounds[p], f.parsed.Round)
 		}

@@ -62,6 +62,7 @@ func (d *Decider) showCertificate() {
 	if ep == nil {
 		return
 	}
+	d.m.certificate.showWeights(&d.m.m.certificate, &d.m.gauges, ep.Learner)
 	if f, ok := certify.Measure(ep.Learner, d.outstanding()); ok {
 		d.m.certificate.show(&d.m.m.certificate, &d.m.gauges, &f)
 	}
@@ -144,11 +145,12 @@ func (j *Joiner) show() {
 	for i, in := range j.inputs {
 		j.at[i].Store(in.consumed())
 	}
-	j.m.heart(j.heart)
+	j.m.heart(j.heart, j.cfg.Metrics.scope)
 	j.warnLate()
 	j.showControl(time.Now())
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
+		j.m.showWindow(j.epochs.rules(j.epochs.last.rec.Epoch))
 	}
 }

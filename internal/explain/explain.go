@@ -1,0 +1,152 @@
+package explain
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/stream"
+)
+
+// Config is what [Round] needs.
+type Config struct {
+	Log      stream.Log
+	Name     string // of the model
+	Seed     []byte // the secret seed of its draws
+	Build    service.Build
+	Features bool // the context may be shown
+}
+
+// ErrNotFound reports an id that no decision kept has.
+var ErrNotFound = errors.New("no decision that is kept has this id")
+
+// explainer is the state of one Round.
+type explainer struct {
+	Config
+	topics     service.Topics
+	partitions int
+	e          *Explanation
+
+	rec    *stream.Record // of the decision
+	dec    codec.Decision
+	fedRec *stream.Record // of its feedback; nil: none is there
+	fed    codec.Feedback
+}
+
+// Round tells the life of the last round that has an id. It reads decisions back from their
+// end until it finds it, and of the other logs what was written since, and recomputes from
+// the last snapshot before it.
+func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
+	x := &explainer{Config: c, topics: service.TopicsOf(c.Name)}
+	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []Outcome{}, Notes: []string{}}
+	if err := x.run(ctx, id); err != nil {
+		return nil, fmt.Errorf("explain %q: %w", id, err)
+	}
+	return x.e, nil
+}
+
+func (x *explainer) run(ctx context.Context, id string) (err error) {
+	if x.partitions, err = x.Log.Partitions(ctx, x.topics.Decisions); err != nil {
+		return err
+	}
+	if err := x.findDecision(ctx, id); err != nil {
+		return err
+	}
+	x.decided()
+	if err := x.arrival(ctx); err != nil {
+		return err
+	}
+	if err := x.findFeedback(ctx); err != nil {
+		return err
+	}
+	x.closed()
+	if err := x.findRejects(ctx); err != nil {
+		return err
+	}
+	rules, err := x.recompute(ctx)
+	if err != nil {
+		return err
+	}
+	several := rules != nil && (rules.Outcomes != loop.First || rules.Activation)
+	if err := x.findOutcomes(ctx, several); err != nil {
+		return err
+	}
+	slices.SortStableFunc(x.e.Outcomes, func(a, b Outcome) int { return cmp.Compare(a.LogTime, b.LogTime) })
+	return nil
+}
+
+func (x *explainer) note(format string, args ...any) {
+	x.e.Notes = append(x.e.Notes, fmt.Sprintf(format, args...))
+}
+
+// decided fills in what the decision's record says.
+func (x *explainer) decided() {
+	d, out := &x.dec, &x.e.Decision
+	*out = Decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: Time(x.rec.Time), Epoch: d.Epoch, Gamma: d.Gamma,
+		Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
+	for i, name := range d.Actions {
+		out.Actions = append(out.Actions, Action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action})
+	}
+	x.e.Had = Had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
+	u := float64(learner.Uniform(x.Seed, x.Name, d.Partition, d.N, d.ID)) * 0x1p-53
+	out.Draw = &u
+}
+
+// arrival fills in how the context came.
+func (x *explainer) arrival(ctx context.Context) error {
+	d, out := &x.dec, &x.e.Context
+	*out = Context{Source: "request", Partition: d.Partition, Offset: d.Source, Bytes: len(d.Context)}
+	if x.Features {
+		out.Text = contextText(d.Context)
+	}
+	if d.Source == loop.RequestSource {
+		return nil
+	}
+	out.Source, out.LogTime = "topic", Time(d.Time)
+	err := stream.Scan(ctx, x.Log, x.topics.Contexts, d.Partition, d.Source, d.Source+1, func(r *stream.Record) error {
+		out.Kept = bytes.Equal(r.Value, d.Context)
+		if !out.Kept {
+			x.note("the record at this offset of contexts is not what was decided: run replayer verify")
+		}
+		return nil
+	})
+	return err
+}
+
+// closed fills in what became of the round.
+func (x *explainer) closed() {
+	if x.fedRec == nil {
+		return
+	}
+	f := &x.fed
+	x.e.Feedback = &Feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: Time(x.fedRec.Time), Fate: f.Fate.String(), Reason: f.Reason,
+		Loss: f.Loss, Delay: seconds(f.ClosedAt - f.Time), Waited: seconds(x.fedRec.Time - f.ClosedAt), Overtaken: max(0, f.N-1-f.LearnedThrough)}
+	if f.ClosedAt != loop.End {
+		x.e.Feedback.ClosedAt = Time(f.ClosedAt)
+	} else {
+		x.e.Feedback.Delay, x.e.Feedback.Waited = 0, 0
+		x.note("the round was closed by the end of a file")
+	}
+}
+
+func seconds(ns int64) float64 { return max(0, float64(ns)/1e9) }
+
+// contextText returns a context as JSON.
+func contextText(raw []byte) string {
+	if codec.IsJSON(raw) {
+		return strings.TrimSpace(string(raw))
+	}
+	var c codec.Context
+	if err := codec.ParseContext(&c, raw); err != nil {
+		return ""
+	}
+	return string(codec.AppendContextJSON(nil, &c))
+}

@@ -1,0 +1,280 @@
+package explain
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+const planted = "planted-feature"
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// clock is a log time that moves on by a second an append.
+func clock() func() int64 {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).UnixNano()
+	var mu sync.Mutex
+	return func() int64 {
+		mu.Lock()
+		defer mu.Unlock()
+		now += int64(time.Second)
+		return now
+	}
+}
+
+// world is a system on a log in memory, stepped by hand.
+type world struct {
+	t   *testing.T
+	log *mem.Log
+	d   *service.Decider
+	j   *service.Joiner
+	c   Config
+	top service.Topics
+}
+
+func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
+	t.Helper()
+	m, err := model.Parse("model", []byte("name: m\nversion: 1\n"+yaml))
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := modelfile.Source(m, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: service.TopicsOf("m")}
+	w.must(service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}))
+	quiet := slog.New(slog.DiscardHandler)
+	w.j, err = service.OpenJoiner(t.Context(), service.JoinerConfig{Log: w.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash([]byte("seed")), Partitions: 1,
+		MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
+	w.must(err)
+	w.d, err = service.OpenDecider(t.Context(), service.DeciderConfig{Log: w.log, Name: "m", Build: model.Epoch, Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000,
+		SnapshotEvery: snapshotEvery, Logger: quiet})
+	w.must(err)
+	t.Cleanup(func() { w.d.Close(); w.j.Close() })
+	w.c = Config{Log: w.log, Name: "m", Seed: []byte("seed"), Build: model.Epoch}
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) put(topic, format string, args ...any) {
+	w.t.Helper()
+	out, err := w.log.Writer(w.t.Context(), topic, 0, nil)
+	w.must(err)
+	_, err = out.Append(w.t.Context(), &stream.Record{Value: fmt.Appendf(nil, format, args...)})
+	w.must(err)
+}
+
+func (w *world) settle() {
+	w.t.Helper()
+	ctx := w.t.Context()
+	for busy := true; busy; {
+		a, err := w.d.StepFeedback(ctx, 0)
+		w.must(err)
+		b, err := w.d.StepContexts(ctx, 10)
+		w.must(err)
+		c, err := w.j.Step(ctx)
+		w.must(err)
+		w.must(w.d.WriteSnapshots(ctx))
+		busy = a || b || c
+	}
+}
+
+func (w *world) round(id string) *Explanation {
+	w.t.Helper()
+	e, err := Round(w.t.Context(), w.c, id)
+	w.must(err)
+	return e
+}
+
+// play plays rounds of two actions, of which b is the better one.
+func (w *world) play(from, to int) {
+	w.t.Helper()
+	var d codec.Decision
+	for i := from; i < to; i++ {
+		id := fmt.Sprintf("r%d", i)
+		w.put(w.top.Contexts, `{"id":%q,"features":{"x":%d,%q:1},"actions":["a","b"]}`, id, i%3, planted)
+		w.settle()
+		w.must(stream.Scan(w.t.Context(), w.log, w.top.Decisions, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+			if string(r.Key) == id {
+				return codec.ParseDecision(&d, bytes.Clone(r.Value))
+			}
+			return nil
+		}))
+		w.put(w.top.Outcomes, `{"id":%q,"loss":%d}`, id, 1-d.Action)
+		w.settle()
+	}
+}
+
+// A round's life, from a snapshot and from the start of the log: the same.
+func TestRound(t *testing.T) {
+	for _, every := range []int64{0, 10} {
+		w := newWorld(t, "window: 20 rounds\noracle: {kind: linear}\n", every)
+		w.play(0, 40)
+		w.put(w.top.Outcomes, `{"id":"r30","loss":0}`)
+		w.put(w.top.Outcomes, `{"id":"r30","loss":1,"action":"other"}`)
+		w.settle()
+		e := w.round("r30")
+		d := &e.Decision
+		if e.Check != "identical" || d.N != 31 || e.Had.LearnedThrough != 30 || e.Had.Learned != 30 || *e.Had.OwnThrough != 30 || *e.Had.Outstanding != 0 {
+			t.Fatalf("snapshots each %d: %+v", every, e)
+		}
+		if e.Context.Source != "topic" || !e.Context.Kept || e.Context.Offset != 30+1 && e.Context.Offset != 30 {
+			t.Errorf("context %+v", e.Context)
+		}
+		if d.Mu == nil || d.Draw == nil || d.Gamma <= 0 || len(d.Actions) != 2 || d.Actions[0].Predicted == nil {
+			t.Fatalf("decision %+v", d)
+		}
+		low := min(*d.Actions[0].Predicted, *d.Actions[1].Predicted)
+		for _, a := range d.Actions { // the formula that is told gives the law that was logged
+			if p := 1 / (*d.Mu + d.Gamma*(*a.Predicted-low)); math.Abs(p-a.Propensity) > 1e-9 {
+				t.Errorf("%s: %v by the formula, %v logged", a.Action, p, a.Propensity)
+			}
+		}
+		if first := *d.Draw < d.Actions[0].Propensity; first != d.Actions[0].Drawn {
+			t.Errorf("the draw %v does not choose %s of %+v", *d.Draw, d.Action, d.Actions)
+		}
+		if f := e.Feedback; f == nil || f.N != 31 || f.Fate != "observed" || f.Overtaken != 0 {
+			t.Errorf("feedback %+v", f)
+		}
+		if len(e.Outcomes) != 3 || e.Outcomes[0].Became != "counted" || e.Outcomes[1].Became != codec.ReasonDuplicate || e.Outcomes[2].Became != codec.ReasonDuplicate {
+			t.Errorf("outcomes %+v", e.Outcomes)
+		}
+		if e.Taught == nil || !e.Taught.Learned {
+			t.Fatalf("taught %+v", e.Taught)
+		}
+		for i, c := range e.Taught.Actions {
+			moved := *c.PredictedAfter - *c.PredictedBefore // predictions end at 0 and 1
+			if d.Actions[i].Drawn && (e.Feedback.Loss == 0 && moved > 0 || e.Feedback.Loss == 1 && moved < 0) {
+				t.Errorf("a loss of %v moved the expected loss from %v to %v", e.Feedback.Loss, *c.PredictedBefore, *c.PredictedAfter)
+			}
+			if math.Abs(*c.PredictedBefore-*d.Actions[i].Predicted) > 1e-12 { // its own feedback came next
+				t.Errorf("before its feedback %v, at the decision %v", *c.PredictedBefore, *d.Actions[i].Predicted)
+			}
+		}
+	}
+}
+
+// Features are told where they may be, and nowhere else.
+func TestRoundWithoutFeatures(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n", 0)
+	w.play(0, 3)
+	for _, show := range []bool{false, true} {
+		w.c.Features = show
+		e := w.round("r1")
+		b, err := json.Marshal(e)
+		w.must(err)
+		var text bytes.Buffer
+		w.must(e.Write(&text))
+		for _, s := range []string{string(b), text.String()} {
+			if strings.Contains(s, planted) != show {
+				t.Errorf("features may be shown: %v; %s", show, s)
+			}
+		}
+	}
+}
+
+// A round that waits has no fate; of what is not there there is nothing to tell.
+func TestRoundThatWaits(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\noutcomes: mean\n", 0)
+	w.put(w.top.Contexts, `{"id":"w","actions":["a"]}`)
+	w.settle()
+	w.put(w.top.Outcomes, `{"id":"w","reward":0.5,"outcome_id":"1"}`)
+	w.put(w.top.Outcomes, `{"id":"wx","reward":0.5}`)
+	w.settle()
+	e := w.round("w")
+	if e.Feedback != nil || e.Taught != nil || e.Check != "identical" || len(e.Outcomes) != 1 || e.Outcomes[0].Kind != "reward" || e.Outcomes[0].Became != "waits with its round" {
+		t.Errorf("%+v", e)
+	}
+	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A round that was skipped taught nothing, and its late outcome is told.
+func TestRoundSkipped(t *testing.T) {
+	w := newWorld(t, "window: 2 rounds\n", 0)
+	for _, id := range []string{"s", "t", "u", "v"} {
+		w.put(w.top.Contexts, `{"id":%q,"actions":["a","b"]}`, id)
+		w.settle()
+	}
+	w.put(w.top.Outcomes, `{"id":"s","loss":1}`)
+	w.settle()
+	e := w.round("s")
+	if e.Feedback == nil || e.Feedback.Fate != "skipped" || e.Taught == nil || e.Taught.Learned || len(e.Outcomes) != 1 || e.Outcomes[0].Became != codec.ReasonLate {
+		t.Errorf("%+v", e)
+	}
+	if got := w.round("t"); *got.Had.Outstanding != 1 || got.Feedback.Overtaken != 1 {
+		t.Errorf("%+v %+v", got.Had, got.Feedback)
+	}
+}
+
+// Another seed, and another learner than decided, is seen.
+func TestRoundDifferent(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n", 0)
+	w.play(0, 12)
+	w.c.Seed = []byte("another")
+	different := 0
+	for i := range 12 {
+		if strings.HasPrefix(w.round(fmt.Sprintf("r%d", i)).Check, "different") {
+			different++
+		}
+	}
+	if different == 0 {
+		t.Error("the draws of another seed are identical")
+	}
+	w.c.Seed = []byte("seed")
+	w.c.Build = func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
+		ep, err := model.Epoch(rec, files)
+		if err == nil {
+			m, perr := model.Parse("other", []byte("name: m\nlearner: uniform\nwindow: 20 rounds\n"))
+			w.must(perr)
+			ep.Learner, err = m.Build(nil)
+		}
+		return ep, err
+	}
+	if e := w.round("r11"); !strings.HasPrefix(e.Check, "different") || e.Decision.Mu != nil {
+		t.Errorf("%s", e.Check)
+	}
+}
+
+// The text for people is as it was looked at.
+func TestText(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\noracle: {kind: linear}\n", 0)
+	w.c.Features = true
+	w.play(0, 8)
+	var b bytes.Buffer
+	w.must(w.round("r7").Write(&b))
+	const path = "testdata/round.txt"
+	if *update {
+		w.must(os.WriteFile(path, b.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	w.must(err)
+	if !bytes.Equal(want, b.Bytes()) {
+		t.Errorf("got\n%s\nwant\n%s", b.Bytes(), want)
+	}
+}

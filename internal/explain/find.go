@@ -1,0 +1,187 @@
+package explain
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// firstBlock is how many records are read first of a log that is searched from its end.
+const firstBlock = 4096
+
+// skew is by how much the clocks of two partitions of a log may differ.
+const skew = int64(60e9)
+
+// back calls f for the records of a partition in blocks from its end towards its beginning,
+// within a block in order, until f's block is said to be the last: when done reports so after
+// it, or when its first record was appended before since.
+func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record), done func() bool) error {
+	first, end, err := x.Log.Bounds(ctx, topic, p)
+	if err != nil {
+		return err
+	}
+	for size := int64(firstBlock); end > first; size *= 4 {
+		from := max(first, end-size)
+		early, any := false, false
+		err := stream.Scan(ctx, x.Log, topic, p, from, end, func(r *stream.Record) error {
+			if !any {
+				any, early = true, r.Time < since
+			}
+			f(r)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if early || done() {
+			return nil
+		}
+		end = from
+	}
+	return nil
+}
+
+func never() bool { return false }
+
+// clone copies a record that is kept.
+func clone(r *stream.Record) *stream.Record {
+	c := *r
+	c.Key, c.Value, c.Headers = bytes.Clone(r.Key), bytes.Clone(r.Value), slices.Clone(r.Headers)
+	return &c
+}
+
+// findDecision looks for the last decision of an id, in all partitions.
+func (x *explainer) findDecision(ctx context.Context, id string) error {
+	key := []byte(id)
+	for p := range x.partitions {
+		var found *stream.Record
+		err := x.back(ctx, x.topics.Decisions, p, 0, func(r *stream.Record) {
+			if r.Type == "" && bytes.Equal(r.Key, key) {
+				found = clone(r)
+			}
+		}, func() bool { return found != nil })
+		if err != nil {
+			return err
+		}
+		if found != nil && (x.rec == nil || found.Time > x.rec.Time) {
+			x.rec = found
+			if err := codec.ParseDecision(&x.dec, found.Value); err != nil {
+				return &stream.Error{Op: "read", Topic: x.topics.Decisions, Partition: p, Offset: found.Offset, Err: err}
+			}
+		}
+	}
+	if x.rec == nil {
+		return ErrNotFound
+	}
+	return nil
+}
+
+// findFeedback looks for the round's feedback.
+func (x *explainer) findFeedback(ctx context.Context) error {
+	key := []byte(x.dec.ID)
+	var f codec.Feedback
+	err := x.back(ctx, x.topics.Feedback, 0, x.rec.Time-skew, func(r *stream.Record) {
+		if r.Type != "" || !bytes.Equal(r.Key, key) {
+			return
+		}
+		c := clone(r)
+		if codec.ParseFeedback(&f, c.Value) == nil && f.Partition == x.dec.Partition && f.Round == x.dec.N {
+			x.fed, x.fedRec = f, c
+			f = codec.Feedback{}
+		}
+	}, func() bool { return x.fedRec != nil })
+	return err
+}
+
+// findRejects lists the outcomes of the round that were rejected.
+func (x *explainer) findRejects(ctx context.Context) error {
+	key := []byte(x.dec.ID)
+	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-skew, func(r *stream.Record) {
+		if r.Type != "" || !bytes.Equal(r.Key, key) {
+			return
+		}
+		rej, err := codec.ParseReject(r.Value)
+		if err != nil || rej.Topic != "outcomes" {
+			return
+		}
+		o := readOutcome(rej.Bytes)
+		o.Partition, o.Offset, o.LogTime, o.Became = rej.Partition, rej.Offset, Time(rej.Time), rej.Reason
+		x.outcome(o)
+	}, never)
+}
+
+// findOutcomes lists the outcomes that name the round and were not rejected: the one that its
+// feedback names, or where that is not all, those that the log holds since.
+func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
+	if p, at := x.fed.OutcomePartition, x.fed.OutcomeOffset; x.fedRec != nil && at >= 0 && !all {
+		return stream.Scan(ctx, x.Log, x.topics.Outcomes, p, at, at+1, func(r *stream.Record) error {
+			x.counted(p, r)
+			return nil
+		})
+	}
+	if x.fedRec != nil && !all {
+		return nil
+	}
+	id := []byte(x.dec.ID)
+	for p := range x.partitions {
+		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-skew, func(r *stream.Record) {
+			if r.Type == "" && (bytes.Contains(r.Value, id) || bytes.IndexByte(r.Value, '\\') >= 0) {
+				x.counted(p, r)
+			}
+		}, never)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// counted adds an outcome that was not rejected, if it names the round.
+func (x *explainer) counted(p int, r *stream.Record) {
+	var o codec.Outcome
+	if codec.ParseOutcome(&o, r.Value) != nil || o.ID != x.dec.ID {
+		return
+	}
+	out := readOutcome(r.Value)
+	out.Partition, out.Offset, out.LogTime, out.Became = p, r.Offset, Time(r.Time), "counted"
+	if x.fedRec == nil {
+		out.Became = "waits with its round"
+	}
+	x.outcome(out)
+}
+
+// outcome adds one unless it is there: of two stored rejects of one, and of a reject and the
+// record itself, the first counts.
+func (x *explainer) outcome(o Outcome) {
+	for i := range x.e.Outcomes {
+		if had := &x.e.Outcomes[i]; had.Partition == o.Partition && had.Offset == o.Offset {
+			return
+		}
+	}
+	x.e.Outcomes = append(x.e.Outcomes, o)
+}
+
+// readOutcome returns what an outcome says.
+func readOutcome(b []byte) (o Outcome) {
+	var c codec.Outcome
+	if codec.ParseOutcome(&c, b) != nil {
+		return o
+	}
+	o.Action = string([]byte(c.Action))
+	switch c.Kind {
+	case codec.Loss, codec.Reward:
+		value := c.Value
+		o.Kind, o.Value = "loss", &value
+		if c.Kind == codec.Reward {
+			o.Kind = "reward"
+		}
+	case codec.Withdrawn:
+		o.Kind = "withdrawn"
+	case codec.Activated:
+		o.Kind = "activated"
+	}
+	return o
+}

@@ -1,0 +1,165 @@
+package explain
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Write writes the explanation for people.
+func (e *Explanation) Write(w io.Writer) error {
+	out := &printer{w: w}
+	out.line("round %s of model %s", e.ID, e.Model)
+	e.writeContext(out)
+	e.writeDecision(out)
+	e.writeOutcomes(out)
+	e.writeFeedback(out)
+	e.writeTaught(out)
+	out.line("recomputed   %s", e.Check)
+	for _, n := range e.Notes {
+		out.line("note         %s", n)
+	}
+	return out.err
+}
+
+// printer keeps the first error.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+// table writes rows of cells joined by tabs, under a heading.
+func (p *printer) table(rows []string) {
+	if p.err != nil {
+		return
+	}
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range rows {
+		fmt.Fprintf(t, "             %s\t\n", row)
+	}
+	p.err = t.Flush()
+}
+
+func (e *Explanation) writeContext(p *printer) {
+	c := &e.Context
+	if c.Source == "request" {
+		p.line("context      came by request, %d bytes", c.Bytes)
+	} else {
+		kept := ""
+		if !c.Kept {
+			kept = "; the record is no longer kept, or is another"
+		}
+		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes, c.LogTime, kept)
+	}
+	if c.Text != "" {
+		p.line("             %s", c.Text)
+	}
+}
+
+func (e *Explanation) writeDecision(p *printer) {
+	d, h := &e.Decision, &e.Had
+	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition, d.Offset, d.LogTime)
+	p.line("the model    epoch %d, after feedback %d; of this epoch it had learned %d rounds", d.Epoch, h.LearnedThrough, h.Learned)
+	if h.OwnThrough != nil {
+		p.line("             of this partition rounds 1 to %d had their feedback, %d were still without", *h.OwnThrough, *h.Outstanding)
+	}
+	law := fmt.Sprintf("drew %s, with probability %s", d.Action, short(d.Propensity))
+	if d.Draw != nil {
+		law += fmt.Sprintf(" (the draw was %.6f)", *d.Draw)
+	}
+	p.line("the draw     %s", law)
+	if d.Gamma > 0 {
+		text := "γ " + short(d.Gamma)
+		if d.Mu != nil {
+			text += ", μ " + short(*d.Mu)
+		}
+		p.line("why          %s", text)
+		p.line("             %s", d.Why)
+	} else if d.Why != "" {
+		p.line("why          %s", d.Why)
+	}
+	rows := []string{"\taction\tpropensity\texpected loss"}
+	for _, a := range d.Actions {
+		mark := ""
+		if a.Drawn {
+			mark = "→"
+		}
+		rows = append(rows, strings.Join([]string{mark, a.Action, short(a.Propensity), optional(a.Predicted)}, "\t"))
+	}
+	p.table(rows)
+}
+
+func (e *Explanation) writeOutcomes(p *printer) {
+	if len(e.Outcomes) == 0 {
+		p.line("outcome      none is known")
+	}
+	for i := range e.Outcomes {
+		o := &e.Outcomes[i]
+		text := o.Kind
+		if o.Value != nil {
+			text += " " + short(*o.Value)
+		}
+		if text == "" {
+			text = "unreadable"
+		}
+		if o.Action != "" {
+			text += " for " + o.Action
+		}
+		p.line("outcome      %s, outcomes[%d]@%d, at %s: %s", text, o.Partition, o.Offset, o.LogTime, o.Became)
+	}
+}
+
+func (e *Explanation) writeFeedback(p *printer) {
+	f := e.Feedback
+	if f == nil {
+		p.line("fate         none yet: the round waits for its outcome, or for rounds before it")
+		return
+	}
+	text := f.Fate
+	if f.Reason != "" {
+		text += " (" + f.Reason + ")"
+	}
+	if f.Fate == "observed" || f.Fate == "imputed" {
+		text += ", loss " + short(f.Loss)
+	}
+	p.line("fate         %s; closed %s after the decision, at %s", text, span(f.Delay), f.ClosedAt)
+	p.line("feedback     %d, feedback[0]@%d, written %s later", f.N, f.Offset, span(f.Waited))
+	p.line("             %d feedbacks came before its own that the decision did not have", f.Overtaken)
+}
+
+func (e *Explanation) writeTaught(p *printer) {
+	switch {
+	case e.Taught == nil:
+		return
+	case !e.Taught.Learned:
+		p.line("taught       nothing: a round with this fate is not learned")
+		return
+	}
+	p.line("taught       what the model thinks of this context, before and after this feedback:")
+	rows := []string{"action\texpected loss before\tafter\tpropensity before\tafter"}
+	for _, c := range e.Taught.Actions {
+		rows = append(rows, strings.Join([]string{c.Action, optional(c.PredictedBefore), optional(c.PredictedAfter), short(c.PropensityBefore), short(c.PropensityAfter)}, "\t"))
+	}
+	p.table(rows)
+}
+
+func short(x float64) string { return fmt.Sprintf("%.6g", x) }
+
+func optional(x *float64) string {
+	if x == nil {
+		return "–"
+	}
+	return short(*x)
+}
+
+func span(seconds float64) string {
+	return time.Duration(seconds * 1e9).Round(time.Millisecond).String()
+}

@@ -1,0 +1,187 @@
+package see
+
+import (
+	"math"
+	"time"
+)
+
+// Severities of alarms.
+const (
+	Wake = "wake" // someone, at once
+	Look = "look" // today
+)
+
+// Alarm is something that an operator must know of.
+type Alarm struct {
+	Name     string
+	Expr     string        // PromQL over all processes of a model
+	For      time.Duration // how long it must hold
+	Severity string
+	Says     string // what is wrong
+	Do       string // what to do about it
+
+	// here judges by this process alone; nil: that takes Prometheus.
+	here func(m *moment) bool
+}
+
+func above(limit float64) func(float64) bool { return func(v float64) bool { return v > limit } }
+
+func equals(x float64) func(float64) bool { return func(v float64) bool { return v == x } }
+
+// grows is an alarm on a counter that should stand still.
+func grows(name string, span time.Duration, most float64) func(m *moment) bool {
+	return func(m *moment) bool { return m.grew(name, span, most) }
+}
+
+// Alarms returns all of them, the most urgent first.
+func Alarms() []Alarm {
+	return append(append(loopAlarms(), logAlarms()...), learnerAlarms()...)
+}
+
+// loopAlarms tell that the loop stands still or leaks.
+func loopAlarms() []Alarm {
+	const minute = time.Minute
+	return []Alarm{
+		{Name: "ProcessDown", Expr: `up{job="hindsight"} == 0`, For: minute, Severity: Wake,
+			Says: "A process does not answer.", Do: "Start it again; it recovers from the log. Its last lines on standard error say why it ended."},
+		{Name: "NoProcess", Expr: `absent(hindsight_ready)`, For: 2 * minute, Severity: Wake,
+			Says: "No process shows its metrics at all.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
+		{Name: "NotReady", Expr: `hindsight_ready == 0`, For: 2 * minute, Severity: Wake,
+			Says: "A process cannot do its work now.", Do: "Open /readyz: it says why in one line. A joiner that stands by for another is well.",
+			here: func(m *moment) bool { return m.is("hindsight_ready", equals(0)) }},
+		{Name: "NoJoiner", Expr: `sum(hindsight_at_work{role="joiner"}) != 1`, For: minute, Severity: Wake,
+			Says: "Not exactly one joiner is at work: without one nothing is learned.", Do: "Start a feedback-joiner, or a decider without --joiner=false. If there are two, the older one is fenced off within seconds; else look at their logs."},
+		{Name: "NoOutcomes", Expr: `sum(rate(hindsight_decisions_total[10m])) > 0 and sum(increase(hindsight_outcomes_total[10m])) == 0`, For: 5 * minute, Severity: Wake,
+			Says: "Decisions are made and no outcome arrives.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
+			here: func(m *moment) bool {
+				outcomes, reached := m.increase("hindsight_outcomes_total", 10*minute-sampleEvery)
+				return m.is("hindsight_at_work{role=joiner}", above(0)) && reached && outcomes == 0 && m.grew("hindsight_decisions_total", 10*minute, 0)
+			}},
+		{Name: "JoinRatioFell", Expr: `hindsight_join_ratio < 0.5 * avg_over_time(hindsight_join_ratio[1d])`, For: 15 * minute, Severity: Look,
+			Says: "Of the rounds released lately less than half as many have their outcome in time as before.", Do: "Outcomes come later, or some sources no longer report, or under other ids: see rejects by reason (late, orphan) and the delays.",
+			here: func(m *moment) bool {
+				observed, all := m.values["hindsight_feedback_total{fate=observed}"], m.values["hindsight_feedback_total"]-m.values["hindsight_feedback_total{fate=withdrawn}"]
+				return all > 5000 && m.is("hindsight_join_ratio", func(v float64) bool { return v < .5*observed/all })
+			}},
+		{Name: "HeadOfLineStuck", Expr: `hindsight_pending_oldest_age_seconds > hindsight_window_seconds + 60`, For: 2 * minute, Severity: Wake,
+			Says: "The oldest round waits for longer than its window: nothing behind it is learned.", Do: "The joiner cannot read to its deadline. Look at hindsight_joiner_lag_records and at the joiner's log; replayer explain tells the round's life.",
+			here: func(m *moment) bool {
+				window, ok := m.value("hindsight_window_seconds")
+				return ok && m.is("hindsight_pending_oldest_age_seconds", above(window+60))
+			}},
+		{Name: "ContextsLag", Expr: `min_over_time(hindsight_contexts_lag_records[5m]) > 1000`, For: minute, Severity: Wake,
+			Says: "Contexts come faster than they are decided.", Do: "Start more deciders if there are more partitions than deciders; else look at hindsight_decision_seconds and the log's disks.",
+			here: func(m *moment) bool { return m.always("hindsight_contexts_lag_records", above(1000)) }},
+		{Name: "FeedbackLag", Expr: `min_over_time(hindsight_feedback_lag_records[5m]) > 1000`, For: minute, Severity: Look,
+			Says: "A decider learns more slowly than feedback is released: it decides with an old model.", Do: "Give it more CPU, fewer partitions a process, or a smaller model (max_features, oracle).",
+			here: func(m *moment) bool { return m.always("hindsight_feedback_lag_records", above(1000)) }},
+		{Name: "JoinerLag", Expr: `min_over_time(hindsight_joiner_lag_records[5m]) > 10000`, For: minute, Severity: Look,
+			Says: "The joiner reads more slowly than decisions and outcomes are written.", Do: "Give it a process of its own (feedback-joiner) and CPU; look whether the log answers slowly.",
+			here: func(m *moment) bool { return m.always("hindsight_joiner_lag_records", above(10000)) }},
+		{Name: "RequestsRefused", Expr: `sum(rate(hindsight_requests_refused_total{code="503"}[1m])) > 0`, For: minute, Severity: Wake,
+			Says: "Requests are answered with 503: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
+			here: grows("hindsight_requests_refused_total{code=503}", minute, 0)},
+		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
+			Says: "One in a hundred requests waits for more than a quarter of a second.", Do: "The append to the log is most of it: look at the log's disks and network, then at the size of the model."},
+		{Name: "ManyRejects", Expr: `sum(rate(hindsight_rejects_total[10m])) > 0.1 * sum(rate(hindsight_outcomes_total[10m]))`, For: 10 * minute, Severity: Look,
+			Says: "More than a tenth of what is reported is rejected.", Do: "See the reasons: late: lengthen the window; orphan: ids do not match; mismatch: another action was shown; malformed: /explain and the topic rejects keep the bytes.",
+			here: func(m *moment) bool {
+				rejects, reached := m.increase("hindsight_rejects_total", 10*minute-sampleEvery)
+				outcomes, _ := m.increase("hindsight_outcomes_total", 10*minute-sampleEvery)
+				return reached && rejects > .1*outcomes && rejects > 10
+			}},
+	}
+}
+
+// logAlarms tell of the log and of who owns it.
+func logAlarms() []Alarm {
+	const minute = time.Minute
+	return []Alarm{
+		{Name: "AppendErrors", Expr: `sum by (topic) (increase(hindsight_append_errors_total[5m])) > 0`, Severity: Wake,
+			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the log: disk full, broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
+			here: grows("hindsight_append_errors_total", 5*minute, 0)},
+		{Name: "OwnersFight", Expr: `increase(hindsight_fences_total[10m]) > 3`, Severity: Wake,
+			Says: "Partitions change hands again and again.", Do: "Two processes believe that they own the same partition: two systems with one model name on one log, or a network that splits. Stop one.",
+			here: grows("hindsight_fences_total", 10*minute, 3)},
+		{Name: "Restarts", Expr: `increase(hindsight_restarts_total[10m]) > 3`, Severity: Wake,
+			Says: "A part stops with an error again and again.", Do: "Its log says the error each time (\"stopped; it will be opened again\").",
+			here: grows("hindsight_restarts_total", 10*minute, 3)},
+		{Name: "LeaseLost", Expr: `increase(hindsight_lease_events_total{event="lost"}[10m]) > 0`, Severity: Look,
+			Says: "A process lost a lease that it did not give back: it stood still for longer than the lease lives.", Do: "Look for pauses (CPU, memory, network) of that process.",
+			here: grows("hindsight_lease_events_total{event=lost}", 10*minute, 0)},
+		{Name: "ForeignRecords", Expr: `increase(hindsight_foreign_records_total[10m]) > 0`, Severity: Wake,
+			Says: "Someone else writes to decisions.", Do: "Only deciders may: take that right from all others, and run replayer verify.",
+			here: grows("hindsight_foreign_records_total", 10*minute, 0)},
+		{Name: "Overflow", Expr: `increase(hindsight_overflow_rounds_total[10m]) > 0`, Severity: Wake,
+			Says: "Rounds are closed before their time because too many wait.", Do: "Shorten the window, or find out why the head of the line waits.",
+			here: grows("hindsight_overflow_rounds_total", 10*minute, 0)},
+		{Name: "ManyPending", Expr: `hindsight_pending_rounds > 500000`, For: 5 * minute, Severity: Look,
+			Says: "Half of the rounds that may wait do.", Do: "At 1,000,000 the oldest are closed without their outcomes. Shorten the window.",
+			here: func(m *moment) bool { return m.is("hindsight_pending_rounds", above(500000)) }},
+		{Name: "SnapshotsFail", Expr: `increase(hindsight_snapshots_total{result="failed"}[1h]) > 0`, Severity: Look,
+			Says: "The state of the learner cannot be stored.", Do: "A restart will take longer, and retention may drop what it needs. The log line \"snapshot not written\" says why.",
+			here: grows("hindsight_snapshots_total{result=failed}", 10*minute, 0)},
+		{Name: "SnapshotOld", Expr: `hindsight_snapshot_age_seconds > 86400 and delta(hindsight_learned_through[1h]) > 0`, Severity: Look,
+			Says: "The last snapshot is a day old though the model learns.", Do: "Only the owner of partition 0 writes them: is it at work?",
+			here: func(m *moment) bool {
+				return m.is("hindsight_snapshot_age_seconds", above(86400)) && m.grew("hindsight_learned_through", 10*minute, 0)
+			}},
+		{Name: "LogClockOff", Expr: `abs(time() - hindsight_log_time_seconds) > 300 and on () sum(rate(hindsight_outcomes_total[5m])) > 0`, For: 5 * minute, Severity: Look,
+			Says: "The log's clock is minutes away from this machine's.", Do: "Set the clocks. Fates are by the log's clock alone and stay right; windows open and close by it.",
+			here: func(m *moment) bool {
+				return m.grew("hindsight_outcomes_total", 5*minute, 0) && m.is("hindsight_log_time_seconds", func(v float64) bool {
+					return math.Abs(float64(m.at.UnixMilli())/1e3-v) > 300
+				})
+			}},
+		{Name: "ReplicasDiffer", Expr: `max(hindsight_learned_through) - min(hindsight_learned_through) > 10000 or max(hindsight_epoch) != min(hindsight_epoch)`, For: 5 * minute, Severity: Look,
+			Says: "Deciders have learned differently far.", Do: "One lags: see hindsight_feedback_lag_records by process."},
+	}
+}
+
+// learnerAlarms tell that what is learned, or what is promised of it, does not hold.
+func learnerAlarms() []Alarm {
+	const minute = time.Minute
+	return []Alarm{
+		{Name: "DrawsDoNotFollowLaws", Expr: `max(hindsight_draw_evidence) >= 10000`, Severity: Wake,
+			Says: "Drawn actions do not follow the propensities that are logged with them.", Do: "No estimate from this log holds until it is understood. Run replayer verify, which names the first wrong decision. By chance this happens to one process in 10,000.",
+			here: func(m *moment) bool { return m.is("hindsight_draw_evidence", func(v float64) bool { return v >= 1e4 }) }},
+		{Name: "ClassRefuted", Expr: `max(hindsight_class_refuted) == 1`, Severity: Look,
+			Says: "The data refute that any function of the class is the truth: no bound of the certificate holds.", Do: "Fit another class (replayer fit), or use oracle: auto. Decisions go on.",
+			here: func(m *moment) bool { return m.is("hindsight_class_refuted", above(0)) }},
+		{Name: "LateLossesDiffer", Expr: `hindsight_late_losses_differ == 1`, For: time.Hour, Severity: Look,
+			Says: "Losses that come after the window differ from those in time: what is learned is biased.", Do: "Lengthen the window (a new version of the model file).",
+			here: func(m *moment) bool { return m.is("hindsight_late_losses_differ", equals(1)) }},
+		{Name: "WorseThanUniform", Expr: `hindsight_recent_loss > hindsight_recent_uniform_loss + 0.05`, For: 30 * minute, Severity: Look,
+			Says: "The last rounds lost more than uniform play would have.", Do: "Did the world change, or the meaning of the outcomes (loss for reward)? Roll back with warm: N, or compare models with replayer backtest.",
+			here: func(m *moment) bool {
+				uniform, ok := m.value("hindsight_recent_uniform_loss")
+				return ok && m.is("hindsight_recent_loss", above(uniform+.05))
+			}},
+		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on () sum(rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
+			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give floors.",
+			here: func(m *moment) bool {
+				return m.grew("hindsight_decisions_total", 10*minute, 0) && m.is("hindsight_propensity_entropy_ratio", func(v float64) bool { return v < .001 })
+			}},
+		{Name: "FeaturesRefused", Expr: `delta(hindsight_refused_feature_values[10m]) > 0`, For: 10 * minute, Severity: Look,
+			Says: "The model has no room for features that come: it reads them as 0.", Do: "Raise max_features, or send fewer distinct texts (no ids, no free text).",
+			here: grows("hindsight_refused_feature_values", 10*minute, 0)},
+		{Name: "ExamplesRefused", Expr: `delta(hindsight_refused_examples[10m]) > 0`, For: 10 * minute, Severity: Look,
+			Says: "The model has no room for actions that come, and does not learn them.", Do: "Name fewer actions, or use oracle: shared, which learns from the actions' features.",
+			here: grows("hindsight_refused_examples", 10*minute, 0)},
+	}
+}
+
+// always reports whether a metric satisfied f in every sample of the last 5 minutes.
+func (m *moment) always(name string, f func(float64) bool) bool {
+	const span = 5 * time.Minute
+	past := m.h.since(m.at, span)
+	if len(past) == 0 || m.at.Sub(past[0].at) < span {
+		return false
+	}
+	for i := range past {
+		if v, ok := past[i].values[name]; !ok || !f(v) {
+			return false
+		}
+	}
+	return m.is(name, f)
+}

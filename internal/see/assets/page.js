@@ -1,0 +1,364 @@
+"use strict";
+// The page of a process: polls /state and draws it. All texts from outside are set as text.
+
+const every = 1000; // ms between looks
+const byId = (id) => document.getElementById(id);
+
+// make returns an element: an HTML one, or with a known tag an SVG one.
+const svgTags = new Set(["g", "rect", "line", "path", "text", "circle", "title", "polygon"]);
+function make(tag, attributes, ...children) {
+  const e = svgTags.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+  for (const [k, v] of Object.entries(attributes || {})) {
+    if (k === "onclick") e.addEventListener("click", v);
+    else if (v !== null && v !== undefined) e.setAttribute(k, v);
+  }
+  e.append(...children.filter((c) => c !== null && c !== undefined));
+  return e;
+}
+const show = (e, ...children) => e.replaceChildren(...children);
+
+// changed reports whether a part of the state is not what it was: what is pointed at, or has
+// the focus, is not drawn anew for nothing.
+const drawn = {};
+function changed(part, value) {
+  const now = JSON.stringify(value), was = drawn[part];
+  drawn[part] = now;
+  return now !== was;
+}
+
+// numbers and times for people
+function num(x, digits = 3) {
+  if (x === null || x === undefined) return "–";
+  const a = Math.abs(x);
+  if (a >= 1e6) return (x / 1e6).toFixed(a >= 1e7 ? 0 : 1) + " M";
+  if (a >= 1e4) return (x / 1e3).toFixed(a >= 1e5 ? 0 : 1) + " k";
+  if (a >= 100 || Number.isInteger(x)) return String(Math.round(x));
+  if (a === 0) return "0";
+  if (a < 1e-4) return x.toExponential(1);
+  return String(Number(x.toPrecision(digits)));
+}
+const rate = (x) => (x > 0 && x < 0.05 ? "<0.1" : num(x < 10 ? Math.round(x * 10) / 10 : Math.round(x))) + "/s";
+const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || x > 0.995 ? 1 : 0) + " %");
+function span(s) {
+  if (s === null || s === undefined) return "–";
+  if (s < 1) return num(Math.round(s * 1000)) + " ms";
+  if (s < 90) return num(s, 2) + " s";
+  if (s < 5400) return Math.round(s / 60) + " min";
+  if (s < 36 * 3600) return num(s / 3600, 2) + " h";
+  return num(s / 86400, 2) + " d";
+}
+const clock = (t, long) => {
+  const d = new Date(t);
+  const hm = d.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: long ? undefined : "2-digit", hour12: false });
+  return long ? d.toLocaleDateString([], { month: "short", day: "numeric" }) + " " + hm : hm;
+};
+
+function drawHeader(s) {
+  byId("model").textContent = s.model;
+  document.title = (s.ready ? "" : "! ") + s.model + " – Hindsight";
+  const status = byId("status");
+  status.className = "pill " + (s.ready ? "good" : "bad");
+  status.textContent = s.ready ? "ready" : "not ready: " + s.why;
+  const parts = [];
+  if (s.deciders.length) parts.push("decides partition " + s.deciders.join(", "));
+  if (s.joiner) parts.push("joins");
+  byId("about").textContent = [s.program, parts.join(", "), "up " + span(s.up_seconds)].filter((x) => x).join(" · ");
+  byId("version").textContent = s.version;
+  byId("certlinks").hidden = s.program !== "decider";
+}
+
+function drawAlarms(s) {
+  if (!changed("alarms", s.alarms)) return;
+  const cards = s.alarms.filter((a) => a.firing || a.severity === "wake").map((a) => make("div", { class: "alarm " + (a.firing ? a.severity : "coming") },
+    make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "begins to hold, since ") + clock(a.since)),
+    make("p", {}, a.says), make("p", {}, a.do)));
+  if (!s.alarms.some((a) => a.firing)) {
+    cards.unshift(make("p", { class: "calm" }, "No alarm ", make("span", {}, "of those that one process can judge")));
+  }
+  show(byId("alarms"), ...cards);
+}
+
+// The loop. It is built once; rates, texts and what is here change.
+const loop = { flows: {}, texts: {}, boxes: {} };
+function buildLoop() {
+  const svg = byId("loop");
+  const head = (x, y, turn) => make("polygon", { class: "head", points: "0,0 -9,-4.5 -9,4.5", transform: `translate(${x} ${y}) rotate(${turn})` });
+  const arrow = (name, d, x, y, turn) => {
+    svg.append(make("path", { class: "arrow", d }), head(x, y, turn));
+    loop.flows[name] = svg.appendChild(make("path", { class: "flow off", d }));
+  };
+  const text = (name, x, y, kind, anchor) => {
+    loop.texts[name] = svg.appendChild(make("text", { x, y, class: kind, "text-anchor": anchor || "middle" }));
+  };
+  const box = (name, x, y, w, h, title) => {
+    loop.boxes[name] = svg.appendChild(make("rect", { class: "box", x, y, width: w, height: h, rx: 9 }));
+    svg.append(make("text", { x: x + w / 2, y: y + 30, class: "name", "text-anchor": "middle" }, title));
+    text(name + "1", x + w / 2, y + 52, "soft");
+    text(name + "2", x + w / 2, y + 70, "soft");
+  };
+  arrow("topic", "M140 70 H228", 232, 70, 0);
+  arrow("requests", "M140 130 H228", 232, 130, 0);
+  arrow("decisions", "M412 100 H518", 522, 100, 0);
+  arrow("outcomes", "M652 100 H748", 752, 100, 0);
+  arrow("feedback", "M840 146 V206 H322 V150", 322, 146, -90);
+  arrow("rejects", "M880 54 V26 H790", 786, 26, 180);
+  for (const [name, y] of [["contexts", 70], ["requests", 130]]) svg.append(make("text", { x: 130, y: y + 4, "text-anchor": "end" }, name));
+  box("decider", 232, 54, 180, 92, "decider");
+  box("acts", 522, 54, 130, 92, "whoever acts");
+  box("joiner", 752, 54, 176, 92, "joiner");
+  loop.boxes.acts.classList.add("away");
+  text("topic", 184, 61, "rate");
+  text("requests", 184, 121, "rate");
+  text("decisions", 466, 91, "rate");
+  text("outcomes", 701, 91, "rate");
+  text("feedback", 581, 197, "rate");
+  text("rejects", 780, 31, "rate", "end");
+  for (const [label, x, y] of [["decisions", 466, 120], ["outcomes", 701, 120], ["feedback, in the order of the decisions", 581, 225]]) {
+    svg.append(make("text", { x, y, class: "soft", "text-anchor": "middle" }, label));
+  }
+  text("head", 581, 250, "soft");
+}
+
+function drawLoop(s) {
+  const f = s.flow, w = s.waiting;
+  const rates = { topic: f.topic_contexts, requests: f.requests, decisions: f.decisions, outcomes: f.outcomes, rejects: f.rejects, feedback: s.joiner ? f.feedback : f.learned };
+  const decides = s.deciders.length > 0;
+  if (!s.joiner) rates.outcomes = f.outcomes_by_request;
+  const known = { topic: decides, requests: decides, decisions: decides, outcomes: s.joiner || f.outcomes_by_request > 0, feedback: true, rejects: true };
+  for (const [name, x] of Object.entries(rates)) {
+    loop.texts[name].textContent = known[name] ? rate(x) : "–";
+    loop.flows[name].classList.toggle("off", !(x > 0));
+  }
+  loop.texts.rejects.textContent = "rejects " + rate(f.rejects);
+  loop.flows.rejects.classList.add("bad");
+  loop.boxes.decider.setAttribute("class", "box " + (decides ? "here" : "away"));
+  loop.boxes.joiner.setAttribute("class", "box " + (s.joiner ? "here" : "away"));
+  loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : "not in this process";
+  loop.texts.decider2.textContent = decides ? num(w.outstanding) + " without feedback" : "";
+  loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : "not in this process";
+  loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " of them for their turn" : "";
+  const h = w.head;
+  loop.texts.head.textContent = h ? `head of the line: round ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
+  const lags = [];
+  if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
+  if (w.joiner > 0) lags.push(num(w.joiner) + " records are not yet read by the joiner");
+  if (f.refused > 0) lags.push(rate(f.refused) + " requests are answered with an error");
+  byId("loop-says").textContent = decides || s.joiner ? (lags.join("; ") || "Nothing lags behind.") : "Neither a decider nor a joiner is at work here now.";
+}
+
+// Loss over time.
+const loss = { state: null, at: null };
+function drawLoss(s) {
+  const l = s.losses, svg = byId("loss");
+  if (!changed("loss", l)) return;
+  loss.state = l;
+  const points = l.buckets.map((b, i) => ({ i, ...b })).filter((b) => b.rounds > 0);
+  const [left, right, top, bottom] = [44, 70, 12, 26], W = 640, H = 220;
+  if (points.length === 0) {
+    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, "no round has its loss yet"));
+    byId("loss-says").textContent = "";
+    return;
+  }
+  const high = Math.min(1, niceTop(Math.max(...points.flatMap((b) => [b.loss, b.uniform ?? 0])))) || 1;
+  const n = Math.max(l.buckets.length, 2);
+  const x = (i) => left + (W - left - right) * (n < 2 ? 0 : i / (n - 1)), y = (v) => top + (H - top - bottom) * (1 - Math.min(v, high) / high);
+  const parts = [];
+  for (const v of [0, high / 2, high]) {
+    parts.push(make("line", { class: "grid", x1: left, x2: W - right, y1: y(v), y2: y(v) }),
+      make("text", { class: "soft", x: left - 7, y: y(v) + 4, "text-anchor": "end" }, num(v)));
+  }
+  const whole = n * l.bucket_seconds, start = Date.parse(l.start);
+  for (const share of [0, 0.5, 1]) {
+    parts.push(make("text", { class: "soft", x: left + (W - left - right) * share, y: H - 6, "text-anchor": share ? (share < 1 ? "middle" : "end") : "start" },
+      clock(start + share * whole * 1000, whole > 86400)));
+  }
+  const path = (key) => points.filter((b) => b[key] !== null).map((b, k) => (k ? "L" : "M") + x(b.i).toFixed(1) + " " + y(b[key]).toFixed(1)).join("");
+  parts.push(make("path", { class: "other", d: path("uniform") }), make("path", { class: "ours", d: path("loss") }));
+  if (points.length === 1) parts.push(make("circle", { class: "dot", cx: x(points[0].i), cy: y(points[0].loss), r: 3 }));
+  const last = points[points.length - 1];
+  let at = y(last.loss), over = y(last.uniform ?? last.loss);
+  if (Math.abs(at - over) < 15) [at, over] = at > over ? [over + 15, over] : [at, at + 15];
+  parts.push(make("text", { class: "ours-name", x: W - right + 7, y: at + 4 }, "played"), make("text", { class: "other-name", x: W - right + 7, y: over + 4 }, "uniform"));
+  parts.push(make("line", { class: "cursor", id: "cursor", y1: top, y2: H - bottom, x1: -9, x2: -9 }));
+  show(svg, ...parts);
+  loss.pick = (px) => {
+    const want = Math.round((px - left) / (W - left - right) * (n - 1));
+    return points.reduce((a, b) => (Math.abs(b.i - want) < Math.abs(a.i - want) ? b : a));
+  };
+  loss.x = x;
+  point();
+}
+
+// point shows the moment under the pointer, or the last rounds.
+function point() {
+  const b = loss.at === null ? null : loss.pick(loss.at);
+  if (b) for (const k of ["x1", "x2"]) byId("cursor").setAttribute(k, loss.x(b.i));
+  else for (const k of ["x1", "x2"]) byId("cursor").setAttribute(k, -9);
+  sayLoss(b);
+}
+const niceTop = (v) => { const p = 10 ** Math.floor(Math.log10(v || 1)); return [1, 2, 4, 5, 10].map((k) => k * p).find((k) => k >= v); };
+
+function sayLoss(b) {
+  const l = loss.state;
+  if (b) {
+    byId("loss-says").textContent = `${clock(Date.parse(l.start) + b.i * l.bucket_seconds * 1000, true)}: ${num(b.rounds)} rounds, loss ${num(b.loss)}, uniform play ${num(b.uniform)} (estimate)`;
+    return;
+  }
+  if (l.rounds === 0) { byId("loss-says").textContent = ""; return; }
+  const d = l.uniform - l.loss;
+  const judged = l.uniform === null ? "" : d > 0 ? `, ${num(d, 2)} less than uniform play is estimated to lose (${num(l.uniform)})` : `; uniform play is estimated to lose ${num(l.uniform)}`;
+  byId("loss-says").textContent = `The last ${num(l.rounds)} rounds with a loss lost ${num(l.loss)} each${judged}. Point at the picture for the values of a moment.`;
+}
+
+function bars(into, rows, total) {
+  show(into, make("div", { class: "rows" }, ...rows.flatMap(([name, n]) => {
+    const fill = make("div", { class: "fill" });
+    fill.style.width = (total ? 100 * n / total : 0) + "%";
+    return [make("span", { class: "label", title: name }, name), make("div", { class: "track" }, fill), make("span", {}, percent(total ? n / total : 0))];
+  })));
+}
+
+function drawActions(s) {
+  if (!changed("actions", s.actions)) return;
+  const a = s.actions, rows = a.most.map((x) => [x.action, x.decisions]);
+  if (a.others) rows.push(["all others", a.others]);
+  bars(byId("actions"), rows, a.decisions);
+  byId("actions-says").textContent = a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.";
+}
+
+function drawDelays(s) {
+  if (!changed("delays", [s.delays, s.waiting.window_seconds])) return;
+  const d = s.delays.seconds, r = s.delays.rounds, svg = byId("delays"), W = 320, H = 150, bottom = 24;
+  if (!d.n) {
+    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, "no outcome yet"));
+    byId("delays-says").textContent = "";
+    return;
+  }
+  const most = Math.max(...d.buckets.map((b) => b.n)), step = W / Math.max(d.buckets.length, 4);
+  const parts = d.buckets.map((b, i) => {
+    const h = (H - bottom - 8) * b.n / most;
+    return make("rect", { class: "bar", x: i * step + 1, width: Math.max(step - 2, 1), y: H - bottom - h, height: h, rx: 2 },
+      make("title", {}, `under ${span(b.to)}: ${num(b.n)} of ${num(d.n)}`));
+  });
+  parts.push(make("line", { class: "grid", x1: 0, x2: W, y1: H - bottom, y2: H - bottom }));
+  const marks = Math.max(1, Math.ceil(d.buckets.length / 5));
+  d.buckets.forEach((b, i) => {
+    if (i % marks === 0) parts.push(make("text", { class: "soft", x: (i + 1) * step, y: H - 7, "text-anchor": "middle" }, span(b.to)));
+  });
+  show(svg, ...parts);
+  byId("delays-says").textContent = `Half of the outcomes come within ${span(d.p50)}, 90 % within ${span(d.p90)}, 99 % within ${span(d.p99)}; the window is ${s.waiting.window_seconds === null ? "in rounds, or not known here" : span(s.waiting.window_seconds)}. ` +
+    `Half of the decisions did without ${num(r.p50)} feedbacks or fewer, 99 % without ${num(r.p99)} or fewer.`;
+}
+
+function drawFates(s) {
+  if (!changed("fates", [s.fates, s.refused, s.losses.join_ratio])) return;
+  const names = ["observed", "imputed", "skipped", "withdrawn"], total = names.reduce((a, n) => a + (s.fates[n] || 0), 0);
+  let at = 0;
+  const stack = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  stack.setAttribute("viewBox", "0 0 100 10");
+  stack.setAttribute("preserveAspectRatio", "none");
+  stack.setAttribute("class", "stack");
+  names.forEach((n, i) => {
+    const share = total ? 100 * (s.fates[n] || 0) / total : 0;
+    stack.append(make("rect", { class: "k" + i, x: at, y: 0, width: share, height: 10 }));
+    at += share;
+  });
+  const rows = names.flatMap((n, i) => [make("dt", {}, make("span", { class: "key k" + i }), n), make("dd", {}, num(s.fates[n] || 0))]);
+  for (const [reason, n] of Object.entries(s.refused)) if (n > 0) rows.push(make("dt", {}, "rejected: " + reason), make("dd", {}, num(n)));
+  show(byId("fates"), stack, make("p", { class: "says" }), make("dl", {}, ...rows));
+  const j = s.losses.join_ratio;
+  byId("fates-says").textContent = j === null ? "" : `Of the last rounds released ${percent(j)} had their outcome in time.`;
+}
+
+function drawExploration(s) {
+  const e = s.exploration, rows = [["γ (larger explores less)", num(e.gamma)], ["least propensity", num(e.floor)], ["entropy, of the uniform law's", percent(e.entropy)],
+    ["effective share for uniform play", percent(e.effective)], ["largest importance weight", percent(e.largest)]];
+  if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight)]);
+  if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`]);
+  show(byId("exploration"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
+  const says = byId("draws-says");
+  says.className = "says" + (e.refuted ? " bad" : "");
+  says.textContent = e.draws === 0 ? "" : e.refuted ? "Draws do NOT follow their logged propensities: run replayer verify."
+    : `${num(e.draws)} draws were checked against their logged propensities: evidence against them ${num(e.evidence)} at most so far, the alarm is at 10000.`;
+}
+
+const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
+const stateClass = { enforced: "good", holds: "good", measured: "good", "not needed": "good", "not refuted": "good", assumed: "warn", refuted: "bad", void: "bad" };
+function drawCertificate(s) {
+  if (!changed("certificate", s.certificate)) return;
+  const into = byId("certificate"), page = s.certificate;
+  if (!page) {
+    show(into, make("p", { class: "quiet" }, "A decider's page says what bounds the regret. None is at work here."));
+    return;
+  }
+  const c = page.certificate, rows = [];
+  for (const [key, name] of Object.entries(boundNames)) {
+    const b = c[key];
+    if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.value === null ? "none" : num(b.value, 4)),
+      make("td", { class: b.vacuous ? "warn" : "good" }, b.vacuous ? "says nothing yet: not below the number of rounds" : `${percent(b.value / c.t)} of a round`)));
+  }
+  const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}.`)];
+  if (rows.length) parts.push(make("table", {}, ...rows));
+  if (c.assumptions && c.assumptions.length) {
+    parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
+      make("td", { class: "state " + (stateClass[a.state] || "") }, a.state), make("td", {}, a.detail)))));
+  }
+  for (const n of c.notes || []) parts.push(make("p", { class: "says" }, n + "."));
+  show(into, ...parts);
+}
+
+function drawRejects(s) {
+  if (!changed("rejects", s.rejects)) return;
+  const into = byId("rejects");
+  if (s.rejects.length === 0) {
+    show(into, make("p", { class: "quiet" }, "None was written here since the start."));
+    return;
+  }
+  const head = make("tr", {}, ...["when", "what", "round", "why", ""].map((h) => make("th", {}, h)));
+  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", {}, clock(r.time, true)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+    make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", {}, r.means)))));
+}
+
+async function explain(id) {
+  byId("id").value = id;
+  byId("life").hidden = false;
+  const story = byId("story");
+  story.textContent = "reading the logs…";
+  try {
+    const answer = await fetch("explain?format=text&id=" + encodeURIComponent(id), { cache: "no-store" });
+    const text = await answer.text();
+    story.textContent = answer.ok ? text : JSON.parse(text).error.message;
+  } catch (e) {
+    story.textContent = "the process does not answer";
+  }
+  byId("life").scrollIntoView({ behavior: "smooth", block: "nearest" });
+}
+
+async function look() {
+  try {
+    const answer = await fetch("state", { cache: "no-store" });
+    if (!answer.ok) throw new Error("answer " + answer.status);
+    const s = await answer.json();
+    document.body.classList.remove("stale");
+    for (const draw of [drawHeader, drawAlarms, drawLoop, drawLoss, drawActions, drawDelays, drawFates, drawExploration, drawCertificate, drawRejects]) draw(s);
+    document.body.dataset.looks = String(Number(document.body.dataset.looks || 0) + 1);
+  } catch (e) {
+    document.body.classList.add("stale");
+    byId("status").className = "pill bad";
+    byId("status").textContent = "the process does not answer";
+  }
+  setTimeout(look, every);
+}
+
+buildLoop();
+byId("loss").addEventListener("pointermove", (e) => {
+  const r = byId("loss").getBoundingClientRect();
+  loss.at = (e.clientX - r.left) / r.width * 640;
+  if (byId("cursor")) point();
+});
+byId("loss").addEventListener("pointerleave", () => {
+  loss.at = null;
+  if (byId("cursor")) point();
+});
+byId("ask").addEventListener("submit", (e) => { e.preventDefault(); explain(byId("id").value.trim()); });
+look();

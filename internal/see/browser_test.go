@@ -1,0 +1,85 @@
+package see
+
+import (
+	"strings"
+	"testing"
+
+	"hindsight/internal/browsertest"
+)
+
+// marks counts what is drawn in each part of the page.
+const marks = `({
+	loop: document.querySelectorAll("#loop .rate").length,
+	flowing: document.querySelectorAll("#loop .flow:not(.off)").length,
+	loss: (document.querySelector("#loss path.ours")?.getAttribute("d") || "").length,
+	uniform: (document.querySelector("#loss path.other")?.getAttribute("d") || "").length,
+	actions: document.querySelectorAll("#actions .fill").length,
+	delays: document.querySelectorAll("#delays rect").length,
+	fates: document.querySelectorAll("#fates rect").length,
+	exploration: document.querySelectorAll("#exploration dd").length,
+	assumptions: document.querySelectorAll("#certificate td.state").length,
+	rejects: document.querySelectorAll("#rejects td.id").length,
+})`
+
+// The page under load: every part has marks, they change by themselves, nothing goes wrong in
+// the browser, nothing is asked for from elsewhere, and no feature or secret is in it.
+func TestBrowserPage(t *testing.T) {
+	b := browsertest.Start(t)
+	w := newWorld(t, "window: 2s\n")
+	last := w.play(600, 1)
+	w.load()
+	p := b.Open(t, w.url+"/")
+	p.Wait(`document.body.dataset.looks > 2 && document.querySelectorAll("#loop .flow:not(.off)").length >= 3 && document.querySelectorAll("#rejects td.id").length > 0`)
+	for part, n := range browsertest.Eval[map[string]int](p, marks) {
+		if n == 0 {
+			t.Errorf("%s has no marks", part)
+		}
+	}
+	before := browsertest.Eval[string](p, `document.getElementById("draws-says").textContent`)
+	p.Wait(`document.getElementById("draws-says").textContent != ` + "`" + before + "`")
+	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text, "No alarm") {
+		t.Errorf("alarms: %s", text)
+	}
+	p.Hover("#loss", .5, .5)
+	p.Wait(`/uniform play .* \(estimate\)/.test(document.getElementById("loss-says").textContent)`)
+	p.Picture("page-light")
+	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+`", document.querySelector("#ask button").click(), true)`)
+	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
+	p.Media(browsertest.Media{Dark: true})
+	p.Picture("page-dark")
+	p.Size(390, 844)
+	p.Media(browsertest.Media{})
+	if wide := browsertest.Eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
+		t.Error("the page is wider than a phone")
+	}
+	p.Picture("page-phone")
+	if html := browsertest.Eval[string](p, `document.documentElement.outerHTML`); strings.Contains(html, planted) {
+		t.Error("a feature or a secret is shown")
+	}
+	for _, r := range p.Requests() {
+		if !strings.HasPrefix(r, w.url) && !strings.HasPrefix(r, "data:") {
+			t.Errorf("asked for %s", r)
+		}
+	}
+	if problems := p.Problems(); len(problems) > 0 {
+		t.Errorf("%q", problems)
+	}
+}
+
+// What is wrong is said first, with what to do; and when the process is gone, that.
+func TestBrowserAlarm(t *testing.T) {
+	b := browsertest.Start(t)
+	w := newWorld(t, "window: 200 rounds\n")
+	w.play(30, 1)
+	for i := range w.see.watch.alarms {
+		if a := &w.see.watch.alarms[i]; a.Name == "DrawsDoNotFollowLaws" {
+			a.here = func(*moment) bool { return true }
+		}
+	}
+	p := b.Open(t, w.url+"/")
+	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
+	p.Picture("page-alarm")
+	if problems := p.Problems(); len(problems) > 0 {
+		t.Errorf("%q", problems)
+	}
+}

@@ -1,0 +1,165 @@
+package see
+
+import (
+	"math"
+	"time"
+
+	"hindsight/internal/monitor"
+	"hindsight/pkg/codec"
+)
+
+// mostActions is how many actions are listed.
+const mostActions = 12
+
+// meanings says what reasons of rejects mean.
+var meanings = map[string]string{
+	codec.ReasonDuplicateID: "this id was used by an earlier round",
+	codec.ReasonLate:        "it came after the round's window",
+	codec.ReasonDuplicate:   "the round has its outcome already",
+	codec.ReasonOrphan:      "no decision has this id",
+	codec.ReasonMismatch:    "it names another action than was decided",
+	codec.ReasonMalformed:   "it is not a valid event; the topic rejects says why",
+}
+
+// state returns all that is known now.
+func (s *See) state(now time.Time) *State {
+	out := &State{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now, UpSeconds: now.Sub(s.began).Seconds(),
+		Deciders: []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []Reject{}, Alarms: []AlarmState{},
+		Actions: Actions{Most: []ActionShare{}}, Losses: Losses{Buckets: []Bucket{}}, Elsewhere: s.watch.elsewhere()}
+	if err := s.o.Health.Ready(); err != nil {
+		out.Why = err.Error()
+	} else {
+		out.Ready = true
+	}
+	l := s.live.Load()
+	if l == nil {
+		return out
+	}
+	m := &moment{take(l.gather, now), &s.past}
+	out.Flow, out.Waiting = flow(m), waiting(m)
+	out.Alarms = s.watch.judge(m)
+	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
+	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
+		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
+	}
+	v := l.scope.View()
+	out.scope(&v, now)
+	e := &out.Exploration
+	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
+	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
+	if page := s.cert.look(s.o.Insight, now); page != nil {
+		out.Certificate, out.Deciders = page, page.Partitions
+	}
+	return out
+}
+
+func flow(m *moment) Flow {
+	f := Flow{Topic: m.rate("hindsight_decisions_total{source=topic}"), Requests: m.rate("hindsight_decisions_total{source=request}"),
+		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"), Outcomes: m.rate("hindsight_outcomes_total"),
+		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"), Refused: m.rate("hindsight_requests_refused_total")}
+	if n := m.values["hindsight_at_work{role=decider}"]; n > 0 {
+		f.Learned = m.rate("hindsight_learned_through") / n
+	}
+	return f
+}
+
+func waiting(m *moment) Waiting {
+	return Waiting{Contexts: m.there("hindsight_contexts_lag_records"), Feedback: m.there("hindsight_feedback_lag_records"),
+		Outstanding: m.there("hindsight_decisions_outstanding"), Joiner: m.there("hindsight_joiner_lag_records"),
+		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"), Window: m.there("hindsight_window_seconds")}
+}
+
+// number returns x for JSON, nil if it is not finite.
+func number(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// there returns what a metric shows, nil if it is not there or not finite.
+func (m *moment) there(name string) *float64 {
+	v, ok := m.value(name)
+	if !ok {
+		return nil
+	}
+	return number(v)
+}
+
+// first returns what a metric of deciders shows for the lowest partition here, nil if it is
+// not there.
+func (m *moment) first(name string) *float64 {
+	for p := range 1024 {
+		if v := m.there(name + "{partition=" + itoa(p) + "}"); v != nil {
+			return v
+		}
+	}
+	return nil
+}
+
+// scope fills in what the last rounds tell.
+func (out *State) scope(v *monitor.View, now time.Time) {
+	for i, a := range v.Actions {
+		out.Actions.Decisions += a.Decisions
+		if i < mostActions {
+			out.Actions.Most = append(out.Actions.Most, ActionShare(a))
+		} else {
+			out.Actions.Others += a.Decisions
+		}
+	}
+	r := &v.Recent
+	e := &out.Exploration
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = number(v.Exploration.Floor), number(v.Exploration.Entropy), v.Draws, number(v.Evidence), v.Refuted
+	e.Effective, e.Largest = number(r.Effective), number(r.Largest)
+	out.losses(v)
+	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
+	for f, n := range v.Fates {
+		out.Fates[f.String()] = n
+	}
+	for _, x := range v.Rejects {
+		out.Rejects = append(out.Rejects, Reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition, Offset: x.Offset,
+			Reason: x.Reason, ID: x.ID, Means: meanings[x.Reason]})
+	}
+	if h := v.Head; h != nil {
+		out.Waiting.Head = &Head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: max(0, now.Sub(time.Unix(0, h.Time)).Seconds())}
+	}
+}
+
+func (out *State) losses(v *monitor.View) {
+	r := &v.Recent
+	l := &out.Losses
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, number(r.Loss), number(r.Uniform), number(r.JoinRatio)
+	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
+	if len(v.Losses) > 0 {
+		l.Start = instant(v.LossStart)
+	}
+	for _, b := range v.Losses {
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: number(b.Loss / float64(b.Rounds)), Uniform: number(b.Weighted / b.Weight)})
+	}
+}
+
+func instant(ns int64) *time.Time {
+	t := time.Unix(0, ns).UTC()
+	return &t
+}
+
+// spread returns a histogram without the empty buckets at its ends.
+func spread(h *monitor.Histogram) Spread {
+	out := Spread{N: h.N, P50: number(h.Quantile(.5)), P90: number(h.Quantile(.9)), P99: number(h.Quantile(.99)), Buckets: []HistCount{}}
+	if h.N == 0 {
+		return out
+	}
+	out.Most = number(h.Most)
+	first, last := -1, 0
+	for i, n := range h.Counts {
+		if n > 0 {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	for i := first; i <= last; i++ {
+		out.Buckets = append(out.Buckets, HistCount{To: h.Unit * math.Exp2(float64(i)), N: h.Counts[i]})
+	}
+	return out
+}

@@ -1,0 +1,41 @@
+package service
+
+import "hindsight/internal/monitor"
+
+// newScope makes a scope, and the metrics that are computed from it when they are asked for.
+func newScope(c *catalog) *monitor.Scope {
+	s := monitor.NewScope()
+	exploration := func(name, help, alert string, of func(e *monitor.Exploration) float64) {
+		c.gaugeFunc(name, help, alert, func() float64 {
+			e := s.Exploration()
+			return of(&e)
+		})
+	}
+	recent := func(name, help, alert string, of func(r *monitor.Recent) float64) {
+		c.gaugeFunc(name, help, alert, func() float64 {
+			r := s.Recent()
+			return of(&r)
+		})
+	}
+	exploration("hindsight_propensity_floor", "Least propensity of any action in the last 1,000 decisions known here; NaN before the first.",
+		"it is 0 where the learner should explore: off-policy estimates have no support", func(e *monitor.Exploration) float64 { return e.Floor })
+	exploration("hindsight_propensity_entropy_ratio", "Mean entropy of the laws of those decisions, each as a share of the uniform law's: 1 explores all alike, 0 nothing.",
+		"it falls to 0 within a day of a change: nothing more is learned", func(e *monitor.Exploration) float64 { return e.Entropy })
+	c.gaugeFunc("hindsight_draw_evidence", "Evidence that drawn actions do not follow their logged propensities, the largest since the start: while they do, it ever reaches 10,000 with probability at most 1 in 10,000.",
+		"it is 10,000: no estimate from this log holds; run replayer verify", func() float64 {
+			_, e := s.Draws()
+			return e
+		})
+	c.gaugeFunc("hindsight_draws_checked", "Draws among 2 actions or more that this evidence is of.", "", func() float64 {
+		n, _ := s.Draws()
+		return float64(n)
+	})
+	recent("hindsight_join_ratio", "Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN of none.",
+		"it falls to half of what it was", func(r *monitor.Recent) float64 { return r.JoinRatio })
+	recent("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1.",
+		"it passes hindsight_recent_uniform_loss by 0.05", func(r *monitor.Recent) float64 { return r.Loss })
+	recent("hindsight_recent_uniform_loss", "What uniform play would have lost in them, estimated from the logged propensities.", "", func(r *monitor.Recent) float64 { return r.Uniform })
+	recent("hindsight_importance_effective_ratio", "(Σw)²/(n·Σw²) of their importance weights for uniform play: near 0 a few rounds say all.", "", func(r *monitor.Recent) float64 { return r.Effective })
+	recent("hindsight_importance_largest_ratio", "The largest of those weights as a share of all.", "", func(r *monitor.Recent) float64 { return r.Largest })
+	return s
+}
