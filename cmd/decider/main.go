@@ -40,7 +40,7 @@ type config struct {
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{kafka: brokers.Flags{Getenv: env.Getenv}}
+	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv}, admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
@@ -58,7 +58,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
   HINDSIGHT_LOG=embedded:/tmp/trial decider
-  decider --log nats://user:password@host:4222 --partitions 4 --model shop.yaml
+  decider --log nats://host:4222 --nats-user shop --nats-password-file shop.password --partitions 4 --model shop.yaml
   decider --log kafkas://host1:9092,host2:9092/?replication=3 --kafka-user shop --kafka-password-file shop.password \
     --nats nats://host3:4222 --partitions 4 --model shop.yaml`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
@@ -71,6 +71,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
+	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send, decisions and outcomes; 0: no limit")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)
@@ -97,6 +98,9 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	if c.partitions < 0 {
 		return daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
+	}
+	if c.clientRate < 0 {
+		return daemon.Usagef("--client-rate %d: it must be positive, or 0 for no limit", c.clientRate)
 	}
 	if err := c.admin.Check(); err != nil {
 		return err

@@ -32,7 +32,7 @@ type config struct {
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{kafka: brokers.Flags{Getenv: env.Getenv}}
+	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv}, admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "feedback-joiner",
 		Short: "Join decisions with outcomes and release feedback in order",
@@ -43,7 +43,7 @@ on Kafka, several may be started: one works, the others stand by.`,
 		Args: cobra.NoArgs,
 		Example: `  decider --joiner=false --log embedded:./hindsight-data
   feedback-joiner --log embedded:./hindsight-data
-  feedback-joiner --log nats://user:password@host:4222 --model shop.yaml --seed-file shop.seed
+  feedback-joiner --log nats://host:4222 --nats-user shop --nats-password-file shop.password --model shop.yaml --seed-file shop.seed
   feedback-joiner --log kafka://host1:9092,host2:9092 --model shop.yaml --seed-file shop.seed`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
 	}

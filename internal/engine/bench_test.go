@@ -28,9 +28,9 @@ type system struct {
 	stop func()
 }
 
-func start(b *testing.B, window string) *system { return startIn(b, b.TempDir(), window) }
+func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(), window) }
 
-func open(b *testing.B, dir string) *engine.Engine {
+func open(b testing.TB, dir string) *engine.Engine {
 	b.Helper()
 	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -40,9 +40,9 @@ func open(b *testing.B, dir string) *engine.Engine {
 }
 
 // benchSource is the model of the benchmarks: the linear oracle, β = ½, 10 actions.
-func benchSource(b *testing.B, window string) *service.Source { return sourceOf(b, "bench", window) }
+func benchSource(b testing.TB, window string) *service.Source { return sourceOf(b, "bench", window) }
 
-func sourceOf(b *testing.B, name, window string) *service.Source {
+func sourceOf(b testing.TB, name, window string) *service.Source {
 	b.Helper()
 	m := model.Default()
 	m.Name = name
@@ -64,13 +64,19 @@ func sourceOf(b *testing.B, name, window string) *service.Source {
 	return source
 }
 
-func startIn(b *testing.B, dir, window string) *system {
+func startIn(b testing.TB, dir, window string) *system {
 	b.Helper()
 	return startOn(b, open(b, dir), benchSource(b, window))
 }
 
 // startOn starts a system on a log, which its stop closes.
-func startOn(b *testing.B, e *engine.Engine, source *service.Source) *system {
+func startOn(b testing.TB, e *engine.Engine, source *service.Source) *system {
+	b.Helper()
+	return startLimited(b, e, source, 0)
+}
+
+// startLimited is startOn with a limit on the requests a second of each client.
+func startLimited(b testing.TB, e *engine.Engine, source *service.Source, clientRate int) *system {
 	b.Helper()
 	if err := service.CreateTopics(b.Context(), e.Log, source.Name, 1, service.Retention{}); err != nil {
 		b.Fatal(err)
@@ -79,7 +85,7 @@ func startOn(b *testing.B, e *engine.Engine, source *service.Source) *system {
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:

@@ -33,6 +33,7 @@ type DeciderConfig struct {
 	Insight       *Insight // nil: nobody asks
 
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
+	rates *rates // of clients; nil: no limit
 }
 
 // Decider owns one partition of decisions. It decides what is in contexts of that
@@ -50,6 +51,7 @@ type Decider struct {
 	rejects  stream.Appender
 	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
+	gate     *gate // takes requests from the bus; nil: none do come
 	offsets  offsetRing
 	dec      codec.Decision
 	buf      []byte
@@ -66,6 +68,8 @@ type Decider struct {
 	stops    []func() // of what was served
 	ready    func()   // called once, when there is a model to decide with
 	spawn    func(func())
+
+	slice time.Duration // most that contexts are decided at once; 0: no limit
 
 	m       *deciderPart
 	part    *part     // of the process's health; may be nil
@@ -115,6 +119,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 		return err
 	}
 	d.snapped, d.snapAt = d.follower.heart.LearnedThrough(), time.Now()
+	d.m.damaged.Add(float64(d.follower.broken))
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -217,7 +222,10 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 		return false, d.Err()
 	}
 	d.batchAt = time.Now()
-	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.room() && d.Err() == nil; n-- {
+	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.topicRoom() && d.Err() == nil; n-- {
+		if d.slice > 0 && time.Since(d.batchAt) > d.slice {
+			break
+		}
 		r, t := d.contexts.head()
 		if err := d.decideRecord(ctx, r, t); err != nil {
 			return true, err
@@ -350,10 +358,7 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 // Close releases everything. What was not acknowledged is unknown; requests that
 // wait for it are told so.
 func (d *Decider) Close() {
-	for _, stop := range d.stops {
-		stop()
-	}
-	d.stops = nil
+	d.unserve()
 	for _, a := range []stream.Appender{d.out, d.rejects} {
 		if a != nil {
 			a.Close()

@@ -15,6 +15,7 @@ type flight struct {
 	// waiting[head:] are the tickets in the order of their appends.
 	waiting []ticket
 	head    int
+	topic   int // of those, decisions of contexts that came by the topic
 }
 
 // ticket is one record of decisions on its way.
@@ -28,6 +29,9 @@ type ticket struct {
 	more  []func(stored bool) // repeats of the request; called from goroutines of their own
 }
 
+// ofTopic reports whether it is the decision of a context that came by the topic.
+func (t *ticket) ofTopic() bool { return t.n > 0 && t.send == nil }
+
 func newFlight(d *Decider) *flight { return &flight{d: d} }
 
 // room reports whether another decision may be sent.
@@ -37,10 +41,29 @@ func (f *flight) room() bool {
 	return len(f.waiting)-f.head < f.d.cfg.MaxInFlight
 }
 
+// topicRoom reports whether another decision of a context of the topic may be sent. The
+// topic leaves room for requests, and most of it while some wait: they shall not queue
+// behind a batch, which itself can wait in the log.
+func (f *flight) topicRoom() bool {
+	most := f.d.cfg.MaxInFlight
+	if g := f.d.gate; g != nil {
+		if most = most * 3 / 4; g.waiting() > 0 {
+			most /= 12
+		}
+		most = max(most, 1)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.topic < most && len(f.waiting)-f.head < f.d.cfg.MaxInFlight
+}
+
 func (f *flight) add(t ticket) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.waiting = append(f.waiting, t)
+	if t.ofTopic() {
+		f.topic++
+	}
 }
 
 // has reports whether the decision of a round waits for its acknowledgement.
@@ -77,6 +100,9 @@ func (f *flight) pop() (ticket, bool) {
 	}
 	t := f.waiting[f.head]
 	f.waiting[f.head] = ticket{}
+	if t.ofTopic() {
+		f.topic--
+	}
 	if f.head++; f.head == len(f.waiting) {
 		f.waiting, f.head = f.waiting[:0], 0
 	} else if f.head >= 4096 && 2*f.head >= len(f.waiting) {

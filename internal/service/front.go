@@ -24,6 +24,7 @@ const forwardLimit = 5 * time.Second
 type front struct {
 	bus        stream.Bus
 	metrics    *Metrics // may be nil
+	rates      *rates   // may be nil
 	name       string
 	partitions int
 	apart      bool // nobody else hears what is asked on this bus
@@ -50,7 +51,7 @@ func (f *front) enter(d *Decider) (leave func(), err error) {
 	defer f.serving.Unlock()
 	f.set(d.cfg.Partition, d)
 	if f.stop == nil {
-		if f.stop, err = f.bus.Serve(f.name+".decide", "decider", f.request); err != nil {
+		if f.stop, err = f.bus.Serve(f.name+".decide", "decider", f.rates.limit("decide", f.metrics, f.request)); err != nil {
 			f.set(d.cfg.Partition, nil)
 			return nil, err
 		}
@@ -85,7 +86,7 @@ func (f *front) request(m stream.Message) {
 	json := codec.IsJSON(m.Data)
 	p, d := f.owner(&m)
 	if d != nil {
-		d.request(m)
+		d.gate.request(m)
 		return
 	}
 	if len(m.Data) > codec.MaxRecordBytes {

@@ -99,7 +99,7 @@ func newMetrics(c *catalog) *Metrics {
 			m.rejects[[2]string{outcomesKind, r}] = rejects.WithLabelValues(outcomesKind, r)
 		}
 	}
-	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "503", otherValue}
+	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", otherValue}
 	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code.",
 		"code 503 grows for a minute", label{"subject", subjects}, label{"code", codes})
 	for _, s := range subjects {

@@ -45,7 +45,7 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 		refusedExamples: c.gauge("hindsight_refused_examples", "Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows", p),
 		snapAge:         c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
 		snapBytes:       c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
-		snapshots:       c.counter("hindsight_snapshots_total", "Snapshots written, and those that could not be.", "failed grows", p, label{"result", []string{"written", "failed"}}),
+		snapshots:       c.counter("hindsight_snapshots_total", "Snapshots written, those that could not be, and those found damaged at a start, which goes on from the one before.", "failed or damaged grows", p, label{"result", []string{"written", "failed", "damaged"}}),
 		certificate:     newCertificateMetrics(c),
 	}
 }
@@ -58,6 +58,7 @@ type deciderPart struct {
 	topicTime, askedTime  prometheus.Observer
 	repeated              prometheus.Counter
 	written, failed       prometheus.Counter
+	damaged               prometheus.Counter
 	outstanding, contexts prometheus.Gauge
 	feedback, learned     prometheus.Gauge
 	through, gamma, epoch prometheus.Gauge
@@ -74,7 +75,8 @@ func (m *deciderMetrics) of(partition int) *deciderPart {
 		topic: m.decisions.WithLabelValues(p, fromTopic), request: m.decisions.WithLabelValues(p, fromRequest),
 		topicTime: m.latency.WithLabelValues(p, fromTopic), askedTime: m.latency.WithLabelValues(p, fromRequest),
 		repeated: m.repeated.WithLabelValues(p),
-		written:  m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed")}
+		written:  m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed"),
+		damaged: m.snapshots.WithLabelValues(p, "damaged")}
 	g := &d.gauges
 	d.outstanding, d.contexts, d.feedback = g.of(m.outstanding), g.of(m.contextsLag), g.of(m.feedbackLag)
 	d.learned, d.through, d.gamma, d.epoch = g.of(m.learned), g.of(m.through), g.of(m.gamma), g.of(m.epoch)

@@ -28,6 +28,7 @@ type follower struct {
 	safe   int64   // a restart may read feedback from here
 	behind bool    // the position was a hint, and no feedback has confirmed it
 	kept   []int64 // offsets of the snapshots in the log
+	broken int     // snapshots in the log that are damaged
 	chunk  int     // bytes of a snapshot's record
 	warmed bool    // an epoch began from earlier feedback, which a snapshot makes dispensable
 	size   int     // bytes of the last snapshot that was restored or written
@@ -90,6 +91,9 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 			return nil
 		}
 		f.kept = append(f.kept, s.offset)
+			if !errors.Is(err, errVoid) {
+				f.broken++
+			}
 		if s.state.through > last {
 			f.logger.Warn("snapshot passed over: the feedback log has lost its tail", "snapshot", s.state.through, "feedback", last)
 			return nil

@@ -24,10 +24,13 @@ func errorReply(code int, message, id string, json bool) ([]byte, []stream.Heade
 		[]stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")}, {Key: errorCodeHeader, Value: strconv.Itoa(code)}}
 }
 
-// request answers one request for a decision. The reply is sent when the decision is
-// in the log; the next one may be made meanwhile.
-func (d *Decider) request(m stream.Message) {
-	start, json := time.Now(), codec.IsJSON(m.Data)
+// request answers one request for a decision that comes now.
+func (d *Decider) request(m stream.Message) { d.requestOf(m, time.Now()) }
+
+// requestOf answers one request for a decision that came at start. The reply is sent when
+// the decision is in the log; the next one may be made meanwhile.
+func (d *Decider) requestOf(m stream.Message, start time.Time) {
+	json := codec.IsJSON(m.Data)
 	refuse := func(code int, message, id string) {
 		d.cfg.Metrics.refuse("decide", code)
 		data, headers := errorReply(code, message, id, json)

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"hindsight/pkg/codec"
@@ -10,10 +11,14 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// Requests, contexts and learning take turns. A mutex hands itself to whoever waited for
+// a millisecond, so learning waits for no more than that and the slice at work: it has at
+// least a sixth of the time while there is anything to learn.
 const (
-	learnSlice   = time.Millisecond // learning between decisions
-	contextSlice = 256              // contexts between requests and learning
-	markInterval = time.Hour        // a tail always exists
+	learnSlice   = time.Millisecond     // learning between decisions
+	contextSlice = 256                  // contexts between requests and learning
+	contextTime  = 4 * time.Millisecond // and what they may take
+	markInterval = time.Hour            // a tail always exists
 )
 
 // Run decides and learns until the context ends or something fails, and leaves a
@@ -22,6 +27,7 @@ const (
 func (d *Decider) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx)
 	defer cancel()
+	d.slice = contextTime
 	d.contexts.start(work, d.wake)
 	d.follower.in.start(work, func() { signal(d.feedback) })
 	if err := d.serve(); err != nil {
@@ -42,12 +48,14 @@ func (d *Decider) serve() error {
 	if d.cfg.Bus == nil {
 		return nil
 	}
-	subjects := []string{decideSubject(d.cfg.Name, d.cfg.Partition)}
+	d.gate = newGate("decide", d.cfg.Metrics, d.requestOf)
+	d.stops = append(d.stops, d.gate.close)
+	handlers := map[string]func(stream.Message){decideSubject(d.cfg.Name, d.cfg.Partition): d.gate.request} // clients and other processes
 	if d.cfg.Partitions == 1 {
-		subjects = append(subjects, d.cfg.Name+".decide")
+		handlers[d.cfg.Name+".decide"] = d.cfg.rates.limit("decide", d.cfg.Metrics, d.gate.request)
 	}
-	for _, s := range subjects {
-		stop, err := d.cfg.Bus.Serve(s, "decider", d.request)
+	for s, h := range handlers {
+		stop, err := d.cfg.Bus.Serve(s, "decider", h)
 		if err != nil {
 			return err
 		}
@@ -128,10 +136,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 // stop ends serving, waits for what is on its way, and writes a last mark and
 // snapshot.
 func (d *Decider) stop(ctx context.Context) error {
-	for _, stop := range d.stops {
-		stop()
-	}
-	d.stops = nil
+	d.unserve()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.closed = true
@@ -158,10 +163,20 @@ func (d *Decider) stop(ctx context.Context) error {
 	return d.writeSnapshot(ctx, s, d.follower.safe)
 }
 
+// unserve ends what was begun, the last first: nothing comes any more when the gate
+// closes.
+func (d *Decider) unserve() {
+	for _, stop := range slices.Backward(d.stops) {
+		stop()
+	}
+	d.stops = nil
+}
+
 // OutcomeService takes outcomes by request: it appends each to the partition of its
 // round's id and replies when it is stored.
 type OutcomeService struct {
 	writers []*outcomeWriter
+	gate    *gate
 	stop    func()
 	metrics *Metrics
 }
@@ -169,6 +184,10 @@ type OutcomeService struct {
 // ServeOutcomes starts an outcome service on <name>.outcome. m may be nil: nobody
 // looks.
 func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *Metrics) (*OutcomeService, error) {
+	return serveOutcomes(ctx, log, bus, name, partitions, m, nil)
+}
+
+func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *Metrics, r *rates) (*OutcomeService, error) {
 	if m == nil {
 		m = NewMetrics(nil, nil)
 	}
@@ -181,8 +200,9 @@ func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 		}
 		s.writers = append(s.writers, w)
 	}
+	s.gate = newGate("outcome", m, func(m stream.Message, _ time.Time) { s.request(m) })
 	var err error
-	if s.stop, err = bus.Serve(name+".outcome", "outcome", s.request); err != nil {
+	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {
 		s.Close()
 		return nil, err
 	}
@@ -193,6 +213,9 @@ func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 func (s *OutcomeService) Close() {
 	if s.stop != nil {
 		s.stop()
+	}
+	if s.gate != nil {
+		s.gate.close()
 	}
 	for _, w := range s.writers {
 		w.close()

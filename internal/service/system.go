@@ -35,6 +35,7 @@ type SystemConfig struct {
 	Sharing    Sharing // shares the work with other processes; nil: it is not shared
 	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
 	AcceptLoss bool    // go on without records that retention has dropped before they were read
+	ClientRate int     // most requests a second that one client may send; 0: any number
 	Owner      string
 	Logger     *slog.Logger
 	Metrics    *Metrics // nil: nobody looks
@@ -43,6 +44,7 @@ type SystemConfig struct {
 	Control    *Control // nil: nobody changes anything
 
 	front *front
+	rates *rates
 }
 
 // RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
@@ -76,11 +78,12 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
+	c.rates = newRates(c.ClientRate)
 	if c.Bus != nil {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
 			c.front = newFront(c.Bus, c.Name, c.Partitions)
-			c.front.metrics, c.front.apart = c.Metrics, c.BusApart
+			c.front.metrics, c.front.apart, c.front.rates = c.Metrics, c.BusApart, c.rates
 		}
 	}
 	if alone {
@@ -119,7 +122,7 @@ func (c *SystemConfig) joiner() JoinerConfig {
 
 func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
-		Log: c.Log, Bus: c.Bus, front: c.front, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
+		Log: c.Log, Bus: c.Bus, front: c.front, rates: c.rates, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
 	}
@@ -145,7 +148,7 @@ func (c *SystemConfig) ownBuild() Build {
 }
 
 func (c *SystemConfig) runOutcomes(ctx context.Context, ready func()) error {
-	s, err := ServeOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions, c.Metrics)
+	s, err := serveOutcomes(ctx, c.Log, c.Bus, c.Name, c.Partitions, c.Metrics, c.rates)
 	if err != nil {
 		return err
 	}

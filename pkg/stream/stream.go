@@ -196,6 +196,7 @@ type Reader interface {
 type Message struct {
 	Data    []byte // the handler may keep it
 	Headers []Header
+	From    string // the same for requests of one client's connection, as far as the bus can tell; "" if it cannot
 	// Respond sends the reply once; it may be called from any goroutine, also after the
 	// handler returned, and data may be reused when it returns. It returns ErrTooLarge if
 	// the reply is too large: a smaller one may be tried then.

@@ -55,7 +55,7 @@ func (b *Bus) follow(changes chan natsgo.Status) {
 // Serve implements [stream.Bus].
 func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
 	handle := func(m *natsgo.Msg) {
-		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), Respond: b.responder(m.Reply)})
+		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), From: client(m.Reply), Respond: b.responder(m.Reply)})
 	}
 	var sub *natsgo.Subscription
 	if queue == "" {
@@ -91,6 +91,16 @@ func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
 	if b.conn.Stats().Reconnects != lives {
 		_ = b.conn.ForceReconnect() // closed: nothing is left
 	}
+}
+
+// client tells clients apart by their inboxes: the client libraries make one for each
+// connection, _INBOX.CONNECTION, and a subject below it for each request. One that makes
+// an inbox for each request cannot be told apart.
+func client(reply string) string {
+	if i := strings.LastIndexByte(reply, '.'); i > 0 && strings.IndexByte(reply, '.') < i {
+		return reply[:i]
+	}
+	return ""
 }
 
 var errResponded = errors.New("respond: this request has its reply already")

@@ -1,0 +1,259 @@
+package service
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+const ms = int64(time.Millisecond)
+
+// station is a system with one server, as a queue of requests sees it: each takes a time
+// to serve, and is answered a time after that.
+type station struct {
+	a        admission
+	now      int64
+	serve    func(i int) int64 // ns of service
+	lag      int64             // from the end of service to the answer
+	free     int64             // when the server is done with all it has
+	flying   []flyingRequest
+	waits    []int64 // of those answered
+	refused  int
+	mostWait int
+}
+
+type flyingRequest struct {
+	seq    uint64
+	at     int64
+	answer int64
+}
+
+// run lets requests come for a time, on average one each gap ns, at random.
+func (s *station) run(r *rand.Rand, length, gap int64) {
+	s.waits, s.refused = nil, 0
+	for end := s.now + length; s.now < end; {
+		s.now += int64(r.ExpFloat64() * float64(gap))
+		s.answer()
+		seq, ok := s.a.take(s.now, 100)
+		if !ok {
+			s.refused++
+			continue
+		}
+		s.free = max(s.free, s.now) + s.serve(int(seq))
+		s.flying = append(s.flying, flyingRequest{seq, s.now, s.free + s.lag})
+		s.mostWait = max(s.mostWait, len(s.flying))
+	}
+}
+
+func (s *station) answer() {
+	for len(s.flying) > 0 && s.flying[0].answer <= s.now {
+		f := s.flying[0]
+		s.flying = s.flying[1:]
+		s.a.answered(f.seq, f.answer)
+		s.waits = append(s.waits, f.answer-f.at)
+	}
+}
+
+func p99(waits []int64) int64 {
+	slices.Sort(waits)
+	return waits[len(waits)*99/100]
+}
+
+// TestAdmissionUnderOverload holds that twice what can be served is refused by half, that
+// what is served is as much as before, and that it waits at most a few times longer than
+// at 0.8 of that load.
+func TestAdmissionUnderOverload(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	s := &station{serve: func(int) int64 { return 50_000 + int64(r.ExpFloat64()*20_000) }, lag: 300_000} // 14,000 a second
+	s.run(r, 2e9, 70_000*10/8)
+	calm, refusedCalm := p99(s.waits), s.refused
+	s.run(r, 5e8, 35_000) // until it has seen that it is overloaded
+	s.run(r, 5e9, 35_000)
+	loaded := p99(s.waits)
+	served := float64(len(s.waits)) * 70_000 / 5e9
+	t.Logf("p99 at 0.8: %.2f ms, %d refused; at 2: %.2f ms, %d served and %d refused", float64(calm)/1e6, refusedCalm, float64(loaded)/1e6, len(s.waits), s.refused)
+	if refusedCalm > 0 {
+		t.Errorf("%d refused at 0.8 of the capacity", refusedCalm)
+	}
+	if served < 0.97 || served > 1.03 {
+		t.Errorf("it served %.2f of its capacity", served)
+	}
+	if loaded > int64(leastTarget)+2*ms {
+		t.Errorf("p99 of %.2f ms under overload", float64(loaded)/1e6)
+	}
+}
+
+// TestAdmissionStall holds that a stall of the log that is shorter than its age limit
+// refuses nobody, and that few requests wait out a long one.
+func TestAdmissionStall(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	s := &station{serve: func(int) int64 { return 20_000 }, lag: 200_000}
+	s.run(r, 1e9, 200_000)
+	s.free = s.now + 80*ms // nothing is served for so long
+	s.run(r, 1e9, 200_000)
+	if s.refused > 0 {
+		t.Errorf("a stall of 80 ms: %d refused", s.refused)
+	}
+	s.free = s.now + 2000*ms
+	s.run(r, 1e9, 100*ms)
+	if s.refused > 0 {
+		t.Errorf("ten requests a second and a stall of 2 s: %d refused", s.refused)
+	}
+}
+
+// TestAdmissionSlowLog holds that a log that takes 40 ms for an answer is no overload.
+func TestAdmissionSlowLog(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	s := &station{serve: func(int) int64 { return 10_000 }, lag: 300_000}
+	s.run(r, 1e9, 1*ms)
+	s.lag = 40 * ms // from now on
+	s.run(r, 3e9, 200_000)
+	s.run(r, 3e9, 200_000)
+	if share := float64(s.refused) / float64(s.refused+len(s.waits)); share > 0.001 {
+		t.Errorf("%.3f were refused", share)
+	}
+}
+
+// TestAdmissionProperty holds for any course of requests and answers: what waits is
+// bounded in number and bytes, a lone request is taken, and what was answered counts no
+// more.
+func TestAdmissionProperty(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var a admission
+		var now int64
+		var open []uint64
+		size := map[uint64]int{}
+		bytes := 0
+		for range rapid.IntRange(1, 400).Draw(t, "steps") {
+			now += rapid.Int64Range(0, 50*ms).Draw(t, "later")
+			if len(open) > 0 && rapid.Bool().Draw(t, "answer") {
+				i := rapid.IntRange(0, len(open)-1).Draw(t, "which")
+				a.answered(open[i], now)
+				a.answered(open[i], now) // a second time is passed over
+				bytes -= size[open[i]]
+				open = slices.Delete(open, i, i+1)
+			} else {
+				n := rapid.IntRange(0, maxWaitingBytes/4).Draw(t, "size")
+				seq, ok := a.take(now, n)
+				if !ok && len(open) == 0 {
+					t.Fatal("a lone request was refused")
+				}
+				if ok {
+					open, size[seq] = append(open, seq), n
+					bytes += n
+				}
+			}
+			if now < int64(givenUp) && (a.bytes != bytes || a.waiting() < len(open)) {
+				t.Fatalf("%d bytes of %d, %d waiting of %d", a.bytes, bytes, a.waiting(), len(open))
+			}
+			if a.bytes > maxWaitingBytes || a.waiting() > maxWaiting {
+				t.Fatalf("%d bytes, %d requests wait", a.bytes, a.waiting())
+			}
+		}
+	})
+}
+
+// TestAdmissionLimits takes what is just within the limits and refuses what is over.
+func TestAdmissionLimits(t *testing.T) {
+	var a admission
+	for i := range maxWaiting {
+		if _, ok := a.take(0, 1); !ok {
+			t.Fatalf("request %d of %d at once was refused", i+1, maxWaiting)
+		}
+	}
+	if _, ok := a.take(0, 1); ok {
+		t.Errorf("%d at once", maxWaiting+1)
+	}
+	a.answered(0, 1)
+	if _, ok := a.take(1, 1); !ok {
+		t.Error("no room after one was answered")
+	}
+	for _, c := range []struct {
+		size int
+		ok   bool
+	}{{maxWaitingBytes - 10, true}, {maxWaitingBytes - 9, false}, {2 * maxWaitingBytes, false}} {
+		var a admission
+		a.take(0, 10)
+		if _, ok := a.take(0, c.size); ok != c.ok {
+			t.Errorf("10 bytes and %d: %v", c.size, ok)
+		}
+	}
+}
+
+// TestAdmissionForgets holds that a request that never gets its answer does not close the
+// gate for good.
+func TestAdmissionForgets(t *testing.T) {
+	var a admission
+	a.take(0, 1)
+	now := int64(0)
+	last := int64(0)
+	for i := range 2000 {
+		now = int64(i) * 50 * ms
+		if seq, ok := a.take(now, 1); ok {
+			a.answered(seq, now+ms)
+			last = now
+		}
+	}
+	if last != now || a.waiting() != 0 {
+		t.Errorf("the last was taken at %v of %v; %d wait", time.Duration(last), time.Duration(now), a.waiting())
+	}
+}
+
+// TestAdmissionDoesNotAllocate holds it for a request and its answer.
+func TestAdmissionDoesNotAllocate(t *testing.T) {
+	var a admission
+	now := int64(0)
+	if n := testing.AllocsPerRun(1000, func() {
+		now += ms
+		seq, _ := a.take(now, 100)
+		a.answered(seq, now)
+	}); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// TestRates holds the rate of a client at, under and over its limit, and that clients do
+// not share theirs.
+func TestRates(t *testing.T) {
+	start := time.Unix(1000, 0)
+	r := newRates(100)
+	count := func(client string, n int, at time.Duration) (taken int) {
+		for range n {
+			if r.allow(client, start.Add(at)) {
+				taken++
+			}
+		}
+		return taken
+	}
+	for _, c := range []struct {
+		client string
+		n      int
+		at     time.Duration
+		want   int
+	}{
+		{"a", 99, 0, 99},
+		{"a", 2, 0, 1}, // at the limit and over it
+		{"b", 101, 0, 100},
+		{"a", 1, 5 * time.Millisecond, 0},
+		{"a", 2, 10 * time.Millisecond, 1},
+		{"a", 1000, time.Hour, 100},
+		{"", 1000, 0, 1000}, // who cannot be told apart
+		{"a", 1, 0, 0},      // a clock that goes back gives nothing
+	} {
+		if got := count(c.client, c.n, c.at); got != c.want {
+			t.Errorf("%q asks %d times at %v: %d, want %d", c.client, c.n, c.at, got, c.want)
+		}
+	}
+	for i := range 3 * rateClients {
+		r.allow(string(rune('a'+i%26))+time.Duration(i).String(), start.Add(time.Duration(i)))
+		if len(r.clients) > rateClients {
+			t.Fatalf("%d clients are remembered", len(r.clients))
+		}
+	}
+	if newRates(0) != nil {
+		t.Error("no limit is one")
+	}
+}
