@@ -12,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,12 +19,13 @@ import (
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
 
+	"hindsight/internal/locked"
 	"hindsight/pkg/stream/kafkatest"
 	"hindsight/pkg/stream/natstest"
 )
 
 // stack reads compose.yaml as docker compose does: against the schema of the Compose
-// specification, with references between services checked.
+// specification, with references between services checked, and all its profiles on.
 func stack(t *testing.T, edit func(string) string) (*types.Project, error) {
 	t.Helper()
 	text, err := os.ReadFile("../compose.yaml")
@@ -37,14 +37,14 @@ func stack(t *testing.T, edit func(string) string) (*types.Project, error) {
 		t.Fatal(err)
 	}
 	return loader.LoadWithContext(t.Context(), types.ConfigDetails{WorkingDir: dir,
-		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(edit(string(text)))}}})
+		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(edit(string(text)))}}}, loader.WithProfiles([]string{"*"}))
 }
 
 func asItIs(s string) string { return s }
 
 // flaws returns what is wrong with a stack that the schema allows.
 func flaws(p *types.Project) (out []string) {
-	pinned := regexp.MustCompile(`^(hindsight:local|[a-z0-9/.-]+:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*)$`)
+	pinned := regexp.MustCompile(`^(hindsight(-nats)?:local|[a-z0-9/.-]+:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*)$`)
 	for name, s := range p.Services {
 		say := func(format string, args ...any) { out = append(out, name+": "+fmt.Sprintf(format, args...)) }
 		if !pinned.MatchString(s.Image) {
@@ -53,7 +53,7 @@ func flaws(p *types.Project) (out []string) {
 		if s.User == "" || s.User == "root" || strings.HasPrefix(s.User, "0") {
 			say("user %q", s.User)
 		}
-		if name != "load" && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
+		if !strings.HasSuffix(name, "load") && (s.HealthCheck == nil || len(s.HealthCheck.Test) == 0) {
 			say("no health check")
 		}
 		if s.Privileged || len(s.CapAdd) > 0 {
@@ -74,7 +74,8 @@ func TestComposeFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := p.ServiceNames(); !slices.Equal(names, []string{"decider-1", "decider-2", "joiner", "kafka", "load", "nats"}) {
+	if names := p.ServiceNames(); !slices.Equal(names, []string{
+		"decider", "decider-1", "decider-2", "decider-load", "joiner", "kafka", "load", "nats", "nats-decider-1", "nats-decider-2", "nats-load"}) {
 		t.Errorf("services %v", names)
 	}
 	if f := flaws(p); f != nil {
@@ -167,7 +168,8 @@ func (s *running) start(p *types.Project, service string) (probe string) {
 		args[i] = strings.Replace(a, "--admin=0.0.0.0:9464", "--admin="+addr, 1)
 	}
 	cmd := exec.Command(s.path(svc.Command[0]), args...)
-	log := &output{}
+	cmd.Env = append(os.Environ(), environment(svc)...)
+	log := &locked.Buffer{}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -183,22 +185,14 @@ func (s *running) start(p *types.Project, service string) (probe string) {
 	return strings.Replace(test[len(test)-1], "127.0.0.1:9464", addr, 1)
 }
 
-// output collects what a process says.
-type output struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (o *output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.Write(b)
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.b.String()
+// environment returns what the file puts into a service's environment.
+func environment(svc types.ServiceConfig) (vars []string) {
+	for name, value := range svc.Environment {
+		if value != nil {
+			vars = append(vars, name+"="+*value)
+		}
+	}
+	return vars
 }
 
 func freeAddress(t *testing.T) string {

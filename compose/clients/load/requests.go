@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/nats-io/nats.go"
+)
+
+// asker asks for decisions and reports outcomes by requests.
+type asker struct {
+	*plan
+	nc   *nats.Conn
+	seen counts
+}
+
+// patience bounds a request; after a timeout or a 503 it is sent again, with the same id.
+const patience = 2 * time.Second
+
+// byRequests asks for a decision at each tick and reports its outcome later. A request
+// that takes long does not hold up the next.
+func byRequests(ctx context.Context, p *plan) error {
+	nc, err := nats.Connect(p.nats, nats.RetryOnFailedConnect(true), nats.MaxReconnects(-1))
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	a := &asker{plan: p, nc: nc}
+	defer show(&a.seen)
+	go report(ctx, &a.seen)
+	tick := time.NewTicker(a.between())
+	defer tick.Stop()
+	run := rand.Uint32() // ids of a run are its own
+	for i := 0; ; i++ {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		go func() {
+			if err := a.round(ctx, run, i); err != nil && ctx.Err() == nil {
+				stop(err)
+			} else if a.seen.all(p.enough) {
+				stop(errEnough)
+			}
+		}()
+	}
+}
+
+// round plays one round to its end.
+func (a *asker) round(ctx context.Context, run uint32, i int) error {
+	id, body, err := visit(run, i)
+	if err != nil {
+		return err
+	}
+	a.seen.contexts.Add(1)
+	reply, err := a.insist(ctx, "decide", body)
+	if err != nil {
+		return err
+	}
+	var d struct{ Action string }
+	if err := json.Unmarshal(reply, &d); err != nil {
+		return fmt.Errorf("decision of %s: %w", id, err)
+	}
+	a.seen.decisions.Add(1)
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-time.After(later(a.wait)):
+	}
+	click, value, err := respond(body, id, d.Action)
+	if err != nil {
+		return err
+	}
+	if _, err := a.insist(ctx, "outcome", value); err != nil {
+		return err
+	}
+	a.seen.outcome(click)
+	return nil
+}
+
+// insist sends a request until it is answered with more than "not now".
+func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, error) {
+	for {
+		within, cancel := context.WithTimeout(ctx, patience)
+		m, err := a.nc.RequestWithContext(within, a.model+"."+verb, body)
+		cancel()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err == nil && m.Header.Get("Nats-Service-Error-Code") == "":
+			return m.Data, nil
+		case err == nil && m.Header.Get("Nats-Service-Error-Code") != "503":
+			return nil, fmt.Errorf("%s.%s: %s", a.model, verb, m.Header.Get("Nats-Service-Error"))
+		case err != nil && !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrDisconnected):
+			return nil, fmt.Errorf("%s.%s: %w", a.model, verb, err)
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(patience / 8):
+		}
+	}
+}

@@ -1,0 +1,125 @@
+// Package deployed reads the files under compose/ that start the programs: the stack for
+// Compose, the systemd units and the Kubernetes manifest. Tests of the programs hold that
+// the flags written there are theirs.
+package deployed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Command is one command line of a deployment.
+type Command struct {
+	File string   // its base name
+	Name string   // of the service, unit or container
+	Args []string // Args[0] is the program, without its folder
+}
+
+// Commands returns all command lines in the files of a folder, in a fixed order.
+func Commands(dir string) (all []Command, err error) {
+	stack, err := composed(dir)
+	if err != nil {
+		return nil, err
+	}
+	units, err := units(dir)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := containers(dir)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(stack, units, pods), nil
+}
+
+// Of returns the commands that start a program.
+func Of(all []Command, program string) []Command {
+	return slices.DeleteFunc(slices.Clone(all), func(c Command) bool { return c.Args[0] != program })
+}
+
+func composed(dir string) (out []Command, err error) {
+	const file = "compose.yaml"
+	var stack struct {
+		Services map[string]struct{ Command []string }
+	}
+	if err := readYAML(dir, file, func(d *yaml.Decoder) error { return d.Decode(&stack) }); err != nil {
+		return nil, err
+	}
+	for name, s := range stack.Services {
+		if len(s.Command) > 0 {
+			out = append(out, Command{file, name, s.Command})
+		}
+	}
+	slices.SortFunc(out, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+// units reads ExecStart of the systemd units. Specifiers stay as they are.
+func units(dir string) (out []Command, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.service"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		for line := range strings.Lines(string(text)) {
+			if exec, ok := strings.CutPrefix(line, "ExecStart="); ok {
+				args := strings.Fields(exec)
+				args[0] = filepath.Base(args[0])
+				out = append(out, Command{filepath.Base(path), filepath.Base(path), args})
+			}
+		}
+	}
+	return out, nil
+}
+
+func containers(dir string) (out []Command, err error) {
+	const file = "kubernetes.yaml"
+	err = readYAML(dir, file, func(d *yaml.Decoder) error {
+		for {
+			var object struct {
+				Spec struct {
+					Template struct {
+						Spec struct {
+							Containers []struct {
+								Name          string
+								Command, Args []string
+							}
+						}
+					}
+				}
+			}
+			if err := d.Decode(&object); errors.Is(err, io.EOF) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			for _, c := range object.Spec.Template.Spec.Containers {
+				out = append(out, Command{file, c.Name, append(c.Command, c.Args...)})
+			}
+		}
+	})
+	return out, err
+}
+
+func readYAML(dir, file string, decode func(*yaml.Decoder) error) error {
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		return err
+	}
+	if err := decode(yaml.NewDecoder(bytes.NewReader(text))); err != nil {
+		return fmt.Errorf("%s: %w", file, err)
+	}
+	return nil
+}
