@@ -30,6 +30,8 @@ type Injection struct {
 	// Partitions of contexts, decisions and outcomes; 0 means 1. A round goes where its id
 	// belongs.
 	Partitions int
+	// Pace is that of the contexts; outcomes keep to decisions.
+	Pace Pace
 
 	match              *match
 	released           *counter
@@ -141,6 +143,9 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 				return err
 			}
 			if err := in.apart(ctx); err != nil {
+				return err
+			}
+			if err := in.Pace.wait(ctx, in.sent); err != nil {
 				return err
 			}
 			r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
