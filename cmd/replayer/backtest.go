@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
-	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/model"
@@ -24,22 +24,26 @@ type backtest struct {
 	learners []string
 	delays   []string
 	orders   int
+	resume   string
 	policies policies
 
-	intake *replay.Intake // of the data
-	mu     sync.Mutex
-	rounds map[roundsKey]*replay.Rounds
+	envNamed bool           // by the flag
+	intake   *replay.Intake // of the data
+	mu       sync.Mutex
+	rounds   map[roundsKey]*replay.Rounds
 }
 
 func backtestCommand(env *daemon.Env) *cobra.Command {
 	b := &backtest{env: env}
+	b.policies.trained.kafka.Getenv = env.Getenv
 	cmd := &cobra.Command{
 		Use:   "backtest",
 		Short: "Play learners against delays and row orders offline, with the code that runs live",
 		Long: `Play learners against delays and row orders offline, with the code that runs live.
 
 Every learner meets every kind of delay in every row order, in parallel over the
-cores. The same flags give the same bits.
+cores. The same flags give the same bits. Ctrl-C prints what is finished; with
+--resume FILE the same command goes on from there.
 
 On a log with propensities policies are judged, too: what the log says that they would
 have earned, by eight off-policy estimators, and what speaks against believing it.`,
@@ -49,14 +53,20 @@ have earned, by eight off-policy estimators, and what speaks against believing i
   replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
     --action-column carrier --reward-column on_time --features origin,dest,distance
   replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0 --json
-  replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return b.run(cmd.Context()) },
+  replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json
+  replayer backtest --data pendigits.csv --orders 20 --resume runs.jsonl`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			b.envNamed = cmd.Flags().Changed("env")
+			return b.run(cmd.Context())
+		},
 	}
 	b.source.flags(cmd.Flags())
 	b.source.reading.from(env)
+	b.source.reading.nats, b.source.reading.kafka = &b.policies.trained.nats, &b.policies.trained.kafka
 	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
 	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs as they finish; those it has are not run again")
 	b.policies.flags(cmd.Flags())
 	return cmd
 }
@@ -65,26 +75,44 @@ func (b *backtest) run(ctx context.Context) error {
 	if b.orders < 1 {
 		return daemon.Usagef("--orders %d: it must be at least 1", b.orders)
 	}
+	b.source.reading.name = b.policies.trained.name
+	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
+		b.source.data = b.policies.trained.log
+	}
 	env, err := b.source.open()
 	if err != nil {
 		return err
 	}
 	b.intake = replay.IntakeOf(env)
 	judged, err := b.judge(ctx, env)
-	if err != nil {
+	results := []replay.Result{}
+	if err == nil && len(b.players()) > 0 {
+		results, err = b.playAll(ctx, env)
+	}
+	finished := len(results) > 0 || judged != nil && len(judged.Policies) > 0
+	if err != nil && !(errors.Is(err, context.Canceled) && finished) {
 		return err
 	}
-	results := []replay.Result{}
-	if len(b.policies.specs) == 0 || len(b.learners) > 0 {
-		trials, err := b.trials(env)
-		if err != nil {
-			return err
-		}
-		if results, err = b.play(ctx, trials); err != nil {
-			return err
-		}
+	if werr := b.write(results, judged); werr != nil {
+		return werr
 	}
-	return b.write(results, judged)
+	return err // interrupted, or nil
+}
+
+// playAll plays all runs; interrupted, it returns those that are finished.
+func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]replay.Result, error) {
+	trials, err := b.trials(env)
+	if err != nil {
+		return nil, err
+	}
+	runs := &campaign{env: b.env, trials: trials}
+	if b.resume != "" {
+		if runs.journal, err = replay.OpenJournal(b.resume, daemon.Version()); err != nil {
+			return nil, daemon.Usagef("--resume: %v", err)
+		}
+		defer runs.journal.Close()
+	}
+	return runs.play(ctx)
 }
 
 // write writes the results of runs and what a log says of policies, each if there is
@@ -137,21 +165,55 @@ type roundsKey struct {
 	featured bool // contexts hold the features of actions
 }
 
-// trials lays out the runs: learners, then delays, then row orders.
-func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
-	if len(b.learners) == 0 {
-		b.learners = []string{""}
-		if b.source.model == "" {
-			b.learners[0] = "dafa"
+// player is a learner that is played: a specification over a model file, each of which
+// may be "".
+type player struct{ spec, model string }
+
+// target is the player as a policy that is judged on a log. A learner over the file of
+// --model has it from there.
+func (l player) target() string {
+	if l.spec == "" {
+		return "model:" + l.model
+	}
+	return "learner:" + l.spec
+}
+
+// players are the learners of --learner and those that --policy names; where neither
+// says anything that of the model file, or dafa.
+func (b *backtest) players() []player {
+	var out []player
+	for _, spec := range b.learners {
+		out = append(out, player{spec, b.source.model})
+	}
+	for _, text := range b.policies.specs {
+		switch kind, rest, _ := strings.Cut(text, ":"); kind {
+		case "learner":
+			out = append(out, player{rest, b.source.model})
+		case "model":
+			out = append(out, player{"", rest})
 		}
 	}
+	switch {
+	case len(out) > 0 || len(b.policies.specs) > 0:
+	case b.source.model == "":
+		out = append(out, player{model.DAFA, ""})
+	default:
+		out = append(out, player{"", b.source.model})
+	}
+	return slices.Compact(out)
+}
+
+// trials lays out the runs: learners, then delays, then row orders.
+func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}
 	var trials []*replay.Trial
 	var said []string
-	for _, learner := range b.learners {
-		p, err := b.source.policy(env, learner)
+	for _, l := range b.players() {
+		source := b.source
+		source.model = l.model
+		p, err := source.policy(env, l.spec)
 		if err != nil {
 			return nil, err
 		}
@@ -171,33 +233,4 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 		}
 	}
 	return trials, nil
-}
-
-// play runs the trials in parallel over the cores.
-func (b *backtest) play(ctx context.Context, trials []*replay.Trial) ([]replay.Result, error) {
-	total := int64(0)
-	for _, t := range trials {
-		total += int64(t.Rounds.Len())
-	}
-	bar := newProgress(b.env.Stderr, total, "backtest")
-	defer bar.finish()
-	results := make([]replay.Result, len(trials))
-	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(runtime.GOMAXPROCS(0))
-	for i, t := range trials {
-		g.Go(func() error {
-			last := 0
-			r, err := t.Run(ctx, func(done int) {
-				bar.add(int64(done - last))
-				last = done
-			})
-			if err != nil {
-				return err
-			}
-			bar.add(int64(t.Rounds.Len() - last))
-			results[i] = *r
-			return nil
-		})
-	}
-	return results, g.Wait()
 }

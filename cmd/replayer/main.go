@@ -22,6 +22,6 @@ func command(env *daemon.Env) *cobra.Command {
   replayer list                                   # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
-	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), windowCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
+	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
 	return cmd
 }

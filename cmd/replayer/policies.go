@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"runtime"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/pflag"
@@ -22,14 +23,16 @@ type policies struct {
 	crossfit  int
 	bootstrap int
 	minEvents int
+	trained   trained
 }
 
 func (p *policies) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE; may be repeated (default logging and uniform; given without --learner, no learner is played)")
+	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; may be repeated (default logging, uniform and the learners that are played; given without --learner, only learners that it names are played)")
 	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda), "of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least estimated error, for each policy and estimator")
 	f.IntVar(&p.crossfit, "crossfit", 0, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: on all rows")
 	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
 	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
+	p.trained.flags(f)
 }
 
 // options returns the options of the estimators.
@@ -64,8 +67,20 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	specs := p.specs
 	if len(specs) == 0 {
 		specs = []string{"logging", "uniform"}
+		for _, l := range b.players() {
+			specs = append(specs, l.target())
+		}
 	}
-	off, err := replay.NewOffPolicy(env, func(kind, spec string) (*replay.Progressive, error) { return b.progressive(env, kind, spec) })
+	if p.trained.log == "" && isTopics(b.source.data) {
+		p.trained.log = b.source.data
+	}
+	defer p.trained.close()
+	off, err := replay.NewOffPolicy(env, func(kind, spec string) (*replay.Progressive, error) {
+		if kind == "snapshot" {
+			return p.trained.policy(ctx, b.env, env, spec)
+		}
+		return b.progressive(env, kind, spec)
+	})
 	if err != nil {
 		return nil, daemon.Usagef("--policy: %v", err)
 	}
@@ -74,7 +89,7 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 		return nil, err
 	}
 	for _, spec := range specs {
-		if err := off.Check(spec); err != nil {
+		if err := off.Check(spec); err != nil && ctx.Err() == nil {
 			return nil, daemon.Usagef("--policy: %v", err)
 		}
 	}
@@ -91,7 +106,9 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 			return err
 		})
 	}
-	return out, g.Wait()
+	err = g.Wait()
+	out.Policies = slices.DeleteFunc(out.Policies, func(e *ope.Evaluation) bool { return e == nil })
+	return out, err
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -62,31 +61,7 @@ too old to check, 4 could not run.`,
 }
 
 func (v *verify) run(ctx context.Context) error {
-	spec, err := engine.Parse(v.log)
-	if err != nil {
-		return daemon.Usagef("%v", err)
-	}
-	if spec.Kind == "mem" {
-		return daemon.Usagef("--log %s: there is nothing to verify in a new log in memory", v.log)
-	}
-	if spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
-		return fmt.Errorf("%s holds no log", spec.Dir)
-	}
-	if v.seedFile == "" {
-		v.seedFile = spec.SeedFile()
-	}
-	if _, err := os.Stat(v.seedFile); err != nil {
-		return fmt.Errorf("the secret seed is needed to recompute the draws: %w", err)
-	}
-	seed, err := daemon.SeedFile(v.seedFile)
-	if err != nil {
-		return err
-	}
-	o := engine.Options{Log: v.log, Join: true, NATS: v.nats, Kafka: v.kafka, Logger: v.env.Logger}
-	if spec.Kind == "kafka" {
-		o.Requests = servers.None
-	}
-	e, err := engine.Open(ctx, o)
+	e, seed, err := openRecorded(ctx, v.env, v.log, v.seedFile, v.nats, v.kafka)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,8 +54,8 @@ maximum, on draws that the search did not see. The worst case is at least as bad
 	w.source.flags(cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
-	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default 20 a round)")
-	f.Int64Var(&w.max, "max", 0, "the longest delay (default 100, or a tenth of the rounds if that is less)")
+	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, else 20 a round)")
+	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
 	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on how many those are")
 	f.IntVar(&w.random, "random", 20, "random sequences, to start from and to compare with")
@@ -138,15 +139,32 @@ func (w *worst) stress() (*stress, error) {
 	fmt.Fprintln(w.env.Stderr, p.model.Cost())
 	n := env.Len()
 	b := replay.Budget{Rounds: n, Total: w.total, Max: w.max}
-	if b.Max == 0 {
-		b.Max = max(1, min(100, int64(n)/10))
-	}
-	if b.Total == 0 {
-		b.Total = max(1, min(20*int64(n), b.Most()/2))
+	if err := w.complete(env, &b); err != nil {
+		return nil, err
 	}
 	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRounds(env), Model: p.model, Files: p.files, Label: p.label, Seed: w.source.seed}, draws: w.draws}
 	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed, Harm: s.harm}
 	return s, nil
+}
+
+// complete fills in what of a budget is not given: that of the delays that a log records,
+// else 20 a round and at most 100.
+func (w *worst) complete(env replay.Environment, b *replay.Budget) error {
+	if replay.RecordsDelays(env) {
+		d, err := w.source.delays(env, "recorded")
+		if err != nil {
+			return err
+		}
+		own := replay.BudgetOf(d, b.Rounds)
+		b.Total, b.Max = cmp.Or(b.Total, own.Total), cmp.Or(b.Max, own.Max)
+	}
+	if b.Max == 0 {
+		b.Max = max(1, min(100, int64(b.Rounds)/10))
+	}
+	if b.Total == 0 {
+		b.Total = max(1, min(20*int64(b.Rounds), b.Most()/2))
+	}
+	return nil
 }
 
 // play runs the learner under delays with the draws of a seed.

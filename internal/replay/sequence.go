@@ -41,6 +41,21 @@ type Budget struct {
 	Max    int64 // of each d_t
 }
 
+// BudgetOf returns the budget of delays that do not look at what is played, over n
+// rounds: as they are suffered, so that one beyond the last decision ends there.
+func BudgetOf(d Delays, n int) Budget {
+	b := Budget{Rounds: n}
+	for t := range n {
+		wait := d.Delay(&Play{Round: t})
+		if end := int64(n - 1 - t); wait == Never || wait > end {
+			wait = end
+		}
+		b.Total += wait
+		b.Max = max(b.Max, wait)
+	}
+	return b
+}
+
 // room returns the most that round t may wait.
 func (b Budget) room(t int) int64 { return min(b.Max, int64(b.Rounds-1-t)) }
 

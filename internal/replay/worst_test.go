@@ -132,6 +132,16 @@ func TestSequenceFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if got := BudgetOf(d, 30); got.Rounds != 30 || got.Total != 100 || got.Max != slices.Max(s) {
+		t.Errorf("its budget is %+v", got)
+	}
+	never, err := ParseDelays("never:1", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := BudgetOf(never, 4); got.Total != 3+2+1 || got.Max != 3 {
+		t.Errorf("what never comes waits to the end: %+v", got)
+	}
 	for i := range s {
 		if p := (&Play{Round: i}); d.Delay(p) != s.Delay(p) {
 			t.Fatalf("round %d: %d, want %d", i, d.Delay(p), s[i])

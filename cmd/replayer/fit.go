@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/fit"
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+)
+
+// fitting holds the flags of fit.
+type fitting struct {
+	env     *daemon.Env
+	source  source
+	options fit.Options
+	data    replay.FitOptions
+	out     string
+	play    bool
+}
+
+func fitCommand(env *daemon.Env) *cobra.Command {
+	f := &fitting{env: env, options: fit.Defaults()}
+	cmd := &cobra.Command{
+		Use:   "fit",
+		Short: "Build a finite class of functions from a log, for the Hedge oracle",
+		Long: `Build a finite class of functions from a log, for the Hedge oracle.
+
+Ridge and logistic regressions and small trees are fitted to the first rows: each to a
+bootstrap sample of them, over some of the columns, with some regularisation. Where the
+log knows the loss of the action played only, a row weighs 1/propensity. Functions that
+predict nearly alike are kept once. The rows held out say how good each is, and how many
+of them they do not refute. Rows behind those are played: the class under the default
+learner, beside the default learners over features.`,
+		Args: cobra.NoArgs,
+		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
+  replayer fit --data obd/men/random --fit-rows 5000 --kinds ridge,trees --functions 100
+  replayer backtest --data pendigits.csv --model digits.yaml    # oracle: {kind: hedge, class: digits.class.jsonl}`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
+	}
+	f.source.flags(cmd.Flags())
+	for _, name := range []string{"window", "order", "accept"} {
+		_ = cmd.Flags().MarkHidden(name)
+	}
+	g, o := cmd.Flags(), &f.options
+	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing is played")
+	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")
+	g.BoolVar(&f.data.Bandit, "bandit", false, "of data that knows the loss of every action use that of one a row, drawn uniformly, as a log would have it")
+	g.IntVar(&o.Functions, "functions", o.Functions, "functions of the class")
+	g.StringSliceVar(&o.Kinds, "kinds", o.Kinds, "kinds of functions, dealt in turn: ridge, logistic, trees")
+	g.Float64Var(&o.HoldOut, "hold-out", o.HoldOut, "share of the rows, the last of them, that no function is fitted to")
+	g.Float64Var(&o.Distance, "distance", o.Distance, "functions that predict within it of another, in root mean square, are dropped")
+	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level at which a function survives the rows held out")
+	g.BoolVar(&f.play, "play", true, "play the rows that were not used")
+	g.StringVar(&f.out, "out", "class.jsonl", "class file to write")
+	return cmd
+}
+
+func (f *fitting) run(ctx context.Context) error {
+	o := &f.options
+	if o.Seed, f.data.Seed = f.source.seed, f.source.seed; f.data.Rows < 0 || f.data.Columns < 1 {
+		return daemon.Usagef("--fit-rows and --columns must be positive")
+	}
+	if err := o.Validate(); err != nil {
+		return daemon.Usagef("--functions, --kinds, --hold-out, --distance, --alpha: %v", err)
+	}
+	env, err := f.source.open()
+	if err != nil {
+		return err
+	}
+	data, err := replay.FitData(env, f.data)
+	if err != nil {
+		return err
+	}
+	bar := newProgress(f.env.Stderr, int64(o.Functions), "fit")
+	last := 0
+	o.Progress = func(done int) {
+		bar.add(int64(done - last))
+		last = done
+	}
+	class, err := fit.Fit(ctx, data, *o)
+	bar.finish()
+	if err != nil {
+		return err
+	}
+	file := class.File.Append(nil)
+	if _, err := model.ParseClass(f.out, file); err != nil {
+		return err
+	}
+	if err := os.WriteFile(f.out, file, 0o644); err != nil {
+		return err
+	}
+	report := newFitReport(f.out, len(file), data, class)
+	if rest := env.Len() - f.data.Rows; f.play && f.data.Rows > 0 && rest > 0 {
+		if report.Played, err = f.plays(ctx, env, file); err != nil {
+			return err
+		}
+		report.PlayedRows = rest
+	}
+	return f.write(report)
+}
+
+func (f *fitting) write(r *fitReport) error {
+	table := f.env.Stdout
+	if f.source.json {
+		if err := json.NewEncoder(f.env.Stdout).Encode(r); err != nil {
+			return err
+		}
+		table = f.env.Stderr
+	}
+	return r.write(table)
+}
+
+// plays plays the rows that were not fitted to, without delay: the class, and learners
+// over features that start there, or that start with the first row.
+func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byte) ([]played, error) {
+	used := f.data.Rows
+	rest := replay.Tail(env, used)
+	file := filepath.Base(f.out)
+	hedge := f.trial(rest, model.Oracle{Kind: model.Hedge, Eta: .5, Class: file}, map[string][]byte{file: class})
+	trials := []*replay.Trial{hedge}
+	names := []string{"the class"}
+	for _, kind := range []string{model.Linear, model.Auto} {
+		o, err := model.ParseOracle(kind)
+		if err != nil {
+			return nil, err
+		}
+		trials = append(trials, f.trial(rest, o, nil), f.trial(env, o, nil), f.trial(replay.Head(env, used), o, nil))
+		names = append(names, kind+", fresh", kind+", from the first row", "")
+	}
+	runs := &campaign{env: f.env, trials: trials}
+	results, err := runs.play(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []played
+	for i := range results {
+		p := played{Name: names[i], MeanLoss: results[i].MeanLoss}
+		switch {
+		case names[i] == "":
+			continue
+		case results[i].Rounds == int64(rest.Len()):
+		default: // the run over all rows, less that over the first, which is its beginning to the bit
+			p.MeanLoss = behind(&results[i], &results[i+1])
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// behind returns the mean loss of the rounds of all that are not those of its beginning;
+// nil where some of them have none.
+func behind(all, beginning *replay.Result) *float64 {
+	if all.MeanLoss == nil || beginning.MeanLoss == nil || all.Matched != nil {
+		return nil
+	}
+	n, m := float64(all.Rounds), float64(beginning.Rounds)
+	mean := (*all.MeanLoss*n - *beginning.MeanLoss*m) / (n - m)
+	return &mean
+}
+
+// trial is the default learner over an oracle.
+func (f *fitting) trial(env replay.Environment, o model.Oracle, files map[string][]byte) *replay.Trial {
+	m, _ := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
+	m.Oracle = o
+	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
+	m.Resolve(env.Columns(), len(env.Actions()))
+	none, _ := replay.ParseDelays("none", f.source.seed) // it parses
+	return &replay.Trial{Rounds: replay.EncodeRoundsFor(env, m), Delays: none, Model: m, Files: files, Label: o.Kind, Seed: f.source.seed}
+}
+
+// fitReport is the JSON of fit.
+type fitReport struct {
+	File       string       `json:"file"`
+	Bytes      int          `json:"bytes"`
+	Rows       int          `json:"rows"` // fitted to
+	HeldOut    int          `json:"held_out"`
+	Columns    int          `json:"columns"`
+	Actions    int          `json:"actions"`
+	Tried      int          `json:"tried"`
+	Alike      int          `json:"alike"` // dropped
+	Constant   float64      `json:"constant"`
+	Surviving  int          `json:"surviving"`
+	Share      float64      `json:"surviving_share"`
+	Alpha      float64      `json:"alpha"`
+	Functions  []fit.Fitted `json:"functions"` // in the file's order, the best first
+	Played     []played     `json:"played,omitempty"`
+	PlayedRows int          `json:"played_rows,omitempty"`
+}
+
+// played is what a learner lost on the rows that nothing was fitted to.
+type played struct {
+	Name     string   `json:"name"`
+	MeanLoss *float64 `json:"mean_loss"` // null where it is not known
+}
+
+func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
+	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features), Actions: len(d.Actions), Tried: c.Tried, Alike: c.Alike,
+		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha, Functions: c.Functions}
+}
+
+func (r *fitReport) write(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %d actions, %.1f MB\n", r.File, len(r.Functions), r.Tried, r.Alike, r.Columns, r.Actions, float64(r.Bytes)/1e6)
+	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows, r.HeldOut, r.Constant)
+	fmt.Fprintf(&b, "%-10s %6s %8s %8s %8s %10s\n", "kind", "number", "best", "median", "worst", "surviving")
+	for _, kind := range fit.Kinds() {
+		var losses []float64
+		survive := 0
+		for i := range r.Functions {
+			if f := &r.Functions[i]; f.Kind == kind {
+				losses = append(losses, f.HeldOut)
+				if f.Survives {
+					survive++
+				}
+			}
+		}
+		if n := len(losses); n > 0 {
+			fmt.Fprintf(&b, "%-10s %6d %8.4f %8.4f %8.4f %10d\n", kind, n, losses[0], losses[n/2], losses[n-1], survive)
+		}
+	}
+	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving, len(r.Functions), 100*r.Share, r.Alpha)
+	if r.Share > .5 {
+		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
+	}
+	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) }); best.HeldOut >= r.Constant {
+		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too few.\n")
+	}
+	if len(r.Played) > 0 {
+		fmt.Fprintf(&b, "\nmean loss on the %d rows behind them, without delay\n", r.PlayedRows)
+		for _, p := range r.Played {
+			loss := "not known"
+			if p.MeanLoss != nil {
+				loss = fmt.Sprintf("%.4f", *p.MeanLoss)
+			}
+			fmt.Fprintf(&b, "  %-28s %s\n", p.Name, loss)
+		}
+	}
+	fmt.Fprintf(&b, "\nIn a model file: oracle: {kind: hedge, class: %s}\n", filepath.Base(r.File))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

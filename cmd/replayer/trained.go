@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/pflag"
+
+	"hindsight/internal/brokers"
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/model"
+	"hindsight/internal/replay"
+	"hindsight/internal/servers"
+)
+
+// trained holds the flags that name a learner of a live system, a policy to be judged.
+type trained struct {
+	log   string
+	name  string
+	at    int64
+	nats  servers.Flags
+	kafka brokers.Flags
+
+	engine *engine.Engine // open once a policy asked for it
+}
+
+func (t *trained) flags(f *pflag.FlagSet) {
+	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, and replayed itself unless --data or --env is given")
+	f.StringVar(&t.name, "name", "", "model in that log; default: the only one")
+	f.Int64Var(&t.at, "at", 0, "feedback after which --policy snapshot is the learner of --log; 0: all")
+	t.nats.Register(f)
+	t.kafka.Register(f)
+}
+
+var errNoLog = errors.New("a snapshot is that of a live system: name its log, for example --log embedded:DIR")
+
+// policy returns the learner as it was after so much feedback, "" that of --at, as a
+// policy on the rows of data. Each call returns one of its own.
+func (t *trained) policy(ctx context.Context, env *daemon.Env, data replay.Environment, at string) (*replay.Progressive, error) {
+	n := t.at
+	if at != "" {
+		var err error
+		if n, err = strconv.ParseInt(at, 10, 64); err != nil || n < 1 {
+			return nil, fmt.Errorf("snapshot:%s: expected the number of a feedback, from 1", at)
+		}
+	}
+	if err := t.open(ctx, env); err != nil {
+		return nil, err
+	}
+	ep, _, err := replay.Trained(ctx, t.engine.Log, t.name, model.Epoch, n)
+	if err != nil {
+		return nil, err
+	}
+	return replay.NewFrozen(ep, t.name, nil, data), nil
+}
+
+// open opens the log, once.
+func (t *trained) open(ctx context.Context, env *daemon.Env) (err error) {
+	if t.engine != nil {
+		return nil
+	}
+	if t.log == "" {
+		return errNoLog
+	}
+	spec, err := engine.Parse(t.log)
+	if err != nil {
+		return err
+	}
+	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
+		return fmt.Errorf("--log %s: there is no log", t.log)
+	}
+	o := engine.Options{Log: t.log, Join: true, NATS: t.nats, Kafka: t.kafka, Logger: env.Logger}
+	if spec.Kind == "kafka" {
+		o.Requests = servers.None
+	}
+	if t.engine, err = engine.Open(ctx, o); err != nil {
+		return err
+	}
+	t.name, err = chooseModel(ctx, t.engine, t.log, t.name)
+	return err
+}
+
+func (t *trained) close() {
+	if t.engine != nil {
+		_ = t.engine.Close()
+		t.engine = nil
+	}
+}
