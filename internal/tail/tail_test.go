@@ -1,0 +1,159 @@
+package tail
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// written is a log with one partition of decisions, as a system would write it.
+type written struct {
+	t   *testing.T
+	log stream.Log
+	to  map[string]stream.Appender
+}
+
+func newWritten(t *testing.T) *written {
+	w := &written{t: t, log: mem.New(mem.Options{}), to: map[string]stream.Appender{}}
+	if err := service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}); err != nil {
+		t.Fatal(err)
+	}
+	topics := service.TopicsOf("m")
+	for _, topic := range []string{topics.Decisions, topics.Feedback, topics.Rejects} {
+		a, err := w.log.Writer(t.Context(), topic, 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { a.Close() })
+		w.to[topic] = a
+	}
+	return w
+}
+
+func (w *written) append(topic string, value []byte) {
+	w.t.Helper()
+	if _, err := w.to[topic].Append(w.t.Context(), &stream.Record{Value: value}); err != nil {
+		w.t.Fatal(err)
+	}
+	if err := w.to[topic].Flush(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *written) decision(n int64) {
+	d := codec.Decision{N: n, ID: "r", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25}, Source: -1, Context: []byte(`{}`)}
+	w.append("m.decisions", codec.AppendDecision(nil, &d))
+}
+
+// feedback of a round decided at 5 s, whose outcome came at 7.5 s.
+func (w *written) feedback(n int64, fate codec.Fate, loss float64) {
+	f := codec.Feedback{N: n, Round: n, ID: "r", Epoch: 1, Time: 5e9, ClosedAt: 75e8, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25},
+		Fate: fate, Loss: loss, Context: []byte(`{}`), OutcomePartition: -1, OutcomeOffset: -1}
+	w.append("m.feedback", codec.AppendFeedback(nil, &f))
+}
+
+// TestTail follows a log from its last two records on: what was before counts for the
+// number of rounds that wait only.
+func TestTail(t *testing.T) {
+	w := newWritten(t)
+	for n := range int64(5) {
+		w.decision(n + 1)
+	}
+	w.feedback(1, codec.Observed, 1)
+	w.feedback(2, codec.Observed, .25)
+	w.feedback(3, codec.Skipped, 0)
+	tail, err := Open(t.Context(), Config{Log: w.log, Name: "m", Last: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tail.Follow(ctx) }()
+	l := total(t, tail, func(l *Line) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
+	if l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 || *l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
+		t.Errorf("of the last two records: %+v", l)
+	}
+	w.decision(6)
+	w.append("m.rejects", codec.AppendReject(nil, &codec.Reject{Topic: "outcomes", Reason: "orphan", ID: "x"}))
+	l = total(t, tail, func(l *Line) bool { return l.Decisions == 1 && len(l.Rejects) > 0 })
+	if l.Rejects["outcomes/orphan"] != 1 || *l.Waiting != 3 || l.Fates["observed"] != 0 {
+		t.Errorf("of what came then: %+v", l)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// total adds lines until they say what is awaited.
+func total(t *testing.T, tail *Tail, done func(*Line) bool) Line {
+	t.Helper()
+	sum := Line{Fates: map[string]int64{}, Rejects: map[string]int64{}}
+	tick, limit := time.NewTicker(time.Millisecond), time.After(10*time.Second)
+	defer tick.Stop()
+	for {
+		l := tail.Line()
+		l.Decisions += sum.Decisions
+		for k, n := range sum.Fates {
+			l.Fates[k] += n
+		}
+		for k, n := range sum.Rejects {
+			l.Rejects[k] += n
+		}
+		if sum = l; done(&sum) {
+			return sum
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatalf("not within 10 s: %+v", sum)
+		}
+	}
+}
+
+// TestTailBadRecord ends with the record's place.
+func TestTailBadRecord(t *testing.T) {
+	w := newWritten(t)
+	w.append("m.feedback", []byte("?"))
+	tail, err := Open(t.Context(), Config{Log: w.log, Name: "m", Last: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Follow(t.Context()); err == nil || !strings.Contains(err.Error(), "m.feedback[0]: record ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPrinter(t *testing.T) {
+	waiting, loss, p50 := int64(7), .12345, 1.23456
+	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 25, Fates: map[string]int64{"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
+		Waiting: &waiting, Loss: &loss, DelayP50: &p50}
+	var b bytes.Buffer
+	p := Printer{W: &b}
+	for range 21 {
+		if err := p.Print(&l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(b.String(), "decided/s"); n != 2 {
+		t.Errorf("%d headings over 21 lines", n)
+	}
+	line := strings.Join(strings.Fields(strings.Split(b.String(), "\n")[1]), " ")
+	if want := "01:01:01 12.5 20 0 0 1 7 1.23s – – 0.1235 – 1 contexts/malformed, 2 outcomes/late"; line != want {
+		t.Errorf("%q, want %q", line, want)
+	}
+	b.Reset()
+	p = Printer{W: &b, JSON: true}
+	var back Line
+	if err := p.Print(&l); err != nil || json.Unmarshal(b.Bytes(), &back) != nil || *back.Waiting != 7 || back.Uniform != nil {
+		t.Errorf("%v, %s", err, &b)
+	}
+}
