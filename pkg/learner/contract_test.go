@@ -93,7 +93,9 @@ func TestContract(t *testing.T) {
 		"auto": func() oracle.Regressor {
 			return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 4, MaxFeatures: 8}))
 		},
-		"random": func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Fourier: 4, Forget: 0.99})) },
+		"random": func() oracle.Regressor {
+			return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Fourier: 4, Forget: 0.99}))
+		},
 		"hybrid": func() oracle.Regressor { return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12})) },
 	} {
 		t.Run("dafa "+name, func(t *testing.T) {

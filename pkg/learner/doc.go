@@ -129,6 +129,13 @@
 //
 // whatever rate and prior the learner itself uses; the looks may be as rare as one likes. ∎
 //
+// In the order of arrival the oracle learns rounds as they come, and the models take them in the
+// order of decisions all the same: a round that is there before its turn waits, and is charged
+// 1 until then. Nothing in the proof changes: p_s is a function of what was decided before s, of
+// those of its losses that had come, and of when they came; y_s is seen after p_s was fixed, so
+// that E[y_s|F_s] = f⋆(z_s) whatever delays look at. What must not depend on losses is the order
+// of the sums, and that is the order of decisions.
+//
 // The plausible-set certificate. R_f⋆ is the regret of the rounds in the sums, and no other
 // round's is more than 1. Where f⋆ is in C_t, R_f⋆ ≤ max_{f∈C_t} R_f: that bound, too, holds
 // at all t at once with probability ≥ 1−α. It needs no stability, no γ, no rate. ∎ A round
