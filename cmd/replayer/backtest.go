@@ -14,8 +14,8 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/model"
-	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 )
 
 type backtest struct {
@@ -26,6 +26,7 @@ type backtest struct {
 	orders   int
 	resume   string
 	policies policies
+	showing  showing
 
 	envNamed bool           // by the flag
 	intake   *replay.Intake // of the data
@@ -54,7 +55,8 @@ have earned, by eight off-policy estimators, and what speaks against believing i
     --action-column carrier --reward-column on_time --features origin,dest,distance
   replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0 --json
   replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json
-  replayer backtest --data pendigits.csv --orders 20 --resume runs.jsonl`,
+  replayer backtest --data pendigits.csv --orders 20 --resume runs.jsonl
+  replayer backtest --data pendigits.csv --orders 5 --report out.html --csv out`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.envNamed = cmd.Flags().Changed("env")
 			return b.run(cmd.Context())
@@ -68,6 +70,8 @@ have earned, by eight off-policy estimators, and what speaks against believing i
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs as they finish; those it has are not run again")
 	b.policies.flags(cmd.Flags())
+	b.showing.flags(cmd.Flags())
+	b.showing.sweepFlag(cmd.Flags())
 	return cmd
 }
 
@@ -93,7 +97,14 @@ func (b *backtest) run(ctx context.Context) error {
 	if err != nil && !(errors.Is(err, context.Canceled) && finished) {
 		return err
 	}
-	if werr := b.write(results, judged); werr != nil {
+	found := &report.Results{Intake: b.intake, Runs: results}
+	if judged != nil {
+		found.Policies, found.Estimators = judged.Policies, &judged.Settings
+	}
+	if err == nil {
+		err = b.complete(ctx, env, found)
+	}
+	if werr := b.write(found, judged); werr != nil {
 		return werr
 	}
 	return err // interrupted, or nil
@@ -117,32 +128,28 @@ func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]repla
 
 // write writes the results of runs and what a log says of policies, each if there is
 // any.
-func (b *backtest) write(results []replay.Result, judged *replay.Evaluations) error {
+func (b *backtest) write(found *report.Results, judged *replay.Evaluations) error {
+	if b.showing.on() {
+		if err := b.showing.write(b.env, found); err != nil {
+			return err
+		}
+	}
 	table := b.env.Stdout
 	if b.source.json {
-		out := struct {
-			Intake     *replay.Intake            `json:"intake,omitempty"` // of data
-			Runs       []replay.Result           `json:"runs"`
-			Policies   []*ope.Evaluation         `json:"policies,omitempty"`
-			Estimators *replay.OffPolicySettings `json:"estimators,omitempty"`
-		}{Intake: b.intake, Runs: results}
-		if judged != nil {
-			out.Policies, out.Estimators = judged.Policies, &judged.Settings
-		}
-		if err := json.NewEncoder(b.env.Stdout).Encode(out); err != nil {
+		if err := json.NewEncoder(b.env.Stdout).Encode(found); err != nil {
 			return err
 		}
 		table = b.env.Stderr
 	}
 	if judged != nil {
-		if err := replay.WriteEvaluations(table, judged); err != nil || len(results) == 0 {
+		if err := replay.WriteEvaluations(table, judged); err != nil || len(found.Runs) == 0 {
 			return err
 		}
 		if _, err := io.WriteString(table, "\n"); err != nil {
 			return err
 		}
 	}
-	return replay.WriteRuns(table, results)
+	return replay.WriteRuns(table, found.Runs)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that
@@ -208,6 +215,9 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}
+	if b.showing.on() && !slices.Contains(b.delays, "none") {
+		b.delays = append(b.delays, "none") // to compare with
+	}
 	var trials []*replay.Trial
 	var said []string
 	for _, l := range b.players() {
@@ -221,14 +231,14 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 			said = append(said, cost)
 			fmt.Fprintln(b.env.Stderr, cost)
 		}
-		for _, spec := range b.delays {
+		for k, spec := range b.delays {
 			d, err := b.source.delays(env, spec)
 			if err != nil {
 				return nil, err
 			}
 			for i := range b.orders {
 				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
-					Label: p.label, Seed: b.source.seed})
+					Label: p.label, Seed: b.source.seed, Contexts: b.showing.on() && k == 0 && i == 0})
 			}
 		}
 	}

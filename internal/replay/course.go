@@ -17,7 +17,7 @@ const courseStretches = 128
 // more; so its memory is constant. Means and sums have seven significant digits; null is
 // what is not known.
 type Course struct {
-	Stretch int64   `json:"stretch"`            // rounds in a stretch; the last may have fewer
+	Stretch int64   `json:"stretch"`            // rounds in a stretch; the last has from half to half as many again
 	Rounds  []int64 `json:"rounds"`             // decided by the end of each stretch
 	Times   []int64 `json:"times_ms,omitempty"` // log time of the last decision of each, in ms since 1970; of data with times
 
@@ -191,11 +191,15 @@ func (c *course) close() {
 // finish returns the course of the whole run; its last bounds are those of the end, when
 // all is released.
 func (c *course) finish() *Course {
-	size := c.size
-	if c.now.rounds > 0 {
+	switch n := len(c.done); {
+	case c.now.rounds == 0:
+	case n > 0 && 2*c.now.rounds < c.size:
+		c.done[n-1].join(&c.now)
+		c.now = stretch{}
+	default:
 		c.close()
 	}
-	out := &Course{Stretch: size}
+	out := &Course{Stretch: c.size}
 	if c.bounds != nil && len(c.done) > 0 {
 		c.done[len(c.done)-1].bounds = c.bounds()
 	}

@@ -172,7 +172,7 @@ func plusMinus(value, se float64) string {
 	case math.IsNaN(se) || se == 0:
 		return replay.Digits(value)
 	}
-	return replay.Digits(value) + " ± " + replay.Short(se)
+	return strings.Replace(replay.WithError(value, se), "±", " ± ", 1)
 }
 
 // undelayed returns the group of the same learner without delays, nil if there is none.
@@ -203,7 +203,7 @@ func (b *builder) tiles() []Tile {
 	if g := b.delayed(); g != nil {
 		r := g[0]
 		loss, se := lossOf(g)
-		out = append(out, Tile{"Mean loss of " + r.Learner, plusMinus(loss, se), "a round, delays " + r.Delays.Spec})
+		out = append(out, Tile{"Mean loss of " + r.Learner, replay.Digits(loss), within(se) + "a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
 			out = append(out, Tile{"To compare with", replay.Digits(*r.UniformLoss), "the uniform policy; the best has " + replay.Digits(*r.BestLoss)})
 		}
@@ -218,6 +218,14 @@ func (b *builder) tiles() []Tile {
 		out = append(out, Tile{"Best policy: " + p.Policy, replay.Digits(float64(e.Value)), fmt.Sprintf("%s by %s; 95 %%: %s to %s", b.Estimators.Of, strings.ToUpper(e.Name), replay.Digits(float64(e.Low)), replay.Digits(float64(e.High)))})
 	}
 	return out
+}
+
+// within writes a standard error before a note.
+func within(se float64) string {
+	if math.IsNaN(se) || se == 0 {
+		return ""
+	}
+	return "± " + replay.Short(se) + " "
 }
 
 // signed writes a difference.
@@ -272,11 +280,16 @@ func (b *builder) saysDelay(g []*replay.Result) string {
 		diffs[i] = x - y
 	}
 	e := replay.NewEstimate(diffs)
+	if _, a := lossOf(g); e.SE == nil && !math.IsNaN(a) { // of weighted means
+		_, b := lossOf(none)
+		apart := math.Hypot(a, b)
+		e.SE = &apart
+	}
 	switch {
 	case e.SE == nil:
 		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(loss-without))
 	case math.Abs(e.Value) <= 2**e.SE:
 		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(e.Value), replay.Short(*e.SE))
 	}
-	return text + fmt.Sprintf("the delays cost %s ± %s.", signed(e.Value), replay.Short(*e.SE))
+	return text + fmt.Sprintf("the delays cost %s.", plusMinus(e.Value, *e.SE))
 }

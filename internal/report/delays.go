@@ -82,7 +82,10 @@ func binName(b replay.DelayBin) string {
 	if b.Low == b.High {
 		return replay.Count(b.Low)
 	}
-	return fmt.Sprintf("%s–%s", replay.Count(b.Low), replay.Count(b.High))
+	if b.High < 100 {
+		return fmt.Sprintf("%d–%d", b.Low, b.High)
+	}
+	return replay.Count(b.Low) + "+"
 }
 
 // outstanding is the chart of rounds that wait, a view for each kind of delays.

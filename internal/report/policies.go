@@ -71,7 +71,11 @@ func (b *builder) health() Section {
 	}
 	if d != nil && d.Propensities != nil {
 		p := d.Propensities
-		s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, the more a single round weighs; a zero would mean that nothing is known.", replay.Digits(p.Min), replay.Digits(p.Max), replay.Digits(p.Median))
+		if p.Min == p.Max {
+			s.say("The log played every action with probability %s.", replay.Digits(p.Min))
+		} else {
+			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, the more a single round weighs; a zero would mean that nothing is known.", replay.Digits(p.Min), replay.Digits(p.Max), replay.Digits(p.Median))
+		}
 	}
 	t := &Table{Caption: "Weights of each policy", Columns: []Column{{Name: "policy", Text: true},
 		{Name: "rows that count", Means: "rows whose action the policy plays at all"},

@@ -85,7 +85,7 @@ func (b *builder) contexts() Section {
 			}
 		}
 		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest above all other rounds (%s a round: %s). %d of these %d are above by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
-			replay.Count(int64(w.Groups)), w.Of, replay.Digits(float64(w.Mean)), clear, len(w.Worst), replay.Digits(math.Ceil(.025*float64(w.Groups))), replay.Count(w.MinRounds), w.Small)))
+			replay.Count(int64(w.Groups)), w.Of, replay.Digits(float64(w.Mean)), clear, len(w.Worst), replay.Count(int64(math.Ceil(.025*float64(w.Groups)))), replay.Count(w.MinRounds), w.Small)))
 	}
 	if !found {
 		s.say("No learner was played, or its contexts have no features.")

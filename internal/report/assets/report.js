@@ -96,6 +96,10 @@ const drawn = {}; // the library's object of each chart, by id
     return {out, bands, data, ends};
   };
 
+  // crowded reports whether names would meet if they were not slanted.
+  const longest = c => Math.max(...c.names.map(n => n.length));
+  const crowded = (c, width) => c.names && (width - 70) / c.names.length < 7.2 * longest(c);
+
   const axesOf = c => {
     const common = {stroke: () => colour("soft"), grid: {stroke: () => colour("grid"), width: 1}, ticks: {stroke: () => colour("line"), width: 1}, font, labelFont: font, labelGap: 0};
     const x = {...common, label: c.x.label, labelSize: 22, size: 34};
@@ -103,11 +107,11 @@ const drawn = {}; // the library's object of each chart, by id
       grid: {show: false},
       splits: u => u.data[0],
       values: (u, at) => at.map(i => c.names[i]),
-      rotate: (u, values) => u.width / Math.max(1, (values || c.names).length) < 7.2 * Math.max(...c.names.map(n => n.length)) ? -40 : 0,
-      size: (u, values) => values && u.width / values.length < 7.2 * Math.max(...c.names.map(n => n.length)) ? 20 + 4.4 * Math.max(...c.names.map(n => n.length)) : 34,
+      rotate: u => crowded(c, u.width) ? -40 : 0,
+      size: u => crowded(c, u.width) ? 20 + 4.6 * longest(c) : 34,
     });
     else if (c.x.scale !== "time") x.values = (u, at) => at.map(v => v == null ? "" : c.x.scale === "log" && v < 1 ? "0" : short(v));
-    const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 18 + 7 * Math.max(3, ...(values || []).map(v => String(v).length)),
+    const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 26 + 7.2 * Math.max(3, ...(values || []).map(v => String(v).length)),
       values: (u, at) => at.map(v => v == null ? "" : short(v))};
     return [x, y];
   };
@@ -154,10 +158,10 @@ const drawn = {}; // the library's object of each chart, by id
         };
         return row;
       });
-      const point = at => {
-        const none = at == null;
+      const point = over => {
+        const at = over ?? (c.kind === "lines" ? data[0].length - 1 : null), none = at == null;
         const x = none ? null : data[0][at];
-        where.textContent = none ? "hover to read values" : c.names ? c.names[at] : c.x.scale === "time" ? moment(x) : `${c.x.label.split(" (")[0]} ${c.x.scale === "log" && x < 1 ? 0 : figure(x, 7)}`;
+        where.textContent = over == null ? (none ? "hover to read values" : "at the end") : c.names ? c.names[at] : c.x.scale === "time" ? moment(x) : `${c.x.label.split(" (")[0]} ${c.x.scale === "log" && x < 1 ? 0 : figure(x, 7)}`;
         series.forEach((s, k) => {
           const y = none ? null : s.y[at];
           values[k].textContent = y == null ? "" : figure(y) + (s.low && s.low[at] != null ? ` (${figure(s.low[at], 3)} to ${figure(s.high[at], 3)})` : "");
@@ -169,7 +173,7 @@ const drawn = {}; // the library's object of each chart, by id
       point(null);
       if (u) u.destroy();
       u = new uPlot({width, height: heightOf(c, width), series: out, bands, axes: axesOf(c), scales: scalesOf(c), hooks,
-        legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, padding: [10, 14, 0, 0]}, data, plot);
+        legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, padding: [10, crowded(c, width) ? 5 * longest(c) : 14, 0, 0]}, data, plot);
       drawn[c.id] = u;
     };
 

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/loop"
+	"hindsight/internal/replay"
+	"hindsight/internal/report"
+)
+
+// showing holds the flags of reports.
+type showing struct {
+	html, csv string
+	sweep     string
+}
+
+func (s *showing) flags(f *pflag.FlagSet) {
+	f.StringVar(&s.html, "report", "", "HTML file for the report: everything in one file, with charts, no network")
+	f.StringVar(&s.csv, "csv", "", "folder for the same figures as CSV files")
+}
+
+// on reports whether there is to be a report.
+func (s *showing) on() bool { return s.html != "" || s.csv != "" }
+
+// writePage writes a report, if one is asked for, and says where it is.
+func (s *showing) writePage(env *daemon.Env, page *report.Page) error {
+	if s.html == "" {
+		return nil
+	}
+	if err := create(s.html, func(f *os.File) error { return page.Write(f) }); err != nil {
+		return err
+	}
+	fmt.Fprintln(env.Stderr, "report:", s.html)
+	return nil
+}
+
+// write writes what a backtest or an injection found.
+func (s *showing) write(env *daemon.Env, r *report.Results) error {
+	if s.csv != "" {
+		if err := r.WriteCSV(s.csv); err != nil {
+			return err
+		}
+	}
+	return s.writePage(env, r.Page())
+}
+
+// parameters says what a report is made of; nil if there is none.
+func (s *showing) parameters(env *daemon.Env, src *source, delays ...string) (*report.Parameters, error) {
+	if !s.on() {
+		return nil, nil
+	}
+	p := &report.Parameters{Command: strings.Join(env.Args, " "), Version: daemon.Version(), Made: time.Now().UTC().Truncate(time.Second), Seed: src.seed, Inputs: []report.Input{}}
+	inputs, err := src.inputs(delays)
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range inputs {
+		read, err := report.ReadInput(in[0], in[1])
+		if err != nil {
+			return nil, err
+		}
+		p.Inputs = append(p.Inputs, read...)
+	}
+	return p, nil
+}
+
+// inputs are the files that are read, each with its role.
+func (s *source) inputs(delays []string) (out [][2]string, err error) {
+	if s.data != "" && s.data != "-" && !isTopics(s.data) {
+		out = append(out, [2]string{"data", s.data})
+	}
+	if s.mapping != "" {
+		out = append(out, [2]string{"mapping", s.mapping})
+	}
+	if s.model != "" {
+		out = append(out, [2]string{"model", s.model})
+		m, err := s.parseModel()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range m.Files() {
+			out = append(out, [2]string{"file of the model", filepath.Join(filepath.Dir(s.model), name)})
+		}
+	}
+	for _, spec := range delays {
+		for _, term := range strings.Split(spec, "+") {
+			if file, ok := strings.CutPrefix(strings.TrimSpace(term), "recorded:"); ok {
+				out = append(out, [2]string{"delays", file})
+			}
+		}
+	}
+	return out, nil
+}
+
+// Limits of a sweep over delays.
+const (
+	sweepRounds = 20_000
+	sweepOrders = 3
+	noSweep     = "none"
+)
+
+func (s *showing) sweepFlag(f *pflag.FlagSet) {
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders", sweepRounds, sweepOrders))
+}
+
+// sweepDelays are the delays of the sweep, growing; none if there is no report.
+func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
+	switch {
+	case !s.on() || s.sweep == noSweep:
+		return nil, nil
+	case s.sweep == "":
+		return replay.DefaultSweep(rounds), nil
+	}
+	for _, text := range strings.Split(s.sweep, ",") {
+		d, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+		if err != nil || d < 0 || len(out) > 0 && d <= out[len(out)-1] {
+			return nil, daemon.Usagef("--sweep %q: expected delays in rounds that grow, for example 0,10,100, or none", s.sweep)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// swept plays each learner at each delay of the sweep.
+func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []replay.SweepPoint, err error) {
+	delays, err := b.showing.sweepDelays(min(env.Len(), sweepRounds))
+	if err != nil || len(delays) == 0 {
+		return nil, err
+	}
+	for _, l := range b.players() {
+		source := b.source
+		source.model = l.model
+		p, err := source.policy(env, l.spec)
+		if err != nil {
+			return nil, err
+		}
+		var trials []*replay.Trial
+		m := *p.model
+		m.Window = loop.Window{Rounds: max(m.Window.Rounds, delays[len(delays)-1]+1)}
+		for _, d := range delays {
+			for i := range sweepOrders {
+				if len(trials) < sweepOrders { // the rounds of an order are made once
+					head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
+					trials = append(trials, &replay.Trial{Rounds: replay.EncodeRoundsFor(head, &m)})
+				} else {
+					trials = append(trials, &replay.Trial{Rounds: trials[i].Rounds})
+				}
+				t := trials[len(trials)-1]
+				t.Order, t.Model, t.Files, t.Label, t.Seed = i, &m, p.files, p.label, b.source.seed
+				if t.Delays, err = replay.ParseDelays(fmt.Sprintf("constant:%d", d), b.source.seed); err != nil {
+					return nil, err
+				}
+			}
+		}
+		results, err := (&campaign{env: b.env, trials: trials}).play(ctx)
+		if err != nil {
+			return nil, err
+		}
+		byDelay := make([][]replay.Result, len(delays))
+		for i := range byDelay {
+			byDelay[i] = results[i*sweepOrders : (i+1)*sweepOrders]
+		}
+		out = append(out, replay.NewSweep(p.label, delays, byDelay)...)
+	}
+	return out, nil
+}
+
+// complete adds to what was found what a report shows beside it.
+func (b *backtest) complete(ctx context.Context, env replay.Environment, r *report.Results) (err error) {
+	if !b.showing.on() {
+		return nil
+	}
+	r.Data = replay.Describe(env)
+	if r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays...); err != nil {
+		return err
+	}
+	if len(r.Runs) > 0 {
+		r.Sweep, err = b.swept(ctx, env)
+	}
+	return err
+}
