@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -24,8 +26,11 @@ import (
 // of an environment with 10 actions and 16 features.
 type system struct {
 	*engine.Engine
-	name string
-	stop func()
+	name    string
+	metrics *prometheus.Registry
+	stop    func()
+
+	insideSum, insideN float64 // see inside
 }
 
 func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(), window) }
@@ -83,16 +88,17 @@ func startLimited(b testing.TB, e *engine.Engine, source *service.Source, client
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
+	registry := prometheus.NewRegistry()
 	go func() {
 		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Metrics: service.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:
 	case err := <-done:
 		b.Fatal(err)
 	}
-	return &system{Engine: e, name: source.Name, stop: func() {
+	return &system{Engine: e, name: source.Name, metrics: registry, stop: func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)

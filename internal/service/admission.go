@@ -13,8 +13,9 @@ const (
 	// last before it counts as overload. A log that syncs its disk stalls for less, and
 	// then makes up for it.
 	slot     = 25 * time.Millisecond
-	slots    = 4
-	lookback = slots * slot
+	lookback = 4 * slot
+	// paceSlots is how many of the last slots tell how fast answers come.
+	paceSlots = 16
 	// leastTarget bounds the wait under overload, where an answer does not take that long
 	// already while few others wait.
 	leastTarget = 5 * time.Millisecond
@@ -28,8 +29,9 @@ const (
 	// givenUp is when a request without an answer no longer counts: its client has given
 	// it up long before.
 	givenUp = 30 * time.Second
-	// calmSamples is how many answers say how long one takes while few others wait.
-	calmSamples = 16
+	// calmBlocks blocks of calmBlock answers each say how long one takes while few others
+	// wait: the least counts, for any of them may have met a stall.
+	calmBlocks, calmBlock = 16, 32
 )
 
 // admission says which requests are taken when more come than can be answered: those
@@ -49,14 +51,15 @@ type admission struct {
 	head, tail uint64                     // those between have been taken; the one at head has no answer
 	bytes      int                        // of those without an answer
 
-	from   int64              // begin of the slot at work
-	busy   bool               // in that slot more than few waited at every answer
-	count  int                // answers in it
-	rates  [slots]int         // answers in the last slots that were busy
-	ratesN int                // how many those were ever
-	least  [slots]int64       // least wait met in the last slots, the one at work first
-	calm   [calmSamples]int64 // latencies of the last requests that came while few waited
-	calmN  int
+	from   int64                  // begin of the slot at work
+	busy   bool                   // in that slot more than few waited at every answer
+	count  int                    // answers in it
+	rates  [paceSlots]int         // answers in the last slots that were busy
+	ratesN int                    // how many those were ever
+	sum    int                    // of rates
+	least  [lookback / slot]int64 // least wait met in the last slots, the one at work first
+	calm   [calmBlocks]int64      // least latency of a block of requests that came while few waited
+	calmN  int                    // how many such requests there were ever
 }
 
 type waitingRequest struct {
@@ -100,7 +103,10 @@ func (a *admission) answered(seq uint64, now int64) {
 	w.answered = true
 	a.bytes -= w.size
 	if w.calm {
-		a.calm[a.calmN%calmSamples] = max(0, now-w.at)
+		took, block := max(0, now-w.at), &a.calm[a.calmN/calmBlock%calmBlocks]
+		if a.calmN%calmBlock == 0 || took < *block {
+			*block = took
+		}
 		a.calmN++
 	}
 	for a.head < a.tail && a.ring[a.head%maxWaiting].answered {
@@ -124,8 +130,8 @@ func (a *admission) age(now int64) int64 {
 // waited: that alone would do no good, for those behind a long wait are as old until the
 // last of them is answered, and then nothing is left to do.
 func (a *admission) wait(now int64) int64 {
-	if pace := slices.Max(a.rates[:]); pace > 0 {
-		return int64(a.waiting()) * int64(slot) / int64(pace)
+	if a.sum > 0 {
+		return int64(a.waiting()) * int64(slot) * int64(min(a.ratesN, paceSlots)) / int64(a.sum)
 	}
 	return a.age(now)
 }
@@ -137,10 +143,12 @@ func (a *admission) advance(now int64) {
 		return
 	}
 	if a.busy && past == 1 {
-		a.rates[a.ratesN%slots] = a.count
+		last := &a.rates[a.ratesN%paceSlots]
+		a.sum += a.count - *last
+		*last = a.count
 		a.ratesN++
 	}
-	for range min(past, slots) {
+	for range min(past, int64(len(a.least))) {
 		copy(a.least[1:], a.least[:])
 		a.least[0] = math.MaxInt64
 	}
@@ -161,9 +169,9 @@ func (a *admission) overloaded() bool { return slices.Min(a.least[:]) > a.target
 
 // target is the wait that overload may cause.
 func (a *admission) target() int64 {
-	n := min(a.calmN, calmSamples)
-	if n == 0 {
+	blocks := min((a.calmN+calmBlock-1)/calmBlock, calmBlocks)
+	if blocks == 0 {
 		return int64(leastTarget)
 	}
-	return max(int64(leastTarget), targetOverCalm*slices.Min(a.calm[:n]))
+	return max(int64(leastTarget), targetOverCalm*slices.Min(a.calm[:blocks]))
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+)
+
+// memoryBound is what a decider with its server, log and joiner needs at most, whatever
+// its users do.
+const memoryBound = 1 << 30
+
+// resident returns the most memory that a process has had.
+func (p *process) resident() (most int) {
+	p.t.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		p.t.Skip(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if _, err := fmt.Sscanf(line, "VmHWM: %d kB", &most); err == nil {
+			return most << 10
+		}
+	}
+	p.t.Fatalf("no VmHWM in %s", text)
+	return 0
+}
+
+// TestMemoryBound floods a decider with the largest requests there are, from clients of
+// which half never read an answer, and with contexts of the largest size by topic: it
+// stays within its bound, refuses what it cannot decide, and answers after that.
+func TestMemoryBound(t *testing.T) {
+	notShort(t)
+	length := time.Second
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		length = time.Minute
+	}
+	dir := t.TempDir()
+	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), shop), "--admin", "none")).ready()
+	url := p.reached(dir).URL
+	large := func(id string) []byte {
+		return fmt.Appendf(nil, `{"id":%q,"actions":["x","y"],"unknown":"%s"}`, id, strings.Repeat("u", 1<<20-8<<10))
+	}
+	end := time.Now().Add(length)
+	done := make(chan int)
+	for i := range 6 {
+		go func() {
+			if i%2 == 0 {
+				done <- shout(url, end, func(n int) []byte { return large(fmt.Sprintf("deaf%d-%d", i, n)) })
+				return
+			}
+			done <- askAll(t, url, end, func(n int) []byte { return large(fmt.Sprintf("q%d-%d", i, n)) })
+		}()
+	}
+	sent := 0
+	for range 6 {
+		sent += <-done
+	}
+	a := &asker{t: t}
+	a.connect(url)
+	eventually(t, "a decision after the flood", a.ask)
+	most := p.resident()
+	t.Logf("%d requests of 1 MiB in %v: at most %d MiB resident", sent, length, most>>20)
+	if most > memoryBound {
+		t.Errorf("%d MiB, the bound is %d MiB", most>>20, memoryBound>>20)
+	}
+	if sent < 50 {
+		t.Errorf("only %d requests: that is no flood", sent)
+	}
+	p.stop(patience)
+}
+
+// askAll asks as fast as the server takes it, and lets the answers come.
+func askAll(t *testing.T, url string, end time.Time, data func(n int) []byte) (n int) {
+	conn, err := natsgo.Connect(url)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	defer conn.Close()
+	inbox := conn.NewInbox()
+	if _, err := conn.Subscribe(inbox, func(*natsgo.Msg) {}); err != nil {
+		t.Error(err)
+	}
+	for ; time.Now().Before(end); n++ {
+		if err := conn.PublishRequest("shop.decide", inbox, data(n)); err != nil {
+			t.Error(err)
+			break
+		}
+	}
+	return n
+}
+
+// shout asks without reading any answer, from one connection after the other, as each is
+// cut off.
+func shout(url string, end time.Time, data func(n int) []byte) (n int) {
+	for time.Now().Before(end) {
+		c, err := net.Dial("tcp", strings.TrimPrefix(url, "nats://"))
+		if err != nil {
+			return n
+		}
+		_ = c.SetDeadline(end)
+		_, err = fmt.Fprint(c, "CONNECT {\"verbose\":false}\r\nSUB _INBOX.deaf 1\r\n")
+		for ; err == nil && time.Now().Before(end); n++ {
+			d := data(n)
+			_, err = fmt.Fprintf(c, "PUB shop.decide _INBOX.deaf %d\r\n%s\r\n", len(d), d)
+		}
+		c.Close()
+	}
+	return n
+}

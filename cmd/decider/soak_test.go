@@ -1,0 +1,234 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+
+	"hindsight/pkg/stream/natstest"
+)
+
+// soakEnv is how long TestSoak takes, 2m or 1h; without it the test is left out.
+const soakEnv = "HINDSIGHT_SOAK"
+
+// soakRetention is what the logs of a soak keep at most: an hour at full rate does not
+// fit on a disk. verify then tells that what is older was not looked at.
+const soakRetention = 10 * time.Minute
+
+// TestSoak asks a decider for as many decisions as it can make, and for more, while its
+// server is killed, paused and flooded with connections and nonsense. In the end it holds
+// no more memory and goroutines than after its beginning, and verify finds nothing.
+func TestSoak(t *testing.T) {
+	length, err := time.ParseDuration(os.Getenv(soakEnv))
+	if err != nil {
+		t.Skipf("takes long: set %s=2m, or 1h", soakEnv)
+	}
+	dir := t.TempDir()
+	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: 64 << 30})
+	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)), "--seed-file", filepath.Join(dir, "seed")}
+	verify := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
+	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", soakRetention.String())...)
+	p := start(t, exe).ready()
+	s := &soak{t: t, server: server, url: server.URL(), p: p, end: make(chan struct{})}
+	s.users(256)
+	samples := s.sample(length)
+	close(s.end)
+	s.group.Wait()
+	s.flat(samples)
+	eventually(t, "the last rounds have their fates", func() bool { v := s.metrics(); return v["hindsight_pending_rounds"] == 0 })
+	last := s.metrics()
+	p.stop(patience)
+	t.Logf("%v: %d decided, %d refused with 503, %d not answered, %d outcomes; %v", length, s.decided.Load(), s.refused.Load(), s.lost.Load(), s.outcomes.Load(), s.struck)
+	if s.other.Load() > 0 {
+		t.Errorf("%d requests were refused otherwise", s.other.Load())
+	}
+	if last["hindsight_learned_rounds"] < float64(s.outcomes.Load())/2 {
+		t.Errorf("%v rounds learned of %d outcomes", last["hindsight_learned_rounds"], s.outcomes.Load())
+	}
+	out, err := verify.CombinedOutput()
+	var exit *exec.ExitError
+	if tooOld := errors.As(err, &exit) && exit.ExitCode() == 3 && length > soakRetention; err != nil && !tooOld {
+		t.Errorf("replayer verify: %v\n%s", err, out)
+	}
+	t.Logf("replayer verify: %v\n%s", err, out)
+}
+
+// soak is a decider under load.
+type soak struct {
+	t      *testing.T
+	server *natstest.Server
+	url    string
+	p      *process
+	end    chan struct{}
+	group  sync.WaitGroup
+
+	decided, refused, other, lost, outcomes atomic.Int64
+	struck                                  map[string]int
+}
+
+// users ask and report, each as fast as it is answered.
+func (s *soak) users(n int) {
+	conn, err := natsgo.Connect(s.url, natsgo.MaxReconnects(-1), natsgo.ReconnectBufSize(-1), natsgo.ReconnectWait(50*time.Millisecond))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(conn.Close)
+	for i := range n {
+		s.group.Go(func() { s.user(conn, i, rand.New(rand.NewPCG(7, uint64(i)))) })
+	}
+}
+
+func (s *soak) user(conn *natsgo.Conn, i int, r *rand.Rand) {
+	for n := 0; ; n++ {
+		select {
+		case <-s.end:
+			return
+		default:
+		}
+		id := fmt.Sprintf("u%d-%d", i, n)
+		if code := s.ask(conn, "shop.decide", context1(r, id)); code != 0 {
+			continue // another one, without waiting: more than can be decided
+		}
+		s.decided.Add(1)
+		if r.IntN(10) > 0 && s.ask(conn, "shop.outcome", fmt.Appendf(nil, `{"id":%q,"loss":%g}`, id, float64(r.IntN(5))/4)) == 0 {
+			s.outcomes.Add(1)
+		}
+	}
+}
+
+// ask asks once, and returns the code of the answer: 0 is well, -1 that there is none.
+func (s *soak) ask(conn *natsgo.Conn, subject string, data []byte) int {
+	m, err := conn.Request(subject, data, 2*time.Second)
+	if err != nil {
+		s.lost.Add(1)
+		select { // the server is away
+		case <-time.After(10 * time.Millisecond):
+		case <-s.end:
+		}
+		return -1
+	}
+	switch m.Header.Get("Nats-Service-Error-Code") {
+	case "":
+		return 0
+	case "503":
+		s.refused.Add(1)
+		return 503
+	}
+	s.other.Add(1)
+	return 1
+}
+
+// sample strikes and looks at the process from time to time, and returns what it saw.
+func (s *soak) sample(length time.Duration) (samples []map[string]float64) {
+	s.struck = map[string]int{}
+	r := rand.New(rand.NewPCG(8, 9))
+	faults := s.faults()
+	tick := time.NewTicker(max(length/60, time.Second))
+	defer tick.Stop()
+	for began := time.Now(); time.Since(began) < length; {
+		select {
+		case <-tick.C:
+		case <-s.p.ended:
+			s.t.Fatalf("it has ended: %v\n%s", s.p.cmd.ProcessState, s.p.log())
+		}
+		samples = append(samples, s.metrics())
+		if len(samples)%4 == 0 {
+			f := faults[r.IntN(len(faults))]
+			f.strike()
+			s.struck[f.name]++
+		}
+	}
+	return samples
+}
+
+type soakFault struct {
+	name   string
+	strike func()
+}
+
+func (s *soak) faults() []soakFault {
+	moment := func() { <-time.After(500 * time.Millisecond) }
+	return []soakFault{
+		{"server killed", func() { s.server.Kill(); moment(); s.server.Restart() }},
+		{"server paused", func() { s.server.Pause(); moment(); s.server.Resume() }},
+		{"500 connections", func() {
+			for range 500 {
+				if c, err := natsgo.Connect(s.url); err == nil {
+					defer c.Close()
+				}
+			}
+		}},
+		{"nonsense", func() {
+			c, err := natsgo.Connect(s.url)
+			if err != nil {
+				return
+			}
+			defer c.Close()
+			for i := range 2000 {
+				_ = c.PublishRequest([]string{"shop.decide", "shop.outcome"}[i%2], c.NewInbox(), []byte(`{"id":"`+strings.Repeat("[", i)))
+			}
+			_ = c.Flush()
+		}},
+	}
+}
+
+// metrics returns the metrics of the process that have no labels, or those of its one
+// partition.
+func (s *soak) metrics() map[string]float64 {
+	code, body := s.p.page(s.p.admin(), "/metrics")
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(strings.NewReader(body))
+	if code != 200 || err != nil {
+		s.t.Fatalf("metrics: %d, %v", code, err)
+	}
+	v := map[string]float64{}
+	for name, f := range families {
+		for _, m := range f.GetMetric() {
+			v[name] += m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return v
+}
+
+// flat holds that the last third of the time needed no more than the second.
+func (s *soak) flat(samples []map[string]float64) {
+	s.t.Helper()
+	n := len(samples) / 3
+	for _, c := range []struct {
+		name         string
+		factor, more float64
+	}{
+		{"go_goroutines", 1.2, 20},
+		{"go_memstats_heap_inuse_bytes", 1.2, 32 << 20},
+		{"process_resident_memory_bytes", 1.2, 32 << 20},
+		{"process_open_fds", 1.2, 5},
+	} {
+		of := func(part []map[string]float64) (v []float64) {
+			for _, m := range part {
+				v = append(v, m[c.name])
+			}
+			return slices.Sorted(slices.Values(v))
+		}
+		middle, last := of(samples[n:2*n]), of(samples[2*n:])
+		was, is := middle[len(middle)/2], last[len(last)/2]
+		text, _ := json.Marshal(map[string]float64{"first": samples[0][c.name], "middle": was, "last": is, "most": last[len(last)-1]})
+		s.t.Logf("%s: %s", c.name, text)
+		if is > c.factor*was+c.more {
+			s.t.Errorf("%s went from %.0f to %.0f", c.name, was, is)
+		}
+	}
+}
