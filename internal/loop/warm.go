@@ -47,8 +47,8 @@ func (w *Warm) Refit(f *codec.Feedback) {
 		err = errPaused
 	}
 	borrowed := f.Mode != codec.Live
-	if err == nil && !sameNames(w.reader.in.Actions, f.Actions) {
-		borrowed = true
+	if strange := errors.Is(err, errAction); strange || err == nil && !sameNames(w.reader.in.Actions, f.Actions) {
+		err, borrowed = nil, true
 		if !w.knows(f.Actions[f.Action]) {
 			err = errOtherActions
 		}

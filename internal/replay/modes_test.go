@@ -411,6 +411,95 @@ func TestKeepIsRefused(t *testing.T) {
 	}
 }
 
+// TestModesLiveEqualsBacktest holds that a backtest in a mode makes the decisions of a live
+// run in it, to the bit, and ends in the same state.
+func TestModesLiveEqualsBacktest(t *testing.T) {
+	for _, c := range []struct {
+		env    string
+		mode   codec.Mode
+		oracle string
+	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid}, {"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
+		t.Run(fmt.Sprint(c.env, c.mode), func(t *testing.T) {
+			t.Parallel()
+			env := environment(t, c.env, 1, 300)
+			tr := trialOf(t, env, "dafa", "200", "exp:10")
+			tr.Model.Mode, tr.Model.Baseline.Kind = c.mode, loop.UniformAction
+			if c.oracle != "" {
+				useOracle(t, tr, env, c.oracle)
+			}
+			if _, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) }); v.ExitCode() != VerifyIdentical {
+				t.Errorf("the logs do not verify: %s", v.text())
+			}
+		})
+	}
+}
+
+// TestModesBehindRetention holds that a log whose beginning is gone, with the record of the
+// epoch in which the learner began, goes on from a snapshot and verifies from there.
+func TestModesBehindRetention(t *testing.T) {
+	log := mem.New(mem.Options{})
+	if err := log.Create(t.Context(), service.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
+		t.Fatal(err)
+	}
+	s := newShop(t, log, shopModel("linear", 1, "actions: [a, b, c]\nguard: {worse_by: 0.9, alpha: 0.1}\nbaseline: uniform"))
+	defer s.shut()
+	for i := range 12 {
+		s.switchTo(codec.Mode(i % 3))
+		s.rounds(12)
+	}
+	want := s.fromStart()
+	_, end, err := log.Bounds(s.ctx, s.ts.Feedback, 0)
+	s.no(err)
+	s.no(log.Trim(s.ctx, s.ts.Feedback, 0, end-45))
+	if got := s.fromSnapshot(); !bytes.Equal(want, got) {
+		t.Error("another state")
+	}
+	s.switchTo(codec.Live)
+	s.end()
+	r := s.verify()
+	if r.First != nil || r.ExitCode() != VerifyTooOld || r.Decisions.Checked < 20 {
+		t.Errorf("%+v\n%+v", r.First, r)
+	}
+}
+
+// TestRollbackOverModes holds that a rollback to a state in the middle of modes is the state
+// that the learner had then.
+func TestRollbackOverModes(t *testing.T) {
+	s := newShop(t, mem.New(mem.Options{}), shopModel("linear", 1, "actions: [a, b, c]"))
+	defer s.shut()
+	states := map[int64][]byte{}
+	learner := func() []byte {
+		b, err := s.d.Replica().Epoch().Learner.AppendBinary(nil)
+		s.no(err)
+		return b
+	}
+	for _, mode := range []codec.Mode{codec.Live, codec.Shadow, codec.Paused, codec.Live, codec.Apprentice} {
+		s.switchTo(mode)
+		s.rounds(12)
+		states[s.d.Replica().LearnedThrough()] = learner()
+	}
+	version := 2
+	for n, want := range states {
+		src := s.source(shopModel("linear", version, fmt.Sprintf("actions: [a, b, c]\nwarm: %d", n)))
+		version++
+		_, err := s.j.Renew(s.ctx, src)
+		s.no(err)
+		s.pump()
+		if !bytes.Equal(learner(), want) {
+			t.Errorf("rolled back to feedback %d: another state", n)
+		}
+	}
+	s.jc.Source = *s.source(shopModel("linear", version, "actions: [c, d, a]\nwarm: refit"))
+	s.open()
+	if n := s.d.Replica().Epoch().Learner.Learned(); n < 20 {
+		t.Errorf("%d rounds learned again by their names", n)
+	}
+	s.end()
+	if r := s.verify(); r.ExitCode() != VerifyIdentical {
+		t.Errorf("does not verify: %+v", r.First)
+	}
+}
+
 // TestGuardSwitches holds that a learner that is worse than the baseline is replaced by it,
 // that the log says so, over restarts at any time, and that verify tells a lie about it.
 func TestGuardSwitches(t *testing.T) {

@@ -26,6 +26,7 @@ type feedbackSurvey struct {
 	firstN, lastN int64        // of the feedback kept; 0: none
 	starts        []startPoint // the epochs kept, in order
 	last          int64        // the last epoch
+	marked        int64        // the last that a mark tells of
 }
 
 // startPoint is where recomputing may begin: an epoch record.
@@ -161,6 +162,9 @@ func (m *modelReader) take(r *stream.Record) error {
 		v.survey.lastN = max(v.survey.lastN, m.f.N)
 	case codec.TypeMark:
 		v.losses.readMark(r)
+		if mark, err := codec.ParseFeedbackMark(r.Value); err == nil && len(mark.Epochs) > 0 {
+			v.survey.marked = max(v.survey.marked, mark.Epochs[len(mark.Epochs)-1].Epoch)
+		}
 	case codec.TypeClass:
 		if m.classAt < 0 {
 			m.classAt = r.Offset
@@ -232,6 +236,17 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 	return v.addEpoch(ep)
 }
 
+// unknownAfter reports whether the record of the epoch after one is gone: a snapshot of it
+// leads nowhere.
+func (s *feedbackSurvey) unknownAfter(epoch int64) bool {
+	for _, e := range s.starts {
+		if e.epoch > epoch {
+			return e.epoch > epoch+1
+		}
+	}
+	return s.marked > epoch
+}
+
 // start says where recomputing begins: at the log's beginning, else at the first
 // epoch, or the oldest snapshot whose later feedback is all kept. Both are nil if
 // there is no such place.
@@ -250,7 +265,7 @@ func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
 		return from, nil
 	}
 	for _, c := range v.snapshots {
-		if c.epoch < least {
+		if c.epoch < least || s.unknownAfter(c.epoch) {
 			continue
 		}
 		if s.firstN > 0 && (c.through < s.firstN-1 || c.through > s.lastN) {

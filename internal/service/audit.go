@@ -144,3 +144,6 @@ func (a *Audit) Rounds() []int64 { return a.f.rounds }
 func (d *Decider) AppendState(dst []byte) ([]byte, error) {
 	return (&Audit{d.follower}).AppendState(dst)
 }
+
+// Replica returns the decider's learner at work, to look at.
+func (d *Decider) Replica() *loop.Replica { return d.follower.heart }

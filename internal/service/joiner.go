@@ -325,6 +325,9 @@ func (j *Joiner) announce(ctx context.Context) error {
 	s := &j.cfg.Source
 	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
 	if err != nil || !fresh {
+		if err == nil && modeOf(s.Model) != j.epochs.last.rules.Mode {
+			j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", j.epochs.last.rules.Mode.String(), "file", modeOf(s.Model).String(), "cause", j.epochs.last.rec.Cause)
+		}
 		return err
 	}
 	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
