@@ -35,6 +35,7 @@ type inject struct {
 	log     string
 	listen  string
 	lead    int
+	speed   string
 
 	partitions int
 	seedFile   string // of a log on servers or brokers
@@ -68,6 +69,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
+	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
 	in.nats.Register(f)
@@ -90,6 +92,14 @@ func (in *inject) run(ctx context.Context) error {
 	env, err := in.source.open()
 	if err != nil {
 		return err
+	}
+	speed, err := replay.ParseSpeed(in.speed)
+	if err != nil {
+		return daemon.Usagef("--speed %v", err)
+	}
+	pace, err := replay.NewPace(env, speed)
+	if err != nil {
+		return daemon.Usagef("--speed %s: %v", in.speed, err)
 	}
 	d, err := in.source.delays(env, in.delays)
 	if err != nil {
@@ -117,7 +127,7 @@ func (in *inject) run(ctx context.Context) error {
 	if dir != "" && !keep {
 		defer os.RemoveAll(dir)
 	}
-	return in.play(ctx, &live{inject: in, environment: env, delays: d, policy: p, dir: dir, keep: keep})
+	return in.play(ctx, &live{inject: in, environment: env, delays: d, policy: p, pace: pace, dir: dir, keep: keep})
 }
 
 // folder returns where the logs go; dir is "" for a log in memory.
@@ -143,6 +153,7 @@ type live struct {
 	environment replay.Environment
 	delays      replay.Delays
 	policy      *policy
+	pace        replay.Pace
 	dir         string
 	keep        bool
 }
@@ -307,7 +318,7 @@ func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*repl
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
 	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
-		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays}
+		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
 	start := time.Now()
 	last := 0
 	err := injection.Run(ctx, func(done int) {

@@ -19,9 +19,10 @@ func command(env *daemon.Env) *cobra.Command {
 		Example: `  replayer inject                                # the whole loop on the embedded log, on a built-in environment
   replayer backtest --delays none --delays exp:50 # the same loop offline, at full speed
   replayer verify --log embedded:DIR              # recompute everything that a log says was decided
+  replayer explain ID --log embedded:DIR          # one round's whole life, recomputed
   replayer list                                   # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
-	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
+	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
 	return cmd
 }

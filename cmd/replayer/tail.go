@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/brokers"
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/servers"
+	"hindsight/internal/tail"
+)
+
+// followed holds the flags of tail.
+type followed struct {
+	env   *daemon.Env
+	log   string
+	name  string
+	every time.Duration
+	last  int64
+	lines int
+	json  bool
+	nats  servers.Flags
+	kafka brokers.Flags
+}
+
+func tailCommand(env *daemon.Env) *cobra.Command {
+	t := &followed{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	cmd := &cobra.Command{
+		Use:   "tail",
+		Short: "Follow a live system: fates, delays and losses as they come",
+		Long: `Follow the logs of a live system and print a line now and then: decisions a second,
+the fates of rounds and the rejects since the last line, how many decisions wait for
+their feedback, how late outcomes came (p50 and p99 of all that was read), and of the last
+1,000 rounds the share joined and the mean loss, beside an estimate of what uniform play
+would have lost in the same rounds.
+
+It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
+		Args:    cobra.NoArgs,
+		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log kafka://localhost:9092 --name shop --last -1",
+		RunE:    func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.log, "log", engine.DefaultLog, "log to follow: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
+	f.StringVar(&t.name, "name", "", "model to follow; default: the only one in the log")
+	f.DurationVar(&t.every, "every", 2*time.Second, "how often a line is printed")
+	f.Int64Var(&t.last, "last", 1000, "records before the end of each topic that are read first; -1: all")
+	f.IntVar(&t.lines, "lines", 0, "end after so many lines; 0: go on")
+	f.BoolVar(&t.json, "json", false, "a JSON object a line")
+	t.nats.Register(f)
+	t.kafka.Register(f)
+	return cmd
+}
+
+func (t *followed) run(ctx context.Context) error {
+	if t.every <= 0 {
+		return daemon.Usagef("--every %v: it must be more than 0", t.every)
+	}
+	e, err := openBeside(ctx, t.env, t.log, t.nats, t.kafka)
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	if t.name, err = chooseModel(ctx, e, t.log, t.name); err != nil {
+		return err
+	}
+	following, err := tail.Open(ctx, tail.Config{Log: e.Log, Name: t.name, Last: t.last})
+	if err != nil {
+		return fmt.Errorf("follow %q: %w", t.name, err)
+	}
+	reading, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- following.Follow(reading) }()
+	err = t.print(following, ended)
+	stop()
+	return err
+}
+
+// print prints lines until the reading ends, or there are enough.
+func (t *followed) print(following *tail.Tail, ended chan error) error {
+	tick := time.NewTicker(t.every)
+	defer tick.Stop()
+	p := tail.Printer{W: t.env.Stdout, JSON: t.json}
+	for n := 0; t.lines == 0 || n < t.lines; n++ {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			return err
+		}
+		l := following.Line()
+		if err := p.Print(&l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
