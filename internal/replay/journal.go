@@ -146,7 +146,11 @@ func (j *Journal) key(t *Trial) string {
 			hashWords(h, sum.terms[i].times)
 		}
 	}
-	hashWords(h, []int64{int64(t.Order), int64(t.Seed)})
+	looks := int64(0)
+	if t.Contexts {
+		looks = 1
+	}
+	hashWords(h, []int64{int64(t.Order), int64(t.Seed), looks})
 	digest, ok := j.digests[t.Rounds]
 	if !ok {
 		digest = t.Rounds.digest()
