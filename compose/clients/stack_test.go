@@ -44,7 +44,7 @@ func asItIs(s string) string { return s }
 
 // flaws returns what is wrong with a stack that the schema allows.
 func flaws(p *types.Project) (out []string) {
-	pinned := regexp.MustCompile(`^(hindsight(-nats)?:local|[a-z0-9/.-]+:[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*)$`)
+	pinned := regexp.MustCompile(`^(hindsight(-nats)?:local|[a-z0-9/.-]+:v?[0-9]+\.[0-9]+\.[0-9]+[a-z0-9.-]*)$`)
 	for name, s := range p.Services {
 		say := func(format string, args ...any) { out = append(out, name+": "+fmt.Sprintf(format, args...)) }
 		if !pinned.MatchString(s.Image) {
@@ -75,7 +75,7 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := p.ServiceNames(); !slices.Equal(names, []string{
-		"decider", "decider-1", "decider-2", "decider-load", "joiner", "kafka", "load", "nats", "nats-decider-1", "nats-decider-2", "nats-load"}) {
+		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "load", "nats", "nats-decider-1", "nats-decider-2", "nats-load", "prometheus"}) {
 		t.Errorf("services %v", names)
 	}
 	if f := flaws(p); f != nil {

@@ -90,10 +90,14 @@ func (x *explainer) note(format string, args ...any) {
 // decided fills in what the decision's record says.
 func (x *explainer) decided() {
 	d, out := &x.dec, &x.e.Decision
-	*out = Decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: Time(x.rec.Time), Epoch: d.Epoch, Gamma: d.Gamma,
+	*out = Decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: Time(x.rec.Time), Epoch: d.Epoch, Gamma: d.Gamma, Mode: d.Mode.String(),
 		Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
 	for i, name := range d.Actions {
-		out.Actions = append(out.Actions, Action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action})
+		a := Action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action}
+		if i < len(d.Would) {
+			a.Would = &d.Would[i]
+		}
+		out.Actions = append(out.Actions, a)
 	}
 	x.e.Had = Had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
 	u := float64(learner.Uniform(x.Seed, x.Name, d.Partition, d.N, d.ID)) * 0x1p-53

@@ -1,6 +1,9 @@
 package explain
 
-import "time"
+import (
+	"encoding/json"
+	"time"
+)
 
 // Explanation is the life of one round. What is not known, or has not happened, is null.
 type Explanation struct {
@@ -40,6 +43,7 @@ type Decision struct {
 	Propensity float64  `json:"propensity"`
 	Draw       *float64 `json:"draw"` // in [0,1): the intervals of the actions in their order hold it
 	Actions    []Action `json:"actions"`
+	Mode       string   `json:"mode"` // live: the learner answered; else the baseline, and propensities are its
 	Why        string   `json:"why"`
 }
 
@@ -49,6 +53,7 @@ type Action struct {
 	Propensity float64  `json:"propensity"`
 	Predicted  *float64 `json:"predicted"` // loss f̂ in [0,1] that the model expected
 	Drawn      bool     `json:"drawn"`
+	Would      *float64 `json:"would,omitempty"` // in shadow: the probability that the learner would have given it
 }
 
 // Had says which feedback the model had learned when it decided.
@@ -109,6 +114,18 @@ func (t Time) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return time.Unix(0, int64(t)).UTC().MarshalJSON()
+}
+
+// UnmarshalJSON implements [encoding/json.Unmarshaler].
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var at *time.Time
+	if err := json.Unmarshal(b, &at); err != nil {
+		return err
+	}
+	if *t = 0; at != nil {
+		*t = Time(at.UnixNano())
+	}
+	return nil
 }
 
 // String returns the time for people.

@@ -19,8 +19,8 @@ var errTooOld = errors.New("neither a snapshot before it is kept, nor all feedba
 type replay struct {
 	x       *explainer
 	audit   *service.Audit
-	decided bool // the decision was recomputed
-	f       codec.Feedback
+	decided bool  // the decision was recomputed
+	at      int64 // log time of the last feedback taken; 0: none was
 }
 
 // recompute decides the round again with what had been learned, looks at what its feedback
@@ -110,6 +110,9 @@ func (r *replay) take(ctx context.Context, rec *stream.Record) error {
 			return r.audit.TakeFrom(ctx, rec, e.Through)
 		}
 	}
+	if rec.Type == "" {
+		r.at = rec.Time
+	}
 	return r.audit.Take(ctx, rec)
 }
 
@@ -131,6 +134,7 @@ func (r *replay) decide() error {
 		x.e.Check = "identical"
 	}
 	x.had(r.audit.Rounds())
+	x.e.Had.LastAt = Time(r.at)
 	look, err := r.audit.Replica().Look(d.Context)
 	if err != nil {
 		return nil // said by Check
@@ -155,12 +159,16 @@ func (x *explainer) why(l *loop.Look) {
 			out.Actions[i].Predicted = &l.Predicted[i]
 		}
 	}
+	if x.dec.Mode != codec.Live {
+		out.Why = "the model was in this mode: the baseline answered, and the propensities are its own"
+		return
+	}
 	switch mu, ok := barrier(l); {
 	case len(l.Law) == 1:
 		out.Why = "there was one action"
 	case ok:
 		out.Mu = &mu
-		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the smaller the loss that the model expects of an action, the likelier it is, and the larger γ, the more so"
+		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the less an action is expected to lose, the likelier it is; the larger γ, the more so"
 	case l.Predicted != nil:
 		out.Why = "the law is made from the losses that the model expects"
 	default:
@@ -197,10 +205,6 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 		return stream.ErrStop
 	}
 	rep := r.audit.Replica()
-	if rep.Epoch() == nil || rep.Epoch().Number != x.dec.Epoch {
-		x.note("another epoch had begun when the round was closed: it was counted and not learned")
-		return stream.ErrStop
-	}
 	before, err := rep.Look(x.dec.Context)
 	if err != nil {
 		return stream.ErrStop
@@ -220,6 +224,9 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 			c.PredictedBefore, c.PredictedAfter = &before.Predicted[i], &after.Predicted[i]
 		}
 		t.Actions = append(t.Actions, c)
+	}
+	if fate := x.fed.Fate; !t.Learned && (fate == codec.Observed || fate == codec.Imputed) {
+		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the model was paused")
 	}
 	x.e.Taught = t
 	return stream.ErrStop

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"hindsight/pkg/codec"
 )
 
 // Write writes the explanation for people.
@@ -67,7 +69,11 @@ func (e *Explanation) writeContext(p *printer) {
 func (e *Explanation) writeDecision(p *printer) {
 	d, h := &e.Decision, &e.Had
 	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition, d.Offset, d.LogTime)
-	p.line("the model    epoch %d, after feedback %d; of this epoch it had learned %d rounds", d.Epoch, h.LearnedThrough, h.Learned)
+	last := ""
+	if h.LastAt != 0 {
+		last = fmt.Sprintf(" (of %s)", h.LastAt)
+	}
+	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough, last, h.Learned)
 	if h.OwnThrough != nil {
 		p.line("             of this partition rounds 1 to %d had their feedback, %d were still without", *h.OwnThrough, *h.Outstanding)
 	}
@@ -76,7 +82,9 @@ func (e *Explanation) writeDecision(p *printer) {
 		law += fmt.Sprintf(" (the draw was %.6f)", *d.Draw)
 	}
 	p.line("the draw     %s", law)
-	if d.Gamma > 0 {
+	if d.Mode != codec.Live.String() {
+		p.line("why          mode %s: %s", d.Mode, d.Why)
+	} else if d.Gamma > 0 {
 		text := "γ " + short(d.Gamma)
 		if d.Mu != nil {
 			text += ", μ " + short(*d.Mu)
@@ -86,13 +94,21 @@ func (e *Explanation) writeDecision(p *printer) {
 	} else if d.Why != "" {
 		p.line("why          %s", d.Why)
 	}
-	rows := []string{"\taction\tpropensity\texpected loss"}
+	heading, shadow := "\taction\tpropensity\texpected loss", d.Mode == codec.Shadow.String()
+	if shadow {
+		heading += "\tthe learner would have"
+	}
+	rows := []string{heading}
 	for _, a := range d.Actions {
 		mark := ""
 		if a.Drawn {
 			mark = "→"
 		}
-		rows = append(rows, strings.Join([]string{mark, a.Action, short(a.Propensity), optional(a.Predicted)}, "\t"))
+		cells := []string{mark, a.Action, short(a.Propensity), optional(a.Predicted)}
+		if shadow {
+			cells = append(cells, optional(a.Would))
+		}
+		rows = append(rows, strings.Join(cells, "\t"))
 	}
 	p.table(rows)
 }

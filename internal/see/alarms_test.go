@@ -83,7 +83,7 @@ func TestAlarms(t *testing.T) {
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},
-		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted", 1),
+		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted", 1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
 		"LateLossesDiffer": set("hindsight_late_losses_differ", 1), "WorseThanUniform": set("hindsight_recent_loss", .6),
 		"NothingExplored": set("hindsight_propensity_entropy_ratio", 0), "FeaturesRefused": grow("hindsight_refused_feature_values", 1),
 		"ExamplesRefused": grow("hindsight_refused_examples", 1),

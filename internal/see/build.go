@@ -44,6 +44,9 @@ func (s *See) state(now time.Time) *State {
 	}
 	v := l.scope.View()
 	out.scope(&v, now)
+	if mode := m.first("hindsight_mode"); mode != nil {
+		out.Mode = codec.Mode(*mode).String()
+	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")

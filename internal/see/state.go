@@ -18,6 +18,7 @@ type State struct {
 	Why       string    `json:"why" doc:"why it is not ready"`
 	Deciders  []int     `json:"deciders" doc:"partitions decided here"`
 	Joiner    bool      `json:"joiner" doc:"the joiner is at work here"`
+	Mode      string    `json:"mode" doc:"live, shadow, apprentice or paused; empty: no decider is at work here"`
 
 	Flow        Flow                     `json:"flow" doc:"what passes a second, over the last 5 to 10 seconds"`
 	Waiting     Waiting                  `json:"waiting" doc:"what waits where"`

@@ -59,6 +59,10 @@ function drawHeader(s) {
   const status = byId("status");
   status.className = "pill " + (s.ready ? "good" : "bad");
   status.textContent = s.ready ? "ready" : "not ready: " + s.why;
+  const mode = byId("mode");
+  mode.hidden = !s.mode;
+  mode.className = "pill " + (s.mode === "live" ? "" : "caution");
+  mode.textContent = s.mode === "live" ? "live" : s.mode + ": the baseline answers";
   const parts = [];
   if (s.deciders.length) parts.push("decides partition " + s.deciders.join(", "));
   if (s.joiner) parts.push("joins");
@@ -315,7 +319,7 @@ function drawRejects(s) {
     return;
   }
   const head = make("tr", {}, ...["when", "what", "round", "why", ""].map((h) => make("th", {}, h)));
-  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", {}, clock(r.time, true)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+  show(into, make("table", {}, head, ...s.rejects.slice(0, 10).map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
     make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", {}, r.means)))));
 }
 
