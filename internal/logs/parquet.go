@@ -153,8 +153,14 @@ func openParquet(in *input) (d *parquetReader, err error) {
 			err = fmt.Errorf("%s: not Parquet that can be read: %v", in.name, x)
 		}
 	}()
+	if err := checkFooter(f, info.Size()); err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", in.name, err)
+	}
+	if err := checkPages(f, info.Size(), file.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {

@@ -229,3 +229,23 @@ func FuzzParquet(f *testing.F) {
 	r.ID, r.Action, r.Features = "a", "x", []codec.Feature{{Name: "f", Kind: codec.Number, Value: 1}}
 	fuzzFormat(f, Parquet, string(writeAll(f, Parquet, []Record{r, r})))
 }
+
+// A damaged file names sizes that are not there: it is refused before anything is
+// allocated for them.
+func TestParquetSizes(t *testing.T) {
+	var r Record
+	r.Reset()
+	r.ID, r.Action, r.Features = "a", "x", []codec.Feature{{Name: "f", Kind: codec.Number, Value: 1}}
+	good := writeAll(t, Parquet, []Record{r, r})
+	for name, damage := range map[string]func(b []byte) []byte{
+		"cut":         func(b []byte) []byte { return b[:len(b)-1] },
+		"footer":      func(b []byte) []byte { copy(b[len(b)-8:], "\xff\xff\xff\x7f"); return b },
+		"short":       func(b []byte) []byte { return b[:8] },
+		"page header": func(b []byte) []byte { copy(b[4:], "\xff\xff\xff\xff\xff\xff"); return b },
+	} {
+		_, err := Open(Stdin, Options{Stdin: bytes.NewReader(damage(bytes.Clone(good))), Format: Parquet})
+		if err == nil {
+			t.Errorf("%s: it opens", name)
+		}
+	}
+}
