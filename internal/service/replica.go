@@ -45,6 +45,15 @@ func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions
 	if err != nil {
 		return nil, err
 	}
+	if best != nil {
+		over, err := f.passOver(ctx, best)
+		if err != nil {
+			return nil, err
+		}
+		if over {
+			best = nil
+		}
+	}
 	from := stream.Earliest
 	if best != nil {
 		if err := f.restore(&best.state); err != nil {
@@ -86,14 +95,17 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 		for p := range min(len(f.told), len(s.state.rounds)) {
 			f.told[p] = max(f.told[p], s.state.rounds[p])
 		}
+		if newer(err) { // an older one, and what this program learns from there, would be another learner
+			return fmt.Errorf("snapshot in %s at offset %d: %w", f.topics.Snapshots, s.offset, err)
+		}
 		if err != nil {
 			f.logger.Warn("snapshot passed over", "offset", s.offset, "error", err)
-			return nil
-		}
-		f.kept = append(f.kept, s.offset)
 			if !errors.Is(err, errVoid) {
 				f.broken++
 			}
+			return nil
+		}
+		f.kept = append(f.kept, s.offset)
 		if s.state.through > last {
 			f.logger.Warn("snapshot passed over: the feedback log has lost its tail", "snapshot", s.state.through, "feedback", last)
 			return nil

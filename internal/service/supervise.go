@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 )
 
@@ -206,7 +208,12 @@ func (s *supervised) stopped(err error) {
 	}
 }
 
+// newer reports whether an error is about what a later program wrote.
+func newer(err error) bool {
+	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
+}
+
 // fatal reports whether opening again cannot help.
 func fatal(err error) bool {
-	return errors.Is(err, ErrModel) || errors.Is(err, stream.ErrTruncated)
+	return errors.Is(err, ErrModel) || errors.Is(err, stream.ErrTruncated) || newer(err)
 }

@@ -133,7 +133,7 @@ func (r *reader) version() {
 	switch v := r.int(); {
 	case r.err != nil:
 	case v > Version:
-		r.fail(ErrVersion)
+		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, Version))
 	case v < 1:
 		r.fail(errOldest)
 	}

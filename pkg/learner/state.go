@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"hindsight/pkg/oracle"
 )
 
 // ErrSnapshot reports bytes that are no snapshot of this learner with these
@@ -21,7 +23,11 @@ const (
 	kindGreedy
 	kindInverseGap
 	kindEXP4
+	// Kinds from 32 on are in modelstate.go.
 )
+
+// newestKind is the largest kind that this program writes.
+const newestKind byte = 33
 
 func appendHeader(b []byte, kind byte, learned int64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, snapshotVersion, kind), uint64(learned))
@@ -30,6 +36,10 @@ func appendHeader(b []byte, kind byte, learned int64) []byte {
 func readHeader(b []byte, kind byte) (learned int64, rest []byte, err error) {
 	if len(b) < 10 {
 		return 0, nil, fmt.Errorf("%d bytes: %w", len(b), ErrSnapshot)
+	}
+	if b[0] > snapshotVersion || b[1] > newestKind {
+		return 0, nil, fmt.Errorf("version %d, kind %d, and this one reads versions up to %d and kinds up to %d: %w: %w",
+			b[0], b[1], snapshotVersion, newestKind, oracle.ErrNewer, ErrSnapshot)
 	}
 	if b[0] != snapshotVersion {
 		return 0, nil, fmt.Errorf("version %d: %w", b[0], ErrSnapshot)

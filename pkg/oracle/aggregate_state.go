@@ -39,8 +39,8 @@ func (f *fading) append(b []byte) []byte {
 // UnmarshalBinary implements [Regressor].
 func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if r.byte() != aggregateVersion {
-		return snapshotError("auto", "unknown version")
+	if v := r.byte(); v != aggregateVersion {
+		return versionError("auto", v, aggregateVersion)
 	}
 	if r.int64() != int64(o.o.Columns) || r.int64() != int64(o.o.Fourier) || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")

@@ -89,8 +89,11 @@ func (f *Factored) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary implements [Regressor].
 func (f *Factored) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if r.byte() != factoredVersion || r.count(1) != len(f.blocks) {
-		return snapshotError("factored", "unknown version, or another number of blocks")
+	if v := r.byte(); v != factoredVersion {
+		return versionError("factored", v, factoredVersion)
+	}
+	if r.count(1) != len(f.blocks) {
+		return snapshotError("factored", "another number of blocks")
 	}
 	fresh := make([]*Hedge, len(f.blocks))
 	for i, h := range f.blocks {

@@ -271,8 +271,8 @@ func (h *Hedge) AppendBinary(b []byte) ([]byte, error) {
 // UnmarshalBinary implements [Regressor].
 func (h *Hedge) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if r.byte() != hedgeVersion {
-		return snapshotError("hedge", "unknown version")
+	if v := r.byte(); v != hedgeVersion {
+		return versionError("hedge", v, hedgeVersion)
 	}
 	eta, fed := r.float(), r.int64()
 	n := r.count(24)

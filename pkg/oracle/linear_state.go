@@ -98,7 +98,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 func (o *Linear) readVersion(r *wireReader) error {
 	switch version := r.byte(); {
 	case version < linearVersion || version > randomisedLinear:
-		return snapshotError("linear", "unknown version")
+		return versionError("linear", version, randomisedLinear)
 	case (version == randomisedLinear) != o.randomised():
 		return snapshotError("linear", "other random features")
 	case version == linearVersion && o.forget > 0:

@@ -29,8 +29,8 @@ func hybridByte(hybrid bool) byte {
 // UnmarshalBinary implements [Regressor].
 func (o *Shared) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if r.byte() != sharedVersion {
-		return snapshotError("shared", "unknown version")
+	if v := r.byte(); v != sharedVersion {
+		return versionError("shared", v, sharedVersion)
 	}
 	if r.byte() != hybridByte(o.o.Hybrid) || r.float() != o.o.Beta || r.float() != o.o.Lambda || r.int64() != int64(o.o.Hashed) || r.int64() != int64(o.most) {
 		return snapshotError("shared", "other parameters")

@@ -11,8 +11,20 @@ import (
 // parameters. The oracle is left as it was.
 var ErrSnapshot = errors.New("not a snapshot of an oracle with these parameters")
 
+// ErrNewer reports a snapshot that a later program wrote, in a layout that this one does
+// not know. Such errors are [ErrSnapshot] too.
+var ErrNewer = errors.New("a newer program is needed")
+
 func snapshotError(oracle, what string) error {
 	return fmt.Errorf("%s: %s: %w", oracle, what, ErrSnapshot)
+}
+
+// versionError says which version a snapshot has that this program does not read.
+func versionError(oracle string, got, newest byte) error {
+	if got > newest {
+		return fmt.Errorf("%s: version %d, and this one reads versions up to %d: %w: %w", oracle, got, newest, ErrNewer, ErrSnapshot)
+	}
+	return snapshotError(oracle, fmt.Sprintf("there is no version %d", got))
 }
 
 func appendFloat(b []byte, v float64) []byte {
