@@ -16,13 +16,16 @@ import (
 )
 
 // startSystem runs the default model on an embedded log until the test ends.
-func startSystem(t *testing.T) *engine.Engine {
+func startSystem(t *testing.T) *engine.Engine { return startModel(t, "") }
+
+// startModel runs a model file.
+func startModel(t *testing.T, path string) *engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := modelfile.Load("")
+	source, err := modelfile.Load(path)
 	if err != nil {
 		t.Fatal(err)
 	}

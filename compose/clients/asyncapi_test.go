@@ -1,0 +1,278 @@
+package clients
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"hindsight/pkg/codec"
+)
+
+// described is the AsyncAPI document.
+type described struct {
+	text string
+	doc  map[string]any
+	c    *jsonschema.Compiler
+}
+
+func readAsyncAPI(t *testing.T) *described {
+	t.Helper()
+	text, err := os.ReadFile("../asyncapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseAsyncAPI(t, string(text))
+}
+
+// parseAsyncAPI compiles the schemas of a document, which it makes strict: only keys
+// that they name.
+func parseAsyncAPI(t *testing.T, text string) *described {
+	t.Helper()
+	doc := documents(t, []byte(text))[0].(map[string]any)
+	d := &described{text: text, doc: doc, c: jsonschema.NewCompiler()}
+	strict := documents(t, []byte(text))[0]
+	closeObjects(strict)
+	if err := d.c.AddResource("asyncapi.json", strict); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// closeObjects adds additionalProperties: false where properties are named.
+func closeObjects(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if _, ok := v["properties"]; ok && v["type"] == "object" && v["additionalProperties"] == nil {
+			v["additionalProperties"] = false
+		}
+		for _, inner := range v {
+			closeObjects(inner)
+		}
+	case []any:
+		for _, inner := range v {
+			closeObjects(inner)
+		}
+	}
+}
+
+func (d *described) at(path ...string) map[string]any {
+	v := d.doc
+	for _, p := range path {
+		v, _ = v[p].(map[string]any)
+	}
+	return v
+}
+
+func (d *described) schema(name string) *jsonschema.Schema {
+	return d.c.MustCompile("asyncapi.json#/components/schemas/" + name)
+}
+
+// resolve follows a reference within the document.
+func (d *described) resolve(s map[string]any) map[string]any {
+	if ref, ok := s["$ref"].(string); ok {
+		return d.at(strings.Split(strings.TrimPrefix(ref, "#/"), "/")...)
+	}
+	return s
+}
+
+// keys returns the paths of all keys that a schema names: "positions[].refused[].offset".
+func (d *described) keys(s map[string]any, path string, out map[string]bool) {
+	s = d.resolve(s)
+	properties, _ := s["properties"].(map[string]any)
+	for name, inner := range properties {
+		at := path + name
+		out[at] = true
+		d.keys(inner.(map[string]any), at+".", out)
+	}
+	if items, ok := s["items"].(map[string]any); ok {
+		d.keys(items, strings.TrimSuffix(path, ".")+"[].", out)
+	}
+	for _, inner := range asList(s["oneOf"]) {
+		d.keys(inner.(map[string]any), path, out)
+	}
+}
+
+func asList(v any) []any { l, _ := v.([]any); return l }
+
+// met notes the paths of the keys of a value that the schema names, in the same way.
+func met(v any, path string, named, out map[string]bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, inner := range v {
+			if named[path+name] {
+				out[path+name] = true
+				met(inner, path+name+".", named, out)
+			}
+		}
+	case []any:
+		for _, inner := range v {
+			met(inner, strings.TrimSuffix(path, ".")+"[].", named, out)
+		}
+	}
+}
+
+// fill sets everything in v to something, so that every optional key is written.
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range v.Len() {
+			fill(v.Index(i))
+		}
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Float64:
+		v.SetFloat(0.5)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint8:
+		v.SetUint(1)
+	}
+}
+
+func filled[T any]() *T {
+	x := new(T)
+	fill(reflect.ValueOf(x).Elem())
+	return x
+}
+
+// written returns what the codec writes of each schema, with every key in use in one of
+// them.
+func written() map[string][][]byte {
+	decision, feedback := filled[codec.Decision](), filled[codec.Feedback]()
+	decision.Actions, feedback.Actions = []string{"a", "b"}, []string{"a", "b"}
+	epoch, warm := filled[codec.Epoch](), filled[codec.Epoch]()
+	epoch.WarmFrom, epoch.WarmTo, epoch.WarmEpoch = 0, 0, 0
+	clearFields(warm, "Continues", "Cause")
+	reject := filled[codec.Reject]()
+	reject.Topic, reject.Reason = "outcomes", codec.ReasonLate
+	feedback.Reason = codec.ReasonOverflow
+	out := map[string][][]byte{
+		"decision":      {codec.AppendDecision(nil, decision)},
+		"feedback":      {codec.AppendFeedback(nil, feedback)},
+		"epoch":         {codec.AppendEpoch(nil, epoch), codec.AppendEpoch(nil, warm)},
+		"class":         {codec.AppendClass(nil, filled[codec.Class]())},
+		"decisionMark":  {codec.AppendDecisionMark(nil, filled[codec.DecisionMark]())},
+		"feedbackMark":  {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]())},
+		"snapshot":      {codec.AppendSnapshot(nil, filled[codec.Snapshot]())},
+		"reject":        {codec.AppendReject(nil, reject)},
+		"decisionReply": {codec.AppendDecisionReply(nil, decision, true)},
+		"stored":        {codec.AppendStored(nil, "x", false)},
+		"error":         {codec.ErrorReply(nil, 409, "x", "x", false)},
+	}
+	named, vector := filled[codec.Context](), filled[codec.Context]()
+	named.Vector, named.Features[1].Name = nil, "y"
+	named.Actions[0].Features = nil
+	vector.Features = nil
+	out["context"] = [][]byte{codec.AppendContext(nil, named), codec.AppendContext(nil, vector)}
+	for kind := codec.Loss; kind <= codec.Activated; kind++ {
+		o := filled[codec.Outcome]()
+		o.Kind = kind
+		out["outcome"] = append(out["outcome"], codec.AppendOutcome(nil, o))
+	}
+	return out
+}
+
+// clearFields sets fields to zero, those that there are.
+func clearFields(x any, names ...string) {
+	for _, name := range names {
+		if f := reflect.ValueOf(x).Elem().FieldByName(name); f.IsValid() {
+			f.SetZero()
+		}
+	}
+}
+
+// asJSON reads MessagePack as a JSON value, bytes in base64.
+func asJSON(t *testing.T, b []byte) any {
+	t.Helper()
+	var v any
+	if err := msgpack.Unmarshal(b, &v); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, err = jsonschema.UnmarshalJSON(bytes.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// differences compares the document with the codec: what the codec writes and the
+// document does not allow, and what the document names and the codec never writes.
+func (d *described) differences(t *testing.T) (out []string) {
+	t.Helper()
+	all := written()
+	for name := range d.at("components", "messages") {
+		if len(all[name]) == 0 {
+			out = append(out, name+": nothing writes it")
+			continue
+		}
+		named, seen, s := map[string]bool{}, map[string]bool{}, d.schema(name)
+		d.keys(d.at("components", "schemas", name), "", named)
+		for _, b := range all[name] {
+			v := asJSON(t, b)
+			if err := s.Validate(v); err != nil {
+				out = append(out, fmt.Sprintf("%s: %v", name, err))
+			}
+			met(v, "", named, seen)
+		}
+		for _, key := range slices.Sorted(maps.Keys(named)) {
+			if !seen[key] {
+				out = append(out, fmt.Sprintf("%s: the codec never writes %s", name, key))
+			}
+		}
+	}
+	for name := range all {
+		if d.at("components", "messages", name) == nil {
+			out = append(out, name+" is not described")
+		}
+	}
+	return out
+}
+
+// TestAsyncAPI holds the document against the specification's schema and against the
+// codec, and sees that each check can fail.
+func TestAsyncAPI(t *testing.T) {
+	c := jsonschema.NewCompiler()
+	// Of the package @asyncapi/specs 6.11.1 on npm.
+	if err := c.AddResource("spec.json", readSchema(t, "testdata/asyncapi-3.0.0.json.gz")); err != nil {
+		t.Fatal(err)
+	}
+	spec := c.MustCompile("spec.json")
+	d := readAsyncAPI(t)
+	if err := spec.Validate(d.doc); err != nil {
+		t.Error(err)
+	}
+	if bad := parseAsyncAPI(t, strings.Replace(d.text, "action: send,", "action: sned,", 1)); spec.Validate(bad.doc) == nil {
+		t.Error("an unknown action is accepted")
+	}
+	for _, diff := range d.differences(t) {
+		t.Error(diff)
+	}
+	for _, plant := range [][2]string{
+		{"        learned_lost: {type: integer}\n", ""},
+		{"        learned_lost: {type: integer}\n", "        learned_lost: {type: integer}\n        learned_found: {type: integer}\n"},
+		{"refused:\n", "denied:\n"},
+		{"round: {type: integer", "round: {type: string"},
+	} {
+		text := strings.Replace(d.text, plant[0], plant[1], 1)
+		if text == d.text || len(parseAsyncAPI(t, text).differences(t)) == 0 {
+			t.Errorf("planted %q: not found", plant[1])
+		}
+	}
+}

@@ -1,0 +1,81 @@
+"""The calls of Azure Personalizer to a running decider; PERSONALIZER.md says what stands for what.
+
+personalizer.py [--nats URL] [--model NAME] rank REQUEST.json | reward EVENT-ID VALUE | activate EVENT-ID
+personalizer.py evaluate LOG.dsjson [FLAGS of replayer backtest]
+"""
+import argparse, asyncio, json, subprocess, sys, uuid
+import nats  # pip install nats-py
+
+
+def flat(value, name="", out=None):
+    """One object of numbers, texts and booleans: keys are joined by dots, objects in a list belong to the
+    list's own name, other elements have their place in it behind them; keys that begin with _ are no features."""
+    out = {} if out is None else out
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not key.startswith("_"):
+                flat(inner, f"{name}.{key}" if name else key, out)
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            flat(inner, name if isinstance(inner, dict) else f"{name}.{i}" if name else str(i), out)
+    elif value is not None:
+        out[name] = value
+    return out
+
+
+def context(request):
+    """What we ask for a Rank request. The first action that is not excluded is the default one."""
+    excluded = request.get("excludedActions") or []
+    actions = [{"name": a["id"], "features": flat(a.get("features") or [])}
+               for a in request["actions"] if a["id"] not in excluded]
+    return {"id": request.get("eventId") or str(uuid.uuid4()), "features": flat(request.get("contextFeatures") or []),
+            "actions": actions, "baseline": actions[0]["name"]}
+
+
+def response(decision):
+    """The Rank response: the action that was drawn first, the others by their probabilities."""
+    ranking = [{"id": a, "probability": p} for a, p in decision["propensities"].items()]
+    ranking.sort(key=lambda r: (r["id"] != decision["action"], -r["probability"], r["id"]))
+    return {"ranking": ranking, "eventId": decision["id"], "rewardActionId": decision["action"]}
+
+
+async def ask(nc, subject, body):
+    """Sends a request, and again where the answer is "not now": with the same id a decision is sent again."""
+    for attempt in range(100):
+        try:
+            reply = await nc.request(subject, json.dumps(body).encode(), timeout=2)
+        except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
+            await asyncio.sleep(0.1)
+            continue
+        headers = reply.headers or {}
+        if not headers.get("Nats-Service-Error"):
+            return json.loads(reply.data)
+        if headers.get("Nats-Service-Error-Code") != "503":
+            sys.exit(f"{subject}: {headers['Nats-Service-Error']}")
+        await asyncio.sleep(0.1)
+    sys.exit(f"{subject}: no answer")
+
+
+async def main(args):
+    nc = await nats.connect(args.nats)
+    if args.verb == "rank":
+        with open(args.rest[0]) as f:
+            decision = await ask(nc, f"{args.model}.decide", context(json.load(f)))
+        print(json.dumps(response(decision), indent=2))
+    elif args.verb == "reward":
+        await ask(nc, f"{args.model}.outcome", {"id": args.rest[0], "reward": float(args.rest[1])})
+    elif args.verb == "activate":
+        await ask(nc, f"{args.model}.outcome", {"id": args.rest[0], "activated": True})
+    await nc.close()
+
+
+if __name__ == "__main__":
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--nats", default="nats://127.0.0.1:4222", help="where the decider answers")
+    p.add_argument("--model", default="hindsight", help="name of its model")
+    p.add_argument("verb", choices=["rank", "reward", "activate", "evaluate"])
+    p.add_argument("rest", nargs=argparse.REMAINDER)
+    args = p.parse_args()
+    if args.verb == "evaluate":  # what each policy would have earned, with intervals
+        sys.exit(subprocess.call(["replayer", "backtest", "--data", *args.rest]))
+    asyncio.run(main(args))
