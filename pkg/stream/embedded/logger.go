@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"time"
 )
 
 // serverLog passes the server's log on and remembers what was fatal: the server
@@ -14,6 +15,29 @@ type serverLog struct {
 
 	mu    sync.Mutex
 	first error
+	from  time.Time // begin of the interval at work
+	lines int       // of warnings and errors in it
+}
+
+// A client that does what it may not, again and again, does not fill the log.
+const (
+	logInterval = 10 * time.Second
+	logLines    = 20 // in an interval
+)
+
+// room reports whether there is room for a warning or an error, and tells in one line of
+// those for which there was none.
+func (l *serverLog) room(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.from) >= logInterval {
+		if more := l.lines - logLines; more > 0 {
+			l.log.Warn("nats server: more of the like", "lines", more)
+		}
+		l.from, l.lines = now, 0
+	}
+	l.lines++
+	return l.lines <= logLines
 }
 
 func (l *serverLog) fatal() error {
@@ -30,7 +54,7 @@ func (l *serverLog) Noticef(format string, v ...any) {
 // Warnf is about what may matter. Passwords in plain text do not: they live as
 // long as the process.
 func (l *serverLog) Warnf(format string, v ...any) {
-	if m := text(format, v); !strings.HasPrefix(m, "Plaintext passwords") {
+	if m := text(format, v); !strings.HasPrefix(m, "Plaintext passwords") && l.room(time.Now()) {
 		l.log.Warn("nats server", "message", m)
 	}
 }
@@ -48,7 +72,9 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 
 // Errorf is about what failed.
 func (l *serverLog) Errorf(format string, v ...any) {
-	l.log.Error("nats server", "message", text(format, v))
+	if l.room(time.Now()) {
+		l.log.Error("nats server", "message", text(format, v))
+	}
 }
 
 // Debugf and Tracef are off.
