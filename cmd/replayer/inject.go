@@ -30,6 +30,7 @@ import (
 type inject struct {
 	env     *daemon.Env
 	source  source
+	showing showing
 	learner string
 	delays  string
 	log     string
@@ -72,6 +73,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
+	in.showing.flags(f)
 	in.nats.Register(f)
 	in.kafka.Register(f)
 	return cmd
@@ -164,6 +166,9 @@ func (in *inject) play(ctx context.Context, l *live) error {
 		return err
 	}
 	table := in.env.Stdout
+	if err := in.show(l, result); err != nil {
+		return err
+	}
 	if in.source.json {
 		if err := json.NewEncoder(in.env.Stdout).Encode(result); err != nil {
 			return err
@@ -349,5 +354,9 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
 	in.Score(r)
+	r.Course = in.Course(s.Bins)
+	if l.showing.on() {
+		r.Contexts = in.WorstContexts()
+	}
 	return r, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/paper"
+	"hindsight/internal/report"
 )
 
 type paperRun struct {
@@ -20,6 +21,8 @@ type paperRun struct {
 	claims []string
 	out    string
 	json   bool
+
+	showing showing
 }
 
 func paperCommand(env *daemon.Env) *cobra.Command {
@@ -43,6 +46,7 @@ everything as JSON, and a picture for each.`,
 	f.IntVar(&p.o.Seeds, "seeds", 0, "seeds a point (default 20, with --quick 5)")
 	f.Uint64Var(&p.o.Seed, "seed", 1, "the first seed")
 	f.StringArrayVar(&p.claims, "claim", nil, "claim to try; may be repeated (default all: "+strings.Join(claimNames(), ", ")+")")
+	p.showing.htmlFlag(f)
 	f.StringVar(&p.out, "out", "", "folder for JSON, CSV and pictures")
 	f.BoolVar(&p.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 	return cmd
@@ -101,6 +105,13 @@ func (p *paperRun) run(ctx context.Context) error {
 		return f.Save(p.out)
 	})
 	if err != nil {
+		return err
+	}
+	made, err := p.showing.parameters(p.env, &source{seed: p.o.Seed})
+	if err != nil {
+		return err
+	}
+	if err := p.showing.writePage(p.env, report.Paper(findings, made)); err != nil {
 		return err
 	}
 	if p.json {

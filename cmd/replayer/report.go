@@ -23,8 +23,12 @@ type showing struct {
 	sweep     string
 }
 
-func (s *showing) flags(f *pflag.FlagSet) {
+func (s *showing) htmlFlag(f *pflag.FlagSet) {
 	f.StringVar(&s.html, "report", "", "HTML file for the report: everything in one file, with charts, no network")
+}
+
+func (s *showing) flags(f *pflag.FlagSet) {
+	s.htmlFlag(f)
 	f.StringVar(&s.csv, "csv", "", "folder for the same figures as CSV files")
 }
 
@@ -99,6 +103,18 @@ func (s *source) inputs(delays []string) (out [][2]string, err error) {
 		}
 	}
 	return out, nil
+}
+
+// show writes the report of an injection, if one is asked for.
+func (in *inject) show(l *live, result *replay.Result) (err error) {
+	if !in.showing.on() {
+		return nil
+	}
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment), Data: replay.Describe(l.environment)}
+	if r.Parameters, err = in.showing.parameters(in.env, &in.source, in.delays); err != nil {
+		return err
+	}
+	return in.showing.write(in.env, r)
 }
 
 // Limits of a sweep over delays.

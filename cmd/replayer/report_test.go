@@ -28,11 +28,11 @@ func writeShop(t *testing.T, rows int) string {
 		if (item == "red") == (hour < 12) && x>>8%4 > 0 {
 			bought = 1
 		}
-		reward := fmt.Sprint(bought)
+		reward, seen := fmt.Sprint(bought), fmt.Sprint(1_700_000_000+60*i+int(x>>4%3000))
 		if i%11 == 10 {
-			reward = ""
+			reward, seen = "", ""
 		}
-		fmt.Fprintf(&b, "%d,%d,%s,%v,%s,%d,%s\n", 1_700_000_000+60*i, 1_700_000_000+60*i+int(x>>4%3000), item, p, reward, hour, []string{"free", "pro"}[x>>12%2])
+		fmt.Fprintf(&b, "%d,%s,%s,%v,%s,%d,%s\n", 1_700_000_000+60*i, seen, item, p, reward, hour, []string{"free", "pro"}[x>>12%2])
 	}
 	path := filepath.Join(t.TempDir(), "shop.csv")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {

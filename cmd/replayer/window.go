@@ -15,11 +15,13 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 )
 
 type window struct {
 	env     *daemon.Env
 	source  source
+	showing showing
 	learner string
 	delays  string
 	windows []string
@@ -46,6 +48,7 @@ the certificate says, and what the learner loses.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
 	w.source.flags(cmd.Flags())
+	w.showing.htmlFlag(cmd.Flags())
 	w.source.reading.from(env)
 	_ = cmd.Flags().MarkHidden("window")
 	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
@@ -69,6 +72,13 @@ func (w *window) run(ctx context.Context) error {
 	}
 	prices := replay.PriceWindows(windows, runs)
 	if err := w.save(prices, runs[0][0].Rounds); err != nil {
+		return err
+	}
+	p, err := w.showing.parameters(w.env, &w.source, w.delays)
+	if err != nil {
+		return err
+	}
+	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
 	table := w.env.Stdout

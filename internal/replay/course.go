@@ -153,12 +153,17 @@ func (c *course) truth(losses []float64, regret float64) {
 	c.now.regret += regret
 }
 
+// notKnown is how many rounds are held back where only a joiner elsewhere knows.
+const notKnown int64 = -1
+
 // decided adds how many earlier rounds were open when the round was decided: without an
 // outcome, not released, and with a fate but not released.
 func (c *course) decided(arriving, waiting, held int64) {
 	c.now.arriving += float64(arriving)
 	c.now.waiting += float64(waiting)
-	c.now.held += float64(held)
+	if c.now.held += float64(held); held == notKnown {
+		c.now.held = math.NaN()
+	}
 	c.now.most = max(c.now.most, waiting)
 }
 

@@ -36,7 +36,8 @@ type Injection struct {
 	match              *match
 	released           *counter
 	contexts, outcomes []stream.Appender // by partition
-	early              map[int][]byte    // decisions that came before those of earlier rounds
+	reported           int64
+	early              map[int][]byte // decisions that came before those of earlier rounds
 	sent               int
 	time               int64     // log time of the last decision read
 	read               time.Time // when that was, by our clock
@@ -228,6 +229,8 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 // decided scores the decision of round t.
 func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
+	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
+	in.match.course.end(in.match.fileTime(t))
 	for _, r := range in.match.s.after(t) {
 		if err := in.report(ctx, int(r)); err != nil {
 			return err
@@ -240,6 +243,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 func (in *Injection) report(ctx context.Context, t int) error {
 	in.match.outcome(&in.out, t)
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
+	in.reported++
 	_, err := in.outcomes[in.partition(t)].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
@@ -247,3 +251,10 @@ func (in *Injection) report(ctx context.Context, t int) error {
 // Score fills in what the outcomes say of the learner: mean loss and, where the truth
 // is known, regret.
 func (in *Injection) Score(r *Result) { in.match.score(r) }
+
+// Course returns how the run went, with the histogram of its delays. Bounds are not in it,
+// nor what was held back: only the live system knew those.
+func (in *Injection) Course(delays []DelayBin) *Course { return in.match.tell(delays) }
+
+// WorstContexts looks for the contexts in which the learner did worst.
+func (in *Injection) WorstContexts() *WorstContexts { return in.match.worstContexts() }

@@ -142,13 +142,21 @@ func (m *match) score(r *Result) {
 	}
 }
 
-// tell returns the course of a run that is over.
-func (m *match) tell(learnedThrough []int64) *Course {
+// tell returns the course of a run that is over, with the histogram of its delays.
+func (m *match) tell(delays []DelayBin) *Course {
 	m.course.timed = m.log != nil && m.log.timed()
 	c := m.course.finish()
 	if policed(m.rounds.Env) != nil { // there regret is against a policy
 		c.Regret = nil
 	}
-	c.Delays = delayBins(m.s.raw, learnedThrough)
+	c.Delays = delays
 	return c
+}
+
+// fileTime returns when the data says that round t was decided; 0 if it has no times.
+func (m *match) fileTime(t int) int64 {
+	if m.log != nil && m.log.timed() {
+		return m.log.time(t)
+	}
+	return 0
 }

@@ -23,6 +23,7 @@ type Summary struct {
 	LateLosses  LateLosses
 	Delays      DelayReport
 	Certificate Certificate
+	Bins        []DelayBin // the histogram of delays
 }
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
@@ -49,7 +50,7 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err := s.readFeedback(ctx, log, name, partitions, build, late, int64(len(times))); err != nil {
 		return nil, err
 	}
-	s.Delays = MeasureDelays(spec, raw, through)
+	s.Delays, s.Bins = MeasureDelays(spec, raw, through), delayBins(raw, through)
 	return s, nil
 }
 

@@ -85,7 +85,7 @@ func (t *Trial) result(trace *Trace) *Result {
 		Fates: trace.Fates, LateLosses: trace.LateLosses, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
 	}
 	trace.match.score(r)
-	r.Course = trace.match.tell(trace.Through)
+	r.Course = trace.match.tell(delayBins(trace.match.s.raw, trace.Through))
 	return r
 }
 

@@ -79,6 +79,9 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: "loss above the best", Zero: true}}
 	c.along(r.Course)
 	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
+	if r.Regret == nil {
+		c.Title = "Bounds on the regret so far"
+	}
 	view := View{Name: "regret"}
 	for _, g := range b.groups {
 		if g[0].Course != nil && g[0].Course.Regret != nil {

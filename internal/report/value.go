@@ -115,7 +115,7 @@ func (b *builder) label(g []*replay.Result) string {
 func (c *Chart) along(course *replay.Course) {
 	c.X.Label = "rounds"
 	if len(course.Times) > 0 && course.Times[0] < course.Times[len(course.Times)-1] && increasing(course.Times) {
-		c.X = Axis{Label: "time", Scale: Time}
+		c.X = Axis{Label: "time (UTC)", Scale: Time}
 		for _, ms := range course.Times {
 			c.At = append(c.At, float64(ms)/1000)
 		}

@@ -22,11 +22,11 @@ const drawn = {}; // the library's object of each chart, by id
       if (size >= least) return String(Number((v / least).toPrecision(3))) + letter;
     return String(Number(v.toPrecision(6)));
   };
-  const two = n => String(n).padStart(2, "0");
-  const moment = s => {
-    const d = new Date(1000 * s);
-    return `${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())} ${two(d.getUTCHours())}:${two(d.getUTCMinutes())} UTC`;
-  };
+  const day = s => new Date(1000 * s).toISOString().slice(0, 10);
+  const hour = s => new Date(1000 * s).toISOString().slice(11, 16);
+  const moment = s => `${day(s)} ${hour(s)} UTC`;
+  // times writes those along an axis: days, or hours with the day where one begins.
+  const times = (u, at, axis, space, step) => at.map((s, i) => step >= 86400 ? day(s) : hour(s) + (i === 0 || s % 86400 === 0 ? "\n" + day(s) : ""));
 
   // paint returns the colour of a series: its place among those that are not aside.
   const paints = series => {
@@ -110,7 +110,8 @@ const drawn = {}; // the library's object of each chart, by id
       rotate: u => crowded(c, u.width) ? -40 : 0,
       size: u => crowded(c, u.width) ? 20 + 4.6 * longest(c) : 34,
     });
-    else if (c.x.scale !== "time") x.values = (u, at) => at.map(v => v == null ? "" : c.x.scale === "log" && v < 1 ? "0" : short(v));
+    else if (c.x.scale === "time") Object.assign(x, {values: times, size: 48});
+    else x.values = (u, at) => at.map(v => v == null ? "" : c.x.scale === "log" && v < 1 ? "0" : short(v));
     const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 26 + 7.2 * Math.max(3, ...(values || []).map(v => String(v).length)),
       values: (u, at) => at.map(v => v == null ? "" : short(v))};
     return [x, y];
@@ -133,12 +134,11 @@ const drawn = {}; // the library's object of each chart, by id
   const chart = c => {
     const box = document.getElementById("chart-" + c.id);
     const plot = box.querySelector(".plot"), legend = box.querySelector(".legend"), views = box.querySelector(".views");
-    const off = new Set(); // names of series that are hidden
-    c.views[0].series.forEach(s => s.off && off.add(s.name));
+    const hidden = c.views.map(v => new Set(v.series.filter(s => s.off).map(s => s.name)));
     let u, now = 0;
 
     const draw = () => {
-      const series = c.views[now].series.map(s => ({...s, off: off.has(s.name)})), paint = paints(series);
+      const off = hidden[now], series = c.views[now].series.map(s => ({...s, off: off.has(s.name)})), paint = paints(series);
       const {out, bands, data, ends} = seriesOf(c, series, paint);
       const width = plot.clientWidth || 600;
       const where = make("span", {className: "where"});
@@ -173,7 +173,7 @@ const drawn = {}; // the library's object of each chart, by id
       point(null);
       if (u) u.destroy();
       u = new uPlot({width, height: heightOf(c, width), series: out, bands, axes: axesOf(c), scales: scalesOf(c), hooks,
-        legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, padding: [10, crowded(c, width) ? 5 * longest(c) : 14, 0, 0]}, data, plot);
+        legend: {show: false}, cursor: {y: false, drag: {x: false, y: false}, points: {show: c.kind === "lines", size: 7}}, tzDate: s => uPlot.tzDate(new Date(1000 * s), "Etc/UTC"), padding: [10, crowded(c, width) ? 5 * longest(c) : 14, 0, 0]}, data, plot);
       drawn[c.id] = u;
     };
 
