@@ -3,7 +3,7 @@ package monitor
 import "math"
 
 // seriesBuckets is the most buckets that a series has.
-const seriesBuckets = 240
+const seriesBuckets = 96
 
 // Bucket sums up the rounds with a loss that were decided in one stretch of log time.
 type Bucket struct {

@@ -121,6 +121,9 @@ func logAlarms() []Alarm {
 		{Name: "SnapshotsFail", Expr: `increase(hindsight_snapshots_total{result="failed"}[1h]) > 0`, Severity: Look,
 			Says: "The state of the learner cannot be stored.", Do: "A restart will take longer, and retention may drop what it needs. The log line \"snapshot not written\" says why.",
 			here: grows("hindsight_snapshots_total{result=failed}", 10*minute, 0)},
+		{Name: "SnapshotDamaged", Expr: `hindsight_snapshots_total{result="damaged"} > 0`, Severity: Look,
+			Says: "A snapshot in the log was found damaged when a decider started; it began from the one before.", Do: "Look at the log's disks, and run replayer verify. It goes away with the next start after the damaged one is dropped (the last 8 are kept).",
+			here: func(m *moment) bool { return m.is("hindsight_snapshots_total{result=damaged}", above(0)) }},
 		{Name: "SnapshotOld", Expr: `hindsight_snapshot_age_seconds > 86400 and delta(hindsight_learned_through[1h]) > 0`, Severity: Look,
 			Says: "The last snapshot is a day old though the model learns.", Do: "Only the owner of partition 0 writes them: is it at work?",
 			here: func(m *moment) bool {

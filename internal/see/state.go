@@ -102,7 +102,7 @@ type Losses struct {
 	Uniform       *float64   `json:"uniform" doc:"what uniform play would have lost in them (self-normalised importance weights)"`
 	JoinRatio     *float64   `json:"join_ratio" doc:"share of the last 1,000 released, withdrawn ones left out, whose outcome came in time"`
 	Start         *time.Time `json:"start" doc:"log time at which the buckets begin"`
-	BucketSeconds float64    `json:"bucket_seconds" doc:"their width; it doubles when there would be more than 240"`
+	BucketSeconds float64    `json:"bucket_seconds" doc:"their width; it doubles when there would be more than 96"`
 	Buckets       []Bucket   `json:"buckets" doc:"by the log time of the decision"`
 }
 

@@ -139,7 +139,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
 	if t.send != nil {
-		f.d.cfg.Metrics.refuse("decide", 503)
+		f.d.cfg.Metrics.refuseID("decide", 503, t.id)
 		data, headers := errorReply(503, unknownFate, t.id, t.json)
 		t.send(data, headers...)
 	}

@@ -148,7 +148,7 @@ func (f *front) forward(p int, m stream.Message, json bool) {
 }
 
 func (f *front) refuse(m stream.Message, code int, message, id string, json bool) {
-	f.metrics.refuse("decide", code)
+	f.metrics.refuseID("decide", code, id)
 	data, headers := errorReply(code, message, id, json)
 	m.Respond(data, headers...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
+	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/mem"
@@ -357,6 +358,11 @@ func TestTwoDaemons(t *testing.T) {
 		part.snapshot(100, time.Now()) // none is due yet
 		part.age(time.Now())
 		part.certificate.show(&part.m.certificate, &part.gauges, &certify.Figures{Functions: 1}) // of a class
+		part.certificate.showWeights(&part.m.certificate, &part.gauges, weighted{})
+		modes := &a.config.Metrics.modes
+		for _, v := range []*prometheus.GaugeVec{modes.alarm, modes.evidence, modes.excess} { // of a model with a guard
+			v.WithLabelValues().Set(0)
+		}
 		a.config.Metrics.lease(RoleDecider, leaseLost)
 		pass(2 * time.Second)
 		names := checkExposed(t, exposed(t, a.reg), 1)
@@ -368,3 +374,8 @@ func TestTwoDaemons(t *testing.T) {
 		checkExposed(t, exposed(t, b.reg), 1)
 	})
 }
+
+// weighted is a learner with weights.
+type weighted struct{ learner.Learner }
+
+func (weighted) AppendWeights(dst []float64) []float64 { return append(dst, .75, .25) }

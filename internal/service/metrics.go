@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -58,6 +59,7 @@ type Metrics struct {
 	decider deciderMetrics
 	joiner  joinerMetrics
 	scope   *monitor.Scope
+	log     *slog.Logger // of refused requests; nil: they are not logged
 	modes   modeMetrics
 }
 
@@ -170,6 +172,18 @@ func (m *Metrics) refuse(subject string, code int) {
 func (m *Metrics) appendError(kind string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.appendErrors[kind].Inc()
+	}
+}
+
+// LogTo makes refused requests be logged, for who asks for debugging: by code and round id,
+// without what was asked. It must come before the services.
+func (m *Metrics) LogTo(l *slog.Logger) { m.log = l }
+
+// refuseID is refuse of a request whose round has an id.
+func (m *Metrics) refuseID(subject string, code int, id string) {
+	m.refuse(subject, code)
+	if m != nil && m.log != nil && m.log.Enabled(context.Background(), slog.LevelDebug) {
+		m.log.Debug("request refused", "subject", subject, "code", code, "id", id)
 	}
 }
 

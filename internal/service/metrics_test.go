@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"regexp"
@@ -366,6 +367,20 @@ func TestMetricsOfParkedOutcomes(t *testing.T) {
 	r.j.heart.AddOutcome(loop.Place{}, 1, []byte(`{"id":"x","loss":1}`), "")
 	r.j.show()
 	r.expect(map[string]float64{`hindsight_parked_outcomes`: 1})
+}
+
+// Who debugs sees which request was refused, by its id, and nothing of what was asked.
+func TestRefusedRequestsAreLogged(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.settle())
+	var b bytes.Buffer
+	for _, level := range []slog.Level{slog.LevelInfo, slog.LevelDebug} {
+		r.m.LogTo(slog.New(slog.NewTextHandler(&b, &slog.HandlerOptions{Level: level})))
+		r.request(`{"id":"seven","features":{%q:%q},"actions":["a","a"]}`, plantedText, plantedText)
+		if got := b.String(); (level == slog.LevelDebug) != strings.Contains(got, `msg="request refused" subject=decide code=400`) || strings.Contains(got, plantedText) {
+			t.Errorf("%v: %q", level, got)
+		}
+	}
 }
 
 var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)

@@ -118,7 +118,7 @@ func requestSize(m *stream.Message) int {
 func (s *OutcomeService) request(m stream.Message) {
 	json := codec.IsJSON(m.Data)
 	refuse := func(code int, message, id string) {
-		s.metrics.refuse("outcome", code)
+		s.metrics.refuseID("outcome", code, id)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}

@@ -32,7 +32,7 @@ func (d *Decider) request(m stream.Message) { d.requestOf(m, time.Now()) }
 func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	json := codec.IsJSON(m.Data)
 	refuse := func(code int, message, id string) {
-		d.cfg.Metrics.refuse("decide", code)
+		d.cfg.Metrics.refuseID("decide", code, id)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}

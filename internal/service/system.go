@@ -57,6 +57,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	if c.Metrics == nil {
 		c.Metrics = NewMetrics(nil, nil)
 	}
+	c.Metrics.LogTo(c.Logger)
 	alone := c.Sharing == nil
 	parts := int32(1)
 	if alone {

@@ -146,7 +146,7 @@ function drawLoop(s) {
   const lags = [];
   if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
   if (w.joiner > 0) lags.push(num(w.joiner) + " records are not yet read by the joiner");
-  if (f.refused > 0) lags.push(rate(f.refused) + " requests are answered with an error");
+  if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second are answered with an error");
   byId("loop-says").textContent = decides || s.joiner ? (lags.join("; ") || "Nothing lags behind.") : "Neither a decider nor a joiner is at work here now.";
 }
 
