@@ -135,7 +135,7 @@ func TestSnapshotPolicy(t *testing.T) {
 		"feedback through 200, not 900":      {"--data", log, "--policy", "snapshot:900"},
 		"expected the number of a feedback":  {"--data", log, "--policy", "snapshot:x"},
 		"does not hold the model \"other\"":  {"--data", log, "--policy", "logging", "--policy", "snapshot", "--name", "other"},
-		"there is no log":                    {"--data", log, "--policy", "snapshot", "--log", "embedded:" + t.TempDir()},
+		"holds no log":                       {"--data", log, "--policy", "snapshot", "--log", "embedded:" + t.TempDir()},
 		"name its log, for example --log em": {"--data", writeBandit(t), "--action-column", "a", "--reward-column", "r", "--propensity-column", "p", "--policy", "snapshot"},
 	} {
 		if got := execute(t.Context(), append([]string{"backtest"}, args...)...); got.code == 0 || !strings.Contains(got.stderr, want) {

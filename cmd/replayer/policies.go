@@ -75,11 +75,16 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 		p.trained.log = b.source.data
 	}
 	defer p.trained.close()
-	off, err := replay.NewOffPolicy(env, func(kind, spec string) (*replay.Progressive, error) {
+	off, err := replay.NewOffPolicy(env, func(kind, spec string) (policy *replay.Progressive, err error) {
 		if kind == "snapshot" {
-			return p.trained.policy(ctx, b.env, env, spec)
+			policy, err = p.trained.policy(ctx, b.env, env, spec)
+		} else {
+			policy, err = b.progressive(env, kind, spec)
 		}
-		return b.progressive(env, kind, spec)
+		if err == nil {
+			policy.StopWhen(ctx.Err)
+		}
+		return policy, err
 	})
 	if err != nil {
 		return nil, daemon.Usagef("--policy: %v", err)
@@ -94,6 +99,8 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 		}
 	}
 	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
+	bar := newProgress(b.env.Stderr, int64(len(specs)*out.Settings.Rows), "policies")
+	defer bar.finish()
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, spec := range specs {
@@ -103,6 +110,7 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 			}
 			e, err := off.Evaluate(spec, o)
 			out.Policies[i] = e
+			bar.add(int64(out.Settings.Rows))
 			return err
 		})
 	}

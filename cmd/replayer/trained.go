@@ -65,18 +65,7 @@ func (t *trained) open(ctx context.Context, env *daemon.Env) (err error) {
 	if t.log == "" {
 		return errNoLog
 	}
-	spec, err := engine.Parse(t.log)
-	if err != nil {
-		return err
-	}
-	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
-		return fmt.Errorf("--log %s: there is no log", t.log)
-	}
-	o := engine.Options{Log: t.log, Join: true, NATS: t.nats, Kafka: t.kafka, Logger: env.Logger}
-	if spec.Kind == "kafka" {
-		o.Requests = servers.None
-	}
-	if t.engine, err = engine.Open(ctx, o); err != nil {
+	if t.engine, err = openBeside(ctx, env, t.log, t.nats, t.kafka); err != nil {
 		return err
 	}
 	t.name, err = chooseModel(ctx, t.engine, t.log, t.name)

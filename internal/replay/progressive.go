@@ -29,6 +29,7 @@ type Progressive struct {
 	context  codec.Context // of a frozen one, and its bytes
 	raw      []byte
 	n        int64 // rows so far
+	stopped  func() error
 	err      error // the first
 }
 
@@ -51,6 +52,10 @@ func NewFrozen(ep loop.Epoch, name string, seed []byte, env Environment) *Progre
 	p.decider = loop.NewDecider(p.replica, seed, name, 0, 1)
 	return p
 }
+
+// StopWhen lets the policy end with the error that stopped returns: that of a context. It
+// is asked now and then.
+func (p *Progressive) StopWhen(stopped func() error) { p.stopped = stopped }
 
 // contextOf returns the bytes of the context of row t. A model that has a list of its
 // own actions is asked with the log's, in whatever order.
@@ -82,6 +87,9 @@ func (p *Progressive) spread(dst []float64) error {
 // the row.
 func (p *Progressive) law(dst []float64, t int, log *logView) {
 	d := &p.decision
+	if p.n&1023 == 0 && p.stopped != nil && p.err == nil {
+		p.err = p.stopped()
+	}
 	if p.err == nil {
 		p.n++
 		res := p.decider.Decide(d, p.contextOf(t), "", loop.Source{Offset: p.n - 1, Through: p.n})
