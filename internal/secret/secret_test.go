@@ -71,3 +71,17 @@ func TestInArguments(t *testing.T) {
 		}
 	}
 }
+
+// FuzzInArgument holds that what is overwritten lies within the argument, and is what
+// stands before the last @.
+func FuzzInArgument(f *testing.F) {
+	for _, seed := range []string{"--log=nats://u:p@h", "://@", "@://", "a://b/c:d@e", "nats://u:se/c@ret@h"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, arg string) {
+		from, to := inArgument(arg)
+		if from < 0 || from > to || to > len(arg) || to > from && (arg[to] != '@' || strings.Contains(arg[to+1:], "@")) {
+			t.Errorf("%q: [%d, %d)", arg, from, to)
+		}
+	})
+}
