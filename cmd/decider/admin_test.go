@@ -96,6 +96,16 @@ func TestAdmin(t *testing.T) {
 		}
 	}
 	for _, p := range []*process{d, j, k} {
+		if code, body := p.page(p.admin(), "/"); code != 200 || !strings.Contains(body, "The loop") {
+			t.Errorf("the page: %d %s", code, body)
+		}
+		code, body := p.page(p.admin(), "/state")
+		decides := strings.Contains(body, `"program": "decider"`) && strings.Contains(body, `"mode": "live"`)
+		if code != 200 || decides != (p == d) || !strings.Contains(body, `"model": "shop"`) || strings.Contains(body, sharedPassword) {
+			t.Errorf("/state: %d %s", code, body)
+		}
+	}
+	for _, p := range []*process{d, j, k} {
 		p.stop(patience)
 		if code, _ := p.page(p.admin(), "/healthz"); code != 0 {
 			t.Errorf("a process that has ended answers %d", code)
