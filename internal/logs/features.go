@@ -80,34 +80,21 @@ func (d *dsjson) featureList(dst []codec.Feature, prefix string, depth int) []co
 	return dst
 }
 
-// distinct gives the second feature of a name the name with #2, and so on.
-func distinct(features []codec.Feature) {
-	seen := make(map[string]int, len(features))
-	for i := range features {
-		name := features[i].Name
-		n := seen[name] + 1
-		for seen[name] = n; n > 1; n++ {
-			again := name + "#" + strconv.Itoa(n)
-			if _, taken := seen[again]; !taken {
-				seen[name], seen[again] = n, 1
-				features[i].Name = again
-				break
-			}
-		}
+// distinct gives the second of a name the name with #2, and so on; name returns where that
+// of i lies.
+func distinct(n int, name func(i int) *string) {
+	if codec.Repeated(n, func(i int) string { return *name(i) }) < 0 {
+		return
 	}
-}
-
-// distinctActions does likewise with names of actions.
-func distinctActions(actions []codec.Action) {
-	seen := make(map[string]int, len(actions))
-	for i := range actions {
-		name := actions[i].Name
-		n := seen[name] + 1
-		for seen[name] = n; n > 1; n++ {
-			again := name + "#" + strconv.Itoa(n)
+	seen := make(map[string]int, n)
+	for i := range n {
+		is := name(i)
+		k := seen[*is] + 1
+		for seen[*is] = k; k > 1; k++ {
+			again := *is + "#" + strconv.Itoa(k)
 			if _, taken := seen[again]; !taken {
-				seen[name], seen[again] = n, 1
-				actions[i].Name = again
+				seen[*is], seen[again] = k, 1
+				*is = again
 				break
 			}
 		}
@@ -124,11 +111,11 @@ func validate(c *codec.Context, r *Record) error {
 	if err := c.Validate(); err == nil {
 		return nil
 	}
-	distinct(r.Features)
-	for i := range r.Actions {
-		distinct(r.Actions[i].Features)
+	distinct(len(r.Features), func(i int) *string { return &r.Features[i].Name })
+	for a := range r.Actions {
+		distinct(len(r.Actions[a].Features), func(i int) *string { return &r.Actions[a].Features[i].Name })
 	}
-	distinctActions(r.Actions)
+	distinct(len(r.Actions), func(i int) *string { return &r.Actions[i].Name })
 	if r.Chosen >= 0 && r.Chosen < len(r.Actions) {
 		r.Action = r.Actions[r.Chosen].Name
 	}

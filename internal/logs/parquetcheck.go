@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -36,7 +35,12 @@ func checkFooter(f io.ReaderAt, size int64) error {
 	if string(head) != parquetMagic || string(tail[4:]) != parquetMagic || footer > size-ends-int64(len(parquetMagic)) {
 		return errNoParquet
 	}
-	return nil
+	metadata := make([]byte, footer)
+	if _, err := f.ReadAt(metadata, size-ends-footer); err != nil {
+		return err
+	}
+	_, err := checkThrift(metadata)
+	return err
 }
 
 const (
@@ -78,13 +82,16 @@ func checkColumn(f io.ReaderAt, size int64, m *format.ColumnMetaData, buf []byte
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
-		in := bytes.NewReader(buf[:n])
+		n, err = checkThrift(buf[:n])
 		var protocol thrift.CompactProtocol
 		var h format.PageHeader
-		if err := thrift.NewDecoder(protocol.NewReader(in)).Decode(&h); err != nil {
+		if err == nil {
+			err = thrift.Unmarshal(&protocol, buf[:n], &h)
+		}
+		if err != nil {
 			return fmt.Errorf("the header of a page at byte %d: %w", at, err)
 		}
-		at += int64(n - in.Len())
+		at += int64(n)
 		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues, h.DictionaryPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumRows)
 		if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > end-at || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPageBytes || values > maxPageValues {
 			return fmt.Errorf("the header of the page before byte %d: %d bytes, %d unpacked, %d values: more than there can be", at, h.CompressedPageSize, h.UncompressedPageSize, values)

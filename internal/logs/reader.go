@@ -128,16 +128,16 @@ func (r *Reader) Next(rec *Record) error {
 		rec.Reset()
 		class, reason, err := r.dec.next(rec)
 		var bad *LineError
-		switch {
-		case err == nil:
-		case errors.As(err, &bad):
+		if err != nil {
+			if bad = asLineError(err); bad == nil {
+				if errors.Is(err, io.EOF) {
+					r.nextFile()
+				} else {
+					r.err = fmt.Errorf("%s: %w", r.in.name, err)
+				}
+				continue
+			}
 			class = IsMalformed
-		case errors.Is(err, io.EOF):
-			r.nextFile()
-			continue
-		default:
-			r.err = fmt.Errorf("%s: %w", r.in.name, err)
-			continue
 		}
 		if rec.File == "" {
 			rec.File = r.in.name
@@ -147,6 +147,13 @@ func (r *Reader) Next(rec *Record) error {
 		}
 	}
 	return r.err
+}
+
+// asLineError returns the [LineError] that err is, or nil.
+func asLineError(err error) *LineError {
+	var bad *LineError
+	errors.As(err, &bad)
+	return bad
 }
 
 func (r *Reader) nextFile() {

@@ -1,7 +1,8 @@
 package logs
 
 import (
-	"bytes"
+	"encoding/binary"
+	"math/bits"
 	"strconv"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -103,17 +104,34 @@ func (s *scan) text() string {
 		return ""
 	}
 	from := s.i + 1
-	n := bytes.IndexByte(s.b[from:], '"')
-	if n < 0 {
+	i := quoteOrSlash(s.b, from)
+	switch {
+	case i == len(s.b):
 		s.fail("a text has no end")
 		return ""
-	}
-	part := s.b[from : from+n]
-	if bytes.IndexByte(part, '\\') >= 0 {
+	case s.b[i] == '\\':
 		return s.escaped(from)
 	}
-	s.i = from + n + 1
-	return unsafe.String(unsafe.SliceData(part), n)
+	s.i = i + 1
+	return unsafe.String(unsafe.SliceData(s.b[from:]), i-from)
+}
+
+// quoteOrSlash returns where from i on the first quote or backslash stands, len(b) if
+// there is none. It looks at eight bytes at once: x has a zero byte where (x−0x01…01) &
+// ^x & 0x80…80 is not 0, and the lowest such bit is that of the first.
+func quoteOrSlash(b []byte, i int) int {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:])
+		quote, slash := x^(ones*'"'), x^(ones*'\\')
+		if found := ((quote-ones)&^quote | (slash-ones)&^slash) & highs; found != 0 {
+			return i + bits.TrailingZeros64(found)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' {
+		i++
+	}
+	return i
 }
 
 // escaped reads a string with escapes, whose content begins at from.
@@ -300,22 +318,18 @@ func (s *scan) skip(depth int) {
 
 // skipText passes a string.
 func (s *scan) skipText() {
-	for i := s.i + 1; i < len(s.b); {
-		n := bytes.IndexByte(s.b[i:], '"')
-		if n < 0 {
-			break
-		}
-		j := i + n
-		slashes := 0
-		for k := j - 1; k > s.i && s.b[k] == '\\'; k-- {
-			slashes++
-		}
-		if i = j + 1; slashes%2 == 0 {
-			s.i = i
+	for i := s.i + 1; ; {
+		i = quoteOrSlash(s.b, i)
+		switch {
+		case i < len(s.b) && s.b[i] == '"':
+			s.i = i + 1
+			return
+		case i+1 >= len(s.b):
+			s.fail("a text has no end")
 			return
 		}
+		i += 2
 	}
-	s.fail("a text has no end")
 }
 
 // end checks that nothing follows.

@@ -56,11 +56,19 @@ func duplicateOfFew(n int, name func(i int) string) int {
 	return -1
 }
 
+// Repeated returns the index of the first of n names that occurred before it, or -1, in
+// time in proportion to n.
+func Repeated(n int, name func(i int) string) int { return duplicate(n, name) }
+
 // sketch is a hash of the length and the last 8 bytes.
 func sketch(s string) uint8 {
 	var x uint64
-	for i := max(0, len(s)-8); i < len(s); i++ {
-		x = x<<8 | uint64(s[i])
+	if n := len(s); n >= 8 {
+		x = word(s, n-8)
+	} else {
+		for i := range n {
+			x = x<<8 | uint64(s[i])
+		}
 	}
 	return uint8((x ^ uint64(len(s))) * 0x9e3779b97f4a7c15 >> 56)
 }

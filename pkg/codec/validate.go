@@ -11,8 +11,12 @@ func checkText(s string, most int) error {
 	if len(s) > most {
 		return errLong
 	}
+	plain := 0
+	for plain+8 <= len(s) && isPlain(word(s, plain)) {
+		plain += 8
+	}
 	ascii := true
-	for i := 0; i < len(s); i++ {
+	for i := plain; i < len(s); i++ {
 		switch c := s[i]; {
 		case c < ' ' || c == 0x7f:
 			return errControl
@@ -32,6 +36,20 @@ func checkText(s string, most int) error {
 		}
 	}
 	return nil
+}
+
+// word returns eight bytes of s, the first of which is s[i] and the lowest.
+func word(s string, i int) uint64 {
+	_ = s[i+7]
+	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 | uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+}
+
+// isPlain reports whether all bytes of x are ASCII and no control characters. A byte
+// below 0x80 is below n where byte−n borrows, and is 0x7f where adding 1 carries; neither
+// reaches the next byte before the first that is found.
+func isPlain(x uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	return (x|(x-ones*' ')|(x+ones))&highs == 0
 }
 
 // checkName is checkText for what must not be empty.

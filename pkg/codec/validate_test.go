@@ -225,3 +225,25 @@ func TestDuplicateIsNotQuadratic(t *testing.T) {
 		}
 	}
 }
+
+// The look at eight bytes agrees with that at each, at every place of every byte.
+func TestIsPlain(t *testing.T) {
+	for at := range 8 {
+		for c := range 256 {
+			b := []byte("  ~~a  ~")
+			b[at] = byte(c)
+			for _, low := range []byte{' ', 0x1f, 0x7f, 0x80, 0xff} {
+				if b[0] = low; at == 0 {
+					b[0] = byte(c)
+				}
+				want := true
+				for _, x := range b {
+					want = want && x >= ' ' && x < 0x7f
+				}
+				if got := isPlain(word(string(b), 0)); got != want {
+					t.Fatalf("%q: %v", b, got)
+				}
+			}
+		}
+	}
+}
