@@ -39,7 +39,7 @@ func (m *Model) resolveAuto(columns, actions int) {
 func (m *Model) auto() (oracle.Regressor, error) {
 	o := oracle.AggregateOptions{
 		Columns: int(m.Oracle.Columns.Value), Beta: m.Oracle.Beta.Value, Fourier: int(m.Oracle.Fourier.Value),
-		Seed: uint64(m.Oracle.Seed), MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
+		Seed: uint64(m.Oracle.Seed), Steered: m.Oracle.Steered, MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
 	}
 	return oracle.NewAggregate(o)
 }
@@ -117,5 +117,5 @@ func (m *Model) DefaultOracle() {
 
 func (o Oracle) canonicalAuto() string {
 	return "{kind: auto, beta: " + o.Beta.canonical() + ", columns: " + o.Columns.canonical() + ", fourier: " + o.Fourier.canonical() +
-		", seed: " + strconv.FormatInt(o.Seed, 10) + "}"
+		", seed: " + strconv.FormatInt(o.Seed, 10) + pick(o.Steered, ", share: steered}", "}") // left out otherwise: older models have the same bytes
 }

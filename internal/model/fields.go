@@ -214,7 +214,7 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	case Shared, Hybrid:
 		o, allowed = newShared(kind), []string{"kind", "beta", "lambda", "hashed"}
 	case Auto:
-		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed"}
+		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed", "share"}
 	}
 	given := map[string]*yaml.Node{}
 	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) {
@@ -266,6 +266,8 @@ func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 		o.Hashed = p.integer(n, "oracle.hashed", 2, maxHashed, "hashed: 256")
 	case "fourier":
 		o.Fourier = p.autoNumber(n, "oracle.fourier", "fourier: 128")
+	case "share":
+		o.Steered = p.choice(n, "oracle.share", "fixed", "steered") == 1
 	case "bandwidth":
 		o.Bandwidth = p.number(n, "oracle.bandwidth", "bandwidth: 1")
 	case "seed":

@@ -117,6 +117,7 @@ type Oracle struct {
 	Columns   Number  // of Auto, and with random features of Linear: how many columns to expect, the constant included; 0: not known
 	Bandwidth float64 // of the random features of Linear, in units of √d, > 0
 	Seed      int64   // of the random features, ≥ 0
+	Steered   bool    // of Auto: the share is steered
 	Eta       float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
 	Class     string  // of Hedge: a class file, relative to the model file
 	Unproved  bool    // of Hedge: accept what has no proof

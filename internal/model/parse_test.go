@@ -101,6 +101,8 @@ func TestVariants(t *testing.T) {
 			m.Oracle = newRandom(Number{Auto: true})
 			m.Oracle.Bandwidth, m.Oracle.Columns, m.Oracle.Seed = .5, Number{Value: 17}, 9
 		}},
+		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle = newAuto(); m.Oracle.Steered = true }},
+		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = newLinear() }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
@@ -164,7 +166,7 @@ func TestErrors(t *testing.T) {
 		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
-		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed`},
+		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed, share`},
 		{"oracle: {kind: auto, fourier: 5000}", `m.yaml:1:9: oracle: fourier: expected auto or a whole number in 0…4096`},
 		{"oracle: {kind: auto, columns: 1.5}", `m.yaml:1:9: oracle: columns: expected auto or a whole number in 0…65537`},
 		{"oracle: {kind: auto, seed: -1}", `m.yaml:1:28: oracle.seed: expected a whole number in 0…`},
@@ -344,6 +346,7 @@ func drawModel(t *rapid.T) *Model {
 		m.Oracle = newAuto()
 		m.MaxFeatures = min(m.MaxFeatures, 150) // its matrices are twice as many
 		m.Oracle.Seed = rapid.Int64Range(0, 1<<53).Draw(t, "seed")
+		m.Oracle.Steered = rapid.Bool().Draw(t, "steered")
 		if rapid.Bool().Draw(t, "whole") {
 			m.Oracle.Columns = Number{Value: float64(rapid.IntRange(0, maxColumns).Draw(t, "columns"))}
 			m.Oracle.Fourier = Number{Value: float64(rapid.IntRange(0, 16).Draw(t, "fourier"))}

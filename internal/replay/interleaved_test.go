@@ -92,6 +92,7 @@ func TestLiveEqualsBacktest(t *testing.T) {
 		{"blocks:9,8", "exp4dale:1500", "", false, ""},
 		{"cyc:50,10", "exp4dale:plain", "", true, ""},
 		{"linear:3,4", "dafa", "exp:10", false, model.Auto},
+		{"linear:3,4", "dafa", "exp:10", false, "{kind: auto, share: steered, fourier: 4}"},
 		{"linear:3,4", "dafa", "exp:10", false, model.Linear},
 		{"linear:3,4", "dafa", "exp:10", false, model.Shared},
 		{"linear:3,4", "egreedy:0.1", "exp:10", false, model.Hybrid},

@@ -9,7 +9,8 @@ import (
 const (
 	DefaultFourier = 128   // random features
 	aggregateRho   = 0.998 // what forgets, forgets half in 346 examples of its action
-	aggregateShare = 0.001 // α of fixed share
+	aggregateShare = 0.001 // α of fixed share; the most that a steered one is
+	stillShare     = 0.001 // the least that a steered one is, of that
 	mostMembers    = 3
 
 	optimismColumns = 16   // up to so many columns optimism is whole
@@ -23,6 +24,7 @@ type AggregateOptions struct {
 	Beta        float64 // optimism in [0,1]; see AutoBeta
 	Fourier     int     // random Fourier features; 0: none, two members; see AutoFourier
 	Seed        uint64  // of the random features
+	Steered     bool    // the duel steers the share, too
 	MaxFeatures int     // columns beside the constant; 0 means 256
 	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB
 	Schema      []FeatureSpec
@@ -68,6 +70,10 @@ func AggregateBytes(k, d, m int) float64 {
 // that differ in forgetting only tell for nothing whether the world stands still. If it
 // does, r is near 1 and core 3 goes on improving; if not, core 3 forgets as core 2 does.
 // What is proved of q holds whatever the members do.
+//
+// A share of α keeps some weight on core 2 for ever, which goes on erring where the world
+// stands still. Steered, the share is α_t = α·max(1 − r, 1/1000): it all but ends there, and is α
+// again as soon as the world moves.
 //
 // While z is the constant alone, core 3 is a copy of core 1; without random features
 // there are cores 1 and 2 only.
@@ -257,9 +263,13 @@ func (o *Aggregate) share(m [mostMembers]float64, u, y float64) {
 	e := clip01(mean) - y
 	o.lostMean += float64(e * e)
 	o.turn(f[0], f[1], y)
-	part := aggregateShare / float64(o.members)
+	alpha := aggregateShare
+	if o.o.Steered {
+		alpha = float64(aggregateShare * max(1-o.duel, stillShare))
+	}
+	part := alpha / float64(o.members)
 	for i := range o.members {
-		o.q[i] = float64((1-aggregateShare)*(o.q[i]/sum)) + part
+		o.q[i] = float64((1-alpha)*(o.q[i]/sum)) + part
 	}
 }
 
@@ -296,7 +306,7 @@ func (o *Aggregate) reset(n int32) {
 func (o *Aggregate) Regret() float64 { return o.lin.regret + o.Overhead() }
 
 // Overhead bounds Σ(f̂−y)² − min_i Σ(f_i−y)² over the examples fed, whatever they
-// are: 2 log N + 2n·log(1/(1−α+α/N)) for N members.
+// are: 2 log N + 2n·log(1/(1−α+α/N)) for N members; a steered share is at most α.
 func (o *Aggregate) Overhead() float64 {
 	n := float64(o.members)
 	stay := 1 - aggregateShare + aggregateShare/n

@@ -21,7 +21,7 @@ func TestAggregateContract(t *testing.T) {
 	for _, o := range []oracle.AggregateOptions{
 		{MaxFeatures: 20},
 		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14},
-		{Beta: 1, Fourier: 8, MaxFeatures: 4, MaxActions: 3},
+		{Beta: 1, Fourier: 8, MaxFeatures: 4, MaxActions: 3, Steered: true},
 	} {
 		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "sparse": categories, "action features": withActionFeatures} {
 			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
@@ -171,11 +171,15 @@ func (s *slowAggregate) Update(x *oracle.Input, a int, y float64) {
 		q[i] *= math.Exp(-(f[i] - y) * (f[i] - y) / 2)
 		sum += q[i]
 	}
-	for i := range q {
-		s.logs[i] = math.Log(0.999*q[i]/sum + 0.001/float64(s.members))
-	}
 	e1, e2 := s.r*math.Exp(-2*(f[0]-y)*(f[0]-y)), (1-s.r)*math.Exp(-2*(f[1]-y)*(f[1]-y))
 	s.r = (1-1e-6)*e1/(e1+e2) + 1e-6/2
+	alpha := 0.001
+	if s.o.Steered {
+		alpha *= math.Max(1-s.r, 0.001)
+	}
+	for i := range q {
+		s.logs[i] = math.Log((1-alpha)*q[i]/sum + alpha/float64(s.members))
+	}
 	for i, rho := range []float64{1, 0.998, 1 - 0.002*(1-s.r)}[:s.members] {
 		if i < 2 || len(phi[0]) > 1 {
 			s.core(name, i, len(phi[i])).learn(phi[i], y, rho, s.lambda(i))

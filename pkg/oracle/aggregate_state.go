@@ -5,11 +5,23 @@ import (
 	"math"
 )
 
-const aggregateVersion = 1
+// A snapshot of an aggregate whose share is steered has another version.
+const (
+	aggregateVersion = 1
+	steeredAggregate = 2
+)
+
+// version returns the version of its snapshots.
+func (o *Aggregate) version() byte {
+	if o.o.Steered {
+		return steeredAggregate
+	}
+	return aggregateVersion
+}
 
 // AppendBinary implements [Regressor].
 func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, aggregateVersion)
+	b = append(b, o.version())
 	for _, v := range []uint64{uint64(o.o.Columns), uint64(o.o.Fourier), o.o.Seed, uint64(len(o.fadings))} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -39,8 +51,11 @@ func (f *fading) append(b []byte) []byte {
 // UnmarshalBinary implements [Regressor].
 func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if v := r.byte(); v != aggregateVersion {
-		return versionError("auto", v, aggregateVersion)
+	switch v := r.byte(); {
+	case v < aggregateVersion || v > steeredAggregate:
+		return versionError("auto", v, steeredAggregate)
+	case v != o.version():
+		return snapshotError("auto", "its share is another")
 	}
 	if r.int64() != int64(o.o.Columns) || r.int64() != int64(o.o.Fourier) || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")

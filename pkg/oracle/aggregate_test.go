@@ -93,7 +93,7 @@ func TestAggregateByHand(t *testing.T) {
 // comes: random, switching, and losses chosen against the mixture.
 func TestAggregateBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := newAggregate(AggregateOptions{Beta: 0.5, Fourier: rapid.SampledFrom([]int{0, 8}).Draw(t, "fourier")})
+		o := newAggregate(AggregateOptions{Beta: 0.5, Fourier: rapid.SampledFrom([]int{0, 8}).Draw(t, "fourier"), Steered: rapid.Bool().Draw(t, "steered")})
 		kind := rapid.SampledFrom([]string{"random", "linear", "switch", "adversary", "noise"}).Draw(t, "kind")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.IntRange(1, 400).Draw(t, "n")
@@ -171,6 +171,45 @@ func TestAggregateSteers(t *testing.T) {
 		t.Errorf("weights %v after the world has turned round", w)
 	}
 	checkBound(t, o)
+}
+
+// TestAggregateSteersItsShare: where the world stands still a steered share leaves the core
+// that forgets next to no weight, a fixed one a lasting part; both follow when it moves. The
+// snapshot of one is not the other's.
+func TestAggregateSteersItsShare(t *testing.T) {
+	weight := map[bool]float64{}
+	for _, steered := range []bool{false, true} {
+		o := newAggregate(AggregateOptions{Steered: steered, Columns: 11})
+		rng := rand.New(rand.NewPCG(2, 2))
+		play := func(n int, sign float64) {
+			for range n {
+				x := &Input{Actions: named("a")}
+				for j := range 10 {
+					x.Features = append(x.Features, num(fmt.Sprint("x", j), 2*rng.Float64()-1))
+				}
+				y := 0.0
+				if rng.Float64() < 0.5+sign*x.Features[0].Value/2 {
+					y = 1
+				}
+				o.Update(x, 0, y)
+			}
+		}
+		play(20_000, 1)
+		weight[steered] = o.AppendWeights(nil)[1]
+		play(1000, -1)
+		if w := o.AppendWeights(nil); w[1] < 0.9 {
+			t.Errorf("steered %v: weights %v after the world has turned round", steered, w)
+		}
+		checkBound(t, o)
+		b, _ := o.AppendBinary(nil)
+		if newAggregate(AggregateOptions{Steered: !steered, Columns: 11}).UnmarshalBinary(b) == nil {
+			t.Errorf("steered %v: the other takes its snapshot", steered)
+		}
+	}
+	t.Logf("weight of the core that forgets: %.4f, steered %.2g", weight[false], weight[true])
+	if weight[false] < 0.02 || weight[true] > weight[false]/20 {
+		t.Errorf("weight of the core that forgets: %v, steered %v", weight[false], weight[true])
+	}
 }
 
 // TestAggregateReset breaks each core as rounding could, and sees the action start anew.
