@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"hindsight/pkg/codec"
+)
+
+// startConfigured runs the server of compose/nats.conf, on a port and a folder of its own.
+func startConfigured(t *testing.T) *server.Server {
+	t.Helper()
+	for _, role := range []string{"service", "pipeline", "requester"} {
+		t.Setenv(strings.ToUpper(role)+"_PASSWORD", role+"-secret")
+	}
+	o, err := server.ProcessConfigFile("../../compose/nats.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Host, o.Port, o.StoreDir, o.NoSigs, o.NoLog = "127.0.0.1", -1, t.TempDir(), true, true
+	s, err := server.NewServer(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the server is not ready")
+	}
+	return s
+}
+
+// role is somebody on that server, and what it is refused.
+type role struct {
+	t       *testing.T
+	name    string
+	conn    *natsgo.Conn
+	refused chan error
+}
+
+func as(t *testing.T, s *server.Server, name string) *role {
+	t.Helper()
+	r := &role{t: t, name: name, refused: make(chan error, 16)}
+	var err error
+	r.conn, err = natsgo.Connect("nats://"+s.Addr().String(), natsgo.UserInfo(name, name+"-secret"), natsgo.CustomInboxPrefix("_INBOX_"+name),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { r.refused <- err }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.conn.Close)
+	return r
+}
+
+// mayNot tries what is forbidden.
+func (r *role) mayNot(write, read []string) {
+	r.t.Helper()
+	for i, subject := range append(write, read...) {
+		var err error
+		if i < len(write) {
+			err = r.conn.PublishRequest(subject, r.conn.NewInbox(), []byte("x"))
+		} else {
+			_, err = r.conn.SubscribeSync(subject)
+		}
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		select {
+		case err := <-r.refused:
+			if !errors.Is(err, natsgo.ErrPermissionViolation) || !strings.Contains(err.Error(), subject) {
+				r.t.Errorf("%s, %s: %v", r.name, subject, err)
+			}
+		case <-time.After(patience):
+			r.t.Errorf("%s may use %s", r.name, subject)
+		}
+	}
+}
+
+// TestNATSRoles runs a decider on a server with the users of compose/nats.conf: each role
+// can do its work, and is refused what is another's.
+func TestNATSRoles(t *testing.T) {
+	s := startConfigured(t)
+	dir := t.TempDir()
+	p := start(t, decider(t, "--log", "nats://"+s.Addr().String(), "--nats-user", "service", "--nats-password-file", plant(t, dir, "password", "service-secret"),
+		"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "none")).ready()
+	requester, pipeline := as(t, s, "requester"), as(t, s, "pipeline")
+	for subject, data := range map[string]string{"shop.decide": `{"id":"a","actions":["x","y"]}`, "shop.decide.0": `{"id":"b","actions":["x","y"]}`} {
+		if m, err := requester.conn.Request(subject, []byte(data), patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
+			t.Errorf("%s: %v", subject, err)
+		}
+	}
+	if m, err := requester.conn.Request("shop.outcome", []byte(`{"id":"a","loss":0.5}`), patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
+		t.Error(err)
+	}
+	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0", "$JS.API.INFO", "$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
+		[]string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_pipeline.>", "$KV.>"})
+	js, err := jetstream.New(pipeline.conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	if _, err := js.Publish(ctx, "shop.contexts.0", []byte(`{"id":"c","actions":["x","y"]}`)); err != nil {
+		t.Error(err)
+	}
+	decisions, err := js.OrderedConsumer(ctx, "shop_decisions_0", jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for !seen["a"] || !seen["b"] || !seen["c"] {
+		m, err := decisions.Next(jetstream.FetchMaxWait(patience))
+		if err != nil {
+			t.Fatal(fmt.Errorf("saw %v: %w", seen, err))
+		}
+		var d codec.Decision
+		if m.Headers().Get(codec.TypeHeader) == "" {
+			if err := codec.ParseDecision(&d, m.Data()); err != nil {
+				t.Fatal(err)
+			}
+			seen[strings.Clone(d.ID)] = true
+		}
+	}
+	if _, err := js.Publish(ctx, "shop.outcomes.0", []byte(`{"id":"c","loss":0.5}`)); err != nil {
+		t.Error(err)
+	}
+	pipeline.mayNot([]string{"shop.decisions.0", "shop.feedback.0", "shop.snapshots.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "$JS.API.STREAM.PURGE.shop_contexts_0", "$JS.API.STREAM.UPDATE.shop_decisions_0",
+		"$JS.API.STREAM.MSG.GET.shop_feedback_0", "$KV.shop_leases.joiner"}, []string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_requester.>"})
+	p.stop(patience)
+}
