@@ -42,18 +42,23 @@ func TestMixedFileRefuses(t *testing.T) {
 		`{"linear":[[0,0]]}`:     "1 rows for 2 actions",
 		`{"logistic":[[0],[0]]}`: "1 numbers where 2",
 		`{"trees":[]}`:           "exactly one",
-		`{"trees":[{"splits":[[0.5,1,-1,-1]],"leaves":[[0,0]]}]}`:               "all but at whole",
-		`{"trees":[{"splits":[[0,1,-1,-9]],"leaves":[[0,0]]}]}`:                 "no later split and no leaf",
-		`{"trees":[{"splits":[[0,1,0,-1]],"leaves":[[0,0]]}]}`:                  "no later split and no leaf",
-		`{"trees":[{"splits":[[3,1,-1,-1]],"leaves":[[0,0]]}]}`:                 "there are 1 columns",
-		`{"trees":[{"splits":[[0,1,-1,-1e300]],"leaves":[[0,0]]}]}`:             "all but at whole",
-		`{"trees":[{"leaves":[[0,0]],"depth":3}]}`:                              "unknown field",
-		`{"trees":[{"leaves":[[0]]}]}`:                                          "1 numbers where 2",
-		`{"trees":[{"leaves":[` + strings.Repeat("[0,0],", 1<<21) + `[0,0]]}]}`: "more than the",
+		`{"trees":[{"splits":[[0.5,1,-1,-1]],"leaves":[[0,0]]}]}`:   "all but at whole",
+		`{"trees":[{"splits":[[0,1,-1,-9]],"leaves":[[0,0]]}]}`:     "no later split and no leaf",
+		`{"trees":[{"splits":[[0,1,0,-1]],"leaves":[[0,0]]}]}`:      "no later split and no leaf",
+		`{"trees":[{"splits":[[3,1,-1,-1]],"leaves":[[0,0]]}]}`:     "there are 1 columns",
+		`{"trees":[{"splits":[[0,1,-1,-1e300]],"leaves":[[0,0]]}]}`: "all but at whole",
+		`{"trees":[{"leaves":[[0,0]],"depth":3}]}`:                  "unknown field",
+		`{"trees":[{"leaves":[[0]]}]}`:                              "1 numbers where 2",
 	} {
 		_, err := ParseClass("f.jsonl", []byte(head+"\n"+line+"\n"))
 		if err == nil || !strings.HasPrefix(err.Error(), "f.jsonl:2: ") || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %s", line, err, want)
+		}
+	}
+	c := &ClassFile{Kind: MixedClass, Features: []string{"age"}, Actions: []string{"a"}}
+	for used, fits := range map[int]bool{MaxClassNumbers - 2: true, MaxClassNumbers - 1: false} { // and two more
+		if err := c.parseMixed(&Function{}, &mixedLine{Linear: [][]float64{{0, 0}}}, &classSize{mixed: used}); (err == nil) != fits {
+			t.Errorf("%d numbers and two: %v", used, err)
 		}
 	}
 	_, err := ParseClass("f.jsonl", []byte(linearText+`{"trees":[{"leaves":[[0,0]]}]}`))
