@@ -73,9 +73,10 @@ func TestRollingUpgrade(t *testing.T) {
 	j.stop(15 * time.Second)
 	after(a, 700*time.Millisecond)
 	replace := func(was *process, kept *process) *process {
-		is := s.decider(apart...).ready()
-		after(is, 300*time.Millisecond)
+		is := s.decider(apart...) // stands by: there are as many deciders as partitions
+		after(is, 500*time.Millisecond)
 		was.stop(15 * time.Second)
+		is.ready()
 		s.shares(map[*process]int{is: 1, kept: 1})
 		s.answered()
 		after(is, 500*time.Millisecond)
