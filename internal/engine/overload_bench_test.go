@@ -180,7 +180,7 @@ func BenchmarkOverload(b *testing.B) {
 	defer s.stop()
 	f := newFlood(b, s.URL, s.name)
 	f.closed(b, 32, time.Second)
-	capacity := f.closed(b, 256, 2*time.Second) // more than it lets wait
+	capacity := f.closed(b, 64, 2*time.Second)
 	b.Logf("capacity: %v", capacity)
 	var calm, loaded, served, refused []float64
 	for b.Loop() {
