@@ -17,6 +17,7 @@ import (
 const (
 	causeAdmin = "admin"
 	causeGuard = "guard"
+	causeLost  = "lost" // the joiner: its record was lost
 )
 
 // Control lets people change what a model does while it runs: they ask the process whose
@@ -168,8 +169,23 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	if last.rules.Mode == mode {
 		return last.rec.Epoch, nil
 	}
+	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
+		if !errors.Is(err, ErrModel) {
+			j.fail(err)
+		}
+		return 0, err
+	}
+	n := j.epochs.last.rec.Epoch
+	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
+	j.cfg.Metrics.modes.switches[causeOf(cause)].Inc()
+	return n, nil
+}
+
+// goOn begins an epoch that differs from the one at work in its mode alone.
+func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string) error {
+	last := j.epochs.last
 	rec := last.rec
-	rec.Epoch++
+	rec.Epoch = number
 	rec.Model = withMode(rec.Model, mode)
 	rec.SHA256, rec.Through = hexSum(rec.Model), j.heart.LastN()
 	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
@@ -179,15 +195,9 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 		order[i] = f.Name
 	}
 	if _, err := j.epochs.define(&rec, last.files); err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+		return fmt.Errorf("%w: %w", ErrModel, err)
 	}
-	if err := j.begin(ctx, &rec, classRecords(order, last.files)); err != nil {
-		j.fail(err)
-		return 0, err
-	}
-	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", rec.Epoch, "cause", cause)
-	j.cfg.Metrics.modes.switches[causeOf(cause)].Inc()
-	return rec.Epoch, nil
+	return j.begin(ctx, &rec, classRecords(order, last.files))
 }
 
 func causeOf(cause string) string {

@@ -129,6 +129,9 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err := d.announceLosses(ctx); err != nil {
 		return err
 	}
+	if err := d.markEpoch(ctx); err != nil {
+		return err
+	}
 	from := d.heart.ContextsThrough()
 	if from == 0 {
 		from = stream.Earliest
@@ -307,6 +310,9 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	defer d.mu.Unlock()
 	for len(in.batch) > 0 {
 		if err := d.follower.takeHead(ctx); err != nil {
+			return true, err
+		}
+		if err := d.markEpoch(ctx); err != nil {
 			return true, err
 		}
 		d.takeSnapshot()

@@ -324,11 +324,19 @@ func (j *Joiner) findEpochs(ctx context.Context) error {
 func (j *Joiner) announce(ctx context.Context) error {
 	s := &j.cfg.Source
 	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
-	if err != nil || !fresh {
-		if err == nil && modeOf(s.Model) != j.epochs.last.rules.Mode {
-			j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", j.epochs.last.rules.Mode.String(), "file", modeOf(s.Model).String(), "cause", j.epochs.last.rec.Cause)
-		}
+	if err != nil {
 		return err
+	}
+	if j.epochs.last != nil {
+		if err := j.regain(ctx); err != nil {
+			return err
+		}
+	}
+	if last := j.epochs.last; !fresh {
+		if modeOf(s.Model) != last.rules.Mode {
+			j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", last.rules.Mode.String(), "file", modeOf(s.Model).String(), "cause", last.rec.Cause)
+		}
+		return nil
 	}
 	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
 	if err != nil {
@@ -340,6 +348,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	}
 	number = max(number, j.lost.epoch, j.afterDropped()) // decisions were made in it, and its record is lost
 	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
+	j.lost.keepMode(&rec)
 	if err := j.planKeep(&rec); err != nil {
 		return err
 	}

@@ -19,15 +19,16 @@ type losses struct {
 	decisions, outcomes []int64
 	time                int64
 
-	gone    []int64 // of outcomes: the offsets that were passed, 0 if none is lost
-	learned int64   // the last feedback that a decision or a snapshot had learned
-	epoch   int64   // the last that one was made in
-	void    bool    // a snapshot had, and was not known to
-	rewound []bool  // the partitions of decisions that were read again from the start
+	gone    []int64                      // of outcomes: the offsets that were passed, 0 if none is lost
+	learned int64                        // the last feedback that a decision or a snapshot had learned
+	epoch   int64                        // the last that one was made in
+	begun   map[int64]codec.DecisionMark // by epoch: what deciders say of its beginning
+	void    bool                         // a snapshot had, and was not known to
+	rewound []bool                       // the partitions of decisions that were read again from the start
 }
 
 func newLosses(partitions int) losses {
-	return losses{decisions: make([]int64, partitions), outcomes: make([]int64, partitions), gone: make([]int64, partitions), rewound: make([]bool, partitions)}
+	return losses{decisions: make([]int64, partitions), outcomes: make([]int64, partitions), gone: make([]int64, partitions), rewound: make([]bool, partitions), begun: map[int64]codec.DecisionMark{}}
 }
 
 // mark notes what a mark of the feedback log's tail says.
@@ -122,15 +123,57 @@ func (l *losses) readDecisions(ctx context.Context, j *Joiner, p int) error {
 					return err
 				}
 				learned = max(learned, m.LearnedThrough)
+				if m.Epoch > 0 {
+					l.begun[m.Epoch] = m
+				}
 			}
 			return nil
 		})
-		if found || from == first {
+		if found && l.explains(j.epochs.last, epoch) || from == first {
 			l.learned, l.epoch = max(l.learned, learned), max(l.epoch, epoch)
 			break
 		}
 	}
 	return err
+}
+
+// explains reports whether it is known what an epoch was that decisions were made in: the
+// feedback log has it, or the decisions have the mark of its beginning.
+func (l *losses) explains(last *definition, epoch int64) bool {
+	_, ok := l.begun[epoch]
+	return ok || last == nil || epoch <= last.rec.Epoch
+}
+
+// keepMode gives an epoch that takes the place of a lost one the mode that somebody had
+// asked for in that.
+func (l *losses) keepMode(rec *codec.Epoch) {
+	m, ok := l.begun[rec.Epoch]
+	mode, err := codec.ParseMode(m.Mode)
+	if !ok || err != nil || mode == modeOf(rec.Model) {
+		return
+	}
+	rec.Model, rec.Cause = withMode(rec.Model, mode), causeLost
+	rec.SHA256 = hexSum(rec.Model)
+}
+
+// regain writes the epochs anew that went on with the learner of this model and whose records
+// the feedback log has lost.
+func (j *Joiner) regain(ctx context.Context) error {
+	for n := j.epochs.last.rec.Epoch + 1; n <= j.lost.epoch; n++ {
+		m, ok := j.lost.begun[n]
+		if !ok {
+			continue // nothing was decided in it; if it was, the losses are refused
+		}
+		mode, err := codec.ParseMode(m.Mode)
+		if err != nil || m.Version != j.epochs.last.rec.Version {
+			return nil
+		}
+		j.cfg.Logger.Error("the record of an epoch was lost with the feedback log's tail; a decider had noted it, and it is written anew", "epoch", n, "mode", m.Mode)
+		if err := j.goOn(ctx, n, mode, causeLost); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // announceLosses writes a mark that tells what is gone, so that deciders do not wait for

@@ -91,7 +91,7 @@ func (s *sim) run() {
 
 // operate has an operator switch the mode now and then, and another look at it.
 func (s *sim) operate() {
-	if !s.o.modes || s.power != nil || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.last == nil {
+	if !s.o.modes || s.whim.IntN(25) > 0 || s.joiner == nil || !s.joiner.alive() || s.joiner.j.epochs.last == nil {
 		return
 	}
 	mode, j := codec.Mode(s.whim.IntN(int(codec.Paused)+1)), s.joiner

@@ -11,10 +11,11 @@ import (
 
 // tail is what the last records of decisions tell of the other logs.
 type tail struct {
-	learned int64 // feedback learned by the last decision
-	epoch   int64 // of the last decision
-	time    int64 // log time that contexts have reached
-	marked  bool  // there is a mark
+	learned int64              // feedback learned by the last decision
+	epoch   int64              // of the last decision
+	time    int64              // log time that contexts have reached
+	marked  bool               // there is a mark
+	begun   codec.DecisionMark // the last that tells of the beginning of an epoch
 }
 
 // readTail reads the last decisions.
@@ -54,6 +55,9 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				return err
 			}
 			s.marked = true
+			if m.Epoch > 0 {
+				s.begun = m
+			}
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
 			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
 			if m.LearnedLost > 0 {
@@ -86,6 +90,22 @@ func (d *Decider) announceLosses(ctx context.Context) error {
 	}
 	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
 		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.heart.LearnedThrough()+1, "feedback_to", m.LearnedLost)
+	return d.mark(ctx, m)
+}
+
+// markEpoch writes down that an epoch has begun that goes on with a learner, before anything
+// is decided in it: its record may be lost with the feedback log's tail, and the mode that
+// somebody asked for with it.
+func (d *Decider) markEpoch(ctx context.Context) error {
+	ep := d.follower.heart.Epoch()
+	if ep == nil || ep.Since == 0 {
+		return nil
+	}
+	m := codec.DecisionMark{Epoch: ep.Number, Version: d.follower.epochs.byNum[ep.Number].rec.Version, Mode: ep.Rules.Mode.String()}
+	if was := &d.seen.begun; was.Epoch == m.Epoch && was.Version == m.Version && was.Mode == m.Mode {
+		return nil
+	}
+	d.seen.begun = m
 	return d.mark(ctx, m)
 }
 

@@ -353,6 +353,12 @@ type DecisionMark struct {
 	// logs were lost: from this mark on both positions have gone back. 0: they have not.
 	ContextsLost int64 `msgpack:"contexts_lost,omitempty"`
 	LearnedLost  int64 `msgpack:"learned_lost,omitempty"`
+	// Epoch began before this mark, with the learner of those before it; nothing was decided
+	// in it yet. Should the feedback log lose its record, this says what it was: of this
+	// Version of the model, in this Mode. 0: none did.
+	Epoch   int64  `msgpack:"epoch,omitempty"`
+	Version int64  `msgpack:"version,omitempty"`
+	Mode    string `msgpack:"mode,omitempty"`
 }
 
 // Snapshot is one chunk of a learner's state. It is complete when all Parts of

@@ -62,6 +62,7 @@ var (
 		{key: "gap_from", want: wantInt}, {key: "gap_to", want: wantInt},
 		{key: "time", want: wantInt, optional: true}, {key: "contexts_lost", want: wantInt, optional: true},
 		{key: "learned_lost", want: wantInt, optional: true},
+		{key: "epoch", want: wantInt, optional: true}, {key: "version", want: wantInt, optional: true}, {key: "mode", want: wantText, optional: true},
 	}
 	snapshotShape = shape{
 		{key: "v", want: wantVersion}, {key: "epoch", want: wantInt},
