@@ -142,14 +142,15 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 		table = b.env.Stderr
 	}
 	if judged != nil {
-		if err := replay.WriteEvaluations(table, judged); err != nil || len(found.Runs) == 0 {
+		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {
 			return err
 		}
 		if _, err := io.WriteString(table, "\n"); err != nil {
 			return err
 		}
 	}
-	return replay.WriteRuns(table, found.Runs)
+	width, _ := screen(table)
+	return replay.WriteRunsIn(table, found.Runs, width)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that

@@ -22,7 +22,21 @@ const tableWidth = 100
 
 // WriteEvaluations writes what a log says of policies for people, at most 100 columns
 // wide: the weights, the estimates, and the flags in words.
-func WriteEvaluations(w io.Writer, e *Evaluations) error {
+func WriteEvaluations(w io.Writer, e *Evaluations) error { return e.write(w, tableWidth, false) }
+
+// WriteEvaluationsBriefly writes what fits a screen: of the weights the sample size that
+// they leave and their mean, of the estimators two, and the flags.
+func WriteEvaluationsBriefly(w io.Writer, e *Evaluations, width int) error {
+	return e.write(w, width, true)
+}
+
+// briefWeights and briefEstimates are what a screen has room for.
+var (
+	briefWeights   = []int{0, 2, 4}
+	briefEstimates = []string{"snips", "dr"}
+)
+
+func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 	if len(e.Policies) == 0 {
 		return nil
 	}
@@ -41,17 +55,34 @@ func WriteEvaluations(w io.Writer, e *Evaluations) error {
 			estimates[i+1] = append(estimates[i+1], withError(v.Value, v.SE))
 		}
 	}
-	for _, columns := range [][][]string{weights, estimates} {
-		if err := writeColumns(w, columns, tableWidth); err != nil {
+	tables := [][][]string{weights, estimates}
+	if brief {
+		tables = [][][]string{briefly(weights, estimates)}
+	}
+	for _, columns := range tables {
+		if err := writeColumns(w, columns, width); err != nil {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, e.words())
+	_, err := io.WriteString(w, e.words(width, brief))
 	return err
 }
 
+// briefly joins what a screen has room for.
+func briefly(weights, estimates [][]string) (out [][]string) {
+	for _, i := range briefWeights {
+		out = append(out, weights[i])
+	}
+	for _, c := range estimates {
+		if slices.Contains(briefEstimates, c[0]) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 // words are the legend and the flags.
-func (e *Evaluations) words() string {
+func (e *Evaluations) words(width int, brief bool) string {
 	s := &e.Settings
 	text := fmt.Sprintf("Mean %s a row of %s rows, %d actions, smallest propensity %s; ± the standard error", s.Of, count(int64(s.Rows)), s.Actions, figure(s.MinPropensity, 3))
 	switch {
@@ -67,18 +98,22 @@ func (e *Evaluations) words() string {
 	} else {
 		text += ", reward model of the same rows"
 	}
-	text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
-	out := wrap(text, tableWidth, 0) + "\n"
+	if brief {
+		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
+	} else {
+		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+	}
+	out := wrap(text, width, 0) + "\n"
 	shared := e.sharedFlags()
 	for _, f := range shared {
-		out += "\n" + wrap("! all policies: "+f+".", tableWidth, 2)
+		out += "\n" + wrap("! all policies: "+f+".", width, 2)
 	}
 	for _, p := range e.Policies {
 		for _, f := range p.Flags {
 			if slices.Contains(shared, f) {
 				continue
 			}
-			out += "\n" + wrap("! "+p.Policy+": "+f+".", tableWidth, 2)
+			out += "\n" + wrap("! "+p.Policy+": "+f+".", width, 2)
 		}
 	}
 	if strings.HasSuffix(out, "\n") {

@@ -82,10 +82,14 @@ func items(format string, args ...any) string {
 // noBreak is a space at which wrap does not break; it is written as a space.
 const noBreak = "\u00a0"
 
-// WriteRuns writes many runs for people, one line for all orders of the same
-// learner and delays, at most 100 columns wide. What varies over the orders is
-// given as mean ± standard error of the mean.
-func WriteRuns(w io.Writer, runs []Result) error {
+// WriteRuns is [WriteRunsIn] 100 columns.
+func WriteRuns(w io.Writer, runs []Result) error { return WriteRunsIn(w, runs, tableWidth) }
+
+// WriteRunsIn writes many runs for people, one line for all orders of the same
+// learner and delays, at most width columns wide: what does not fit beside goes on
+// below, and speeds are left out. What varies over the orders is given as mean ±
+// standard error of the mean.
+func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(w, "no runs")
 		return err
@@ -107,13 +111,13 @@ func WriteRuns(w io.Writer, runs []Result) error {
 			bound(g),
 			digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
 	}
-	if err := t.write(w, 100); err != nil {
+	if err := t.writeIn(w, width); err != nil {
 		return err
 	}
-	text := "\n" + wrap(legend(runs), 100, 0) + "\n"
+	text := wrap(legend(runs), width, 0) + "\n"
 	for _, g := range groups(runs) {
 		if warning := lateWarning(g); warning != "" {
-			text += "\n" + wrap(warning, 100, 0) + "\n"
+			text += "\n" + wrap(warning, width, 0) + "\n"
 		}
 	}
 	_, err := io.WriteString(w, text)
@@ -332,6 +336,30 @@ func (t *table) write(w io.Writer, width int) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeIn writes the rows and an empty line: in one table, or where that is too wide in
+// several below each other, each with the first two columns as one and without the last.
+func (t *table) writeIn(w io.Writer, width int) error {
+	columns := make([][]string, len(t.rows[0]))
+	total := -2
+	for i := range columns {
+		for _, r := range t.rows {
+			columns[i] = append(columns[i], r[i])
+		}
+		total += broadest(columns[i]) + 2
+	}
+	if total <= width {
+		if err := t.write(w, width); err != nil {
+			return err
+		}
+		_, err := io.WriteString(w, "\n")
+		return err
+	}
+	for i, second := range columns[1] {
+		columns[1][i] = columns[0][i] + ", " + second
+	}
+	return writeColumns(w, columns[1:len(columns)-1], width)
 }
 
 func (t *table) pad(column int, cell string, size int) string {

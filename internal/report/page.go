@@ -119,7 +119,7 @@ type Chart struct {
 type Axis struct {
 	Label string `json:"label"`
 	Scale string `json:"scale,omitempty"`
-	Zero  bool   `json:"zero,omitempty"` // it begins at 0
+	Zero  bool   `json:"zero,omitempty"` // it begins at 0, which stands at ½ of a logarithmic one
 }
 
 // View is one way to look at a chart.

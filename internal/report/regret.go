@@ -113,12 +113,12 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 func (b *builder) sweep() Section {
 	s := Section{ID: "sweep", Title: "Value over delay"}
 	if len(b.Sweep) == 0 {
-		s.say("No sweep was made; --sweep 0,10,100 makes one.")
+		s.say("No sweep was made: backtest makes one, at the delays of --sweep.")
 		return s
 	}
 	first := b.Sweep[0]
 	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", replay.Count(first.Rounds), first.Orders)
-	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log}, Y: Axis{Label: "mean loss a round"}}
+	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean loss a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
 	t := &Table{Columns: []Column{{Name: "learner", Text: true}, {Name: "delay"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
 	view := View{Name: "mean loss"}

@@ -96,6 +96,19 @@ const drawn = {}; // the library's object of each chart, by id
     return {out, bands, data, ends};
   };
 
+  // A logarithm has no 0: on an axis that begins with it 0 stands at ½.
+  const nought = (c, v) => c.x.scale === "log" && c.x.zero && v < 1 ? 0 : v;
+  // marks are the places along a logarithmic axis that are named: 1, 2, 5, 10, … or powers.
+  const marks = (c, low, high) => {
+    const out = c.x.zero ? [.5] : [], steps = high / low < 2e3 ? [1, 2, 5] : [1];
+    for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++)
+      for (const m of steps) {
+        const v = Number((m * 10 ** k).toPrecision(1));
+        if (v >= low && v <= high && !(c.x.zero && v < 1)) out.push(v);
+      }
+    return out;
+  };
+
   // crowded reports whether names would meet if they were not slanted.
   const longest = c => Math.max(...c.names.map(n => n.length));
   const crowded = (c, width) => c.names && (width - 70) / c.names.length < 7.2 * longest(c);
@@ -111,7 +124,8 @@ const drawn = {}; // the library's object of each chart, by id
       size: u => crowded(c, u.width) ? 20 + 4.6 * longest(c) : 34,
     });
     else if (c.x.scale === "time") Object.assign(x, {values: times, size: 48});
-    else x.values = (u, at) => at.map(v => v == null ? "" : c.x.scale === "log" && v < 1 ? "0" : short(v));
+    else x.values = (u, at) => at.map(v => v == null ? "" : short(nought(c, v)));
+    if (c.x.scale === "log") Object.assign(x, {filter: (u, at) => at, splits: (u, axis, low, high) => marks(c, low, high)});
     const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 26 + 7.2 * Math.max(3, ...(values || []).map(v => String(v).length)),
       values: (u, at) => at.map(v => v == null ? "" : short(v))};
     return [x, y];
@@ -161,7 +175,7 @@ const drawn = {}; // the library's object of each chart, by id
       const point = over => {
         const at = over ?? (c.kind === "lines" ? data[0].length - 1 : null), none = at == null;
         const x = none ? null : data[0][at];
-        where.textContent = over == null ? (none ? "hover to read values" : "at the end") : c.names ? c.names[at] : c.x.scale === "time" ? moment(x) : `${c.x.label.split(" (")[0]} ${c.x.scale === "log" && x < 1 ? 0 : figure(x, 7)}`;
+        where.textContent = over == null ? (none ? "hover to read values" : "at the end") : c.names ? c.names[at] : c.x.scale === "time" ? moment(x) : `${c.x.label.split(" (")[0]} ${figure(nought(c, x), 7)}`;
         series.forEach((s, k) => {
           const y = none ? null : s.y[at];
           values[k].textContent = y == null ? "" : figure(y) + (s.low && s.low[at] != null ? ` (${figure(s.low[at], 3)} to ${figure(s.high[at], 3)})` : "");

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+
+	"hindsight/internal/replay"
+)
+
+// Widths of tables in columns. A terminal that is narrower than the least breaks lines.
+const (
+	leastWidth = 60
+	mostWidth  = 100
+)
+
+// screen returns how wide tables may be on w, and whether that is a terminal.
+func screen(w io.Writer) (width int, terminal bool) {
+	if f, ok := w.(*os.File); ok {
+		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
+			return min(max(n, leastWidth), mostWidth), true
+		}
+	}
+	return mostWidth, false
+}
+
+// writeJudged writes what a log says of policies: on a terminal what fits it.
+func writeJudged(w io.Writer, judged *replay.Evaluations) error {
+	if width, terminal := screen(w); terminal {
+		return replay.WriteEvaluationsBriefly(w, judged, width)
+	}
+	return replay.WriteEvaluations(w, judged)
+}
