@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -199,6 +200,20 @@ func TestWorst(t *testing.T) {
 		if got := execute(t.Context(), append([]string{"worst", "--out", file}, strings.Fields(args)...)...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
+	}
+}
+
+// TestWorstLearner: by draws that the search did not see, what it finds hurts a learner
+// more than random delays of the same total, and those more than none.
+func TestWorstLearner(t *testing.T) {
+	o := object(t, "worst", "--env", "cyc:50,10", "--learner", "exp4dale", "--order", "arrival", "--rounds", "400", "--total", "4000", "--max", "50",
+		"--steps", "12", "--random", "6", "--draws", "2", "--out", filepath.Join(t.TempDir(), "w.txt"), "--json")
+	figure := func(row string) (mean, se float64) { return number(t, o, row+".fresh"), number(t, o, row+".fresh_se") }
+	found, foundSE := figure("found")
+	random, randomSE := figure("random")
+	none, noneSE := figure("none")
+	if found < random+3*math.Hypot(foundSE, randomSE) || random < none+3*math.Hypot(randomSE, noneSE) {
+		t.Errorf("regret %v ± %v as found, %v ± %v at random, %v ± %v without delay", found, foundSE, random, randomSE, none, noneSE)
 	}
 }
 
