@@ -104,6 +104,9 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", spec, err)
 	}
+	if in := o.log.log.intake; in != nil && in.Weighted > 0 {
+		e.Flags = append(e.Flags, fmt.Sprintf("%d rows stand for several events each (pdrop), and count once here: right only if events were dropped whatever they would earn", in.Weighted))
+	}
 	if o.dropped > 0 {
 		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing whatever they would be", o.dropped))
 	}

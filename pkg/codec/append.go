@@ -116,6 +116,10 @@ func jsonText(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0 // what was not yet copied
 	for i := 0; i < len(s); {
+		if i+8 <= len(s) && needsNoEscape(word(s, i)) {
+			i += 8
+			continue
+		}
 		c := s[i]
 		if c >= utf8.RuneSelf {
 			u, n := utf8.DecodeRuneInString(s[i:])
@@ -147,6 +151,14 @@ func jsonText(dst []byte, s string) []byte {
 		from = i
 	}
 	return append(append(dst, s[from:]...), '"')
+}
+
+// needsNoEscape reports whether all bytes of x are plain and neither quote nor backslash:
+// v has a zero byte where (v−0x01…01) & ^v & 0x80…80 is not 0.
+func needsNoEscape(x uint64) bool {
+	const ones, highs = 0x0101010101010101, 0x8080808080808080
+	quote, slash := x^(ones*'"'), x^(ones*'\\')
+	return isPlain(x) && ((quote-ones)&^quote|(slash-ones)&^slash)&highs == 0
 }
 
 // jsonComma appends a comma unless an object or array was just opened.

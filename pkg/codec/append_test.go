@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/vmihailenco/msgpack/v5"
 )
@@ -41,5 +42,26 @@ func TestShortestForms(t *testing.T) {
 		check("bytes", int64(n), appendBytes(nil, []byte(s)), e.EncodeBytes([]byte(s)))
 		check("map", int64(n), appendMap(nil, n), e.EncodeMapLen(n))
 		check("list", int64(n), appendList(nil, n), e.EncodeArrayLen(n))
+	}
+}
+
+// Texts are written alike whether they are looked at by eight bytes or by one.
+func TestJSONTextByEight(t *testing.T) {
+	for at := range 20 {
+		for _, c := range []string{`"`, `\`, "\n", "\x01", "é", "\xff", "\x7f", "~"} {
+			s := strings.Repeat("x", at) + c + strings.Repeat("y", 20-at)
+			one := []byte{'"'}
+			for _, part := range []string{s[:at], c, s[at+len(c):]} {
+				for i := 0; i < len(part); {
+					_, n := utf8.DecodeRuneInString(part[i:])
+					b := jsonText(nil, part[i:i+n]) // shorter than eight bytes
+					one = append(one, b[1:len(b)-1]...)
+					i += n
+				}
+			}
+			if got := jsonText(nil, s); string(got) != string(one)+`"` {
+				t.Fatalf("%q: %s, want %s\"", s, got, one)
+			}
+		}
 	}
 }
