@@ -129,6 +129,34 @@ const ink = `async id => {
 	return full.reduce((n, v, at) => n + (v !== blank[at]), 0);
 }`
 
+// TestBrowserOtherReports opens those of the other commands.
+func TestBrowserOtherReports(t *testing.T) {
+	b, dir := browsertest.Start(t), t.TempDir()
+	for name, args := range map[string][]string{
+		"window": {"window", "--rounds", "400", "--seeds", "2"},
+		"inject": {"inject", "--rounds", "300", "--log", "mem:"},
+		"paper":  {"paper", "--quick", "--seeds", "2", "--claim", "weighting"},
+	} {
+		html := filepath.Join(dir, name+".html")
+		if got := execute(t.Context(), append(args, "--report", html)...); got.code != 0 {
+			t.Fatalf("%s: exit code %d: %s", name, got.code, got.stderr)
+		}
+		p := b.Open(t, html)
+		p.Picture("report-" + name)
+		for _, id := range browsertest.Eval[[]string](p, `charts.map(c => c.id)`) {
+			if n := browsertest.Eval[int](p, fmt.Sprintf(`(%s)(%q)`, ink, id)); n < 50 {
+				t.Errorf("%s: chart %s has %d pixels of marks", name, id, n)
+			}
+		}
+		if len(browsertest.Eval[[]string](p, `Object.keys(drawn)`)) == 0 {
+			t.Errorf("%s has no chart", name)
+		}
+		if got := p.Problems(); len(got) > 0 {
+			t.Errorf("%s: problems: %q", name, got)
+		}
+	}
+}
+
 // TestBrowserReport opens a report in a browser that reaches nothing but this machine.
 func TestBrowserReport(t *testing.T) {
 	b := browsertest.Start(t)
