@@ -17,16 +17,16 @@ import (
 // TestDowngrade holds that what a later program wrote is refused by name: the error says
 // which version is needed, and the system does not start, or ends.
 func TestDowngrade(t *testing.T) {
-	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x02") }
+	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x03") }
 	for _, c := range []struct {
 		name, topic string
 		change      func(*testing.T, []byte) []byte
 		want        string
 	}{
-		{"feedback", service.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 2, and this one reads versions up to 1"},
-		{"decision", service.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 2"},
-		{"snapshot record", service.TopicsOf("m").Snapshots, feedback, "record version is newer than this program: version 2"},
-		{"snapshot", service.TopicsOf("m").Snapshots, newState(0, 2), "snapshot: record version is newer than this program: version 2"},
+		{"feedback", service.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 3, and this one reads versions up to 2"},
+		{"decision", service.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 3"},
+		{"snapshot record", service.TopicsOf("m").Snapshots, feedback, "record version is newer than this program: version 3"},
+		{"snapshot", service.TopicsOf("m").Snapshots, newState(0, 3), "snapshot: record version is newer than this program: version 3"},
 		{"learner", service.TopicsOf("m").Snapshots, newLearner(0, 2), "version 2, kind 1, and this one reads versions up to 1"},
 		{"oracle", service.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads versions up to"},
 	} {

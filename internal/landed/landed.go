@@ -2,7 +2,7 @@
 // builds that people may run: their logs are read by every later build, and each can be
 // built again from the history, to run beside this one.
 //
-// A record says its version ([hindsight/pkg/codec.Version]), a snapshot those of its
+// A record says its version ([hindsight/pkg/codec.Newest]), a snapshot those of its
 // record, its learner and its oracle. Within a version layouts may grow by optional keys,
 // which older programs ignore. testdata/logs has whole embedded folders that earlier
 // builds left behind, one for each kind of model: tests hold that they verify, and that

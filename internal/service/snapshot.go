@@ -62,8 +62,8 @@ func parseState(b []byte) (s state, err error) {
 		}
 		head[i], b = v, b[k:]
 	}
-	if head[0] > codec.Version {
-		return s, fmt.Errorf("snapshot: %w: version %d, and this one reads versions up to %d", codec.ErrVersion, head[0], codec.Version)
+	if head[0] > codec.Newest {
+		return s, fmt.Errorf("snapshot: %w: version %d, and this one reads versions up to %d", codec.ErrVersion, head[0], codec.Newest)
 	}
 	if s.through = int64(head[1]); head[2] > uint64(len(b)) {
 		return s, fmt.Errorf("snapshot: %w", codec.ErrCorrupt)

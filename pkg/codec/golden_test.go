@@ -76,14 +76,14 @@ func TestGoldenRead(t *testing.T) {
 // A record of a later version is refused with the error that says so, whatever
 // else it holds.
 func TestLaterVersion(t *testing.T) {
-	later := append([]byte("\x82\xa1v"), Version+1, 0xa5, 'f', 'r', 'e', 's', 'h', mpNil)
+	later := append([]byte("\x82\xa1v"), Newest+1, 0xa5, 'f', 'r', 'e', 's', 'h', mpNil)
 	for _, k := range kinds() {
 		if _, err := k.parse(later); !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", k.name, err)
 		}
 	}
 	var c Context
-	if err := ParseContext(&c, []byte(`{"v":2,"features":7}`)); !errors.Is(err, ErrVersion) {
+	if err := ParseContext(&c, []byte(`{"v":3,"features":7}`)); !errors.Is(err, ErrVersion) {
 		t.Error(err)
 	}
 }

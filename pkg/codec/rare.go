@@ -12,12 +12,12 @@ import (
 // version whatever x.V says.
 func AppendEpoch(dst []byte, x *Epoch) []byte {
 	y := *x
-	y.V = Version
+	y.V = epochVersion(x)
 	return appendRare(dst, &y)
 }
 
 // ParseEpoch parses an epoch. It refuses, as all of these do, a version later
-// than [Version], a missing, repeated or mistyped key, bytes before or behind, and
+// than [Newest], a missing, repeated or mistyped key, bytes before or behind, and
 // bytes that do not have their checksum. The result shares no memory with b.
 func ParseEpoch(b []byte) (x Epoch, err error) {
 	err = parseRare("epoch", epochShape, b, &x)

@@ -132,8 +132,8 @@ func (r *reader) require(seen uint32, keys []string) {
 func (r *reader) version() {
 	switch v := r.int(); {
 	case r.err != nil:
-	case v > Version:
-		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, Version))
+	case v > Newest:
+		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, Newest))
 	case v < 1:
 		r.fail(errOldest)
 	}

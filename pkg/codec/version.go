@@ -1,0 +1,15 @@
+package codec
+
+// Newest is the newest version of any record that this build writes and reads. A record
+// says the least version whose readers understand it: [Version], unless it says something
+// that an older program must not pass over.
+const Newest = 2
+
+// epochVersion returns the version of an epoch's record. An older program that passed
+// over Continues would begin a new learner.
+func epochVersion(x *Epoch) int {
+	if x.Continues > 0 {
+		return 2
+	}
+	return Version
+}
