@@ -101,7 +101,7 @@ func TestJournalKey(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, filepath.Join(dir, "runs.jsonl"))
 	base := func() *Trial { return journalTrial(t, NewSigmoid(1, 50, SigmoidOptions{}), "dafa", "exp:5") }
-	if j.key(base()) != j.key(base()) {
+	if one, other := j.key(base()), j.key(base()); one != other {
 		t.Fatal("equal trials have different keys")
 	}
 	recorded := func(text string) Delays {
