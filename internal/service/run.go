@@ -12,8 +12,8 @@ import (
 )
 
 // Requests, contexts and learning take turns. A mutex hands itself to whoever waited for
-// a millisecond, so learning waits for no more than that and the slice at work: it has at
-// least a sixth of the time while there is anything to learn.
+// a millisecond, so learning waits for no more than that and the slice at work: it has about
+// a sixth of the time while there is anything to learn.
 const (
 	learnSlice   = time.Millisecond     // learning between decisions
 	contextSlice = 256                  // contexts between requests and learning
