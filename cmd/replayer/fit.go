@@ -45,12 +45,13 @@ of them they do not refute. Rows behind those are played: the class under the de
 learner, beside the default learners over features.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
-  replayer fit --data obd/men/random --fit-rows 5000 --kinds ridge,trees --functions 100
+  replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 100
   replayer backtest --data pendigits.csv --model digits.yaml    # oracle: {kind: hedge, class: digits.class.jsonl}`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(cmd.Flags())
-	for _, name := range []string{"window", "order", "accept"} {
+	f.source.reading.from(env)
+	for _, name := range []string{"window", "order", "accept", "model", "oracle"} { // they are of runs
 		_ = cmd.Flags().MarkHidden(name)
 	}
 	g, o := cmd.Flags(), &f.options

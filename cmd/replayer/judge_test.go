@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
@@ -125,7 +126,8 @@ func TestSnapshotPolicy(t *testing.T) {
 	for i := range all {
 		p := all[i].(map[string]any)
 		ess[i], ips[i] = number(t, p, "ess"), number(t, p, "estimates.ips.value")
-		if number(t, p, "rows") != 200 {
+		flags, _ := json.Marshal(need(t, p, "flags"))
+		if number(t, p, "rows") != 200 || strings.Contains(string(flags), "learned from rows of this very log") != (i > 0) {
 			t.Errorf("%v", p)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
@@ -109,6 +110,9 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 				return ctx.Err()
 			}
 			e, err := off.Evaluate(spec, o)
+			if err == nil && strings.Contains(spec, "snapshot") && p.trained.log == b.source.data {
+				e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on rows that came later")
+			}
 			out.Policies[i] = e
 			bar.add(int64(out.Settings.Rows))
 			return err

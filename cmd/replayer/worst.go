@@ -46,12 +46,14 @@ lines), and changes blocks of the worst so far. What it finds is written to a fi
 maximum, on draws that the search did not see. The worst case is at least as bad.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer worst
-  replayer worst --env needle:0.4,0.2,0.6 --learner greedy --total 40000 --max 200
+  replayer worst --env cyc:100,20 --learner exp4dale --order arrival --rounds 1000
+  replayer worst --total 2000 --max 100 --steps 300
   replayer worst --data pendigits.csv --rounds 3000 --model m.yaml --out worst.txt
-  replayer backtest --rounds 2000 --delays recorded:worst.txt --delays none`,
+  replayer backtest --rounds 2000 --delays recorded:worst.txt --delays none   # play it again`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
 	w.source.flags(cmd.Flags())
+	w.source.reading.from(env)
 	f := cmd.Flags()
 	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
 	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, else 20 a round)")
