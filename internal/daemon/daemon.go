@@ -86,7 +86,7 @@ func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.Version = Version()
 	cmd.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	cmd.SetUsageTemplate(cmd.UsageTemplate() + "\nA flag that is not given is taken from the environment: HINDSIGHT_SEED_FILE for --seed-file.\n")
+	cmd.SetUsageTemplate(usage(cmd.UsageTemplate()))
 	cmd.SetArgs(append([]string{}, env.Args...)) // nil would mean os.Args
 	cmd.SetIn(env.Stdin)
 	cmd.SetOut(env.Stdout)
@@ -105,6 +105,17 @@ func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
 		at = cmd
 	}
 	return r.end(ctx, at, err)
+}
+
+// usageColumns is the width of help, in which long texts of flags are wrapped.
+const usageColumns = "100"
+
+// usage makes the template of help from cobra's.
+func usage(template string) string {
+	return strings.ReplaceAll(template, ".FlagUsages |", ".FlagUsagesWrapped "+usageColumns+" |") + `
+A flag that is not given is taken from the environment: HINDSIGHT_SEED_FILE for --seed-file.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, unless the text above has others.
+`
 }
 
 // run is one execution of a command.

@@ -94,8 +94,16 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestHelpAndVersionAreOutput(t *testing.T) {
-	if got := try(t, nil, nil, "work", "--help"); !strings.Contains(got.stdout, "--max-rounds") || !strings.Contains(got.stdout, "HINDSIGHT_") {
-		t.Errorf("help: %q", got.stdout)
+	got := try(t, nil, nil, "work", "--help")
+	for _, want := range []string{"--max-rounds", "HINDSIGHT_", "Exit codes: 0 done", "least level that is logged"} {
+		if !strings.Contains(got.stdout, want) {
+			t.Errorf("help: no %q in %q", want, got.stdout)
+		}
+	}
+	for line := range strings.Lines(got.stdout) {
+		if len(line) > 101 {
+			t.Errorf("a line of %d bytes: %s", len(line), line)
+		}
 	}
 	if got := try(t, nil, nil, "--version"); !strings.HasPrefix(got.stdout, "demo ") || !strings.Contains(got.stdout, "go1.") {
 		t.Errorf("version: %q", got.stdout)
