@@ -19,7 +19,7 @@ const Topics = "topics"
 // partition. ctx ends the reading.
 func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string, o Options) (*Reader, error) {
 	d := &topicReader{ctx: ctx}
-	in := &input{name: decisions, closers: []func(){d.close}}
+	d.in = &input{name: decisions, closers: []func(){d.close}}
 	for _, topic := range [...]string{decisions, outcomes} {
 		n, err := log.Partitions(ctx, topic)
 		if err != nil {
@@ -33,7 +33,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 			}
 		}
 	}
-	r := &Reader{o: o, ledger: NewLedger(Topics, o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup), in: in, dec: d}
+	r := &Reader{o: o, ledger: NewLedger(Topics, o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup), in: d.in, dec: d}
 	r.ledger.Files = len(d.lanes)
 	return r, nil
 }
@@ -42,13 +42,13 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 type topicReader struct {
 	ctx   context.Context
 	lanes []*lane
+	in    *input
 	value []byte // of the record last read
-	bytes int64
 
-	dec  codec.Decision
-	out  codec.Outcome
-	ctx1 codec.Context
-	ctx2 codec.Context
+	dec     codec.Decision
+	out     codec.Outcome
+	asked   codec.Context // of a decision
+	checked codec.Context
 }
 
 // lane is one partition up to where it ended when it was opened.
@@ -117,6 +117,7 @@ func (d *topicReader) next(r *Record) (Class, string, error) {
 	}
 	from.at++
 	d.value = first.Value
+	d.in.bytes += int64(len(first.Value))
 	r.Line, r.File = first.Offset, from.name
 	var class Class
 	var err error
@@ -145,17 +146,17 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	if o.Action < 0 || o.Action >= len(o.Actions) || len(o.Propensities) != len(o.Actions) {
 		return errNoLaw
 	}
-	if err := codec.ParseContext(&d.ctx1, o.Context); err != nil {
+	if err := codec.ParseContext(&d.asked, o.Context); err != nil {
 		return fmt.Errorf("context: %w", err)
 	}
 	r.ID, r.Time = o.ID, rec.Time
-	r.Features = append(r.Features, d.ctx1.Features...)
-	r.Features = appendVector(r.Features, d.ctx1.Vector)
+	r.Features = append(r.Features, d.asked.Features...)
+	r.Features = appendVector(r.Features, d.asked.Vector)
 	for i, name := range o.Actions {
 		r.Actions = growAction(r.Actions)
 		a := &r.Actions[i]
-		if a.Name = name; i < len(d.ctx1.Actions) && d.ctx1.Actions[i].Name == name {
-			a.Features = append(a.Features, d.ctx1.Actions[i].Features...)
+		if a.Name = name; i < len(d.asked.Actions) && d.asked.Actions[i].Name == name {
+			a.Features = append(a.Features, d.asked.Actions[i].Features...)
 		}
 	}
 	r.Chosen, r.Action = o.Action, o.Actions[o.Action]
@@ -163,7 +164,7 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	if r.Propensity = o.Propensities[o.Action]; !(r.Propensity > 0 && r.Propensity <= 1) {
 		return errNoLawful
 	}
-	return validate(&d.ctx2, r)
+	return validate(&d.checked, r)
 }
 
 // outcome makes an observation. That a decision was shown is one, too.
@@ -180,5 +181,5 @@ func (d *topicReader) outcome(r *Record, rec *stream.Record) (Class, error) {
 		return IsDangling, nil
 	}
 	r.Outcome, r.Value = d.out.Kind, d.out.Value
-	return IsDangling, validate(&d.ctx2, r)
+	return IsDangling, validate(&d.checked, r)
 }

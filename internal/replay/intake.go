@@ -60,6 +60,7 @@ func (in *Intake) Notes() []string {
 		}
 	}
 	note(in.Malformed, "%d malformed records are left out: figures are right only if they went wrong whatever they said", in.Malformed)
+	note(in.Withdrawn, "%d events were withdrawn: nobody saw what was decided, and they are no rounds", in.Withdrawn)
 	note(in.Unpropensed, "%d events have no propensity: policies cannot be judged on this log", in.Unpropensed)
 	note(in.Untimed, "%d events have no time: rows are in the order of the log, and a window cannot be a time", in.Untimed)
 	note(in.Timeless, "%d outcomes have no time: recorded delays take them as known at once", in.Timeless)
