@@ -19,12 +19,17 @@ func count(r *rig, f *codec.Feedback) {
 	r.j.m.release(f)
 	r.m.reject("outcomes", codec.ReasonLate)
 	r.m.refuse("decide", 503)
+	r.d.dec.N++
+	f.N++
+	r.m.scope.Decision(&r.d.dec)
+	r.m.scope.Feedback(f)
 }
 
 func TestMetricsDoNotAllocate(t *testing.T) {
 	r := newRig(t, nil)
+	r.contexts("1")
 	r.must(r.settle())
-	f := codec.Feedback{Fate: codec.Observed}
+	f := codec.Feedback{Fate: codec.Observed, Propensities: []float64{.5, .5}}
 	if n := testing.AllocsPerRun(100, func() { count(r, &f); r.j.show(); r.d.show() }); n != 0 {
 		t.Errorf("%v allocations a round", n)
 	}
@@ -45,7 +50,7 @@ func BenchmarkMetrics(b *testing.B) {
 		}
 		return time.Since(start)
 	}
-	f := codec.Feedback{Fate: codec.Observed}
+	f := codec.Feedback{Fate: codec.Observed, Propensities: []float64{.5, .5}}
 	counting := func() time.Duration {
 		start := time.Now()
 		for range rounds {
