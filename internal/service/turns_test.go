@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // TestTopicLeavesRoom holds how many decisions of contexts by topic may be on their way:
@@ -60,6 +61,31 @@ func TestTopicLeavesRoom(t *testing.T) {
 	}
 	close(release)
 	r.d.gate.close()
+}
+
+// TestContextsTakeTurns holds that contexts by topic give the turn away when their time is
+// over.
+func TestContextsTakeTurns(t *testing.T) {
+	const n = 20_000
+	for _, c := range []struct {
+		slice time.Duration
+		all   bool
+	}{{0, true}, {time.Microsecond, false}} {
+		r := newRig(t, func(r *rig) {
+			r.log = mem.New(mem.Options{MaxBatch: n})
+			r.topics = createTopics(t, r.log, "m", 1)
+			r.jc.Log, r.dc.Log = r.log, r.log
+		})
+		r.must(r.settle())
+		for i := range n {
+			r.contexts(strconv.Itoa(i))
+		}
+		r.d.slice = c.slice
+		busy, err := r.d.StepContexts(t.Context(), 2*n)
+		if decided := r.d.heart.Next() - 1; err != nil || !busy || (decided == n) != c.all || decided == 0 {
+			t.Errorf("%v: %d of %d decided in one turn, %v", c.slice, decided, n, err)
+		}
+	}
 }
 
 // TestLearningIsNotStarved lets four users ask without a pause, and contexts come by
