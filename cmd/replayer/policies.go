@@ -90,6 +90,11 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	if err != nil {
 		return nil, daemon.Usagef("--policy: %v", err)
 	}
+	if len(p.specs) == 0 && b.showing.on() && len(env.Actions()) > 0 {
+		if first := "always:" + env.Actions()[0]; off.Check(first) == nil { // a usual baseline
+			specs = append(specs, first)
+		}
+	}
 	o, err := p.options(off.Options(), b.source.seed)
 	if err != nil {
 		return nil, err

@@ -82,13 +82,18 @@ func (s *weighted) mean() float64 {
 	return s.wl / s.w
 }
 
-// se returns the standard error of the mean, √Σw²(l−mean)²/Σw; NaN of fewer than two.
+// spread returns √Σw²(l−mean)²/Σw, NaN of none.
+func (s *weighted) spread() float64 {
+	m := s.mean()
+	return math.Sqrt(max(0, s.wwll-2*m*s.wwl+m*m*s.ww)) / s.w
+}
+
+// se returns the standard error of the mean, which is the spread; NaN of fewer than two.
 func (s *weighted) se() float64 {
 	if s.n < 2 {
 		return math.NaN()
 	}
-	m := s.mean()
-	return math.Sqrt(max(0, s.wwll-2*m*s.wwl+m*m*s.ww)) / s.w
+	return s.spread()
 }
 
 // Lines of a stretch.

@@ -81,23 +81,25 @@ func briefly(weights, estimates [][]string) (out [][]string) {
 	return out
 }
 
+// Method says in words how estimates clip and fit.
+func (s *OffPolicySettings) Method() string {
+	text := fmt.Sprintf("λ = %v", float64(s.Lambda))
+	switch {
+	case math.IsInf(float64(s.Lambda), 1):
+		text = "no clipping"
+	case s.Lambda == 0:
+		text = "λ chosen for each policy"
+	}
+	if s.CrossFit > 1 {
+		return text + fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
+	}
+	return text + ", reward model of the same rows"
+}
+
 // words are the legend and the flags.
 func (e *Evaluations) words(width int, brief bool) string {
 	s := &e.Settings
-	text := fmt.Sprintf("Mean %s a row of %s rows, %d actions, smallest propensity %s; ± the standard error", s.Of, count(int64(s.Rows)), s.Actions, figure(s.MinPropensity, 3))
-	switch {
-	case math.IsInf(float64(s.Lambda), 1):
-		text += ", no clipping"
-	case s.Lambda == 0:
-		text += ", λ chosen for each policy"
-	default:
-		text += fmt.Sprintf(", λ = %v", float64(s.Lambda))
-	}
-	if s.CrossFit > 1 {
-		text += fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
-	} else {
-		text += ", reward model of the same rows"
-	}
+	text := fmt.Sprintf("Mean %s a row of %s rows, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, count(int64(s.Rows)), s.Actions, figure(s.MinPropensity, 3), s.Method())
 	if brief {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
 	} else {

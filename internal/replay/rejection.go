@@ -27,33 +27,17 @@ type Replay struct {
 
 // replaySums are running sums over the rows of a log that have an outcome.
 type replaySums struct {
-	rows          float64 // events that the rows stand for
-	accepted      int64
-	w, wl         float64
-	ww, wwl, wwll float64 // Σw², Σw²l, Σw²l²
-}
-
-func (s *replaySums) add(weight, loss float64) {
-	s.accepted++
-	s.w += weight
-	s.wl += weight * loss
-	s.ww += weight * weight
-	s.wwl += weight * weight * loss
-	s.wwll += weight * weight * loss * loss
+	rows     float64 // events that the rows stand for
+	weighted         // those accepted
 }
 
 // result returns the estimates; those of no row are null.
 func (s *replaySums) result(accept float64) *Replay {
 	n := s.rows
 	ips := s.wl / n
-	snips := s.wl / s.w
-	if s.w == 0 {
-		snips = math.NaN()
-	}
 	variance := max(0, s.wwll-n*ips*ips) / (n - 1)
-	spread := max(0, s.wwll-2*snips*s.wwl+snips*snips*s.ww)
-	return &Replay{Accept: accept, Rounds: s.accepted, ESS: ope.Figure(s.w * s.w / s.ww),
-		IPS: ope.Normal("ips", ips, math.Sqrt(variance/n)), SNIPS: ope.Normal("snips", snips, math.Sqrt(spread)/s.w)}
+	return &Replay{Accept: accept, Rounds: s.n, ESS: ope.Figure(s.w * s.w / s.ww),
+		IPS: ope.Normal("ips", ips, math.Sqrt(variance/n)), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
 }
 
 // Accepting returns env, a bandit log with propensities, such that replay accepts rows

@@ -103,8 +103,12 @@ func (b *builder) outstanding() *Chart {
 		for _, n := range r.Course.Most {
 			most.Y = append(most.Y, ope.Figure(n))
 		}
-		c.Views = append(c.Views, View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving},
-			{Name: "not yet learned", Y: r.Course.Waiting}, {Name: "held back for order", Y: r.Course.Held}, most}})
+		view := View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned", Y: r.Course.Waiting}}}
+		if held := r.Course.Held; len(held) > 0 && !math.IsNaN(float64(held[0])) { // else only a live joiner knew
+			view.Series = append(view.Series, Series{Name: "held back for order", Y: held})
+		}
+		view.Series = append(view.Series, most)
+		c.Views = append(c.Views, view)
 	}
 	return c
 }

@@ -148,18 +148,7 @@ func (b *builder) settings() string {
 	if o.WithoutOutcome > 0 {
 		text += fmt.Sprintf(" (%s rows without one are left out)", replay.Count(int64(o.WithoutOutcome)))
 	}
-	switch {
-	case math.IsInf(float64(o.Lambda), 1) || math.IsNaN(float64(o.Lambda)):
-		text += "; weights are not clipped"
-	case o.Lambda == 0:
-		text += "; λ of clipped IPS, Switch-DR and DRos is chosen for each policy by the least estimated error"
-	default:
-		text += fmt.Sprintf("; λ = %v in clipped IPS, Switch-DR and DRos", float64(o.Lambda))
-	}
-	if o.CrossFit > 1 {
-		return text + fmt.Sprintf("; the reward model is fitted in %d folds without the rows that it judges.", o.CrossFit)
-	}
-	return text + "; the reward model is fitted on the rows that it judges."
+	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + "."
 }
 
 // policyCourse is the chart of policies over time.
