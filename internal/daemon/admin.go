@@ -48,7 +48,7 @@ type AdminFlag struct {
 
 // Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of the admin pages: / for people and its /state, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
+	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of the admin pages: / for people and its /state and /explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
 	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
 	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")
@@ -147,7 +147,7 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 		logger.Warn("the admin token goes over the network as it is: give --admin-cert and --admin-key")
 	}
 	admin.serve(l, p)
-	logger.Info("admin pages", "metrics", scheme+"://"+l.Addr().String()+"/metrics")
+	logger.Info("admin pages", "page", scheme+"://"+l.Addr().String()+"/", "metrics", scheme+"://"+l.Addr().String()+"/metrics")
 	return admin, nil
 }
 

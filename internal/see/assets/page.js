@@ -38,7 +38,7 @@ function num(x, digits = 3) {
   return String(Number(x.toPrecision(digits)));
 }
 const rate = (x) => (x > 0 && x < 0.05 ? "<0.1" : num(x < 10 ? Math.round(x * 10) / 10 : Math.round(x))) + "/s";
-const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || x > 0.995 ? 1 : 0) + " %");
+const percent = (x) => (x === null || x === undefined ? "–" : (100 * x).toFixed(x < 0.1 || (x > 0.995 && x < 1) ? 1 : 0) + " %");
 function span(s) {
   if (s === null || s === undefined) return "–";
   if (s < 1) return num(Math.round(s * 1000)) + " ms";
