@@ -147,13 +147,13 @@ func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byt
 	}
 	var out []played
 	for i := range results {
-		p := played{Name: names[i], MeanLoss: results[i].MeanLoss}
+		p := newPlayed(names[i], &results[i])
 		switch {
 		case names[i] == "":
 			continue
 		case results[i].Rounds == int64(rest.Len()):
 		default: // the run over all rows, less that over the first, which is its beginning to the bit
-			p.MeanLoss = behind(&results[i], &results[i+1])
+			p.MeanLoss, p.Matched = behind(&results[i], &results[i+1]), nil
 		}
 		out = append(out, p)
 	}
@@ -203,7 +203,17 @@ type fitReport struct {
 // played is what a learner lost on the rows that nothing was fitted to.
 type played struct {
 	Name     string   `json:"name"`
-	MeanLoss *float64 `json:"mean_loss"` // null where it is not known
+	MeanLoss *float64 `json:"mean_loss"`         // null where it is not known; by propensities where there are some
+	Matched  *int64   `json:"matched,omitempty"` // rounds of a log that it is the mean of
+}
+
+func newPlayed(name string, r *replay.Result) played {
+	p := played{Name: name, MeanLoss: r.MeanLoss, Matched: r.Matched}
+	if r.Replay != nil && r.MeanLoss != nil {
+		snips := float64(r.Replay.SNIPS.Value)
+		p.MeanLoss = &snips
+	}
+	return p
 }
 
 func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
@@ -244,6 +254,9 @@ func (r *fitReport) write(w io.Writer) error {
 			loss := "not known"
 			if p.MeanLoss != nil {
 				loss = fmt.Sprintf("%.4f", *p.MeanLoss)
+			}
+			if p.Matched != nil {
+				loss += fmt.Sprintf("  over %d rows that drew the action of the log", *p.Matched)
 			}
 			fmt.Fprintf(&b, "  %-28s %s\n", p.Name, loss)
 		}

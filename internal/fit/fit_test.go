@@ -209,7 +209,10 @@ func TestFit(t *testing.T) {
 			survive++
 		}
 	}
-	if survive != c.Surviving || survive == 0 || c.Functions[0].HeldOut > .95*c.Constant {
+	if last := c.Functions[23]; !c.Functions[0].Survives || last.Survives || last.HeldOut < c.Functions[0].HeldOut+.05 {
+		t.Errorf("the best survives: %v; the worst, of loss %v: %v", c.Functions[0].Survives, last.HeldOut, last.Survives)
+	}
+	if survive != c.Surviving || c.Functions[0].HeldOut > .95*c.Constant {
 		t.Errorf("%d survive, said %d; best %v, constant %v", survive, c.Surviving, c.Functions[0].HeldOut, c.Constant)
 	}
 	for _, kind := range Kinds() {

@@ -18,7 +18,7 @@ func checkBudget(t rapid.TB, b Budget, s Sequence) {
 	t.Helper()
 	sum := int64(0)
 	for i, d := range s {
-		if d < 0 || d > b.room(i) {
+		if d < 0 || d > b.Max || d > int64(b.Rounds-1-i) {
 			t.Fatalf("round %d of %d waits for %d, at most %d", i, b.Rounds, d, b.Max)
 		}
 		sum += d
@@ -52,33 +52,33 @@ func TestSequences(t *testing.T) {
 	})
 }
 
-// planted is a harm whose worst case is known: only waits in [from, to) count.
-func planted(from, to int) func(context.Context, Sequence) (float64, error) {
-	return func(_ context.Context, s Sequence) (float64, error) {
-		sum := int64(0)
-		for _, d := range s[from:to] {
+// planted is a harm whose worst case is known: only waits of five groups of 16 rounds
+// count.
+func planted(_ context.Context, s Sequence) (float64, error) {
+	sum := int64(0)
+	for t, d := range s {
+		if t%90 >= 40 && t%90 < 56 {
 			sum += d
 		}
-		return float64(sum), nil
 	}
+	return float64(sum), nil
 }
 
-// TestWorstPlanted: the search finds a worst case that no plan and no random sequence is
-// near to; without its steps it does not.
+// TestWorstPlanted: the search finds a worst case that no plan, no random sequence and no
+// single change is near to; without its steps it does not.
 func TestWorstPlanted(t *testing.T) {
-	const from, to = 310, 350
-	w := &Worst{Budget: Budget{Rounds: 500, Total: 4000, Max: 50}, Steps: 150, Batch: 8, Random: 20, Seed: 3, Harm: planted(from, to)}
-	const most = (to - from) * 50.
+	w := &Worst{Budget: Budget{Rounds: 450, Total: 4400, Max: 50}, Steps: 400, Batch: 12, Random: 20, Seed: 3, Harm: planted}
+	const most = 5 * 16 * 50.
 	f, err := w.Search(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkBudget(t, w.Budget, f.Found.Sequence)
-	if f.Found.Harm < .97*most || f.Steps != w.Steps || f.Better == 0 {
+	if f.Found.Harm < .9*most || f.Steps != w.Steps || f.Better == 0 {
 		t.Errorf("found %v of %v in %d steps", f.Found.Harm, most, f.Steps)
 	}
 	for _, c := range slices.Concat(f.Random, f.Plans) {
-		if c.Harm > .7*most {
+		if c.Harm > .5*most {
 			t.Errorf("%s does %v of %v: the plant is too easy", c.Name, c.Harm, most)
 		}
 		checkBudget(t, w.Budget, c.Sequence)
@@ -87,9 +87,10 @@ func TestWorstPlanted(t *testing.T) {
 	if err != nil || !slices.Equal(again.Found.Sequence, f.Found.Sequence) {
 		t.Errorf("the same search found another sequence (%v)", err)
 	}
-	w.Steps = 0
-	if f, err = w.Search(t.Context()); err != nil || f.Found.Harm > .7*most {
-		t.Errorf("without steps: %v, %v", f.Found.Harm, err)
+	w.Steps = 1
+	w.Batch = 400 // single changes
+	if f, err = w.Search(t.Context()); err != nil || f.Found.Harm > .6*most {
+		t.Errorf("in one step: %v of %v, %v", f.Found.Harm, most, err)
 	}
 }
 
@@ -97,9 +98,8 @@ func TestWorstPlanted(t *testing.T) {
 func TestWorstInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	harm := planted(3, 9)
 	var n atomic.Int64
-	w := &Worst{Budget: Budget{Rounds: 40, Total: 50, Max: 9}, Steps: 1 << 30, Batch: 1, Random: 1, Seed: 1}
+	w := &Worst{Budget: Budget{Rounds: 60, Total: 50, Max: 9}, Steps: 1 << 30, Batch: 1, Random: 1, Seed: 1}
 	w.Harm = func(ctx context.Context, s Sequence) (float64, error) {
 		if n.Add(1) == 50 { // one a step by then
 			cancel()
@@ -107,7 +107,7 @@ func TestWorstInterrupted(t *testing.T) {
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
-		return harm(ctx, s)
+		return planted(ctx, s)
 	}
 	if f, err := w.Search(ctx); f == nil || err == nil {
 		t.Fatal("it ended without a result or without an error")
