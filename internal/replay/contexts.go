@@ -51,7 +51,6 @@ type contextTable struct {
 	sample    []contextRound // until ranges are chosen
 	numbers   map[string]*numberRanges
 	texts     map[[2]string]*weighted
-	groups    int
 	untracked int64
 	all       weighted
 }
@@ -256,6 +255,7 @@ func (m *match) worstContexts() *WorstContexts {
 	table := newContextTable()
 	var ctx codec.Context
 	var features []codec.Feature
+	var names []string // of the places of a vector
 	for t := range m.actions {
 		weight, loss, ok := m.lost(t)
 		if !ok {
@@ -264,7 +264,10 @@ func (m *match) worstContexts() *WorstContexts {
 		m.rounds.Env.Context(&ctx, t)
 		features = append(features[:0], ctx.Features...)
 		for i, x := range ctx.Vector {
-			features = append(features, codec.Feature{Name: "x" + strconv.Itoa(i), Kind: codec.Number, Value: x})
+			if i == len(names) {
+				names = append(names, "x"+strconv.Itoa(i))
+			}
+			features = append(features, codec.Feature{Name: names[i], Kind: codec.Number, Value: x})
 		}
 		table.add(features, weight, loss)
 	}

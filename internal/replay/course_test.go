@@ -3,6 +3,7 @@ package replay
 import (
 	"math"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -147,4 +148,29 @@ func TestCourseAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations a round", n)
 	}
+}
+
+// BenchmarkCourse says what share of a round of a backtest recording it takes.
+func BenchmarkCourse(b *testing.B) {
+	const rounds = 5000
+	env, err := NewEnvironment("sigmoid", 1, rounds)
+	if err != nil {
+		b.Fatal(err)
+	}
+	start := time.Now()
+	if _, err := trialOf(b, env, "dafa", "200", "lognormal:20,1.5").Run(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	round := float64(time.Since(start)) / rounds
+	c := newCourse()
+	truth := make([]float64, len(env.Actions()))
+	env.Truth(truth, 0)
+	b.ReportAllocs()
+	for b.Loop() {
+		c.truth(truth, .4)
+		c.now.of[lineLoss].add(1, .1)
+		c.decided(1, 2, 1)
+		c.end(0)
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/round, "of-a-round")
 }
