@@ -75,6 +75,13 @@ func TestPersonalizerClients(t *testing.T) {
 	sh(calls[2])
 	observed(t, e, 1)
 
+	var learning ranking
+	apprentice := startModel(t, asApprentice(t))
+	answer := run(t, bin, "-nats", apprentice.URL, "-model", "food", "rank", "personalizer/rank.json")
+	if err := json.Unmarshal([]byte(answer), &learning); err != nil || learning.RewardActionID != "pasta" || learning.Ranking[0].Probability != 1 {
+		t.Errorf("an apprentice answers the first action: %v %s", err, answer)
+	}
+
 	if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
 		t.Skip("the Python package is not here: pip install nats-py")
 	}
@@ -93,6 +100,20 @@ func TestPersonalizerClients(t *testing.T) {
 	sh(inPython.Replace(calls[1]))
 	sh(inPython.Replace(calls[2]))
 	observed(t, e, 2)
+}
+
+// asApprentice writes the page's model with mode: apprentice.
+func asApprentice(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../personalizer.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.yaml")
+	if err := os.WriteFile(path, append(text, "mode: apprentice\n"...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // observed waits until so many rounds have their outcomes.

@@ -119,16 +119,19 @@ func TestUnitsAndPodsRun(t *testing.T) {
 	}
 	bin := t.TempDir()
 	run(t, "go", "build", "-o", bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner")
-	server := natstest.Start(t, natstest.Options{})
+	units, pods := natstest.Start(t, natstest.Options{}), natstest.Start(t, natstest.Options{})
 	dir := t.TempDir()
 	seed := filepath.Join(dir, "seed")
 	run(t, "sh", "-ec", "umask 077; openssl rand -hex 32 >"+seed+"; chmod 0440 "+seed) // as credentials and secrets are
-	ran := 0
+	probes := map[string]string{}
 	for _, c := range all {
 		if c.File == "compose.yaml" || c.Args[0] == "nats-server" {
 			continue
 		}
-		ran++
+		server := units
+		if c.File == "kubernetes.yaml" {
+			server = pods // with other partitions
+		}
 		admin := freeAddress(t)
 		replace := strings.NewReplacer("nats:4222", server.Addr(), "127.0.0.1:4222", freeAddress(t), "/etc/hindsight/model.yaml", "../shop.yaml",
 			"/etc/hindsight/model/model.yaml", "../shop.yaml", "/etc/hindsight/seed/seed", seed, "%d/seed", seed, "/var/lib/hindsight", filepath.Join(dir, "state"),
@@ -139,15 +142,18 @@ func TestUnitsAndPodsRun(t *testing.T) {
 		}
 		cmd := exec.Command(filepath.Join(bin, c.Args[0]), args...)
 		if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--log=") }) {
-			cmd.Env = append(os.Environ(), "HINDSIGHT_LOG=nats://"+server.Addr()) // EnvironmentFile
+			cmd.Env = append(os.Environ(), "HINDSIGHT_LOG=nats://"+server.Addr(), "HINDSIGHT_JOINER=false") // EnvironmentFile
 		} else {
 			cmd.Env = append(os.Environ(), daemon.AdminTokenEnv+"=of-a-kubernetes-secret")
 		}
 		startCommand(t, c.File+", "+c.Name, cmd)
-		eventually(t, c.File+": "+c.Name+" is ready", func() bool { return healthy("http://" + admin + "/readyz") })
+		probes[c.File+": "+c.Name] = "http://" + admin + "/readyz"
 	}
-	if ran != 4 {
-		t.Errorf("%d commands, expected three units and one pod", ran)
+	if len(probes) != 4 {
+		t.Errorf("%d commands, expected three units and one pod", len(probes))
+	}
+	for name, probe := range probes {
+		eventually(t, name+" is ready", func() bool { return healthy(probe) })
 	}
 }
 
