@@ -24,8 +24,8 @@ import (
 	"fmt"
 )
 
-// Version is the record version that this build writes. Readers accept every
-// version up to it and refuse later ones with [ErrVersion].
+// Version is the record version that this build writes, but where [Newest] is needed.
+// Readers accept every version up to that and refuse later ones with [ErrVersion].
 const Version = 1
 
 // Limits on everything that comes in. Each is checked by Validate and named in
@@ -50,7 +50,7 @@ const (
 )
 
 var (
-	// ErrVersion reports a record of a version later than [Version].
+	// ErrVersion reports a record of a version later than [Newest].
 	ErrVersion = errors.New("record version is newer than this program")
 	// ErrCorrupt reports bytes that are not the record they should be.
 	ErrCorrupt = errors.New("corrupt record")
