@@ -103,7 +103,7 @@ func (b *builder) health() Section {
 func (b *builder) policies() Section {
 	s := Section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log with propensities (--propensity-column, Open Bandit, VW), and --policy to name more than the two that are always judged.")
+		s.say("No policy was judged: that needs a log with propensities (--propensity-column, Open Bandit, VW), and --policy to name more than those that are always judged.")
 		return s
 	}
 	o := b.Estimators

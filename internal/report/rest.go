@@ -20,7 +20,7 @@ func (b *builder) intake() Section {
 	if in := b.Intake; in != nil && in.Read > 0 {
 		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + malformed = read.")
 		t := facts("Records of the log (" + in.Format + ")")
-		t.row("read", replay.Count(in.Read), fmt.Sprintf("%s bytes in %d files", replay.Count(in.Bytes), in.Files))
+		t.row("read", replay.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", replay.Count(in.Bytes), in.Files))
 		t.row("events", replay.Count(in.Events), replay.Percent(float64(in.Events)/float64(in.Read)))
 		t.row("duplicates", replay.Count(in.Duplicates), "repeats of an event or of an observation")
 		t.row("dangling", replay.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event", replay.Count(in.Joined), replay.Count(in.Unmatched)))
