@@ -20,6 +20,8 @@ func command(env *daemon.Env) *cobra.Command {
   replayer backtest --delays none --delays exp:50 # the same loop offline, at full speed
   replayer verify --log embedded:DIR              # recompute everything that a log says was decided
   replayer explain ID --log embedded:DIR          # one round's whole life, recomputed
+  replayer worst                                  # the delays that hurt a learner most
+  replayer fit --data FILE --fit-rows 2000        # a class of functions for the Hedge oracle
   replayer list                                   # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
