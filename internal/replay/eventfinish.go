@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -19,7 +20,7 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Forgotten = l.in.Forgotten || l.where.Forgot() || l.early.Forgot()
 	keep := l.kept()
 	if len(keep) == 0 {
-		return nil, fmt.Errorf("%s: %w (%s)", l.log.name, errNoEvents, l.in.Summary())
+		return nil, fmt.Errorf("%s: %w (%s)", l.log.name, errNoEvents, strings.Join(append(l.in.ReasonTexts(), l.in.Summary()), "; "))
 	}
 	l.arrange(keep)
 	b := l.log

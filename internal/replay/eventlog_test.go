@@ -57,7 +57,7 @@ func TestEventsJoin(t *testing.T) {
 			t.Errorf("%s %v, want %+v", id, b.value[i], want)
 		}
 	}
-	if len(in.Notes()) == 0 || !strings.Contains(strings.Join(in.Notes(), "\n"), "1 outcomes found no event") {
+	if len(in.Notes()) == 0 || !strings.Contains(strings.Join(in.Notes(), "\n"), "outcomes without an event: 1") {
 		t.Errorf("%q", in.Notes())
 	}
 }

@@ -59,13 +59,13 @@ func (in *Intake) Notes() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	note(in.Malformed, "%d malformed records are left out: figures are right only if they went wrong whatever they said", in.Malformed)
-	note(in.Withdrawn, "%d events were withdrawn: nobody saw what was decided, and they are no rounds", in.Withdrawn)
-	note(in.Unpropensed, "%d events have no propensity: policies cannot be judged on this log", in.Unpropensed)
-	note(in.Untimed, "%d events have no time: rows are in the order of the log, and a window cannot be a time", in.Untimed)
-	note(in.Timeless, "%d outcomes have no time: recorded delays take them as known at once", in.Timeless)
-	note(in.Unmatched, "%d outcomes found no event", in.Unmatched)
-	note(in.Mismatch, "%d outcomes are for another action than was played, and are left out", in.Mismatch)
+	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they said", in.Malformed)
+	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
+	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
+	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time", in.Untimed)
+	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)
+	note(in.Unmatched, "outcomes without an event: %d", in.Unmatched)
+	note(in.Mismatch, "outcomes for another action than was played: %d, left out", in.Mismatch)
 	if in.Sorted {
 		out = append(out, "rows were sorted by time")
 	}
