@@ -15,19 +15,24 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// unzipped opens a file that is compressed by gzip.
+func unzipped(t *testing.T, path string) io.Reader {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return z
+}
+
 // readSchema reads a JSON schema that is kept compressed, without its descriptions.
 func readSchema(t *testing.T, path string) (doc map[string]any) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := jsonschema.UnmarshalJSON(z)
+	v, err := jsonschema.UnmarshalJSON(unzipped(t, path))
 	if err != nil {
 		t.Fatal(err)
 	}

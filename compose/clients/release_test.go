@@ -2,7 +2,6 @@ package clients
 
 import (
 	"archive/tar"
-	"compress/gzip"
 	"errors"
 	"io"
 	"os"
@@ -50,16 +49,7 @@ func TestRelease(t *testing.T) {
 // inside returns the names in a tarball, without its one folder.
 func inside(t *testing.T, path string) (names []string) {
 	t.Helper()
-	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	z, err := gzip.NewReader(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for r := tar.NewReader(z); ; {
+	for r := tar.NewReader(unzipped(t, path)); ; {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
 			return names
