@@ -349,7 +349,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestLabelledFile backtests a labelled CSV, and is told where one is wrong.
+// TestLabelledFile plays a labelled CSV, and is told where one is wrong: with --strict that
+// ends it, otherwise the row is left out, counted and told, if others are left.
 func TestLabelledFile(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string {
@@ -370,12 +371,20 @@ func TestLabelledFile(t *testing.T) {
 		"quote.csv":   {"label,n_x,c_y\na,1,\"u\nb,2,v\n", "quote.csv:3: "},
 		"header.csv":  {"n_x,c_y\n1,u\n", "header.csv:1: column n_x: "},
 		"twice.csv":   {"label,n_x,n_x\na,1,2\n", "twice.csv:1: column n_x: "},
-		"empty.csv":   {"", "empty.csv:1: "},
+		"empty.csv":   {"", "empty.csv: the log is empty"},
 		"rows.csv":    {"label,n_x\n", "rows.csv:2: "},
 	} {
 		for _, verb := range []string{"backtest", "inject"} {
-			if got := execute(t.Context(), verb, "--data", file(name, c.text)); got.code != daemon.Failed || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
+			args := []string{verb, "--data", file(name, c.text), "--log", "mem:"}
+			if verb == "backtest" {
+				args = args[:3]
+			}
+			if got := execute(t.Context(), append(args, "--strict")...); got.code != daemon.Failed || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
 				t.Errorf("%s %s: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
+			}
+			got := execute(t.Context(), args...)
+			if counted := strings.Contains(got.stderr, " 1 malformed;"); !strings.Contains(got.stderr, c.says) || (got.code == daemon.Done) != counted {
+				t.Errorf("%s %s, what is wrong left out: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
 			}
 		}
 	}

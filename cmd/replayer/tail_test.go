@@ -15,7 +15,7 @@ import (
 )
 
 // TestInjectSpeed plays a log of 2.9 s ten times as fast: it takes no less than .29 s, and
-// what it decides and learns is what it is at full speed.
+// what is drawn and joined is what it is at full speed.
 func TestInjectSpeed(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("at,done,arm,won,n_x\n")
@@ -29,7 +29,7 @@ func TestInjectSpeed(t *testing.T) {
 	}
 	play := func(speed string) map[string]any {
 		return object(t, "inject", "--data", path, "--time-column", "at", "--outcome-time-column", "done", "--action-column", "arm", "--reward-column", "won",
-			"--features", "n_x", "--log", "mem:", "--speed", speed, "--json")
+			"--features", "n_x", "--learner", "uniform", "--log", "mem:", "--speed", speed, "--json")
 	}
 	began := time.Now()
 	paced := play("10x")

@@ -91,10 +91,7 @@ func (p *logParser) rest() error {
 		p.took()
 	}
 	if p.rows == 0 {
-		if bad := p.ledger.Errors(); len(bad) > 0 {
-			return p.errorf(2, "", "there is no row below the header that can be read; the first says: %s", bad[0])
-		}
-		return p.errorf(2, "", "there are no rows below the header")
+		return p.noRows()
 	}
 	p.finish()
 	p.log.intake = p.intake(p.rows, len(p.log.actions))

@@ -159,6 +159,16 @@ func (f *csvFile) errorf(line int, column, format string, args ...any) error {
 	return &CSVError{File: f.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...)}
 }
 
+// noRows is the error of a file without a row that can be used.
+func (f *csvFile) noRows() error {
+	if f.ledger != nil {
+		if bad := f.ledger.Errors(); len(bad) > 0 {
+			return f.errorf(2, "", "there is no row below the header that can be read; the first says: %s", bad[0])
+		}
+	}
+	return f.errorf(2, "", "there are no rows below the header")
+}
+
 // errorAll is errorf for what more rows than one would say again.
 func (f *csvFile) errorAll(line int, column, format string, args ...any) error {
 	return &CSVError{File: f.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), whole: true}

@@ -102,7 +102,7 @@ func (p *csvParser) read() (*Multiclass, error) {
 		p.ledger.Took(&logs.Record{Time: noTime})
 	}
 	if len(p.m.rows) == 0 {
-		return nil, p.errorf(2, "", "there are no rows below the header")
+		return nil, p.noRows()
 	}
 	p.finish()
 	p.m.intake = p.intake(len(p.m.rows), len(p.m.labels))
