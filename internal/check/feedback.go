@@ -88,8 +88,8 @@ func (c *checker) feed(where string, f *codec.Feedback, r *record, next []int) {
 	if want := rounds[next[f.Partition]]; want != d && !arrival {
 		c.fail("%s: feedback of round %d of partition %d before that of round %d", where, f.Round, f.Partition, want.N)
 	}
-	if f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action ||
-		!slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) || !bytes.Equal(f.Context, d.Context) {
+	if f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action || f.Mode != d.Mode ||
+		!slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) || !slices.Equal(f.Would, d.Would) || !bytes.Equal(f.Context, d.Context) {
 		c.fail("%s: feedback %d differs from its decision, round %d of partition %d", where, f.N, f.Round, f.Partition)
 	}
 	if f.Time != d.at && !c.o.LooseTime {
