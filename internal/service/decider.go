@@ -226,7 +226,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 	}
 	d.batchAt = time.Now()
 	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.topicRoom() && d.Err() == nil; n-- {
-		if d.slice > 0 && time.Since(d.batchAt) > d.slice {
+		if busy && d.slice > 0 && time.Since(d.batchAt) > d.slice { // one at least, or nothing would go on
 			break
 		}
 		r, t := d.contexts.head()
