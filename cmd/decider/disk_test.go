@@ -109,6 +109,7 @@ func (a *asker) ask() bool {
 // 503 or not at all, says why, is not ready, and after there is room and a restart it
 // goes on with everything that it told.
 func TestDiskFull(t *testing.T) {
+	notShort(t)
 	for _, c := range []struct {
 		name, says string
 		fill, free func(t *testing.T, a *asker, dir string)

@@ -17,6 +17,7 @@ import (
 // through the group, take over from each other after kill -9 and SIGTERM, answer
 // requests on a NATS server beside, and have one learner.
 func TestKafkaShared(t *testing.T) {
+	notShort(t)
 	for _, partitions := range []int{1, 3} {
 		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
 			server := natstest.Start(t, natstest.Options{})
@@ -141,6 +142,7 @@ func TestKafkaApart(t *testing.T) {
 // TestKafkaPaused pauses a decider until another one has taken over, and wakes it up: it
 // knows that it has lost its part, changes nothing, and gets a part again.
 func TestKafkaPaused(t *testing.T) {
+	notShort(t)
 	s := newBrokered(t, 2, "--nats", "none")
 	a := s.decider().ready()
 	a.owns(2)

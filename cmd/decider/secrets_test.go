@@ -200,6 +200,7 @@ func TestSecretsEmbedded(t *testing.T) {
 // TestSecretsServers gives a password for servers in a file, in the environment and among
 // the arguments, right and wrong, with the server there and away: it is seen nowhere.
 func TestSecretsServers(t *testing.T) {
+	notShort(t)
 	server := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: plantedPassword}}})
 	dir := t.TempDir()
 	seed, password, wrong := plant(t, dir, "seed", plantedSeed), plant(t, dir, "password", plantedPassword), plant(t, dir, "wrong", "not-"+plantedPassword)

@@ -103,6 +103,7 @@ func TestServersTLS(t *testing.T) {
 // TestServersApart kills the joiner that works: the one that stands by takes over.
 // Then the server goes away for a while, and comes back.
 func TestServersApart(t *testing.T) {
+	notShort(t)
 	seed := testSeed(t)
 	s := newShared(t, 1)
 	d := s.decider("--joiner=false")

@@ -123,6 +123,7 @@ func (s *shared) answered() {
 // TestShared kills and pauses deciders that share two partitions: the others take
 // over, nothing is lost or decided twice, and one that wakes up late changes nothing.
 func TestShared(t *testing.T) {
+	notShort(t)
 	seed := testSeed(t)
 	r := rand.New(rand.NewPCG(seed, 7))
 	s := newShared(t, 2)
