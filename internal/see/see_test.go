@@ -18,7 +18,11 @@ func TestState(t *testing.T) {
 	w.play(399, 1)
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
-	s := w.until("what was played", func(s *State) bool { return s.Refused["malformed"] == 1 && s.Fates["observed"] > 100 })
+	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
+		return s.Refused["malformed"] == 1 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
+			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
+			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
+	})
 	if !s.Ready || s.Program != "decider" || s.Model != "shop" || len(s.Deciders) != 1 || !s.Joiner || s.UpSeconds <= 0 {
 		t.Errorf("%+v", s)
 	}
