@@ -17,7 +17,7 @@ func TestState(t *testing.T) {
 	w := newWorld(t, "window: 200 rounds\n")
 	w.play(399, 1)
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
-	w.report(`{"id":%q,"loss":7}`, last) // out of range
+	w.report(`{"id":%q,"loss":7}`, last)                  // out of range
 	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
 		return s.Refused["malformed"] == 1 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
