@@ -13,6 +13,9 @@ import (
 // the byte, that one process has which is fed the feedback log that another client read.
 func TestKafkaRealLearners(t *testing.T) {
 	kafkatest.Heavy(t)
+	if long(0, 1) == 0 {
+		t.Skip("HINDSIGHT_LONG=1 runs it; TestLearnersOfProcesses is its like on NATS servers")
+	}
 	for _, partitions := range []int{4, 1} {
 		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
 			cluster := kafkatest.Start(t, kafkatest.Options{})
