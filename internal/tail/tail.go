@@ -92,9 +92,9 @@ func (t *Tail) add(ctx context.Context, topic string, partition int, take func(*
 	return nil
 }
 
-// Follow reads until the context ends, which is no error.
-func (t *Tail) Follow(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
+// Follow reads until the context ends, in whichever way, which is no error.
+func (t *Tail) Follow(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
 	var g sync.WaitGroup
 	for _, r := range t.readers {
@@ -105,10 +105,10 @@ func (t *Tail) Follow(ctx context.Context) error {
 		})
 	}
 	g.Wait()
-	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
-		return err
+	if parent.Err() != nil {
+		return nil
 	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // retryAfter is how long a log that is away is left alone.
@@ -128,10 +128,12 @@ func (t *Tail) read(ctx context.Context, r reader) error {
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(err, stream.ErrTruncated):
-			in.Close()
-			if in, err = t.cfg.Log.Read(ctx, r.topic, r.partition, stream.Earliest); err != nil {
+			again, err := t.cfg.Log.Read(ctx, r.topic, r.partition, stream.Earliest)
+			if err != nil {
 				return err
 			}
+			in.Close()
+			in = again
 		case stream.IsRetryable(err):
 			select {
 			case <-time.After(retryAfter):

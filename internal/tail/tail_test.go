@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -128,6 +129,59 @@ func TestTailBadRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := tail.Follow(t.Context()); err == nil || !strings.Contains(err.Error(), "m.feedback[0]: record ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// truncating is a log that has dropped what a reader of feedback is to read next, and is gone
+// when it is read again.
+type truncating struct {
+	stream.Log
+	reads int // of feedback, by one goroutine
+}
+
+var errGone = errors.New("the log is gone")
+
+func (l *truncating) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	if topic != "m.feedback" || err != nil {
+		return r, err
+	}
+	if l.reads++; l.reads > 1 {
+		r.Close()
+		return nil, errGone
+	}
+	return dropped{r}, nil
+}
+
+type dropped struct{ stream.Reader }
+
+func (dropped) Next(context.Context, []stream.Record) ([]stream.Record, error) {
+	return nil, stream.ErrTruncated
+}
+
+// TestTailTruncated ends with the error of reading again after retention overtook it.
+func TestTailTruncated(t *testing.T) {
+	w := newWritten(t)
+	tail, err := Open(t.Context(), Config{Log: &truncating{Log: w.log}, Name: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := tail.Follow(t.Context()); !errors.Is(err, errGone) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestTailDeadline ends without an error when its time is over.
+func TestTailDeadline(t *testing.T) {
+	w := newWritten(t)
+	tail, err := Open(t.Context(), Config{Log: w.log, Name: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	if err := tail.Follow(ctx); err != nil {
 		t.Errorf("got %v", err)
 	}
 }
