@@ -180,6 +180,12 @@ type streamInfo struct {
 		First uint64 `json:"first_seq"`
 		Last  uint64 `json:"last_seq"`
 	} `json:"state"`
+	Cluster struct {
+		Leader   string     `json:"leader"` // "": none, and whoever answers may lag behind
+		Replicas []struct { // but for the leader
+			Active time.Duration `json:"active"` // since it spoke to the leader; 0: it never did
+		} `json:"replicas"`
+	} `json:"cluster"`
 }
 
 // info asks for a stream's state, twice: a cluster does not answer for a stream that

@@ -80,6 +80,11 @@ func (r *reader) connect(ctx context.Context) error {
 		return err
 	}
 	first, next := i.bounds()
+	if r.pos > next { // an end that is not settled would say that the tail is lost
+		if first, next, err = r.log.bounds(ctx, r.conn, &r.place); err != nil {
+			return err
+		}
+	}
 	switch {
 	case r.earliest:
 		r.pos = first

@@ -105,32 +105,6 @@ func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
 	return 0, p.fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey))
 }
 
-// Bounds implements [stream.Log]. It asks the stream's leader for its state. Reading
-// the last and the first record directly would take two thirds of the time, but a
-// follower may answer that, and it says nothing about an empty stream.
-func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	p, err := newPlace(topic, partition)
-	if err != nil {
-		return 0, 0, p.fail("bounds", -1, err)
-	}
-	if l.isClosed() {
-		return 0, 0, p.fail("bounds", -1, stream.ErrClosed)
-	}
-	reply, err := l.ask(ctx, l.o.BoundsConn, l.o.APIPrefix+".STREAM.INFO."+p.stream, nil)
-	if err != nil {
-		return 0, 0, p.fail("bounds", -1, err)
-	}
-	var i streamInfo
-	var ok bool
-	if i.State.First, i.State.Last, ok = scanState(reply.Data); !ok {
-		if err := parseAnswer(reply.Data, &i); err != nil {
-			return 0, 0, p.fail("bounds", -1, contractError(err))
-		}
-	}
-	first, next = i.bounds()
-	return first, next, nil
-}
-
 // Trim implements [stream.Log].
 func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
 	p, err := newPlace(topic, partition)

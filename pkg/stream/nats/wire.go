@@ -142,6 +142,10 @@ func scanState(data []byte) (first, last uint64, ok bool) {
 	return first, last, ok0 && ok1 && ok2 && ok3
 }
 
+// single reports whether the answer to STREAM.INFO is that of a stream without
+// replicas. It may miss one.
+func single(data []byte) bool { return bytes.Contains(data, []byte(`"num_replicas":1,`)) }
+
 func scanField(data []byte, name string) (uint64, bool) {
 	_, rest, ok := bytes.Cut(data, []byte(name))
 	n := 0
