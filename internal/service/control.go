@@ -125,7 +125,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 
 var errNoFile = errors.New("this process has no model file to read again")
 
-// mostCause bounds what people say of their reasons.
+// mostCause bounds what people say of their reasons, in bytes.
 const mostCause = 200
 
 // cause is who wanted an epoch, and what they say of it.
@@ -139,7 +139,7 @@ func cause(who, why string) string {
 	if why == "" {
 		return who
 	}
-	return who + ": " + why[:min(len(why), mostCause)]
+	return who + ": " + strings.ToValidUTF8(why[:min(len(why), mostCause)], "") // a character is not cut in two
 }
 
 // obey does what was asked for since the last step.

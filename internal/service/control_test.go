@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -107,6 +108,9 @@ func TestControl(t *testing.T) {
 func TestCause(t *testing.T) {
 	if got := cause("admin", "a\x00b\nc"); got != "admin: a b c" {
 		t.Error(got)
+	}
+	if got := cause("admin", "x"+strings.Repeat("é", 1000)); !utf8.ValidString(got) {
+		t.Errorf("%q is not text", got)
 	}
 	if got := cause("admin", strings.Repeat("x", 1000)); len(got) > 250 {
 		t.Error(len(got))

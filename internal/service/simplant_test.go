@@ -59,7 +59,7 @@ func TestSimulationIsReproducible(t *testing.T) {
 		look(s.topics.Snapshots, 0)
 		return string(h.Sum(nil))
 	}
-	for seed := range int64(40) {
+	for seed := range int64(max(8, simSeeds(t)/25)) {
 		first := logs(seed)
 		if again := logs(seed); again != first {
 			t.Fatalf("seed %d gives different logs", seed)
@@ -168,6 +168,9 @@ func TestCheckerObjects(t *testing.T) {
 		var recs []stream.Record
 		s.log.Edit("m."+topic, 0, func(r []stream.Record) []stream.Record { recs = slices.Clone(r); return r })
 		step := 1 + len(recs)/60
+		if testing.Short() {
+			step *= 4
+		}
 		for i := 0; i < len(recs); i += step {
 			for _, d := range damages {
 				next := ""

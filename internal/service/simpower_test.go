@@ -36,7 +36,7 @@ func TestPowerLoss(t *testing.T) {
 		return
 	}
 	const groups = 4
-	n := max(300, simSeeds(t)/2)
+	n := max(100, simSeeds(t)*3/10)
 	var mu sync.Mutex
 	total := map[string]int{}
 	t.Run("seeds", func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestPowerLoss(t *testing.T) {
 // told from log times. Nothing waits for ever even so, no number is used twice, and
 // every decision has its feedback.
 func TestPowerLossAndClock(t *testing.T) {
-	for seed := range int64(max(200, simSeeds(t)/5)) {
+	for seed := range int64(max(40, simSeeds(t)/5)) {
 		s := newSim(t, seed, planted{})
 		s.power = &power{back: true}
 		s.o.backwards, s.o.guesses, s.o.coarse = false, false, false

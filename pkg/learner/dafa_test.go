@@ -125,6 +125,9 @@ var schedules = map[string]learner.Schedule{
 // drift against that of the true older predictions. Played greedily, the same
 // check must fail.
 func TestPathwiseInequality(t *testing.T) {
+	if testing.Short() {
+		t.Skip("arithmetic in one goroutine: go test without -short runs this")
+	}
 	smallest := math.Inf(1)
 	for delays, wait := range waits {
 		for name, s := range schedules {

@@ -86,6 +86,8 @@ func TestSolveReference(t *testing.T) {
 	cases := 400
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		cases = 20_000
+	} else if testing.Short() {
+		cases = 40
 	}
 	worst, most := 0.0, 0
 	check := func(k int, gamma float64) {

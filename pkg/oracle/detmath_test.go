@@ -148,6 +148,9 @@ func ulps(got float64, want *big.Float) float64 {
 }
 
 func TestDetmathAccuracy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("arithmetic in one goroutine: go test without -short runs this")
+	}
 	// Exp and Log are claimed within one unit in the last place; Sigmoid adds the
 	// roundings of a sum and a quotient.
 	limits := map[string]float64{"Exp": 1, "Log": 1, "Sigmoid": 2.5, "CosTurns": 3}

@@ -18,6 +18,9 @@ func newShared(o SharedOptions) *Shared {
 // TestSharedColdStart: what is learned of some actions is said of actions never seen, by
 // their features and by the context's products with them; by name, only if hybrid.
 func TestSharedColdStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("6,000 rounds in one goroutine: go test without -short runs this")
+	}
 	for _, hybrid := range []bool{false, true} {
 		o := newShared(SharedOptions{Hybrid: hybrid})
 		rng := rand.New(rand.NewPCG(1, 1))
