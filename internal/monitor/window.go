@@ -152,6 +152,14 @@ func (w *feedbackWindow) add(r released) {
 	w.at = (w.at + 1) % Window
 }
 
+// Known returns x for JSON, which has finite numbers only: nil if it is not one.
+func Known(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
 // Recent says what the last rounds released were worth. What nothing is known of is NaN.
 type Recent struct {
 	Rounds    int     // at most [Window]

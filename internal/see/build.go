@@ -2,6 +2,7 @@ package see
 
 import (
 	"math"
+	"strconv"
 	"time"
 
 	"hindsight/internal/monitor"
@@ -72,28 +73,20 @@ func waiting(m *moment) Waiting {
 		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"), Window: m.there("hindsight_window_seconds")}
 }
 
-// number returns x for JSON, nil if it is not finite.
-func number(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
-}
-
 // there returns what a metric shows, nil if it is not there or not finite.
 func (m *moment) there(name string) *float64 {
 	v, ok := m.value(name)
 	if !ok {
 		return nil
 	}
-	return number(v)
+	return monitor.Known(v)
 }
 
 // first returns what a metric of deciders shows for the lowest partition here, nil if it is
 // not there.
 func (m *moment) first(name string) *float64 {
 	for p := range 1024 {
-		if v := m.there(name + "{partition=" + itoa(p) + "}"); v != nil {
+		if v := m.there(name + "{partition=" + strconv.Itoa(p) + "}"); v != nil {
 			return v
 		}
 	}
@@ -112,8 +105,8 @@ func (out *State) scope(v *monitor.View, now time.Time) {
 	}
 	r := &v.Recent
 	e := &out.Exploration
-	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = number(v.Exploration.Floor), number(v.Exploration.Entropy), v.Draws, number(v.Evidence), v.Refuted
-	e.Effective, e.Largest = number(r.Effective), number(r.Largest)
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = monitor.Known(v.Exploration.Floor), monitor.Known(v.Exploration.Entropy), v.Draws, monitor.Known(v.Evidence), v.Refuted
+	e.Effective, e.Largest = monitor.Known(r.Effective), monitor.Known(r.Largest)
 	out.losses(v)
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
@@ -131,13 +124,13 @@ func (out *State) scope(v *monitor.View, now time.Time) {
 func (out *State) losses(v *monitor.View) {
 	r := &v.Recent
 	l := &out.Losses
-	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, number(r.Loss), number(r.Uniform), number(r.JoinRatio)
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: number(b.Loss / float64(b.Rounds)), Uniform: number(b.Weighted / b.Weight)})
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(b.Loss / float64(b.Rounds)), Uniform: monitor.Known(b.Weighted / b.Weight)})
 	}
 }
 
@@ -148,11 +141,11 @@ func instant(ns int64) *time.Time {
 
 // spread returns a histogram without the empty buckets at its ends.
 func spread(h *monitor.Histogram) Spread {
-	out := Spread{N: h.N, P50: number(h.Quantile(.5)), P90: number(h.Quantile(.9)), P99: number(h.Quantile(.99)), Buckets: []HistCount{}}
+	out := Spread{N: h.N, P50: monitor.Known(h.Quantile(.5)), P90: monitor.Known(h.Quantile(.9)), P99: monitor.Known(h.Quantile(.99)), Buckets: []HistCount{}}
 	if h.N == 0 {
 		return out
 	}
-	out.Most = number(h.Most)
+	out.Most = monitor.Known(h.Most)
 	first, last := -1, 0
 	for i, n := range h.Counts {
 		if n > 0 {

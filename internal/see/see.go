@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -192,5 +191,3 @@ func (s *See) answerExplain(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusOK, e)
 	}
 }
-
-func itoa(n int) string { return strconv.Itoa(n) }

@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"hindsight/internal/monitor"
 	"hindsight/pkg/codec"
 )
 
@@ -37,8 +37,8 @@ func (t *Tail) Line() Line {
 	defer t.mu.Unlock()
 	now := time.Now()
 	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions, Fates: map[string]int64{}, Rejects: map[string]int64{},
-		DelayP50: known(view.Delays.Quantile(.5)), DelayP99: known(view.Delays.Quantile(.99)),
-		JoinRatio: known(view.Recent.JoinRatio), Loss: known(view.Recent.Loss), Uniform: known(view.Recent.Uniform)}
+		DelayP50: monitor.Known(view.Delays.Quantile(.5)), DelayP99: monitor.Known(view.Delays.Quantile(.99)),
+		JoinRatio: monitor.Known(view.Recent.JoinRatio), Loss: monitor.Known(view.Recent.Loss), Uniform: monitor.Known(view.Recent.Uniform)}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		l.Fates[f.String()] = t.now.fates[f] - t.was.fates[f]
 	}
@@ -52,13 +52,6 @@ func (t *Tail) Line() Line {
 	}
 	t.was, t.asked = t.now.clone(), now
 	return l
-}
-
-func known(x float64) *float64 {
-	if math.IsNaN(x) || math.IsInf(x, 0) {
-		return nil
-	}
-	return &x
 }
 
 // Printer writes lines for people or, as JSON, for programs.
