@@ -166,12 +166,13 @@ func (t *Tail) decision(r *stream.Record) error {
 	if err := codec.ParseDecision(&d, r.Value); err != nil {
 		return err
 	}
+	if d.Partition < 0 || d.Partition >= len(t.decided) {
+		return nil // of somebody else: the log has no such partition
+	}
 	t.scope.Decision(&d)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if d.Partition >= 0 && d.Partition < len(t.decided) {
-		t.decided[d.Partition] = d.N
-	}
+	t.decided[d.Partition] = d.N
 	t.now.decisions++
 	return nil
 }
