@@ -272,35 +272,20 @@ func appendTable(dst []byte, table map[string][]float64) []byte {
 	return append(dst, '}')
 }
 
-func appendRows(dst []byte, rows [][]float64) []byte {
-	dst = append(dst, '[')
-	for i, row := range rows {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendNumbers(dst, row)
-	}
-	return append(dst, ']')
-}
+func appendRows(dst []byte, rows [][]float64) []byte { return appendList(dst, rows, appendNumbers) }
 
-func appendStrings(dst []byte, s []string) []byte {
-	dst = append(dst, '[')
-	for i, v := range s {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = appendJSON(dst, v)
-	}
-	return append(dst, ']')
-}
+func appendStrings(dst []byte, s []string) []byte { return appendList(dst, s, appendJSON) }
 
-func appendNumbers(dst []byte, v []float64) []byte {
+func appendNumbers(dst []byte, v []float64) []byte { return appendList(dst, v, appendNumber) }
+
+// appendList appends a JSON list whose entries one appends.
+func appendList[T any](dst []byte, list []T, one func(dst []byte, v T) []byte) []byte {
 	dst = append(dst, '[')
-	for i, x := range v {
+	for i, v := range list {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendNumber(dst, x)
+		dst = one(dst, v)
 	}
 	return append(dst, ']')
 }
