@@ -49,16 +49,8 @@ func openAdmin(t *testing.T, a *AdminFlag, p Probes) *Admin {
 
 func get(t *testing.T, addr, path string) (code int, body string) {
 	t.Helper()
-	r, err := http.Get("http://" + addr + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.StatusCode, string(b)
+	code, body, _ = ask(t, http.DefaultClient, "GET", "http://"+addr+path, nobody)
+	return code, body
 }
 
 func TestAdminPages(t *testing.T) {
