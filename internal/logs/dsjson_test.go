@@ -23,7 +23,19 @@ func sample(t testing.TB, name string) string {
 	return path
 }
 
-func clone(r *Record) Record { return r.Clone() }
+// readSample reads a sample to its end.
+func readSample(t testing.TB, name string) ([]Record, *Account) {
+	t.Helper()
+	r, err := Open(sample(t, name), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := readAll(t, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all, r.Account()
+}
 
 // readAll reads a log to its end; a log that cannot be read on ends with the error.
 func readAll(t testing.TB, r *Reader) ([]Record, error) {
@@ -42,7 +54,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 		if err != nil {
 			return out, err
 		}
-		out = append(out, clone(&rec))
+		out = append(out, rec.Clone())
 	}
 }
 
@@ -67,30 +79,16 @@ func TestPublishedSamples(t *testing.T) {
 		{"cb_simple.json", Account{Read: 1, Events: 1, Observed: 1}},
 		{"cb_simple_pdrop.json", Account{Read: 1, Events: 1, Observed: 1}},
 	} {
-		r, err := Open(sample(t, c.file), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := readAll(t, r); err != nil {
-			t.Fatal(err)
-		}
-		got := *r.Account()
+		_, got := readSample(t, c.file)
 		c.want.Format, c.want.Files, c.want.Bytes, c.want.First, c.want.Last = Dsjson, 1, got.Bytes, got.First, got.Last
-		if !reflect.DeepEqual(got, c.want) {
-			t.Errorf("%s: %+v, want %+v", c.file, got, c.want)
+		if !reflect.DeepEqual(*got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.file, *got, c.want)
 		}
 	}
 }
 
 func TestDsjsonEvent(t *testing.T) {
-	r, err := Open(sample(t, "dsjson_cb.json"), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	all, err := readAll(t, r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	all, _ := readSample(t, "dsjson_cb.json")
 	e := all[0]
 	at, _ := ParseTime("2021-02-04T16:31:29.246Z")
 	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 || e.Propensity != 0.05000000074505806 ||

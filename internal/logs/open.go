@@ -116,7 +116,7 @@ func (in *input) decompress(r io.Reader) error {
 			in.closers = append(in.closers, z.Close)
 			r = z
 		default:
-			in.r = bufio.NewReaderSize(&counted{r, buffered, &in.bytes}, bufferBytes)
+			in.r = bufio.NewReaderSize(&counted{buffered, &in.bytes}, bufferBytes)
 			return nil
 		}
 		in.file = nil // what it holds are not the bytes that are read
@@ -127,7 +127,6 @@ func (in *input) decompress(r io.Reader) error {
 
 // counted counts what is read.
 type counted struct {
-	_ io.Reader
 	r io.Reader
 	n *int64
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
@@ -54,8 +55,8 @@ func newParquetWriter(w io.Writer) *parquetWriter {
 }
 
 func (p *parquetWriter) Write(r *Record) error {
-	x := row{Kind: "event", ID: cloneText(r.ID), Time: timeOrNil(r.Time), OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight,
-		Action: cloneText(r.Action), Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0}
+	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time), OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight,
+		Action: strings.Clone(r.Action), Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0}
 	if r.Kind == Outcome {
 		x.Kind = "outcome"
 	}
@@ -89,8 +90,6 @@ func (p *parquetWriter) Write(r *Record) error {
 }
 
 var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
-
-func cloneText(s string) string { return string([]byte(s)) }
 
 func timeOrNil(ns int64) *int64 {
 	if ns == NoTime {
