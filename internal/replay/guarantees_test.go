@@ -136,8 +136,6 @@ func TestGuarantees(t *testing.T) {
 	runs, rounds := 78, 1000
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs, rounds = 1000, 2000
-	} else if testing.Short() {
-		runs, rounds = 26, 600
 	}
 	const alpha = learner.DefaultAlpha
 	g := deal(t, runs, rounds, nil)

@@ -30,11 +30,9 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	seeds, rounds, chance := 20, 3000, 3
-	switch {
-	case testing.Short():
-		rounds = 1000
-	case os.Getenv("HINDSIGHT_LONG") != "":
+	const rounds = 3000
+	seeds, chance := 20, 3
+	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, chance = 200, 20
 	}
 	for _, c := range []struct {

@@ -201,15 +201,12 @@ func TestRegretOfPartitions(t *testing.T) {
 	}
 	const seeds = 20
 	rounds := 1500
-	switch {
-	case testing.Short():
-		rounds = 400
-	case os.Getenv("HINDSIGHT_LONG") != "":
+	if os.Getenv("HINDSIGHT_LONG") != "" {
 		rounds = 20_000
 	}
 	one := regrets(t, 1, seeds, rounds, false)
 	t.Logf("%d rounds, P = 1: regret %v", rounds, one)
-	if !(one.SE() <= 0.05*one.Mean()) && !testing.Short() {
+	if !(one.SE() <= 0.05*one.Mean()) {
 		t.Errorf("the standard error is above 5 %% of the mean: %v", one)
 	}
 	for _, c := range []struct {

@@ -78,8 +78,6 @@ func TestAlarm(t *testing.T) {
 	runs := 40
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		runs = 1000
-	} else if testing.Short() {
-		runs = 10
 	}
 	for _, c := range []struct {
 		name        string

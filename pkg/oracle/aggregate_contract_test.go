@@ -14,10 +14,7 @@ func TestAggregateContract(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	rounds := 100
-	if testing.Short() {
-		rounds = 30
-	}
+	const rounds = 100
 	for _, o := range []oracle.AggregateOptions{
 		{MaxFeatures: 20},
 		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14},
