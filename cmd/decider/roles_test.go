@@ -83,6 +83,27 @@ func (r *role) mayNot(write, read []string) {
 	}
 }
 
+const deputyHeaders = 10 // outcomes with headers that mean something to the server or to us
+
+// deputy lets the decider try what the requester may not: by the subjects on which it wants
+// its replies, and by headers of outcomes. Nothing of it is stored, and the next outcome is.
+func (r *role) deputy() {
+	r.t.Helper()
+	for i, reply := range []string{"shop.feedback.0", "shop.decisions.0", "shop.contexts.0", "$JS.API.STREAM.PURGE.shop_snapshots_0", "$KV.shop_leases.joiner", "orders.new"} {
+		if err := r.conn.PublishRequest("shop.decide", reply, fmt.Appendf(nil, `{"id":"deputy-%d","actions":["x","y"]}`, i)); err != nil {
+			r.t.Fatal(err)
+		}
+	}
+	headers := [deputyHeaders]string{"Nats-Expected-Last-Sequence", "Nats-Expected-Last-Msg-Id", "Nats-Msg-Id", "Nats-Msg-Id", "Nats-Expected-Stream",
+		"Nats-Rollup", "Nats-TTL", "Nats-Batch-Id", "nats-msg-id", "hindsight-type"}
+	for i, header := range headers {
+		m := &natsgo.Msg{Subject: "shop.outcome", Data: fmt.Appendf(nil, `{"id":"none-%d","loss":0.5}`, i), Header: natsgo.Header{header: {"7"}, "traceparent": {"00-1"}}}
+		if a, err := r.conn.RequestMsg(m, patience); err != nil || a.Header.Get("Nats-Service-Error-Code") != "" {
+			r.t.Errorf("an outcome with the header %s: %v %v", header, a, err)
+		}
+	}
+}
+
 // TestNATSRoles runs a decider on a server with the users of compose/nats.conf: each role
 // can do its work, and is refused what is another's.
 func TestNATSRoles(t *testing.T) {
@@ -99,6 +120,7 @@ func TestNATSRoles(t *testing.T) {
 	if m, err := requester.conn.Request("shop.outcome", []byte(`{"id":"a","loss":0.5}`), patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
 		t.Error(err)
 	}
+	requester.deputy()
 	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0", "$JS.API.INFO", "$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
 		[]string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_pipeline.>", "$KV.>"})
 	js, err := jetstream.New(pipeline.conn)
@@ -114,7 +136,7 @@ func TestNATSRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]bool{}
-	for !seen["a"] || !seen["b"] || !seen["c"] {
+	for !seen["a"] || !seen["b"] || !seen["c"] { // c comes after what is not to be
 		m, err := decisions.Next(jetstream.FetchMaxWait(patience))
 		if err != nil {
 			t.Fatal(fmt.Errorf("saw %v: %w", seen, err))
@@ -125,6 +147,9 @@ func TestNATSRoles(t *testing.T) {
 				t.Fatal(err)
 			}
 			seen[strings.Clone(d.ID)] = true
+			if strings.HasPrefix(d.ID, "deputy-") {
+				t.Errorf("%s was decided, for a reply that is not to be sent", d.ID)
+			}
 		}
 	}
 	if _, err := js.Publish(ctx, "shop.outcomes.0", []byte(`{"id":"c","loss":0.5}`)); err != nil {
@@ -132,5 +157,16 @@ func TestNATSRoles(t *testing.T) {
 	}
 	pipeline.mayNot([]string{"shop.decisions.0", "shop.feedback.0", "shop.snapshots.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "$JS.API.STREAM.PURGE.shop_contexts_0", "$JS.API.STREAM.UPDATE.shop_decisions_0",
 		"$JS.API.STREAM.MSG.GET.shop_feedback_0", "$KV.shop_leases.joiner"}, []string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_requester.>"})
+	if js, err = jetstream.New(as(t, s, "service").conn); err != nil {
+		t.Fatal(err)
+	}
+	for stream, want := range map[string]uint64{"shop_contexts_0": 1, "shop_outcomes_0": 1 + deputyHeaders + 1} {
+		if i, err := js.Stream(ctx, stream); err != nil || i.CachedInfo().State.Msgs != want {
+			t.Errorf("%s holds %+v, want %d records: %v", stream, i.CachedInfo().State, want, err)
+		}
+	}
+	if !strings.Contains(p.log(), "wants its reply where no inbox is") {
+		t.Error("the log does not name the requests that were refused")
+	}
 	p.stop(patience)
 }

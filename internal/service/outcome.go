@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -113,6 +114,16 @@ func requestSize(m *stream.Message) int {
 	return n
 }
 
+// plainHeaders returns the headers that may be stored. The others would be ours, or orders
+// to the server that keeps the log, in the name of the service: an expectation that does
+// not hold, for instance, which ends the writer.
+func plainHeaders(headers []stream.Header) []stream.Header {
+	return slices.DeleteFunc(headers, func(h stream.Header) bool {
+		key := strings.ToLower(h.Key)
+		return strings.HasPrefix(key, "nats-") || strings.HasPrefix(key, "hindsight-")
+	})
+}
+
 // request stores one outcome. Whether its round exists, and whether it came in time,
 // is for the joiner to find out.
 func (s *OutcomeService) request(m stream.Message) {
@@ -137,7 +148,7 @@ func (s *OutcomeService) request(m stream.Message) {
 	}
 	id := strings.Clone(o.ID)
 	w := s.writers[loop.PartitionOf([]byte(id), len(s.writers))]
-	room, err := w.append(&stream.Record{Key: []byte(id), Value: m.Data, Headers: m.Headers}, func(_ int64, err error) {
+	room, err := w.append(&stream.Record{Key: []byte(id), Value: m.Data, Headers: plainHeaders(m.Headers)}, func(_ int64, err error) {
 		s.metrics.appendError(outcomesKind, err)
 		if err != nil {
 			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again: repeats do no harm", err), id)

@@ -161,7 +161,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
-	e.client, err = nats.Dial("", e.o.Name, e.o.Log, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password),
+	lo := e.o.Log
+	if lo.Logger == nil {
+		lo.Logger = e.o.Logger
+	}
+	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password),
 		natsgo.CustomInboxPrefix(attach.ServiceInbox))
 	if err != nil {
 		return err

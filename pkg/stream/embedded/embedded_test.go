@@ -189,6 +189,14 @@ func TestClientPermissions(t *testing.T) {
 				t.Errorf("%s may not ask %s: %v", name, s, err)
 			}
 		}
+		for _, reply := range []string{"shop.decisions.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "x"} { // the service could
+			if err := conn.PublishRequest("shop.decide", reply, nil); err != nil {
+				t.Error(err)
+			}
+			if _, err := conn.Request("shop.decide", nil, 5*time.Second); err != nil { // by now it had
+				t.Errorf("%s may not ask: %v", name, err)
+			}
+		}
 		for _, s := range []string{"$JS.API.STREAM.DELETE.shop_decisions_0", "$JS.API.INFO", "shop.decisions.0", "$JS.API.STREAM.INFO.shop_decisions_0"} {
 			if err := conn.PublishRequest(s, conn.NewInbox(), []byte("x")); err != nil {
 				t.Error(err)

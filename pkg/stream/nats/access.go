@@ -138,6 +138,9 @@ func (a *Access) Dial(name string, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Logger == nil {
+		o.Logger = a.Log
+	}
 	c, err := dial(strings.Join(urls, ","), name, o, options...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", hosts, explain(err))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -17,6 +18,8 @@ import (
 type Bus struct {
 	conn *natsgo.Conn
 	life atomic.Pointer[life] // of the connection to the server that is there now
+
+	logger *slog.Logger // told of refused requests; nil: nobody is
 }
 
 // A life is the time between two losses of a connection.
@@ -52,9 +55,14 @@ func (b *Bus) follow(changes chan natsgo.Status) {
 	}
 }
 
-// Serve implements [stream.Bus].
+// Serve implements [stream.Bus]. Requests that want their reply elsewhere than in an inbox
+// are not handed to h.
 func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(), err error) {
 	handle := func(m *natsgo.Msg) {
+		if !isInbox(m.Reply) {
+			b.refuse(m)
+			return
+		}
 		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), From: client(m.Reply), Respond: b.responder(m.Reply)})
 	}
 	var sub *natsgo.Subscription
@@ -73,6 +81,28 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 		return nil, fmt.Errorf("serve %s: %w", subject, classify(err))
 	}
 	return func() { b.drain(sub, drained) }, nil
+}
+
+// Where replies may be sent. Who asks chooses the subject of the reply, and servers do not
+// check whether it may publish there, but we may publish to the topics and to the API of
+// the store: a reply there would be ours.
+var inboxes = []string{
+	natsgo.InboxPrefix[:len(natsgo.InboxPrefix)-1], // also _INBOX_name, the prefix of one user
+	"_R_.", "_GR_.", "$GR.", // of servers, which stand for an inbox in another account or cluster, and which no client may use
+}
+
+// isInbox reports whether a reply may be sent to a subject. None at all is fine.
+func isInbox(reply string) bool {
+	return reply == "" || slices.ContainsFunc(inboxes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
+}
+
+// refuse tells of a request that gets no reply.
+func (b *Bus) refuse(m *natsgo.Msg) {
+	if b.logger == nil {
+		return
+	}
+	token, _, _ := strings.Cut(m.Reply, ".")
+	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as _INBOX_name", "subject", m.Subject, "reply", token[:min(len(token), 64)])
 }
 
 // drain ends a subscription after the requests that had arrived. Without a connection

@@ -45,6 +45,7 @@ func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 		return nil, err
 	}
 	c.log, c.bus = log, NewBus(c.conns[0])
+	c.bus.logger = o.Logger
 	return c, nil
 }
 

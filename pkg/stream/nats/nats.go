@@ -25,6 +25,7 @@ package nats
 
 import (
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -52,6 +53,7 @@ type Options struct {
 	Replicas   int           // of the streams that Create makes; 0 means 1
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
 	BoundsConn *natsgo.Conn  // Bounds uses it, so that it does not wait behind either; nil: the same
+	Logger     *slog.Logger  // told of requests that a [Client]'s bus refuses; nil: nobody is
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {
