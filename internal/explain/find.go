@@ -5,15 +5,14 @@ import (
 	"context"
 	"slices"
 
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
 // firstBlock is how many records are read first of a log that is searched from its end.
 const firstBlock = 4096
-
-// skew is by how much the clocks of two partitions of a log may differ.
-const skew = int64(60e9)
 
 // back calls f for the records of a partition in blocks from its end towards its beginning,
 // within a block in order, until f's block is said to be the last: when done reports so after
@@ -53,12 +52,15 @@ func clone(r *stream.Record) *stream.Record {
 	return &c
 }
 
-// findDecision looks for the last decision of an id, in all partitions.
+// findDecision looks for the last decision of an id, in all partitions: first in the one
+// where contexts of this id belong, then in the others for a later one.
 func (x *explainer) findDecision(ctx context.Context, id string) error {
 	key := []byte(id)
-	for p := range x.partitions {
+	owner, since := loop.PartitionOf(key, x.partitions), int64(0)
+	for i := range x.partitions {
+		p := (owner + i) % x.partitions
 		var found *stream.Record
-		err := x.back(ctx, x.topics.Decisions, p, 0, func(r *stream.Record) {
+		err := x.back(ctx, x.topics.Decisions, p, since, func(r *stream.Record) {
 			if r.Type == "" && bytes.Equal(r.Key, key) {
 				found = clone(r)
 			}
@@ -67,7 +69,7 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 			return err
 		}
 		if found != nil && (x.rec == nil || found.Time > x.rec.Time) {
-			x.rec = found
+			x.rec, since = found, found.Time
 			if err := codec.ParseDecision(&x.dec, found.Value); err != nil {
 				return &stream.Error{Op: "read", Topic: x.topics.Decisions, Partition: p, Offset: found.Offset, Err: err}
 			}
@@ -83,7 +85,7 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 func (x *explainer) findFeedback(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	var f codec.Feedback
-	err := x.back(ctx, x.topics.Feedback, 0, x.rec.Time-skew, func(r *stream.Record) {
+	err := x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -99,7 +101,7 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 // findRejects lists the outcomes of the round that were rejected.
 func (x *explainer) findRejects(ctx context.Context) error {
 	key := []byte(x.dec.ID)
-	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-skew, func(r *stream.Record) {
+	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -127,7 +129,7 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 	}
 	id := []byte(x.dec.ID)
 	for p := range x.partitions {
-		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-skew, func(r *stream.Record) {
+		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
 			if r.Type == "" && (bytes.Contains(r.Value, id) || bytes.IndexByte(r.Value, '\\') >= 0) {
 				x.counted(p, r)
 			}

@@ -8,10 +8,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// skew is by how much the clocks of two partitions of a log may differ: they are those
-// of servers of one cluster, which no cluster that works has seconds apart. A restart
-// reads the rejects of so much more time than it needs to.
-const skew = int64(10 * time.Second)
+// ClockSkew is by how much the log times of two partitions may differ, in ns: they are of
+// the clocks of servers of one cluster, which no cluster that works has seconds apart. Who
+// looks for records by their time reads so much more than is needed.
+const ClockSkew = int64(10 * time.Second)
 
 // tellRejects stores a mark before rejects that another joiner might not come to. The
 // log of rejects has no fence, that of feedback has: who was replaced does not get
@@ -33,7 +33,7 @@ func (j *Joiner) readRejects(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, err := startBefore(ctx, j.cfg.Log, j.topics.Rejects, first, end, j.heart.RefusedSince()-skew)
+	from, err := startBefore(ctx, j.cfg.Log, j.topics.Rejects, first, end, j.heart.RefusedSince()-ClockSkew)
 	if err != nil {
 		return err
 	}

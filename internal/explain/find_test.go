@@ -1,0 +1,94 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// counting is a log that counts the records that are read of each partition of a topic.
+type counting struct {
+	stream.Log
+	read map[int]int
+}
+
+func (l *counting) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	return &counted{r, l.read, partition}, err
+}
+
+type counted struct {
+	stream.Reader
+	read      map[int]int
+	partition int
+}
+
+func (r *counted) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	n := len(dst)
+	dst, err := r.Reader.Next(ctx, dst)
+	r.read[r.partition] += len(dst) - n
+	return dst, err
+}
+
+// TestFindDecision finds the last of the decisions of an id wherever it is, and reads little
+// of the other partitions where it is where it belongs.
+func TestFindDecision(t *testing.T) {
+	const partitions, many = 3, 3 * firstBlock
+	log := mem.New(mem.Options{Clock: clock()})
+	if err := service.CreateTopics(t.Context(), log, "m", partitions, service.Retention{}); err != nil {
+		t.Fatal(err)
+	}
+	out := make([]stream.Appender, partitions)
+	for p := range out {
+		var err error
+		if out[p], err = log.Writer(t.Context(), "m.decisions", p, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	decide := func(p int, n int64, id string) {
+		d := codec.Decision{Partition: p, N: n, ID: id, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Context: []byte(`{}`)}
+		if _, err := out[p].Append(t.Context(), &stream.Record{Key: []byte(id), Value: codec.AppendDecision(nil, &d)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	home := loop.PartitionOf([]byte("home"), partitions)
+	away := (loop.PartitionOf([]byte("away"), partitions) + 1) % partitions
+	twice := loop.PartitionOf([]byte("twice"), partitions)
+	for n := range int64(many) {
+		for p := range partitions {
+			decide(p, n+1, fmt.Sprint(p, "-", n))
+		}
+	}
+	decide(home, many+1, "home")
+	decide(away, many+2, "away")
+	decide(twice, many+3, "twice")
+	decide((twice+1)%partitions, many+4, "twice")
+	for _, c := range []struct {
+		id   string
+		p    int
+		n    int64
+		most int // records read of any other partition
+	}{{"home", home, many + 1, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions, many + 4, firstBlock}} {
+		l := &counting{log, map[int]int{}}
+		x := &explainer{Config: Config{Log: l}, topics: service.TopicsOf("m"), partitions: partitions}
+		if err := x.findDecision(t.Context(), c.id); err != nil || x.dec.Partition != c.p || x.dec.N != c.n {
+			t.Errorf("%s: %v, round %d of partition %d", c.id, err, x.dec.N, x.dec.Partition)
+		}
+		for p, n := range l.read {
+			if p != c.p && n > c.most {
+				t.Errorf("%s: %d records of partition %d were read", c.id, n, p)
+			}
+		}
+	}
+	x := &explainer{Config: Config{Log: log}, topics: service.TopicsOf("m"), partitions: partitions}
+	if err := x.findDecision(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
