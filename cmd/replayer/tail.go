@@ -73,9 +73,13 @@ func (t *followed) run(ctx context.Context) error {
 	}
 	reading, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- following.Follow(reading) }()
+	go func() {
+		defer close(ended)
+		ended <- following.Follow(reading)
+	}()
 	err = t.print(following, ended)
 	stop()
+	<-ended // before the log is closed
 	return err
 }
 
