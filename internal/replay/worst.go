@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 
@@ -123,12 +124,14 @@ func (w *Worst) try(ctx context.Context, tried []Tried) error {
 }
 
 // Harm is what a run cost its learner: the regret, or where the truth is not known the
-// loss of its policies over all rounds; what says which.
+// loss of its policies over all rounds, 0 if none of them met a row; what says which.
 func (r *Result) Harm() (value float64, what string) {
 	rounds := float64(r.Rounds + r.Pending)
 	switch {
 	case r.Regret != nil:
 		return *r.Regret, "regret"
+	case r.Replay != nil && math.IsNaN(float64(r.Replay.SNIPS.Value)):
+		return 0, "loss by propensities"
 	case r.Replay != nil:
 		return float64(r.Replay.SNIPS.Value) * rounds, "loss by propensities"
 	case r.MeanLoss != nil:
