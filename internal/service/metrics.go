@@ -208,6 +208,19 @@ func (g *gauges) of(v *prometheus.GaugeVec) prometheus.Gauge {
 	return v.WithLabelValues(g.values...)
 }
 
+// drop takes away gauges that have nothing to say any more.
+func (g *gauges) drop(all ...*prometheus.GaugeVec) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.made = slices.DeleteFunc(g.made, func(v *prometheus.GaugeVec) bool {
+		gone := slices.Contains(all, v)
+		if gone {
+			v.DeleteLabelValues(g.values...)
+		}
+		return gone
+	})
+}
+
 func (g *gauges) close() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

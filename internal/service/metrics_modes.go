@@ -35,6 +35,7 @@ func newModeMetrics(c *catalog) modeMetrics {
 func (m *modeMetrics) show(g *gauges, guard *loop.Guard) {
 	s, rules := guard.Sums(), guard.Rules()
 	if rules == nil || !rules.Guard.On() {
+		g.drop(m.alarm, m.evidence, m.excess) // an epoch before may have had one
 		return
 	}
 	alarm := 0.0

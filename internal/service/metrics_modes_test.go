@@ -1,0 +1,37 @@
+package service
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hindsight/internal/loop"
+)
+
+// TestGuardMetrics: the figures of a guard are there as long as there is one.
+func TestGuardMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg, nil)
+	guard, g := &loop.Guard{}, &gauges{}
+	for number, on := range []bool{false, true, false, true} {
+		rules := &loop.Rules{}
+		if on {
+			rules.Guard = loop.GuardRules{Margin: .1, Alpha: .05}
+		}
+		guard.Begin(int64(number+1), false, rules)
+		m.modes.show(g, guard)
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		shown := map[string]bool{}
+		for _, f := range families {
+			shown[f.GetName()] = true
+		}
+		for _, name := range []string{"hindsight_guard_alarm", "hindsight_guard_evidence_ratio", "hindsight_guard_excess_loss"} {
+			if shown[name] != on {
+				t.Errorf("epoch %d, guard %v: %s is there: %v", number+1, on, name, shown[name])
+			}
+		}
+	}
+}
