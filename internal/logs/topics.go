@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -157,6 +158,11 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 		a := &r.Actions[i]
 		if a.Name = name; i < len(d.asked.Actions) && d.asked.Actions[i].Name == name {
 			a.Features = append(a.Features, d.asked.Actions[i].Features...)
+		}
+	}
+	if b := d.asked.Baseline; len(b) == 1 { // of a law no single action is the best
+		if i := slices.Index(o.Actions, b[0].Name); i >= 0 {
+			r.Baseline = append(r.Baseline, i)
 		}
 	}
 	r.Chosen, r.Action = o.Action, o.Actions[o.Action]

@@ -1,6 +1,7 @@
 package logs
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -33,7 +34,7 @@ func TestTopics(t *testing.T) {
 		w.Close()
 	}
 	decide := func(p int, id string) {
-		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}}
+		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}, Baseline: []codec.Share{{Name: "b", P: 1}}}
 		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
 		write("m.decisions", p, "", codec.AppendDecision(nil, &d))
 	}
@@ -56,7 +57,7 @@ func TestTopics(t *testing.T) {
 		t.Fatalf("%v: %+v", err, all)
 	}
 	first, told, second, shown := all[0], all[1], all[2], all[3]
-	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 || first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" {
+	if first.ID != "first" || first.Time != 2 || first.Chosen != 1 || first.Propensity != .75 || first.Propensities[0] != .25 || first.Features[0].Value != 7 || first.Actions[1].Features[0].Name != "f" || !slices.Equal(first.Baseline, []int{1}) {
 		t.Errorf("%+v", first)
 	}
 	if told.Kind != Outcome || told.ID != "first" || told.Action != "b" || told.Value != 1 || told.OutcomeTime != 3 || second.ID != "second" || shown.Flags != Activation {

@@ -43,8 +43,8 @@ func (l *look) course(s *Sample) *Course {
 		var here sums
 		from, to := i*n/stretches, (i+1)*n/stretches
 		for t := from; t < to; t++ {
-			here.add(l.w[t], s.Reward[t])
-			all.add(l.w[t], s.Reward[t])
+			here.add(l.c[t]*l.w[t], s.Reward[t])
+			all.add(l.c[t]*l.w[t], s.Reward[t])
 		}
 		value, se := here.mean()
 		soFar, soFarSE := all.mean()

@@ -10,8 +10,9 @@ import (
 type Evaluation struct {
 	Policy       string    `json:"policy"`
 	Rows         int       `json:"rows"`
+	Events       float64   `json:"events"`  // that the rows stand for
 	Matched      int       `json:"matched"` // rows whose action the policy plays at all
-	ESS          Figure    `json:"ess"`     // (Σw)²/Σw²; null if no row matches
+	ESS          Figure    `json:"ess"`     // (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
 	MaxWeight    float64   `json:"max_weight"`
 	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
 	MeanWeightSE Figure    `json:"mean_weight_se"`
@@ -34,21 +35,25 @@ const (
 func (l *look) diagnose(s *Sample, o Options) *Evaluation {
 	n := float64(s.Len())
 	e := &Evaluation{Rows: s.Len(), Flags: []string{}}
+	for t := range l.w {
+		e.Events += s.events(t)
+	}
 	sum, square := 0.0, 0.0
-	for _, w := range l.w {
+	for t, w := range l.w {
 		if w > 0 {
 			e.Matched++
 		}
-		sum += w
-		square += w * w
+		sum += l.c[t] * w
+		square += l.c[t] * w * l.c[t] * w
 		e.MaxWeight = max(e.MaxWeight, w)
-		e.Overlap += min(w, 1) / n
+		e.Overlap += l.c[t] * min(w, 1) / n
 	}
 	e.MeanWeight = sum / n
 	e.ESS = Figure(ratio(sum*sum, square))
 	deviation := 0.0
-	for _, w := range l.w {
-		deviation += (w - e.MeanWeight) * (w - e.MeanWeight)
+	for t, w := range l.w {
+		d := l.c[t] * (w - e.MeanWeight)
+		deviation += d * d
 	}
 	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
 	missing := l.missing(s)

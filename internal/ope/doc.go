@@ -15,6 +15,13 @@
 //	Switch-DRλ mean dm + 1[w ≤ λ]·w·e
 //	DRosλ      mean dm + λw/(w²+λ)·e
 //
+// A row may stand for c ≥ 1 events, since others were dropped by chance with probability
+// 1 − 1/c: every mean above is then Σ c·…/Σ c, and w stands for c·w in the ratios, so that
+// the estimate is that of the whole log in expectation. The number of events is itself
+// estimated, by Σ c, so that every estimator is a ratio; its standard error is that of the
+// linearised terms c·(x − mean) (Hájek; Särndal, Swensson, Wretman 1992, section 5.7), not
+// that of Σ c rows, which there are not.
+//
 // IPS is unbiased where propensities are right and positive wherever π is; DR then, too,
 // with a q̂ of other rows (cross-fitting), and up to O(1/n) with one of the same rows;
 // the last three give bias for variance by λ. The reward model is the smoothed mean of

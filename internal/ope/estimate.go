@@ -42,7 +42,7 @@ type Estimate struct {
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se
 	High      Figure   `json:"high"`
 	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
-	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log
+	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows stand for unequally many events
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
 }
 
@@ -138,12 +138,13 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 	rows := l.rows(s, q, lambda)
 	ev := l.diagnose(s, o)
 	ev.Policy, ev.Course = name, l.course(s)
-	ev.Estimates = estimate(rows, lambda, l.weightBound(), o)
+	ev.Estimates = estimate(rows, lambda, l.weightBound(), s.even(), o)
 	return ev, nil
 }
 
-// estimate computes all estimates from the rows' terms.
-func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates {
+// estimate computes all estimates from the rows' terms; even says that they stand for
+// equally many events.
+func estimate(rows []terms, lambda Lambdas, bound float64, even bool, o Options) Estimates {
 	n := float64(len(rows))
 	sum := total(rows)
 	all := estimators()
@@ -151,7 +152,7 @@ func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates 
 	out := make(Estimates, len(all))
 	for i := range all {
 		m := &all[i]
-		value := m.value(&sum, n)
+		value := m.value(&sum)
 		variance := m.variance(rows, &sum)
 		out[i] = Normal(m.name, value, math.Sqrt(variance/n))
 		e := &out[i]
@@ -163,7 +164,7 @@ func estimate(rows []terms, lambda Lambdas, bound float64, o Options) Estimates 
 			}
 		}
 		e.Bootstrap = percentiles(resampled[i])
-		if m.span != nil {
+		if m.span != nil && even {
 			half := bernstein(variance, n, m.span(bound, lambda, o.Range))
 			e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
 		}
@@ -180,20 +181,16 @@ func total(rows []terms) terms {
 	return sum
 }
 
-// variance returns that of one term: with n−1, but for ratios, whose linearised terms
-// have the mean 0 by construction, with n.
+// variance returns that of one term: with n−1, as of a mean, but with n for ratios of
+// weights.
 func (m *estimator) variance(rows []terms, sum *terms) float64 {
 	n := float64(len(rows))
-	mean := 0.0
-	for t := range rows {
-		mean += m.term(&rows[t], sum, n) / n
-	}
 	square := 0.0
 	for t := range rows {
-		d := m.term(&rows[t], sum, n) - mean
+		d := m.term(&rows[t], sum, n)
 		square += d * d
 	}
-	if m.span == nil {
+	if m.over != nil {
 		return square / n
 	}
 	return ratio(square, n-1)

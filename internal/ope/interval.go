@@ -29,11 +29,10 @@ func bootstrap(rows []terms, all []estimator, o Options) [][]float64 {
 		out[i] = make([]float64, o.Bootstrap)
 	}
 	rng := rand.NewPCG(o.Seed, streamBootstrap)
-	n := float64(len(rows))
 	for b := range o.Bootstrap {
 		sum := resample(rows, rng)
 		for i := range all {
-			out[i][b] = all[i].value(&sum, n)
+			out[i][b] = all[i].value(&sum)
 		}
 	}
 	return out

@@ -31,10 +31,10 @@ func (l *look) best(base, e func(t int) float64, weight func(w, lambda float64) 
 		sum, square, bias := 0.0, 0.0, 0.0
 		for t, w := range l.w {
 			u := weight(w, lambda)
-			x := base(t) + u*e(t)
+			x := l.c[t] * (base(t) + u*e(t))
 			sum += x
 			square += x * x
-			bias += (w - u) * e(t)
+			bias += l.c[t] * (w - u) * e(t)
 		}
 		variance := max(0, square-sum*sum/n) / max(n-1, 1)
 		if mse := variance/n + bias/n*(bias/n); mse < least {

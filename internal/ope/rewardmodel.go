@@ -3,7 +3,7 @@ package ope
 import "math/rand/v2"
 
 // RewardModel says how q̂ is fitted: the smoothed mean reward of each action,
-// q̂(a) = (Σ r + PriorSum)/(n_a + PriorCount), over the whole log, or for each of Folds
+// q̂(a) = (Σ c·r + PriorSum)/(Σ c + PriorCount), c the events that a row stands for, over the whole log, or for each of Folds
 // parts of it over the others.
 type RewardModel struct {
 	PriorSum   float64
@@ -35,8 +35,8 @@ func (m RewardModel) fit(s *Sample) *fitted {
 	k := s.Actions
 	sum, count := make([]float64, k), make([]float64, k)
 	for t, a := range s.Action {
-		sum[a] += s.Reward[t]
-		count[a]++
+		sum[a] += s.events(t) * s.Reward[t]
+		count[a] += s.events(t)
 	}
 	f := &fitted{actions: k}
 	if m.Folds < 2 {
@@ -49,8 +49,8 @@ func (m RewardModel) fit(s *Sample) *fitted {
 	inSum, inCount := make([]float64, m.Folds*k), make([]float64, m.Folds*k)
 	for t, a := range s.Action {
 		i := int(f.fold[t])*k + int(a)
-		inSum[i] += s.Reward[t]
-		inCount[i]++
+		inSum[i] += s.events(t) * s.Reward[t]
+		inCount[i] += s.events(t)
 	}
 	for i := range inSum {
 		a := i % k

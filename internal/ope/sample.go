@@ -12,6 +12,43 @@ type Sample struct {
 	Action     []int32   // [n] in [0, K)
 	Propensity []float64 // [n] in (0, 1]: of Action
 	Reward     []float64 // [n] finite
+	Events     []float64 // [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+}
+
+// events returns how many events row t stands for.
+func (s *Sample) events(t int) float64 {
+	if s.Events == nil {
+		return 1
+	}
+	return s.Events[t]
+}
+
+// even reports whether all rows stand for equally many events: then they are
+// independent terms of a mean, and otherwise of a ratio.
+func (s *Sample) even() bool {
+	for _, c := range s.Events {
+		if c != s.Events[0] {
+			return false
+		}
+	}
+	return true
+}
+
+// shares returns how many of n rows each row counts for: 1 on average, and all 1 where
+// rows stand for equally many events.
+func (s *Sample) shares() []float64 {
+	out := make([]float64, s.Len())
+	sum := 0.0
+	for t := range out {
+		sum += s.events(t)
+	}
+	even := s.even()
+	for t := range out {
+		if out[t] = 1; !even {
+			out[t] = s.events(t) * float64(len(out)) / sum
+		}
+	}
+	return out
 }
 
 // Len returns the number n of rows.
@@ -30,7 +67,7 @@ var errShape = errors.New("off-policy sample: no rows, no actions, or columns of
 // Validate reports the first row that breaks what the fields say, as a [*RowError].
 func (s *Sample) Validate() error {
 	n := len(s.Action)
-	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n {
+	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil && len(s.Events) != n {
 		return errShape
 	}
 	for t, a := range s.Action {
@@ -42,6 +79,8 @@ func (s *Sample) Validate() error {
 			return &RowError{t, fmt.Sprintf("propensity %v of the action played is not in (0, 1]", p)}
 		case math.IsNaN(r) || math.IsInf(r, 0):
 			return &RowError{t, fmt.Sprintf("reward %v is not finite", r)}
+		case !(s.events(t) >= 1) || math.IsInf(s.events(t), 0):
+			return &RowError{t, fmt.Sprintf("the row stands for %v events: expected at least 1", s.events(t))}
 		}
 	}
 	return nil
@@ -58,13 +97,13 @@ type Policy func(dst []float64, t int)
 // that it drew, whose mean is that of Σ_a p(a|x)·q̂(x,a).
 func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 	n := s.Len()
-	l := &look{w: make([]float64, n), dm: make([]float64, n), mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	l := &look{c: s.shares(), w: make([]float64, n), dm: make([]float64, n), mass: make([]float64, s.Actions), pMin: math.Inf(1)}
 	probs := make([]float64, s.Actions)
 	for t, a := range s.Action {
 		l.pMin = min(l.pMin, s.Propensity[t])
 		if policy == nil {
 			l.w[t], l.dm[t], l.piMax = 1, q.of(t, int(a)), 1
-			l.mass[a] += 1 / float64(n)
+			l.mass[a] += l.c[t] / float64(n)
 			continue
 		}
 		clear(probs)
@@ -77,7 +116,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 			if p > 0 {
 				sum += p
 				dm += p * q.of(t, b)
-				l.mass[b] += p / float64(n)
+				l.mass[b] += p * l.c[t] / float64(n)
 				l.piMax = max(l.piMax, p)
 			}
 		}
@@ -94,6 +133,7 @@ const probabilitySlack = 1e-6
 
 // look is what one policy does on a sample.
 type look struct {
+	c     []float64 // [n]: rows that each counts for, see [Sample.shares]
 	w, dm []float64 // [n]
 	mass  []float64 // [K]: mean probability of each action
 	piMax float64   // largest probability of an action

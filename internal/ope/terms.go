@@ -2,16 +2,17 @@ package ope
 
 import "math"
 
-// terms are what the estimators sum over rows, a cache line a row.
+// terms are what the estimators sum over rows, a cache line a row, each times the rows
+// that it counts for.
 type terms struct {
-	dm, w, wr, we float64
-	clipped       float64 // min(w,λ)·r
-	switched      float64 // 1[w ≤ λ]·w·e
-	shrunk        float64 // λw/(w²+λ)·e
-	_             float64 // a power of two
+	c, dm, w, wr, we float64
+	clipped          float64 // min(w,λ)·r
+	switched         float64 // 1[w ≤ λ]·w·e
+	shrunk           float64 // λw/(w²+λ)·e
 }
 
 func (s *terms) add(t *terms) {
+	s.c += t.c
 	s.dm += t.dm
 	s.w += t.w
 	s.wr += t.wr
@@ -46,10 +47,10 @@ func keep(w, lambda float64) float64 {
 func (l *look) rows(s *Sample, q *fitted, lambda Lambdas) []terms {
 	rows := make([]terms, s.Len())
 	for t := range rows {
-		w, r := l.w[t], s.Reward[t]
+		c, w, r := l.c[t], l.w[t], s.Reward[t]
 		e := r - q.of(t, int(s.Action[t]))
-		rows[t] = terms{dm: l.dm[t], w: w, wr: w * r, we: w * e,
-			clipped: min(w, lambda.Clip) * r, switched: keep(w, lambda.Switch) * e, shrunk: shrink(w, lambda.Shrink) * e}
+		rows[t] = terms{c: c, dm: c * l.dm[t], w: c * w, wr: c * w * r, we: c * w * e,
+			clipped: c * min(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
 	}
 	return rows
 }
@@ -58,14 +59,36 @@ func (l *look) rows(s *Sample, q *fitted, lambda Lambdas) []terms {
 type estimator struct {
 	name   string // in JSON; of those with λ the beginning
 	lambda func(Lambdas) float64
-	// value is the estimate by the sums over n rows; NaN: not defined.
-	value func(sum *terms, n float64) float64
-	// term is that of one row, such that the estimate varies like the mean of terms;
-	// sums are those of the log: a ratio is linearised at them.
-	term func(row, sum *terms, n float64) float64
+	// mean is what a row adds to a mean over events: the estimate is Σ mean / Σ c, plus the
+	// ratio Σ over / Σ w if it has one; nil: none.
+	mean, over func(row *terms) float64
 	// span is the length of an interval that holds every term if rewards are in r and
-	// weights at most b; nil: a ratio, whose terms are not independent.
+	// weights at most b; nil: terms that are not independent.
 	span func(b float64, l Lambdas, r Range) float64
+}
+
+// value is the estimate by the sums over rows; NaN: not defined.
+func (m *estimator) value(sum *terms) float64 {
+	switch {
+	case m.over == nil:
+		return m.mean(sum) / sum.c
+	case m.mean == nil:
+		return ratio(m.over(sum), sum.w)
+	}
+	return m.mean(sum)/sum.c + ratio(m.over(sum), sum.w)
+}
+
+// term is that of one of n rows, such that the estimate varies like the mean of terms;
+// sums are those of the log: ratios are linearised at them, so that the terms' mean is 0.
+func (m *estimator) term(row, sum *terms, n float64) float64 {
+	x := 0.0
+	if m.mean != nil {
+		x = (m.mean(row) - row.c*(m.mean(sum)/sum.c)) * (n / sum.c)
+	}
+	if m.over != nil {
+		x += (m.over(row) - row.w*ratio(m.over(sum), sum.w)) * ratio(n, sum.w)
+	}
+	return x
 }
 
 // Range is that of rewards.
@@ -87,40 +110,21 @@ func ratio(x, y float64) float64 {
 }
 
 func estimators() []estimator {
+	dm, wr, we := func(r *terms) float64 { return r.dm }, func(r *terms) float64 { return r.wr }, func(r *terms) float64 { return r.we }
 	return []estimator{
-		{"ips", nil,
-			func(s *terms, n float64) float64 { return s.wr / n },
-			func(r, _ *terms, _ float64) float64 { return r.wr },
+		{"ips", nil, wr, nil,
 			func(b float64, _ Lambdas, r Range) float64 { return r.weighted(b) }},
-		{"snips", nil,
-			func(s *terms, _ float64) float64 { return ratio(s.wr, s.w) },
-			func(r, s *terms, n float64) float64 { return (r.wr - r.w*ratio(s.wr, s.w)) * ratio(n, s.w) },
-			nil},
-		{"dm", nil,
-			func(s *terms, n float64) float64 { return s.dm / n },
-			func(r, _ *terms, _ float64) float64 { return r.dm },
+		{"snips", nil, nil, wr, nil},
+		{"dm", nil, dm, nil,
 			func(_ float64, _ Lambdas, r Range) float64 { return r.Max - r.Min }},
-		{"dr", nil,
-			func(s *terms, n float64) float64 { return (s.dm + s.we) / n },
-			func(r, _ *terms, _ float64) float64 { return r.dm + r.we },
+		{"dr", nil, func(r *terms) float64 { return r.dm + r.we }, nil,
 			func(b float64, _ Lambdas, r Range) float64 { return r.corrected(b) }},
-		{"sndr", nil,
-			func(s *terms, n float64) float64 { return s.dm/n + ratio(s.we, s.w) },
-			func(r, s *terms, n float64) float64 {
-				return r.dm - s.dm/n + (r.we-r.w*ratio(s.we, s.w))*ratio(n, s.w)
-			},
-			nil},
-		{"cips", func(l Lambdas) float64 { return l.Clip },
-			func(s *terms, n float64) float64 { return s.clipped / n },
-			func(r, _ *terms, _ float64) float64 { return r.clipped },
+		{"sndr", nil, dm, we, nil},
+		{"cips", func(l Lambdas) float64 { return l.Clip }, func(r *terms) float64 { return r.clipped }, nil,
 			func(b float64, l Lambdas, r Range) float64 { return r.weighted(min(b, l.Clip)) }},
-		{"switchdr", func(l Lambdas) float64 { return l.Switch },
-			func(s *terms, n float64) float64 { return (s.dm + s.switched) / n },
-			func(r, _ *terms, _ float64) float64 { return r.dm + r.switched },
+		{"switchdr", func(l Lambdas) float64 { return l.Switch }, func(r *terms) float64 { return r.dm + r.switched }, nil,
 			func(b float64, l Lambdas, r Range) float64 { return r.corrected(min(b, l.Switch)) }},
-		{"dros", func(l Lambdas) float64 { return l.Shrink },
-			func(s *terms, n float64) float64 { return (s.dm + s.shrunk) / n },
-			func(r, _ *terms, _ float64) float64 { return r.dm + r.shrunk },
+		{"dros", func(l Lambdas) float64 { return l.Shrink }, func(r *terms) float64 { return r.dm + r.shrunk }, nil,
 			func(b float64, l Lambdas, r Range) float64 { return r.corrected(min(b, math.Sqrt(l.Shrink)/2)) }},
 	}
 }

@@ -33,7 +33,10 @@ type BanditLog struct {
 
 	rows    *eventRows // contexts that bring their own actions; nil: cells
 	weights []float64  // events that a row stands for, at least 1; nil: 1 each
-	intake  *Intake    // nil: not known
+	// baseline is what a baseline would have played, an index into the actions of the row's
+	// context; -1: the row does not say; nil: none does.
+	baseline []int32
+	intake   *Intake // nil: not known
 
 	accept   float64 // of replay, see [Replay]; 0: 1
 	rejected []bool  // rows that replay does not accept; nil: none

@@ -244,8 +244,6 @@ func (m *match) lost(t int) (weight, loss float64, ok bool) {
 		return 1, m.rounds.Env.Loss(t, a), true
 	case !m.log.played(t, a) || !m.log.observed(t):
 		return 0, 0, false
-	case m.log.log.props == nil:
-		return 1, m.rounds.Env.Loss(t, a), true
 	}
 	return m.log.weight(t), m.rounds.Env.Loss(t, a), true
 }

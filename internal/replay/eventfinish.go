@@ -140,6 +140,15 @@ func (l *eventLoader) arrange(keep []int32) {
 	if l.in.Weighted == 0 {
 		b.weights = nil
 	}
+	if b.baseline == nil {
+		return
+	}
+	b.baseline = pick(b.baseline, keep)
+	for _, slot := range b.baseline {
+		if slot >= 0 {
+			l.in.Baselines++
+		}
+	}
 }
 
 // pick returns the entries of rows, in their order.

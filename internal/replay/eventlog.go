@@ -173,6 +173,7 @@ func (l *eventLoader) event(r *logs.Record) error {
 	l.log.action, l.rows.slots = append(l.log.action, a), append(l.rows.slots, slot)
 	l.log.props = append(l.log.props, r.Propensity)
 	l.log.weights = append(l.log.weights, r.Weight)
+	l.baseline(r)
 	l.log.decided = append(l.log.decided, r.Time)
 	l.log.value, l.log.came = append(l.log.value, math.NaN()), append(l.log.came, noTime)
 	flags := uint8(0)
@@ -217,6 +218,20 @@ func (l *eventLoader) play(r *logs.Record) (action, slot int32) {
 	}
 	l.sets = [2]int{min(l.sets[0], n), max(l.sets[1], n)}
 	return l.rows.index[r.Actions[r.Chosen].Name], int32(r.Chosen)
+}
+
+// baseline notes what a baseline would have played, once an event says it.
+func (l *eventLoader) baseline(r *logs.Record) {
+	b := l.log
+	if len(r.Baseline) == 0 && b.baseline == nil {
+		return
+	}
+	for len(b.baseline) < len(b.action) {
+		b.baseline = append(b.baseline, -1)
+	}
+	if len(r.Baseline) > 0 {
+		b.baseline[len(b.action)-1] = int32(r.Baseline[0])
+	}
 }
 
 // place keeps the context of an event.

@@ -20,7 +20,8 @@ type FitOptions struct {
 
 // FitData returns what functions are fitted to: the losses of all actions where they are
 // known (a labelled CSV, a built-in environment), else that of the recorded action,
-// weighted by 1/propensity where the log has propensities. Columns are numbers, bools,
+// weighted by 1/propensity where the log has propensities, times the events that a row
+// stands for. Columns are numbers, bools,
 // and a text's values as NAME=VALUE; an absent number is 0, as a class reads it.
 func FitData(env Environment, o FitOptions) (*classes.Data, error) {
 	n := env.Len()
@@ -136,9 +137,9 @@ func (b *fitBuilder) losses(t int) ([]float64, float64) {
 	}
 	out[b.log.action(t)] = b.env.Loss(t, b.log.slot(t))
 	if b.log.log.props == nil {
-		return out, 1
+		return out, b.log.stands(t)
 	}
-	return out, 1 / b.log.propensity(t)
+	return out, 1 / b.log.log.kept(b.log.row(t))
 }
 
 // Tail returns env without its first n rounds.
@@ -168,7 +169,7 @@ func (b *BanditLog) from(n int) *BanditLog {
 	out.action, out.value = b.action[n:], b.value[n:]
 	out.decided, out.came = drop(b.decided, n), drop(b.came, n)
 	out.ids, out.props = drop(b.ids, n), drop(b.props, n)
-	out.weights, out.rejected = drop(b.weights, n), drop(b.rejected, n)
+	out.weights, out.rejected, out.baseline = drop(b.weights, n), drop(b.rejected, n), drop(b.baseline, n)
 	if b.rows == nil {
 		out.cells = b.cells[n*len(b.columns):]
 		return &out

@@ -22,6 +22,7 @@ type Intake struct {
 	Activated int64 `json:"activated"` // events that the log skips as not activated, and an outcome activates
 	Withdrawn int64 `json:"withdrawn"` // events that an outcome withdraws: no rows
 	Weighted  int64 `json:"weighted"`  // events that stand for more than one, since others were dropped
+	Baselines int64 `json:"baselines"` // events that say what a baseline would have played
 
 	Unpropensed int64 `json:"without_propensity"` // events; one is enough, and policies cannot be judged
 	Untimed     int64 `json:"without_time"`       // events; one is enough, and windows cannot be times
@@ -61,6 +62,7 @@ func (in *Intake) Notes() []string {
 	}
 	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they said", in.Malformed)
 	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
+	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts them so often, what a learner meets does not", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time", in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)

@@ -217,6 +217,9 @@ func (v *logView) appendRecorded(dst []int64, t int) []int64 {
 	if v.log.props != nil {
 		dst = append(dst, int64(math.Float64bits(v.propensity(t))), int64(math.Float64bits(v.weight(t))))
 	}
+	if v.log.weights != nil {
+		dst = append(dst, int64(math.Float64bits(v.stands(t))))
+	}
 	if v.played(t, v.slot(t)) { // or it is not accepted
 		dst = append(dst, 1)
 	}

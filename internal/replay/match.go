@@ -22,8 +22,8 @@ type match struct {
 	actions []int32
 
 	loss, regret float64
-	scored       int64 // rounds in loss
-	matched      int64 // of a log: those that drew the recorded action
+	scored       float64 // rounds in loss, or the events that they stand for
+	matched      int64   // of a log: those that drew the recorded action
 	replay       replaySums
 	course       *course
 }
@@ -59,9 +59,9 @@ func (m *match) decided(d *codec.Decision) {
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
 func (m *match) recorded(t, a int) {
-	observed, weighed := m.log.observed(t), m.log.log.props != nil
+	observed := m.log.observed(t)
 	if observed {
-		m.replay.rows += m.log.stands(t)
+		m.replay.row(m.log.stands(t))
 		m.course.now.of[lineLogged].add(m.log.stands(t), m.rounds.Env.Loss(t, m.log.slot(t)))
 	}
 	if !m.log.played(t, a) {
@@ -77,12 +77,11 @@ func (m *match) recorded(t, a int) {
 		return
 	}
 	loss := m.rounds.Env.Loss(t, a)
-	m.loss += loss
-	m.scored++
-	weight := 1.0
-	if weighed {
-		weight = m.log.weight(t)
-		m.replay.add(weight, loss)
+	m.loss += m.log.stands(t) * loss
+	m.scored += m.log.stands(t)
+	weight := m.log.weight(t)
+	if m.log.log.props != nil {
+		m.replay.accept(m.log.stands(t), weight, loss)
 	}
 	m.course.now.of[lineLoss].add(weight, loss)
 	m.play = Play{Round: t, Action: a, Loss: loss}
@@ -102,13 +101,13 @@ func (m *match) outcome(o *codec.Outcome, t int) {
 	}
 }
 
-// meanLoss returns the mean realised loss over the rounds that have one; NaN if none
-// has.
+// meanLoss returns the mean realised loss over the rounds that have one, each as often
+// as the events that it stands for; NaN if none has.
 func (m *match) meanLoss() float64 {
 	if m.scored == 0 {
 		return math.NaN()
 	}
-	return m.loss / float64(m.scored)
+	return m.loss / m.scored
 }
 
 // score fills in what the run's outcomes say of the learner. Nothing in r points into

@@ -10,7 +10,7 @@ import (
 )
 
 // OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24
-// bytes a row beside the log.
+// bytes a row beside the log, and 8 more where rows stand for several events.
 type OffPolicy struct {
 	log     *logView
 	sample  ope.Sample
@@ -28,6 +28,7 @@ type LearnerFunc func(kind, spec string) (*Progressive, error)
 type OffPolicySettings struct {
 	Of             string     `json:"of"` // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
 	Rows           int        `json:"rows"`
+	Events         ope.Figure `json:"events"`          // that the rows stand for
 	WithoutOutcome int        `json:"without_outcome"` // rows that are left out
 	Actions        int        `json:"actions"`
 	MinPropensity  float64    `json:"min_propensity"`
@@ -61,6 +62,9 @@ func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) 
 		o.sample.Action = append(o.sample.Action, int32(o.log.action(t)))
 		o.sample.Propensity = append(o.sample.Propensity, o.log.propensity(t))
 		o.sample.Reward = append(o.sample.Reward, min(max(value, scale.Min), scale.Max))
+		if o.log.log.weights != nil {
+			o.sample.Events = append(o.sample.Events, o.log.stands(t))
+		}
 	}
 	if len(o.rows) == 0 {
 		return nil, errNoOutcomes
@@ -85,8 +89,9 @@ func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
 	if o.log.log.kind == codec.Reward {
 		s.Of = "reward"
 	}
-	for _, p := range o.sample.Propensity {
+	for i, p := range o.sample.Propensity {
 		s.MinPropensity = min(s.MinPropensity, p)
+		s.Events += ope.Figure(o.log.stands(int(o.rows[i])))
 	}
 	return s
 }
@@ -103,9 +108,6 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", spec, err)
-	}
-	if in := o.log.log.intake; in != nil && in.Weighted > 0 {
-		e.Flags = append(e.Flags, fmt.Sprintf("%d rows stand for several events each (pdrop), and count once here: right only if events were dropped whatever they would earn", in.Weighted))
 	}
 	if o.dropped > 0 {
 		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing whatever they would be", o.dropped))

@@ -99,7 +99,11 @@ func (s *OffPolicySettings) Method() string {
 // words are the legend and the flags.
 func (e *Evaluations) words(width int, brief bool) string {
 	s := &e.Settings
-	text := fmt.Sprintf("Mean %s a row of %s rows, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, count(int64(s.Rows)), s.Actions, figure(s.MinPropensity, 3), s.Method())
+	rows := count(int64(s.Rows)) + " rows"
+	if events := float64(s.Events); events > float64(s.Rows) {
+		rows += fmt.Sprintf(" that stand for %s events (pdrop)", count(int64(math.Round(events))))
+	}
+	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows, s.Actions, figure(s.MinPropensity, 3), s.Method())
 	if brief {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
 	} else {

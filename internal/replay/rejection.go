@@ -12,32 +12,51 @@ import (
 // the rows that it met: it learned from those alone.
 //
 // A row whose recorded action the learner drew is accepted with probability min(1, c/p)
-// and weighs 1/min(p, c). With the smallest propensity as c that is rejection sampling:
+// and weighs 1/min(p, c). Where a row stands for s events, since others were dropped, p is
+// the propensity over s: the probability that this action was played and is in the log.
+// With the smallest p as c that is rejection sampling:
 // all weights are equal, and what the learner met is what it would have met live, in
 // fewer rounds (Li, Chu, Langford, Wang, 2011, Unbiased Offline Evaluation, for uniform
 // p). With c = 1 every match counts: more rounds, but contexts and actions that the
-// logging policy preferred are over-represented in what it learned from.
+// logging policy preferred, or that were dropped less, are over-represented in what it
+// learned from.
 type Replay struct {
 	Accept float64      `json:"accept"` // c
 	Rounds int64        `json:"rounds"` // accepted, with an outcome
 	ESS    ope.Figure   `json:"ess"`
-	IPS    ope.Estimate `json:"ips"`   // Σ w·l / n over n rows with an outcome
+	IPS    ope.Estimate `json:"ips"`   // Σ w·l / n over rows with an outcome, which stand for n events
 	SNIPS  ope.Estimate `json:"snips"` // Σ w·l / Σ w
 }
 
-// replaySums are running sums over the rows of a log that have an outcome.
+// replaySums are running sums over the rows of a log that have an outcome; s is how many
+// events a row stands for.
 type replaySums struct {
-	rows     float64 // events that the rows stand for
-	weighted         // those accepted
+	rows, events, squares float64 // Σ1, Σs, Σs²
+	swl                   float64 // Σ s·w·l of those accepted
+	weighted                      // those accepted
 }
 
-// result returns the estimates; those of no row are null.
+// row counts a row that has an outcome.
+func (r *replaySums) row(s float64) {
+	r.rows++
+	r.events += s
+	r.squares += s * s
+}
+
+// accept counts one that is accepted.
+func (r *replaySums) accept(s, weight, loss float64) {
+	r.swl += s * weight * loss
+	r.add(weight, loss)
+}
+
+// result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose
+// terms are w·l − s·IPS.
 func (s *replaySums) result(accept float64) *Replay {
-	n := s.rows
-	ips := s.wl / n
-	variance := max(0, s.wwll-n*ips*ips) / (n - 1)
+	ips := s.wl / s.events
+	square := max(0, s.wwll-2*ips*s.swl+ips*ips*s.squares)
+	se := math.Sqrt(square*s.rows/(s.rows-1)) / s.events
 	return &Replay{Accept: accept, Rounds: s.n, ESS: ope.Figure(s.w * s.w / s.ww),
-		IPS: ope.Normal("ips", ips, math.Sqrt(variance/n)), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
+		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
 }
 
 // Accepting returns env, a bandit log with propensities, such that replay accepts rows
@@ -56,15 +75,15 @@ func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
 	}
 	if c == 0 {
 		c = 1
-		for _, p := range log.props {
-			c = min(c, p)
+		for t := range log.props {
+			c = min(c, log.kept(t))
 		}
 	}
 	out := *log
 	out.accept, out.rejected = c, make([]bool, log.Len())
 	stream := NewStream(seed, "accept")
-	for t, p := range log.props {
-		out.rejected[t] = stream.Uniform(uint64(t), 0)*p >= c
+	for t := range log.props {
+		out.rejected[t] = stream.Uniform(uint64(t), 0)*log.kept(t) >= c
 	}
 	return &out, nil
 }
@@ -74,10 +93,23 @@ func (v *logView) played(t, a int) bool {
 	return a == v.slot(t) && (v.log.rejected == nil || !v.log.rejected[v.row(t)])
 }
 
-// weight returns that of an accepted row, times the events that it stands for.
-func (v *logView) weight(t int) float64 {
-	if c := v.log.accept; c > 0 {
-		return v.stands(t) / min(c, v.propensity(t))
+// kept returns the probability that the action of row t was played and the event kept.
+func (b *BanditLog) kept(t int) float64 {
+	if b.weights == nil {
+		return b.props[t]
 	}
-	return v.stands(t) / v.propensity(t)
+	return b.props[t] / b.weights[t]
+}
+
+// weight returns that of an accepted row; of a log without propensities the events that
+// it stands for.
+func (v *logView) weight(t int) float64 {
+	if v.log.props == nil {
+		return v.stands(t)
+	}
+	p := v.log.kept(v.row(t))
+	if c := v.log.accept; c > 0 {
+		p = min(c, p)
+	}
+	return 1 / p
 }
