@@ -84,7 +84,7 @@ func (d *Decider) Expect(n int) { d.ids.reserve(min(n, cap(d.ring))) }
 
 // Remember tells a new decider of a decision in the log's tail, in order.
 func (d *Decider) Remember(dec *codec.Decision) {
-	d.remember(dec.ID, idMemo{n: dec.N, content: hashBytes(d.ids.seed, dec.Context)})
+	d.remember(dec.ID, idMemo{n: dec.N, content: hashContent(d.ids.seed, dec.Context)})
 	d.next = dec.N + 1
 	d.through = dec.ContextsThrough
 }
@@ -118,7 +118,7 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if err := r.reader.fits(raw, id); err != nil {
 		return Result{Verdict: Invalid, ID: id, Err: err}
 	}
-	memo := idMemo{n: d.next, content: hashBytes(d.ids.seed, raw)}
+	memo := idMemo{n: d.next, content: hashContent(d.ids.seed, raw)}
 	if s := d.ids.get(id); s >= 0 {
 		was := *d.ids.value(s)
 		if was.content == memo.content {

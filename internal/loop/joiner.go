@@ -117,9 +117,26 @@ func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
 // round that has its feedback is passed over; one that leaves a gap is an
 // [ErrGap]. An error changes nothing.
 func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
-	j.admitted = nil
 	p := j.alloc()
 	p.raw = append(p.raw, raw...)
+	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
+		j.admitted, j.free = nil, append(j.free, p)
+		return err
+	}
+	return j.add(p, at, logTime)
+}
+
+// AddDecided is AddDecision for one who holds the decision itself: what its bytes would be
+// parsed to. All of it is copied.
+func (j *Joiner) AddDecided(at Place, logTime int64, d *codec.Decision) error {
+	p := j.alloc()
+	p.copy(d)
+	return j.add(p, at, logTime)
+}
+
+// add takes a decision, which p holds and nothing else as yet.
+func (j *Joiner) add(p *pending, at Place, logTime int64) error {
+	j.admitted = nil
 	if err := j.check(p, at); err != nil {
 		j.free = append(j.free, p)
 		return err
@@ -148,16 +165,17 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 	return nil
 }
 
+// Remember sets how many released rounds are remembered from now on, as Dedup of
+// [JoinerOptions] does at first: for who knows which outcomes are still to come.
+func (j *Joiner) Remember(rounds int) { j.o.Dedup = rounds }
+
 // Admitted returns the decision that the last AddDecision put in line, nil if that was none
 // or had its feedback. It is valid until the next call of AddDecision or AppendReady.
 func (j *Joiner) Admitted() *codec.Decision { return j.admitted }
 
-// check parses a decision and looks up its rules.
+// check checks the place of a decision and looks up its rules.
 func (j *Joiner) check(p *pending, at Place) error {
 	part := &j.parts[at.Partition]
-	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
-		return err
-	}
 	if p.d.Partition != at.Partition {
 		return &codec.Error{Event: "decision", Field: "partition",
 			Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, p.d.Partition, at.Partition)}

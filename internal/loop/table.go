@@ -171,6 +171,21 @@ func hashBytes(seed uint64, b []byte) uint64 {
 	return mix(mix(h ^ w))
 }
 
+// hashContent hashes the bytes of a record, four words at a time, which do not wait for
+// each other. It is kept nowhere.
+func hashContent(seed uint64, b []byte) uint64 {
+	seed ^= uint64(len(b)) * 0x9e3779b97f4a7c15
+	h0, h1, h2, h3 := seed, seed+1, seed+2, seed+3
+	for ; len(b) >= 32; b = b[32:] {
+		w := b[:32]
+		h0 = mix(h0 ^ binary.LittleEndian.Uint64(w))
+		h1 = mix(h1 ^ binary.LittleEndian.Uint64(w[8:]))
+		h2 = mix(h2 ^ binary.LittleEndian.Uint64(w[16:]))
+		h3 = mix(h3 ^ binary.LittleEndian.Uint64(w[24:]))
+	}
+	return hashBytes(mix(h0^mix(h1^mix(h2^mix(h3)))), b)
+}
+
 func mix(h uint64) uint64 {
 	h *= 0xd6e8feb86659fd93
 	h ^= h >> 32

@@ -14,14 +14,19 @@ import (
 
 // Rounds are the contexts of an environment as bytes, with the ids under which
 // they are injected: those of a log, else "r1", "r2", …. They are shared by the runs
-// over one row order.
+// over one row order. Those of a labelled CSV are made when they are asked for, from the
+// numbers that are kept anyhow: memory that is touched once costs more than that.
 type Rounds struct {
 	Env  Environment
-	view *logView // a log that holds its contexts as bytes; nil: data
-	data []byte
+	view *logView    // a log that holds its contexts as bytes
+	csv  *Multiclass // else a labelled CSV, of which round t is row rows[t]
+	rows []int32     // nil: row t
+	data []byte      // else all of them
 	ends []int
 	ids  string // all, one behind the other: an outcome's id is not made anew
 	idAt []int  // where each begins, and the end
+
+	minted bool // the ids are RoundID's: none is there twice
 }
 
 // EncodeRounds encodes all contexts of an environment. Where every round has the same
@@ -47,8 +52,12 @@ func encodeRounds(env Environment, featured bool) *Rounds {
 		return &Rounds{Env: env, view: v}
 	}
 	featured = featured && v != nil && v.log.items != nil
-	r := &Rounds{Env: env, ends: make([]int, 0, env.Len())}
+	r := &Rounds{Env: env}
 	r.name()
+	if r.csv, r.rows = multiclassOf(env); r.csv != nil {
+		return r
+	}
+	r.ends = make([]int, 0, env.Len())
 	var c codec.Context
 	for t := range env.Len() {
 		env.Context(&c, t)
@@ -67,14 +76,21 @@ func RoundID(t int) string { return "r" + strconv.Itoa(t+1) }
 
 // name sets the ids.
 func (r *Rounds) name() {
-	id := RoundID
-	if log := logOf(r.Env); log != nil && log.log.ids != nil {
-		id = log.id
+	n := r.Env.Len()
+	r.idAt = make([]int, 1, n+1)
+	log := logOf(r.Env)
+	if log == nil || log.log.ids == nil {
+		all := make([]byte, 0, n*len(RoundID(n)))
+		for t := range n {
+			all = strconv.AppendInt(append(all, 'r'), int64(t+1), 10) // RoundID
+			r.idAt = append(r.idAt, len(all))
+		}
+		r.ids, r.minted = string(all), true
+		return
 	}
 	var all strings.Builder
-	r.idAt = append(r.idAt, 0)
-	for t := range r.Env.Len() {
-		all.WriteString(id(t))
+	for t := range n {
+		all.WriteString(log.id(t))
 		r.idAt = append(r.idAt, all.Len())
 	}
 	r.ids = all.String()
@@ -88,8 +104,34 @@ func (r *Rounds) ID(t int) string {
 	return r.ids[r.idAt[t]:r.idAt[t+1]]
 }
 
-// Context returns the bytes of the context of round t.
+// Context returns the bytes of the context of round t, which the caller may keep.
 func (r *Rounds) Context(t int) []byte {
+	var buf contextBuffer
+	return buf.context(r, t)
+}
+
+// contextBuffer is where a run has contexts made.
+type contextBuffer struct {
+	raw      []byte
+	features []codec.Feature
+}
+
+// context returns the bytes of the context of round t, until the next call.
+func (b *contextBuffer) context(r *Rounds, t int) []byte {
+	if r.csv == nil {
+		return r.stored(t)
+	}
+	row := t
+	if r.rows != nil {
+		row = int(r.rows[t])
+	}
+	b.features = r.csv.features(b.features[:0], row)
+	b.raw = codec.AppendContext(b.raw[:0], &codec.Context{ID: r.ID(t), Features: b.features})
+	return b.raw
+}
+
+// stored returns the bytes of the context of round t where they are kept.
+func (r *Rounds) stored(t int) []byte {
 	if r.view != nil {
 		return r.view.log.rows.context(r.view.row(t))
 	}
@@ -150,8 +192,10 @@ type backtest struct {
 
 	dec       codec.Decision
 	out       codec.Outcome
+	context   contextBuffer
 	buf       []byte
 	outcomes  int64 // given
+	forgets   bool  // rounds whose outcome was given are forgotten
 	feedbacks []codec.Feedback
 	rejects   []codec.Reject
 }
@@ -160,6 +204,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
 	b.replica.Begin(ep)
+	b.forgets = rounds.minted && !ep.Rules.Arrival // of which order the rounds are released in is known
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
 		func(int64) *loop.Rules { return ep.Rules })
@@ -172,7 +217,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 }
 
 func (b *backtest) round(t int) error {
-	res := b.decider.Decide(&b.dec, b.match.rounds.Context(t), "", loop.Source{Offset: int64(t), Through: int64(t + 1)})
+	res := b.decider.Decide(&b.dec, b.context.context(b.match.rounds, t), "", loop.Source{Offset: int64(t), Through: int64(t + 1)})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -180,8 +225,10 @@ func (b *backtest) round(t int) error {
 	held, _ := b.joiner.Held()
 	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
 	b.trace.Through = append(b.trace.Through, b.dec.LearnedThrough)
-	b.buf = codec.AppendDecision(b.buf[:0], &b.dec)
-	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, b.decidedAt(t), b.buf); err != nil {
+	if b.forgets {
+		b.joiner.Remember(t + 1 - b.match.s.open(t))
+	}
+	if err := b.joiner.AddDecided(loop.Place{Offset: int64(t)}, b.decidedAt(t), &b.dec); err != nil {
 		return err
 	}
 	for _, r := range b.match.s.after(t) {

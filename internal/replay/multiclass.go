@@ -255,16 +255,47 @@ func (m *Multiclass) Columns() int { return m.d }
 // Context implements [Environment].
 func (m *Multiclass) Context(dst *codec.Context, t int) {
 	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], m.labels)}
-	numbers := m.numbers[t*m.perRow[0] : (t+1)*m.perRow[0]]
-	categories := m.categories[t*m.perRow[1] : (t+1)*m.perRow[1]]
+	dst.Features = m.features(dst.Features, t)
+}
+
+// features appends the features of a row to dst.
+func (m *Multiclass) features(dst []codec.Feature, row int) []codec.Feature {
+	numbers := m.numbers[row*m.perRow[0] : (row+1)*m.perRow[0]]
+	categories := m.categories[row*m.perRow[1] : (row+1)*m.perRow[1]]
 	for i := range m.columns {
 		c := &m.columns[i]
 		if c.numeric {
-			if v := numbers[c.at]; !math.IsNaN(v) {
-				dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: v})
+			if v := numbers[c.at]; v == v { // NaN: absent
+				dst = append(dst, codec.Feature{Name: c.name, Kind: codec.Number, Value: v})
 			}
 		} else if v := categories[c.at]; v >= 0 {
-			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: c.values[v]})
+			dst = append(dst, codec.Feature{Name: c.name, Kind: codec.Text, Text: c.values[v]})
+		}
+	}
+	return dst
+}
+
+// multiclassOf returns the labelled CSV beneath env, which may be in another row order, cut
+// off or twisted, and the rows of its rounds, nil if round t is row t; m is nil if env is
+// something else. Contexts of env are those of the rows.
+func multiclassOf(env Environment) (m *Multiclass, rows []int32) {
+	for {
+		switch e := env.(type) {
+		case *Multiclass:
+			return e, rows
+		case *head:
+			env = e.Environment
+		case *permuted:
+			env = e.Environment
+		case *noisy:
+			env = e.Environment
+		case *ordered:
+			if rows != nil {
+				return nil, nil
+			}
+			env, rows = e.Environment, e.rows
+		default:
+			return nil, nil
 		}
 	}
 }
@@ -275,8 +306,9 @@ func (m *Multiclass) Label(t int) int { return int(m.rows[t]) }
 // Truth implements [Environment].
 func (m *Multiclass) Truth(dst []float64, t int) bool {
 	for a := range dst {
-		dst[a] = m.Loss(t, a)
+		dst[a] = 1
 	}
+	dst[m.rows[t]] = 0
 	return true
 }
 

@@ -14,6 +14,7 @@ type schedule struct {
 	raw        []int64 // per round so far: later decisions made before its outcome, or Never
 	late       []bool  // its outcome comes after the last decision
 	behind     []unsettled
+	oldest     int     // see open
 	times      []int64 // log times of outcomes, which order those that come after the same decision; nil: by round
 	due        []int32
 }
@@ -65,6 +66,15 @@ func (s *schedule) after(t int) []int32 {
 	}
 	s.sort(s.due)
 	return s.due
+}
+
+// open returns the first round whose outcome comes after decision t−1, at most t; t must
+// not decrease from call to call, and be added.
+func (s *schedule) open(t int) int {
+	for s.oldest < t && (s.raw[s.oldest] == Never || !s.late[s.oldest] && int64(s.oldest)+s.raw[s.oldest] < int64(t)) {
+		s.oldest++
+	}
+	return s.oldest
 }
 
 // rest returns the rounds whose outcome comes after the last decision, in order.

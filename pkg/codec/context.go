@@ -1,5 +1,11 @@
 package codec
 
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
 // AppendContext appends c as MessagePack. c is valid ([Context.Validate]).
 func AppendContext(dst []byte, c *Context) []byte {
 	n := 1
@@ -51,6 +57,18 @@ func appendFeatures(dst []byte, features []Feature) []byte {
 	dst = appendMap(dst, len(features))
 	for i := range features {
 		f := &features[i]
+		if n := len(f.Name); f.Kind == Number && n < shortName { // as most are
+			dst = append(dst, shortNumber...)
+			b := dst[len(dst)-len(shortNumber):]
+			b[0] = 0xa0 | byte(n)
+			for j := range n {
+				b[1+j] = f.Name[j]
+			}
+			b[1+n] = mpFloat64
+			binary.BigEndian.PutUint64(b[2+n:], math.Float64bits(f.Value))
+			dst = dst[:len(dst)-len(shortNumber)+n+10]
+			continue
+		}
 		dst = appendText(dst, f.Name)
 		switch f.Kind {
 		case Number:
@@ -63,6 +81,13 @@ func appendFeatures(dst []byte, features []Feature) []byte {
 	}
 	return dst
 }
+
+// Names of fewer bytes than shortName are copied byte by byte; shortNumber is room for one
+// and a number, with their heads.
+const (
+	shortName   = 16
+	shortNumber = "\xa0---------------\xcb--------"
+)
 
 // AppendContextJSON appends c as JSON. c is valid ([Context.Validate]).
 func AppendContextJSON(dst []byte, c *Context) []byte {
@@ -221,6 +246,13 @@ func (r *reader) countFeature() {
 // namedFeatures reads a map of features and appends them to dst.
 func (r *reader) namedFeatures(dst []Feature) []Feature {
 	for s := r.open(tokMap); r.more(&s); {
+		if !r.json {
+			was := len(dst)
+			dst = r.shortNumbers(dst, s.left+1)
+			if s.left -= len(dst) - was; s.left < 0 {
+				break
+			}
+		}
 		name := r.key()
 		kind := r.kind()
 		if kind == tokNull {
@@ -235,6 +267,29 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 			return dst
 		}
 	}
+	return dst
+}
+
+// shortNumbers reads up to most features of MessagePack whose names are short and whose
+// values are floats of 64 bits, as most are, up to the first that is something else.
+func (r *reader) shortNumbers(dst []Feature, most int) []Feature {
+	b, i := r.b, r.i
+	most = min(most, MaxFeatures-r.features) // the next one fails elsewhere
+	was := len(dst)
+	for len(dst)-was < most {
+		rest := b[i:]
+		if len(rest) < 10 || rest[0]&0xe0 != 0xa0 {
+			break
+		}
+		n := int(rest[0] & 31)
+		if len(rest) < n+10 || rest[n+1] != mpFloat64 {
+			break
+		}
+		dst = append(dst, Feature{Name: unsafe.String(unsafe.SliceData(rest[1:]), n), Kind: Number,
+			Value: math.Float64frombits(binary.BigEndian.Uint64(rest[n+2:]))})
+		i += n + 10
+	}
+	r.i, r.features = i, r.features+len(dst)-was
 	return dst
 }
 

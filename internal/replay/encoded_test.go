@@ -1,0 +1,91 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+)
+
+// someRows is a labelled CSV of n rows with a number, a category, and cells without one.
+func someRows(t *testing.T, n int) *Multiclass {
+	t.Helper()
+	var text strings.Builder
+	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
+	for i := range n {
+		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "", "v"}[i%3], i%7)
+	}
+	m, err := ReadMulticlass("t.csv", strings.NewReader(text.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
+	m := someRows(t, 40)
+	for name, env := range map[string]Environment{
+		"rows": m, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
+		"twisted": Order(newNoisy(newPermuted(m, 1, .5), 1, .6, .3), 1, 7),
+	} {
+		rounds := EncodeRounds(env)
+		if rounds.csv == nil {
+			t.Errorf("%s: contexts are kept", name)
+		}
+		var buf contextBuffer
+		for i := range env.Len() {
+			var c codec.Context
+			env.Context(&c, i)
+			c.ID, c.Actions = RoundID(i), nil
+			want := codec.AppendContext(nil, &c)
+			if got := buf.context(rounds, i); !bytes.Equal(got, want) || !bytes.Equal(rounds.Context(i), want) {
+				t.Fatalf("%s: context %d is %q, not %q", name, i, got, want)
+			}
+		}
+	}
+}
+
+// A backtest forgets rounds whose outcome was given, which changes no fate.
+func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
+	env := someRows(t, 400)
+	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1", "reorder:50"} {
+		for _, window := range []int64{5, 60, 1000} {
+			d, err := ParseDelays(spec, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			play := func(all bool) Trace {
+				m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
+				m.Oracle = model.Oracle{Kind: model.Linear, Lambda: model.Number{Value: 1}}
+				l, err := m.Build(nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
+				b.forgets = b.forgets && !all
+				for i := range env.Len() {
+					if err := b.round(i); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if err := b.finish(); err != nil {
+					t.Fatal(err)
+				}
+				b.trace.Actions = b.match.actions
+				return b.trace
+			}
+			got, want := play(false), play(true)
+			if got.Fates != want.Fates || fmt.Sprint(got.Actions, got.Through) != fmt.Sprint(want.Actions, want.Through) {
+				t.Errorf("%s, window %d: fates are %+v, not %+v", spec, window, got.Fates, want.Fates)
+			}
+			if want.Fates.Orphan > 0 || math.IsNaN(got.match.meanLoss()) {
+				t.Errorf("%s: fates are %+v", spec, want.Fates)
+			}
+		}
+	}
+}
