@@ -20,6 +20,7 @@ type gate struct {
 	admit  admission
 	closed bool
 	queue  chan arrival
+	bytes  int           // of requests in the queue
 	idle   chan struct{} // closed when the worker has ended
 }
 
@@ -34,6 +35,9 @@ func newGate(subject string, metrics *Metrics, handle func(stream.Message, time.
 	go func() {
 		defer close(g.idle)
 		for a := range g.queue {
+			g.mu.Lock()
+			g.bytes -= len(a.m.Data)
+			g.mu.Unlock()
 			g.handle(a.m, a.at)
 		}
 	}()
@@ -62,7 +66,10 @@ func (g *gate) request(m stream.Message) {
 		g.refuse(&m, "not ready: retry with the same id")
 		return
 	}
-	seq, ok := g.admit.take(now.UnixNano(), len(m.Data))
+	seq, ok := uint64(0), g.room(len(m.Data))
+	if ok {
+		seq, ok = g.admit.take(now.UnixNano(), len(m.Data))
+	}
 	if !ok {
 		g.refuse(&m, "overloaded: retry with the same id")
 		return
@@ -74,7 +81,15 @@ func (g *gate) request(m stream.Message) {
 		g.mu.Unlock()
 		return err
 	}
-	g.queue <- arrival{m, now} // there is room: all that wait fit
+	g.bytes += len(m.Data)
+	g.queue <- arrival{m, now} // there is room, and nobody else takes it while mu is held
+}
+
+// room reports whether the queue has room for a request of so many bytes. While a handler
+// stands still, as it may for as long as the log is away, the queue also holds those that
+// admission has given up. mu is held.
+func (g *gate) room(size int) bool {
+	return len(g.queue) < cap(g.queue) && (g.bytes == 0 || g.bytes+size <= maxWaitingBytes)
 }
 
 // waiting returns how many requests have no answer yet.

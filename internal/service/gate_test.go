@@ -1,0 +1,67 @@
+package service
+
+import (
+	"testing"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// TestGateStandsStill: while a handler stands still for so long that what waits is given up,
+// and more comes, the gate refuses it at once; when the handler goes on it answers all that
+// it took.
+func TestGateStandsStill(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		size, least int // bytes of a request; how many are taken, from least to most
+		most        int
+	}{{"small", 1, maxWaiting, maxWaiting + 1}, {"large", 1 << 20, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1}} {
+		t.Run(c.name, func(t *testing.T) {
+			release, entered, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
+			g := newGate("decide", NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
+				select {
+				case entered <- struct{}{}:
+				default:
+				}
+				<-release
+				m.Respond([]byte("handled"))
+			})
+			data := make([]byte, c.size)
+			handled, refused := 0, 0 // by the worker; by this test's goroutine before it goes on
+			ask := func() {
+				g.request(stream.Message{Data: data, Respond: func(b []byte, _ ...stream.Header) error {
+					if string(b) == "handled" {
+						handled++
+					} else {
+						refused++
+					}
+					return nil
+				}})
+			}
+			const asked = 3 * maxWaiting
+			go func() {
+				defer close(done)
+				ask()
+				<-entered
+				for range asked - 1 {
+					ask()
+					g.mu.Lock() // as after 30 s
+					for g.admit.waiting() > 0 {
+						g.admit.answered(g.admit.head, time.Now().UnixNano())
+					}
+					g.mu.Unlock()
+				}
+			}()
+			select {
+			case <-done:
+			case <-time.After(20 * time.Second):
+				t.Fatal("a request blocks")
+			}
+			close(release)
+			g.close()
+			if handled < c.least || handled > c.most || handled+refused != asked {
+				t.Errorf("%d handled, %d refused of %d", handled, refused, asked)
+			}
+		})
+	}
+}
