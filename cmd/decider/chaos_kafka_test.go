@@ -168,12 +168,12 @@ func TestKafkaRealChaos(t *testing.T) {
 func TestKafkaRealChaosOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
 	p := newOnKafka(t, 3, chaosSession)
-	runChaos(t, p, long(25, 100), long(4, 10))
+	runChaos(t, p, long(25, 100), 10)
 	t.Logf("leaders were killed; new records in all partitions %v later", p.down)
 }
 
 // chaosSession is how long a process may be silent before the group gives its part away.
-const chaosSession = 4 * time.Second
+const chaosSession = 6 * time.Second
 
 // TestKafkaPlan holds that no kind of fault is left out.
 func TestKafkaPlan(t *testing.T) {

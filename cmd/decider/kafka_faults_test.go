@@ -250,6 +250,7 @@ func (p *process) since(began time.Time) (lines []string) {
 // again it goes on with all that was acknowledged.
 func TestKafkaRealDiskFull(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	k := kafkatest.Start(t, kafkatest.Options{DiskMB: 64})
 	s := newBrokeredOn(t, k.Brokers(), kafkaSession, 1, "--nats", "none")
 	d := s.decider().ready()

@@ -13,13 +13,10 @@ import (
 // the byte, that one process has which is fed the feedback log that another client read.
 func TestKafkaRealLearners(t *testing.T) {
 	kafkatest.Heavy(t)
-	if long(0, 1) == 0 {
-		t.Skip("HINDSIGHT_LONG=1 runs it; TestLearnersOfProcesses is its like on NATS servers")
-	}
+	cluster := kafkatest.Shared(t)
 	for _, partitions := range []int{4, 1} {
 		t.Run(fmt.Sprint("partitions=", partitions), func(t *testing.T) {
-			cluster := kafkatest.Start(t, kafkatest.Options{})
-			s := newBrokeredOn(t, cluster.Brokers(), chaosSession, partitions, "--nats", "none")
+			s := newBrokeredOn(t, cleaned(cluster).Brokers(), chaosSession, partitions, "--nats", "none")
 			s.log = observe(t, cluster)
 			a := s.decider().ready()
 			a.owns(partitions)
@@ -37,7 +34,7 @@ func TestKafkaRealLearners(t *testing.T) {
 				b.owns(1)
 				at[0] = b
 			}
-			after(b, time.Duration(long(3000, 20_000))*time.Millisecond)
+			after(b, time.Duration(long(1000, 20_000))*time.Millisecond)
 			w.end()
 			s.settled()
 			s.alike(at...)

@@ -15,6 +15,7 @@ import (
 // it. What the first appends from then on is rejected, and nothing of it is ever visible.
 func TestKafkaRealTwoOwners(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	cluster := kafkatest.Start(t, kafkatest.Options{Proxied: true})
 	s := newBrokeredOn(t, cluster.Brokers(), 6*time.Second, 1)
 	s.log = observe(t, cluster)

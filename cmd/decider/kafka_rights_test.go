@@ -20,6 +20,7 @@ import (
 // outcomes and read decisions. Without those on the group the decider says which.
 func TestKafkaRealRights(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	c := kafkatest.Start(t, kafkatest.Options{ACL: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}, {Name: "pipeline", Password: "secret-2"}, {Name: "auditor", Password: "secret-3"}}})
 	const (
 		read, write, describe = kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe

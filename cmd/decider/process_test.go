@@ -193,19 +193,16 @@ func (p *process) wait(limit time.Duration) int {
 // patience bounds what should take an instant, on a machine that may be busy.
 const patience = 30 * time.Second
 
-// eventually waits for a condition of another process.
+// eventually waits for a condition of another process. The longer it has waited, the less
+// often it looks: who looks takes from the processor that others work with.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !holds() {
-		select {
-		case <-tick.C:
-		case <-limit.C:
+	for began := time.Now(); !holds(); {
+		waited := time.Since(began)
+		if waited > patience {
 			t.Fatalf("not within %v: %s", patience, what)
 		}
+		<-time.After(min(max(waited/10, 5*time.Millisecond), 100*time.Millisecond))
 	}
 }
 

@@ -202,6 +202,7 @@ func TestIdleOwnerAsks(t *testing.T) {
 // one before it notices that there is one.
 func TestKafkaRealForgets(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	k := kafkatest.Start(t, kafkatest.Options{Properties: map[string]string{
 		"producer.id.expiration.ms": "300", "producer.id.expiration.check.interval.ms": "50"}})
 	c := dialed(t, k.Brokers(), Options{})

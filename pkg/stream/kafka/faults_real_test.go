@@ -85,6 +85,7 @@ func TestKafkaRealChaos(t *testing.T) {
 					t.Error(err)
 					done.Store(true)
 				}
+				<-time.After(50 * time.Millisecond) // brokers that others work with can serve more, but not on two processors
 			}
 		})
 	}
@@ -153,6 +154,7 @@ func TestKafkaRealChaos(t *testing.T) {
 // was acknowledged is lost, and with room again the next owner goes on.
 func TestKafkaRealDiskFull(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	k := kafkatest.Start(t, kafkatest.Options{DiskMB: 64})
 	c := dialReal(t, k, Options{AckTimeout: 2 * time.Second})
 	ctx := t.Context()

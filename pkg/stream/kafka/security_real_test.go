@@ -43,6 +43,7 @@ func trusting(t *testing.T, ca string) *tls.Config {
 // told by name what is wrong, never with the password.
 func TestKafkaRealAccess(t *testing.T) {
 	kafkatest.Heavy(t)
+	t.Parallel() // on a cluster of its own
 	const password = "S3cret-of-shop"
 	k := kafkatest.Start(t, kafkatest.Options{TLS: true, ACL: true,
 		Users: []kafkatest.User{{Name: "shop", Password: password}}})

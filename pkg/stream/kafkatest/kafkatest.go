@@ -120,10 +120,7 @@ func (c *Cluster) tryStart() (err error) {
 	if c.reaper, err = newReaper(c.dir); err != nil {
 		return err
 	}
-	id := make([]byte, 16)
-	_, _ = rand.Read(id)
-	id[0] &= 0x7f // an ID must not start with a dash
-	c.id = base64.RawURLEncoding.EncodeToString(id)
+	c.id = newID()
 	ports, err := freePorts(4 * c.o.Brokers)
 	if err != nil {
 		return err
@@ -158,6 +155,14 @@ func (c *Cluster) tryStart() (err error) {
 		}
 	}
 	return nil
+}
+
+// newID returns an ID of a cluster or a folder.
+func newID() string {
+	id := make([]byte, 16)
+	_, _ = rand.Read(id) // never fails
+	id[0] &= 0x7f        // it must not start with a dash
+	return base64.RawURLEncoding.EncodeToString(id)
 }
 
 // end kills the brokers and removes their folders.

@@ -85,6 +85,7 @@ func (p *producer) trim(before int64) {
 // the log's tail, and a fence with it works as before.
 func TestKafkaRealSchemeExpires(t *testing.T) {
 	Heavy(t)
+	t.Parallel() // on a cluster of its own
 	c := Start(t, Options{Properties: map[string]string{
 		"producer.id.expiration.ms": "2000", "producer.id.expiration.check.interval.ms": "50"}})
 	p := newProducer(t, c)
