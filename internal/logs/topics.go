@@ -153,11 +153,14 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 	r.ID, r.Time = o.ID, rec.Time
 	r.Features = append(r.Features, d.asked.Features...)
 	r.Features = appendVector(r.Features, d.asked.Vector)
+	listed := d.asked.Actions // those that the model masks are no actions of the decision; the others are in their order
 	for i, name := range o.Actions {
 		r.Actions = growAction(r.Actions)
 		a := &r.Actions[i]
-		if a.Name = name; i < len(d.asked.Actions) && d.asked.Actions[i].Name == name {
-			a.Features = append(a.Features, d.asked.Actions[i].Features...)
+		a.Name = name
+		if at := slices.IndexFunc(listed, func(c codec.Action) bool { return c.Name == name }); at >= 0 {
+			a.Features = append(a.Features, listed[at].Features...)
+			listed = listed[at+1:]
 		}
 	}
 	if b := d.asked.Baseline; len(b) == 1 { // of a law no single action is the best

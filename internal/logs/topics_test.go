@@ -34,7 +34,7 @@ func TestTopics(t *testing.T) {
 		w.Close()
 	}
 	decide := func(p int, id string) {
-		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}, Baseline: []codec.Share{{Name: "b", P: 1}}}
+		c := codec.Context{ID: id, Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 7}}, Actions: []codec.Action{{Name: "masked"}, {Name: "a"}, {Name: "b", Features: []codec.Feature{{Name: "f", Kind: codec.Bool, Value: 1}}}}, Baseline: []codec.Share{{Name: "b", P: 1}}}
 		d := codec.Decision{Partition: p, N: 1, ID: id, Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.25, .75}, Action: 1, Context: codec.AppendContext(nil, &c)}
 		write("m.decisions", p, "", codec.AppendDecision(nil, &d))
 	}
