@@ -24,15 +24,8 @@ func (j *Joiner) unhold(p *pending) {
 // log time.
 func (j *Joiner) Held() (rounds int, wait int64) { return j.held, j.wait }
 
-// Oldest returns the log time of the decision that waits longest for its fate or its
-// turn, false if none does.
-func (j *Joiner) Oldest() (time int64, ok bool) {
-	time, d := j.Head()
-	return time, d != nil
-}
-
-// Head returns that decision with its log time, nil if none waits. It is valid until the
-// next call of AppendReady.
+// Head returns the decision that waits longest for its fate or its turn, with its log
+// time, nil if none waits. It is valid until the next call of AppendReady.
 func (j *Joiner) Head() (time int64, d *codec.Decision) {
 	for i := range j.queue.len() {
 		if p := *j.queue.at(i); p != nil {

@@ -35,7 +35,7 @@ func TestFIFOTax(t *testing.T) {
 			if held, _ := j.Held(); held != c.held[i] {
 				t.Errorf("arrival %v, after outcome %d: %d rounds are held back, expected %d", c.arrival, i, held, c.held[i])
 			}
-			if oldest, ok := j.Oldest(); oldest != c.oldest[i] || ok != (oldest != 0) {
+			if oldest, d := j.Head(); oldest != c.oldest[i] || (d != nil) != (oldest != 0) {
 				t.Errorf("arrival %v, after outcome %d: the oldest was decided at %d, expected %d", c.arrival, i, oldest, c.oldest[i])
 			}
 		}
