@@ -75,7 +75,7 @@ func TestLateLossesAreSaid(t *testing.T) {
 		if err := WriteRun(&one, c.r); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteRuns(&many, []Result{*c.r, *c.r}); err != nil {
+		if err := WriteRunsIn(&many, []Result{*c.r, *c.r}, tableWidth); err != nil {
 			t.Fatal(err)
 		}
 		report := (&VerifyReport{LateLosses: c.r.LateLosses}).text()

@@ -319,20 +319,3 @@ func (m *Multiclass) Loss(t, a int) float64 {
 	}
 	return 1
 }
-
-// Schema is what a scan of a labelled CSV tells.
-type Schema struct {
-	Rows    int
-	Columns int // d: expanded, the constant included
-	Actions int // K
-}
-
-// Scan reads a labelled CSV and returns its schema, from which λ and β are
-// decided (model.Resolve).
-func Scan(path string) (Schema, error) {
-	m, err := OpenMulticlass(path)
-	if err != nil {
-		return Schema{}, err
-	}
-	return Schema{Rows: m.Len(), Columns: m.d, Actions: len(m.labels)}, nil
-}

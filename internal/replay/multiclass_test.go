@@ -81,26 +81,22 @@ func TestMulticlassErrors(t *testing.T) {
 // TestPublicSets checks what the replayer finds in the two public sets.
 func TestPublicSets(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		want Schema
+		name                   string
+		rows, columns, actions int
 	}{
-		{"pendigits", Schema{Rows: 10992, Columns: 17, Actions: 10}},
-		{"mushroom", Schema{Rows: 8124, Columns: 118, Actions: 2}},
+		{"pendigits", 10992, 17, 10},
+		{"mushroom", 8124, 118, 2},
 	} {
 		path := "../../../shared/data/multiclass/" + c.name + ".csv"
 		if _, err := os.Stat(path); err != nil {
 			t.Skipf("the public data sets are not here: %v", err)
 		}
-		got, err := Scan(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got != c.want {
-			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
-		}
 		m, err := OpenMulticlass(path)
 		if err != nil {
 			t.Fatal(err)
+		}
+		if m.Len() != c.rows || m.Columns() != c.columns || len(m.Actions()) != c.actions {
+			t.Errorf("%s: %d rows, %d columns, %d actions, want %+v", c.name, m.Len(), m.Columns(), len(m.Actions()), c)
 		}
 		var x codec.Context
 		for i := range m.Len() {
@@ -109,7 +105,7 @@ func TestPublicSets(t *testing.T) {
 			}
 		}
 		uniform, best, _ := Reference(m)
-		if want := 1 - 1/float64(c.want.Actions); best != 0 || uniform < want-1e-9 || uniform > want+1e-9 {
+		if want := 1 - 1/float64(c.actions); best != 0 || uniform < want-1e-9 || uniform > want+1e-9 {
 			t.Errorf("%s: uniform %v, best %v", c.name, uniform, best)
 		}
 	}

@@ -94,9 +94,6 @@ type (
 	Bound       = certify.Bound
 )
 
-// NewBound judges a bound against the number T of rounds.
-func NewBound(x float64, rounds int64) *Bound { return certify.NewBound(x, rounds) }
-
 // Certify returns the certificates of l after a run of so many rounds, withdrawn ones
 // left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
 func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *LateLosses) Certificate {

@@ -57,9 +57,9 @@ func example() Result {
 		},
 		Certificate: Certificate{
 			T:            20000,
-			PlausibleSet: &certify.SetBound{Bound: *NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100}, ExplorationCost: some(490.7),
+			PlausibleSet: &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100}, ExplorationCost: some(490.7),
 			Assumptions:   []certify.Assumption{{Name: certify.Losses, State: certify.Enforced, Detail: "out of range is rejected"}},
-			MeasuredDrift: NewBound(2350.5, 20000), APriori: NewBound(math.Inf(1), 20000),
+			MeasuredDrift: certify.NewBound(2350.5, 20000), APriori: certify.NewBound(math.Inf(1), 20000),
 			Notes: []string{"conditional on outcomes missing at random (rounds skipped and charged 1 each: 1000)"},
 		},
 		RoundsPerSecond: 123456.7,
@@ -116,7 +116,7 @@ func TestBounds(t *testing.T) {
 		vacuous bool
 		null    bool
 	}{{99.9, false, false}, {100, true, false}, {1e9, true, false}, {math.Inf(1), true, true}, {math.NaN(), true, true}} {
-		b := NewBound(c.x, 100)
+		b := certify.NewBound(c.x, 100)
 		if b.Vacuous != c.vacuous || (b.Value == nil) != c.null {
 			t.Errorf("NewBound(%v, 100) = %+v", c.x, b)
 		}
@@ -208,7 +208,7 @@ func TestRunsTable(t *testing.T) {
 					r.Certificate = Certify(learner.NewUniform(), 1, 0, false, &LateLosses{})
 				}
 				if l == "dafa" && d == "none" && order == 2 {
-					r.Certificate.PlausibleSet.Bound = *NewBound(30000, 20000)
+					r.Certificate.PlausibleSet.Bound = *certify.NewBound(30000, 20000)
 				}
 				runs = append(runs, r)
 			}
@@ -218,7 +218,7 @@ func TestRunsTable(t *testing.T) {
 	runs = append(runs, example())
 	runs[len(runs)-1].Learner = "fixed:a"
 	var b strings.Builder
-	if err := WriteRuns(&b, runs); err != nil {
+	if err := WriteRunsIn(&b, runs, tableWidth); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "runs.txt", b.String())
@@ -226,7 +226,7 @@ func TestRunsTable(t *testing.T) {
 		t.Errorf("%d columns wide", w)
 	}
 	b.Reset()
-	if err := WriteRuns(&b, nil); err != nil || b.String() != "no runs\n" {
+	if err := WriteRunsIn(&b, nil, tableWidth); err != nil || b.String() != "no runs\n" {
 		t.Errorf("no runs: %q, %v", b.String(), err)
 	}
 }

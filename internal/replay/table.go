@@ -82,9 +82,6 @@ func items(format string, args ...any) string {
 // noBreak is a space at which wrap does not break; it is written as a space.
 const noBreak = "\u00a0"
 
-// WriteRuns is [WriteRunsIn] 100 columns.
-func WriteRuns(w io.Writer, runs []Result) error { return WriteRunsIn(w, runs, tableWidth) }
-
 // WriteRunsIn writes many runs for people, one line for all orders of the same
 // learner and delays, at most width columns wide: what does not fit beside goes on
 // below, and speeds are left out. What varies over the orders is given as mean ±

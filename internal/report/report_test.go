@@ -35,7 +35,7 @@ func example() *Results {
 	run := func(learner, delays string, loss float64) replay.Result {
 		return replay.Result{Environment: "shop <b>&</b>", Learner: learner, Seed: 1, Window: "200 rounds", Rounds: 20, MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
 			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: replay.DelayReport{Spec: delays, Raw: replay.DelayStats{D: 40, Mean: 2}, Released: replay.DelayStats{D: 80, Mean: 4}},
-			Certificate: replay.Certificate{T: 20, MeasuredDrift: replay.NewBound(12, 20), APriori: replay.NewBound(math.Inf(1), 20),
+			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20), APriori: certify.NewBound(math.Inf(1), 20),
 				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}}, Notes: []string{"a note"}},
 			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line, Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
 				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5}, Delays: []replay.DelayBin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
