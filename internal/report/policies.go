@@ -107,7 +107,7 @@ func (b *builder) policies() Section {
 		return s
 	}
 	o := b.Estimators
-	s.say("What the log says each policy would have had as its mean %s a row, by eight estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM is quiet and can be wrong, DR and its kin use both.", o.Of)
+	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM is quiet and can be wrong, DR and its kin use both.", o.Of, len(b.Policies[0].Estimates))
 	t := &Table{Caption: "Mean " + o.Of + " with its standard error", Columns: []Column{{Name: "policy", Text: true}}}
 	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
 	c.Says = "Normal intervals, value ± 1.96 standard errors; those of the bootstrap and of empirical Bernstein are in the JSON and the CSV. Press a policy to hide it."

@@ -145,7 +145,7 @@ func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []op
 	if len(g) == 1 {
 		return band(s, y, se)
 	}
-	mean, error := make([]ope.Figure, len(y)), make([]ope.Figure, len(y))
+	mean, apart := make([]ope.Figure, len(y)), make([]ope.Figure, len(y))
 	values := make([]float64, len(g))
 	for i := range y {
 		for k, r := range g {
@@ -157,7 +157,7 @@ func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []op
 			}
 		}
 		e := replay.NewEstimate(values)
-		mean[i], error[i] = ope.Figure(e.Value), ope.Figure(*e.SE)
+		mean[i], apart[i] = ope.Figure(e.Value), ope.Figure(*e.SE)
 	}
-	return band(s, mean, error)
+	return band(s, mean, apart)
 }
