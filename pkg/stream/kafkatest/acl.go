@@ -22,9 +22,6 @@ func Topic(name string) Resource { return Resource{kmsg.ACLResourceTypeTopic, na
 // Group returns a consumer group.
 func Group(name string) Resource { return Resource{kmsg.ACLResourceTypeGroup, name} }
 
-// ClusterItself returns what rights to the cluster are about.
-func ClusterItself() Resource { return Resource{kmsg.ACLResourceTypeCluster, "kafka-cluster"} }
-
 // Allow gives a user rights. With Options.ACL there are none at first.
 func (c *Cluster) Allow(user string, r Resource, operations ...kmsg.ACLOperation) {
 	c.t.Helper()
