@@ -32,6 +32,7 @@ type config struct {
 	retention                    time.Duration
 	partitions                   int
 	clientRate                   int
+	requesters                   string
 	acceptLoss                   bool
 	nats                         servers.Flags
 	kafka                        brokers.Flags
@@ -72,6 +73,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send, decisions and outcomes; 0: no limit")
+	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)
@@ -80,29 +82,38 @@ inside the process, or on the servers that --nats names, which several deciders 
 	return cmd
 }
 
-func (c *config) run(ctx context.Context, env *daemon.Env) error {
+// check parses --log and reports what is wrong with the flags.
+func (c *config) check() (engine.Spec, error) {
 	spec, err := engine.Parse(c.log)
 	if err != nil {
-		return daemon.Usagef("%v", err)
+		return spec, daemon.Usagef("%v", err)
 	}
 	if err := engine.CheckRequests(spec, c.requests); err != nil {
-		return daemon.Usagef("%v", err)
+		return spec, daemon.Usagef("%v", err)
+	}
+	if err := engine.CheckRequesters(spec, c.requests, c.requesters); err != nil {
+		return spec, daemon.Usagef("%v", err)
 	}
 	if c.listen != "" {
 		if _, _, err := engine.ParseListen(c.listen); err != nil {
-			return daemon.Usagef("%v", err)
+			return spec, daemon.Usagef("%v", err)
 		}
 	}
 	if c.retention < 0 {
-		return daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", c.retention)
+		return spec, daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", c.retention)
 	}
 	if c.partitions < 0 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
+		return spec, daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
 	}
 	if c.clientRate < 0 {
-		return daemon.Usagef("--client-rate %d: it must be positive, or 0 for no limit", c.clientRate)
+		return spec, daemon.Usagef("--client-rate %d: it must be positive, or 0 for no limit", c.clientRate)
 	}
-	if err := c.admin.Check(); err != nil {
+	return spec, c.admin.Check()
+}
+
+func (c *config) run(ctx context.Context, env *daemon.Env) error {
+	spec, err := c.check()
+	if err != nil {
 		return err
 	}
 	source, err := modelfile.Load(c.model)
@@ -123,7 +134,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := service.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/secret"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/nats"
 )
@@ -44,7 +45,7 @@ type Flags struct {
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
-	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file with that user's password (or the environment variable "+PasswordEnv+")")
+	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+PasswordEnv+")")
 	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+mechanismScram512)
 	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
@@ -56,6 +57,8 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 // Dial connects to the brokers that a --log names. name is shown by the brokers'
 // tools. Errors name the brokers and what is wrong, never a password.
 func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger) (*Client, error) {
+	secret.Warn(logger, f.PasswordFile, "--kafka-password-file")
+	secret.Warn(logger, f.Key, "--kafka-key")
 	a, err := parse(log)
 	if err != nil {
 		return nil, fmt.Errorf("--log %s: %w", nats.Redact(log), err)

@@ -18,6 +18,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/pflag"
+
+	"hindsight/internal/secret"
 )
 
 // DefaultAdmin is where the admin pages are when nothing else is said.
@@ -124,6 +126,7 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 	if err := a.Check(); err != nil {
 		return nil, err
 	}
+	secret.Warn(logger, a.key, "--admin-key")
 	secure, err := a.guard(&admin.guard)
 	if err != nil {
 		return nil, err

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hindsight/internal/brokers"
+	"hindsight/internal/secret"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream"
@@ -31,13 +32,14 @@ const DefaultLog = "embedded:./hindsight-data"
 
 // Options say what to open.
 type Options struct {
-	Log      string // embedded:DIR, nats://…, kafka://… or mem:
-	Listen   string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
-	NATS     servers.Flags
-	Kafka    brokers.Flags
-	Requests string // beside Kafka: nats://…, [servers.None], or "" for a server inside the process
-	Join     bool   // an embedded log that another process serves is joined; otherwise that is an error
-	Logger   *slog.Logger
+	Log        string // embedded:DIR, nats://…, kafka://… or mem:
+	Listen     string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
+	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
+	NATS       servers.Flags
+	Kafka      brokers.Flags
+	Requests   string // beside Kafka: nats://…, [servers.None], or "" for a server inside the process
+	Join       bool   // an embedded log that another process serves is joined; otherwise that is an error
+	Logger     *slog.Logger
 }
 
 // Engine is an open log with its bus.
@@ -145,9 +147,21 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
 }
 
+// maxRequesters bounds the bytes of the file with names and passwords.
+const maxRequesters = 1 << 20
+
 // server says how a server inside the process is to run.
 func (o *Options) server() (eo embedded.Options, err error) {
 	eo.Logger = o.Logger
+	if o.Requesters != "" {
+		text, err := secret.Read(o.Requesters, "requesters", maxRequesters)
+		if err != nil {
+			return eo, err
+		}
+		if eo.Requesters, err = embedded.ParseRequesters(text); err != nil {
+			return eo, fmt.Errorf("requesters file %s: %w", o.Requesters, err)
+		}
+	}
 	if o.Listen == "" {
 		return eo, nil
 	}

@@ -22,6 +22,15 @@ func CheckRequests(spec Spec, requests string) error {
 	return servers.CheckRequests(requests)
 }
 
+// CheckRequesters reports what is wrong with a value of --requesters beside a log and a
+// value of --nats.
+func CheckRequesters(spec Spec, requests, requesters string) error {
+	if requesters != "" && spec.Kind != "embedded" && (spec.Kind != "kafka" || requests != "") {
+		return errors.New("--requesters: no server runs inside this process; on servers of your own give each requester a user there, as compose/nats.conf does")
+	}
+	return nil
+}
+
 // openKafka connects to brokers, and to what carries requests beside them.
 func openKafka(ctx context.Context, o Options) (*Engine, error) {
 	c, err := o.Kafka.Dial(ctx, o.Log, filepath.Base(os.Args[0]), o.Logger)

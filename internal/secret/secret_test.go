@@ -1,8 +1,12 @@
 package secret
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,6 +52,41 @@ func TestLine(t *testing.T) {
 	}
 	if _, err := Line(filepath.Join(t.TempDir(), "none"), "password", 20); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// TestWarn holds which modes are warned of, by name and with the command that mends them.
+func TestWarn(t *testing.T) {
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o440: false, 0o640: false, 0o644: true, 0o604: true, 0o601: true, 0o620: true, 0o666: true} {
+		path := filepath.Join(t.TempDir(), "a key")
+		if err := os.WriteFile(path, []byte("plantedsecret"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		Warn(slog.New(slog.NewJSONHandler(&out, nil)), path, "--nats-key")
+		var line struct{ Level, What, File, Mode, Run string }
+		if warns {
+			if err := json.Unmarshal(out.Bytes(), &line); err != nil {
+				t.Fatalf("mode %o: %v", mode, err)
+			}
+		}
+		switch {
+		case !warns && out.Len() > 0, strings.Contains(out.String(), "plantedsecret"):
+			t.Errorf("mode %o: %s", mode, &out)
+		case warns && (line.Level != "WARN" || line.What != "--nats-key" || line.File != path || line.Mode != fmt.Sprintf("%04o", mode) || line.Run != fmt.Sprintf("chmod 600 %q", path)):
+			t.Errorf("mode %o: %s", mode, &out)
+		}
+	}
+	var out bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&out, nil))
+	Warn(logger, "", "--nats-key")
+	Warn(logger, filepath.Join(t.TempDir(), "none"), "--nats-key")
+	Warn(nil, os.Args[0], "--nats-key")
+	if out.Len() > 0 {
+		t.Errorf("%s", &out)
 	}
 }
 

@@ -85,6 +85,9 @@ var (
 // Dial connects to the servers that a --log names. name is shown by the servers'
 // tools; logger is told when the connection is lost and found.
 func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error) {
+	secret.Warn(logger, f.Creds, "--nats-creds")
+	secret.Warn(logger, f.NKey, "--nats-nkey")
+	secret.Warn(logger, f.Key, "--nats-key")
 	password, err := f.password()
 	if err != nil {
 		return nil, err

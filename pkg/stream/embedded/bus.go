@@ -11,10 +11,10 @@ type Bus struct{ e *Engine }
 
 // OpenBus starts a server for requests beside a log that lies elsewhere: without a
 // folder and a connect.json, and with the same permissions as [Open] gives to whoever
-// connects without a name. Of the options only Host, Port, StrictPort, MaxConns, Logger
-// and Name count.
+// connects without a name. Of the options only Host, Port, StrictPort, MaxConns,
+// Requesters, Logger and Name count.
 func OpenBus(ctx context.Context, o Options) (*Bus, error) {
-	o = Options{Host: o.Host, Port: o.Port, StrictPort: o.StrictPort, MaxConns: o.MaxConns, Logger: o.Logger, Name: o.Name, bare: true}
+	o = Options{Host: o.Host, Port: o.Port, StrictPort: o.StrictPort, MaxConns: o.MaxConns, Requesters: o.Requesters, Logger: o.Logger, Name: o.Name, bare: true}
 	if err := o.complete(); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,8 @@ const (
 	DefaultSync = "1s"
 )
 
-// The users of the server. Whoever connects without a name is anonymous.
+// The users of the server, beside requesters with names. Whoever connects without a name
+// is anonymous.
 const (
 	serviceUser   = "service"
 	clientUser    = "client"
@@ -70,6 +71,7 @@ type Options struct {
 	MaxBytes   int64        // limit of the store; 0: 80 % of the disk that was free when it was created
 	Sync       string       // "always" or a duration; "" means DefaultSync
 	MaxConns   int          // connections at once; 0: DefaultMaxConns
+	Requesters []Requester  // who may ask for decisions; nil: anybody on this machine
 	Name       string       // of the process, shown by the server's tools; "": that of the command
 	Log        nats.Options // of the log
 
@@ -195,13 +197,8 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 		DisableJetStreamBanner: true,
 		MaxPayload:             maxPayload, MaxControlLine: maxControlLine, MaxPending: maxUnread,
 		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, AuthTimeout: loginTime.Seconds(),
-		Users: []*server.User{
-			{Username: serviceUser, Password: e.access.Password},
-			{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions(attach.ClientInbox + ".>")},
-			{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions()},
-		},
-		NoAuthUser: anonymousUser,
 	}
+	e.users(so)
 	if e.o.bare {
 		return so, nil
 	}
@@ -218,16 +215,6 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 		return nil, fmt.Errorf(`embedded log: sync %q is neither "always" nor a positive duration`, e.o.Sync)
 	}
 	return so, nil
-}
-
-// clientPermissions let a client ask, report and discover, and nothing else: not
-// write to a topic, not touch the store, not read what the store delivers to others. It
-// reads the usual inboxes, and those that are named.
-func clientPermissions(inboxes ...string) *server.Permissions {
-	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{"*.decide", "*.decide.*", "*.outcome", "$SRV.>"}},
-		Subscribe: &server.SubjectPermission{Allow: append([]string{natsgo.InboxPrefix + ">"}, inboxes...)},
-	}
 }
 
 // choosePort returns the port to listen on, -1 for any.

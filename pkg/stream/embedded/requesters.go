@@ -1,0 +1,87 @@
+package embedded
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats-server/v2/server"
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream/attach"
+)
+
+// Requester is somebody who may ask for decisions and report outcomes, and reads what it
+// is answered below an inbox prefix of its own, [RequesterInbox], where nobody else reads.
+type Requester struct {
+	Name     string
+	Password string // or its bcrypt hash, $2a$…
+}
+
+// RequesterInbox returns the inbox prefix of a requester, for its client library.
+func RequesterInbox(name string) string {
+	return natsgo.InboxPrefix[:len(natsgo.InboxPrefix)-1] + "_" + name
+}
+
+// ParseRequesters reads lines of a name, a space, and a password. Empty lines, and those
+// that begin with #, are passed over. Errors name the line and show no password.
+func ParseRequesters(text []byte) ([]Requester, error) {
+	var all []Requester
+	seen := map[string]bool{serviceUser: true, clientUser: true, anonymousUser: true}
+	n := 0
+	for line := range bytes.Lines(text) {
+		n++
+		fields := strings.Fields(string(line))
+		switch {
+		case len(fields) == 0 || fields[0][0] == '#':
+			continue
+		case len(fields) != 2:
+			return nil, fmt.Errorf("line %d: expected a name, a space, and a password without spaces", n)
+		case !validName(fields[0]):
+			return nil, fmt.Errorf("line %d: the name may have letters, digits, - and _", n)
+		case seen[fields[0]]:
+			return nil, fmt.Errorf("line %d: the name %s is taken", n, fields[0])
+		}
+		seen[fields[0]] = true
+		all = append(all, Requester{fields[0], fields[1]})
+	}
+	if len(all) == 0 {
+		return nil, errors.New("nobody is named: expected lines of a name, a space, and a password")
+	}
+	return all, nil
+}
+
+// validName reports whether a name can be part of a subject.
+func validName(name string) bool {
+	return strings.IndexFunc(name, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_')
+	}) < 0
+}
+
+// users sets who may connect to the server.
+func (e *Engine) users(so *server.Options) {
+	usual := natsgo.InboxPrefix + ">"
+	so.Users = []*server.User{
+		{Username: serviceUser, Password: e.access.Password},
+		{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions(usual, attach.ClientInbox+".>")},
+	}
+	for _, r := range e.o.Requesters {
+		so.Users = append(so.Users, &server.User{Username: r.Name, Password: r.Password, Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
+	}
+	if len(e.o.Requesters) == 0 {
+		so.Users = append(so.Users, &server.User{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions(usual)})
+		so.NoAuthUser = anonymousUser
+	}
+}
+
+// clientPermissions let a client ask, report and discover, and nothing else: not
+// write to a topic, not touch the store, not read what is delivered to others elsewhere
+// than in the inboxes that are named.
+func clientPermissions(inboxes ...string) *server.Permissions {
+	return &server.Permissions{
+		Publish:   &server.SubjectPermission{Allow: []string{"*.decide", "*.decide.*", "*.outcome", "$SRV.>"}},
+		Subscribe: &server.SubjectPermission{Allow: inboxes},
+	}
+}
