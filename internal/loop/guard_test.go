@@ -204,6 +204,24 @@ func TestGuardPower(t *testing.T) {
 	}
 }
 
+// TestGuardDoesNotAllocate holds it for what a joiner adds to every feedback.
+func TestGuardDoesNotAllocate(t *testing.T) {
+	var g Guard
+	g.Begin(1, false, guardRules(.02))
+	f := codec.Feedback{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Fate: codec.Observed, Loss: .5, Context: []byte(`{"features":{"x":1,"y":2}}`)}
+	add := func() {
+		f.N++
+		g.Add(&f)
+	}
+	add()
+	if n := testing.AllocsPerRun(100, add); n != 0 {
+		t.Errorf("%v allocations a feedback", n)
+	}
+	if n := g.Sums().Rounds; n != f.N {
+		t.Errorf("%d of %d feedbacks count", n, f.N)
+	}
+}
+
 func BenchmarkGuard(b *testing.B) {
 	var g Guard
 	g.Begin(1, false, guardRules(.02))

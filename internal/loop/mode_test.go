@@ -292,7 +292,9 @@ func TestDecidingInModesDoesNotAllocate(t *testing.T) {
 		}
 		i := 0
 		decide := func() {
-			m.decider.Decide(&m.dec, contexts[i], "", Source{Offset: RequestSource})
+			if res := m.decider.Decide(&m.dec, contexts[i], "", Source{Offset: RequestSource}); res.Verdict != Decided {
+				t.Fatalf("%s: %+v", mode, res)
+			}
 			i++
 		}
 		for range 150 {

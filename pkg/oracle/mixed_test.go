@@ -126,10 +126,11 @@ func TestMixedAllocates(t *testing.T) {
 	}
 	x := &Input{Features: []Feature{num("x", 3), text("country", "DE")}, Actions: named("a", "b")}
 	h := newHedge(c, HedgeOptions{})
-	dst := make([]float64, 2)
+	dst, which := make([]float64, 2), []int32{1}
 	if n := testing.AllocsPerRun(100, func() {
 		h.Predict(dst, x)
 		h.Update(x, 1, 1)
+		c.EvalSome(dst, which, x, 0)
 	}); n != 0 {
 		t.Errorf("%v allocations a round", n)
 	}
