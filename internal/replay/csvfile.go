@@ -36,8 +36,11 @@ func (e *CSVError) Error() string {
 // csvFile reads a CSV file, whose first line may begin with a byte order mark.
 type csvFile struct {
 	file   string
+	lines  *csvLines // up to the first quote; then nil, and
 	csv    *csv.Reader
 	tap    tap
+	before csvLines // where csv begins
+	cells  []string
 	tables *logs.Tables // the files that follow; nil: none
 	heads  []string     // the header of the first
 	ledger *logs.Ledger
@@ -88,9 +91,32 @@ func (f *csvFile) read(file string, r io.Reader) {
 	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" {
 		_, _ = buffered.Discard(3) // they are buffered: it cannot fail
 	}
-	f.file, f.tap = file, tap{r: buffered}
+	f.file, f.lines = file, newCSVLines(buffered)
+}
+
+// quoted leaves the rest of the file to encoding/csv.
+func (f *csvFile) quoted() {
+	f.before = csvLines{number: f.lines.number, offset: f.lines.offset}
+	f.tap = tap{r: f.lines.rest()}
 	f.csv = csv.NewReader(&f.tap)
 	f.csv.ReuseRecord, f.csv.FieldsPerRecord = true, -1
+	f.lines = nil
+}
+
+// offset returns how much of the file was read as rows.
+func (f *csvFile) offset() int64 {
+	if f.lines != nil {
+		return f.lines.offset
+	}
+	return f.before.offset + f.csv.InputOffset()
+}
+
+// raw returns the bytes of the row last read, without its end.
+func (f *csvFile) raw() []byte {
+	if f.lines != nil {
+		return f.lines.line
+	}
+	return bytes.TrimRight(f.tap.kept[:f.csv.InputOffset()-f.tap.from], "\r\n")
 }
 
 // keepAccount gives the file the ledger of its rows: that of whoever asks, or else
@@ -108,8 +134,7 @@ func (f *csvFile) leave(err error, class logs.Class) error {
 	if f.alone || !errors.As(err, &bad) || bad.whole {
 		return err
 	}
-	raw := f.tap.kept[:f.csv.InputOffset()-f.tap.from]
-	raw = bytes.TrimRight(raw, "\r\n")
+	raw := f.raw()
 	if class == logs.IsDuplicate {
 		return f.ledger.Leave(class, logs.Reject{File: bad.File, Line: int64(bad.Line), Reason: bad.Msg}, nil, raw)
 	}
@@ -129,7 +154,7 @@ func (f *csvFile) intake(rows, actions int) *Intake {
 	if in.Files = 1; f.tables != nil {
 		in.Files, in.Bytes = f.tables.Read()
 	} else {
-		in.Bytes = f.csv.InputOffset()
+		in.Bytes = f.offset()
 	}
 	return in
 }
@@ -195,12 +220,26 @@ func (f *csvFile) next() ([]string, error) {
 
 // row returns the cells of the next row of this file.
 func (f *csvFile) row() ([]string, error) {
+	if f.lines != nil {
+		line, size, err := f.lines.peek()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", f.file, err)
+		case bytes.IndexByte(line, '"') < 0:
+			f.lines.take(line, size)
+			f.cells = splitCells(f.cells[:0], string(line))
+			return f.cells, nil
+		}
+		f.quoted()
+	}
 	f.tap.forget(f.csv.InputOffset())
 	row, err := f.csv.Read()
 	var bad *csv.ParseError
 	switch {
 	case errors.As(err, &bad):
-		return nil, f.errorf(bad.Line, "", "not CSV: %v", bad.Err)
+		return nil, f.errorf(f.before.number+bad.Line, "", "not CSV: %v", bad.Err)
 	case errors.Is(err, io.EOF):
 		return nil, io.EOF
 	case err != nil:
@@ -211,8 +250,11 @@ func (f *csvFile) row() ([]string, error) {
 
 // line returns the line of a cell of the row last read.
 func (f *csvFile) line(cell int) int {
+	if f.lines != nil {
+		return f.lines.number
+	}
 	line, _ := f.csv.FieldPos(cell)
-	return line
+	return f.before.number + line
 }
 
 // isText reports whether codec accepts s in an event.

@@ -24,9 +24,8 @@ type Multiclass struct {
 	rows       []int32 // row → label
 	columns    []csvColumn
 	d          int // expanded columns, the constant included
-	numbers    []float64
-	categories []int32 // index into values of the column; -1 absent
-	perRow     [2]int  // numbers and categories of a row
+	numbers    chunks[float64] // of a row
+	categories chunks[int32]   // index into values of the column; -1 absent
 	intake     *Intake
 }
 
@@ -77,6 +76,9 @@ type csvParser struct {
 	m      *Multiclass
 	labels map[string]int32
 	values []map[string]int32 // by column
+
+	numbers    []float64 // of the row at hand
+	categories []int32
 }
 
 func (p *csvParser) read() (*Multiclass, error) {
@@ -84,7 +86,12 @@ func (p *csvParser) read() (*Multiclass, error) {
 	if err := p.header(); err != nil {
 		return nil, err
 	}
+	took := logs.Record{Time: noTime}
 	for {
+		if p.plainRow() {
+			p.ledger.Took(&took)
+			continue
+		}
 		row, err := p.next()
 		if errors.Is(err, io.EOF) {
 			break
@@ -99,7 +106,7 @@ func (p *csvParser) read() (*Multiclass, error) {
 			p.undo()
 			continue
 		}
-		p.ledger.Took(&logs.Record{Time: noTime})
+		p.ledger.Took(&took)
 	}
 	if len(p.m.rows) == 0 {
 		return nil, p.noRows()
@@ -111,8 +118,8 @@ func (p *csvParser) read() (*Multiclass, error) {
 
 // undo forgets what of a row was kept before it turned out to be wrong.
 func (p *csvParser) undo() {
-	n := len(p.m.rows)
-	p.m.numbers, p.m.categories = p.m.numbers[:n*p.m.perRow[0]], p.m.categories[:n*p.m.perRow[1]]
+	p.m.numbers.cut(len(p.m.rows))
+	p.m.categories.cut(len(p.m.rows))
 }
 
 const headerHint = "; the first line is for example: label,n_age,c_country"
@@ -125,7 +132,7 @@ func (p *csvParser) header() error {
 	if err != nil {
 		return err
 	}
-	line, _ := p.csv.FieldPos(0)
+	line := p.line(0)
 	if row[0] != "label" {
 		return p.errorf(line, row[0], "the first column must be label%s; for a bandit log name its columns, for example --action-column", headerHint)
 	}
@@ -144,12 +151,12 @@ func (p *csvParser) header() error {
 			return p.errorf(line, name, "the column is there twice")
 		}
 		seen[name] = true
-		kind := 1
+		width := &p.m.categories.width
 		if c.numeric {
-			kind = 0
+			width = &p.m.numbers.width
 		}
-		c.at = p.m.perRow[kind]
-		p.m.perRow[kind]++
+		c.at = *width
+		*width++
 		p.m.columns = append(p.m.columns, c)
 		p.values = append(p.values, map[string]int32{})
 	}
@@ -157,7 +164,7 @@ func (p *csvParser) header() error {
 }
 
 func (p *csvParser) row(row []string) error {
-	line, _ := p.csv.FieldPos(0)
+	line := p.line(0)
 	if len(row) != len(p.m.columns)+1 {
 		return p.errorf(line, "", "%d cells, but the header has %d columns", len(row), len(p.m.columns)+1)
 	}
@@ -171,10 +178,10 @@ func (p *csvParser) row(row []string) error {
 	if !ok && len(p.labels) == codec.MaxActions {
 		return p.errorf(line, "label", "more than %d different labels", codec.MaxActions)
 	}
+	p.numbers, p.categories = p.m.numbers.add(), p.m.categories.add()
 	for i, cell := range row[1:] {
 		if err := p.cell(i, cell); err != nil {
-			at, _ := p.csv.FieldPos(i + 1)
-			return p.errorf(at, p.m.columns[i].name, "%v", err)
+			return p.errorf(p.line(i+1), p.m.columns[i].name, "%v", err)
 		}
 	}
 	if !ok {
@@ -196,7 +203,7 @@ func (p *csvParser) cell(i int, cell string) error {
 				return fmt.Errorf("%q is not a finite number; leave the cell empty where there is none, or name the column c_…", cell)
 			}
 		}
-		p.m.numbers = append(p.m.numbers, v)
+		p.numbers[c.at] = v
 		return nil
 	}
 	value := int32(-1)
@@ -212,7 +219,7 @@ func (p *csvParser) cell(i int, cell string) error {
 			c.values = append(c.values, cell)
 		}
 	}
-	p.m.categories = append(p.m.categories, value)
+	p.categories[c.at] = value
 	return nil
 }
 
@@ -260,8 +267,7 @@ func (m *Multiclass) Context(dst *codec.Context, t int) {
 
 // features appends the features of a row to dst.
 func (m *Multiclass) features(dst []codec.Feature, row int) []codec.Feature {
-	numbers := m.numbers[row*m.perRow[0] : (row+1)*m.perRow[0]]
-	categories := m.categories[row*m.perRow[1] : (row+1)*m.perRow[1]]
+	numbers, categories := m.numbers.row(row), m.categories.row(row)
 	for i := range m.columns {
 		c := &m.columns[i]
 		if c.numeric {

@@ -141,7 +141,7 @@ func FuzzReadMulticlass(f *testing.F) {
 				}
 			}
 		}
-		if want := 1 + m.perRow[0] + len(distinct); m.Columns() != want {
+		if want := 1 + m.numbers.width + len(distinct); m.Columns() != want {
 			t.Fatalf("%q: %d columns, want %d", text, m.Columns(), want)
 		}
 	})
