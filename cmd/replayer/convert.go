@@ -99,9 +99,9 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 		if c.out == "-" {
 			account = c.env.Stderr
 		} else {
-			f, err := os.Create(c.out)
-			if err != nil {
-				return err
+			f, cerr := os.Create(c.out)
+			if cerr != nil {
+				return cerr
 			}
 			defer func() { err = errors.Join(err, f.Close()) }()
 			out = f
