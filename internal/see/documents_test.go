@@ -93,6 +93,21 @@ func TestNoForeignMetrics(t *testing.T) {
 	}
 }
 
+// Nor do the alarms that a process judges, and its page, look at one: an alarm on a name that
+// nobody has would be silent for ever.
+func TestNoForeignMetricsHere(t *testing.T) {
+	for _, name := range []string{"alarms.go", "build.go"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := regexp.MustCompile(`\{\w+="\+[^}]*\}`).ReplaceAllString(string(b), "") // values of labels that are variables
+		if f := foreign(text); f != nil || !strings.Contains(text, "hindsight_gamma") && !strings.Contains(text, "hindsight_ready") {
+			t.Errorf("%s names %v", name, f)
+		}
+	}
+}
+
 // expressions returns all queries of a dashboard.
 func expressions(t *testing.T, text string) string {
 	t.Helper()
