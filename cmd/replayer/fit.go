@@ -13,11 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/fit"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/servers"
 )
 
 // fitting holds the flags of fit.
@@ -26,12 +28,16 @@ type fitting struct {
 	source  source
 	options fit.Options
 	data    replay.FitOptions
+	over    string
 	out     string
 	play    bool
+	nats    servers.Flags
+	kafka   brokers.Flags
 }
 
 func fitCommand(env *daemon.Env) *cobra.Command {
 	f := &fitting{env: env, options: fit.Defaults()}
+	f.kafka.Getenv = env.Getenv
 	cmd := &cobra.Command{
 		Use:   "fit",
 		Short: "Build a finite class of functions from a log, for the Hedge oracle",
@@ -42,21 +48,33 @@ bootstrap sample of them, over some of the columns, with some regularisation. Wh
 log knows the loss of the action played only, a row weighs 1/propensity. Functions that
 predict nearly alike are kept once. The rows held out say how good each is, and how many
 of them they do not refute. Rows behind those are played: the class under the default
-learner, beside the default learners over features.`,
+learner, beside the default learners over features.
+
+A function has coefficients, or a loss a leaf, for each action by its name; or, with --over
+features, it is shared by all actions and goes by theirs: the context, the features of the
+action, and their products. Such a class knows actions that it never saw.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 100
+  replayer fit --data personalizer.dsjson --over features
+  replayer fit --data embedded:./hindsight-data --name shop
   replayer backtest --data pendigits.csv --model digits.yaml    # oracle: {kind: hedge, class: digits.class.jsonl}`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(cmd.Flags())
 	f.source.reading.from(env)
+	f.source.reading.nats, f.source.reading.kafka = &f.nats, &f.kafka
 	for _, name := range []string{"window", "order", "accept", "model", "oracle"} { // they are of runs
 		_ = cmd.Flags().MarkHidden(name)
 	}
 	g, o := cmd.Flags(), &f.options
+	f.nats.Register(g)
+	f.kafka.Register(g)
+	g.StringVar(&f.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
 	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing is played")
 	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")
+	g.StringVar(&f.over, "over", formatAuto, "what functions know actions by: names, features, or auto: features where the actions of a log of events have some")
+	g.IntVar(&f.data.Shared, "action-columns", 50, "with features of actions: columns of theirs at most, those that occur most; where the actions are always the same a name is one, too")
 	g.BoolVar(&f.data.Bandit, "bandit", false, "of data that knows the loss of every action use that of one a row, drawn uniformly, as a log would have it")
 	g.IntVar(&o.Functions, "functions", o.Functions, "functions of the class")
 	g.StringSliceVar(&o.Kinds, "kinds", o.Kinds, "kinds of functions, dealt in turn: ridge, logistic, trees")
@@ -73,11 +91,17 @@ func (f *fitting) run(ctx context.Context) error {
 	if o.Seed, f.data.Seed = f.source.seed, f.source.seed; f.data.Rows < 0 || f.data.Columns < 1 {
 		return daemon.Usagef("--fit-rows and --columns must be positive")
 	}
+	if f.data.Shared < 1 {
+		return daemon.Usagef("--action-columns %d: it must be at least 1", f.data.Shared)
+	}
 	if err := o.Validate(); err != nil {
 		return daemon.Usagef("--functions, --kinds, --hold-out, --distance, --alpha: %v", err)
 	}
 	env, err := f.source.open()
 	if err != nil {
+		return err
+	}
+	if err := f.choose(env); err != nil {
 		return err
 	}
 	data, err := replay.FitData(env, f.data)
@@ -112,6 +136,23 @@ func (f *fitting) run(ctx context.Context) error {
 	return f.write(report)
 }
 
+// choose decides whether functions are shared by all actions.
+func (f *fitting) choose(env replay.Environment) error {
+	featured := replay.ActionsBringFeatures(env)
+	switch in := replay.IntakeOf(env); {
+	case !slices.Contains([]string{formatAuto, "names", "features"}, f.over):
+		return daemon.Usagef("--over %q: expected names, features or auto", f.over)
+	case f.over == "features" && !featured:
+		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name())
+	case f.over == formatAuto && !(featured && in != nil && in.Featured), f.over == "names":
+		f.data.Shared = 0
+		if featured {
+			fmt.Fprintln(f.env.Stderr, "the actions have features, which a class over names does not look at: --over features does")
+		}
+	}
+	return nil
+}
+
 func (f *fitting) write(r *fitReport) error {
 	table := f.env.Stdout
 	if f.source.json {
@@ -132,7 +173,11 @@ func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byt
 	hedge := f.trial(rest, model.Oracle{Kind: model.Hedge, Eta: .5, Class: file}, map[string][]byte{file: class})
 	trials := []*replay.Trial{hedge}
 	names := []string{"the class"}
-	for _, kind := range []string{model.Linear, model.Auto} {
+	kinds := []string{model.Linear, model.Auto}
+	if f.data.Shared > 0 {
+		kinds = []string{model.Hybrid}
+	}
+	for _, kind := range kinds {
 		o, err := model.ParseOracle(kind)
 		if err != nil {
 			return nil, err
@@ -188,7 +233,8 @@ type fitReport struct {
 	Rows       int          `json:"rows"` // fitted to
 	HeldOut    int          `json:"held_out"`
 	Columns    int          `json:"columns"`
-	Actions    int          `json:"actions"`
+	Actions    int          `json:"actions"` // 0: any, by their features
+	OfActions  int          `json:"action_columns"`
 	Tried      int          `json:"tried"`
 	Alike      int          `json:"alike"` // dropped
 	Constant   float64      `json:"constant"`
@@ -217,13 +263,17 @@ func newPlayed(name string, r *replay.Result) played {
 }
 
 func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
-	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features), Actions: len(d.Actions), Tried: c.Tried, Alike: c.Alike,
+	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features), Actions: len(d.Actions), OfActions: len(d.ActionFeatures), Tried: c.Tried, Alike: c.Alike,
 		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha, Functions: c.Functions}
 }
 
 func (r *fitReport) write(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %d actions, %.1f MB\n", r.File, len(r.Functions), r.Tried, r.Alike, r.Columns, r.Actions, float64(r.Bytes)/1e6)
+	actions := fmt.Sprintf("%d actions", r.Actions)
+	if r.OfActions > 0 {
+		actions = fmt.Sprintf("%d of any action", r.OfActions)
+	}
+	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\n", r.File, len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
 	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows, r.HeldOut, r.Constant)
 	fmt.Fprintf(&b, "%-10s %6s %8s %8s %8s %10s\n", "kind", "number", "best", "median", "worst", "surviving")
 	for _, kind := range fit.Kinds() {

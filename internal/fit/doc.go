@@ -8,5 +8,9 @@
 // importance weight 1/p for that action: so the fit is one to the losses of all actions
 // under the contexts of the log, not to what the logging policy liked.
 //
+// Functions are of named actions, one row of coefficients or one loss a leaf for each, or,
+// where actions bring features, shared by all actions: over the context, the features of the
+// action, and their products.
+//
 // Everything is a pure function of the data and a seed.
 package fit

@@ -64,7 +64,7 @@ func (o *Options) Validate() error {
 
 // Class is a class with what the held-out rows say of it.
 type Class struct {
-	File      *model.ClassFile // the best first
+	File      *model.ClassFile // the best first; of kind shared where actions have features, else mixed
 	Functions []Fitted         // in the file's order
 	Rows      int              // fitted to
 	HeldOut   int              // rows
@@ -106,7 +106,7 @@ func Fit(ctx context.Context, d *Data, o Options) (*Class, error) {
 		return nil, err
 	}
 	c := &Class{Rows: train.Len(), HeldOut: held.Len(), Alpha: o.Alpha, Constant: constant(train, held)}
-	scale := train.scaling()
+	scale, inputs := train.scaling(), held.inputs()
 	batch := runtime.GOMAXPROCS(0)
 	for c.Tried < extra*o.Functions && len(c.Functions) < o.Functions {
 		tried := make([]*Fitted, min(batch, extra*o.Functions-c.Tried))
@@ -117,7 +117,7 @@ func Fit(ctx context.Context, d *Data, o Options) (*Class, error) {
 				if running.Err() != nil {
 					return running.Err()
 				}
-				tried[i], err = one(train, held, scale, o, n)
+				tried[i], err = one(train, held, inputs, scale, o, n)
 				return err
 			})
 		}
@@ -179,7 +179,7 @@ func (c *Class) finish(d *Data) {
 	for i := range c.Functions {
 		total += math.Exp(-2 * (c.Functions[i].sum - least))
 	}
-	c.File = &model.ClassFile{Kind: model.MixedClass, Features: d.Features, Actions: d.Actions}
+	c.File = d.file()
 	for i := range c.Functions {
 		f := &c.Functions[i]
 		f.Survives = math.Exp(-2*(f.sum-least))/total > c.Alpha/float64(len(c.Functions))
@@ -191,23 +191,18 @@ func (c *Class) finish(d *Data) {
 	}
 }
 
-// one fits function n and judges it.
-func one(train, held *Data, scale *scaling, o Options, n int) (*Fitted, error) {
+// one fits function n and judges it on the rows held out, of which inputs are what it sees.
+func one(train, held *Data, inputs []oracle.Input, scale *scaling, o Options, n int) (*Fitted, error) {
 	rng := rand.New(rand.NewPCG(o.Seed, uint64(n)))
 	f := draw(train, scale, o.Kinds[n%len(o.Kinds)], rng)
-	class, err := oracle.NewMixedClass(train.Features, train.Actions, []oracle.MixedFunction{f.f})
+	class, err := train.file(model.Function{Prior: 1, Mixed: f.f}).Class()
 	if err != nil {
 		return nil, fmt.Errorf("function %d, %s: %w", n, f.Kind, err)
 	}
-	x := &oracle.Input{}
-	for _, a := range train.Actions {
-		x.Actions = append(x.Actions, oracle.Action{Name: a})
-	}
 	weight, value := 0.0, [1]float64{}
 	for t := range held.X {
-		x.Vector = held.X[t]
 		for a, y := range held.Loss[t] {
-			class.Eval(value[:], x, a)
+			class.Eval(value[:], &inputs[t], a)
 			f.losses = append(f.losses, value[0])
 			if !math.IsNaN(y) {
 				e := (value[0] - y) * (value[0] - y)
@@ -233,7 +228,7 @@ var (
 
 // draw fits a function of a kind.
 func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
-	s := resample(d, scale, rng)
+	s := resample(d, scale, kind != Trees, rng)
 	f := &Fitted{Kind: kind, Columns: len(s.columns)}
 	switch kind {
 	case Ridge, Logistic:
@@ -241,6 +236,13 @@ func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
 			f.f.Linear = s.ridge(f.Lambda)
 		} else {
 			f.f.Logistic = s.logistic(f.Lambda)
+		}
+		if d.ActionFeatures != nil {
+			for _, w := range []*[][]float64{&f.f.Linear, &f.f.Logistic} {
+				if *w != nil {
+					*w = d.matrix((*w)[0])
+				}
+			}
 		}
 	case Trees:
 		o := treeOptions{depth: depths[rng.IntN(len(depths))], leaf: leaves[rng.IntN(len(leaves))], try: looks[rng.IntN(len(looks))]}
@@ -256,13 +258,23 @@ func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
 }
 
 // resample draws as many rows as there are, with replacement, and some of the columns.
-func resample(d *Data, scale *scaling, rng *rand.Rand) *sample {
+func resample(d *Data, scale *scaling, linear bool, rng *rand.Rand) *sample {
 	s := &sample{data: d, scale: scale, count: counts(d.Len(), rng)}
-	n := max(1, int(math.Round(shares[rng.IntN(len(shares))]*float64(len(d.Features)))))
-	s.columns = rng.Perm(len(d.Features))
-	s.columns = s.columns[:min(n, len(s.columns))]
+	share := shares[rng.IntN(len(shares))]
+	if d.ActionFeatures != nil {
+		s.columns = d.chooseShared(share, linear, rng)
+		return s
+	}
+	s.columns = pickColumns(len(d.Features), share, rng)
 	slices.Sort(s.columns)
 	return s
+}
+
+// pickColumns draws a share of d columns, at least one where there are any.
+func pickColumns(d int, share float64, rng *rand.Rand) []int {
+	n := max(1, int(math.Round(share*float64(d))))
+	columns := rng.Perm(d)
+	return columns[:min(n, d)]
 }
 
 func counts(n int, rng *rand.Rand) []float64 {
@@ -275,7 +287,7 @@ func counts(n int, rng *rand.Rand) []float64 {
 
 // constant returns the held-out loss of each action's mean.
 func constant(train, held *Data) float64 {
-	mean := make([]float64, len(train.Actions))
+	mean := make([]float64, train.outputs())
 	for a := range mean {
 		sum, weight := 0.0, 0.0
 		for t := range train.Loss {

@@ -73,7 +73,7 @@ func (s *sample) logit(rows []int, weight []float64, a int) float64 {
 
 // each fits every action to its rows, and returns coefficients over raw columns.
 func (s *sample) each(fit func(rows []int, weight []float64, z [][]float64, a int) []float64) [][]float64 {
-	out := make([][]float64, len(s.data.Actions))
+	out := make([][]float64, s.data.outputs())
 	for a := range out {
 		var rows []int
 		var weight []float64

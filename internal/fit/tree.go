@@ -23,7 +23,7 @@ const prior = 1
 // 1984): a split is the one that takes most from Σ_a Σ_t v_t·(y_ta − mean_a)², v the
 // importance weights. A leaf's losses are drawn towards its parent's.
 func (s *sample) tree(o treeOptions, rng *rand.Rand) oracle.Tree {
-	g := &grower{sample: s, o: o, rng: rng, k: len(s.data.Actions)}
+	g := &grower{sample: s, o: o, rng: rng, k: s.data.outputs()}
 	var rows []int
 	for t, c := range s.count {
 		if c > 0 {

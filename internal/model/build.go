@@ -97,7 +97,7 @@ func (m *Model) hedge(files map[string][]byte) (oracle.Regressor, error) {
 		return nil, err
 	}
 	for _, a := range m.Actions {
-		if !slices.Contains(c.Actions, a) {
+		if c.Kind != SharedClass && !slices.Contains(c.Actions, a) {
 			return nil, fmt.Errorf("class %s does not know the action %q of the model; it has %d others", name, a, len(c.Actions))
 		}
 	}

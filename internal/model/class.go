@@ -21,6 +21,7 @@ const (
 	LogisticClass = "logistic"
 	TabularClass  = "tabular"
 	MixedClass    = "mixed"
+	SharedClass   = "shared"
 )
 
 // Limits on class files: a class is evaluated whole on every round.
@@ -31,10 +32,11 @@ const (
 
 // ClassFile is a finite class of functions as its file says it.
 type ClassFile struct {
-	Kind      string
-	Features  []string
-	Actions   []string
-	Functions []Function // at least one
+	Kind           string
+	Features       []string
+	Actions        []string   // all but shared, which takes any
+	ActionFeatures []string   // shared: columns of an action
+	Functions      []Function // at least one
 }
 
 // Function is one line of a class file.
@@ -42,7 +44,7 @@ type Function struct {
 	Prior float64              // > 0, up to a common factor
 	W     [][]float64          // linear and logistic: a row an action: one number a feature, then the intercept
 	Table map[string][]float64 // tabular: one loss an action for each key, feature values joined by "|"
-	Mixed oracle.MixedFunction // mixed: linear, logistic or trees
+	Mixed oracle.MixedFunction // mixed and shared: linear, logistic or trees
 }
 
 // classSize is what the limit on numbers counts: a function of a tabular class
@@ -54,10 +56,11 @@ type classSize struct {
 }
 
 type classHeader struct {
-	Version  *int     `json:"hindsight_class"`
-	Kind     string   `json:"kind"`
-	Features []string `json:"features"`
-	Actions  []string `json:"actions"`
+	Version        *int     `json:"hindsight_class"`
+	Kind           string   `json:"kind"`
+	Features       []string `json:"features"`
+	Actions        []string `json:"actions"`
+	ActionFeatures []string `json:"action_features"`
 }
 
 type classLine struct {
@@ -118,8 +121,12 @@ func parseHeader(text []byte) (*ClassFile, error) {
 		return nil, errors.New("the first line is not a class header: no hindsight_class; for example " + headerExample)
 	case *h.Version != 1:
 		return nil, fmt.Errorf("hindsight_class is %d, this version reads 1", *h.Version)
-	case h.Kind != LinearClass && h.Kind != LogisticClass && h.Kind != TabularClass && h.Kind != MixedClass:
-		return nil, fmt.Errorf("kind: expected linear | logistic | tabular | mixed, found %q", h.Kind)
+	case !slices.Contains(classKinds(), h.Kind):
+		return nil, fmt.Errorf("kind: expected %s, found %q", strings.Join(classKinds(), " | "), h.Kind)
+	case h.Kind == SharedClass:
+		return sharedHeader(&h)
+	case h.ActionFeatures != nil:
+		return nil, fmt.Errorf("action_features are of a shared class, not of a %s one; for example %s", h.Kind, sharedHeaderExample)
 	case len(h.Actions) == 0:
 		return nil, errors.New("actions: expected at least one name; for example " + headerExample)
 	case len(h.Actions) > codec.MaxActions || len(h.Features) > codec.MaxFeatures:
@@ -160,13 +167,13 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	if f.Prior < 1e-300 {
 		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
 	}
-	if c.Kind != MixedClass && l.given() {
-		return fmt.Errorf("linear, logistic and trees are of a mixed class, not of a %s one; for example %s", c.Kind, c.example())
+	if !c.mixed() && l.given() {
+		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s", c.Kind, c.example())
 	}
 	switch c.Kind {
-	case MixedClass:
+	case MixedClass, SharedClass:
 		if l.W != nil || l.Table != nil || !l.given() {
-			return fmt.Errorf("a function of a mixed class has linear, logistic or trees; for example %s", mixedExample)
+			return fmt.Errorf("a function of a %s class has linear, logistic or trees; for example %s", c.Kind, c.example())
 		}
 		if err := c.parseMixed(&f, &l.mixedLine, size); err != nil {
 			return err
@@ -209,6 +216,8 @@ func (c *ClassFile) example() string {
 		return tableExample
 	case MixedClass:
 		return mixedExample
+	case SharedClass:
+		return sharedExample
 	}
 	return functionExample
 }
@@ -236,8 +245,11 @@ func (c *ClassFile) Append(dst []byte) []byte {
 	dst = appendJSON(dst, c.Kind)
 	dst = append(dst, `,"features":`...)
 	dst = appendStrings(dst, c.Features)
-	dst = append(dst, `,"actions":`...)
-	dst = appendStrings(dst, c.Actions)
+	if c.Kind == SharedClass {
+		dst = appendStrings(append(dst, `,"action_features":`...), c.ActionFeatures)
+	} else {
+		dst = appendStrings(append(dst, `,"actions":`...), c.Actions)
+	}
 	dst = append(dst, "}\n"...)
 	for _, f := range c.Functions {
 		dst = append(dst, `{"prior":`...)
@@ -245,7 +257,7 @@ func (c *ClassFile) Append(dst []byte) []byte {
 		switch c.Kind {
 		case TabularClass:
 			dst = appendTable(append(dst, `,"table":`...), f.Table)
-		case MixedClass:
+		case MixedClass, SharedClass:
 			dst = appendMixed(dst, &f.Mixed)
 		default:
 			dst = appendRows(append(dst, `,"w":`...), f.W)
@@ -316,6 +328,12 @@ func (c *ClassFile) Class() (oracle.Class, error) {
 		return oracle.NewTabularClass(c.Features, c.Actions, tables)
 	case LogisticClass:
 		return oracle.NewLogisticClass(c.Features, c.Actions, c.weights())
+	case SharedClass:
+		functions := make([]oracle.SharedFunction, len(c.Functions))
+		for i, f := range c.Functions {
+			functions[i] = oracle.SharedFunction(f.Mixed)
+		}
+		return oracle.NewSharedClass(c.Features, c.ActionFeatures, functions)
 	case MixedClass:
 		functions := make([]oracle.MixedFunction, len(c.Functions))
 		for i, f := range c.Functions {

@@ -77,7 +77,7 @@ func TestClassErrors(t *testing.T) {
 		{"{}", "f:1: the first line is not a class header"},
 		{`{"w":[[1]]}`, `f:1: class header: unknown field "w"`},
 		{`{"hindsight_class":2}`, "f:1: hindsight_class is 2, this version reads 1"},
-		{`{"hindsight_class":1,"kind":"tree"}`, `f:1: kind: expected linear | logistic | tabular | mixed, found "tree"`},
+		{`{"hindsight_class":1,"kind":"tree"}`, `f:1: kind: expected linear | logistic | tabular | mixed | shared, found "tree"`},
 		{`{"hindsight_class":1,"kind":"linear"}`, "f:1: actions: expected at least one name"},
 		{`{"hindsight_class":1,"kind":"linear","actions":["a","a"]}`, `f:1: actions[1]: "a" is there twice`},
 		{`{"hindsight_class":1,"kind":"linear","actions":["a"],"features":[""]}`, "f:1: features[0] is empty"},

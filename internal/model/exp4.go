@@ -184,6 +184,8 @@ func parsePolicyClass(name string, b []byte) (namedPolicies, []float64, error) {
 	}
 	c, classErr := ParseClass(name, b)
 	switch {
+	case classErr == nil && c.Kind == SharedClass:
+		return nil, nil, fmt.Errorf("class %s is over features of actions, and exp4dale plays actions that a class lists; use it as oracle: {kind: hedge, class: %s}", name, name)
 	case classErr == nil:
 		class, err := c.Class()
 		if err != nil {

@@ -6,9 +6,9 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// mixedLine is what a line of a mixed class has beside its prior: one of these.
+// mixedLine is what a line of a mixed or shared class has beside its prior: one of these.
 type mixedLine struct {
-	Linear   [][]float64 `json:"linear"`   // a row an action: one number a feature, then the intercept
+	Linear   [][]float64 `json:"linear"`   // a row an action, or a feature of actions and one more: one number a feature, then the intercept
 	Logistic [][]float64 `json:"logistic"` // the same
 	Trees    []treeLine  `json:"trees"`    // the function is their mean
 }
@@ -34,19 +34,19 @@ func (c *ClassFile) parseMixed(f *Function, l *mixedLine, size *classSize) error
 		for j, s := range l.Trees[i].Splits {
 			column, low, high := int(s[0]), int(s[2]), int(s[3])
 			if float64(column) != s[0] || float64(low) != s[2] || float64(high) != s[3] {
-				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; for example %s", i, j, s, mixedExample)
+				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; for example %s", i, j, s, c.example())
 			}
 			tree.Splits = append(tree.Splits, oracle.Split{Column: column, At: s[1], Low: low, High: high})
 		}
-		size.mixed += 4*len(tree.Splits) + len(c.Actions)*len(tree.Leaves)
+		size.mixed += 4*len(tree.Splits) + c.outputs()*len(tree.Leaves)
 		f.Mixed.Trees = append(f.Mixed.Trees, tree)
 	}
 	if size.mixed > MaxClassNumbers {
 		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees", size.mixed, MaxClassNumbers)
 	}
 	size.row = 0
-	if _, err := oracle.NewMixedClass(c.Features, c.Actions, []oracle.MixedFunction{f.Mixed}); err != nil {
-		return fmt.Errorf("%w; for example %s", err, mixedExample)
+	if err := c.checkMixed(f.Mixed); err != nil {
+		return fmt.Errorf("%w; for example %s", err, c.example())
 	}
 	return nil
 }

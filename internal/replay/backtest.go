@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,10 +41,10 @@ func EncodeRoundsFor(env Environment, m *model.Model) *Rounds {
 	return encodeRounds(env, LooksAtActions(m))
 }
 
-// LooksAtActions reports whether the oracle of a model looks at features of actions:
+// LooksAtActions reports whether the oracle of a model may look at features of actions:
 // models that agree in it share [Rounds].
 func LooksAtActions(m *model.Model) bool {
-	return m.Oracle.Kind == model.Shared || m.Oracle.Kind == model.Hybrid
+	return slices.Contains([]string{model.Shared, model.Hybrid, model.Hedge}, m.Oracle.Kind)
 }
 
 func encodeRounds(env Environment, featured bool) *Rounds {

@@ -14,6 +14,7 @@ import (
 type FitOptions struct {
 	Rows    int    // the first so many; 0: all
 	Columns int    // at most so many; of texts the values that occur most
+	Shared  int    // columns of actions at most, if functions are shared by all actions and go by features of theirs; 0: functions are of named actions
 	Bandit  bool   // where the loss of every action is known, that of one counts, drawn uniformly
 	Seed    uint64 // of that draw
 }
@@ -31,6 +32,9 @@ func FitData(env Environment, o FitOptions) (*classes.Data, error) {
 	b := fitBuilder{env: env, log: logOf(env), o: o, stream: NewStream(o.Seed, "fit")}
 	d := &classes.Data{Actions: env.Actions()}
 	d.Features = b.columns(n)
+	if o.Shared > 0 {
+		return b.shared(d, n)
+	}
 	if len(d.Features) == 0 {
 		return nil, fmt.Errorf("%s has no features: a class of constants needs no fit", env.Name())
 	}
@@ -53,6 +57,8 @@ type fitBuilder struct {
 	stream Stream
 	ctx    codec.Context
 	at     map[string]int // column
+
+	eligible []int32
 }
 
 // columns chooses the columns by the first n rows, and returns their names in byte

@@ -71,13 +71,7 @@ func NewMixedClass(features, actions []string, functions []MixedFunction) (*Mixe
 var errMixed = errors.New("expected exactly one of linear, logistic and trees")
 
 func (c *MixedClass) add(f *MixedFunction) error {
-	given := 0
-	for _, has := range []bool{f.Linear != nil, f.Logistic != nil, f.Trees != nil} {
-		if has {
-			given++
-		}
-	}
-	if given != 1 || f.Trees != nil && len(f.Trees) == 0 {
+	if !exactlyOne(f.Linear, f.Logistic, f.Trees) {
 		return errMixed
 	}
 	m := mixedFunction{rows: f.Linear, link: clip01, trees: f.Trees}
@@ -103,6 +97,17 @@ func (c *MixedClass) add(f *MixedFunction) error {
 	c.leaves = append(c.leaves, make([][]float64, max(0, len(m.trees)-len(c.leaves)))...)
 	c.functions = append(c.functions, m)
 	return nil
+}
+
+// exactlyOne reports whether a function is given in one way.
+func exactlyOne(linear, logistic [][]float64, trees []Tree) bool {
+	given := 0
+	for _, has := range [...]bool{linear != nil, logistic != nil, trees != nil} {
+		if has {
+			given++
+		}
+	}
+	return given == 1 && (trees == nil || len(trees) > 0)
 }
 
 func finite(row []float64, n int) error {

@@ -6,35 +6,46 @@ import (
 	"strings"
 )
 
-// names resolves the names of an input to the fixed features and actions of a
-// class. What stood at a position last time is tried first, so that inputs of
-// one shape cost a string comparison a name and no map look-up.
-type names struct {
-	features, actions []string
-	feature           map[string]int32
-	category          map[[2]string]int32 // of features named "name=text"
-	actionOf          map[string]int32
-	featureHint       []int32 // scratch, by position: index into features
-	actionHint        []int32 // scratch, by position: index into actions
+// featureNames resolves the names of features to the fixed columns of a class. What stood
+// at a position last time is tried first, so that inputs of one shape cost a string
+// comparison a name and no map look-up.
+type featureNames struct {
+	features    []string
+	feature     map[string]int32
+	category    map[[2]string]int32 // of features named "name=text"
+	featureHint []int32             // scratch, by position: index into features
 }
 
-func newNames(features, actions []string) (names, error) {
-	n := names{
-		features: append([]string(nil), features...), actions: append([]string(nil), actions...),
-		feature: make(map[string]int32, len(features)), category: map[[2]string]int32{},
-		actionOf: make(map[string]int32, len(actions)),
-	}
-	if len(actions) == 0 {
-		return names{}, errors.New("no actions")
-	}
+func newFeatureNames(features []string) (featureNames, error) {
+	n := featureNames{features: append([]string(nil), features...), feature: make(map[string]int32, len(features)), category: map[[2]string]int32{}}
 	for i, f := range features {
 		if _, ok := n.feature[f]; ok {
-			return names{}, fmt.Errorf("feature %q is listed twice", f)
+			return featureNames{}, fmt.Errorf("feature %q is listed twice", f)
 		}
 		n.feature[f] = int32(i)
 		if name, text, ok := strings.Cut(f, "="); ok {
 			n.category[[2]string{name, text}] = int32(i)
 		}
+	}
+	return n, nil
+}
+
+// names resolves the names of an input to the fixed features and actions of a class.
+type names struct {
+	featureNames
+	actions    []string
+	actionOf   map[string]int32
+	actionHint []int32 // scratch, by position: index into actions
+}
+
+func newNames(features, actions []string) (names, error) {
+	f, err := newFeatureNames(features)
+	if err != nil {
+		return names{}, err
+	}
+	n := names{featureNames: f, actions: append([]string(nil), actions...), actionOf: make(map[string]int32, len(actions))}
+	if len(actions) == 0 {
+		return names{}, errors.New("no actions")
 	}
 	for i, a := range actions {
 		if _, ok := n.actionOf[a]; ok {
@@ -46,7 +57,7 @@ func newNames(features, actions []string) (names, error) {
 }
 
 // Features returns the class's feature names; the caller must not change them.
-func (n *names) Features() []string { return n.features }
+func (n *featureNames) Features() []string { return n.features }
 
 // Actions returns the names of the only actions that a round may list; the
 // caller must not change them.
@@ -68,7 +79,7 @@ func (n *names) action(position int, name string) int {
 }
 
 // named returns the index of the feature name that stands at a position, or -1.
-func (n *names) named(position int, name string) int {
+func (n *featureNames) named(position int, name string) int {
 	if position < len(n.featureHint) {
 		if h := n.featureHint[position]; h >= 0 && n.features[h] == name {
 			return int(h)
@@ -84,9 +95,15 @@ func (n *names) named(position int, name string) int {
 
 // columns sets z[c] to the value of features[c] in x.
 func (n *names) columns(z []float64, x *Input) {
+	n.read(z, x.Features)
+	copy(z, x.Vector)
+}
+
+// read sets z[c] to the value of features[c] among xs.
+func (n *featureNames) read(z []float64, xs []Feature) {
 	clear(z)
-	for i := range x.Features {
-		f := &x.Features[i]
+	for i := range xs {
+		f := &xs[i]
 		if f.Kind == Text {
 			if c, ok := n.category[[2]string{f.Name, f.Text}]; ok {
 				z[c] = 1
@@ -97,7 +114,6 @@ func (n *names) columns(z []float64, x *Input) {
 			z[c] = f.Value
 		}
 	}
-	copy(z, x.Vector)
 }
 
 // setHint sets hints[position] = v, growing hints with -1.

@@ -1,0 +1,178 @@
+package oracle
+
+import (
+	"errors"
+	"fmt"
+)
+
+// SharedFunction is one function of a [SharedClass] over the d columns x of the context and
+// the e columns b of an action: exactly one of its fields is given. With x̃ = (x, 1) and
+// b̃ = (b, 1) a function is linear in every product of one of x̃ with one of b̃.
+type SharedFunction struct {
+	Linear   [][]float64 // [e+1][d+1]: b̃ᵀ·W·x̃, a row a column of the action, then that of the 1; clipped to [0,1]
+	Logistic [][]float64 // [e+1][d+1]: the same under σ
+	Trees    []Tree      // over x, then b; one loss a leaf; their mean, clipped to [0,1]
+}
+
+// SharedClass is a finite class of functions of a context and of the features of one action:
+// it says something of actions that it never saw, as [Shared] does among the regressions.
+//
+// Columns are read as those of a [LinearClass]: of the context from the input's features, or
+// from its Vector by position, of the action from the action's own. The column "=NAME" of an
+// action is 1 for the action of that name: no feature has an empty name. A class has scratch
+// space and is not safe for concurrent use.
+type SharedClass struct {
+	context, action featureNames
+	functions       []sharedFunction
+	z               []float64 // scratch: the columns of the context, then those of the action
+}
+
+// sharedFunction is a function as it is evaluated.
+type sharedFunction struct {
+	rows  [][]float64 // of linear and logistic; nil: trees
+	used  []int32     // of the action's columns those whose row is not 0
+	link  func(float64) float64
+	trees []Tree
+}
+
+var (
+	_ Class  = (*SharedClass)(nil)
+	_ Mixer  = (*SharedClass)(nil)
+	_ Picker = (*SharedClass)(nil)
+)
+
+// NewSharedClass returns a class of |F| = len(functions) functions, which it retains.
+func NewSharedClass(features, actionFeatures []string, functions []SharedFunction) (*SharedClass, error) {
+	c := &SharedClass{z: make([]float64, len(features)+len(actionFeatures))}
+	var err error
+	if c.context, err = newFeatureNames(features); err != nil {
+		return nil, fmt.Errorf("shared class: %w", err)
+	}
+	if c.action, err = newFeatureNames(actionFeatures); err != nil {
+		return nil, fmt.Errorf("shared class: action %w", err)
+	}
+	if len(functions) == 0 {
+		return nil, errors.New("shared class: no functions")
+	}
+	for i := range functions {
+		if err := c.add(&functions[i]); err != nil {
+			return nil, fmt.Errorf("shared class: function %d: %w", i, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *SharedClass) add(f *SharedFunction) error {
+	if !exactlyOne(f.Linear, f.Logistic, f.Trees) {
+		return errMixed
+	}
+	m := sharedFunction{rows: f.Linear, link: clip01, trees: f.Trees}
+	if f.Logistic != nil {
+		m.rows, m.link = f.Logistic, Sigmoid
+	}
+	d, e := len(c.context.features), len(c.action.features)
+	if f.Trees == nil && len(m.rows) != e+1 {
+		return fmt.Errorf("%d rows where %d are expected: one a column of the action, and one more", len(m.rows), e+1)
+	}
+	for j, row := range m.rows {
+		if err := finite(row, d+1); err != nil {
+			return fmt.Errorf("row %d: %w", j, err)
+		}
+		if j < e && !isZero(row) {
+			m.used = append(m.used, int32(j))
+		}
+	}
+	for i := range m.trees {
+		if err := m.trees[i].check(d+e, 1); err != nil {
+			return fmt.Errorf("tree %d: %w", i, err)
+		}
+	}
+	c.functions = append(c.functions, m)
+	return nil
+}
+
+func isZero(row []float64) bool {
+	for _, v := range row {
+		if v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Features returns the columns of the context; the caller must not change them.
+func (c *SharedClass) Features() []string { return c.context.features }
+
+// ActionFeatures returns the columns of an action; the caller must not change them.
+func (c *SharedClass) ActionFeatures() []string { return c.action.features }
+
+// Size implements [Class].
+func (c *SharedClass) Size() int { return len(c.functions) }
+
+// Eval implements [Class].
+func (c *SharedClass) Eval(dst []float64, x *Input, action int) {
+	c.readContext(x)
+	c.readAction(&x.Actions[action])
+	for i := range dst[:len(c.functions)] {
+		dst[i] = c.functions[i].at(c.z, len(c.context.features))
+	}
+}
+
+// EvalSome implements [Picker].
+func (c *SharedClass) EvalSome(dst []float64, which []int32, x *Input, action int) {
+	c.readContext(x)
+	c.readAction(&x.Actions[action])
+	for j, i := range which {
+		dst[j] = c.functions[i].at(c.z, len(c.context.features))
+	}
+}
+
+// Mix implements [Mixer].
+func (c *SharedClass) Mix(dst, q []float64, x *Input) {
+	c.readContext(x)
+	for a := range x.Actions {
+		c.readAction(&x.Actions[a])
+		s := 0.0
+		for i, weight := range q[:len(c.functions)] {
+			if weight != 0 {
+				s += float64(weight * c.functions[i].at(c.z, len(c.context.features)))
+			}
+		}
+		dst[a] = s
+	}
+}
+
+func (c *SharedClass) readContext(x *Input) {
+	z := c.z[:len(c.context.features)]
+	c.context.read(z, x.Features)
+	copy(z, x.Vector)
+}
+
+func (c *SharedClass) readAction(a *Action) {
+	z := c.z[len(c.context.features):]
+	c.action.read(z, a.Features)
+	if i, ok := c.action.category[[2]string{"", a.Name}]; ok {
+		z[i] = 1
+	}
+}
+
+// at returns the function's loss; z holds d columns of the context, then those of the action.
+func (f *sharedFunction) at(z []float64, d int) float64 {
+	if f.rows == nil {
+		s := 0.0
+		for i := range f.trees {
+			s += f.trees[i].leaf(z)[0]
+		}
+		return clip01(s / float64(len(f.trees)))
+	}
+	x, b := z[:d], z[d:]
+	row := f.rows[len(b)]
+	s := dot(x, row) + row[d]
+	for _, j := range f.used {
+		if v := b[j]; v != 0 {
+			row := f.rows[j]
+			s += float64(v * (dot(x, row) + row[d]))
+		}
+	}
+	return f.link(s)
+}
