@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,6 +69,33 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 				t.Errorf("asked %d times", asked.Load())
 			}
 		})
+	}
+}
+
+// TestBoundsWaitForAppends holds that who is to tell an end is asked first for what waits
+// for records that have a time and no offset yet (see settledOffsets).
+func TestBoundsWaitForAppends(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var asked []int16
+	k.Control(func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		if key := r.Key(); key == int16(kmsg.DescribeProducers) || key == int16(kmsg.ListOffsets) {
+			asked = append(asked, key)
+		}
+		return nil, nil, false
+	})
+	if _, next, err := c.Log().Bounds(t.Context(), "t", 0); next != 0 || err != nil {
+		t.Fatal(next, err)
+	}
+	k.Close() // asked is ours now
+	if len(asked) != 4 || asked[0] != int16(kmsg.DescribeProducers) || slices.Contains(asked[1:], asked[0]) {
+		t.Errorf("asked %v", asked)
 	}
 }
 

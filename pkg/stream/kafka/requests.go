@@ -159,6 +159,13 @@ var (
 
 // offsets asks for positions of a partition in one trip, in their order.
 func (cn *conn) offsets(p *place, of []position, at []int64) (code int16, err error) {
+	if err := cn.askOffsets(p, of); err != nil {
+		return 0, err
+	}
+	return cn.toldOffsets(p, at)
+}
+
+func (cn *conn) askOffsets(p *place, of []position) error {
 	for _, q := range of {
 		cn.begin(protocol.ListOffsets, listOffsetsVersion)
 		b := append(appendInt32(cn.out, q.replica), 0) // read uncommitted
@@ -166,11 +173,16 @@ func (cn *conn) offsets(p *place, of []position, at []int64) (code int16, err er
 		b = appendInt32(appendInt32(b, 1), int32(p.partition))
 		cn.out = appendInt64(appendInt32(b, -1), q.time)
 		if err := cn.send(); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	for i := range of {
-		body, err := cn.receive(cn.corr - int32(len(of)-1-i))
+	return nil
+}
+
+// toldOffsets reads the answers to as many questions as at has places, the last ones.
+func (cn *conn) toldOffsets(p *place, at []int64) (code int16, err error) {
+	for i := range at {
+		body, err := cn.receive(cn.corr - int32(len(at)-1-i))
 		if err != nil {
 			return 0, err
 		}
@@ -188,6 +200,29 @@ func (cn *conn) offsets(p *place, of []position, at []int64) (code int16, err er
 		}
 	}
 	return code, nil
+}
+
+// settledOffsets is offsets, of all that has a time by now. A leader (4.3's UnifiedLog)
+// gives a record its time, and then its offset, holding a lock that it does not need to
+// tell offsets: a record on the way between the two has a time that is over, and is in no
+// offset yet. To tell producers it does need the lock, so that question waits for that
+// record, and the others for that question's answer. What it is does not matter.
+func (cn *conn) settledOffsets(p *place, of []position, at []int64) (code int16, err error) {
+	_, tells := cn.versions[describeProducers]
+	if tells {
+		if err := cn.askProducers(p); err != nil {
+			return 0, err
+		}
+	}
+	if err := cn.askOffsets(p, of); err != nil {
+		return 0, err
+	}
+	if tells {
+		if _, err := cn.receive(cn.corr - int32(len(of))); err != nil {
+			return 0, err
+		}
+	}
+	return cn.toldOffsets(p, at)
 }
 
 // bounds asks for both ends of what can be read of a partition.
@@ -228,19 +263,9 @@ type producer struct {
 	epoch int32
 }
 
-// producers asks which idempotent producers the leader remembers. The layout is that of
-// a version with tagged fields: lengths are varints, one too large.
+// producers asks which idempotent producers the leader remembers.
 func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
-	cn.begin(describeProducers, 0)
-	b := append(cn.out, 0) // no tags in the header
-	b = append(b, 2, byte(len(p.topic)+1))
-	if n := len(p.topic) + 1; n >= 0x80 {
-		b = append(b[:len(b)-1], byte(n)|0x80, byte(n>>7))
-	}
-	b = append(b, p.topic...)
-	b = appendInt32(append(b, 2), int32(p.partition))
-	cn.out = append(b, 0, 0)
-	if err := cn.send(); err != nil {
+	if err := cn.askProducers(p); err != nil {
 		return nil, 0, err
 	}
 	body, err := cn.receive(cn.corr)
@@ -264,6 +289,21 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 		return nil, 0, cn.lost(errShort)
 	}
 	return all, code, nil
+}
+
+// askProducers sends that question. The layout is that of a version with tagged fields:
+// lengths are varints, one too large.
+func (cn *conn) askProducers(p *place) error {
+	cn.begin(describeProducers, 0)
+	b := append(cn.out, 0) // no tags in the header
+	b = append(b, 2, byte(len(p.topic)+1))
+	if n := len(p.topic) + 1; n >= 0x80 {
+		b = append(b[:len(b)-1], byte(n)|0x80, byte(n>>7))
+	}
+	b = append(b, p.topic...)
+	b = appendInt32(append(b, 2), int32(p.partition))
+	cn.out = append(b, 0, 0)
+	return cn.send()
 }
 
 // tags passes tagged fields.
@@ -291,7 +331,7 @@ func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, 
 	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
 		for wait := time.Millisecond; ; wait *= 2 {
 			var at [3]int64
-			if code, err := cn.offsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 || err != nil {
+			if code, err := cn.settledOffsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 || err != nil {
 				return code, err
 			}
 			written = min(written, at[0]) // less: a new leader has dropped what nobody could read
