@@ -164,11 +164,12 @@ func TestKafkaRealChaos(t *testing.T) {
 
 // TestKafkaRealChaosOfThree does the same on three brokers with three copies of
 // everything, of which two must have a record: leaders die under load, and move. It has
-// 25 faults, at least three of each kind, and with HINDSIGHT_LONG=1 100.
+// 25 faults, at least three of each kind, and with HINDSIGHT_LONG=1 100 under twice the
+// load: two processors are for all of it.
 func TestKafkaRealChaosOfThree(t *testing.T) {
 	kafkatest.Heavy(t)
 	p := newOnKafka(t, 3, chaosSession)
-	runChaos(t, p, long(25, 100), 10)
+	runChaos(t, p, long(25, 100), long(20, 10))
 	t.Logf("leaders were killed; new records in all partitions %v later", p.down)
 }
 

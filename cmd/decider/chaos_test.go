@@ -63,7 +63,11 @@ func runChaos(t *testing.T, place chaosPlace, faults, slow int) {
 	}
 	r := c.audit()
 	c.plantFaults(r)
-	if c.woken == 0 && c.wokeUp >= 6 {
+	enough := 6
+	if !c.place.writes() { // about one in four meets it
+		enough = 24
+	}
+	if c.woken == 0 && c.wokeUp >= enough {
 		t.Errorf("none of %d that woke up met the fence", c.wokeUp)
 	}
 	for _, p := range c.byPID {
