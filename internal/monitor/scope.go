@@ -73,7 +73,7 @@ func (s *Scope) Decision(d *codec.Decision) {
 		return
 	}
 	s.rounds[d.Partition] = d.N
-	s.decisions.add(d.Propensities, d.Actions[d.Action])
+	s.decisions.add(d.Propensities, d.Actions[d.Action], shadow(d.Would, d.Propensities, d.Action))
 	s.draws.Add(d.Propensities, d.Action)
 }
 
@@ -90,7 +90,7 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	}
 	s.last = f.N
 	s.fates[f.Fate]++
-	r := released{fate: f.Fate, loss: f.Loss}
+	r := released{fate: f.Fate, loss: f.Loss, shadow: shadow(f.Would, f.Propensities, f.Action)}
 	if p := f.Propensities[f.Action]; p > 0 {
 		r.weight = 1 / (float64(len(f.Propensities)) * p)
 	}
@@ -155,6 +155,7 @@ type View struct {
 	Draws       int64
 	Evidence    float64 // that draws do not follow their laws
 	Refuted     bool
+	Shadow      Shadow // of the last rounds in mode shadow
 
 	Feedback  int64 // the last one taken
 	Fates     map[codec.Fate]int64
@@ -174,7 +175,7 @@ func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
-		Refuted: s.draws.Refuted(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(),
+		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(),
 		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
 		Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {

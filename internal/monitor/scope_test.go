@@ -51,7 +51,7 @@ func TestDecisionWindow(t *testing.T) {
 		var all []string
 		for range rapid.IntRange(0, 3*Window).Draw(t, "n") {
 			name := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "action"))
-			w.add([]float64{1}, name)
+			w.add([]float64{1}, name, shadowed{})
 			all = append(all, name)
 		}
 		want := map[string]int{}

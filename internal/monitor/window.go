@@ -17,6 +17,7 @@ type decided struct {
 	action  int32 // in the table of names
 	floor   float64
 	entropy float64
+	shadow  shadowed
 }
 
 // decisionWindow holds the last decisions, and how often each action is among them.
@@ -35,7 +36,7 @@ type actionCount struct {
 }
 
 // add takes a decision, whose strings are copied where they are kept.
-func (w *decisionWindow) add(law []float64, action string) {
+func (w *decisionWindow) add(law []float64, action string, x shadowed) {
 	if w.index == nil {
 		w.index = map[string]int32{}
 	}
@@ -45,7 +46,7 @@ func (w *decisionWindow) add(law []float64, action string) {
 		w.n++
 	}
 	floor, entropy := spread(law)
-	w.ring[w.at] = decided{w.name(action), floor, entropy}
+	w.ring[w.at] = decided{w.name(action), floor, entropy, x}
 	w.at = (w.at + 1) % Window
 }
 
@@ -137,6 +138,7 @@ type released struct {
 	fate   codec.Fate
 	loss   float64
 	weight float64 // of uniform play: 1/(K·p)
+	shadow shadowed
 }
 
 // feedbackWindow holds the last rounds released.

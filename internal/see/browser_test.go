@@ -66,11 +66,11 @@ func TestBrowserPage(t *testing.T) {
 	}
 }
 
-// What is wrong is said first, with what to do; and when the process is gone, that.
+// What is wrong is said first, with what to do; and in shadow, what the learner would do.
 func TestBrowserAlarm(t *testing.T) {
 	b := browsertest.Start(t)
-	w := newWorld(t, "window: 200 rounds\n")
-	w.play(30, 1)
+	w := newWorld(t, "window: 10 rounds\nmode: shadow\nbaseline: uniform\n")
+	w.play(60, 1)
 	for i := range w.see.watch.alarms {
 		if a := &w.see.watch.alarms[i]; a.Name == "DrawsDoNotFollowLaws" {
 			a.here = func(*moment) bool { return true }
@@ -78,6 +78,8 @@ func TestBrowserAlarm(t *testing.T) {
 	}
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
+	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)
+	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)

@@ -51,8 +51,8 @@ func (s *See) state(now time.Time) *State {
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
-	if page := s.cert.look(s.o.Insight, now); page != nil {
-		out.Certificate, out.Deciders = page, page.Partitions
+	if page, age := s.cert.look(s.o.Insight, now); page != nil {
+		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions
 	}
 	return out
 }
@@ -108,6 +108,9 @@ func (out *State) scope(v *monitor.View, now time.Time) {
 	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = monitor.Known(v.Exploration.Floor), monitor.Known(v.Exploration.Entropy), v.Draws, monitor.Known(v.Evidence), v.Refuted
 	e.Effective, e.Largest = monitor.Known(r.Effective), monitor.Known(r.Largest)
 	out.losses(v)
+	x := &v.Shadow
+	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
+		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr)}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n

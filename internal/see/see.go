@@ -48,15 +48,15 @@ type certificate struct {
 	page *service.CertificatePage
 }
 
-// look returns a certificate that is no older than a sample.
-func (c *certificate) look(i *service.Insight, now time.Time) *service.CertificatePage {
+// look returns a certificate that is no older than a sample, and its age.
+func (c *certificate) look(i *service.Insight, now time.Time) (*service.CertificatePage, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.page == nil || now.Sub(c.at) >= sampleEvery {
 		c.page, _ = i.Look() // nil: no decider is at work here
 		c.at = now
 	}
-	return c.page
+	return c.page, max(0, now.Sub(c.at)) // another look may have come between
 }
 
 // live is what there is once the process has its metrics.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/service"
 )
@@ -49,6 +50,46 @@ func TestState(t *testing.T) {
 	}
 	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 || !strings.Contains(body, "recomputed   identical") {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+// In shadow the page tells how often the learner would have done what the baseline did, and
+// what it would have been worth; of what was not made in shadow it tells nothing.
+func TestShadowState(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\nmode: shadow\nbaseline: uniform\n")
+	if s := w.state(); s.Shadow.Agreement != nil || s.Shadow.Uncovered != nil || s.Shadow.Excess != nil {
+		t.Errorf("of nothing: %+v", s.Shadow)
+	}
+	w.play(300, 1)
+	s := w.until("the shadow", func(s *State) bool {
+		return s.Shadow.Decisions == 300 && s.Shadow.Rounds >= 100 && s.Certificate != nil && s.Mode == "shadow"
+	})
+	x := s.Shadow
+	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess == 0 || *x.Error <= 0 || *x.Error > .1 {
+		t.Errorf("agreement %v, uncovered %v, excess %v ± %v", *x.Agreement, *x.Uncovered, *x.Excess, *x.Error)
+	}
+	m := take(w.see.live.Load().gather, s.Time)
+	for name, want := range map[string]*float64{"agreement_ratio": x.Agreement, "uncovered_ratio": x.Uncovered} {
+		if got := m.values["hindsight_shadow_"+name]; got != *want {
+			t.Errorf("%s is %v, the page says %v", name, got, *want)
+		}
+	}
+	if s.CertAge < 0 || s.CertAge > sampleEvery.Seconds()+1 {
+		t.Errorf("the certificate is %v s old", s.CertAge)
+	}
+}
+
+// A certificate is kept for a sample's time, and says how old it is.
+func TestCertificateAge(t *testing.T) {
+	now := time.Now()
+	c := certificate{at: now, page: &service.CertificatePage{}}
+	for _, after := range []time.Duration{-time.Second, 0, sampleEvery - 1} {
+		if page, age := c.look(nil, now.Add(after)); page == nil || age != max(0, after) {
+			t.Errorf("after %v: %v, %v", after, page, age)
+		}
+	}
+	if page, age := c.look(service.NewInsight(), now.Add(sampleEvery)); page != nil || age != 0 {
+		t.Errorf("a decider that is gone: %v, %v", page, age)
 	}
 }
 

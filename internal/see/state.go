@@ -24,11 +24,13 @@ type State struct {
 	Waiting     Waiting                  `json:"waiting" doc:"what waits where"`
 	Actions     Actions                  `json:"actions" doc:"what was played in the last 1,000 decisions known here"`
 	Exploration Exploration              `json:"exploration" doc:"how widely those explore, and whether draws follow their propensities"`
+	Shadow      Shadow                   `json:"shadow" doc:"what the learner would have done in the last rounds of mode shadow"`
 	Losses      Losses                   `json:"losses" doc:"what rounds were worth beside uniform play"`
 	Delays      Delays                   `json:"delays" doc:"how late outcomes come, and how many feedbacks decisions did without"`
 	Fates       map[string]int64         `json:"fates" doc:"rounds released since the start, or since the snapshot that the process started from, by fate"`
 	Refused     map[string]float64       `json:"refused" doc:"outcomes and contexts rejected since the start, by reason"`
 	Certificate *service.CertificatePage `json:"certificate" doc:"as /certificate; null: no decider is at work here"`
+	CertAge     float64                  `json:"certificate_age_seconds" doc:"since it was computed: it takes the decider's time, and is kept for 5 s; what else is here is of now"`
 	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, newest first, without their bytes"`
 	Alarms      []AlarmState             `json:"alarms" doc:"whose condition holds, the most urgent first"`
 	Elsewhere   []string                 `json:"elsewhere" doc:"alarms that one process cannot judge: Prometheus can"`
@@ -93,6 +95,16 @@ type Exploration struct {
 	TopWeight *float64 `json:"top_weight" doc:"largest weight of a function, policy or member"`
 	Surviving *float64 `json:"surviving" doc:"functions of the class that the data have not refuted"`
 	Functions *float64 `json:"functions" doc:"of the class"`
+}
+
+// Shadow is what the learner would have done where the baseline answered.
+type Shadow struct {
+	Decisions int      `json:"decisions" doc:"of the last 1,000, made in shadow"`
+	Agreement *float64 `json:"agreement" doc:"mean probability that the learner would have done what the baseline did"`
+	Rounds    int      `json:"rounds" doc:"of the last 1,000 released, made in shadow and with a loss"`
+	Uncovered *float64 `json:"uncovered" doc:"mean probability that the learner would have done what the baseline never does"`
+	Excess    *float64 `json:"excess" doc:"estimate of what the learner would have lost a round over the baseline; null if more than 5 % is uncovered"`
+	Error     *float64 `json:"error" doc:"standard error of that"`
 }
 
 // Losses is what rounds were worth, on the scale of 0 to 1.

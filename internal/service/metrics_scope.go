@@ -37,5 +37,18 @@ func newScope(c *catalog) *monitor.Scope {
 	recent("hindsight_recent_uniform_loss", "What uniform play would have lost in them, estimated from the logged propensities.", "", func(r *monitor.Recent) float64 { return r.Uniform })
 	recent("hindsight_importance_effective_ratio", "(Σw)²/(n·Σw²) of their importance weights for uniform play: near 0 a few rounds say all.", "", func(r *monitor.Recent) float64 { return r.Effective })
 	recent("hindsight_importance_largest_ratio", "The largest of those weights as a share of all.", "", func(r *monitor.Recent) float64 { return r.Largest })
+	shadow := func(name, help, alert string, of func(x *monitor.Shadow) float64) {
+		c.gaugeFunc(name, help, alert, func() float64 {
+			x := s.Shadow()
+			return of(&x)
+		})
+	}
+	shadow("hindsight_shadow_agreement_ratio", "Mean probability that the learner would have done what the baseline did, over those of the last 1,000 decisions that were made in mode shadow; NaN of none.", "",
+		func(x *monitor.Shadow) float64 { return x.Agreement })
+	shadow("hindsight_shadow_uncovered_ratio", "Mean probability that the learner would have done what the baseline never does, over those of the last 1,000 rounds released that were made in shadow and have a loss; NaN of none.",
+		"it is over 0.05 and you want to know what the learner is worth: give the baseline some chance for every action", func(x *monitor.Shadow) float64 { return x.Uncovered })
+	shadow("hindsight_shadow_excess_loss", "Estimate of what the learner would have lost a round over the baseline in them, by importance weights, wrong by at most the uncovered ratio beside its error; NaN where that is over 0.05.",
+		"it stays above 0 by more than twice its error: do not go live", func(x *monitor.Shadow) float64 { return x.Excess })
+	shadow("hindsight_shadow_excess_loss_error", "Standard error of that estimate, as if rounds were independent.", "", func(x *monitor.Shadow) float64 { return x.StdErr })
 	return s
 }

@@ -223,11 +223,20 @@ function bars(into, rows, total) {
 }
 
 function drawActions(s) {
-  if (!changed("actions", s.actions)) return;
+  if (!changed("actions", [s.actions, s.shadow])) return;
   const a = s.actions, rows = a.most.map((x) => [x.action, x.decisions]);
   if (a.others) rows.push(["all others", a.others]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.";
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + shadowSays(s.shadow);
+}
+
+// What the learner would have done where the baseline answered, and what that is worth.
+function shadowSays(x) {
+  if (!x.decisions) return "";
+  let says = ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average`;
+  if (x.excess !== null) says += `, and would lose ${num(Math.abs(x.excess))} ± ${num(2 * x.error)} a round ${x.excess > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
+  else if (x.uncovered !== null) says += `. What that is worth cannot be told: ${percent(x.uncovered)} of what it would do the baseline never does`;
+  return says + ".";
 }
 
 function drawDelays(s) {
@@ -287,10 +296,12 @@ function drawExploration(s) {
 }
 
 const boundNames = { plausible_set: "by the functions not refuted", measured: "measured", realised_loss: "by realised loss", measured_drift: "measured drift", a_priori: "a priori" };
+const certificateAge = (s) => `computed ${Math.floor(s.certificate_age_seconds)} s ago; the rest of this page is of now.`;
 const stateClass = { enforced: "good", holds: "good", measured: "good", "not needed": "good", "not refuted": "good", assumed: "warn", refuted: "bad", void: "bad" };
 function drawCertificate(s) {
-  if (!changed("certificate", s.certificate)) return;
   const into = byId("certificate"), page = s.certificate;
+  if (page && byId("certificate-age")) byId("certificate-age").textContent = certificateAge(s);
+  if (!changed("certificate", page)) return;
   if (!page) {
     show(into, make("p", { class: "quiet" }, "A decider's page says what bounds the regret. None is at work here."));
     return;
@@ -301,7 +312,7 @@ function drawCertificate(s) {
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.value === null ? "none" : num(b.value, 4)),
       make("td", { class: b.vacuous ? "warn" : "good" }, b.vacuous ? "says nothing yet: not below the number of rounds" : `${percent(b.value / c.t)} of a round`)));
   }
-  const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}.`)];
+  const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
   if (c.assumptions && c.assumptions.length) {
     parts.push(make("h3", {}, "On which assumptions"), make("table", {}, ...c.assumptions.map((a) => make("tr", {}, make("td", {}, a.assumption),
