@@ -52,6 +52,9 @@ func TestFitFeatures(t *testing.T) {
 	if len(need(t, o, "runs").([]any)) != 1 || number(t, o, "intake.weighted") != 300 || number(t, o, "estimators.events") != 600 {
 		t.Errorf("%v", o)
 	}
+	if p := need(t, o, "policies").([]any); need(t, p[2].(map[string]any), "policy") != "baseline" || !strings.Contains(fmt.Sprint(need(t, p[2].(map[string]any), "flags")), "30 of 300 rows name no baseline action") {
+		t.Errorf("%v", p[2])
+	}
 	for want, args := range map[string]string{
 		"expected names, features or auto":         "--over both",
 		"--action-columns 0":                       "--action-columns 0",

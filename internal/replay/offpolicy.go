@@ -109,6 +109,7 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", spec, err)
 	}
+	e.Flags = append(e.Flags, t.flags...)
 	if o.dropped > 0 {
 		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing whatever they would be", o.dropped))
 	}

@@ -19,6 +19,7 @@ func Targets() []Entry {
 		{"logging", "", "the policy that made the log"},
 		{"uniform", "", "every action alike"},
 		{"always", "ACTION", "one action always"},
+		{"baseline", "", "the action that each event names as its baseline (_ba of dsjson, baseline of our events)"},
 		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number of actions (of another text: of its SHA-256)"},
 		{"eps", "E,POLICY", "any action with probability E, else the other policy"},
 		{"learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"},
@@ -32,9 +33,10 @@ func Targets() []Entry {
 type target struct {
 	law    ope.Policy   // nil: the one that made the log
 	failed func() error // of a law that can; nil: it cannot
+	flags  []string     // what speaks against believing what is said of it
 }
 
-var errTarget = errors.New("expected logging, uniform, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
+var errTarget = errors.New("expected logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
 
 // target returns the policy that a specification names.
 func (o *OffPolicy) target(spec string) (*target, error) {
@@ -46,6 +48,8 @@ func (o *OffPolicy) target(spec string) (*target, error) {
 		t = &target{}
 	case !has && name == "uniform":
 		t = &target{law: o.uniformly(1)}
+	case !has && name == "baseline":
+		t, err = o.baseline()
 	case has && name == "always":
 		t, err = o.always(rest)
 	case has && name == "hash":
@@ -166,7 +170,7 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 		return nil, errors.New("the log does not hold the probabilities with which logging would have played other actions: it cannot be mixed")
 	}
 	mix := o.uniformly(epsilon)
-	return &target{failed: base.failed, law: func(dst []float64, t int) {
+	return &target{failed: base.failed, flags: base.flags, law: func(dst []float64, t int) {
 		base.law(dst, t)
 		mix(dst, t)
 	}}, nil
