@@ -234,7 +234,7 @@ function drawActions(s) {
 function shadowSays(x) {
   if (!x.decisions) return "";
   let says = ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average`;
-  if (x.excess !== null) says += `, and would lose ${num(Math.abs(x.excess))} ± ${num(2 * x.error)} a round ${x.excess > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
+  if (x.excess !== null) says += `, and would lose ${Math.abs(x.excess).toFixed(3)} ± ${(2 * x.error).toFixed(3)} a round ${x.excess > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
   else if (x.uncovered !== null) says += `. What that is worth cannot be told: ${percent(x.uncovered)} of what it would do the baseline never does`;
   return says + ".";
 }
