@@ -67,21 +67,15 @@ func modePage(d *definition) ModePage {
 }
 
 // Mode answers GET /mode.
-func (c *Control) Mode(w http.ResponseWriter, _ *http.Request) {
-	c.mu.Lock()
-	page, there := c.mode, c.joiner != nil
-	c.mu.Unlock()
-	if !there {
-		answer(w, http.StatusServiceUnavailable, ErrElsewhere, nil)
-		return
-	}
-	answer(w, http.StatusOK, nil, &page)
-}
+func (c *Control) Mode(w http.ResponseWriter, _ *http.Request) { answerSeen(c, w, &c.mode) }
 
 // Guard answers GET /guard.
-func (c *Control) Guard(w http.ResponseWriter, _ *http.Request) {
+func (c *Control) Guard(w http.ResponseWriter, _ *http.Request) { answerSeen(c, w, &c.guard) }
+
+// answerSeen answers with one of the pages that the joiner at work here keeps up to date.
+func answerSeen[T any](c *Control, w http.ResponseWriter, seen *T) {
 	c.mu.Lock()
-	page, there := c.guard, c.joiner != nil
+	page, there := *seen, c.joiner != nil
 	c.mu.Unlock()
 	if !there {
 		answer(w, http.StatusServiceUnavailable, ErrElsewhere, nil)
