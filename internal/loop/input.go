@@ -19,7 +19,8 @@ type reader struct {
 	masked  map[string]struct{}
 	kinds   map[string]FeatureKind
 
-	ctx      codec.Context
+	ctx      *codec.Context // own, or one that was given as it is
+	own      codec.Context
 	in       oracle.Input
 	features []oracle.Feature
 	listed   []oracle.Action // by the context
@@ -72,6 +73,11 @@ func (r *reader) parse(raw []byte) error {
 	if err := r.ctx.Validate(); err != nil {
 		return err
 	}
+	return r.accept()
+}
+
+// accept checks a valid context, and fills in the input that a learner sees.
+func (r *reader) accept() error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -82,10 +88,13 @@ func (r *reader) parse(raw []byte) error {
 }
 
 // parseAgain reads a context that was checked when it was decided.
-func (r *reader) parseAgain(raw []byte) error { return codec.ParseContext(&r.ctx, raw) }
+func (r *reader) parseAgain(raw []byte) error {
+	r.ctx = &r.own
+	return codec.ParseContext(r.ctx, raw)
+}
 
 func (r *reader) check() error {
-	c := &r.ctx
+	c := r.ctx
 	if len(c.Actions) == 0 && r.actions == nil {
 		return &codec.Error{Event: "context", Field: "actions", Err: errNoActions}
 	}
@@ -140,7 +149,7 @@ func (r *reader) fits(raw []byte, id string) error {
 // input returns the parsed context as a learner sees it. Features that the model
 // does not list are left out: unknown reads as 0.
 func (r *reader) input() *oracle.Input {
-	c := &r.ctx
+	c := r.ctx
 	r.in.Features, r.in.Vector = r.known(c.Features), c.Vector
 	if len(c.Actions) == 0 {
 		r.in.Actions = r.fixed
@@ -160,7 +169,7 @@ func (r *reader) input() *oracle.Input {
 // played returns the parsed context of a round as it was decided: with the actions that
 // were eligible then, by their names, whatever the model lists and masks now.
 func (r *reader) played(names []string) (*oracle.Input, error) {
-	c := &r.ctx
+	c := r.ctx
 	r.in.Features, r.in.Vector, r.in.Actions = r.known(c.Features), c.Vector, r.fixed
 	if len(c.Actions) == 0 && sameNames(r.fixed, names) {
 		return &r.in, nil

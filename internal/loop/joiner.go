@@ -126,14 +126,6 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 	return j.add(p, at, logTime)
 }
 
-// AddDecided is AddDecision for one who holds the decision itself: what its bytes would be
-// parsed to. All of it is copied.
-func (j *Joiner) AddDecided(at Place, logTime int64, d *codec.Decision) error {
-	p := j.alloc()
-	p.copy(d)
-	return j.add(p, at, logTime)
-}
-
 // add takes a decision, which p holds and nothing else as yet.
 func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	j.admitted = nil

@@ -74,7 +74,7 @@ func normalise(p []float64) {
 
 // checkBaseline checks what a context says of its baseline.
 func (r *reader) checkBaseline() error {
-	c := &r.ctx
+	c := r.ctx
 	if len(c.Baseline) == 0 {
 		if r.rules.Baseline.Kind == NamedAction && r.rules.asksBaseline() {
 			return &codec.Error{Event: "context", Field: "baseline", Err: errNoBaseline}
@@ -142,7 +142,9 @@ func (d *Decider) decideLaw(dst *codec.Decision, in *oracle.Input) (gamma float6
 //   - a round in shadow or of an apprentice is learned as one that another law played,
 //     with the propensities that it was drawn with; not while paused;
 //   - a round decided while paused is never learned.
-func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, paused bool) error {
+//
+// c is the feedback's context if it is at hand, else nil.
+func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, paused bool) error {
 	fate, borrowed := learner.Fate(f.Fate), f.Mode != codec.Live
 	switch {
 	case f.Mode == codec.Paused, paused && borrowed:
@@ -150,5 +152,5 @@ func teach(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedbac
 	case paused && (fate == learner.Observed || fate == learner.Imputed):
 		fate = learner.Skipped
 	}
-	return learn(l, rd, round, f, fate, borrowed)
+	return learn(l, rd, round, f, c, fate, borrowed)
 }

@@ -32,6 +32,7 @@ type arrival struct {
 	Place
 	time    int64 // log time, made monotone
 	raw     []byte
+	given   bool     // there is no raw: it came as it is
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
 	racy    bool     // another joiner may read its round's records in another order, and not reject it
@@ -70,20 +71,25 @@ func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 		j.settle()
 		return
 	}
+	j.take(&a, ceID)
+}
+
+// take takes the outcome in j.outcome, which arrived as a.
+func (j *Joiner) take(a *arrival, ceID string) {
 	if s := j.rounds.get(j.outcome.ID); s < 0 && a.refused != nil {
-		j.reject(&a, codec.ReasonOrphan, nil, j.outcome.ID)
+		j.reject(a, codec.ReasonOrphan, nil, j.outcome.ID)
 	} else if s < 0 {
 		j.nParked++
-		a.raw = bytes.Clone(raw)
-		j.parked.push(parked{arrival: a, seq: j.nParked, ceID: ceID})
+		a.raw = bytes.Clone(a.bytes(&j.outcome))
+		j.parked.push(parked{arrival: *a, seq: j.nParked, ceID: ceID})
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
-		j.apply(memo.p, &a)
-	} else if a.refused != nil || !j.counted(memo, &a) {
+		j.apply(memo.p, a)
+	} else if a.refused != nil || !j.counted(memo, a) {
 		a.handled = a.handled && memo.told // likewise
-		j.lateAfter(memo, &a)
+		j.lateAfter(memo, a)
 		a.racy = a.time <= memo.closedAt || memo.reason == codec.ReasonOverflow
-		j.reject(&a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
+		j.reject(a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
 	}
 	j.settle()
 }
@@ -228,7 +234,7 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 	}
 	j.racy = j.racy || a.racy && a.refused == nil
 	r := codec.Reject{V: codec.Version, Topic: "outcomes", Partition: a.Partition, Offset: a.Offset,
-		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: bytes.Clone(a.raw)}
+		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: bytes.Clone(a.bytes(&j.outcome))}
 	if err != nil {
 		r.Detail = err.Error()
 	}

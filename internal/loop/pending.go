@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"hindsight/pkg/codec"
 )
@@ -52,31 +51,6 @@ type outPos struct {
 func (p *pending) reset() {
 	*p = pending{raw: p.raw[:0], d: codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
 		outPart: -1, outOff: -1, last: math.MinInt64, ids: p.ids[:0], outs: p.outs[:0]}
-}
-
-// copy sets p's decision, as yet empty, to d. What d aliases is copied.
-func (p *pending) copy(d *codec.Decision) {
-	actions, law, would := p.d.Actions, p.d.Propensities, p.d.Would
-	p.d = *d
-	p.d.Propensities, p.d.Would = append(law, d.Propensities...), append(would, d.Would...)
-	raw := append(append(p.raw, d.Context...), d.ID...)
-	for _, name := range d.Actions {
-		raw = append(raw, name...)
-	}
-	p.raw = raw
-	n := len(d.Context)
-	p.d.Context, raw = raw[:n:n], raw[n:]
-	p.d.ID, raw = cut(raw, len(d.ID))
-	for _, name := range d.Actions {
-		name, raw = cut(raw, len(name))
-		actions = append(actions, name)
-	}
-	p.d.Actions = actions
-}
-
-// cut returns the first n bytes of b as text that aliases them, and the rest.
-func cut(b []byte, n int) (string, []byte) {
-	return unsafe.String(unsafe.SliceData(b), n), b[n:]
 }
 
 var (

@@ -88,7 +88,10 @@ func (r *Replica) Restore(e Epoch, through int64, state []byte) error {
 // Learn takes the next feedback of the log. One that was taken before is ignored;
 // one that leaves a gap is an [ErrGap] and changes nothing. Feedback of an
 // an epoch whose learner was another one is counted and not learned.
-func (r *Replica) Learn(f *codec.Feedback) error {
+func (r *Replica) Learn(f *codec.Feedback) error { return r.learnOf(f, nil) }
+
+// learnOf is Learn with the context of f if that is at hand.
+func (r *Replica) learnOf(f *codec.Feedback, c *codec.Context) error {
 	switch {
 	case f.N <= r.through:
 		return nil
@@ -98,7 +101,7 @@ func (r *Replica) Learn(f *codec.Feedback) error {
 		return fmt.Errorf("feedback %d: %w", f.N, ErrNoEpoch)
 	}
 	if f.Epoch >= r.epoch.since() {
-		if err := teach(r.epoch.Learner, r.learn, &r.round, f, r.epoch.Rules.Mode == codec.Paused); err != nil {
+		if err := teach(r.epoch.Learner, r.learn, &r.round, f, c, r.epoch.Rules.Mode == codec.Paused); err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func NewWarm(e Epoch) *Warm { return &Warm{learner: e.Learner, reader: newReader
 // Again learns a feedback as the replica learned it that had this model before, paused or
 // not at that time.
 func (w *Warm) Again(f *codec.Feedback, paused bool) error {
-	if err := teach(w.learner, w.reader, &w.round, f, paused); err != nil {
+	if err := teach(w.learner, w.reader, &w.round, f, nil, paused); err != nil {
 		return err
 	}
 	w.Learned++
@@ -54,7 +54,7 @@ func (w *Warm) Refit(f *codec.Feedback) {
 		}
 	}
 	if err == nil {
-		err = learn(w.learner, w.reader, &w.round, f, learner.Fate(f.Fate), borrowed)
+		err = learn(w.learner, w.reader, &w.round, f, nil, learner.Fate(f.Fate), borrowed)
 	}
 	if err != nil {
 		w.Passed++
@@ -73,10 +73,16 @@ func (w *Warm) knows(action string) bool {
 	return ok || w.reader.actions == nil
 }
 
-// learn gives a feedback to a learner, its context read under the rules of rd.
-func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, fate learner.Fate, borrowed bool) error {
-	err := rd.parseAgain(f.Context)
+// learn gives a feedback to a learner, its context, which is c if that is at hand, read
+// under the rules of rd.
+func learn(l learner.Learner, rd *reader, round *learner.Round, f *codec.Feedback, c *codec.Context, fate learner.Fate, borrowed bool) error {
 	var in *oracle.Input
+	var err error
+	if c != nil {
+		rd.ctx = c
+	} else {
+		err = rd.parseAgain(f.Context)
+	}
 	if err == nil {
 		in, err = rd.played(f.Actions)
 	}

@@ -113,8 +113,8 @@ func (r *Rounds) Context(t int) []byte {
 
 // contextBuffer is where a run has contexts made.
 type contextBuffer struct {
-	raw      []byte
-	features []codec.Feature
+	raw []byte
+	ctx codec.Context
 }
 
 // context returns the bytes of the context of round t, until the next call.
@@ -122,13 +122,18 @@ func (b *contextBuffer) context(r *Rounds, t int) []byte {
 	if r.csv == nil {
 		return r.stored(t)
 	}
+	b.raw = codec.AppendContext(b.raw[:0], b.given(r, t))
+	return b.raw
+}
+
+// given returns the context of round t of a labelled CSV itself, until the next call.
+func (b *contextBuffer) given(r *Rounds, t int) *codec.Context {
 	row := t
 	if r.rows != nil {
 		row = int(r.rows[t])
 	}
-	b.features = r.csv.features(b.features[:0], row)
-	b.raw = codec.AppendContext(b.raw[:0], &codec.Context{ID: r.ID(t), Features: b.features})
-	return b.raw
+	b.ctx.ID, b.ctx.Features = r.ID(t), r.csv.features(b.ctx.Features[:0], row)
+	return &b.ctx
 }
 
 // stored returns the bytes of the context of round t where they are kept.
@@ -194,7 +199,8 @@ type backtest struct {
 	dec       codec.Decision
 	out       codec.Outcome
 	context   contextBuffer
-	buf       []byte
+	learned   contextBuffer
+	given     bool  // contexts are at hand
 	outcomes  int64 // given
 	forgets   bool  // rounds whose outcome was given are forgotten
 	feedbacks []codec.Feedback
@@ -205,6 +211,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
 	b.replica.Begin(ep)
+	b.given = rounds.csv != nil && rounds.minted && rounds.csv.fits()
 	b.forgets = rounds.minted && !ep.Rules.Arrival // of which order the rounds are released in is known
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
@@ -218,7 +225,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 }
 
 func (b *backtest) round(t int) error {
-	res := b.decider.Decide(&b.dec, b.context.context(b.match.rounds, t), "", loop.Source{Offset: int64(t), Through: int64(t + 1)})
+	res := b.decide(t, loop.Source{Offset: int64(t), Through: int64(t + 1)})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -240,6 +247,14 @@ func (b *backtest) round(t int) error {
 	}
 	b.match.course.end(b.decidedAt(t))
 	return nil
+}
+
+// decide decides round t: from the context itself where that is at hand.
+func (b *backtest) decide(t int, src loop.Source) loop.Result {
+	if b.given {
+		return b.decider.DecideContext(&b.dec, b.context.given(b.match.rounds, t), src)
+	}
+	return b.decider.Decide(&b.dec, b.context.context(b.match.rounds, t), "", src)
 }
 
 // decidedAt returns the log time of decision t: that of the file, or without one half
@@ -267,8 +282,7 @@ func (b *backtest) cameAt(round, t int) int64 {
 // outcome gives the outcome of a round, which comes right after decision t.
 func (b *backtest) outcome(round, t int) {
 	b.match.outcome(&b.out, round)
-	b.buf = codec.AppendOutcome(b.buf[:0], &b.out)
-	b.joiner.AddOutcome(loop.Place{Offset: b.outcomes}, b.cameAt(round, t), b.buf, "")
+	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(round, t), &b.out)
 	b.outcomes++
 }
 
@@ -277,7 +291,13 @@ func (b *backtest) learn() error {
 	for i := range b.feedbacks {
 		f := &b.feedbacks[i]
 		b.trace.Fates.AddFate(f.Fate)
-		if err := b.replica.Learn(f); err != nil {
+		var err error
+		if b.given {
+			err = b.replica.LearnContext(f, b.learned.given(b.match.rounds, int(f.Round-1)))
+		} else {
+			err = b.replica.Learn(f)
+		}
+		if err != nil {
 			return err
 		}
 	}

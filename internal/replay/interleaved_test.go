@@ -62,8 +62,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, b.dec, *want)
 	}
 	b.match.decided(&b.dec)
-	b.buf = codec.AppendDecision(b.buf[:0], &b.dec)
-	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, int64(2*t), b.buf); err != nil {
+	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, int64(2*t), codec.AppendDecision(nil, &b.dec)); err != nil {
 		return err
 	}
 	for _, r := range b.match.s.after(t) {

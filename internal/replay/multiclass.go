@@ -23,7 +23,7 @@ type Multiclass struct {
 	labels     []string
 	rows       []int32 // row → label
 	columns    []csvColumn
-	d          int // expanded columns, the constant included
+	d          int             // expanded columns, the constant included
 	numbers    chunks[float64] // of a row
 	categories chunks[int32]   // index into values of the column; -1 absent
 	intake     *Intake
@@ -279,6 +279,24 @@ func (m *Multiclass) features(dst []codec.Feature, row int) []codec.Feature {
 		}
 	}
 	return dst
+}
+
+// fits reports whether all rounds surely fit into records: names, texts, actions and room for
+// what is written with each.
+func (m *Multiclass) fits() bool {
+	const room = 64
+	size := 1 << 14
+	for i := range m.columns {
+		text := 0
+		for _, v := range m.columns[i].values {
+			text = max(text, len(v))
+		}
+		size += len(m.columns[i].name) + text + room
+	}
+	for _, label := range m.labels {
+		size += 3*len(label) + room
+	}
+	return size <= codec.MaxRecordBytes
 }
 
 // multiclassOf returns the labelled CSV beneath env, which may be in another row order, cut
