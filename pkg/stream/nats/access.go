@@ -87,15 +87,6 @@ func (a *Access) servers() (urls []string, hosts string, err error) {
 	return urls, strings.Join(names, ","), nil
 }
 
-// Hosts returns the servers' addresses, without users and passwords.
-func (a *Access) Hosts() string {
-	_, hosts, err := a.servers()
-	if err != nil {
-		return Redact(a.URL)
-	}
-	return hosts
-}
-
 // Check reports what is wrong with the access without connecting.
 func (a *Access) Check() error {
 	if _, _, err := a.servers(); err != nil {
