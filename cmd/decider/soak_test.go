@@ -33,9 +33,12 @@ const soakRetention = 10 * time.Minute
 // server is killed, paused and flooded with connections and nonsense. In the end it holds
 // no more memory and goroutines than after its beginning, and verify finds nothing.
 func TestSoak(t *testing.T) {
+	if os.Getenv(soakEnv) == "" {
+		t.Skipf("takes long: set %s=2m, or 1h", soakEnv)
+	}
 	length, err := time.ParseDuration(os.Getenv(soakEnv))
 	if err != nil {
-		t.Skipf("takes long: set %s=2m, or 1h", soakEnv)
+		t.Fatalf("%s: %v", soakEnv, err)
 	}
 	dir := t.TempDir()
 	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: 64 << 30})
