@@ -50,6 +50,7 @@ type Joiner struct {
 	outs   []outPart
 	rounds *table[roundMemo]
 	old    ring[int32] // slots of rounds with a fate, oldest first
+	over   int         // of them, those of which no outcome is to come
 
 	queue   ring[*pending] // in the order of AddDecision; nil: left ahead of its turn
 	front   int64          // seq of the first in queue
@@ -156,10 +157,6 @@ func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	}
 	return nil
 }
-
-// Remember sets how many released rounds are remembered from now on, as Dedup of
-// [JoinerOptions] does at first: for who knows which outcomes are still to come.
-func (j *Joiner) Remember(rounds int) { j.o.Dedup = rounds }
 
 // Admitted returns the decision that the last AddDecision put in line, nil if that was none
 // or had its feedback. It is valid until the next call of AddDecision or AppendReady.

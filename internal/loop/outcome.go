@@ -56,6 +56,7 @@ type roundMemo struct {
 	epoch    int64
 	told     bool // by Recall or Resume
 	late     bool // a loss came after its window
+	over     bool // no outcome is to come any more
 	closedAt int64
 	outPart  int32
 	outOff   int64

@@ -24,6 +24,7 @@ type pending struct {
 	ready    bool
 	held     bool // it has its fate and waits for its turn
 	late     bool // a loss came after its window
+	over     bool // no outcome is to come any more
 	fate     codec.Fate
 	reason   string
 	loss     float64

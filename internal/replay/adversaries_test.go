@@ -155,6 +155,13 @@ func TestRecordedFile(t *testing.T) {
 	}
 }
 
+func roundsOf(outcomes []awaited) (out []int32) {
+	for _, o := range outcomes {
+		out = append(out, o.round)
+	}
+	return out
+}
+
 // TestScheduleAgainstTwin lays out delays at once from their definition: due after
 // decision t + d, rounds in order, the late ones at the end in the order of t + d.
 func TestScheduleAgainstTwin(t *testing.T) {
@@ -162,15 +169,16 @@ func TestScheduleAgainstTwin(t *testing.T) {
 		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 50)), 1, 40).Draw(t, "delays")
 		n := len(raw)
 		s := newSchedule(n, nil)
+		s.keep = true
 		for i, d := range raw {
-			s.add(d)
+			s.add(d, i)
 			var want []int32
 			for r := range i + 1 {
 				if raw[r] != Never && int64(r)+raw[r] == int64(i) {
 					want = append(want, int32(r))
 				}
 			}
-			if got := s.after(i); !slices.Equal(got, want) {
+			if got := roundsOf(s.after(i)); !slices.Equal(got, want) {
 				t.Fatalf("after decision %d: %v, want %v", i, got, want)
 			}
 		}
@@ -181,7 +189,7 @@ func TestScheduleAgainstTwin(t *testing.T) {
 			}
 		}
 		slices.SortStableFunc(rest, func(a, b int32) int { return cmp.Compare(int64(a)+raw[a], int64(b)+raw[b]) })
-		if got := s.rest(); !slices.Equal(got, rest) {
+		if got := roundsOf(s.rest()); !slices.Equal(got, rest) {
 			t.Fatalf("at the end: %v, want %v", got, rest)
 		}
 		for r, d := range raw {
@@ -197,15 +205,16 @@ func TestScheduleAgainstTwin(t *testing.T) {
 func TestScheduleByTime(t *testing.T) {
 	times := []int64{30, 20, 25, 20}
 	s := newSchedule(4, times)
-	for _, d := range []int64{3, 2, 1, 0} {
-		s.add(d)
+	for i, d := range []int64{3, 2, 1, 0} {
+		s.add(d, i)
 	}
-	if got := s.after(3); !slices.Equal(got, []int32{1, 3, 2, 0}) {
+	if got := roundsOf(s.after(3)); !slices.Equal(got, []int32{1, 3, 2, 0}) {
 		t.Errorf("%v", got)
 	}
-	s.times[0] = 0
-	if times[0] != 30 {
-		t.Error("the times of all runs are changed by one")
+	s = newSchedule(4, times)
+	s.addAt(0, 0, 1)
+	if got := s.after(0); len(got) != 1 || got[0] != (awaited{time: 0, action: 1}) || times[0] != 30 {
+		t.Errorf("%+v, and the times of all runs are changed by one: %v", got, times)
 	}
 }
 
@@ -228,8 +237,9 @@ func TestReleasesAtEnd(t *testing.T) {
 		{[]int64{0, Never, 0, 0, 0, 0}, loop.Rules{Window: loop.Window{Nanos: 1}}, 1}, // in real time: do not wait
 	} {
 		s := newSchedule(len(c.raw), nil)
+		s.keep = true
 		for _, d := range c.raw {
-			s.add(d)
+			s.add(d, 0)
 		}
 		if c.rules.Window == (loop.Window{}) {
 			c.rules.Window.Rounds = 2

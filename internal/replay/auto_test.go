@@ -34,11 +34,11 @@ func autoRun(t *testing.T, env Environment, name, delay string, order int) (*Res
 		t.Fatal(err)
 	}
 	tr := &Trial{Rounds: EncodeRounds(Order(env, order, 1)), Order: order, Delays: delays(t, delay, 1), Model: m, Seed: 1}
-	trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(1), tr.Rounds, tr.Delays, nil)
+	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(1), tr.Rounds, tr.Delays)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.result(trace), l.(*learner.DAFA).Oracle()
+	return tr.result(trace.Trace), l.(*learner.DAFA).Oracle()
 }
 
 // holdBound fails if the mixture has lost more than its theorem allows over the best

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
@@ -13,24 +14,20 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Rounds are the contexts of an environment as bytes, with the ids under which
-// they are injected: those of a log, else "r1", "r2", …. They are shared by the runs
-// over one row order. Those of a labelled CSV are made when they are asked for, from the
-// numbers that are kept anyhow: memory that is touched once costs more than that.
+// Rounds are the contexts of an environment as bytes, with the ids under which they are
+// injected: those of a log, else "r1", "r2", …. They are made as they are asked for. Runs
+// over one row order share them.
 type Rounds struct {
-	Env  Environment
-	view *logView    // a log that holds its contexts as bytes
-	csv  *Multiclass // else a labelled CSV, of which round t is row rows[t]
-	rows []int32     // nil: row t
-	data []byte      // else all of them
-	ends []int
-	ids  string // all, one behind the other: an outcome's id is not made anew
-	idAt []int  // where each begins, and the end
+	Env      Environment
+	view     *logView // a log that holds its contexts as bytes; nil: they are encoded
+	named    *logView // a log that has ids; nil: by number
+	featured bool     // contexts bring their actions, with their features
 
-	minted bool // the ids are RoundID's: none is there twice
+	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
+	rows []int32     // nil: row t
 }
 
-// EncodeRounds encodes all contexts of an environment. Where every round has the same
+// EncodeRounds returns all contexts of an environment. Where every round has the same
 // actions they are left out, and the model lists them; else, as in logs of events, each
 // context brings its own, with their features.
 func EncodeRounds(env Environment) *Rounds { return encodeRounds(env, false) }
@@ -48,26 +45,18 @@ func LooksAtActions(m *model.Model) bool {
 }
 
 func encodeRounds(env Environment, featured bool) *Rounds {
-	v := logOf(env)
-	if v != nil && v.log.rows != nil {
-		return &Rounds{Env: env, view: v}
-	}
-	featured = featured && v != nil && v.log.items != nil
 	r := &Rounds{Env: env}
-	r.name()
-	if r.csv, r.rows = multiclassOf(env); r.csv != nil {
-		return r
-	}
-	r.ends = make([]int, 0, env.Len())
-	var c codec.Context
-	for t := range env.Len() {
-		env.Context(&c, t)
-		c.ID = r.ID(t)
-		if !featured {
-			c.Actions = nil
+	v := logOf(env)
+	switch {
+	case v == nil:
+		r.csv, r.rows = multiclassOf(env)
+	case v.log.rows != nil:
+		r.view = v
+	default:
+		r.featured = featured && v.log.items != nil
+		if v.log.ids != nil {
+			r.named = v
 		}
-		r.data = codec.AppendContext(r.data, &c)
-		r.ends = append(r.ends, len(r.data))
 	}
 	return r
 }
@@ -75,99 +64,92 @@ func encodeRounds(env Environment, featured bool) *Rounds {
 // RoundID is the id of round t = 0, 1, 2, … where the data has none.
 func RoundID(t int) string { return "r" + strconv.Itoa(t+1) }
 
-// name sets the ids.
-func (r *Rounds) name() {
-	n := r.Env.Len()
-	r.idAt = make([]int, 1, n+1)
-	log := logOf(r.Env)
-	if log == nil || log.log.ids == nil {
-		all := make([]byte, 0, n*len(RoundID(n)))
-		for t := range n {
-			all = strconv.AppendInt(append(all, 'r'), int64(t+1), 10) // RoundID
-			r.idAt = append(r.idAt, len(all))
-		}
-		r.ids, r.minted = string(all), true
-		return
-	}
-	var all strings.Builder
-	for t := range n {
-		all.WriteString(log.id(t))
-		r.idAt = append(r.idAt, all.Len())
-	}
-	r.ids = all.String()
-}
-
 // ID returns the id of round t.
-func (r *Rounds) ID(t int) string {
-	if r.view != nil {
-		return r.view.id(t)
-	}
-	return r.ids[r.idAt[t]:r.idAt[t+1]]
-}
+func (r *Rounds) ID(t int) string { return strings.Clone(r.reader().id(t)) }
 
-// Context returns the bytes of the context of round t, which the caller may keep.
-func (r *Rounds) Context(t int) []byte {
-	var buf contextBuffer
-	return buf.context(r, t)
-}
-
-// contextBuffer is where a run has contexts made.
-type contextBuffer struct {
-	raw []byte
-	ctx codec.Context
-}
-
-// context returns the bytes of the context of round t, until the next call.
-func (b *contextBuffer) context(r *Rounds, t int) []byte {
-	if r.csv == nil {
-		return r.stored(t)
-	}
-	b.raw = codec.AppendContext(b.raw[:0], b.given(r, t))
-	return b.raw
-}
-
-// given returns the context of round t of a labelled CSV itself, until the next call.
-func (b *contextBuffer) given(r *Rounds, t int) *codec.Context {
-	row := t
-	if r.rows != nil {
-		row = int(r.rows[t])
-	}
-	b.ctx.ID, b.ctx.Features = r.ID(t), r.csv.features(b.ctx.Features[:0], row)
-	return &b.ctx
-}
-
-// stored returns the bytes of the context of round t where they are kept.
-func (r *Rounds) stored(t int) []byte {
-	if r.view != nil {
-		return r.view.log.rows.context(r.view.row(t))
-	}
-	if t == 0 {
-		return r.data[:r.ends[0]]
-	}
-	return r.data[r.ends[t-1]:r.ends[t]]
-}
+// Context returns the bytes of the context of round t, which are the caller's where they
+// are not the log's own.
+func (r *Rounds) Context(t int) []byte { return r.reader().context(t) }
 
 // Len returns the number of rounds.
 func (r *Rounds) Len() int { return r.Env.Len() }
 
-// Trace is what a run leaves behind.
-type Trace struct {
-	Rounds  int
-	Actions []int32 // played, per round
-	Raw     []int64 // delays as arrived, per round; -1: never
-	Through []int64 // LearnedThrough, per round
-	Fates   Fates
+// reader returns what makes contexts for one run, in memory that it uses again.
+func (r *Rounds) reader() *roundReader { return &roundReader{Rounds: r} }
 
-	LateLosses LateLosses
-	match      *match
+// roundReader makes contexts and ids. It is not safe for concurrent use.
+type roundReader struct {
+	*Rounds
+	name []byte
+	raw  []byte
+	ctx  codec.Context
+
+	actions []codec.Action // room for those of ctx
 }
 
-// Backtest drives the heart over the rounds: decide, give the outcomes that are due,
-// release, learn. It is the code that runs live, without logs between. progress is
-// called now and then with the number of rounds done; it may be nil.
-func Backtest(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays, progress func(done int)) (*Trace, error) {
-	b := newBacktest(ep, name, seed, rounds, d)
-	for t := range rounds.Len() {
+// id is [Rounds.ID], valid until the next call of id or context.
+func (r *roundReader) id(t int) string {
+	switch {
+	case r.view != nil:
+		return r.view.id(t)
+	case r.named != nil:
+		return r.named.id(t)
+	}
+	r.name = strconv.AppendInt(append(r.name[:0], 'r'), int64(t+1), 10)
+	return unsafe.String(unsafe.SliceData(r.name), len(r.name))
+}
+
+// context is [Rounds.Context], valid until the next call of context.
+func (r *roundReader) context(t int) []byte {
+	if r.view != nil {
+		return r.view.log.rows.context(r.view.row(t))
+	}
+	r.raw = codec.AppendContext(r.raw[:0], r.given(t))
+	return r.raw
+}
+
+// given returns the context of round t itself, valid until the next call of given or
+// context, where it is not a log's that holds them as bytes.
+func (r *roundReader) given(t int) *codec.Context {
+	if r.csv != nil {
+		r.ctx.ID = r.id(t)
+		r.ctx.Features = r.csv.features(r.ctx.Features[:0], r.row(t))
+		return &r.ctx
+	}
+	r.ctx.Actions = r.actions[:0]
+	r.Env.Context(&r.ctx, t)
+	r.actions = r.ctx.Actions
+	r.ctx.ID = r.id(t)
+	if !r.featured {
+		r.ctx.Actions = nil
+	}
+	return &r.ctx
+}
+
+// row returns the row of a labelled CSV that round t is.
+func (r *roundReader) row(t int) int {
+	if r.rows == nil {
+		return t
+	}
+	return int(r.rows[t])
+}
+
+// Trace is what a run leaves behind.
+type Trace struct {
+	Rounds     int
+	Fates      Fates
+	LateLosses LateLosses
+
+	match  *match
+	delays *delayMeter
+}
+
+// run drives the heart over the rounds: decide, give the outcomes that are due, release,
+// learn. It is the code that runs live, without logs between. progress is called now and
+// then with the number of rounds done; it may be nil. Memory does not grow with the rounds,
+// but with those from the first one on that waits for its outcome.
+func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, error) {
+	for t := range b.trace.Rounds {
 		if t&1023 == 0 {
 			if ctx.Err() != nil {
 				return nil, ctx.Err()
@@ -183,7 +165,6 @@ func Backtest(ctx context.Context, ep loop.Epoch, name string, seed []byte, roun
 	if err := b.finish(); err != nil {
 		return nil, err
 	}
-	b.trace.Actions, b.trace.Raw = b.match.actions, b.match.s.raw
 	losses := b.joiner.LateLosses()
 	b.trace.LateLosses = newLateLosses(&losses)
 	return &b.trace, nil
@@ -195,30 +176,33 @@ type backtest struct {
 	decider *loop.Decider
 	joiner  *loop.Joiner
 	trace   Trace
+	repeats bool        // an id may be there twice
+	each    func(t int) // called after each decision; nil: not
 
 	dec       codec.Decision
 	out       codec.Outcome
-	context   contextBuffer
-	learned   contextBuffer
-	given     bool  // contexts are at hand
-	outcomes  int64 // given
-	forgets   bool  // rounds whose outcome was given are forgotten
+	learned   *roundReader // contexts of feedback
+	given     bool         // contexts are at hand
+	outcomes  int64        // given
 	feedbacks []codec.Feedback
 	rejects   []codec.Reject
 }
 
+// newBacktest returns a run over the rounds that has not begun.
 func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays) *backtest {
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
 	b.replica.Begin(ep)
-	b.given = rounds.csv != nil && rounds.minted && rounds.csv.fits()
-	b.forgets = rounds.minted && !ep.Rules.Arrival // of which order the rounds are released in is known
+	b.learned, b.given = rounds.reader(), rounds.csv != nil && rounds.csv.fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
 		func(int64) *loop.Rules { return ep.Rules })
-	b.trace = Trace{Rounds: n, Through: make([]int64, 0, n), match: b.match}
+	b.trace = Trace{Rounds: n, match: b.match, delays: newDelayMeter(n)}
+	if v := b.match.rounds.view; v != nil && v.log.intake != nil {
+		b.repeats = v.log.intake.Forgotten
+	}
 	b.match.course.bounds = func() map[string]float64 {
-		f, _ := certify.Measure(ep.Learner, int64(len(b.match.actions))-b.trace.Fates.Rounds())
+		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.Rounds())
 		return f.Bounds
 	}
 	return b
@@ -232,15 +216,18 @@ func (b *backtest) round(t int) error {
 	b.match.decided(&b.dec)
 	held, _ := b.joiner.Held()
 	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
-	b.trace.Through = append(b.trace.Through, b.dec.LearnedThrough)
-	if b.forgets {
-		b.joiner.Remember(t + 1 - b.match.s.open(t))
+	b.trace.delays.decided(int64(t), b.match.s.cut, b.outcomes, b.dec.LearnedThrough)
+	if b.each != nil {
+		b.each(t)
 	}
 	if err := b.joiner.AddDecided(loop.Place{Offset: int64(t)}, b.decidedAt(t), &b.dec); err != nil {
 		return err
 	}
-	for _, r := range b.match.s.after(t) {
-		b.outcome(int(r), t)
+	if b.match.s.cut == Never {
+		b.over(b.dec.ID)
+	}
+	for _, o := range b.match.s.after(t) {
+		b.outcome(o, t)
 	}
 	if err := b.learn(); err != nil {
 		return err
@@ -252,9 +239,9 @@ func (b *backtest) round(t int) error {
 // decide decides round t: from the context itself where that is at hand.
 func (b *backtest) decide(t int, src loop.Source) loop.Result {
 	if b.given {
-		return b.decider.DecideContext(&b.dec, b.context.given(b.match.rounds, t), src)
+		return b.decider.DecideContext(&b.dec, b.match.rounds.given(t), src)
 	}
-	return b.decider.Decide(&b.dec, b.context.context(b.match.rounds, t), "", src)
+	return b.decider.Decide(&b.dec, b.match.rounds.context(t), "", src)
 }
 
 // decidedAt returns the log time of decision t: that of the file, or without one half
@@ -266,24 +253,34 @@ func (b *backtest) decidedAt(t int) int64 {
 	return int64(2 * t)
 }
 
-// cameAt returns the log time of the outcome of a round that comes right after
-// decision t: the file's if that says it, or that of the decision.
-func (b *backtest) cameAt(round, t int) int64 {
+// cameAt returns the log time of an outcome that comes right after decision t: the
+// file's if that says it, or that of the decision.
+func (b *backtest) cameAt(o awaited, t int) int64 {
 	log := b.match.log
 	switch {
 	case log == nil || !log.timed():
 		return int64(2*t + 1)
 	case b.match.s.times != nil:
-		return max(b.match.s.times[round], log.time(t))
+		return max(o.time, log.time(t))
 	}
 	return log.time(t)
 }
 
-// outcome gives the outcome of a round, which comes right after decision t.
-func (b *backtest) outcome(round, t int) {
-	b.match.outcome(&b.out, round)
-	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(round, t), &b.out)
+// outcome gives an outcome, which comes right after decision t.
+func (b *backtest) outcome(o awaited, t int) {
+	b.match.outcome(&b.out, o)
+	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out)
+	b.over(b.out.ID)
 	b.outcomes++
+	b.trace.delays.came(int64(o.round), int64(t))
+}
+
+// over lets the joiner forget a round of which no outcome is to come; but not of a log
+// whose reader has forgotten ids, so that one may be there again.
+func (b *backtest) over(id string) {
+	if !b.repeats {
+		b.joiner.Over(id)
+	}
 }
 
 func (b *backtest) learn() error {
@@ -293,7 +290,7 @@ func (b *backtest) learn() error {
 		b.trace.Fates.AddFate(f.Fate)
 		var err error
 		if b.given {
-			err = b.replica.LearnContext(f, b.learned.given(b.match.rounds, int(f.Round-1)))
+			err = b.replica.LearnContext(f, b.learned.given(int(f.Round-1)))
 		} else {
 			err = b.replica.Learn(f)
 		}
@@ -310,8 +307,8 @@ func (b *backtest) learn() error {
 
 func (b *backtest) finish() error {
 	last := b.match.rounds.Len() - 1
-	for _, t := range b.match.s.rest() {
-		b.outcome(int(t), last)
+	for _, o := range b.match.s.rest() {
+		b.outcome(o, last)
 	}
 	b.joiner.Orphans(math.MaxUint64)
 	b.joiner.Advance(loop.End)

@@ -165,6 +165,10 @@ func logOf(env Environment) *logView {
 		}
 	case *ordered:
 		if v := logOf(e.Environment); v != nil {
+			if v.rows == nil {
+				v.rows = e.rows
+				return v
+			}
 			rows := make([]int32, len(e.rows))
 			for t, r := range e.rows {
 				rows[t] = int32(v.row(int(r)))

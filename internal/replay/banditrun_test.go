@@ -126,7 +126,7 @@ func TestAdversariesSeeTheDecision(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1), tr.Rounds, tr.Delays, nil)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(1), tr.Rounds, tr.Delays)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +207,7 @@ func TestFatesOfALog(t *testing.T) {
 			rt.Fatal(err)
 		}
 		rules := tr.Model.Rules()
-		trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays, nil)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: rules, Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -256,7 +256,7 @@ func TestTimesOfALog(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays, nil)
+		trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 		if err != nil {
 			rt.Fatal(err)
 		}

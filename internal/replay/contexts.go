@@ -53,6 +53,10 @@ type contextTable struct {
 	texts     map[[2]string]*weighted
 	untracked int64
 	all       weighted
+
+	ctx      codec.Context // used again
+	features []codec.Feature
+	places   []string // names of the places of a vector
 }
 
 // contextRound is one round: its features, what it weighs and what was lost in it.
@@ -163,9 +167,9 @@ func (c *contextTable) count(features []codec.Feature, weight, loss float64) {
 	}
 }
 
-// report returns the worst groups; nil if no round was added.
+// report returns the worst groups; nil if no round was added, or there is no table.
 func (c *contextTable) report(of string) *WorstContexts {
-	if c.all.n == 0 {
+	if c == nil || c.all.n == 0 {
 		return nil
 	}
 	if c.sample != nil {
@@ -233,10 +237,21 @@ func (c *contextTable) group(name string, g *weighted) ContextGroup {
 		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(), rest.se())), Part: seven(g.wl / c.all.wl)}
 }
 
-// lost returns what a round that was played lost: its regret where the truth is known,
-// else its loss, with its weight; ok is false where neither is known.
-func (m *match) lost(t int) (weight, loss float64, ok bool) {
-	a := int(m.actions[t])
+// addContext adds a round by its context, of which it takes a vector as features x0, x1, ….
+func (c *contextTable) addContext(ctx *codec.Context, weight, loss float64) {
+	c.features = append(c.features[:0], ctx.Features...)
+	for i, x := range ctx.Vector {
+		if i == len(c.places) {
+			c.places = append(c.places, "x"+strconv.Itoa(i))
+		}
+		c.features = append(c.features, codec.Feature{Name: c.places[i], Kind: codec.Number, Value: x})
+	}
+	c.add(c.features, weight, loss)
+}
+
+// lost returns what round t lost, in which action a was played: its regret where the truth
+// is known, else its loss, with its weight; ok is false where neither is known.
+func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
 	switch {
 	case m.log == nil && m.rounds.Env.Truth(m.truth, t):
 		return 1, m.truth[a] - slices.Min(m.truth), true
@@ -248,30 +263,19 @@ func (m *match) lost(t int) (weight, loss float64, ok bool) {
 	return m.log.weight(t), m.rounds.Env.Loss(t, a), true
 }
 
-// worstContexts looks at all rounds again.
-func (m *match) worstContexts() *WorstContexts {
-	table := newContextTable()
-	var ctx codec.Context
-	var features []codec.Feature
-	var names []string // of the places of a vector
-	for t := range m.actions {
-		weight, loss, ok := m.lost(t)
-		if !ok {
-			continue
-		}
-		m.rounds.Env.Context(&ctx, t)
-		features = append(features[:0], ctx.Features...)
-		for i, x := range ctx.Vector {
-			if i == len(names) {
-				names = append(names, "x"+strconv.Itoa(i))
-			}
-			features = append(features, codec.Feature{Name: names[i], Kind: codec.Number, Value: x})
-		}
-		table.add(features, weight, loss)
+// look adds a round to the table of contexts.
+func (m *match) look(t, a int) {
+	if weight, loss, ok := m.lost(t, a); ok {
+		m.rounds.Env.Context(&m.contexts.ctx, t)
+		m.contexts.addContext(&m.contexts.ctx, weight, loss)
 	}
+}
+
+// worstContexts returns what the table of contexts says; nil if there is none.
+func (m *match) worstContexts() *WorstContexts {
 	of := "loss"
 	if m.log == nil && m.known {
 		of = "regret"
 	}
-	return table.report(of)
+	return m.contexts.report(of)
 }

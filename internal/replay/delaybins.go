@@ -1,7 +1,5 @@
 package replay
 
-import "math/bits"
-
 // DelayBin is a bar of a histogram of delays: the rounds whose delay is from Low to High
 // later rounds. Bars are powers of two apart: 0, 1, 2–3, 4–7, …
 type DelayBin struct {
@@ -17,22 +15,11 @@ func delayBins(raw, learnedThrough []int64) []DelayBin {
 	arrived, _ := arrivedDelays(raw)
 	released, _ := releasedDelays(learnedThrough)
 	var out []DelayBin
-	bar := func(d int64) *DelayBin {
-		for i := bits.Len64(uint64(d)); len(out) <= i; {
-			n := len(out)
-			if n == 0 {
-				out = append(out, DelayBin{})
-				continue
-			}
-			out = append(out, DelayBin{Low: 1 << (n - 1), High: 1<<n - 1})
-		}
-		return &out[bits.Len64(uint64(d))]
-	}
 	for _, d := range arrived {
-		bar(d).Raw++
+		binOf(&out, d).Raw++
 	}
 	for _, d := range released {
-		bar(d).Released++
+		binOf(&out, d).Released++
 	}
 	return out
 }

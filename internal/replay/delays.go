@@ -76,8 +76,9 @@ type delayTerm struct {
 	args   []float64
 	file   string // of recorded:FILE
 	stream Stream
-	delays []int64 // recorded
-	times  []int64 // recorded by the log itself: log times of its outcomes
+	delays []int64 // recorded by a file
+	// Recorded by the log itself, instead of delays: log times of its decisions and outcomes.
+	decided, times []int64
 }
 
 func parseTerm(text string) (delayTerm, error) {

@@ -35,15 +35,15 @@ func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 	} {
 		rounds := EncodeRounds(env)
 		if rounds.csv == nil {
-			t.Errorf("%s: contexts are kept", name)
+			t.Errorf("%s: contexts are made the longer way", name)
 		}
-		var buf contextBuffer
+		reader := rounds.reader()
 		for i := range env.Len() {
 			var c codec.Context
 			env.Context(&c, i)
 			c.ID, c.Actions = RoundID(i), nil
 			want := codec.AppendContext(nil, &c)
-			if got := buf.context(rounds, i); !bytes.Equal(got, want) || !bytes.Equal(rounds.Context(i), want) {
+			if got := reader.context(i); !bytes.Equal(got, want) || !bytes.Equal(rounds.Context(i), want) {
 				t.Fatalf("%s: context %d is %q, not %q", name, i, got, want)
 			}
 		}
@@ -59,7 +59,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			play := func(all bool) Trace {
+			play := func(all bool) *tracedRun {
 				m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
 				m.Oracle = model.Oracle{Kind: model.Linear, Lambda: model.Number{Value: 1}}
 				l, err := m.Build(nil)
@@ -67,17 +67,12 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
-				b.forgets = b.forgets && !all
-				for i := range env.Len() {
-					if err := b.round(i); err != nil {
-						t.Fatal(err)
-					}
-				}
-				if err := b.finish(); err != nil {
+				b.repeats = all
+				r, err := traceOf(t.Context(), b)
+				if err != nil {
 					t.Fatal(err)
 				}
-				b.trace.Actions = b.match.actions
-				return b.trace
+				return r
 			}
 			got, want := play(false), play(true)
 			if got.Fates != want.Fates || fmt.Sprint(got.Actions, got.Through) != fmt.Sprint(want.Actions, want.Through) {

@@ -57,7 +57,7 @@ func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := Backtest(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(seed), EncodeRounds(env), delays, nil)
+	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(seed), EncodeRounds(env), delays)
 	if err != nil {
 		t.Fatal(err)
 	}

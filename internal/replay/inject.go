@@ -72,12 +72,13 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 		return err
 	}
 	in.match = newMatch(in.Rounds, in.Delays, in.Rules.Range)
+	in.match.s.keep, in.match.contexts = true, newContextTable()
 	due := newReleases(in.match.s, in.Rules, in.Partitions, in.Lead, in.partition)
 	if err := in.play(ctx, decisions, due, progress); err != nil {
 		return err
 	}
 	for _, t := range in.match.s.rest() {
-		if err := in.report(ctx, int(t)); err != nil {
+		if err := in.report(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -134,8 +135,8 @@ func (in *Injection) flushOutcomes(ctx context.Context) error {
 func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *releases, progress func(done int)) error {
 	n := in.Rounds.Len()
 	var batch []stream.Record
-	for len(in.match.actions) < n {
-		for ; in.sent < n && in.sent < len(in.match.actions)+in.Lead; in.sent++ {
+	for in.match.n < n {
+		for ; in.sent < n && in.sent < in.match.n+in.Lead; in.sent++ {
 			// What was reported is stored before anything later is asked.
 			if err := in.flushOutcomes(ctx); err != nil {
 				return err
@@ -156,7 +157,7 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 		}
 		var err error
 		if batch, err = decisions.next(ctx, batch[:0]); err != nil {
-			return fmt.Errorf("wait for decision %d of %d: %w", len(in.match.actions)+1, n, err)
+			return fmt.Errorf("wait for decision %d of %d: %w", in.match.n+1, n, err)
 		}
 		for i := range batch {
 			if batch[i].Type != "" {
@@ -167,7 +168,7 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 				return err
 			}
 		}
-		progress(len(in.match.actions))
+		progress(in.match.n)
 		if e := in.failed.Load(); e != nil {
 			return *e
 		}
@@ -199,14 +200,14 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	if err := codec.ParseDecision(&in.dec, r.Value); err != nil {
 		return err
 	}
-	t := len(in.match.actions)
+	t := in.match.n
 	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
 		t++
 	}
-	if t == in.sent || in.early[t] != nil || in.Partitions == 1 && t > len(in.match.actions) {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(len(in.match.actions)))
+	if t == in.sent || in.early[t] != nil || in.Partitions == 1 && t > in.match.n {
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(in.match.n))
 	}
-	if t > len(in.match.actions) {
+	if t > in.match.n {
 		in.early[t] = bytes.Clone(r.Value)
 		return nil
 	}
@@ -232,7 +233,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
 	in.match.course.end(in.match.fileTime(t))
 	for _, r := range in.match.s.after(t) {
-		if err := in.report(ctx, int(r)); err != nil {
+		if err := in.report(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -240,11 +241,11 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 }
 
 // report appends the outcome of a round.
-func (in *Injection) report(ctx context.Context, t int) error {
-	in.match.outcome(&in.out, t)
+func (in *Injection) report(ctx context.Context, of awaited) error {
+	in.match.outcome(&in.out, of)
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
 	in.reported++
-	_, err := in.outcomes[in.partition(t)].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
+	_, err := in.outcomes[in.partition(int(of.round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
 

@@ -54,7 +54,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if err := b.learnThrough(want.LearnedThrough); err != nil {
 		return err
 	}
-	res := b.decider.Decide(&b.dec, b.match.rounds.Context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	res := b.decider.Decide(&b.dec, b.match.rounds.context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -66,7 +66,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 		return err
 	}
 	for _, r := range b.match.s.after(t) {
-		b.outcome(int(r), t)
+		b.outcome(r, t)
 	}
 	b.release()
 	return nil
@@ -173,7 +173,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) {
 		}
 	}
 	for _, r := range b.match.s.rest() {
-		b.outcome(int(r), len(live)-1)
+		b.outcome(r, len(live)-1)
 	}
 	b.joiner.Orphans(math.MaxUint64)
 	b.joiner.Advance(loop.End)

@@ -184,10 +184,10 @@ func (r *Rounds) digest() string {
 	k := len(r.Env.Actions())
 	truth, row := make([]float64, k), make([]int64, 0, 2*k+4)
 	number := func(x float64) { row = append(row, int64(math.Float64bits(x))) }
-	log := logOf(r.Env)
+	log, rounds := logOf(r.Env), r.reader()
 	for t := range r.Env.Len() {
-		_, _ = io.WriteString(h, r.ID(t)+"\x00")
-		_, _ = h.Write(r.Context(t))
+		_, _ = io.WriteString(h, rounds.id(t)+"\x00")
+		_, _ = h.Write(rounds.context(t))
 		row = row[:0]
 		if log != nil {
 			row = log.appendRecorded(row, t)

@@ -11,37 +11,46 @@ import (
 // match plays rounds against a learner: it scores each decision and says which
 // outcomes come back after it. Backtest and Injection share it.
 type match struct {
-	rounds  *Rounds
-	log     *logView   // of a bandit log, else nil
-	scale   loop.Range // on which the model takes outcomes
-	delays  Delays
-	s       *schedule
-	play    Play
-	truth   []float64
-	known   bool // the truth
-	actions []int32
+	rounds *roundReader
+	log    *logView   // of a bandit log, else nil
+	scale  loop.Range // on which the model takes outcomes
+	delays Delays
+	s      *schedule
+	play   Play
+	truth  []float64
+	known  bool // the truth
+	n      int  // rounds so far
 
 	loss, regret float64
 	scored       float64 // rounds in loss, or the events that they stand for
 	matched      int64   // of a log: those that drew the recorded action
 	replay       replaySums
 	course       *course
+	contexts     *contextTable // nil: not looked at
 }
 
 func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
 	n := rounds.Len()
-	return &match{rounds: rounds, log: logOf(rounds.Env), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
-		truth: make([]float64, len(rounds.Env.Actions())), actions: make([]int32, 0, n), course: newCourse()}
+	return &match{rounds: rounds.reader(), log: logOf(rounds.Env), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
+		truth: make([]float64, len(rounds.Env.Actions())), course: newCourse()}
 }
 
 // decided scores the decision of the next round and chooses its delay.
 func (m *match) decided(d *codec.Decision) {
-	t, a := len(m.actions), d.Action
-	m.actions = append(m.actions, int32(a))
+	t, a := m.n, d.Action
+	m.n++
 	if m.log != nil {
 		m.recorded(t, a)
-		return
+	} else {
+		m.told(t, a, d)
 	}
+	if m.contexts != nil {
+		m.look(t, a)
+	}
+}
+
+// told is decided for an environment that says the loss of every action.
+func (m *match) told(t, a int, d *codec.Decision) {
 	loss := m.rounds.Env.Loss(t, a)
 	m.loss += loss
 	m.scored++
@@ -53,7 +62,7 @@ func (m *match) decided(d *codec.Decision) {
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
-	m.s.add(m.delays.Delay(&m.play))
+	m.s.add(m.delays.Delay(&m.play), a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
@@ -65,15 +74,12 @@ func (m *match) recorded(t, a int) {
 		m.course.now.of[lineLogged].add(m.log.stands(t), m.rounds.Env.Loss(t, m.log.slot(t)))
 	}
 	if !m.log.played(t, a) {
-		if m.s.times != nil {
-			m.s.times[t] = m.log.time(t)
-		}
-		m.s.add(0)
+		m.withdrawn(t, a)
 		return
 	}
 	m.matched++
 	if !observed {
-		m.s.add(Never)
+		m.s.add(Never, a)
 		return
 	}
 	loss := m.rounds.Env.Loss(t, a)
@@ -85,13 +91,23 @@ func (m *match) recorded(t, a int) {
 	}
 	m.course.now.of[lineLoss].add(weight, loss)
 	m.play = Play{Round: t, Action: a, Loss: loss}
-	m.s.add(m.delays.Delay(&m.play))
+	m.s.add(m.delays.Delay(&m.play), a)
 }
 
-// outcome sets o to what is reported of round t.
-func (m *match) outcome(o *codec.Outcome, t int) {
-	*o = codec.Outcome{ID: m.rounds.ID(t)}
-	switch a := int(m.actions[t]); {
+// withdrawn lays out a round that comes back at once.
+func (m *match) withdrawn(t, a int) {
+	if m.s.times != nil {
+		m.s.addAt(0, m.log.time(t), a)
+		return
+	}
+	m.s.add(0, a)
+}
+
+// outcome sets o to what is reported of a round, valid until the next call.
+func (m *match) outcome(o *codec.Outcome, of awaited) {
+	t, a := int(of.round), int(of.action)
+	*o = codec.Outcome{ID: m.rounds.id(t)}
+	switch {
 	case m.log == nil:
 		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Env.Loss(t, a))
 	case !m.log.played(t, a):

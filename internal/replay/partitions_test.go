@@ -87,7 +87,7 @@ func (p *parted) round(t testing.TB, n int) {
 	i := p.lane(n)
 	p.learn(t, i, len(p.feedback)-p.rng.IntN(4))
 	through := loop.Source{Offset: p.offset[i], Through: p.offset[i] + 1}
-	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.Context(n), "", through); r.Verdict != loop.Decided {
+	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.context(n), "", through); r.Verdict != loop.Decided {
 		t.Fatal(r.Verdict, r.Err)
 	}
 	p.match.decided(&p.dec)
@@ -97,14 +97,14 @@ func (p *parted) round(t testing.TB, n int) {
 	}
 	p.offset[i]++
 	for _, r := range p.match.s.after(n) {
-		p.outcome(int(r), int64(2*n+1))
+		p.outcome(r, int64(2*n+1))
 	}
 	p.release(t)
 }
 
-func (p *parted) outcome(round int, logTime int64) {
-	i := p.lane(round)
-	p.match.outcome(&p.out, round)
+func (p *parted) outcome(o awaited, logTime int64) {
+	i := p.lane(int(o.round))
+	p.match.outcome(&p.out, o)
 	p.buf = codec.AppendOutcome(p.buf[:0], &p.out)
 	p.joiner.AddOutcome(loop.Place{Partition: i, Offset: p.outcomes[i]}, logTime, p.buf, "")
 	p.outcomes[i]++
@@ -133,7 +133,7 @@ func (p *parted) play(t testing.TB) float64 {
 		p.round(t, k)
 	}
 	for _, r := range p.match.s.rest() {
-		p.outcome(int(r), int64(2*n))
+		p.outcome(r, int64(2*n))
 	}
 	p.joiner.Orphans(math.MaxUint64)
 	p.joiner.Advance(loop.End)

@@ -17,7 +17,7 @@ import (
 //
 // One that is frozen learns nothing: it is a policy that was trained elsewhere.
 type Progressive struct {
-	rounds  *Rounds // of a frozen one nil
+	rounds  *roundReader // of a frozen one nil
 	env     Environment
 	index   map[string]int // of the log's actions
 	replica *loop.Replica
@@ -37,7 +37,7 @@ type Progressive struct {
 // and seed are those of [Backtest].
 func NewProgressive(ep loop.Epoch, name string, seed []byte, rounds *Rounds) *Progressive {
 	p := NewFrozen(ep, name, seed, rounds.Env)
-	p.rounds = rounds
+	p.rounds = rounds.reader()
 	return p
 }
 
@@ -61,7 +61,7 @@ func (p *Progressive) StopWhen(stopped func() error) { p.stopped = stopped }
 // own actions is asked with the log's, in whatever order.
 func (p *Progressive) contextOf(t int) []byte {
 	if p.rounds != nil {
-		return p.rounds.Context(t)
+		return p.rounds.context(t)
 	}
 	p.env.Context(&p.context, t)
 	p.context.ID = RoundID(t)

@@ -20,12 +20,17 @@ const noTime int64 = math.MinInt64
 func recorded(decided, came []int64) []int64 {
 	d := make([]int64, len(decided))
 	for t, at := range came {
-		d[t] = Never
-		if at != noTime {
-			d[t] = int64(max(0, firstNotBefore(decided, at)-1-t))
-		}
+		d[t] = recordedDelay(decided, at, t)
 	}
 	return d
+}
+
+// recordedDelay is that of the outcome of round t, which came at a time.
+func recordedDelay(decided []int64, at int64, t int) int64 {
+	if at == noTime {
+		return Never
+	}
+	return int64(max(0, firstNotBefore(decided, at)-1-t))
 }
 
 // firstNotBefore returns the index of the first decision with at least this time.
@@ -54,22 +59,28 @@ func (v *logView) delays() *RecordedDelays {
 		return nil
 	}
 	decided, came := v.log.decided[:v.n], v.log.came[:v.n]
-	d := make([]int64, v.n)
-	arrivals := make([]int64, v.n+1)
+	var d delayCounts
+	var waiting schedule
+	known, n := int64(0), int64(v.n)
 	for t, at := range came {
-		j := v.n
+		j := n
 		if at != noTime {
-			j = firstNotBefore(decided, at)
+			j = int64(firstNotBefore(decided, at))
 		}
-		d[t] = int64(max(0, j-t))
-		arrivals[max(j, t)]++
+		switch wait := max(0, j-int64(t)); wait {
+		case n - int64(t):
+			d.addCut(wait, n+1)
+		default:
+			d.add(wait)
+			waiting.push(awaited{due: int64(t) + wait})
+		}
+		for len(waiting.queue) > 0 && waiting.queue[0].due <= int64(t) {
+			waiting.pop()
+			known++
+		}
+		d.sigma = max(d.sigma, int64(t)+1-known)
 	}
-	r := &RecordedDelays{DelayStats: summarise(d)}
-	known := int64(0)
-	for t := range d {
-		known += arrivals[t]
-		r.SigmaMax = max(r.SigmaMax, int64(t)+1-known)
-	}
+	r := &RecordedDelays{DelayStats: d.stats()}
 	const end = int64(math.MaxInt64)
 	first := end
 	for t := v.n - 1; t >= 0; t-- {
@@ -99,8 +110,7 @@ func openOwnDelays(t *delayTerm, o *DelayOptions) error {
 	if v == nil || v.log.came == nil {
 		return errNotRecorded
 	}
-	t.times = v.log.came[:v.n]
-	t.delays = recorded(v.log.decided[:v.n], t.times)
+	t.times, t.decided = v.log.came[:v.n], v.log.decided[:v.n]
 	return nil
 }
 
@@ -168,4 +178,10 @@ func parseDelay(text string) (int64, error) {
 
 // drawRecorded returns the recorded delay of a round; a file that is at its end begins
 // anew.
-func drawRecorded(t *delayTerm, p *Play) int64 { return t.delays[p.Round%len(t.delays)] }
+func drawRecorded(t *delayTerm, p *Play) int64 {
+	if t.times != nil {
+		i := p.Round % len(t.times)
+		return recordedDelay(t.decided, t.times[i], i)
+	}
+	return t.delays[p.Round%len(t.delays)]
+}

@@ -2,101 +2,116 @@ package replay
 
 import (
 	"cmp"
+	"math"
 	"slices"
 )
 
-// schedule says in which order outcomes come back. It is built while a run goes on:
-// the delay of a round is known once its decision is.
+// schedule says in which order outcomes come back. It is built while a run goes on: the
+// delay of a round is known once its decision is. It holds the outcomes that are to come.
 type schedule struct {
-	n          int
-	head, last []int32 // of the list of each decision: the rounds whose outcome comes after it; -1: none
-	next       []int32 // the lists; -1 ends
-	raw        []int64 // per round so far: later decisions made before its outcome, or Never
-	late       []bool  // its outcome comes after the last decision
-	behind     []unsettled
-	oldest     int     // see open
-	times      []int64 // log times of outcomes, which order those that come after the same decision; nil: by round
-	due        []int32
+	n     int
+	times []int64   // log times of outcomes, which order those that come after the same decision; nil: by round
+	next  int       // rounds so far
+	queue []awaited // outcomes to come: a heap by due, then by round
+	cut   int64     // delay of the round last added: later decisions made before its outcome, or Never
+	due   []awaited
+
+	keep bool    // what follows; it grows with the rounds
+	raw  []int64 // per round: cut
+	late []bool  // its outcome comes after the last decision
 }
 
-type unsettled struct {
-	due int64
-	t   int32
+// awaited is an outcome that is to come.
+type awaited struct {
+	due    int64 // the decision that it comes after
+	time   int64 // its log time, where the schedule has times
+	round  int32
+	action int32 // played
 }
 
 // newSchedule returns the schedule of n rounds, as yet without any.
-func newSchedule(n int, times []int64) *schedule {
-	s := &schedule{n: n, head: make([]int32, n), last: make([]int32, n), next: make([]int32, n),
-		raw: make([]int64, 0, n), late: make([]bool, n), times: slices.Clone(times)}
-	for t := range s.head {
-		s.head[t] = -1
+func newSchedule(n int, times []int64) *schedule { return &schedule{n: n, times: times} }
+
+// add lays out the outcome of the next round, whose action was played.
+func (s *schedule) add(delay int64, action int) {
+	time := int64(0)
+	if s.times != nil {
+		time = s.times[s.next]
 	}
-	return s
+	s.addAt(delay, time, action)
 }
 
-// add lays out the outcome of the next round.
-func (s *schedule) add(delay int64) {
-	t := len(s.raw)
-	s.next[t] = -1
-	switch {
-	case delay == Never:
-		s.raw = append(s.raw, Never)
-	case int64(t)+delay >= int64(s.n):
-		s.raw = append(s.raw, int64(s.n-1-t))
-		s.late[t] = true
-		s.behind = append(s.behind, unsettled{int64(t) + delay, int32(t)})
-	default:
-		s.raw = append(s.raw, delay)
-		due := t + int(delay)
-		if s.head[due] < 0 {
-			s.head[due] = int32(t)
-		} else {
-			s.next[s.last[due]] = int32(t)
+// addAt is add of an outcome that comes at another log time.
+func (s *schedule) addAt(delay, time int64, action int) {
+	t := s.next
+	s.next++
+	s.cut = delay
+	late := false
+	if delay != Never {
+		due := int64(t) + delay
+		if late = due >= int64(s.n); late {
+			s.cut = int64(s.n - 1 - t)
 		}
-		s.last[due] = int32(t)
+		s.push(awaited{due, time, int32(t), int32(action)})
+	}
+	if s.keep {
+		s.raw, s.late = append(s.raw, s.cut), append(s.late, late)
 	}
 }
 
-// after returns the rounds whose outcome comes right after decision t, in order; the
-// next call overwrites them. Round t must have been added.
-func (s *schedule) after(t int) []int32 {
+// after returns the outcomes that come right after decision t, in order; the next call
+// overwrites them. Round t must have been added.
+func (s *schedule) after(t int) []awaited { return s.until(int64(t)) }
+
+// rest returns the outcomes that come after the last decision, in order.
+func (s *schedule) rest() []awaited { return s.until(math.MaxInt64) }
+
+// until returns the outcomes that are due by a decision.
+func (s *schedule) until(t int64) []awaited {
 	s.due = s.due[:0]
-	for r := s.head[t]; r >= 0; r = s.next[r] {
-		s.due = append(s.due, r)
+	for len(s.queue) > 0 && s.queue[0].due <= t {
+		s.due = append(s.due, s.pop())
 	}
-	s.sort(s.due)
+	if s.times != nil && len(s.due) > 1 {
+		slices.SortStableFunc(s.due, func(a, b awaited) int { return cmp.Compare(a.time, b.time) })
+	}
 	return s.due
 }
 
-// open returns the first round whose outcome comes after decision t−1, at most t; t must
-// not decrease from call to call, and be added.
-func (s *schedule) open(t int) int {
-	for s.oldest < t && (s.raw[s.oldest] == Never || !s.late[s.oldest] && int64(s.oldest)+s.raw[s.oldest] < int64(t)) {
-		s.oldest++
+func (a awaited) before(b awaited) bool { return a.due < b.due || a.due == b.due && a.round < b.round }
+
+func (s *schedule) push(a awaited) {
+	s.queue = append(s.queue, a)
+	q, i := s.queue, len(s.queue)-1
+	for i > 0 && a.before(q[(i-1)/2]) {
+		q[i] = q[(i-1)/2]
+		i = (i - 1) / 2
 	}
-	return s.oldest
+	q[i] = a
 }
 
-// rest returns the rounds whose outcome comes after the last decision, in order.
-func (s *schedule) rest() []int32 {
-	slices.SortFunc(s.behind, func(a, b unsettled) int { return cmp.Or(cmp.Compare(a.due, b.due), cmp.Compare(a.t, b.t)) })
-	out := make([]int32, 0, len(s.behind))
-	for _, l := range s.behind {
-		out = append(out, l.t)
+func (s *schedule) pop() awaited {
+	q := s.queue
+	top, last := q[0], q[len(q)-1]
+	q = q[:len(q)-1]
+	s.queue = q
+	for i := 0; len(q) > 0; {
+		k := 2*i + 1
+		if k+1 < len(q) && q[k+1].before(q[k]) {
+			k++
+		}
+		if k >= len(q) || last.before(q[k]) {
+			q[i] = last
+			break
+		}
+		q[i] = q[k]
+		i = k
 	}
-	s.sort(out)
-	return out
+	return top
 }
 
-// sort puts rounds into the order of the log times of their outcomes, if there are any.
-func (s *schedule) sort(rounds []int32) {
-	if s.times != nil && len(rounds) > 1 {
-		slices.SortStableFunc(rounds, func(a, b int32) int { return cmp.Compare(s.times[a], s.times[b]) })
-	}
-}
-
-// delay returns the delay of round t; of one that comes after the last decision, at
-// least as many decisions as were left.
+// delay returns the delay of round t, of a schedule that keeps them; of one that comes
+// after the last decision, at least as many decisions as were left.
 func (s *schedule) delay(t int) int64 {
 	if s.late[t] {
 		return int64(s.n)

@@ -35,7 +35,11 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
 	start := time.Now()
-	trace, err := Backtest(ctx, ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays, progress)
+	b := newBacktest(ep, t.Model.Name, SecretSeed(t.Seed), t.Rounds, t.Delays)
+	if t.Contexts {
+		b.match.contexts = newContextTable()
+	}
+	trace, err := b.run(ctx, progress)
 	if err != nil {
 		return nil, err
 	}
@@ -43,9 +47,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	r := t.result(trace)
 	r.Certificate = certify.Of(l, r.certifyOptions(t.Model.Arrival))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
-	if t.Contexts {
-		r.Contexts = trace.match.worstContexts()
-	}
+	r.Contexts = trace.match.worstContexts()
 	return r, nil
 }
 
@@ -82,10 +84,12 @@ func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), Rounds: int64(trace.Rounds),
-		Fates: trace.Fates, LateLosses: trace.LateLosses, Delays: MeasureDelays(t.Delays.String(), trace.Raw, trace.Through),
+		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
+	var bins []DelayBin
+	r.Delays, bins = trace.delays.report(t.Delays.String())
 	trace.match.score(r)
-	r.Course = trace.match.tell(delayBins(trace.match.s.raw, trace.Through))
+	r.Course = trace.match.tell(bins)
 	return r
 }
 

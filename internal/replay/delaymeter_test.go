@@ -1,0 +1,63 @@
+package replay
+
+import (
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// TestDelayMeterAgainstTwin holds that a run that is measured while it goes on has the
+// figures of one that is measured as a whole.
+func TestDelayMeterAgainstTwin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		delays := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 400)), 1, 300).Draw(t, "delays")
+		slow := rapid.Int64Range(0, 3).Draw(t, "learns later")
+		n := len(delays)
+		m, s := newDelayMeter(n), newSchedule(n, nil)
+		var raw, through []int64
+		came, learned := int64(0), int64(0)
+		for i, d := range delays {
+			s.add(d, 0)
+			if next := came - slow; next > learned && next <= int64(i) {
+				learned = next
+			}
+			m.decided(int64(i), s.cut, came, learned)
+			raw, through = append(raw, s.cut), append(through, learned)
+			for _, r := range s.after(i) {
+				m.came(int64(r.round), int64(i))
+				came++
+			}
+		}
+		for _, r := range s.rest() {
+			m.came(int64(r.round), int64(n-1))
+		}
+		got, bins := m.report("x")
+		if want := MeasureDelays("x", raw, through); got != want {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		if want := delayBins(raw, through); !reflect.DeepEqual(bins, want) {
+			t.Fatalf("%+v, want %+v", bins, want)
+		}
+	})
+}
+
+// TestDelayCountsAreSparse: rounds whose outcome never comes take a bit, not a number for
+// every delay that there may be.
+func TestDelayCountsAreSparse(t *testing.T) {
+	const n = 1 << 20
+	m := newDelayMeter(n)
+	for t := range int64(n) {
+		delay := int64(0)
+		if t%16 == 0 {
+			delay = Never
+		}
+		m.decided(t, delay, t, t)
+	}
+	if held := len(m.raw.of) + len(m.raw.cut); held > n/64+4096 {
+		t.Errorf("%d words for %d rounds", held, n)
+	}
+	if r, _ := m.report("x"); r.Raw.DMax != n-1 || r.Raw.P99 == 0 {
+		t.Errorf("%+v", r.Raw)
+	}
+}
