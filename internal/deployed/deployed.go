@@ -1,6 +1,6 @@
 // Package deployed reads the files under compose/ that start the programs: the stack for
-// Compose, the systemd units and the Kubernetes manifest. Tests of the programs hold that
-// the flags written there are theirs.
+// Compose, the systemd units and the Kubernetes manifest. Tests of the programs hold by
+// [Check] that the flags written there are theirs.
 package deployed
 
 import (
@@ -43,6 +43,30 @@ func Commands(dir string) (all []Command, err error) {
 // Of returns the commands that start a program.
 func Of(all []Command, program string) []Command {
 	return slices.DeleteFunc(slices.Clone(all), func(c Command) bool { return c.Args[0] != program })
+}
+
+// Check returns what parse says against the arguments of the commands in the files of a
+// folder that start a program, of which there must be so many at least; and whether parse
+// finds a flag that nobody has.
+func Check(dir, program string, least int, parse func(args []string) error) error {
+	all, err := Commands(dir)
+	if err != nil {
+		return err
+	}
+	ours := Of(all, program)
+	if len(ours) < least {
+		return fmt.Errorf("only %d commands start %s: %v", len(ours), program, ours)
+	}
+	var wrong []error
+	for _, c := range ours {
+		if err := parse(c.Args[1:]); err != nil {
+			wrong = append(wrong, fmt.Errorf("%s, %s: %w", c.File, c.Name, err))
+		}
+	}
+	if parse([]string{"--no-flag-has-this-name"}) == nil {
+		wrong = append(wrong, errors.New("a flag that nobody has is accepted"))
+	}
+	return errors.Join(wrong...)
 }
 
 func composed(dir string) (out []Command, err error) {
