@@ -153,3 +153,38 @@ func TestClockOfADay(t *testing.T) {
 		}
 	}
 }
+
+// TestProcessClockOfADay gives the joiner a clock that is a day behind the log's, or ahead,
+// while nothing comes that would move log time. What has an outcome in its window is
+// observed; what has none is closed when its window has passed, and not before.
+func TestProcessClockOfADay(t *testing.T) {
+	const day, window = 24 * time.Hour, 10 * time.Minute
+	for _, wrong := range []time.Duration{-day, 0, day} {
+		now := time.Unix(0, int64(1_000_000)*int64(time.Hour))
+		r := newRig(t, func(r *rig) {
+			r.rules.Window.Rounds, r.rules.Window.Nanos = 0, int64(window)
+			log := mem.New(mem.Options{Clock: func() int64 { now = now.Add(time.Millisecond); return now.UnixNano() }})
+			r.log, r.topics = log, createTopics(t, log, "m", 1)
+			r.jc.Log, r.dc.Log = log, log
+		})
+		r.contexts("1", "2")
+		r.must(r.settle())
+		wait := func(d time.Duration) { // in seconds, at each of which the joiner looks at its clock
+			for range d / time.Second {
+				now = now.Add(time.Second)
+				r.must(r.j.Tick(t.Context(), now.Add(wrong)))
+				r.must(r.settle())
+			}
+		}
+		wait(window - time.Minute)
+		if got := r.fates(); len(got) != 0 {
+			t.Errorf("%v wrong: closed early: %v", wrong, got)
+		}
+		r.outcomes("1")
+		r.must(r.settle())
+		wait(2 * time.Minute)
+		if got, want := r.fates(), (map[codec.Fate]int{codec.Observed: 1, codec.Skipped: 1}); fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%v wrong: fates %v, want %v", wrong, got, want)
+		}
+	}
+}

@@ -59,6 +59,8 @@ type Joiner struct {
 	void    []codec.SnapshotRef // snapshots of feedback that is gone
 	marked  int64               // N of the last mark
 	tickAt  time.Time
+	seen    int64     // log time
+	seenAt  time.Time // when it was first seen
 	warned  time.Time // of late losses; zero: never
 
 	feedbacks []codec.Feedback

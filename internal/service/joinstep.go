@@ -320,11 +320,20 @@ func (j *Joiner) epochRefs(dst []codec.EpochRef) []codec.EpochRef {
 	return dst
 }
 
+// clock returns the log time of now as far as this process can tell, whose clock may be
+// wrong: by that clock, or by how long ago it saw log time move, whichever is more.
+func (j *Joiner) clock(now time.Time) int64 {
+	if t := j.heart.Now(); t != j.seen {
+		j.seen, j.seenAt = t, now
+	}
+	return max(now.UnixNano(), j.seen+int64(now.Sub(j.seenAt)))
+}
+
 // Tick appends a mark if the oldest round is due by a clock that only triggers it:
 // what closes the round is the log time at which the mark was appended.
 func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	due, known := j.heart.Due()
-	if !known || due > now.UnixNano() || j.tick.stamp != 0 || now.Sub(j.tickAt) < time.Second {
+	if !known || due > j.clock(now) || j.tick.stamp != 0 || now.Sub(j.tickAt) < time.Second {
 		return nil
 	}
 	j.tickAt = now
@@ -338,6 +347,9 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, at, at+1, func(r *stream.Record) error {
 		j.stamp++
 		j.tick = advance{time: r.Time, stamp: j.stamp}
+		if r.Time < due {
+			j.seenAt = now // log time is behind what was seen of it: no more marks than one for each time that would be due
+		}
 		return nil
 	})
 }
