@@ -209,6 +209,10 @@ func TestRoundThatWaits(t *testing.T) {
 	if e.Feedback != nil || e.Taught != nil || e.Check != "identical" || len(e.Outcomes) != 1 || e.Outcomes[0].Kind != "reward" || e.Outcomes[0].Became != "waits with its round" {
 		t.Errorf("%+v", e)
 	}
+	var text bytes.Buffer
+	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their feedback, 0 were still without") {
+		t.Errorf("%s", &text)
+	}
 	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}

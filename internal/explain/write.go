@@ -75,7 +75,11 @@ func (e *Explanation) writeDecision(p *printer) {
 	}
 	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough, last, h.Learned)
 	if h.OwnThrough != nil {
-		p.line("             of this partition rounds 1 to %d had their feedback, %d were still without", *h.OwnThrough, *h.Outstanding)
+		had := "no rounds"
+		if *h.OwnThrough > 0 {
+			had = fmt.Sprintf("rounds 1 to %d", *h.OwnThrough)
+		}
+		p.line("             of this partition %s had their feedback, %d were still without", had, *h.Outstanding)
 	}
 	law := fmt.Sprintf("drew %s, with probability %s", d.Action, short(d.Propensity))
 	if d.Draw != nil {
