@@ -182,8 +182,11 @@ func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byt
 		if err != nil {
 			return nil, err
 		}
-		trials = append(trials, f.trial(rest, o, nil), f.trial(env, o, nil), f.trial(replay.Head(env, used), o, nil))
-		names = append(names, kind+", fresh", kind+", from the first row", "")
+		trials, names = append(trials, f.trial(rest, o, nil)), append(names, kind+", fresh")
+		if !replay.IsLog(env) { // what a log says of the first rows cannot be taken from what it says of all
+			trials = append(trials, f.trial(env, o, nil), f.trial(replay.Head(env, used), o, nil))
+			names = append(names, kind+", from the first row", "")
+		}
 	}
 	runs := &campaign{env: f.env, trials: trials}
 	results, err := runs.play(ctx)

@@ -45,7 +45,7 @@ func TestFitFeatures(t *testing.T) {
 		}
 	}
 	o := object(t, "fit", "--data", log, "--fit-rows", "200", "--functions", "4", "--out", class, "--json")
-	if number(t, o, "actions") != 0 || number(t, o, "action_columns") != 1 || number(t, o, "columns") != 1 || len(need(t, o, "played").([]any)) != 3 {
+	if number(t, o, "actions") != 0 || number(t, o, "action_columns") != 1 || number(t, o, "columns") != 1 || len(need(t, o, "played").([]any)) != 2 {
 		t.Errorf("%v", o)
 	}
 	o = object(t, "backtest", "--data", log, "--model", m, "--json")

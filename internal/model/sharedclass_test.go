@@ -1,6 +1,8 @@
 package model
 
 import (
+	"bytes"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -25,6 +27,24 @@ func TestSharedFile(t *testing.T) {
 	}
 	if got := string(c.Append(nil)); got != string(golden) {
 		t.Errorf("written again:\n%s", got)
+	}
+	class, err := c.Class()
+	if err != nil {
+		t.Fatal(err)
+	}
+	red := oracle.Action{Name: "red", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 3}}}
+	losses := make([]float64, 3)
+	if class.Eval(losses, &oracle.Input{Vector: []float64{10}, Actions: []oracle.Action{red}}, 0); math.Abs(losses[0]-.5) > 1e-12 || losses[2] != .2 {
+		t.Errorf("%v: not what JUDGE.md works by hand", losses)
+	}
+	page, err := os.ReadFile("../../compose/JUDGE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, line := range bytes.Split(golden, []byte("\n")) {
+		if i != 2 && !bytes.Contains(page, line) {
+			t.Errorf("JUDGE.md does not show line %d of the golden file", i+1)
+		}
 	}
 	m, err := Parse("m.yaml", []byte(sharedModel))
 	if err != nil {

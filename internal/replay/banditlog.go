@@ -240,6 +240,9 @@ func (v *logView) id(t int) string {
 	return v.log.ids[v.row(t)]
 }
 
+// IsLog reports whether env shows a log that knows the outcome of the recorded action only.
+func IsLog(env Environment) bool { return logOf(env) != nil }
+
 // Timed reports whether env says when decisions were made; then a window may be a time.
 func Timed(env Environment) bool {
 	v := logOf(env)
