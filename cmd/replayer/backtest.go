@@ -28,8 +28,9 @@ type backtest struct {
 	policies policies
 	showing  showing
 
-	envNamed bool           // by the flag
-	intake   *replay.Intake // of the data
+	envNamed bool            // by the flag
+	journal  *replay.Journal // of what is finished; nil: none is kept
+	intake   *replay.Intake  // of the data
 	mu       sync.Mutex
 	rounds   map[roundsKey]*replay.Rounds
 }
@@ -43,8 +44,8 @@ func backtestCommand(env *daemon.Env) *cobra.Command {
 		Long: `Play learners against delays and row orders offline, with the code that runs live.
 
 Every learner meets every kind of delay in every row order, in parallel over the
-cores. The same flags give the same bits. Ctrl-C prints what is finished; with
---resume FILE the same command goes on from there.
+cores. The same flags give the same bits. Ctrl-C prints what is finished and says so;
+with --resume FILE the same command goes on from there, also after a crash.
 
 On a log with propensities policies are judged, too: what the log says that they would
 have earned, by eight off-policy estimators, and what speaks against believing it.`,
@@ -68,7 +69,7 @@ have earned, by eight off-policy estimators, and what speaks against believing i
 	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
 	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
-	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs as they finish; those it has are not run again")
+	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
 	b.policies.flags(cmd.Flags())
 	b.showing.flags(cmd.Flags())
 	b.showing.sweepFlag(cmd.Flags())
@@ -87,6 +88,12 @@ func (b *backtest) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if b.resume != "" {
+		if b.journal, err = replay.OpenJournal(b.resume, daemon.Version()); err != nil {
+			return daemon.Usagef("--resume: %v", err)
+		}
+		defer b.journal.Close()
+	}
 	b.intake = replay.IntakeOf(env)
 	judged, err := b.judge(ctx, env)
 	results := []replay.Result{}
@@ -101,8 +108,14 @@ func (b *backtest) run(ctx context.Context) error {
 	if judged != nil {
 		found.Policies, found.Estimators = judged.Policies, &judged.Settings
 	}
-	if err == nil {
-		err = b.complete(ctx, env, found)
+	if derr := b.describe(env, found); derr != nil {
+		return derr
+	}
+	if err == nil && b.showing.on() && len(results) > 0 {
+		found.Sweep, err = b.swept(ctx, env)
+	}
+	if found.Interrupted = errors.Is(err, context.Canceled); err != nil && !found.Interrupted {
+		return err
 	}
 	if werr := b.write(found, judged); werr != nil {
 		return werr
@@ -116,14 +129,7 @@ func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]repla
 	if err != nil {
 		return nil, err
 	}
-	runs := &campaign{env: b.env, trials: trials}
-	if b.resume != "" {
-		if runs.journal, err = replay.OpenJournal(b.resume, daemon.Version()); err != nil {
-			return nil, daemon.Usagef("--resume: %v", err)
-		}
-		defer runs.journal.Close()
-	}
-	return runs.play(ctx)
+	return (&campaign{env: b.env, what: "runs", trials: trials, journal: b.journal}).play(ctx)
 }
 
 // write writes the results of runs and what a log says of policies, each if there is

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -93,6 +95,9 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	if err != nil {
 		return nil, daemon.Usagef("--policy: %v", err)
 	}
+	if b.journal != nil {
+		off.KeepIn(b.journal)
+	}
 	if len(p.specs) == 0 && b.showing.on() && len(env.Actions()) > 0 {
 		if first := "always:" + env.Actions()[0]; off.Check(first) == nil { // a usual baseline
 			specs = append(specs, first)
@@ -102,32 +107,53 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	if err != nil {
 		return nil, err
 	}
-	for _, spec := range specs {
-		if err := off.Check(spec); err != nil && ctx.Err() == nil {
+	return b.judgeAll(ctx, off, specs, o)
+}
+
+// judgeAll judges the policies that the journal does not have. Interrupted, it returns
+// those that are judged, and the context's error.
+func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []string, o ope.Options) (*replay.Evaluations, error) {
+	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
+	before := 0
+	for i, spec := range specs {
+		e, err := off.Kept(spec, o)
+		if err != nil && ctx.Err() == nil {
 			return nil, daemon.Usagef("--policy: %v", err)
 		}
+		if out.Policies[i] = e; e != nil {
+			before++
+		}
 	}
-	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
-	bar := newProgress(b.env.Stderr, int64(len(specs)*out.Settings.Rows), "policies")
-	defer bar.finish()
-	g, ctx := errgroup.WithContext(ctx)
+	if before > 0 {
+		fmt.Fprintf(b.env.Stderr, "%d of %d policies were judged before\n", before, len(specs))
+	}
+	bar := newProgress(b.env.Stderr, int64((len(specs)-before)*out.Settings.Rows), "policies")
+	g, judging := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, spec := range specs {
-		g.Go(func() error {
-			if ctx.Err() != nil {
-				return ctx.Err()
+		if out.Policies[i] != nil {
+			continue
+		}
+		g.Go(func() (err error) {
+			if judging.Err() != nil {
+				return judging.Err()
 			}
-			e, err := off.Evaluate(spec, o)
-			if err == nil && strings.Contains(spec, "snapshot") && p.trained.log == b.source.data {
-				e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on rows that came later")
-			}
-			out.Policies[i] = e
+			out.Policies[i], err = off.Evaluate(spec, o)
 			bar.add(int64(out.Settings.Rows))
 			return err
 		})
 	}
-	err = g.Wait()
+	err := g.Wait()
+	bar.finish()
+	for i, e := range out.Policies {
+		if e != nil && strings.Contains(specs[i], "snapshot") && b.policies.trained.log == b.source.data {
+			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on rows that came later")
+		}
+	}
 	out.Policies = slices.DeleteFunc(out.Policies, func(e *ope.Evaluation) bool { return e == nil })
+	if errors.Is(err, context.Canceled) {
+		fmt.Fprintf(b.env.Stderr, "%d of %d policies are judged%s\n", len(out.Policies), len(specs), hint(b.journal))
+	}
 	return out, err
 }
 
@@ -146,5 +172,7 @@ func (b *backtest) progressive(env replay.Environment, kind, spec string) (*repl
 		return nil, err
 	}
 	ep := loop.Epoch{Number: 1, Rules: p.model.Rules(), Learner: l}
-	return replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env, 0, p.model)), nil
+	policy := replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env, 0, p.model))
+	policy.MadeOf(replay.ModelDigest(p.model, p.files))
+	return policy, nil
 }

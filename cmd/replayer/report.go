@@ -146,7 +146,8 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 	return out, nil
 }
 
-// swept plays each learner at each delay of the sweep.
+// swept plays each learner at each delay of the sweep. Interrupted, it returns what it has
+// of the learners that are finished, and the context's error.
 func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []replay.SweepPoint, err error) {
 	delays, err := b.showing.sweepDelays(min(env.Len(), sweepRounds))
 	if err != nil || len(delays) == 0 {
@@ -177,9 +178,9 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 				}
 			}
 		}
-		results, err := (&campaign{env: b.env, trials: trials}).play(ctx)
+		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials, journal: b.journal}).play(ctx)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		byDelay := make([][]replay.Result, len(delays))
 		for i := range byDelay {
@@ -190,17 +191,11 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 	return out, nil
 }
 
-// complete adds to what was found what a report shows beside it.
-func (b *backtest) complete(ctx context.Context, env replay.Environment, r *report.Results) (err error) {
-	if !b.showing.on() {
-		return nil
-	}
-	r.Data = replay.Describe(env)
-	if r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays...); err != nil {
-		return err
-	}
-	if len(r.Runs) > 0 {
-		r.Sweep, err = b.swept(ctx, env)
+// describe adds what a report says of the data and of the command.
+func (b *backtest) describe(env replay.Environment, r *report.Results) (err error) {
+	if b.showing.on() {
+		r.Data = replay.Describe(env)
+		r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays...)
 	}
 	return err
 }

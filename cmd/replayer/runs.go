@@ -15,6 +15,7 @@ import (
 // campaign is trials that are played in parallel over the cores.
 type campaign struct {
 	env     *daemon.Env
+	what    string // the trials are: runs
 	trials  []*replay.Trial
 	journal *replay.Journal // of finished ones; nil: none is kept
 }
@@ -50,7 +51,7 @@ func (r *campaign) play(ctx context.Context) ([]replay.Result, error) {
 		}
 	}
 	if errors.Is(err, context.Canceled) {
-		fmt.Fprintf(r.env.Stderr, "%d of %d runs are finished%s\n", len(finished), len(r.trials), r.hint())
+		fmt.Fprintf(r.env.Stderr, "%d of %d %s are finished%s\n", len(finished), len(r.trials), r.what, hint(r.journal))
 	}
 	return finished, err
 }
@@ -73,7 +74,7 @@ func (r *campaign) kept() (results []*replay.Result, rounds int64, err error) {
 		}
 	}
 	if n > 0 {
-		fmt.Fprintf(r.env.Stderr, "%d of %d runs were finished before\n", n, len(r.trials))
+		fmt.Fprintf(r.env.Stderr, "%d of %d %s were finished before\n", n, len(r.trials), r.what)
 	}
 	return results, rounds, nil
 }
@@ -96,8 +97,8 @@ func (r *campaign) one(ctx context.Context, t *replay.Trial, bar *progress) (*re
 }
 
 // hint says how to go on.
-func (r *campaign) hint() string {
-	if r.journal == nil {
+func hint(j *replay.Journal) string {
+	if j == nil {
 		return "; with --resume FILE they are kept"
 	}
 	return " and kept; the same command goes on"

@@ -2,18 +2,12 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"hindsight/pkg/stream/natstest"
 )
-
-func TestMain(m *testing.M) {
-	natstest.Main()
-	os.Exit(m.Run())
-}
 
 // TestInjectPartitions plays the same rounds to 1, 2 and 4 partitions: their outcomes
 // meet the same delays, every round has its fate, and the logs verify.

@@ -50,11 +50,13 @@ func (t *trained) policy(ctx context.Context, env *daemon.Env, data replay.Envir
 	if err := t.open(ctx, env); err != nil {
 		return nil, err
 	}
-	ep, _, err := replay.Trained(ctx, t.engine.Log, t.name, model.Epoch, n)
+	l, err := replay.Trained(ctx, t.engine.Log, t.name, model.Epoch, n)
 	if err != nil {
 		return nil, err
 	}
-	return replay.NewFrozen(ep, t.name, nil, data), nil
+	policy := replay.NewFrozen(l.Epoch, t.name, nil, data)
+	policy.MadeOf(l.Digest)
+	return policy, nil
 }
 
 // open opens the log, once.

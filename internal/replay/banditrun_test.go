@@ -310,6 +310,12 @@ func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *Veri
 	t.Helper()
 	log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	defer log.Close()
+	return liveOn(t, log, tr, Pace{}, look)
+}
+
+// liveOn does so on a log, at a pace.
+func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log stream.Log)) (*Result, *VerifyReport) {
+	t.Helper()
 	const name = "replay"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -332,7 +338,7 @@ func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *Veri
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules()}
+	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Pace: pace}
 	if err := in.Run(ctx, func(int) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 )
@@ -30,7 +32,9 @@ func (o *OffPolicy) baseline() (*target, error) {
 			missing++
 		}
 	}
-	t := &target{}
+	h := sha256.New()
+	hashWords(h, slots)
+	t := &target{madeOf: hex.EncodeToString(h.Sum(nil))}
 	if missing > 0 {
 		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first action, which may not be what your baseline would have done", missing, len(o.rows)))
 	}

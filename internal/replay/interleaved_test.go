@@ -149,8 +149,8 @@ func useOracle(t *testing.T, tr *Trial, env Environment, kind string) {
 	tr.Model.Resolve(env.Columns(), len(env.Actions()))
 }
 
-// sameAsLive replays the decisions of a live run and compares.
-func sameAsLive(t *testing.T, tr *Trial, log stream.Log) {
+// sameAsLive replays the decisions of a live run and compares. It returns the backtest.
+func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 	topics := service.TopicsOf("replay")
 	var live []codec.Decision
 	scan(t, log, topics.Decisions, func(r *stream.Record) error {
@@ -200,9 +200,10 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n < 250 || !bytes.Equal(got, want) {
+	if n < len(live)*5/6 || !bytes.Equal(got, want) {
 		t.Errorf("after %d feedbacks the learner of the backtest is not that of the live system", n)
 	}
+	return b
 }
 
 // scan reads the data records of a topic of one partition.

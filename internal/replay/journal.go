@@ -16,12 +16,15 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"hindsight/internal/model"
 )
 
-// Journal is a file that keeps the results of trials as they finish, a JSON line each,
-// so that a backtest that was stopped is taken up where it was. A result is found again
-// by all that it depends on: the model with its files, the rounds with their losses, the
-// delays, the seed, and the build of the program. It is safe for concurrent use.
+// Journal is a file that keeps the results of trials and what a log says of policies as
+// they finish, a JSON line each, so that a backtest that was stopped is taken up where it
+// was. A result is found again by all that it depends on: the model with its files, the
+// rounds with their losses, the delays, the seed, and the build of the program. It is safe
+// for concurrent use.
 type Journal struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -87,38 +90,43 @@ func (j *Journal) read(path string) error {
 }
 
 // Result returns what the journal keeps of a trial, nil if that is nothing.
-func (j *Journal) Result(t *Trial) (*Result, error) {
+func (j *Journal) Result(t *Trial) (*Result, error) { return journalled[Result](j, j.key(t)) }
+
+// Keep writes the result of a trial, which is on disk when it returns.
+func (j *Journal) Keep(t *Trial, r *Result) error { return j.keep(j.key(t), r) }
+
+// journalled returns what is kept under a key, nil if that is nothing.
+func journalled[T any](j *Journal, key string) (*T, error) {
 	j.mu.Lock()
-	defer j.mu.Unlock()
-	kept, ok := j.done[j.key(t)]
+	kept, ok := j.done[key]
+	j.mu.Unlock()
 	if !ok {
 		return nil, nil
 	}
-	r := &Result{}
-	if err := json.Unmarshal(kept, r); err != nil {
+	v := new(T)
+	if err := json.Unmarshal(kept, v); err != nil {
 		return nil, fmt.Errorf("%s: %w", j.file.Name(), err)
 	}
-	return r, nil
+	return v, nil
 }
 
-// Keep writes the result of a trial, which is on disk when it returns.
-func (j *Journal) Keep(t *Trial, r *Result) error {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	result, err := json.Marshal(r)
+// keep writes a line, which is on disk when it returns.
+func (j *Journal) keep(key string, v any) error {
+	result, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	version := journalVersion
-	l := journalLine{Version: &version, Key: j.key(t), Result: result}
-	line, err := json.Marshal(l)
+	line, err := json.Marshal(journalLine{Version: &version, Key: key, Result: result})
 	if err != nil {
 		return err
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
 	if _, err := j.file.Write(append(line, '\n')); err != nil {
 		return err
 	}
-	j.done[l.Key] = result
+	j.done[key] = result
 	return j.file.Sync()
 }
 
@@ -128,18 +136,10 @@ func (j *Journal) Close() error { return j.file.Close() }
 // key returns the SHA-256 of all that the result of a trial depends on.
 func (j *Journal) key(t *Trial) string {
 	h := sha256.New()
-	part := func(b []byte) {
-		_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
-		_, _ = h.Write(b)
-	}
-	part([]byte(j.version))
-	part([]byte(t.Label))
-	part(t.Model.Canonical())
-	for _, name := range slices.Sorted(maps.Keys(t.Files)) {
-		part([]byte(name))
-		part(t.Files[name])
-	}
-	part([]byte(t.Delays.String()))
+	hashPart(h, []byte(j.version))
+	hashPart(h, []byte(t.Label))
+	hashModel(h, t.Model, t.Files)
+	hashPart(h, []byte(t.Delays.String()))
 	if sum, ok := t.Delays.(*delaySum); ok {
 		for i := range sum.terms {
 			hashWords(h, sum.terms[i].delays)
@@ -151,13 +151,35 @@ func (j *Journal) key(t *Trial) string {
 		looks = 1
 	}
 	hashWords(h, []int64{int64(t.Order), int64(t.Seed), looks})
-	digest, ok := j.digests[t.Rounds]
-	if !ok {
-		digest = t.Rounds.digest()
-		j.digests[t.Rounds] = digest
-	}
-	part([]byte(digest))
+	hashPart(h, []byte(j.digest(t.Rounds)))
 	return hex.EncodeToString(h.Sum(nil))
+}
+
+// digest returns that of rounds, which is computed once.
+func (j *Journal) digest(r *Rounds) string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	digest, ok := j.digests[r]
+	if !ok {
+		digest = r.digest()
+		j.digests[r] = digest
+	}
+	return digest
+}
+
+// hashPart adds bytes, and how many they are.
+func hashPart(h hash.Hash, b []byte) {
+	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
+	_, _ = h.Write(b)
+}
+
+// hashModel adds a model with the files that it names.
+func hashModel(h hash.Hash, m *model.Model, files map[string][]byte) {
+	hashPart(h, m.Canonical())
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		hashPart(h, []byte(name))
+		hashPart(h, files[name])
+	}
 }
 
 // hashWords adds numbers, and how many they are.

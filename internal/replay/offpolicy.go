@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 
 	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
@@ -17,6 +18,11 @@ type OffPolicy struct {
 	rows    []int32 // of the log that have an outcome
 	dropped int     // rows without one
 	learner LearnerFunc
+
+	env      Environment
+	journal  *Journal // nil: none is kept
+	digested sync.Once
+	sum      string // of the rows
 }
 
 // LearnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
@@ -49,7 +55,7 @@ func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) 
 	if !HasPropensities(env) {
 		return nil, errNoPropensities
 	}
-	o := &OffPolicy{log: logOf(env), learner: makeLearner}
+	o := &OffPolicy{log: logOf(env), learner: makeLearner, env: env}
 	o.sample.Actions = len(env.Actions())
 	scale := o.log.log.scale
 	for t := range o.log.n {
@@ -110,10 +116,18 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 		return nil, fmt.Errorf("policy %s: %w", spec, err)
 	}
 	e.Flags = append(e.Flags, t.flags...)
+	if err := o.keep(spec, t, opt, e); err != nil {
+		return nil, err
+	}
+	o.flag(e)
+	return e, nil
+}
+
+// flag adds the flags that the log itself raises, whatever the policy.
+func (o *OffPolicy) flag(e *ope.Evaluation) {
 	if o.dropped > 0 {
 		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing whatever they would be", o.dropped))
 	}
-	return e, nil
 }
 
 // Check reports what is wrong with a specification, without judging the policy.

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,6 +33,7 @@ type probTable struct {
 	byID    map[string]int32
 	byRow   map[int64]int32
 	probs   []float64 // [rows][K]
+	sha256  string    // of the file
 }
 
 // openProbTable reads a table over these actions.
@@ -40,7 +43,13 @@ func openProbTable(file string, actions []string) (*probTable, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readProbTable(file, f, actions)
+	h := sha256.New()
+	t, err := readProbTable(file, io.TeeReader(f, h), actions)
+	if err != nil {
+		return nil, err
+	}
+	t.sha256 = hex.EncodeToString(h.Sum(nil))
+	return t, nil
 }
 
 // readProbTable reads a table; errors of its content are [*CSVError].
@@ -254,7 +263,7 @@ func (o *OffPolicy) table(file string) (*target, error) {
 		return nil, fmt.Errorf("%s names rounds by id, and this log has none: name their column (--id-column), or give row", file)
 	}
 	var missing error
-	return &target{failed: func() error { return missing }, law: func(dst []float64, t int) {
+	return &target{failed: func() error { return missing }, madeOf: table.sha256, law: func(dst []float64, t int) {
 		row := o.log.row(int(o.rows[t]))
 		id := ""
 		if named {

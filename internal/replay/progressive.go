@@ -23,6 +23,7 @@ type Progressive struct {
 	replica *loop.Replica
 	decider *loop.Decider
 	epoch   int64
+	madeOf  string
 
 	decision codec.Decision
 	feedback codec.Feedback
@@ -44,7 +45,7 @@ func NewProgressive(ep loop.Epoch, name string, seed []byte, rounds *Rounds) *Pr
 // NewFrozen returns the policy of a learner as it is, on the rows of env, whose actions
 // it must know or take by name.
 func NewFrozen(ep loop.Epoch, name string, seed []byte, env Environment) *Progressive {
-	p := &Progressive{env: env, index: map[string]int{}, replica: loop.NewReplica(), epoch: ep.Number}
+	p := &Progressive{env: env, index: map[string]int{}, replica: loop.NewReplica(), epoch: ep.Number, madeOf: unknown}
 	for a, name := range env.Actions() {
 		p.index[name] = a
 	}

@@ -34,6 +34,7 @@ type target struct {
 	law    ope.Policy   // nil: the one that made the log
 	failed func() error // of a law that can; nil: it cannot
 	flags  []string     // what speaks against believing what is said of it
+	madeOf string       // a digest of what it is made of beside its specification and the log; [unknown]: nothing says
 }
 
 var errTarget = errors.New("expected logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
@@ -170,7 +171,7 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 		return nil, errors.New("the log does not hold the probabilities with which logging would have played other actions: it cannot be mixed")
 	}
 	mix := o.uniformly(epsilon)
-	return &target{failed: base.failed, flags: base.flags, law: func(dst []float64, t int) {
+	return &target{failed: base.failed, flags: base.flags, madeOf: base.madeOf, law: func(dst []float64, t int) {
 		base.law(dst, t)
 		mix(dst, t)
 	}}, nil
@@ -181,7 +182,7 @@ func (o *OffPolicy) progressive(kind, spec string) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &target{failed: func() error { return p.err }, law: func(dst []float64, t int) {
+	return &target{failed: func() error { return p.err }, madeOf: p.madeOf, law: func(dst []float64, t int) {
 		p.law(dst, int(o.rows[t]), o.log)
 	}}, nil
 }

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -11,13 +13,20 @@ import (
 	"hindsight/pkg/stream"
 )
 
+// TrainedLearner is the learner of a live system as it was.
+type TrainedLearner struct {
+	Epoch   loop.Epoch
+	Through int64  // feedbacks
+	Digest  string // SHA-256 of a snapshot of it, model and all
+}
+
 // Trained returns the learner of a live system as it was after feedback at, in its
 // epoch: from the newest snapshot that is not later, and the feedback behind that. At 0
-// is as far as the log goes. It also returns how far that is.
-func Trained(ctx context.Context, log stream.Log, name string, build service.Build, at int64) (ep loop.Epoch, through int64, err error) {
+// is as far as the log goes.
+func Trained(ctx context.Context, log stream.Log, name string, build service.Build, at int64) (*TrainedLearner, error) {
 	partitions, err := log.Partitions(ctx, service.TopicsOf(name).Decisions)
 	if err != nil {
-		return ep, 0, err
+		return nil, err
 	}
 	goal := at
 	if at == 0 {
@@ -26,12 +35,12 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 	audit := service.NewAudit(log, name, build, partitions)
 	best, err := lastSnapshot(ctx, log, name, goal)
 	if err != nil {
-		return ep, 0, err
+		return nil, err
 	}
 	from := stream.Earliest
 	if best != nil {
 		if err := audit.Restore(best); err != nil {
-			return ep, 0, err
+			return nil, err
 		}
 		from = best.FeedbackFrom
 	}
@@ -47,15 +56,20 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 	if err = follow(from); errors.Is(err, loop.ErrGap) && from != stream.Earliest {
 		err = follow(stream.Earliest) // a snapshot's position is a hint; what is known is passed over
 	}
-	switch through = heart.LearnedThrough(); {
+	switch through := heart.LearnedThrough(); {
 	case err != nil:
-		return ep, 0, fmt.Errorf("learn the feedback of %s again: %w", name, err)
+		return nil, fmt.Errorf("learn the feedback of %s again: %w", name, err)
 	case heart.Epoch() == nil:
-		return ep, 0, fmt.Errorf("%s: %w", name, ErrNothing)
+		return nil, fmt.Errorf("%s: %w", name, ErrNothing)
 	case through < at:
-		return ep, 0, fmt.Errorf("%s has feedback through %d, not %d", name, through, at)
+		return nil, fmt.Errorf("%s has feedback through %d, not %d", name, through, at)
 	}
-	return *heart.Epoch(), through, nil
+	state, err := audit.AppendState(nil)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	sum := sha256.Sum256(state)
+	return &TrainedLearner{Epoch: *heart.Epoch(), Through: heart.LearnedThrough(), Digest: hex.EncodeToString(sum[:])}, nil
 }
 
 // lastSnapshot returns the newest good snapshot of at most that much feedback, nil if

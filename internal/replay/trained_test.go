@@ -14,6 +14,7 @@ import (
 // and without snapshots before it.
 func TestTrained(t *testing.T) {
 	tr := trialOf(t, NewSigmoid(1, 120, SigmoidOptions{}), "dafa", "200", "exp:5")
+	seen := map[string]bool{}
 	liveLog(t, tr, func(log stream.Log) {
 		for _, n := range []int64{1, 57, 119, 120} {
 			audit := service.NewAudit(log, "replay", model.Epoch, 1)
@@ -30,18 +31,22 @@ func TestTrained(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			ep, through, err := Trained(t.Context(), log, "replay", model.Epoch, n)
-			if err != nil || through != n {
-				t.Fatalf("after %d: %d, %v", n, through, err)
+			l, err := Trained(t.Context(), log, "replay", model.Epoch, n)
+			if err != nil || l.Through != n {
+				t.Fatalf("after %d: %+v, %v", n, l, err)
 			}
-			if got, err := ep.Learner.AppendBinary(nil); err != nil || !bytes.Equal(got, want) {
+			if seen[l.Digest] || len(l.Digest) != 64 {
+				t.Errorf("after %d: digest %q", n, l.Digest)
+			}
+			seen[l.Digest] = true
+			if got, err := l.Epoch.Learner.AppendBinary(nil); err != nil || !bytes.Equal(got, want) {
 				t.Errorf("after %d it is another learner (%v)", n, err)
 			}
 		}
-		if _, through, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || through != 120 {
-			t.Errorf("all of it: %d, %v", through, err)
+		if l, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || l.Through != 120 || !seen[l.Digest] {
+			t.Errorf("all of it: %+v, %v", l, err)
 		}
-		if _, _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(), "feedback through 120, not 121") {
+		if _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(), "feedback through 120, not 121") {
 			t.Errorf("beyond the end: %v", err)
 		}
 	})

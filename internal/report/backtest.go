@@ -50,6 +50,9 @@ func (b *builder) subtitle() string {
 	if n := len(b.Policies); n > 0 {
 		parts = append(parts, fmt.Sprintf("%d policies judged", n))
 	}
+	if b.Interrupted {
+		parts = append(parts, "interrupted")
+	}
 	return strings.Join(parts, " · ")
 }
 
@@ -69,6 +72,9 @@ func called(g []*replay.Result) string {
 // manySkipped is the share of rounds without an outcome in time that is flagged.
 const manySkipped = .1
 
+// interrupted says what an interrupted backtest is not.
+const interrupted = "this backtest was interrupted: what follows is what was finished by then, not all that was asked for. With --resume FILE the same command goes on from there."
+
 // flags are what speaks against believing the figures, the worst first.
 func (b *builder) flags() []Flag {
 	var out []Flag
@@ -79,6 +85,9 @@ func (b *builder) flags() []Flag {
 		}
 	}
 	out = shared(out, b.Policies)
+	if b.Interrupted {
+		out = slices.Insert(out, 0, Flag{Bad, interrupted})
+	}
 	for _, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
 			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning())

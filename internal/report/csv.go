@@ -201,16 +201,16 @@ func oneRow[T any](name, holds string, v *T) File {
 }
 
 func (r *Results) parametersFile() File {
-	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256")}
-	p := r.Parameters
+	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256", "interrupted")}
+	p, interrupted := r.Parameters, []string{strconv.FormatBool(r.Interrupted)}
 	if p == nil {
 		return f
 	}
 	for i := range p.Inputs {
-		f.row(cellsOf(p), cellsOf(&p.Inputs[i]))
+		f.row(cellsOf(p), cellsOf(&p.Inputs[i]), interrupted)
 	}
 	if len(p.Inputs) == 0 {
-		f.row(cellsOf(p), make([]string, len(columnsOf[Input]())))
+		f.row(cellsOf(p), make([]string, len(columnsOf[Input]())), interrupted)
 	}
 	return f
 }

@@ -15,6 +15,8 @@ import (
 
 // Results is what a backtest found; its JSON is that of `backtest --json`.
 type Results struct {
+	Interrupted bool `json:"interrupted,omitempty"` // true: by Ctrl-C or SIGTERM; the rest is what was finished by then, not all that was asked for
+
 	Intake     *replay.Intake            `json:"intake,omitempty"`     // what became of each record of a log
 	Runs       []replay.Result           `json:"runs"`                 // learners × delays × row orders
 	Policies   []*ope.Evaluation         `json:"policies,omitempty"`   // what a log with propensities says of policies
