@@ -48,7 +48,8 @@ func observe(t testing.TB, c *kafkatest.Cluster) *observer {
 	t.Helper()
 	o := &observer{t: t, done: make(chan struct{}), seen: map[observed]*sight{}}
 	o.client = c.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ConsumeResetOffset(kgo.NoResetOffset()),
-		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMaxAge(10*time.Second))
+		kgo.RetryBackoffFn(func(int) time.Duration { return 50 * time.Millisecond }), kgo.MetadataMaxAge(10*time.Second),
+		kgo.FetchMaxWait(200*time.Millisecond)) // a partition that is added waits for the end of a fetch that has none
 	t.Cleanup(func() { // before the client is closed
 		o.client.CloseAllowingRebalance()
 		<-o.done

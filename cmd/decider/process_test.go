@@ -83,21 +83,8 @@ func decider(t testing.TB, args ...string) *exec.Cmd {
 // feedbackJoiner makes that command.
 func feedbackJoiner(t testing.TB, args ...string) *exec.Cmd {
 	t.Helper()
-	exe, err := builtJoiner()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &exec.Cmd{Path: exe, Args: append([]string{"feedback-joiner"}, args...), Env: environment()}
+	return &exec.Cmd{Path: built(t, "hindsight/cmd/feedback-joiner"), Args: append([]string{"feedback-joiner"}, args...), Env: environment()}
 }
-
-// builtJoiner builds the other command once.
-var builtJoiner = sync.OnceValues(func() (string, error) {
-	exe := filepath.Join(scratch, "feedback-joiner")
-	if out, err := exec.Command("go", "build", "-o", exe, "hindsight/cmd/feedback-joiner").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return exe, nil
-})
 
 // start starts a command and follows its log.
 func start(t testing.TB, cmd *exec.Cmd) *process {

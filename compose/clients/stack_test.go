@@ -114,7 +114,7 @@ func TestKafkaRealCompose(t *testing.T) {
 	s := &running{t: t, bin: t.TempDir(), replace: strings.NewReplacer(
 		"kafka:9092", c.Brokers()[0], "nats://nats:4222", natsFor(t), "/etc/hindsight/", "../", "/var/lib/hindsight/", t.TempDir()+"/",
 		"-rate=20", "-rate=200")}
-	build := exec.Command("go", "build", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
