@@ -86,6 +86,122 @@ func TestAdmissionUnderOverload(t *testing.T) {
 	}
 }
 
+// machine has one processor that the bus and the decider share: the bus hands over all that
+// has come before the decider goes on, and that works off all it has, or what fits into its
+// turn, before the bus goes on. A request waits for the bus, too.
+type machine struct {
+	a       admission
+	now     int64
+	pause   func(now int64) int64 // how long the processor is away now
+	waits   []int64
+	refused int
+}
+
+const (
+	busCost    = 10_000 // ns for a request
+	decideCost = 60_000
+	turn       = 10 * ms
+)
+
+// run lets requests come for a time, one each gap ns.
+func (m *machine) run(length, gap int64) {
+	m.waits, m.refused = nil, 0
+	type taken struct {
+		seq uint64
+		at  int64
+	}
+	var queue []taken
+	for next, end := m.now, m.now+length; next < end || len(queue) > 0; {
+		m.now += m.pause(m.now)
+		for ; next < min(m.now, end); next += gap {
+			m.now += busCost
+			if seq, ok := m.a.take(m.now, 100); ok {
+				queue = append(queue, taken{seq, next})
+			} else {
+				m.refused++
+			}
+		}
+		m.now += busCost
+		for began := m.now; len(queue) > 0 && m.now < began+turn; queue = queue[1:] {
+			m.now += decideCost
+			m.a.answered(queue[0].seq, m.now)
+			m.waits = append(m.waits, m.now-queue[0].at)
+		}
+	}
+}
+
+// TestAdmissionSharedProcessor holds the ratio of waits under overload on a machine whose
+// bus starves while the decider is at work, from the first request of the flood on: there
+// the queue at the decider is empty again and again.
+func TestAdmissionSharedProcessor(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		every, away int64 // the processor is away for so long in each so long
+	}{{"calm", 0, 0}, {"pauses", 100 * ms, 20 * ms}, {"turns", 20 * ms, 12 * ms}} {
+		m := &machine{pause: func(now int64) int64 {
+			if c.every > 0 && now%c.every < c.away {
+				return c.away - now%c.every
+			}
+			return 0
+		}}
+		cost := float64(busCost + decideCost)
+		if c.every > 0 {
+			cost /= 1 - float64(c.away)/float64(c.every)
+		}
+		m.run(2e9, int64(cost/0.8))
+		calm, refusedCalm := p99(m.waits), m.refused
+		m.run(2e9, int64(cost/2))
+		loaded, served := p99(m.waits), float64(len(m.waits))*cost/2e9
+		t.Logf("%s: p99 at 0.8: %.2f ms, %d refused; at 2: %.2f ms, %.2f served", c.name, float64(calm)/1e6, refusedCalm, float64(loaded)/1e6, served)
+		if refusedCalm > 0 {
+			t.Errorf("%s: %d refused at 0.8 of the capacity", c.name, refusedCalm)
+		}
+		if most := max(3*calm, 30*ms); loaded > most {
+			t.Errorf("%s: p99 of %.2f ms under overload, %.2f before", c.name, float64(loaded)/1e6, float64(calm)/1e6)
+		}
+		if served < 0.6 {
+			t.Errorf("%s: it served %.2f of its capacity", c.name, served)
+		}
+		m.run(2e9, int64(cost/0.8))
+		m.run(2e9, int64(cost/0.8))
+		if m.refused > 0 {
+			t.Errorf("%s: %d refused at 0.8 of the capacity after the overload", c.name, m.refused)
+		}
+	}
+}
+
+// TestAdmissionTarget holds what the wait may be under overload: it follows answers that
+// come in batches, but no single stall.
+func TestAdmissionTarget(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		batch, stall int64
+		want         int64
+	}{{"steady", ms, 0, 3 * ms}, {"stall", ms, 80 * ms, 3 * ms}, {"batches", 12 * ms, 0, 6 * ms}} {
+		var a admission
+		var now int64
+		for range 400 * ms / c.batch {
+			var seqs []uint64
+			for range 2 * fewWaiting {
+				if seq, ok := a.take(now, 1); ok {
+					seqs = append(seqs, seq)
+				}
+			}
+			now += c.batch
+			if c.stall > 0 && now == 300*ms {
+				now += c.stall
+			}
+			for _, seq := range seqs {
+				a.answered(seq, now)
+			}
+		}
+		a.calmN = 0 // those that came while few waited
+		if got := a.target(); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, time.Duration(got), time.Duration(c.want))
+		}
+	}
+}
+
 // TestAdmissionStall holds that a stall of the log that is shorter than its age limit
 // refuses nobody, and that few requests wait out a long one.
 func TestAdmissionStall(t *testing.T) {

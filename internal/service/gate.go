@@ -58,22 +58,26 @@ func (g *gate) close() {
 
 // request takes one request. It does not block.
 func (g *gate) request(m stream.Message) {
-	now := time.Now()
-	respond := m.Respond
+	if refusal := g.enqueue(m, time.Now()); refusal != "" { // not under mu, which every answer takes
+		refuse(&m, g.metrics, g.subject, 503, refusal)
+	}
+}
+
+// enqueue puts a request into the queue, or returns why it is refused.
+func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
-		g.refuse(&m, "not ready: retry with the same id")
-		return
+		return "not ready: retry with the same id"
 	}
 	seq, ok := uint64(0), g.room(len(m.Data))
 	if ok {
 		seq, ok = g.admit.take(now.UnixNano(), len(m.Data))
 	}
 	if !ok {
-		g.refuse(&m, "overloaded: retry with the same id")
-		return
+		return "overloaded: retry with the same id"
 	}
+	respond := m.Respond
 	m.Respond = func(data []byte, headers ...stream.Header) error {
 		err := respond(data, headers...)
 		g.mu.Lock()
@@ -83,6 +87,7 @@ func (g *gate) request(m stream.Message) {
 	}
 	g.bytes += len(m.Data)
 	g.queue <- arrival{m, now} // there is room, and nobody else takes it while mu is held
+	return ""
 }
 
 // room reports whether the queue has room for a request of so many bytes. While a handler
@@ -97,10 +102,6 @@ func (g *gate) waiting() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.admit.waiting()
-}
-
-func (g *gate) refuse(m *stream.Message, message string) {
-	refuse(m, g.metrics, g.subject, 503, message)
 }
 
 // refuse answers a request with an error.
