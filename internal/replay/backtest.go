@@ -113,7 +113,7 @@ func (r *roundReader) context(t int) []byte {
 func (r *roundReader) given(t int) *codec.Context {
 	if r.csv != nil {
 		r.ctx.ID = r.id(t)
-		r.ctx.Features = r.csv.features(r.ctx.Features[:0], r.row(t))
+		r.ctx.Features = r.csv.again(r.ctx.Features, r.row(t))
 		return &r.ctx
 	}
 	r.ctx.Actions = r.actions[:0]

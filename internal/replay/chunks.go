@@ -22,8 +22,8 @@ func (c *chunks[T]) add() []T {
 
 // row returns row i.
 func (c *chunks[T]) row(i int) []T {
-	at := i % chunkRows * c.width
-	return c.pieces[i/chunkRows][at : at+c.width]
+	at := int(uint(i)%chunkRows) * c.width
+	return c.pieces[uint(i)/chunkRows][at : at+c.width]
 }
 
 // cut drops all rows but the first n; the next one has their cells.

@@ -29,8 +29,12 @@ func someRows(t *testing.T, n int) *Multiclass {
 
 func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 	m := someRows(t, 40)
+	numbers, err := ReadMulticlass("t.csv", strings.NewReader("label,n_x,n_y\na,1,2\na,3,4\nb,,5\na,6,\nb,7,8\nb,9,10\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, env := range map[string]Environment{
-		"rows": m, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
+		"rows": m, "numbers": numbers, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
 		"twisted": Order(newNoisy(newPermuted(m, 1, .5), 1, .6, .3), 1, 7),
 	} {
 		rounds := EncodeRounds(env)

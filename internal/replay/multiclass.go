@@ -265,6 +265,20 @@ func (m *Multiclass) Context(dst *codec.Context, t int) {
 	dst.Features = m.features(dst.Features, t)
 }
 
+// again is features into what it returned for another row, or nil.
+func (m *Multiclass) again(dst []codec.Feature, row int) []codec.Feature {
+	if len(dst) != m.numbers.width || m.categories.width > 0 {
+		return m.features(dst[:0], row)
+	}
+	for i, v := range m.numbers.row(row) { // there are all columns, and all are numbers
+		if v != v {
+			return m.features(dst[:0], row)
+		}
+		dst[i].Value = v
+	}
+	return dst
+}
+
 // features appends the features of a row to dst.
 func (m *Multiclass) features(dst []codec.Feature, row int) []codec.Feature {
 	numbers, categories := m.numbers.row(row), m.categories.row(row)

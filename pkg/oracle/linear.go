@@ -154,6 +154,9 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 func (o *Linear) Predict(dst []float64, x *Input) {
 	o.fill(x)
 	by := o.prepare()
+	if by == shared && o.predictTogether(dst, x.Actions) {
+		return
+	}
 	moved := false // what the kernels take is not the context's
 	position := len(x.Features)
 	for i := range dst[:len(x.Actions)] {
@@ -184,7 +187,7 @@ func (o *Linear) predict(a *linearAction, by kernel) float64 {
 	if o.beta == 0 || !(m > 0) {
 		return clip01(m)
 	}
-	return clip01(m / (1 + float64(o.beta*o.form(&a.ridge, by))))
+	return o.shrunk(m, o.form(&a.ridge, by))
 }
 
 // stranger is the prediction of an action that has no regression.

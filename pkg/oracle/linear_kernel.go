@@ -80,6 +80,55 @@ func (o *Linear) form(r *ridge, by kernel) float64 {
 	return u
 }
 
+// predictTogether predicts all actions from the shared outer product, two at a time, and
+// reports false if some have features of their own, and then has done nothing.
+func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
+	for i := range actions {
+		if len(actions[i].Features) > 0 {
+			return false
+		}
+	}
+	z, d := o.point(), packedLen(len(o.point()))
+	var first *linearAction // its form is not computed yet
+	at := 0
+	for i := range actions {
+		n := o.action(i, actions[i].Name)
+		if n < 0 {
+			dst[i] = o.stranger()
+			continue
+		}
+		a := &o.actions[n]
+		if len(a.w) < len(z) {
+			dst[i] = o.predict(a, shared)
+			continue
+		}
+		m := dot(a.w, z)
+		dst[i] = m
+		switch {
+		case !(m > 0):
+			dst[i] = clip01(m)
+		case first == nil:
+			first, at = a, i
+		default:
+			u, v := dot2(first.p, a.p, o.outer[:d])
+			dst[at], dst[i] = o.shrunk(dst[at], u), o.shrunk(m, v)
+			first = nil
+		}
+	}
+	if first != nil {
+		dst[at] = o.shrunk(dst[at], o.form(&first.ridge, shared))
+	}
+	return true
+}
+
+// shrunk returns f̂ for w·z = m > 0 and zᵀPz = u, which rounding may have made negative.
+func (o *Linear) shrunk(m, u float64) float64 {
+	if !(u > 0) {
+		u = 0
+	}
+	return clip01(m / (1 + float64(o.beta*u)))
+}
+
 // listed returns those of the listed columns of z that are below d.
 func (o *Linear) listed(d int) []int32 {
 	at := o.at

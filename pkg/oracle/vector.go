@@ -2,7 +2,8 @@ package oracle
 
 // The kernels of this file are plain Go with one fixed order of summation, four
 // partial sums wide: element i goes to sum i mod 4 within whole groups of four,
-// the rest is added one by one to the total (s0+s1)+(s2+s3).
+// the rest is added one by one to the total (s0+s1)+(s2+s3). Two products with the same
+// vector are also taken at once, to the same bits (dot2).
 //
 // A packed symmetric d×d matrix is its lower triangle by rows: element (i, j),
 // j ≤ i, is at i(i+1)/2 + j. Growing the matrix by one row and column appends
