@@ -24,6 +24,26 @@ func errorReply(code int, message, id string, json bool) ([]byte, []stream.Heade
 		[]stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")}, {Key: errorCodeHeader, Value: strconv.Itoa(code)}}
 }
 
+// timeoutHeader says for how long whoever asks waits for the answer, as a duration: 250ms.
+// A decision that nobody waits for any more is not made.
+const timeoutHeader = "hindsight-timeout"
+
+// patienceOf returns how long a request may wait before it is decided: as long as its
+// header says, and no longer than a forwarded one is waited for.
+func patienceOf(m *stream.Message) (time.Duration, error) {
+	for _, h := range m.Headers {
+		if !strings.EqualFold(h.Key, timeoutHeader) { // client libraries capitalise
+			continue
+		}
+		t, err := time.ParseDuration(h.Value)
+		if err != nil || t <= 0 {
+			return 0, fmt.Errorf("header %s: %.64q is no positive duration, such as 250ms", timeoutHeader, h.Value)
+		}
+		return min(t, forwardLimit), nil
+	}
+	return forwardLimit, nil
+}
+
 // request answers one request for a decision that comes now.
 func (d *Decider) request(m stream.Message) { d.requestOf(m, time.Now()) }
 
@@ -40,9 +60,17 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		refuse(413, "the context is too large", "")
 		return
 	}
+	patience, err := patienceOf(&m)
+	if err != nil {
+		refuse(400, err.Error(), "")
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch {
+	case time.Since(start) > patience:
+		refuse(503, "overloaded: not decided within the time that was given; retry with the same id", "")
+		return
 	case d.closed || d.Err() != nil || d.follower.heart.Epoch() == nil:
 		refuse(503, "not ready: retry with the same id", "")
 		return
