@@ -20,7 +20,8 @@ import (
 // heard from its replicas.
 func TestBoundsSettle(t *testing.T) {
 	const lately, long = `[{"active":1},{"active":4000000000}]`, `[{"active":3600000000},{"active":4000000000}]`
-	for _, c := range []struct {
+	s, _ := runServer(t, t.TempDir(), -1)
+	for i, c := range []struct {
 		name   string
 		heard  string
 		told   []int    // last sequence, by question; the last answer stays
@@ -41,7 +42,7 @@ func TestBoundsSettle(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := runServer(t, t.TempDir(), -1)
+			topic := fmt.Sprint("t", i)
 			player, err := natsgo.Connect(s.ClientURL())
 			if err != nil {
 				t.Fatal(err)
@@ -49,16 +50,16 @@ func TestBoundsSettle(t *testing.T) {
 			defer player.Close()
 			var infos, probes atomic.Int32
 			nth := func(n *atomic.Int32, of int) int { return min(int(n.Add(1)), of) - 1 }
-			play(t, player, "fake.STREAM.INFO.x_0", func() string {
+			play(t, player, "fake.STREAM.INFO."+topic+"_0", func() string {
 				last := c.told[nth(&infos, len(c.told))]
 				return fmt.Sprintf(`{"config":{"num_replicas":3},"state":{"first_seq":1,"last_seq":%d},"cluster":{"leader":"a","replicas":%s}}`, last, c.heard)
 			})
-			play(t, player, "x.0", func() string {
+			play(t, player, topic+".0", func() string {
 				seq := c.taken[nth(&probes, len(c.taken))]
-				return fmt.Sprintf(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: %s"},"stream":"x_0","seq":0}`, seq)
+				return fmt.Sprintf(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: %s"},"stream":"t_0","seq":0}`, seq)
 			})
 			l := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake", APITimeout: 300 * time.Millisecond}).Log()
-			_, next, err := l.Bounds(t.Context(), "x", 0)
+			_, next, err := l.Bounds(t.Context(), topic, 0)
 			switch {
 			case c.says == "" && (err != nil || next != c.want):
 				t.Errorf("next %d, want %d: %v", next, c.want, err)
