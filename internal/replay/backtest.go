@@ -126,6 +126,13 @@ func (r *roundReader) given(t int) *codec.Context {
 	return &r.ctx
 }
 
+// drop lets the system take the memory of rounds that were read.
+func (r *Rounds) drop() {
+	if r.csv != nil {
+		r.csv.drop()
+	}
+}
+
 // row returns the row of a labelled CSV that round t is.
 func (r *roundReader) row(t int) int {
 	if r.rows == nil {
@@ -157,6 +164,7 @@ func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, er
 			if progress != nil {
 				progress(t)
 			}
+			b.match.rounds.drop()
 		}
 		if err := b.round(t); err != nil {
 			return nil, err

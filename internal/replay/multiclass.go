@@ -295,6 +295,12 @@ func (m *Multiclass) features(dst []codec.Feature, row int) []codec.Feature {
 	return dst
 }
 
+// drop lets the system take the memory of the rows that are in a file.
+func (m *Multiclass) drop() {
+	m.numbers.pages.drop()
+	m.categories.pages.drop()
+}
+
 // fits reports whether all rounds surely fit into records: names, texts, actions and room for
 // what is written with each.
 func (m *Multiclass) fits() bool {

@@ -38,13 +38,9 @@ func (s *spool) add(b []byte) (at int64, err error) {
 	return at, nil
 }
 
-// toFile moves what is there to a file, whose name is gone at once: nothing is left of it
-// however the process ends.
+// toFile moves what is there to a file.
 func (s *spool) toFile() error {
-	f, err := os.CreateTemp("", "hindsight-*.contexts")
-	if err == nil {
-		err = os.Remove(f.Name())
-	}
+	f, err := unnamedFile("hindsight-*.contexts")
 	if err == nil {
 		s.file, s.w = f, bufio.NewWriterSize(f, 1<<20)
 		_, err = s.w.Write(s.data)
