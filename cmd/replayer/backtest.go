@@ -84,7 +84,7 @@ func (b *backtest) run(ctx context.Context) error {
 	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
 		b.source.data = b.policies.trained.log
 	}
-	env, err := b.source.open()
+	env, err := b.source.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -217,6 +217,13 @@ func (b *backtest) players() []player {
 	return slices.Compact(out)
 }
 
+// policy makes the learner of a player.
+func (b *backtest) policy(env replay.Environment, l player) (*policy, error) {
+	source := b.source
+	source.model = l.model
+	return source.policy(env, l.spec)
+}
+
 // trials lays out the runs: learners, then delays, then row orders.
 func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
@@ -228,9 +235,7 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	var trials []*replay.Trial
 	var said []string
 	for _, l := range b.players() {
-		source := b.source
-		source.model = l.model
-		p, err := source.policy(env, l.spec)
+		p, err := b.policy(env, l)
 		if err != nil {
 			return nil, err
 		}

@@ -97,7 +97,7 @@ func (f *fitting) run(ctx context.Context) error {
 	if err := o.Validate(); err != nil {
 		return daemon.Usagef("--functions, --kinds, --hold-out, --distance, --alpha: %v", err)
 	}
-	env, err := f.source.open()
+	env, err := f.source.open(ctx)
 	if err != nil {
 		return err
 	}

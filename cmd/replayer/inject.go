@@ -91,7 +91,7 @@ func (in *inject) run(ctx context.Context) error {
 	if in.partitions < 1 {
 		return daemon.Usagef("--partitions %d: it must be at least 1", in.partitions)
 	}
-	env, err := in.source.open()
+	env, err := in.source.open(ctx)
 	if err != nil {
 		return err
 	}

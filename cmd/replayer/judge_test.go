@@ -147,6 +147,17 @@ func TestSnapshotPolicy(t *testing.T) {
 	}
 }
 
+// TestInterruptedTopics: Ctrl-C ends the reading of topics, too.
+func TestInterruptedTopics(t *testing.T) {
+	log := "embedded:" + filepath.Join(t.TempDir(), "log")
+	object(t, "inject", "--rounds", "20", "--delays", "none", "--json", "--log", log, "--listen", "127.0.0.1:0")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := execute(ctx, "backtest", "--data", log); got.code != daemon.Interrupted || strings.Contains(got.stderr, "20 events") {
+		t.Errorf("%+v", got)
+	}
+}
+
 func writeBandit(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "log.csv")

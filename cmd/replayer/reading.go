@@ -94,11 +94,11 @@ func isTopics(data string) bool {
 }
 
 // readOnce opens the data, which all that is played shares.
-func (s *source) readOnce() (replay.Environment, error) {
+func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 	if *s.reading.opened != nil {
 		return *s.reading.opened, nil
 	}
-	env, err := s.openData()
+	env, err := s.openData(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (s *source) readOnce() (replay.Environment, error) {
 // openData opens the data in its format: by itself topics by their address, a bandit log
 // if its columns are named, Open Bandit data if it has those, events by their content, and
 // any other CSV as a labelled one.
-func (s *source) openData() (env replay.Environment, err error) {
+func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
 	columns, err := s.readMapping()
 	if err != nil {
 		return nil, err
@@ -139,13 +139,13 @@ func (s *source) openData() (env replay.Environment, err error) {
 			return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, formatMulticlass, formatBandit, formatOpenBandit, logs.FormatNames())
 		}
 	}
-	return s.openEvents(columns, o)
+	return s.openEvents(ctx, columns, o)
 }
 
 // openEvents opens data that is not named a table.
-func (s *source) openEvents(columns replay.Mapping, o logs.Options) (replay.Environment, error) {
+func (s *source) openEvents(ctx context.Context, columns replay.Mapping, o logs.Options) (replay.Environment, error) {
 	if isTopics(s.data) {
-		return s.openTopics(o)
+		return s.openTopics(ctx, o)
 	}
 	if o.Format == "" && s.data != logs.Stdin && replay.SniffOpenBandit(s.data) {
 		return s.openTable(formatOpenBandit, columns, o)
@@ -222,8 +222,8 @@ func (s *source) tableOptions(format string, columns replay.Mapping, o logs.Opti
 }
 
 // openTopics opens the topics of a live system.
-func (s *source) openTopics(o logs.Options) (replay.Environment, error) {
-	t, err := s.reading.openTopics(context.Background(), s.data, o)
+func (s *source) openTopics(ctx context.Context, o logs.Options) (replay.Environment, error) {
+	t, err := s.reading.openTopics(ctx, s.data, o)
 	if err != nil {
 		return nil, err
 	}

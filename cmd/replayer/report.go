@@ -154,9 +154,7 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 		return nil, err
 	}
 	for _, l := range b.players() {
-		source := b.source
-		source.model = l.model
-		p, err := source.policy(env, l.spec)
+		p, err := b.policy(env, l)
 		if err != nil {
 			return nil, err
 		}

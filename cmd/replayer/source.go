@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -56,8 +57,8 @@ func (s *source) flags(f *pflag.FlagSet) {
 }
 
 // open returns the environment, twisted.
-func (s *source) open() (replay.Environment, error) {
-	env, err := s.openPlain()
+func (s *source) open(ctx context.Context) (replay.Environment, error) {
+	env, err := s.openPlain(ctx)
 	for _, spec := range s.twists {
 		if err != nil {
 			break
@@ -69,12 +70,12 @@ func (s *source) open() (replay.Environment, error) {
 	return env, err
 }
 
-func (s *source) openPlain() (replay.Environment, error) {
+func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
 	if s.rounds < 0 {
 		return nil, daemon.Usagef("--rounds %d: it must not be negative", s.rounds)
 	}
 	if s.data != "" {
-		env, err := s.readOnce()
+		env, err := s.readOnce(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -100,7 +100,7 @@ func (w *window) encode(e *json.Encoder, prices []replay.WindowPrice) error {
 
 // play backtests every window with every seed, in parallel over the cores.
 func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, error) {
-	env, err := w.source.open()
+	env, err := w.source.open(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,7 +120,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		s := w.source
 		s.seed += uint64(k)
 		s.window = model.FormatWindow(windows[0])
-		if env, err = s.open(); err != nil {
+		if env, err = s.open(ctx); err != nil {
 			return nil, nil, err
 		}
 		p, err := s.policy(env, w.orDefault())

@@ -76,7 +76,7 @@ func (w *worst) run(ctx context.Context) error {
 	if w.source.data == "" && w.source.rounds == 0 {
 		w.source.rounds = defaultWorstRounds
 	}
-	stress, err := w.stress()
+	stress, err := w.stress(ctx)
 	if err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ type stress struct {
 	what string // harm is
 }
 
-func (w *worst) stress() (*stress, error) {
-	env, err := w.source.open()
+func (w *worst) stress(ctx context.Context) (*stress, error) {
+	env, err := w.source.open(ctx)
 	if err != nil {
 		return nil, err
 	}
