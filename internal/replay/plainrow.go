@@ -73,10 +73,10 @@ func (p *csvParser) plainCells(line []byte, end int) bool {
 var powersOfTen = [...]float64{1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
 
 // decimal returns the number that b begins with, and the bytes it takes: a sign, digits and
-// a point, from 1 to 15 digits in all. Then digits and power of ten are
-// exact and their quotient is the float next to the number, as strconv has it (Clinger 1990,
-// How to Read Floating Point Numbers Accurately). No bytes are NaN, an absent cell;
-// n is -1 where there is a sign or a point without digits, or there are too many.
+// a point, from 1 to 15 digits in all. Then digits and power of ten are exact and their
+// quotient is the float next to the number, as strconv has it (Clinger 1990, How to Read
+// Floating Point Numbers Accurately). No bytes are NaN, an absent cell; n is -1 where there
+// is a sign or a point without digits, or there are too many.
 func decimal(b []byte) (v float64, n int) {
 	negative := false
 	if len(b) > 0 && (b[0] == '-' || b[0] == '+') {
@@ -84,20 +84,19 @@ func decimal(b []byte) (v float64, n int) {
 		n = 1
 	}
 	var digits uint64
-	first, point := n, -1
-	for ; n < len(b); n++ {
-		if d := b[n] - '0'; d <= 9 {
-			digits = 10*digits + uint64(d)
-		} else if b[n] == '.' && point < 0 {
-			point = n
-		} else {
-			break
-		}
+	first, decimals := n, 0
+	for ; n < len(b) && b[n]-'0' <= 9; n++ {
+		digits = 10*digits + uint64(b[n]-'0')
 	}
-	count, decimals := n-first, 0
-	if point >= 0 {
-		count--
-		decimals = n - point - 1
+	count := n - first
+	if n < len(b) && b[n] == '.' {
+		n++
+		point := n
+		for ; n < len(b) && b[n]-'0' <= 9; n++ {
+			digits = 10*digits + uint64(b[n]-'0')
+		}
+		decimals = n - point
+		count += decimals
 	}
 	switch {
 	case n == 0:

@@ -81,7 +81,7 @@ func (c *Certificate) addLaw(r *Round) {
 		if p > 0 {
 			k++
 		}
-		top = math.Max(top, p)
+		top = max(top, p)
 	}
 	c.Barrier += math.Min(1, float64(k-1)/r.Gamma)
 	c.MaxGamma = math.Max(c.MaxGamma, r.Gamma)
