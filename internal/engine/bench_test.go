@@ -27,10 +27,7 @@ import (
 type system struct {
 	*engine.Engine
 	name    string
-	metrics *prometheus.Registry
 	stop    func()
-
-	insideSum, insideN float64 // see inside
 }
 
 func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(), window) }
@@ -98,7 +95,7 @@ func startLimited(b testing.TB, e *engine.Engine, source *service.Source, client
 	case err := <-done:
 		b.Fatal(err)
 	}
-	return &system{Engine: e, name: source.Name, metrics: registry, stop: func() {
+	return &system{Engine: e, name: source.Name, stop: func() {
 		cancel()
 		if err := <-done; err != nil {
 			b.Error(err)

@@ -24,10 +24,13 @@ const (
 	// overloadShare is the share of the requests of the last lookback, one in so many, that
 	// is refused in overload only.
 	overloadShare = 5
+	// overloadLasts is how long overload is taken to last after it was seen, ns: a flood has
+	// gaps.
+	overloadLasts = int64(paceSlots * slot)
 	// leastTarget bounds the wait under overload, where an answer does not take that long
 	// already while few others wait, and answers do not come in batches that are further
 	// apart.
-	leastTarget = 3 * time.Millisecond
+	leastTarget = 5 * time.Millisecond
 	// targetOverCalm is how many times as long as such an answer the wait may be.
 	targetOverCalm = 3
 	// usualGap is how many of the last paceSlots slots have a gap between answers that is no
@@ -78,6 +81,7 @@ type admission struct {
 	answers  int               // in the slots that are over
 	gap      int64             // longest gap of the last slots
 	usual    int64             // the gap that usualGap of them reach
+	overload int64             // until when there is overload
 	answerAt int64             // the last answer, or since when anything waits
 	calm     [calmBlocks]int64 // least latency of a block of requests that came while few waited
 	calmN    int               // how many such requests there were ever
@@ -221,6 +225,9 @@ func (a *admission) advance(now int64) {
 func (a *admission) limit(now int64) int64 {
 	target := a.target()
 	if a.overloaded(now, target) {
+		a.overload = now + overloadLasts
+	}
+	if now < a.overload {
 		return target
 	}
 	most := max(int64(lookback), target)

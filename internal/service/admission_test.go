@@ -177,7 +177,7 @@ func TestAdmissionTarget(t *testing.T) {
 		name         string
 		batch, stall int64
 		want         int64
-	}{{"steady", ms, 0, 3 * ms}, {"stall", ms, 80 * ms, 3 * ms}, {"batches", 12 * ms, 0, 6 * ms}} {
+	}{{"steady", ms, 0, 5 * ms}, {"stall", ms, 80 * ms, 5 * ms}, {"batches", 12 * ms, 0, 6 * ms}} {
 		var a admission
 		var now int64
 		for range 400 * ms / c.batch {
