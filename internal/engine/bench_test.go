@@ -26,8 +26,8 @@ import (
 // of an environment with 10 actions and 16 features.
 type system struct {
 	*engine.Engine
-	name    string
-	stop    func()
+	name string
+	stop func()
 }
 
 func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(), window) }
