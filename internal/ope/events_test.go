@@ -158,3 +158,16 @@ func TestEventsUnbiased(t *testing.T) {
 		t.Errorf("coverage %.3f; of rows counted as often as they stand for %.3f", covered, narrow)
 	}
 }
+
+// TestChooseEventsByHand: of two rows with e = 1 the one of weight 100 counts for a tenth of
+// a row, the one of weight 1 for 1.9. Clipped at 50 they say 5 and 1.9: a variance of the
+// mean of 3.1²/4 = 2.4 and a bias of 2.5 make 8.65; at 20 the bias alone makes 16, at 100
+// the variance 16.4. Who forgets how much rows count for in the bias takes 100, and who
+// forgets it in the variance 2.
+func TestChooseEventsByHand(t *testing.T) {
+	l := &look{c: []float64{.1, 1.9}, w: []float64{100, 1}}
+	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
+	if got := l.best(constant(0), constant(1), func(w, lambda float64) float64 { return min(w, lambda) }); got != 50 {
+		t.Errorf("λ is %v, want 50", got)
+	}
+}

@@ -90,3 +90,18 @@ func TestDroppedAreMet(t *testing.T) {
 		}
 	}
 }
+
+// TestDroppedInJournal: what rows stand for is part of what a result depends on, with
+// propensities and without.
+func TestDroppedInJournal(t *testing.T) {
+	for _, propensity := range []string{"", `"propensity":0.5,`} {
+		seen := map[string]bool{}
+		for weight := 2; weight < 5; weight++ {
+			text := fmt.Sprintf(`{"action":"x","actions":["x","y"],%s"loss":1,"weight":%d}`, propensity, weight)
+			seen[EncodeRounds(readEvents(t, text+"\n", EventOptions{}, logs.Options{})).digest()] = true
+		}
+		if len(seen) != 3 {
+			t.Errorf("%d digests of 3 logs", len(seen))
+		}
+	}
+}
