@@ -67,7 +67,7 @@ func TestConstantMemory(t *testing.T) {
 			return int64(after) - int64(before)
 		}
 		few, many := held(rowsPerGroup+2_000), held(3*rowsPerGroup+2_000) // as far into a group of rows of Parquet
-		const slack = 256 << 10 // a line is some 250 bytes: of the lines more it would be 10 MB
+		const slack = 256 << 10                                           // a line is some 250 bytes: of the lines more it would be 10 MB
 		if many-few > slack {
 			t.Errorf("%s: %d bytes are held after 22,000 lines, %d after 62,000", format, few, many)
 		}
