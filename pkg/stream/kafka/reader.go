@@ -92,11 +92,11 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 			return dst, nil
 		}
 		if err := r.advance(ctx, nil); err != nil {
-			if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-				if r.ctx.Err() == nil {
-					return dst, err
-				}
+			switch {
+			case r.ctx.Err() != nil: // also if the closing of its connection was noticed first
 				err = stream.ErrClosed
+			case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+				return dst, err
 			}
 			return dst, r.p.fail("read", r.pos, err)
 		}

@@ -346,3 +346,45 @@ func TestReaderKnows(t *testing.T) {
 		fill(t, a, "b", 2*maxNext)
 	}
 }
+
+// afterwards is a context that does something while what waits for it begins to wait.
+type afterwards struct {
+	context.Context
+	do func()
+}
+
+func (a afterwards) Done() <-chan struct{} {
+	a.do()
+	return a.Context.Done()
+}
+
+// A reader that is closed while it waits says so, also if it learns first that its
+// connection is gone.
+func TestClosedWhileWaiting(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	c := client(t, k, Options{})
+	defer c.Close()
+	open(t, c, "t", 1)
+	for range 20 { // it learns of one or the other by chance
+		x, err := c.Log().Read(t.Context(), "t", 0, stream.Earliest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := x.(*reader)
+		if _, err := r.Next(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err = r.Next(afterwards{t.Context(), func() {
+			r.cancel()
+			r.f.close()
+			r.f.full <- &chunk{of: r.f, err: net.ErrClosed}
+		}}, nil)
+		if !errors.Is(err, stream.ErrClosed) {
+			t.Fatal(err)
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
