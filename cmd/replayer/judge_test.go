@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"math"
@@ -11,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"hindsight/internal/daemon"
 )
@@ -45,19 +43,12 @@ func TestResume(t *testing.T) {
 // command.
 func TestInterruptedRuns(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it is about time")
+		t.Skip("a run must be stopped in its middle: go test without -short does")
 	}
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	go func() { // the first run is kept, the second goes on
-		for ctx.Err() == nil {
-			if b, _ := os.ReadFile(file); bytes.HasSuffix(b, []byte("\n")) {
-				cancel()
-			}
-			time.Sleep(time.Millisecond)
-		}
-	}()
+	go afterFirstLine(ctx, file, cancel) // the first run is kept, the second goes on
 	args := []string{"backtest", "--rounds", "60000", "--learner", "uniform", "--learner", "dafa", "--delays", "none", "--resume", file}
 	got := execute(ctx, args...)
 	if got.code != daemon.Interrupted || !strings.Contains(got.stdout, "uniform") || strings.Contains(got.stdout, "dafa") || !strings.Contains(got.stderr, "1 of 2 runs are finished and kept") {

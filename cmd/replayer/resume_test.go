@@ -126,7 +126,7 @@ func afterFirstLine(ctx context.Context, file string, then func()) {
 // the middle of a run; what the latter prints says so; and both are taken up.
 func TestKilledAndInterrupted(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it is about time")
+		t.Skip("a run must be stopped in its middle: go test without -short does")
 	}
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	html := filepath.Join(t.TempDir(), "out.html")

@@ -19,7 +19,7 @@ import (
 // followed there.
 func TestTopicsOfServers(t *testing.T) {
 	if testing.Short() {
-		t.Skip("servers and brokers are left to the plain run")
+		t.Skip("starts servers and brokers: go test without -short does")
 	}
 	t.Run("nats", func(t *testing.T) {
 		t.Parallel()

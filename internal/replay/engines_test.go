@@ -42,7 +42,7 @@ func pacedLog(t *testing.T, rows int) *BanditLog {
 // it found, and the learner that it ends with.
 func TestEnginesEqualBacktest(t *testing.T) {
 	if testing.Short() {
-		t.Skip("servers and brokers are left to the plain run")
+		t.Skip("starts servers and brokers: go test without -short does")
 	}
 	const rows = 60
 	for _, c := range []struct {

@@ -37,7 +37,12 @@ func TestGoldenDAFA(t *testing.T) {
 		b = must(l.AppendBinary(b))
 		out += fmt.Sprintf("%s %x\n", name, sha256.Sum256(b))
 	}
-	const path = "testdata/dafa.golden"
+	golden(t, "testdata/dafa.golden", out)
+}
+
+// golden compares a text with a file, or with -update writes it.
+func golden(t *testing.T, path, out string) {
+	t.Helper()
 	if *update {
 		if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
 			t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 	"testing"
 
 	"hindsight/pkg/learner"
@@ -23,19 +22,7 @@ func TestGoldenEXP4(t *testing.T) {
 		l := must(learner.NewEXP4(learner.NewArgmin(w.class), c.o))
 		out += fmt.Sprintf("%s %x\n", c.name, sha256.Sum256(must(l.AppendBinary(ragged(w, l)))))
 	}
-	const path = "testdata/exp4.golden"
-	if *update {
-		if err := os.WriteFile(path, []byte(out), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out != string(want) {
-		t.Errorf("got\n%swant\n%s", out, want)
-	}
+	golden(t, "testdata/exp4.golden", out)
 }
 
 // ragged plays 500 rounds, each learned some later rounds after, and returns the bits of
