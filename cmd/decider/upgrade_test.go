@@ -33,7 +33,8 @@ const shopLinear = "name: shop\nversion: 1\nwindow: 300ms\noracle: {kind: linear
 
 // TestRollingUpgrade replaces the deciders and the joiner of the previous build by those
 // of this one, one by one, while users are at work on two partitions. Nothing is lost,
-// nothing decided twice, every record has its fate, and all of it is computed again by this build, from records of both.
+// nothing decided twice, every record has its fate, and all of it is computed again by
+// this build, from records of both.
 func TestRollingUpgrade(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") == "" && os.Getenv("HINDSIGHT_CHAOS") == "" {
 		t.Skip("builds an earlier revision: HINDSIGHT_CHAOS=1 runs it")
