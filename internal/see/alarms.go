@@ -14,7 +14,7 @@ const (
 // Alarm is something that an operator must know of.
 type Alarm struct {
 	Name     string
-	Expr     string        // PromQL over all processes of a model
+	Expr     string        // PromQL over all processes of a model, which are one job
 	For      time.Duration // how long it must hold
 	Severity string
 	Says     string // what is wrong
@@ -42,20 +42,20 @@ func Alarms() []Alarm {
 func loopAlarms() []Alarm {
 	const minute = time.Minute
 	return []Alarm{
-		{Name: "ProcessDown", Expr: `up{job="hindsight"} == 0`, For: minute, Severity: Wake,
+		{Name: "ProcessDown", Expr: `up{job=~"hindsight.*"} == 0`, For: minute, Severity: Wake,
 			Says: "A process does not answer.", Do: "Start it again; it recovers from the log. Its last lines on standard error say why it ended."},
 		{Name: "NoProcess", Expr: `absent(hindsight_ready)`, For: 2 * minute, Severity: Wake,
 			Says: "No process shows its metrics at all.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
 		{Name: "NotReady", Expr: `hindsight_ready == 0`, For: 2 * minute, Severity: Wake,
 			Says: "A process cannot do its work now.", Do: "Open /readyz: it says why in one line. A joiner that stands by for another is well.",
 			here: func(m *moment) bool { return m.is("hindsight_ready", equals(0)) }},
-		{Name: "NoJoiner", Expr: `sum(hindsight_at_work{role="joiner"}) != 1`, For: minute, Severity: Wake,
+		{Name: "NoJoiner", Expr: `sum by (job) (hindsight_at_work{role="joiner"}) != 1`, For: minute, Severity: Wake,
 			Says: "Not exactly one joiner is at work: without one nothing is learned.", Do: "Start a feedback-joiner, or a decider without --joiner=false. If there are two, the older one is fenced off within seconds; else look at their logs."},
-		{Name: "NoOutcomes", Expr: `sum(rate(hindsight_decisions_total[10m])) > 0 and sum(increase(hindsight_outcomes_total[10m])) == 0`, For: 5 * minute, Severity: Wake,
-			Says: "Decisions are made and no outcome arrives.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
+		{Name: "NoOutcomes", Expr: `sum by (job) (rate(hindsight_decisions_total[5m])) > 0 and sum by (job) (increase(hindsight_outcomes_total[5m])) == 0`, For: 5 * minute, Severity: Wake,
+			Says: "Decisions are made and no outcome has arrived for ten minutes.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
 			here: func(m *moment) bool {
-				outcomes, reached := m.increase("hindsight_outcomes_total", 10*minute-sampleEvery)
-				return m.is("hindsight_at_work{role=joiner}", above(0)) && reached && outcomes == 0 && m.grew("hindsight_decisions_total", 10*minute, 0)
+				outcomes, reached := m.increase("hindsight_outcomes_total", 5*minute-sampleEvery)
+				return m.is("hindsight_at_work{role=joiner}", above(0)) && reached && outcomes == 0 && m.grew("hindsight_decisions_total", 5*minute, 0)
 			}},
 		{Name: "JoinRatioFell", Expr: `hindsight_join_ratio < 0.5 * avg_over_time(hindsight_join_ratio[1d])`, For: 15 * minute, Severity: Look,
 			Says: "Of the rounds released lately less than half as many have their outcome in time as before.", Do: "Outcomes come later, or some sources no longer report, or under other ids: see rejects by reason (late, orphan) and the delays.",
@@ -78,12 +78,12 @@ func loopAlarms() []Alarm {
 		{Name: "JoinerLag", Expr: `min_over_time(hindsight_joiner_lag_records[5m]) > 10000`, For: minute, Severity: Look,
 			Says: "The joiner reads more slowly than decisions and outcomes are written.", Do: "Give it a process of its own (feedback-joiner) and CPU; look whether the log answers slowly.",
 			here: func(m *moment) bool { return m.always("hindsight_joiner_lag_records", above(10000)) }},
-		{Name: "RequestsRefused", Expr: `sum(rate(hindsight_requests_refused_total{code="503"}[1m])) > 0`, For: minute, Severity: Wake,
+		{Name: "RequestsRefused", Expr: `sum by (job) (rate(hindsight_requests_refused_total{code="503"}[1m])) > 0`, For: minute, Severity: Wake,
 			Says: "Requests are answered with 503: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
 			here: grows("hindsight_requests_refused_total{code=503}", minute, 0)},
-		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
+		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (job, le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
 			Says: "One in a hundred requests waits for more than a quarter of a second.", Do: "The append to the log is most of it: look at the log's disks and network, then at the size of the model."},
-		{Name: "ManyRejects", Expr: `sum(rate(hindsight_rejects_total[10m])) > 0.1 * sum(rate(hindsight_outcomes_total[10m]))`, For: 10 * minute, Severity: Look,
+		{Name: "ManyRejects", Expr: `sum by (job) (rate(hindsight_rejects_total[10m])) > 0.1 * sum by (job) (rate(hindsight_outcomes_total[10m]))`, For: 10 * minute, Severity: Look,
 			Says: "More than a tenth of what is reported is rejected.", Do: "See the reasons: late: lengthen the window; orphan: ids do not match; mismatch: another action was shown; malformed: /explain and the topic rejects keep the bytes.",
 			here: func(m *moment) bool {
 				rejects, reached := m.increase("hindsight_rejects_total", 10*minute-sampleEvery)
@@ -97,7 +97,7 @@ func loopAlarms() []Alarm {
 func logAlarms() []Alarm {
 	const minute = time.Minute
 	return []Alarm{
-		{Name: "AppendErrors", Expr: `sum by (topic) (increase(hindsight_append_errors_total[5m])) > 0`, Severity: Wake,
+		{Name: "AppendErrors", Expr: `sum by (job, topic) (increase(hindsight_append_errors_total[5m])) > 0`, Severity: Wake,
 			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the log: disk full, broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
 			here: grows("hindsight_append_errors_total", 5*minute, 0)},
 		{Name: "OwnersFight", Expr: `increase(hindsight_fences_total[10m]) > 3`, Severity: Wake,
@@ -129,14 +129,14 @@ func logAlarms() []Alarm {
 			here: func(m *moment) bool {
 				return m.is("hindsight_snapshot_age_seconds", above(86400)) && m.grew("hindsight_learned_through", 10*minute, 0)
 			}},
-		{Name: "LogClockOff", Expr: `abs(time() - hindsight_log_time_seconds) > 300 and on () sum(rate(hindsight_outcomes_total[5m])) > 0`, For: 5 * minute, Severity: Look,
+		{Name: "LogClockOff", Expr: `abs(time() - hindsight_log_time_seconds) > 300 and on (job) sum by (job) (rate(hindsight_outcomes_total[5m])) > 0`, For: 5 * minute, Severity: Look,
 			Says: "The log's clock is minutes away from this machine's.", Do: "Set the clocks. Fates are by the log's clock alone and stay right; windows open and close by it.",
 			here: func(m *moment) bool {
 				return m.grew("hindsight_outcomes_total", 5*minute, 0) && m.is("hindsight_log_time_seconds", func(v float64) bool {
 					return math.Abs(float64(m.at.UnixMilli())/1e3-v) > 300
 				})
 			}},
-		{Name: "ReplicasDiffer", Expr: `max(hindsight_learned_through) - min(hindsight_learned_through) > 10000 or max(hindsight_epoch) != min(hindsight_epoch)`, For: 5 * minute, Severity: Look,
+		{Name: "ReplicasDiffer", Expr: `max by (job) (hindsight_learned_through) - min by (job) (hindsight_learned_through) > 10000 or max by (job) (hindsight_epoch) != min by (job) (hindsight_epoch)`, For: 5 * minute, Severity: Look,
 			Says: "Deciders have learned differently far.", Do: "One lags: see hindsight_feedback_lag_records by process."},
 	}
 }
@@ -145,13 +145,13 @@ func logAlarms() []Alarm {
 func learnerAlarms() []Alarm {
 	const minute = time.Minute
 	return []Alarm{
-		{Name: "DrawsDoNotFollowLaws", Expr: `max(hindsight_draw_evidence) >= 10000`, Severity: Wake,
+		{Name: "DrawsDoNotFollowLaws", Expr: `max by (job) (hindsight_draw_evidence) >= 10000`, Severity: Wake,
 			Says: "Drawn actions do not follow the propensities that are logged with them.", Do: "No estimate from this log holds until it is understood. Run replayer verify, which names the first wrong decision. By chance this happens to one process in 10,000.",
 			here: func(m *moment) bool { return m.is("hindsight_draw_evidence", func(v float64) bool { return v >= 1e4 }) }},
-		{Name: "WorseThanBaseline", Expr: `max(hindsight_guard_alarm) == 1`, Severity: Wake,
+		{Name: "WorseThanBaseline", Expr: `max by (job) (hindsight_guard_alarm) == 1`, Severity: Wake,
 			Says: "The guard has found the learner worse than the baseline by more than the model allows.", Do: "See /guard. Switch to the baseline (POST /mode paused, or apprentice to go on learning), or let the guard do it (guard: {then: shadow}): MODES.md.",
 			here: func(m *moment) bool { return m.is("hindsight_guard_alarm", above(0)) }},
-		{Name: "ClassRefuted", Expr: `max(hindsight_class_refuted) == 1`, Severity: Look,
+		{Name: "ClassRefuted", Expr: `max by (job) (hindsight_class_refuted) == 1`, Severity: Look,
 			Says: "The data refute that any function of the class is the truth: no bound of the certificate holds.", Do: "Fit another class (replayer fit), or use oracle: auto. Decisions go on.",
 			here: func(m *moment) bool { return m.is("hindsight_class_refuted", above(0)) }},
 		{Name: "LateLossesDiffer", Expr: `hindsight_late_losses_differ == 1`, For: time.Hour, Severity: Look,
@@ -163,7 +163,7 @@ func learnerAlarms() []Alarm {
 				uniform, ok := m.value("hindsight_recent_uniform_loss")
 				return ok && m.is("hindsight_recent_loss", above(uniform+.05))
 			}},
-		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on () sum(rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
+		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on (job) sum by (job) (rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
 			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give floors.",
 			here: func(m *moment) bool {
 				return m.grew("hindsight_decisions_total", 10*minute, 0) && m.is("hindsight_propensity_entropy_ratio", func(v float64) bool { return v < .001 })

@@ -1,6 +1,10 @@
 package see
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"regexp"
+	"strings"
+)
 
 // panel is one picture of the dashboard.
 type panel struct {
@@ -71,6 +75,26 @@ func dashboard() []row {
 	}
 }
 
+var series = regexp.MustCompile(`\b(?:hindsight|process|go)_\w+(\{)?`)
+
+// ofJob narrows a query to the job that the dashboard's variable names: the processes of one
+// model.
+func ofJob(expr string) string {
+	return series.ReplaceAllStringFunc(expr, func(name string) string {
+		if name, has := strings.CutSuffix(name, "{"); has {
+			return name + `{job=~"$job",`
+		}
+		return name + `{job=~"$job"}`
+	})
+}
+
+// choice is the variable of the dashboard that says which model it shows.
+func choice(source map[string]any) map[string]any {
+	const query = "label_values(hindsight_ready, job)"
+	return map[string]any{"name": "job", "label": "model (job of Prometheus)", "type": "query", "datasource": source, "definition": query,
+		"query": map[string]any{"query": query, "refId": "job"}, "refresh": 2, "sort": 1, "includeAll": false, "multi": false, "hide": 0}
+}
+
 // Dashboard returns the dashboard for Grafana, as JSON.
 func Dashboard() string {
 	type object = map[string]any
@@ -89,7 +113,7 @@ func Dashboard() string {
 			}
 			targets := []object{}
 			for i, l := range p.lines {
-				targets = append(targets, object{"refId": string(rune('A' + i)), "expr": l.expr, "legendFormat": l.name, "datasource": source})
+				targets = append(targets, object{"refId": string(rune('A' + i)), "expr": ofJob(l.expr), "legendFormat": l.name, "datasource": source})
 			}
 			panels = append(panels, object{"id": id, "type": "timeseries", "title": p.title, "description": p.says, "datasource": source, "targets": targets,
 				"gridPos":     object{"x": left, "y": top, "w": p.width, "h": high},
@@ -100,7 +124,7 @@ func Dashboard() string {
 		top += 7
 	}
 	b, err := json.MarshalIndent(object{"uid": "hindsight", "title": "Hindsight", "tags": []string{"hindsight"}, "timezone": "browser", "schemaVersion": 39, "version": 1,
-		"refresh": "10s", "time": object{"from": "now-1h", "to": "now"}, "editable": true, "panels": panels, "templating": object{"list": []object{}}, "annotations": object{"list": []object{}}}, "", " ")
+		"refresh": "10s", "time": object{"from": "now-1h", "to": "now"}, "editable": true, "panels": panels, "templating": object{"list": []object{choice(source)}}, "annotations": object{"list": []object{}}}, "", " ")
 	if err != nil {
 		return err.Error() // not reached: they are maps of texts and numbers
 	}

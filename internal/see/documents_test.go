@@ -62,7 +62,10 @@ func foreign(text string) (out []string) {
 			inside, _, _ := strings.Cut(rest[1:], "}")
 			for _, match := range strings.Split(inside, ",") {
 				label, value, _ := strings.Cut(match, "=")
-				value = strings.Trim(value, `"`)
+				value = strings.Trim(value, "~\"")
+				if label == "job" { // Prometheus's own: one a model
+					continue
+				}
 				if v := d.Values[label]; !slices.Contains(d.Labels, label) || v != nil && !slices.Contains(v, value) {
 					out = append(out, name+"{"+match+"}")
 				}
@@ -168,6 +171,36 @@ func TestRulesParse(t *testing.T) {
 			t.Errorf("%s is there twice, or says too little", a.Name)
 		}
 		seen[a.Name] = true
+	}
+}
+
+// mixes reports whether an expression adds up, or joins, processes of different models.
+func mixes(expr string) bool {
+	for _, at := range regexp.MustCompile(`\b(?:sum|min|max|avg|count)(?: by)? ?\(|\bon \(`).FindAllStringIndex(expr, -1) {
+		labels, _, _ := strings.Cut(expr[at[1]:], ")")
+		if !slices.Contains(strings.Split(labels, ", "), "job") {
+			return true
+		}
+	}
+	return false
+}
+
+// Two models under one Prometheus do not disturb one another.
+func TestModelsApart(t *testing.T) {
+	for _, a := range Alarms() {
+		if mixes(a.Expr) {
+			t.Errorf("%s takes several jobs for one model: %s", a.Name, a.Expr)
+		}
+	}
+	for _, expr := range strings.Split(expressions(t, Dashboard()), "\n") {
+		if n := len(series.FindAllString(expr, -1)); n == 0 || n != strings.Count(expr, `{job=~"$job"`) {
+			t.Errorf("the dashboard shows processes of any model: %s", expr)
+		}
+	}
+	for _, planted := range []string{`sum(up)`, `sum by (le) (up)`, `up > 0 and on () up`, `sum by (job) (up) > max(up)`} {
+		if !mixes(planted) {
+			t.Errorf("%s is not seen", planted)
+		}
 	}
 }
 

@@ -40,7 +40,8 @@ func AlertsPage() string {
 
 What to be told of, and what to do then. ` + "`alerts.yml`" + ` has the conditions as rules for Prometheus, over all processes of a
 model; the page at ` + "`/`" + ` of the admin port judges those marked with ● by what its own process sees, without Prometheus.
-*wake*: someone, at once; *look*: today.
+*wake*: someone, at once; *look*: today. Where one Prometheus watches several models, give each a ` + "`job_name`" + ` of its own that
+begins with ` + "`hindsight`" + `: rules and dashboard tell models apart by it.
 
 This page and ` + "`alerts.yml`" + ` are made from the code by ` + "`go test ./internal/see -run Documents -update`" + `.
 
