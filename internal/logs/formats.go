@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 )
@@ -36,14 +35,16 @@ var errUnknownFormat = errors.New("the format is not known by its content; name 
 
 // newDecoder returns the decoder of a file, by its content where no format is named.
 func newDecoder(in *input, format string) (decoder, string, error) {
-	if format == "" {
-		head, err := in.r.Peek(detectBytes)
-		if err != nil && !errors.Is(err, io.EOF) {
-			return nil, "", fmt.Errorf("%s: %w", in.name, err)
-		}
-		if format, err = Detect(head); err != nil {
-			return nil, "", fmt.Errorf("%s: %w", in.name, err)
-		}
+	head, err := in.head()
+	switch {
+	case err != nil:
+	case format == "":
+		format, err = Detect(head)
+	case format != Msgpack && format != Parquet:
+		err = foreign(head)
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("%s: %w", in.name, err)
 	}
 	switch format {
 	case Dsjson:
@@ -76,6 +77,9 @@ func Detect(head []byte) (string, error) {
 	case c >= 0x80 && c <= 0x8f, c == 0xde, c == 0xdf:
 		return Msgpack, nil
 	}
+	if err := foreign(head); err != nil {
+		return "", err
+	}
 	for line := range bytes.Lines(head) {
 		if text := bytes.TrimSpace(line); len(text) > 0 && text[0] == '{' {
 			return detectJSON(text), nil
@@ -84,10 +88,28 @@ func Detect(head []byte) (string, error) {
 	if format := detectText(head); format != "" {
 		return format, nil
 	}
-	if line, _, _ := bytes.Cut(head, []byte("\n")); bytes.ContainsRune(line, ',') {
+	line, _, _ := bytes.Cut(head, []byte("\n"))
+	if Separator(line) != 0 {
 		return "", ErrCSV
 	}
-	return "", errUnknownFormat
+	return "", fmt.Errorf("%w; it begins with %q", errUnknownFormat, line[:min(len(line), 40)])
+}
+
+// Separator returns what separates the columns of a CSV file by its header: a comma, else
+// a semicolon or a tab; 0 where there is none of these outside of quotes.
+func Separator(header []byte) byte {
+	var bare []byte // what is outside of quotes
+	for i, part := range bytes.Split(header, []byte{'"'}) {
+		if i%2 == 0 {
+			bare = append(bare, part...)
+		}
+	}
+	for _, c := range []byte(",;\t") {
+		if bytes.IndexByte(bare, c) >= 0 {
+			return c
+		}
+	}
+	return 0
 }
 
 // detectJSON tells JSON by its first object, which may be cut.

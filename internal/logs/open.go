@@ -69,6 +69,15 @@ func (in *input) close() {
 	}
 }
 
+// head returns the first bytes of what the file holds, which say what it is.
+func (in *input) head() ([]byte, error) {
+	head, err := in.r.Peek(detectBytes)
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	return head, err
+}
+
 // maxLayers bounds a file that was compressed again and again.
 const maxLayers = 4
 
@@ -105,16 +114,16 @@ func (in *input) decompress(r io.Reader) error {
 		case len(head) >= 2 && head[0] == 0x1f && head[1] == 0x8b:
 			z, err := gzip.NewReader(buffered)
 			if err != nil {
-				return fmt.Errorf("%s: gzip: %w", in.name, err)
+				return fmt.Errorf("%s: %w", in.name, (&layer{kind: "gzip"}).explain(err))
 			}
-			r = z
+			r = &layer{z, "gzip"}
 		case string(head) == "\x28\xb5\x2f\xfd":
 			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
 			if err != nil {
 				return fmt.Errorf("%s: zstd: %w", in.name, err)
 			}
 			in.closers = append(in.closers, z.Close)
-			r = z
+			r = &layer{z, "zstd"}
 		default:
 			in.r = bufio.NewReaderSize(&counted{buffered, &in.bytes}, bufferBytes)
 			return nil

@@ -78,6 +78,13 @@ func (t *Tables) Next() (name string, r *bufio.Reader, err error) {
 	}
 	t.now, t.in = t.in, nil
 	t.files++
+	head, err := t.now.head()
+	if err == nil {
+		err = foreign(head)
+	}
+	if err != nil {
+		return "", nil, fmt.Errorf("log: %s: %w", t.now.name, err)
+	}
 	return t.now.name, t.now.r, nil
 }
 

@@ -35,6 +35,25 @@ func parseLog(t testing.TB, text string, m Mapping) *BanditLog {
 
 func timedLog(t testing.TB) *BanditLog { return parseLog(t, timedText, timedMapping()) }
 
+// Columns may be separated by semicolons or tabs, with and without quotes.
+func TestSeparators(t *testing.T) {
+	text := strings.ReplaceAll(timedText, `"v,w"`, "v")
+	want := parseLog(t, text, timedMapping())
+	for _, comma := range []string{";", "\t"} {
+		for _, quoted := range []string{"s", `"s"`} {
+			got := parseLog(t, strings.ReplaceAll(strings.Replace(text, "\ns,", "\n"+quoted+",", 1), ",", comma), timedMapping())
+			var a, b codec.Context
+			for i := range want.Len() {
+				want.Context(&a, i)
+				got.Context(&b, i)
+				if !reflect.DeepEqual(a, b) || logOf(got).id(i) != logOf(want).id(i) {
+					t.Errorf("%q, row %d: %+v, want %+v", comma, i, b, a)
+				}
+			}
+		}
+	}
+}
+
 func TestBanditLog(t *testing.T) {
 	b := timedLog(t)
 	if got := b.Actions(); !reflect.DeepEqual(got, []string{"a", "b"}) || b.Len() != 4 || b.Columns() != 1+1+3 || b.Name() != "t.csv" {

@@ -36,6 +36,7 @@ func (e *CSVError) Error() string {
 // csvFile reads a CSV file, whose first line may begin with a byte order mark.
 type csvFile struct {
 	file   string
+	comma  byte      // what separates columns: a comma, a semicolon or a tab
 	lines  *csvLines // up to the first quote; then nil, and
 	csv    *csv.Reader
 	tap    tap
@@ -91,14 +92,23 @@ func (f *csvFile) read(file string, r io.Reader) {
 	if mark, err := buffered.Peek(3); err == nil && string(mark) == "\ufeff" {
 		_, _ = buffered.Discard(3) // they are buffered: it cannot fail
 	}
+	start, _ := buffered.Peek(headerBytes) // an error comes again when it is read
+	header, _, _ := bytes.Cut(bytes.TrimLeft(start, "\r\n"), []byte("\n"))
+	if f.comma = logs.Separator(header); f.comma == 0 {
+		f.comma = ','
+	}
 	f.file, f.lines = file, newCSVLines(buffered)
 }
+
+// headerBytes of a file say what separates its columns.
+const headerBytes = 4 << 10
 
 // quoted leaves the rest of the file to encoding/csv.
 func (f *csvFile) quoted() {
 	f.before = csvLines{number: f.lines.number, offset: f.lines.offset}
 	f.tap = tap{r: f.lines.rest()}
 	f.csv = csv.NewReader(&f.tap)
+	f.csv.Comma = rune(f.comma)
 	f.csv.ReuseRecord, f.csv.FieldsPerRecord = true, -1
 	f.lines = nil
 }
@@ -229,7 +239,7 @@ func (f *csvFile) row() ([]string, error) {
 			return nil, fmt.Errorf("%s: %w", f.file, err)
 		case bytes.IndexByte(line, '"') < 0:
 			f.lines.take(line, size)
-			f.cells = splitCells(f.cells[:0], string(line))
+			f.cells = splitCells(f.cells[:0], string(line), f.comma)
 			return f.cells, nil
 		}
 		f.quoted()

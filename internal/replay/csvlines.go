@@ -6,7 +6,7 @@ import (
 )
 
 // csvLines are the lines of a CSV file up to the first with a quote: until there a line is a
-// row and a comma ends a cell, which takes no package to see. What it takes for a line, a
+// row and a comma, or what stands for it, ends a cell, which takes no package to see. What it takes for a line, a
 // blank one and the end of a file is what encoding/csv does.
 type csvLines struct {
 	r    io.Reader
@@ -85,10 +85,10 @@ type failing struct{ err error }
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
 // splitCells appends the cells of a line without quotes to dst.
-func splitCells(dst []string, line string) []string {
+func splitCells(dst []string, line string, comma byte) []string {
 	from := 0
 	for i := 0; i < len(line); i++ {
-		if line[i] == ',' {
+		if line[i] == comma {
 			dst = append(dst, line[from:i])
 			from = i + 1
 		}

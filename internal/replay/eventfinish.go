@@ -1,18 +1,13 @@
 package replay
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
-
-var errNoEvents = errors.New("there is no event in it that can be replayed")
 
 // finish sorts the rows, drops those that do not count, and decides what the log has.
 func (l *eventLoader) finish() (*BanditLog, error) {
@@ -20,7 +15,7 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Forgotten = l.in.Forgotten || l.where.Forgot() || l.early.Forgot()
 	keep := l.kept()
 	if len(keep) == 0 {
-		return nil, fmt.Errorf("%s: %w (%s)", l.log.name, errNoEvents, strings.Join(append(l.in.ReasonTexts(), l.in.Summary()), "; "))
+		return nil, l.in.nothing(l.log.name)
 	}
 	l.arrange(keep)
 	b := l.log

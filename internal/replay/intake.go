@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
 	"hindsight/internal/logs"
 )
@@ -75,4 +77,18 @@ func (in *Intake) Notes() []string {
 		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; --dedup remembers more")
 	}
 	return out
+}
+
+var errNoEvents = errors.New("there is no event in it that can be replayed")
+
+// nothing is the error of a log without a row.
+func (in *Intake) nothing(name string) error {
+	why := append(in.ReasonTexts(), in.Summary())
+	if bad := in.Errors(); len(bad) > 0 {
+		why = append(why, "the first malformed record is "+bad[0])
+	}
+	if in.Malformed > 0 && in.Malformed == in.Read && in.Format != logs.Msgpack && in.Format != logs.Parquet {
+		why = append(why, "a record is a line: of JSON that is spread over several, jq -c . FILE > NEW makes lines")
+	}
+	return fmt.Errorf("%s: %w (%s)", name, errNoEvents, strings.Join(why, "; "))
 }

@@ -134,7 +134,7 @@ func (p *csvParser) header() error {
 	}
 	line := p.line(0)
 	if row[0] != "label" {
-		return p.errorf(line, row[0], "the first column must be label%s; for a bandit log name its columns, for example --action-column", headerHint)
+		return p.errorf(line, row[0], "the first column must be label%s; for a bandit log name its columns by --action-column, --reward-column or --loss-column, --features and others: there are %s", headerHint, strings.Join(row, ", "))
 	}
 	if len(row)-1 > codec.MaxFeatures {
 		return p.errorf(line, "", "%d columns, at most %d are allowed", len(row), codec.MaxFeatures+1)

@@ -9,7 +9,7 @@ import (
 // quote, a label and categories that are known, decimal numbers. It takes none of another
 // row, which the general way then reads and judges.
 func (p *csvParser) plainRow() bool {
-	if p.lines == nil {
+	if p.lines == nil || p.comma != ',' {
 		return false
 	}
 	line, size, err := p.lines.peek()
