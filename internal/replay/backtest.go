@@ -131,6 +131,9 @@ func (r *Rounds) drop() {
 	if r.csv != nil {
 		r.csv.drop()
 	}
+	if r.view != nil {
+		r.view.log.files.drop()
+	}
 }
 
 // row returns the row of a labelled CSV that round t is.

@@ -12,8 +12,9 @@ import (
 // that action; what it loses by the others is not known, so that without the propensities
 // of what was decided its mean loss over the rounds that it met is no unbiased estimate
 // of anything. Rows are in the order of decisions; actions in byte order, by number, or
-// as a model lists them. Of a CSV it is in memory: four bytes a feature and some 40 more a
-// row. Of events ([ReadEvents]) rounds may differ in their actions, which bring features.
+// as a model lists them. Of events ([ReadEvents]) rounds may differ in their actions, which
+// bring features. What is kept of every row lies in temporary files once it is more than a
+// MiB a column.
 type BanditLog struct {
 	name    string
 	actions []string
@@ -24,12 +25,13 @@ type BanditLog struct {
 	value   []float64         // as recorded; NaN: no outcome
 	decided []int64           // log times; nil: the log has none
 	came    []int64           // log times of outcomes; nil: the log has none. Only where there is an outcome
-	ids     []string          // nil: the log has none
+	ids     *texts            // nil: the log has none
 	props   []float64         // propensities of the recorded actions; nil: the log has none
 	items   [][]codec.Feature // per action; nil: actions have no features
 	columns []logColumn
-	cells   []int32 // of features, row by row: an index into the column's values; -1: absent
-	d       int     // expanded columns, the constant included
+	cells   []cell // of features, row by row
+	long    []byte // texts of cells that are not among the values of their columns
+	d       int    // expanded columns, the constant included
 
 	rows    *eventRows // contexts that bring their own actions; nil: cells
 	weights []float64  // events that a row stands for, at least 1; nil: 1 each
@@ -38,17 +40,18 @@ type BanditLog struct {
 	baseline []int32
 	intake   *Intake // nil: not known
 
+	files *rowFiles // in which rows lie; nil: none
+
 	accept   float64 // of replay, see [Replay]; 0: 1
 	rejected []bool  // rows that replay does not accept; nil: none
 }
 
 type logColumn struct {
-	name    string
-	at      int       // index in the file
-	text    bool      // said to be text
-	number  bool      // said to be numbers; found to be when all is read
-	values  []string  // that occur
-	numbers []float64 // of number columns: the values
+	name   string
+	at     int      // index in the file
+	text   bool     // said to be text
+	number bool     // said to be numbers; found to be when all is read
+	values []string // of a column of texts, that occur: the first so many
 }
 
 var _ Environment = (*BanditLog)(nil)
@@ -107,14 +110,13 @@ func (b *BanditLog) Context(dst *codec.Context, t int) {
 	for a := range b.items {
 		dst.Actions[a].Features = b.items[a]
 	}
-	cells := b.cells[t*len(b.columns) : (t+1)*len(b.columns)]
-	for i, v := range cells {
-		switch c := &b.columns[i]; {
-		case v < 0:
+	for i := range b.columns {
+		switch c, v := &b.columns[i], b.cell(t, i); {
+		case v == absent:
 		case c.number:
-			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: c.numbers[v]})
+			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: v.number()})
 		default:
-			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: c.values[v]})
+			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: v.text(c.values, b.long)})
 		}
 	}
 }
@@ -237,7 +239,7 @@ func (v *logView) id(t int) string {
 	if v.log.rows != nil {
 		return v.log.rows.id(v.row(t))
 	}
-	return v.log.ids[v.row(t)]
+	return v.log.ids.at(v.row(t))
 }
 
 // IsLog reports whether env shows a log that knows the outcome of the recorded action only.

@@ -22,8 +22,11 @@ type LogOptions struct {
 	// row.
 	Ledger *logs.Ledger
 
-	numbered bool // actions are the numbers 0, 1, …, in that order
-	backward bool // a time before that of the row above stands for that one
+	Dedup int // ids remembered to find repeats; 0: [logs.DefaultDedup]
+
+	files    *rowFiles // nil: new ones
+	numbered bool      // actions are the numbers 0, 1, …, in that order
+	backward bool      // a time before that of the row above stands for that one
 }
 
 type logParser struct {
@@ -40,9 +43,30 @@ type logParser struct {
 	time, outcomeTime, action, value, id, propensity int // columns; -1: none
 	timeName, outcomeName, valueName                 string
 	actions                                          map[string]int32
-	ids                                              map[string]int // → line
-	values                                           []map[string]int32
+	ids                                              *logs.Recent[int32] // → line
+	key                                              []byte
+	values                                           []map[string]int32 // of columns: text → index
+	kept                                             tableColumns
+	rowCells                                         []cell
+	numbers, numeric                                 []bool // of columns: all cells so far are numbers; they are said to be
 }
+
+// tableColumns are what is kept of rows while a table is read.
+type tableColumns struct {
+	action        column[int32]
+	value, props  column[float64]
+	decided, came column[int64]
+	ids           texts
+	cells         column[cell]
+	long          column[byte]
+}
+
+// loadedValues is how many texts of a column are told apart while it is read, mostValues
+// how many at all: others are kept a row each, and are no columns of a model.
+const (
+	loadedValues = 1 << 12
+	mostValues   = mostColumns
+)
 
 func (p *logParser) header() error {
 	row, err := p.head()
@@ -142,6 +166,7 @@ func (p *logParser) feature(c logColumn) error {
 	}
 	p.log.columns = append(p.log.columns, c)
 	p.values = append(p.values, map[string]int32{})
+	p.rowCells, p.numbers, p.numeric = append(p.rowCells, absent), append(p.numbers, true), append(p.numeric, c.number)
 	return nil
 }
 
@@ -155,7 +180,7 @@ func (p *logParser) row(row []string) error {
 			return err
 		}
 	}
-	return nil
+	return p.log.files.err
 }
 
 func (p *logParser) rowID(row []string) error {
@@ -163,7 +188,7 @@ func (p *logParser) rowID(row []string) error {
 		return nil
 	}
 	id, name := row[p.id], p.o.Mapping.ID
-	switch before, ok := p.ids[id]; {
+	switch before, ok := p.ids.Get(0, p.idKey(id)); {
 	case id == "":
 		return p.errorf(p.line(p.id), name, "the id is missing")
 	case !isText(id, codec.MaxIDBytes):
@@ -172,9 +197,7 @@ func (p *logParser) rowID(row []string) error {
 		p.again = true
 		return p.errorf(p.line(p.id), name, "the id %q is that of line %d, too", id, before)
 	}
-	id = strings.Clone(id)
-	p.ids[id] = p.line(p.id)
-	p.log.ids = append(p.log.ids, id)
+	p.kept.ids.add(id)
 	return nil
 }
 
@@ -201,7 +224,7 @@ func (p *logParser) rowAction(row []string) error {
 		p.names = append(p.names, strings.Clone(name))
 		p.actions[p.names[a]] = a
 	}
-	p.log.action = append(p.log.action, a)
+	p.kept.action.add(a)
 	return nil
 }
 
@@ -220,7 +243,7 @@ func (p *logParser) rowValue(row []string) error {
 			return p.errorAll(p.line(p.value), p.valueName, "%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: 100}", v, r.Min, r.Max, p.rangeKey())
 		}
 	}
-	p.log.value = append(p.log.value, v)
+	p.kept.value.add(v)
 	return nil
 }
 
@@ -239,18 +262,18 @@ func (p *logParser) rowTimes(row []string) error {
 	if err != nil {
 		return p.errorf(p.line(p.time), p.timeName, "%v", err)
 	}
-	if n := len(p.log.decided); n > 0 && at < p.log.decided[n-1] {
+	if n := len(p.kept.decided.s); n > 0 && at < p.kept.decided.s[n-1] {
 		if p.o.backward {
-			at = p.log.decided[n-1]
+			at = p.kept.decided.s[n-1]
 		} else {
 			return p.errorAll(p.line(p.time), p.timeName, "%q is before the time of the row above: sort the rows by %s", row[p.time], p.timeName)
 		}
 	}
-	p.log.decided = append(p.log.decided, at)
+	p.kept.decided.add(at)
 	if p.outcomeTime < 0 {
 		return nil
 	}
-	observed := p.value < 0 || !math.IsNaN(p.log.value[len(p.log.value)-1])
+	observed := p.value < 0 || !math.IsNaN(p.kept.value.s[len(p.kept.value.s)-1])
 	came := noTime
 	switch cell := strings.TrimSpace(row[p.outcomeTime]); {
 	case cell == "" && p.value >= 0 && observed:
@@ -262,43 +285,78 @@ func (p *logParser) rowTimes(row []string) error {
 			return p.errorf(p.line(p.outcomeTime), p.outcomeName, "%v", err)
 		}
 	}
-	p.log.came = append(p.log.came, came)
+	p.kept.came.add(came)
 	return nil
 }
 
 func (p *logParser) rowFeatures(row []string) error {
 	for i := range p.log.columns { // before any is kept
-		c, cell := &p.log.columns[i], row[p.log.columns[i].at]
-		if _, ok := p.values[i][cell]; ok || cell == "" {
-			continue
-		}
-		if c.number && !isNumber(cell) {
-			return p.errorf(p.line(c.at), c.name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", cell, c.name)
-		}
-		if !isText(cell, codec.MaxTextBytes) {
-			return p.errorf(p.line(c.at), c.name, "a text is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
-		}
-	}
-	for i := range p.log.columns {
-		c, cell := &p.log.columns[i], row[p.log.columns[i].at]
-		v := int32(-1)
-		if cell != "" {
-			var ok bool
-			if v, ok = p.values[i][cell]; !ok {
-				v = int32(len(c.values))
-				cell = strings.Clone(cell)
-				p.values[i][cell] = v
-				c.values = append(c.values, cell)
+		c, text := &p.log.columns[i], row[p.log.columns[i].at]
+		v := absent
+		switch {
+		case text == "":
+		case c.number:
+			x, ok := parseNumber(text)
+			if !ok {
+				return p.errorf(p.line(c.at), c.name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", text, c.name)
+			}
+			v = numberCell(x)
+		default:
+			if v = p.knownCell(i, text); v == newText && !isText(text, codec.MaxTextBytes) {
+				return p.errorf(p.line(c.at), c.name, "a text is UTF-8 of at most %d bytes without control characters", codec.MaxTextBytes)
 			}
 		}
-		p.log.cells = append(p.log.cells, v)
+		p.rowCells[i] = v
 	}
+	for i, v := range p.rowCells {
+		if v == newText {
+			p.rowCells[i] = p.newCell(i, row[p.log.columns[i].at])
+		}
+	}
+	p.kept.cells.add(p.rowCells...)
 	return nil
 }
 
-func isNumber(cell string) bool {
-	v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
-	return err == nil && !math.IsNaN(v) && !math.IsInf(v, 0)
+// newText stands for a text that is not among the values of its column.
+const newText = absent - 1
+
+// knownCell returns the cell of a text of column i, or newText. Among many numbers, which differ
+// from row to row, it does not look.
+func (p *logParser) knownCell(i int, text string) cell {
+	if p.numbers[i] && len(p.log.columns[i].values) == loadedValues {
+		return newText
+	}
+	if v, ok := p.values[i][text]; ok {
+		return cell(v)
+	}
+	return newText
+}
+
+// newCell returns the cell of a text that is not known, and keeps it.
+func (p *logParser) newCell(i int, text string) cell {
+	if p.numbers[i] {
+		_, p.numbers[i] = parseNumber(text)
+	}
+	if len(p.log.columns[i].values) < loadedValues {
+		return cell(p.addValue(i, text))
+	}
+	return addLong(&p.kept.long, text)
+}
+
+// addValue adds a text to the values of column i.
+func (p *logParser) addValue(i int, text string) int32 {
+	c := &p.log.columns[i]
+	v := int32(len(c.values))
+	text = strings.Clone(text)
+	p.values[i][text] = v
+	c.values = append(c.values, text)
+	return v
+}
+
+// parseNumber returns the finite number that a text is.
+func parseNumber(text string) (x float64, ok bool) {
+	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	return x, err == nil && !math.IsNaN(x) && !math.IsInf(x, 0)
 }
 
 // finish sorts the actions, decides which columns are numbers, and counts.
@@ -320,22 +378,59 @@ func (p *logParser) finish() {
 			index[a] = int32(i)
 		}
 	}
-	for t, a := range b.action {
-		b.action[t] = index[a]
+	k := &p.kept
+	for t, a := range k.action.s {
+		k.action.s[t] = index[a]
+		b.files.pass(t)
 	}
 	b.d = 1
 	for i := range b.columns {
 		c := &b.columns[i]
-		c.number = c.number || !c.text && len(c.values) > 0 && !slices.ContainsFunc(c.values, func(v string) bool { return !isNumber(v) })
-		if !c.number {
+		if c.number = c.number || !c.text && len(c.values) > 0 && p.numbers[i]; c.number {
+			b.d++
+		}
+	}
+	p.finishCells()
+	b.action, b.value, b.props, b.decided, b.came, b.cells, b.long = k.action.s, k.value.s, k.props.s, k.decided.s, k.came.s, k.cells.s, k.long.s
+	if p.id >= 0 {
+		b.ids = &k.ids
+	}
+}
+
+// finishCells makes numbers of the cells of numbers, and finds those of other texts among
+// the values of their columns, as many as these may have.
+func (p *logParser) finishCells() {
+	b, cells, long := p.log, p.kept.cells.s, p.kept.long.s
+	width := len(b.columns)
+	if width == 0 {
+		return
+	}
+	for t := range len(cells) / width {
+		b.files.pass(t)
+		for i, v := range cells[t*width : (t+1)*width] {
+			c := &b.columns[i]
+			switch {
+			case v == absent || p.numeric[i]:
+			case c.number:
+				x, _ := parseNumber(v.text(c.values, long))
+				cells[t*width+i] = numberCell(x)
+			case v&longText != 0:
+				text := v.text(nil, long)
+				at, ok := p.values[i][text]
+				if !ok && len(c.values) < mostValues {
+					at, ok = p.addValue(i, text), true
+				}
+				if ok {
+					cells[t*width+i] = cell(at)
+				}
+			}
+		}
+	}
+	for i := range b.columns {
+		if c := &b.columns[i]; c.number {
+			c.values = nil
+		} else {
 			b.d += len(c.values)
-			continue
 		}
-		b.d++
-		for _, v := range c.values {
-			x, _ := strconv.ParseFloat(strings.TrimSpace(v), 64) // isNumber said that it is one
-			c.numbers = append(c.numbers, x)
-		}
-		c.values = nil
 	}
 }

@@ -69,7 +69,16 @@ func newLogParser(f *csvFile, o LogOptions) *logParser {
 	if o.Range == (loop.Range{}) {
 		o.Range = loop.Range{Min: 0, Max: 1}
 	}
-	return &logParser{csvFile: f, o: o, log: &BanditLog{name: filepath.Base(f.file), kind: codec.Loss, scale: o.Range}, actions: map[string]int32{}, ids: map[string]int{}}
+	files := o.files
+	if files == nil {
+		files = &rowFiles{}
+	}
+	p := &logParser{csvFile: f, o: o, actions: map[string]int32{}, ids: logs.NewRecent[int32](o.Dedup),
+		log: &BanditLog{name: filepath.Base(f.file), kind: codec.Loss, scale: o.Range, files: files}}
+	indices, numbers, times := column[int32]{of: files}, column[float64]{of: files}, column[int64]{of: files}
+	p.kept = tableColumns{action: indices, value: numbers, props: numbers, decided: times, came: times,
+		ids: texts{column[byte]{of: files}, times}, cells: column[cell]{of: files}, long: column[byte]{of: files}}
+	return p
 }
 
 // rest reads all rows below the header.
@@ -93,9 +102,10 @@ func (p *logParser) rest() error {
 	if p.rows == 0 {
 		return p.noRows()
 	}
+	p.ledger.Forgotten = p.ids.Forgot()
 	p.finish()
 	p.log.intake = p.intake(p.rows, len(p.log.actions))
-	return nil
+	return p.log.files.err
 }
 
 // pass accounts for a row that cannot be read, or returns an error that ends the log.
@@ -119,15 +129,24 @@ func (p *logParser) name(a int32) string {
 	return ""
 }
 
+// idKey returns an id as it is looked for.
+func (p *logParser) idKey(id string) []byte {
+	p.key = append(p.key[:0], id...)
+	return p.key
+}
+
 // took accounts for the row last read.
 func (p *logParser) took() {
 	p.rows++
 	p.known = len(p.names)
+	if p.id >= 0 {
+		p.ids.Put(0, p.idKey(p.kept.ids.at(p.rows-1)), int32(p.line(p.id)))
+	}
 	rec := logs.Record{Time: noTime}
 	if p.time >= 0 {
-		rec.Time = p.log.decided[p.rows-1]
+		rec.Time = p.kept.decided.s[p.rows-1]
 	}
-	if p.value >= 0 && !math.IsNaN(p.log.value[p.rows-1]) {
+	if p.value >= 0 && !math.IsNaN(p.kept.value.s[p.rows-1]) {
 		rec.Outcome = p.log.kind
 	}
 	p.ledger.Took(&rec)
@@ -135,15 +154,21 @@ func (p *logParser) took() {
 
 // undo forgets what of a row was kept before it turned out to be wrong.
 func (p *logParser) undo() {
-	b, n := p.log, p.rows
-	if len(b.ids) > n {
-		delete(p.ids, b.ids[n])
-	}
 	for _, name := range p.names[p.known:] {
 		delete(p.actions, name)
 	}
 	p.names = p.names[:p.known]
-	b.ids, b.action, b.props = b.ids[:min(n, len(b.ids))], b.action[:min(n, len(b.action))], b.props[:min(n, len(b.props))]
-	b.value, b.decided, b.came = b.value[:min(n, len(b.value))], b.decided[:min(n, len(b.decided))], b.came[:min(n, len(b.came))]
-	b.cells = b.cells[:n*len(b.columns)]
+	p.cut(p.rows)
+}
+
+// cut keeps the first n rows.
+func (p *logParser) cut(n int) {
+	k := &p.kept
+	k.action.cut(n)
+	k.value.cut(n)
+	k.props.cut(n)
+	k.decided.cut(n)
+	k.came.cut(n)
+	k.ids.cut(n)
+	k.cells.cut(n * len(p.log.columns))
 }

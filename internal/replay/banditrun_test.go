@@ -287,7 +287,7 @@ func TestOrdersOfALog(t *testing.T) {
 	}
 	r := EncodeRounds(o)
 	for i, row := range rows {
-		if v.action(i) != int(b.action[row]) || v.time(i) != b.decided[i] || r.ID(i) != b.ids[row] || v.observed(i) != (row != 2) {
+		if v.action(i) != int(b.action[row]) || v.time(i) != b.decided[i] || r.ID(i) != b.ids.at(int(row)) || v.observed(i) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
 		if _, value := v.outcome(i); value != b.value[row] && row != 2 {

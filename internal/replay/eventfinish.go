@@ -2,7 +2,6 @@ package replay
 
 import (
 	"math"
-	"slices"
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -13,18 +12,15 @@ import (
 func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Unmatched = l.waits
 	l.in.Forgotten = l.in.Forgotten || l.where.Forgot() || l.early.Forgot()
-	keep := l.kept()
-	if len(keep) == 0 {
+	keep := l.keep()
+	if keep.n == 0 {
 		return nil, l.in.nothing(l.log.name)
 	}
-	l.arrange(keep)
-	b := l.log
-	data, err := l.spool.bytes()
-	if err != nil {
-		return nil, err
+	if l.arrange(keep); l.log.files.err != nil {
+		return nil, l.log.files.err
 	}
-	l.rows.data = data
-	if len(keep) < len(l.flags) {
+	b := l.log
+	if keep.n < len(l.kept.flags.s) {
 		l.again()
 	}
 	k := len(b.actions)
@@ -35,7 +31,7 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	if !l.inSets && (l.sets[1] == 0 || l.sets == [2]int{k, k}) {
 		l.rows.slots = nil
 	}
-	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(len(keep))
+	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(keep.n)
 	b.d = len(l.cols) + 1
 	if b.kind == 0 {
 		b.kind = codec.Loss
@@ -61,68 +57,35 @@ func (l *eventLoader) again() {
 	}
 	var c codec.Context
 	for t, a := range l.log.action {
+		l.log.files.pass(t)
 		l.rows.parse(&c, t)
 		r := logs.Record{Actions: c.Actions, Action: was[a], Chosen: int(l.rows.slots[t])}
 		l.log.action[t], l.rows.slots[t] = l.play(&r)
 	}
 }
 
-// kept returns the rows that are replayed, in the order of time where every one has a
-// time.
-func (l *eventLoader) kept() []int32 {
-	var keep []int32
-	for t, f := range l.flags {
-		if f&rowWithdrawn != 0 {
-			l.in.Withdrawn++
-		}
-		if f&(rowInactive|rowWithdrawn) != 0 {
+// arrange leaves the rows that are replayed in the log: in the order of time where every
+// one has a time.
+func (l *eventLoader) arrange(keep keptRows) {
+	c, anyTime := l.kept, false
+	for t := range c.flags.s {
+		l.log.files.pass(t)
+		if c.dropped(t) || math.IsNaN(c.value.s[t]) || c.flags.s[t]&rowDefaulted != 0 {
 			continue
 		}
-		keep = append(keep, int32(t))
-		if l.log.decided[t] == noTime {
-			l.in.Untimed++
-		}
-		if l.log.props[t] == 0 {
-			l.in.Unpropensed++
-		}
-		if l.log.weights[t] > 1 {
-			l.in.Weighted++
-		}
-	}
-	byTime := func(i, j int32) int {
-		switch a, b := l.log.decided[i], l.log.decided[j]; {
-		case a < b:
-			return -1
-		case a > b:
-			return 1
-		}
-		return 0
-	}
-	if l.in.Untimed == 0 && !slices.IsSortedFunc(keep, byTime) {
-		slices.SortStableFunc(keep, byTime)
-		l.in.Sorted = true
-	}
-	return keep
-}
-
-// arrange leaves the rows to keep, in this order, in all columns.
-func (l *eventLoader) arrange(keep []int32) {
-	b := l.log
-	anyTime := false
-	for _, t := range keep {
-		if math.IsNaN(b.value[t]) || l.flags[t]&rowDefaulted != 0 {
-			continue
-		}
-		if b.came[t] == noTime {
+		if c.came.s[t] == noTime {
 			l.in.Timeless++
-			b.came[t] = b.decided[t]
+			c.came.s[t] = c.decided.s[t]
 		} else {
 			anyTime = true
 		}
 	}
-	b.action, b.value = pick(b.action, keep), pick(b.value, keep)
-	l.rows.places, l.rows.slots = pick(l.rows.places, keep), pick(l.rows.slots, keep)
-	b.decided, b.came, b.props, b.weights = pick(b.decided, keep), pick(b.came, keep), pick(b.props, keep), pick(b.weights, keep)
+	if !keep.all {
+		c = c.pick(keep.order)
+	}
+	b := l.log
+	b.action, b.value, b.decided, b.came, b.props, b.weights = c.action.s, c.value.s, c.decided.s, c.came.s, c.props.s, c.weights.s
+	l.rows.places, l.rows.slots, l.rows.data = c.places.s, c.slots.s, l.kept.data.s
 	if l.in.Untimed > 0 {
 		b.decided, anyTime = nil, false
 	}
@@ -135,10 +98,9 @@ func (l *eventLoader) arrange(keep []int32) {
 	if l.in.Weighted == 0 {
 		b.weights = nil
 	}
-	if b.baseline == nil {
-		return
+	if len(c.baseline.s) > 0 {
+		b.baseline = c.baseline.s
 	}
-	b.baseline = pick(b.baseline, keep)
 	for _, slot := range b.baseline {
 		if slot >= 0 {
 			l.in.Baselines++
@@ -146,11 +108,50 @@ func (l *eventLoader) arrange(keep []int32) {
 	}
 }
 
-// pick returns the entries of rows, in their order.
-func pick[T any](of []T, rows []int32) []T {
-	out := make([]T, len(rows))
-	for i, t := range rows {
-		out[i] = of[t]
+// keep says which rows are replayed, and counts what they have.
+func (l *eventLoader) keep() keptRows {
+	c := l.kept
+	k := keptRows{all: true}
+	last := noTime
+	sorted := true
+	for t, f := range c.flags.s {
+		l.log.files.pass(t)
+		if f&rowWithdrawn != 0 {
+			l.in.Withdrawn++
+		}
+		if c.dropped(t) {
+			k.all = false
+			continue
+		}
+		k.n++
+		if c.decided.s[t] == noTime {
+			l.in.Untimed++
+		}
+		if c.props.s[t] == 0 {
+			l.in.Unpropensed++
+		}
+		if c.weights.s[t] > 1 {
+			l.in.Weighted++
+		}
+		sorted = sorted && c.decided.s[t] >= last
+		last = c.decided.s[t]
 	}
-	return out
+	if l.in.Sorted = l.in.Untimed == 0 && !sorted; l.in.Sorted {
+		k.all = false
+	}
+	if k.all || k.n == 0 {
+		return k
+	}
+	if l.in.Sorted {
+		k.order = c.byTime()
+		return k
+	}
+	order := column[int32]{of: l.log.files}
+	for t := range c.flags.s {
+		if !c.dropped(t) {
+			order.add(int32(t))
+		}
+	}
+	k.order = order.s
+	return k
 }

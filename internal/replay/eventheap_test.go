@@ -32,7 +32,7 @@ func TestEventsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := readEventsSpooled("log", r, EventOptions{Dedup: 100}, 1<<16)
+		b, err := readEventsIn(&rowFiles{most: 1 << 16}, "log", r, EventOptions{Dedup: 100})
 		if err != nil {
 			t.Fatal(err)
 		}

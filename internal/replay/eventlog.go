@@ -83,8 +83,7 @@ type eventLoader struct {
 	log    *BanditLog
 	rows   *eventRows
 	in     *Intake
-	spool  spool
-	flags  []uint8
+	kept   *eventColumns
 	where  *logs.Recent[int32]    // id → row
 	early  *logs.Recent[*outcome] // outcomes before their event
 	waits  int64                  // of early, without event
@@ -110,18 +109,17 @@ type outcome struct {
 // ReadEvents makes a bandit log of what r reads, and closes r, which should be opened
 // with Inactive, or events that are activated later are lost. Outcomes find their events
 // whether they lie before or behind them. Rows are in the order of time, where every
-// event has one. Contexts lie in a temporary file if they are many: memory grows by some
-// 60 bytes a row.
+// event has one.
 func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error) {
-	return readEventsSpooled(name, r, o, spoolBytes)
+	return readEventsIn(&rowFiles{}, name, r, o)
 }
 
-// readEventsSpooled keeps at most so many bytes of contexts in memory.
-func readEventsSpooled(name string, r *logs.Reader, o EventOptions, inMemory int) (b *BanditLog, err error) {
+// readEventsIn keeps rows in files.
+func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, where: logs.NewRecent[int32](o.Dedup), early: logs.NewRecent[*outcome](o.Dedup),
-		spool: spool{most: inMemory}, cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
-	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in}
+		kept: newEventColumns(files), cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
+	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in, files: files}
 	for _, a := range o.Actions {
 		l.actionIndex(a)
 	}
@@ -135,6 +133,9 @@ func readEventsSpooled(name string, r *logs.Reader, o EventOptions, inMemory int
 			err = l.outcome(&rec)
 		} else if err == nil {
 			err = l.event(&rec)
+		}
+		if err == nil {
+			err = files.err
 		}
 		if err != nil {
 			return nil, err
@@ -158,7 +159,8 @@ func (l *eventLoader) actionIndex(name string) int32 {
 
 // event adds a row.
 func (l *eventLoader) event(r *logs.Record) error {
-	t := len(l.log.action)
+	c := l.kept
+	t := len(c.action.s)
 	id := r.ID
 	if id == "" {
 		id = RoundID(t)
@@ -167,26 +169,26 @@ func (l *eventLoader) event(r *logs.Record) error {
 	if n := len(l.o.Actions); n > 0 && len(l.log.actions) > n {
 		return fmt.Errorf("%s:%d: the model does not list the action %q", r.File, r.Line, l.log.actions[n])
 	}
-	if err := l.place(id, r); err != nil {
-		return err
-	}
-	l.log.action, l.rows.slots = append(l.log.action, a), append(l.rows.slots, slot)
-	l.log.props = append(l.log.props, r.Propensity)
-	l.log.weights = append(l.log.weights, r.Weight)
+	l.place(id, r)
+	c.action.add(a)
+	c.slots.add(slot)
+	c.props.add(r.Propensity)
+	c.weights.add(r.Weight)
 	l.baseline(r)
-	l.log.decided = append(l.log.decided, r.Time)
-	l.log.value, l.log.came = append(l.log.value, math.NaN()), append(l.log.came, noTime)
+	c.decided.add(r.Time)
+	c.value.add(math.NaN())
+	c.came.add(noTime)
 	flags := uint8(0)
 	if r.Flags&logs.Inactive != 0 {
 		flags |= rowInactive
 	}
-	l.flags = append(l.flags, flags)
+	c.flags.add(flags)
 	l.columns(r.Features)
 	if err := l.came(t, r.Outcome, r.Value, r.OutcomeTime, r); err != nil {
 		return err
 	}
 	if r.Flags&logs.Defaulted != 0 {
-		l.flags[t] |= rowDefaulted
+		c.flags.s[t] |= rowDefaulted
 	}
 	if r.ID == "" {
 		return nil
@@ -222,34 +224,32 @@ func (l *eventLoader) play(r *logs.Record) (action, slot int32) {
 
 // baseline notes what a baseline would have played, once an event says it.
 func (l *eventLoader) baseline(r *logs.Record) {
-	b := l.log
-	if len(r.Baseline) == 0 && b.baseline == nil {
+	b, n := &l.kept.baseline, len(l.kept.action.s)
+	if len(r.Baseline) == 0 && len(b.s) == 0 {
 		return
 	}
-	for len(b.baseline) < len(b.action) {
-		b.baseline = append(b.baseline, -1)
+	for len(b.s) < n {
+		b.add(-1)
 	}
 	if len(r.Baseline) > 0 {
-		b.baseline[len(b.action)-1] = int32(r.Baseline[0])
+		b.s[n-1] = int32(r.Baseline[0])
 	}
 }
 
 // place keeps the context of an event.
-func (l *eventLoader) place(id string, r *logs.Record) error {
+func (l *eventLoader) place(id string, r *logs.Record) {
 	l.ctx = codec.Context{ID: id, Features: r.Features, Actions: r.Actions}
 	l.buf = append(l.buf[:0], id...)
 	l.buf = codec.AppendContext(l.buf, &l.ctx)
-	p := rowPlace{context: int32(len(l.buf) - len(id)), id: uint16(len(id))}
+	p := rowPlace{at: int64(len(l.kept.data.s)), context: int32(len(l.buf) - len(id)), id: uint16(len(id))}
 	if n := len(r.Propensities); n > 0 && n < math.MaxUint16 {
 		p.law = uint16(n)
 		for _, v := range r.Propensities {
 			l.buf = binary.LittleEndian.AppendUint64(l.buf, math.Float64bits(v))
 		}
 	}
-	var err error
-	p.at, err = l.spool.add(l.buf)
-	l.rows.places = append(l.rows.places, p)
-	return err
+	l.kept.data.add(l.buf...)
+	l.kept.places.add(p)
 }
 
 // mostColumns bounds how many columns are told apart.
@@ -276,7 +276,7 @@ func (l *eventLoader) columns(features []codec.Feature) {
 func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int64, r *logs.Record) error {
 	switch kind {
 	case codec.Withdrawn:
-		l.flags[t] |= rowWithdrawn
+		l.kept.flags.s[t] |= rowWithdrawn
 		return nil
 	case codec.Loss, codec.Reward:
 	default:
@@ -295,7 +295,7 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min, scale.Max)
 	}
 	l.low, l.high = min(l.low, value), max(l.high, value)
-	l.log.value[t], l.log.came[t] = value, at
+	l.kept.value.s[t], l.kept.came.s[t] = value, at
 	return nil
 }
 
@@ -316,22 +316,23 @@ func (l *eventLoader) outcome(r *logs.Record) error {
 
 // join gives row t an outcome that came by itself: the first counts.
 func (l *eventLoader) join(t int, o *outcome, r *logs.Record) error {
-	if o.action != "" && o.action != l.log.actions[l.log.action[t]] {
+	flags := &l.kept.flags.s[t]
+	if o.action != "" && o.action != l.log.actions[l.kept.action.s[t]] {
 		l.in.Mismatch++
 		return nil
 	}
-	if o.flags&logs.Activation != 0 && l.flags[t]&rowInactive != 0 {
-		l.flags[t] &^= rowInactive
+	if o.flags&logs.Activation != 0 && *flags&rowInactive != 0 {
+		*flags &^= rowInactive
 		l.in.Activated++
 	}
 	switch {
 	case o.kind == 0:
 		return nil
-	case !math.IsNaN(l.log.value[t]) && l.flags[t]&rowDefaulted == 0 || l.flags[t]&rowWithdrawn != 0:
+	case !math.IsNaN(l.kept.value.s[t]) && *flags&rowDefaulted == 0 || *flags&rowWithdrawn != 0:
 		l.in.Extra++
 		return nil
 	}
 	l.in.Joined++
-	l.flags[t] &^= rowDefaulted
+	*flags &^= rowDefaulted
 	return l.came(t, o.kind, o.value, o.at, r)
 }

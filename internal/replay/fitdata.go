@@ -174,7 +174,10 @@ func (b *BanditLog) from(n int) *BanditLog {
 	out := *b
 	out.action, out.value = b.action[n:], b.value[n:]
 	out.decided, out.came = drop(b.decided, n), drop(b.came, n)
-	out.ids, out.props = drop(b.ids, n), drop(b.props, n)
+	out.props = drop(b.props, n)
+	if b.ids != nil {
+		out.ids = b.ids.from(n)
+	}
 	out.weights, out.rejected, out.baseline = drop(b.weights, n), drop(b.rejected, n), drop(b.baseline, n)
 	if b.rows == nil {
 		out.cells = b.cells[n*len(b.columns):]

@@ -24,6 +24,6 @@ func (p *logParser) rowPropensity(row []string) error {
 	case !(v > 0 && v <= 1):
 		return p.errorAll(p.line(p.propensity), name, "the propensity %v is not in (0, 1]", v)
 	}
-	p.log.props = append(p.log.props, v)
+	p.kept.props.add(v)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"math"
 	"strconv"
-	"strings"
 
 	"hindsight/internal/logs"
 	"hindsight/pkg/codec"
@@ -18,7 +17,6 @@ type TableReader struct {
 	p     *logParser
 	t     *logs.Tables
 	items [][]codec.Feature
-	dedup int
 	since int // rows since values were forgotten
 	err   error
 }
@@ -32,11 +30,12 @@ func NewTableReader(t *logs.Tables, items [][]codec.Feature, o LogOptions, dedup
 		return nil, err
 	}
 	o.Range.Min, o.Range.Max = math.Inf(-1), math.Inf(1)
+	o.Dedup = dedup
 	if o.Mapping.IsZero() {
-		r = &TableReader{t: t, items: items, dedup: dedup}
+		r = &TableReader{t: t, items: items}
 		r.p, err = openBanditHeader(f, items, o)
 	} else {
-		r = &TableReader{t: t, dedup: dedup}
+		r = &TableReader{t: t}
 		r.p, err = banditHeader(f, o)
 	}
 	if err != nil {
@@ -71,28 +70,28 @@ func (r *TableReader) Next(rec *logs.Record) error {
 
 // record makes an event of the one row that the log holds.
 func (r *TableReader) record(rec *logs.Record) {
-	p, b := r.p, r.p.log
+	p, b := r.p, &r.p.kept
 	rec.Reset()
 	rec.File, rec.Line = p.file, int64(p.line(0))
-	if b.ids != nil {
-		rec.ID = b.ids[0]
+	if p.id >= 0 {
+		rec.ID = b.ids.at(0)
 	}
 	if p.time >= 0 {
-		rec.Time = b.decided[0]
+		rec.Time = b.decided.s[0]
 	}
 	if p.outcomeTime >= 0 {
-		rec.OutcomeTime = b.came[0]
+		rec.OutcomeTime = b.came.s[0]
 	}
 	if p.propensity >= 0 {
-		rec.Propensity = b.props[0]
+		rec.Propensity = b.props.s[0]
 	}
-	if v := b.value[0]; !math.IsNaN(v) {
-		rec.Outcome, rec.Value = b.kind, v
+	if v := b.value.s[0]; !math.IsNaN(v) {
+		rec.Outcome, rec.Value = p.log.kind, v
 	}
-	rec.Action = p.name(b.action[0])
-	for i, v := range b.cells {
-		if v >= 0 {
-			rec.Features = append(rec.Features, cellFeature(&b.columns[i], b.columns[i].values[v]))
+	rec.Action = p.name(b.action.s[0])
+	for i, v := range b.cells.s {
+		if v != absent {
+			rec.Features = append(rec.Features, p.featureOf(i, v))
 		}
 	}
 	rec.Actions = rec.Actions[:0]
@@ -107,15 +106,17 @@ func (r *TableReader) record(rec *logs.Record) {
 	}
 }
 
-// cellFeature reads a cell.
-func cellFeature(c *logColumn, cell string) codec.Feature {
-	if !c.text {
-		v, err := strconv.ParseFloat(strings.TrimSpace(cell), 64)
-		if err == nil && !math.IsNaN(v) && !math.IsInf(v, 0) {
-			return codec.Feature{Name: c.name, Kind: codec.Number, Value: v}
-		}
+// featureOf reads the cell of column i.
+func (p *logParser) featureOf(i int, v cell) codec.Feature {
+	c := &p.log.columns[i]
+	if c.number {
+		return codec.Feature{Name: c.name, Kind: codec.Number, Value: v.number()}
 	}
-	return codec.Feature{Name: c.name, Kind: codec.Text, Text: cell}
+	text := v.text(c.values, p.kept.long.s)
+	if x, ok := parseNumber(text); ok && !c.text {
+		return codec.Feature{Name: c.name, Kind: codec.Number, Value: x}
+	}
+	return codec.Feature{Name: c.name, Kind: codec.Text, Text: text}
 }
 
 // forgetEvery is after how many rows the texts of cells are forgotten.
@@ -123,22 +124,19 @@ const forgetEvery = 4096
 
 // forget drops the row, and now and then what was kept to share texts and find repeats.
 func (r *TableReader) forget() {
-	p, b := r.p, r.p.log
+	p := r.p
 	p.rows = 0
-	b.ids, b.action, b.props = b.ids[:0], b.action[:0], b.props[:0]
-	b.value, b.decided, b.came, b.cells = b.value[:0], b.decided[:0], b.came[:0], b.cells[:0]
+	p.cut(0)
 	if r.since++; r.since < forgetEvery {
 		return
 	}
 	r.since = 0
+	p.kept.long.cut(0)
 	for i := range p.values {
 		clear(p.values[i])
-		b.columns[i].values = b.columns[i].values[:0]
+		p.log.columns[i].values = p.log.columns[i].values[:0]
 	}
-	if len(p.ids) > r.dedup {
-		clear(p.ids)
-		p.ledger.Forgotten = true
-	}
+	p.ledger.Forgotten = p.ids.Forgot()
 }
 
 // Account returns what became of the rows read so far.

@@ -108,24 +108,24 @@ func (o *OffPolicy) hash(feature string) (*target, error) {
 		return nil, fmt.Errorf("there is no feature %q in the log; there are %s", feature, strings.Join(have, ", "))
 	}
 	c := &log.columns[i]
-	texts := c.values
-	if c.number {
-		texts = nil
-		for _, v := range c.numbers {
-			texts = append(texts, strconv.FormatFloat(v, 'g', -1, 64))
-		}
-	}
 	k := uint64(len(log.actions))
-	actions := make([]int, len(texts)+1) // that of the absent one comes last
-	for v, text := range append(slices.Clone(texts), "") {
+	actions := make([]int, len(c.values))
+	for v, text := range c.values {
 		actions[v] = int(hashText(text) % k)
 	}
+	none := int(hashText("") % k)
 	return &target{law: func(dst []float64, t int) {
-		v := log.cells[o.log.row(int(o.rows[t]))*len(log.columns)+i]
-		if v < 0 {
-			v = int32(len(texts))
+		a := none
+		switch v := log.cell(o.log.row(int(o.rows[t])), i); {
+		case v == absent:
+		case c.number:
+			a = int(hashText(strconv.FormatFloat(v.number(), 'g', -1, 64)) % k)
+		case v&longText == 0:
+			a = actions[v]
+		default:
+			a = int(hashText(v.text(nil, log.long)) % k)
 		}
-		dst[actions[v]] = 1
+		dst[a] = 1
 	}}, nil
 }
 

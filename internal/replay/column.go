@@ -1,0 +1,200 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"unsafe"
+)
+
+// rowFiles are the temporary files in which columns of a log lie: what is kept of every
+// row, in memory that the system may drop and read again. They are there until the process
+// ends, for what aliases them is handed out, and have no name: nothing is left of them
+// however it ends. Where no such file can be made columns are on the heap; a full disk is an
+// error.
+type rowFiles struct {
+	most  int // bytes of a column on the heap; 0: columnBytes
+	files []*rowFile
+	err   error // the first; what was added then is on the heap
+}
+
+const (
+	columnBytes = 1 << 20
+	fileStep    = 1 << 20 // by which a file grows, a multiple of every page
+)
+
+// drop lets the system take the memory of all columns, whose content stays. It is safe for
+// concurrent use with readers.
+func (s *rowFiles) drop() {
+	if s == nil {
+		return
+	}
+	for _, f := range s.files {
+		dropPages(f.data[:f.size])
+	}
+}
+
+// dropEvery is after how many rows of a pass columns are dropped.
+const dropEvery = 1 << 14
+
+// pass is called with each row of a pass over columns.
+func (s *rowFiles) pass(t int) {
+	if t%dropEvery == dropEvery-1 {
+		s.drop()
+	}
+}
+
+// column is what is kept of every row. T has no pointers. The zero value is on the heap.
+type column[T any] struct {
+	s  []T // all that is kept; in a file not beyond the next add
+	of *rowFiles
+	f  *rowFile // nil: on the heap
+}
+
+// add appends values.
+func (c *column[T]) add(v ...T) {
+	if len(c.s)+len(v) > cap(c.s) {
+		c.grow(len(v))
+	}
+	c.s = append(c.s, v...)
+}
+
+// cut drops all values but the first n, if there are more.
+func (c *column[T]) cut(n int) { c.s = c.s[:min(n, len(c.s))] }
+
+// grow makes room for n more values in the file, if they are not on the heap, where append
+// does. After an error append does, too, and [rowFiles.err] says what it was.
+func (c *column[T]) grow(n int) {
+	var cell T
+	size := int(unsafe.Sizeof(cell))
+	if c.of == nil || c.f == nil && (len(c.s)+n)*size <= c.of.onHeap() {
+		return
+	}
+	was := c.s
+	inFile := c.f != nil
+	if !inFile {
+		c.f = c.of.open()
+	}
+	if c.f == nil || !c.of.room(c.f, (len(was)+n)*size) {
+		c.of, c.s = nil, was[:len(was):len(was)]
+		return
+	}
+	room := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(c.f.data))), c.f.size/int64(size))
+	if c.s = room[:len(was)]; !inFile {
+		copy(c.s, was)
+	}
+	c.of.drop()
+}
+
+// texts are a text a row.
+type texts struct {
+	bytes column[byte]
+	ends  column[int64]
+}
+
+func (x *texts) add(text string) {
+	x.bytes.add(unsafe.Slice(unsafe.StringData(text), len(text))...)
+	x.ends.add(int64(len(x.bytes.s)))
+}
+
+// at returns text i, which is valid until the next add.
+func (x *texts) at(i int) string {
+	from := int64(0)
+	if i > 0 {
+		from = x.ends.s[i-1]
+	}
+	b := x.bytes.s[from:x.ends.s[i]]
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// cut drops all texts but the first n, if there are more.
+func (x *texts) cut(n int) {
+	if n >= len(x.ends.s) {
+		return
+	}
+	x.ends.cut(n)
+	end := int64(0)
+	if n > 0 {
+		end = x.ends.s[n-1]
+	}
+	x.bytes.cut(int(end))
+}
+
+// from returns the texts without the first n, which nothing may be added to.
+func (x *texts) from(n int) *texts {
+	out := &texts{}
+	for i := n; i < len(x.ends.s); i++ {
+		out.add(x.at(i))
+	}
+	return out
+}
+
+// rowFile is one temporary file and its memory.
+type rowFile struct {
+	file *os.File
+	data []byte // mapped, beyond the end of the file
+	size int64  // of the file
+}
+
+// onHeap returns how many bytes a column has on the heap.
+func (s *rowFiles) onHeap() int {
+	if s.most > 0 {
+		return s.most
+	}
+	return columnBytes
+}
+
+// open makes another file; nil if that cannot be here.
+func (s *rowFiles) open() *rowFile {
+	file, err := unnamedFile("hindsight-*.rows")
+	if err != nil {
+		return nil
+	}
+	f := &rowFile{file: file}
+	if err := f.grow(fileStep); err != nil {
+		if _ = file.Close(); !errors.Is(err, errors.ErrUnsupported) {
+			s.err = err
+		}
+		return nil
+	}
+	s.files = append(s.files, f)
+	return f
+}
+
+// room makes a file hold n bytes, and reports whether it does.
+func (s *rowFiles) room(f *rowFile, n int) bool {
+	if err := f.grow(int64(n)); err != nil {
+		s.err = err
+	}
+	return s.err == nil
+}
+
+// grow makes the file hold at least n bytes. What is new is written, so that a full disk is
+// an error here and not a fault later.
+func (f *rowFile) grow(n int64) error {
+	n = (n + fileStep - 1) / fileStep * fileStep
+	zeros := make([]byte, 64<<10)
+	for ; f.size < n; f.size += int64(len(zeros)) {
+		if _, err := f.file.WriteAt(zeros, f.size); err != nil {
+			return fmt.Errorf("temporary file of rows in %s, of %d MB so far: %w; TMPDIR names another folder", os.TempDir(), f.size>>20, err)
+		}
+	}
+	if n <= int64(len(f.data)) {
+		return nil
+	}
+	was := f.data
+	m, err := mapPages(f.file, 0, int(max(n, 2*int64(len(was)))))
+	if err != nil {
+		return fmt.Errorf("temporary file of rows in %s: %w", os.TempDir(), err)
+	}
+	if f.data = m; was != nil {
+		unmapPages(was)
+	}
+	return nil
+}
+
+// close gives the file and its memory back.
+func (f *rowFile) close() {
+	unmapPages(f.data)
+	_ = f.file.Close()
+}
