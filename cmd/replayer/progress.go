@@ -2,6 +2,7 @@ package main
 
 import (
 	"io"
+	"os"
 	"sync/atomic"
 	"time"
 
@@ -14,10 +15,14 @@ type progress struct {
 	done atomic.Int64
 }
 
-// newProgress returns a bar over a number of rounds, drawn on w.
+// newProgress returns a bar over a number of rounds, drawn on w, unless that is a file or a
+// pipe: there each look at the bar would be one more line of a log.
 func newProgress(w io.Writer, total int64, what string) *progress {
+	_, terminal := screen(w)
+	_, file := w.(*os.File)
 	return &progress{bar: progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetVisibility(terminal || !file),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionThrottle(200*time.Millisecond),

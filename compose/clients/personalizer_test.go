@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -85,6 +86,14 @@ func TestPersonalizerClients(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import nats").Run(); err != nil {
 		t.Skip("the Python package is not here: pip install nats-py")
 	}
+	python := func(command string) string {
+		return strings.Replace(command, "go run ./compose/clients/personalizer -model", "python3 compose/clients/python/personalizer.py --model", 1)
+	}
+	var same ranking
+	same.judge(t, sh(python(calls[0])))
+	if !reflect.DeepEqual(same, first) {
+		t.Errorf("asked again in Python, the same event gets %+v, and not %+v", same, first)
+	}
 	request, err := os.ReadFile("personalizer/rank.json")
 	if err != nil {
 		t.Fatal(err)
@@ -93,12 +102,11 @@ func TestPersonalizerClients(t *testing.T) {
 	if err := os.WriteFile(other, bytes.Replace(request, []byte(first.EventID), []byte("another"), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	inPython := strings.NewReplacer("go run ./compose/clients/personalizer -model", "python3 compose/clients/python/personalizer.py --model",
-		"compose/clients/personalizer/rank.json", other, first.EventID, "another")
+	another := strings.NewReplacer("compose/clients/personalizer/rank.json", other, first.EventID, "another")
 	var second ranking
-	second.judge(t, sh(inPython.Replace(calls[0])))
-	sh(inPython.Replace(calls[1]))
-	sh(inPython.Replace(calls[2]))
+	second.judge(t, sh(another.Replace(python(calls[0]))))
+	sh(another.Replace(python(calls[1])))
+	sh(another.Replace(python(calls[2])))
 	observed(t, e, 2)
 }
 

@@ -52,7 +52,7 @@ func loopAlarms() []Alarm {
 		{Name: "NoJoiner", Expr: `sum by (job) (hindsight_at_work{role="joiner"}) != 1`, For: minute, Severity: Wake,
 			Says: "Not exactly one joiner is at work: without one nothing is learned.", Do: "Start a feedback-joiner, or a decider without --joiner=false. If there are two, the older one is fenced off within seconds; else look at their logs."},
 		{Name: "NoOutcomes", Expr: `sum by (job) (rate(hindsight_decisions_total[5m])) > 0 and sum by (job) (increase(hindsight_outcomes_total[5m])) == 0`, For: 5 * minute, Severity: Wake,
-			Says: "Decisions are made and no outcome has arrived for ten minutes.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
+			Says: "Decisions are made and no outcome arrives.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
 			here: func(m *moment) bool {
 				outcomes, reached := m.increase("hindsight_outcomes_total", 5*minute-sampleEvery)
 				return m.is("hindsight_at_work{role=joiner}", above(0)) && reached && outcomes == 0 && m.grew("hindsight_decisions_total", 5*minute, 0)
@@ -83,7 +83,7 @@ func loopAlarms() []Alarm {
 			here: grows("hindsight_requests_refused_total{code=503}", minute, 0)},
 		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (job, le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
 			Says: "One in a hundred requests waits for more than a quarter of a second.", Do: "The append to the log is most of it: look at the log's disks and network, then at the size of the model."},
-		{Name: "ManyRejects", Expr: `sum by (job) (rate(hindsight_rejects_total[10m])) > 0.1 * sum by (job) (rate(hindsight_outcomes_total[10m]))`, For: 10 * minute, Severity: Look,
+		{Name: "ManyRejects", Expr: `sum by (job) (rate(hindsight_rejects_total[10m])) > 0.1 * sum by (job) (rate(hindsight_outcomes_total[10m])) and sum by (job) (increase(hindsight_rejects_total[10m])) > 10`, For: 10 * minute, Severity: Look,
 			Says: "More than a tenth of what is reported is rejected.", Do: "See the reasons: late: lengthen the window; orphan: ids do not match; mismatch: another action was shown; malformed: /explain and the topic rejects keep the bytes.",
 			here: func(m *moment) bool {
 				rejects, reached := m.increase("hindsight_rejects_total", 10*minute-sampleEvery)

@@ -2,6 +2,7 @@ package see
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"hindsight/internal/browsertest"
@@ -71,12 +72,19 @@ func TestBrowserAlarm(t *testing.T) {
 	b := browsertest.Start(t)
 	w := newWorld(t, "window: 10 rounds\nmode: shadow\nbaseline: uniform\n")
 	w.play(60, 1)
+	var wrong atomic.Bool
 	for i := range w.see.watch.alarms {
-		if a := &w.see.watch.alarms[i]; a.Name == "DrawsDoNotFollowLaws" {
+		switch a := &w.see.watch.alarms[i]; a.Name {
+		case "NoOutcomes": // which fires when it has held for minutes
 			a.here = func(*moment) bool { return true }
+		case "DrawsDoNotFollowLaws":
+			a.here = func(*moment) bool { return wrong.Load() }
 		}
 	}
 	p := b.Open(t, w.url+"/")
+	p.Wait(`document.querySelector(".calm.soon")?.textContent.includes("No alarm yet") && document.querySelector(".alarm.coming") !== null`)
+	p.Picture("page-coming")
+	wrong.Store(true)
 	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
 	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)

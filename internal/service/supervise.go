@@ -89,7 +89,7 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 		}
 		if !told {
 			told = true
-			logger.Info("waiting for a decider to make the topics", "model", name)
+			logger.Info("waiting for a decider to make the topics; does it run with this --model and --log?", "model", name)
 		}
 		select {
 		case <-ctx.Done():

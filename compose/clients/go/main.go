@@ -18,7 +18,7 @@ func main() {
 	}
 	nc, err := nats.Connect(url)
 	if err != nil {
-		log.Fatal(err)
+		log.Fatalf("%s: %v; start a decider", url, err)
 	}
 	defer nc.Close()
 
@@ -41,7 +41,7 @@ func main() {
 func ask(nc *nats.Conn, subject, body string, reply any) {
 	m, err := nc.Request(subject, []byte(body), 2*time.Second)
 	if err != nil {
-		log.Fatal(subject, ": ", err)
+		log.Fatal(subject, ": ", err, "; a decider with this model must run")
 	}
 	if e := m.Header.Get("Nats-Service-Error"); e != "" {
 		log.Fatal(subject, ": ", e)

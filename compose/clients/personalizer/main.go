@@ -35,7 +35,7 @@ func main() {
 	}
 	nc, err := nats.Connect(*url)
 	if err != nil {
-		log.Fatal(err)
+		log.Fatalf("%s: %v; start a decider, or give its address with -nats", *url, err)
 	}
 	defer nc.Close()
 	if err := call(&client{nc, *model}, flag.Args(), os.Stdout); err != nil {
@@ -60,13 +60,13 @@ func call(c *client, args []string, w io.Writer) error {
 	case len(args) == 3 && args[0] == "reward":
 		value, err := strconv.ParseFloat(args[2], 64)
 		if err != nil {
-			return err
+			return fmt.Errorf("reward %q is no number", args[2])
 		}
 		return c.reward(args[1], value)
 	case len(args) == 2 && args[0] == "activate":
 		return c.activate(args[1])
 	}
-	return errors.New("usage: personalizer rank FILE | reward EVENT VALUE | activate EVENT | evaluate LOG")
+	return errors.New("usage: personalizer [-nats URL] [-model NAME] rank FILE | reward EVENT VALUE | activate EVENT | evaluate LOG")
 }
 
 // evaluate judges policies on a log, as an offline evaluation does: what each would have
@@ -121,12 +121,12 @@ func (c *client) ask(verb string, body, reply any) error {
 		case err == nil && m.Header.Get("Nats-Service-Error") == "":
 			return json.Unmarshal(m.Data, reply)
 		case err == nil && m.Header.Get("Nats-Service-Error-Code") != "503":
-			return fmt.Errorf("%s: %s", verb, m.Header.Get("Nats-Service-Error"))
+			return fmt.Errorf("%s.%s: %s", c.model, verb, m.Header.Get("Nats-Service-Error"))
 		case time.Now().After(limit):
 			if err == nil {
 				err = errors.New(m.Header.Get("Nats-Service-Error"))
 			}
-			return fmt.Errorf("%s: %w", verb, err)
+			return fmt.Errorf("%s.%s at %s: %w; a decider with this model must run there", c.model, verb, c.nc.ConnectedAddr(), err)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

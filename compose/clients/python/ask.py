@@ -3,15 +3,28 @@ import asyncio, json, sys
 import nats  # pip install nats-py
 
 
+async def ask(nc, subject, body):
+    """Sends a request and reads its reply; an error is a reply, too."""
+    reply = await nc.request(subject, json.dumps(body).encode(), timeout=2)
+    answer = json.loads(reply.data)
+    if "error" in answer:
+        sys.exit(f"{subject}: {answer['error']['message']}")
+    return answer
+
+
+async def tell(e):
+    print(e, file=sys.stderr)
+
+
 async def main(url):
-    nc = await nats.connect(url)
+    nc = await nats.connect(url, error_cb=tell)  # which waits for a decider that is not there yet
     context = {"features": {"hour": 14, "country": "DE"}, "actions": ["banner", "video", "none"]}
-    reply = await nc.request("hindsight.decide", json.dumps(context).encode(), timeout=2)
-    decision = json.loads(reply.data)
+    try:
+        decision = await ask(nc, "hindsight.decide", context)
+    except nats.errors.NoRespondersError:
+        sys.exit(f"hindsight.decide: nobody answers at {url}; the decider there has another model")
     print(decision["id"], decision["action"], decision["propensity"])
-    outcome = {"id": decision["id"], "reward": 1}
-    reply = await nc.request("hindsight.outcome", json.dumps(outcome).encode(), timeout=2)
-    print(json.loads(reply.data))
+    print(await ask(nc, "hindsight.outcome", {"id": decision["id"], "reward": 1}))
     await nc.close()
 
 

@@ -40,10 +40,12 @@ def response(decision):
 
 
 async def ask(nc, subject, body):
-    """Sends a request, and again where the answer is "not now": with the same id a decision is sent again."""
+    """Sends a request, and again where the answer is "not now": with the same id, and the same bytes, a decision
+    is sent again. Keys are sorted as the Go program sorts them, so that each gets the other's decisions."""
+    payload = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     for attempt in range(100):
         try:
-            reply = await nc.request(subject, json.dumps(body).encode(), timeout=2)
+            reply = await nc.request(subject, payload, timeout=2)
         except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
             await asyncio.sleep(0.1)
             continue
@@ -53,19 +55,23 @@ async def ask(nc, subject, body):
         if headers.get("Nats-Service-Error-Code") != "503":
             sys.exit(f"{subject}: {headers['Nats-Service-Error']}")
         await asyncio.sleep(0.1)
-    sys.exit(f"{subject}: no answer")
+    sys.exit(f"{subject}: no answer at {nc.connected_url.netloc}; a decider with this model must run there")
+
+
+async def tell(e):
+    print(e, file=sys.stderr)
 
 
 async def main(args):
-    nc = await nats.connect(args.nats)
+    nc = await nats.connect(args.nats, error_cb=tell)  # which waits for a decider that is not there yet
     if args.verb == "rank":
-        with open(args.rest[0]) as f:
+        with open(args.request) as f:
             decision = await ask(nc, f"{args.model}.decide", context(json.load(f)))
         print(json.dumps(response(decision), indent=2))
     elif args.verb == "reward":
-        await ask(nc, f"{args.model}.outcome", {"id": args.rest[0], "reward": float(args.rest[1])})
+        await ask(nc, f"{args.model}.outcome", {"id": args.event, "reward": args.value})
     elif args.verb == "activate":
-        await ask(nc, f"{args.model}.outcome", {"id": args.rest[0], "activated": True})
+        await ask(nc, f"{args.model}.outcome", {"id": args.event, "activated": True})
     await nc.close()
 
 
@@ -73,9 +79,16 @@ if __name__ == "__main__":
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--nats", default="nats://127.0.0.1:4222", help="where the decider answers")
     p.add_argument("--model", default="hindsight", help="name of its model")
-    p.add_argument("verb", choices=["rank", "reward", "activate", "evaluate"])
-    p.add_argument("rest", nargs=argparse.REMAINDER)
+    verbs = p.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("rank").add_argument("request")
+    reward = verbs.add_parser("reward")
+    reward.add_argument("event")
+    reward.add_argument("value", type=float)
+    verbs.add_parser("activate").add_argument("event")
+    evaluate = verbs.add_parser("evaluate")
+    evaluate.add_argument("log")
+    evaluate.add_argument("flags", nargs=argparse.REMAINDER)
     args = p.parse_args()
     if args.verb == "evaluate":  # what each policy would have earned, with intervals
-        sys.exit(subprocess.call(["replayer", "backtest", "--data", *args.rest]))
+        sys.exit(subprocess.call(["replayer", "backtest", "--data", args.log, *args.flags]))
     asyncio.run(main(args))

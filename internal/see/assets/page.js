@@ -77,7 +77,7 @@ function drawAlarms(s) {
     make("strong", {}, a.name), make("span", { class: "when" }, (a.firing ? "since " : "begins to hold, since ") + clock(a.since)),
     make("p", {}, a.says), make("p", {}, a.do)));
   if (!s.alarms.some((a) => a.firing)) {
-    cards.unshift(make("p", { class: "calm" }, "No alarm ", make("span", {}, "of those that one process can judge")));
+    cards.unshift(make("p", { class: cards.length ? "calm soon" : "calm" }, cards.length ? "No alarm yet " : "No alarm ", make("span", {}, "of those that one process can judge")));
   }
   show(byId("alarms"), ...cards);
 }

@@ -63,7 +63,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err := lockFile(f); err != nil {
 		_ = f.Close()
 		if errors.Is(err, errHeld) {
-			return nil, fmt.Errorf("%s is %w %s", dir, ErrInUse, holder(dir))
+			return nil, fmt.Errorf("%s is %w %s: stop that one, or name another folder", dir, ErrInUse, holder(dir))
 		}
 		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
 	}
