@@ -192,6 +192,7 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 // describe adds what a report says of the data and of the command.
 func (b *backtest) describe(env replay.Environment, r *report.Results) (err error) {
 	if b.showing.on() {
+		r.Summarise()
 		r.Data = replay.Describe(env)
 		r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays...)
 	}

@@ -17,9 +17,9 @@ import (
 // Stdin is the path that stands for standard input.
 const Stdin = "-"
 
-// files returns the files of a path: itself, or of a folder those in it and below in
+// Files returns the files that are read of a path: itself, or of a folder those in it and below in
 // byte order, hidden ones left out.
-func files(path string) ([]string, error) {
+func Files(path string) ([]string, error) {
 	if path == Stdin {
 		return []string{path}, nil
 	}

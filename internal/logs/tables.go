@@ -33,7 +33,7 @@ func (e *TableError) Unwrap() error { return ErrCSV }
 // OpenTables opens the files of a path: of a file, a folder, or [Stdin], which reads
 // stdin, or if that is nil the process's.
 func OpenTables(path string, stdin io.Reader) (*Tables, error) {
-	paths, err := files(path)
+	paths, err := Files(path)
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}

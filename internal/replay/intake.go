@@ -64,7 +64,7 @@ func (in *Intake) Notes() []string {
 	}
 	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they said", in.Malformed)
 	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
-	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts them so often, what a learner meets does not", in.Weighted)
+	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts each for as many as it stands for, and a learner meets it once", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
 	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time", in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)

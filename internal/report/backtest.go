@@ -12,6 +12,9 @@ import (
 
 // Page makes the report of a backtest.
 func (r *Results) Page() *Page {
+	if r.Summary == nil {
+		r.Summarise()
+	}
 	b := &builder{Results: r, groups: replay.Groups(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
@@ -22,7 +25,7 @@ func (r *Results) Page() *Page {
 // builder makes the parts of a page.
 type builder struct {
 	*Results
-	groups [][]*replay.Result
+	groups [][]*replay.Result // in the order of Summary
 }
 
 // name names what was replayed.
@@ -39,21 +42,29 @@ func (b *builder) name() string {
 func (b *builder) subtitle() string {
 	var parts []string
 	if d := b.Data; d != nil {
-		parts = append(parts, replay.Count(d.Rounds)+" rounds", fmt.Sprintf("%d actions", d.Actions))
+		parts = append(parts, number(d.Rounds, "round"), number(int64(d.Actions), "action"))
 		if d.First != nil {
 			parts = append(parts, "from "+d.First.Format("2006-01-02 15:04")+" to "+d.Last.Format("2006-01-02 15:04")+" UTC")
 		}
 	}
 	if n := len(b.Runs); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d runs", n))
+		parts = append(parts, number(int64(n), "run"))
 	}
 	if n := len(b.Policies); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d policies judged", n))
+		parts = append(parts, fmt.Sprintf("policies judged: %d", n))
 	}
 	if b.Interrupted {
 		parts = append(parts, "interrupted")
 	}
 	return strings.Join(parts, " · ")
+}
+
+// number writes how many there are of something.
+func number(n int64, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return replay.Count(n) + " " + what
 }
 
 func (b *builder) foot() string {
@@ -79,20 +90,26 @@ const interrupted = "this backtest was interrupted: what follows is what was fin
 func (b *builder) flags() []Flag {
 	var out []Flag
 	add := func(l Level, format string, args ...any) { out = append(out, Flag{l, fmt.Sprintf(format, args...)}) }
+	all := shared(b.Policies)
+	for _, f := range all {
+		add(Bad, "all policies: %s.", f)
+	}
 	for _, p := range b.Policies {
-		for _, f := range p.Flags {
-			add(Bad, "policy %s: %s.", p.Policy, f)
+		if own := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool { return slices.Contains(all, f) }); len(own) > 0 {
+			add(Bad, "policy %s: %s.", p.Policy, strings.Join(own, ". And: "))
 		}
 	}
-	out = shared(out, b.Policies)
 	if b.Interrupted {
 		out = slices.Insert(out, 0, Flag{Bad, interrupted})
 	}
-	for _, g := range b.groups {
+	if r := b.unweighted(); r != nil {
+		add(Warn, "the log does not say with which probabilities it played, so the mean loss of a learner is that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, --propensity-column names their column.")
+	}
+	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
 			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning())
 		}
-		if s := skipped(g); s > manySkipped {
+		if s := float64(b.Summary[k].Skipped); s > manySkipped {
 			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices longer ones.", called(g), replay.Percent(s), g[0].Window)
 		}
 	}
@@ -113,19 +130,27 @@ func (b *builder) flags() []Flag {
 
 func rank(l Level) int { return slices.Index([]Level{Bad, Warn, Good}, l) }
 
-// shared makes one flag of what is said of all of several policies.
-func shared(flags []Flag, policies []*ope.Evaluation) []Flag {
-	if len(policies) < 2 {
-		return flags
-	}
-	var out []Flag
-	for _, f := range policies[0].Flags {
-		if !slices.ContainsFunc(policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) }) {
-			flags = slices.DeleteFunc(flags, func(x Flag) bool { return strings.HasSuffix(x.Text, ": "+f+".") })
-			out = append(out, Flag{Bad, "all policies: " + f + "."})
+// unweighted returns a run that met a log without propensities, nil if none did.
+func (b *builder) unweighted() *replay.Result {
+	for i := range b.Runs {
+		if r := &b.Runs[i]; r.Matched != nil && r.Replay == nil {
+			return r
 		}
 	}
-	return append(out, flags...)
+	return nil
+}
+
+// shared returns the flags that each of several policies has.
+func shared(policies []*ope.Evaluation) (out []string) {
+	if len(policies) < 2 {
+		return nil
+	}
+	for _, f := range policies[0].Flags {
+		if !slices.ContainsFunc(policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) }) {
+			out = append(out, f)
+		}
+	}
+	return out
 }
 
 // vacuous says which runs have no bound below T.
@@ -142,91 +167,61 @@ func (b *builder) vacuous() string {
 	if len(names) == len(b.groups) && len(names) > 1 {
 		names = []string{"all runs"}
 	}
-	return "no bound on the regret says anything for " + strings.Join(names, "; ") + ": each is at least as large as the number of rounds. What is seen may be good; it is not guaranteed."
+	return "for " + strings.Join(names, "; ") + " no bound on the regret says anything: each is at least as large as the number of rounds. What is seen may be good; it is not guaranteed."
 }
 
-// mean is that of runs, NaN where one has no value; se is that of the mean, NaN of one.
-func meanOf(g []*replay.Result, of func(*replay.Result) float64) (mean, se float64) {
-	values := make([]float64, len(g))
-	for i, r := range g {
-		values[i] = of(r)
-	}
-	e := replay.NewEstimate(values)
-	if e.SE == nil {
-		return e.Value, math.NaN()
-	}
-	return e.Value, *e.SE
-}
-
-// lossOf is the value of a group with its standard error: over row orders, or of a
-// weighted mean.
-func lossOf(g []*replay.Result) (loss, se float64) {
-	loss, se = meanOf(g, func(r *replay.Result) float64 { v, _ := r.Value(); return v })
-	if len(g) == 1 {
-		_, se = g[0].Value()
-	}
-	return loss, se
-}
-
-func skipped(g []*replay.Result) float64 {
-	s, _ := meanOf(g, func(r *replay.Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })
-	return s
-}
-
-// plusMinus writes a value with its standard error if that is known.
+// plusMinus writes a value with its standard error if that is known. A line may break
+// before the error.
 func plusMinus(value, se float64) string {
+	text := replay.Digits(value)
 	switch {
 	case math.IsNaN(value):
 		return "–"
-	case math.IsNaN(se) || se == 0:
-		return replay.Digits(value)
+	case !math.IsNaN(se) && se != 0:
+		text = strings.Replace(replay.WithError(value, se), "±", " ±\u00a0", 1)
 	}
-	return strings.Replace(replay.WithError(value, se), "±", " ± ", 1)
+	return strings.Replace(text, "-", "−", 1)
 }
 
-// undelayed returns the group of the same learner without delays, nil if there is none.
-func (b *builder) undelayed(learner string) []*replay.Result {
-	for _, g := range b.groups {
-		if g[0].Learner == learner && g[0].Delays.Spec == "none" {
-			return g
-		}
-	}
-	return nil
-}
-
-// delayed returns the first group with delays, else the first.
-func (b *builder) delayed() []*replay.Result {
-	for _, g := range b.groups {
+// delayed returns the place of the first group with delays, else the first; −1 of none.
+func (b *builder) delayed() int {
+	for i, g := range b.groups {
 		if g[0].Delays.Spec != "none" {
-			return g
+			return i
 		}
 	}
-	if len(b.groups) > 0 {
-		return b.groups[0]
-	}
-	return nil
+	return min(0, len(b.groups)-1)
 }
 
 func (b *builder) tiles() []Tile {
 	var out []Tile
-	if g := b.delayed(); g != nil {
-		r := g[0]
-		loss, se := lossOf(g)
-		out = append(out, Tile{"Mean loss of " + r.Learner, replay.Digits(loss), within(se) + "a round, delays " + r.Delays.Spec})
+	if k := b.delayed(); k >= 0 {
+		r, s := b.groups[k][0], &b.Summary[k]
+		out = append(out, Tile{"Mean loss of " + r.Learner, s.Loss.first(), within(float64(s.Loss.SE)) + "a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
 			out = append(out, Tile{"To compare with", replay.Digits(*r.UniformLoss), "the uniform policy; the best has " + replay.Digits(*r.BestLoss)})
 		}
-		if none := b.undelayed(r.Learner); none != nil && none[0] != r {
-			without, _ := lossOf(none)
-			out = append(out, Tile{"What delays cost", signed(loss - without), "loss a round above that without delay"})
+		if s.Cost.known() {
+			out = append(out, Tile{"What delays cost", signed(float64(s.Cost.Value)), within(float64(s.Cost.SE)) + "loss a round above that without delay"})
 		}
 		out = append(out, Tile{"Rounds that wait", replay.Digits(r.Delays.Released.Mean), fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", replay.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e := judge(p)
-		out = append(out, Tile{"Best policy: " + p.Policy, replay.Digits(float64(e.Value)), fmt.Sprintf("%s by %s; 95 %%: %s to %s", b.Estimators.Of, strings.ToUpper(e.Name), replay.Digits(float64(e.Low)), replay.Digits(float64(e.High)))})
+		out = append(out, Tile{"Best policy: " + p.Policy, replay.Digits(float64(e.Value)), fmt.Sprintf("mean %s by DR; %s", b.Estimators.Of, between(float64(e.Low), float64(e.High)))})
 	}
 	return out
+}
+
+// first is the value without its error.
+func (m Mean) first() string { return plusMinus(float64(m.Value), nan) }
+
+// between writes a 95 % interval.
+func between(low, high float64) string {
+	if math.IsNaN(low) || math.IsNaN(high) {
+		return "how sure that is, is not known"
+	}
+	return strings.ReplaceAll(fmt.Sprintf("95 %%: %s to %s", replay.Digits(low), replay.Digits(high)), "-", "−")
 }
 
 // within writes a standard error before a note.
@@ -248,9 +243,9 @@ func signed(x float64) string {
 // says are the sentences at the top.
 func (b *builder) says() []string {
 	var out []string
-	if g := b.delayed(); g != nil {
-		out = append(out, b.saysLoss(g))
-		if text := b.saysDelay(g); text != "" {
+	if k := b.delayed(); k >= 0 {
+		out = append(out, b.saysLoss(k))
+		if text := b.saysDelay(k); text != "" {
 			out = append(out, text)
 		}
 	}
@@ -260,45 +255,36 @@ func (b *builder) says() []string {
 	return out
 }
 
-func (b *builder) saysLoss(g []*replay.Result) string {
-	r := g[0]
-	loss, se := lossOf(g)
-	text := fmt.Sprintf("%s lost %s a round over %s rounds of %s", r.Learner, plusMinus(loss, se), replay.Count(r.Rounds), r.Environment)
+func (b *builder) saysLoss(k int) string {
+	r, s := b.groups[k][0], &b.Summary[k]
+	if !s.Loss.known() {
+		return fmt.Sprintf("What %s would have lost is not known: in none of the %s of %s did it draw the action of the log.", r.Learner, number(r.Rounds, "round"), r.Environment)
+	}
+	text := fmt.Sprintf("%s lost %s a round over %s of %s", r.Learner, s.Loss, number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
-		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", replay.Digits(*r.UniformLoss-loss), replay.Digits(loss-*r.BestLoss))
+		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", replay.Digits(*r.UniformLoss-float64(s.Loss.Value)), replay.Digits(float64(s.Loss.Value)-*r.BestLoss))
 	}
 	if r.Matched != nil {
-		text += fmt.Sprintf(", judged on the %s rounds in which it drew the action of the log", replay.Percent(float64(*r.Matched)/float64(max(r.Rounds, 1))))
+		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log", replay.Percent(float64(s.Matched)))
 	}
 	return text + "."
 }
 
 // saysDelay compares a group with the same learner without delay.
-func (b *builder) saysDelay(g []*replay.Result) string {
-	none := b.undelayed(g[0].Learner)
-	if none == nil || none[0] == g[0] {
+func (b *builder) saysDelay(k int) string {
+	cost := b.Summary[k].Cost
+	if !cost.known() {
 		return ""
 	}
-	loss, _ := lossOf(g)
-	without, _ := lossOf(none)
-	text := fmt.Sprintf("Without delay it would have lost %s a round: ", replay.Digits(without))
-	diffs := make([]float64, min(len(g), len(none)))
-	for i := range diffs {
-		x, _ := g[i].Value()
-		y, _ := none[i].Value()
-		diffs[i] = x - y
-	}
-	e := replay.NewEstimate(diffs)
-	if _, a := lossOf(g); e.SE == nil && !math.IsNaN(a) { // of weighted means
-		_, b := lossOf(none)
-		apart := math.Hypot(a, b)
-		e.SE = &apart
-	}
+	value, se := float64(cost.Value), float64(cost.SE)
+	text := fmt.Sprintf("Without delay it would have lost %s a round: ", replay.Digits(float64(b.Summary[k].Loss.Value)-value))
 	switch {
-	case e.SE == nil:
-		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(loss-without))
-	case math.Abs(e.Value) <= 2**e.SE:
-		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(e.Value), replay.Short(*e.SE))
+	case value == 0:
+		return text + "as much."
+	case math.IsNaN(se):
+		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(value))
+	case math.Abs(value) <= 2*se:
+		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(value), replay.Short(se))
 	}
-	return text + fmt.Sprintf("the delays cost %s.", plusMinus(e.Value, *e.SE))
+	return text + fmt.Sprintf("the delays cost %s.", cost)
 }

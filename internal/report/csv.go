@@ -3,9 +3,11 @@ package report
 import (
 	"encoding/csv"
 	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -51,9 +53,10 @@ func (r *Results) WriteCSV(dir string) error {
 
 // Files returns all files of a backtest, also those without rows.
 func (r *Results) Files() []File {
-	return []File{r.runsFile(), r.courseFile(), r.binsFile(), r.contextsFile(), r.policiesFile(), r.estimatesFile(), r.policyCourseFile(),
-		rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
-		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
+	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary), r.runsFile(), r.courseFile(), r.binsFile(), r.contextsFile(), r.assumptionsFile(),
+		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), r.policiesFile(), r.estimatesFile(), r.policyCourseFile(),
+		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators), rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
+		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
 }
 
 // runKey are the columns that say which run a row is of; run counts from 0 in the order
@@ -155,6 +158,26 @@ func (r *Results) contextsFile() File {
 			for k := range w.Worst {
 				f.row(keyOf(i, &r.Runs[i]), []string{w.Of}, cellsOf(&w.Worst[k]))
 			}
+		}
+	}
+	return f
+}
+
+func (r *Results) assumptionsFile() File {
+	f := File{Name: "assumptions.csv", Holds: "what bounds stand on: a row a run and assumption", Columns: append(append([]string{}, runKey...), columnsOf[certify.Assumption]()...)}
+	for i := range r.Runs {
+		for k := range r.Runs[i].Certificate.Assumptions {
+			f.row(keyOf(i, &r.Runs[i]), cellsOf(&r.Runs[i].Certificate.Assumptions[k]))
+		}
+	}
+	return f
+}
+
+func (r *Results) skippedFile() File {
+	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason", "skipped_by_reason"}}
+	if r.Intake != nil {
+		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
+			f.row([]string{reason, whole(r.Intake.Reasons[reason])})
 		}
 	}
 	return f

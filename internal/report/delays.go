@@ -25,19 +25,22 @@ func (b *builder) byDelays() (out []*replay.Result) {
 func (b *builder) delays() Section {
 	s := Section{ID: "delays", Title: "Delays"}
 	if len(b.groups) == 0 {
-		s.say("No learner was played, so no outcome was late.")
+		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
 	}
 	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of order, and the window bounds it.")
-	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true}, {Name: "mean"}, {Name: "p50"}, {Name: "p90"}, {Name: "p99"},
+	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true}, {Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
 		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"}, {Name: "σ_max", Means: "the most rounds that were open at once"},
-		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"}, {Name: "skipped"}, {Name: "came too late"}}}
+		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"}, {Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "came too late", Means: "outcomes behind the window, which are not learned"}}}
 	for _, r := range b.byDelays() {
 		t.delays(r.Delays.Spec, "it came", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending), share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
 		t.delays("", "learned", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {
 		t.delays("in the log itself", "recorded", &d.DelayStats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
+	}
+	if r := b.Runs[0]; r.Matched != nil {
+		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for nothing: that is why a learner that meets a part of a log meets a part of its delays.")
 	}
 	s.add(b.delayBars(), b.outstanding(), t)
 	return s
@@ -138,22 +141,4 @@ func boundsOf(r *replay.Result) (out []bound) {
 		out = append(out, bound{"a_priori", "a priori", "in expectation, known before the run but for the delays", *c.APriori})
 	}
 	return out
-}
-
-// sharpest writes the least bound of a run.
-func sharpest(r *replay.Result) string {
-	least := math.Inf(1)
-	bounds := boundsOf(r)
-	for _, x := range bounds {
-		if x.Value != nil && !x.Vacuous {
-			least = min(least, *x.Value)
-		}
-	}
-	switch {
-	case len(bounds) == 0:
-		return "none"
-	case math.IsInf(least, 1):
-		return "vacuous"
-	}
-	return replay.Digits(least)
 }

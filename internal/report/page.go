@@ -58,10 +58,21 @@ type Table struct {
 	Rows    [][]Cell
 }
 
-// Column is the head of a column; Means says what its figures are.
+// Column is the head of a column; Means says what its figures are, below the table.
 type Column struct {
 	Name, Means string
 	Text        bool // it holds words, not figures
+}
+
+// Explained returns the columns whose figures are explained, which stands below the table:
+// paper and fingers have no pointer to rest on a name.
+func (t *Table) Explained() (out []Column) {
+	for _, c := range t.Columns {
+		if c.Means != "" {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // Cell is a text; one of a level stands out.

@@ -85,8 +85,11 @@ func (b *builder) health() Section {
 		{Name: "mean weight", Means: "should be 1; if not, propensities are wrong or support is missing"},
 		{Name: "overlap", Means: "mean of min(w, 1): 1 is the log itself, 0 is nothing in common"},
 		{Name: "support", Means: "share of the policy's choices that the log played at all"}}}
-	for _, p := range b.Policies {
-		t.row(p.Policy, replay.Count(int64(p.Matched)), replay.Digits(float64(p.ESS)), replay.Percent(float64(p.ESS)/float64(max(p.Rows, 1))), replay.Digits(p.MaxWeight),
+	if text := b.dropped(); text != "" {
+		s.say("%s", text)
+	}
+	for i, p := range b.Policies {
+		t.row(p.Policy, replay.Count(int64(p.Matched)), replay.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)), replay.Digits(p.MaxWeight),
 			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), replay.Digits(p.Overlap), replay.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(Bad)
@@ -99,36 +102,108 @@ func (b *builder) health() Section {
 	return s
 }
 
+// percent writes a share that may not be known.
+func percent(x float64) string {
+	if math.IsNaN(x) {
+		return "–"
+	}
+	return replay.Percent(x)
+}
+
+// dropped says how events count of which others were dropped, "" where none were.
+func (b *builder) dropped() string {
+	o := b.Estimators
+	if o == nil || !(float64(o.Events) > float64(o.Rows)) {
+		return ""
+	}
+	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s, and estimates, weights and overlap count each for as many as it stands for. What they rest on are the rows that are there, as ESS and standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
+}
+
+// estimators says of each estimator how people write it and what it is; a number or auto
+// behind the name is λ.
+var estimators = []struct{ name, written, is string }{
+	{"ips", "IPS", "each reward times its weight; right on average, noisy"},
+	{"snips", "SNIPS", "the same over the sum of weights; less noisy"},
+	{"dm", "DM", "a reward model alone; quiet, and as wrong as the model"},
+	{"dr", "DR", "the model, corrected by weighted errors; right if either weights or model are"},
+	{"sndr", "SNDR", "the same over the sum of weights"},
+	{"cips", "clipped IPS", "IPS, with no weight above λ; pulled towards 0"},
+	{"switchdr", "Switch-DR", "DR, without the correction where a weight is above λ"},
+	{"dros", "DRos", "DR, with weights shrunk by λ"},
+}
+
+// estimatorColumn is the head of the column of an estimator that JSON calls by name.
+func estimatorColumn(name string) Column {
+	for _, e := range estimators {
+		lambda, is := strings.CutPrefix(name, e.name)
+		switch {
+		case !is:
+		case lambda == "":
+			return Column{Name: e.written, Means: e.is}
+		case strings.Trim(lambda, "0123456789.") == "" || lambda == "inf":
+			return Column{Name: e.written + ", λ " + lambda, Means: e.is + " (" + name + " in JSON)"}
+		case lambda == "_auto":
+			return Column{Name: e.written + ", λ auto", Means: e.is + " (" + name + " in JSON)"}
+		}
+	}
+	return Column{Name: name}
+}
+
+// playsTable says in words what policies play.
+func (b *builder) playsTable() *Table {
+	t := &Table{Caption: "What each policy plays", Columns: []Column{{Name: "policy", Text: true}, {Name: "plays", Text: true}}}
+	for _, s := range b.Standings {
+		t.row(s.Policy, s.Plays)
+	}
+	return t
+}
+
+// intervals are those of the estimate that policies are ranked by.
+func (b *builder) intervals() *Table {
+	t := &Table{Caption: "DR: what is gained, and 95 % intervals", Columns: []Column{{Name: "policy", Text: true}, {Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"}, {Name: "normal", Means: "value ± 1.96 standard errors"},
+		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein", Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
+	for i, p := range b.Policies {
+		e, lift := judge(p), "–"
+		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
+			lift = signed(x)
+		}
+		t.row(p.Policy, plusMinus(float64(e.Value), nan), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+	}
+	return t
+}
+
+func interval(low, high ope.Figure) string {
+	if math.IsNaN(float64(low)) || math.IsNaN(float64(high)) {
+		return "–"
+	}
+	return strings.ReplaceAll(replay.Digits(float64(low))+" to "+replay.Digits(float64(high)), "-", "−")
+}
+
 // policies is the part on estimates.
 func (b *builder) policies() Section {
 	s := Section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log with propensities (--propensity-column, Open Bandit, VW), and --policy to name more than those that are always judged.")
+		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own propensities, or --propensity-column); --policy then names policies.")
 		return s
 	}
 	o := b.Estimators
-	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM is quiet and can be wrong, DR and its kin use both.", o.Of, len(b.Policies[0].Estimates))
+	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM is quiet and can be wrong, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
 	t := &Table{Caption: "Mean " + o.Of + " with its standard error", Columns: []Column{{Name: "policy", Text: true}}}
 	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
-	c.Says = "Normal intervals, value ± 1.96 standard errors; those of the bootstrap and of empirical Bernstein are in the JSON and the CSV. Press a policy to hide it."
+	c.Says = "Normal intervals, value ± 1.96 standard errors; others of DR are below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
-		t.Columns = append(t.Columns, Column{Name: e.Name})
-		c.Names = append(c.Names, e.Name)
-	}
-	lift := b.logging() != nil
-	if lift {
-		t.Columns = append(t.Columns, Column{Name: "DR less logging", Means: "what the policy's DR estimate is above that of the policy that made the log"})
+		column := estimatorColumn(e.Name)
+		t.Columns = append(t.Columns, column)
+		short, _, _ := strings.Cut(column.Name, ",")
+		c.Names = append(c.Names, short)
 	}
 	view := View{}
 	for i, p := range b.Policies {
 		row := []string{p.Policy}
 		one := Series{Name: p.Policy, Off: i >= 6}
 		for _, e := range p.Estimates {
-			row = append(row, replay.WithError(float64(e.Value), float64(e.SE)))
+			row = append(row, plusMinus(float64(e.Value), float64(e.SE)))
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
-		}
-		if lift {
-			row = append(row, signed(float64(judge(p).Value-judge(b.logging()).Value)))
 		}
 		t.row(row...)
 		if len(p.Flags) > 0 {
@@ -137,14 +212,17 @@ func (b *builder) policies() Section {
 		view.Series = append(view.Series, one)
 	}
 	c.Views = []View{view}
-	s.add(c, t, Note(b.settings()))
+	s.add(b.playsTable(), c, t, b.intervals(), Note(b.settings()))
+	if b.logging() == nil {
+		s.add(Note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
+	}
 	return s
 }
 
 // settings say on what estimates depend.
 func (b *builder) settings() string {
 	o := b.Estimators
-	text := fmt.Sprintf("%s rows with an outcome, %d actions", replay.Count(int64(o.Rows)), o.Actions)
+	text := fmt.Sprintf("%s with an outcome, %s", number(int64(o.Rows), "row"), number(int64(o.Actions), "action"))
 	if o.WithoutOutcome > 0 {
 		text += fmt.Sprintf(" (%s rows without one are left out)", replay.Count(int64(o.WithoutOutcome)))
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
@@ -10,15 +11,19 @@ import (
 // regret is the part on what was lost against no delay and against what is guaranteed.
 func (b *builder) regret() Section {
 	s := Section{ID: "regret", Title: "Regret, and what is guaranteed"}
-	g := b.delayed()
-	if g == nil {
-		s.say("No learner was played.")
+	k := b.delayed()
+	if k < 0 {
+		s.say("No learner was played, so there is no regret; --learner names one.")
 		return s
 	}
+	g := b.groups[k]
 	if g[0].Regret == nil {
 		s.say("The truth is not known, so neither is the regret: what the best action of each round would have lost. The bounds hold all the same, on the assumptions that are listed.")
 	} else {
 		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
+	}
+	if text := b.saysDelay(k); text != "" {
+		s.say("%s", called(g)+": "+b.Summary[k].Loss.String()+" a round. "+text)
 	}
 	s.add(b.regretCourse(g))
 	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"}, {Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
@@ -49,7 +54,7 @@ func (b *builder) regret() Section {
 	}
 	s.add(t, b.assumptions(g[0]))
 	for _, n := range g[0].Certificate.Notes {
-		s.add(Note(n + "."))
+		s.add(Note(strings.ToUpper(n[:1]) + n[1:] + "."))
 	}
 	return s
 }
@@ -113,14 +118,18 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 func (b *builder) sweep() Section {
 	s := Section{ID: "sweep", Title: "Value over delay"}
 	if len(b.Sweep) == 0 {
-		s.say("No sweep was made: backtest makes one, at the delays of --sweep.")
+		if len(b.groups) == 0 {
+			s.say("No learner was played, so there is nothing that delays could change; --learner names one.")
+		} else {
+			s.say("No sweep was made: replayer backtest makes one, at the delays of --sweep (none: not at all).")
+		}
 		return s
 	}
 	first := b.Sweep[0]
 	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", replay.Count(first.Rounds), first.Orders)
 	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean loss a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
-	t := &Table{Columns: []Column{{Name: "learner", Text: true}, {Name: "delay"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
+	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true}, {Name: "delay", Means: "later rounds"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
 	view := View{Name: "mean loss"}
 	var learners []string
 	lines := map[string]*Series{}

@@ -44,6 +44,9 @@ func (b *builder) intake() Section {
 	t := facts("Rounds that are replayed")
 	t.row("rounds", replay.Count(d.Rounds), "")
 	t.row("with an outcome", replay.Count(d.Observed), replay.Percent(float64(d.Observed)/float64(max(d.Rounds, 1))))
+	if in := b.Intake; in != nil {
+		t.intake(in)
+	}
 	t.row("actions", replay.Count(int64(d.Actions)), "")
 	t.row("columns of features", replay.Count(int64(d.Columns)), "expanded, the constant included")
 	if d.First != nil {
@@ -57,6 +60,21 @@ func (b *builder) intake() Section {
 	}
 	s.add(t)
 	return s
+}
+
+// intake adds what a log told of its events, where it told anything.
+func (t *Table) intake(in *replay.Intake) {
+	add := func(what string, n int64, means string) {
+		if n > 0 {
+			t.row(what, replay.Count(n), means)
+		}
+	}
+	add("silent, with a value for that", in.Defaulted, "nothing came; the log says which value stands for it")
+	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates count these for them")
+	add("name a baseline", in.Baselines, "what would have been played without a learner: --policy baseline judges it")
+	add("activated later", in.Activated, "the log held them back, and an observation activated them")
+	add("withdrawn", in.Withdrawn, "never shown, and no rounds")
+	add("without a propensity", in.Unpropensed, "policies cannot be judged")
 }
 
 // contexts is the part on where learners do badly.
@@ -75,8 +93,8 @@ func (b *builder) contexts() Section {
 			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, replay.Count(w.MinRounds))))
 			continue
 		}
-		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share"},
-			{Name: what + " a round"}, {Name: "above the rest", Means: "± the standard error of the difference"}, {Name: "part of all " + what}}}
+		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
+			{Name: what + " a round"}, {Name: "above the rest", Means: "± the standard error of the difference"}, {Name: "part of all " + what, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
 			t.row(g.Context, replay.Count(g.Rounds), replay.Percent(g.Share), plusMinus(float64(g.Mean), float64(g.SE)), plusMinus(float64(g.Above), float64(g.AboveSE)), replay.Percent(float64(g.Part)))
@@ -88,7 +106,11 @@ func (b *builder) contexts() Section {
 			replay.Count(int64(w.Groups)), w.Of, replay.Digits(float64(w.Mean)), clear, len(w.Worst), replay.Count(int64(math.Ceil(.025*float64(w.Groups)))), replay.Count(w.MinRounds), w.Small)))
 	}
 	if !found {
-		s.say("No learner was played, or its contexts have no features.")
+		if len(b.Runs) == 0 {
+			s.say("No learner was played; --learner names one.")
+		} else {
+			s.say("The contexts have no features, so none is worse than another.")
+		}
 	}
 	return s
 }
@@ -101,7 +123,7 @@ func (b *builder) parameters() Section {
 		return s
 	}
 	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and more digits of them, are in --json and --csv.")
-	t := &Table{Columns: []Column{{Name: "what", Text: true}, {Name: "value", Text: true}}}
+	t := &Table{Caption: "How this report was made", Columns: []Column{{Name: "what", Text: true}, {Name: "value", Text: true}}}
 	t.row("command", "replayer "+p.Command)
 	t.row("version", p.Version)
 	t.row("seed", fmt.Sprint(p.Seed))

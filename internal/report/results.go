@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 )
@@ -21,6 +22,8 @@ type Results struct {
 	Runs       []replay.Result           `json:"runs"`                 // learners × delays × row orders
 	Policies   []*ope.Evaluation         `json:"policies,omitempty"`   // what a log with propensities says of policies
 	Estimators *replay.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
+	Summary    []Group                   `json:"summary,omitempty"`    // of runs: a group for each learner and kind of delays; with --report or --csv
+	Standings  []Standing                `json:"standings,omitempty"`  // of policies; with --report or --csv
 	Sweep      []replay.SweepPoint       `json:"sweep,omitempty"`      // value over delay; with --report or --csv
 	Data       *replay.Data              `json:"data,omitempty"`       // what was replayed; with --report or --csv
 	Parameters *Parameters               `json:"parameters,omitempty"` // with --report or --csv
@@ -43,26 +46,20 @@ type Input struct {
 	SHA256 string `json:"sha256"`
 }
 
-// ReadInput describes a file; of a folder, each file in it.
+// ReadInput describes a file; of a folder, each file that is read of it, with its path
+// below the folder.
 func ReadInput(role, path string) ([]Input, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("checksum: %w", err)
-	}
-	if !info.IsDir() {
-		one, err := readInput(role, path)
-		return []Input{one}, err
-	}
-	entries, err := os.ReadDir(path)
+	files, err := logs.Files(path)
 	if err != nil {
 		return nil, fmt.Errorf("checksum: %w", err)
 	}
 	var out []Input
-	for _, e := range entries {
-		if !e.Type().IsRegular() {
-			continue
+	for _, file := range files {
+		name, err := filepath.Rel(path, file)
+		if err != nil || file == path {
+			name = filepath.Base(path)
 		}
-		one, err := readInput(role, filepath.Join(path, e.Name()))
+		one, err := readInput(role, filepath.ToSlash(name), file)
 		if err != nil {
 			return nil, err
 		}
@@ -71,8 +68,8 @@ func ReadInput(role, path string) ([]Input, error) {
 	return out, nil
 }
 
-func readInput(role, path string) (Input, error) {
-	in := Input{Role: role, Name: filepath.Base(path)}
+func readInput(role, name, path string) (Input, error) {
+	in := Input{Role: role, Name: name}
 	f, err := os.Open(path)
 	if err != nil {
 		return in, fmt.Errorf("checksum: %w", err)

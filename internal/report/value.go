@@ -38,25 +38,19 @@ func (b *builder) runTable() *Table {
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
 		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
 		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
-		{Name: "bound", Means: "the sharpest bound on regret"}, {Name: "rounds a second"}}}
+		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds"}, {Name: "rounds a second", Means: "how fast it was played"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
 		t.Columns[3] = Column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
 	}
-	for _, g := range b.groups {
-		loss, se := lossOf(g)
-		fourth := "–"
+	for i := range b.Summary {
+		x := &b.Summary[i]
+		fourth := x.Regret.String()
 		if matched {
-			m, _ := meanOf(g, func(r *replay.Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) })
-			fourth = replay.Percent(m)
-		} else if g[0].Regret != nil {
-			fourth = plusMinus(meanOf(g, func(r *replay.Result) float64 { return *r.Regret }))
+			fourth = replay.Percent(float64(x.Matched))
 		}
-		raw, _ := meanOf(g, func(r *replay.Result) float64 { return r.Delays.Raw.Mean })
-		released, _ := meanOf(g, func(r *replay.Result) float64 { return r.Delays.Released.Mean })
-		speed, _ := meanOf(g, func(r *replay.Result) float64 { return r.RoundsPerSecond })
-		t.row(g[0].Learner, g[0].Delays.Spec, plusMinus(loss, se), fourth, replay.Percent(skipped(g)), replay.Digits(raw), replay.Digits(released), sharpest(g[0]), replay.Digits(speed))
-		if s := skipped(g); s > manySkipped {
+		t.row(x.Learner, x.Delays, x.Loss.String(), fourth, replay.Percent(float64(x.Skipped)), replay.Digits(float64(x.Raw)), replay.Digits(float64(x.Released)), x.bound(), replay.Digits(float64(x.Speed)))
+		if x.Skipped > manySkipped {
 			t.Rows[len(t.Rows)-1][4].Level = Warn
 		}
 	}
@@ -64,6 +58,17 @@ func (b *builder) runTable() *Table {
 		t.Caption += fmt.Sprintf(": means over %d row orders", n)
 	}
 	return t
+}
+
+// bound writes the sharpest bound.
+func (g *Group) bound() string {
+	switch {
+	case !math.IsNaN(float64(g.Bound)):
+		return replay.Digits(float64(g.Bound))
+	case g.bounds == 0:
+		return "none"
+	}
+	return "vacuous"
 }
 
 // lossCourse is the chart of losses over time.
@@ -74,7 +79,7 @@ func (b *builder) lossCourse() *Chart {
 	}
 	c := &Chart{ID: "course", Title: "Mean loss over time", Kind: Lines, Y: Axis{Label: "mean loss a round"}}
 	c.along(first)
-	c.Says = "Lower is better. Bands are 95 %: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
+	c.Says = "Lower is better. Bands are 95 %, cut at 0 and 1: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
 	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
 	for i, g := range b.groups {
 		one := Series{Name: b.label(g), Off: i >= 6}
@@ -143,7 +148,7 @@ func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []op
 	}
 	y, se := of(g[0].Course)
 	if len(g) == 1 {
-		return band(s, y, se)
+		return cut(band(s, y, se))
 	}
 	mean, apart := make([]ope.Figure, len(y)), make([]ope.Figure, len(y))
 	values := make([]float64, len(g))
@@ -159,5 +164,13 @@ func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []op
 		e := replay.NewEstimate(values)
 		mean[i], apart[i] = ope.Figure(e.Value), ope.Figure(*e.SE)
 	}
-	return band(s, mean, apart)
+	return cut(band(s, mean, apart))
+}
+
+// cut cuts a band where no loss can be.
+func cut(s Series) Series {
+	for i := range s.Low {
+		s.Low[i], s.High[i] = max(s.Low[i], 0), min(s.High[i], 1)
+	}
+	return s
 }

@@ -9,24 +9,26 @@ const drawn = {}; // the library's object of each chart, by id
   const tint = (c, share) => `color-mix(in srgb, ${c} ${share}%, transparent)`;
   const font = "12px system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif";
 
+  const minus = text => text.replace("-", "−");
   const figure = (v, digits = 4) => {
     if (v == null || !isFinite(v)) return "–";
     const size = Math.abs(v);
-    if (size >= 1e15 || (size > 0 && size < 1e-5)) return v.toExponential(2);
-    if (size >= 1000) return Math.round(v).toLocaleString("en-US");
-    return String(Number(v.toPrecision(digits)));
+    if (size >= 1e15 || (size > 0 && size < 1e-5)) return minus(v.toExponential(2));
+    if (size >= 1000) return minus(Math.round(v).toLocaleString("en-US"));
+    return minus(String(Number(v.toPrecision(digits))));
   };
   const short = v => {
     const size = Math.abs(v);
     for (const [least, letter] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]])
-      if (size >= least) return String(Number((v / least).toPrecision(3))) + letter;
-    return String(Number(v.toPrecision(6)));
+      if (size >= least) return minus(String(Number((v / least).toPrecision(3)))) + letter;
+    return minus(String(Number(v.toPrecision(6))));
   };
   const day = s => new Date(1000 * s).toISOString().slice(0, 10);
   const hour = s => new Date(1000 * s).toISOString().slice(11, 16);
   const moment = s => `${day(s)} ${hour(s)} UTC`;
+  const second = s => new Date(1000 * s).toISOString().slice(11, 19);
   // times writes those along an axis: days, or hours with the day where one begins.
-  const times = (u, at, axis, space, step) => at.map((s, i) => step >= 86400 ? day(s) : hour(s) + (i === 0 || s % 86400 === 0 ? "\n" + day(s) : ""));
+  const times = (u, at, axis, space, step) => at.map((s, i) => step >= 86400 ? day(s) : (step < 60 ? second(s) : hour(s)) + (i === 0 || s % 86400 === 0 ? "\n" + day(s) : ""));
 
   // paint returns the colour of a series: its place among those that are not aside.
   const paints = series => {
@@ -46,7 +48,8 @@ const drawn = {}; // the library's object of each chart, by id
     const step = Math.min(.16, .7 / series.length);
     ctx.save();
     ctx.beginPath();
-    ctx.rect(u.bbox.left, u.bbox.top, u.bbox.width, u.bbox.height);
+    const rim = 5 * px; // what lies on the edge is drawn whole
+    ctx.rect(u.bbox.left - rim, u.bbox.top - rim, u.bbox.width + 2 * rim, u.bbox.height + 2 * rim);
     ctx.clip();
     series.forEach((s, k) => {
       if (!u.series[k + 1].show) return;
@@ -121,9 +124,9 @@ const drawn = {}; // the library's object of each chart, by id
       splits: u => u.data[0],
       values: (u, at) => at.map(i => c.names[i]),
       rotate: u => crowded(c, u.width) ? -40 : 0,
-      size: u => crowded(c, u.width) ? 20 + 4.6 * longest(c) : 34,
+      size: u => crowded(c, u.width) ? 24 + 4.6 * longest(c) : 34,
     });
-    else if (c.x.scale === "time") Object.assign(x, {values: times, size: 48});
+    else if (c.x.scale === "time") Object.assign(x, {values: times, size: 48, space: 96});
     else x.values = (u, at) => at.map(v => v == null ? "" : short(nought(c, v)));
     if (c.x.scale === "log") Object.assign(x, {filter: (u, at) => at, splits: (u, axis, low, high) => marks(c, low, high)});
     const y = {...common, label: c.y.label, labelSize: 20, size: (u, values) => 26 + 7.2 * Math.max(3, ...(values || []).map(v => String(v).length)),

@@ -1,0 +1,202 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+)
+
+// Mean is a mean with its standard error, null where that is not known.
+type Mean struct {
+	Value ope.Figure `json:"value"`
+	SE    ope.Figure `json:"se"`
+}
+
+// known reports whether there is a value.
+func (m Mean) known() bool { return !math.IsNaN(float64(m.Value)) }
+
+func (m Mean) String() string { return plusMinus(float64(m.Value), float64(m.SE)) }
+
+// Group is one learner under one kind of delays: means over the row orders that were
+// played, and standard errors of those means; of one row order that of a weighted mean.
+type Group struct {
+	Learner  string     `json:"learner"`
+	Delays   string     `json:"delays"`
+	Orders   int        `json:"orders"`
+	Rounds   int64      `json:"rounds"`
+	Loss     Mean       `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
+	Regret   Mean       `json:"regret"`    // null where the truth is not known
+	Matched  ope.Figure `json:"matched"`   // share of rounds in which the recorded action was drawn; null: no log
+	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
+	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
+	Released ope.Figure `json:"delay_released"`
+	Bound    ope.Figure `json:"bound"`       // the sharpest on regret of the first row order; null: none, or vacuous
+	Cost     Mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
+	Speed    ope.Figure `json:"rounds_per_second"`
+
+	bounds int // how many kinds
+}
+
+// Standing is how a judged policy stands.
+type Standing struct {
+	Policy string     `json:"policy"`
+	Plays  string     `json:"plays"`            // in words
+	ESS    ope.Figure `json:"ess_share"`        // of the rows
+	Lift   ope.Figure `json:"dr_above_logging"` // its DR estimate less that of the policy that made the log; null if that was not judged
+}
+
+// Summarise sets what is made of runs and policies.
+func (r *Results) Summarise() {
+	r.Summary, r.Standings = []Group{}, []Standing{}
+	groups := replay.Groups(r.Runs)
+	for _, g := range groups {
+		r.Summary = append(r.Summary, summary(g, groups))
+	}
+	logging := ope.Figure(nan)
+	for _, p := range r.Policies {
+		if p.Policy == "logging" {
+			logging = judge(p).Value
+		}
+	}
+	for _, p := range r.Policies {
+		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy), ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+	}
+}
+
+// summary summarises the runs of a group.
+func summary(g []*replay.Result, all [][]*replay.Result) Group {
+	mean := func(of func(*replay.Result) float64) Mean {
+		values := make([]float64, len(g))
+		for i, r := range g {
+			values[i] = of(r)
+		}
+		return meanOf(values)
+	}
+	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g), Cost: costOf(g, undelayed(g, all))}
+	s.Regret = mean(func(r *replay.Result) float64 { return orNaN(r.Regret) })
+	s.Matched = mean(func(r *replay.Result) float64 {
+		if r.Matched == nil {
+			return nan
+		}
+		return float64(*r.Matched) / float64(max(r.Rounds, 1))
+	}).Value
+	s.Skipped = mean(func(r *replay.Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) }).Value
+	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
+	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
+	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
+	s.Bound, s.bounds = sharpest(g[0])
+	return s
+}
+
+func orNaN(x *float64) float64 {
+	if x == nil {
+		return nan
+	}
+	return *x
+}
+
+// meanOf is the mean of values with its standard error, NaN where one is; of one value
+// there is no error.
+func meanOf(values []float64) Mean {
+	e := replay.NewEstimate(values)
+	return Mean{ope.Figure(e.Value), ope.Figure(orNaN(e.SE))}
+}
+
+// lossOf is what a group lost a round: the error is over row orders, or of a weighted mean.
+func lossOf(g []*replay.Result) Mean {
+	values := make([]float64, len(g))
+	for i, r := range g {
+		values[i], _ = r.Value()
+	}
+	m := meanOf(values)
+	if len(g) == 1 {
+		_, se := g[0].Value()
+		m.SE = ope.Figure(se)
+	}
+	return m
+}
+
+// undelayed returns the group of the same learner without delays, nil if there is no other.
+func undelayed(g []*replay.Result, all [][]*replay.Result) []*replay.Result {
+	for _, none := range all {
+		if none[0].Learner == g[0].Learner && none[0].Delays.Spec == "none" && none[0] != g[0] {
+			return none
+		}
+	}
+	return nil
+}
+
+// costOf is what delays cost a group, paired by row order; of one order the error is
+// that of two weighted means.
+func costOf(g, none []*replay.Result) Mean {
+	if none == nil {
+		return Mean{ope.Figure(nan), ope.Figure(nan)}
+	}
+	diffs := make([]float64, min(len(g), len(none)))
+	for i := range diffs {
+		x, _ := g[i].Value()
+		y, _ := none[i].Value()
+		diffs[i] = x - y
+	}
+	m := meanOf(diffs)
+	if len(diffs) == 1 {
+		_, x := g[0].Value()
+		_, y := none[0].Value()
+		m.SE = ope.Figure(math.Hypot(x, y))
+	}
+	return m
+}
+
+// sharpest returns the least bound of a run that is not vacuous, else NaN, and how many
+// kinds of bounds there are.
+func sharpest(r *replay.Result) (least ope.Figure, kinds int) {
+	least = ope.Figure(nan)
+	bounds := boundsOf(r)
+	for _, x := range bounds {
+		if x.Value != nil && !x.Vacuous && !(least <= ope.Figure(*x.Value)) {
+			least = ope.Figure(*x.Value)
+		}
+	}
+	return least, len(bounds)
+}
+
+// plays says in words what a policy does that is named as --policy names it.
+func (r *Results) plays(spec string) string {
+	kind, rest, _ := strings.Cut(spec, ":")
+	switch kind {
+	case "logging":
+		return "what the log did"
+	case "uniform":
+		return "every action that a round allows, alike"
+	case "baseline":
+		return "the action that each event names as its baseline" + r.baselines()
+	case "always":
+		return "the action " + rest + ", where a round allows it"
+	case "hash":
+		return "one action for each value of " + rest + ", scattered by a hash: a stand-in for any fixed rule"
+	case "eps":
+		if e, of, ok := strings.Cut(rest, ","); ok {
+			return "with probability " + e + " any action alike, else: " + r.plays(of)
+		}
+	case "learner":
+		return rest + ", which learns each row after it was judged on it"
+	case "model":
+		return "the learner of " + rest + ", which learns each row after it was judged on it"
+	case "snapshot":
+		return "the learner of the live system as it was at that moment; it learns no more"
+	case "table":
+		return "the probabilities saved in " + rest
+	}
+	return ""
+}
+
+// baselines says how many events name their baseline, if that is known.
+func (r *Results) baselines() string {
+	if r.Intake == nil || r.Intake.Events == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s of %s events do), else its first action", replay.Count(r.Intake.Baselines), replay.Count(r.Intake.Events))
+}
