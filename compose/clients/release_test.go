@@ -44,6 +44,13 @@ func TestRelease(t *testing.T) {
 			t.Errorf("%s is not in the tarball: %v", want, names)
 		}
 	}
+	for page, targets := range links(t) {
+		for _, to := range targets {
+			if path, _, _ := strings.Cut(to, "#"); !slices.Contains(names, path) {
+				t.Errorf("%s points to %s, which is not in the tarball", page, path)
+			}
+		}
+	}
 }
 
 // inside returns the names in a tarball, without its one folder.
