@@ -36,7 +36,9 @@ var allowedRanges = map[string]string{
 }
 
 // allowedVars are package variables that look mutable and are not.
-var allowedVars = map[string]string{}
+var allowedVars = map[string]string{
+	"hindsight/pkg/oracle avx2": "is what the processor can do; the kernels give the same bits either way",
+}
 
 func TestHeartIsPure(t *testing.T) {
 	exports := listExports(t)

@@ -80,7 +80,15 @@ func (o *Linear) form(r *ridge, by kernel) float64 {
 	return u
 }
 
-// predictTogether predicts all actions from the shared outer product, two at a time, and
+// four are actions whose predictions are computed together: their regressions have all
+// columns of z.
+type four struct {
+	n    int
+	at   [4]int // their positions
+	w, p [4][]float64
+}
+
+// predictTogether predicts all actions from the shared outer product, four at a time, and
 // reports false if some have features of their own, and then has done nothing.
 func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
 	for i := range actions {
@@ -88,9 +96,8 @@ func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
 			return false
 		}
 	}
-	z, d := o.point(), packedLen(len(o.point()))
-	var first *linearAction // its form is not computed yet
-	at := 0
+	d := len(o.point())
+	var f four
 	for i := range actions {
 		n := o.action(i, actions[i].Name)
 		if n < 0 {
@@ -98,27 +105,38 @@ func (o *Linear) predictTogether(dst []float64, actions []Action) bool {
 			continue
 		}
 		a := &o.actions[n]
-		if len(a.w) < len(z) {
+		if len(a.w) < d {
 			dst[i] = o.predict(a, shared)
 			continue
 		}
-		m := dot(a.w, z)
-		dst[i] = m
-		switch {
-		case !(m > 0):
-			dst[i] = clip01(m)
-		case first == nil:
-			first, at = a, i
-		default:
-			u, v := dot2(first.p, a.p, o.outer[:d])
-			dst[at], dst[i] = o.shrunk(dst[at], u), o.shrunk(m, v)
-			first = nil
+		f.at[f.n], f.w[f.n], f.p[f.n] = i, a.w, a.p
+		if f.n++; f.n == len(f.at) {
+			o.predictFour(dst, &f)
+			f.n = 0
 		}
 	}
-	if first != nil {
-		dst[at] = o.shrunk(dst[at], o.form(&first.ridge, shared))
+	if f.n > 0 {
+		for i := f.n; i < len(f.at); i++ { // the first once more
+			f.at[i], f.w[i], f.p[i] = f.at[0], f.w[0], f.p[0]
+		}
+		o.predictFour(dst, &f)
 	}
 	return true
+}
+
+// predictFour sets dst at the places of four actions.
+func (o *Linear) predictFour(dst []float64, f *four) {
+	z := o.point()
+	var m, u [4]float64
+	dot4(&m, &f.w, z)
+	dot4(&u, &f.p, o.outer[:packedLen(len(z))])
+	for i, at := range f.at {
+		if m[i] > 0 {
+			dst[at] = o.shrunk(m[i], u[i])
+		} else {
+			dst[at] = clip01(m[i])
+		}
+	}
 }
 
 // shrunk returns f̂ for w·z = m > 0 and zᵀPz = u, which rounding may have made negative.

@@ -2,8 +2,8 @@ package oracle
 
 // The kernels of this file are plain Go with one fixed order of summation, four
 // partial sums wide: element i goes to sum i mod 4 within whole groups of four,
-// the rest is added one by one to the total (s0+s1)+(s2+s3). Two products with the same
-// vector are also taken at once, to the same bits (dot2).
+// the rest is added one by one to the total (s0+s1)+(s2+s3). Where a decision and an
+// update spend their time, vector_amd64.s has them with AVX2, to the same bits.
 //
 // A packed symmetric d×d matrix is its lower triangle by rows: element (i, j),
 // j ≤ i, is at i(i+1)/2 + j. Growing the matrix by one row and column appends
@@ -40,9 +40,16 @@ func axpy(y []float64, a float64, x []float64) {
 // packedLen returns the number of elements of a packed d×d matrix.
 func packedLen(d int) int { return d * (d + 1) / 2 }
 
-// packedOuter sets dst so that zᵀPz = dot(dst, P) for every packed P: 2·z_i·z_j
+// dot4Go sets s[i] = dot(p[i], y); each p[i] has at least the length of y.
+func dot4Go(s *[4]float64, p *[4][]float64, y []float64) {
+	for i, row := range p {
+		s[i] = dot(row[:len(y)], y)
+	}
+}
+
+// packedOuterGo sets dst so that zᵀPz = dot(dst, P) for every packed P: 2·z_i·z_j
 // off the diagonal, z_i² on it. len(dst) = packedLen(len(z)).
-func packedOuter(dst, z []float64) {
+func packedOuterGo(dst, z []float64) {
 	for i, v := range z {
 		row := dst[:i+1]
 		dst = dst[i+1:]
@@ -98,8 +105,8 @@ func dotAt(x, y []float64, at []int32) float64 {
 	return s
 }
 
-// packedMul sets dst = P·z for a packed P; len(dst) = len(z).
-func packedMul(dst, p, z []float64) {
+// packedMulGo sets dst = P·z for a packed P; len(dst) = len(z).
+func packedMulGo(dst, p, z []float64) {
 	dst = dst[:len(z)]
 	for i, v := range z {
 		row := p[:i+1]
@@ -139,8 +146,8 @@ func packedMulAt(dst, p, z []float64, at []int32) {
 	}
 }
 
-// packedRankOne subtracts c·k·kᵀ from a packed P.
-func packedRankOne(p []float64, c float64, k []float64) {
+// packedRankOneGo subtracts c·k·kᵀ from a packed P.
+func packedRankOneGo(p []float64, c float64, k []float64) {
 	for i, v := range k {
 		row := p[:i+1]
 		p = p[i+1:]

@@ -1,0 +1,13 @@
+//go:build !amd64 || purego
+
+package oracle
+
+// The kernels that vector_amd64.go has with AVX2.
+
+func dot4(s *[4]float64, p *[4][]float64, y []float64) { dot4Go(s, p, y) }
+
+func packedOuter(dst, z []float64) { packedOuterGo(dst, z) }
+
+func packedMul(dst, p, z []float64) { packedMulGo(dst, p, z) }
+
+func packedRankOne(p []float64, c float64, k []float64) { packedRankOneGo(p, c, k) }
