@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hindsight/internal/loop"
@@ -100,13 +101,19 @@ type verification struct {
 	VerifyConfig
 	topics     service.Topics
 	partitions int
-	models     *service.Models // complete before anything is checked
-	epochs     map[int64]*epochInfo
-	survey     feedbackSurvey
+	models     *service.Models
+	epochs     epochTable
+	survey     survey
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
 	late       lateOutcomes
 	losses     losses
+
+	// once says that the logs are read once only, and looked over on the way. What can
+	// be judged then is judged as ever; what cannot calls [verification.again].
+	once  bool
+	redo  atomic.Bool // again was called
+	abort context.CancelFunc
 
 	mu     sync.Mutex
 	report VerifyReport
@@ -114,29 +121,66 @@ type verification struct {
 	total  int64
 }
 
+// errTwice says that the logs have to be looked over first.
+var errTwice = errors.New("what is to be judged hangs on what comes later")
+
 // Verify recomputes from the logs, with the code that decides, joins and learns,
 // every decision, feedback, snapshot and reject of a model, and compares them with
 // what the logs say, byte by byte. It reads the logs as far as they went when it
 // began. Its memory is bounded by what the service bounds: the window of waiting
 // rounds and the ids remembered; and by the number of rejects. An error means that
 // it could not run.
+//
+// A record may have to be judged by what comes after it: a mark that tells of a log's
+// lost tail, or where recomputing can begin in a log that has lost its head. Therefore
+// the logs are looked over first. Where nothing is wrong and nothing was lost, what is
+// known on the way does as well, and reading is most of the work: so they are read once
+// with that in hope, and anew if it fails.
 func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 	start := time.Now()
 	if c.Dedup == 0 {
 		c.Dedup = 100_000
 	}
-	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), epochs: map[int64]*epochInfo{}, late: lateOutcomes{}}
+	if tell, most := c.Progress, int64(0); tell != nil {
+		c.Progress = func(done, total int64) { // which never goes back, though all begins again
+			most = max(most, done)
+			tell(most, total)
+		}
+	}
+	r, err := c.verify(ctx, true)
+	if errors.Is(err, errTwice) {
+		r, err = c.verify(ctx, false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
+	}
+	r.Seconds = time.Since(start).Seconds()
+	r.PerSecond = float64(r.Decisions.Checked) / max(r.Seconds, 1e-9)
+	return r, nil
+}
+
+// verify reads the logs once, or looks over them first. It returns errTwice if once is
+// not enough.
+func (c VerifyConfig) verify(ctx context.Context, once bool) (*VerifyReport, error) {
+	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: lateOutcomes{}, once: once}
 	v.report.Name = c.Name
 	var err error
 	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
-		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
+		return nil, err
 	}
-	if err := v.run(ctx); err != nil {
-		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
+	ctx, v.abort = context.WithCancel(ctx)
+	defer v.abort()
+	err = v.run(ctx)
+	if v.redo.Load() {
+		return nil, errTwice
 	}
-	v.report.Seconds = time.Since(start).Seconds()
-	v.report.PerSecond = float64(v.report.Decisions.Checked) / max(v.report.Seconds, 1e-9)
-	return &v.report, nil
+	return &v.report, err
+}
+
+// again ends a verification that reads the logs once.
+func (v *verification) again() {
+	v.redo.Store(true)
+	v.abort()
 }
 
 // run reads what everything hangs on first: the models, where they begin, and the
@@ -157,10 +201,8 @@ func (v *verification) run(ctx context.Context) error {
 	if err := v.readSnapshots(ctx); err != nil {
 		return err
 	}
-	if err := v.readModels(ctx, decisions.feedback.end); err != nil {
-		return err
-	}
-	if err := v.readLosses(ctx, decisions.lanes); err != nil {
+	look, err := v.lookOver(ctx, decisions)
+	if err != nil {
 		return err
 	}
 	if err := v.readRejects(ctx); err != nil {
@@ -176,18 +218,35 @@ func (v *verification) run(ctx context.Context) error {
 	for _, l := range decisions.lanes {
 		v.total += l.decisions.end - l.decisions.first
 	}
+	v.share(decisions, fates, look)
 	g, gctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return decisions.run(gctx) })
-	g.Go(func() error { return fates.run(gctx) })
+	g.Go(func() error { defer decisions.close(); return decisions.run(gctx) })
+	g.Go(func() error { defer fates.close(); return fates.run(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
 	v.finishRejects()
+	if look != nil {
+		look.finish(decisions.lanes)
+	}
 	return nil
+}
+
+// share lets the two checks read together what both read. look looks over it on the
+// way, if it is not nil.
+func (v *verification) share(decisions *decisionCheck, fates *fateCheck, look *overlook) {
+	s := newFeeds(v.partitions + 1)
+	s.share(decisions.feedback, fates.feedback, look.feedback())
+	for p, l := range decisions.lanes {
+		s.share(l.decisions, fates.lanes[p].c, look.decisions(l.decisions))
+	}
 }
 
 // differ notes a difference.
 func (v *verification) differ(d Difference) {
+	if v.once {
+		v.again()
+	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.report.Differences++
@@ -242,7 +301,7 @@ func (v *verification) step(n int) {
 
 // rules returns the rules of an epoch, nil if it is not known.
 func (v *verification) rules(epoch int64) *loop.Rules {
-	if e := v.epochs[epoch]; e != nil {
+	if e := v.epochs.get(epoch); e != nil {
 		return e.rules
 	}
 	return nil

@@ -23,9 +23,12 @@ type logCursor struct {
 	first     int64 // kept by the log
 	end       int64
 
+	feed   *feed // of this side and another; nil: there is a reader
+	side   int
 	reader stream.Reader
 	batch  []stream.Record
 	i      int
+	after  int64 // before it everything was read; 0: nothing was
 	time   int64 // running maximum of the log times taken
 	read   func(n int)
 }
@@ -46,7 +49,7 @@ func (c *logCursor) cut() bool { return c.first > 1 }
 // seek moves the cursor to an offset. Positions before the first kept mean that.
 func (c *logCursor) seek(ctx context.Context, from int64) (err error) {
 	c.close()
-	c.batch, c.i = c.batch[:0], 0
+	c.batch, c.i = nil, 0
 	if from <= c.first {
 		from = stream.Earliest
 	}
@@ -58,18 +61,10 @@ func (c *logCursor) seek(ctx context.Context, from int64) (err error) {
 // after a take.
 func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 	if c.i == len(c.batch) {
-		if c.first >= c.end {
+		if c.first >= c.end || c.after >= c.end {
 			return nil, nil
 		}
-		if c.reader == nil {
-			if err := c.seek(ctx, stream.Earliest); err != nil {
-				return nil, err
-			}
-		}
-		if c.reader.Position() >= c.end {
-			return nil, nil
-		}
-		if err := c.next(ctx); err != nil {
+		if err := c.next(ctx); err != nil || len(c.batch) == 0 {
 			return nil, err
 		}
 	}
@@ -79,21 +74,60 @@ func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 	return nil, nil
 }
 
+// next fetches more; nothing at the end.
 func (c *logCursor) next(ctx context.Context) (err error) {
+	c.i = 0
+	if c.feed != nil {
+		switch b, err := c.feed.next(ctx, c); {
+		case errors.Is(err, errLeft):
+			c.feed = nil
+		case err != nil || b == nil:
+			c.batch, c.after = nil, c.end
+			c.close()
+			return err
+		default:
+			c.got(b.recs)
+			return nil
+		}
+	}
+	if c.reader == nil {
+		if err := c.seek(ctx, c.after); err != nil {
+			return err
+		}
+	}
+	if c.reader.Position() >= c.end {
+		c.batch, c.after = nil, c.end
+		return nil
+	}
+	batch, err := c.receive(ctx, c.reader, c.batch[:0])
+	if err != nil {
+		c.batch = nil
+		return err
+	}
+	c.got(batch)
+	return nil
+}
+
+// got takes what was read.
+func (c *logCursor) got(batch []stream.Record) {
+	c.batch, c.after = batch, batch[len(batch)-1].Offset+1
+	if c.read != nil {
+		c.read(len(batch))
+	}
+}
+
+// receive reads at least one record, which must come.
+func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
 	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
 	defer cancel()
-	c.i = 0
-	if c.batch, err = c.reader.Next(wait, c.batch[:0]); err != nil {
-		c.batch = c.batch[:0]
-		if wait.Err() != nil {
-			err = context.Cause(wait)
-		}
-		return fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, c.reader.Position(), err)
+	dst, err := from.Next(wait, dst)
+	if err == nil {
+		return dst, nil
 	}
-	if c.read != nil {
-		c.read(len(c.batch))
+	if wait.Err() != nil {
+		err = context.Cause(wait)
 	}
-	return nil
+	return nil, fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, from.Position(), err)
 }
 
 // offset returns the offset of the head, which must be there.
@@ -116,6 +150,10 @@ func (c *logCursor) take() {
 }
 
 func (c *logCursor) close() {
+	if c.feed != nil {
+		c.feed.leave(c.side)
+		c.feed = nil
+	}
 	if c.reader != nil {
 		c.reader.Close()
 		c.reader = nil

@@ -143,6 +143,9 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 		wrong("epoch", "at least "+i64(l.epoch), got.Epoch)
 		monotone = false
 	}
+	if err := d.look(ctx, got.LearnedThrough, got.Epoch); err != nil {
+		return err
+	}
 	src, id, err := d.source(ctx, l)
 	if err != nil {
 		return err
@@ -158,10 +161,10 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 		return nil
 	case !monotone:
 		return nil
-	case got.LearnedThrough > max(v.survey.lastN, d.audit.Replica().LearnedThrough()):
-		wrong("learned_through", "at most "+i64(v.survey.lastN)+", the last feedback", got.LearnedThrough)
+	case got.LearnedThrough > max(v.survey.now().lastN, d.audit.Replica().LearnedThrough()):
+		wrong("learned_through", "at most "+i64(v.survey.now().lastN)+", the last feedback", got.LearnedThrough)
 		return nil
-	case v.epochs[got.Epoch] == nil:
+	case v.epochs.get(got.Epoch) == nil:
 		wrong("epoch", "an epoch of the log", got.Epoch)
 		return nil
 	}
@@ -275,6 +278,17 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 // rest sees to what follows the last decision: contexts that wait, and rejects of
 // contexts that no decision has passed yet.
 func (d *decisionCheck) rest(ctx context.Context) error {
+	if d.v.once { // what no decision had learned has not been looked over
+		for {
+			if r, err := d.feedback.head(ctx); err != nil {
+				return err
+			} else if r == nil {
+				break
+			}
+			d.feedback.take()
+		}
+	}
+	last := d.v.survey.now().last
 	for _, l := range d.lanes {
 		for {
 			r, err := l.contexts.head(ctx)
@@ -285,7 +299,7 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 				break
 			}
 			if r.Type == "" {
-				l.refused(r, d.v.survey.last, true)
+				l.refused(r, last, true)
 			}
 			l.contexts.take()
 		}

@@ -20,7 +20,7 @@ func (d *decisionCheck) begin(ctx context.Context) error {
 	d.audit = service.NewAudit(v.Log, v.Name, v.Build, v.partitions)
 	from, snap := v.start(d.feedback.cut())
 	switch {
-	case from != nil && (!d.feedback.cut() || from.through == 0):
+	case v.once || from != nil && (!d.feedback.cut() || from.through == 0):
 		v.report.Start = "the beginning"
 		return nil
 	case from != nil:
@@ -96,6 +96,15 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 	}
 }
 
+// look reads the feedback log as far as a place if it was not looked over before, so that
+// what it says of that place is known.
+func (d *decisionCheck) look(ctx context.Context, through, epoch int64) error {
+	if !d.v.once {
+		return nil
+	}
+	return d.follow(ctx, through, epoch)
+}
+
 // follow brings the replica to feedback through, in an epoch.
 func (d *decisionCheck) follow(ctx context.Context, through, epoch int64) error {
 	for d.dead == nil {
@@ -138,8 +147,11 @@ func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
 		return nil
 	}
 	where := Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time, Field: "learned_through"}
-	if s.through > max(v.survey.lastN, d.audit.Replica().LearnedThrough()) {
-		where.Want, where.Got = "at most "+i64(v.survey.lastN)+", the last feedback", i64(s.through)
+	if err := d.look(ctx, s.through, s.epoch); err != nil {
+		return err
+	}
+	if last := v.survey.now().lastN; s.through > max(last, d.audit.Replica().LearnedThrough()) {
+		where.Want, where.Got = "at most "+i64(last)+", the last feedback", i64(s.through)
 		v.differ(where)
 		return nil
 	}

@@ -27,6 +27,7 @@ type decisionLane struct {
 	last    int64 // offset behind the last context taken
 	time    int64 // log time that contexts had reached at the last decision of one
 	tau     int64 // learned through, so far
+	marked  int64 // the most that a mark says was learned
 	epoch   int64
 	ids     idMemory
 	gap     bool // rounds were lost: contexts may have been rejected for their sake
@@ -168,17 +169,17 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	}
 	if v.losses.learned(l.partition, m.LearnedThrough, r.Time) {
 		l.tau = m.LearnedThrough
-	} else if m.LearnedThrough < l.tau || m.LearnedThrough > v.survey.lastN && v.survey.lastN > 0 {
-		v.differ(at(l.decisions, r, "learned_through", "at least "+i64(l.tau)+" and at most "+i64(v.survey.lastN), m.LearnedThrough))
+	} else if s := v.survey.now(); m.LearnedThrough < l.tau || !v.once && m.LearnedThrough > s.lastN && s.lastN > 0 {
+		v.differ(at(l.decisions, r, "learned_through", "at least "+i64(l.tau)+" and at most "+i64(s.lastN), m.LearnedThrough))
 	} else {
-		l.tau = m.LearnedThrough
+		l.tau, l.marked = m.LearnedThrough, max(l.marked, m.LearnedThrough)
 	}
 	if l.known && m.ContextsThrough < l.through {
 		v.differ(at(l.decisions, r, "contexts_through", "at least "+i64(l.through), m.ContextsThrough))
 		return nil
 	}
 	epoch := l.epoch
-	for _, e := range v.survey.starts { // no decision tells of an epoch in which all contexts were refused
+	for _, e := range v.survey.now().starts { // no decision tells of an epoch in which all contexts were refused
 		if e.through <= m.LearnedThrough {
 			epoch = max(epoch, e.epoch)
 		}
@@ -255,8 +256,11 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 
 // invalid reports whether a context breaks the rules of an epoch.
 func (l *decisionLane) invalid(r *stream.Record, epoch int64) bool {
-	e := l.v.epochs[epoch]
+	e := l.v.epochs.get(epoch)
 	if e == nil {
+		if l.v.once {
+			l.v.again()
+		}
 		return true // its rules are gone
 	}
 	return e.check.Decide(&l.want, r.Value, service.CloudEventID(r), loop.Source{Offset: r.Offset}).Verdict == loop.Invalid

@@ -36,22 +36,7 @@ type lostRange struct {
 func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) error {
 	for p, l := range lanes {
 		err := stream.Scan(ctx, v.Log, v.topics.Decisions, p, stream.Earliest, l.decisions.end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			m, err := codec.ParseDecisionMark(r.Value)
-			if err != nil {
-				return nil // reported where it is checked
-			}
-			if m.ContextsLost > 0 {
-				v.losses.contexts = append(v.losses.contexts, lostRange{p, m.ContextsThrough, m.ContextsLost, r.Offset})
-			}
-			if m.LearnedLost > 0 {
-				v.losses.feedback = append(v.losses.feedback, lostFeedback{p, m.LearnedThrough, m.LearnedLost, r.Time})
-			}
-			if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
-				v.losses.note(r.Time)
-			}
+			v.losses.readDecisions(p, r)
 			return nil
 		})
 		if err != nil {
@@ -59,6 +44,26 @@ func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) er
 		}
 	}
 	return nil
+}
+
+// readDecisions takes a record of a partition of decisions.
+func (l *losses) readDecisions(p int, r *stream.Record) {
+	if r.Type != codec.TypeMark {
+		return
+	}
+	m, err := codec.ParseDecisionMark(r.Value)
+	if err != nil {
+		return // reported where it is checked
+	}
+	if m.ContextsLost > 0 {
+		l.contexts = append(l.contexts, lostRange{p, m.ContextsThrough, m.ContextsLost, r.Offset})
+	}
+	if m.LearnedLost > 0 {
+		l.feedback = append(l.feedback, lostFeedback{p, m.LearnedThrough, m.LearnedLost, r.Time})
+	}
+	if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
+		l.note(r.Time)
+	}
 }
 
 // readMark takes a mark of the feedback log.

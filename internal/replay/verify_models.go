@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -27,6 +28,47 @@ type feedbackSurvey struct {
 	starts        []startPoint // the epochs kept, in order
 	last          int64        // the last epoch
 	marked        int64        // the last that a mark tells of
+}
+
+// survey is what is known so far of the feedback log, for both checks.
+type survey struct {
+	mu sync.Mutex
+	s  feedbackSurvey
+}
+
+func (s *survey) now() feedbackSurvey {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.s
+}
+
+func (s *survey) note(f func(s *feedbackSurvey)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f(&s.s)
+}
+
+// epochTable holds the models of the log for both checks.
+type epochTable struct {
+	mu  sync.RWMutex
+	all map[int64]*epochInfo
+}
+
+// get returns an epoch, nil if it is not known.
+func (t *epochTable) get(epoch int64) *epochInfo {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.all[epoch]
+}
+
+// set replaces what is known of an epoch.
+func (t *epochTable) set(epoch int64, e *epochInfo) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.all == nil {
+		t.all = map[int64]*epochInfo{}
+	}
+	t.all[epoch] = e
 }
 
 // startPoint is where recomputing may begin: an epoch record.
@@ -79,7 +121,7 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
 		where := Difference{Topic: c.topic, Offset: s.Offset, Time: times[s.Offset], Field: "bytes"}
 		v.report.Snapshots.Records++
-		if err == nil && v.epochs[s.Epoch] == nil {
+		if err == nil && v.epochs.get(s.Epoch) == nil {
 			var ep loop.Epoch
 			if ep, err = v.models.AddSnapshot(s); err == nil {
 				err = v.addEpoch(ep)
@@ -98,15 +140,12 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 
 // addEpoch notes a model.
 func (v *verification) addEpoch(ep loop.Epoch) error {
-	if v.epochs[ep.Number] != nil {
-		return nil
-	}
 	r := loop.NewReplica()
 	ep.Since = 0 // to judge contexts it needs no past
 	if err := r.Begin(ep); err != nil {
 		return err
 	}
-	v.epochs[ep.Number] = &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1)}
+	v.epochs.set(ep.Number, &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1)})
 	return nil
 }
 
@@ -118,7 +157,7 @@ func (v *verification) readModels(ctx context.Context, end int64) error {
 	}
 	defer c.close()
 	c.end = end
-	m := modelReader{v: v, c: c, models: service.NewModels(v.Build), classAt: -1}
+	m := newModelReader(v, c, &v.losses)
 	for {
 		r, err := c.head(ctx)
 		if err != nil {
@@ -132,7 +171,7 @@ func (v *verification) readModels(ctx context.Context, end int64) error {
 		}
 		c.take()
 	}
-	if len(v.epochs) == 0 && v.report.Differences == 0 && !c.cut() {
+	if len(v.epochs.all) == 0 && v.report.Differences == 0 && !c.cut() {
 		return ErrNothing
 	}
 	return nil
@@ -142,10 +181,15 @@ type modelReader struct {
 	v       *verification
 	c       *logCursor
 	models  *service.Models
+	losses  *losses
 	classAt int64 // of the first of the class records read last; -1: none
 	f       codec.Feedback
 	last    int64 // epoch
 	recs    []codec.Epoch
+}
+
+func newModelReader(v *verification, c *logCursor, l *losses) *modelReader {
+	return &modelReader{v: v, c: c, models: service.NewModels(v.Build), losses: l, classAt: -1}
 }
 
 func (m *modelReader) take(r *stream.Record) error {
@@ -156,14 +200,16 @@ func (m *modelReader) take(r *stream.Record) error {
 		if codec.ParseFeedback(&m.f, r.Value) != nil {
 			return nil // reported where it is checked
 		}
-		if v.survey.firstN == 0 {
-			v.survey.firstN = m.f.N
-		}
-		v.survey.lastN = max(v.survey.lastN, m.f.N)
+		v.survey.note(func(s *feedbackSurvey) {
+			if s.firstN == 0 {
+				s.firstN = m.f.N
+			}
+			s.lastN = max(s.lastN, m.f.N)
+		})
 	case codec.TypeMark:
-		v.losses.readMark(r)
+		m.losses.readMark(r)
 		if mark, err := codec.ParseFeedbackMark(r.Value); err == nil && len(mark.Epochs) > 0 {
-			v.survey.marked = max(v.survey.marked, mark.Epochs[len(mark.Epochs)-1].Epoch)
+			v.survey.note(func(s *feedbackSurvey) { s.marked = max(s.marked, mark.Epochs[len(mark.Epochs)-1].Epoch) })
 		}
 	case codec.TypeClass:
 		if m.classAt < 0 {
@@ -215,7 +261,7 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 		m.recs = append(m.recs, rec)
 	}
 	m.last = max(m.last, rec.Epoch)
-	v.survey.last = m.last
+	v.survey.note(func(s *feedbackSurvey) { s.last = m.last })
 	ep, err := m.models.AddEpoch(r.Value)
 	switch {
 	case errors.Is(err, codec.ErrCorrupt):
@@ -231,9 +277,10 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 		return nil
 	}
 	v.report.Epochs.Checked++
-	v.survey.starts = append(v.survey.starts, startPoint{first, rec.Epoch, rec.Through, rec.WarmFrom, rec.Continues > 0})
-	delete(v.epochs, rec.Epoch) // the log's own is better than a snapshot's copy
-	return v.addEpoch(ep)
+	v.survey.note(func(s *feedbackSurvey) {
+		s.starts = append(s.starts, startPoint{first, rec.Epoch, rec.Through, rec.WarmFrom, rec.Continues > 0})
+	})
+	return v.addEpoch(ep) // the log's own is better than a snapshot's copy
 }
 
 // unknownAfter reports whether the record of the epoch after one is gone: a snapshot of it
@@ -251,7 +298,7 @@ func (s *feedbackSurvey) unknownAfter(epoch int64) bool {
 // epoch, or the oldest snapshot whose later feedback is all kept. Both are nil if
 // there is no such place.
 func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
-	s := &v.survey
+	s := v.survey.now()
 	starts, least := s.starts, int64(0)
 	for i, e := range s.starts {
 		if cut && e.warm > 0 && (s.firstN == 0 || e.warm < s.firstN) { // what it started from is gone

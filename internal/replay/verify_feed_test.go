@@ -1,0 +1,201 @@
+package replay
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+
+	"hindsight/internal/model"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+
+	"golang.org/x/sync/errgroup"
+	"pgregory.net/rapid"
+)
+
+// countedLog counts what its readers return, by topic.
+type countedLog struct {
+	stream.Log
+	mu   sync.Mutex
+	read map[string]int
+}
+
+type countedReader struct {
+	stream.Reader
+	l     *countedLog
+	topic string
+}
+
+func (l *countedLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	if err != nil || from != stream.Earliest { // looks for a last mark
+		return r, err
+	}
+	return &countedReader{r, l, topic}, nil
+}
+
+func (r *countedReader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	dst, err := r.Reader.Next(ctx, dst)
+	r.l.mu.Lock()
+	defer r.l.mu.Unlock()
+	r.l.read[r.topic] += len(dst)
+	return dst, err
+}
+
+// A log in which nothing is wrong is read once, though two checks need most of it.
+func TestVerifyReadsOnce(t *testing.T) {
+	w := liveWorld(t, 1, 5, 60)
+	l := &countedLog{Log: w.log, read: map[string]int{}}
+	c := VerifyConfig{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
+	r, err := Verify(w.ctx, c)
+	w.no(err)
+	if r.ExitCode() != VerifyIdentical {
+		t.Fatal(r.text())
+	}
+	for _, topic := range []string{w.ts.Decisions, w.ts.Feedback, w.ts.Outcomes, w.ts.Contexts} {
+		if n := len(w.records(topic, 0)); l.read[topic] != n {
+			t.Errorf("%s: %d records were read of %d", topic, l.read[topic], n)
+		}
+	}
+}
+
+// What is judged by reading once is what is judged after looking over the log first,
+// to the last number. Whatever is wrong is not judged by reading once.
+func TestVerifyOnceAgrees(t *testing.T) {
+	for seed := range uint64(24 / every(8)) {
+		w := liveWorld(t, 1+int(seed%2), seed, 30)
+		if seed%3 == 1 {
+			w.powerLoss()
+			w.rounds(20)
+		}
+		if w.agrees("whole") == (seed%3 == 1 && w.tellsOfLoss()) {
+			t.Errorf("seed %d: told of losses: %v, but reading once says otherwise", seed, w.tellsOfLoss())
+		}
+		for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Rejects} {
+			for range 20 / every(10) {
+				recs := w.records(topic, 0)
+				d, i := damages()[w.rng.IntN(3)], w.rng.IntN(len(recs)-1)
+				restore := func([]stream.Record) []stream.Record { return recs }
+				w.no(w.log.Edit(topic, 0, func(now []stream.Record) []stream.Record {
+					return d.change(append([]stream.Record(nil), now...), i)
+				}))
+				w.agrees(fmt.Sprint(topic, " ", i, " ", d.name))
+				w.no(w.log.Edit(topic, 0, restore))
+			}
+		}
+	}
+}
+
+// agrees holds that both ways of reading say the same, or that reading once says nothing.
+// It reports whether that said something.
+func (w *world) agrees(what string) bool {
+	w.Helper()
+	c := VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
+	once, err := c.verify(w.ctx, true)
+	if err == errTwice {
+		return false
+	}
+	w.no(err)
+	twice, err := c.verify(w.ctx, false)
+	w.no(err)
+	a, err := json.Marshal(once)
+	w.no(err)
+	b, err := json.Marshal(twice)
+	w.no(err)
+	if !bytes.Equal(a, b) || twice.Differences > 0 {
+		w.Errorf("%s: read once\n%s\nlooked over first\n%s", what, once.text(), twice.text())
+	}
+	return true
+}
+
+// Both sides of feeds get every record of every partition, in order, in whatever order
+// they turn to the partitions: none waits for ever, and what is held for the slower is
+// bounded.
+func TestFeedsNeverStick(t *testing.T) {
+	log := mem.New(mem.Options{MaxBatch: 3})
+	const topics, records = 3, 40
+	v := &verification{VerifyConfig: VerifyConfig{Log: log}}
+	for i := range topics {
+		name := fmt.Sprint("t", i)
+		if err := log.Create(t.Context(), name, 1, stream.TopicOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		a, err := log.Writer(t.Context(), name, 0, nil)
+		for n := 0; err == nil && n < records; n++ {
+			_, err = a.Append(t.Context(), &stream.Record{Key: fmt.Appendf(nil, "k%d", n), Value: fmt.Appendf(nil, "%s value %d", name, n)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := newFeeds(topics)
+		s.most = rapid.IntRange(0, 600).Draw(t, "most")
+		var sides [2][]*logCursor
+		for i := range topics {
+			for side := range sides {
+				c, err := v.openCursor(context.Background(), fmt.Sprint("t", i), 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.end -= rapid.Int64Range(0, 5).Draw(t, "short of the end")
+				sides[side] = append(sides[side], c)
+			}
+			s.share(sides[0][i], sides[1][i], nil)
+		}
+		g, ctx := errgroup.WithContext(context.Background())
+		for side := range sides {
+			order := rapid.SliceOfN(rapid.IntRange(0, topics-1), 0, 100).Draw(t, "order")
+			g.Go(func() error { return walk(ctx, sides[side], order) })
+		}
+		if err := g.Wait(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// walk reads cursors in an order, then each to its end.
+func walk(ctx context.Context, all []*logCursor, order []int) error {
+	read := make([]int, len(all))
+	step := func(i int) (more bool, err error) {
+		r, err := all[i].head(ctx)
+		if err != nil || r == nil {
+			return false, err
+		}
+		if want := fmt.Sprint("t", i, " value ", read[i]); string(r.Value) != want || string(r.Key) != fmt.Sprint("k", read[i]) {
+			return false, fmt.Errorf("read %s %q, not %q", r.Key, r.Value, want)
+		}
+		if f := all[i].feed; f != nil {
+			f.mu.Lock()
+			held, n := f.held, len(f.window)
+			f.mu.Unlock()
+			if n > 2 && held > f.most+80 {
+				return false, fmt.Errorf("%d bytes are held, more than %d", held, f.most)
+			}
+		}
+		read[i]++
+		all[i].take()
+		return true, nil
+	}
+	for _, i := range order {
+		if _, err := step(i); err != nil {
+			return err
+		}
+	}
+	for i, c := range all {
+		for more := true; more; {
+			var err error
+			if more, err = step(i); err != nil {
+				return err
+			}
+		}
+		if want := int(c.end - c.first); read[i] != want {
+			return fmt.Errorf("t%d: %d records of %d", i, read[i], want)
+		}
+		c.close()
+	}
+	return nil
+}
