@@ -14,7 +14,7 @@ type Options struct {
 	Format  string    // "": by the content of each file; else a name of [Formats]
 	Strict  bool      // stop at the first malformed record
 	Rejects io.Writer // gets a [Reject] a line for every record that is not handed on; nil: nobody does
-	Dedup   int       // ids remembered to find repeats; 0: [DefaultDedup]
+	Dedup   int       // ids of events, and as many observations, remembered to find repeats; 0: [DefaultDedup]
 	Stdin   io.Reader // what the path - reads; nil: the process's
 	// Inactive hands on events that were not activated, as events with the flag
 	// [Inactive]; they are counted as skipped all the same. Without it they are dropped.
@@ -27,7 +27,9 @@ type Reader struct {
 	o      Options
 	paths  []string
 	ledger *Ledger
-	seen   *Recent[struct{}]
+	events *Recent[int32]    // that came: id → how many were handed on before
+	said   *Recent[struct{}] // observations that came
+	handed int32             // events
 	key    []byte
 
 	in  *input
@@ -57,11 +59,16 @@ func Open(path string, o Options) (*Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("log: %w", err)
 	}
-	r := &Reader{o: o, paths: paths, ledger: NewLedger("", o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup)}
+	r := newReader(o, "")
+	r.paths = paths
 	if err := r.open(); err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+func newReader(o Options, format string) *Reader {
+	return &Reader{o: o, ledger: NewLedger(format, o.Rejects, o.Strict), events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
 }
 
 // open opens the next file.
@@ -101,7 +108,7 @@ func (r *Reader) open() error {
 // Account returns what became of the records read so far.
 func (r *Reader) Account() *Account {
 	a := r.ledger.Account
-	a.Forgotten = r.seen.Forgot()
+	a.Forgotten = r.events.Forgot() || r.said.Forgot()
 	if r.in != nil {
 		a.Bytes += r.in.bytes
 	}
@@ -182,6 +189,7 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	switch {
 	case class == IsEvent:
 		r.ledger.Took(rec)
+		r.handed++
 		return true
 	case class == IsDangling:
 		r.ledger.count(class, "")
@@ -194,7 +202,19 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	if err := r.ledger.Leave(class, at, bad, r.dec.raw()); err != nil {
 		r.err = err
 	}
-	return inactive && r.o.Inactive
+	if inactive && r.o.Inactive {
+		r.handed++
+		return true
+	}
+	return false
+}
+
+// EventOf returns which event an id is of, counted from 0 in the order in which they were
+// handed on; ok is false where the reader does not remember it.
+func (r *Reader) EventOf(id string) (n int, ok bool) {
+	r.key = append(r.key[:0], id...)
+	at, ok := r.events.Get(0, r.key)
+	return int(at), ok
 }
 
 // isNew reports whether an event or an observation did not come before. What has no id
@@ -204,10 +224,11 @@ func (r *Reader) isNew(rec *Record) bool {
 		return true
 	}
 	r.key = append(r.key[:0], rec.ID...)
-	if rec.Kind == Outcome {
-		r.key = append(r.key, byte(rec.Outcome), byte(rec.Flags))
-		r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))
-		r.key = binary.LittleEndian.AppendUint64(r.key, uint64(rec.OutcomeTime))
+	if rec.Kind != Outcome {
+		return r.events.Put(0, r.key, r.handed)
 	}
-	return r.seen.Put(byte(rec.Kind), r.key, struct{}{})
+	r.key = append(r.key, byte(rec.Outcome), byte(rec.Flags))
+	r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))
+	r.key = binary.LittleEndian.AppendUint64(r.key, uint64(rec.OutcomeTime))
+	return r.said.Put(0, r.key, struct{}{})
 }

@@ -34,7 +34,8 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 			}
 		}
 	}
-	r := &Reader{o: o, ledger: NewLedger(Topics, o.Rejects, o.Strict), seen: NewRecent[struct{}](o.Dedup), in: d.in, dec: d}
+	r := newReader(o, Topics)
+	r.in, r.dec = d.in, d
 	r.ledger.Files = len(d.lanes)
 	return r, nil
 }

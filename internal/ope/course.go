@@ -34,7 +34,8 @@ func (s *sums) mean() (value, se Figure) {
 }
 
 // course goes over the rows.
-func (l *look) course(s *Sample) *Course {
+func (l *look) course() *Course {
+	s := l.s
 	n := s.Len()
 	stretches := min(n, courseStretches)
 	c := &Course{}
@@ -43,8 +44,12 @@ func (l *look) course(s *Sample) *Course {
 		var here sums
 		from, to := i*n/stretches, (i+1)*n/stretches
 		for t := from; t < to; t++ {
-			here.add(l.c[t]*l.w[t], s.Reward[t])
-			all.add(l.c[t]*l.w[t], s.Reward[t])
+			if t%dropEvery == dropEvery-1 {
+				s.memory().Drop()
+			}
+			weight := l.c(t) * l.w(t)
+			here.add(weight, s.Reward[t])
+			all.add(weight, s.Reward[t])
 		}
 		value, se := here.mean()
 		soFar, soFarSE := all.mean()

@@ -32,36 +32,38 @@ const (
 )
 
 // diagnose measures the weights and says what is wrong with them.
-func (l *look) diagnose(s *Sample, o Options) *Evaluation {
+func (l *look) diagnose(o Options) *Evaluation {
+	s := l.s
 	n := float64(s.Len())
 	e := &Evaluation{Rows: s.Len(), Flags: []string{}}
-	for t := range l.w {
+	for t := range s.all() {
 		e.Events += s.events(t)
 	}
 	sum, square := 0.0, 0.0
-	for t, w := range l.w {
+	for t := range s.all() {
+		w, c := l.w(t), l.c(t)
 		if w > 0 {
 			e.Matched++
 		}
-		sum += l.c[t] * w
-		square += l.c[t] * w * l.c[t] * w
+		sum += c * w
+		square += c * w * c * w
 		e.MaxWeight = max(e.MaxWeight, w)
-		e.Overlap += l.c[t] * min(w, 1) / n
+		e.Overlap += c * min(w, 1) / n
 	}
 	e.MeanWeight = sum / n
 	e.ESS = Figure(ratio(sum*sum, square))
 	deviation := 0.0
-	for t, w := range l.w {
-		d := l.c[t] * (w - e.MeanWeight)
+	for t := range s.all() {
+		d := l.c(t) * (l.w(t) - e.MeanWeight)
 		deviation += d * d
 	}
 	e.MeanWeightSE = Figure(math.Sqrt(ratio(deviation, n-1) / n))
-	missing := l.missing(s)
+	missing := l.missing()
 	e.Support = 1 - missing.share
 	e.flagRows(o)
 	e.flagSupport(missing)
 	e.flagWeights()
-	e.flagRewards(l, s)
+	e.flagRewards(l)
 	return e
 }
 
@@ -71,10 +73,10 @@ type unsupported struct {
 	actions int
 }
 
-func (l *look) missing(s *Sample) unsupported {
-	played := make([]bool, s.Actions)
-	for _, a := range s.Action {
-		played[a] = true
+func (l *look) missing() unsupported {
+	played := make([]bool, l.s.Actions)
+	for t := range l.s.all() {
+		played[l.s.Action[t]] = true
 	}
 	var u unsupported
 	for a, mass := range l.mass {
@@ -134,12 +136,12 @@ func (e *Evaluation) flagWeights() {
 }
 
 // flagRewards says where a standard error of 0 means that nothing was seen.
-func (e *Evaluation) flagRewards(l *look, s *Sample) {
+func (e *Evaluation) flagRewards(l *look) {
 	if e.Matched == 0 {
 		return
 	}
-	for t, w := range l.w {
-		if w > 0 && s.Reward[t] != 0 {
+	for t := range l.s.all() {
+		if l.w(t) > 0 && l.s.Reward[t] != 0 {
 			return
 		}
 	}

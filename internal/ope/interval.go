@@ -22,35 +22,101 @@ func bernstein(variance, n, span float64) float64 {
 }
 
 // bootstrap draws samples of the rows with replacement and returns the estimates on
-// each: out[i][b] is that of estimator i on sample b.
-func bootstrap(rows []terms, all []estimator, o Options) [][]float64 {
+// each: out[i][b] is that of estimator i on sample b. It reads the rows once, in order.
+func (l *look) bootstrap(row func(t int) terms, all []estimator, o Options) [][]float64 {
 	out := make([][]float64, len(all))
 	for i := range out {
 		out[i] = make([]float64, o.Bootstrap)
 	}
-	rng := rand.NewPCG(o.Seed, streamBootstrap)
-	for b := range o.Bootstrap {
-		sum := resample(rows, rng)
+	if o.Bootstrap == 0 {
+		return out
+	}
+	n := l.s.Len()
+	r := resampling{row: row, done: l.s.memory().Drop, rng: rand.NewPCG(o.Seed, streamBootstrap), sums: make([]terms, o.Bootstrap)}
+	draws := make([]int, o.Bootstrap)
+	for b := range draws {
+		draws[b] = n
+	}
+	r.draw(0, n, draws)
+	for b := range r.sums {
 		for i := range all {
-			out[i][b] = all[i].value(&sum)
+			out[i][b] = all[i].value(&r.sums[b])
 		}
 	}
 	return out
 }
 
-// resample sums as many rows as there are, drawn with replacement. Two 32-bit halves of
-// a random word draw one row each; the law is uniform up to n·2⁻³².
-func resample(rows []terms, rng *rand.PCG) terms {
+// resampling are the sums of bootstrap samples. How many of a sample's draws fall on each
+// half of the rows is binomial, and so on down to blocks, which are then drawn from: the
+// samples' law is that of n independent draws, though one block of rows is at hand at a
+// time.
+type resampling struct {
+	row  func(t int) terms
+	done func() // is called when a block was read
+	rng  *rand.PCG
+	sums []terms // [samples]
+	rows []terms // of a block
+}
+
+// blockRows is the most rows of a block. A log with fewer is one block, drawn from at once.
+const blockRows = 1 << 16
+
+// draw adds to sample b draws[b] of the rows [from, to).
+func (r *resampling) draw(from, to int, draws []int) {
+	if to-from > blockRows {
+		mid := from + (to-from)/2
+		p := float64(mid-from) / float64(to-from)
+		left, right := make([]int, len(draws)), make([]int, len(draws))
+		for b, n := range draws {
+			left[b] = binomial(r.rng, n, p)
+			right[b] = n - left[b]
+		}
+		r.draw(from, mid, left)
+		r.draw(mid, to, right)
+		return
+	}
+	r.rows = r.rows[:0]
+	for t := from; t < to; t++ {
+		r.rows = append(r.rows, r.row(t))
+	}
+	r.done()
+	for b, n := range draws {
+		sum := resample(r.rows, n, r.rng)
+		r.sums[b].add(&sum)
+	}
+}
+
+// binomial draws how many of n independent events of probability p in [0, 1) happen: those
+// whose uniform number is below p, compared bit by bit from the first one on. At each bit
+// of p half of those that are equal so far are decided, by the bits of random words.
+func binomial(rng *rand.PCG, n int, p float64) int {
+	below := 0
+	for p > 0 && n > 0 {
+		ones := 0
+		for left := n; left > 0; left -= 64 {
+			word := rng.Uint64()
+			if left < 64 {
+				word >>= 64 - left
+			}
+			ones += bits.OnesCount64(word)
+		}
+		if p *= 2; p >= 1 {
+			below += n - ones // a 0 where p has a 1
+			p--
+			n = ones
+		} else {
+			n -= ones // a 1 where p has a 0 is above
+		}
+	}
+	return below
+}
+
+// resample sums so many of at most 2³¹ rows, drawn with replacement. Two 32-bit halves of a
+// random word draw one row each; the law is uniform up to n·2⁻³².
+func resample(rows []terms, draws int, rng *rand.PCG) terms {
 	var sum terms
 	n := uint64(len(rows))
-	if n > 1<<31 { // halves would be too coarse
-		for range rows {
-			t, _ := bits.Mul64(rng.Uint64(), n)
-			sum.add(&rows[t])
-		}
-		return sum
-	}
-	for left := len(rows); left > 0; left -= 2 {
+	for left := draws; left > 0; left -= 2 {
 		word := rng.Uint64()
 		sum.add(&rows[(word>>32)*n>>32])
 		if left > 1 {

@@ -11,30 +11,30 @@ var lambdaGrid = [...]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.Inf
 // the rule of Su et al. (2020), section 5, without its bound for large weights, which
 // would favour smaller ones. It looks at the rewards that are then averaged, so that
 // the intervals are somewhat too short.
-func (l *look) choose(s *Sample, q *fitted) Lambdas {
+func (l *look) choose() Lambdas {
 	none := func(int) float64 { return 0 }
-	reward := func(t int) float64 { return s.Reward[t] }
-	residual := func(t int) float64 { return s.Reward[t] - q.of(t, int(s.Action[t])) }
-	dm := func(t int) float64 { return l.dm[t] }
+	reward := func(t int) float64 { return l.s.Reward[t] }
+	residual := func(t int) float64 { return l.s.Reward[t] - l.q.of(t, int(l.s.Action[t])) }
 	return Lambdas{
 		Clip:   l.best(none, reward, func(w, lambda float64) float64 { return min(w, lambda) }),
-		Switch: l.best(dm, residual, keep),
-		Shrink: l.best(dm, residual, shrink),
+		Switch: l.best(l.dm, residual, keep),
+		Shrink: l.best(l.dm, residual, shrink),
 	}
 }
 
 // best returns the λ with the least estimated error of mean base + weight(w,λ)·e.
 func (l *look) best(base, e func(t int) float64, weight func(w, lambda float64) float64) float64 {
 	least, chosen := math.Inf(1), 0.0
-	n := float64(len(l.w))
+	n := float64(l.s.Len())
 	for _, lambda := range lambdaGrid {
 		sum, square, bias := 0.0, 0.0, 0.0
-		for t, w := range l.w {
+		for t := range l.s.all() {
+			w, c := l.w(t), l.c(t)
 			u := weight(w, lambda)
-			x := l.c[t] * (base(t) + u*e(t))
+			x := c * (base(t) + u*e(t))
 			sum += x
 			square += x * x
-			bias += l.c[t] * (w - u) * e(t)
+			bias += c * (w - u) * e(t)
 		}
 		variance := max(0, square-sum*sum/n) / max(n-1, 1)
 		if mse := variance/n + bias/n*(bias/n); mse < least {

@@ -20,21 +20,22 @@ var DefaultRewardModel = RewardModel{PriorSum: 1, PriorCount: 100}
 type fitted struct {
 	actions int
 	q       []float64 // [folds·K]
-	fold    []int32   // [n]; nil: one fold
+	deal    *dealing  // nil: one fold
 }
 
 func (f *fitted) of(t, a int) float64 {
-	if f.fold == nil {
+	if f.deal == nil {
 		return f.q[a]
 	}
-	return f.q[int(f.fold[t])*f.actions+a]
+	return f.q[f.deal.fold(t)*f.actions+a]
 }
 
 // fit fits the model to a sample.
 func (m RewardModel) fit(s *Sample) *fitted {
 	k := s.Actions
 	sum, count := make([]float64, k), make([]float64, k)
-	for t, a := range s.Action {
+	for t := range s.all() {
+		a := s.Action[t]
 		sum[a] += s.events(t) * s.Reward[t]
 		count[a] += s.events(t)
 	}
@@ -45,10 +46,10 @@ func (m RewardModel) fit(s *Sample) *fitted {
 		}
 		return f
 	}
-	f.fold = m.deal(s.Len())
+	f.deal = &dealing{model: m, n: s.Len()}
 	inSum, inCount := make([]float64, m.Folds*k), make([]float64, m.Folds*k)
-	for t, a := range s.Action {
-		i := int(f.fold[t])*k + int(a)
+	for t := range s.all() {
+		i := f.deal.fold(t)*k + int(s.Action[t])
 		inSum[i] += s.events(t) * s.Reward[t]
 		inCount[i] += s.events(t)
 	}
@@ -59,14 +60,30 @@ func (m RewardModel) fit(s *Sample) *fitted {
 	return f
 }
 
-// deal deals n rows to folds whose sizes differ by at most one.
-func (m RewardModel) deal(n int) []int32 {
-	rng := rand.New(rand.NewPCG(m.Seed, streamFolds))
-	fold := make([]int32, n)
-	for i, t := range rng.Perm(n) {
-		fold[t] = int32(i % m.Folds)
+// dealing deals n rows to folds whose sizes differ by at most one: at random in each block
+// of rows, of which one is at hand.
+type dealing struct {
+	model RewardModel
+	n     int
+	block int     // at hand
+	folds []int32 // of its rows; nil: there is none
+}
+
+// dealtRows is how many rows a block has.
+const dealtRows = 1 << 16
+
+// fold returns the fold of row t. It is quick where rows are asked for in order.
+func (d *dealing) fold(t int) int {
+	if d.folds == nil || t/dealtRows != d.block {
+		d.block = t / dealtRows
+		from := d.block * dealtRows
+		rng := rand.New(rand.NewPCG(d.model.Seed, streamFolds+uint64(d.block)))
+		d.folds = make([]int32, min(dealtRows, d.n-from))
+		for i, at := range rng.Perm(len(d.folds)) {
+			d.folds[at] = int32((from + i) % d.model.Folds)
+		}
 	}
-	return fold
+	return int(d.folds[t%dealtRows])
 }
 
 // Streams of random numbers of one seed.

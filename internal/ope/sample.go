@@ -3,6 +3,7 @@ package ope
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 )
 
@@ -13,6 +14,46 @@ type Sample struct {
 	Propensity []float64 // [n] in (0, 1]: of Action
 	Reward     []float64 // [n] finite
 	Events     []float64 // [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+
+	Memory Memory // in which a judgement keeps what it has of every row; nil: the heap
+}
+
+// Memory is where what is kept of every row lies. Rows are gone over in order.
+type Memory interface {
+	// Floats returns room for n numbers, and what gives it back.
+	Floats(n int) (room []float64, free func(), err error)
+	// Drop is called now and then: what was read before is not read soon.
+	Drop()
+}
+
+// heap is the memory that there always is.
+type heap struct{}
+
+func (heap) Floats(n int) ([]float64, func(), error) { return make([]float64, n), func() {}, nil }
+func (heap) Drop()                                   {}
+
+func (s *Sample) memory() Memory {
+	if s.Memory == nil {
+		return heap{}
+	}
+	return s.Memory
+}
+
+// dropEvery is after how many rows memory is dropped.
+const dropEvery = 1 << 14
+
+// all goes over the rows.
+func (s *Sample) all() iter.Seq[int] {
+	return func(yield func(t int) bool) {
+		for t := range s.Action {
+			if t%dropEvery == dropEvery-1 {
+				s.memory().Drop()
+			}
+			if !yield(t) {
+				return
+			}
+		}
+	}
 }
 
 // events returns how many events row t stands for.
@@ -26,8 +67,11 @@ func (s *Sample) events(t int) float64 {
 // even reports whether all rows stand for equally many events: then they are
 // independent terms of a mean, and otherwise of a ratio.
 func (s *Sample) even() bool {
-	for _, c := range s.Events {
-		if c != s.Events[0] {
+	if s.Events == nil {
+		return true
+	}
+	for t := range s.all() {
+		if s.Events[t] != s.Events[0] {
 			return false
 		}
 	}
@@ -36,19 +80,16 @@ func (s *Sample) even() bool {
 
 // shares returns how many of n rows each row counts for: 1 on average, and all 1 where
 // rows stand for equally many events.
-func (s *Sample) shares() []float64 {
-	out := make([]float64, s.Len())
+func (s *Sample) shares() func(t int) float64 {
+	if s.even() {
+		return func(int) float64 { return 1 }
+	}
 	sum := 0.0
-	for t := range out {
+	for t := range s.all() {
 		sum += s.events(t)
 	}
-	even := s.even()
-	for t := range out {
-		if out[t] = 1; !even {
-			out[t] = s.events(t) * float64(len(out)) / sum
-		}
-	}
-	return out
+	n := float64(s.Len())
+	return func(t int) float64 { return s.Events[t] * n / sum }
 }
 
 // Len returns the number n of rows.
@@ -70,8 +111,8 @@ func (s *Sample) Validate() error {
 	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil && len(s.Events) != n {
 		return errShape
 	}
-	for t, a := range s.Action {
-		p, r := s.Propensity[t], s.Reward[t]
+	for t := range s.all() {
+		a, p, r := s.Action[t], s.Propensity[t], s.Reward[t]
 		switch {
 		case a < 0 || int(a) >= s.Actions:
 			return &RowError{t, fmt.Sprintf("action %d is none of %d", a, s.Actions)}
@@ -97,13 +138,18 @@ type Policy func(dst []float64, t int)
 // that it drew, whose mean is that of Σ_a p(a|x)·q̂(x,a).
 func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 	n := s.Len()
-	l := &look{c: s.shares(), w: make([]float64, n), dm: make([]float64, n), mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	room, free, err := s.memory().Floats(2 * n)
+	if err != nil {
+		return nil, err
+	}
+	l := &look{s: s, q: q, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
 	probs := make([]float64, s.Actions)
-	for t, a := range s.Action {
+	for t := range s.all() {
+		a := s.Action[t]
 		l.pMin = min(l.pMin, s.Propensity[t])
 		if policy == nil {
-			l.w[t], l.dm[t], l.piMax = 1, q.of(t, int(a)), 1
-			l.mass[a] += l.c[t] / float64(n)
+			l.of[2*t], l.of[2*t+1], l.piMax = 1, q.of(t, int(a)), 1
+			l.mass[a] += l.c(t) / float64(n)
 			continue
 		}
 		clear(probs)
@@ -111,19 +157,21 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 		sum, dm := 0.0, 0.0
 		for b, p := range probs {
 			if !(p >= 0 && p <= 1+probabilitySlack) {
+				free()
 				return nil, &RowError{t, fmt.Sprintf("the policy plays action %d with probability %v", b, p)}
 			}
 			if p > 0 {
 				sum += p
 				dm += p * q.of(t, b)
-				l.mass[b] += p * l.c[t] / float64(n)
+				l.mass[b] += p * l.c(t) / float64(n)
 				l.piMax = max(l.piMax, p)
 			}
 		}
 		if math.Abs(sum-1) > probabilitySlack {
+			free()
 			return nil, &RowError{t, fmt.Sprintf("the policy's probabilities sum to %v", sum)}
 		}
-		l.w[t], l.dm[t] = probs[a]/s.Propensity[t], dm
+		l.of[2*t], l.of[2*t+1] = probs[a]/s.Propensity[t], dm
 	}
 	return l, nil
 }
@@ -133,12 +181,21 @@ const probabilitySlack = 1e-6
 
 // look is what one policy does on a sample.
 type look struct {
-	c     []float64 // [n]: rows that each counts for, see [Sample.shares]
-	w, dm []float64 // [n]
-	mass  []float64 // [K]: mean probability of each action
-	piMax float64   // largest probability of an action
-	pMin  float64   // smallest propensity of the log
+	s     *Sample
+	q     *fitted
+	c     func(t int) float64 // rows that each counts for, see [Sample.shares]
+	of    []float64           // [n][2]: weight, and the model's value
+	free  func()              // gives of back
+	mass  []float64           // [K]: mean probability of each action
+	piMax float64             // largest probability of an action
+	pMin  float64             // smallest propensity of the log
 }
+
+// w returns the weight of row t.
+func (l *look) w(t int) float64 { return l.of[2*t] }
+
+// dm returns the model's value of the policy in row t.
+func (l *look) dm(t int) float64 { return l.of[2*t+1] }
 
 // weightBound is the largest weight that can be if no propensity is below those of the
 // log.

@@ -43,16 +43,12 @@ func keep(w, lambda float64) float64 {
 	return w
 }
 
-// rows returns the terms of every row.
-func (l *look) rows(s *Sample, q *fitted, lambda Lambdas) []terms {
-	rows := make([]terms, s.Len())
-	for t := range rows {
-		c, w, r := l.c[t], l.w[t], s.Reward[t]
-		e := r - q.of(t, int(s.Action[t]))
-		rows[t] = terms{c: c, dm: c * l.dm[t], w: c * w, wr: c * w * r, we: c * w * e,
-			clipped: c * min(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
-	}
-	return rows
+// terms returns what of row t estimators sum, for these λ.
+func (l *look) terms(t int, lambda *Lambdas) terms {
+	c, w, r := l.c(t), l.w(t), l.s.Reward[t]
+	e := r - l.q.of(t, int(l.s.Action[t]))
+	return terms{c: c, dm: c * l.dm(t), w: c * w, wr: c * w * r, we: c * w * e,
+		clipped: c * min(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
 }
 
 // estimator is one of them.

@@ -19,9 +19,10 @@ import (
 // over one row order share them.
 type Rounds struct {
 	Env      Environment
-	view     *logView // a log that holds its contexts as bytes; nil: they are encoded
-	named    *logView // a log that has ids; nil: by number
-	featured bool     // contexts bring their actions, with their features
+	log      *BanditLog // nil: something else
+	view     *logView   // a log that holds its contexts as bytes; nil: they are encoded
+	named    *logView   // a log that has ids; nil: by number
+	featured bool       // contexts bring their actions, with their features
 
 	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
 	rows []int32     // nil: row t
@@ -47,6 +48,9 @@ func LooksAtActions(m *model.Model) bool {
 func encodeRounds(env Environment, featured bool) *Rounds {
 	r := &Rounds{Env: env}
 	v := logOf(env)
+	if v != nil {
+		r.log = v.log
+	}
 	switch {
 	case v == nil:
 		r.csv, r.rows = multiclassOf(env)
@@ -131,8 +135,8 @@ func (r *Rounds) drop() {
 	if r.csv != nil {
 		r.csv.drop()
 	}
-	if r.view != nil {
-		r.view.log.files.drop()
+	if r.log != nil {
+		r.log.files.drop()
 	}
 }
 
@@ -187,7 +191,7 @@ type backtest struct {
 	decider *loop.Decider
 	joiner  *loop.Joiner
 	trace   Trace
-	repeats bool        // an id may be there twice
+	repeats bool        // the joiner remembers every round
 	each    func(t int) // called after each decision; nil: not
 
 	dec       codec.Decision
@@ -209,9 +213,6 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
 		func(int64) *loop.Rules { return ep.Rules })
 	b.trace = Trace{Rounds: n, match: b.match, delays: newDelayMeter(n)}
-	if v := b.match.rounds.view; v != nil && v.log.intake != nil {
-		b.repeats = v.log.intake.Forgotten
-	}
 	b.match.course.bounds = func() map[string]float64 {
 		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.Rounds())
 		return f.Bounds
@@ -286,8 +287,8 @@ func (b *backtest) outcome(o awaited, t int) {
 	b.trace.delays.came(int64(o.round), int64(t))
 }
 
-// over lets the joiner forget a round of which no outcome is to come; but not of a log
-// whose reader has forgotten ids, so that one may be there again.
+// over lets the joiner forget a round of which no outcome is to come. An id that is there
+// again later, which the reader of a log has forgotten, is a round of its own.
 func (b *backtest) over(id string) {
 	if !b.repeats {
 		b.joiner.Over(id)

@@ -24,16 +24,15 @@ func (o *OffPolicy) baseline() (*target, error) {
 	if log.baseline == nil {
 		return nil, errNoBaseline
 	}
+	slot := func(i int) int32 { return log.baseline[o.log.row(int(o.rows[i]))] } // of row i that is judged on; -1: none is named
 	missing := 0
-	slots := make([]int64, len(o.rows)) // per row that is judged on
-	for i, t := range o.rows {
-		if slots[i] = int64(log.baseline[o.log.row(int(t))]); slots[i] < 0 {
-			slots[i] = 0
+	h := sha256.New()
+	for i := range o.rows {
+		if log.files.pass(i); slot(i) < 0 {
 			missing++
 		}
+		hashWords(h, []int64{int64(max(slot(i), 0))})
 	}
-	h := sha256.New()
-	hashWords(h, slots)
 	t := &target{madeOf: hex.EncodeToString(h.Sum(nil))}
 	if missing > 0 {
 		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first action, which may not be what your baseline would have done", missing, len(o.rows)))
@@ -41,7 +40,7 @@ func (o *OffPolicy) baseline() (*target, error) {
 	var eligible []int32
 	t.law = func(dst []float64, i int) {
 		eligible = o.log.eligible(eligible[:0], int(o.rows[i]))
-		dst[eligible[slots[i]]] = 1
+		dst[eligible[max(slot(i), 0)]] = 1
 	}
 	return t, nil
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"unsafe"
 )
 
@@ -167,6 +168,23 @@ func (s *rowFiles) room(f *rowFile, n int) bool {
 		s.err = err
 	}
 	return s.err == nil
+}
+
+// floats returns room for n numbers, and what gives it back.
+func (s *rowFiles) floats(n int) (room []float64, free func(), err error) {
+	size := 8 * n
+	if size > s.onHeap() {
+		if f := s.open(); f != nil && s.room(f, size) {
+			return unsafe.Slice((*float64)(unsafe.Pointer(unsafe.SliceData(f.data))), n), func() {
+				s.files = slices.DeleteFunc(s.files, func(o *rowFile) bool { return o == f })
+				f.close()
+			}, nil
+		}
+	}
+	if s.err != nil {
+		return nil, nil, s.err
+	}
+	return make([]float64, n), func() {}, nil
 }
 
 // grow makes the file hold at least n bytes. What is new is written, so that a full disk is

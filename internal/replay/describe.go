@@ -2,7 +2,6 @@ package replay
 
 import (
 	"math"
-	"slices"
 	"time"
 )
 
@@ -57,13 +56,38 @@ func Describe(env Environment) *Data {
 }
 
 func (v *logView) propensities() *Propensities {
-	all := make([]float64, v.n)
+	p := &Propensities{Min: math.Inf(1)}
 	sum := 0.0
-	for t := range all {
-		all[t] = v.propensity(t)
-		sum += 1 / all[t]
+	for t := range v.n {
+		v.log.files.pass(t)
+		x := v.propensity(t)
+		p.Min, p.Max = min(p.Min, x), max(p.Max, x)
+		sum += 1 / x
 	}
-	slices.Sort(all)
-	rank := func(percent int) float64 { return all[max(0, int(math.Ceil(float64(len(all)*percent)/100))-1)] }
-	return &Propensities{Min: all[0], P1: rank(1), Median: rank(50), Max: all[len(all)-1], Inverse: sum / float64(len(all))}
+	p.Inverse = sum / float64(v.n)
+	p.P1, p.Median = v.propensityRank(1), v.propensityRank(50)
+	return p
+}
+
+// propensityRank returns the least propensity such that so many percent are at most that,
+// bit by bit from the highest: the order of positive numbers is that of their bits.
+func (v *logView) propensityRank(percent int) float64 {
+	rank := max(1, int(math.Ceil(float64(v.n*percent)/100)))
+	const step = 16
+	low := uint64(0)
+	for shift := 64 - step; shift >= 0; shift -= step {
+		var count [1 << step]int // of those that agree with low so far, by their next bits
+		for t := range v.n {
+			v.log.files.pass(t)
+			if x := math.Float64bits(v.propensity(t)) >> shift; x>>step == low {
+				count[x&(1<<step-1)]++
+			}
+		}
+		next := uint64(0)
+		for ; count[next] < rank; next++ {
+			rank -= count[next]
+		}
+		low = low<<step | next
+	}
+	return math.Float64frombits(low)
 }

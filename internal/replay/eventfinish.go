@@ -11,7 +11,7 @@ import (
 // finish sorts the rows, drops those that do not count, and decides what the log has.
 func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Unmatched = l.waits
-	l.in.Forgotten = l.in.Forgotten || l.where.Forgot() || l.early.Forgot()
+	l.in.Forgotten = l.in.Forgotten || l.early.Forgot()
 	keep := l.keep()
 	if keep.n == 0 {
 		return nil, l.in.nothing(l.log.name)

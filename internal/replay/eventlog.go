@@ -19,7 +19,7 @@ type EventOptions struct {
 	Range   loop.Range // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
 	Reward  *bool      // what Range is of; nil: whatever the log has
 	Actions []string   // that a model lists, the only ones that may be; nil: any
-	Dedup   int        // events that a dangling outcome may find; 0: [logs.DefaultDedup]
+	Dedup   int        // outcomes that may lie before their event; 0: [logs.DefaultDedup]. How many events an outcome may find says the reader's
 }
 
 // eventRows are rows whose contexts bring their own actions: each as it will be asked,
@@ -84,7 +84,7 @@ type eventLoader struct {
 	rows   *eventRows
 	in     *Intake
 	kept   *eventColumns
-	where  *logs.Recent[int32]    // id → row
+	reader *logs.Reader           // knows the rows of ids
 	early  *logs.Recent[*outcome] // outcomes before their event
 	waits  int64                  // of early, without event
 	inSets bool                   // rows differ in their actions
@@ -117,7 +117,7 @@ func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error)
 // readEventsIn keeps rows in files.
 func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, where: logs.NewRecent[int32](o.Dedup), early: logs.NewRecent[*outcome](o.Dedup),
+	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r, early: logs.NewRecent[*outcome](o.Dedup),
 		kept: newEventColumns(files), cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
 	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in, files: files}
 	for _, a := range o.Actions {
@@ -193,7 +193,6 @@ func (l *eventLoader) event(r *logs.Record) error {
 	if r.ID == "" {
 		return nil
 	}
-	l.where.Put(0, []byte(r.ID), int32(t))
 	if o, ok := l.early.Get(0, []byte(r.ID)); ok && o != nil {
 		l.waits--
 		l.early.Put(0, []byte(r.ID), nil)
@@ -302,8 +301,8 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 // outcome joins an observation with its event, or keeps it until that comes.
 func (l *eventLoader) outcome(r *logs.Record) error {
 	o := &outcome{kind: r.Outcome, flags: r.Flags, value: r.Value, at: r.OutcomeTime, action: strings.Clone(r.Action)}
-	if t, ok := l.where.Get(0, []byte(r.ID)); ok {
-		return l.join(int(t), o, r)
+	if t, ok := l.reader.EventOf(r.ID); ok {
+		return l.join(t, o, r)
 	}
 	if have, ok := l.early.Get(0, []byte(r.ID)); ok && have != nil {
 		l.in.Extra++

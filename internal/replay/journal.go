@@ -208,6 +208,9 @@ func (r *Rounds) digest() string {
 	number := func(x float64) { row = append(row, int64(math.Float64bits(x))) }
 	log, rounds := logOf(r.Env), r.reader()
 	for t := range r.Env.Len() {
+		if t%dropEvery == 0 {
+			r.drop()
+		}
 		_, _ = io.WriteString(h, rounds.id(t)+"\x00")
 		_, _ = h.Write(rounds.context(t))
 		row = row[:0]

@@ -11,13 +11,17 @@ import (
 )
 
 // OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24
-// bytes a row beside the log, and 8 more where rows stand for several events.
+// bytes a row beside the log, and 8 more where rows stand for several events, in temporary
+// files like those of the log.
 type OffPolicy struct {
 	log     *logView
 	sample  ope.Sample
-	rows    []int32 // of the log that have an outcome
-	dropped int     // rows without one
+	files   rowFiles // in which the sample lies
+	rows    []int32  // of the log that have an outcome
+	dropped int      // rows without one
 	learner LearnerFunc
+	minimum float64 // propensity
+	events  float64 // that the rows stand for
 
 	env      Environment
 	journal  *Journal // nil: none is kept
@@ -55,27 +59,44 @@ func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) 
 	if !HasPropensities(env) {
 		return nil, errNoPropensities
 	}
-	o := &OffPolicy{log: logOf(env), learner: makeLearner, env: env}
-	o.sample.Actions = len(env.Actions())
-	scale := o.log.log.scale
+	o := &OffPolicy{log: logOf(env), learner: makeLearner, env: env, minimum: math.Inf(1)}
+	if err := o.look(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// look copies what estimators need of the rows that have an outcome.
+func (o *OffPolicy) look() error {
+	log := o.log.log
+	files := &o.files
+	indices, numbers := column[int32]{of: files}, column[float64]{of: files}
+	rows, action, propensity, reward, events := indices, indices, numbers, numbers, numbers
 	for t := range o.log.n {
-		if !o.log.observed(t) {
+		if log.files.pass(t); !o.log.observed(t) {
 			o.dropped++
 			continue
 		}
 		_, value := o.log.outcome(t)
-		o.rows = append(o.rows, int32(t))
-		o.sample.Action = append(o.sample.Action, int32(o.log.action(t)))
-		o.sample.Propensity = append(o.sample.Propensity, o.log.propensity(t))
-		o.sample.Reward = append(o.sample.Reward, min(max(value, scale.Min), scale.Max))
-		if o.log.log.weights != nil {
-			o.sample.Events = append(o.sample.Events, o.log.stands(t))
+		rows.add(int32(t))
+		action.add(int32(o.log.action(t)))
+		propensity.add(o.log.propensity(t))
+		reward.add(min(max(value, log.scale.Min), log.scale.Max))
+		if log.weights != nil {
+			events.add(o.log.stands(t))
 		}
+		o.minimum = min(o.minimum, o.log.propensity(t))
+		o.events += o.log.stands(t)
 	}
-	if len(o.rows) == 0 {
-		return nil, errNoOutcomes
+	o.rows = rows.s
+	o.sample = ope.Sample{Actions: len(o.env.Actions()), Action: action.s, Propensity: propensity.s, Reward: reward.s, Events: events.s}
+	switch {
+	case files.err != nil:
+		return files.err
+	case len(o.rows) == 0:
+		return errNoOutcomes
 	}
-	return o, nil
+	return nil
 }
 
 // Options returns the defaults for this log: on other ranges than [0,1] the reward
@@ -90,14 +111,10 @@ func (o *OffPolicy) Options() ope.Options {
 
 // Settings says what estimates with these options depend on.
 func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
-	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions, MinPropensity: math.Inf(1),
+	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions, MinPropensity: o.minimum, Events: ope.Figure(o.events),
 		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
 	if o.log.log.kind == codec.Reward {
 		s.Of = "reward"
-	}
-	for i, p := range o.sample.Propensity {
-		s.MinPropensity = min(s.MinPropensity, p)
-		s.Events += ope.Figure(o.log.stands(int(o.rows[i])))
 	}
 	return s
 }
@@ -108,7 +125,9 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	if err != nil {
 		return nil, err
 	}
-	e, err := ope.Evaluate(&o.sample, spec, t.law, opt)
+	sample := o.sample
+	sample.Memory = &judgingMemory{o: o}
+	e, err := ope.Evaluate(&sample, spec, t.law, opt)
 	if t.failed != nil && t.failed() != nil {
 		err = t.failed()
 	}
@@ -134,4 +153,20 @@ func (o *OffPolicy) flag(e *ope.Evaluation) {
 func (o *OffPolicy) Check(spec string) error {
 	_, err := o.target(spec)
 	return err
+}
+
+// judgingMemory is where a judgement keeps what it has of every row.
+type judgingMemory struct {
+	o     *OffPolicy
+	files rowFiles
+}
+
+// Floats implements [ope.Memory].
+func (m *judgingMemory) Floats(n int) ([]float64, func(), error) { return m.files.floats(n) }
+
+// Drop implements [ope.Memory].
+func (m *judgingMemory) Drop() {
+	m.o.log.log.files.drop()
+	m.o.files.drop()
+	m.files.drop()
 }

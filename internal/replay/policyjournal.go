@@ -55,6 +55,8 @@ func (o *OffPolicy) digest() string {
 		h := sha256.New()
 		hashPart(h, []byte(encodeRounds(o.env, true).digest()))
 		for i, t := range o.rows {
+			o.log.log.files.pass(i)
+			o.files.pass(i)
 			hashWords(h, []int64{int64(t), int64(o.log.row(int(t))), int64(o.sample.Action[i]), int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(int(t))))})
 		}
 		o.sum = hex.EncodeToString(h.Sum(nil))

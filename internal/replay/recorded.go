@@ -63,6 +63,7 @@ func (v *logView) delays() *RecordedDelays {
 	var waiting schedule
 	known, n := int64(0), int64(v.n)
 	for t, at := range came {
+		v.log.files.pass(t)
 		j := n
 		if at != noTime {
 			j = int64(firstNotBefore(decided, at))
@@ -84,6 +85,7 @@ func (v *logView) delays() *RecordedDelays {
 	const end = int64(math.MaxInt64)
 	first := end
 	for t := v.n - 1; t >= 0; t-- {
+		v.log.files.pass(t)
 		at := came[t]
 		if at == noTime {
 			at = end

@@ -76,16 +76,19 @@ func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
 	if c == 0 {
 		c = 1
 		for t := range log.props {
+			log.files.pass(t)
 			c = min(c, log.kept(t))
 		}
 	}
 	out := *log
-	out.accept, out.rejected = c, make([]bool, log.Len())
 	stream := NewStream(seed, "accept")
+	rejected := column[bool]{of: log.files}
 	for t := range log.props {
-		out.rejected[t] = stream.Uniform(uint64(t), 0)*log.kept(t) >= c
+		log.files.pass(t)
+		rejected.add(stream.Uniform(uint64(t), 0)*log.kept(t) >= c)
 	}
-	return &out, nil
+	out.accept, out.rejected = c, rejected.s
+	return &out, log.files.err
 }
 
 // played reports whether replay takes action a for that of row t.
