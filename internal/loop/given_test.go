@@ -90,7 +90,7 @@ func TestGivenIsWhatBytesAreParsedTo(t *testing.T) {
 		}
 		o := codec.Outcome{ID: "round " + strconv.FormatInt(n-n%5, 10), Kind: codec.Loss, Value: float64(n%3) / 2} // some repeat, are late, or come first
 		parsed.j.AddOutcome(at, 2*n+1, codec.AppendOutcome(nil, &o), "")
-		given.j.AddGiven(at, 2*n+1, &o)
+		given.j.AddGiven(at, 2*n+1, &o, false)
 		parsed.j.Orphans(1)
 		given.j.Orphans(1)
 		feedback, other := parsed.j.AppendReady(nil), given.j.AppendReady(nil)

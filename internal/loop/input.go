@@ -194,7 +194,7 @@ func (r *reader) played(names []string) (*oracle.Input, error) {
 }
 
 func sameNames(actions []oracle.Action, names []string) bool {
-	return slices.EqualFunc(actions, names, func(a oracle.Action, name string) bool { return a.Name == name })
+	return slices.EqualFunc(actions, names, func(a oracle.Action, name string) bool { return sameText(a.Name, name) || a.Name == name })
 }
 
 // known returns the features that the model lists.

@@ -209,7 +209,8 @@ func (j *Joiner) admit(p *pending) {
 	p.seq = j.front + int64(j.queue.len())
 	j.queue.push(p)
 	j.waiting++
-	if j.rounds.get(p.d.ID) >= 0 {
+	slot, repeated := j.rounds.add(p.d.ID, roundMemo{p: p})
+	if repeated {
 		p.slot = -1
 		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, outPos{partition: -1, offset: -1, time: p.time})
 		if p.rules.Arrival {
@@ -219,7 +220,7 @@ func (j *Joiner) admit(p *pending) {
 		}
 		return
 	}
-	p.slot = j.rounds.put(p.d.ID, roundMemo{p: p})
+	p.slot = slot
 	if j.parked.len() > 0 {
 		j.unpark(p)
 	}

@@ -33,6 +33,7 @@ type arrival struct {
 	time    int64 // log time, made monotone
 	raw     []byte
 	given   bool     // there is no raw: it came as it is
+	last    bool     // no outcome of its round comes later
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
 	racy    bool     // another joiner may read its round's records in another order, and not reject it
@@ -85,12 +86,16 @@ func (j *Joiner) take(a *arrival, ceID string) {
 		j.parked.push(parked{arrival: *a, seq: j.nParked, ceID: ceID})
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
+		memo.p.over = memo.p.over || a.last
 		j.apply(memo.p, a)
 	} else if a.refused != nil || !j.counted(memo, a) {
 		a.handled = a.handled && memo.told // likewise
 		j.lateAfter(memo, a)
 		a.racy = a.time <= memo.closedAt || memo.reason == codec.ReasonOverflow
 		j.reject(a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
+		if a.last {
+			j.Over(j.outcome.ID)
+		}
 	}
 	j.settle()
 }

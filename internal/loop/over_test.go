@@ -17,11 +17,15 @@ func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most 
 	j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 1000, Dedup: 1000}, func(int64) *Rules { return rules })
 	offset := int64(0)
 	give := func(r int, at int64) {
-		id := strconv.Itoa(r)
-		j.AddOutcome(Place{Offset: offset}, at, codec.AppendOutcome(nil, &codec.Outcome{ID: id, Kind: codec.Loss, Value: .5}), "")
+		o := codec.Outcome{ID: strconv.Itoa(r), Kind: codec.Loss, Value: .5}
+		if over && r%2 > 0 {
+			j.AddGiven(Place{Offset: offset}, at, &o, true)
+		} else {
+			j.AddOutcome(Place{Offset: offset}, at, codec.AppendOutcome(nil, &o), "")
+		}
 		offset++
-		if over {
-			j.Over(id)
+		if over && r%2 == 0 {
+			j.Over(o.ID)
 		}
 	}
 	take := func() {

@@ -51,12 +51,20 @@ func (t *table[V]) value(slot int32) *V { return &t.slots[slot].v }
 
 // put adds an id that is not in the table and returns its slot.
 func (t *table[V]) put(id string, v V) int32 {
+	s, _ := t.add(id, v)
+	return s
+}
+
+// add adds an id and returns its slot. One that is there already keeps its value.
+func (t *table[V]) add(id string, v V) (at int32, there bool) {
 	if 2*(t.live+1) > len(t.index) {
 		t.grow()
 	}
 	hash := hashString(t.seed, id)
-	at, _ := t.find(hash, id)
-	var s int32
+	place, s := t.find(hash, id)
+	if s >= 0 {
+		return s, true
+	}
 	if n := len(t.free); n > 0 {
 		s, t.free = t.free[n-1], t.free[:n-1]
 	} else {
@@ -65,9 +73,9 @@ func (t *table[V]) put(id string, v V) int32 {
 	}
 	e := &t.slots[s]
 	e.hash, e.id, e.v = hash, append(e.id[:0], id...), v
-	t.index[at] = s + 1
+	t.index[place] = s + 1
 	t.live++
-	return s
+	return s, false
 }
 
 // del removes the entry of a live slot.

@@ -85,8 +85,10 @@ func (r *Rounds) reader() *roundReader { return &roundReader{Rounds: r} }
 type roundReader struct {
 	*Rounds
 	name []byte
+	of   int // the round whose id name is, from 1
 	raw  []byte
 	ctx  codec.Context
+	at   int // the round of a labelled CSV whose features ctx has, from 1
 
 	actions []codec.Action // room for those of ctx
 }
@@ -99,7 +101,10 @@ func (r *roundReader) id(t int) string {
 	case r.named != nil:
 		return r.named.id(t)
 	}
-	r.name = strconv.AppendInt(append(r.name[:0], 'r'), int64(t+1), 10)
+	if r.of != t+1 {
+		r.of = t + 1
+		r.name = strconv.AppendInt(append(r.name[:0], 'r'), int64(r.of), 10)
+	}
 	return unsafe.String(unsafe.SliceData(r.name), len(r.name))
 }
 
@@ -117,7 +122,10 @@ func (r *roundReader) context(t int) []byte {
 func (r *roundReader) given(t int) *codec.Context {
 	if r.csv != nil {
 		r.ctx.ID = r.id(t)
-		r.ctx.Features = r.csv.again(r.ctx.Features, r.row(t))
+		if r.at != t+1 {
+			r.at = t + 1
+			r.ctx.Features = r.csv.again(r.ctx.Features, r.row(t))
+		}
 		return &r.ctx
 	}
 	r.ctx.Actions = r.actions[:0]
@@ -196,9 +204,8 @@ type backtest struct {
 
 	dec       codec.Decision
 	out       codec.Outcome
-	learned   *roundReader // contexts of feedback
-	given     bool         // contexts are at hand
-	outcomes  int64        // given
+	given     bool  // contexts are at hand
+	outcomes  int64 // given
 	feedbacks []codec.Feedback
 	rejects   []codec.Reject
 }
@@ -208,7 +215,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
 	b.replica.Begin(ep)
-	b.learned, b.given = rounds.reader(), rounds.csv != nil && rounds.csv.fits()
+	b.given = rounds.csv != nil && rounds.csv.fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
 		func(int64) *loop.Rules { return ep.Rules })
@@ -281,8 +288,7 @@ func (b *backtest) cameAt(o awaited, t int) int64 {
 // outcome gives an outcome, which comes right after decision t.
 func (b *backtest) outcome(o awaited, t int) {
 	b.match.outcome(&b.out, o)
-	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out)
-	b.over(b.out.ID)
+	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out, !b.repeats)
 	b.outcomes++
 	b.trace.delays.came(int64(o.round), int64(t))
 }
@@ -302,7 +308,7 @@ func (b *backtest) learn() error {
 		b.trace.Fates.AddFate(f.Fate)
 		var err error
 		if b.given {
-			err = b.replica.LearnContext(f, b.learned.given(int(f.Round-1)))
+			err = b.replica.LearnContext(f, b.match.rounds.given(int(f.Round-1)))
 		} else {
 			err = b.replica.Learn(f)
 		}
