@@ -3,21 +3,23 @@ package replay
 import "unsafe"
 
 // chunks are rows of equal width, in pieces: they grow without being copied, which costs
-// more than to read them. The first are on the heap, those beyond most bytes in pages.
+// more than to read them. The first are on the heap, those beyond most bytes in pages, to
+// which they are copied many at once.
 type chunks[T any] struct {
 	width  int
 	n      int // rows
 	pieces [][]T
-	most   int // bytes on the heap; 0: heapBytes
+	batch  []T // of the last pieces, which are not in pages yet
+	most   int // bytes on the heap, twice; 0: heapBytes
 	pages  *pages
 }
 
 const (
 	chunkRows = 1024    // rows of a piece
-	heapBytes = 4 << 20 // of chunks on the heap, where pages are to be had
+	heapBytes = 2 << 20 // of chunks on the heap, where pages are to be had
 )
 
-// add appends a row, whose cells are not set.
+// add appends a row, whose cells are to be set before another is added.
 func (c *chunks[T]) add() []T {
 	if c.n == len(c.pieces)*chunkRows {
 		c.pieces = append(c.pieces, c.piece())
@@ -29,21 +31,39 @@ func (c *chunks[T]) add() []T {
 // piece returns room for more rows.
 func (c *chunks[T]) piece() []T {
 	var cell T
-	cells := chunkRows * c.width
-	size := cells * int(unsafe.Sizeof(cell))
-	most := heapBytes
+	cells, most := chunkRows*c.width, heapBytes
 	if c.most > 0 {
 		most = c.most
 	}
-	if size > 0 && len(c.pieces)*size >= most {
+	many := max(1, most/max(1, cells*int(unsafe.Sizeof(cell)))) // pieces on the heap, and of a batch
+	k := len(c.pieces) % many
+	if cells == 0 || len(c.pieces) < many {
+		return make([]T, cells)
+	}
+	if k == 0 {
+		c.next(many * cells)
+	}
+	return c.batch[k*cells : (k+1)*cells]
+}
+
+// next begins the next batch, of so many cells: in the memory of the last, if that can be
+// put into pages.
+func (c *chunks[T]) next(cells int) {
+	if c.batch != nil {
 		if c.pages == nil {
 			c.pages = &pages{}
 		}
-		if b := c.pages.take(size); b != nil {
-			return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), cells)
+		b := c.pages.put(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(c.batch))), cells*int(unsafe.Sizeof(c.batch[0]))))
+		if b != nil {
+			kept := unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), cells)
+			for size, i := chunkRows*c.width, len(c.pieces); len(kept) > 0; kept = kept[:len(kept)-size] {
+				i--
+				c.pieces[i] = kept[len(kept)-size:]
+			}
+			return
 		}
 	}
-	return make([]T, cells)
+	c.batch = make([]T, cells)
 }
 
 // row returns row i, valid as long as c is.

@@ -6,35 +6,45 @@ import (
 	"runtime"
 )
 
-// pages are memory for what is kept of every row, in a temporary file without a name: the
-// system may drop it from memory and read it again. Where there is no such file, or no room
-// in it, they are none.
+// pages keep what is written once and read later in any order in a temporary file without a
+// name: the system may drop it from memory and read it again. Where there is no such file, or
+// no room in it, they are none.
 type pages struct {
 	file  *os.File
-	size  int64
+	size  int64     // of the file, as far as it is mapped
 	maps  *[][]byte // of extents of the file
-	free  []byte    // of the last one
+	free  []byte    // of the last one: nothing is written there
 	ended bool      // there is no more of them
 }
 
-// extentBytes is how much a file of pages grows at once, a multiple of every page.
-const extentBytes = 4 << 20
+// Extents of a file are multiples of every page. They grow with the file: to drop its memory
+// takes a call for each.
+const (
+	extentBytes = 4 << 20 // of the first
+	extentMost  = 64 << 20
+)
 
-// take returns n bytes, zeroed, at an address that any number may have; nil if there are none.
-func (p *pages) take(n int) []byte {
-	n = (n + 7) &^ 7
-	if n > len(p.free) && (n > extentBytes || p.ended || p.grow() != nil) {
-		p.ended = p.ended || n <= extentBytes
+// put keeps b, of a size that every page is a multiple of or that is a multiple of it, and
+// returns where it is, to be read only; nil if there is no place for it.
+func (p *pages) put(b []byte) []byte {
+	if len(b) > len(p.free) && !p.ended {
+		p.ended = p.grow(len(b)) != nil
+	}
+	if p.ended {
 		return nil
 	}
-	b := p.free[:n:n]
-	p.free = p.free[n:]
-	return b
+	// Written by a call, so that a full disk is an error here and not a fault later.
+	if _, err := p.file.WriteAt(b, p.size-int64(len(p.free))); err != nil {
+		p.ended = true
+		return nil
+	}
+	kept := p.free[:len(b):len(b)]
+	p.free = p.free[len(b):]
+	return kept
 }
 
-// grow begins another extent. It is written, so that a full disk is an error here and not a
-// fault later.
-func (p *pages) grow() error {
+// grow begins another extent, with room for n bytes.
+func (p *pages) grow(n int) error {
 	if p.file == nil {
 		f, err := unnamedFile("hindsight-*.rows")
 		if err != nil {
@@ -47,15 +57,15 @@ func (p *pages) grow() error {
 			}
 		}, p.maps)
 	}
-	if _, err := p.file.WriteAt(make([]byte, extentBytes), p.size); err != nil {
-		return err
+	extent := int64(extentBytes)
+	for extent < int64(n) || extent < min(p.size, extentMost) {
+		extent *= 2
 	}
-	m, err := mapPages(p.file, p.size, extentBytes)
+	m, err := mapPages(p.file, p.size, int(extent))
 	if err != nil {
 		return err
 	}
-	p.drop()
-	p.size += extentBytes
+	p.size += extent
 	*p.maps, p.free = append(*p.maps, m), m
 	return nil
 }
