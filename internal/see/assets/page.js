@@ -145,7 +145,7 @@ function drawLoop(s) {
   loop.texts.head.textContent = h ? `head of the line: round ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
   const lags = [];
   if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
-  if (w.joiner > 0) lags.push(num(w.joiner) + " records are not yet read by the joiner");
+  if (w.joiner > 0) lags.push(num(w.joiner) + (w.joiner === 1 ? " record is" : " records are") + " not yet read by the joiner");
   if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second are answered with an error");
   byId("loop-says").textContent = decides || s.joiner ? (lags.join("; ") || "Nothing lags behind.") : "Neither a decider nor a joiner is at work here now.";
 }
