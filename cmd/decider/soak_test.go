@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,15 +20,39 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"hindsight/internal/replay"
 	"hindsight/pkg/stream/natstest"
 )
 
 // soakEnv is how long TestSoak takes, 2m or 1h; without it the test is left out.
 const soakEnv = "HINDSIGHT_SOAK"
 
-// soakRetention is what the logs of a soak keep at most: an hour at full rate does not
-// fit on a disk. verify then tells that what is older was not looked at.
-const soakRetention = 10 * time.Minute
+// A soak keeps all that it writes if the disk has room for it, so that verify can look
+// at everything. Else it keeps the last of it, and verify tells that what is older was
+// not looked at.
+const (
+	soakRetention = 10 * time.Minute // of the logs, where the disk is small
+	soakRate      = 10 << 20         // bytes a second, at most; at 1.1 kB a round
+	soakReserve   = 2 << 30          // bytes of the disk that are left to others
+	soakStore     = 16 << 30         // bytes for the logs where only the last is kept
+)
+
+// soakRoom returns how long the logs of a soak in a folder keep their records, 0 for
+// ever, and how many bytes they may take.
+func soakRoom(t *testing.T, dir string, length time.Duration) (retention time.Duration, store int64) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(dir, &s); err != nil {
+		t.Fatalf("statfs %s: %v", dir, err)
+	}
+	free := int64(s.Bavail) * s.Bsize
+	need := int64(length.Seconds()*soakRate) + soakReserve
+	if free < need {
+		t.Logf("%s has %.1f GB free, and to keep all of %v takes %.1f: the logs keep the last %v", dir, float64(free)/1e9, length, float64(need)/1e9, soakRetention)
+		return soakRetention, soakStore
+	}
+	t.Logf("%s has %.1f GB free, and to keep all of %v takes at most %.1f: verify looks at everything", dir, float64(free)/1e9, length, float64(need)/1e9)
+	return 0, free - soakReserve
+}
 
 // TestSoak asks a decider for as many decisions as it can make, and for more, while its
 // server is killed, paused and flooded with connections and nonsense. In the end it holds
@@ -41,10 +66,11 @@ func TestSoak(t *testing.T) {
 		t.Fatalf("%s: %v", soakEnv, err)
 	}
 	dir := t.TempDir()
-	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: 64 << 30})
+	retention, store := soakRoom(t, dir, length)
+	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store})
 	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)), "--seed-file", filepath.Join(dir, "seed")}
 	verify := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
-	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", soakRetention.String())...)
+	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", retention.String())...)
 	p := start(t, exe).ready()
 	s := &soak{t: t, server: server, url: server.URL(), p: p, end: make(chan struct{})}
 	s.users(256)
@@ -64,13 +90,16 @@ func TestSoak(t *testing.T) {
 	}
 	out, err := verify.Output() // without its progress
 	var exit *exec.ExitError
-	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == 3 && length > soakRetention; {
+	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == replay.VerifyTooOld && retention > 0 && length > retention; {
 	case err != nil && !tooOld:
 		t.Errorf("replayer verify: %v\n%s", err, out)
 	default:
-		t.Logf("replayer verify: exit code %d\n%s", verify.ProcessState.ExitCode(), out)
+		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", verify.ProcessState.ExitCode(), peak(verify.ProcessState)>>20, out)
 	}
 }
+
+// peak returns the most memory that a process that has ended took, in bytes.
+func peak(p *os.ProcessState) int64 { return p.SysUsage().(*syscall.Rusage).Maxrss << 10 }
 
 // soak is a decider under load.
 type soak struct {
