@@ -13,13 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/fit"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 )
 
 // fitting holds the flags of fit.
@@ -31,13 +29,10 @@ type fitting struct {
 	over    string
 	out     string
 	play    bool
-	nats    servers.Flags
-	kafka   brokers.Flags
 }
 
 func fitCommand(env *daemon.Env) *cobra.Command {
 	f := &fitting{env: env, options: fit.Defaults()}
-	f.kafka.Getenv = env.Getenv
 	cmd := &cobra.Command{
 		Use:   "fit",
 		Short: "Build a finite class of functions from a log, for the Hedge oracle",
@@ -63,14 +58,11 @@ action, and their products. Such a class knows actions that it never saw.`,
 	}
 	f.source.flags(cmd.Flags())
 	f.source.reading.from(env)
-	f.source.reading.nats, f.source.reading.kafka = &f.nats, &f.kafka
+	f.source.reading.topicsFlags(env, cmd.Flags())
 	for _, name := range []string{"window", "order", "accept", "model", "oracle"} { // they are of runs
 		_ = cmd.Flags().MarkHidden(name)
 	}
 	g, o := cmd.Flags(), &f.options
-	f.nats.Register(g)
-	f.kafka.Register(g)
-	g.StringVar(&f.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
 	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing is played")
 	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")
 	g.StringVar(&f.over, "over", formatAuto, "what functions know actions by: names, features, or auto: features where the actions of a log of events have some")

@@ -52,6 +52,14 @@ func (r *reading) flags(f *pflag.FlagSet) {
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
 }
 
+// topicsFlags are those with which --data reaches topics on servers and brokers.
+func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
+	r.nats, r.kafka = &servers.Flags{}, &brokers.Flags{Getenv: env.Getenv}
+	r.nats.Register(f)
+	r.kafka.Register(f)
+	f.StringVar(&r.name, "name", "", "model in --data, if that is topics; default: the only one")
+}
+
 // from reads standard input from env, and says what should be known of a log there.
 func (r *reading) from(env *daemon.Env) { r.stdin, r.told = env.Stdin, env.Stderr }
 

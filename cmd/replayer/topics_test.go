@@ -63,6 +63,20 @@ func topicsOf(t *testing.T, log string) {
 	if loss := number(t, r, "mean_loss"); !near(number(t, policies[1].(map[string]any), "estimates.ips.value"), loss) {
 		t.Errorf("logging lost %v: %v", loss, policies[1])
 	}
+	// A class is fitted from topics as it is from the file, and windows are priced.
+	fitted := func(data ...string) any {
+		o := object(t, append([]string{"fit", "--fit-rows", "40", "--functions", "6", "--out", filepath.Join(dir, "class.jsonl"), "--json"}, data...)...)
+		if number(t, o, "rows") == 0 || len(need(t, o, "played").([]any)) == 0 {
+			t.Errorf("%v", o)
+		}
+		return need(t, o, "functions")
+	}
+	if topics, file := fitted("--data", log, "--name", "fromtopics"), fitted("--data", out); !reflect.DeepEqual(topics, file) {
+		t.Errorf("fitted from topics: %v\nfrom the file: %v", topics, file)
+	}
+	if o := object(t, "window", "--data", log, "--name", "fromtopics", "--windows", "2,10", "--seeds", "1", "--json"); len(need(t, o, "windows").([]any)) != 2 {
+		t.Errorf("window: %v", o)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sum := &untilSum{t: t, want: rounds, stop: cancel}

@@ -50,6 +50,7 @@ the certificate says, and what the learner loses.`,
 	w.source.flags(cmd.Flags())
 	w.showing.htmlFlag(cmd.Flags())
 	w.source.reading.from(env)
+	w.source.reading.topicsFlags(env, cmd.Flags())
 	_ = cmd.Flags().MarkHidden("window")
 	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
 	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")

@@ -53,6 +53,7 @@ maximum, on draws that the search did not see. The worst case is at least as bad
 	}
 	w.source.flags(cmd.Flags())
 	w.source.reading.from(env)
+	w.source.reading.topicsFlags(env, cmd.Flags())
 	f := cmd.Flags()
 	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
 	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, else 20 a round)")

@@ -141,9 +141,9 @@ func estimatorColumn(name string) Column {
 		case lambda == "":
 			return Column{Name: e.written, Means: e.is}
 		case strings.Trim(lambda, "0123456789.") == "" || lambda == "inf":
-			return Column{Name: e.written + ", λ " + lambda, Means: e.is + " (" + name + " in JSON)"}
+			return Column{Name: e.written + ", λ\u00a0" + lambda, Means: e.is + " (" + name + " in JSON)"}
 		case lambda == "_auto":
-			return Column{Name: e.written + ", λ auto", Means: e.is + " (" + name + " in JSON)"}
+			return Column{Name: e.written + ", λ\u00a0auto", Means: e.is + " (" + name + " in JSON)"}
 		}
 	}
 	return Column{Name: name}

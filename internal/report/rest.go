@@ -137,7 +137,11 @@ func (b *builder) parameters() Section {
 	for _, in := range p.Inputs {
 		files.row(in.Role, in.Name, replay.Count(in.Bytes), in.SHA256)
 	}
-	if len(p.Inputs) == 0 {
+	switch {
+	case len(p.Inputs) > 0:
+	case b.Intake != nil:
+		s.add(Note("No file was read: the log came from standard input or from topics, which have no checksum here."))
+	default:
 		s.add(Note("No file was read: the environment is built in."))
 	}
 	s.add(files)
