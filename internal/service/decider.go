@@ -192,6 +192,7 @@ func (d *Decider) fail(err error) {
 		d.failed.CompareAndSwap(nil, &err)
 		signal(d.wakeup)
 		signal(d.feedback)
+		signal(d.flight.freed)
 	}
 }
 

@@ -16,6 +16,8 @@ type flight struct {
 	waiting []ticket
 	head    int
 	topic   int // of those, decisions of contexts that came by the topic
+
+	freed chan struct{} // signalled when one of them is done, or the decider has failed
 }
 
 // ticket is one record of decisions on its way.
@@ -32,13 +34,30 @@ type ticket struct {
 // ofTopic reports whether it is the decision of a context that came by the topic.
 func (t *ticket) ofTopic() bool { return t.n > 0 && t.send == nil }
 
-func newFlight(d *Decider) *flight { return &flight{d: d} }
+func newFlight(d *Decider) *flight { return &flight{d: d, freed: make(chan struct{}, 1)} }
 
 // room reports whether another decision may be sent.
 func (f *flight) room() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return len(f.waiting)-f.head < f.d.cfg.MaxInFlight
+}
+
+// awaitRoom waits until another decision may be sent, the decider has failed, or the time is
+// over.
+func (f *flight) awaitRoom(most time.Duration) {
+	if f.room() {
+		return
+	}
+	over := time.NewTimer(most)
+	defer over.Stop()
+	for !f.room() && f.d.Err() == nil {
+		select {
+		case <-f.freed:
+		case <-over.C:
+			return
+		}
+	}
 }
 
 // topicRoom reports whether another decision of a context of the topic may be sent. The
@@ -99,6 +118,7 @@ func (f *flight) pop() (ticket, bool) {
 		return ticket{}, false
 	}
 	t := f.waiting[f.head]
+	signal(f.freed)
 	f.waiting[f.head] = ticket{}
 	if t.ofTopic() {
 		f.topic--

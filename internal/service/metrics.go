@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,9 @@ const (
 	fromTopic   = "topic"
 	fromRequest = "request"
 	otherValue  = "other" // what no list has: it would be a fault of this program
+
+	noInboxCode = -1         // in place of the code of an error that is not sent,
+	noInbox     = "no-inbox" // for its reply was wanted where no inbox is
 )
 
 // The kinds of topics that are written here.
@@ -101,13 +105,16 @@ func newMetrics(c *catalog) *Metrics {
 			m.rejects[[2]string{outcomesKind, r}] = rejects.WithLabelValues(outcomesKind, r)
 		}
 	}
-	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", otherValue}
-	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code.",
+	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", noInbox, otherValue}
+	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code; no-inbox: not answered, for they want their reply where no inbox is.",
 		"code 503 grows for a minute", label{"subject", subjects}, label{"code", codes})
 	for _, s := range subjects {
 		m.refused[s] = map[int]prometheus.Counter{}
 		for _, code := range codes {
 			n, _ := strconv.Atoi(code) // 0: other
+			if code == noInbox {
+				n = noInboxCode
+			}
 			m.refused[s][n] = refused.WithLabelValues(s, code)
 		}
 	}
@@ -165,6 +172,15 @@ func (m *Metrics) refuse(subject string, code int) {
 		c = m.refused[subject][0]
 	}
 	c.Inc()
+}
+
+// refuseReply counts a request that a bus did not hand over.
+func (m *Metrics) refuseReply(subject string) {
+	kind := "decide"
+	if strings.HasSuffix(subject, ".outcome") {
+		kind = "outcome"
+	}
+	m.refuse(kind, noInboxCode)
 }
 
 // appendError counts a record that was not, or perhaps not, stored. What ends with its

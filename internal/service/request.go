@@ -47,6 +47,16 @@ func patienceOf(m *stream.Message) (time.Duration, error) {
 // request answers one request for a decision that comes now.
 func (d *Decider) request(m stream.Message) { d.requestOf(m, time.Now()) }
 
+// requestInTurn is requestOf that waits, as long as the request may, while the log has as many
+// decisions as it is given at once: a log that stalls makes up for it, and the gate behind
+// which requests wait meanwhile sees it.
+func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
+	if patience, err := patienceOf(&m); err == nil {
+		d.flight.awaitRoom(patience - time.Since(start))
+	}
+	d.requestOf(m, start)
+}
+
 // requestOf answers one request for a decision that came at start. The reply is sent when
 // the decision is in the log; the next one may be made meanwhile.
 func (d *Decider) requestOf(m stream.Message, start time.Time) {

@@ -48,7 +48,7 @@ func (d *Decider) serve() error {
 	if d.cfg.Bus == nil {
 		return nil
 	}
-	d.gate = newGate("decide", d.cfg.Metrics, d.requestOf)
+	d.gate = newGate("decide", d.cfg.Metrics, d.requestInTurn)
 	d.stops = append(d.stops, d.gate.close)
 	handlers := map[string]func(stream.Message){decideSubject(d.cfg.Name, d.cfg.Partition): d.gate.request} // clients and other processes
 	if d.cfg.Partitions == 1 {

@@ -58,6 +58,9 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 		c.Metrics = NewMetrics(nil, nil)
 	}
 	c.Metrics.LogTo(c.Logger)
+	if b, ok := c.Bus.(stream.Refuser); ok {
+		b.OnRefused(c.Metrics.refuseReply)
+	}
 	alone := c.Sharing == nil
 	parts := int32(1)
 	if alone {

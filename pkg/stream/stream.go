@@ -206,6 +206,13 @@ type Message struct {
 // ErrNoResponder reports a request that nobody is there to answer.
 var ErrNoResponder = errors.New("no responder")
 
+// Refuser is a [Bus] that does not hand over requests whose reply it would not send.
+type Refuser interface {
+	// OnRefused makes f be called with the subject of each such request, from any goroutine.
+	// f must not block.
+	OnRefused(f func(subject string))
+}
+
 // Bus carries requests and replies.
 type Bus interface {
 	// Serve calls h for each request on subject, one call at a time; one of all

@@ -19,7 +19,8 @@ type Bus struct {
 	conn *natsgo.Conn
 	life atomic.Pointer[life] // of the connection to the server that is there now
 
-	logger *slog.Logger // told of refused requests; nil: nobody is
+	logger    *slog.Logger                         // told of refused requests; nil: nobody is
+	onRefused atomic.Pointer[func(subject string)] // called for each; nil: nobody is
 }
 
 // A life is the time between two losses of a connection.
@@ -33,7 +34,10 @@ func newLife() *life {
 	return &life{ctx, end}
 }
 
-var _ stream.Bus = (*Bus)(nil)
+var (
+	_ stream.Bus     = (*Bus)(nil)
+	_ stream.Refuser = (*Bus)(nil)
+)
 
 // NewBus returns a bus on a connection. Give the connection ReconnectBufSize(-1):
 // requests then fail at once while the server is away.
@@ -96,8 +100,14 @@ func isInbox(reply string) bool {
 	return reply == "" || slices.ContainsFunc(inboxes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
 }
 
+// OnRefused implements [stream.Refuser].
+func (b *Bus) OnRefused(f func(subject string)) { b.onRefused.Store(&f) }
+
 // refuse tells of a request that gets no reply.
 func (b *Bus) refuse(m *natsgo.Msg) {
+	if f := b.onRefused.Load(); f != nil {
+		(*f)(m.Subject)
+	}
 	if b.logger == nil {
 		return
 	}

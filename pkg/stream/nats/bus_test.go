@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
+
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/nats"
 	"hindsight/pkg/stream/natstest"
@@ -49,6 +51,45 @@ func TestBusStopWithoutServer(t *testing.T) {
 				t.Errorf("a request gets %q, %v; want no responder", reply, err)
 			}
 		})
+	}
+}
+
+// TestBusOnRefused holds that requests whose reply is not wanted in an inbox are told of and
+// not handed over, with a listener and without one.
+func TestBusOnRefused(t *testing.T) {
+	s := natstest.Start(t, natstest.Options{})
+	server := dialServer(t, s, nats.Options{})
+	defer closeClient(t, server)
+	handed, refused := make(chan string, 10), make(chan string, 10)
+	stop, err := server.Bus().Serve("ask.*", "", func(m stream.Message) { handed <- string(m.Data) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	client, err := natsgo.Connect(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	send := func(subject, reply, data string) {
+		t.Helper()
+		if err := client.PublishRequest(subject, reply, []byte(data)); err != nil {
+			t.Error(err)
+		}
+	}
+	send("ask.a", "elsewhere", "first") // nobody listens
+	send("ask.a", "_INBOX.x", "second")
+	if got := <-handed; got != "second" {
+		t.Errorf("%q was handed over", got)
+	}
+	server.Bus().OnRefused(func(subject string) { refused <- subject })
+	send("ask.b", "elsewhere", "third")
+	send("ask.a", "_INBOX.x", "fourth")
+	if got := <-handed; got != "fourth" {
+		t.Errorf("%q was handed over", got)
+	}
+	if got := <-refused; got != "ask.b" || len(refused) > 0 {
+		t.Errorf("told of %q, and %d more", got, len(refused))
 	}
 }
 

@@ -1,0 +1,44 @@
+package service
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestFlightAwaitRoom holds what ends the wait for room among the decisions on their way: one
+// that is done, a decider that has failed, the time.
+func TestFlightAwaitRoom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		most time.Duration
+		end  func(f *flight)
+	}{
+		{"room", time.Hour, func(f *flight) { f.pop() }},
+		{"failure", time.Hour, func(f *flight) { f.d.fail(errors.New("x")) }},
+		{"time", time.Second, func(*flight) { time.Sleep(time.Second) }}, // of the bubble's clock
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &Decider{cfg: DeciderConfig{MaxInFlight: 2}}
+			d.flight = newFlight(d)
+			d.flight.add(ticket{})
+			d.flight.awaitRoom(0) // there is room
+			d.flight.add(ticket{})
+			done := false
+			go func() {
+				d.flight.awaitRoom(c.most)
+				done = true
+			}()
+			synctest.Wait()
+			if done {
+				t.Errorf("%s: it did not wait", c.name)
+			}
+			c.end(d.flight)
+			if synctest.Wait(); !done {
+				t.Errorf("%s: it waits on", c.name)
+				d.flight.pop()
+			}
+		})
+	}
+}
