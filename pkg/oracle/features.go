@@ -103,17 +103,25 @@ func (f *features) dim() int { return len(f.cols) }
 type hint struct {
 	name   string
 	slot   int32 // -1: nothing
-	number int32 // the slot's
+	number int32 // the slot's; -1: nothing
 	scope  byte
+}
+
+// number returns the column of a number that was found at its position last time too, or -1:
+// [features.column] then knows.
+func (f *features) number(position int, scope byte, x *Feature) int32 {
+	if position < len(f.hints) {
+		if h := &f.hints[position]; h.name == x.Name && h.scope == scope && x.Kind == Number {
+			return h.number
+		}
+	}
+	return -1
 }
 
 // column returns the column of a feature at a position, or -1.
 func (f *features) column(position int, scope byte, x *Feature) int32 {
 	var h int32
 	if position < len(f.hints) && f.hints[position].name == x.Name && f.hints[position].scope == scope && f.hints[position].slot >= 0 {
-		if x.Kind == Number {
-			return f.hints[position].number
-		}
 		h = f.hints[position].slot
 	} else if h = f.slot(position, scope, x.Name); h < 0 {
 		return -1
@@ -136,7 +144,7 @@ func (f *features) slot(position int, scope byte, name string) int32 {
 		return -1
 	}
 	for len(f.hints) <= position {
-		f.hints = append(f.hints, hint{slot: -1})
+		f.hints = append(f.hints, hint{slot: -1, number: -1})
 	}
 	s := &f.slots[h]
 	f.hints[position] = hint{s.name, h, s.number, scope}
@@ -185,7 +193,11 @@ func (c *column) value(v float64) float64 {
 func (f *features) fill(x *Input) {
 	clear(f.z[1:])
 	for i := range x.Features {
-		if c := f.column(i, ofContext, &x.Features[i]); c >= 0 {
+		c := f.number(i, ofContext, &x.Features[i])
+		if c < 0 {
+			c = f.column(i, ofContext, &x.Features[i])
+		}
+		if c >= 0 {
 			f.z[c] = f.cols[c].value(x.Features[i].Value)
 		}
 	}
@@ -228,90 +240,6 @@ func (f *features) vector(i int) int32 {
 	}
 	f.vec = setHint(f.vec, i, h)
 	return f.slots[h].number
-}
-
-// learn adds columns for what is new in the context and in the played action,
-// moves the running statistics, and leaves z filled with both.
-func (f *features) learn(x *Input, action int) {
-	position := len(x.Features)
-	for i := range action {
-		position += len(x.Actions[i].Features)
-	}
-	clear(f.z[1:])
-	f.take(0, ofContext, x.Features)
-	for i, v := range x.Vector {
-		c := f.vector(i)
-		if c < 0 && len(f.cols) <= f.most {
-			c = f.add(ofContext, Number, strconv.Itoa(i), "")
-		}
-		f.takeOne(c, Number, v)
-	}
-	f.take(position, ofAction, x.Actions[action].Features)
-}
-
-// take learns features whose names start at a position. Missing columns are
-// added first, in byte order of the names.
-func (f *features) take(position int, scope byte, xs []Feature) {
-	f.found, f.missing = f.found[:0], f.missing[:0]
-	for i := range xs {
-		c := f.column(position+i, scope, &xs[i])
-		f.found = append(f.found, c)
-		if c >= 0 {
-			continue
-		}
-		f.missing = append(f.missing, int32(i))
-		for j := len(f.missing) - 1; j > 0 && xs[f.missing[j]].Name < xs[f.missing[j-1]].Name; j-- {
-			f.missing[j], f.missing[j-1] = f.missing[j-1], f.missing[j]
-		}
-	}
-	for _, i := range f.missing {
-		if len(f.cols) > f.most {
-			break
-		}
-		f.found[i] = f.add(scope, xs[i].Kind, xs[i].Name, xs[i].Text)
-	}
-	for i, c := range f.found {
-		f.takeOne(c, xs[i].Kind, xs[i].Value)
-	}
-}
-
-// takeOne learns the value of column c, -1 if it has none.
-func (f *features) takeOne(c int32, kind FeatureKind, v float64) {
-	if c < 0 {
-		f.dropped++
-		return
-	}
-	col := &f.cols[c]
-	if kind == Number {
-		col.observe(v)
-	}
-	f.z[c] = col.value(v)
-}
-
-// observe moves the running statistics of a number by one value: Welford's
-// update, after outliers are clipped.
-func (c *column) observe(v float64) {
-	if c.bounded || v != v {
-		return
-	}
-	v = max(-maxNumber, min(v, maxNumber))
-	if c.n > trustAfter && c.m2 > 0 && !(math.Abs(v-c.mean)*c.inv <= zLimit && c.inv > 0) {
-		reach := float64(zLimit * math.Sqrt(c.m2/c.n))
-		v = max(c.mean-reach, min(v, c.mean+reach))
-	}
-	c.n++
-	d := v - c.mean
-	c.mean += d / c.n
-	c.m2 += float64(d * (v - c.mean))
-	c.derive()
-}
-
-// derive sets inv = 1/sd from the statistics; 0 where there is no variation.
-func (c *column) derive() {
-	c.inv = 0
-	if c.n >= 2 && c.m2 > minSD*minSD*c.n {
-		c.inv = math.Sqrt(c.n / c.m2)
-	}
 }
 
 // add appends a column unless it exists or the limit is reached; it copies the
