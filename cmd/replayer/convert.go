@@ -235,7 +235,7 @@ func (c *convert) report(w io.Writer, a *logs.Account) error {
 		}{a, a.Errors(), c.unwritten, c.firstUnwritten})
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "format\t%s, %d files, %d bytes\nread\t%d\n", a.Format, a.Files, a.Bytes, a.Read)
+	fmt.Fprintf(t, "format\t%s; files: %d, bytes: %d\nread\t%d\n", a.Format, a.Files, a.Bytes, a.Read)
 	fmt.Fprintf(t, "events\t%d\t%d with an outcome, %d with the value for silence\n", a.Events, a.Observed, a.Defaulted)
 	fmt.Fprintf(t, "duplicates\t%d\ndangling\t%d\nskipped\t%d\t%s\nmalformed\t%d\n", a.Duplicates, a.Dangling, a.Skipped, strings.Join(a.ReasonTexts(), ", "), a.Malformed)
 	for _, e := range a.Errors() {

@@ -16,13 +16,18 @@ func command(env *daemon.Env) *cobra.Command {
 		Use:   "replayer",
 		Short: "Re-inject logs with delays, backtest policies, verify what was decided",
 		Args:  cobra.NoArgs,
-		Example: `  replayer inject                                # the whole loop on the embedded log, on a built-in environment
-  replayer backtest --delays none --delays exp:50 # the same loop offline, at full speed
-  replayer verify --log embedded:DIR              # recompute everything that a log says was decided
-  replayer explain ID --log embedded:DIR          # one round's whole life, recomputed
-  replayer worst                                  # the delays that hurt a learner most
-  replayer fit --data FILE --fit-rows 2000        # a class of functions for the Hedge oracle
-  replayer list                                   # learners, oracles, environments, delays`,
+		Example: `  replayer inject                                  # the whole loop on the embedded log, on a built-in environment
+  replayer backtest --delays none --delays exp:50  # the same loop offline, at full speed
+  replayer convert FILE                            # what is in a log: every line accounted for
+  replayer backtest --data FILE --report out.html  # what a log says of policies and learners, as a page
+  replayer window --data FILE                      # how long to wait for outcomes
+  replayer worst                                   # the delays that hurt a learner most
+  replayer fit --data FILE --fit-rows 2000         # a class of functions for the Hedge oracle
+  replayer tail --log embedded:DIR                 # follow a live system
+  replayer verify --log embedded:DIR               # recompute everything that a log says was decided
+  replayer explain ID --log embedded:DIR           # one round's whole life, recomputed
+  replayer paper --quick                           # the paper's claims, tried
+  replayer list                                    # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
 	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
