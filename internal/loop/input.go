@@ -194,7 +194,15 @@ func (r *reader) played(names []string) (*oracle.Input, error) {
 }
 
 func sameNames(actions []oracle.Action, names []string) bool {
-	return slices.EqualFunc(actions, names, func(a oracle.Action, name string) bool { return sameText(a.Name, name) || a.Name == name })
+	if len(actions) != len(names) {
+		return false
+	}
+	for i, name := range names {
+		if !sameText(actions[i].Name, name) && actions[i].Name != name {
+			return false
+		}
+	}
+	return true
 }
 
 // known returns the features that the model lists.

@@ -107,12 +107,25 @@ func linearTrial(b *testing.B, file string) *Trial {
 	return &Trial{Rounds: EncodeRounds(env), Delays: none, Model: m, Label: "dafa", Seed: 1}
 }
 
-// BenchmarkVowpalWabbit backtests a million rounds (HINDSIGHT_ROWS changes that) from a
-// file, reading included, and lets Vowpal Wabbit's squarecb learn from the same rows. What
+// replayer builds the command.
+func replayer(b *testing.B) string {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "replayer")
+	if out, err := exec.Command("go", "build", "-o", file, "hindsight/cmd/replayer").CombinedOutput(); err != nil {
+		b.Fatalf("build replayer: %v: %s", err, out)
+	}
+	return file
+}
+
+// BenchmarkVowpalWabbit lets `replayer backtest` play a million rounds (HINDSIGHT_ROWS
+// changes that) from a file, and Vowpal Wabbit's squarecb learn from the same rows: the
+// whole commands, start, reading and end included, both files read before. Vowpal Wabbit
+// has the settings of its manual, and the gamma_scale with which it loses least here. What
 // counts is processor time, all threads of each added up: what one core takes, with one
 // thread for our Go code and two for Vowpal Wabbit's, which reads in one of its own. x-cached
-// is beside its reading of a cache file that it has made of the rows before. One run is
-// enough: -benchtime 1x.
+// is beside its reading of a cache file that it has made of the rows before; ours are text
+// always. rounds/cpu-s and played/cpu-s are of a backtest in this process, with and without
+// reading, which is what a profile shows. One run is enough: -benchtime 1x.
 func BenchmarkVowpalWabbit(b *testing.B) {
 	command := vw(b)
 	n := 1_000_000
@@ -123,12 +136,14 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 		}
 	}
 	ours, theirs := benchRows(b, n)
-	command = append(command, "-d", theirs, "--cbify", "10", "--cb_explore_adf", "--squarecb", "--gamma_scale", "10", "--quiet")
+	command = append(command, "-d", theirs, "--cbify", "10", "--cb_explore_adf", "--squarecb", "--gamma_scale", "10", "-P", strconv.Itoa(n))
 	cached := append(command[:len(command):len(command)], "--cache_file", theirs+".cache")
 	processorTimeOf(b, cached) // makes it
+	backtest := []string{replayer(b), "backtest", "--data", ours, "--oracle", "linear", "--delays", "none"}
+	b.Setenv("GOMAXPROCS", "1")
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
-	var mine, playing, other, fromCache time.Duration
-	var loss float64
+	var whole, mine, playing, other, fromCache time.Duration
+	var loss, vwLoss float64
 	rounds := 0
 	for b.Loop() {
 		start := processorTime(b)
@@ -141,26 +156,50 @@ func BenchmarkVowpalWabbit(b *testing.B) {
 		end := processorTime(b)
 		mine, playing = mine+end-start, playing+end-read
 		loss = *r.MeanLoss
-		other += processorTimeOf(b, command)
-		fromCache += processorTimeOf(b, cached)
+		used, _ := processorTimeOf(b, backtest)
+		whole += used
+		used, said := processorTimeOf(b, command)
+		other += used
+		vwLoss = averageLoss(b, said)
+		used, _ = processorTimeOf(b, cached)
+		fromCache += used
 		rounds += n
 	}
 	b.ReportMetric(float64(rounds)/mine.Seconds(), "rounds/cpu-s")
 	b.ReportMetric(float64(rounds)/playing.Seconds(), "played/cpu-s")
 	b.ReportMetric(float64(rounds)/other.Seconds(), "vw-rounds/cpu-s")
-	b.ReportMetric(other.Seconds()/mine.Seconds(), "x-vw")
-	b.ReportMetric(fromCache.Seconds()/mine.Seconds(), "x-cached")
+	b.ReportMetric(float64(rounds)/whole.Seconds(), "backtest-rounds/cpu-s")
+	b.ReportMetric(other.Seconds()/whole.Seconds(), "x-vw")
+	b.ReportMetric(fromCache.Seconds()/whole.Seconds(), "x-cached")
 	b.ReportMetric(loss, "loss")
+	b.ReportMetric(vwLoss, "vw-loss")
 }
 
-// processorTimeOf runs a command and returns what it used.
-func processorTimeOf(b *testing.B, command []string) time.Duration {
+// averageLoss returns the loss that Vowpal Wabbit says.
+func averageLoss(b *testing.B, said []byte) float64 {
+	b.Helper()
+	for line := range strings.Lines(string(said)) {
+		if text, ok := strings.CutPrefix(line, "average loss = "); ok {
+			loss, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return loss
+		}
+	}
+	b.Fatalf("Vowpal Wabbit says no average loss: %s", said)
+	return 0
+}
+
+// processorTimeOf runs a command and returns what it used and said.
+func processorTimeOf(b *testing.B, command []string) (used time.Duration, said []byte) {
 	b.Helper()
 	c := exec.Command(command[0], command[1:]...)
-	if out, err := c.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %v: %s", command, err, bytes.TrimSpace(out))
+	said, err := c.CombinedOutput()
+	if err != nil {
+		b.Fatalf("%v: %v: %s", command, err, bytes.TrimSpace(said))
 	}
-	return c.ProcessState.UserTime() + c.ProcessState.SystemTime()
+	return c.ProcessState.UserTime() + c.ProcessState.SystemTime(), said
 }
 
 // processorTime returns what this process has used so far.
