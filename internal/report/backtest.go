@@ -276,8 +276,9 @@ func (b *builder) saysDelay(k int) string {
 	if !cost.known() {
 		return ""
 	}
+	none := slices.IndexFunc(b.Summary, func(g Group) bool { return g.Learner == b.Summary[k].Learner && g.Delays == "none" })
 	value, se := float64(cost.Value), float64(cost.SE)
-	text := fmt.Sprintf("Without delay it would have lost %s a round: ", replay.Digits(float64(b.Summary[k].Loss.Value)-value))
+	text := fmt.Sprintf("Without delay it would have lost %s a round: ", b.Summary[none].Loss.first())
 	switch {
 	case value == 0:
 		return text + "as much."

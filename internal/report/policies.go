@@ -65,6 +65,10 @@ func (b *builder) saysPolicies() string {
 func (b *builder) health() Section {
 	s := Section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
+	if len(b.Policies) == 0 && d != nil && d.Truth {
+		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a learner played is what it lost.")
+		return s
+	}
 	if len(b.Policies) == 0 && (d == nil || d.Propensities == nil) {
 		s.say("The data does not say with which probabilities its actions were played, so there is nothing to weigh with. Learners are judged by what they meet, not by estimates.")
 		return s
@@ -182,6 +186,10 @@ func interval(low, high ope.Figure) string {
 // policies is the part on estimates.
 func (b *builder) policies() Section {
 	s := Section{ID: "policies", Title: "Policies and estimators"}
+	if len(b.Policies) == 0 && b.Data != nil && b.Data.Truth {
+		s.say("No estimate is needed where every action's worth is known: learners are compared by what they lost, in the next part.")
+		return s
+	}
 	if len(b.Policies) == 0 {
 		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own propensities, or --propensity-column); --policy then names policies.")
 		return s

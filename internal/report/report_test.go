@@ -128,6 +128,40 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// What delays cost is paired by row order, also where an interrupted backtest has not the
+// same orders with delays and without.
+func TestDelaysCost(t *testing.T) {
+	run := func(delays string, order int, loss float64) replay.Result {
+		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss), Delays: replay.DelayReport{Spec: delays}}
+	}
+	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6), run("none", 0, .3)}}
+	r.Summarise()
+	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 { // of .2 and .1
+		t.Errorf("%+v", c)
+	}
+	if r.Summary[1].Cost.known() || math.Abs(float64(r.Summary[1].Loss.Value)-.45) > 1e-12 {
+		t.Errorf("%+v", r.Summary[1])
+	}
+	if says := strings.Join(r.Page().Says, " "); !strings.Contains(says, "Without delay it would have lost 0.4500") {
+		t.Error(says)
+	}
+}
+
+// A log without propensities is no good news, and what is read in each column is told.
+func TestUnweightedIsFlagged(t *testing.T) {
+	r := example()
+	matched := int64(3)
+	r.Policies, r.Runs[0].Matched, r.Runs[1].Matched = nil, &matched, &matched
+	if !slices.ContainsFunc(r.Page().Flags, func(f Flag) bool { return strings.Contains(f.Text, "no unbiased estimate") }) {
+		t.Errorf("%+v", r.Page().Flags)
+	}
+	for name, want := range map[string]string{"ips": "IPS", "cips10": "clipped IPS, λ\u00a010", "dros_auto": "DRos, λ\u00a0auto", "switchdrinf": "Switch-DR, λ\u00a0inf", "other": "other"} {
+		if got := estimatorColumn(name); got.Name != want || name != "other" && got.Means == "" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // Files have the columns that they promise, and JSON and CSV the same figures.
 func TestCSV(t *testing.T) {
 	r, dir := example(), filepath.Join(t.TempDir(), "csv")

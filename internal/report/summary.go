@@ -132,20 +132,25 @@ func undelayed(g []*replay.Result, all [][]*replay.Result) []*replay.Result {
 // costOf is what delays cost a group, paired by row order; of one order the error is
 // that of two weighted means.
 func costOf(g, none []*replay.Result) Mean {
-	if none == nil {
-		return Mean{ope.Figure(nan), ope.Figure(nan)}
+	without := map[int]*replay.Result{} // an interrupted backtest has some orders of the one and of the other
+	for _, r := range none {
+		without[r.Order] = r
 	}
-	diffs := make([]float64, min(len(g), len(none)))
-	for i := range diffs {
-		x, _ := g[i].Value()
-		y, _ := none[i].Value()
-		diffs[i] = x - y
+	var diffs []float64
+	se := nan
+	for _, r := range g {
+		if pair := without[r.Order]; pair != nil {
+			x, xe := r.Value()
+			y, ye := pair.Value()
+			diffs, se = append(diffs, x-y), math.Hypot(xe, ye)
+		}
+	}
+	if len(diffs) == 0 {
+		return Mean{ope.Figure(nan), ope.Figure(nan)}
 	}
 	m := meanOf(diffs)
 	if len(diffs) == 1 {
-		_, x := g[0].Value()
-		_, y := none[0].Value()
-		m.SE = ope.Figure(math.Hypot(x, y))
+		m.SE = ope.Figure(se)
 	}
 	return m
 }

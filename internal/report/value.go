@@ -54,8 +54,15 @@ func (b *builder) runTable() *Table {
 			t.Rows[len(t.Rows)-1][4].Level = Warn
 		}
 	}
-	if n := len(b.groups[0]); n > 1 {
-		t.Caption += fmt.Sprintf(": means over %d row orders", n)
+	most, least := 0, len(b.groups[0])
+	for _, g := range b.groups {
+		most, least = max(most, len(g)), min(least, len(g))
+	}
+	switch {
+	case least < most: // interrupted
+		t.Caption += fmt.Sprintf(": means over %d to %d row orders", least, most)
+	case most > 1:
+		t.Caption += fmt.Sprintf(": means over %d row orders", most)
 	}
 	return t
 }
