@@ -3,7 +3,7 @@ package oracle
 // The kernels of this file are plain Go with one fixed order of summation, four
 // partial sums wide: element i goes to sum i mod 4 within whole groups of four,
 // the rest is added one by one to the total (s0+s1)+(s2+s3). Where a decision and an
-// update spend their time, vector_amd64.s has them with AVX2, to the same bits.
+// update spend their time, vector_amd64.go has them with AVX2, to the same bits.
 //
 // A packed symmetric d×d matrix is its lower triangle by rows: element (i, j),
 // j ≤ i, is at i(i+1)/2 + j. Growing the matrix by one row and column appends

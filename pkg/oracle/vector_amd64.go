@@ -6,7 +6,7 @@ package oracle
 var avx2 = hasAVX2()
 
 // hasAVX2 asks the processor whether it has AVX2, and whether the operating system keeps
-// the registers (Intel SDM, volume 1, section 14.3 and 14.7.1).
+// the registers (Intel SDM, volume 1, sections 14.3 and 14.7.1).
 func hasAVX2() bool
 
 //go:noescape

@@ -1,0 +1,364 @@
+//go:build !purego
+
+#include "textflag.h"
+
+// The kernels of packed matrices; see vector_amd64.s.
+
+// func packedOuterAVX2(dst, z []float64)
+//
+// Rows are written four at a time, i..i+3: columns below i in groups, then the triangle
+// on the diagonal.
+TEXT ·packedOuterAVX2(SB), NOSPLIT, $0-48
+	MOVQ dst_base+0(FP), DI
+	MOVQ z_base+24(FP), SI
+	MOVQ z_len+32(FP), CX
+	XORQ R8, R8             // i
+
+rows:
+	LEAQ         4(R8), DX
+	CMPQ         DX, CX
+	JGT          row
+	LEAQ         8(DI)(R8*8), R9   // row i+1, i+2, i+3
+	LEAQ         16(R9)(R8*8), R10
+	LEAQ         24(R10)(R8*8), R11
+	VMOVUPD      (SI)(R8*8), Y1
+	VMULPD       Y1, Y1, Y2        // z_i²
+	VBROADCASTSD (SI)(R8*8), Y12
+	VBROADCASTSD 8(SI)(R8*8), Y13
+	VBROADCASTSD 16(SI)(R8*8), Y14
+	VBROADCASTSD 24(SI)(R8*8), Y15
+	VADDPD       Y12, Y12, Y12     // 2·z_i
+	VADDPD       Y13, Y13, Y13
+	VADDPD       Y14, Y14, Y14
+	VADDPD       Y15, Y15, Y15
+	XORQ         AX, AX            // j
+
+block:
+	CMPQ    AX, R8
+	JGE     triangle
+	VMOVUPD (SI)(AX*8), Y0
+	VMULPD  Y0, Y12, Y4
+	VMULPD  Y0, Y13, Y5
+	VMULPD  Y0, Y14, Y6
+	VMULPD  Y0, Y15, Y7
+	VMOVUPD Y4, (DI)(AX*8)
+	VMOVUPD Y5, (R9)(AX*8)
+	VMOVUPD Y6, (R10)(AX*8)
+	VMOVUPD Y7, (R11)(AX*8)
+	ADDQ    $4, AX
+	JMP     block
+
+triangle:
+	VMULPD       Y1, Y13, Y5
+	VMULPD       Y1, Y14, Y6
+	VMULPD       Y1, Y15, Y7
+	VBLENDPD     $2, Y2, Y5, Y5
+	VBLENDPD     $4, Y2, Y6, Y6
+	VBLENDPD     $8, Y2, Y7, Y7
+	VMOVSD       X2, (DI)(R8*8)
+	VMOVUPD      X5, (R9)(R8*8)
+	VMOVUPD      X6, (R10)(R8*8)
+	VEXTRACTF128 $1, Y6, X6
+	VMOVSD       X6, 16(R10)(R8*8)
+	VMOVUPD      Y7, (R11)(R8*8)
+	LEAQ         32(R11)(R8*8), DI
+	MOVQ         DX, R8
+	JMP          rows
+
+row:
+	CMPQ         R8, CX
+	JGE          done
+	VBROADCASTSD (SI)(R8*8), Y0
+	VMULSD       X0, X0, X2     // z_i²
+	VADDPD       Y0, Y0, Y0     // 2·z_i
+	XORQ         AX, AX         // j
+	MOVQ         R8, BX
+	ANDQ         $~3, BX
+	JEQ          rest
+
+group:
+	VMULPD  (SI)(AX*8), Y0, Y1
+	VMOVUPD Y1, (DI)(AX*8)
+	ADDQ    $4, AX
+	CMPQ    AX, BX
+	JLT     group
+
+rest:
+	CMPQ   AX, R8
+	JGE    diagonal
+	VMULSD (SI)(AX*8), X0, X1
+	VMOVSD X1, (DI)(AX*8)
+	INCQ   AX
+	JMP    rest
+
+diagonal:
+	VMOVSD X2, (DI)(R8*8)
+	INCQ   R8
+	LEAQ   (DI)(R8*8), DI
+	JMP    row
+
+done:
+	VZEROUPPER
+	RET
+
+// func packedRankOneAVX2(p []float64, c float64, k []float64)
+//
+// Rows four at a time, as in packedOuterAVX2.
+TEXT ·packedRankOneAVX2(SB), NOSPLIT, $0-56
+	MOVQ   p_base+0(FP), DI
+	VMOVSD c+24(FP), X3
+	MOVQ   k_base+32(FP), SI
+	MOVQ   k_len+40(FP), CX
+	XORQ   R8, R8            // i
+
+rows:
+	LEAQ         4(R8), DX
+	CMPQ         DX, CX
+	JGT          row
+	LEAQ         8(DI)(R8*8), R9   // row i+1, i+2, i+3
+	LEAQ         16(R9)(R8*8), R10
+	LEAQ         24(R10)(R8*8), R11
+	VMULSD       (SI)(R8*8), X3, X12
+	VMULSD       8(SI)(R8*8), X3, X13
+	VMULSD       16(SI)(R8*8), X3, X14
+	VMULSD       24(SI)(R8*8), X3, X15
+	VBROADCASTSD X12, Y12
+	VBROADCASTSD X13, Y13
+	VBROADCASTSD X14, Y14
+	VBROADCASTSD X15, Y15
+	XORQ         AX, AX            // j
+
+block:
+	CMPQ    AX, R8
+	JGE     triangle
+	VMOVUPD (SI)(AX*8), Y0
+	VMULPD  Y0, Y12, Y4
+	VMULPD  Y0, Y13, Y5
+	VMULPD  Y0, Y14, Y6
+	VMULPD  Y0, Y15, Y7
+	VMOVUPD (DI)(AX*8), Y8
+	VMOVUPD (R9)(AX*8), Y9
+	VMOVUPD (R10)(AX*8), Y10
+	VMOVUPD (R11)(AX*8), Y11
+	VSUBPD  Y4, Y8, Y8
+	VSUBPD  Y5, Y9, Y9
+	VSUBPD  Y6, Y10, Y10
+	VSUBPD  Y7, Y11, Y11
+	VMOVUPD Y8, (DI)(AX*8)
+	VMOVUPD Y9, (R9)(AX*8)
+	VMOVUPD Y10, (R10)(AX*8)
+	VMOVUPD Y11, (R11)(AX*8)
+	ADDQ    $4, AX
+	JMP     block
+
+triangle:
+	VMOVUPD      (SI)(R8*8), Y0
+	VMULSD       X0, X12, X4
+	VMULPD       X0, X13, X5
+	VMULPD       Y0, Y14, Y6
+	VMULPD       Y0, Y15, Y7
+	VEXTRACTF128 $1, Y6, X1
+	VMOVSD       (DI)(R8*8), X8
+	VMOVUPD      (R9)(R8*8), X9
+	VMOVUPD      (R10)(R8*8), X10
+	VMOVSD       16(R10)(R8*8), X2
+	VMOVUPD      (R11)(R8*8), Y11
+	VSUBSD       X4, X8, X8
+	VSUBPD       X5, X9, X9
+	VSUBPD       X6, X10, X10
+	VSUBSD       X1, X2, X2
+	VSUBPD       Y7, Y11, Y11
+	VMOVSD       X8, (DI)(R8*8)
+	VMOVUPD      X9, (R9)(R8*8)
+	VMOVUPD      X10, (R10)(R8*8)
+	VMOVSD       X2, 16(R10)(R8*8)
+	VMOVUPD      Y11, (R11)(R8*8)
+	LEAQ         32(R11)(R8*8), DI
+	MOVQ         DX, R8
+	JMP          rows
+
+row:
+	// Rows that are no four any more; i counts from here on to i+1 within a row.
+	CMPQ         R8, CX
+	JGE          done
+	VMULSD       (SI)(R8*8), X3, X0
+	VBROADCASTSD X0, Y0             // k_i·c
+	INCQ         R8
+	XORQ         AX, AX             // j
+	MOVQ         R8, BX
+	ANDQ         $~3, BX
+	JEQ          rest
+
+group:
+	VMULPD  (SI)(AX*8), Y0, Y1
+	VMOVUPD (DI)(AX*8), Y2
+	VSUBPD  Y1, Y2, Y2
+	VMOVUPD Y2, (DI)(AX*8)
+	ADDQ    $4, AX
+	CMPQ    AX, BX
+	JLT     group
+
+rest:
+	CMPQ   AX, R8
+	JGE    next
+	VMULSD (SI)(AX*8), X0, X1
+	VMOVSD (DI)(AX*8), X2
+	VSUBSD X1, X2, X2
+	VMOVSD X2, (DI)(AX*8)
+	INCQ   AX
+	JMP    rest
+
+next:
+	LEAQ (DI)(R8*8), DI
+	JMP  row
+
+done:
+	VZEROUPPER
+	RET
+
+// func packedMulAVX2(dst, p, z []float64)
+//
+// Four rows i..i+3 at once. Y0 holds their sums s, a lane a row, and takes the columns
+// of a 4×4 block, which is transposed for that, in ascending order; what the rows add
+// to dst[:i] they add one after the other, as in Go.
+TEXT ·packedMulAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst_base+0(FP), DI
+	MOVQ p_base+24(FP), R8
+	MOVQ z_base+48(FP), SI
+	MOVQ z_len+56(FP), CX
+	XORQ BX, BX             // i
+
+rows:
+	LEAQ         4(BX), DX
+	CMPQ         DX, CX
+	JGT          last
+	LEAQ         8(R8)(BX*8), R9   // row i+1, i+2, i+3
+	LEAQ         16(R9)(BX*8), R10
+	LEAQ         24(R10)(BX*8), R11
+	VBROADCASTSD (SI)(BX*8), Y12
+	VBROADCASTSD 8(SI)(BX*8), Y13
+	VBROADCASTSD 16(SI)(BX*8), Y14
+	VBROADCASTSD 24(SI)(BX*8), Y15
+	VXORPD       Y0, Y0, Y0
+	XORQ         AX, AX            // j
+
+block:
+	CMPQ         AX, BX
+	JGE          diagonal
+	VMOVUPD      (R8)(AX*8), Y1
+	VMOVUPD      (R9)(AX*8), Y2
+	VMOVUPD      (R10)(AX*8), Y3
+	VMOVUPD      (R11)(AX*8), Y4
+	VMULPD       Y12, Y1, Y5
+	VMULPD       Y13, Y2, Y6
+	VMULPD       Y14, Y3, Y7
+	VMULPD       Y15, Y4, Y8
+	VADDPD       (DI)(AX*8), Y5, Y5
+	VADDPD       Y6, Y5, Y5
+	VADDPD       Y7, Y5, Y5
+	VADDPD       Y8, Y5, Y5
+	VMOVUPD      Y5, (DI)(AX*8)
+	VUNPCKLPD    Y2, Y1, Y5
+	VUNPCKHPD    Y2, Y1, Y6
+	VUNPCKLPD    Y4, Y3, Y7
+	VUNPCKHPD    Y4, Y3, Y8
+	VPERM2F128   $0x20, Y7, Y5, Y1
+	VPERM2F128   $0x20, Y8, Y6, Y2
+	VPERM2F128   $0x31, Y7, Y5, Y3
+	VPERM2F128   $0x31, Y8, Y6, Y4
+	VBROADCASTSD (SI)(AX*8), Y5
+	VBROADCASTSD 8(SI)(AX*8), Y6
+	VBROADCASTSD 16(SI)(AX*8), Y7
+	VBROADCASTSD 24(SI)(AX*8), Y8
+	VMULPD       Y5, Y1, Y1
+	VMULPD       Y6, Y2, Y2
+	VMULPD       Y7, Y3, Y3
+	VMULPD       Y8, Y4, Y4
+	VADDPD       Y1, Y0, Y0
+	VADDPD       Y2, Y0, Y0
+	VADDPD       Y3, Y0, Y0
+	VADDPD       Y4, Y0, Y0
+	ADDQ         $4, AX
+	JMP          block
+
+diagonal:
+	// The block on the diagonal, whose upper half is the lower one's mirror image: the
+	// lanes that the packed rows do not have are of the rows behind, and replaced.
+	VMOVUPD    (R8)(BX*8), Y1
+	VMOVUPD    (R9)(BX*8), Y2
+	VMOVUPD    (R10)(BX*8), Y3
+	VMOVUPD    (R11)(BX*8), Y4
+	VUNPCKLPD  Y2, Y1, Y5
+	VUNPCKHPD  Y2, Y1, Y6
+	VUNPCKLPD  Y4, Y3, Y7
+	VUNPCKHPD  Y4, Y3, Y8
+	VPERM2F128 $0x20, Y7, Y5, Y9
+	VPERM2F128 $0x20, Y8, Y6, Y10
+	VPERM2F128 $0x31, Y7, Y5, Y11
+	VBLENDPD   $0x1, Y2, Y10, Y10
+	VBLENDPD   $0x3, Y3, Y11, Y11
+	VMULPD     Y12, Y9, Y9
+	VMULPD     Y13, Y10, Y10
+	VMULPD     Y14, Y11, Y11
+	VMULPD     Y15, Y4, Y4
+	VADDPD     Y9, Y0, Y0
+	VADDPD     Y10, Y0, Y0
+	VADDPD     Y11, Y0, Y0
+	VADDPD     Y4, Y0, Y0
+	VMOVUPD    Y0, (DI)(BX*8)
+	LEAQ       32(R11)(BX*8), R8
+	MOVQ       DX, BX
+	JMP        rows
+
+last:
+	// Rows that are no block any more, one by one.
+	CMPQ         BX, CX
+	JGE          done
+	VBROADCASTSD (SI)(BX*8), Y12
+	VXORPD       X0, X0, X0
+	XORQ         AX, AX
+	MOVQ         BX, DX
+	ANDQ         $~3, DX
+	JEQ          rest
+
+group:
+	VMOVUPD      (R8)(AX*8), Y1
+	VMULPD       Y12, Y1, Y2
+	VMULPD       (SI)(AX*8), Y1, Y3
+	VADDPD       (DI)(AX*8), Y2, Y2
+	VMOVUPD      Y2, (DI)(AX*8)
+	VEXTRACTF128 $1, Y3, X4
+	VADDSD       X3, X0, X0
+	VUNPCKHPD    X3, X3, X3
+	VADDSD       X3, X0, X0
+	VADDSD       X4, X0, X0
+	VUNPCKHPD    X4, X4, X4
+	VADDSD       X4, X0, X0
+	ADDQ         $4, AX
+	CMPQ         AX, DX
+	JLT          group
+
+rest:
+	CMPQ   AX, BX
+	JGE    end
+	VMOVSD (R8)(AX*8), X1
+	VMULSD X12, X1, X2
+	VMULSD (SI)(AX*8), X1, X3
+	VADDSD (DI)(AX*8), X2, X2
+	VMOVSD X2, (DI)(AX*8)
+	VADDSD X3, X0, X0
+	INCQ   AX
+	JMP    rest
+
+end:
+	VMOVSD (R8)(BX*8), X1
+	VMULSD X12, X1, X1
+	VADDSD X1, X0, X0
+	VMOVSD X0, (DI)(BX*8)
+	INCQ   BX
+	LEAQ   (R8)(BX*8), R8
+	JMP    last
+
+done:
+	VZEROUPPER
+	RET
