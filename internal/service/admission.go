@@ -13,7 +13,7 @@ const (
 	// already while few others wait.
 	leastTarget = float64(5 * time.Millisecond)
 	// targetOverCalm is how many times as long as such an answer the wait may be.
-	targetOverCalm = 2
+	targetOverCalm = 2.5
 	// idleCounts is how much more of the burst is forgotten in time in which nobody waits:
 	// such time shows that more could have been taken, whatever the pace of answers says.
 	idleCounts = 3
