@@ -48,7 +48,10 @@ cores. The same flags give the same bits. Ctrl-C prints what is finished and say
 with --resume FILE the same command goes on from there, also after a crash.
 
 On a log with propensities policies are judged, too: what the log says that they would
-have earned, by eight off-policy estimators, and what speaks against believing it.`,
+have earned, by eight off-policy estimators, and what speaks against believing it.
+
+Rows of a log lie in temporary files without a name, in TMPDIR (else /tmp), of about 50
+bytes a row and the contexts; memory does not grow with the log.`,
 		Args: cobra.NoArgs,
 		Example: `  replayer backtest
   replayer backtest --data pendigits.csv --orders 5

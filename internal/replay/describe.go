@@ -73,7 +73,7 @@ func (v *logView) propensities() *Propensities {
 // bit by bit from the highest: the order of positive numbers is that of their bits.
 func (v *logView) propensityRank(percent int) float64 {
 	rank := max(1, int(math.Ceil(float64(v.n*percent)/100)))
-	const step = 16
+	const step = 8
 	low := uint64(0)
 	for shift := 64 - step; shift >= 0; shift -= step {
 		var count [1 << step]int // of those that agree with low so far, by their next bits

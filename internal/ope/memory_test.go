@@ -1,0 +1,121 @@
+package ope
+
+import (
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+)
+
+// watched is a memory that was there before, and looks at the heap as a judgement goes on.
+type watched struct {
+	room  []float64
+	drops int
+	most  uint64
+}
+
+func (m *watched) Floats(n int) ([]float64, func(), error) { return m.room[:n], func() {}, nil }
+
+func (m *watched) Drop() {
+	if m.drops++; m.drops%5 == 1 {
+		m.most = max(m.most, liveHeap())
+	}
+}
+
+func liveHeap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// someSample is n rows, in memory that is watched.
+func someSample(n int) (*Sample, *watched) {
+	w := &watched{room: make([]float64, 2*n)}
+	s := &Sample{Actions: 3, Memory: w}
+	for t := range n {
+		s.Action = append(s.Action, int32(t%3))
+		s.Propensity = append(s.Propensity, 1./3)
+		s.Reward = append(s.Reward, float64(t%7)/7)
+		s.Events = append(s.Events, float64(1+t%2))
+	}
+	return s, w
+}
+
+// TestJudgementMemoryIsConstant: beside the sample the heap holds the terms of one block,
+// whatever the rows are. Planted: some bytes a row.
+func TestJudgementMemoryIsConstant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts bytes of the heap")
+	}
+	s, w := someSample(4 * blockRows)
+	o := Defaults()
+	o.Bootstrap, o.Model.Folds = 2, 2
+	for _, planted := range []bool{false, true} {
+		w.most = 0
+		before := liveHeap()
+		var leaked [][]byte
+		law := func(dst []float64, _ int) {
+			dst[0], dst[1] = .5, .5
+			if planted {
+				leaked = append(leaked, make([]byte, 16))
+			}
+		}
+		if _, err := Evaluate(s, "half", law, o); err != nil {
+			t.Fatal(err)
+		}
+		runtime.KeepAlive(leaked)
+		const block, slack = blockRows * 64, 2 << 20 // what append has room for, too
+		held := int64(w.most) - int64(before)
+		t.Logf("planted %v: %d bytes", planted, held)
+		if (held > block+slack) != planted {
+			t.Errorf("planted %v: %d bytes beside %d rows", planted, held, s.Len())
+		}
+	}
+}
+
+// TestBinomial compares the draws' mean and variance with the law's, and holds the ends.
+func TestBinomial(t *testing.T) {
+	rng := rand.NewPCG(1, 2)
+	for _, c := range []struct {
+		n int
+		p float64
+	}{{1, .5}, {10, .3}, {200, .499}, {1000, 1. / 3}, {64, .999}, {5, 0}} {
+		const draws = 20_000
+		sum, square := 0.0, 0.0
+		for range draws {
+			k := binomial(rng, c.n, c.p)
+			if k < 0 || k > c.n {
+				t.Fatalf("%d of %d", k, c.n)
+			}
+			sum += float64(k)
+			square += float64(k) * float64(k)
+		}
+		mean := sum / draws
+		variance := square/draws - mean*mean
+		want, spread := float64(c.n)*c.p, float64(c.n)*c.p*(1-c.p)
+		if math.Abs(mean-want) > 5*math.Sqrt(spread/draws) || math.Abs(variance-spread) > .08*spread {
+			t.Errorf("n = %d, p = %v: mean %v and variance %v, want %v and %v", c.n, c.p, mean, variance, want, spread)
+		}
+	}
+}
+
+// TestBlocksOfABootstrap: samples over several blocks have the spread of their estimate.
+func TestBlocksOfABootstrap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws 8 million rows")
+	}
+	s, _ := someSample(2*blockRows + 100)
+	s.Memory, s.Events = nil, nil
+	o := Defaults()
+	o.Bootstrap = 60
+	e, err := Evaluate(s, "logging", nil, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ips := e.Estimates.Get("ips")
+	half := float64(ips.Bootstrap.High-ips.Bootstrap.Low) / 2
+	if r := half / (normal95 * float64(ips.SE)); !(r > .6 && r < 1.4) || ips.Bootstrap.Low > ips.Value || ips.Bootstrap.High < ips.Value {
+		t.Errorf("bootstrap %v, normal %v to %v", ips.Bootstrap, ips.Low, ips.High)
+	}
+}

@@ -1,0 +1,115 @@
+package replay
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"hindsight/internal/logs"
+)
+
+// madeText is a text whose lines are made while it is read.
+type madeText struct {
+	lines, next int
+	line        func(dst []byte, i int) []byte
+	buf         []byte
+}
+
+func (m *madeText) Read(p []byte) (int, error) {
+	for len(m.buf) < len(p) && m.next < m.lines {
+		m.buf = m.line(m.buf, m.next)
+		m.next++
+	}
+	if len(m.buf) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, m.buf)
+	m.buf = append(m.buf[:0], m.buf[n:]...)
+	return n, nil
+}
+
+// csvLine is a row with a number that differs from row to row, behind a header.
+func csvLine(dst []byte, i int) []byte {
+	if i == 0 {
+		dst = append(dst, "id,t,ot,a,p,r,x,y\n"...)
+	}
+	return fmt.Appendf(dst, "row-%d,%d,%d,%c,0.5,0.25,%d.5,v%d\n", i, 1600000000+i, 1600000003+i, 'a'+i%2, i, i%7)
+}
+
+func dsjsonLine(dst []byte, i int) []byte {
+	return fmt.Appendf(dst, `{"_label_cost":-1,"_label_probability":0.5,"_label_Action":1,"_labelIndex":0,"o":[{"v":1}],"Timestamp":"2021-02-04T%02d:%02d:%02dZ","EventId":"event-%d","a":[1,2],"p":[0.5,0.5],"c":{"u":{"name":"user %d"},"_multi":[{"_tag":"a"},{"_tag":"b"}]}}`+"\n",
+		i/3600%24, i/60%60, i%60, i, i%50)
+}
+
+// ourLine is a round of ours, and behind it its outcome.
+func ourLine(dst []byte, i int) []byte {
+	dst = fmt.Appendf(dst, `{"id":"event-%d","features":{"x":%d.5},"actions":["a","b"],"action":"a","propensity":0.5}`+"\n", i, i)
+	return fmt.Appendf(dst, `{"id":"event-%d","loss":0.5}`+"\n", i)
+}
+
+// readMade reads a log of n rounds and keeps it in files.
+func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
+	t.Helper()
+	const dedup = 500
+	var b *BanditLog
+	var err error
+	if format == "csv" {
+		m := Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
+		b, err = ReadLog("log", &madeText{lines: n, line: csvLine}, LogOptions{Mapping: m, Dedup: dedup, files: files})
+	} else {
+		line := map[string]func([]byte, int) []byte{logs.Dsjson: dsjsonLine, logs.JSONL: ourLine}[format]
+		var r *logs.Reader
+		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup, Format: format}); err != nil {
+			t.Fatal(err)
+		}
+		b, err = readEventsIn(files, "log", r, EventOptions{Dedup: dedup})
+	}
+	if err != nil || b.Len() != n {
+		t.Fatal(err, b.Len())
+	}
+	return b
+}
+
+// TestLogMemoryIsConstant reads, judges on and plays logs of ten times the rounds and
+// compares what the heap holds. Planted: columns that stay on the heap.
+func TestLogMemoryIsConstant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts bytes of the heap")
+	}
+	few := 1_500
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		few = 100_000
+	}
+	const slack, onHeap = 64 << 10, 1 << 14
+	for _, c := range []struct {
+		name, format string
+		most         int
+		grows        bool
+	}{
+		{"CSV", "csv", onHeap, false},
+		{"our JSON lines", logs.JSONL, onHeap, false},
+		{"dsjson", logs.Dsjson, onHeap, false},
+		{"planted", logs.Dsjson, 1 << 40, true},
+	} {
+		held := func(n int) int64 {
+			before := liveHeap()
+			env := readMade(t, &rowFiles{most: c.most}, c.format, n)
+			off := &OffPolicy{log: logOf(env), env: env, files: rowFiles{most: c.most}}
+			if err := off.look(); err != nil {
+				t.Fatal(err)
+			}
+			most := mostHeld(t, env, "exp:40", before, 0)
+			if len(off.rows) != n {
+				t.Fatalf("%d rows of %d are judged on", len(off.rows), n)
+			}
+			return most
+		}
+		once, tenfold := held(few), held(10*few)
+		allowed := 2*max(once, 0) + slack
+		t.Logf("%s: %d rounds hold %d bytes, %d hold %d", c.name, few, once, 10*few, tenfold)
+		if (tenfold > allowed) != c.grows {
+			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", c.name, few, once, 10*few, tenfold, allowed)
+		}
+	}
+}
