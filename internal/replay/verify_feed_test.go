@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hindsight/internal/model"
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 
@@ -67,12 +68,13 @@ func TestVerifyReadsOnce(t *testing.T) {
 func TestVerifyOnceAgrees(t *testing.T) {
 	for seed := range uint64(24 / every(8)) {
 		w := liveWorld(t, 1+int(seed%2), seed, 30)
-		if seed%3 == 1 {
+		lossy := seed%3 == 1
+		for lossy && !w.tellsOfLoss() {
 			w.powerLoss()
 			w.rounds(20)
 		}
-		if w.agrees("whole") == (seed%3 == 1 && w.tellsOfLoss()) {
-			t.Errorf("seed %d: told of losses: %v, but reading once says otherwise", seed, w.tellsOfLoss())
+		if w.agrees("whole") == lossy {
+			t.Errorf("seed %d: told of losses: %v, but reading once says otherwise", seed, lossy)
 		}
 		for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes, w.ts.Feedback, w.ts.Rejects} {
 			for range 20 / every(10) {
@@ -111,11 +113,91 @@ func (w *world) agrees(what string) bool {
 	return true
 }
 
+// What comes while the ends are fetched is looked over too, though only the learner could
+// read so far.
+func TestVerifyOnceLooksToTheEnd(t *testing.T) {
+	w := liveWorld(t, 1, 5, 20)
+	l := &growingLog{Log: w.log, topic: w.ts.Feedback}
+	w.name(worldModels[4])
+	w.source.Version, w.source.Model = 6, bytes.Replace(w.source.Model, []byte("version: 5"), []byte("version: 6"), 1)
+	l.grow = w.openJoiner
+	r, err := VerifyConfig{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.verify(w.ctx, true)
+	w.no(err)
+	if n := int64(len(worldModels)) + 1; r.Epochs.Records != n || r.Epochs.Checked != n {
+		t.Errorf("%d epochs, not %+v", n, r.Epochs)
+	}
+}
+
+// growingLog grows after the first time that the bounds of a topic are fetched. Its
+// readers return one record at a time.
+type growingLog struct {
+	stream.Log
+	topic string
+	grow  func()
+}
+
+func (l *growingLog) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	first, next, err = l.Log.Bounds(ctx, topic, partition)
+	if grow := l.grow; topic == l.topic && grow != nil {
+		l.grow = nil
+		grow()
+	}
+	return first, next, err
+}
+
+type slowReader struct {
+	stream.Reader
+	have []stream.Record
+}
+
+func (l *growingLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	return &slowReader{Reader: r}, err
+}
+
+func (r *slowReader) Next(ctx context.Context, dst []stream.Record) (_ []stream.Record, err error) {
+	if len(r.have) == 0 {
+		if r.have, err = r.Reader.Next(ctx, nil); err != nil {
+			return dst, err
+		}
+	}
+	dst, r.have = append(dst, r.have[0]), r.have[1:]
+	return dst, nil
+}
+
+func (r *slowReader) Position() int64 {
+	if len(r.have) > 0 {
+		return r.have[0].Offset
+	}
+	return r.Reader.Position()
+}
+
+// A mark that tells of a loss is enough to begin again.
+func TestVerifyOnceHeedsLosses(t *testing.T) {
+	gap := codec.AppendDecisionMark(nil, &codec.DecisionMark{GapFrom: 3, GapTo: 4})
+	lost := codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: 3, Lost: 7})
+	for _, value := range [][]byte{gap, lost} {
+		v := &verification{once: true, abort: func() {}}
+		c := &logCursor{end: 10}
+		o := &overlook{v: v, end: 10}
+		o.models = newModelReader(v, c, &o.losses)
+		tap := o.decisions(c)
+		if bytes.Equal(value, lost) {
+			tap = o.feedback()
+		}
+		for _, at := range []int64{10, 9} { // behind the end, and before it
+			if err := tap(&stream.Record{Offset: at, Time: 1, Type: codec.TypeMark, Value: value}); err != nil || v.redo.Load() != (at < 10) {
+				t.Errorf("%q at %d: begins again: %v, %v", value, at, v.redo.Load(), err)
+			}
+		}
+	}
+}
+
 // Both sides of feeds get every record of every partition, in order, in whatever order
 // they turn to the partitions: none waits for ever, and what is held for the slower is
 // bounded.
 func TestFeedsNeverStick(t *testing.T) {
-	log := mem.New(mem.Options{MaxBatch: 3})
+	log := mem.New(mem.Options{MaxBatch: 3, StrictBytes: true})
 	const topics, records = 3, 40
 	v := &verification{VerifyConfig: VerifyConfig{Log: log}}
 	for i := range topics {

@@ -117,7 +117,7 @@ func (f *fateCheck) keep(h *heldRound, n int64) {
 		return
 	}
 	old := f.memory[0]
-	f.memory = f.memory[1:]
+	f.memory[0], f.memory = nil, f.memory[1:] // what it knew is garbage now, not when the slice moves
 	f.forgot = true
 	id := f.id(old.id)
 	id.rounds = slices.DeleteFunc(id.rounds, func(o *heldRound) bool { return o == old })
@@ -128,7 +128,7 @@ func (f *fateCheck) keep(h *heldRound, n int64) {
 	old.id = ""
 	l := f.lanes[old.partition]
 	for len(l.held) > 1 && (l.held[0].judged && l.held[0].id == "" || l.held[0].lost) {
-		l.held = l.held[1:]
+		l.held[0], l.held = nil, l.held[1:]
 		l.base++
 	}
 }
