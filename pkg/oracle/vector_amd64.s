@@ -2,9 +2,9 @@
 
 #include "textflag.h"
 
-// AVX2 forms of kernels in vector.go, here and in packed_amd64.s. A lane does what one scalar of the Go code
-// does, in its order; products are rounded before they are added (no FMA). Nothing is
-// read or written beyond the slices.
+// AVX2 forms of kernels in vector.go, here and in packed_amd64.s. A lane does what one
+// scalar of the Go code does, in its order; products are rounded before they are added
+// (no FMA). Nothing is read or written beyond the slices.
 
 // func dot4AVX2(s *[4]float64, p *[4][]float64, y []float64)
 //
