@@ -122,7 +122,7 @@ func (f *feed) trim(reuse bool) {
 		b := f.window[0]
 		f.window = f.window[1:]
 		f.held -= len(b.bytes)
-		if reuse {
+		if reuse && len(f.spare) < 4 { // more would keep what the largest gap took
 			f.spare = append(f.spare, b)
 		}
 	}
