@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -139,7 +140,7 @@ func TestKilledAndInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := exec.Command(os.Args[0])
-	killed.Env = append(os.Environ(), asReplayer+"="+string(text))
+	killed.Env = append(os.Environ(), asReplayer+"="+string(text), "GOMAXPROCS=1") // one run after the other
 	if err := killed.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +161,9 @@ func TestKilledAndInterrupted(t *testing.T) {
 	defer stop()
 	go afterFirstLine(interrupted, file, stop)
 	args = append(args, "--report", html, "--sweep", "none")
+	cores := runtime.GOMAXPROCS(1)
 	got := execute(interrupted, args...)
+	runtime.GOMAXPROCS(cores)
 	var o struct {
 		Interrupted bool
 		Runs        []struct{ Learner string }
