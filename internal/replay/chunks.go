@@ -10,13 +10,14 @@ type chunks[T any] struct {
 	n      int // rows
 	pieces [][]T
 	batch  []T // of the last pieces, which are not in pages yet
-	most   int // bytes on the heap, twice; 0: heapBytes
+	most   int // bytes on the heap; 0: heapBytes
 	pages  *pages
 }
 
 const (
-	chunkRows = 1024    // rows of a piece
-	heapBytes = 2 << 20 // of chunks on the heap, where pages are to be had
+	chunkRows  = 1024      // rows of a piece
+	heapBytes  = 128 << 20 // of chunks on the heap, where pages are to be had: writing a row to a file takes a fifth of what playing it does
+	batchBytes = 2 << 20   // that are put into pages at once
 )
 
 // add appends a row, whose cells are to be set before another is added.
@@ -35,11 +36,12 @@ func (c *chunks[T]) piece() []T {
 	if c.most > 0 {
 		most = c.most
 	}
-	many := max(1, most/max(1, cells*int(unsafe.Sizeof(cell)))) // pieces on the heap, and of a batch
-	k := len(c.pieces) % many
-	if cells == 0 || len(c.pieces) < many {
+	size := max(1, cells*int(unsafe.Sizeof(cell)))
+	heap, many := max(1, most/size), max(1, min(most, batchBytes)/size) // pieces on the heap, and of a batch
+	if cells == 0 || len(c.pieces) < heap {
 		return make([]T, cells)
 	}
+	k := (len(c.pieces) - heap) % many
 	if k == 0 {
 		c.next(many * cells)
 	}
