@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,17 +26,17 @@ func TestFlightAwaitRoom(t *testing.T) {
 			d.flight.add(ticket{})
 			d.flight.awaitRoom(0) // there is room
 			d.flight.add(ticket{})
-			done := false
+			var done atomic.Bool
 			go func() {
 				d.flight.awaitRoom(c.most)
-				done = true
+				done.Store(true)
 			}()
 			synctest.Wait()
-			if done {
+			if done.Load() {
 				t.Errorf("%s: it did not wait", c.name)
 			}
 			c.end(d.flight)
-			if synctest.Wait(); !done {
+			if synctest.Wait(); !done.Load() {
 				t.Errorf("%s: it waits on", c.name)
 				d.flight.pop()
 			}
