@@ -78,7 +78,8 @@ func (c *chaos) killed(which ...**process) {
 }
 
 // pausedOwner stops the owner of a partition until another has taken over and written,
-// and lets it go on: it must meet the fence.
+// and lets it go on: it must say that it lost its lease, and mostly it has met the fence by
+// then. On a busy machine its time to stop may be over before it reads the answer.
 func (c *chaos) pausedOwner(part chaosPart) {
 	c.t.Helper()
 	p := c.settledOwner(part)
@@ -95,8 +96,8 @@ func (c *chaos) pausedOwner(part chaosPart) {
 	fences, leases := p.said("fenced"), p.said("lease lost")
 	p.signal(syscall.SIGCONT)
 	asked()
-	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it met the fence and lost its lease", p.cmd.Args[0], p.cmd.Process.Pid), func() bool {
-		return (p.said("fenced") > fences || !c.place.writes()) && p.said("lease lost") > leases
+	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it lost its lease", p.cmd.Args[0], p.cmd.Process.Pid), func() bool {
+		return p.said("lease lost") > leases
 	})
 	if c.wokeUp++; p.said("fenced") > fences {
 		c.woken++
