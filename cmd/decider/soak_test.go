@@ -67,7 +67,7 @@ func TestSoak(t *testing.T) {
 	}
 	dir := t.TempDir()
 	retention, store := soakRoom(t, dir, length)
-	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store})
+	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store, Patience: 10 * time.Minute})
 	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)), "--seed-file", filepath.Join(dir, "seed")}
 	verify := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
 	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", retention.String())...)

@@ -5,6 +5,7 @@ package natstest
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -39,6 +40,10 @@ type Options struct {
 	Routes       []int  // ports of the cluster's servers
 	Port         int    // 0: a free one, which stays the same after a restart
 	MaxStoreSize int64  // 0: 1 GiB
+
+	// Patience is how long a start may take: after kill -9 a server reads its store, which
+	// takes seconds a GB. 0: 30 s.
+	Patience time.Duration
 }
 
 // Main runs a server and does not return if the process was started for that.
@@ -219,8 +224,8 @@ func (s *Server) restart() error {
 	select {
 	case err := <-ready:
 		return err
-	case <-time.After(patience):
-		return fmt.Errorf("not ready after %v", patience)
+	case <-time.After(cmp.Or(s.o.Patience, patience)):
+		return fmt.Errorf("not ready after %v", cmp.Or(s.o.Patience, patience))
 	}
 }
 
