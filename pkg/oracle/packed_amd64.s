@@ -2,7 +2,47 @@
 
 #include "textflag.h"
 
-// The kernels of packed matrices; see vector_amd64.s.
+// The kernels of packed matrices; see vector_amd64.s. Four rows i..i+3 go together: the
+// first is at row, the others, each longer by one, at R9, R10 and R11.
+
+#define NEXT_ROWS(row, i) \
+	LEAQ 8(row)(i*8), R9    \
+	LEAQ 16(R9)(i*8), R10   \
+	LEAQ 24(R10)(i*8), R11
+
+// Columns j..j+3 of the four rows.
+#define LOAD_ROWS(row, j, a, b, c, d) \
+	VMOVUPD (row)(j*8), a \
+	VMOVUPD (R9)(j*8), b  \
+	VMOVUPD (R10)(j*8), c \
+	VMOVUPD (R11)(j*8), d
+
+#define STORE_ROWS(a, b, c, d) \
+	VMOVUPD a, (DI)(AX*8)  \
+	VMOVUPD b, (R9)(AX*8)  \
+	VMOVUPD c, (R10)(AX*8) \
+	VMOVUPD d, (R11)(AX*8)
+
+// z_i, z_i+1, z_i+2, z_i+3, each in all lanes.
+#define BROADCAST4(i, a, b, c, d) \
+	VBROADCASTSD (SI)(i*8), a   \
+	VBROADCASTSD 8(SI)(i*8), b  \
+	VBROADCASTSD 16(SI)(i*8), c \
+	VBROADCASTSD 24(SI)(i*8), d
+
+// Four columns times what each row has in all lanes.
+#define TIMES_ROWS \
+	VMULPD Y0, Y12, Y4 \
+	VMULPD Y0, Y13, Y5 \
+	VMULPD Y0, Y14, Y6 \
+	VMULPD Y0, Y15, Y7
+
+// The first half of transposing the rows Y1..Y4: pairs of them, even columns and odd.
+#define PAIRS \
+	VUNPCKLPD Y2, Y1, Y5 \
+	VUNPCKHPD Y2, Y1, Y6 \
+	VUNPCKLPD Y4, Y3, Y7 \
+	VUNPCKHPD Y4, Y3, Y8
 
 // func packedOuterAVX2(dst, z []float64)
 //
@@ -18,15 +58,10 @@ rows:
 	LEAQ         4(R8), DX
 	CMPQ         DX, CX
 	JGT          row
-	LEAQ         8(DI)(R8*8), R9   // row i+1, i+2, i+3
-	LEAQ         16(R9)(R8*8), R10
-	LEAQ         24(R10)(R8*8), R11
+	NEXT_ROWS(DI, R8)
 	VMOVUPD      (SI)(R8*8), Y1
 	VMULPD       Y1, Y1, Y2        // z_i²
-	VBROADCASTSD (SI)(R8*8), Y12
-	VBROADCASTSD 8(SI)(R8*8), Y13
-	VBROADCASTSD 16(SI)(R8*8), Y14
-	VBROADCASTSD 24(SI)(R8*8), Y15
+	BROADCAST4(R8, Y12, Y13, Y14, Y15)
 	VADDPD       Y12, Y12, Y12     // 2·z_i
 	VADDPD       Y13, Y13, Y13
 	VADDPD       Y14, Y14, Y14
@@ -37,14 +72,8 @@ block:
 	CMPQ    AX, R8
 	JGE     triangle
 	VMOVUPD (SI)(AX*8), Y0
-	VMULPD  Y0, Y12, Y4
-	VMULPD  Y0, Y13, Y5
-	VMULPD  Y0, Y14, Y6
-	VMULPD  Y0, Y15, Y7
-	VMOVUPD Y4, (DI)(AX*8)
-	VMOVUPD Y5, (R9)(AX*8)
-	VMOVUPD Y6, (R10)(AX*8)
-	VMOVUPD Y7, (R11)(AX*8)
+	TIMES_ROWS
+	STORE_ROWS(Y4, Y5, Y6, Y7)
 	ADDQ    $4, AX
 	JMP     block
 
@@ -115,9 +144,7 @@ rows:
 	LEAQ         4(R8), DX
 	CMPQ         DX, CX
 	JGT          row
-	LEAQ         8(DI)(R8*8), R9   // row i+1, i+2, i+3
-	LEAQ         16(R9)(R8*8), R10
-	LEAQ         24(R10)(R8*8), R11
+	NEXT_ROWS(DI, R8)
 	VMULSD       (SI)(R8*8), X3, X12
 	VMULSD       8(SI)(R8*8), X3, X13
 	VMULSD       16(SI)(R8*8), X3, X14
@@ -132,22 +159,13 @@ block:
 	CMPQ    AX, R8
 	JGE     triangle
 	VMOVUPD (SI)(AX*8), Y0
-	VMULPD  Y0, Y12, Y4
-	VMULPD  Y0, Y13, Y5
-	VMULPD  Y0, Y14, Y6
-	VMULPD  Y0, Y15, Y7
-	VMOVUPD (DI)(AX*8), Y8
-	VMOVUPD (R9)(AX*8), Y9
-	VMOVUPD (R10)(AX*8), Y10
-	VMOVUPD (R11)(AX*8), Y11
+	TIMES_ROWS
+	LOAD_ROWS(DI, AX, Y8, Y9, Y10, Y11)
 	VSUBPD  Y4, Y8, Y8
 	VSUBPD  Y5, Y9, Y9
 	VSUBPD  Y6, Y10, Y10
 	VSUBPD  Y7, Y11, Y11
-	VMOVUPD Y8, (DI)(AX*8)
-	VMOVUPD Y9, (R9)(AX*8)
-	VMOVUPD Y10, (R10)(AX*8)
-	VMOVUPD Y11, (R11)(AX*8)
+	STORE_ROWS(Y8, Y9, Y10, Y11)
 	ADDQ    $4, AX
 	JMP     block
 
@@ -232,23 +250,15 @@ rows:
 	LEAQ         4(BX), DX
 	CMPQ         DX, CX
 	JGT          last
-	LEAQ         8(R8)(BX*8), R9   // row i+1, i+2, i+3
-	LEAQ         16(R9)(BX*8), R10
-	LEAQ         24(R10)(BX*8), R11
-	VBROADCASTSD (SI)(BX*8), Y12
-	VBROADCASTSD 8(SI)(BX*8), Y13
-	VBROADCASTSD 16(SI)(BX*8), Y14
-	VBROADCASTSD 24(SI)(BX*8), Y15
+	NEXT_ROWS(R8, BX)
+	BROADCAST4(BX, Y12, Y13, Y14, Y15)
 	VXORPD       Y0, Y0, Y0
 	XORQ         AX, AX            // j
 
 block:
 	CMPQ         AX, BX
 	JGE          diagonal
-	VMOVUPD      (R8)(AX*8), Y1
-	VMOVUPD      (R9)(AX*8), Y2
-	VMOVUPD      (R10)(AX*8), Y3
-	VMOVUPD      (R11)(AX*8), Y4
+	LOAD_ROWS(R8, AX, Y1, Y2, Y3, Y4)
 	VMULPD       Y12, Y1, Y5
 	VMULPD       Y13, Y2, Y6
 	VMULPD       Y14, Y3, Y7
@@ -258,18 +268,12 @@ block:
 	VADDPD       Y7, Y5, Y5
 	VADDPD       Y8, Y5, Y5
 	VMOVUPD      Y5, (DI)(AX*8)
-	VUNPCKLPD    Y2, Y1, Y5
-	VUNPCKHPD    Y2, Y1, Y6
-	VUNPCKLPD    Y4, Y3, Y7
-	VUNPCKHPD    Y4, Y3, Y8
+	PAIRS
 	VPERM2F128   $0x20, Y7, Y5, Y1
 	VPERM2F128   $0x20, Y8, Y6, Y2
 	VPERM2F128   $0x31, Y7, Y5, Y3
 	VPERM2F128   $0x31, Y8, Y6, Y4
-	VBROADCASTSD (SI)(AX*8), Y5
-	VBROADCASTSD 8(SI)(AX*8), Y6
-	VBROADCASTSD 16(SI)(AX*8), Y7
-	VBROADCASTSD 24(SI)(AX*8), Y8
+	BROADCAST4(AX, Y5, Y6, Y7, Y8)
 	VMULPD       Y5, Y1, Y1
 	VMULPD       Y6, Y2, Y2
 	VMULPD       Y7, Y3, Y3
@@ -284,14 +288,8 @@ block:
 diagonal:
 	// The block on the diagonal, whose upper half is the lower one's mirror image: the
 	// lanes that the packed rows do not have are of the rows behind, and replaced.
-	VMOVUPD    (R8)(BX*8), Y1
-	VMOVUPD    (R9)(BX*8), Y2
-	VMOVUPD    (R10)(BX*8), Y3
-	VMOVUPD    (R11)(BX*8), Y4
-	VUNPCKLPD  Y2, Y1, Y5
-	VUNPCKHPD  Y2, Y1, Y6
-	VUNPCKLPD  Y4, Y3, Y7
-	VUNPCKHPD  Y4, Y3, Y8
+	LOAD_ROWS(R8, BX, Y1, Y2, Y3, Y4)
+	PAIRS
 	VPERM2F128 $0x20, Y7, Y5, Y9
 	VPERM2F128 $0x20, Y8, Y6, Y10
 	VPERM2F128 $0x31, Y7, Y5, Y11
