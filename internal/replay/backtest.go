@@ -199,7 +199,7 @@ type backtest struct {
 	decider *loop.Decider
 	joiner  *loop.Joiner
 	trace   Trace
-	repeats bool        // the joiner remembers every round
+	forgets bool        // the joiner forgets rounds that are over, which changes no result
 	each    func(t int) // called after each decision; nil: not
 
 	dec       codec.Decision
@@ -213,7 +213,7 @@ type backtest struct {
 // newBacktest returns a run over the rounds that has not begun.
 func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays) *backtest {
 	n := rounds.Len()
-	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica()}
+	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
 	b.replica.Begin(ep)
 	b.given = rounds.csv != nil && rounds.csv.fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
@@ -288,7 +288,7 @@ func (b *backtest) cameAt(o awaited, t int) int64 {
 // outcome gives an outcome, which comes right after decision t.
 func (b *backtest) outcome(o awaited, t int) {
 	b.match.outcome(&b.out, o)
-	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out, !b.repeats)
+	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out, b.forgets)
 	b.outcomes++
 	b.trace.delays.came(int64(o.round), int64(t))
 }
@@ -296,7 +296,7 @@ func (b *backtest) outcome(o awaited, t int) {
 // over lets the joiner forget a round of which no outcome is to come. An id that is there
 // again later, which the reader of a log has forgotten, is a round of its own.
 func (b *backtest) over(id string) {
-	if !b.repeats {
+	if b.forgets {
 		b.joiner.Over(id)
 	}
 }

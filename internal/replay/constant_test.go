@@ -81,7 +81,7 @@ func TestLogMemoryIsConstant(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		few = 100_000
 	}
-	const slack, onHeap = 64 << 10, 1 << 14
+	const onHeap = 1 << 14
 	for _, c := range []struct {
 		name, format string
 		most         int
@@ -105,11 +105,6 @@ func TestLogMemoryIsConstant(t *testing.T) {
 			}
 			return most
 		}
-		once, tenfold := held(few), held(10*few)
-		allowed := 2*max(once, 0) + slack
-		t.Logf("%s: %d rounds hold %d bytes, %d hold %d", c.name, few, once, 10*few, tenfold)
-		if (tenfold > allowed) != c.grows {
-			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", c.name, few, once, 10*few, tenfold, allowed)
-		}
+		holdsTenfold(t, c.name, few, 0, c.grows, held)
 	}
 }

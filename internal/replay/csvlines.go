@@ -6,8 +6,8 @@ import (
 )
 
 // csvLines are the lines of a CSV file up to the first with a quote: until there a line is a
-// row and a comma, or what stands for it, ends a cell, which takes no package to see. What it takes for a line, a
-// blank one and the end of a file is what encoding/csv does.
+// row and a comma, or what stands for it, ends a cell, which takes no package to see. What
+// it takes for a line, a blank one and the end of a file is what encoding/csv does.
 type csvLines struct {
 	r    io.Reader
 	buf  []byte

@@ -63,7 +63,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			play := func(all bool) *tracedRun {
+			play := func(forgets bool) *tracedRun {
 				m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
 				m.Oracle = model.Oracle{Kind: model.Linear, Lambda: model.Number{Value: 1}}
 				l, err := m.Build(nil)
@@ -71,14 +71,14 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 					t.Fatal(err)
 				}
 				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
-				b.repeats = all
+				b.forgets = forgets
 				r, err := traceOf(t.Context(), b)
 				if err != nil {
 					t.Fatal(err)
 				}
 				return r
 			}
-			got, want := play(false), play(true)
+			got, want := play(true), play(false)
 			if got.Fates != want.Fates || fmt.Sprint(got.Actions, got.Through) != fmt.Sprint(want.Actions, want.Through) {
 				t.Errorf("%s, window %d: fates are %+v, not %+v", spec, window, got.Fates, want.Fates)
 			}

@@ -129,6 +129,19 @@ func mostHeld(t *testing.T, env Environment, spec string, before int64, leak int
 	return most
 }
 
+// holdsTenfold compares what the heap holds of few rounds and of ten times as many, of
+// which row bytes each may be kept: it must have grown, or not.
+func holdsTenfold(t *testing.T, name string, few int, row float64, grows bool, held func(n int) int64) {
+	t.Helper()
+	const slack = 64 << 10
+	once, tenfold := held(few), held(10*few)
+	allowed := 2*max(once, 0) + slack + int64(row*float64(10*few))
+	t.Logf("%s: %d rounds hold %d bytes, %d hold %d", name, few, once, 10*few, tenfold)
+	if (tenfold > allowed) != grows {
+		t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", name, few, once, 10*few, tenfold, allowed)
+	}
+}
+
 // TestBacktestMemoryIsConstant plays ten times the rounds and compares what the heap holds:
 // of environments, of a labelled CSV, of rounds that wait, and of outcomes that never come.
 func TestBacktestMemoryIsConstant(t *testing.T) {
@@ -139,7 +152,6 @@ func TestBacktestMemoryIsConstant(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		few = 200_000
 	}
-	const slack = 64 << 10
 	world := func(n int) Environment { return NewBandit(1, n, 3, .2, .6) }
 	rows := func(n int) Environment { return pagedRows(t, n) }
 	for _, c := range []struct {
@@ -158,12 +170,7 @@ func TestBacktestMemoryIsConstant(t *testing.T) {
 			before := liveHeap()
 			return mostHeld(t, c.env(n), c.delays, before, c.leak)
 		}
-		once, tenfold := held(few), held(10*few)
-		allowed := 2*max(once, 0) + slack + int64(c.row*float64(10*few))
-		t.Logf("%s: %d rounds hold %d bytes, %d hold %d", c.name, few, once, 10*few, tenfold)
-		if grows := tenfold > allowed; grows != (c.leak > 0) {
-			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", c.name, few, once, 10*few, tenfold, allowed)
-		}
+		holdsTenfold(t, c.name, few, c.row, c.leak > 0, held)
 	}
 }
 
