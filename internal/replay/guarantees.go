@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/words"
 )
 
 // certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
@@ -20,7 +21,7 @@ func (t *table) certificate(r *Result) {
 	if p := c.PlausibleSet; p != nil {
 		row("plausible set: regret ≤ " + boundText(&p.Bound, c.T) + fmt.Sprintf(" with probability %v, at all times at once; %d of %d functions survive", 1-p.Alpha, p.Surviving, p.Functions))
 		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
-			row("and " + digits(*x) + " if whether an outcome is missing does not depend on the loss")
+			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
 		}
 	}
 	if b := c.RealisedLoss; b != nil {
@@ -35,10 +36,10 @@ func (t *table) certificate(r *Result) {
 		}
 	}
 	if r.Regret != nil && title == "" {
-		row("the true regret is " + digits(*r.Regret))
+		row("the true regret is " + words.Digits(*r.Regret))
 	}
 	if c.ExplorationCost != nil {
-		row("exploring cost " + digits(*c.ExplorationCost) + " so far by the model's own belief")
+		row("exploring cost " + words.Digits(*c.ExplorationCost) + " so far by the model's own belief")
 	}
 	for _, n := range c.Notes {
 		row(n)
@@ -47,7 +48,7 @@ func (t *table) certificate(r *Result) {
 	var plain []string
 	for _, a := range c.Assumptions {
 		if a.State == certify.Enforced || a.State == certify.Holds || a.State == certify.NotNeeded {
-			plain = append(plain, strings.ReplaceAll(a.Name+" "+a.State, " ", noBreak))
+			plain = append(plain, strings.ReplaceAll(a.Name+" "+a.State, " ", words.NoBreak))
 		}
 	}
 	if plain != nil {
@@ -64,12 +65,12 @@ func (t *table) certificate(r *Result) {
 func boundText(b *Bound, rounds int64) string {
 	text := "∞"
 	if b.Value != nil {
-		text = digits(*b.Value)
+		text = words.Digits(*b.Value)
 	}
 	if b.Vacuous {
-		return text + " (vacuous: not below T = " + count(rounds) + ")"
+		return text + " (vacuous: not below T = " + words.Count(rounds) + ")"
 	}
-	return text + " of T = " + count(rounds)
+	return text + " of T = " + words.Count(rounds)
 }
 
 // sharpest returns the sharpest kind of bound that a run has, nil if it has none.
@@ -121,7 +122,7 @@ func bound(g []*Result) string {
 	if vacuous {
 		return "vacuous"
 	}
-	return digits(average(g, func(r *Result) float64 {
+	return words.Digits(average(g, func(r *Result) float64 {
 		_, b := sharpest(&r.Certificate)
 		return *b.Value
 	}))

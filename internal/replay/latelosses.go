@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -47,7 +48,7 @@ func (l *LateLosses) line() string {
 	if l.Late.N == 0 {
 		return ""
 	}
-	return items("%s, against %s in time", l.Late.line(), l.OnTime.line())
+	return words.Items("%s, against %s in time", l.Late.line(), l.OnTime.line())
 }
 
 // line is the mean, ± its standard error, and of how many.
@@ -59,11 +60,11 @@ func (f *LossFigures) line() string {
 	if f.SE != nil {
 		text += fmt.Sprintf(" ± %.3f", *f.SE)
 	}
-	return text + " of " + count(f.N)
+	return text + " of " + words.Count(f.N)
 }
 
-// warning says that late losses differ, "" if they do not.
-func (l *LateLosses) warning() string {
+// Warning says that losses which came late differ from those in time, "" if they do not.
+func (l *LateLosses) Warning() string {
 	if !l.Differ {
 		return ""
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/words"
 )
 
 // Evaluations are what a log says of policies; its JSON is part of that of `backtest`.
@@ -46,13 +47,13 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 		estimates = append(estimates, []string{v.Name})
 	}
 	for _, p := range e.Policies {
-		for i, cell := range []string{clip(p.Policy), count(int64(p.Matched)), figure(float64(p.ESS), 3), figure(p.MaxWeight, 3),
-			figure(p.MeanWeight, 3) + plus(p.MeanWeightSE), figure(p.Overlap, 2)} {
+		for i, cell := range []string{clip(p.Policy), words.Count(int64(p.Matched)), words.Figure(float64(p.ESS), 3), words.Figure(p.MaxWeight, 3),
+			words.Figure(p.MeanWeight, 3) + plus(p.MeanWeightSE), words.Figure(p.Overlap, 2)} {
 			weights[i] = append(weights[i], cell)
 		}
 		estimates[0] = append(estimates[0], clip(p.Policy))
 		for i, v := range p.Estimates {
-			estimates[i+1] = append(estimates[i+1], withError(v.Value, v.SE))
+			estimates[i+1] = append(estimates[i+1], words.WithError(v.Value, v.SE))
 		}
 	}
 	tables := [][][]string{weights, estimates}
@@ -99,11 +100,11 @@ func (s *OffPolicySettings) Method() string {
 // words are the legend and the flags.
 func (e *Evaluations) words(width int, brief bool) string {
 	s := &e.Settings
-	rows := count(int64(s.Rows)) + " rows"
+	rows := words.Count(int64(s.Rows)) + " rows"
 	if events := float64(s.Events); events > float64(s.Rows) {
-		rows += fmt.Sprintf(" that stand for %s events (pdrop)", count(int64(math.Round(events))))
+		rows += fmt.Sprintf(" that stand for %s events (pdrop)", words.Count(int64(math.Round(events))))
 	}
-	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows, s.Actions, figure(s.MinPropensity, 3), s.Method())
+	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows, s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
 	if brief {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
 	} else {
@@ -147,30 +148,11 @@ func clip(name string) string {
 	return name
 }
 
-// roundedAway is what sums of equal terms leave behind.
-const roundedAway = 1e-12
-
 func plus(se ope.Figure) string {
-	if !(se > roundedAway) {
+	if !(se > words.RoundedAway) {
 		return ""
 	}
-	return "±" + figure(float64(se), 2)
-}
-
-// withError writes a value with as many decimals as its error has, two of which count.
-func withError(value, se ope.Figure) string {
-	v, s := float64(value), float64(se)
-	if s < roundedAway {
-		if math.Abs(v) < roundedAway {
-			v = 0
-		}
-		return figure(v, 3)
-	}
-	if math.IsNaN(s) {
-		return figure(v, 3)
-	}
-	decimals := min(max(0, 1-int(math.Floor(math.Log10(s)))), 9)
-	return fmt.Sprintf("%.*f±%.*f", decimals, v, decimals, s)
+	return "±" + words.Figure(float64(se), 2)
 }
 
 // writeColumns writes columns, whose first cells are their heads, as tables of at most

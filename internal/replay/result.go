@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"math"
+
 	"hindsight/internal/certify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -30,6 +32,19 @@ type Result struct {
 
 	Course   *Course        `json:"course,omitempty"`   // how it went
 	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report
+}
+
+// Value returns what a learner lost a round: of a log with propensities the weighted mean
+// (SNIPS), else the mean of what was played; NaN if nothing is known. se is the standard
+// error of a weighted mean, else NaN.
+func (r *Result) Value() (loss, se float64) {
+	switch {
+	case r.Replay != nil:
+		return float64(r.Replay.SNIPS.Value), float64(r.Replay.SNIPS.SE)
+	case r.MeanLoss != nil:
+		return *r.MeanLoss, math.NaN()
+	}
+	return math.NaN(), math.NaN()
 }
 
 // Fates counts what became of rounds and of outcomes.

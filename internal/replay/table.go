@@ -4,49 +4,50 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"hindsight/internal/words"
 )
 
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
 func WriteRun(w io.Writer, r *Result) error {
 	var t table
-	t.row("run", items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
-	t.row("rounds", count(r.Rounds)+" at "+digits(r.RoundsPerSecond)+" a second")
+	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
+	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
-		loss = digits(*r.MeanLoss)
+		loss = words.Digits(*r.MeanLoss)
 	}
 	if r.UniformLoss != nil {
-		loss += "  (uniform " + digits(*r.UniformLoss) + ", best " + digits(*r.BestLoss) + ")"
+		loss += "  (uniform " + words.Digits(*r.UniformLoss) + ", best " + words.Digits(*r.BestLoss) + ")"
 	}
 	t.row("mean loss", loss)
 	if r.Matched != nil {
-		t.row("matched", share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+r.ofMatched())
+		t.row("matched", words.Share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+r.ofMatched())
 	}
 	if r.Regret == nil {
 		t.row("regret", "not known: the truth is not")
 	} else {
-		t.row("regret", digits(*r.Regret)+"  of at most "+count(r.Rounds+r.Pending))
+		t.row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
 	}
 	f := r.Fates
-	t.row("rounds that were", items("observed %s, imputed %s, skipped %s, withdrawn %s", share(f.Observed, r.Rounds), share(f.Imputed, r.Rounds), share(f.Skipped, r.Rounds), share(f.Withdrawn, r.Rounds)))
+	t.row("rounds that were", words.Items("observed %s, imputed %s, skipped %s, withdrawn %s", words.Share(f.Observed, r.Rounds), words.Share(f.Imputed, r.Rounds), words.Share(f.Skipped, r.Rounds), words.Share(f.Withdrawn, r.Rounds)))
 	if r.Pending > 0 {
-		t.row("rounds that wait", count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
+		t.row("rounds that wait", words.Count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
 	}
-	t.row("outcomes that were", items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", count(f.Late), count(f.Duplicate), count(f.Orphan), count(f.Mismatch), count(f.Malformed)))
+	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
 	if r.LateLosses.Differ {
-		t.row("warning", r.LateLosses.warning())
+		t.row("warning", r.LateLosses.Warning())
 	} else if text := r.LateLosses.line(); text != "" {
 		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
-		t.row("delays in the log", d.line()+fmt.Sprintf(", %s overtaken (its own decision counts)", share(d.Overtaken, r.Rounds)))
+		t.row("delays in the log", d.line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
 	}
 	t.row("delays as arrived", r.Delays.Raw.line())
 	t.row("delays as released", r.Delays.Released.line())
-	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", count(r.Delays.FIFOTax), share(r.Delays.Overtaken, r.Rounds+r.Pending)))
+	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	t.certificate(r)
 	return t.write(w, 80)
 }
@@ -56,8 +57,8 @@ func (r *Result) ofMatched() string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
-	return fmt.Sprintf("by propensities the loss of its policies is %s (SNIPS; IPS %s), effective sample size %s", withError(r.Replay.SNIPS.Value, r.Replay.SNIPS.SE),
-		withError(r.Replay.IPS.Value, r.Replay.IPS.SE), figure(float64(r.Replay.ESS), 3))
+	return fmt.Sprintf("by propensities the loss of its policies is %s (SNIPS; IPS %s), effective sample size %s", words.WithError(r.Replay.SNIPS.Value, r.Replay.SNIPS.SE),
+		words.WithError(r.Replay.IPS.Value, r.Replay.IPS.SE), words.Figure(float64(r.Replay.ESS), 3))
 }
 
 // replayed is what must be said of such means in a table of runs.
@@ -69,18 +70,9 @@ func (r *Result) replayed() string {
 }
 
 func (s DelayStats) line() string {
-	return items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
-		count(s.D), count(s.DMax), count(s.SigmaMax), digits(s.Mean), count(s.P50), count(s.P90), count(s.P99))
+	return words.Items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
+		words.Count(s.D), words.Count(s.DMax), words.Count(s.SigmaMax), words.Digits(s.Mean), words.Count(s.P50), words.Count(s.P90), words.Count(s.P99))
 }
-
-// items formats a list that wrap breaks after commas only.
-func items(format string, args ...any) string {
-	text := strings.ReplaceAll(fmt.Sprintf(format, args...), " ", noBreak)
-	return strings.ReplaceAll(text, ","+noBreak, ", ")
-}
-
-// noBreak is a space at which wrap does not break; it is written as a space.
-const noBreak = "\u00a0"
 
 // WriteRunsIn writes many runs for people, one line for all orders of the same
 // learner and delays, at most width columns wide: what does not fit beside goes on
@@ -97,22 +89,22 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 		fourth = "matched"
 	}
 	t.row("learner", "delays", "mean loss", fourth, "skipped", "D/T in→out", "bound", "rounds/s")
-	for _, g := range groups(runs) {
+	for _, g := range Groups(runs) {
 		first := g[0]
 		t.row(first.Learner, first.Delays.Spec,
 			meanLoss(g),
 			regretOrMatched(g),
-			percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
-			figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
-				"→"+figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
+			words.Percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
+			words.Figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
+				"→"+words.Figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
 			bound(g),
-			digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
+			words.Digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
 	}
 	if err := t.writeIn(w, width); err != nil {
 		return err
 	}
 	text := wrap(legend(runs), width, 0) + "\n"
-	for _, g := range groups(runs) {
+	for _, g := range Groups(runs) {
 		if warning := lateWarning(g); warning != "" {
 			text += "\n" + wrap(warning, width, 0) + "\n"
 		}
@@ -128,7 +120,7 @@ func lateWarning(g []*Result) string {
 	for _, r := range g {
 		if r.LateLosses.Differ {
 			if n++; n == 1 {
-				first = r.LateLosses.warning()
+				first = r.LateLosses.Warning()
 			}
 		}
 	}
@@ -148,7 +140,7 @@ func meanLoss(g []*Result) string {
 	case g[0].Replay == nil:
 		return spread(g, func(r *Result) *float64 { return r.MeanLoss })
 	case len(g) == 1:
-		return withError(g[0].Replay.SNIPS.Value, g[0].Replay.SNIPS.SE)
+		return words.WithError(g[0].Replay.SNIPS.Value, g[0].Replay.SNIPS.SE)
 	}
 	return spread(g, func(r *Result) *float64 {
 		v := float64(r.Replay.SNIPS.Value)
@@ -162,25 +154,25 @@ func regretOrMatched(g []*Result) string {
 	if g[0].Matched == nil {
 		return spread(g, func(r *Result) *float64 { return r.Regret })
 	}
-	return percent(average(g, func(r *Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) }))
+	return words.Percent(average(g, func(r *Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) }))
 }
 
 // legend says what a table of runs is about, and what its columns mean.
 func legend(runs []Result) string {
 	first := runs[0]
 	orders := 0
-	for _, g := range groups(runs) {
+	for _, g := range Groups(runs) {
 		orders = max(orders, len(g))
 	}
-	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, count(first.Rounds), first.Window)
+	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), first.Window)
 	if first.UniformLoss != nil {
-		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", digits(*first.UniformLoss), digits(*first.BestLoss))
+		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss), words.Digits(*first.BestLoss))
 	}
 	if first.Matched != nil {
 		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + first.replayed()
 	}
 	if d := first.Delays.Recorded; d != nil {
-		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.line(), percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
+		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.line(), words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
 	}
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
@@ -196,9 +188,9 @@ func withoutWithdrawn(r Result) string {
 	return ", the number of rounds that are not withdrawn"
 }
 
-// groups collects the runs of the same learner and delays, in the order in which
-// each first comes.
-func groups(runs []Result) [][]*Result {
+// Groups collects the runs of the same learner and delays, which differ in their row
+// orders, in the order in which each first comes.
+func Groups(runs []Result) [][]*Result {
 	var out [][]*Result
 	at := map[[2]string]int{}
 	for i := range runs {
@@ -233,63 +225,10 @@ func spread(g []*Result, of func(*Result) *float64) string {
 	value := func(r *Result) float64 { return *of(r) }
 	mean := average(g, value)
 	if len(g) == 1 {
-		return digits(mean)
+		return words.Digits(mean)
 	}
 	square := average(g, func(r *Result) float64 { return (value(r) - mean) * (value(r) - mean) })
-	return digits(mean) + " ± " + short(math.Sqrt(square/float64(len(g)-1)))
-}
-
-// digits writes a figure with four significant digits, or all before the point.
-func digits(x float64) string { return figure(x, 4) }
-
-// short writes an error with two significant digits.
-func short(x float64) string { return figure(x, 2) }
-
-func figure(x float64, significant int) string {
-	switch abs := math.Abs(x); {
-	case math.IsNaN(x):
-		return "–"
-	case x == 0:
-		return "0"
-	case abs >= 1e15 || abs < 1e-5:
-		return strconv.FormatFloat(x, 'g', significant, 64)
-	case abs >= 1000:
-		return count(int64(math.Round(x)))
-	default:
-		whole := int(math.Floor(math.Log10(abs))) + 1
-		return strconv.FormatFloat(x, 'f', max(0, significant-whole), 64)
-	}
-}
-
-// count writes a whole number with commas.
-func count(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	sign := ""
-	if n < 0 {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
-
-func percent(x float64) string {
-	switch {
-	case x == 0:
-		return "0"
-	case x < 0.001:
-		return "<0.1%"
-	}
-	return strconv.FormatFloat(100*x, 'f', 1, 64) + "%"
-}
-
-// share writes a count with its percentage.
-func share(n, of int64) string {
-	if n == 0 || of == 0 {
-		return count(n)
-	}
-	return count(n) + " (" + percent(float64(n)/float64(of)) + ")"
+	return words.Digits(mean) + " ± " + words.Short(math.Sqrt(square/float64(len(g)-1)))
 }
 
 // table is text in aligned columns. With right all but the first two are aligned
@@ -384,7 +323,7 @@ func wrap(text string, width, indent int) string {
 			b.WriteByte(' ')
 			used++
 		}
-		b.WriteString(strings.ReplaceAll(word, noBreak, " "))
+		b.WriteString(strings.ReplaceAll(word, words.NoBreak, " "))
 		used += n
 	}
 	return b.String()

@@ -340,7 +340,7 @@ func (r *VerifyReport) Write(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
-	if text := r.LateLosses.warning(); text != "" {
+	if text := r.LateLosses.Warning(); text != "" {
 		fmt.Fprintf(w, "  warning: %s\n", text)
 	} else if text := r.LateLosses.line(); text != "" {
 		fmt.Fprintf(w, "  late losses %s\n", text)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"hindsight/internal/chart"
+	"hindsight/internal/words"
 )
 
 // WriteWindows writes the price of each window for people, at most 100 columns wide.
@@ -23,7 +24,7 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		if p.Vacuous {
 			bound = "vacuous"
 		}
-		t.row(p.Window, mark, percent(p.Skipped), percent(p.Late), figure(p.Released, 3), count(p.SigmaMax),
+		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3), words.Count(p.SigmaMax),
 			bound, p.MeanLoss.text(), p.Regret.text(), p.Worse.text())
 	}
 	if err := t.write(w, 100); err != nil {
@@ -36,7 +37,7 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
 		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random. "+
 		"Above best: %s beyond the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
-		first.Environment, first.Learner, first.Delays.Spec, count(first.Rounds), seeds, what)
+		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, what)
 	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
 }
@@ -46,9 +47,9 @@ func (e *Estimate) text() string {
 	case e == nil:
 		return "–"
 	case e.SE == nil:
-		return digits(e.Value)
+		return words.Digits(e.Value)
 	}
-	return digits(e.Value) + " ± " + short(*e.SE)
+	return words.Digits(e.Value) + " ± " + words.Short(*e.SE)
 }
 
 // WindowColumns are the columns of [WriteWindowCSV].

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+
+	"hindsight/internal/words"
 )
 
 // FreshDraws is the number of runs, with draws that a search did not see, by which what
@@ -91,15 +93,15 @@ func (r *WorstReport) Write(w io.Writer) error {
 	for _, row := range append(append([]*WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
 		cells := []string{row.Name, "", "", "", ""}
 		if row.Search != nil {
-			cells[1] = digits(*row.Search)
+			cells[1] = words.Digits(*row.Search)
 		}
 		if row.Fresh != nil {
-			cells[2] = digits(*row.Fresh)
+			cells[2] = words.Digits(*row.Fresh)
 			if row.FreshSE != nil {
-				cells[2] += " ± " + figure(*row.FreshSE, 2)
+				cells[2] += " ± " + words.Figure(*row.FreshSE, 2)
 			}
-			cells[3] = percent(row.Skipped)
-			cells[4] = figure(row.Delays.Raw.Mean, 3) + "→" + figure(row.Delays.Released.Mean, 3)
+			cells[3] = words.Percent(row.Skipped)
+			cells[4] = words.Figure(row.Delays.Raw.Mean, 3) + "→" + words.Figure(row.Delays.Released.Mean, 3)
 		}
 		t.row(cells...)
 	}
@@ -113,7 +115,7 @@ func (r *WorstReport) Write(w io.Writer) error {
 // words say what was found.
 func (r *WorstReport) words() string {
 	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
-		r.Of, r.Learner, count(int64(r.Rounds)), r.Environment, r.Window, count(r.Total), count(r.Max), count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
+		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total), words.Count(r.Max), words.Count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
 	found, random := *r.Found.Fresh, *r.Random.Fresh
 	se := math.Hypot(orZero(r.Found.FreshSE), orZero(r.Random.FreshSE))
 	switch {

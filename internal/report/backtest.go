@@ -8,6 +8,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // Page makes the report of a backtest.
@@ -64,7 +65,7 @@ func number(n int64, what string) string {
 	if n != 1 {
 		what += "s"
 	}
-	return replay.Count(n) + " " + what
+	return words.Count(n) + " " + what
 }
 
 func (b *builder) foot() string {
@@ -110,7 +111,7 @@ func (b *builder) flags() []Flag {
 			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning())
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices longer ones.", called(g), replay.Percent(s), g[0].Window)
+			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices longer ones.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
@@ -173,12 +174,12 @@ func (b *builder) vacuous() string {
 // plusMinus writes a value with its standard error if that is known. A line may break
 // before the error.
 func plusMinus(value, se float64) string {
-	text := replay.Digits(value)
+	text := words.Digits(value)
 	switch {
 	case math.IsNaN(value):
 		return "–"
 	case !math.IsNaN(se) && se != 0:
-		text = strings.Replace(replay.WithError(value, se), "±", " ±\u00a0", 1)
+		text = strings.Replace(words.WithError(value, se), "±", " ±\u00a0", 1)
 	}
 	return strings.Replace(text, "-", "−", 1)
 }
@@ -199,16 +200,16 @@ func (b *builder) tiles() []Tile {
 		r, s := b.groups[k][0], &b.Summary[k]
 		out = append(out, Tile{"Mean loss of " + r.Learner, s.Loss.first(), within(float64(s.Loss.SE)) + "a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, Tile{"To compare with", replay.Digits(*r.UniformLoss), "the uniform policy; the best has " + replay.Digits(*r.BestLoss)})
+			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " + words.Digits(*r.BestLoss)})
 		}
 		if s.Cost.known() {
 			out = append(out, Tile{"What delays cost", signed(float64(s.Cost.Value)), within(float64(s.Cost.SE)) + "loss a round above that without delay"})
 		}
-		out = append(out, Tile{"Rounds that wait", replay.Digits(r.Delays.Released.Mean), fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", replay.Digits(r.Delays.Raw.Mean))})
+		out = append(out, Tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean), fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e := judge(p)
-		out = append(out, Tile{"Best policy: " + p.Policy, replay.Digits(float64(e.Value)), fmt.Sprintf("mean %s by DR; %s", b.Estimators.Of, between(float64(e.Low), float64(e.High)))})
+		out = append(out, Tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), fmt.Sprintf("mean %s by DR; %s", b.Estimators.Of, between(float64(e.Low), float64(e.High)))})
 	}
 	return out
 }
@@ -221,7 +222,7 @@ func between(low, high float64) string {
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return "how sure that is, is not known"
 	}
-	return strings.ReplaceAll(fmt.Sprintf("95 %%: %s to %s", replay.Digits(low), replay.Digits(high)), "-", "−")
+	return strings.ReplaceAll(fmt.Sprintf("95 %%: %s to %s", words.Digits(low), words.Digits(high)), "-", "−")
 }
 
 // within writes a standard error before a note.
@@ -229,15 +230,15 @@ func within(se float64) string {
 	if math.IsNaN(se) || se == 0 {
 		return ""
 	}
-	return "± " + replay.Short(se) + " "
+	return "± " + words.Short(se) + " "
 }
 
 // signed writes a difference.
 func signed(x float64) string {
 	if x > 0 {
-		return "+" + replay.Digits(x)
+		return "+" + words.Digits(x)
 	}
-	return strings.Replace(replay.Digits(x), "-", "−", 1)
+	return strings.Replace(words.Digits(x), "-", "−", 1)
 }
 
 // says are the sentences at the top.
@@ -262,10 +263,10 @@ func (b *builder) saysLoss(k int) string {
 	}
 	text := fmt.Sprintf("%s lost %s a round over %s of %s", r.Learner, s.Loss, number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
-		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", replay.Digits(*r.UniformLoss-float64(s.Loss.Value)), replay.Digits(float64(s.Loss.Value)-*r.BestLoss))
+		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
 	}
 	if r.Matched != nil {
-		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log", replay.Percent(float64(s.Matched)))
+		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log", words.Percent(float64(s.Matched)))
 	}
 	return text + "."
 }
@@ -285,7 +286,7 @@ func (b *builder) saysDelay(k int) string {
 	case math.IsNaN(se):
 		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(value))
 	case math.Abs(value) <= 2*se:
-		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(value), replay.Short(se))
+		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(value), words.Short(se))
 	}
 	return text + fmt.Sprintf("the delays cost %s.", cost)
 }

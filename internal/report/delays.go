@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // byDelays returns the first run of each kind of delays: those are what the part on
@@ -47,10 +48,10 @@ func (b *builder) delays() Section {
 }
 
 func (t *Table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
-	t.row(append([]string{spec, as, replay.Digits(d.Mean), replay.Count(d.P50), replay.Count(d.P90), replay.Count(d.P99), replay.Count(d.DMax), replay.Count(d.D), replay.Count(d.SigmaMax)}, rest...)...)
+	t.row(append([]string{spec, as, words.Digits(d.Mean), words.Count(d.P50), words.Count(d.P90), words.Count(d.P99), words.Count(d.DMax), words.Count(d.D), words.Count(d.SigmaMax)}, rest...)...)
 }
 
-func share(n, of int64) string { return replay.Percent(float64(n) / float64(max(of, 1))) }
+func share(n, of int64) string { return words.Percent(float64(n) / float64(max(of, 1))) }
 
 // delayBars is the histogram of delays, a view for each kind.
 func (b *builder) delayBars() *Chart {
@@ -83,12 +84,12 @@ func (b *builder) delayBars() *Chart {
 
 func binName(b replay.DelayBin) string {
 	if b.Low == b.High {
-		return replay.Count(b.Low)
+		return words.Count(b.Low)
 	}
 	if b.High < 100 {
 		return fmt.Sprintf("%d–%d", b.Low, b.High)
 	}
-	return replay.Count(b.Low) + "+"
+	return words.Count(b.Low) + "+"
 }
 
 // outstanding is the chart of rounds that wait, a view for each kind of delays.

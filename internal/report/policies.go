@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"hindsight/internal/ope"
-	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // judge returns the estimate that a policy is ranked by: DR, which is right if either
@@ -76,9 +76,9 @@ func (b *builder) health() Section {
 	if d != nil && d.Propensities != nil {
 		p := d.Propensities
 		if p.Min == p.Max {
-			s.say("The log played every action with probability %s.", replay.Digits(p.Min))
+			s.say("The log played every action with probability %s.", words.Digits(p.Min))
 		} else {
-			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, the more a single round weighs; a zero would mean that nothing is known.", replay.Digits(p.Min), replay.Digits(p.Max), replay.Digits(p.Median))
+			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min), words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
 	t := &Table{Caption: "Weights of each policy", Columns: []Column{{Name: "policy", Text: true},
@@ -93,8 +93,8 @@ func (b *builder) health() Section {
 		s.say("%s", text)
 	}
 	for i, p := range b.Policies {
-		t.row(p.Policy, replay.Count(int64(p.Matched)), replay.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)), replay.Digits(p.MaxWeight),
-			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), replay.Digits(p.Overlap), replay.Percent(p.Support))
+		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)), words.Digits(p.MaxWeight),
+			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(Bad)
 		}
@@ -111,7 +111,7 @@ func percent(x float64) string {
 	if math.IsNaN(x) {
 		return "–"
 	}
-	return replay.Percent(x)
+	return words.Percent(x)
 }
 
 // dropped says how events count of which others were dropped, "" where none were.
@@ -180,7 +180,7 @@ func interval(low, high ope.Figure) string {
 	if math.IsNaN(float64(low)) || math.IsNaN(float64(high)) {
 		return "–"
 	}
-	return strings.ReplaceAll(replay.Digits(float64(low))+" to "+replay.Digits(float64(high)), "-", "−")
+	return strings.ReplaceAll(words.Digits(float64(low))+" to "+words.Digits(float64(high)), "-", "−")
 }
 
 // policies is the part on estimates.
@@ -232,7 +232,7 @@ func (b *builder) settings() string {
 	o := b.Estimators
 	text := fmt.Sprintf("%s with an outcome, %s", number(int64(o.Rows), "row"), number(int64(o.Actions), "action"))
 	if o.WithoutOutcome > 0 {
-		text += fmt.Sprintf(" (%s rows without one are left out)", replay.Count(int64(o.WithoutOutcome)))
+		text += fmt.Sprintf(" (%s rows without one are left out)", words.Count(int64(o.WithoutOutcome)))
 	}
 	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + "."
 }

@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // regret is the part on what was lost against no delay and against what is guaranteed.
@@ -31,19 +32,19 @@ func (b *builder) regret() Section {
 		r := g[0]
 		regret := "–"
 		if r.Regret != nil {
-			regret = replay.Digits(*r.Regret)
+			regret = words.Digits(*r.Regret)
 		}
 		bounds := boundsOf(r)
 		if len(bounds) == 0 {
-			t.row(called(g), regret, "none", "–", replay.Count(r.Rounds), "this learner has no certificate")
+			t.row(called(g), regret, "none", "–", words.Count(r.Rounds), "this learner has no certificate")
 		}
 		name := called(g)
 		for _, x := range bounds {
 			value := "∞"
 			if x.Value != nil {
-				value = replay.Digits(*x.Value)
+				value = words.Digits(*x.Value)
 			}
-			t.row(name, regret, x.name, value, replay.Count(r.Certificate.T), x.holds)
+			t.row(name, regret, x.name, value, words.Count(r.Certificate.T), x.holds)
 			if x.Vacuous {
 				last := t.Rows[len(t.Rows)-1]
 				last[3].Text += " (vacuous)"
@@ -126,7 +127,7 @@ func (b *builder) sweep() Section {
 		return s
 	}
 	first := b.Sweep[0]
-	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", replay.Count(first.Rounds), first.Orders)
+	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", words.Count(first.Rounds), first.Orders)
 	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean loss a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
 	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true}, {Name: "delay", Means: "later rounds"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
@@ -135,7 +136,7 @@ func (b *builder) sweep() Section {
 	lines := map[string]*Series{}
 	for i := range b.Sweep {
 		p := &b.Sweep[i]
-		t.row(p.Learner, replay.Count(p.Delay), estimate(p.MeanLoss), estimate(p.Worse), estimate(p.Regret))
+		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss), estimate(p.Worse), estimate(p.Regret))
 		l := lines[p.Learner]
 		if l == nil {
 			l = &Series{Name: p.Learner}

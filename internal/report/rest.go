@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 var nan = math.NaN()
@@ -20,15 +21,15 @@ func (b *builder) intake() Section {
 	if in := b.Intake; in != nil && in.Read > 0 {
 		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + malformed = read.")
 		t := facts("Records of the log (" + in.Format + ")")
-		t.row("read", replay.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", replay.Count(in.Bytes), in.Files))
-		t.row("events", replay.Count(in.Events), replay.Percent(float64(in.Events)/float64(in.Read)))
-		t.row("duplicates", replay.Count(in.Duplicates), "repeats of an event or of an observation")
-		t.row("dangling", replay.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event", replay.Count(in.Joined), replay.Count(in.Unmatched)))
-		t.row("skipped", replay.Count(in.Skipped), "known, and nothing to learn from")
+		t.row("read", words.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", words.Count(in.Bytes), in.Files))
+		t.row("events", words.Count(in.Events), words.Percent(float64(in.Events)/float64(in.Read)))
+		t.row("duplicates", words.Count(in.Duplicates), "repeats of an event or of an observation")
+		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event", words.Count(in.Joined), words.Count(in.Unmatched)))
+		t.row("skipped", words.Count(in.Skipped), "known, and nothing to learn from")
 		for _, text := range in.ReasonTexts() {
 			t.row("", "", text)
 		}
-		t.row("malformed", replay.Count(in.Malformed), "not records of this format")
+		t.row("malformed", words.Count(in.Malformed), "not records of this format")
 		if in.Malformed > 0 {
 			t.mark(Warn)
 		}
@@ -42,13 +43,13 @@ func (b *builder) intake() Section {
 		return s
 	}
 	t := facts("Rounds that are replayed")
-	t.row("rounds", replay.Count(d.Rounds), "")
-	t.row("with an outcome", replay.Count(d.Observed), replay.Percent(float64(d.Observed)/float64(max(d.Rounds, 1))))
+	t.row("rounds", words.Count(d.Rounds), "")
+	t.row("with an outcome", words.Count(d.Observed), words.Percent(float64(d.Observed)/float64(max(d.Rounds, 1))))
 	if in := b.Intake; in != nil {
 		t.intake(in)
 	}
-	t.row("actions", replay.Count(int64(d.Actions)), "")
-	t.row("columns of features", replay.Count(int64(d.Columns)), "expanded, the constant included")
+	t.row("actions", words.Count(int64(d.Actions)), "")
+	t.row("columns of features", words.Count(int64(d.Columns)), "expanded, the constant included")
 	if d.First != nil {
 		t.row("from", "", d.First.Format("2006-01-02 15:04:05 UTC"))
 		t.row("to", "", d.Last.Format("2006-01-02 15:04:05 UTC"))
@@ -66,7 +67,7 @@ func (b *builder) intake() Section {
 func (t *Table) intake(in *replay.Intake) {
 	add := func(what string, n int64, means string) {
 		if n > 0 {
-			t.row(what, replay.Count(n), means)
+			t.row(what, words.Count(n), means)
 		}
 	}
 	add("silent, with a value for that", in.Defaulted, "nothing came; the log says which value stands for it")
@@ -90,20 +91,20 @@ func (b *builder) contexts() Section {
 		found = true
 		what := w.Of
 		if len(w.Worst) == 0 {
-			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, replay.Count(w.MinRounds))))
+			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, words.Count(w.MinRounds))))
 			continue
 		}
 		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
 			{Name: what + " a round"}, {Name: "above the rest", Means: "± the standard error of the difference"}, {Name: "part of all " + what, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
-			t.row(g.Context, replay.Count(g.Rounds), replay.Percent(g.Share), plusMinus(float64(g.Mean), float64(g.SE)), plusMinus(float64(g.Above), float64(g.AboveSE)), replay.Percent(float64(g.Part)))
+			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), plusMinus(float64(g.Mean), float64(g.SE)), plusMinus(float64(g.Above), float64(g.AboveSE)), words.Percent(float64(g.Part)))
 			if g.Above > 2*g.AboveSE {
 				clear++
 			}
 		}
 		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest above all other rounds (%s a round: %s). %d of these %d are above by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
-			replay.Count(int64(w.Groups)), w.Of, replay.Digits(float64(w.Mean)), clear, len(w.Worst), replay.Count(int64(math.Ceil(.025*float64(w.Groups)))), replay.Count(w.MinRounds), w.Small)))
+			words.Count(int64(w.Groups)), w.Of, words.Digits(float64(w.Mean)), clear, len(w.Worst), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
 	}
 	if !found {
 		if len(b.Runs) == 0 {
@@ -135,7 +136,7 @@ func (b *builder) parameters() Section {
 	s.add(t)
 	files := &Table{Caption: "Inputs", Columns: []Column{{Name: "role", Text: true}, {Name: "file", Text: true}, {Name: "bytes"}, {Name: "SHA-256", Text: true}}}
 	for _, in := range p.Inputs {
-		files.row(in.Role, in.Name, replay.Count(in.Bytes), in.SHA256)
+		files.row(in.Role, in.Name, words.Count(in.Bytes), in.SHA256)
 	}
 	switch {
 	case len(p.Inputs) > 0:

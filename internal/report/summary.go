@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // Mean is a mean with its standard error, null where that is not known.
@@ -203,5 +204,5 @@ func (r *Results) baselines() string {
 	if r.Intake == nil || r.Intake.Events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s of %s events do), else its first action", replay.Count(r.Intake.Baselines), replay.Count(r.Intake.Events))
+	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines), words.Count(r.Intake.Events))
 }

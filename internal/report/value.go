@@ -6,6 +6,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // value is the part on what learners lose, over time.
@@ -47,9 +48,9 @@ func (b *builder) runTable() *Table {
 		x := &b.Summary[i]
 		fourth := x.Regret.String()
 		if matched {
-			fourth = replay.Percent(float64(x.Matched))
+			fourth = words.Percent(float64(x.Matched))
 		}
-		t.row(x.Learner, x.Delays, x.Loss.String(), fourth, replay.Percent(float64(x.Skipped)), replay.Digits(float64(x.Raw)), replay.Digits(float64(x.Released)), x.bound(), replay.Digits(float64(x.Speed)))
+		t.row(x.Learner, x.Delays, x.Loss.String(), fourth, words.Percent(float64(x.Skipped)), words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
 		if x.Skipped > manySkipped {
 			t.Rows[len(t.Rows)-1][4].Level = Warn
 		}
@@ -71,7 +72,7 @@ func (b *builder) runTable() *Table {
 func (g *Group) bound() string {
 	switch {
 	case !math.IsNaN(float64(g.Bound)):
-		return replay.Digits(float64(g.Bound))
+		return words.Digits(float64(g.Bound))
 	case g.bounds == 0:
 		return "none"
 	}

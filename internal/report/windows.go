@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // Windows makes the report of what each window costs. first is a run, of the first window
@@ -11,10 +12,10 @@ import (
 func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Parameters) *Page {
 	b := &builder{Results: &Results{Parameters: p}}
 	page := &Page{Title: "What a window costs", Foot: b.foot(),
-		Subtitle: fmt.Sprintf("%s · learner %s · delays %s · %s rounds · %d seeds", first.Environment, first.Learner, first.Delays.Spec, replay.Count(first.Rounds), seeds)}
+		Subtitle: fmt.Sprintf("%s · learner %s · delays %s · %s rounds · %d seeds", first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds)}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
-			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors of the cheapest it skips least, %s of the rounds.", w.Window, replay.Percent(w.Skipped))})
+			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
 			if w.Vacuous {
 				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is vacuous: it is at least as large as the number of rounds."})
 			}
@@ -39,7 +40,7 @@ func windowTable(prices []replay.WindowPrice) *Table {
 		if w.Vacuous {
 			bound = "vacuous"
 		}
-		t.row(w.Window, replay.Percent(w.Skipped), replay.Percent(w.Late), replay.Digits(w.Released), replay.Count(w.SigmaMax), bound, estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
+		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released), words.Count(w.SigmaMax), bound, estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
 		if w.Recommended {
 			t.mark(Good)
 		}
