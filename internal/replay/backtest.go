@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -160,7 +161,7 @@ func (r *roundReader) row(t int) int {
 type Trace struct {
 	Rounds     int
 	Fates      Fates
-	LateLosses LateLosses
+	LateLosses latelosses.Comparison
 
 	match  *match
 	delays *delayMeter
@@ -189,7 +190,7 @@ func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, er
 		return nil, err
 	}
 	losses := b.joiner.LateLosses()
-	b.trace.LateLosses = newLateLosses(&losses)
+	b.trace.LateLosses = latelosses.Compare(&losses)
 	return &b.trace, nil
 }
 

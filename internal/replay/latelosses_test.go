@@ -5,9 +5,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	"hindsight/internal/loop"
-	"hindsight/pkg/codec"
 )
 
 // playSeed plays a learner to sigmoid with everything drawn from a seed.
@@ -49,7 +46,7 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 			r := playSeed(t, seed, rounds, c.window, c.spec)
 			late += r.LateLosses.Late.N
 			if r.LateLosses.Late.N > r.Fates.Late || r.LateLosses.OnTime.N != r.Fates.Observed {
-				t.Fatalf("%s: %s of fates %+v", c.spec, r.LateLosses.line(), r.Fates)
+				t.Fatalf("%s: %s of fates %+v", c.spec, r.LateLosses.Line(), r.Fates)
 			}
 			if r.LateLosses.Differ {
 				warned++
@@ -110,32 +107,5 @@ func TestLateLossesAreSaid(t *testing.T) {
 	}
 	if b, err = json.Marshal(&prompt.LateLosses.Late); err != nil || string(b) != `{"n":0,"mean":null,"se":null}` {
 		t.Errorf("%s, %v", b, err)
-	}
-}
-
-// TestLateOutcomesOfRejects: of the rejects only the losses that came late count, the
-// first that fits of each round, and only where none was in time.
-func TestLateOutcomesOfRejects(t *testing.T) {
-	x := lateOutcomes{}
-	add := func(id, topic, reason string, o codec.Outcome) {
-		o.ID = id
-		x.addReject(&codec.Reject{ID: id, Topic: topic, Reason: reason, Bytes: codec.AppendOutcomeJSON(nil, &o)})
-	}
-	loss := func(v float64) codec.Outcome { return codec.Outcome{Kind: codec.Loss, Value: v} }
-	add("a", outcomesTopic, codec.ReasonLate, codec.Outcome{Kind: codec.Withdrawn})
-	add("a", outcomesTopic, codec.ReasonLate, loss(7))
-	add("a", outcomesTopic, codec.ReasonLate, codec.Outcome{Kind: codec.Reward, Value: 0.25})
-	add("a", outcomesTopic, codec.ReasonLate, loss(0))
-	add("b", outcomesTopic, codec.ReasonDuplicate, loss(0))
-	add("c", outcomesTopic, codec.ReasonLate, loss(0))
-	x.addReject(&codec.Reject{ID: "b", Topic: outcomesTopic, Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
-	var l loop.LateLosses
-	rules := &loop.Rules{Range: loop.Range{Max: 1}}
-	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped}, {ID: "c", Fate: codec.Observed, Loss: 0.5},
-		{ID: "c", Fate: codec.Skipped, Reason: codec.ReasonDuplicateID}} {
-		x.addFeedback(&l, &f, rules)
-	}
-	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
-		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
 	}
 }

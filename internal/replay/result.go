@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/latelosses"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -11,24 +12,24 @@ import (
 // Result holds the figures of one run; its JSON is that of `inject --json` and of
 // each of the runs of `backtest --json`. A nil figure is not known and is null.
 type Result struct {
-	Environment     string      `json:"environment"`
-	Learner         string      `json:"learner"`
-	Order           int         `json:"order"`
-	Seed            uint64      `json:"seed"`
-	Window          string      `json:"window"`
-	Rounds          int64       `json:"rounds"`
-	Pending         int64       `json:"pending"`           // decided, but still without feedback at the end
-	MeanLoss        *float64    `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
-	Matched         *int64      `json:"matched,omitempty"` // rounds of a log that drew the recorded action, and were accepted
-	Replay          *Replay     `json:"replay,omitempty"`  // of a log with propensities: its mean loss without bias
-	Regret          *float64    `json:"regret"`            // Σ p·f⋆ − min f⋆
-	UniformLoss     *float64    `json:"uniform_loss"`
-	BestLoss        *float64    `json:"best_loss"`
-	Fates           Fates       `json:"fates"`
-	LateLosses      LateLosses  `json:"late_losses"`
-	Delays          DelayReport `json:"delays"`
-	Certificate     Certificate `json:"certificate"`
-	RoundsPerSecond float64     `json:"rounds_per_second"`
+	Environment     string                `json:"environment"`
+	Learner         string                `json:"learner"`
+	Order           int                   `json:"order"`
+	Seed            uint64                `json:"seed"`
+	Window          string                `json:"window"`
+	Rounds          int64                 `json:"rounds"`
+	Pending         int64                 `json:"pending"`           // decided, but still without feedback at the end
+	MeanLoss        *float64              `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
+	Matched         *int64                `json:"matched,omitempty"` // rounds of a log that drew the recorded action, and were accepted
+	Replay          *Replay               `json:"replay,omitempty"`  // of a log with propensities: its mean loss without bias
+	Regret          *float64              `json:"regret"`            // Σ p·f⋆ − min f⋆
+	UniformLoss     *float64              `json:"uniform_loss"`
+	BestLoss        *float64              `json:"best_loss"`
+	Fates           Fates                 `json:"fates"`
+	LateLosses      latelosses.Comparison `json:"late_losses"`
+	Delays          DelayReport           `json:"delays"`
+	Certificate     Certificate           `json:"certificate"`
+	RoundsPerSecond float64               `json:"rounds_per_second"`
 
 	Course   *Course        `json:"course,omitempty"`   // how it went
 	Contexts *WorstContexts `json:"contexts,omitempty"` // where it went worst; of some runs of a report
@@ -111,16 +112,16 @@ type (
 
 // Certify returns the certificates of l after a run of so many rounds, withdrawn ones
 // left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
-func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *LateLosses) Certificate {
-	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: late.gap()})
+func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *latelosses.Comparison) Certificate {
+	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: gapOf(late)})
 }
 
-// gap is what a certificate says of late losses.
-func (l *LateLosses) gap() *certify.Late {
-	return &certify.Late{N: l.Late.N, Differ: l.Differ, Gap: l.line()}
+// gapOf is what a certificate says of late losses.
+func gapOf(l *latelosses.Comparison) *certify.Late {
+	return &certify.Late{N: l.Late.N, Differ: l.Differ, Gap: l.Line()}
 }
 
 // certifyOptions are what a certificate takes from a finished run.
 func (r *Result) certifyOptions(arrival bool) certify.Options {
-	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: r.LateLosses.gap()}
+	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: gapOf(&r.LateLosses)}
 }

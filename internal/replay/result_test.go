@@ -14,6 +14,7 @@ import (
 	"weak"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -47,8 +48,8 @@ func example() Result {
 		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
 		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
 		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
-		LateLosses: LateLosses{OnTime: LossFigures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
-			Late: LossFigures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
+		LateLosses: latelosses.Comparison{OnTime: latelosses.Figures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
+			Late: latelosses.Figures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
 		Delays: DelayReport{
 			Spec:     "lognormal:20,1.5",
 			Raw:      DelayStats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
@@ -153,7 +154,7 @@ func TestCertify(t *testing.T) {
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed, Loss: 1})
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 2, Fate: learner.Skipped})
-	c := Certify(l, 1000, 0, false, &LateLosses{})
+	c := Certify(l, 1000, 0, false, &latelosses.Comparison{})
 	if c.MeasuredDrift.Vacuous || !(*c.MeasuredDrift.Value >= 1) || c.APriori.Value != nil || !c.APriori.Vacuous {
 		t.Errorf("%+v %+v", c.MeasuredDrift, c.APriori)
 	}
@@ -162,7 +163,7 @@ func TestCertify(t *testing.T) {
 			t.Errorf("no note says %q: %q", want, c.Notes)
 		}
 	}
-	if c := Certify(learner.NewUniform(), 1000, 0, false, &LateLosses{}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
+	if c := Certify(learner.NewUniform(), 1000, 0, false, &latelosses.Comparison{}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
 		t.Errorf("uniform: %+v", c)
 	}
 }
@@ -184,7 +185,7 @@ func TestRunTable(t *testing.T) {
 	bare := example()
 	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
 	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
-	bare.Certificate = Certify(learner.NewUniform(), 1, 0, false, &LateLosses{})
+	bare.Certificate = Certify(learner.NewUniform(), 1, 0, false, &latelosses.Comparison{})
 	b.WriteByte('\n')
 	if err := WriteRun(&b, &bare); err != nil {
 		t.Fatal(err)
@@ -205,7 +206,7 @@ func TestRunsTable(t *testing.T) {
 				*r.MeanLoss += 0.01 * float64(order)
 				r.Regret = some(*r.Regret + 10*float64(order))
 				if l == "uniform" {
-					r.Certificate = Certify(learner.NewUniform(), 1, 0, false, &LateLosses{})
+					r.Certificate = Certify(learner.NewUniform(), 1, 0, false, &latelosses.Comparison{})
 				}
 				if l == "dafa" && d == "none" && order == 2 {
 					r.Certificate.PlausibleSet.Bound = *certify.NewBound(30000, 20000)

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -20,7 +21,7 @@ type Summary struct {
 	Rounds      int64 // that have their feedback
 	Pending     int64 // that wait for it
 	Fates       Fates
-	LateLosses  LateLosses
+	LateLosses  latelosses.Comparison
 	Delays      DelayReport
 	Certificate Certificate
 	Bins        []DelayBin // the histogram of delays
@@ -43,7 +44,7 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err != nil {
 		return nil, err
 	}
-	late := lateOutcomes{}
+	late := latelosses.Outcomes{}
 	if err := s.readRejects(ctx, log, t.Rejects, late); err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late lateOutcomes, decided int64) error {
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late latelosses.Outcomes, decided int64) error {
 	audit := service.NewAudit(log, name, build, partitions)
 	var losses loop.LateLosses
 	var f codec.Feedback
@@ -134,14 +135,14 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 			}
 			s.Rounds++
 			s.Fates.AddFate(f.Fate)
-			late.addFeedback(&losses, &f, audit.Rules(f.Epoch))
+			late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
 		}
 		return audit.Take(ctx, r)
 	})
 	if err != nil {
 		return err
 	}
-	s.LateLosses = newLateLosses(&losses)
+	s.LateLosses = latelosses.Compare(&losses)
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
 		s.Certificate = Certify(ep.Learner, 0, s.Pending, ep.Rules.Arrival, &s.LateLosses) // of its epoch
@@ -151,7 +152,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 
 // readRejects counts the rejected outcomes, and notes the late ones; one that was
 // written twice counts once.
-func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string, late lateOutcomes) error {
+func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string, late latelosses.Outcomes) error {
 	type identity struct {
 		topic     string
 		partition int
@@ -169,7 +170,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
 			seen[id] = true
 			s.Fates.AddReject(rej.Reason)
-			late.addReject(&rej)
+			late.AddReject(&rej)
 		}
 		return nil
 	})

@@ -39,7 +39,7 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
 	if r.LateLosses.Differ {
 		t.row("warning", r.LateLosses.Warning())
-	} else if text := r.LateLosses.line(); text != "" {
+	} else if text := r.LateLosses.Line(); text != "" {
 		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -57,21 +58,21 @@ type Tally struct {
 
 // VerifyReport says what Verify found.
 type VerifyReport struct {
-	Name        string      `json:"name"`
-	Start       string      `json:"start"` // where recomputing began
-	Decisions   Tally       `json:"decisions"`
-	Feedback    Tally       `json:"feedback"`
-	Snapshots   Tally       `json:"snapshots"`
-	Epochs      Tally       `json:"epochs"`
-	Marks       Tally       `json:"marks"`
-	Outcomes    Tally       `json:"outcomes"`
-	Rejects     Tally       `json:"rejects"`
-	Pending     int64       `json:"pending"`     // rounds that wait for their feedback
-	LateLosses  LateLosses  `json:"late_losses"` // of the feedback kept, as the logs have it
-	Differences int64       `json:"differences"` // all of them; after the first many may only be its consequences
-	First       *Difference `json:"first"`       // by log time, null if there is none
-	Seconds     float64     `json:"seconds"`
-	PerSecond   float64     `json:"decisions_per_second"`
+	Name        string                `json:"name"`
+	Start       string                `json:"start"` // where recomputing began
+	Decisions   Tally                 `json:"decisions"`
+	Feedback    Tally                 `json:"feedback"`
+	Snapshots   Tally                 `json:"snapshots"`
+	Epochs      Tally                 `json:"epochs"`
+	Marks       Tally                 `json:"marks"`
+	Outcomes    Tally                 `json:"outcomes"`
+	Rejects     Tally                 `json:"rejects"`
+	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
+	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
+	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
+	First       *Difference           `json:"first"`       // by log time, null if there is none
+	Seconds     float64               `json:"seconds"`
+	PerSecond   float64               `json:"decisions_per_second"`
 }
 
 // TooOld reports whether something could not be checked because what it follows
@@ -106,7 +107,7 @@ type verification struct {
 	survey     survey
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
-	late       lateOutcomes
+	late       latelosses.Outcomes
 	losses     losses
 
 	// once says that the logs are read once only, and looked over on the way. What can
@@ -162,7 +163,7 @@ func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 // verify reads the logs once, or looks over them first. It returns errTwice if once is
 // not enough.
 func (c VerifyConfig) verify(ctx context.Context, once bool) (*VerifyReport, error) {
-	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: lateOutcomes{}, once: once}
+	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once}
 	v.report.Name = c.Name
 	var err error
 	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
@@ -342,7 +343,7 @@ func (r *VerifyReport) Write(w io.Writer) error {
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(); text != "" {
 		fmt.Fprintf(w, "  warning: %s\n", text)
-	} else if text := r.LateLosses.line(); text != "" {
+	} else if text := r.LateLosses.Line(); text != "" {
 		fmt.Fprintf(w, "  late losses %s\n", text)
 	}
 	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)

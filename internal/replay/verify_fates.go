@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -72,7 +73,7 @@ func (f *fateCheck) run(ctx context.Context) error {
 		}
 		f.feedback.take()
 	}
-	f.v.report.LateLosses = newLateLosses(&f.losses)
+	f.v.report.LateLosses = latelosses.Compare(&f.losses)
 	return f.finish(ctx)
 }
 
@@ -93,7 +94,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 			return nil
 		}
 		f.guard.guard.Add(&f.got)
-		v.late.addFeedback(&f.losses, &f.got, v.rules(f.got.Epoch))
+		v.late.AddFeedback(&f.losses, &f.got, v.rules(f.got.Epoch))
 		return f.round(ctx, r)
 	case codec.TypeMark:
 		v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})

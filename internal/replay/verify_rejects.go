@@ -155,7 +155,9 @@ func (v *verification) addReject(r *stream.Record) {
 		return
 	}
 	x.all[key] = &info
-	v.late.addReject(&rej)
+	if key.outcomes {
+		v.late.AddReject(&rej)
+	}
 }
 
 // reject returns the reject of a record, of a log time, and notes that the record was

@@ -1,4 +1,8 @@
-package replay
+// Package latelosses says whether the losses that came after the window are like those in
+// time, from what the logs of a run have: of a backtest, of a live system, of an audit.
+// The joiner counts them as it goes ([loop.LateLosses]); here they are found again in
+// rejects and feedback, and put into words and JSON.
+package latelosses
 
 import (
 	"fmt"
@@ -10,41 +14,42 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// LateLosses are the losses that came after the window beside those in time: rounds
+// Comparison is of the losses that came after the window with those in time: rounds
 // that were observed, and rounds that were skipped or imputed and got a loss later
 // ([loop.LateLosses]). Differ: the means differ by more than twice the standard error
 // of their difference, and there are 30 of each or more. What is learned is biased
 // then, since it leaves the late ones out.
-type LateLosses struct {
-	OnTime LossFigures `json:"on_time"`
-	Late   LossFigures `json:"late"`
-	Differ bool        `json:"differ"`
+type Comparison struct {
+	OnTime Figures `json:"on_time"`
+	Late   Figures `json:"late"`
+	Differ bool    `json:"differ"`
 }
 
-// LossFigures are the mean of losses in [0,1], nil of none, and its standard error, nil
+// Figures are the mean of losses in [0,1], nil of none, and its standard error, nil
 // of fewer than two.
-type LossFigures struct {
+type Figures struct {
 	N    int64    `json:"n"`
 	Mean *float64 `json:"mean"`
 	SE   *float64 `json:"se"`
 }
 
-func newLateLosses(l *loop.LateLosses) LateLosses {
-	return LateLosses{OnTime: newLossFigures(&l.OnTime), Late: newLossFigures(&l.Late), Differ: l.Differ()}
+// Compare returns what has been counted.
+func Compare(l *loop.LateLosses) Comparison {
+	return Comparison{OnTime: figuresOf(&l.OnTime), Late: figuresOf(&l.Late), Differ: l.Differ()}
 }
 
-func newLossFigures(m *loop.Moments) LossFigures {
+func figuresOf(m *loop.Moments) Figures {
 	known := func(x float64) *float64 {
 		if math.IsNaN(x) {
 			return nil
 		}
 		return &x
 	}
-	return LossFigures{N: m.N, Mean: known(m.Mean()), SE: known(m.SE())}
+	return Figures{N: m.N, Mean: known(m.Mean()), SE: known(m.SE())}
 }
 
-// line compares the two for people, "" if nothing was late.
-func (l *LateLosses) line() string {
+// Line compares the two for people, "" if nothing was late.
+func (l *Comparison) Line() string {
 	if l.Late.N == 0 {
 		return ""
 	}
@@ -52,7 +57,7 @@ func (l *LateLosses) line() string {
 }
 
 // line is the mean, ± its standard error, and of how many.
-func (f *LossFigures) line() string {
+func (f *Figures) line() string {
 	if f.Mean == nil {
 		return "none"
 	}
@@ -64,7 +69,7 @@ func (f *LossFigures) line() string {
 }
 
 // Warning says that losses which came late differ from those in time, "" if they do not.
-func (l *LateLosses) Warning() string {
+func (l *Comparison) Warning() string {
 	if !l.Differ {
 		return ""
 	}
@@ -76,29 +81,29 @@ func (l *LateLosses) Warning() string {
 		l.Late.line(), l.OnTime.line(), side)
 }
 
-// lateOutcomes knows the losses that rejects say came late, by round, in the order of the
+// Outcomes are the losses that rejects say came late, by round, in the order of the
 // rejects.
-type lateOutcomes map[string][]lateValue
+type Outcomes map[string][]value
 
-type lateValue struct {
+type value struct {
 	kind  codec.OutcomeKind
 	value float64
 }
 
-// addReject takes a reject that was not there before.
-func (x lateOutcomes) addReject(r *codec.Reject) {
+// AddReject takes the reject of an outcome that was not rejected before.
+func (x Outcomes) AddReject(r *codec.Reject) {
 	var o codec.Outcome
-	if r.Topic != outcomesTopic || r.Reason != codec.ReasonLate || codec.ParseOutcome(&o, r.Bytes) != nil {
+	if r.Reason != codec.ReasonLate || codec.ParseOutcome(&o, r.Bytes) != nil {
 		return // or its bytes were cut
 	}
 	if o.Kind == codec.Loss || o.Kind == codec.Reward {
 		id := strings.Clone(r.ID)
-		x[id] = append(x[id], lateValue{o.Kind, o.Value})
+		x[id] = append(x[id], value{o.Kind, o.Value})
 	}
 }
 
-// addFeedback adds the loss of a round to those in time, or to the late ones.
-func (x lateOutcomes) addFeedback(l *loop.LateLosses, f *codec.Feedback, rules *loop.Rules) {
+// AddFeedback adds the loss of a round to those in time, or to the late ones.
+func (x Outcomes) AddFeedback(l *loop.LateLosses, f *codec.Feedback, rules *loop.Rules) {
 	switch {
 	case f.Fate == codec.Observed:
 		l.AddObserved(f.Epoch, f.Loss)

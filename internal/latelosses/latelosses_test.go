@@ -1,0 +1,35 @@
+package latelosses
+
+import (
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+// TestLateOutcomesOfRejects: of the rejects only the losses that came late count, the
+// first that fits of each round, and only where none was in time.
+func TestLateOutcomesOfRejects(t *testing.T) {
+	x := Outcomes{}
+	add := func(id, reason string, o codec.Outcome) {
+		o.ID = id
+		x.AddReject(&codec.Reject{ID: id, Topic: "outcomes", Reason: reason, Bytes: codec.AppendOutcomeJSON(nil, &o)})
+	}
+	loss := func(v float64) codec.Outcome { return codec.Outcome{Kind: codec.Loss, Value: v} }
+	add("a", codec.ReasonLate, codec.Outcome{Kind: codec.Withdrawn})
+	add("a", codec.ReasonLate, loss(7))
+	add("a", codec.ReasonLate, codec.Outcome{Kind: codec.Reward, Value: 0.25})
+	add("a", codec.ReasonLate, loss(0))
+	add("b", codec.ReasonDuplicate, loss(0))
+	add("c", codec.ReasonLate, loss(0))
+	x.AddReject(&codec.Reject{ID: "b", Topic: "outcomes", Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
+	var l loop.LateLosses
+	rules := &loop.Rules{Range: loop.Range{Max: 1}}
+	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped}, {ID: "c", Fate: codec.Observed, Loss: 0.5},
+		{ID: "c", Fate: codec.Skipped, Reason: codec.ReasonDuplicateID}} {
+		x.AddFeedback(&l, &f, rules)
+	}
+	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
+		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
+	}
+}
