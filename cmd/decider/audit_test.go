@@ -12,7 +12,7 @@ import (
 	"hindsight/internal/engine"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
-	"hindsight/internal/replay"
+	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -57,11 +57,11 @@ func audit(t testing.TB, dir, name string, replies []check.Reply, o check.Option
 
 func verifyLogs(ctx context.Context, t testing.TB, log stream.Log, name string, seed []byte) {
 	t.Helper()
-	v, err := replay.Verify(ctx, replay.VerifyConfig{Log: log, Name: name, Seed: seed, Build: model.Epoch})
+	v, err := verify.Run(ctx, verify.Config{Log: log, Name: name, Seed: seed, Build: model.Epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.ExitCode() != replay.VerifyIdentical || v.Decisions.Checked != v.Decisions.Records || v.Feedback.Checked != v.Feedback.Records {
+	if v.ExitCode() != verify.Identical || v.Decisions.Checked != v.Decisions.Records || v.Feedback.Checked != v.Feedback.Records {
 		v.Write(os.Stderr)
 		t.Errorf("the logs do not verify: exit code %d, %+v", v.ExitCode(), v.First)
 	}

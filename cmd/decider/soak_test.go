@@ -20,7 +20,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"hindsight/internal/replay"
+	"hindsight/internal/verify"
 	"hindsight/pkg/stream/natstest"
 )
 
@@ -69,7 +69,7 @@ func TestSoak(t *testing.T) {
 	retention, store := soakRoom(t, dir, length)
 	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store, Patience: 10 * time.Minute})
 	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)), "--seed-file", filepath.Join(dir, "seed")}
-	verify := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
+	auditor := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
 	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", retention.String())...)
 	p := start(t, exe).ready()
 	s := &soak{t: t, server: server, url: server.URL(), p: p, end: make(chan struct{})}
@@ -88,13 +88,13 @@ func TestSoak(t *testing.T) {
 	if last["hindsight_learned_rounds"] < float64(s.outcomes.Load())/2 {
 		t.Errorf("%v rounds learned of %d outcomes", last["hindsight_learned_rounds"], s.outcomes.Load())
 	}
-	out, err := verify.Output() // without its progress
+	out, err := auditor.Output() // without its progress
 	var exit *exec.ExitError
-	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == replay.VerifyTooOld && retention > 0 && length > retention; {
+	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == verify.TooOld && retention > 0 && length > retention; {
 	case err != nil && !tooOld:
 		t.Errorf("replayer verify: %v\n%s", err, out)
 	default:
-		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", verify.ProcessState.ExitCode(), peak(verify.ProcessState)>>20, out)
+		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(), peak(auditor.ProcessState)>>20, out)
 	}
 }
 

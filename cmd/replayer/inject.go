@@ -24,6 +24,7 @@ import (
 	"hindsight/internal/replay"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 )
 
@@ -202,7 +203,7 @@ func (l *live) audit(w io.Writer) {
 	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log embedded:DIR")
 }
 
-func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, error) {
+func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) {
 	seed, err := l.prepare()
 	if err != nil {
 		return nil, nil, err
@@ -227,7 +228,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *replay.VerifyReport, e
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := replay.Verify(ctx, replay.VerifyConfig{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch})
+	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: name, Seed: seed, Build: model.Epoch})
 	return result, report, err
 }
 

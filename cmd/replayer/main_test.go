@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
 )
@@ -201,7 +202,7 @@ func TestInjectAndVerify(t *testing.T) {
 	}
 	t.Run("wrong seed", func(t *testing.T) { wrongSeed(t, log) })
 	t.Run("wrong name", func(t *testing.T) {
-		if got := execute(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != couldNotRun || !strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
+		if got := execute(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != verify.CouldNotRun || !strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -220,11 +221,11 @@ func wrongSeed(t *testing.T, log string) {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), "verify", "--log", log, "--seed-file", seed)
-	if got.code != couldNotRun || !strings.Contains(got.stderr, "not the seed that the log was created with") {
+	if got.code != verify.CouldNotRun || !strings.Contains(got.stderr, "not the seed that the log was created with") {
 		t.Errorf("%+v", got)
 	}
 	got = execute(t.Context(), "verify", "--log", log, "--seed-file", seed+"2")
-	if _, err := os.Stat(seed + "2"); got.code != couldNotRun || err == nil {
+	if _, err := os.Stat(seed + "2"); got.code != verify.CouldNotRun || err == nil {
 		t.Errorf("a seed that is not there: %+v, %v", got, err)
 	}
 }
@@ -344,7 +345,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%q: exit code %d, %q, %q; want %q", args, got.code, got.stdout, got.stderr, says)
 		}
 	}
-	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != couldNotRun || !strings.Contains(got.stderr, "holds no log") {
+	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != verify.CouldNotRun || !strings.Contains(got.stderr, "holds no log") {
 		t.Errorf("verify of an empty folder: %+v", got)
 	}
 }

@@ -13,14 +13,11 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
-	"hindsight/internal/replay"
 	"hindsight/internal/servers"
+	"hindsight/internal/verify"
 )
 
-// Exit codes of verify beside [daemon.Done] and [daemon.WrongUsage].
-const couldNotRun = 4
-
-type verify struct {
+type verification struct {
 	env      *daemon.Env
 	log      string
 	name     string
@@ -31,7 +28,7 @@ type verify struct {
 }
 
 func verifyCommand(env *daemon.Env) *cobra.Command {
-	v := &verify{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	v := &verification{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute everything that a log says was decided, and name the first difference",
@@ -45,7 +42,7 @@ too old to check, 4 could not run.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := v.run(cmd.Context())
 			if _, ok := err.(*daemon.ExitError); err != nil && !ok && cmd.Context().Err() == nil {
-				return &daemon.ExitError{Code: couldNotRun, Err: err}
+				return &daemon.ExitError{Code: verify.CouldNotRun, Err: err}
 			}
 			return err
 		},
@@ -60,7 +57,7 @@ too old to check, 4 could not run.`,
 	return cmd
 }
 
-func (v *verify) run(ctx context.Context) error {
+func (v *verification) run(ctx context.Context) error {
 	e, seed, err := openRecorded(ctx, v.env, v.log, v.seedFile, v.nats, v.kafka)
 	if err != nil {
 		return err
@@ -91,10 +88,10 @@ func chooseModel(ctx context.Context, e *engine.Engine, log, name string) (strin
 	return name, nil
 }
 
-func (v *verify) verify(ctx context.Context, e *engine.Engine, seed []byte) error {
+func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte) error {
 	var bar *progress
 	last := int64(0)
-	report, err := replay.Verify(ctx, replay.VerifyConfig{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
+	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
 		Progress: func(done, total int64) {
 			if bar == nil {
 				bar = newProgress(v.env.Stderr, total, "verify")

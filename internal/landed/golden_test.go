@@ -17,8 +17,8 @@ import (
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
-	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/verify"
 )
 
 // TestLandings holds that every landing has golden logs.
@@ -109,15 +109,15 @@ func open(t *testing.T, dir string) (*engine.Engine, []byte) {
 }
 
 // verified computes everything in the logs of a folder again.
-func verified(t *testing.T, dir string) *replay.VerifyReport {
+func verified(t *testing.T, dir string) *verify.Report {
 	t.Helper()
 	e, seed := open(t, dir)
 	defer e.Close()
-	v, err := replay.Verify(t.Context(), replay.VerifyConfig{Log: e.Log, Name: "m", Seed: seed, Build: model.Epoch})
+	v, err := verify.Run(t.Context(), verify.Config{Log: e.Log, Name: "m", Seed: seed, Build: model.Epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.ExitCode() != replay.VerifyIdentical || v.Decisions.Checked != v.Decisions.Records || v.Snapshots.Checked == 0 {
+	if v.ExitCode() != verify.Identical || v.Decisions.Checked != v.Decisions.Records || v.Snapshots.Checked == 0 {
 		t.Errorf("exit code %d, %+v: decisions %+v, snapshots %+v", v.ExitCode(), v.First, v.Decisions, v.Snapshots)
 	}
 	return v

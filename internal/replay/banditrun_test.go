@@ -17,6 +17,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -300,13 +301,13 @@ func TestOrdersOfALog(t *testing.T) {
 }
 
 // live plays a trial to a live system in memory.
-func live(t *testing.T, tr *Trial) (*Result, *VerifyReport) {
+func live(t *testing.T, tr *Trial) (*Result, *verify.Report) {
 	t.Helper()
 	return liveLog(t, tr, func(stream.Log) {})
 }
 
 // liveLog is live that shows the logs to look in the end.
-func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *VerifyReport) {
+func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *verify.Report) {
 	t.Helper()
 	log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
 	defer log.Close()
@@ -314,7 +315,7 @@ func liveLog(t *testing.T, tr *Trial, look func(log stream.Log)) (*Result, *Veri
 }
 
 // liveOn does so on a log, at a pace.
-func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log stream.Log)) (*Result, *VerifyReport) {
+func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log stream.Log)) (*Result, *verify.Report) {
 	t.Helper()
 	const name = "replay"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -355,7 +356,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	if err != nil {
 		t.Fatal(err)
 	}
-	v, err := Verify(ctx, VerifyConfig{Log: log, Name: name, Seed: SecretSeed(tr.Seed), Build: model.Epoch})
+	v, err := verify.Run(ctx, verify.Config{Log: log, Name: name, Seed: SecretSeed(tr.Seed), Build: model.Epoch})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,6 +370,15 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 		t.Errorf("late losses as verify has them: %s\nas the summary has them: %s", got, want)
 	}
 	return r, v
+}
+
+// said is a report of verify for people.
+func said(r *verify.Report) string {
+	var b strings.Builder
+	if err := r.Write(&b); err != nil {
+		return err.Error()
+	}
+	return b.String()
 }
 
 // TestInjectAdversaries holds that outcomes come back live as they do in a backtest,

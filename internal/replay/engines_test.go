@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/engine"
 	"hindsight/internal/servers"
+	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/kafkatest"
 	"hindsight/pkg/stream/natstest"
@@ -87,8 +88,8 @@ func pacedEqualsBacktest(t *testing.T, log stream.Log, data *BanditLog, speed st
 	if least := pace.least(data.Len()); time.Since(began) < least {
 		t.Errorf("%v at %s took less than %v", data.Len(), speed, least)
 	}
-	if v.ExitCode() != VerifyIdentical {
-		t.Errorf("the logs do not verify: %s", v.text())
+	if v.ExitCode() != verify.Identical {
+		t.Errorf("the logs do not verify: %s", said(v))
 	}
 	if got, want := asJSON(t, played.Replay)+asJSON(t, played.MeanLoss)+asJSON(t, played.Matched), asJSON(t, live.Replay)+asJSON(t, live.MeanLoss)+asJSON(t, live.Matched); got != want || live.MeanLoss == nil {
 		t.Errorf("the backtest found %s, live it was %s", got, want)

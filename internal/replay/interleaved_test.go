@@ -11,6 +11,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
+	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -122,8 +123,31 @@ func TestLiveEqualsBacktest(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) })
-			if v.ExitCode() != VerifyIdentical {
-				t.Errorf("the logs do not verify: %s", v.text())
+			if v.ExitCode() != verify.Identical {
+				t.Errorf("the logs do not verify: %s", said(v))
+			}
+		})
+	}
+}
+
+// TestModesLiveEqualsBacktest holds that a backtest in a mode makes the decisions of a live
+// run in it, to the bit, and ends in the same state.
+func TestModesLiveEqualsBacktest(t *testing.T) {
+	for _, c := range []struct {
+		env    string
+		mode   codec.Mode
+		oracle string
+	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid}, {"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
+		t.Run(fmt.Sprint(c.env, c.mode), func(t *testing.T) {
+			t.Parallel()
+			env := environment(t, c.env, 1, 300)
+			tr := trialOf(t, env, "dafa", "200", "exp:10")
+			tr.Model.Mode, tr.Model.Baseline.Kind = c.mode, loop.UniformAction
+			if c.oracle != "" {
+				useOracle(t, tr, env, c.oracle)
+			}
+			if _, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) }); v.ExitCode() != verify.Identical {
+				t.Errorf("the logs do not verify: %s", said(v))
 			}
 		})
 	}

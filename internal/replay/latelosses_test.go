@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"hindsight/internal/verify"
 )
 
 // playSeed plays a learner to sigmoid with everything drawn from a seed.
@@ -75,7 +77,7 @@ func TestLateLossesAreSaid(t *testing.T) {
 		if err := WriteRunsIn(&many, []Result{*c.r, *c.r}, tableWidth); err != nil {
 			t.Fatal(err)
 		}
-		report := (&VerifyReport{LateLosses: c.r.LateLosses}).text()
+		report := said(&verify.Report{LateLosses: c.r.LateLosses})
 		for _, text := range []string{one.String(), many.String(), report} {
 			text = strings.Join(strings.Fields(text), " ")
 			if got := strings.Contains(text, "arning") && strings.Contains(text, "lengthen the window"); got != c.warns {

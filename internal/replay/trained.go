@@ -60,7 +60,7 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 	case err != nil:
 		return nil, fmt.Errorf("learn the feedback of %s again: %w", name, err)
 	case heart.Epoch() == nil:
-		return nil, fmt.Errorf("%s: %w", name, ErrNothing)
+		return nil, fmt.Errorf("%s: %w", name, service.ErrNoModel)
 	case through < at:
 		return nil, fmt.Errorf("%s has feedback through %d, not %d", name, through, at)
 	}

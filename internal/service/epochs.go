@@ -144,6 +144,9 @@ type Source struct {
 	Order   []string          // the names, in the order of the model
 }
 
+// ErrNoModel reports a feedback log without a model.
+var ErrNoModel = errors.New("the feedback log announces no model")
+
 // ErrModel reports a model that cannot follow the one in the log.
 var ErrModel = errors.New("model refused")
 

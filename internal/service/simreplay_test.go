@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"testing"
 
-	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/verify"
 )
 
 // TestSimulationVerifies has the replayer recompute what simulations left: logs with
@@ -33,10 +33,10 @@ func TestSimulationVerifies(t *testing.T) {
 				if s.Equal {
 					equal++
 				}
-				r, err := replay.Verify(t.Context(), replay.VerifyConfig{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup})
+				r, err := verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup})
 				if err != nil || r.Differences > 0 {
 					t.Errorf("seed %d: %v, %+v", seed, err, r)
-				} else if r.ExitCode() == replay.VerifyIdentical {
+				} else if r.ExitCode() == verify.Identical {
 					identical++ // the others begin at offset 2, as after retention
 				}
 			}

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"fmt"
@@ -8,7 +8,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// TestVerifyPolicies holds that Verify recomputes what exp4dale did over several
+// TestVerifyPolicies holds that Run recomputes what exp4dale did over several
 // partitions, through restarts and snapshots, in both orders; and that it finds a
 // propensity that was not played.
 func TestVerifyPolicies(t *testing.T) {
@@ -23,7 +23,7 @@ func TestVerifyPolicies(t *testing.T) {
 				}
 				w.pump()
 				w.rounds(150)
-				if r := w.verify(); r.ExitCode() != VerifyIdentical {
+				if r := w.verify(); r.ExitCode() != Identical {
 					t.Fatalf("not identical:\n%s", r.text())
 				}
 				forged := false
@@ -35,7 +35,7 @@ func TestVerifyPolicies(t *testing.T) {
 					d.Propensities[0], d.Propensities[1] = d.Propensities[1], d.Propensities[0]
 					value := codec.AppendDecision(nil, &d)
 					restore := w.edit(w.ts.Decisions, 0, r.Offset, func(r *stream.Record) { r.Value = value })
-					if w.verify().ExitCode() == VerifyIdentical {
+					if w.verify().ExitCode() == Identical {
 						t.Errorf("decision %d with other propensities verifies", d.N)
 					}
 					restore()

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"context"
@@ -172,7 +172,7 @@ func (v *verification) readModels(ctx context.Context, end int64) error {
 		c.take()
 	}
 	if len(v.epochs.all) == 0 && v.report.Differences == 0 && !c.cut() {
-		return ErrNothing
+		return service.ErrNoModel
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"context"
@@ -239,7 +239,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 		id = c.ID
 	}
 	if id == "" {
-		id = itoa(l.partition) + "-" + i64(r.Offset)
+		id = strconv.Itoa(l.partition) + "-" + i64(r.Offset)
 	}
 	var ok reasons
 	if _, used := l.ids.round(id); used || l.decisions.cut() || l.gap || r.Time <= v.losses.last { // perhaps by a round that is gone

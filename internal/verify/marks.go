@@ -1,8 +1,9 @@
-package replay
+package verify
 
 import (
 	"context"
 	"maps"
+	"strconv"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -42,7 +43,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *codec.Position) error {
 	v, l, out := f.v, f.lanes[p], f.outcomes[p]
 	wrong := func(field string, want, got any) {
-		v.differ(at(f.feedback, r, "positions["+itoa(p)+"]."+field, want, got))
+		v.differ(at(f.feedback, r, "positions["+strconv.Itoa(p)+"]."+field, want, got))
 	}
 	if pos.Partition != p {
 		wrong("partition", p, pos.Partition)

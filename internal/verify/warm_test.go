@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -114,7 +114,7 @@ func TestWarm(t *testing.T) {
 				w.openDecider(p)
 			}
 			w.rounds(40)
-			if r := w.verify(); r.ExitCode() != VerifyIdentical || r.Epochs.Checked != 5 || r.Snapshots.Checked < 5 || r.Decisions.Checked < 200 {
+			if r := w.verify(); r.ExitCode() != Identical || r.Epochs.Checked != 5 || r.Snapshots.Checked < 5 || r.Decisions.Checked < 200 {
 				t.Errorf("%+v\n%+v", r, r.First)
 			}
 		})
@@ -149,7 +149,7 @@ func TestWarmPassesOver(t *testing.T) {
 	if b, err := ep.Learner.AppendBinary(nil); err != nil || !bytes.Equal(b, states[[2]int64{2, recs[2].Through}]) {
 		t.Error("the learners differ", err)
 	}
-	if r := w.verify(); r.ExitCode() != VerifyIdentical {
+	if r := w.verify(); r.ExitCode() != Identical {
 		t.Errorf("%+v", r.First)
 	}
 }

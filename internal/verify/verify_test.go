@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-func (r *VerifyReport) text() string {
+func (r *Report) text() string {
 	var b bytes.Buffer
 	if err := r.Write(&b); err != nil {
 		return err.Error()
@@ -16,7 +16,7 @@ func (r *VerifyReport) text() string {
 	return b.String()
 }
 
-// What the real shells wrote is what Verify recomputes, whatever happened on the
+// What the real shells wrote is what Run recomputes, whatever happened on the
 // way.
 func TestVerifyIdentical(t *testing.T) {
 	for parts := 1; parts <= 3; parts++ {
@@ -25,7 +25,7 @@ func TestVerifyIdentical(t *testing.T) {
 				w := liveWorld(t, parts, seed, 60)
 				r := w.verify()
 				t.Log(r.text())
-				if r.ExitCode() != VerifyIdentical {
+				if r.ExitCode() != Identical {
 					t.Fatal("not identical")
 				}
 			})

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"encoding/binary"
@@ -306,7 +306,7 @@ func TestVerifyFlips(t *testing.T) {
 
 func testFlips(t *testing.T, parts int) {
 	w := liveWorld(t, parts, 1, 50)
-	if r := w.verify(); r.ExitCode() != VerifyIdentical {
+	if r := w.verify(); r.ExitCode() != Identical {
 		t.Fatal(r.text())
 	}
 	fates, rounds := w.fatesOf()
@@ -327,7 +327,7 @@ func testFlips(t *testing.T, parts int) {
 	found, excused := 0, map[string]int{}
 	for _, f := range all {
 		restore := w.edit(f.topic, f.partition, f.offset, f.change)
-		r, err := Verify(w.ctx, VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 		restore()
 		switch {
 		case err != nil:

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"context"
@@ -304,7 +304,7 @@ func (w *world) outcomes(d *codec.Decision) {
 	}
 }
 
-// live is a world with all that Verify should understand.
+// liveWorld is a world with all that Run should understand.
 func liveWorld(t testing.TB, parts int, seed uint64, rounds int) *world {
 	w := newWorld(t, parts, seed)
 	w.overflow = 6 * parts
@@ -325,9 +325,9 @@ func liveWorld(t testing.TB, parts int, seed uint64, rounds int) *world {
 	return w
 }
 
-func (w *world) verify() *VerifyReport {
+func (w *world) verify() *Report {
 	w.Helper()
-	r, err := Verify(w.ctx, VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+	r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 	w.no(err)
 	return r
 }

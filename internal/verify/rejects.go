@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"context"
@@ -128,7 +128,7 @@ func (v *verification) addReject(r *stream.Record) {
 	case rej.Topic != contextsTopic && rej.Topic != outcomesTopic:
 		v.differ(at(x.c, r, "topic", "contexts or outcomes", rej.Topic))
 	case rej.Partition < 0 || rej.Partition >= v.partitions:
-		v.differ(at(x.c, r, "partition", "less than "+itoa(v.partitions), rej.Partition))
+		v.differ(at(x.c, r, "partition", "less than "+strconv.Itoa(v.partitions), rej.Partition))
 	case int(info.reason) >= len(rejectReasons):
 		v.differ(at(x.c, r, "reason", "a reason", rej.Reason))
 	case string(r.Key) != wantKey:
@@ -244,6 +244,6 @@ func (v *verification) finishRejects() {
 			continue
 		}
 		v.differ(Difference{Topic: x.c.topic, Offset: info.offset, Time: info.time, Field: "offset",
-			Want: "a record of " + topic, Got: "no record at partition " + itoa(key.partition) + ", offset " + i64(key.offset)})
+			Want: "a record of " + topic, Got: "no record at partition " + strconv.Itoa(key.partition) + ", offset " + i64(key.offset)})
 	}
 }

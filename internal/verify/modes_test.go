@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"hindsight/internal/loop"
-	"hindsight/internal/model"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -40,7 +38,7 @@ func TestModesVerify(t *testing.T) {
 				}
 				s.changeActions(kind)
 				s.end()
-				if r := s.verify(); r.ExitCode() != VerifyIdentical {
+				if r := s.verify(); r.ExitCode() != Identical {
 					t.Fatalf("does not verify: %+v\n%+v", r.First, r)
 				}
 				want, got := s.fromStart(), s.fromSnapshot()
@@ -147,7 +145,7 @@ func TestModeSurvivesRestart(t *testing.T) {
 		t.Errorf("with a new version: %s", m)
 	}
 	s.end()
-	if r := s.verify(); r.ExitCode() != VerifyIdentical {
+	if r := s.verify(); r.ExitCode() != Identical {
 		t.Errorf("does not verify: %+v", r.First)
 	}
 }
@@ -177,31 +175,8 @@ func TestKeepIsRefused(t *testing.T) {
 	}
 	s.switchTo(codec.Shadow)
 	s.end()
-	if r := s.verify(); r.ExitCode() != VerifyIdentical || r.Epochs.Records != 2 {
+	if r := s.verify(); r.ExitCode() != Identical || r.Epochs.Records != 2 {
 		t.Errorf("does not verify: %+v %+v", r.First, r.Epochs)
-	}
-}
-
-// TestModesLiveEqualsBacktest holds that a backtest in a mode makes the decisions of a live
-// run in it, to the bit, and ends in the same state.
-func TestModesLiveEqualsBacktest(t *testing.T) {
-	for _, c := range []struct {
-		env    string
-		mode   codec.Mode
-		oracle string
-	}{{"linear:3,4", codec.Shadow, model.Linear}, {"linear:3,4", codec.Apprentice, model.Hybrid}, {"sigmoid", codec.Shadow, ""}, {"linear:3,4", codec.Paused, model.Linear}} {
-		t.Run(fmt.Sprint(c.env, c.mode), func(t *testing.T) {
-			t.Parallel()
-			env := environment(t, c.env, 1, 300)
-			tr := trialOf(t, env, "dafa", "200", "exp:10")
-			tr.Model.Mode, tr.Model.Baseline.Kind = c.mode, loop.UniformAction
-			if c.oracle != "" {
-				useOracle(t, tr, env, c.oracle)
-			}
-			if _, v := liveLog(t, tr, func(log stream.Log) { sameAsLive(t, tr, log) }); v.ExitCode() != VerifyIdentical {
-				t.Errorf("the logs do not verify: %s", v.text())
-			}
-		})
 	}
 }
 
@@ -228,7 +203,7 @@ func TestModesBehindRetention(t *testing.T) {
 	s.switchTo(codec.Live)
 	s.end()
 	r := s.verify()
-	if r.First != nil || r.ExitCode() != VerifyTooOld || r.Decisions.Checked < 20 {
+	if r.First != nil || r.ExitCode() != TooOld || r.Decisions.Checked < 20 {
 		t.Errorf("%+v\n%+v", r.First, r)
 	}
 }
@@ -266,7 +241,7 @@ func TestRollbackOverModes(t *testing.T) {
 		t.Errorf("%d rounds learned again by their names", n)
 	}
 	s.end()
-	if r := s.verify(); r.ExitCode() != VerifyIdentical {
+	if r := s.verify(); r.ExitCode() != Identical {
 		t.Errorf("does not verify: %+v", r.First)
 	}
 }
@@ -294,7 +269,7 @@ func TestGuardSwitches(t *testing.T) {
 		}
 		t.Logf("switched after about %d rounds", 10*n)
 		s.end()
-		if r := s.verify(); r.ExitCode() != VerifyIdentical {
+		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
 		}
 		s.switchTo(codec.Live)

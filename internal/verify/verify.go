@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// VerifyConfig is what Verify needs.
-type VerifyConfig struct {
+// Config is what Run needs.
+type Config struct {
 	Log      stream.Log
 	Name     string // of the model
 	Seed     []byte // the secret seed that the log was created with
@@ -28,12 +28,12 @@ type VerifyConfig struct {
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
 }
 
-// Exit codes of verify.
+// Exit codes of `replayer verify`, which ends with 2 after wrong usage.
 const (
-	VerifyIdentical = 0
-	VerifyDifferent = 1
-	VerifyTooOld    = 3
-	VerifyFailed    = 4 // could not run
+	Identical   = 0
+	Different   = 1
+	TooOld      = 3
+	CouldNotRun = 4
 )
 
 // Difference is one field of one record that is not what it should be.
@@ -56,8 +56,8 @@ type Tally struct {
 	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept
 }
 
-// VerifyReport says what Verify found.
-type VerifyReport struct {
+// Report says what Run found.
+type Report struct {
 	Name        string                `json:"name"`
 	Start       string                `json:"start"` // where recomputing began
 	Decisions   Tally                 `json:"decisions"`
@@ -77,29 +77,25 @@ type VerifyReport struct {
 
 // TooOld reports whether something could not be checked because what it follows
 // from is no longer kept.
-func (r *VerifyReport) TooOld() bool { return r.Decisions.TooOld+r.Feedback.TooOld > 0 }
+func (r *Report) TooOld() bool { return r.Decisions.TooOld+r.Feedback.TooOld > 0 }
 
 // ExitCode is the exit code of the command.
-func (r *VerifyReport) ExitCode() int {
+func (r *Report) ExitCode() int {
 	switch {
 	case r.Differences > 0:
-		return VerifyDifferent
+		return Different
 	case r.TooOld():
-		return VerifyTooOld
+		return TooOld
 	}
-	return VerifyIdentical
+	return Identical
 }
 
-var (
-	// ErrSeed reports that the log was created with another seed.
-	ErrSeed = errors.New("this is not the seed that the log was created with")
-	// ErrNothing reports a log without a model.
-	ErrNothing = errors.New("the feedback log announces no model")
-)
+// ErrSeed reports that the log was created with another seed.
+var ErrSeed = errors.New("this is not the seed that the log was created with")
 
-// verification is the state that the parts of Verify share.
+// verification is the state that the parts of Run share.
 type verification struct {
-	VerifyConfig
+	Config
 	topics     service.Topics
 	partitions int
 	models     *service.Models
@@ -117,7 +113,7 @@ type verification struct {
 	abort context.CancelFunc
 
 	mu     sync.Mutex
-	report VerifyReport
+	report Report
 	done   int64
 	total  int64
 }
@@ -125,7 +121,7 @@ type verification struct {
 // errTwice says that the logs have to be looked over first.
 var errTwice = errors.New("what is to be judged hangs on what comes later")
 
-// Verify recomputes from the logs, with the code that decides, joins and learns,
+// Run recomputes from the logs, with the code that decides, joins and learns,
 // every decision, feedback, snapshot and reject of a model, and compares them with
 // what the logs say, byte by byte. It reads the logs as far as they went when it
 // began. Its memory is bounded by what the service bounds: the window of waiting
@@ -137,7 +133,7 @@ var errTwice = errors.New("what is to be judged hangs on what comes later")
 // the logs are looked over first. Where nothing is wrong and nothing was lost, what is
 // known on the way does as well, and reading is most of the work: so they are read once
 // with that in hope, and anew if it fails.
-func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
+func Run(ctx context.Context, c Config) (*Report, error) {
 	start := time.Now()
 	if c.Dedup == 0 {
 		c.Dedup = 100_000
@@ -148,9 +144,9 @@ func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 			tell(most, total)
 		}
 	}
-	r, err := c.verify(ctx, true)
+	r, err := c.attempt(ctx, true)
 	if errors.Is(err, errTwice) {
-		r, err = c.verify(ctx, false)
+		r, err = c.attempt(ctx, false)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
@@ -160,10 +156,10 @@ func Verify(ctx context.Context, c VerifyConfig) (*VerifyReport, error) {
 	return r, nil
 }
 
-// verify reads the logs once, or looks over them first. It returns errTwice if once is
+// attempt reads the logs once, or looks over them first. It returns errTwice if once is
 // not enough.
-func (c VerifyConfig) verify(ctx context.Context, once bool) (*VerifyReport, error) {
-	v := &verification{VerifyConfig: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once}
+func (c Config) attempt(ctx context.Context, once bool) (*Report, error) {
+	v := &verification{Config: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once}
 	v.report.Name = c.Name
 	var err error
 	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
@@ -309,12 +305,12 @@ func (v *verification) rules(epoch int64) *loop.Rules {
 }
 
 // Write writes the report for people.
-func (r *VerifyReport) Write(w io.Writer) error {
+func (r *Report) Write(w io.Writer) error {
 	verdict := "identical"
 	switch r.ExitCode() {
-	case VerifyDifferent:
+	case Different:
 		verdict = fmt.Sprintf("DIFFERENT: %d differences", r.Differences)
-	case VerifyTooOld:
+	case TooOld:
 		verdict = "identical as far as what they follow from is kept"
 	}
 	if _, err := fmt.Fprintf(w, "verify %s: %s\n", r.Name, verdict); err != nil {

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hindsight/internal/model"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -70,7 +71,7 @@ func harmless(how, kind, next string) string {
 // Records lost, doubled or swapped are found.
 func TestVerifyDamage(t *testing.T) {
 	w := liveWorld(t, 2, 2, 30)
-	if r := w.verify(); r.ExitCode() != VerifyIdentical {
+	if r := w.verify(); r.ExitCode() != Identical {
 		t.Fatal(r.text())
 	}
 	fates, rounds := w.fatesOf()
@@ -101,7 +102,7 @@ func TestVerifyDamage(t *testing.T) {
 						continue
 					}
 					w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return d.change(slices.Clone(recs), i) }))
-					r, err := Verify(w.ctx, VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+					r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 					w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return recs }))
 					switch why := harmless(d.name, kinds[i], kinds[i+1]); {
 					case err != nil:
@@ -161,9 +162,9 @@ func TestVerifyRetention(t *testing.T) {
 				}
 			}
 			before(w.ts.Feedback, 0, cut)
-			check := func(what string) *VerifyReport {
+			check := func(what string) *Report {
 				r := w.verify()
-				if r.Differences != 0 || r.Decisions.TooOld == 0 || r.ExitCode() != VerifyTooOld {
+				if r.Differences != 0 || r.Decisions.TooOld == 0 || r.ExitCode() != TooOld {
 					t.Fatalf("%s: %s", what, r.text())
 				}
 				if r.Decisions.TooOld+r.Decisions.Checked != r.Decisions.Records {
@@ -275,18 +276,18 @@ func (w *world) loseTail() bool {
 // What cannot run says so.
 func TestVerifyCannotRun(t *testing.T) {
 	w := newWorld(t, 1, 1)
-	c := VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch}
-	if _, err := Verify(w.ctx, c); !errors.Is(err, ErrNothing) {
+	c := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch}
+	if _, err := Run(w.ctx, c); !errors.Is(err, service.ErrNoModel) {
 		t.Fatal(err)
 	}
 	w.use(0)
 	w.rounds(5)
 	c.Seed = []byte("another")
-	if _, err := Verify(w.ctx, c); !errors.Is(err, ErrSeed) {
+	if _, err := Run(w.ctx, c); !errors.Is(err, ErrSeed) {
 		t.Fatal(err)
 	}
 	c.Name = "nobody"
-	if _, err := Verify(w.ctx, c); !errors.Is(err, stream.ErrNotFound) {
+	if _, err := Run(w.ctx, c); !errors.Is(err, stream.ErrNotFound) {
 		t.Fatal(err)
 	}
 }

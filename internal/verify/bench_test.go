@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"fmt"
@@ -34,7 +34,7 @@ func BenchmarkVerify(b *testing.B) {
 			n := 0
 			for b.Loop() {
 				start := time.Now()
-				if r := w.verify(); r.ExitCode() != VerifyIdentical || r.Decisions.Checked != rounds {
+				if r := w.verify(); r.ExitCode() != Identical || r.Decisions.Checked != rounds {
 					b.Fatal(r.text())
 				}
 				spent += time.Since(start)

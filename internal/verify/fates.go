@@ -1,8 +1,9 @@
-package replay
+package verify
 
 import (
 	"bytes"
 	"context"
+	"strconv"
 
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
@@ -133,7 +134,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		f.wrong(r, "key", got.ID, string(r.Key))
 	}
 	if got.Partition < 0 || got.Partition >= v.partitions {
-		f.wrong(r, "partition", "less than "+itoa(v.partitions), got.Partition)
+		f.wrong(r, "partition", "less than "+strconv.Itoa(v.partitions), got.Partition)
 		return nil
 	}
 	l := f.lanes[got.Partition]
@@ -150,7 +151,7 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		f.id(string([]byte(got.ID))).unsure = true
 		return nil
 	case h == nil:
-		f.wrong(r, "round", "a decision of partition "+itoa(got.Partition), got.Round)
+		f.wrong(r, "round", "a decision of partition "+strconv.Itoa(got.Partition), got.Round)
 		return nil
 	case h.lost || h.raw == nil:
 		h.judged = true

@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -187,9 +187,9 @@ func (s *shopRig) switchTo(mode codec.Mode) {
 	s.pump()
 }
 
-func (s *shopRig) verify() *VerifyReport {
+func (s *shopRig) verify() *Report {
 	s.Helper()
-	r, err := Verify(s.ctx, VerifyConfig{Log: s.log, Name: "m", Seed: worldSeed(), Build: model.Epoch, Dedup: 1000})
+	r, err := Run(s.ctx, Config{Log: s.log, Name: "m", Seed: worldSeed(), Build: model.Epoch, Dedup: 1000})
 	s.no(err)
 	return r
 }

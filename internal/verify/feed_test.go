@@ -1,4 +1,4 @@
-package replay
+package verify
 
 import (
 	"bytes"
@@ -50,10 +50,10 @@ func (r *countedReader) Next(ctx context.Context, dst []stream.Record) ([]stream
 func TestVerifyReadsOnce(t *testing.T) {
 	w := liveWorld(t, 1, 5, 60)
 	l := &countedLog{Log: w.log, read: map[string]int{}}
-	c := VerifyConfig{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
-	r, err := Verify(w.ctx, c)
+	c := Config{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
+	r, err := Run(w.ctx, c)
 	w.no(err)
-	if r.ExitCode() != VerifyIdentical {
+	if r.ExitCode() != Identical {
 		t.Fatal(r.text())
 	}
 	for _, topic := range []string{w.ts.Decisions, w.ts.Feedback, w.ts.Outcomes, w.ts.Contexts} {
@@ -95,13 +95,13 @@ func TestVerifyOnceAgrees(t *testing.T) {
 // It reports whether that said something.
 func (w *world) agrees(what string) bool {
 	w.Helper()
-	c := VerifyConfig{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
-	once, err := c.verify(w.ctx, true)
+	c := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
+	once, err := c.attempt(w.ctx, true)
 	if err == errTwice {
 		return false
 	}
 	w.no(err)
-	twice, err := c.verify(w.ctx, false)
+	twice, err := c.attempt(w.ctx, false)
 	w.no(err)
 	a, err := json.Marshal(once)
 	w.no(err)
@@ -121,7 +121,7 @@ func TestVerifyOnceLooksToTheEnd(t *testing.T) {
 	w.name(worldModels[4])
 	w.source.Version, w.source.Model = 6, bytes.Replace(w.source.Model, []byte("version: 5"), []byte("version: 6"), 1)
 	l.grow = w.openJoiner
-	r, err := VerifyConfig{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.verify(w.ctx, true)
+	r, err := Config{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, true)
 	w.no(err)
 	if n := int64(len(worldModels)) + 1; r.Epochs.Records != n || r.Epochs.Checked != n {
 		t.Errorf("%d epochs, not %+v", n, r.Epochs)
@@ -199,7 +199,7 @@ func TestVerifyOnceHeedsLosses(t *testing.T) {
 func TestFeedsNeverStick(t *testing.T) {
 	log := mem.New(mem.Options{MaxBatch: 3, StrictBytes: true})
 	const topics, records = 3, 40
-	v := &verification{VerifyConfig: VerifyConfig{Log: log}}
+	v := &verification{Config: Config{Log: log}}
 	for i := range topics {
 		name := fmt.Sprint("t", i)
 		if err := log.Create(t.Context(), name, 1, stream.TopicOptions{}); err != nil {
