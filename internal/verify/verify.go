@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,68 +25,6 @@ type Config struct {
 	Build    service.Build
 	Dedup    int                     // rounds whose ids the service remembers; 0: 100,000
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
-}
-
-// Exit codes of `replayer verify`, which ends with 2 after wrong usage.
-const (
-	Identical   = 0
-	Different   = 1
-	TooOld      = 3
-	CouldNotRun = 4
-)
-
-// Difference is one field of one record that is not what it should be.
-type Difference struct {
-	Topic     string `json:"topic"`
-	Partition int    `json:"partition"`
-	Offset    int64  `json:"offset"`
-	Time      int64  `json:"time"`  // log time of the record, ns
-	Round     int64  `json:"round"` // N of the decision or feedback, 0 where there is none
-	ID        string `json:"id,omitempty"`
-	Field     string `json:"field"`
-	Want      string `json:"want"`
-	Got       string `json:"got"`
-}
-
-// Tally counts records of one kind.
-type Tally struct {
-	Records int64 `json:"records"`
-	Checked int64 `json:"checked"` // recomputed and compared, whatever came of it
-	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept
-}
-
-// Report says what Run found.
-type Report struct {
-	Name        string                `json:"name"`
-	Start       string                `json:"start"` // where recomputing began
-	Decisions   Tally                 `json:"decisions"`
-	Feedback    Tally                 `json:"feedback"`
-	Snapshots   Tally                 `json:"snapshots"`
-	Epochs      Tally                 `json:"epochs"`
-	Marks       Tally                 `json:"marks"`
-	Outcomes    Tally                 `json:"outcomes"`
-	Rejects     Tally                 `json:"rejects"`
-	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
-	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
-	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
-	First       *Difference           `json:"first"`       // by log time, null if there is none
-	Seconds     float64               `json:"seconds"`
-	PerSecond   float64               `json:"decisions_per_second"`
-}
-
-// TooOld reports whether something could not be checked because what it follows
-// from is no longer kept.
-func (r *Report) TooOld() bool { return r.Decisions.TooOld+r.Feedback.TooOld > 0 }
-
-// ExitCode is the exit code of the command.
-func (r *Report) ExitCode() int {
-	switch {
-	case r.Differences > 0:
-		return Different
-	case r.TooOld():
-		return TooOld
-	}
-	return Identical
 }
 
 // ErrSeed reports that the log was created with another seed.
@@ -252,30 +189,6 @@ func (v *verification) differ(d Difference) {
 	}
 }
 
-// before orders differences by log time: what went wrong first is the likely
-// cause. Of one time, decisions come before what follows from them.
-func (d *Difference) before(o *Difference) bool {
-	if d.Time != o.Time {
-		return d.Time < o.Time
-	}
-	if d.Topic != o.Topic {
-		return d.Topic < o.Topic
-	}
-	return d.Offset < o.Offset
-}
-
-// at returns a difference in a record.
-func at(c *logCursor, r *stream.Record, field string, want, got any) Difference {
-	return Difference{Topic: c.topic, Partition: c.partition, Offset: r.Offset, Time: r.Time, Field: field,
-		Want: fmt.Sprint(want), Got: fmt.Sprint(got)}
-}
-
-// in says of which round a difference is.
-func (d Difference) in(round int64, id string) Difference {
-	d.Round, d.ID = round, string([]byte(id))
-	return d
-}
-
 // count adds to a tally of the report.
 func (v *verification) count(t *Tally, add Tally) {
 	v.mu.Lock()
@@ -302,57 +215,6 @@ func (v *verification) rules(epoch int64) *loop.Rules {
 		return e.rules
 	}
 	return nil
-}
-
-// Write writes the report for people.
-func (r *Report) Write(w io.Writer) error {
-	verdict := "identical"
-	switch r.ExitCode() {
-	case Different:
-		verdict = fmt.Sprintf("DIFFERENT: %d differences", r.Differences)
-	case TooOld:
-		verdict = "identical as far as what they follow from is kept"
-	}
-	if _, err := fmt.Fprintf(w, "verify %s: %s\n", r.Name, verdict); err != nil {
-		return err
-	}
-	if d := r.First; d != nil {
-		fmt.Fprintf(w, "  first  %s[%d]@%d", d.Topic, d.Partition, d.Offset)
-		if d.Round > 0 {
-			fmt.Fprintf(w, " round %d %q", d.Round, d.ID)
-		}
-		fmt.Fprintf(w, " %s\n    want %s\n    got  %s\n", d.Field, shorten(d.Want), shorten(d.Got))
-	}
-	for _, row := range []struct {
-		name string
-		Tally
-	}{
-		{"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
-		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks},
-	} {
-		fmt.Fprintf(w, "  %-10s %10d  checked %10d", row.name, row.Records, row.Checked)
-		if row.TooOld > 0 {
-			fmt.Fprintf(w, "  too old %d", row.TooOld)
-		}
-		fmt.Fprintln(w)
-	}
-	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
-	if text := r.LateLosses.Warning(); text != "" {
-		fmt.Fprintf(w, "  warning: %s\n", text)
-	} else if text := r.LateLosses.Line(); text != "" {
-		fmt.Fprintf(w, "  late losses %s\n", text)
-	}
-	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)
-	return err
-}
-
-// shorten cuts a value that is too long for a line.
-func shorten(s string) string {
-	const most = 400
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
 }
 
 // damaged reports whether an error tells of a record's bytes rather than of the
