@@ -107,6 +107,8 @@ func broken(p *pack) (out []string) {
 			deny(to, "nothing imports a command")
 		case own && strings.HasPrefix(name, "pkg/") && strings.HasPrefix(to, "internal/"):
 			deny(to, "pkg never imports internal")
+		case name == "internal/verify" && to == "internal/replay", name == "internal/replay" && to == "internal/verify":
+			deny(to, "the replayer, and the audit of logs whoever wrote them, need nothing of each other")
 		case !strings.HasPrefix(path, module) && !strings.Contains(path, "."):
 			// the standard library: purity_test.go says what the heart may have of it
 		case name == "pkg/oracle":
@@ -144,7 +146,7 @@ func TestImportRules(t *testing.T) {
 			t.Error(b)
 		}
 	}
-	for _, name := range append([]string{"cmd/feedback-joiner", "pkg/codec", "pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn)...) {
+	for _, name := range append([]string{"cmd/feedback-joiner", "internal/replay", "internal/verify", "pkg/codec", "pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn)...) {
 		if !names[module+name] {
 			t.Errorf("there is no package %s: a rule about it holds nothing", name)
 		}
@@ -168,6 +170,8 @@ func TestImportTestCanFail(t *testing.T) {
 		{ImportPath: "hindsight/internal/loop", Imports: []string{"hindsight/pkg/stream"}},
 		{ImportPath: "hindsight/internal/loop", Imports: []string{"go.yaml.in/yaml/v3"}},
 		{ImportPath: "hindsight/internal/loop", Imports: []string{"hindsight/internal/model"}},
+		{ImportPath: "hindsight/internal/verify", Imports: []string{"hindsight/internal/replay"}},
+		{ImportPath: "hindsight/internal/replay", Imports: []string{"hindsight/internal/verify"}},
 		{ImportPath: "hindsight/cmd/feedback-joiner", Deps: []string{"fmt", server}},
 		{ImportPath: "hindsight/pkg/stream/nats", Deps: []string{server}},
 		{ImportPath: "hindsight/internal/service", Deps: []string{server}},
