@@ -151,7 +151,7 @@ func (s *OutcomeService) request(m stream.Message) {
 	room, err := w.append(&stream.Record{Key: []byte(id), Value: m.Data, Headers: plainHeaders(m.Headers)}, func(_ int64, err error) {
 		s.metrics.appendError(outcomesKind, err)
 		if err != nil {
-			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again: repeats do no harm", err), id)
+			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again, as it was: of the first outcome of a round, or of one outcome_id, repeats do no harm", err), id)
 			return
 		}
 		s.metrics.stored.Inc()

@@ -8,6 +8,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -16,6 +17,7 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,19 +88,22 @@ type client struct {
 // rank asks for a decision.
 func (c *client) rank(text []byte) (*rankResponse, error) {
 	var r rankRequest
-	if err := json.Unmarshal(text, &r); err != nil {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&r); err != nil {
 		return nil, err
 	}
-	var d decision
-	if err := c.ask("decide", r.context(), &d); err != nil {
+	var reply decision
+	if err := c.ask("decide", r.context(), &reply); err != nil {
 		return nil, err
 	}
-	return d.response(), nil
+	return reply.response(), nil
 }
 
-// reward says what an event was worth.
+// reward says what an event was worth, under an id of its own: where rewards are summed,
+// one that had to be sent twice counts once.
 func (c *client) reward(event string, value float64) error {
-	return c.ask("outcome", map[string]any{"id": event, "reward": value}, nil)
+	return c.ask("outcome", map[string]any{"id": event, "reward": value, "outcome_id": newID()}, nil)
 }
 
 // activate says that what was decided is shown: of a model with activation: required.
@@ -109,7 +114,7 @@ func (c *client) activate(event string) error {
 // ask sends a request, and again where the answer is "not now": with the same id a
 // decision that exists is sent again.
 func (c *client) ask(verb string, body, reply any) error {
-	b, err := json.Marshal(body)
+	b, err := encode(body)
 	if err != nil {
 		return err
 	}
@@ -120,7 +125,7 @@ func (c *client) ask(verb string, body, reply any) error {
 			return nil
 		case err == nil && m.Header.Get("Nats-Service-Error") == "":
 			return json.Unmarshal(m.Data, reply)
-		case err == nil && m.Header.Get("Nats-Service-Error-Code") != "503":
+		case err == nil && !slices.Contains([]string{"429", "503"}, m.Header.Get("Nats-Service-Error-Code")):
 			return fmt.Errorf("%s.%s: %s", c.model, verb, m.Header.Get("Nats-Service-Error"))
 		case time.Now().After(limit):
 			if err == nil {

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"slices"
 	"sort"
 	"strconv"
@@ -111,9 +113,34 @@ func flatten(out map[string]any, name string, v any) {
 				flatten(out, join(name, strconv.Itoa(i)), inner)
 			}
 		}
+	case json.Number:
+		out[name] = number(v)
 	default:
 		out[name] = v
 	}
+}
+
+// number writes a number as the Python program does: .5 and 0.50 are 0.5, 2.0 is no 2.
+// That one has exponents below 1e-4 and from 1e16 on.
+func number(n json.Number) json.RawMessage {
+	f, err := n.Float64()
+	if err != nil || !strings.ContainsAny(n.String(), ".eE") {
+		return json.RawMessage(n)
+	}
+	s := strconv.FormatFloat(f, 'f', -1, 64)
+	if !strings.Contains(s, ".") {
+		s += ".0"
+	}
+	return json.RawMessage(s)
+}
+
+// encode writes JSON with its keys sorted and its texts as they are.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return bytes.TrimRight(b.Bytes(), "\n"), err
 }
 
 func join(name, key string) string {

@@ -52,7 +52,7 @@ async def ask(nc, subject, body):
         headers = reply.headers or {}
         if not headers.get("Nats-Service-Error"):
             return json.loads(reply.data)
-        if headers.get("Nats-Service-Error-Code") != "503":
+        if headers.get("Nats-Service-Error-Code") not in ("429", "503"):
             sys.exit(f"{subject}: {headers['Nats-Service-Error']}")
         await asyncio.sleep(0.1)
     sys.exit(f"{subject}: no answer at {nc.connected_url.netloc}; a decider with this model must run there")
@@ -68,8 +68,8 @@ async def main(args):
         with open(args.request) as f:
             decision = await ask(nc, f"{args.model}.decide", context(json.load(f)))
         print(json.dumps(response(decision), indent=2))
-    elif args.verb == "reward":
-        await ask(nc, f"{args.model}.outcome", {"id": args.event, "reward": args.value})
+    elif args.verb == "reward":  # under an id of its own: where rewards are summed, one that is sent twice counts once
+        await ask(nc, f"{args.model}.outcome", {"id": args.event, "reward": args.value, "outcome_id": str(uuid.uuid4())})
     elif args.verb == "activate":
         await ask(nc, f"{args.model}.outcome", {"id": args.event, "activated": True})
     await nc.close()
