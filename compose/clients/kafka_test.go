@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -18,35 +17,40 @@ import (
 	"hindsight/pkg/stream/kafkatest"
 )
 
-// commands returns the commands of the page between two marks, for other brokers.
-func commands(t *testing.T, mark, brokers string) string {
-	t.Helper()
-	page, err := os.ReadFile("../KAFKA.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := strings.Cut(string(page), "<!-- "+mark+" -->\n```sh\n")
-	block, _, ok := strings.Cut(rest, "```")
-	if !ok || !strings.Contains(block, "localhost:9092") {
-		t.Fatalf("the page has no commands marked %q", mark)
-	}
-	return strings.ReplaceAll(block, "localhost:9092", brokers)
-}
-
-// TestKcat runs the commands that the page on Kafka shows: kcat writes contexts, reads
-// decisions, and writes outcomes.
+// TestKcat runs the commands that README and the page on Kafka show, with the model they
+// name: kcat writes contexts, reads decisions, and writes outcomes.
 func TestKcat(t *testing.T) {
 	for _, c := range [][]string{{"kcat", "-V"}, {"python3", "-c", "import msgpack"}} {
 		if err := exec.Command(c[0], c[1:]...).Run(); err != nil {
 			t.Skip("kcat or Python's msgpack is not here: apt install kcat python3-msgpack")
 		}
 	}
+	write, read, report := "kcat -P -b localhost:9092 -t shop.contexts", "kcat -C -b localhost:9092", "kcat -P -b localhost:9092 -t shop.outcomes"
+	readme := block(t, "../../README.md", "kcat")
+	contexts, rest, _ := strings.Cut(readme, read)
+	decisions, outcomes, ok := strings.Cut(read+rest, report)
+	if !ok || !strings.HasPrefix(contexts, write) {
+		t.Fatalf("README has the commands\n%s", readme)
+	}
+	t.Run("README", func(t *testing.T) { playKcat(t, contexts, decisions, report+outcomes, 1, 0) })
+	t.Run("KAFKA", func(t *testing.T) {
+		page := func(mark string) string { return block(t, "../KAFKA.md", mark) }
+		playKcat(t, page("contexts"), page("decisions"), page("outcomes"), 1, 1)
+	})
+}
+
+// playKcat runs the commands of a page: so many of its rounds are observed, so many are
+// withdrawn.
+func playKcat(t *testing.T, contexts, decisions, outcomes string, observed, withdrawn int) {
 	addrs, _ := kafkatest.Fake(t, 1)
 	log := startKafkaSystem(t, addrs[0])
-	sh := func(mark string) string { return run(t, "sh", "-ec", commands(t, mark, addrs[0])) }
-	sh("contexts")
+	sh := func(commands string) string {
+		return run(t, "sh", "-ec", "cd ../..\n"+strings.ReplaceAll(commands, "localhost:9092", addrs[0]))
+	}
+	rounds := observed + withdrawn
+	sh(contexts)
 	var out string
-	eventually(t, "two decisions", func() bool { out = sh("decisions"); return strings.Count(out, "\n") == 2 })
+	eventually(t, "a decision of each context", func() bool { out = sh(decisions); return strings.Count(out, "\n") == rounds })
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		var d struct {
 			ID, Action string
@@ -56,10 +60,10 @@ func TestKcat(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	sh("outcomes")
-	eventually(t, "two feedbacks", func() bool {
+	sh(outcomes)
+	eventually(t, "a feedback of each", func() bool {
 		s, err := replay.Summarize(t.Context(), log.Log, "shop", "none", model.Epoch)
-		return err == nil && s.Rounds == 2 && s.Fates.Observed == 1 && s.Fates.Withdrawn == 1
+		return err == nil && s.Rounds == int64(rounds) && s.Fates.Observed == int64(observed) && s.Fates.Withdrawn == int64(withdrawn)
 	})
 }
 
@@ -72,7 +76,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// startKafkaSystem runs a decider and a joiner of the model shop on brokers.
+// startKafkaSystem runs a decider and a joiner of the example's model on brokers.
 func startKafkaSystem(t *testing.T, brokers string) *engine.Engine {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
@@ -80,9 +84,7 @@ func startKafkaSystem(t *testing.T, brokers string) *engine.Engine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := model.Default()
-	m.Name = "shop"
-	source, err := modelfile.Source(m, nil)
+	source, err := modelfile.Load("../shop.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
