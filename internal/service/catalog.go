@@ -78,7 +78,8 @@ var units = map[string]string{
 	"hindsight_regret_bound": "losses", "hindsight_exploration_cost": "losses", "hindsight_recent_loss": "loss", "hindsight_recent_uniform_loss": "loss",
 	"hindsight_loss_mean": "loss", "hindsight_loss_standard_error": "loss", "hindsight_propensity_floor": "probability", "hindsight_top_weight": "ratio",
 	"hindsight_head_of_line_partition": "number", "hindsight_head_of_line_round": "number", "hindsight_draw_evidence": "betting odds",
-	"hindsight_ready": "0 or 1", "hindsight_class_refuted": "0 or 1", "hindsight_late_losses_differ": "0 or 1",
+	"hindsight_shadow_excess_loss": "loss", "hindsight_shadow_excess_loss_error": "loss", "hindsight_guard_excess_loss": "loss", "hindsight_mode": "0 to 3",
+	"hindsight_ready": "0 or 1", "hindsight_standing_by": "0 or 1", "hindsight_class_refuted": "0 or 1", "hindsight_late_losses_differ": "0 or 1", "hindsight_guard_alarm": "0 or 1",
 }
 
 // unitOf returns the unit of a metric: what its name ends with, as the convention has it.

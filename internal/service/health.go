@@ -146,6 +146,9 @@ func (l *pulse) beat() {
 	}
 }
 
+// errStandingBy reports a process that does nothing because others do its work.
+var errStandingBy = errors.New("standing by")
+
 // Ready returns nil if the process can do now what it is there for, else why not, in
 // one line.
 func (h *Health) Ready() error {
@@ -168,7 +171,7 @@ func (h *Health) Ready() error {
 		}
 	}
 	if !atWork {
-		return errors.New(line("standing by: " + idle))
+		return fmt.Errorf("%w: %s", errStandingBy, line(idle))
 	}
 	return nil
 }

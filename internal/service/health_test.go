@@ -103,7 +103,11 @@ func pass(d time.Duration) {
 func (d *daemon) ready(want string) {
 	d.t.Helper()
 	err := d.health.Ready()
-	got := scrape(d.t, d.reg)["hindsight_ready"]
+	shown := scrape(d.t, d.reg)
+	got := shown["hindsight_ready"]
+	if idle := strings.HasPrefix(want, "standing by"); shown["hindsight_standing_by"] == 1 != idle {
+		d.t.Errorf("%q: hindsight_standing_by is %v", want, shown["hindsight_standing_by"])
+	}
 	switch {
 	case want == "" && (err != nil || got != 1):
 		d.t.Errorf("not ready: %v, the metric says %v", err, got)

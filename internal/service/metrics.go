@@ -85,6 +85,12 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 		}
 		return 1
 	})
+	c.gaugeFunc("hindsight_standing_by", "1 if the process is not ready only because others do the work that it is there for, else 0.", "", func() float64 {
+		if health != nil && errors.Is(health.Ready(), errStandingBy) {
+			return 1
+		}
+		return 0
+	})
 	m.docs = c.docs
 	return m
 }
@@ -127,14 +133,19 @@ func newMetrics(c *catalog) *Metrics {
 	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.", "").WithLabelValues()
 	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.", "more than 3 in 10 minutes: two processes fight", role)
 	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened again.", "more than 3 in 10 minutes", role)
+	events := []string{leaseAcquired, leaseReleased, leaseLost}
 	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, acquired, given back and lost.", "lost grows", role,
-		label{"event", []string{leaseAcquired, leaseReleased, leaseLost}})
-	for _, r := range []string{RoleDecider, RoleJoiner} {
-		m.fences.WithLabelValues(r)
-		m.restarts.WithLabelValues(r)
-	}
+		label{"event", events})
 	m.work = c.gauge("hindsight_at_work", "Deciders (one for each partition) and joiners at work in this process.",
 		"summed over all processes, deciders are not P or joiners are not 1, for a minute", role)
+	for _, r := range []string{RoleDecider, RoleJoiner} { // 0 from the start: what is not there neither grows nor is missed
+		m.fences.WithLabelValues(r)
+		m.restarts.WithLabelValues(r)
+		m.work.WithLabelValues(r)
+		for _, event := range events {
+			m.leases.WithLabelValues(r, event)
+		}
+	}
 	return m
 }
 

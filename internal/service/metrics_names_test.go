@@ -14,6 +14,8 @@ import (
 
 var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)
 
+var aLoss = regexp.MustCompile(`_loss(_(mean|error|standard_error))?$`)
+
 // The names follow the convention, and each metric says what it is.
 func TestMetricNames(t *testing.T) {
 	seen := map[string]bool{}
@@ -27,6 +29,8 @@ func TestMetricNames(t *testing.T) {
 			t.Errorf("%s is a %s", d.Name, d.Type)
 		case len(d.Help) < 10 || !strings.HasSuffix(d.Help, "."):
 			t.Errorf("%s: %q says too little", d.Name, d.Help)
+		case strings.HasPrefix(d.Help, "1 if ") && d.Unit != "0 or 1", aLoss.MatchString(d.Name) && d.Unit != "loss":
+			t.Errorf("%s is in %q: %s", d.Name, d.Unit, d.Help)
 		}
 		seen[d.Name] = true
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"hindsight/internal/loop"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -30,6 +32,25 @@ func TestMetricsPage(t *testing.T) {
 	}
 	if string(b) != MetricsPage() {
 		t.Error("compose/METRICS.md is not what the code says; write it with: go test ./internal/service -run MetricsPage -update")
+	}
+}
+
+// A rule that sums over all processes needs a 0 of those that never began a part, and a counter
+// that is born at 1 has not grown.
+func TestMetricsFromTheStart(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	NewMetrics(reg, NewHealth(RoleDecider))
+	shown := scrape(t, reg)
+	for _, role := range []string{RoleDecider, RoleJoiner} {
+		want := []string{fmt.Sprintf("hindsight_at_work{role=%q}", role), fmt.Sprintf("hindsight_fences_total{role=%q}", role), fmt.Sprintf("hindsight_restarts_total{role=%q}", role)}
+		for _, event := range []string{leaseAcquired, leaseReleased, leaseLost} {
+			want = append(want, fmt.Sprintf("hindsight_lease_events_total{event=%q,role=%q}", event, role))
+		}
+		for _, series := range want {
+			if v, ok := shown[series]; !ok || v != 0 {
+				t.Errorf("%s is there: %v, %v", series, ok, v)
+			}
+		}
 	}
 }
 
