@@ -149,7 +149,7 @@ func learnerAlarms() []Alarm {
 			Says: "Drawn actions do not follow the propensities that are logged with them.", Do: "No estimate from this log holds until it is understood. Run replayer verify, which names the first wrong decision. By chance this happens to one process in 10,000.",
 			here: func(m *moment) bool { return m.is("hindsight_draw_evidence", func(v float64) bool { return v >= 1e4 }) }},
 		{Name: "WorseThanBaseline", Expr: `max by (job) (hindsight_guard_alarm) == 1`, Severity: Wake,
-			Says: "The guard has found the learner worse than the baseline by more than the model allows.", Do: "See /guard. Switch to the baseline (curl localhost:9464/mode -H 'Content-Type: application/json' -d '{\"mode\":\"paused\"}', or apprentice to go on learning), or let the guard do it (guard: {then: shadow}): MODES.md.",
+			Says: "The guard has found the learner worse than the baseline by more than the model allows.", Do: "See /guard and /mode. If the guard has switched the mode, it stays so and alarms until you ask for a mode: live again when the learner is mended, or the one that it chose. If not, switch to the baseline (curl localhost:9464/mode -H 'Content-Type: application/json' -d '{\"mode\":\"paused\"}', or apprentice to go on learning), or let the guard do it (guard: {then: shadow}): MODES.md.",
 			here: func(m *moment) bool { return m.is("hindsight_guard_alarm", above(0)) }},
 		{Name: "ClassRefuted", Expr: `max by (job) (hindsight_class_refuted) == 1`, Severity: Look,
 			Says: "The data refute that any function of the class is the truth: no bound of the certificate holds.", Do: "Fit another class (replayer fit), or use oracle: auto. Decisions go on.",

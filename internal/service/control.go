@@ -20,6 +20,9 @@ const (
 	causeLost  = "lost" // the joiner: its record was lost
 )
 
+// guardWhy is what the guard says of a switch: the feedback at which it alarmed.
+const guardWhy = "worse than the baseline at feedback %d"
+
 // Control lets people change what a model does while it runs: they ask the process whose
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
@@ -162,11 +165,12 @@ func (j *Joiner) follow(ctx context.Context, o order) {
 
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
 // learner, and with all else that the model says. It returns its number; if the mode is
-// the one at work, that of the epoch at work. An error that is no [ErrModel] leaves the
-// joiner dead.
+// the one at work, that of the epoch at work, unless it was the guard's switch: whoever
+// asks for that mode has seen the alarm, and an epoch says so. An error that is no
+// [ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.last
-	if last.rules.Mode == mode {
+	if last.rules.Mode == mode && (causeOf(last.rec.Cause) != causeGuard || causeOf(cause) == causeGuard) {
 		return last.rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
@@ -272,13 +276,13 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 		return nil
 	}
 	j.alarmed = s.Epoch
-	page := guardPage(g)
+	page := guardPage(g, "")
 	j.cfg.Logger.Error("the learner loses more than the baseline", "learner", page.Learner, "baseline", page.Baseline,
 		"rounds", s.Rounds, "worse_by", rules.Guard.Margin, "alpha", rules.Guard.Alpha, "feedback", s.Raised, "then", page.Then)
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}
-	_, err := j.Switch(ctx, rules.Guard.Then, cause(causeGuard, fmt.Sprintf("worse than the baseline at feedback %d", s.Raised)))
+	_, err := j.Switch(ctx, rules.Guard.Then, cause(causeGuard, fmt.Sprintf(guardWhy, s.Raised)))
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"strings"
 	"time"
 
 	"hindsight/internal/loop"
@@ -42,11 +43,24 @@ type GuardPage struct {
 	Coverage float64 `json:"coverage"` // mean importance weight: about 1 where the learner plays all that the baseline would
 	EValue   float64 `json:"e_value"`  // the largest so far: evidence that it is worse by more than worse_by
 	PValue   float64 `json:"p_value"`  // 1/e_value, at most 1: valid at any time
-	Alarm    bool    `json:"alarm"`
-	Raised   int64   `json:"raised"` // the feedback at which it alarmed; 0: it has not
+	Alarm    bool    `json:"alarm"`    // raised since that epoch began, or what has switched the mode to the one at work
+	Raised   int64   `json:"raised"`   // the feedback at which it alarmed; 0: it has not
 }
 
-func guardPage(g *loop.Guard) GuardPage {
+// alarm returns whether the guard alarms in an epoch of a cause, and the feedback at which
+// it began to. An alarm that switched the mode goes on until somebody else begins an epoch:
+// the guard itself has then begun anew, and has nothing to go by.
+func alarm(s *loop.GuardSums, cause string) (raised int64, on bool) {
+	if s.Raised > 0 || causeOf(cause) != causeGuard {
+		return s.Raised, s.Raised > 0
+	}
+	_, why, _ := strings.Cut(cause, ": ")
+	fmt.Sscanf(why, guardWhy, &raised) // 0 if it says otherwise
+	return raised, true
+}
+
+// guardPage returns what the guard says in an epoch of a cause.
+func guardPage(g *loop.Guard, cause string) GuardPage {
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() {
 		return GuardPage{Then: "alarm", PValue: 1}
@@ -54,7 +68,8 @@ func guardPage(g *loop.Guard) GuardPage {
 	n := float64(max(s.Rounds, 1))
 	p := GuardPage{On: true, WorseBy: rules.Guard.Margin, Alpha: rules.Guard.Alpha, Then: "alarm", Epoch: s.Epoch, Rounds: s.Rounds,
 		Learner: s.Learner / n, Baseline: s.Baseline / n, Excess: s.Excess / n, Coverage: s.Weight / n,
-		EValue: oracle.Exp(math.Min(s.Peak, 600)), Alarm: s.Raised > 0, Raised: s.Raised}
+		EValue: oracle.Exp(math.Min(s.Peak, 600))}
+	p.Raised, p.Alarm = alarm(&s, cause)
 	p.PValue = math.Min(1, 1/p.EValue)
 	if rules.Guard.Then != codec.Live {
 		p.Then = rules.Guard.Then.String()

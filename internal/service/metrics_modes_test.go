@@ -19,7 +19,7 @@ func TestGuardMetrics(t *testing.T) {
 			rules.Guard = loop.GuardRules{Margin: .1, Alpha: .05}
 		}
 		guard.Begin(int64(number+1), false, rules)
-		m.modes.show(g, guard)
+		m.modes.show(g, guard, "")
 		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -136,8 +136,9 @@ func (j *Joiner) showControl(now time.Time) {
 		return
 	}
 	j.shownAt = now
-	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard()))
-	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard())
+	cause := j.epochs.last.rec.Cause
+	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard(), cause))
+	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard(), cause)
 }
 
 // show publishes where the joiner is.
