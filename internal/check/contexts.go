@@ -85,7 +85,7 @@ func (c *checker) checkRefused(where string, p int, r *record, rej *refusal) {
 	case codec.ReasonDuplicateID:
 		id := x.ID
 		if id == "" {
-			id = contextID(r, p)
+			id = headerID(r) // one that is minted repeats none
 		}
 		ok := slices.ContainsFunc(c.byID[id], func(d *round) bool {
 			return d.Partition == p && d.Source != r.Offset && (c.o.LooseTime || d.at <= rej.at)

@@ -89,6 +89,7 @@ func compare(pairs ...int64) int {
 // line is what a partition of decisions says so far.
 type line struct {
 	n, through, learned, source, epoch, time int64
+	used                                     map[string]int64 // id → the last round that had it
 }
 
 func (c *checker) checkPartition(p int) {
@@ -96,8 +97,7 @@ func (c *checker) checkPartition(p int) {
 	for i := range c.contexts[p] {
 		records[c.contexts[p][i].Offset] = &c.contexts[p][i]
 	}
-	was := line{source: -1}
-	used := map[string]int64{}
+	was := line{source: -1, used: map[string]int64{}}
 	for i := range c.decisions[p] {
 		r := &c.decisions[p][i]
 		where := fmt.Sprintf("decisions[%d]@%d", p, r.Offset)
@@ -113,10 +113,10 @@ func (c *checker) checkPartition(p int) {
 				continue
 			}
 			c.decision(where, p, d, &was, records)
-			if n, ok := used[d.ID]; ok && (c.o.Dedup == 0 || d.N-n <= c.o.Dedup) {
-				c.fail("%s: id %q was decided before, in round %d", where, d.ID, n)
+			if c.taken(&was, d.ID, d.N) {
+				c.fail("%s: id %q was decided before, in round %d", where, d.ID, was.used[d.ID])
 			}
-			used[d.ID] = d.N
+			was.used[d.ID] = d.N
 			if c.byN[p][d.N] == nil {
 				c.byN[p][d.N] = d
 				c.rounds[p] = append(c.rounds[p], d)
@@ -206,7 +206,7 @@ func (c *checker) checkSource(where string, d *round, was *line, records map[int
 	if d.Source < 0 {
 		c.r.Requests++
 		if id == "" && strings.HasPrefix(d.ID, "r-") {
-			id = fmt.Sprintf("r-%d-%d", d.Partition, d.N)
+			id = c.minted(fmt.Sprintf("r-%d-%d", d.Partition, d.N), d, was)
 		}
 		if id != "" && id != d.ID {
 			c.fail("%s: round %d has the id %q, its request %q", where, d.N, d.ID, id)
@@ -226,7 +226,10 @@ func (c *checker) checkSource(where string, d *round, was *line, records map[int
 		c.fail("%s: round %d has read contexts to %d and answers @%d", where, d.N, d.ContextsThrough, d.Source)
 	}
 	if id == "" {
-		id = contextID(r, d.Partition)
+		id = headerID(r)
+	}
+	if id == "" {
+		id = c.minted(fmt.Sprintf("%d-%d", d.Partition, r.Offset), d, was)
 	}
 	if d.ID != id {
 		c.fail("%s: round %d has the id %q, its context %q", where, d.N, d.ID, id)
@@ -239,9 +242,9 @@ func (c *checker) checkSource(where string, d *round, was *line, records map[int
 	}
 }
 
-// contextID is the id of a context that carries none in its bytes.
-func contextID(r *record, partition int) string {
-	id, ok := codec.CloudEventID(func(key string) string {
+// headerID is the id that a context's headers give it, "" if they give none.
+func headerID(r *record) string {
+	id, _ := codec.CloudEventID(func(key string) string {
 		for _, h := range r.Headers {
 			if h.Key == key {
 				return h.Value
@@ -249,10 +252,26 @@ func contextID(r *record, partition int) string {
 		}
 		return ""
 	})
-	if ok {
-		return id
+	return id
+}
+
+// taken reports whether an id that is used in round n is remembered from an earlier one.
+func (c *checker) taken(was *line, id string, n int64) bool {
+	m, ok := was.used[id]
+	return ok && (c.o.Dedup == 0 || n-m <= c.o.Dedup)
+}
+
+// minted is the id that a context without one must have: the plain one or, where that is
+// taken, the first of those that follow from it and the seed.
+func (c *checker) minted(plain string, d *round, was *line) string {
+	id := plain
+	for try := uint64(1); c.taken(was, id, d.N); try++ {
+		if c.o.Seed == nil && strings.HasPrefix(d.ID, plain+"-") {
+			return d.ID
+		}
+		id = fmt.Sprintf("%s-%016x", plain, hash64([]byte("hindsight/id/1"), c.o.Seed, []byte(c.name), []byte(plain), binary.BigEndian.AppendUint64(nil, try)))
 	}
-	return fmt.Sprintf("%d-%d", partition, r.Offset)
+	return id
 }
 
 // checkEpochOf checks that a decision was made by the model that followed the
@@ -293,14 +312,16 @@ func (c *checker) checkDraw(where string, d *round) {
 
 // uniform is the 53 random bits of a round.
 func uniform(seed []byte, name string, partition int, n int64, id string) uint64 {
+	return hash64([]byte("hindsight/draw/1"), seed, []byte(name), binary.BigEndian.AppendUint64(nil, uint64(partition)),
+		binary.BigEndian.AppendUint64(nil, uint64(n)), []byte(id)) >> 11
+}
+
+// hash64 is the beginning of the SHA-256 of fields, each after its length.
+func hash64(fields ...[]byte) uint64 {
 	var b []byte
-	field := func(f []byte) { b = append(binary.AppendUvarint(b, uint64(len(f))), f...) }
-	field([]byte("hindsight/draw/1"))
-	field(seed)
-	field([]byte(name))
-	field(binary.BigEndian.AppendUint64(nil, uint64(partition)))
-	field(binary.BigEndian.AppendUint64(nil, uint64(n)))
-	field([]byte(id))
+	for _, f := range fields {
+		b = append(binary.AppendUvarint(b, uint64(len(f))), f...)
+	}
 	h := sha256.Sum256(b)
-	return binary.BigEndian.Uint64(h[:8]) >> 11
+	return binary.BigEndian.Uint64(h[:8])
 }

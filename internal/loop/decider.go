@@ -3,7 +3,6 @@ package loop
 import (
 	"crypto/sha256"
 	"fmt"
-	"strconv"
 	"unsafe"
 
 	"hindsight/pkg/codec"
@@ -102,8 +101,8 @@ func (d *Decider) Pass(contextsThrough int64) { d.through = contextsThrough }
 // Decide decides one context and fills dst, whose slices it reuses and whose
 // strings and bytes alias raw and the decider's own memory until its next call. id is
 // used when the context itself carries none (a CloudEvents header); if that is
-// empty too, one is minted. dst is only meaningful for Decided. The replica must
-// have an epoch.
+// empty too, one is minted ([AppendMinted]): such a context is never a repeat. dst is
+// only meaningful for Decided. The replica must have an epoch.
 func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source) Result {
 	r := d.replica
 	if err := r.reader.parse(raw); err != nil {
@@ -112,14 +111,12 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	if r.reader.ctx.ID != "" {
 		id = r.reader.ctx.ID
 	}
-	if id == "" {
-		id = d.mint(src.Offset)
-	}
+	id, s := d.identify(id, src.Offset)
 	if err := r.reader.fits(raw, id); err != nil {
 		return Result{Verdict: Invalid, ID: id, Err: err}
 	}
 	memo := idMemo{n: d.next, content: hashContent(d.ids.seed, raw)}
-	if s := d.ids.get(id); s >= 0 {
+	if s >= 0 {
 		was := *d.ids.value(s)
 		if was.content == memo.content {
 			return Result{Verdict: Duplicate, N: was.n, ID: id}
@@ -152,18 +149,23 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	dst.Context = raw
 }
 
-// mint makes the id of a context without one: "<partition>-<offset>", or
-// "r-<partition>-<N>" for a request.
-func (d *Decider) mint(offset int64) string {
-	b := d.minted[:0]
-	n := offset
-	if offset == RequestSource {
-		b = append(b, "r-"...)
-		n = d.next
+// identify returns the id of a context, minted if id is empty, and its slot in the memory,
+// -1 if it is free. A minted id that is taken is minted anew.
+func (d *Decider) identify(id string, offset int64) (string, int32) {
+	if id != "" {
+		return id, d.ids.get(id)
 	}
-	b = strconv.AppendInt(b, int64(d.partition), 10)
-	b = append(b, '-')
-	d.minted = strconv.AppendInt(b, n, 10)
+	s := int32(0)
+	for try := 0; try < Mints && s >= 0; try++ {
+		id = d.mint(offset, try)
+		s = d.ids.get(id)
+	}
+	return id, s
+}
+
+// mint makes an id of a context without one. It aliases the decider's memory.
+func (d *Decider) mint(offset int64, try int) string {
+	d.minted = AppendMinted(d.minted[:0], d.seed, d.name, d.partition, d.next, offset, try)
 	return unsafe.String(unsafe.SliceData(d.minted), len(d.minted))
 }
 

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -101,9 +102,9 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		}
 		refuse(code, res.Err.Error(), res.ID)
 	case loop.Conflict:
-		d.conflict(&res, refuse)
+		d.conflict(&res, m, json, refuse)
 	case loop.Duplicate:
-		d.repeat(res.N, m, json)
+		d.repeat(res.N, m, json, "")
 	default:
 		d.answer(m, json, start)
 	}
@@ -141,12 +142,17 @@ func (d *Decider) answer(m stream.Message, json bool, start time.Time) {
 }
 
 // conflict refuses a request whose id another one used, once that one's decision is
-// known to be stored.
-func (d *Decider) conflict(res *loop.Result, refuse func(code int, message, id string)) {
+// known to be stored. One that may be a repeat of a request without an id, with the id that
+// this was told, is looked at.
+func (d *Decider) conflict(res *loop.Result, m stream.Message, json bool, refuse func(code int, message, id string)) {
 	n, id := res.N, strings.Clone(res.ID)
+	if strings.HasPrefix(id, fmt.Sprintf("r-%d-", d.cfg.Partition)) {
+		d.repeat(n, m, json, id)
+		return
+	}
 	answer := func(stored bool) {
 		if stored {
-			refuse(409, fmt.Sprintf("this id was used for another context, in round %d of partition %d", n, d.cfg.Partition), id)
+			refuse(409, d.usedIn(n), id)
 			return
 		}
 		refuse(503, unknownFate, id)
@@ -156,6 +162,10 @@ func (d *Decider) conflict(res *loop.Result, refuse func(code int, message, id s
 	}
 }
 
+func (d *Decider) usedIn(n int64) string {
+	return fmt.Sprintf("this id was used for another context, in round %d of partition %d", n, d.cfg.Partition)
+}
+
 func reply(dec *codec.Decision, duplicate, json bool) []byte {
 	if json {
 		return codec.AppendDecisionJSON(nil, dec, duplicate)
@@ -163,16 +173,17 @@ func reply(dec *codec.Decision, duplicate, json bool) []byte {
 	return codec.AppendDecisionReply(nil, dec, duplicate)
 }
 
-// repeat answers a request whose round was decided before, from what the log has.
-func (d *Decider) repeat(n int64, m stream.Message, json bool) {
-	answer := func(stored bool) { d.answerAgain(n, m, json, stored) }
+// repeat answers a request whose round was decided before, from what the log has. With an
+// id, which was minted for that round, it was if it is the same request but for the id.
+func (d *Decider) repeat(n int64, m stream.Message, json bool, id string) {
+	answer := func(stored bool) { d.answerAgain(n, m, json, stored, id) }
 	if !d.flight.join(n, answer) {
 		d.spawn(func() { answer(true) })
 	}
 }
 
 // answerAgain reads a decision back and sends it, marked duplicate.
-func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool) {
+func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool, id string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	sent := false
@@ -183,6 +194,11 @@ func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool) {
 				return err
 			}
 			sent = true
+			if id != "" && !sameButForID(dec.Context, m.Data) {
+				d.cfg.Metrics.refuseID("decide", 409, id)
+				data, headers := errorReply(409, d.usedIn(n), id, json)
+				return m.Respond(data, headers...)
+			}
 			d.m.repeated.Inc()
 			return m.Respond(reply(&dec, true, json))
 		})
@@ -192,4 +208,15 @@ func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool) {
 		data, headers := errorReply(503, "the recorded decision cannot be read now: retry with the same id", "", json)
 		m.Respond(data, headers...)
 	}
+}
+
+// sameButForID reports whether a context has no id, and another, which has one, is else the
+// same.
+func sameButForID(plain, named []byte) bool {
+	var a, b codec.Context
+	if codec.ParseContext(&a, plain) != nil || codec.ParseContext(&b, named) != nil || a.ID != "" {
+		return false
+	}
+	b.ID = ""
+	return bytes.Equal(codec.AppendContext(nil, &a), codec.AppendContext(nil, &b))
 }

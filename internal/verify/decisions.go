@@ -270,7 +270,9 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	}
 	l.time = max(l.time, got.Time)
 	l.raw = r.Value // valid until the next head
-	id = service.CloudEventID(r)
+	if id = service.CloudEventID(r); id == "" {
+		id = l.minted(r.Offset)
+	}
 	l.takeContext(r)
 	return src, id, nil
 }

@@ -254,6 +254,22 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 	v.checkReason(info, id, ok)
 }
 
+// minted returns the id that the decision at the head has, if that is one that is minted for
+// the context at an offset when those before it are taken, as they are or may be; else "",
+// and the heart mints one.
+func (l *decisionLane) minted(offset int64) string {
+	for try := range loop.Mints {
+		id := string(loop.AppendMinted(nil, l.v.Seed, l.v.Name, l.partition, l.head.N, offset, try))
+		if id == l.head.ID {
+			return id
+		}
+		if _, used := l.ids.round(id); !used && !l.decisions.cut() {
+			break
+		}
+	}
+	return ""
+}
+
 // invalid reports whether a context breaks the rules of an epoch.
 func (l *decisionLane) invalid(r *stream.Record, epoch int64) bool {
 	e := l.v.epochs.get(epoch)
