@@ -60,24 +60,59 @@ func Lock(dir string) (unlock func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder %s is not writable: %w", dir, err)
 	}
-	if err := lockFile(f); err != nil {
-		_ = f.Close()
-		if errors.Is(err, errHeld) {
-			return nil, fmt.Errorf("%s is %w %s: stop that one, or name another folder", dir, ErrInUse, holder(dir))
-		}
-		return nil, fmt.Errorf("lock %s: %w", f.Name(), err)
+	if err := hold(f, dir, lockFile); err != nil {
+		return nil, err
 	}
-	text := fmt.Sprintf("%d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
-	if err := errors.Join(f.Truncate(0), writeAt(f, text)); err != nil {
+	if err := sign(f); err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("write %s: %w", f.Name(), err)
 	}
 	return f.Close, nil // closing unlocks; the file stays, for removing it would race with another Lock
 }
 
-func writeAt(f *os.File, text string) error {
+// Share keeps everybody from serving a folder that exists while it is read, as others may
+// at the same time. unlock ends that. A folder that cannot be written to, such as a
+// backup, needs no lock file.
+func Share(dir string) (unlock func() error, err error) {
+	name := filepath.Join(dir, LockFile)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	writable := err == nil
+	if !writable {
+		f, err = os.Open(name)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() error { return nil }, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := hold(f, dir, shareFile); err != nil {
+		return nil, err
+	}
+	if writable {
+		_ = sign(f) // for people
+	}
+	return f.Close, nil
+}
+
+// hold locks the open lock file of a folder, or closes it.
+func hold(f *os.File, dir string, lock func(*os.File) error) error {
+	err := lock(f)
+	if err == nil {
+		return nil
+	}
+	_ = f.Close()
+	if errors.Is(err, errHeld) {
+		return fmt.Errorf("%s is %w %s: stop that one, or name another folder", dir, ErrInUse, holder(dir))
+	}
+	return fmt.Errorf("lock %s: %w", f.Name(), err)
+}
+
+// sign writes into a lock file who holds it.
+func sign(f *os.File) error {
+	text := fmt.Sprintf("%d (%s)\n", os.Getpid(), filepath.Base(os.Args[0]))
 	_, err := f.WriteAt([]byte(text), 0)
-	return err
+	return errors.Join(err, f.Truncate(int64(len(text))))
 }
 
 // holder reads who wrote the lock file last: "1234 (decider)".

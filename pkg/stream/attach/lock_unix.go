@@ -23,6 +23,9 @@ func lockFile(f *os.File) error {
 	}
 }
 
+// shareFile takes a lock that others may share, but no exclusive one.
+func shareFile(f *os.File) error { return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) }
+
 func isLocked(f *os.File) (bool, error) {
 	err := flock(f, syscall.LOCK_SH|syscall.LOCK_NB)
 	if errors.Is(err, errHeld) {

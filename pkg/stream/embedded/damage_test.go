@@ -30,7 +30,7 @@ func TestDamage(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			next := writeNumbered(t, dir, n)
+			next := writeNumbered(t, dir, n, stream.TopicOptions{})
 			streamDir := filepath.Join(dir, "jetstream", "$G", "streams", "a_0", "msgs")
 			blocks, err := filepath.Glob(filepath.Join(streamDir, "*.blk"))
 			if err != nil || len(blocks) != 1 {
@@ -42,7 +42,7 @@ func TestDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := readNumbered(t, dir, next); err == nil {
+			if err := readNumbered(t, embedded.Options{Dir: dir}, next); err == nil {
 				t.Error("the damage was not noticed")
 			} else {
 				t.Log(err)
@@ -51,7 +51,7 @@ func TestDamage(t *testing.T) {
 	}
 	t.Run("none", func(t *testing.T) {
 		dir := t.TempDir()
-		if err := readNumbered(t, dir, writeNumbered(t, dir, n)); err != nil {
+		if err := readNumbered(t, embedded.Options{Dir: dir}, writeNumbered(t, dir, n, stream.TopicOptions{})); err != nil {
 			t.Error(err)
 		}
 	})
@@ -88,12 +88,12 @@ func overwrite(t *testing.T, file string, part float64, toEnd bool) {
 }
 
 // writeNumbered appends n records that hold their offset and returns the next.
-func writeNumbered(t *testing.T, dir string, n int) int64 {
+func writeNumbered(t *testing.T, dir string, n int, o stream.TopicOptions) int64 {
 	t.Helper()
 	ctx := context.Background()
 	e := open(t, embedded.Options{Dir: dir, DontListen: true})
 	defer closeEngine(t, e)
-	if err := e.Log().Create(ctx, "a", 1, stream.TopicOptions{}); err != nil {
+	if err := e.Log().Create(ctx, "a", 1, o); err != nil {
 		t.Fatal(err)
 	}
 	a, tail, err := e.Log().Open(ctx, "a", 0, stream.OpenOptions{})
@@ -113,10 +113,11 @@ func writeNumbered(t *testing.T, dir string, n int) int64 {
 
 // readNumbered reads all records, as someone who has read up to next before, and
 // returns what is wrong.
-func readNumbered(t *testing.T, dir string, next int64) error {
+func readNumbered(t *testing.T, o embedded.Options, next int64) error {
 	t.Helper()
 	ctx := context.Background()
-	e := open(t, embedded.Options{Dir: dir, DontListen: true})
+	o.DontListen = true
+	e := open(t, o)
 	defer closeEngine(t, e)
 	ahead, err := e.Log().Read(ctx, "a", 0, next)
 	if err != nil {

@@ -66,6 +66,7 @@ type Options struct {
 	Host       string       // an address of this machine; others than loopback are refused
 	Port       int          // 0 means DefaultPort
 	StrictPort bool         // a taken port is an error; otherwise a free one is chosen
+	ReadOnly   bool         // the folder is only read: see [Open]
 	DontListen bool         // for tests: only in-process connections, and no connect.json
 	Logger     *slog.Logger // the server's log; nil: none
 	MaxBytes   int64        // limit of the store; 0: 80 % of the disk that was free when it was created
@@ -84,6 +85,7 @@ type Engine struct {
 	server *server.Server
 	client *nats.Client
 	unlock func() error
+	view   string // folder of its own in place of Dir; "": none
 	url    string
 	access attach.Connect
 }
@@ -91,9 +93,17 @@ type Engine struct {
 // Open locks the folder, making it if needed, and starts the server on it. That
 // takes longer the more the log holds: half a second for a million records. ctx
 // bounds the wait for the server to be ready, but not the reading of the store.
+//
+// With ReadOnly the folder must hold a log, and nothing of it changes, however old its
+// records are: whoever asks this process sees it through links in a temporary folder, and
+// cannot append. Nobody else can connect. Several may read a folder at once; meanwhile
+// nobody can serve it. Every record is read once before Open returns.
 func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err := o.complete(); err != nil {
 		return nil, err
+	}
+	if o.ReadOnly {
+		return openReadOnly(ctx, o)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("folder %s cannot be made: %w", o.Dir, err)
@@ -284,6 +294,10 @@ func (e *Engine) Close() error {
 	if e.unlock != nil {
 		errs = append(errs, e.unlock())
 		e.unlock = nil
+	}
+	if e.view != "" {
+		errs = append(errs, os.RemoveAll(e.view))
+		e.view = ""
 	}
 	return errors.Join(errs...)
 }

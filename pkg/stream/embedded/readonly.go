@@ -1,0 +1,190 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+
+	"hindsight/pkg/stream/attach"
+)
+
+// The files of the server's store below the folder of a log.
+const (
+	storeFolder    = "jetstream"
+	streamsFolder  = "streams"
+	consumerFolder = "obs"
+	metaFile       = "meta.inf"
+	sumFile        = "meta.sum"
+	blockEnding    = ".blk"
+)
+
+// manyBytes is a limit of the store that nothing reaches.
+const manyBytes = 1 << 50
+
+// openReadOnly serves a view of a folder. A server writes at its start already: it drops
+// what is older than a stream keeps, cuts a damaged block at the damage, and writes its
+// index. So it gets a folder of its own, with streams that keep everything and are sealed,
+// and links in place of the blocks.
+func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
+	if _, err := os.Stat(filepath.Join(o.Dir, storeFolder)); err != nil {
+		return nil, fmt.Errorf("folder %s holds no log: %w", o.Dir, err)
+	}
+	unlock, err := attach.Share(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{o: o, unlock: unlock}
+	if e.view, err = os.MkdirTemp("", "hindsight-view-"); err == nil {
+		if err = layView(ctx, o.Dir, e.view); err == nil {
+			e.o.Dir, e.o.DontListen, e.o.MaxBytes = e.view, true, manyBytes
+			err = e.start(ctx)
+		}
+	}
+	if err != nil {
+		_ = e.Close()
+		return nil, err
+	}
+	return e, nil
+}
+
+// layView lays the store of the folder dir into the folder view: small files and the last
+// block of each stream, which a server may append to, as copies, other blocks as links.
+func layView(ctx context.Context, dir, view string) error {
+	from, err := filepath.EvalSymlinks(filepath.Join(dir, storeFolder))
+	if err == nil {
+		from, err = filepath.Abs(from)
+	}
+	if err != nil {
+		return fmt.Errorf("folder %s: %w", dir, err)
+	}
+	blocks := make(chan block)
+	errs := make(chan error, runtime.GOMAXPROCS(0))
+	var workers sync.WaitGroup
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	for range cap(errs) {
+		workers.Go(func() {
+			for b := range blocks {
+				if err := b.show(); err != nil {
+					errs <- err
+					stop()
+					return
+				}
+			}
+		})
+	}
+	v := &viewer{ctx: ctx, from: from, to: filepath.Join(view, storeFolder), blocks: blocks}
+	err = filepath.WalkDir(from, v.visit)
+	close(blocks)
+	workers.Wait()
+	close(errs)
+	if first, ok := <-errs; ok {
+		err = first
+	}
+	return err
+}
+
+// viewer walks a store.
+type viewer struct {
+	ctx      context.Context
+	from, to string
+	blocks   chan<- block
+	stream   string           // whose files are visited
+	last     map[string]int64 // by folder: the number of its last block
+}
+
+func (v *viewer) visit(path string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	name, err := filepath.Rel(v.from, path)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(v.to, name)
+	if d.IsDir() {
+		if d.Name() == consumerFolder { // of readers that are gone
+			return fs.SkipDir
+		}
+		if filepath.Base(filepath.Dir(path)) == streamsFolder {
+			v.stream = d.Name()
+		}
+		return os.Mkdir(to, 0o700)
+	}
+	switch {
+	case !d.Type().IsRegular() || d.Name() == sumFile: // written with its meta file
+		return nil
+	case d.Name() == metaFile:
+		return copyMeta(path, to, v.stream)
+	case filepath.Ext(d.Name()) != blockEnding:
+		return copyFile(path, to)
+	}
+	last, err := v.isLast(path)
+	if err != nil || last {
+		return errors.Join(err, copyFile(path, to))
+	}
+	select {
+	case v.blocks <- block{from: path, to: to, stream: v.stream}:
+		return nil
+	case <-v.ctx.Done():
+		return v.ctx.Err()
+	}
+}
+
+// isLast reports whether no later block is in the folder of this one.
+func (v *viewer) isLast(path string) (bool, error) {
+	dir := filepath.Dir(path)
+	if _, ok := v.last[dir]; !ok {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			return false, err
+		}
+		last := int64(math.MinInt64)
+		for _, e := range entries {
+			last = max(last, blockNumber(e.Name()))
+		}
+		v.last = map[string]int64{dir: last} // the one before is not asked for again
+	}
+	return blockNumber(path) == v.last[dir], nil
+}
+
+// blockNumber returns the number in the name of a block, −1 for another file.
+func blockNumber(path string) int64 {
+	name, ok := strings.CutSuffix(filepath.Base(path), blockEnding)
+	var n int64
+	if _, err := fmt.Sscanf(name, "%d", &n); !ok || err != nil {
+		return -1
+	}
+	return n
+}
+
+// block is a block of a stream that is to be seen at another place.
+type block struct{ from, to, stream string }
+
+// show links a block that is whole, which a server only reads, and copies one that is
+// not, which it cuts.
+func (b block) show() error {
+	data, err := os.ReadFile(b.from)
+	if err != nil {
+		return err
+	}
+	if wholeBlock(data, b.stream) {
+		return os.Symlink(b.from, b.to)
+	}
+	return os.WriteFile(b.to, data, 0o600)
+}
+
+func copyFile(from, to string) error {
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, 0o600)
+}

@@ -1,0 +1,133 @@
+package embedded_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
+	"hindsight/pkg/stream/embedded"
+)
+
+// small makes blocks of 32 kB, the smallest that the server has.
+var small = stream.TopicOptions{MaxBytes: 120_000}
+
+const smallRecords = 500 // in some blocks
+
+// shortAge is the shortest that the server takes.
+const shortAge = 100 * time.Millisecond
+
+// Whoever only reads a folder leaves it as it is, however old its records are and
+// whatever damage they have, and reads what others would have read before.
+func TestReadOnly(t *testing.T) {
+	first := func(dir string) string {
+		return filepath.Join(dir, "jetstream", "$G", "streams", "a_0", "msgs", "2.blk")
+	}
+	index := func(dir string) string { return filepath.Join(filepath.Dir(first(dir)), "index.db") }
+	for _, tt := range []struct {
+		name   string
+		change func(t *testing.T, dir string) error
+		whole  bool // all records can be read
+	}{
+		{"closed", func(*testing.T, string) error { return nil }, true},
+		{"killed", func(_ *testing.T, dir string) error { return os.Remove(index(dir)) }, true},
+		{"flipped byte in the middle", func(t *testing.T, dir string) error { overwrite(t, first(dir), 0.4, false); return nil }, false},
+		{"killed, and a flipped byte", func(t *testing.T, dir string) error {
+			overwrite(t, first(dir), 0.4, false)
+			return os.Remove(index(dir))
+		}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			next := writeNumbered(t, dir, smallRecords, small)
+			if err := errors.Join(embedded.SetAge(dir, shortAge), tt.change(t, dir)); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(shortAge)
+			before := contents(t, dir)
+			if n := len(before); n < 6 {
+				t.Fatalf("only %d files: %v", n, before)
+			}
+			for range 2 {
+				if err := readNumbered(t, embedded.Options{Dir: dir, ReadOnly: true}, next); (err == nil) != tt.whole {
+					t.Errorf("read: %v", err)
+				}
+				if after := contents(t, dir); fmt.Sprint(after) != fmt.Sprint(before) {
+					t.Errorf("was %v\nis  %v", before, after)
+				}
+			}
+			e := open(t, embedded.Options{Dir: dir, DontListen: true})
+			defer closeEngine(t, e)
+			if first, end, err := e.Log().Bounds(t.Context(), "a", 0); err != nil || first < end {
+				t.Errorf("a server keeps %d to %d of it, %v: this shows nothing", first, end, err)
+			}
+		})
+	}
+}
+
+// contents returns the sums of the files of a folder, without the lock.
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	sums := map[string]string{}
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || d.Name() == attach.LockFile {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		sums[strings.TrimPrefix(path, dir)] = fmt.Sprintf("%d %.8x", len(data), sha256.Sum256(data))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sums
+}
+
+// Several read a folder at once; meanwhile nobody serves it, and they serve nobody and
+// write nothing.
+func TestReadOnlyShares(t *testing.T) {
+	ctx := context.Background()
+	dir := t.TempDir()
+	if _, err := embedded.Open(ctx, embedded.Options{Dir: dir, ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "holds no log") {
+		t.Errorf("an empty folder: %v", err)
+	}
+	writeNumbered(t, dir, 10, small)
+	t.Setenv("TMPDIR", t.TempDir())
+	one, two := open(t, embedded.Options{Dir: dir, ReadOnly: true}), open(t, embedded.Options{Dir: dir, ReadOnly: true})
+	if one.URL() != "" {
+		t.Errorf("it listens at %s", one.URL())
+	}
+	_, err := embedded.Open(ctx, embedded.Options{Dir: dir, Port: -1})
+	if self := fmt.Sprintf("in use by process %d (", os.Getpid()); !errors.Is(err, attach.ErrInUse) || !strings.Contains(err.Error(), self) {
+		t.Errorf("a server beside readers: %v", err)
+	}
+	if err := one.Log().Create(ctx, "b", 1, small); err != nil {
+		t.Logf("create: %v", err)
+	}
+	a, _, err := two.Log().Open(ctx, "a", 0, stream.OpenOptions{})
+	if err == nil {
+		_, err = a.Append(ctx, &stream.Record{Value: []byte("x")})
+		err = errors.Join(err, a.Flush(ctx), a.Close())
+	}
+	if err == nil {
+		t.Error("a record was appended")
+	}
+	closeEngine(t, one)
+	closeEngine(t, two)
+	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	served := open(t, embedded.Options{Dir: dir, Port: -1})
+	defer closeEngine(t, served)
+	if _, err := embedded.Open(ctx, embedded.Options{Dir: dir, ReadOnly: true}); !errors.Is(err, attach.ErrInUse) {
+		t.Errorf("a reader beside a server: %v", err)
+	}
+}

@@ -1,0 +1,145 @@
+package embedded
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/minio/highwayhash"
+)
+
+// What is known here of the files of a stream in the server's store (filestore.go of
+// nats-server): its configuration in meta.inf, with a checksum beside it, and blocks of
+// records.
+
+// checksum returns the hash that the server uses for everything of a stream.
+func checksum(stream string) hash.Hash64 {
+	key := sha256.Sum256([]byte(stream))
+	h, err := highwayhash.New64(key[:])
+	if err != nil {
+		panic(err) // only a key of another length is an error
+	}
+	return h
+}
+
+// Sizes in a block. A record is its length with its checksum, sequence, time and the
+// length of the subject; the subject; the length of the headers if it has any; headers;
+// data; checksum.
+const (
+	recordHead     = 4 + 8 + 8 + 2
+	recordSum      = 8
+	headersLength  = 4
+	withHeaders    = 1 << 31 // in the length of a record
+	maxRecordBytes = 32 << 20
+)
+
+// wholeBlock reports whether a server takes a block as it is: all its records are whole
+// and have their checksum. A compressed or encrypted block is not known as whole.
+func wholeBlock(data []byte, stream string) bool {
+	h := checksum(stream)
+	var sum [recordSum]byte
+	for len(data) > 0 {
+		if len(data) < recordHead {
+			return false
+		}
+		length := binary.LittleEndian.Uint32(data)
+		headers := length&withHeaders != 0
+		length &^= withHeaders
+		subject := int(binary.LittleEndian.Uint16(data[recordHead-2:]))
+		rest := subject
+		if headers {
+			rest += headersLength
+		}
+		if length > maxRecordBytes || int(length) > len(data) || int(length) < recordHead+rest+recordSum {
+			return false
+		}
+		body, end := data[recordHead:length-recordSum], data[length-recordSum:length]
+		h.Reset()
+		_, _ = h.Write(data[4:20])
+		_, _ = h.Write(body[:subject])
+		_, _ = h.Write(body[rest:])
+		if !bytes.Equal(h.Sum(sum[:0]), end) {
+			return false
+		}
+		data = data[length:]
+	}
+	return true
+}
+
+// copyMeta copies the configuration of a stream, which then keeps its records for ever
+// and takes no new ones. One that does not have its checksum stays as it is: the server
+// says so.
+func copyMeta(from, to, stream string) error {
+	meta, sum, err := readMeta(from)
+	if err != nil {
+		return err
+	}
+	if string(sum) == metaSum(meta, stream) {
+		if meta, err = changeMeta(meta, map[string]string{"max_age": "0", "sealed": "true"}); err != nil {
+			return fmt.Errorf("%s: %w", from, err)
+		}
+		sum = []byte(metaSum(meta, stream))
+	}
+	return writeMeta(to, meta, sum)
+}
+
+func metaSum(meta []byte, stream string) string {
+	h := checksum(stream)
+	_, _ = h.Write(meta)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func changeMeta(meta []byte, values map[string]string) ([]byte, error) {
+	var config map[string]json.RawMessage
+	if err := json.Unmarshal(meta, &config); err != nil {
+		return nil, err
+	}
+	for key, value := range values {
+		config[key] = json.RawMessage(value)
+	}
+	return json.Marshal(config)
+}
+
+func readMeta(path string) (meta, sum []byte, err error) {
+	if meta, err = os.ReadFile(path); err == nil {
+		sum, err = os.ReadFile(filepath.Join(filepath.Dir(path), sumFile))
+	}
+	return meta, sum, err
+}
+
+func writeMeta(path string, meta, sum []byte) error {
+	if err := os.WriteFile(path, meta, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(filepath.Dir(path), sumFile), sum, 0o600)
+}
+
+// SetAge changes how long the topics in a folder that nobody serves keep records, 0
+// meaning for ever.
+func SetAge(dir string, age time.Duration) error {
+	paths, err := filepath.Glob(filepath.Join(dir, storeFolder, "*", streamsFolder, "*", metaFile))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		meta, _, err := readMeta(path)
+		if err == nil {
+			meta, err = changeMeta(meta, map[string]string{"max_age": strconv.FormatInt(int64(age), 10)})
+		}
+		if err == nil {
+			err = writeMeta(path, meta, []byte(metaSum(meta, filepath.Base(filepath.Dir(path)))))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
