@@ -2,6 +2,7 @@ package landed
 
 import (
 	"archive/tar"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -19,6 +20,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
+	"hindsight/pkg/stream/embedded"
 )
 
 // TestLandings holds that every landing has golden logs.
@@ -199,7 +201,33 @@ func pack(t *testing.T, dir, path string) {
 	}
 }
 
+// unpackLog lays out a golden log, which keeps its records for ever: those of most were
+// made to keep them for a week.
 func unpackLog(t *testing.T, path, dir string) {
+	t.Helper()
+	unpackFiles(t, path, dir)
+	if err := embedded.SetAge(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestGoldenLogsStay holds that the records of golden logs do not grow too old for them.
+func TestGoldenLogsStay(t *testing.T) {
+	dir := t.TempDir()
+	unpackLog(t, filepath.Join("testdata", "logs", All()[0].Short(), "linear.tar.gz"), dir)
+	streams, err := filepath.Glob(filepath.Join(dir, "jetstream", "$G", "streams", "*", "meta.inf"))
+	if err != nil || len(streams) != 6 {
+		t.Fatalf("streams %v: %v", streams, err)
+	}
+	for _, path := range streams {
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(`"max_age":0,`)) {
+			t.Errorf("%s: %s, %v", path, text, err)
+		}
+	}
+}
+
+func unpackFiles(t *testing.T, path, dir string) {
 	t.Helper()
 	f, err := os.Open(path)
 	if err != nil {
