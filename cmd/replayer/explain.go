@@ -124,7 +124,7 @@ func openBeside(ctx context.Context, env *daemon.Env, log string, nats servers.F
 	if spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return nil, fmt.Errorf("%s holds no log", spec.Dir)
 	}
-	o := engine.Options{Log: log, Join: true, NATS: nats, Kafka: kafka, Logger: env.Logger}
+	o := engine.Options{Log: log, Read: true, NATS: nats, Kafka: kafka, Logger: env.Logger}
 	if spec.Kind == "kafka" {
 		o.Requests = servers.None
 	}

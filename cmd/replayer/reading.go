@@ -273,7 +273,7 @@ func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*
 	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return nil, fmt.Errorf("%s: there is no log", log)
 	}
-	eo := engine.Options{Log: log, Join: true}
+	eo := engine.Options{Log: log, Read: true}
 	if r.nats != nil {
 		eo.NATS = *r.nats
 	}

@@ -38,7 +38,7 @@ type Options struct {
 	NATS       servers.Flags
 	Kafka      brokers.Flags
 	Requests   string // beside Kafka: nats://…, [servers.None], or "" for a server inside the process
-	Join       bool   // an embedded log that another process serves is joined; otherwise that is an error
+	Read       bool   // the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as it is
 	Logger     *slog.Logger
 }
 
@@ -130,7 +130,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if spec.Kind == "kafka" {
 		return openKafka(ctx, o)
 	}
-	if o.Join {
+	if o.Read {
 		if _, held, err := attach.Locked(spec.Dir); err == nil && held {
 			return join(spec.Dir)
 		}
@@ -139,7 +139,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	eo.Dir = spec.Dir
+	eo.Dir, eo.ReadOnly = spec.Dir, o.Read
 	e, err := embedded.Open(ctx, eo)
 	if err != nil {
 		return nil, err
