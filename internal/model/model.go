@@ -45,7 +45,7 @@ const (
 )
 
 // PaperEta is the paper's learning rate of Hedge-Vovk, which explore: {paper: T}
-// stands for (algorithms.md 2.1).
+// stands for (ALGORITHMS.md, 2.1).
 const PaperEta = oracle.PaperEta
 
 // Model is a model file, every default filled in. Two models are equal, in the

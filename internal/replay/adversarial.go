@@ -8,7 +8,7 @@ import (
 
 func always(action string) learner.DecisionList { return learner.DecisionList{{Then: action}} }
 
-// NewTrap returns the environment trap:K,m0,m,r of algorithms.md, section 6, where
+// NewTrap returns the environment trap:K,m0,m,r of ALGORITHMS.md, section 6, where
 // delay-adapted weighting beats plain importance weighting: constant policies, the loss
 // of action a is 1[a ≠ 0] before round m and 1[a ≠ 1] from then on, and the outcomes of
 // rounds m0 … m−1 all arrive at round r. By then the law has moved: what was drawn with a
@@ -25,7 +25,7 @@ func NewTrap(rounds, k, m0, m, r int) *Policed {
 // cycActions is K = N of [NewCyc].
 const cycActions = 4
 
-// NewCyc returns the environment cyc:h,d of algorithms.md, section 6: four constant
+// NewCyc returns the environment cyc:h,d of ALGORITHMS.md, section 6: four constant
 // policies, the best of which changes every h rounds: the loss of action a is
 // 1[a ≠ ⌊t/h⌋ mod 4]; delays are d.
 func NewCyc(rounds, h, d int) *Policed {
@@ -37,7 +37,7 @@ func NewCyc(rounds, h, d int) *Policed {
 	return e
 }
 
-// NewBlocks returns the environment blocks:d,N of algorithms.md, section 6 (paper,
+// NewBlocks returns the environment blocks:d,N of ALGORITHMS.md, section 6 (paper,
 // thm:lower-bound-full-feedback): two actions, N policies that advise at random, anew in
 // each block of d+1 rounds; inside a block advice and losses are constant, and all its
 // outcomes come at its end: prediction with N experts over T/(d+1) rounds of losses in

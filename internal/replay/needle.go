@@ -8,7 +8,7 @@ import (
 // needleActions is K = |F| of [Needle].
 const needleActions = 10
 
-// Needle is the environment needle:s,n,o of algorithms.md, section 6: no context,
+// Needle is the environment needle:s,n,o of ALGORITHMS.md, section 6: no context,
 // K = |F| = 10. Action 0 has mean loss s; action j ≥ 1 has mean n under f_j, the
 // needle, and o under every other function. f_0 has no needle; f⋆ is one of
 // f_1 … f_9 by the seed. Who never leaves action 0 for n < s < o never learns

@@ -17,7 +17,7 @@ type SigmoidOptions struct {
 	Scale     float64 // standard deviation of coefficients, 1.5
 }
 
-// Sigmoid is the environment of algorithms.md, section 6: x is uniform in
+// Sigmoid is the environment of ALGORITHMS.md, section 6: x is uniform in
 // [−1,1]^d, f_j(x,a) = σ(θ_ja·x + b_ja) with all coefficients N(0, Scale²), and
 // losses are Bernoulli with mean f⋆ = f_0.
 type Sigmoid struct {

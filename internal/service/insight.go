@@ -226,7 +226,7 @@ func (i *Insight) Models(w http.ResponseWriter, r *http.Request) {
 	answer(w, code, cmp.Or(asked, err), &page)
 }
 
-// answer writes a page, or an error as shapes.md has it.
+// answer writes a page, or an error as JSON.
 func answer(w http.ResponseWriter, code int, err error, page any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	if err != nil {

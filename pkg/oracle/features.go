@@ -14,7 +14,7 @@ type FeatureSpec struct {
 	Lo, Hi float64
 }
 
-// Limits of the running standardisation (algorithms.md, section 7).
+// Limits of the running standardisation (ALGORITHMS.md, section 7).
 const (
 	zLimit     = 5.0   // |z| ≤ 5
 	minSD      = 1e-12 // a feature that varies less reads 0
