@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"math"
 	"strings"
 	"sync"
 	"time"
@@ -146,6 +147,25 @@ func (s *Scope) Recent() Recent {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.feedback.recent()
+}
+
+// leastDelays is how many delays a median is of.
+const leastDelays = 30
+
+// Usual returns the share of all rounds released whose outcome came in time, and the median of
+// those outcomes' delays in seconds; NaN of no rounds, and of fewer than 30 delays.
+func (s *Scope) Usual() (share, delay float64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all int64
+	for _, n := range s.fates {
+		all += n
+	}
+	share, delay = float64(s.fates[codec.Observed])/float64(all), math.NaN()
+	if s.delays.N >= leastDelays {
+		delay = s.delays.Quantile(.5)
+	}
+	return share, delay
 }
 
 // View is all that a scope has seen.

@@ -104,6 +104,25 @@ func TestScopeFeedback(t *testing.T) {
 	}
 }
 
+// What is usual: of 31 rounds 30 are observed, each after half a second; of fewer the median
+// of the delays is not told.
+func TestScopeUsual(t *testing.T) {
+	s := NewScope()
+	if share, delay := s.Usual(); !math.IsNaN(share) || !math.IsNaN(delay) {
+		t.Errorf("of nothing: %v, %v", share, delay)
+	}
+	s.Feedback(feedback(1, codec.Skipped, 0, .5))
+	for n := int64(2); n <= 31; n++ {
+		if share, delay := s.Usual(); share != float64(n-2)/float64(n-1) || !math.IsNaN(delay) {
+			t.Errorf("before round %d: %v, %v", n, share, delay)
+		}
+		s.Feedback(feedback(n, codec.Observed, 0, .5))
+	}
+	if share, delay := s.Usual(); share != 30./31 || delay != .5 {
+		t.Errorf("%v, %v", share, delay)
+	}
+}
+
 // Buckets merge, and nothing is lost.
 func TestSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

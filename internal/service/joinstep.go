@@ -162,6 +162,7 @@ func (j *Joiner) give(ctx context.Context, in *input) error {
 			j.heart.PassOutcome(at, r.Time)
 			return nil
 		}
+		j.m.silence.outcome()
 		j.heart.AddOutcome(at, r.Time, r.Value, cloudEventID(r))
 		return nil
 	}
@@ -173,6 +174,7 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 	case "":
 		err := j.heart.AddDecision(at, r.Time, r.Value)
 		if err == nil {
+			j.m.silence.decision(r.Time)
 			j.cfg.Metrics.scope.Decision(j.heart.Admitted())
 		}
 		if e := (*codec.Error)(nil); errors.As(err, &e) && !errors.Is(err, codec.ErrVersion) {

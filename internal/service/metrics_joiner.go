@@ -19,6 +19,7 @@ type joinerMetrics struct {
 	feedback, overflow, outcomes, foreign, held *prometheus.CounterVec
 	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
 	epoch, lag, headLane, headRound, window     *prometheus.GaugeVec
+	missing                                     *prometheus.GaugeVec
 	delay                                       *prometheus.HistogramVec
 	losses                                      lossMetrics
 }
@@ -33,8 +34,10 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
 		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because max_pending rounds waited.", "it grows"),
 		outcomes: c.counter("hindsight_outcomes_total", "Records of outcomes read.", "its rate is 0 while decisions are made"),
-		foreign:  c.counter("hindsight_foreign_records_total", "Records in decisions that no decider wrote, skipped.", "it grows: someone else writes to the log"),
-		pending:  c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
+		missing: c.gauge("hindsight_outcomes_missing", "Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, and for three times the median delay or a round's whole window.",
+			"it passes 10"),
+		foreign: c.counter("hindsight_foreign_records_total", "Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, and counted each time that one is met.", "it grows: someone else writes to the log"),
+		pending: c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
 		oldest: c.gauge("hindsight_pending_oldest_age_seconds", "Log time now less the time of the oldest decision that waits; 0 if none does.",
 			"it passes the window by a minute"),
 		parked:  c.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", ""),
@@ -71,6 +74,8 @@ type joinerPart struct {
 	decisionsLag   prometheus.Gauge
 	outcomesLag    prometheus.Gauge
 	losses         lossPart
+	silence        silence
+	missing        prometheus.Gauge
 
 	waited int64 // counted of the FIFO tax, ns
 }
@@ -89,6 +94,7 @@ func (m *joinerMetrics) open() *joinerPart {
 		j.gauges[1+i].values = []string{topic}
 	}
 	j.decisionsLag, j.outcomesLag = j.gauges[1].of(m.lag), j.gauges[2].of(m.lag)
+	j.missing = g.of(m.missing)
 	j.losses.open(&m.losses)
 	return j
 }
@@ -102,6 +108,7 @@ func (j *joinerPart) close() {
 
 // release counts a feedback.
 func (j *joinerPart) release(f *codec.Feedback) {
+	j.silence.release(f)
 	if int(f.Fate) < len(j.fates) && f.Fate > 0 {
 		j.fates[f.Fate].Inc()
 	}
@@ -146,6 +153,7 @@ func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope) {
 		j.waited = waited
 	}
 	j.logTime.Set(float64(now) / 1e9)
+	j.missing.Set(j.silence.missing(now, scope.Usual))
 	losses := h.LateLosses()
 	j.losses.show(&losses)
 }
