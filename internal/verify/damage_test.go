@@ -208,6 +208,14 @@ func TestVerifyRetention(t *testing.T) {
 			if r = check("no snapshots"); !strings.Contains(r.Start, "epoch") {
 				t.Fatal(r.text())
 			}
+			for topic, parts := range map[string]int{w.ts.Feedback: 1, w.ts.Rejects: 1, w.ts.Decisions: w.parts, w.ts.Contexts: w.parts, w.ts.Outcomes: w.parts} {
+				for p := range parts {
+					w.no(w.log.Truncate(topic, p, 1<<40))
+				}
+			}
+			if r = w.verify(); r.ExitCode() != TooOld || !strings.Contains(r.text(), "from nowhere") {
+				t.Fatalf("nothing is kept: %s", r.text())
+			}
 		})
 	}
 }

@@ -53,11 +53,13 @@ type Report struct {
 	First       *Difference           `json:"first"`       // by log time, null if there is none
 	Seconds     float64               `json:"seconds"`
 	PerSecond   float64               `json:"decisions_per_second"`
+
+	expired bool // feedback held records, and keeps none
 }
 
 // TooOld reports whether something could not be checked because what it follows
 // from is no longer kept.
-func (r *Report) TooOld() bool { return r.Decisions.TooOld+r.Feedback.TooOld > 0 }
+func (r *Report) TooOld() bool { return r.expired || r.Decisions.TooOld+r.Feedback.TooOld > 0 }
 
 // ExitCode is the exit code of the command.
 func (r *Report) ExitCode() int {

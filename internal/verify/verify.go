@@ -163,7 +163,12 @@ func (v *verification) run(ctx context.Context) error {
 	if look != nil {
 		look.finish(decisions.lanes)
 	}
-	return nil
+	if fates.feedback.first == fates.feedback.end { // a model that began has its epoch there
+		if v.report.expired, err = service.Begun(ctx, v.Log, v.Name); v.report.expired {
+			v.report.Start = "nowhere: all feedback is older than what the log keeps"
+		}
+	}
+	return err
 }
 
 // share lets the two checks read together what both read. look looks over it on the
