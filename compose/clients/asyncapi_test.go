@@ -157,6 +157,12 @@ func written() map[string][][]byte {
 	epoch, warm := filled[codec.Epoch](), filled[codec.Epoch]()
 	epoch.WarmFrom, epoch.WarmTo, epoch.WarmEpoch = 0, 0, 0
 	clearFields(warm, "Continues", "Cause")
+	long := filled[codec.FeedbackMark]() // its lists take another form
+	for i := range int64(5000) {
+		pos := &long.Positions[0]
+		pos.Ahead, pos.Parked = append(pos.Ahead[:i], 2+i), append(pos.Parked[:i], i)
+		pos.Refused = append(pos.Refused[:i], codec.Refusal{Offset: i, Reason: codec.ReasonLate})
+	}
 	reject := filled[codec.Reject]()
 	reject.Topic, reject.Reason = "outcomes", codec.ReasonLate
 	feedback.Reason = codec.ReasonOverflow
@@ -166,7 +172,7 @@ func written() map[string][][]byte {
 		"epoch":         {codec.AppendEpoch(nil, epoch), codec.AppendEpoch(nil, warm)},
 		"class":         {codec.AppendClass(nil, filled[codec.Class]())},
 		"decisionMark":  {codec.AppendDecisionMark(nil, filled[codec.DecisionMark]())},
-		"feedbackMark":  {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]())},
+		"feedbackMark":  {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]()), codec.AppendFeedbackMark(nil, long)},
 		"snapshot":      {codec.AppendSnapshot(nil, filled[codec.Snapshot]())},
 		"reject":        {codec.AppendReject(nil, reject)},
 		"decisionReply": {codec.AppendDecisionReply(nil, decision, true)},

@@ -17,16 +17,16 @@ import (
 // TestDowngrade holds that what a later program wrote is refused by name: the error says
 // which version is needed, and the system does not start, or ends.
 func TestDowngrade(t *testing.T) {
-	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x03") }
+	feedback := func(t *testing.T, old []byte) []byte { return raise(t, old, "\xa1v\x01", "\xa1v\x04") }
 	for _, c := range []struct {
 		name, topic string
 		change      func(*testing.T, []byte) []byte
 		want        string
 	}{
-		{"feedback", service.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 3, and this one reads versions up to 2"},
-		{"decision", service.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 3"},
-		{"snapshot record", service.TopicsOf("m").Snapshots, feedback, "record version is newer than this program: version 3"},
-		{"snapshot", service.TopicsOf("m").Snapshots, newState(0, 3), "snapshot: record version is newer than this program: version 3"},
+		{"feedback", service.TopicsOf("m").Feedback, feedback, "record version is newer than this program: version 4, and this one reads versions up to 3"},
+		{"decision", service.TopicsOf("m").Decisions, feedback, "record version is newer than this program: version 4"},
+		{"snapshot record", service.TopicsOf("m").Snapshots, feedback, "record version is newer than this program: version 4"},
+		{"snapshot", service.TopicsOf("m").Snapshots, newState(0, 4), "snapshot: record version is newer than this program: version 4"},
 		{"learner", service.TopicsOf("m").Snapshots, newLearner(0, 2), "version 2, kind 1, and this one reads versions up to 1"},
 		{"oracle", service.TopicsOf("m").Snapshots, newLearner(10+8*11, 99), "linear: version 99, and this one reads versions up to"},
 	} {

@@ -300,6 +300,11 @@ type Position struct {
 	// Refused are those of Parked whose rejects follow this mark: they are final from
 	// here on, whatever a later joiner reads first.
 	Refused []Refusal `msgpack:"refused,omitempty"`
+	// The forms that Ahead, Parked and Refused have in the record where they are long: a bit a
+	// round from Released+1 on, lowest bits first, and differences in base 128. Else nil.
+	AheadBits    []byte       `msgpack:"ahead_bits,omitempty"`
+	ParkedDeltas []byte       `msgpack:"parked_deltas,omitempty"`
+	RefusedRuns  []RefusedRun `msgpack:"refused_runs,omitempty"`
 }
 
 // Refusal says why an outcome at an offset is rejected.

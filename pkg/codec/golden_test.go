@@ -83,7 +83,7 @@ func TestLaterVersion(t *testing.T) {
 		}
 	}
 	var c Context
-	if err := ParseContext(&c, []byte(`{"v":3,"features":7}`)); !errors.Is(err, ErrVersion) {
+	if err := ParseContext(&c, fmt.Appendf(nil, `{"v":%d,"features":7}`, Newest+1)); !errors.Is(err, ErrVersion) {
 		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package codec
 import (
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -73,7 +74,7 @@ func TestParseContextCases(t *testing.T) {
 		{`{"features":{},"features":{}}`, "twice"},
 		{`{"v":1}`, ""},
 		{`{"v":0}`, "start at 1"},
-		{`{"v":3}`, "newer"},
+		{fmt.Sprintf(`{"v":%d}`, Newest+1), "newer"},
 		{`{"v":1.5}`, "whole"},
 		{`{"v":"1"}`, "want a number"},
 		{`{"features":7}`, "features: corrupt record: want a map of features or a list"},
@@ -178,7 +179,7 @@ func TestParseDecisionCases(t *testing.T) {
 	d := sampleDecision()
 	b := AppendDecision(nil, &d)
 	for _, c := range []struct{ from, to, err string }{
-		{"\xa1v\x01", "\xa1v\x03", "v: record version is newer"},
+		{"\xa1v\x01", "\xa1v" + string(rune(Newest+1)), "v: record version is newer"},
 		{"\xa1v\x01", "\xa1v\x00", "v: corrupt"},
 		{"\x8f\xa1v\x01", "\x8e", "v: corrupt record: the key is missing"},
 		{"\xa5gamma", "\xa5gemma", "gamma: corrupt record: the key is missing"},

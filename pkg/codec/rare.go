@@ -39,14 +39,15 @@ func ParseClass(b []byte) (x Class, err error) {
 
 // AppendFeedbackMark appends a mark of the joiner.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
-	y := *x
-	y.V = Version
+	y := x.pack()
 	return appendRare(dst, &y)
 }
 
 // ParseFeedbackMark parses a mark of the joiner.
 func ParseFeedbackMark(b []byte) (x FeedbackMark, err error) {
-	err = parseRare("feedback mark", feedbackMarkShape, b, &x)
+	if err = parseRare("feedback mark", feedbackMarkShape, b, &x); err == nil {
+		err = x.unpack()
+	}
 	return x, err
 }
 

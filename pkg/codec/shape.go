@@ -49,6 +49,8 @@ var (
 			{key: "parked", want: wantInts, optional: true}, {key: "decisions_through", want: wantInt, optional: true},
 			{key: "outcomes_lost", want: wantInt, optional: true},
 			{key: "refused", want: wantMaps, optional: true, inside: shape{{key: "offset", want: wantInt}, {key: "reason", want: wantText}}},
+			{key: "ahead_bits", want: wantBytes, optional: true}, {key: "parked_deltas", want: wantBytes, optional: true},
+			{key: "refused_runs", want: wantMaps, optional: true, inside: shape{{key: "reason", want: wantText}, {key: "offsets", want: wantBytes}}},
 		}},
 		{key: "epochs", want: wantMaps, inside: shape{
 			{key: "epoch", want: wantInt}, {key: "offset", want: wantInt},
