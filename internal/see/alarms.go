@@ -63,12 +63,9 @@ func loopAlarms() []Alarm {
 				observed, all := m.values["hindsight_feedback_total{fate=observed}"], m.values["hindsight_feedback_total"]-m.values["hindsight_feedback_total{fate=withdrawn}"]
 				return all > 5000 && m.is("hindsight_join_ratio", func(v float64) bool { return v < .5*observed/all })
 			}},
-		{Name: "HeadOfLineStuck", Expr: `hindsight_pending_oldest_age_seconds > hindsight_window_seconds + 60`, For: 2 * minute, Severity: Wake,
-			Says: "The oldest round waits for longer than its window: nothing behind it is learned.", Do: "The joiner cannot read to its deadline. Look at hindsight_joiner_lag_records and at the joiner's log; replayer explain tells the round's life.",
-			here: func(m *moment) bool {
-				window, ok := m.value("hindsight_window_seconds")
-				return ok && m.is("hindsight_pending_oldest_age_seconds", above(window+60))
-			}},
+		{Name: "HeadOfLineStuck", Expr: `hindsight_head_of_line_overdue_seconds > 60`, For: 2 * minute, Severity: Wake,
+			Says: "The oldest round waits for longer than its window: nothing behind it is learned.", Do: "The joiner stands still, or cannot read to the round's deadline. See /readyz, hindsight_joiner_lag_records and the joiner's log; replayer explain tells the round's life.",
+			here: func(m *moment) bool { return m.is("hindsight_head_of_line_overdue_seconds", above(60)) }},
 		{Name: "ContextsLag", Expr: `min_over_time(hindsight_contexts_lag_records[5m]) > 1000`, For: minute, Severity: Wake,
 			Says: "Contexts come faster than they are decided.", Do: "Start more deciders if there are more partitions than deciders; else look at hindsight_decision_seconds and the log's disks.",
 			here: func(m *moment) bool { return m.always("hindsight_contexts_lag_records", above(1000)) }},

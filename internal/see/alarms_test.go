@@ -16,7 +16,7 @@ func calm(n float64) map[string]float64 {
 		"hindsight_ready": 1, "hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
 		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n, "hindsight_feedback_total": 95 * n, "hindsight_feedback_total{fate=observed}": 90 * n,
 		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9, "hindsight_pending_rounds": 1000,
-		"hindsight_pending_oldest_age_seconds": 30, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20, "hindsight_feedback_lag_records": 3,
+		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20, "hindsight_feedback_lag_records": 3,
 		"hindsight_joiner_lag_records": 10, "hindsight_requests_refused_total{code=503}": 5, "hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
 		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0, "hindsight_overflow_rounds_total": 0,
 		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600, "hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
@@ -73,7 +73,7 @@ func TestAlarms(t *testing.T) {
 				v["hindsight_outcomes_total"], v["hindsight_rejects_total"] = 90*later.Seconds(), later.Seconds()
 			}
 		},
-		"JoinRatioFell": set("hindsight_join_ratio", .3), "HeadOfLineStuck": set("hindsight_pending_oldest_age_seconds", 700),
+		"JoinRatioFell": set("hindsight_join_ratio", .3), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
 		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records", 2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
 		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1), "ManyRejects": grow("hindsight_rejects_total", 50),
 		"AppendErrors": grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1), "Restarts": grow("hindsight_restarts_total", .1),

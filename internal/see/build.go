@@ -44,7 +44,7 @@ func (s *See) state(now time.Time) *State {
 		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
 	}
 	v := l.scope.View()
-	out.scope(&v, now)
+	out.scope(&v, m)
 	if mode := m.first("hindsight_mode"); mode != nil {
 		out.Mode = codec.Mode(*mode).String()
 	}
@@ -94,7 +94,7 @@ func (m *moment) first(name string) *float64 {
 }
 
 // scope fills in what the last rounds tell.
-func (out *State) scope(v *monitor.View, now time.Time) {
+func (out *State) scope(v *monitor.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
@@ -119,8 +119,9 @@ func (out *State) scope(v *monitor.View, now time.Time) {
 		out.Rejects = append(out.Rejects, Reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition, Offset: x.Offset,
 			Reason: x.Reason, ID: x.ID, Means: meanings[x.Reason]})
 	}
-	if h := v.Head; h != nil {
-		out.Waiting.Head = &Head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: max(0, now.Sub(time.Unix(0, h.Time)).Seconds())}
+	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil { // not of a joiner that has left
+		h := v.Head
+		out.Waiting.Head = &Head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: *age}
 	}
 }
 

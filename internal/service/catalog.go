@@ -108,7 +108,7 @@ What ` + "`/metrics`" + ` of ` + "`decider`" + ` and ` + "`feedback-joiner`" + `
 joiner is there while a joiner is at work in the process, one of a decider for each partition that it owns. Labels have
 the values listed here and no others; ` + "`partition`" + ` is 0 … P−1. Beside these there are the collectors of the Go runtime,
 the process and the build (` + "`go_*`, `process_*`" + `). ` + "`/healthz`" + ` is 200 while the loops are alive; ` + "`/readyz`" + ` is 503, with
-the reason in one line, while the process recovers, owns nothing, has no model, or cannot reach the log. Of a decider
+the reason in one line, while the process recovers, owns nothing, has no model, cannot reach the log, or a loop of it stands still. Of a decider
 ` + "`/certificate`" + ` says in JSON what bounds the regret, on which assumptions and whether they hold, and ` + "`/models?alpha=0.05&limit=1000`" + `
 which functions of its class the data have not refuted.
 

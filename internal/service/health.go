@@ -149,8 +149,8 @@ func (l *pulse) beat() {
 // errStandingBy reports a process that does nothing because others do its work.
 var errStandingBy = errors.New("standing by")
 
-// Ready returns nil if the process can do now what it is there for, else why not, in
-// one line.
+// Ready returns nil if the process can do now what it is there for and all its loops come
+// round, else why not, in one line.
 func (h *Health) Ready() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -162,6 +162,9 @@ func (h *Health) Ready() error {
 	for _, p := range h.parts {
 		if why := p.amiss(); why != "" {
 			return errors.New(line(p.name + ": " + why))
+		}
+		if why := p.stuck(h.now()); why != "" {
+			return errors.New(line(why))
 		}
 		if p.role == h.role {
 			atWork = atWork || p.is == working
@@ -198,13 +201,21 @@ func (h *Health) Alive() error {
 	defer h.mu.Unlock()
 	now := h.now()
 	for _, p := range h.parts {
-		for _, l := range p.loops {
-			if since := now.Sub(time.Unix(0, l.at.Load())); since > stuckAfter {
-				return fmt.Errorf("%s: its loop of %s has not come round for %d seconds", p.name, l.name, int(since.Seconds()))
-			}
+		if why := p.stuck(now); why != "" {
+			return errors.New(why)
 		}
 	}
 	return nil
+}
+
+// stuck says which loop of a part does not come round, "" if all do.
+func (p *part) stuck(now time.Time) string {
+	for _, l := range p.loops {
+		if since := now.Sub(time.Unix(0, l.at.Load())); since > stuckAfter {
+			return fmt.Sprintf("%s: its loop of %s has not come round for %d seconds", p.name, l.name, int(since.Seconds()))
+		}
+	}
+	return ""
 }
 
 // line makes one line of a text, without control characters.

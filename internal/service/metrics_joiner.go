@@ -20,6 +20,7 @@ type joinerMetrics struct {
 	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
 	epoch, lag, headLane, headRound, window     *prometheus.GaugeVec
 	missing                                     *prometheus.GaugeVec
+	overdue                                     *prometheus.GaugeVec
 	delay                                       *prometheus.HistogramVec
 	losses                                      lossMetrics
 }
@@ -38,8 +39,7 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 			"it passes 10"),
 		foreign: c.counter("hindsight_foreign_records_total", "Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, and counted each time that one is met.", "it grows: someone else writes to the log"),
 		pending: c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
-		oldest: c.gauge("hindsight_pending_oldest_age_seconds", "Log time now less the time of the oldest decision that waits; 0 if none does.",
-			"it passes the window by a minute"),
+		oldest:  c.gauge("hindsight_pending_oldest_age_seconds", "How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here since, less its own; 0 if none waits.", ""),
 		parked:  c.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", ""),
 		holding: c.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.", ""),
 		held:    c.counter("hindsight_fifo_wait_seconds_total", "What the rounds released had waited, in log time, with their fate known, for the rounds before them.", ""),
@@ -49,7 +49,9 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 			"it grows for 5 minutes", label{"topic", []string{decisionsKind, outcomesKind}}),
 		headLane:  c.gauge("hindsight_head_of_line_partition", "Partition of the decision that waits longest, and holds back those behind it; -1: none waits.", ""),
 		headRound: c.gauge("hindsight_head_of_line_round", "Number of that decision in its partition; 0: none waits. replayer explain tells its life.", "it stands still for longer than the window"),
-		window:    c.gauge("hindsight_window_seconds", "How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", ""),
+		overdue: c.gauge("hindsight_head_of_line_overdue_seconds", "For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it has not, none waits, or the rounds that end its window are not read.",
+			"it is over 60 for 2 minutes: nothing is learned"),
+		window: c.gauge("hindsight_window_seconds", "How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", ""),
 		delay: c.histogram("hindsight_outcome_delay_seconds", "From a decision to what closed it, in log time, of rounds observed.",
 			"the 99th percentile nears the window", delayBuckets),
 	}
@@ -70,6 +72,8 @@ type joinerPart struct {
 	logTime, epoch prometheus.Gauge
 	lane, round    prometheus.Gauge // of the head of the line
 	window         prometheus.Gauge
+	overdue        prometheus.Gauge
+	line           lineAge
 	delay          prometheus.Observer
 	decisionsLag   prometheus.Gauge
 	outcomesLag    prometheus.Gauge
@@ -90,6 +94,7 @@ func (m *joinerMetrics) open() *joinerPart {
 	j.pending, j.oldest, j.parked = g.of(m.pending), g.of(m.oldest), g.of(m.parked)
 	j.holding, j.logTime, j.epoch = g.of(m.holding), g.of(m.logTime), g.of(m.epoch)
 	j.lane, j.round, j.window, j.delay = g.of(m.headLane), g.of(m.headRound), g.of(m.window), m.delay.WithLabelValues()
+	j.overdue = g.of(m.overdue)
 	for i, topic := range []string{decisionsKind, outcomesKind} {
 		j.gauges[1+i].values = []string{topic}
 	}
@@ -132,15 +137,14 @@ func (j *joinerPart) showWindow(rules *loop.Rules) {
 }
 
 // heart shows what waits.
-func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope) {
+func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
-	now := h.Now()
-	age, head := 0.0, monitor.Head{Partition: -1}
+	head := monitor.Head{Partition: -1}
 	if t, d := h.Head(); d != nil {
-		age = max(0, time.Duration(now-t).Seconds())
 		head = monitor.Head{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
 	}
-	j.oldest.Set(age)
+	j.line.note(h, at)
+	j.age(at)
 	j.lane.Set(float64(head.Partition))
 	j.round.Set(float64(head.N))
 	scope.Wait(head)
@@ -152,8 +156,8 @@ func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope) {
 		j.held.Add(time.Duration(waited - j.waited).Seconds())
 		j.waited = waited
 	}
-	j.logTime.Set(float64(now) / 1e9)
-	j.missing.Set(j.silence.missing(now, scope.Usual))
+	j.logTime.Set(float64(h.Now()) / 1e9)
+	j.missing.Set(j.silence.missing(h.Now(), scope.Usual))
 	losses := h.LateLosses()
 	j.losses.show(&losses)
 }

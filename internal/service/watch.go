@@ -105,8 +105,10 @@ func (d *Decider) writeSnapshot(ctx context.Context, s *state, from int64) error
 	return nil
 }
 
-// look measures what waits for the joiner. It runs beside the joiner's loop.
+// look measures what waits for the joiner, and for how long. It runs beside the joiner's
+// loop, and goes on if that stands still.
 func (j *Joiner) look(outer context.Context) {
+	j.m.age(time.Now())
 	ctx, cancel := context.WithTimeout(outer, lookLimit)
 	defer cancel()
 	var waits [2]float64
@@ -146,9 +148,10 @@ func (j *Joiner) show() {
 	for i, in := range j.inputs {
 		j.at[i].Store(in.consumed())
 	}
-	j.m.heart(j.heart, j.cfg.Metrics.scope)
+	now := time.Now()
+	j.m.heart(j.heart, j.cfg.Metrics.scope, now)
 	j.warnLate()
-	j.showControl(time.Now())
+	j.showControl(now)
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
