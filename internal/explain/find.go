@@ -57,11 +57,12 @@ func clone(r *stream.Record) *stream.Record {
 func (x *explainer) findDecision(ctx context.Context, id string) error {
 	key := []byte(id)
 	owner, since := loop.PartitionOf(key, x.partitions), int64(0)
+	var dec codec.Decision
 	for i := range x.partitions {
 		p := (owner + i) % x.partitions
 		var found *stream.Record
 		err := x.back(ctx, x.topics.Decisions, p, since, func(r *stream.Record) {
-			if r.Type == "" && bytes.Equal(r.Key, key) {
+			if r.Type == "" && bytes.Equal(r.Key, key) && !codec.Foreign(codec.ParseDecision(&dec, r.Value)) {
 				found = clone(r)
 			}
 		}, func() bool { return found != nil })

@@ -68,6 +68,9 @@ func TestFindDecision(t *testing.T) {
 	}
 	decide(home, many+1, "home")
 	decide(away, many+2, "away")
+	if _, err := out[home].Append(t.Context(), &stream.Record{Key: []byte("home"), Value: []byte(`{"id":"home"}`)}); err != nil { // of somebody else
+		t.Fatal(err)
+	}
 	decide(twice, many+3, "twice")
 	decide((twice+1)%partitions, many+4, "twice")
 	for _, c := range []struct {

@@ -104,6 +104,9 @@ func (r *replay) take(ctx context.Context, rec *stream.Record) error {
 			return nil
 		case codec.TypeEpoch:
 			e, err := codec.ParseEpoch(rec.Value)
+			if codec.Foreign(err) {
+				return nil
+			}
 			if err != nil {
 				return err
 			}

@@ -197,7 +197,9 @@ func (in *Injection) apart(ctx context.Context) error {
 // decision takes one decision: it scores it, once those of all earlier rounds are there,
 // and appends the outcomes that are due after it.
 func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
-	if err := codec.ParseDecision(&in.dec, r.Value); err != nil {
+	if err := codec.ParseDecision(&in.dec, r.Value); codec.Foreign(err) {
+		return nil // the system passes over it, too
+	} else if err != nil {
 		return err
 	}
 	t := in.match.n

@@ -73,7 +73,9 @@ func readDecisions(ctx context.Context, log stream.Log, topic string, partitions
 			if r.Type != "" {
 				return nil
 			}
-			if err := codec.ParseDecision(&d, r.Value); err != nil {
+			if err := codec.ParseDecision(&d, r.Value); codec.Foreign(err) {
+				return nil // the system passed over it
+			} else if err != nil {
 				return err
 			}
 			rounds = append(rounds, logRound{last, d.LearnedThrough, strings.Clone(d.ID)})
@@ -130,7 +132,9 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	var f codec.Feedback
 	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type == "" {
-			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+			if err := codec.ParseFeedback(&f, r.Value); codec.Foreign(err) {
+				return nil
+			} else if err != nil {
 				return err
 			}
 			s.Rounds++

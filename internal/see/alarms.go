@@ -107,7 +107,7 @@ func logAlarms() []Alarm {
 			Says: "A process lost a lease that it did not give back: it stood still for longer than the lease lives.", Do: "Look for pauses (CPU, memory, network) of that process.",
 			here: grows("hindsight_lease_events_total{event=lost}", 10*minute, 0)},
 		{Name: "ForeignRecords", Expr: `increase(hindsight_foreign_records_total[10m]) > 0`, Severity: Wake,
-			Says: "Someone else writes to decisions.", Do: "Only deciders may: take that right from all others, and run replayer verify.",
+			Says: "Someone else writes to decisions or feedback. Nothing stops for it.", Do: "Only the service may: take that right from all others (its log says where the records are), and run replayer verify.",
 			here: grows("hindsight_foreign_records_total", 10*minute, 0)},
 		{Name: "Overflow", Expr: `increase(hindsight_overflow_rounds_total[10m]) > 0`, Severity: Wake,
 			Says: "Rounds are closed before their time because too many wait.", Do: "Shorten the window, or find out why the head of the line waits.",

@@ -35,7 +35,11 @@ func corrupt(err error) error {
 // TakeFrom begins at an epoch record, whose class records were taken before it, after
 // feedback that is not known.
 func (a *Audit) TakeFrom(ctx context.Context, r *stream.Record, through int64) error {
-	ep, err := a.f.epochs.addEpoch(r.Value)
+	rec, err := codec.ParseEpoch(r.Value)
+	if err != nil {
+		return err
+	}
+	ep, err := a.f.epochs.addEpoch(&rec)
 	if err != nil {
 		return err
 	}
@@ -118,7 +122,11 @@ func (m *Models) AddClass(value []byte) error { return m.e.addClass(value) }
 // AddEpoch takes an epoch record, whose class records were taken before it, and
 // returns the model at work with a fresh learner. Damage is a [codec.ErrCorrupt].
 func (m *Models) AddEpoch(value []byte) (loop.Epoch, error) {
-	ep, err := m.e.addEpoch(value)
+	rec, err := codec.ParseEpoch(value)
+	if err != nil {
+		return loop.Epoch{}, err
+	}
+	ep, err := m.e.addEpoch(&rec)
 	return ep, corrupt(err)
 }
 

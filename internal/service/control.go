@@ -305,13 +305,13 @@ func (j *Joiner) replayGuard(ctx context.Context, from int64, m *codec.FeedbackM
 		switch r.Type {
 		case "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			g.Add(&f)
 		case codec.TypeEpoch:
 			rec, err := codec.ParseEpoch(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			g.Begin(rec.Epoch, rec.Continues > 0, j.epochs.rules(rec.Epoch))
 		}

@@ -108,7 +108,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
-	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger); err != nil {
+	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, c.Metrics.strangers(c.Logger)); err != nil {
 		return err
 	}
 	d.follower.scope = c.Metrics.scope

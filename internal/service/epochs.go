@@ -80,11 +80,7 @@ func (e *epochs) addClass(value []byte) error {
 // addEpoch takes one epoch record, whose class records were taken before, and
 // returns the model at work with a fresh learner. Of an epoch that is known already
 // it returns the number only.
-func (e *epochs) addEpoch(value []byte) (loop.Epoch, error) {
-	rec, err := codec.ParseEpoch(value)
-	if err != nil {
-		return loop.Epoch{}, err
-	}
+func (e *epochs) addEpoch(rec *codec.Epoch) (loop.Epoch, error) {
 	if d := e.byNum[rec.Epoch]; d != nil {
 		clear(e.parts)
 		return loop.Epoch{Number: rec.Epoch, Rules: d.rules}, nil
@@ -98,7 +94,7 @@ func (e *epochs) addEpoch(value []byte) (loop.Epoch, error) {
 		files[f.Name] = b
 	}
 	clear(e.parts)
-	return e.define(&rec, files)
+	return e.define(rec, files)
 }
 
 // define makes an epoch known.

@@ -33,6 +33,8 @@ type JoinerConfig struct {
 	Health     *Health  // nil: nobody asks
 	Insight    *Insight // nil: nobody asks
 	Control    *Control // nil: nobody changes anything
+
+	since *int64 // the offset of the feedback log's end when Source was read; nil: at the opening
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -75,9 +77,10 @@ type Joiner struct {
 	markAt    int64     // where the last mark lies in the tail that was read; -1: none
 	lastMark  codec.FeedbackMark
 
-	m    *joinerPart
-	part *part          // of the process's health; may be nil
-	at   []atomic.Int64 // by input: next unread offset
+	m      *joinerPart
+	others *strangers
+	part   *part          // of the process's health; may be nil
+	at     []atomic.Int64 // by input: next unread offset
 }
 
 // advance is a log time that is to be given to the heart once every input is read
@@ -102,6 +105,7 @@ func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 		j.cfg.Metrics = NewMetrics(nil, nil)
 	}
 	j.m = j.cfg.Metrics.joiner.open()
+	j.others = j.cfg.Metrics.strangers(cfg.Logger)
 	j.acked.Store(-1)
 	j.forget()
 	var tail stream.Tail
@@ -230,7 +234,7 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 		case codec.TypeMark:
 			m, err := codec.ParseFeedbackMark(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			j.heart.Restore(&m)
 			j.lost.mark(&m)
@@ -245,7 +249,7 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 		case "":
 			j.classAt = -1
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			if n == 0 && f.N == 1 {
 				marked = true // the whole log is here
@@ -268,9 +272,13 @@ func (j *Joiner) readEpoch(r *stream.Record) error {
 		j.classAt = r.Offset
 	}
 	if r.Type == codec.TypeClass {
-		return j.epochs.addClass(r.Value)
+		return unlessForeign(j.epochs.addClass(r.Value))
 	}
-	ep, err := j.epochs.addEpoch(r.Value)
+	rec, err := codec.ParseEpoch(r.Value)
+	if err != nil {
+		return unlessForeign(err)
+	}
+	ep, err := j.epochs.addEpoch(&rec)
 	first := j.classAt
 	j.classAt = -1
 	if errors.Is(err, errIncomplete) {
@@ -300,9 +308,13 @@ func (j *Joiner) findEpochs(ctx context.Context) error {
 		err = scan(ctx, j.cfg.Log, j.topics.Feedback, 0, offset, next, func(r *stream.Record) error {
 			switch r.Type {
 			case codec.TypeClass:
-				return j.epochs.addClass(r.Value)
+				return unlessForeign(j.epochs.addClass(r.Value))
 			case codec.TypeEpoch:
-				if _, err := j.epochs.addEpoch(r.Value); err != nil {
+				rec, err := codec.ParseEpoch(r.Value)
+				if err != nil {
+					return unlessForeign(err)
+				}
+				if _, err := j.epochs.addEpoch(&rec); err != nil {
 					return err
 				}
 				return errStop

@@ -177,12 +177,9 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 			j.m.silence.decision(r.Time)
 			j.cfg.Metrics.scope.Decision(j.heart.Admitted())
 		}
-		if e := (*codec.Error)(nil); errors.As(err, &e) && !errors.Is(err, codec.ErrVersion) {
-			// Only the service writes decisions: nobody waits for feedback on this one.
-			j.cfg.Logger.Error("foreign record in decisions skipped", "partition", at.Partition, "offset", at.Offset, "error", err)
-			j.m.foreign.Inc()
+		if codec.Foreign(err) { // only the service writes decisions: nobody waits for feedback on this one
 			j.heart.PassDecision(at, r.Time)
-			return nil
+			return j.others.pass(in.topic, at.Partition, r, err)
 		}
 		if errors.Is(err, loop.ErrNoEpoch) && j.adoptEpoch(r) {
 			return j.giveDecision(ctx, in, at, r)
@@ -196,10 +193,10 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 		return err
 	case codec.TypeMark:
 		m, err := codec.ParseDecisionMark(r.Value)
-		if err != nil {
+		if err := j.others.pass(in.topic, at.Partition, r, err); err != nil {
 			return err
 		}
-		if m.GapFrom > 0 {
+		if err == nil && m.GapFrom > 0 {
 			return j.heart.AddGap(at, r.Time, m.GapFrom, m.GapTo)
 		}
 	}

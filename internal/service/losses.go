@@ -113,14 +113,14 @@ func (l *losses) readDecisions(ctx context.Context, j *Joiner, p int) error {
 			switch r.Type {
 			case "":
 				var d codec.Decision
-				if err := codec.ParseDecision(&d, r.Value); err != nil {
+				if err := codec.ParseDecision(&d, r.Value); err != nil || d.Partition != p {
 					return nil // said when it is read
 				}
 				found, learned, epoch = true, max(learned, d.LearnedThrough), max(epoch, d.Epoch)
 			case codec.TypeMark:
 				m, err := codec.ParseDecisionMark(r.Value)
 				if err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				learned = max(learned, m.LearnedThrough)
 				if m.Epoch > 0 {

@@ -35,12 +35,13 @@ type follower struct {
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
 	scope  *monitor.Scope // nil: nobody looks
+	others *strangers     // nil: nobody is told
 }
 
 // openFollower restores the replica from the last good snapshot, or from the start of
 // the feedback log, and stands ready to follow.
-func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger) (*follower, error) {
-	f := &follower{log: log, topics: topics, logger: logger, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), told: make([]int64, partitions), chunk: chunkBytes}
+func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions int, build Build, logger *slog.Logger, others *strangers) (*follower, error) {
+	f := &follower{log: log, topics: topics, logger: logger, others: others, epochs: newEpochs(build), heart: loop.NewReplica(), rounds: make([]int64, partitions), told: make([]int64, partitions), chunk: chunkBytes}
 	best, err := f.bestSnapshot(ctx)
 	if err != nil {
 		return nil, err
@@ -140,13 +141,13 @@ func lastFeedback(ctx context.Context, log stream.Log, topic string) (n int64, e
 			switch r.Type {
 			case "":
 				if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				n = parsed.N
 			case codec.TypeMark:
 				m, err := codec.ParseFeedbackMark(r.Value)
 				if err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				n = max(n, m.N)
 			}
@@ -174,9 +175,13 @@ func (f *follower) rewind(ctx context.Context) (err error) {
 func (f *follower) take(ctx context.Context, r *stream.Record) error {
 	switch r.Type {
 	case codec.TypeClass:
-		return f.epochs.addClass(r.Value)
+		return f.others.pass(f.topics.Feedback, 0, r, f.epochs.addClass(r.Value))
 	case codec.TypeEpoch:
-		ep, err := f.epochs.addEpoch(r.Value)
+		rec, err := codec.ParseEpoch(r.Value)
+		if err != nil {
+			return f.others.pass(f.topics.Feedback, 0, r, err)
+		}
+		ep, err := f.epochs.addEpoch(&rec)
 		if err != nil {
 			return err
 		}
@@ -188,7 +193,7 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		}
 	case "":
 		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
-			return err
+			return f.others.pass(f.topics.Feedback, 0, r, err)
 		}
 		if err := f.heart.Learn(&f.parsed); err != nil {
 			return err

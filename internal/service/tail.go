@@ -42,8 +42,8 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 	err = scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, from, end, func(r *stream.Record) error {
 		switch r.Type {
 		case "":
-			if err := codec.ParseDecision(&d.dec, r.Value); err != nil {
-				return err
+			if err := codec.ParseDecision(&d.dec, r.Value); err != nil || d.dec.Partition != d.cfg.Partition {
+				return unlessForeign(err)
 			}
 			d.heart.Remember(&d.dec)
 			d.offsets.set(d.dec.N, r.Offset)
@@ -52,7 +52,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			s.marked = true
 			if m.Epoch > 0 {
@@ -156,8 +156,8 @@ func (f *follower) announced(ctx context.Context, n int64) (found bool, err erro
 				return nil
 			}
 			m, err := codec.ParseFeedbackMark(r.Value)
-			found = found || m.Lost >= n
-			return err
+			found = found || err == nil && m.Lost >= n
+			return unlessForeign(err)
 		})
 		if from == first {
 			break

@@ -52,11 +52,15 @@ func lastMark(ctx context.Context, log stream.Log, topic string) (m codec.Feedba
 	first, end, err := log.Bounds(ctx, topic, 0)
 	for back := int64(1024); err == nil && m.V == 0; back *= 8 {
 		from := max(first, end-back)
-		err = scan(ctx, log, topic, 0, from, end, func(r *stream.Record) (err error) {
-			if r.Type == codec.TypeMark {
-				m, err = codec.ParseFeedbackMark(r.Value)
+		err = scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
+			if r.Type != codec.TypeMark {
+				return nil
 			}
-			return err
+			x, err := codec.ParseFeedbackMark(r.Value)
+			if err == nil {
+				m = x
+			}
+			return unlessForeign(err)
 		})
 		if from == first {
 			break

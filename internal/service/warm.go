@@ -26,13 +26,13 @@ func readPast(ctx context.Context, log stream.Log, topic string, end int64) (p p
 		switch {
 		case r.Type == "" && p.first == 0:
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			p.first = f.N
 		case r.Type == codec.TypeEpoch:
 			rec, err := codec.ParseEpoch(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			if p.epoch(rec.Epoch) == nil {
 				p.epochs = append(p.epochs, rec)
@@ -142,7 +142,7 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 			return nil
 		}
 		if err := codec.ParseFeedback(&f, r.Value); err != nil {
-			return err
+			return unlessForeign(err)
 		}
 		switch {
 		case f.N < next:

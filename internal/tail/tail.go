@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,7 +45,7 @@ type Tail struct {
 type counts struct {
 	decisions int64
 	fates     map[codec.Fate]int64
-	rejects   map[string]int64 // by reason
+	rejects   map[string]int64 // by topic and reason; foreign: no record of this product, passed over
 }
 
 func (c counts) clone() counts {
@@ -155,7 +156,14 @@ func (t *Tail) take(r reader, record *stream.Record) error {
 	if record.Type != "" {
 		return nil
 	}
-	if err := r.take(record); err != nil {
+	err := r.take(record)
+	if codec.Foreign(err) { // whoever is at work passes over it, too
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.now.rejects[strings.TrimPrefix(r.topic, t.cfg.Name+".")+"/foreign"]++
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("record %d: %w", record.Offset, err)
 	}
 	return nil

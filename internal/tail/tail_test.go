@@ -120,10 +120,35 @@ func total(t *testing.T, tail *Tail, done func(*Line) bool) Line {
 	}
 }
 
-// TestTailBadRecord ends with the record's place.
-func TestTailBadRecord(t *testing.T) {
+// TestTailForeign passes over what somebody else wrote, and counts it.
+func TestTailForeign(t *testing.T) {
 	w := newWritten(t)
-	w.append("m.feedback", []byte("?"))
+	tail, err := Open(t.Context(), Config{Log: w.log, Name: "m", Last: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- tail.Follow(ctx) }()
+	for _, topic := range []string{"m.decisions", "m.feedback", "m.rejects"} {
+		w.append(topic, []byte(`{"id":"c1","loss":0}`))
+	}
+	w.decision(1)
+	w.feedback(1, codec.Observed, 1)
+	l := total(t, tail, func(l *Line) bool { return l.Decisions == 1 && l.Fates["observed"] == 1 && len(l.Rejects) == 3 })
+	if l.Rejects["decisions/foreign"] != 1 || l.Rejects["feedback/foreign"] != 1 || l.Rejects["rejects/foreign"] != 1 {
+		t.Errorf("%+v", l.Rejects)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Errorf("stopped: %v", err)
+	}
+}
+
+// TestTailNewer ends with the place of a record of a later program.
+func TestTailNewer(t *testing.T) {
+	w := newWritten(t)
+	w.append("m.feedback", []byte{0x81, 0xa1, 'v', 0x63}) // {"v": 99}
 	tail, err := Open(t.Context(), Config{Log: w.log, Name: "m", Last: -1})
 	if err != nil {
 		t.Fatal(err)

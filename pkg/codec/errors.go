@@ -84,6 +84,14 @@ func wrong(event, field string, err error) error {
 	return &Error{Event: event, Field: field, Err: err}
 }
 
+// Foreign reports whether an error of a Parse function says that the bytes are no record of
+// this product, whatever its version: somebody else wrote them, or they are damaged. What a
+// later version wrote is not foreign: that is an [ErrVersion].
+func Foreign(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && !errors.Is(err, ErrVersion)
+}
+
 // label returns a name for use in an error: a copy, cut and quoted when it is
 // not fit to print as it is.
 func label(name string) string {

@@ -1,0 +1,58 @@
+package service
+
+import (
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Only the service writes decisions and feedback. What somebody else put there all the same
+// is passed over by everybody, wherever and whenever they read it, so that all come to the
+// same. A record of ours that is damaged is passed over, too, and the next one then leaves a
+// gap, which nobody passes over.
+
+// unlessForeign returns the error of a parse, nil if it says that the record is foreign. It is for
+// who reads back; who follows a topic has [strangers].
+func unlessForeign(err error) error {
+	if codec.Foreign(err) {
+		return nil
+	}
+	return err
+}
+
+// tellEvery is how often foreign records are logged. All are counted.
+const tellEvery = 10 * time.Second
+
+// strangers counts and tells of the foreign records that one part of a process meets: the
+// joiner follows decisions, and a decider feedback.
+type strangers struct {
+	logger *slog.Logger
+	count  prometheus.Counter
+	told   time.Time // zero: never
+	untold int       // since
+}
+
+func (m *Metrics) strangers(logger *slog.Logger) *strangers {
+	return &strangers{logger: logger, count: m.joiner.foreign.WithLabelValues()}
+}
+
+// pass is [unlessForeign] and tells of it. s may be nil: nobody is told.
+func (s *strangers) pass(topic string, partition int, r *stream.Record, err error) error {
+	if !codec.Foreign(err) || s == nil {
+		return unlessForeign(err)
+	}
+	s.count.Inc()
+	now := time.Now()
+	if now.Sub(s.told) < tellEvery {
+		s.untold++
+		return nil
+	}
+	s.logger.Error("a record that the service did not write is passed over: take the right to write there from all others",
+		"topic", topic, "partition", partition, "offset", r.Offset, "error", err, "untold", s.untold)
+	s.told, s.untold = now, 0
+	return nil
+}
