@@ -33,7 +33,8 @@ func verifyCommand(env *daemon.Env) *cobra.Command {
 		Use:   "verify",
 		Short: "Recompute everything that a log says was decided, and name the first difference",
 		Long: `Recompute every propensity, draw, fate and snapshot from the logs alone, and name
-the first difference. It needs the secret seed, and works beside a running system.
+the first difference. It needs the secret seed, and works beside a running system. A
+folder that nobody serves stays as it is, however old its records are.
 
 Exit code: 0 identical, 1 different, 2 usage, 3 identical but some decisions are
 too old to check, 4 could not run.`,
