@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
+	"strings"
 )
 
 // A context without an id gets one of the shape that its partition mints. Whoever asks may
@@ -44,4 +45,24 @@ func AppendMinted(dst, seed []byte, name string, partition int, n, offset int64,
 	}
 	h := sha256.Sum256(b)
 	return hex.AppendEncode(append(dst, '-'), h[:8])
+}
+
+// MintedBy returns the partition that mints an id for a request, and whether the id has
+// the shape of one.
+func MintedBy(id string) (partition int, ok bool) {
+	rest, ok := strings.CutPrefix(id, "r-")
+	if !ok {
+		return 0, false
+	}
+	p, rest, _ := strings.Cut(rest, "-")
+	n, end, anew := strings.Cut(rest, "-")
+	partition, err := strconv.Atoi(p)
+	if err != nil || partition < 0 || strconv.Itoa(partition) != p {
+		return 0, false
+	}
+	if _, err := strconv.ParseUint(n, 10, 63); err != nil || n[0] == '0' {
+		return 0, false
+	}
+	_, err = hex.DecodeString(end)
+	return partition, !anew || len(end) == 16 && err == nil
 }

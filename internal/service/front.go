@@ -2,9 +2,15 @@ package service
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"hindsight/internal/loop"
@@ -12,7 +18,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// maxForwarded bounds the requests that wait for an answer of another process.
+// maxForwarded bounds the requests that wait for the answer of one partition in another
+// process: one that does not answer holds none of the others'. Their bytes are bounded by
+// its share of maxWaitingBytes.
 const maxForwarded = 1024
 
 // forwardLimit is how long a forwarded request waits for its answer.
@@ -27,19 +35,74 @@ type front struct {
 	rates      *rates   // may be nil
 	name       string
 	partitions int
-	apart      bool // nobody else hears what is asked on this bus
+	apart      bool   // nobody else hears what is asked on this bus
+	pass       string // by which processes of the model know what another one forwards
 
 	serving sync.Mutex // held to begin and end serving
 	stop    func()
 
-	mu    sync.RWMutex
-	local []*Decider // by partition; nil: another process's
+	here  atomic.Pointer[local]
+	turn  atomic.Uint64 // of requests without an id
+	rooms []room        // by partition
+}
 
-	room chan struct{}
+// local is the deciders of this process. It is not changed once others see it.
+type local struct {
+	deciders []*Decider // by partition; nil: another process's
+	ours     []int      // partitions that have one
 }
 
 func newFront(bus stream.Bus, name string, partitions int) *front {
-	return &front{bus: bus, name: name, partitions: partitions, local: make([]*Decider, partitions), room: make(chan struct{}, maxForwarded)}
+	f := &front{bus: bus, name: name, partitions: partitions, rooms: make([]room, partitions)}
+	f.here.Store(&local{deciders: make([]*Decider, partitions)})
+	return f
+}
+
+// room counts the requests that wait for the answer of one partition.
+type room struct {
+	mu       sync.Mutex
+	requests int
+	bytes    int
+}
+
+// take makes a request of so many bytes one of them, unless there are too many.
+func (r *room) take(size, most int) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.requests >= maxForwarded || r.requests > 0 && r.bytes+size > most {
+		return false
+	}
+	r.requests++
+	r.bytes += size
+	return true
+}
+
+func (r *room) give(size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.requests--
+	r.bytes -= size
+}
+
+// passHeader is a header of what a process of the model forwards to another. Its value
+// follows from the secret seed, which all of them have and no client.
+const passHeader = "hindsight-forwarded"
+
+func passOf(seed []byte, name string) string {
+	h := hmac.New(sha256.New, seed)
+	h.Write([]byte("hindsight/forward/1 " + name))
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// isForwarded reports whether a request was forwarded by a process of the model, which has
+// asked the limits of clients already, and takes the sign of it away.
+func (f *front) isForwarded(m *stream.Message) bool {
+	i := slices.IndexFunc(m.Headers, func(h stream.Header) bool { return strings.EqualFold(h.Key, passHeader) })
+	if i < 0 || f.pass == "" || !hmac.Equal([]byte(m.Headers[i].Value), []byte(f.pass)) {
+		return false
+	}
+	m.Headers = slices.Delete(m.Headers, i, i+1)
+	return true
 }
 
 // decideSubject is where the owner of a partition takes requests.
@@ -62,12 +125,8 @@ func (f *front) enter(d *Decider) (leave func(), err error) {
 func (f *front) leave(d *Decider) {
 	f.serving.Lock()
 	defer f.serving.Unlock()
-	f.mu.Lock()
-	last := true
-	for p, x := range f.local {
-		last = last && (x == nil || p == d.cfg.Partition)
-	}
-	f.mu.Unlock()
+	ours := f.here.Load().ours
+	last := len(ours) == 0 || len(ours) == 1 && ours[0] == d.cfg.Partition
 	if last && f.stop != nil { // before it is away: what has arrived is still answered
 		f.stop()
 		f.stop = nil
@@ -75,10 +134,16 @@ func (f *front) leave(d *Decider) {
 	f.set(d.cfg.Partition, nil)
 }
 
+// set is called while serving is held.
 func (f *front) set(p int, d *Decider) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.local[p] = d
+	l := &local{deciders: slices.Clone(f.here.Load().deciders)}
+	l.deciders[p] = d
+	for p, d := range l.deciders {
+		if d != nil {
+			l.ours = append(l.ours, p)
+		}
+	}
+	f.here.Store(l)
 }
 
 // request hands one request on.
@@ -89,23 +154,23 @@ func (f *front) request(m stream.Message) {
 		d.gate.request(m)
 		return
 	}
-	if len(m.Data) > codec.MaxRecordBytes {
+	size := heldBytes(&m)
+	if requestSize(&m) > codec.MaxRecordBytes {
 		f.refuse(m, 413, "the context is too large", "", json)
 		return
 	}
-	select {
-	case f.room <- struct{}{}:
-		go func() {
-			defer func() { <-f.room }()
-			f.forward(p, m, json)
-		}()
-	default:
+	if !f.rooms[p].take(size, maxWaitingBytes/f.partitions) {
 		f.refuse(m, 503, "overloaded: retry with the same id", "", json)
+		return
 	}
+	go func() {
+		defer f.rooms[p].give(size)
+		f.forward(p, m, json)
+	}()
 }
 
 // owner returns the partition of a request, and its decider if that is in this
-// process. A request without an id, and one that cannot be read, goes to any of ours.
+// process. Requests without an id, and those that cannot be read, take turns among ours.
 func (f *front) owner(m *stream.Message) (p int, d *Decider) {
 	id := requestID(m)
 	var c codec.Context
@@ -114,25 +179,31 @@ func (f *front) owner(m *stream.Message) (p int, d *Decider) {
 	} else if c.ID != "" {
 		id = c.ID
 	}
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	if id != "" {
-		p = loop.PartitionOf([]byte(id), f.partitions)
-		return p, f.local[p]
+	here := f.here.Load()
+	switch {
+	case id != "":
+		p = f.partitionOf(id)
+	case len(here.ours) > 0:
+		p = here.ours[f.turn.Add(1)%uint64(len(here.ours))]
 	}
-	for p, d := range f.local {
-		if d != nil {
-			return p, d
-		}
+	return p, here.deciders[p]
+}
+
+// partitionOf returns the partition whose decider would know a round's id: the one that
+// mints it for requests, if that is its shape, so that who asks again with the id that
+// was told meets the decision.
+func (f *front) partitionOf(id string) int {
+	if p, ok := loop.MintedBy(id); ok && p < f.partitions {
+		return p
 	}
-	return 0, nil
+	return loop.PartitionOf([]byte(id), f.partitions)
 }
 
 // forward asks the owner of a partition and passes the answer on.
 func (f *front) forward(p int, m stream.Message, json bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), forwardLimit)
 	defer cancel()
-	data, headers, err := f.bus.Request(ctx, decideSubject(f.name, p), m.Data, m.Headers...)
+	data, headers, err := f.bus.Request(ctx, decideSubject(f.name, p), m.Data, append(slices.Clip(m.Headers), stream.Header{Key: passHeader, Value: f.pass})...)
 	switch {
 	case err == nil:
 		m.Respond(data, headers...)

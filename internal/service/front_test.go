@@ -103,10 +103,23 @@ func TestFront(t *testing.T) {
 			t.Errorf("no id falls to partition %d", p)
 		}
 	}
-	for range 20 {
-		if reply, code := ask(`{"features":{"x":1},"actions":["a","b"]}`); code != 0 || !strings.Contains(reply, `"id":"r-`) {
+	spread := map[string]int{}
+	for i := range 30 {
+		reply, code := ask(`{"features":{"x":1},"actions":["a","b"]}`)
+		_, rest, ok := strings.Cut(reply, `"id":"r-`)
+		if code != 0 || !ok {
 			t.Fatalf("without an id: %d %s", code, reply)
 		}
+		id, _, _ := strings.Cut(rest, `"`)
+		if spread[rest[:1]]++; i%3 > 0 {
+			continue
+		}
+		if again, code := ask(context1("r-" + id)); code != 0 || strings.Replace(again, "true", "false", 1) != reply || again == reply {
+			t.Fatalf("without an id, and again with the one it got: %d %s, the first was %s", code, again, reply)
+		}
+	}
+	if spread["0"] == 0 || spread["1"] == 0 || spread["2"] == 0 {
+		t.Errorf("requests without an id were decided in the partitions %v, of 0, 1 and 2", spread)
 	}
 	if reply, code := ask(`{"actions":`); code != 400 {
 		t.Errorf("malformed: %d %s", code, reply)

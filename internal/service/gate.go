@@ -25,9 +25,16 @@ type gate struct {
 }
 
 type arrival struct {
-	m  stream.Message
-	at time.Time
+	m    stream.Message
+	at   time.Time
+	size int // bytes that it holds
 }
+
+// headerBytes is about what a header takes beside its name and value.
+const headerBytes = 64
+
+// heldBytes is about what a request that waits takes of memory.
+func heldBytes(m *stream.Message) int { return requestSize(m) + headerBytes*len(m.Headers) }
 
 // newGate starts a gate. close ends it.
 func newGate(subject string, metrics *Metrics, handle func(stream.Message, time.Time)) *gate {
@@ -36,7 +43,7 @@ func newGate(subject string, metrics *Metrics, handle func(stream.Message, time.
 		defer close(g.idle)
 		for a := range g.queue {
 			g.mu.Lock()
-			g.bytes -= len(a.m.Data)
+			g.bytes -= a.size
 			g.mu.Unlock()
 			g.handle(a.m, a.at)
 		}
@@ -70,9 +77,10 @@ func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 	if g.closed {
 		return "not ready: retry with the same id"
 	}
-	seq, ok := uint64(0), g.room(len(m.Data))
+	size := heldBytes(&m)
+	seq, ok := uint64(0), g.room(size)
 	if ok {
-		seq, ok = g.admit.take(now.UnixNano(), len(m.Data))
+		seq, ok = g.admit.take(now.UnixNano(), size)
 	}
 	if !ok {
 		return "overloaded: retry with the same id"
@@ -85,8 +93,8 @@ func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 		g.mu.Unlock()
 		return err
 	}
-	g.bytes += len(m.Data)
-	g.queue <- arrival{m, now} // there is room, and nobody else takes it while mu is held
+	g.bytes += size
+	g.queue <- arrival{m, now, size} // there is room, and nobody else takes it while mu is held
 	return ""
 }
 

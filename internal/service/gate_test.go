@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -15,7 +16,13 @@ func TestGateStandsStill(t *testing.T) {
 		name        string
 		size, least int // bytes of a request; how many are taken, from least to most
 		most        int
-	}{{"small", 1, maxWaiting, maxWaiting + 1}, {"large", 1 << 20, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1}} {
+		headers     []stream.Header
+	}{
+		{"small", 1, maxWaiting, maxWaiting + 1, nil},
+		{"large", 1 << 20, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, nil},
+		{"of a large header", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, []stream.Header{{Key: "k", Value: strings.Repeat("v", 1<<20-2-headerBytes)}}},
+		{"of many headers", 1, maxWaitingBytes >> 20, maxWaitingBytes>>20 + 1, make([]stream.Header, 1<<20/headerBytes-1)},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			release, entered, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
 			g := newGate("decide", NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
@@ -29,7 +36,7 @@ func TestGateStandsStill(t *testing.T) {
 			data := make([]byte, c.size)
 			handled, refused := 0, 0 // by the worker; by this test's goroutine before it goes on
 			ask := func() {
-				g.request(stream.Message{Data: data, Respond: func(b []byte, _ ...stream.Header) error {
+				g.request(stream.Message{Data: data, Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
 					if string(b) == "handled" {
 						handled++
 					} else {

@@ -67,7 +67,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
-	if len(m.Data) > codec.MaxRecordBytes {
+	if requestSize(&m) > codec.MaxRecordBytes {
 		refuse(413, "the context is too large", "")
 		return
 	}

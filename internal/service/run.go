@@ -50,9 +50,19 @@ func (d *Decider) serve() error {
 	}
 	d.gate = newGate("decide", d.cfg.Metrics, d.requestInTurn)
 	d.stops = append(d.stops, d.gate.close)
-	handlers := map[string]func(stream.Message){decideSubject(d.cfg.Name, d.cfg.Partition): d.gate.request} // clients and other processes
+	ofClients := d.cfg.rates.limit("decide", d.cfg.Metrics, d.gate.request)
+	handlers := map[string]func(stream.Message){decideSubject(d.cfg.Name, d.cfg.Partition): ofClients}
 	if d.cfg.Partitions == 1 {
-		handlers[d.cfg.Name+".decide"] = d.cfg.rates.limit("decide", d.cfg.Metrics, d.gate.request)
+		handlers[d.cfg.Name+".decide"] = ofClients
+	}
+	if f := d.cfg.front; f != nil {
+		handlers[decideSubject(d.cfg.Name, d.cfg.Partition)] = func(m stream.Message) { // of clients and of other processes
+			if f.isForwarded(&m) {
+				d.gate.request(m)
+				return
+			}
+			ofClients(m)
+		}
 	}
 	for s, h := range handlers {
 		stop, err := d.cfg.Bus.Serve(s, "decider", h)

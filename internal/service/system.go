@@ -13,7 +13,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Defaults of the limits on memory (shapes.md).
+// Defaults of the limits on memory.
 const (
 	DefaultDedup         = 100_000
 	DefaultMaxPending    = 1_000_000
@@ -87,7 +87,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
 			c.front = newFront(c.Bus, c.Name, c.Partitions)
-			c.front.metrics, c.front.apart, c.front.rates = c.Metrics, c.BusApart, c.rates
+			c.front.metrics, c.front.apart, c.front.rates, c.front.pass = c.Metrics, c.BusApart, c.rates, passOf(c.Seed, c.Name)
 		}
 	}
 	if alone {
