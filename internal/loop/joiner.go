@@ -21,6 +21,12 @@ type JoinerOptions struct {
 	Partitions int // P of decisions
 	MaxPending int // rounds that may wait; beyond it the oldest is closed
 	Dedup      int // released rounds that are remembered, to tell duplicate and late from orphan
+
+	// Of these 0 is no limit.
+	MaxPendingBytes int // what rounds that wait may hold; beyond it the oldest is closed
+	MaxSpan         int // rounds of all partitions since each one's oldest that waits; beyond it the oldest is closed
+	MaxParked       int // outcomes that may wait for their decision; beyond it the older half are orphans
+	MaxParkedBytes  int // likewise
 }
 
 // Joiner joins decisions with outcomes and emits exactly one feedback for each
@@ -33,7 +39,8 @@ type JoinerOptions struct {
 //   - an outcome is in time if its log time is at most its round's deadline;
 //   - a round is closed when a record with a time after its deadline is given;
 //   - an outcome whose round is unknown is parked until the caller has read the
-//     decisions to an end that was fetched after the outcome was ([Joiner.Orphans]).
+//     decisions to an end that was fetched after the outcome was ([Joiner.Orphans]), or
+//     more are parked than may be.
 //
 // Of equal times the lower partition comes first among the records that can be read; one
 // that appears later comes later, which happens where log times are whole milliseconds.
@@ -56,12 +63,15 @@ type Joiner struct {
 	front   int64          // seq of the first in queue
 	waiting int            // those in queue that are not nil
 	held    int            // those of them that have their fate
+	bytes   int            // what those in queue hold
+	span    int            // of all partitions, the rounds since the oldest that waits
 	wait    int64          // log time, ns, that rounds with a fate have waited for their turn
 	done    ring[*pending] // have their fate, in the order of release
 	limbo   []*pending     // emitted by the last AppendReady: the caller may still read them
 	free    []*pending
+	spare   int // bytes of free
 
-	parked  ring[parked]
+	parked  parkLot
 	nParked uint64
 	rejects []codec.Reject
 	racy    bool          // one of them depends on what was read first
@@ -79,23 +89,24 @@ type Joiner struct {
 
 // joinPart is what the joiner knows of a partition of decisions.
 type joinPart struct {
-	released int64              // rounds 1..released have their feedback
-	ahead    map[int64]struct{} // and these: with order: arrival, or a gap behind waiting rounds
-	next     int64              // N of the next decision
-	offset   int64              // next unread
-	before   int64              // before a restart, offsets below this had been read
-	time     int64              // running maximum of log times
-	times    ring[int64]        // log times of rounds first..next-1
+	released int64       // rounds 1..released have their fate
+	ahead    aheadSet    // and these
+	span     int         // rounds behind released that were read
+	next     int64       // N of the next decision
+	offset   int64       // next unread
+	before   int64       // before a restart, offsets below this had been read
+	time     int64       // running maximum of log times
+	times    ring[int64] // log times of rounds first..next-1
 	first    int64
 }
 
 // NewJoiner returns a joiner at the start of its logs. rules returns the rules of
 // an epoch, nil if it does not exist.
 func NewJoiner(o JoinerOptions, rules func(epoch int64) *Rules) *Joiner {
-	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](0), told: -1}
+	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](0), parked: newParkLot(), told: -1}
 	j.parts = make([]joinPart, o.Partitions)
 	for i := range j.parts {
-		j.parts[i] = joinPart{ahead: map[int64]struct{}{}, next: 1, first: 1}
+		j.parts[i] = joinPart{next: 1, first: 1}
 	}
 	j.outs = make([]outPart, o.Partitions)
 	return j
@@ -118,12 +129,14 @@ func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
 // round that has its feedback is passed over; one that leaves a gap is an
 // [ErrGap]. An error changes nothing.
 func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
-	p := j.alloc()
+	p := j.alloc(len(raw))
 	p.raw = append(p.raw, raw...)
 	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
-		j.admitted, j.free = nil, append(j.free, p)
+		j.admitted = nil
+		j.recycle(p)
 		return err
 	}
+	p.trim()
 	return j.add(p, at, logTime)
 }
 
@@ -131,7 +144,7 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	j.admitted = nil
 	if err := j.check(p, at); err != nil {
-		j.free = append(j.free, p)
+		j.recycle(p)
 		return err
 	}
 	part := &j.parts[at.Partition]
@@ -140,6 +153,7 @@ func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	fresh := p.d.N == part.next
 	if fresh {
 		part.add(logTime)
+		j.spread(part)
 		fresh = !part.has(p.d.N)
 	}
 	if fresh {
@@ -147,11 +161,11 @@ func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 		j.admitted = &p.d
 		j.admit(p)
 	} else {
-		j.free = append(j.free, p)
+		j.recycle(p)
 		part.trim()
 	}
 	j.settle()
-	for j.waiting > j.o.MaxPending {
+	for j.waiting > 0 && j.full() {
 		(*j.queue.at(0)).close(logTime, codec.ReasonOverflow)
 		j.settle()
 	}
@@ -192,6 +206,7 @@ func (j *Joiner) AddGap(at Place, logTime, from, to int64) error {
 		part.add(logTime)
 		part.release(n)
 	}
+	j.spread(part)
 	part.trim()
 	j.settle()
 	return nil
@@ -209,6 +224,8 @@ func (j *Joiner) admit(p *pending) {
 	p.seq = j.front + int64(j.queue.len())
 	j.queue.push(p)
 	j.waiting++
+	p.size = p.weigh()
+	j.bytes += p.size
 	slot, repeated := j.rounds.add(p.d.ID, roundMemo{p: p})
 	if repeated {
 		p.slot = -1
@@ -221,7 +238,7 @@ func (j *Joiner) admit(p *pending) {
 		return
 	}
 	p.slot = slot
-	if j.parked.len() > 0 {
+	if j.parked.n > 0 {
 		j.unpark(p)
 	}
 }
@@ -250,17 +267,4 @@ func (j *Joiner) Due() (int64, bool) {
 func (j *Joiner) Advance(t int64) {
 	j.now = max(j.now, t)
 	j.settle()
-}
-
-func (j *Joiner) alloc() *pending {
-	n := len(j.free)
-	if n == 0 {
-		p := new(pending)
-		p.reset()
-		return p
-	}
-	p := j.free[n-1]
-	j.free = j.free[:n-1]
-	p.reset()
-	return p
 }

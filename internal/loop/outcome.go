@@ -34,19 +34,13 @@ type arrival struct {
 	raw     []byte
 	given   bool     // there is no raw: it came as it is
 	last    bool     // no outcome of its round comes later
+	owned   bool     // nobody else has raw
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
 	racy    bool     // another joiner may read its round's records in another order, and not reject it
 }
 
 func (a *arrival) pos() outPos { return outPos{a.Partition, a.Offset, a.time} }
-
-// parked is an outcome whose round is not known yet.
-type parked struct {
-	arrival
-	seq  uint64
-	ceID string
-}
 
 // roundMemo is what the joiner knows of a round by its id.
 type roundMemo struct {
@@ -81,9 +75,7 @@ func (j *Joiner) take(a *arrival, ceID string) {
 	if s := j.rounds.get(j.outcome.ID); s < 0 && a.refused != nil {
 		j.reject(a, codec.ReasonOrphan, nil, j.outcome.ID)
 	} else if s < 0 {
-		j.nParked++
-		a.raw = bytes.Clone(a.bytes(&j.outcome))
-		j.parked.push(parked{arrival: *a, seq: j.nParked, ceID: ceID})
+		j.park(a, ceID)
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
 		memo.p.over = memo.p.over || a.last
@@ -140,7 +132,10 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, codec.ReasonDuplicate, nil, j.outcome.ID)
 		return
 	}
-	if reason, err := p.take(&j.outcome, a.pos()); reason != "" {
+	size := p.size
+	reason, err := p.take(&j.outcome, a.pos())
+	j.bytes += p.size - size
+	if reason != "" {
 		a.racy = a.time <= p.last
 		j.reject(a, reason, err, j.outcome.ID)
 		return
@@ -200,37 +195,6 @@ func (j *Joiner) single(epoch int64) bool {
 	return rules != nil && rules.Outcomes == First && !rules.Activation
 }
 
-// unpark gives a new round the outcomes that were read before it, in order.
-func (j *Joiner) unpark(p *pending) {
-	for range j.parked.len() {
-		k := j.parked.pop()
-		if j.parse(k.raw, k.ceID) == nil && j.outcome.ID == p.d.ID {
-			k.handled = false // as in AddOutcome
-			j.apply(p, &k.arrival)
-			continue
-		}
-		j.parked.push(k)
-	}
-}
-
-// Parked returns the number of outcomes that wait for their decision, and the
-// sequence number of the latest.
-func (j *Joiner) Parked() (n int, seq uint64) { return j.parked.len(), j.nParked }
-
-// Orphans rejects the outcomes parked up to seq: the decisions were read to an end
-// that was fetched after they were.
-func (j *Joiner) Orphans(seq uint64) {
-	for j.parked.len() > 0 && j.parked.at(0).seq <= seq {
-		k := j.parked.pop()
-		id := ""
-		if j.parse(k.raw, k.ceID) == nil {
-			id = j.outcome.ID
-		}
-		k.racy = true // a decision may come yet
-		j.reject(&k.arrival, codec.ReasonOrphan, nil, id)
-	}
-}
-
 func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 	if a.handled || a.refused != nil && a.refused.stored {
 		return // counted, or its reject is stored
@@ -239,8 +203,12 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 		reason = a.refused.reason
 	}
 	j.racy = j.racy || a.racy && a.refused == nil
+	raw := a.bytes(&j.outcome)
+	if !a.owned {
+		raw = bytes.Clone(raw)
+	}
 	r := codec.Reject{V: codec.Version, Topic: "outcomes", Partition: a.Partition, Offset: a.Offset,
-		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: bytes.Clone(a.bytes(&j.outcome))}
+		Time: a.time, Reason: reason, ID: strings.Clone(id), Bytes: raw}
 	if err != nil {
 		r.Detail = err.Error()
 	}

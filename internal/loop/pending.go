@@ -19,6 +19,7 @@ type pending struct {
 	offset int64 // of the decision
 	time   int64 // log time of the decision, monotone in its partition
 	seq    int64 // in the line
+	size   int   // bytes that it counts for while it waits
 	slot   int32 // in the table of rounds; -1 for a repeated id
 
 	ready    bool
@@ -142,6 +143,7 @@ func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, 
 	p.count++
 	if o.OutcomeID != "" {
 		p.ids = append(p.ids, strings.Clone(o.OutcomeID))
+		p.size += nameBytes + len(o.OutcomeID)
 	}
 	p.outPart, p.outOff = at.partition, at.offset
 	p.need(at)

@@ -1,11 +1,18 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"slices"
+
+	"hindsight/pkg/codec"
+)
 
 // AppendReady appends the feedback that is released. It aliases the joiner's memory
 // until the next call of AppendReady.
 func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
-	j.free = append(j.free, j.limbo...)
+	for _, p := range j.limbo {
+		j.recycle(p)
+	}
+	clear(j.limbo)
 	j.limbo = j.limbo[:0]
 	for j.done.len() > 0 {
 		p := j.done.pop()
@@ -44,6 +51,11 @@ func (j *Joiner) expire(p *pending) bool {
 func (j *Joiner) leave(p *pending) {
 	*j.queue.at(int(p.seq - j.front)) = nil
 	j.waiting--
+	j.bytes -= p.size
+	part := &j.parts[p.d.Partition]
+	part.release(p.d.N)
+	j.spread(part)
+	part.trim()
 	j.unhold(p)
 	j.done.push(p)
 	switch {
@@ -60,9 +72,6 @@ func (j *Joiner) leave(p *pending) {
 func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 	j.n++
 	d := &p.d
-	part := &j.parts[d.Partition]
-	part.release(d.N)
-	part.trim()
 	if p.fate == codec.Observed {
 		j.losses.AddObserved(d.Epoch, p.loss)
 	}
@@ -126,29 +135,39 @@ func (j *Joiner) Over(id string) {
 	}
 }
 
-// has reports whether a round has its feedback.
-func (p *joinPart) has(n int64) bool {
-	if n <= p.released {
-		return true
-	}
-	_, ok := p.ahead[n]
-	return ok
-}
+// has reports whether a round has its fate.
+func (p *joinPart) has(n int64) bool { return n <= p.released || p.ahead.has(n) }
 
-// release notes that a round has its feedback.
+// release notes that a round has its fate.
 func (p *joinPart) release(n int64) {
 	if n > p.released+1 {
-		p.ahead[n] = struct{}{}
+		p.ahead.add(n, p.released)
 		return
 	}
-	p.released = max(p.released, n)
-	for len(p.ahead) > 0 {
-		if _, ok := p.ahead[p.released+1]; !ok {
-			return
-		}
-		delete(p.ahead, p.released+1)
-		p.released++
+	p.released = p.ahead.join(max(p.released, n))
+}
+
+// emitted returns the rounds that have their feedback, as a mark has them: all up to
+// released, and those ahead. done are those that have their fate and no feedback, ascending.
+func (p *joinPart) emitted(done []int64) (released int64, ahead []int64) {
+	if len(done) == 0 {
+		return p.released, p.ahead.appendTo(nil)
 	}
+	for n := done[0]; n <= p.released; n++ {
+		ahead = append(ahead, n)
+	}
+	ahead = slices.DeleteFunc(p.ahead.appendTo(ahead), func(n int64) bool {
+		_, waits := slices.BinarySearch(done, n)
+		return waits
+	})
+	return min(p.released, done[0]-1), ahead
+}
+
+// spread notes what a partition adds to the span of all.
+func (j *Joiner) spread(p *joinPart) {
+	j.span -= p.span
+	p.span = int(max(0, p.next-1-p.released))
+	j.span += p.span
 }
 
 // read notes a record and returns its log time made monotone.

@@ -13,6 +13,11 @@ import (
 // the caller adds their offsets.
 func (j *Joiner) Mark() codec.FeedbackMark {
 	m := codec.FeedbackMark{V: codec.Version, N: j.n, Time: j.Now(), Positions: make([]codec.Position, len(j.parts))}
+	done := make([][]int64, len(j.parts)) // have no feedback yet
+	for i := range j.done.len() {
+		p := *j.done.at(i)
+		done[p.d.Partition] = append(done[p.d.Partition], p.d.N)
+	}
 	for i := range j.parts {
 		part, out := &j.parts[i], &j.outs[i]
 		m.Positions[i] = codec.Position{
@@ -20,10 +25,8 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 			OutcomesThrough: max(out.through, out.handled), OutcomesFrom: out.through, OutcomesTime: out.time,
 		}
 		pos := &m.Positions[i]
-		for n := range part.ahead {
-			pos.Ahead = append(pos.Ahead, n)
-		}
-		slices.Sort(pos.Ahead)
+		slices.Sort(done[i])
+		pos.Released, pos.Ahead = part.emitted(done[i])
 		for _, offset := range out.parked { // not read again yet
 			if offset >= out.through {
 				pos.Parked = append(pos.Parked, offset)
@@ -39,8 +42,8 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 			needs(&m, p)
 		}
 	}
-	for i := range j.parked.len() {
-		k := j.parked.at(i)
+	for s := j.parked.first; s >= 0; s = j.parked.all[s].next {
+		k := &j.parked.all[s]
 		pos := &m.Positions[k.Partition]
 		needOutcome(pos, k.Offset, k.time)
 		if !k.handled {
@@ -107,10 +110,11 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
 		part.released, part.next = pos.Released, pos.Released+1
 		part.offset, part.time, part.before = pos.DecisionsFrom, pos.DecisionsTime, pos.DecisionsThrough
-		clear(part.ahead)
+		part.ahead = aheadSet{}
 		for _, n := range pos.Ahead {
-			part.ahead[n] = struct{}{}
+			part.release(n)
 		}
+		j.spread(part)
 		out.through, out.time = pos.OutcomesFrom, pos.OutcomesTime
 		out.handled, out.parked = pos.OutcomesThrough, slices.Clone(pos.Parked)
 		out.restore(pos, m.Time)
@@ -140,7 +144,9 @@ func (j *Joiner) LoseOutcomes(partition int, from int64) {
 func (j *Joiner) Resume(f *codec.Feedback) {
 	j.Recall(f)
 	j.n = f.N
-	j.parts[f.Partition].release(f.Round)
+	part := &j.parts[f.Partition]
+	part.release(f.Round)
+	j.spread(part)
 	if f.Fate == codec.Observed {
 		j.losses.AddObserved(f.Epoch, f.Loss)
 	}
@@ -163,4 +169,12 @@ func (j *Joiner) Reached(outcomes bool, partition int) int64 {
 
 // Released returns the N through which all rounds of a partition have their
 // feedback.
-func (j *Joiner) Released(partition int) int64 { return j.parts[partition].released }
+func (j *Joiner) Released(partition int) int64 {
+	released := j.parts[partition].released
+	for i := range j.done.len() {
+		if p := *j.done.at(i); p.d.Partition == partition {
+			released = min(released, p.d.N-1)
+		}
+	}
+	return released
+}

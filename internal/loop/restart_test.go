@@ -174,37 +174,43 @@ func checkRestart(t *testing.T, world *rapid.Generator[*world], dedup int) {
 	check(t, 20, func(t *rapid.T) {
 		w := world.Draw(t, "world")
 		w.dedup = dedup
-		want := drive(t, w, func() bool { return true })
-		s := &shell{t: t, w: w, steps: w.script(), rejects: map[Place]codec.Reject{}}
-		s.fifo = !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival })
-		s.start()
-		crashes := rapid.IntRange(1, 5).Draw(t, "crashes")
-		rare := rapid.IntRange(1, 8).Draw(t, "rare")
-		for s.next() {
-			switch what := rapid.IntRange(0, 4*rare).Draw(t, "then"); {
-			case what == 0 && crashes > 0:
-				crashes--
-				s.store(true, false)
-				s.restart()
-			case what < 3:
-				s.store(false, false)
-			case what < 5:
-				s.store(false, true)
-			}
-		}
-		s.store(false, true)
-		same(t, s.feedback, want.feedback)
-		var rejects []codec.Reject
-		for _, r := range s.rejects {
-			rejects = append(rejects, r)
-		}
-		if dedup < 1000 {
-			blur(rejects)
-			blur(want.rejects)
-		}
-		sameRejects(t, rejects, want.rejects)
-		last(t, s)
+		restarts(t, w, drive(t, w, func() bool { return true }))
 	})
+}
+
+// restarts fails unless a joiner that is restarted again and again stores what one did that
+// was not.
+func restarts(t *rapid.T, w *world, want *emitted) {
+	dedup := w.dedup
+	s := &shell{t: t, w: w, steps: w.script(), rejects: map[Place]codec.Reject{}}
+	s.fifo = !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival })
+	s.start()
+	crashes := rapid.IntRange(1, 5).Draw(t, "crashes")
+	rare := rapid.IntRange(1, 8).Draw(t, "rare")
+	for s.next() {
+		switch what := rapid.IntRange(0, 4*rare).Draw(t, "then"); {
+		case what == 0 && crashes > 0:
+			crashes--
+			s.store(true, false)
+			s.restart()
+		case what < 3:
+			s.store(false, false)
+		case what < 5:
+			s.store(false, true)
+		}
+	}
+	s.store(false, true)
+	same(t, s.feedback, want.feedback)
+	var rejects []codec.Reject
+	for _, r := range s.rejects {
+		rejects = append(rejects, r)
+	}
+	if dedup < 1000 {
+		blur(rejects)
+		blur(want.rejects)
+	}
+	sameRejects(t, rejects, want.rejects)
+	last(t, s)
 }
 
 // blur makes the reasons of outcomes of a released round and of no round equal.

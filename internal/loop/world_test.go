@@ -20,7 +20,8 @@ type world struct {
 	rules      []*Rules // of epochs 1, 2, …
 	decisions  [][]record
 	outcomes   [][]record
-	controls   []control // ascending by before
+	controls   []control      // ascending by before
+	options    *JoinerOptions // nil: those above
 }
 
 // record is one record of a partition.
@@ -98,6 +99,9 @@ func (w *world) ruleOf(epoch int64) *Rules {
 }
 
 func (w *world) joiner() *Joiner {
+	if w.options != nil {
+		return NewJoiner(*w.options, w.ruleOf)
+	}
 	return NewJoiner(JoinerOptions{Partitions: w.partitions, MaxPending: w.maxPending, Dedup: w.dedup}, w.ruleOf)
 }
 

@@ -1,0 +1,162 @@
+package loop
+
+import (
+	"bytes"
+	"iter"
+
+	"hindsight/pkg/codec"
+)
+
+// parked is an outcome whose round is not known yet. It owns its bytes.
+type parked struct {
+	arrival
+	seq        uint64
+	ceID       string
+	id         int32 // slot of its round's id
+	prev, next int32 // in the order of arrival; -1: none
+	same       int32 // the next one of the same round; -1: none
+}
+
+// parkedRun are the outcomes of one round, in the order of arrival.
+type parkedRun struct{ first, last int32 }
+
+// parkLot holds the outcomes that are parked, in the order of arrival, and finds those of
+// a round by its id: most are of no round at all, and there may be as many of them as a
+// backlog has while every decision of it asks for its own.
+type parkLot struct {
+	ids         *table[parkedRun]
+	all         []parked
+	free        []int32
+	first, last int32 // -1: none
+	n           int
+	bytes       int
+}
+
+func newParkLot() parkLot { return parkLot{ids: newTable[parkedRun](0), first: -1, last: -1} }
+
+// push parks an outcome of the round id.
+func (l *parkLot) push(k parked, id string) {
+	var s int32
+	if n := len(l.free); n > 0 {
+		s, l.free = l.free[n-1], l.free[:n-1]
+	} else {
+		s = int32(len(l.all))
+		l.all = append(l.all, parked{})
+	}
+	slot, there := l.ids.add(id, parkedRun{first: s, last: s})
+	if there {
+		run := l.ids.value(slot)
+		l.all[run.last].same = s
+		run.last = s
+	}
+	k.id, k.prev, k.next, k.same = slot, l.last, -1, -1
+	if l.last >= 0 {
+		l.all[l.last].next = s
+	} else {
+		l.first = s
+	}
+	l.all[s], l.last = k, s
+	l.n++
+	l.bytes += len(k.raw)
+}
+
+// remove takes one out of the line and returns it.
+func (l *parkLot) remove(s int32) parked {
+	k := l.all[s]
+	if k.prev >= 0 {
+		l.all[k.prev].next = k.next
+	} else {
+		l.first = k.next
+	}
+	if k.next >= 0 {
+		l.all[k.next].prev = k.prev
+	} else {
+		l.last = k.prev
+	}
+	l.all[s] = parked{}
+	l.free = append(l.free, s)
+	l.n--
+	l.bytes -= len(k.raw)
+	return k
+}
+
+// pop takes the oldest and returns it with the id of its round.
+func (l *parkLot) pop() (k parked, id string) {
+	k = l.remove(l.first)
+	id = string(l.ids.slots[k.id].id)
+	if k.same >= 0 {
+		l.ids.value(k.id).first = k.same // the oldest of all is the oldest of its round
+	} else {
+		l.ids.del(k.id)
+	}
+	return k, id
+}
+
+// take takes those of a round, in the order of arrival.
+func (l *parkLot) take(id string) iter.Seq[parked] {
+	return func(yield func(parked) bool) {
+		slot := l.ids.get(id)
+		if slot < 0 {
+			return
+		}
+		s := l.ids.value(slot).first
+		l.ids.del(slot)
+		for more := true; s >= 0; {
+			k := l.remove(s)
+			if s = k.same; more {
+				more = yield(k)
+			}
+		}
+	}
+}
+
+// park keeps the outcome in j.outcome until its decision is read. Where too many wait, the
+// older half are orphans: a decision is read before its outcome but where clocks differ, or
+// where somebody knew its id before, so that whoever has waited longest waits in vain.
+func (j *Joiner) park(a *arrival, ceID string) {
+	j.nParked++
+	a.raw = bytes.Clone(a.bytes(&j.outcome))
+	a.owned = true
+	j.parked.push(parked{arrival: *a, seq: j.nParked, ceID: ceID}, j.outcome.ID)
+	if !j.crowded(1) {
+		return
+	}
+	for j.parked.n > 0 && j.crowded(2) {
+		j.orphan()
+	}
+}
+
+// crowded reports whether more outcomes are parked than one of so many parts of the limits.
+func (j *Joiner) crowded(parts int) bool {
+	return j.o.MaxParked > 0 && j.parked.n > j.o.MaxParked/parts ||
+		j.o.MaxParkedBytes > 0 && j.parked.bytes > j.o.MaxParkedBytes/parts
+}
+
+// unpark gives a new round the outcomes that were read before it, in order.
+func (j *Joiner) unpark(p *pending) {
+	for k := range j.parked.take(p.d.ID) {
+		if j.parse(k.raw, k.ceID) == nil { // as it was before
+			k.handled = false // as in AddOutcome
+			j.apply(p, &k.arrival)
+		}
+	}
+}
+
+// Parked returns the number of outcomes that wait for their decision, and the
+// sequence number of the latest.
+func (j *Joiner) Parked() (n int, seq uint64) { return j.parked.n, j.nParked }
+
+// Orphans rejects the outcomes parked up to seq: the decisions were read to an end
+// that was fetched after they were.
+func (j *Joiner) Orphans(seq uint64) {
+	for j.parked.n > 0 && j.parked.all[j.parked.first].seq <= seq {
+		j.orphan()
+	}
+}
+
+// orphan rejects the oldest of the outcomes that are parked.
+func (j *Joiner) orphan() {
+	k, id := j.parked.pop()
+	k.racy = true // a decision may come yet
+	j.reject(&k.arrival, codec.ReasonOrphan, nil, id)
+}

@@ -1,0 +1,78 @@
+package loop
+
+import (
+	"slices"
+	"unsafe"
+)
+
+// What rounds that wait hold in memory, which a joiner bounds. It is a function of their
+// records alone, so that a joiner after a restart closes the same rounds.
+
+// weigh returns the bytes that a round's decision takes.
+func (p *pending) weigh() int {
+	return len(p.raw) + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
+}
+
+// room returns the bytes that a round takes with its memory for others.
+func (p *pending) room() int {
+	return int(unsafe.Sizeof(*p)) + cap(p.raw) + (cap(p.d.Actions)+cap(p.ids))*nameBytes + (cap(p.d.Propensities)+cap(p.d.Would))*numberBytes
+}
+
+const (
+	nameBytes   = 16 // of a name, beside its text
+	numberBytes = 8  // of a number
+)
+
+// maxSpare is how many bytes of released rounds are kept for those to come.
+const maxSpare = 64 << 20
+
+// alloc returns a fresh round whose record has n bytes; 0: unknown.
+func (j *Joiner) alloc(n int) *pending {
+	k := len(j.free)
+	if k == 0 {
+		p := new(pending)
+		p.reset()
+		return p
+	}
+	p := j.free[k-1]
+	j.free[k-1], j.free = nil, j.free[:k-1]
+	j.spare -= p.room()
+	if n > 0 && wasteful(cap(p.raw), n, 64) {
+		p.raw = nil
+	}
+	p.reset()
+	return p
+}
+
+// recycle keeps a round that nobody needs any more for another one.
+func (j *Joiner) recycle(p *pending) {
+	if n := p.room(); j.spare+n <= maxSpare {
+		j.spare += n
+		j.free = append(j.free, p)
+	}
+}
+
+// trim gives back memory of larger rounds that had been at this place.
+func (p *pending) trim() {
+	if wasteful(cap(p.d.Actions), len(p.d.Actions), 8) {
+		p.d.Actions = slices.Clone(p.d.Actions)
+	}
+	if wasteful(cap(p.d.Propensities), len(p.d.Propensities), 8) {
+		p.d.Propensities = slices.Clone(p.d.Propensities)
+	}
+	if wasteful(cap(p.d.Would), len(p.d.Would), 8) {
+		p.d.Would = slices.Clone(p.d.Would)
+	}
+	if cap(p.ids) > 8 {
+		p.ids = nil
+	}
+}
+
+// wasteful reports whether room for have is much more than what is needed: rounds of one
+// model differ little in size, and what they differ by is kept.
+func wasteful(have, need, few int) bool { return have > need+need/4+few }
+
+// full reports whether the rounds that wait are more than the joiner may hold.
+func (j *Joiner) full() bool {
+	return j.waiting > j.o.MaxPending || j.o.MaxPendingBytes > 0 && j.bytes > j.o.MaxPendingBytes || j.o.MaxSpan > 0 && j.span > j.o.MaxSpan
+}
