@@ -72,7 +72,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
-	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send, decisions and outcomes; 0: no limit")
+	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send to this process, decisions and outcomes; 0: no limit")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
