@@ -44,7 +44,7 @@ func TestSimulation(t *testing.T) {
 	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
 		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
-		"states compared", "joiners compared", "switches", "shadow", "apprentice", "paused"} {
+		"minted anew", "states compared", "joiners compared", "switches", "shadow", "apprentice", "paused"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}

@@ -22,8 +22,9 @@ type users struct {
 	seen    []codec.Decision
 	readers []stream.Reader
 	asked   []*request
-	stored  []string // outcome ids whose outcomes are acknowledged
-	quiet   bool     // no more guesses and mistakes
+	stored  []string   // outcome ids whose outcomes are acknowledged
+	quiet   bool       // no more guesses and mistakes
+	greed   *rand.Rand // of those who use ids that are minted for others; nil: nobody does
 }
 
 // request is a request for a decision.
@@ -84,6 +85,28 @@ func (u *users) context(id string) []byte {
 var badContexts = []string{"", "{", "garbage", `{"actions":[]}`, `{"actions":["a","a"]}`, `{"features":{"x":[1]},"actions":["a"]}`,
 	`{"id":"no-actions"}`, `{"id":"` + strings.Repeat("x", 300) + `","actions":["a"]}`, "\x81\xa2id", `{"features":[1e999],"actions":["a"]}`}
 
+// own is the id that a user gives: where some are greedy, often none, and as often one that
+// will soon be minted for such a context.
+func (u *users) own(id string) string {
+	if u.greed == nil || u.quiet {
+		return id
+	}
+	p := u.greed.IntN(u.s.o.partitions)
+	d := u.s.deciderOf(p)
+	switch u.greed.IntN(4) {
+	case 0:
+		return ""
+	case 1:
+		_, end, _ := u.s.log.Bounds(u.s.ctx, u.s.topics.Contexts, p)
+		return fmt.Sprintf("%d-%d", p, end+u.greed.Int64N(6))
+	case 2:
+		if d != nil {
+			return fmt.Sprintf("r-%d-%d", p, d.d.heart.Next()+u.greed.Int64N(4))
+		}
+	}
+	return id
+}
+
 // writeContext appends one context.
 func (u *users) writeContext() {
 	r := u.rng
@@ -108,7 +131,7 @@ func (u *users) writeContext() {
 		data = u.context("")
 	default:
 		u.serial++
-		id = fmt.Sprintf("c%d", u.serial)
+		id = u.own(fmt.Sprintf("c%d", u.serial))
 		data = u.context(id)
 		u.past, u.pastIDs = append(u.past, data), append(u.pastIDs, id)
 	}
@@ -139,17 +162,24 @@ func (u *users) ask() {
 		q = &request{data: []byte(badContexts[r.IntN(len(badContexts))])}
 	default:
 		u.serial++
-		q = &request{id: fmt.Sprintf("q%d", u.serial)}
+		q = &request{id: u.own(fmt.Sprintf("q%d", u.serial))}
 		q.data = u.context(q.id)
 	}
 	u.asked = append(u.asked, q)
-	d := u.s.deciderOf(u.s.partitionOf(q.id))
+	p := u.s.partitionOf(q.id)
+	if minted, ok := loop.MintedBy(q.id); ok { // as the front does
+		p = minted
+	}
+	d := u.s.deciderOf(p)
 	if d == nil {
 		return // nobody answers
 	}
 	d.d.request(stream.Message{Data: q.data, Headers: q.headers, Respond: func(data []byte, headers ...stream.Header) error {
 		if len(headers) > 0 {
 			q.failed = true
+			if q.id == "" && headers[len(headers)-1].Value == "409" {
+				u.s.fatal("a request without an id was refused as a repeat: %s", data)
+			}
 		} else {
 			q.replies = append(q.replies, string(data))
 		}
@@ -187,6 +217,9 @@ func (u *users) look() {
 				var d codec.Decision
 				if r.Type == "" && codec.ParseDecision(&d, append([]byte(nil), r.Value...)) == nil {
 					u.seen = append(u.seen, d)
+					if strings.Count(strings.TrimPrefix(d.ID, "r-"), "-") == 2 {
+						u.s.counted["minted anew"]++
+					}
 				}
 			}
 		}
@@ -290,6 +323,9 @@ func (s *sim) partitionOf(id string) int {
 
 func newUsers(s *sim) *users {
 	u := &users{s: s, rng: s.rng}
+	if s.seed%4 == 2 {
+		u.greed = rand.New(rand.NewPCG(uint64(s.seed), 4)) // not of rng, as whim
+	}
 	for p := range s.o.partitions {
 		r, err := s.log.Read(context.Background(), s.topics.Decisions, p, stream.Earliest)
 		if err != nil {
