@@ -216,8 +216,7 @@ func TestClientRateOfPartitions(t *testing.T) {
 	}
 	for i := range 6 * rate {
 		client := fmt.Sprint("modest", i)
-		id := stream.Header{Key: "ce_id", Value: client}
-		if ask("m.decide", client, id, stream.Header{Key: "ce_specversion", Value: "1.0"}) {
+		if ask("m.decide", client, stream.Header{Key: "ce_id", Value: client}, stream.Header{Key: "ce_specversion", Value: "1.0"}, stream.Header{Key: passHeader, Value: "forged"}) {
 			t.Fatalf("request %d, each of another client, is refused", i)
 		}
 	}
