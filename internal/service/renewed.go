@@ -1,0 +1,44 @@
+package service
+
+import "context"
+
+// note notes where the feedback log ends now, once: what begins there or later was asked for
+// while this process was there.
+func (c *JoinerConfig) note(ctx context.Context) error {
+	if c.since != nil {
+		return nil
+	}
+	_, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0)
+	if err == nil {
+		c.since = &end
+	}
+	return err
+}
+
+// adoptModel makes the model of the log the one that this joiner announces, if it has a
+// higher version and began since this process read its file: then somebody had the joiner of
+// that time read a newer one ([Control.Renew]), which may have been this process's, too. One
+// that starts with an older file than the log's is refused all the same.
+func (j *Joiner) adoptModel() {
+	last, s := j.epochs.last, &j.cfg.Source
+	if last == nil || j.cfg.since == nil || last.rec.Name != s.Name || last.rec.Version <= s.Version {
+		return
+	}
+	for n, d := range j.epochs.byNum { // each of a switch of the mode, too
+		if at, ok := j.offsets[n]; d.rec.Version == last.rec.Version && (!ok || at < *j.cfg.since) {
+			return
+		}
+	}
+	j.cfg.Logger.Warn("the model was renewed since this process read its file: going on with the log's; the next start needs the newer file here, too",
+		"version", last.rec.Version, "file", s.Version)
+	*s = last.source()
+}
+
+// source returns the model of an epoch as its owner had it.
+func (d *definition) source() Source {
+	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Files: d.files}
+	for _, f := range d.rec.Files {
+		s.Order = append(s.Order, f.Name)
+	}
+	return s
+}
