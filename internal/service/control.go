@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -40,9 +41,13 @@ var ErrElsewhere = errors.New("the joiner is not at work in this process: ask th
 
 // order is something that the joiner is to do between two steps.
 type order struct {
-	do   func(ctx context.Context) (int64, error)
-	done chan orderDone // has room for one
+	do     func(ctx context.Context) (int64, error)
+	urgent bool           // it does not wait until a new model is tried
+	done   chan orderDone // has room for one
 }
+
+// errOvertaken reports a new model whose trial was given up for something urgent.
+var errOvertaken = errors.New("the joiner was asked for another mode, or to stop, before it had tried the new model, of which nothing is written: ask again")
 
 type orderDone struct {
 	epoch int64
@@ -77,7 +82,7 @@ func (c *Control) see(m ModePage, g GuardPage) {
 }
 
 // ask has the joiner do something, and returns the number of the epoch that follows.
-func (c *Control) ask(ctx context.Context, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
+func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
 	if c == nil {
 		return 0, ErrElsewhere
 	}
@@ -87,7 +92,7 @@ func (c *Control) ask(ctx context.Context, do func(j *Joiner) func(ctx context.C
 	if j == nil {
 		return 0, ErrElsewhere
 	}
-	o := order{do: do(j), done: make(chan orderDone, 1)}
+	o := order{do: do(j), urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
@@ -107,7 +112,7 @@ func (c *Control) ask(ctx context.Context, do func(j *Joiner) func(ctx context.C
 
 // Switch changes the mode, and returns the number of the epoch in which it holds.
 func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
-	return c.ask(ctx, func(j *Joiner) func(context.Context) (int64, error) {
+	return c.ask(ctx, true, func(j *Joiner) func(context.Context) (int64, error) {
 		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(causeAdmin, why)) }
 	})
 }
@@ -121,7 +126,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrModel, err)
 	}
-	return c.ask(ctx, func(j *Joiner) func(context.Context) (int64, error) {
+	return c.ask(ctx, false, func(j *Joiner) func(context.Context) (int64, error) {
 		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
 	})
 }
@@ -148,11 +153,34 @@ func cause(who, why string) string {
 // obey does what was asked for since the last step.
 func (j *Joiner) obey(ctx context.Context) {
 	for {
+		if len(j.next) > 0 {
+			o := j.next[0]
+			j.next = j.next[1:]
+			j.follow(ctx, o)
+			continue
+		}
 		select {
 		case o := <-j.orders:
 			j.follow(ctx, o)
 		default:
 			return
+		}
+	}
+}
+
+// overtaken takes the orders that come while a new model is tried, to be done next, an
+// urgent one first, for which it returns an error.
+func (j *Joiner) overtaken() error {
+	for {
+		select {
+		case o := <-j.orders:
+			if o.urgent {
+				j.next = slices.Insert(j.next, 0, o)
+				return errOvertaken
+			}
+			j.next = append(j.next, o)
+		default:
+			return nil
 		}
 	}
 }
@@ -221,7 +249,7 @@ func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
 	was, last := j.cfg.Source, j.epochs.last
 	j.cfg.Source = *s
 	err := j.announce(ctx)
-	if errors.Is(err, ErrModel) { // nothing of it is written
+	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
 		j.cfg.Source = was
 		j.epochs.undo(last)
 		return 0, err

@@ -128,9 +128,18 @@ func (c *Control) RenewModel(i *Insight) http.HandlerFunc {
 		if !readOrder(w, r, &struct{}{}) {
 			return
 		}
+		answerLate(w)
 		epoch, err := c.Renew(r.Context())
 		c.answer(w, r, i, epoch, err)
 	}
+}
+
+// answerLate lets an answer take as long as it takes: a new model may first be taught all that
+// the log keeps.
+func answerLate(w http.ResponseWriter) {
+	c := http.NewResponseController(w)
+	_ = c.SetReadDeadline(time.Time{}) // which would end the request's context; who cannot has none
+	_ = c.SetWriteDeadline(time.Time{})
 }
 
 // readOrder reads what a POST asks for. Who may send one is for the admin port to say; a
@@ -157,7 +166,7 @@ func readOrder(w http.ResponseWriter, r *http.Request, dst any) bool {
 // soon after.
 func (c *Control) answer(w http.ResponseWriter, r *http.Request, i *Insight, epoch int64, err error) {
 	switch {
-	case errors.Is(err, ErrElsewhere), errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, ErrElsewhere), errors.Is(err, errOvertaken), errors.Is(err, context.DeadlineExceeded):
 		answer(w, http.StatusServiceUnavailable, err, nil)
 		return
 	case errors.Is(err, ErrModel), errors.Is(err, errNoFile):

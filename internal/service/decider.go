@@ -115,6 +115,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err := d.follower.catchUp(ctx); err != nil {
 		return err
 	}
+	d.follower.apart = d.unlocked
 	if err := d.follower.checkTail(ctx); err != nil {
 		return err
 	}
@@ -297,7 +298,9 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 }
 
 // StepFeedback learns from the feedback that is there, for at most about limit (0:
-// no limit), and reports whether there was any.
+// no limit), and reports whether there was any. Where an epoch begins whose learner is to be
+// taught earlier feedback first, which takes longer, others decide on in the old epoch until
+// that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
 	in := d.follower.in
 	if err := in.poll(ctx, 0); err != nil {
@@ -323,6 +326,13 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	}
 	d.show()
 	return true, d.Err()
+}
+
+// unlocked runs something without mu, which is held.
+func (d *Decider) unlocked(f func() error) error {
+	d.mu.Unlock()
+	defer d.mu.Lock()
+	return f()
 }
 
 type snapshotJob struct {

@@ -70,6 +70,8 @@ type Joiner struct {
 	buf       []byte
 	wakeup    chan struct{}
 	orders    chan order    // between steps
+	next      []order       // taken meanwhile
+	pause     func() error  // called now and then while a new model is tried; its error gives that up; nil: nobody waits
 	over      chan struct{} // closed when nothing more is done
 	ended     sync.Once
 	shownAt   time.Time // the last look at the guard
@@ -247,10 +249,10 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 		case codec.TypeClass, codec.TypeEpoch:
 			return j.readEpoch(r)
 		case "":
-			j.classAt = -1
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
 				return unlessForeign(err)
 			}
+			j.classAt = -1
 			if n == 0 && f.N == 1 {
 				marked = true // the whole log is here
 			}

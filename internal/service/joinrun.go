@@ -26,6 +26,13 @@ func (j *Joiner) Run(ctx context.Context) error {
 	defer tail.Stop()
 	alive := j.part.loop("records")
 	defer j.cfg.Control.enter(j)()
+	j.pause = func() error {
+		alive.beat()
+		if ctx.Err() != nil {
+			return errOvertaken
+		}
+		return j.overtaken()
+	}
 	for {
 		alive.beat()
 		j.obey(work)

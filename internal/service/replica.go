@@ -36,6 +36,12 @@ type follower struct {
 	parsed codec.Feedback
 	scope  *monitor.Scope // nil: nobody looks
 	others *strangers     // nil: nobody is told
+
+	// While a learner is taught for minutes what its epoch starts from, apart runs that without
+	// the lock that take is called with, and pause is called now and then, whose error ends it.
+	// nil: nobody waits.
+	apart func(func() error) error
+	pause func() error
 }
 
 // openFollower restores the replica from the last good snapshot, or from the start of
@@ -248,9 +254,18 @@ func (f *follower) warm(ctx context.Context, r *stream.Record, ep loop.Epoch) er
 		return nil
 	}
 	rec := &f.epochs.byNum[ep.Number].rec
-	_, err := warmUp(ctx, f.log, f.topics.Feedback, r.Offset, rec, ep)
-	f.warmed = f.warmed || rec.WarmTo > 0
-	return err
+	if rec.WarmTo == 0 {
+		return nil
+	}
+	f.warmed = true
+	teach := func() error {
+		_, err := warmUp(ctx, f.log, f.topics.Feedback, r.Offset, rec, ep, f.pause)
+		return err
+	}
+	if f.apart == nil {
+		return teach()
+	}
+	return f.apart(teach)
 }
 
 func (f *follower) takeHead(ctx context.Context) error {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -117,9 +118,16 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	idle := time.NewTicker(beatEvery)
 	defer idle.Stop()
 	alive := d.part.loop("feedback")
+	d.follower.pause = func() error {
+		alive.beat()
+		return ctx.Err()
+	}
 	for ctx.Err() == nil {
 		alive.beat()
 		busy, err := d.StepFeedback(work, learnSlice)
+		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // an epoch was not begun, which the next start does
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package service
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,9 +21,9 @@ type past struct {
 	epochs []codec.Epoch
 }
 
-func readPast(ctx context.Context, log stream.Log, topic string, end int64) (p past, err error) {
+func readPast(ctx context.Context, log stream.Log, topic string, end int64, pause func() error) (p past, err error) {
 	var f codec.Feedback
-	err = scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+	err = scanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
 		switch {
 		case r.Type == "" && p.first == 0:
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
@@ -119,14 +120,32 @@ type warmed struct {
 	epochs          map[int64]bool // whose rounds were among them
 }
 
+// pauseEvery is how many records lie between two calls of pause.
+const pauseEvery = 64
+
+// scanAll is scan of the first partition of a topic, from what is kept of it to before end,
+// which may take minutes. Now and then it calls pause, whose error ends it; nil: nobody waits.
+func scanAll(ctx context.Context, log stream.Log, topic string, end int64, pause func() error, f func(*stream.Record) error) error {
+	n := 0
+	return scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+		if n++; n%pauseEvery == 0 && pause != nil {
+			if err := pause(); err != nil {
+				return err
+			}
+		}
+		return f(r)
+	})
+}
+
 // warmUp teaches an epoch's fresh learner the feedback that its record, which is at
-// offset end, says. The log decides all of it, so it comes to the same everywhere.
-func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch) (warmed, error) {
+// offset end, says. The log decides all of it, so it comes to the same everywhere. pause is
+// called as by [scanAll].
+func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *codec.Epoch, ep loop.Epoch, pause func() error) (warmed, error) {
 	done := warmed{epochs: map[int64]bool{}}
 	if rec.WarmTo == 0 {
 		return done, nil
 	}
-	p, err := readPast(ctx, log, topic, end)
+	p, err := readPast(ctx, log, topic, end, pause)
 	if err != nil {
 		return done, err
 	}
@@ -137,7 +156,7 @@ func warmUp(ctx context.Context, log stream.Log, topic string, end int64, rec *c
 	w := loop.NewWarm(ep)
 	next := todo[0].from
 	var f codec.Feedback
-	err = scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+	err = scanAll(ctx, log, topic, end, pause, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
 		}
@@ -214,7 +233,7 @@ func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) erro
 	if key == "none" || key == "keep" {
 		return nil
 	}
-	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end)
+	p, err := readPast(ctx, j.cfg.Log, j.topics.Feedback, end, j.pause)
 	if err != nil {
 		return err
 	}
@@ -328,7 +347,10 @@ func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, e
 	if rec.WarmTo == 0 {
 		return nil
 	}
-	w, err := warmUp(ctx, j.cfg.Log, j.topics.Feedback, end, rec, ep)
+	w, err := warmUp(ctx, j.cfg.Log, j.topics.Feedback, end, rec, ep, j.pause)
+	if errors.Is(err, errOvertaken) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w: warm: %w", ErrModel, err)
 	}
