@@ -16,9 +16,10 @@ import (
 
 // Comparison is of the losses that came after the window with those in time: rounds
 // that were observed, and rounds that were skipped or imputed and got a loss later
-// ([loop.LateLosses]). Differ: the means differ by more than twice the standard error
-// of their difference, and there are 30 of each or more. What is learned is biased
-// then, since it leaves the late ones out.
+// ([loop.LateLosses]). Differ: the means differ by more than chance has it, which where
+// both are expected to be the same ever happens with a probability of at most 1 in 100,
+// at any number of looks ([loop.Moments.Radius]). What is learned is biased then, since
+// it leaves the late ones out.
 type Comparison struct {
 	OnTime Figures `json:"on_time"`
 	Late   Figures `json:"late"`

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // A round whose outcome comes after its window is not learned from. That biases what is
@@ -14,13 +15,19 @@ import (
 // for Calculating Corrected Sums of Squares and Products, Technometrics 1962). The mean
 // of equal numbers is that number, with no spread.
 type Moments struct {
-	N    int64
-	mean float64
-	m2   float64 // Σ (x−mean)²
+	N      int64
+	mean   float64
+	m2     float64 // Σ (x−mean)²
+	missed float64 // Σ (x−g)², where g is the mean of those before x, ½ before the first
 }
 
 // Add takes a number.
 func (m *Moments) Add(x float64) {
+	guess := m.mean
+	if m.N == 0 {
+		guess = 0.5
+	}
+	m.missed += float64((x - guess) * (x - guess))
 	m.N++
 	d := x - m.mean
 	m.mean += d / float64(m.N)
@@ -43,6 +50,41 @@ func (m *Moments) SE() float64 {
 	return math.Sqrt(m.m2 / (float64(m.N) * float64(m.N-1)))
 }
 
+// radiusRates is how many rates [Moments.Radius] bets at: λ_j = 2^{-j}, j = 1, 2, ….
+const radiusRates = 14
+
+// Radius returns how far the mean of numbers x_i in [0,1] may be from the average of what
+// they were expected to be, m_i = E[x_i | those before]: with probability 1−alpha it is never
+// further, however often one looks. It is an empirical-Bernstein confidence sequence (Howard,
+// Ramdas, McAuliffe and Sekhon, "Time-uniform, nonparametric, nonasymptotic confidence
+// sequences", 2021, theorem 4), by a fixed grid of rates in place of a mixture. For g_i as
+// above, e = x_i − g_i ≥ −1 and 0 ≤ λ < 1,
+//
+//	exp(λe − ψ(λ)e²) ≤ 1 + λe,   ψ(λ) = −log(1−λ) − λ
+//
+// (Fan, Grama and Liu, "Exponential inequalities for martingales with applications", 2015),
+// and E[1 + λe | those before] = 1 + λ(m_i − g_i) ≤ exp(λ(m_i − g_i)). So
+//
+//	exp(λ Σ(x_i − m_i) − ψ(λ) Σe²)
+//
+// is a non-negative supermartingale from 1, which by Ville's inequality ever reaches c with
+// probability at most 1/c; so is that of 1 − x_i. With c = 2J/alpha for each of J rates and
+// both sides, nowhere is |Σ(x_i − m_i)| ≥ (log c + ψ(λ_j) Σe²)/λ_j for any j. It is +Inf of
+// nothing.
+func (m *Moments) Radius(alpha float64) float64 {
+	least := math.Inf(1)
+	if m.N == 0 {
+		return least
+	}
+	c, rate := oracle.Log(2*radiusRates/alpha), 1.0
+	for range radiusRates {
+		rate /= 2
+		psi := -oracle.Log(1-rate) - rate
+		least = math.Min(least, (c+float64(psi*m.missed))/float64(rate*float64(m.N)))
+	}
+	return least
+}
+
 // LateLosses are the losses of rounds that were observed, and those that came for
 // rounds without a loss in time: the first of each round. They are of one epoch, the
 // last one met; losses are those of its scale, in [0,1]. Of models that sum outcomes
@@ -52,18 +94,15 @@ type LateLosses struct {
 	epoch        int64
 }
 
-// minLate is how many losses on both sides are enough to compare them.
-const minLate = 30
+// differLevel bounds the chance that losses which are alike ever differ.
+const differLevel = 0.01
 
-// Differ reports whether the means differ by more than twice the standard error of
-// their difference. Where they are means of the same law that happens to one in
-// twenty.
+// Differ reports whether the means differ by more than chance has it: where late losses are
+// expected to be what those in time are, on average, the chance that it ever does so is at
+// most 1 in 100, at any number of looks ([Moments.Radius] of both, each at half the level).
+// Means that are as far apart as can be take 35 losses of each.
 func (l *LateLosses) Differ() bool {
-	if l.OnTime.N < minLate || l.Late.N < minLate {
-		return false
-	}
-	a, b := l.OnTime.SE(), l.Late.SE()
-	return math.Abs(l.OnTime.mean-l.Late.mean) > 2*math.Sqrt(float64(a*a)+float64(b*b))
+	return math.Abs(l.OnTime.mean-l.Late.mean) > l.OnTime.Radius(differLevel/2)+l.Late.Radius(differLevel/2)
 }
 
 // AddObserved takes the loss of a round that was observed.

@@ -2,6 +2,7 @@ package loop
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -30,35 +31,131 @@ func TestMomentsByHand(t *testing.T) {
 	}
 }
 
-func TestLateLossesDifferByHand(t *testing.T) {
-	fill := func(l *LateLosses, onTime, late int, x float64) {
-		rules := &Rules{Range: Range{Max: 1}}
-		for i := range onTime {
-			l.AddObserved(1, float64(i%2))
+// By hand: of 1 and 0 in turn the first is missed by ½, the second by 1, the others by the mean
+// so far: ½ twice, then ⅓ … Of equal numbers only the first is missed.
+func TestRadiusByHand(t *testing.T) {
+	radius := func(n, missed, alpha float64) float64 {
+		least := math.Inf(1)
+		for j := 1; j <= 14; j++ {
+			rate := math.Exp2(-float64(j))
+			least = min(least, (math.Log(28/alpha)+(-math.Log(1-rate)-rate)*missed)/(rate*n))
 		}
-		for range late {
-			l.AddLate(1, rules, codec.Loss, x)
+		return least
+	}
+	var m, equal Moments
+	if !math.IsInf(m.Radius(.1), 1) {
+		t.Error("nothing bounds nothing")
+	}
+	missed, sum := 0.0, 0.0
+	for i := range 3000 {
+		x := float64((i + 1) % 2)
+		guess := .5
+		if i > 0 {
+			guess = sum / float64(i)
+		}
+		missed, sum = missed+(x-guess)*(x-guess), sum+x
+		m.Add(x)
+		equal.Add(.1)
+		n := float64(i + 1)
+		if a, b := m.Radius(.005), radius(n, missed, .005); math.Abs(a-b) > 1e-12*b {
+			t.Fatalf("of %d numbers %v, expected %v", i+1, a, b)
+		}
+		if a, b := equal.Radius(.1), radius(n, .16, .1); math.Abs(a-b) > 1e-12*b {
+			t.Fatalf("of %d equal numbers %v, expected %v", i+1, a, b)
 		}
 	}
+	if r := m.Radius(.005); r < 2*m.SE() || r > 6*m.SE() {
+		t.Errorf("of 3000 it is %v, %v standard errors", r, r/m.SE())
+	}
+}
+
+// What a bet at any rate gains on a number and loses to its square is never more than the
+// bet: the step that the sequence rests on.
+func TestBetsAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		rate, e := rapid.Float64Range(0, .5).Draw(t, "rate"), rapid.Float64Range(-1, 1).Draw(t, "e")
+		psi := -math.Log1p(-rate) - rate
+		if math.Exp(rate*e-psi*e*e) > (1+rate*e)*(1+1e-12) {
+			t.Fatal("more is gained than was bet")
+		}
+	})
+}
+
+func TestLateLossesDifferByHand(t *testing.T) {
+	rules := &Rules{Range: Range{Max: 1}}
 	for _, c := range []struct {
 		onTime, late int
+		onLoss       float64
 		x            float64
 		want         bool
 	}{
-		{30, 30, 1, true},     // ½ ± 0.093 against 1 ± 0
-		{29, 30, 1, false},    // too few
-		{30, 29, 1, false},    // too few
-		{30, 30, .68, false},  // 0.18 is 1.9 standard errors
-		{30, 30, .69, true},   // 0.19 is 2.05
-		{3000, 30, .52, true}, // ± 0.009
-		{3000, 30, .5, false},
+		{35, 35, 0, 1, true}, // as far apart as can be: both radii are 0.496
+		{34, 35, 0, 1, false},
+		{35, 34, 0, 1, false},
+		{0, 1000, 0, 1, false},
+		{1000, 0, 0, 1, false},
+		{100, 100, 0, .9, true},       // 0.9 apart
+		{100000, 200, .5, .59, true},  // radii 0.0002 and 0.086
+		{100000, 200, .5, .58, false}, // though no loss is like the other
 	} {
 		var l LateLosses
-		fill(&l, c.onTime, c.late, c.x)
+		for range c.onTime {
+			l.AddObserved(1, c.onLoss)
+		}
+		for range c.late {
+			l.AddLate(1, rules, codec.Loss, c.x)
+		}
 		if l.Differ() != c.want {
-			t.Errorf("%d on time, %d late of loss %v: differ is %v", c.onTime, c.late, c.x, !c.want)
+			t.Errorf("%d on time, %d late of loss %v: differ is %v, radii %v and %v", c.onTime, c.late, c.x, !c.want, l.OnTime.Radius(differLevel/2), l.Late.Radius(differLevel/2))
 		}
 	}
+}
+
+// TestLateLossesAtEveryLook: of losses that are alike hardly any ever differ, though one looks
+// after each; the test of two standard errors would have said so of many. Those that are not
+// alike are found.
+func TestLateLossesAtEveryLook(t *testing.T) {
+	const worlds, rounds = 200, 1500
+	r := rand.New(rand.NewPCG(11, 5))
+	play := func(late float64) (ever, fixed bool) {
+		var l LateLosses
+		rules := &Rules{Range: Range{Max: 1}}
+		bernoulli := func(p float64) float64 {
+			if r.Float64() < p {
+				return 1
+			}
+			return 0
+		}
+		for range rounds {
+			if r.Float64() < .3 {
+				l.AddLate(1, rules, codec.Loss, bernoulli(late))
+			} else {
+				l.AddObserved(1, bernoulli(.3))
+			}
+			a, b := l.OnTime.SE(), l.Late.SE()
+			ever = ever || l.Differ()
+			fixed = fixed || l.Late.N >= 30 && math.Abs(l.OnTime.mean-l.Late.mean) > 2*math.Sqrt(a*a+b*b)
+		}
+		return ever, fixed
+	}
+	var alike, fixed, unlike int
+	for range worlds {
+		ever, two := play(.3)
+		alike, fixed = alike+count(ever), fixed+count(two)
+		ever, _ = play(.6)
+		unlike += count(ever)
+	}
+	if alike > worlds/100 || fixed < worlds/5 || unlike < worlds*9/10 {
+		t.Errorf("of %d worlds whose losses are alike %d differ, by two standard errors %d; of those that are not %d do", worlds, alike, fixed, unlike)
+	}
+	t.Logf("alike: %d differ, by two standard errors %d; not alike: %d, of %d", alike, fixed, unlike, worlds)
+}
+
+func count(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 // Of each round the first loss after its window counts, of rounds without one in time

@@ -25,7 +25,7 @@ func newLossMetrics(c *catalog) lossMetrics {
 		count: c.gauge("hindsight_losses", "Rounds observed, and rounds without a loss in time for which one came late,"+since, "", came),
 		mean:  c.gauge("hindsight_loss_mean", "Mean of those losses, on the scale of 0 to 1; NaN of none.", "", came),
 		se:    c.gauge("hindsight_loss_standard_error", "Standard error of that mean; NaN of fewer than two.", "", came),
-		differ: c.gauge("hindsight_late_losses_differ", "1 if the two means differ by more than twice the standard error of their difference, with 30 losses or more of each, else 0.",
+		differ: c.gauge("hindsight_late_losses_differ", "1 if the two means differ by more than chance has it, else 0: where both are expected to be the same it is ever 1 with a probability of at most 1 in 100 (empirical-Bernstein confidence sequences), since this joiner took over.",
 			"1 for an hour: rounds that are skipped or imputed bias what is learned; lengthen the window"),
 	}
 }

@@ -9,11 +9,17 @@ import (
 	"testing"
 )
 
-// lateRig has 80 rounds decided, of which the first 60 get a loss of 0.2 or 0.4 in turn
-// in time, but for every second one, which gets what late says after its window.
+// lateEach is how many losses come in time, and late, in a lateRig.
+const lateEach = 120
+
+// lateRig has 2·lateEach + 20 rounds decided, of which all but the last 20 get a loss of 0.2
+// or 0.4 in turn in time, but for every second one, which gets what late says after its window.
 func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64) *rig {
-	r := newRig(t, func(r *rig) { r.jc.Logger = slog.New(slog.NewTextHandler(logged, nil)) })
-	ids := make([]string, 80)
+	r := newRig(t, func(r *rig) {
+		r.jc.Logger = slog.New(slog.NewTextHandler(logged, nil))
+		r.jc.Dedup = 10 * lateEach // a round that is forgotten has no late outcomes, but orphans
+	})
+	ids := make([]string, 2*lateEach+20)
 	for i := range ids {
 		ids[i] = fmt.Sprint("round", i)
 	}
@@ -21,12 +27,12 @@ func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64) *rig 
 	for at := 0; at < len(ids); at += 10 {
 		r.contexts(ids[at : at+10]...)
 		r.must(r.settle())
-		for i := at; i < min(at+10, 60); i += 2 {
+		for i := at; i < min(at+10, 2*lateEach); i += 2 {
 			loss(i, 0.2+0.2*float64(i/2%2))
 		}
 		r.must(r.settle())
 	}
-	for i := 1; i < 60; i += 2 {
+	for i := 1; i < 2*lateEach; i += 2 {
 		loss(i, late(i))
 		loss(i, 1) // only the first one counts
 	}
@@ -37,14 +43,14 @@ func lateRig(t *testing.T, logged *bytes.Buffer, late func(i int) float64) *rig 
 func TestLateLossesThatDiffer(t *testing.T) {
 	var logged bytes.Buffer
 	r := lateRig(t, &logged, func(i int) float64 { return 0.6 + 0.2*float64(i/2%2) })
-	se := math.Sqrt(0.01 / 29)
+	se := math.Sqrt(0.01 / (lateEach - 1))
 	near := func(series string, want float64) {
 		t.Helper()
 		if got := r.value(series); !(math.Abs(got-want) < 1e-9) {
 			t.Errorf("%s is %v, expected %v", series, got, want)
 		}
 	}
-	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 30, `hindsight_losses{came="late"}`: 30, `hindsight_late_losses_differ`: 1})
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach, `hindsight_late_losses_differ`: 1})
 	near(`hindsight_loss_mean{came="in-time"}`, 0.3)
 	near(`hindsight_loss_mean{came="late"}`, 0.7)
 	near(`hindsight_loss_standard_error{came="in-time"}`, se)
@@ -72,11 +78,11 @@ func TestLateLossesThatDiffer(t *testing.T) {
 func TestLateLossesAlike(t *testing.T) {
 	var logged bytes.Buffer
 	r := lateRig(t, &logged, func(i int) float64 { return 0.2 + 0.2*float64(i/2%2) })
-	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: 30, `hindsight_losses{came="late"}`: 30, `hindsight_late_losses_differ`: 0})
+	r.expect(map[string]float64{`hindsight_losses{came="in-time"}`: lateEach, `hindsight_losses{came="late"}`: lateEach, `hindsight_late_losses_differ`: 0})
 	if strings.Contains(logged.String(), "lengthen the window") {
 		t.Errorf("a warning of losses that are alike: %s", &logged)
 	}
-	r.expect(map[string]float64{`hindsight_rejects_total{reason="late",topic="outcomes"}`: 60})
+	r.expect(map[string]float64{`hindsight_rejects_total{reason="late",topic="outcomes"}`: 2 * lateEach})
 }
 
 func scrapeOf(t *testing.T, r *rig, prefix string) (out []string) {
