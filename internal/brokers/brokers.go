@@ -6,7 +6,6 @@ package brokers
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/certs"
 	"hindsight/internal/secret"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/nats"
@@ -63,7 +63,7 @@ func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("--log %s: %w", nats.Redact(log), err)
 	}
-	o, err := f.options(a)
+	o, err := f.options(a, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func advise(err error, o kafka.Options) error {
 }
 
 // options are what the engine is told.
-func (f *Flags) options(a *access) (o kafka.Options, err error) {
+func (f *Flags) options(a *access, logger *slog.Logger) (o kafka.Options, err error) {
 	o.Brokers = a.brokers
 	if o.Replication, err = choose("replication", a.replication, "--kafka-replication", f.Replication); err != nil {
 		return o, err
@@ -106,7 +106,7 @@ func (f *Flags) options(a *access) (o kafka.Options, err error) {
 	if o.SASL, err = f.login(a); err != nil {
 		return o, err
 	}
-	o.TLS, err = f.tls(a)
+	o.TLS, err = f.tls(a, logger)
 	return o, err
 }
 
@@ -182,31 +182,29 @@ func (f *Flags) password(a *access) (password, from string, err error) {
 	return "", "", nil
 }
 
-// tls returns the TLS to use, nil if none.
-func (f *Flags) tls(a *access) (*tls.Config, error) {
+// tls returns the TLS to use, nil if none. A client certificate is read anew for each
+// connection, the authorities once.
+func (f *Flags) tls(a *access, logger *slog.Logger) (*tls.Config, error) {
 	if !a.tls && f.CA == "" && f.Cert == "" && f.Key == "" {
 		return nil, nil
 	}
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.CA != "" {
-		pem, err := os.ReadFile(f.CA)
+		pool, err := certs.ReadPool(f.CA)
 		if err != nil {
 			return nil, fmt.Errorf("CA: %w", err)
 		}
-		c.RootCAs = x509.NewCertPool()
-		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("CA: %s holds no certificate in PEM", f.CA)
-		}
+		c.RootCAs = pool
 	}
 	if (f.Cert == "") != (f.Key == "") {
 		return nil, errors.New("a client certificate and its key go together: see --kafka-cert and --kafka-key")
 	}
 	if f.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.Cert, f.Key)
+		pair, err := certs.NewPair(f.Cert, f.Key, logger)
 		if err != nil {
 			return nil, fmt.Errorf("client certificate: %w", err)
 		}
-		c.Certificates = []tls.Certificate{pair}
+		c.GetClientCertificate = pair.ForServer
 	}
 	return c, nil
 }

@@ -127,7 +127,7 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 		return nil, err
 	}
 	secret.Warn(logger, a.key, "--admin-key")
-	secure, err := a.guard(&admin.guard)
+	secure, err := a.guard(&admin.guard, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -155,13 +155,13 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 }
 
 // guard reads what lets people in, and how to speak TLS, nil if not at all.
-func (a *AdminFlag) guard(g *guard) (*tls.Config, error) {
+func (a *AdminFlag) guard(g *guard, logger *slog.Logger) (*tls.Config, error) {
 	token, err := readToken(a.token, a.Getenv)
 	if err != nil {
 		return nil, err
 	}
 	*g = guard{byToken: token != "", token: sha256.Sum256([]byte(token)), byCert: a.ca != ""}
-	return certificates(a.cert, a.key, a.ca)
+	return certificates(a.cert, a.key, a.ca, logger)
 }
 
 func (a *Admin) serve(l net.Listener, p Probes) {

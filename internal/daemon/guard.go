@@ -4,14 +4,14 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"strings"
+	"sync"
 
+	"hindsight/internal/certs"
 	"hindsight/internal/secret"
 )
 
@@ -122,27 +122,51 @@ func readToken(file string, getenv func(string) string) (string, error) {
 	return token, nil
 }
 
+// adminTLS is how the pages speak TLS: with the certificate, and to the clients of the
+// authorities, that the files hold when a connection begins.
+type adminTLS struct {
+	pair *certs.Pair
+	ca   string // file; "": clients are not asked for certificates
+
+	mu   sync.Mutex
+	last *tls.Config
+}
+
 // certificates returns how to speak TLS, nil if not at all. Client certificates are
 // asked for if ca is given, and verified if one comes.
-func certificates(cert, key, ca string) (*tls.Config, error) {
+func certificates(cert, key, ca string, logger *slog.Logger) (*tls.Config, error) {
 	if cert == "" {
 		return nil, nil
 	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
+	pair, err := certs.NewPair(cert, key, logger)
 	if err != nil {
 		return nil, fmt.Errorf("--admin-cert and --admin-key: %w", err)
 	}
-	c := &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if ca == "" {
-		return c, nil
-	}
-	text, err := os.ReadFile(ca)
-	if err != nil {
+	a := &adminTLS{pair: pair, ca: ca}
+	if _, err := a.current(); err != nil {
 		return nil, fmt.Errorf("--admin-ca: %w", err)
 	}
-	c.ClientCAs, c.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
-	if !c.ClientCAs.AppendCertsFromPEM(text) {
-		return nil, fmt.Errorf("--admin-ca: %w", errors.New(ca+" holds no certificate in PEM"))
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		c, err := a.current()
+		if err != nil {
+			logger.Warn("renewed authorities cannot be read; the last ones stay in use", "flag", "--admin-ca", "error", err)
+		}
+		return c, nil
+	}}, nil
+}
+
+// current returns what the files say now, or the last that could be read and why.
+func (a *adminTLS) current() (*tls.Config, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := &tls.Config{Certificates: []tls.Certificate{*a.pair.Current()}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	if a.ca != "" {
+		pool, err := certs.ReadPool(a.ca)
+		if err != nil {
+			return a.last, err
+		}
+		c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven
 	}
+	a.last = c
 	return c, nil
 }

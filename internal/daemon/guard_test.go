@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/certs"
 	"hindsight/pkg/stream/tlstest"
 )
 
@@ -338,5 +339,74 @@ func TestAdminConnections(t *testing.T) {
 		if t.Context().Err() != nil {
 			t.Fatal("no room after one has gone")
 		}
+	}
+}
+
+// TestAdminRenewal holds that certificates and authorities that are renewed under a running
+// server are used from the next connection on, and that broken files are not.
+func TestAdminRenewal(t *testing.T) {
+	ours, theirs := tlstest.NewAuthority(t), tlstest.NewAuthority(t)
+	cert, key := ours.Issue("server")
+	roots, err := certs.ReadPool(ours.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, err := tls.LoadX509KeyPair(ours.Issue("client"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	renewed, err := tls.LoadX509KeyPair(theirs.Issue("client"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--admin-cert", cert, "--admin-key", key, "--admin-ca", ours.CA), Probes{well, well})
+	var sessions tls.ClientSessionCache // nil: each connection shows its certificates
+	// connect returns the serial number of the server's certificate, and whether the client
+	// is let in.
+	connect := func(client *tls.Certificate) (serial string, in bool) {
+		t.Helper()
+		tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ClientSessionCache: sessions,
+			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return client, nil }}}
+		r, err := (&http.Client{Transport: tr}).Get("https://" + a.Addr() + "/metrics")
+		if err != nil {
+			return err.Error(), false
+		}
+		r.Body.Close()
+		return r.TLS.PeerCertificates[0].SerialNumber.String(), r.StatusCode == http.StatusOK
+	}
+	first, in := connect(&old)
+	if !in {
+		t.Fatalf("the client is not let in: %s", first)
+	}
+	ours.Issue("server") // into the same files
+	second, in := connect(&old)
+	if !in || second == first {
+		t.Errorf("after the renewal the certificate is %s, as before %s (let in: %v)", second, first, in)
+	}
+	rewrite := func(path string, text []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite(key, []byte("half a file"))
+	if serial, in := connect(&old); !in || serial != second {
+		t.Errorf("with a broken key the certificate is %s, and was %s (let in: %v)", serial, second, in)
+	}
+	sessions = tls.NewLRUClientSessionCache(0) // one that was begun with the authority before does not outlive it
+	text, err := os.ReadFile(theirs.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(ours.CA, []byte("half a file"))
+	if _, in := connect(&old); !in {
+		t.Error("with a broken file of authorities the client is not let in")
+	}
+	rewrite(ours.CA, text)
+	if serial, in := connect(&old); in {
+		t.Errorf("a client of the authority before is let in: %s", serial)
+	}
+	if serial, in := connect(&renewed); !in {
+		t.Errorf("a client of the new authority is not let in: %s", serial)
 	}
 }
