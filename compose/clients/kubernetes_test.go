@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -131,6 +132,43 @@ func TestKubernetesManifest(t *testing.T) {
 		}
 		if !found || bad == string(text) {
 			t.Errorf("%s is accepted", plant[1])
+		}
+	}
+}
+
+// userFlaws returns what the manifest, whose NATS server has the users of nats.conf, lacks
+// of them: passwords, secrets that the commands at its top make, and a user for deciders.
+func userFlaws(manifest, config string) (out []string) {
+	if !strings.Contains(manifest, "[nats-server, --config=/etc/nats/nats.conf,") {
+		out = append(out, "the NATS server has no users")
+	}
+	for _, m := range regexp.MustCompile(`\$([A-Z]+_PASSWORD)`).FindAllStringSubmatch(config, -1) {
+		if !strings.Contains(manifest, "- name: "+m[1]+"\n") {
+			out = append(out, "no "+m[1]+", which nats.conf wants")
+		}
+	}
+	head, objects, _ := strings.Cut(strings.ReplaceAll(manifest, "\\\n#", ""), "\napiVersion")
+	for _, m := range regexp.MustCompile(`secretKeyRef: \{name: ([a-z-]+), key: ([a-z-]+)\}`).FindAllStringSubmatch(objects, -1) {
+		if !regexp.MustCompile(`create secret generic ` + m[1] + ` .*--from-literal=` + m[2] + `=`).MatchString(head) {
+			out = append(out, "nobody makes "+m[2]+" of the secret "+m[1])
+		}
+	}
+	user := regexp.MustCompile(`\{name: HINDSIGHT_NATS_USER, value: ([a-z]+)\}`).FindStringSubmatch(objects)
+	if user == nil || !strings.Contains(config, "{user: "+user[1]+", ") {
+		out = append(out, "deciders are nobody on the NATS server")
+	}
+	return out
+}
+
+func TestKubernetesUsers(t *testing.T) {
+	manifest, config := contents(t, "../kubernetes.yaml"), contents(t, "../nats.conf")
+	if f := userFlaws(manifest, config); f != nil {
+		t.Error(f)
+	}
+	for _, plant := range [][2]string{{"--config=/etc/nats/nats.conf", "--jetstream"}, {"- name: PIPELINE_PASSWORD", "- name: PIPE"},
+		{"--from-literal=requester=", "--from-literal=asker="}, {"value: service}", "value: decider}"}} {
+		if f := userFlaws(strings.Replace(manifest, plant[0], plant[1], 1), config); len(f) != 1 {
+			t.Errorf("%s: %q", plant[1], f)
 		}
 	}
 }
