@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"hindsight/internal/daemon"
 	"hindsight/internal/deployed"
 	"hindsight/internal/engine"
@@ -21,5 +23,17 @@ func TestDeployedFlags(t *testing.T) {
 		return err
 	}); err != nil {
 		t.Error(err)
+	}
+	names, err := deployed.Variables("../../compose", "decider")
+	if err != nil || len(names) < 6 {
+		t.Errorf("the units set %v: %v", names, err)
+	}
+	cmd := command(&daemon.Env{Getenv: func(string) string { return "" }})
+	known := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known[daemon.EnvName(f.Name)] = true })
+	for _, name := range names {
+		if !known[name] {
+			t.Errorf("a unit sets %s, which stands for no flag", name)
+		}
 	}
 }

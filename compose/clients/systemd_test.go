@@ -29,6 +29,15 @@ func TestSystemdUnits(t *testing.T) {
 		if out := verifyUnit(t, filepath.Base(path), string(text)); out != "" {
 			t.Errorf("%s: %s", path, out)
 		}
+		if f := credentialFlaws(string(text)); f != nil {
+			t.Errorf("%s: %v", path, f)
+		}
+		if f := credentialFlaws(strings.Replace(string(text), "#LoadCredential=admin-token:", "#LoadCredential=token:", 1)); len(f) != 1 {
+			t.Errorf("%s: a credential that nobody loads: %v", path, f)
+		}
+		if out := verifyUnit(t, filepath.Base(path), withCredentials(string(text))); out != "" {
+			t.Errorf("%s, with what it shows in comments: %s", path, out)
+		}
 		out, err := exec.Command("systemd-analyze", "security", "--offline=true", "--no-pager", path).CombinedOutput()
 		found := exposure.FindSubmatch(out)
 		if err != nil || found == nil {
@@ -42,6 +51,22 @@ func TestSystemdUnits(t *testing.T) {
 			t.Errorf("%s: an unknown key is accepted", path)
 		}
 	}
+}
+
+// withCredentials returns a unit with the credentials that it shows in comments.
+func withCredentials(unit string) string {
+	return regexp.MustCompile(`(?m)^#(LoadCredential=|Environment=)`).ReplaceAllString(unit, "$1")
+}
+
+// credentialFlaws returns the files below %d that a unit names and does not load.
+func credentialFlaws(unit string) (out []string) {
+	unit = withCredentials(unit)
+	for _, m := range regexp.MustCompile(`%d/([a-z.-]+)`).FindAllStringSubmatch(unit, -1) {
+		if !strings.Contains(unit, "\nLoadCredential="+m[1]+":/etc/hindsight/"+m[1]+"\n") {
+			out = append(out, m[1])
+		}
+	}
+	return out
 }
 
 // verifyUnit returns what systemd says about a unit, whose program need not be here.

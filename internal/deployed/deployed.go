@@ -69,6 +69,33 @@ func Check(dir, program string, least int, parse func(args []string) error) erro
 	return errors.Join(wrong...)
 }
 
+// Variables returns the variables that the systemd units of a program set, or show how to
+// set in comments.
+func Variables(dir, program string) (names []string, err error) {
+	paths, err := filepath.Glob(filepath.Join(dir, "*.service"))
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if !strings.Contains(string(text), "\nExecStart=/usr/local/bin/"+program+" ") {
+			continue
+		}
+		for line := range strings.Lines(string(text)) {
+			set, ok := strings.CutPrefix(strings.TrimPrefix(line, "#"), "Environment=")
+			for assignment := range strings.FieldsSeq(set) {
+				if name, _, has := strings.Cut(assignment, "="); ok && has {
+					names = append(names, name)
+				}
+			}
+		}
+	}
+	return names, nil
+}
+
 func composed(dir string) (out []Command, err error) {
 	const file = "compose.yaml"
 	var stack struct {
