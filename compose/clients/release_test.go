@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -39,7 +40,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	names := inside(t, tarballs[0])
-	for _, want := range []string{"decider", "feedback-joiner", "replayer", "LICENCES.txt", "README.md", "CHANGELOG.md", "compose/hindsight-decider.service", "compose/kubernetes.yaml"} {
+	for _, want := range []string{"decider", "feedback-joiner", "replayer", "LICENCES.txt", "README.md", "CHANGELOG.md", "compose/hindsight-decider.service", "compose/kubernetes.yaml", "compose/.env"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in the tarball: %v", want, names)
 		}
@@ -51,6 +52,76 @@ func TestRelease(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestReleaseRuns plays the release of the last commit as somebody who has nothing but its
+// tarball: what its pages say to type names what is there, and works.
+func TestReleaseRuns(t *testing.T) {
+	if os.Getenv("HINDSIGHT_LONG") == "" {
+		t.Skip("builds all programs: HINDSIGHT_LONG=1 runs it")
+	}
+	if err := exec.Command("git", "rev-parse", "HEAD").Run(); err != nil {
+		t.Skip("no history: a release is of a commit")
+	}
+	out := t.TempDir()
+	run(t, "../release", "--out", out, runtime.GOOS+"/"+runtime.GOARCH)
+	run(t, "sh", "-ec", "cd "+out+"; tar xzf *.tar.gz; mv hindsight-*/ unpacked")
+	here := filepath.Join(out, "unpacked")
+	if missing := notThere(t, here); missing != nil {
+		t.Errorf("pages name %q", missing)
+	}
+	for _, i := range stages(t, filepath.Join(here, "compose", "Dockerfile"))["hindsight"] {
+		if args := strings.Fields(i.rest); i.word == "COPY" {
+			for _, from := range args[:len(args)-1] {
+				if _, err := os.Stat(filepath.Join(here, from)); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+	}
+	program := func(name string) string { return filepath.Join(here, name) }
+	serve := func(args ...string) (url, log string) {
+		t.Helper()
+		listen, admin, data := freeAddress(t), freeAddress(t), t.TempDir()
+		startCommand(t, "decider", exec.Command(program("decider"), append(args, "--log", "embedded:"+data, "--listen", listen, "--admin", admin)...))
+		eventually(t, "a healthy decider", func() bool { return healthy("http://" + admin + "/readyz") })
+		return "nats://" + listen, "embedded:" + data
+	}
+	hindsight, _ := serve()
+	if said := run(t, program("clients/go"), hindsight); !strings.Contains(said, "outcome stored: true") {
+		t.Errorf("clients/go: %s", said)
+	}
+	shop, log := serve("--model", program("compose/shop.yaml"))
+	if said := run(t, program("clients/load"), "-nats", shop, "-rate", "200", "-n=200", "-delay=20ms"); !strings.Contains(said, "outcomes 2") {
+		t.Errorf("clients/load: %s", said)
+	}
+	run(t, program("replayer"), "verify", "--log", log)
+	food, _ := serve("--model", program("compose/personalizer.yaml"))
+	var r ranking
+	r.judge(t, run(t, program("clients/personalizer"), "-nats", food, "-model", "food", "rank", program("compose/clients/personalizer/rank.json")))
+}
+
+// notThere returns the programs that a folder's pages say to run with go run, which a
+// folder without their source has not got built.
+func notThere(t *testing.T, dir string) (missing []string) {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(dir, "compose", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for _, page := range append(pages, filepath.Join(dir, "README.md")) {
+		for _, m := range regexp.MustCompile(`go run \./(?:cmd/|compose/)([a-z/]+[a-z])`).FindAllStringSubmatch(contents(t, page), -1) {
+			n++
+			if info, err := os.Stat(filepath.Join(dir, m[1])); err != nil || info.IsDir() {
+				missing = append(missing, m[0])
+			}
+		}
+	}
+	if n < 3 {
+		t.Errorf("pages run %d programs", n)
+	}
+	return missing
 }
 
 // inside returns the names in a tarball, without its one folder.

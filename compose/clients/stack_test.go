@@ -59,6 +59,11 @@ func flaws(p *types.Project) (out []string) {
 		if s.Privileged || len(s.CapAdd) > 0 {
 			say("has more rights than it needs")
 		}
+		for _, c := range s.Configs {
+			if s.ReadOnly && p.Configs[c.Source].File == "" { // docker/compose#12531
+				say("is read-only, and config %s is no file: Compose refuses to create it", c.Source)
+			}
+		}
 		for _, port := range s.Ports {
 			if port.HostIP != "127.0.0.1" {
 				say("port %s is open to other machines", port.Published)
@@ -85,6 +90,7 @@ func TestComposeFile(t *testing.T) {
 		{"apache/kafka:4.3.1", "apache/kafka:latest", "kafka: image"},
 		{"user: 65534:65534", "user: root", "nats: user"},
 		{`"127.0.0.1:4222:4222"`, `"4222:4222"`, "nats: port"},
+		{"    image: prom/", "    read_only: true\n    image: prom/", "prometheus: is read-only"},
 	} {
 		p, err := stack(t, func(s string) string { return strings.Replace(s, plant.old, plant.bad, 1) })
 		if err != nil {

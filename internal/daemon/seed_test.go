@@ -117,15 +117,17 @@ func TestVersion(t *testing.T) {
 	for _, c := range []struct {
 		version  string
 		settings []debug.BuildSetting
+		built    string
 		want     string
 	}{
-		{"(devel)", nil, "devel (go1.26)"},
-		{"v1.2.3", nil, "v1.2.3 (go1.26)"},
-		{"", []debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "true")}, "devel (revision 0123456789ab, modified, go1.26)"},
+		{"(devel)", nil, "", "devel (go1.26)"},
+		{"v1.2.3", nil, "", "v1.2.3 (go1.26)"},
+		{"(devel)", nil, "fedcba9876543210", "devel (revision fedcba987654, go1.26)"},
+		{"", []debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "true")}, "fedcba9876543210", "devel (revision 0123456789ab, modified, go1.26)"},
 	} {
 		info := &debug.BuildInfo{GoVersion: "go1.26", Settings: c.settings}
 		info.Main.Version = c.version
-		if got := version(info); got != c.want {
+		if got := version(info, c.built); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
 		}
 	}

@@ -5,6 +5,10 @@ import (
 	"runtime/debug"
 )
 
+// built is the revision where no history is at hand to build from, in containers say. The
+// linker sets it: -ldflags="-X hindsight/internal/daemon.built=REVISION".
+var built string
+
 // Version says which build this is: the module's version or the revision that it
 // was built from, and the Go version.
 func Version() string {
@@ -12,19 +16,20 @@ func Version() string {
 	if !ok {
 		return "unknown"
 	}
-	return version(info)
+	return version(info, built)
 }
 
-func version(info *debug.BuildInfo) string {
+// version prefers the revision that the go command found to what it was told.
+func version(info *debug.BuildInfo, revision string) string {
 	v := info.Main.Version
 	if v == "" || v == "(devel)" {
 		v = "devel"
 	}
-	revision, dirty := "", ""
+	dirty := ""
 	for _, s := range info.Settings {
 		switch {
 		case s.Key == "vcs.revision":
-			revision = s.Value[:min(12, len(s.Value))]
+			revision = s.Value
 		case s.Key == "vcs.modified" && s.Value == "true":
 			dirty = ", modified"
 		}
@@ -32,5 +37,5 @@ func version(info *debug.BuildInfo) string {
 	if revision == "" {
 		return fmt.Sprintf("%s (%s)", v, info.GoVersion)
 	}
-	return fmt.Sprintf("%s (revision %s%s, %s)", v, revision, dirty, info.GoVersion)
+	return fmt.Sprintf("%s (revision %s%s, %s)", v, revision[:min(12, len(revision))], dirty, info.GoVersion)
 }
