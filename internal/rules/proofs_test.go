@@ -48,3 +48,27 @@ func TestNamedTestsExist(t *testing.T) {
 		}
 	}
 }
+
+// unproved returns the rows of a page's tables that name no test.
+func unproved(page string) (rows []string) {
+	for line := range strings.Lines(page) {
+		if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| what |") && !named.MatchString(line) {
+			rows = append(rows, line)
+		}
+	}
+	return rows
+}
+
+// TestEveryLimitIsTested holds what LIMITS.md says of its rows.
+func TestEveryLimitIsTested(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "compose/LIMITS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows := unproved(string(text)); rows != nil {
+		t.Errorf("limits without a test:\n%s", strings.Join(rows, ""))
+	}
+	if rows := unproved(string(text) + "| scrapes at once | 4 | 503 | |\n"); len(rows) != 1 {
+		t.Errorf("a limit without a test is not seen: %q", rows)
+	}
+}
