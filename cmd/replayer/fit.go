@@ -52,7 +52,7 @@ action, and their products. Such a class knows actions that it never saw.`,
 		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
   replayer fit --data personalizer.dsjson --over features
-  replayer fit --data embedded:./hindsight-data --name shop
+  replayer fit --data embedded:shop-data --name shop
   replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}

@@ -224,7 +224,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: name, Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: l.partitions, Owner: "replayer", Logger: logger}
-	result, err := l.inject1(ctx, &system)
+	result, err := l.play(ctx, &system)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -307,8 +307,8 @@ func (l *live) writeSeed(seed []byte) error {
 	return err
 }
 
-// inject1 runs the system, plays everything to it, stops it, and sums up.
-func (l *live) inject1(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
+// play runs the system, plays everything to it, stops it, and sums up.
+func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	ready, ended := make(chan struct{}), make(chan error, 1)
