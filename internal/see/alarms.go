@@ -44,20 +44,23 @@ func loopAlarms() []Alarm {
 	return []Alarm{
 		{Name: "ProcessDown", Expr: `up{job=~"hindsight.*"} == 0`, For: minute, Severity: Wake,
 			Says: "A process does not answer.", Do: "Start it again; it recovers from the log. Its last lines on standard error say why it ended."},
-		{Name: "NoProcess", Expr: `absent(hindsight_ready)`, For: 2 * minute, Severity: Wake,
-			Says: "No process shows its metrics at all.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
-		{Name: "NotReady", Expr: `hindsight_ready == 0`, For: 2 * minute, Severity: Wake,
-			Says: "A process cannot do its work now.", Do: "Open /readyz: it says why in one line. A joiner that stands by for another is well.",
-			here: func(m *moment) bool { return m.is("hindsight_ready", equals(0)) }},
+		{Name: "NoProcess", Expr: `absent_over_time(hindsight_ready[1d]) or count by (job) (count_over_time(hindsight_ready[1d])) unless count by (job) (hindsight_ready)`, For: 2 * minute, Severity: Wake,
+			Says: "No process of a model shows its metrics, though one did within a day; or none ever did.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
+		{Name: "CrashLoop", Expr: `changes(process_start_time_seconds{job=~"hindsight.*"}[15m]) > 3`, Severity: Wake,
+			Says: "A process ends and is started again and again.", Do: "Its last lines on standard error, and its exit code, say why it ends (FAULTS.md)."},
+		{Name: "NotReady", Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
+			Says: "A process cannot do its work now, and others do not do it for it.", Do: "Open /readyz: it says why in one line.",
+			here: func(m *moment) bool {
+				return m.is("hindsight_ready", equals(0)) && !m.is("hindsight_standing_by", equals(1))
+			}},
+		{Name: "NoDecider", Expr: `sum by (job) (hindsight_at_work{role="decider"}) == 0`, For: minute, Severity: Wake,
+			Says: "No decider is at work: nothing is decided.", Do: "Start a decider. If one runs, open its /readyz, and look whether it reaches the log and gets its share of the partitions."},
 		{Name: "NoJoiner", Expr: `sum by (job) (hindsight_at_work{role="joiner"}) != 1`, For: minute, Severity: Wake,
 			Says: "Not exactly one joiner is at work: without one nothing is learned.", Do: "Start a feedback-joiner, or a decider without --joiner=false. If there are two, the older one is fenced off within seconds; else look at their logs."},
-		{Name: "NoOutcomes", Expr: `sum by (job) (rate(hindsight_decisions_total[5m])) > 0 and sum by (job) (increase(hindsight_outcomes_total[5m])) == 0`, For: 5 * minute, Severity: Wake,
-			Says: "Decisions are made and no outcome arrives.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
-			here: func(m *moment) bool {
-				outcomes, reached := m.increase("hindsight_outcomes_total", 5*minute-sampleEvery)
-				return m.is("hindsight_at_work{role=joiner}", above(0)) && reached && outcomes == 0 && m.grew("hindsight_decisions_total", 5*minute, 0)
-			}},
-		{Name: "JoinRatioFell", Expr: `hindsight_join_ratio < 0.5 * avg_over_time(hindsight_join_ratio[1d])`, For: 15 * minute, Severity: Look,
+		{Name: "NoOutcomes", Expr: `hindsight_outcomes_missing > 10`, For: minute, Severity: Wake,
+			Says: "Decisions are made and no outcome arrives, though more than 10 should have since the last one.", Do: "Look at whoever reports outcomes: is it running, does it write to this model's outcomes topic or ask NAME.outcome, with the decision's id? Until then rounds are skipped or imputed.",
+			here: func(m *moment) bool { return m.is("hindsight_outcomes_missing", above(10)) }},
+		{Name: "JoinRatioFell", Expr: `hindsight_join_ratio < 0.5 * avg_over_time((hindsight_join_ratio >= 0)[1d:1m])`, For: 15 * minute, Severity: Look,
 			Says: "Of the rounds released lately less than half as many have their outcome in time as before.", Do: "Outcomes come later, or some sources no longer report, or under other ids: see rejects by reason (late, orphan) and the delays.",
 			here: func(m *moment) bool {
 				observed, all := m.values["hindsight_feedback_total{fate=observed}"], m.values["hindsight_feedback_total"]-m.values["hindsight_feedback_total{fate=withdrawn}"]
@@ -75,9 +78,9 @@ func loopAlarms() []Alarm {
 		{Name: "JoinerLag", Expr: `min_over_time(hindsight_joiner_lag_records[5m]) > 10000`, For: minute, Severity: Look,
 			Says: "The joiner reads more slowly than decisions and outcomes are written.", Do: "Give it a process of its own (feedback-joiner) and CPU; look whether the log answers slowly.",
 			here: func(m *moment) bool { return m.always("hindsight_joiner_lag_records", above(10000)) }},
-		{Name: "RequestsRefused", Expr: `sum by (job) (rate(hindsight_requests_refused_total{code="503"}[1m])) > 0`, For: minute, Severity: Wake,
-			Says: "Requests are answered with 503: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
-			here: grows("hindsight_requests_refused_total{code=503}", minute, 0)},
+		{Name: "RequestsRefused", Expr: `sum by (job) (rate(hindsight_requests_refused_total{code="503"}[5m])) > 0`, For: 6 * minute, Severity: Wake,
+			Says: "Requests have been answered with 503 for a minute or longer: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
+			here: grows("hindsight_requests_refused_total{code=503}", 5*minute, 0)},
 		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (job, le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
 			Says: "One in a hundred requests waits for more than a quarter of a second.", Do: "The append to the log is most of it: look at the log's disks and network, then at the size of the model."},
 		{Name: "ManyRejects", Expr: `sum by (job) (rate(hindsight_rejects_total[10m])) > 0.1 * sum by (job) (rate(hindsight_outcomes_total[10m])) and sum by (job) (increase(hindsight_rejects_total[10m])) > 10`, For: 10 * minute, Severity: Look,
@@ -161,7 +164,7 @@ func learnerAlarms() []Alarm {
 				return ok && m.is("hindsight_recent_loss", above(uniform+.05))
 			}},
 		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on (job) sum by (job) (rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
-			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give floors.",
+			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give every action a least chance (learner: {egreedy: 0.05}).",
 			here: func(m *moment) bool {
 				return m.grew("hindsight_decisions_total", 10*minute, 0) && m.is("hindsight_propensity_entropy_ratio", func(v float64) bool { return v < .001 })
 			}},

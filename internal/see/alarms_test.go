@@ -13,7 +13,7 @@ import (
 // calm is what a process at work shows, n seconds after its start.
 func calm(n float64) map[string]float64 {
 	return map[string]float64{
-		"hindsight_ready": 1, "hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
+		"hindsight_ready": 1, "hindsight_standing_by": 0, "hindsight_outcomes_missing": 0, "hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
 		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n, "hindsight_feedback_total": 95 * n, "hindsight_feedback_total{fate=observed}": 90 * n,
 		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9, "hindsight_pending_rounds": 1000,
 		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20, "hindsight_feedback_lag_records": 3,
@@ -68,11 +68,7 @@ func TestAlarms(t *testing.T) {
 		return func(at time.Duration, v map[string]float64) { v[name] += perSecond * max(0, (at-later).Seconds()) }
 	}
 	scenarios := map[string]func(time.Duration, map[string]float64){
-		"NotReady": set("hindsight_ready", 0), "NoOutcomes": func(at time.Duration, v map[string]float64) {
-			if at >= later {
-				v["hindsight_outcomes_total"], v["hindsight_rejects_total"] = 90*later.Seconds(), later.Seconds()
-			}
-		},
+		"NotReady": set("hindsight_ready", 0), "NoOutcomes": set("hindsight_outcomes_missing", 11),
 		"JoinRatioFell": set("hindsight_join_ratio", .3), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
 		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records", 2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
 		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1), "ManyRejects": grow("hindsight_rejects_total", 50),
@@ -105,6 +101,15 @@ func TestAlarms(t *testing.T) {
 				t.Errorf("%s: %v fire at once", a.Name, f)
 			}
 		}
+	}
+}
+
+// Who stands by for others is not ready, and well.
+func TestAlarmsOfStandby(t *testing.T) {
+	if f := watched(t, time.Hour, func(_ time.Duration, v map[string]float64) {
+		v["hindsight_ready"], v["hindsight_standing_by"], v["hindsight_at_work{role=joiner}"], v["hindsight_at_work{role=decider}"] = 0, 1, 0, 0
+	}); f != nil {
+		t.Errorf("%v fire", f)
 	}
 }
 

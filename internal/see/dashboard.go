@@ -22,46 +22,47 @@ type row struct {
 	panels []panel
 }
 
-// dashboard returns all rows.
+// dashboard returns all rows. Rates are over what Grafana makes of the scrape interval; means
+// leave out (>= 0) the NaN of processes that know nothing yet.
 func dashboard() []row {
 	return []row{
 		{"Is it alive?", []panel{
 			{"Ready", "short", "Processes that can do their work now.", 6, []line{{"sum(hindsight_ready)", "ready"}, {"count(hindsight_ready)", "processes"}}},
 			{"At work", "short", "Deciders (one a partition) and joiners (there must be one).", 6, []line{{"sum by (role) (hindsight_at_work)", "{{role}}"}}},
-			{"The loop, a second", "ops", "Outcomes that stay away are a dead feedback loop.", 12, []line{{"sum(rate(hindsight_decisions_total[1m]))", "decisions"},
-				{"sum(rate(hindsight_outcomes_total[1m]))", "outcomes"}, {"sum(rate(hindsight_feedback_total[1m]))", "feedback"}, {"sum(rate(hindsight_rejects_total[1m]))", "rejects"}}},
+			{"The loop, a second", "ops", "Outcomes that stay away are a dead feedback loop.", 12, []line{{"sum(rate(hindsight_decisions_total[$__rate_interval]))", "decisions"},
+				{"sum(rate(hindsight_outcomes_total[$__rate_interval]))", "outcomes"}, {"sum(rate(hindsight_feedback_total[$__rate_interval]))", "feedback"}, {"sum(rate(hindsight_rejects_total[$__rate_interval]))", "rejects"}}},
 		}},
 		{"What it is worth", []panel{
-			{"Loss of the last 1,000 rounds", "short", "Beside what uniform play is estimated to lose in the same rounds.", 12, []line{{"avg(hindsight_recent_loss)", "played"}, {"avg(hindsight_recent_uniform_loss)", "uniform (estimate)"}}},
-			{"Losses in time and late", "short", "If they differ, rounds without an outcome bias what is learned.", 12, []line{{"avg by (came) (hindsight_loss_mean)", "{{came}}"}}},
+			{"Loss of the last 1,000 rounds", "short", "Beside what uniform play is estimated to lose in the same rounds.", 12, []line{{"avg(hindsight_recent_loss >= 0)", "played"}, {"avg(hindsight_recent_uniform_loss >= 0)", "uniform (estimate)"}}},
+			{"Losses in time and late", "short", "If they differ, rounds without an outcome bias what is learned.", 12, []line{{"avg by (came) (hindsight_loss_mean >= 0)", "{{came}}"}}},
 			{"Bounds on the regret, a round", "percentunit", "At 1 a bound says nothing. /certificate has the assumptions.", 12, []line{{"max by (kind) (hindsight_regret_bound / on (instance, partition) group_left hindsight_regret_rounds)", "{{kind}}"}}},
 			{"Functions not refuted", "short", "Of the class, where there is one.", 6, []line{{"min(hindsight_models_surviving)", "not refuted"}, {"max(hindsight_models)", "all"}}},
 			{"Largest weight", "percentunit", "Of a function, policy or member.", 6, []line{{"max(hindsight_top_weight)", "largest"}}},
 		}},
 		{"Joining", []panel{
-			{"Rounds released, a second, by fate", "ops", "", 8, []line{{"sum by (fate) (rate(hindsight_feedback_total[1m]))", "{{fate}}"}}},
-			{"Join ratio", "percentunit", "Of the last 1,000 rounds released.", 8, []line{{"avg(hindsight_join_ratio)", "in time"}}},
-			{"Rejects, a second, by reason", "ops", "", 8, []line{{"sum by (topic, reason) (rate(hindsight_rejects_total[1m])) > 0", "{{topic}} {{reason}}"}}},
+			{"Rounds released, a second, by fate", "ops", "", 8, []line{{"sum by (fate) (rate(hindsight_feedback_total[$__rate_interval]))", "{{fate}}"}}},
+			{"Join ratio", "percentunit", "Of the last 1,000 rounds released.", 8, []line{{"avg(hindsight_join_ratio >= 0)", "in time"}}},
+			{"Rejects, a second, by reason", "ops", "", 8, []line{{"sum by (topic, reason) (rate(hindsight_rejects_total[$__rate_interval])) > 0", "{{topic}} {{reason}}"}}},
 			{"Rounds that wait", "short", "", 8, []line{{"sum(hindsight_pending_rounds)", "wait"}, {"sum(hindsight_fifo_held_rounds)", "for their turn"}, {"sum(hindsight_decisions_outstanding)", "without feedback learned"}}},
 			{"Age of the head of the line", "s", "Beside the window.", 8, []line{{"max(hindsight_pending_oldest_age_seconds)", "age"}, {"max(hindsight_window_seconds) < +Inf", "window"}}},
 			{"Delay of outcomes", "s", "", 8, []line{{"histogram_quantile(0.5, sum by (le) (rate(hindsight_outcome_delay_seconds_bucket[5m])))", "median"},
 				{"histogram_quantile(0.99, sum by (le) (rate(hindsight_outcome_delay_seconds_bucket[5m])))", "99 %"}}},
 		}},
 		{"Exploring", []panel{
-			{"Entropy of the laws", "percentunit", "Of the uniform law's.", 8, []line{{"avg(hindsight_propensity_entropy_ratio)", "entropy"}}},
+			{"Entropy of the laws", "percentunit", "Of the uniform law's.", 8, []line{{"avg(hindsight_propensity_entropy_ratio >= 0)", "entropy"}}},
 			{"Least propensity", "short", "Of any action in the last 1,000 decisions.", 8, []line{{"min(hindsight_propensity_floor)", "least"}}},
 			{"Do draws follow their laws?", "short", "Evidence against it; the alarm is at 10,000.", 8, []line{{"max(hindsight_draw_evidence)", "evidence"}}},
 			{"γ", "short", "", 8, []line{{"avg(hindsight_gamma)", "γ"}}},
-			{"Importance weights for uniform play", "percentunit", "", 8, []line{{"avg(hindsight_importance_effective_ratio)", "effective share"}, {"max(hindsight_importance_largest_ratio)", "largest weight"}}},
+			{"Importance weights for uniform play", "percentunit", "", 8, []line{{"avg(hindsight_importance_effective_ratio >= 0)", "effective share"}, {"max(hindsight_importance_largest_ratio)", "largest weight"}}},
 			{"What exploring cost", "short", "In losses, by the model's own belief.", 8, []line{{"max(hindsight_exploration_cost)", "cost"}}},
 		}},
 		{"How fast", []panel{
 			{"Time to decide", "s", "From a request, or the taking of a batch, to the acknowledgement.", 12, []line{
-				{"histogram_quantile(0.5, sum by (le, source) (rate(hindsight_decision_seconds_bucket[1m])))", "median, {{source}}"},
-				{"histogram_quantile(0.99, sum by (le, source) (rate(hindsight_decision_seconds_bucket[1m])))", "99 %, {{source}}"}}},
+				{"histogram_quantile(0.5, sum by (le, source) (rate(hindsight_decision_seconds_bucket[$__rate_interval])))", "median, {{source}}"},
+				{"histogram_quantile(0.99, sum by (le, source) (rate(hindsight_decision_seconds_bucket[$__rate_interval])))", "99 %, {{source}}"}}},
 			{"What lags", "short", "Records not yet read.", 12, []line{{"sum(hindsight_contexts_lag_records)", "contexts"}, {"max(hindsight_feedback_lag_records)", "feedback, the slowest replica"},
 				{"sum by (topic) (hindsight_joiner_lag_records)", "joiner: {{topic}}"}}},
-			{"Requests refused, a second", "ops", "", 12, []line{{"sum by (subject, code) (rate(hindsight_requests_refused_total[1m])) > 0", "{{subject}} {{code}}"}}},
+			{"Requests refused, a second", "ops", "", 12, []line{{"sum by (subject, code) (rate(hindsight_requests_refused_total[$__rate_interval])) > 0", "{{subject}} {{code}}"}}},
 			{"Failing appends, fences, restarts, in 10 minutes", "short", "", 12, []line{{"sum by (topic) (increase(hindsight_append_errors_total[10m])) > 0", "append: {{topic}}"},
 				{"sum by (role) (increase(hindsight_fences_total[10m])) > 0", "fenced: {{role}}"}, {"sum by (role) (increase(hindsight_restarts_total[10m])) > 0", "restart: {{role}}"},
 				{"sum by (role, event) (increase(hindsight_lease_events_total[10m])) > 0", "lease {{event}}: {{role}}"}}},
@@ -69,7 +70,7 @@ func dashboard() []row {
 		{"Processes", []panel{
 			{"Age of the last snapshot", "s", "", 6, []line{{"min(hindsight_snapshot_age_seconds)", "age"}}},
 			{"Memory", "bytes", "", 6, []line{{"process_resident_memory_bytes", "{{instance}}"}}},
-			{"CPU", "percentunit", "Of one core.", 6, []line{{"rate(process_cpu_seconds_total[1m])", "{{instance}}"}}},
+			{"CPU", "percentunit", "Of one core.", 6, []line{{"rate(process_cpu_seconds_total[$__rate_interval])", "{{instance}}"}}},
 			{"Goroutines", "short", "", 6, []line{{"go_goroutines", "{{instance}}"}}},
 		}},
 	}

@@ -1,18 +1,25 @@
 package see
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/prometheus/common/model"
 	"go.yaml.in/yaml/v3"
 
+	"hindsight/internal/daemon"
 	"hindsight/internal/service"
 )
 
@@ -204,6 +211,114 @@ func TestModelsApart(t *testing.T) {
 	}
 }
 
+var spanOf = regexp.MustCompile(`\[(\w+)[\]:]`)
+
+// brief returns the ranges of an expression that are too short where Prometheus scrapes once a
+// minute, as it does unless it is told otherwise: four samples must be in one.
+func brief(t *testing.T, expr string) (out []string) {
+	for _, m := range spanOf.FindAllStringSubmatch(expr, -1) {
+		d, err := model.ParseDuration(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if time.Duration(d) < 4*time.Minute {
+			out = append(out, m[0])
+		}
+	}
+	return out
+}
+
+// Rules and panels work at Prometheus's own scrape interval.
+func TestRanges(t *testing.T) {
+	all := strings.Split(expressions(t, Dashboard()), "\n")
+	for _, a := range Alarms() {
+		all = append(all, a.Expr)
+	}
+	for _, expr := range all {
+		if b := brief(t, strings.ReplaceAll(expr, "[$__rate_interval]", "")); b != nil {
+			t.Errorf("%s: %v", expr, b)
+		}
+	}
+	if brief(t, "rate(x[1m])") == nil || brief(t, "avg_over_time(x[1m:1m])") == nil || brief(t, "rate(x[5m])") != nil {
+		t.Error("a short range is not seen")
+	}
+}
+
+// On Kubernetes the pods of kubernetes.yaml are found by podmonitor.yaml, with their token, as a
+// job that the rules are over; and by nothing that would take two models for one.
+func TestPodMonitor(t *testing.T) {
+	type object = map[string]any
+	read := func(name string) (text string, all []object) {
+		b, err := os.ReadFile(filepath.Join("../../compose", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := yaml.NewDecoder(bytes.NewReader(b)); ; {
+			var o object
+			if err := d.Decode(&o); errors.Is(err, io.EOF) {
+				return string(b), all
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, o)
+		}
+	}
+	at := func(v any, path ...any) any {
+		for _, p := range path {
+			switch p := p.(type) {
+			case string:
+				v = v.(object)[p]
+			case int:
+				v = v.([]any)[p]
+			}
+		}
+		return v
+	}
+	text, objects := read("kubernetes.yaml")
+	if strings.Contains(text, "prometheus.io/") {
+		t.Error("annotations of Prometheus make one job of all models, without the token")
+	}
+	_, monitors := read("podmonitor.yaml")
+	spec := at(monitors[0], "spec")
+	endpoint := at(spec, "podMetricsEndpoints", 0)
+	if job, _ := at(endpoint, "relabelings", 0, "replacement").(string); at(endpoint, "relabelings", 0, "targetLabel") != "job" || !strings.HasPrefix(job, "hindsight") {
+		t.Errorf("the job is %q", job)
+	}
+	found := false
+	for _, o := range objects {
+		if o["kind"] != "Deployment" || !reflect.DeepEqual(at(o, "spec", "template", "metadata", "labels"), at(spec, "selector", "matchLabels")) {
+			continue
+		}
+		found = true
+		c := at(o, "spec", "template", "spec", "containers", 0)
+		token := slices.ContainsFunc(at(c, "env").([]any), func(v any) bool {
+			return at(v, "name") == daemon.AdminTokenEnv && reflect.DeepEqual(at(v, "valueFrom", "secretKeyRef"), at(endpoint, "authorization", "credentials"))
+		})
+		if !token || at(o, "metadata", "namespace") != at(monitors[0], "metadata", "namespace") || at(c, "ports", 0, "name") != at(endpoint, "port") {
+			t.Errorf("it is not what the deployment says: %v", endpoint)
+		}
+	}
+	if !found {
+		t.Error("no deployment is selected")
+	}
+}
+
+var meanOf = regexp.MustCompile(`\bavg(?: by \(\w+\) )?\((\w+)\{[^}]*\}( >= 0)?\)`)
+
+// A process that knows nothing yet, and says NaN, does not blank the mean over all.
+func TestPanelsWithoutNaN(t *testing.T) {
+	all := expressions(t, Dashboard())
+	means := meanOf.FindAllStringSubmatch(all, -1)
+	for _, m := range means {
+		if m[1] != "hindsight_gamma" && m[2] == "" { // γ is a number from the start
+			t.Errorf("%s is NaN while one process says NaN", m[0])
+		}
+	}
+	if n := strings.Count(all, "avg"); n < 7 || n != len(means) {
+		t.Errorf("%d means of %d are understood", len(means), n)
+	}
+}
+
 // Promtool, where it is at hand, judges the rules, the configuration and the queries of the
 // dashboard, and plays the rules of testdata/alerts_test.yml.
 func TestPromtool(t *testing.T) {
@@ -229,7 +344,7 @@ func TestPromtool(t *testing.T) {
 	}
 	var queries []rule
 	for _, expr := range strings.Split(expressions(t, Dashboard()), "\n") {
-		queries = append(queries, rule{"x", expr})
+		queries = append(queries, rule{"x", strings.ReplaceAll(expr, "$__rate_interval", "5m")})
 	}
 	check := func(rules []rule) error {
 		b, err := yaml.Marshal(map[string]any{"groups": []map[string]any{{"name": "panels", "rules": rules}}})

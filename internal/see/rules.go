@@ -40,8 +40,10 @@ func AlertsPage() string {
 
 What to be told of, and what to do then. ` + "`alerts.yml`" + ` has the conditions as rules for Prometheus, over all processes of a
 model; the page at ` + "`/`" + ` of the admin port judges those marked with ● by what its own process sees, without Prometheus.
-*wake*: someone, at once; *look*: today. Where one Prometheus watches several models, give each a ` + "`job_name`" + ` of its own that
-begins with ` + "`hindsight`" + `: rules and dashboard tell models apart by it.
+*wake*: someone, at once; *look*: today. All processes of a model must be one job, whose name begins with ` + "`hindsight`" + `: rules and
+dashboard tell models apart by it. Where one Prometheus watches several models, give each a ` + "`job_name`" + ` of its own; on Kubernetes a
+PodMonitor of its own (podmonitor.yaml). The rules hold with a ` + "`scrape_interval`" + ` of up to a minute, which is Prometheus's default; tell
+Grafana what it is (*Scrape interval* of the data source), for the dashboard's rates.
 
 This page and ` + "`alerts.yml`" + ` are made from the code by ` + "`go test ./internal/see -run Documents -update`" + `.
 
