@@ -57,6 +57,7 @@ type Decider struct {
 	buf      []byte
 	unmarked bool // contexts were passed that no record in decisions tells of
 	seen     tail
+	refit    refit
 	closed   bool
 
 	failed   atomic.Pointer[error]
@@ -223,7 +224,7 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.follower.heart.Epoch() == nil {
+	if d.decides() == nil {
 		return false, d.Err()
 	}
 	d.batchAt = time.Now()
@@ -326,13 +327,6 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 	}
 	d.show()
 	return true, d.Err()
-}
-
-// unlocked runs something without mu, which is held.
-func (d *Decider) unlocked(f func() error) error {
-	d.mu.Unlock()
-	defer d.mu.Lock()
-	return f()
 }
 
 type snapshotJob struct {

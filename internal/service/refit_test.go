@@ -75,8 +75,18 @@ func newRefitted(t *testing.T) *refitted {
 	return x
 }
 
-// ask puts a context, with its outcome, and returns the last decision after a second.
+// ask puts a context, with its outcome, and returns its decision after a second.
 func (x *refitted) ask() codec.Decision {
+	x.t.Helper()
+	d := x.askFor()
+	if d.N != int64(x.asked) {
+		x.t.Errorf("round %d was not decided: the last is %d", x.asked, d.N)
+	}
+	return d
+}
+
+// askFor is ask, and returns the last decision.
+func (x *refitted) askFor() codec.Decision {
 	x.t.Helper()
 	ctx := x.t.Context()
 	for topic, format := range map[string]string{"m.contexts": `{"id":"c%d","features":{"x":1},"actions":["a","b"]}`, "m.outcomes": `{"id":"c%d","loss":0.5}`} {
@@ -96,9 +106,6 @@ func (x *refitted) ask() codec.Decision {
 		}
 		return codec.ParseDecision(&d, bytes.Clone(r.Value))
 	}))
-	if d.N != int64(x.asked) {
-		x.t.Errorf("round %d was not decided: the last is %d", x.asked, d.N)
-	}
 	if err := x.health.Alive(); err != nil {
 		x.t.Error(err)
 	}
@@ -214,6 +221,41 @@ func TestRefitGivesWay(t *testing.T) {
 		synctest.Wait()
 		if n := x.ask().Epoch; n != 3 {
 			t.Errorf("after the next start decided in epoch %d", n)
+		}
+	})
+}
+
+// TestRefitPaused: a pause does not wait until a decider has refitted: nothing is decided then
+// until it can be decided paused.
+func TestRefitPaused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		x := newRefitted(t)
+		defer x.run(x.system)()
+		synctest.Wait()
+		for range 200 {
+			x.ask()
+		}
+		_, err := x.control.Switch(t.Context(), codec.Shadow, "")
+		must(t, 0, err)
+		_, err = x.control.Switch(t.Context(), codec.Live, "")
+		must(t, 0, err)
+		x.log.slow.Store(true)
+		_, err = x.control.Renew(t.Context())
+		must(t, 0, err)
+		if d := x.ask(); d.Epoch != 3 {
+			t.Errorf("decided in epoch %d", d.Epoch)
+		}
+		_, err = x.control.Switch(t.Context(), codec.Paused, "")
+		must(t, 0, err)
+		time.Sleep(pauseEvery * time.Second / 2)
+		last, waited := int64(x.asked), 0
+		for d := x.askFor(); d.Epoch < 5; d = x.askFor() {
+			if waited++; d.N > last {
+				t.Fatalf("round %d was decided in epoch %d after the pause", d.N, d.Epoch)
+			}
+		}
+		if d := x.ask(); d.Mode != codec.Paused || d.Epoch != 5 || waited < 10 {
+			t.Errorf("after %d s decided in epoch %d, %v", waited, d.Epoch, d.Mode)
 		}
 	})
 }

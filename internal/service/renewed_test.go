@@ -106,7 +106,9 @@ func TestRenewedElsewhere(t *testing.T) {
 		_, err = j.Switch(t.Context(), codec.Paused, "")
 		must(t, 0, err)
 		j.Close()
-		if err := RunJoiner(t.Context(), late, nil); !errors.Is(err, ErrModel) {
+		brief, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := RunJoiner(brief, late, nil); !errors.Is(err, ErrModel) {
 			t.Errorf("one that starts with the older file: %v", err)
 		}
 		close(standby.turn)

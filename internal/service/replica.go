@@ -40,7 +40,7 @@ type follower struct {
 	// While a learner is taught for minutes what its epoch starts from, apart runs that without
 	// the lock that take is called with, and pause is called now and then, whose error ends it.
 	// nil: nobody waits.
-	apart func(func() error) error
+	apart func(ctx context.Context, offset int64, f func() error) error
 	pause func() error
 }
 
@@ -265,7 +265,7 @@ func (f *follower) warm(ctx context.Context, r *stream.Record, ep loop.Epoch) er
 	if f.apart == nil {
 		return teach()
 	}
-	return f.apart(teach)
+	return f.apart(ctx, r.Offset, teach)
 }
 
 func (f *follower) takeHead(ctx context.Context) error {

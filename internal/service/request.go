@@ -82,7 +82,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	case time.Since(start) > patience:
 		refuse(503, "overloaded: not decided within the time that was given; retry with the same id", "")
 		return
-	case d.closed || d.Err() != nil || d.follower.heart.Epoch() == nil:
+	case d.closed || d.Err() != nil || d.decides() == nil:
 		refuse(503, "not ready: retry with the same id", "")
 		return
 	case !d.flight.room():

@@ -120,6 +120,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 	alive := d.part.loop("feedback")
 	d.follower.pause = func() error {
 		alive.beat()
+		d.ahead(work)
 		return ctx.Err()
 	}
 	for ctx.Err() == nil {

@@ -128,11 +128,12 @@ const pauseEvery = 64
 func scanAll(ctx context.Context, log stream.Log, topic string, end int64, pause func() error, f func(*stream.Record) error) error {
 	n := 0
 	return scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
-		if n++; n%pauseEvery == 0 && pause != nil {
+		if n%pauseEvery == 0 && pause != nil {
 			if err := pause(); err != nil {
 				return err
 			}
 		}
+		n++
 		return f(r)
 	})
 }
