@@ -24,7 +24,7 @@ type DeciderConfig struct {
 	Partitions    int
 	Dedup         int    // rounds whose ids are remembered
 	SnapshotEvery int64  // feedbacks between snapshots; 0: none. One decider of a model writes them
-	MaxInFlight   int    // decisions that may wait for their acknowledgement
+	MaxInFlight   int    // decisions that may wait for their acknowledgement, if the log takes so many at once
 	AcceptLoss    bool   // go on without records that retention has dropped before they were read
 	Owner         string // for people
 	Logger        *slog.Logger
@@ -100,6 +100,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 		return nil, err
 	}
 	d.out = out
+	d.flight.fit(out)
 	if err := d.recover(ctx, tail); err != nil {
 		d.Close()
 		return nil, err

@@ -16,6 +16,7 @@ type flight struct {
 	waiting []ticket
 	head    int
 	topic   int // of those, decisions of contexts that came by the topic
+	most    int // decisions that may wait
 
 	freed chan struct{} // signalled when one of them is done, or the decider has failed
 }
@@ -34,13 +35,32 @@ type ticket struct {
 // ofTopic reports whether it is the decision of a context that came by the topic.
 func (t *ticket) ofTopic() bool { return t.n > 0 && t.send == nil }
 
-func newFlight(d *Decider) *flight { return &flight{d: d, freed: make(chan struct{}, 1)} }
+func newFlight(d *Decider) *flight {
+	return &flight{d: d, most: d.cfg.MaxInFlight, freed: make(chan struct{}, 1)}
+}
+
+// fit lowers how many decisions may wait to what the log takes at once.
+func (f *flight) fit(out stream.Appender) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.most = roomOf(out, f.most)
+}
+
+// roomOf returns how many records may be on their way to a log, most or less, so that its
+// Append does not block: who waits for that holds up others, and gives up the log after a
+// second. Two are left, for a mark, and for a record whose acknowledgement is just told.
+func roomOf(out stream.Appender, most int) int {
+	if w, ok := out.(stream.Windowed); ok {
+		return max(1, min(most, w.Window()-2))
+	}
+	return most
+}
 
 // room reports whether another decision may be sent.
 func (f *flight) room() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.waiting)-f.head < f.d.cfg.MaxInFlight
+	return len(f.waiting)-f.head < f.most
 }
 
 // awaitRoom waits until another decision may be sent, the decider has failed, or the time is
@@ -64,16 +84,20 @@ func (f *flight) awaitRoom(most time.Duration) {
 // topic leaves room for requests, and most of it while some wait: they shall not queue
 // behind a batch, which itself can wait in the log.
 func (f *flight) topicRoom() bool {
-	most := f.d.cfg.MaxInFlight
-	if g := f.d.gate; g != nil {
-		if most = most * 3 / 4; g.waiting() > 0 {
+	requests := 0
+	if f.d.gate != nil {
+		requests = f.d.gate.waiting()
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	most := f.most
+	if f.d.gate != nil {
+		if most = most * 3 / 4; requests > 0 {
 			most /= 12
 		}
 		most = max(most, 1)
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.topic < most && len(f.waiting)-f.head < f.d.cfg.MaxInFlight
+	return f.topic < most && len(f.waiting)-f.head < f.most
 }
 
 func (f *flight) add(t ticket) {

@@ -3,9 +3,11 @@ package service
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/check"
 	"hindsight/pkg/codec"
@@ -78,11 +80,17 @@ func TestLargeOutcomeByRequest(t *testing.T) {
 	ask(`{"id":"b","loss":1}`, stream.Header{Key: "h", Value: strings.Repeat("x", mem.DefaultMaxBytes)})
 	ask(`{"id":"c","loss":1}`, stream.Header{Key: "h", Value: strings.Repeat("x", codec.MaxRecordBytes-40)})
 	// The log may take less than we think.
-	if _, err := s.writers[0].append(&stream.Record{Value: make([]byte, mem.DefaultMaxBytes+1)}, func(int64, error) { t.Error("told twice") }); err == nil {
-		t.Error("too large a record was taken")
-	}
+	told := 0
+	s.writers[0].append(&stream.Record{Value: make([]byte, mem.DefaultMaxBytes+1)}, time.Now(), func(_ int64, err error) {
+		if told++; !errors.Is(err, stream.ErrTooLarge) || told > 1 {
+			t.Errorf("told %d times of too large a record: %v", told, err)
+		}
+	})
 	ask(`{"id":"d","loss":1}`)
 	log.DeliverAcks(-1)
+	if told != 1 {
+		t.Errorf("told %d times of too large a record", told)
+	}
 	if s.writers[0].out != w {
 		t.Error("the appender was replaced")
 	}

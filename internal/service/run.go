@@ -212,14 +212,14 @@ func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 	}
 	s := &OutcomeService{metrics: m}
 	for p := range partitions {
-		w := &outcomeWriter{log: log, topic: TopicsOf(name).Outcomes, partition: p}
+		w := newOutcomeWriter(log, TopicsOf(name).Outcomes, p)
 		if err := w.open(ctx); err != nil {
 			s.Close()
 			return nil, err
 		}
 		s.writers = append(s.writers, w)
 	}
-	s.gate = newGate("outcome", m, func(m stream.Message, _ time.Time) { s.request(m) })
+	s.gate = newGate("outcome", m, s.requestOf)
 	var err error
 	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {
 		s.Close()

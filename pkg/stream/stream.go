@@ -176,6 +176,13 @@ type Appender interface {
 	Close() error
 }
 
+// Windowed is implemented by appenders that take only so many records at once.
+type Windowed interface {
+	// Window returns how many may be unacknowledged. With so many on their way, Append
+	// blocks until half of them are acknowledged.
+	Window() int
+}
+
 // Reader reads one partition in order. Not safe for concurrent use.
 type Reader interface {
 	// Next appends at least one record to dst, waiting for it, or fails. The records'

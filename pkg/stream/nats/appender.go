@@ -139,6 +139,9 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	return seq, nil
 }
 
+// Window implements [stream.Windowed].
+func (a *appender) Window() int { return a.window }
+
 // encode fills a.msg.
 func (a *appender) encode(r *stream.Record, seq uint64) error {
 	clear(a.header)

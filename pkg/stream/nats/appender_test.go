@@ -376,3 +376,14 @@ func TestOpenGivesUpPoliteness(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWindowTold holds how many records an appender says that it takes at once.
+func TestWindowTold(t *testing.T) {
+	for replicas, want := range map[int]int{1: DefaultWindow, 3: 64} {
+		a := &appender{log: &Log{o: Options{}.withDefaults(nil)}, window: DefaultWindow}
+		a.replicate(&streamInfo{Config: streamConfig{Replicas: replicas}})
+		if a.Window() != want {
+			t.Errorf("with %d replicas: %d, and not %d", replicas, a.Window(), want)
+		}
+	}
+}

@@ -36,7 +36,7 @@ import (
 
 // Defaults of [Options].
 const (
-	DefaultWindow     = 1024
+	DefaultWindow     = 1088 // a bit more than a writer of the service has on its way
 	DefaultMaxBatch   = 1000
 	DefaultAckTimeout = 10 * time.Second
 	DefaultAPITimeout = 5 * time.Second

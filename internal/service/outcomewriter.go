@@ -1,0 +1,187 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// outcomeWriter appends the outcomes of one partition and answers each request at
+// its acknowledgement.
+type outcomeWriter struct {
+	log       stream.Log
+	topic     string
+	partition int
+
+	mu    sync.Mutex // guards the appender and late
+	out   stream.Appender
+	late  []lateOutcome // they wait for room, in their order
+	later sync.WaitGroup
+
+	waiting struct {
+		sync.Mutex
+		tickets []func(offset int64, err error)
+		most    int
+	}
+	freed chan struct{} // signalled when a ticket is gone
+}
+
+// lateOutcome is an outcome that waits for room.
+type lateOutcome struct {
+	r     *stream.Record
+	until time.Time
+	done  func(offset int64, err error)
+}
+
+// maxOutcomesInFlight bounds the outcomes that wait for their acknowledgement.
+const maxOutcomesInFlight = 1024
+
+// errNoRoom reports that a log did not take an outcome in time.
+var errNoRoom = errors.New("overloaded: send it again")
+
+func newOutcomeWriter(log stream.Log, topic string, partition int) *outcomeWriter {
+	return &outcomeWriter{log: log, topic: topic, partition: partition, freed: make(chan struct{}, 1)}
+}
+
+func (w *outcomeWriter) open(ctx context.Context) (err error) {
+	if w.out, err = w.log.Writer(ctx, w.topic, w.partition, w.ack); err != nil {
+		return err
+	}
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	w.waiting.most = roomOf(w.out, maxOutcomesInFlight)
+	return nil
+}
+
+// close ends the writer when nothing is late any more.
+func (w *outcomeWriter) close() {
+	w.later.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.out != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		w.out.Flush(ctx)
+		w.out.Close()
+		w.out = nil
+	}
+}
+
+func (w *outcomeWriter) ack(_ uint64, offset int64, err error) {
+	w.waiting.Lock()
+	done := w.waiting.tickets[0]
+	w.waiting.tickets = w.waiting.tickets[1:]
+	w.waiting.Unlock()
+	signal(w.freed)
+	done(offset, err)
+}
+
+// room reports whether another outcome may be sent.
+func (w *outcomeWriter) room() bool {
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	return len(w.waiting.tickets) < w.waiting.most
+}
+
+// append sends one outcome; done is called when its fate is known, with errNoRoom if as
+// many as the log takes at once are on their way until the time is over. Whoever appends
+// does not wait for that, so that the outcomes of other partitions are not held up: what
+// is late waits here, and is bounded by what the gate lets in.
+func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offset int64, err error)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.late) == 0 && w.room() {
+		w.send(r, done)
+		return
+	}
+	o := lateOutcome{r, until, done}
+	if w.late = append(w.late, o); len(w.late) == 1 {
+		w.later.Go(func() { w.catchUp(o) })
+	}
+}
+
+// catchUp sends what is late, o first, until nothing is.
+func (w *outcomeWriter) catchUp(o lateOutcome) {
+	for more := true; more; {
+		w.awaitRoom(o.until)
+		w.mu.Lock()
+		if w.room() {
+			w.send(o.r, o.done)
+		} else {
+			o.done(-1, errNoRoom)
+		}
+		w.late[0] = lateOutcome{}
+		if w.late = w.late[1:]; len(w.late) > 0 {
+			o = w.late[0]
+		} else {
+			w.late, more = nil, false
+		}
+		w.mu.Unlock()
+	}
+}
+
+// awaitRoom waits until another outcome may be sent or the time is over. One goroutine at
+// a time waits.
+func (w *outcomeWriter) awaitRoom(until time.Time) {
+	if w.room() {
+		return
+	}
+	over := time.NewTimer(time.Until(until))
+	defer over.Stop()
+	for !w.room() {
+		select {
+		case <-w.freed:
+		case <-over.C:
+			return
+		}
+	}
+}
+
+// send sends one outcome. mu is held.
+func (w *outcomeWriter) send(r *stream.Record, done func(offset int64, err error)) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if w.out == nil {
+		if err := w.open(ctx); err != nil {
+			done(-1, err)
+			return
+		}
+	}
+	w.waiting.Lock()
+	w.waiting.tickets = append(w.waiting.tickets, done)
+	w.waiting.Unlock()
+	switch _, err := w.out.Append(ctx, r); {
+	case err == nil:
+	case errors.Is(err, stream.ErrTooLarge): // the appender lives on
+		w.withdraw()
+		done(-1, err)
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // and here
+		w.withdraw()
+		done(-1, errNoRoom)
+	default:
+		w.out.Close() // a dead appender: the next request opens another
+		w.out = nil
+		w.abandon(err)
+	}
+}
+
+// withdraw takes back the last ticket, of a record that was not sent.
+func (w *outcomeWriter) withdraw() {
+	w.waiting.Lock()
+	defer w.waiting.Unlock()
+	w.waiting.tickets = w.waiting.tickets[:len(w.waiting.tickets)-1]
+}
+
+func (w *outcomeWriter) abandon(err error) {
+	w.waiting.Lock()
+	tickets := w.waiting.tickets
+	w.waiting.tickets = nil
+	w.waiting.Unlock()
+	signal(w.freed)
+	for _, done := range tickets {
+		done(-1, err)
+	}
+}
