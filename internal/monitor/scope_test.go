@@ -3,6 +3,7 @@ package monitor
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,7 +76,9 @@ func feedback(n int64, fate codec.Fate, loss, p float64) *codec.Feedback {
 }
 
 // By hand: losses 0 and 1 with propensities ½ and ⅛ of two actions have weights 1 and 4:
-// uniform play is estimated to lose 4/5; as if (1+4)²/(1+16) of the two rounds told of it.
+// uniform play is estimated to lose 4/5; as if (1+4)²/(1+16) of the two rounds told of it. About
+// their mean of ½ they lost (1·½ − 4·½)/2 = −¾ over it, whose squares' mean is (¼ + 4)/2 = 17/8,
+// so that its error is √((17/8 − 9/16)/2) = √(25/32).
 func TestScopeFeedback(t *testing.T) {
 	s := NewScope()
 	s.Feedback(feedback(1, codec.Observed, 0, .5))
@@ -86,7 +89,7 @@ func TestScopeFeedback(t *testing.T) {
 	s.Feedback(feedback(5, codec.Fate(9), 0, .5))
 	v := s.View()
 	r := v.Recent
-	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 || math.Abs(r.JoinRatio-1./3) > 1e-12 {
+	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || r.Excess != -.75 || math.Abs(r.StdErr-math.Sqrt(25./32)) > 1e-12 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 || math.Abs(r.JoinRatio-1./3) > 1e-12 {
 		t.Errorf("%+v", r)
 	}
 	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 || v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
@@ -121,6 +124,51 @@ func TestScopeUsual(t *testing.T) {
 	if share, delay := s.Usual(); share != 30./31 || delay != .5 {
 		t.Errorf("%v, %v", share, delay)
 	}
+}
+
+// TestExcess: of a learner that has converged on the better of two actions, and plays the other
+// once in a thousand rounds, the excess over uniform play is hardly ever over 0.05 and over
+// three times its error, though the estimate for uniform play often is below its loss by that;
+// of one that plays the worse action more often than not it always is.
+func TestExcess(t *testing.T) {
+	const worlds = 200
+	r := rand.New(rand.NewPCG(3, 9))
+	play := func(p float64, losses [2]float64) Recent {
+		s := NewScope()
+		for n := int64(1); n <= Window; n++ {
+			action, loss := 0, 0.0
+			if r.Float64() >= p {
+				action = 1
+			}
+			if r.Float64() < losses[action] {
+				loss = 1
+			}
+			f := feedback(n, codec.Observed, loss, p)
+			f.Action = action
+			s.Feedback(f)
+		}
+		return s.Recent()
+	}
+	var wrong, below, found int
+	var sum float64
+	for range worlds {
+		x := play(.999, [2]float64{.3, .6})
+		if x.Excess > max(.05, 3*x.StdErr) {
+			wrong++
+		}
+		if x.Loss > x.Uniform+.05 {
+			below++
+		}
+		x = play(.75, [2]float64{.9, .3})
+		sum += x.Excess / worlds
+		if x.Excess > max(.05, 3*x.StdErr) {
+			found++
+		}
+	}
+	if wrong > worlds/100 || below < worlds/10 || found < worlds*9/10 || math.Abs(sum-.15) > .01 {
+		t.Errorf("of %d: %d wrong, %d below uniform play's estimate by 0.05, %d found, of mean %v", worlds, wrong, below, found, sum)
+	}
+	t.Logf("of %d: %d wrong, %d by the estimate alone; %d found, of mean %.3f", worlds, wrong, below, found, sum)
 }
 
 // Buckets merge, and nothing is lost.

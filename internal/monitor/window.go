@@ -169,6 +169,8 @@ type Recent struct {
 	JoinRatio float64 // observed, of those that are not withdrawn
 	Loss      float64 // mean
 	Uniform   float64 // what uniform play would have lost, estimated from the same rounds (self-normalised)
+	Excess    float64 // what the rounds lost over uniform play, a round, estimated about their mean loss
+	StdErr    float64 // of Excess, as if rounds were independent
 	Effective float64 // (Σw)²/(n·Σw²): as if so large a share of the rounds told of uniform play
 	Largest   float64 // the largest weight, as a share of all
 }
@@ -199,5 +201,22 @@ func (w *feedbackWindow) recent() Recent {
 	r.JoinRatio = float64(observed) / float64(asked)
 	r.Loss, r.Uniform = loss/n, weighted/sum
 	r.Effective, r.Largest = sum*sum/(n*squares), largest/sum
+	r.Excess, r.StdErr = w.excess(r.Loss, n)
 	return r
+}
+
+// excess estimates what n rounds of a mean loss lost over uniform play, by the mean of
+// w·(mean − loss), and its standard error. One round of a large weight is most of both, which
+// a self-normalised estimate hides; actions that were never played count as losing the mean.
+func (w *feedbackWindow) excess(mean, n float64) (excess, stderr float64) {
+	var sum, squares float64
+	for i := range w.n {
+		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+			e := x.weight * (mean - x.loss)
+			sum += e
+			squares += e * e
+		}
+	}
+	excess = sum / n
+	return excess, math.Sqrt(max(0, squares/n-excess*excess) / n)
 }

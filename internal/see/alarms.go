@@ -157,11 +157,11 @@ func learnerAlarms() []Alarm {
 		{Name: "LateLossesDiffer", Expr: `hindsight_late_losses_differ == 1`, For: time.Hour, Severity: Look,
 			Says: "Losses that come after the window differ from those in time: what is learned is biased.", Do: "Lengthen the window (a new version of the model file).",
 			here: func(m *moment) bool { return m.is("hindsight_late_losses_differ", equals(1)) }},
-		{Name: "WorseThanUniform", Expr: `hindsight_recent_loss > hindsight_recent_uniform_loss + 0.05`, For: 30 * minute, Severity: Look,
-			Says: "The last rounds lost more than uniform play would have.", Do: "Did the world change, or the meaning of the outcomes (loss for reward)? Roll back with warm: N, or compare models with replayer backtest.",
+		{Name: "WorseThanUniform", Expr: `hindsight_recent_excess_loss > 0.05 and hindsight_recent_excess_loss > 3 * hindsight_recent_excess_loss_error`, For: 30 * minute, Severity: Look,
+			Says: "The last rounds lost more than uniform play would have, by more than three standard errors.", Do: "Did the world change, or the meaning of the outcomes (loss for reward)? Roll back with warm: N, or compare models with replayer backtest.",
 			here: func(m *moment) bool {
-				uniform, ok := m.value("hindsight_recent_uniform_loss")
-				return ok && m.is("hindsight_recent_loss", above(uniform+.05))
+				stderr, ok := m.value("hindsight_recent_excess_loss_error")
+				return ok && m.is("hindsight_recent_excess_loss", above(max(.05, 3*stderr)))
 			}},
 		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on (job) sum by (job) (rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
 			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give every action a least chance (learner: {egreedy: 0.05}).",

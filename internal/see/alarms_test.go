@@ -20,7 +20,7 @@ func calm(n float64) map[string]float64 {
 		"hindsight_joiner_lag_records": 10, "hindsight_requests_refused_total{code=503}": 5, "hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
 		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0, "hindsight_overflow_rounds_total": 0,
 		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600, "hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
-		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_loss": .3, "hindsight_recent_uniform_loss": .5,
+		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2, "hindsight_recent_excess_loss_error": .03,
 		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0,
 		"hindsight_log_time_seconds": float64(begin.Unix()) + n,
 	}
@@ -80,7 +80,7 @@ func TestAlarms(t *testing.T) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},
 		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted", 1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
-		"LateLossesDiffer": set("hindsight_late_losses_differ", 1), "WorseThanUniform": set("hindsight_recent_loss", .6),
+		"LateLossesDiffer": set("hindsight_late_losses_differ", 1), "WorseThanUniform": set("hindsight_recent_excess_loss", .1),
 		"NothingExplored": set("hindsight_propensity_entropy_ratio", 0), "FeaturesRefused": grow("hindsight_refused_feature_values", 1),
 		"ExamplesRefused": grow("hindsight_refused_examples", 1),
 	}
@@ -121,7 +121,7 @@ func TestAlarmsOfNothing(t *testing.T) {
 		t.Errorf("nothing is known, and %v fire", f)
 	}
 	if f := watched(t, time.Hour, func(at time.Duration, v map[string]float64) {
-		for _, name := range []string{"hindsight_join_ratio", "hindsight_recent_loss", "hindsight_recent_uniform_loss", "hindsight_propensity_entropy_ratio"} {
+		for _, name := range []string{"hindsight_join_ratio", "hindsight_recent_excess_loss", "hindsight_recent_excess_loss_error", "hindsight_propensity_entropy_ratio"} {
 			v[name] = math.NaN()
 		}
 		if at < 55*time.Minute {

@@ -76,6 +76,7 @@ func (c *catalog) note(kind, name, help, alert string, labels []label) (names []
 var units = map[string]string{
 	"hindsight_gamma": "1/loss", "hindsight_epoch": "number", "hindsight_joiner_epoch": "number", "hindsight_learned_through": "number",
 	"hindsight_regret_bound": "losses", "hindsight_exploration_cost": "losses", "hindsight_recent_loss": "loss", "hindsight_recent_uniform_loss": "loss",
+	"hindsight_recent_excess_loss": "loss", "hindsight_recent_excess_loss_error": "loss",
 	"hindsight_loss_mean": "loss", "hindsight_loss_standard_error": "loss", "hindsight_propensity_floor": "probability", "hindsight_top_weight": "ratio",
 	"hindsight_head_of_line_partition": "number", "hindsight_head_of_line_round": "number", "hindsight_draw_evidence": "betting odds",
 	"hindsight_shadow_excess_loss": "loss", "hindsight_shadow_excess_loss_error": "loss", "hindsight_guard_excess_loss": "loss", "hindsight_mode": "0 to 3",

@@ -33,8 +33,11 @@ func newScope(c *catalog) *monitor.Scope {
 	recent("hindsight_join_ratio", "Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN of none.",
 		"it falls to half of what it was", func(r *monitor.Recent) float64 { return r.JoinRatio })
 	recent("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1.",
-		"it passes hindsight_recent_uniform_loss by 0.05", func(r *monitor.Recent) float64 { return r.Loss })
+		"hindsight_recent_excess_loss says so", func(r *monitor.Recent) float64 { return r.Loss })
 	recent("hindsight_recent_uniform_loss", "What uniform play would have lost in them, estimated from the logged propensities.", "", func(r *monitor.Recent) float64 { return r.Uniform })
+	recent("hindsight_recent_excess_loss", "What they lost a round over uniform play, by importance weights about their mean loss: an action that was not played counts as losing that.",
+		"it is over 0.05 and over three times its error for half an hour", func(r *monitor.Recent) float64 { return r.Excess })
+	recent("hindsight_recent_excess_loss_error", "Standard error of that, as if rounds were independent.", "", func(r *monitor.Recent) float64 { return r.StdErr })
 	recent("hindsight_importance_effective_ratio", "(Σw)²/(n·Σw²) of their importance weights for uniform play: near 0 a few rounds say all.", "", func(r *monitor.Recent) float64 { return r.Effective })
 	recent("hindsight_importance_largest_ratio", "The largest of those weights as a share of all.", "", func(r *monitor.Recent) float64 { return r.Largest })
 	shadow := func(name, help, alert string, of func(x *monitor.Shadow) float64) {
