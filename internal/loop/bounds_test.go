@@ -135,26 +135,29 @@ func TestJoinerBounds(t *testing.T) {
 func TestJoinerGivesBack(t *testing.T) {
 	j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 1 << 20}, boundsRules)
 	n := int64(0)
-	round := func(context string) {
+	round := func(context string, time int64) {
 		n++
 		d := handDecision(n, fmt.Sprint(n))
 		d.Context = []byte(context)
-		if err := j.AddDecision(Place{0, n}, n, codec.AppendDecision(nil, &d)); err != nil {
+		if err := j.AddDecision(Place{0, n}, time, codec.AppendDecision(nil, &d)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	large := strings.Repeat("x", 1<<20-8<<10)
 	for range 100 {
-		round(large)
+		round(large, 1)
 	}
-	j.Advance(End)
+	j.Advance(1 << 41)
 	j.AppendReady(nil)
 	j.AppendReady(nil) // the caller has done with them
 	if j.spare > maxSpare || len(j.free) == 0 || len(j.free) > 64 {
 		t.Errorf("%d bytes of %d rounds are kept", j.spare, len(j.free))
 	}
 	for range 100 {
-		round("{}")
+		round("{}", 1<<41)
+	}
+	if j.Pending() != 100 {
+		t.Fatalf("%d rounds wait", j.Pending())
 	}
 	for i := range j.queue.len() {
 		if p := *j.queue.at(i); cap(p.raw) > 1000 {
@@ -257,6 +260,9 @@ func TestParkedBound(t *testing.T) {
 			j.AddOutcome(Place{0, i}, i+1, refusedOutcome(fmt.Sprint("o", i), .5), "")
 		}
 		m := j.Mark()
+		if !j.NeedsMark() {
+			t.Errorf("%s: the rejects could be stored without a mark", name)
+		}
 		rejects := j.AppendRejects(nil)
 		if n, _ := j.Parked(); n != 4 || len(rejects) != 6 || len(m.Positions[0].Refused) != 6 {
 			t.Fatalf("%s: %d wait, %d are rejected, %d told in a mark", name, n, len(rejects), len(m.Positions[0].Refused))

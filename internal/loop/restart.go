@@ -114,7 +114,6 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 		for _, n := range pos.Ahead {
 			part.release(n)
 		}
-		j.spread(part)
 		out.through, out.time = pos.OutcomesFrom, pos.OutcomesTime
 		out.handled, out.parked = pos.OutcomesThrough, slices.Clone(pos.Parked)
 		out.restore(pos, m.Time)
@@ -144,9 +143,7 @@ func (j *Joiner) LoseOutcomes(partition int, from int64) {
 func (j *Joiner) Resume(f *codec.Feedback) {
 	j.Recall(f)
 	j.n = f.N
-	part := &j.parts[f.Partition]
-	part.release(f.Round)
-	j.spread(part)
+	j.parts[f.Partition].release(f.Round)
 	if f.Fate == codec.Observed {
 		j.losses.AddObserved(f.Epoch, f.Loss)
 	}
