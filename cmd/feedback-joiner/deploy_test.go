@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"hindsight/internal/daemon"
 	"hindsight/internal/deployed"
 )
@@ -15,6 +17,12 @@ func TestDeployedFlags(t *testing.T) {
 		cmd.Flags().String("log-format", "text", "") // all programs have it
 		return cmd.ParseFlags(args)
 	}); err != nil {
+		t.Error(err)
+	}
+	cmd := command(&daemon.Env{Getenv: func(string) string { return "" }})
+	known := map[string]bool{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { known[daemon.EnvName(f.Name)] = true })
+	if err := deployed.CheckVariables("../../compose", "feedback-joiner", 6, func(name string) bool { return known[name] }); err != nil {
 		t.Error(err)
 	}
 }

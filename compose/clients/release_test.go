@@ -14,15 +14,21 @@ import (
 	"testing"
 )
 
-// TestRelease makes the release of the last commit for this machine, twice, and looks
-// into it.
-func TestRelease(t *testing.T) {
+// needsHistory skips what makes a release in quick runs, and where there is no commit.
+func needsHistory(t *testing.T) {
+	t.Helper()
 	if os.Getenv("HINDSIGHT_LONG") == "" {
-		t.Skip("builds all programs twice: HINDSIGHT_LONG=1 runs it")
+		t.Skip("builds all programs: HINDSIGHT_LONG=1 runs it")
 	}
 	if err := exec.Command("git", "rev-parse", "HEAD").Run(); err != nil {
 		t.Skip("no history: a release is of a commit")
 	}
+}
+
+// TestRelease makes the release of the last commit for this machine, twice, and looks
+// into it.
+func TestRelease(t *testing.T) {
+	needsHistory(t)
 	out := t.TempDir()
 	said := run(t, "../release", "--out", out, "--twice", runtime.GOOS+"/"+runtime.GOARCH)
 	for _, want := range []string{"made twice, the same bytes", "decider ", "feedback-joiner ", "replayer ", "revision ", "govulncheck"} {
@@ -57,12 +63,7 @@ func TestRelease(t *testing.T) {
 // TestReleaseRuns plays the release of the last commit as somebody who has nothing but its
 // tarball: what its pages say to type names what is there, and works.
 func TestReleaseRuns(t *testing.T) {
-	if os.Getenv("HINDSIGHT_LONG") == "" {
-		t.Skip("builds all programs: HINDSIGHT_LONG=1 runs it")
-	}
-	if err := exec.Command("git", "rev-parse", "HEAD").Run(); err != nil {
-		t.Skip("no history: a release is of a commit")
-	}
+	needsHistory(t)
 	out := t.TempDir()
 	run(t, "../release", "--out", out, runtime.GOOS+"/"+runtime.GOARCH)
 	run(t, "sh", "-ec", "cd "+out+"; tar xzf *.tar.gz; mv hindsight-*/ unpacked")

@@ -69,31 +69,32 @@ func Check(dir, program string, least int, parse func(args []string) error) erro
 	return errors.Join(wrong...)
 }
 
-// Variables returns the variables that the systemd units of a program set, or show how to
-// set in comments.
-func Variables(dir, program string) (names []string, err error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "*.service"))
-	if err != nil {
-		return nil, err
-	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
+// CheckVariables returns which variables that the systemd units of a program set, or show
+// how to set in comments, are not known. There must be so many at least.
+func CheckVariables(dir, program string, least int, known func(name string) bool) error {
+	var wrong []error
+	n := 0
+	err := eachUnit(dir, func(file, text string) {
+		if !strings.Contains(text, "\nExecStart=/usr/local/bin/"+program+" ") {
+			return
 		}
-		if !strings.Contains(string(text), "\nExecStart=/usr/local/bin/"+program+" ") {
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
+		for line := range strings.Lines(text) {
 			set, ok := strings.CutPrefix(strings.TrimPrefix(line, "#"), "Environment=")
+			if !ok {
+				continue
+			}
 			for assignment := range strings.FieldsSeq(set) {
-				if name, _, has := strings.Cut(assignment, "="); ok && has {
-					names = append(names, name)
+				name, _, _ := strings.Cut(assignment, "=")
+				if n++; !known(name) {
+					wrong = append(wrong, fmt.Errorf("%s sets %s, which is not known", file, name))
 				}
 			}
 		}
+	})
+	if err == nil && n < least {
+		err = fmt.Errorf("the units of %s set %d variables only", program, n)
 	}
-	return names, nil
+	return errors.Join(append(wrong, err)...)
 }
 
 func composed(dir string) (out []Command, err error) {
@@ -115,24 +116,32 @@ func composed(dir string) (out []Command, err error) {
 
 // units reads ExecStart of the systemd units. Specifiers stay as they are.
 func units(dir string) (out []Command, err error) {
+	err = eachUnit(dir, func(name, text string) {
+		for line := range strings.Lines(text) {
+			if exec, ok := strings.CutPrefix(line, "ExecStart="); ok {
+				args := strings.Fields(exec)
+				args[0] = filepath.Base(args[0])
+				out = append(out, Command{name, name, args})
+			}
+		}
+	})
+	return out, err
+}
+
+// eachUnit reads the systemd units of a folder.
+func eachUnit(dir string, do func(name, text string)) error {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.service"))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for line := range strings.Lines(string(text)) {
-			if exec, ok := strings.CutPrefix(line, "ExecStart="); ok {
-				args := strings.Fields(exec)
-				args[0] = filepath.Base(args[0])
-				out = append(out, Command{filepath.Base(path), filepath.Base(path), args})
-			}
-		}
+		do(filepath.Base(path), string(text))
 	}
-	return out, nil
+	return nil
 }
 
 func containers(dir string) (out []Command, err error) {
