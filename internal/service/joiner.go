@@ -24,6 +24,7 @@ type JoinerConfig struct {
 	SeedHash   string
 	Partitions int
 	MaxPending int    // rounds that may wait
+	MaxBytes   int    // that these may hold; 0: [DefaultMaxBytes]
 	Dedup      int    // released rounds that are remembered
 	MarkEvery  int    // feedbacks between marks
 	AcceptLoss bool   // go on without records that retention has dropped before they were read
@@ -53,6 +54,7 @@ type Joiner struct {
 	acked    atomic.Int64 // offset of the last acknowledged feedback record
 
 	inputs []*input // decisions of all partitions, then outcomes
+	given  int      // bytes that the heart was given since the last release
 	stamp  uint64
 
 	tick    advance // a mark of our own that moves log time on
@@ -195,7 +197,7 @@ func (j *Joiner) forget() {
 	j.offsets, j.classAt, j.marked = map[int64]int64{}, -1, 0
 	j.markAt, j.lastMark = stream.Earliest, codec.FeedbackMark{}
 	j.lost, j.void = newLosses(j.cfg.Partitions), nil
-	j.heart = loop.NewJoiner(loop.JoinerOptions{Partitions: j.cfg.Partitions, MaxPending: j.cfg.MaxPending, Dedup: j.cfg.Dedup}, j.epochs.rules)
+	j.heart = loop.NewJoiner(j.cfg.options(), j.epochs.rules)
 }
 
 // readTail restores the heart from the end of the feedback log: from its last mark,

@@ -13,8 +13,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// stepRecords is the most that one Step takes before it releases feedback.
-const stepRecords = 1000
+// What one Step takes at most before it releases feedback.
+const (
+	stepRecords = 1000
+	stepBytes   = 16 << 20
+)
 
 // Step takes the records that are there, in the order of log time over all
 // partitions, and releases what can be released. It reports whether it did
@@ -30,7 +33,7 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 			break
 		}
 		taken++
-		if j.heart.Pending() > j.cfg.MaxPending {
+		if j.given >= stepBytes {
 			if err := j.release(ctx); err != nil {
 				return true, err
 			}
@@ -155,6 +158,7 @@ func (j *Joiner) giveTick(ctx context.Context) (bool, error) {
 // give hands the head of an input to the heart.
 func (j *Joiner) give(ctx context.Context, in *input) error {
 	r, _ := in.head()
+	j.given += len(r.Value)
 	at := loop.Place{Partition: in.partition, Offset: r.Offset}
 	if in.topic == j.topics.Outcomes {
 		j.m.outcomes.Inc()
@@ -254,6 +258,7 @@ func (j *Joiner) checkOrphans(ctx context.Context) error {
 // release stores the rejects, then the feedback behind them, and a mark when it is
 // time for one.
 func (j *Joiner) release(ctx context.Context) error {
+	j.given = 0
 	if err := j.tellRejects(ctx); err != nil {
 		return err
 	}
@@ -291,6 +296,7 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 		}
 		j.cfg.Metrics.noteReject(r)
 	}
+	clear(j.rejected) // each may hold a large record
 	return j.rejects.Flush(ctx)
 }
 

@@ -1,0 +1,24 @@
+package service
+
+import "hindsight/internal/loop"
+
+// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold.
+const DefaultMaxBytes = 512 << 20
+
+// What a mark tells of must fit into a record: a bit for each round since the oldest that
+// waits, up to 3 bytes for each outcome that is parked, and as many for its refusal.
+const (
+	maxSpan        = 4_000_000
+	maxParked      = 50_000
+	maxParkedBytes = 64 << 20
+)
+
+// options returns the limits of the heart.
+func (c *JoinerConfig) options() loop.JoinerOptions {
+	o := loop.JoinerOptions{Partitions: c.Partitions, MaxPending: c.MaxPending, Dedup: c.Dedup,
+		MaxPendingBytes: c.MaxBytes, MaxSpan: maxSpan, MaxParked: maxParked, MaxParkedBytes: maxParkedBytes}
+	if o.MaxPendingBytes == 0 {
+		o.MaxPendingBytes = DefaultMaxBytes
+	}
+	return o
+}
