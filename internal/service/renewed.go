@@ -2,17 +2,17 @@ package service
 
 import "context"
 
-// note notes where the feedback log ends now, once: what begins there or later was asked for
-// while this process was there.
-func (c *JoinerConfig) note(ctx context.Context) error {
+// note notes where the feedback log ends now, once, or the next time if the log is away: what
+// begins there or later was asked for while this process was there.
+func (c *JoinerConfig) note(outer context.Context) {
 	if c.since != nil {
-		return nil
+		return
 	}
-	_, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0)
-	if err == nil {
+	ctx, cancel := context.WithTimeout(outer, lookLimit)
+	defer cancel()
+	if _, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0); err == nil {
 		c.since = &end
 	}
-	return err
 }
 
 // adoptModel makes the model of the log the one that this joiner announces, if it has a

@@ -30,7 +30,7 @@ func RunSharedJoiner(ctx context.Context, s Sharing, cfg JoinerConfig, ready fun
 	if s == nil {
 		return RunJoiner(ctx, cfg, ready)
 	}
-	_ = cfg.note(ctx) // if the log is away, when this process is the joiner
+	cfg.note(ctx)
 	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
 	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
 	defer idle.leave()

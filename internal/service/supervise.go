@@ -107,12 +107,8 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 		cfg.Metrics = NewMetrics(nil, nil)
 	}
 	s := supervised{role: RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.join(RoleJoiner, RoleJoiner)}
-	_ = cfg.note(ctx) // if the log is away, when it is there
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
-		err := cfg.note(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
+		cfg.note(ctx)
 		j, err := OpenJoiner(ctx, cfg)
 		if err != nil {
 			return nil, nil, err

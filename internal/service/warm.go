@@ -120,24 +120,6 @@ type warmed struct {
 	epochs          map[int64]bool // whose rounds were among them
 }
 
-// pauseEvery is how many records lie between two calls of pause.
-const pauseEvery = 64
-
-// scanAll is scan of the first partition of a topic, from what is kept of it to before end,
-// which may take minutes. Now and then it calls pause, whose error ends it; nil: nobody waits.
-func scanAll(ctx context.Context, log stream.Log, topic string, end int64, pause func() error, f func(*stream.Record) error) error {
-	n := 0
-	return scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
-		if n%pauseEvery == 0 && pause != nil {
-			if err := pause(); err != nil {
-				return err
-			}
-		}
-		n++
-		return f(r)
-	})
-}
-
 // warmUp teaches an epoch's fresh learner the feedback that its record, which is at
 // offset end, says. The log decides all of it, so it comes to the same everywhere. pause is
 // called as by [scanAll].
