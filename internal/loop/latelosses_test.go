@@ -115,6 +115,9 @@ func TestLateLossesDifferByHand(t *testing.T) {
 // after each; the test of two standard errors would have said so of many. Those that are not
 // alike are found.
 func TestLateLossesAtEveryLook(t *testing.T) {
+	if testing.Short() {
+		t.Skip("pure and long: the race detector has nothing to find here")
+	}
 	const worlds, rounds = 200, 1500
 	r := rand.New(rand.NewPCG(11, 5))
 	play := func(late float64) (ever, fixed bool) {

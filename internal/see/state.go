@@ -66,7 +66,7 @@ type Head struct {
 	Partition  int     `json:"partition" doc:"of its decision"`
 	Round      int64   `json:"round" doc:"its number there"`
 	ID         string  `json:"id" doc:"of the round, for /explain"`
-	AgeSeconds float64 `json:"age_seconds" doc:"in log time"`
+	AgeSeconds float64 `json:"age_seconds" doc:"in log time, which goes on while the joiner stands still"`
 }
 
 // Actions is what was played.
