@@ -41,6 +41,10 @@ type Options struct {
 	Port         int    // 0: a free one, which stays the same after a restart
 	MaxStoreSize int64  // 0: 1 GiB
 
+	// How soon a client that hangs is cut off; 0: as servers do.
+	PingInterval time.Duration
+	MaxPings     int
+
 	// Patience is how long a start may take: after kill -9 a server reads its store, which
 	// takes seconds a GB. 0: 30 s.
 	Patience time.Duration
@@ -96,7 +100,8 @@ func (o *Options) server() (*server.Options, error) {
 		o.MaxStoreSize = 1 << 30
 	}
 	so := &server.Options{ServerName: "test" + o.Name, Host: "127.0.0.1", Port: o.Port, NoSigs: true,
-		JetStream: true, StoreDir: o.Dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: o.MaxStoreSize, SyncInterval: time.Second}
+		JetStream: true, StoreDir: o.Dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: o.MaxStoreSize, SyncInterval: time.Second,
+		PingInterval: o.PingInterval, MaxPingsOut: o.MaxPings}
 	for _, u := range o.Users {
 		if u.NKey != "" {
 			so.Nkeys = append(so.Nkeys, &server.NkeyUser{Nkey: u.NKey})
