@@ -34,7 +34,7 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 		feedback: c.counter("hindsight_feedback_total", "Rounds released, by fate.",
 			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
 		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because max_pending rounds waited.", "it grows"),
-		outcomes: c.counter("hindsight_outcomes_total", "Records of outcomes read.", "its rate is 0 while decisions are made"),
+		outcomes: c.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
 		missing: c.gauge("hindsight_outcomes_missing", "Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, and for three times the median delay or a round's whole window.",
 			"it passes 10"),
 		foreign: c.counter("hindsight_foreign_records_total", "Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, and counted each time that one is met.", "it grows: someone else writes to the log"),
