@@ -32,6 +32,7 @@ type config struct {
 	retention                    time.Duration
 	partitions                   int
 	clientRate                   int
+	pendingMiB                   int
 	requesters                   string
 	acceptLoss                   bool
 	nats                         servers.Flags
@@ -73,6 +74,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send to this process, decisions and outcomes; 0: no limit")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
@@ -104,6 +106,9 @@ func (c *config) check() (engine.Spec, error) {
 	}
 	if c.partitions < 0 {
 		return spec, daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
+	}
+	if c.pendingMiB < 1 {
+		return spec, daemon.Usagef("--pending-mib %d: it must be at least 1", c.pendingMiB)
 	}
 	if c.clientRate < 0 {
 		return spec, daemon.Usagef("--client-rate %d: it must be positive, or 0 for no limit", c.clientRate)
@@ -160,7 +165,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(), Logger: env.Logger,
 		Metrics: metrics, Health: health, Insight: insight, Control: control}
-	system.ClientRate = c.clientRate
+	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
 	if c.joiner {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)

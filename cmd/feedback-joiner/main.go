@@ -26,6 +26,7 @@ func main() { daemon.Main("feedback-joiner", command) }
 type config struct {
 	log, model, seedFile string
 	acceptLoss           bool
+	pendingMiB           int
 	nats                 servers.Flags
 	kafka                brokers.Flags
 	admin                daemon.AdminFlag
@@ -51,6 +52,7 @@ on Kafka, several may be started: one works, the others stand by.`,
 	f.StringVar(&c.log, "log", "embedded:./hindsight-data", "the deciders' log: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold while they wait for their outcomes; beyond it the oldest are closed without theirs")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)
@@ -106,7 +108,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
 		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: partitions,
-		MaxPending: service.DefaultMaxPending, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
+		MaxPending: service.DefaultMaxPending, MaxBytes: c.pendingMiB << 20, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
 		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }

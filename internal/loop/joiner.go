@@ -119,6 +119,9 @@ func (j *Joiner) Guard() *Guard { return &j.guard }
 // Pending returns the number of rounds that wait for their fate or their turn.
 func (j *Joiner) Pending() int { return j.waiting }
 
+// PendingBytes returns what these hold.
+func (j *Joiner) PendingBytes() int { return j.bytes }
+
 // LastN returns the N of the last feedback emitted.
 func (j *Joiner) LastN() int64 { return j.n }
 

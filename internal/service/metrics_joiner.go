@@ -19,8 +19,7 @@ type joinerMetrics struct {
 	feedback, overflow, outcomes, foreign, held *prometheus.CounterVec
 	pending, oldest, parked, holding, logTime   *prometheus.GaugeVec
 	epoch, lag, headLane, headRound, window     *prometheus.GaugeVec
-	missing                                     *prometheus.GaugeVec
-	overdue                                     *prometheus.GaugeVec
+	missing, overdue, bytes                     *prometheus.GaugeVec
 	delay                                       *prometheus.HistogramVec
 	losses                                      lossMetrics
 }
@@ -33,12 +32,13 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 	m := joinerMetrics{
 		feedback: c.counter("hindsight_feedback_total", "Rounds released, by fate.",
 			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
-		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because max_pending rounds waited.", "it grows"),
+		overflow: c.counter("hindsight_overflow_rounds_total", "Rounds closed before their time because too many waited, or held too many bytes.", "it grows"),
 		outcomes: c.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
 		missing: c.gauge("hindsight_outcomes_missing", "Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, and for three times the median delay or a round's whole window.",
 			"it passes 10"),
 		foreign: c.counter("hindsight_foreign_records_total", "Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, and counted each time that one is met.", "it grows: someone else writes to the log"),
 		pending: c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
+		bytes:   c.gauge("hindsight_pending_bytes", "What the decisions of these rounds hold in memory.", "it passes half of --pending-mib, which is 512 MiB"),
 		oldest:  c.gauge("hindsight_pending_oldest_age_seconds", "How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here since, less its own; 0 if none waits.", ""),
 		parked:  c.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", ""),
 		holding: c.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.", ""),
@@ -66,7 +66,7 @@ type joinerPart struct {
 	overflow       prometheus.Counter
 	outcomes       prometheus.Counter
 	foreign, held  prometheus.Counter
-	pending        prometheus.Gauge
+	pending, bytes prometheus.Gauge
 	oldest, parked prometheus.Gauge
 	holding        prometheus.Gauge
 	logTime, epoch prometheus.Gauge
@@ -91,7 +91,7 @@ func (m *joinerMetrics) open() *joinerPart {
 		j.fates[f] = m.feedback.WithLabelValues(f.String())
 	}
 	g := &j.gauges[0]
-	j.pending, j.oldest, j.parked = g.of(m.pending), g.of(m.oldest), g.of(m.parked)
+	j.pending, j.bytes, j.oldest, j.parked = g.of(m.pending), g.of(m.bytes), g.of(m.oldest), g.of(m.parked)
 	j.holding, j.logTime, j.epoch = g.of(m.holding), g.of(m.logTime), g.of(m.epoch)
 	j.lane, j.round, j.window, j.delay = g.of(m.headLane), g.of(m.headRound), g.of(m.window), m.delay.WithLabelValues()
 	j.overdue = g.of(m.overdue)
@@ -139,6 +139,7 @@ func (j *joinerPart) showWindow(rules *loop.Rules) {
 // heart shows what waits.
 func (j *joinerPart) heart(h *loop.Joiner, scope *monitor.Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
+	j.bytes.Set(float64(h.PendingBytes()))
 	head := monitor.Head{Partition: -1}
 	if t, d := h.Head(); d != nil {
 		head = monitor.Head{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}

@@ -43,6 +43,9 @@ type SystemConfig struct {
 	Insight    *Insight // nil: nobody asks
 	Control    *Control // nil: nobody changes anything
 
+	// PendingBytes is what decisions may hold in the joiner while they wait; 0: [DefaultMaxBytes].
+	PendingBytes int
+
 	front *front
 	rates *rates
 }
@@ -119,7 +122,7 @@ func allOf(partitions int) []int {
 func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
 		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
-		MaxPending: DefaultMaxPending, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
+		MaxPending: DefaultMaxPending, MaxBytes: c.PendingBytes, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Control: c.Control,
 	}
 }
