@@ -36,40 +36,51 @@ func (p *process) resident() (most int) {
 }
 
 // TestMemoryBound floods a decider with the largest requests there are, from clients of
-// which half never read an answer, and with contexts of the largest size by topic: it
-// stays within its bound, refuses what it cannot decide, and answers after that.
+// which half never read an answer, and with the largest outcomes, some of them of rounds that
+// wait and some of none: it stays within its bound, refuses what it cannot decide, closes
+// rounds before their time when their contexts hold what they may, and answers after that.
+// Rounds wait as long as they do by default.
 func TestMemoryBound(t *testing.T) {
 	notShort(t)
-	length := time.Second
+	length, args := time.Second, []string{"--pending-mib", "32"} // which a second's flood fills
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		length = time.Minute
+		length, args = time.Minute, nil
 	}
 	dir := t.TempDir()
-	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), shop), "--admin", "none")).ready()
+	p := start(t, decider(t, append(args, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model",
+		writeModel(t, t.TempDir(), "name: shop\nversion: 1\n"), "--admin", "127.0.0.1:0")...)).ready()
 	url := p.reached(dir).URL
 	large := func(id string) []byte {
 		return fmt.Appendf(nil, `{"id":%q,"actions":["x","y"],"unknown":"%s"}`, id, strings.Repeat("u", 1<<20-8<<10))
 	}
 	end := time.Now().Add(length)
 	done := make(chan int)
+	reported := make(chan int)
+	go func() {
+		reported <- sendAll(t, url, "shop.outcome", end, func(n int) []byte {
+			return fmt.Appendf(nil, `{"id":"q%d-%d","loss":1,"unknown":"%s"}`, 1+n%4, n/4, strings.Repeat("u", 1<<20-8<<10))
+		})
+	}()
 	for i := range 6 {
 		go func() {
 			if i%2 == 0 {
 				done <- shout(url, end, func(n int) []byte { return large(fmt.Sprintf("deaf%d-%d", i, n)) })
 				return
 			}
-			done <- askAll(t, url, end, func(n int) []byte { return large(fmt.Sprintf("q%d-%d", i, n)) })
+			done <- sendAll(t, url, "shop.decide", end, func(n int) []byte { return large(fmt.Sprintf("q%d-%d", i, n)) })
 		}()
 	}
 	sent := 0
 	for range 6 {
 		sent += <-done
 	}
+	outcomes := <-reported
 	a := &asker{t: t}
 	a.connect(url)
 	eventually(t, "a decision after the flood", a.ask)
+	p.metric(`hindsight_overflow_rounds_total [1-9].*`)
 	most := p.resident()
-	t.Logf("%d requests of 1 MiB in %v: at most %d MiB resident", sent, length, most>>20)
+	t.Logf("%d requests and %d outcomes of 1 MiB in %v: at most %d MiB resident", sent, outcomes, length, most>>20)
 	if most > memoryBound {
 		t.Errorf("%d MiB, the bound is %d MiB", most>>20, memoryBound>>20)
 	}
@@ -79,8 +90,8 @@ func TestMemoryBound(t *testing.T) {
 	p.stop(patience)
 }
 
-// askAll asks as fast as the server takes it, 20 times at least, and lets the answers come.
-func askAll(t *testing.T, url string, end time.Time, data func(n int) []byte) (n int) {
+// sendAll asks as fast as the server takes it, 20 times at least, and lets the answers come.
+func sendAll(t *testing.T, url, subject string, end time.Time, data func(n int) []byte) (n int) {
 	conn, err := natsgo.Connect(url)
 	if err != nil {
 		t.Error(err)
@@ -92,7 +103,7 @@ func askAll(t *testing.T, url string, end time.Time, data func(n int) []byte) (n
 		t.Error(err)
 	}
 	for ; n < 20 || time.Now().Before(end); n++ {
-		if err := conn.PublishRequest("shop.decide", inbox, data(n)); err != nil {
+		if err := conn.PublishRequest(subject, inbox, data(n)); err != nil {
 			t.Error(err)
 			break
 		}
