@@ -137,9 +137,7 @@ func (c *Control) RenewModel(i *Insight) http.HandlerFunc {
 // answerLate lets an answer take as long as it takes: a new model may first be taught all that
 // the log keeps.
 func answerLate(w http.ResponseWriter) {
-	c := http.NewResponseController(w)
-	_ = c.SetReadDeadline(time.Time{}) // which would end the request's context; who cannot has none
-	_ = c.SetWriteDeadline(time.Time{})
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{}) // who cannot has none
 }
 
 // readOrder reads what a POST asks for. Who may send one is for the admin port to say; a
