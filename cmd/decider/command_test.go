@@ -164,6 +164,7 @@ func TestRefused(t *testing.T) {
 		{"an unknown flag", []string{"--bogus"}, 2, "unknown flag: --bogus"},
 		{"an argument", []string{"extra"}, 2, "extra"},
 		{"another log", []string{"--log", "cassandra:x"}, 2, "expected embedded:DIR"},
+		{"no memory", []string{"--log", "mem:", "--pending-mib", "0"}, 2, "--pending-mib 0: it must be at least 1"},
 		{"no port", []string{"--log", fresh, "--listen", "127.0.0.1"}, 2, "expected HOST:PORT"},
 		{"a bad port", []string{"--log", fresh, "--listen", "127.0.0.1:99999"}, 2, "is not a port"},
 		{"a negative retention", []string{"--log", fresh, "--retention", "-1h"}, 2, "--retention"},

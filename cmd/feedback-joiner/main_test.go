@@ -46,6 +46,7 @@ func TestRefused(t *testing.T) {
 		{"no folder", []string{"--log", "embedded:" + filepath.Join(dir, "none")}, 1, "start it with: decider --joiner=false"},
 		{"which folder", []string{"--log", "embedded:"}, 2, "expected embedded:DIR"},
 		{"in memory", []string{"--log", "mem:"}, 2, "expected embedded:DIR"},
+		{"no memory", []string{"--pending-mib", "0"}, 2, "--pending-mib 0: it must be at least 1"},
 		{"unknown flag", []string{"--listen", "x"}, 2, "unknown flag: --listen"},
 		{"no model file", []string{"--model", filepath.Join(dir, "none.yaml")}, 1, "none.yaml: no such file"},
 		{"a bad model", []string{"--model", bad}, 1, "bad.yaml:2:9: "},
