@@ -71,11 +71,11 @@ func Lock(dir string) (unlock func() error, err error) {
 }
 
 // Share keeps everybody from serving a folder that exists while it is read, as others may
-// at the same time. unlock ends that. A folder that cannot be written to, such as a
-// backup, needs no lock file.
+// at the same time. unlock ends that. In a copy without a lock file none is made: it would
+// belong to whoever reads, who need not be who serves it later.
 func Share(dir string) (unlock func() error, err error) {
 	name := filepath.Join(dir, LockFile)
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
 	writable := err == nil
 	if !writable {
 		f, err = os.Open(name)

@@ -175,7 +175,7 @@ func (b block) show() error {
 	if err != nil {
 		return err
 	}
-	if wholeBlock(data, b.stream) {
+	if wholeBlock(data, b.stream, blockNumber(b.from)) {
 		return os.Symlink(b.from, b.to)
 	}
 	return os.WriteFile(b.to, data, 0o600)

@@ -36,14 +36,15 @@ func TestReadOnly(t *testing.T) {
 		name   string
 		change func(t *testing.T, dir string) error
 		whole  bool // all records can be read
+		links  int  // blocks that are not copied
 	}{
-		{"closed", func(*testing.T, string) error { return nil }, true},
-		{"killed", func(_ *testing.T, dir string) error { return os.Remove(index(dir)) }, true},
-		{"flipped byte in the middle", func(t *testing.T, dir string) error { overwrite(t, first(dir), 0.4, false); return nil }, false},
+		{"closed", func(*testing.T, string) error { return nil }, true, 2},
+		{"killed", func(_ *testing.T, dir string) error { return os.Remove(index(dir)) }, true, 2},
+		{"flipped byte in the middle", func(t *testing.T, dir string) error { overwrite(t, first(dir), 0.4, false); return nil }, false, 1},
 		{"killed, and a flipped byte", func(t *testing.T, dir string) error {
 			overwrite(t, first(dir), 0.4, false)
 			return os.Remove(index(dir))
-		}, false},
+		}, false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -57,6 +58,12 @@ func TestReadOnly(t *testing.T) {
 				t.Fatalf("only %d files: %v", n, before)
 			}
 			for range 2 {
+				t.Setenv("TMPDIR", t.TempDir())
+				view := open(t, embedded.Options{Dir: dir, ReadOnly: true})
+				if got := links(t); got != tt.links {
+					t.Errorf("%d blocks are links, and not %d", got, tt.links)
+				}
+				closeEngine(t, view)
 				if err := readNumbered(t, embedded.Options{Dir: dir, ReadOnly: true}, next); (err == nil) != tt.whole {
 					t.Errorf("read: %v", err)
 				}
@@ -71,6 +78,21 @@ func TestReadOnly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// links counts the blocks of the one view in the temporary folder that are links.
+func links(t *testing.T) (n int) {
+	t.Helper()
+	err := filepath.WalkDir(os.Getenv("TMPDIR"), func(path string, d fs.DirEntry, err error) error {
+		if filepath.Ext(path) == ".blk" && d.Type()&fs.ModeSymlink != 0 {
+			n++
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // contents returns the sums of the files of a folder, without the lock.
@@ -109,9 +131,6 @@ func TestReadOnlyShares(t *testing.T) {
 	if self := fmt.Sprintf("in use by process %d (", os.Getpid()); !errors.Is(err, attach.ErrInUse) || !strings.Contains(err.Error(), self) {
 		t.Errorf("a server beside readers: %v", err)
 	}
-	if err := one.Log().Create(ctx, "b", 1, small); err != nil {
-		t.Logf("create: %v", err)
-	}
 	a, _, err := two.Log().Open(ctx, "a", 0, stream.OpenOptions{})
 	if err == nil {
 		_, err = a.Append(ctx, &stream.Record{Value: []byte("x")})
@@ -124,6 +143,14 @@ func TestReadOnlyShares(t *testing.T) {
 	closeEngine(t, two)
 	if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
+	}
+	lock := filepath.Join(dir, attach.LockFile)
+	if err := os.Remove(lock); err != nil { // as in a backup
+		t.Fatal(err)
+	}
+	closeEngine(t, open(t, embedded.Options{Dir: dir, ReadOnly: true}))
+	if _, err := os.Stat(lock); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a lock file was made, which may keep out its owner: %v", err)
 	}
 	served := open(t, embedded.Options{Dir: dir, Port: -1})
 	defer closeEngine(t, served)

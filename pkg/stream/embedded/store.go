@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -20,9 +22,10 @@ import (
 // nats-server): its configuration in meta.inf, with a checksum beside it, and blocks of
 // records.
 
-// checksum returns the hash that the server uses for everything of a stream.
-func checksum(stream string) hash.Hash64 {
-	key := sha256.Sum256([]byte(stream))
+// checksum returns the hash that the server uses for a stream's configuration, by the
+// stream's name, and for a block, by that name and the block's number.
+func checksum(name string) hash.Hash64 {
+	key := sha256.Sum256([]byte(name))
 	h, err := highwayhash.New64(key[:])
 	if err != nil {
 		panic(err) // only a key of another length is an error
@@ -43,8 +46,8 @@ const (
 
 // wholeBlock reports whether a server takes a block as it is: all its records are whole
 // and have their checksum. A compressed or encrypted block is not known as whole.
-func wholeBlock(data []byte, stream string) bool {
-	h := checksum(stream)
+func wholeBlock(data []byte, stream string, number int64) bool {
+	h := checksum(stream + "-" + strconv.FormatInt(number, 10))
 	var sum [recordSum]byte
 	for len(data) > 0 {
 		if len(data) < recordHead {
@@ -75,14 +78,13 @@ func wholeBlock(data []byte, stream string) bool {
 }
 
 // copyMeta copies the configuration of a stream, which then keeps its records for ever
-// and takes no new ones. One that does not have its checksum stays as it is: the server
-// says so.
+// and takes no new ones. One without its checksum stays as it is: the server says so.
 func copyMeta(from, to, stream string) error {
 	meta, sum, err := readMeta(from)
 	if err != nil {
 		return err
 	}
-	if string(sum) == metaSum(meta, stream) {
+	if sum != nil && string(sum) == metaSum(meta, stream) {
 		if meta, err = changeMeta(meta, map[string]string{"max_age": "0", "sealed": "true"}); err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
@@ -108,15 +110,20 @@ func changeMeta(meta []byte, values map[string]string) ([]byte, error) {
 	return json.Marshal(config)
 }
 
+// readMeta returns a configuration and its checksum, nil if there is none.
 func readMeta(path string) (meta, sum []byte, err error) {
-	if meta, err = os.ReadFile(path); err == nil {
-		sum, err = os.ReadFile(filepath.Join(filepath.Dir(path), sumFile))
+	if meta, err = os.ReadFile(path); err != nil {
+		return nil, nil, err
+	}
+	sum, err = os.ReadFile(filepath.Join(filepath.Dir(path), sumFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return meta, nil, nil
 	}
 	return meta, sum, err
 }
 
 func writeMeta(path string, meta, sum []byte) error {
-	if err := os.WriteFile(path, meta, 0o600); err != nil {
+	if err := os.WriteFile(path, meta, 0o600); err != nil || sum == nil {
 		return err
 	}
 	return os.WriteFile(filepath.Join(filepath.Dir(path), sumFile), sum, 0o600)
