@@ -1,6 +1,7 @@
 package service
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -54,5 +55,36 @@ func TestStepBytes(t *testing.T) {
 	r.must(stepJoiner(r))
 	if first < 0 || first > stepBytes>>20+4 {
 		t.Errorf("the first feedback was stored when %d of %d decisions had been read", first, rounds)
+	}
+}
+
+// TestLongMark holds that a joiner whose marks tell of thousands of rounds ahead of one that
+// waits goes on from them, and that these are of the version that older programs refuse.
+func TestLongMark(t *testing.T) {
+	const rounds = 4500
+	r := newRig(t, func(r *rig) { r.rules.Window.Rounds, r.rules.Arrival = 2*rounds, true })
+	r.contexts("0")
+	for i := 0; i < rounds; i += 500 {
+		var ids []string
+		for k := range 500 {
+			ids = append(ids, strconv.Itoa(1+i+k))
+		}
+		r.contexts(ids...)
+		r.must(r.settle())
+		r.outcomes(ids...)
+		r.must(r.settle())
+	}
+	r.j.Close()
+	var err error
+	if r.j, err = OpenJoiner(t.Context(), r.jc); err != nil {
+		t.Fatal(err)
+	}
+	if r.j.heart.Pending() > 1 || r.j.lastMark.V != 3 || len(r.j.lastMark.Positions[0].Ahead) < rounds-r.jc.MarkEvery {
+		t.Errorf("a mark of version %d, with %d rounds ahead", r.j.lastMark.V, len(r.j.lastMark.Positions[0].Ahead))
+	}
+	r.outcomes("0")
+	r.must(r.settle())
+	if r.j.heart.Released(0) != rounds+1 || r.j.heart.LastN() != rounds+1 || r.j.heart.Pending() > 0 {
+		t.Errorf("%d feedbacks, rounds through %d, and %d wait", r.j.heart.LastN(), r.j.heart.Released(0), r.j.heart.Pending())
 	}
 }
