@@ -268,6 +268,11 @@ func TestGuardSwitches(t *testing.T) {
 			t.Fatalf("after %d rounds: epoch %d, %s", 10*n, s.j.Epoch(), last.Mode)
 		}
 		t.Logf("switched after about %d rounds", 10*n)
+		s.switchTo(codec.Shadow) // somebody has seen it, and wants that mode
+		s.rounds(20)
+		if s.j.Epoch() != 3 {
+			t.Errorf("epoch %d after the guard's mode was asked for", s.j.Epoch())
+		}
 		s.end()
 		if r := s.verify(); r.ExitCode() != Identical {
 			t.Errorf("does not verify: %+v", r.First)
