@@ -212,7 +212,7 @@ func TestRefitGivesWay(t *testing.T) {
 		}
 		start = time.Now()
 		stop()
-		if d := time.Since(start); d > 5*time.Second {
+		if d := time.Since(start); d > 4*time.Second {
 			t.Errorf("stopped after %v", d)
 		}
 		x.log.pace.Store(0)
