@@ -15,6 +15,21 @@ const stall = time.Minute
 
 var errStalled = errors.New("nothing comes, though the log says that its end lies further")
 
+// brokenLog is an error that says that a log has no record where it must have one, or that
+// its storage finds one damaged.
+type brokenLog struct {
+	Difference
+	err error
+}
+
+// broken reports whether an error of a log says so.
+func broken(err error) bool {
+	return errors.Is(err, stream.ErrGap) || errors.Is(err, stream.ErrCorrupt)
+}
+
+func (b *brokenLog) Error() string { return b.err.Error() }
+func (b *brokenLog) Unwrap() error { return b.err }
+
 // logCursor reads one partition from a position to an end that was fetched before.
 type logCursor struct {
 	log       stream.Log
@@ -104,8 +119,20 @@ func (c *logCursor) next(ctx context.Context) (err error) {
 		c.batch = nil
 		return err
 	}
+	if c.after == 0 && batch[0].Offset > c.first {
+		if err := c.shortened(ctx); err != nil {
+			return err
+		}
+	}
 	c.got(batch)
 	return nil
+}
+
+// shortened asks again what the log keeps: retention may have taken records since.
+func (c *logCursor) shortened(ctx context.Context) error {
+	first, _, err := c.log.Bounds(ctx, c.topic, c.partition)
+	c.first = max(c.first, first)
+	return err
 }
 
 // got takes what was read.
@@ -127,7 +154,25 @@ func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []strea
 	if wait.Err() != nil {
 		err = context.Cause(wait)
 	}
-	return nil, fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, from.Position(), err)
+	at := from.Position()
+	told := fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, at, err)
+	if broken(err) {
+		return nil, &brokenLog{Difference{Topic: c.topic, Partition: c.partition, Offset: at, Time: c.time,
+			Field: "record", Want: "a record that the log can read", Got: err.Error()}, told}
+	}
+	return nil, told
+}
+
+// walk reads on to the end, which finds where a log is broken.
+func (c *logCursor) walk(ctx context.Context) error {
+	defer c.close()
+	for {
+		r, err := c.head(ctx)
+		if err != nil || r == nil {
+			return err
+		}
+		c.take()
+	}
 }
 
 // offset returns the offset of the head, which must be there.

@@ -42,14 +42,11 @@ func (v *verification) openDecisions(ctx context.Context) (*decisionCheck, error
 
 // openContexts fetches the ends of contexts: rejects were read before.
 func (d *decisionCheck) openContexts(ctx context.Context) (err error) {
-	gone := make([]int64, d.v.partitions)
 	for p, l := range d.lanes {
 		if l.contexts, err = d.v.openCursor(ctx, d.v.topics.Contexts, p); err != nil {
 			return err
 		}
-		gone[p] = l.contexts.first
 	}
-	d.v.rejects.gone[0] = gone
 	return nil
 }
 
@@ -253,6 +250,10 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	r, err := l.contexts.head(ctx)
 	if err != nil {
 		return src, "", err
+	}
+	if got.Source < l.contexts.first {
+		src.Through = got.Source + 1
+		return src, got.ID, nil // it went while the log was read
 	}
 	if r == nil || r.Offset != got.Source || r.Type != "" {
 		wrong("source", "the offset of a context", got.Source)

@@ -87,7 +87,9 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	case "":
 		v.count(&v.report.Feedback, Tally{Records: 1})
 		if err := codec.ParseFeedback(&f.got, r.Value); err != nil {
-			v.differ(at(f.feedback, r, "bytes", "a feedback", err).in(max(f.n, 0)+1, ""))
+			if err := v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0)+1); err != nil {
+				return err
+			}
 			if f.n >= 0 {
 				f.n++
 			}

@@ -330,6 +330,8 @@ func testFlips(t *testing.T, parts int) {
 		r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 		restore()
 		switch {
+		case newer(err) && strings.HasSuffix(f.path, ".v"):
+			found++
 		case err != nil:
 			t.Errorf("%s[%d]@%d %s: %s: %v", f.topic, f.partition, f.offset, f.kind, f.path, err)
 		case r.Differences > 0:

@@ -12,7 +12,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-var errNoStart = errors.New("neither an epoch nor a snapshot is kept")
+var (
+	errNoStart = errors.New("neither an epoch nor a snapshot is kept")
+	errGone    = errors.New("the snapshot is no longer kept")
+)
 
 // begin brings the replica to where recomputing starts.
 func (d *decisionCheck) begin(ctx context.Context) error {
@@ -30,7 +33,11 @@ func (d *decisionCheck) begin(ctx context.Context) error {
 	case snap != nil:
 		v.report.Start = fmt.Sprintf("the snapshot of epoch %d after feedback %d", snap.epoch, snap.through)
 		d.from, d.epoch = snap.through, snap.epoch
-		return d.beginSnapshot(ctx, snap)
+		if err := d.beginSnapshot(ctx, snap); !errors.Is(err, errGone) {
+			return err
+		}
+		snap.gone = true
+		return d.begin(ctx)
 	}
 	v.report.Start = "nowhere: neither an epoch nor a snapshot is kept"
 	d.dead = errNoStart
@@ -61,13 +68,7 @@ func (d *decisionCheck) beginEpoch(ctx context.Context, s *startPoint) error {
 
 // beginSnapshot starts at a snapshot and passes over the feedback that it learned.
 func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) error {
-	err := service.ReadSnapshots(ctx, d.v.Log, d.v.Name, func(b *service.StoredSnapshot, err error) error {
-		if err == nil && b.Offset == s.offset {
-			return d.audit.Restore(b)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := d.restore(ctx, s); err != nil {
 		return err
 	}
 	s.checked = true
@@ -94,6 +95,25 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 			}
 		}
 	}
+}
+
+// restore brings the replica to a snapshot. It returns errGone if the log keeps it no more.
+func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
+	if s.stored != nil {
+		return d.audit.Restore(s.stored)
+	}
+	found := false
+	err := service.ReadSnapshots(ctx, d.v.Log, d.v.Name, func(b *service.StoredSnapshot, err error) error {
+		if err == nil && b.Offset == s.offset {
+			found = true
+			return d.audit.Restore(b)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		return errGone
+	}
+	return err
 }
 
 // look reads the feedback log as far as a place if it was not looked over before, so that

@@ -104,7 +104,9 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 		case "":
 			l.v.count(&l.v.report.Decisions, Tally{Records: 1})
 			if err := codec.ParseDecision(&l.head, r.Value); err != nil {
-				l.v.differ(at(l.decisions, r, "bytes", "a decision", err).in(l.next, ""))
+				if err := l.v.unread(l.decisions, r, "bytes", "a decision", err, l.next); err != nil {
+					return false, err
+				}
 				l.skip()
 				break
 			}
@@ -146,8 +148,7 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})
 	m, err := codec.ParseDecisionMark(r.Value)
 	if err != nil {
-		v.differ(at(l.decisions, r, "bytes", "a mark", err))
-		return nil
+		return v.unread(l.decisions, r, "bytes", "a mark", err, 0)
 	}
 	if m.GapFrom > 0 {
 		if l.next > 0 && m.GapFrom != l.next || m.GapTo < m.GapFrom {

@@ -35,13 +35,19 @@ type lostRange struct {
 // are read with the models.
 func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) error {
 	for p, l := range lanes {
-		err := stream.Scan(ctx, v.Log, v.topics.Decisions, p, stream.Earliest, l.decisions.end, func(r *stream.Record) error {
+		c := logCursor{log: v.Log, topic: v.topics.Decisions, partition: p, first: l.decisions.first, end: l.decisions.end}
+		for {
+			r, err := c.head(ctx)
+			if err != nil {
+				return err
+			}
+			if r == nil {
+				break
+			}
 			v.losses.readDecisions(p, r)
-			return nil
-		})
-		if err != nil {
-			return err
+			c.take()
 		}
+		c.close()
 	}
 	return nil
 }

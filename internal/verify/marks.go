@@ -14,8 +14,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 	v := f.v
 	m, err := codec.ParseFeedbackMark(r.Value)
 	if err != nil {
-		v.differ(at(f.feedback, r, "bytes", "a mark", err))
-		return nil
+		return v.unread(f.feedback, r, "bytes", "a mark", err, 0)
 	}
 	if f.n < 0 {
 		f.n = m.N

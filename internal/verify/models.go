@@ -87,8 +87,14 @@ type snapshotInfo struct {
 	feedbackFrom   int64
 	rounds         []int64
 	sum            [sha256.Size]byte
+	stored         *service.StoredSnapshot // with its bytes; nil: it was too large to be kept
+	gone           bool                    // from the log, when it was to be the beginning
 	checked        bool
 }
+
+// keptSnapshots is how many bytes of snapshots are kept in memory: a running system drops
+// the old ones, and verifying may begin with one of them much later than it was read.
+const keptSnapshots = 64 << 20
 
 // before orders by what was learned.
 func (s *snapshotInfo) before(through, epoch int64) bool {
@@ -102,7 +108,7 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 		return err
 	}
 	defer c.close()
-	times := map[int64]int64{}
+	times, kept := map[int64]int64{}, 0
 	for {
 		r, err := c.head(ctx)
 		if err != nil {
@@ -118,7 +124,7 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 		c.keyless(v, r)
 		c.take()
 	}
-	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
+	err = service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
 		where := Difference{Topic: c.topic, Offset: s.Offset, Time: times[s.Offset], Field: "bytes"}
 		v.report.Snapshots.Records++
 		if err == nil && v.epochs.get(s.Epoch) == nil {
@@ -127,15 +133,32 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 				err = v.addEpoch(ep)
 			}
 		}
+		if newer(err) {
+			return &stream.Error{Op: "verify", Topic: c.topic, Offset: s.Offset, Err: err}
+		}
 		if err != nil {
 			where.Want, where.Got = "a snapshot that can be read", err.Error()
 			v.differ(where)
 			return nil
 		}
-		v.snapshots = append(v.snapshots, &snapshotInfo{offset: s.Offset, time: times[s.Offset], epoch: s.Epoch, through: s.Through,
-			feedbackFrom: s.FeedbackFrom, rounds: s.Rounds, sum: sha256.Sum256(s.Bytes)})
+		info := &snapshotInfo{offset: s.Offset, time: times[s.Offset], epoch: s.Epoch, through: s.Through,
+			feedbackFrom: s.FeedbackFrom, rounds: s.Rounds, sum: sha256.Sum256(s.Bytes)}
+		if kept += len(s.Bytes); kept <= keptSnapshots {
+			info.stored = s
+		}
+		v.snapshots = append(v.snapshots, info)
 		return nil
 	})
+	if broken(err) { // the feedback log, whose last mark says which snapshots are void
+		feedback, err := v.openCursor(ctx, v.topics.Feedback, 0)
+		if err != nil {
+			return err
+		}
+		if err := feedback.walk(ctx); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // addEpoch notes a model.
@@ -216,7 +239,7 @@ func (m *modelReader) take(r *stream.Record) error {
 			m.classAt = r.Offset
 		}
 		if err := m.models.AddClass(r.Value); err != nil {
-			v.differ(at(m.c, r, "class", "a class record", err))
+			return v.unread(m.c, r, "class", "a class record", err, 0)
 		}
 	case codec.TypeEpoch:
 		first := m.classAt
@@ -235,8 +258,7 @@ func (m *modelReader) epoch(r *stream.Record, first int64) error {
 	v.report.Epochs.Records++
 	rec, err := codec.ParseEpoch(r.Value)
 	if err != nil {
-		v.differ(at(m.c, r, "epoch", "an epoch record", err))
-		return nil
+		return v.unread(m.c, r, "epoch", "an epoch record", err, 0)
 	}
 	if rec.SeedHash != loop.SeedHash(v.Seed) {
 		return fmt.Errorf("epoch %d: %w", rec.Epoch, ErrSeed)
@@ -312,7 +334,7 @@ func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
 		return from, nil
 	}
 	for _, c := range v.snapshots {
-		if c.epoch < least || s.unknownAfter(c.epoch) {
+		if c.gone || c.epoch < least || s.unknownAfter(c.epoch) {
 			continue
 		}
 		if s.firstN > 0 && (c.through < s.firstN-1 || c.through > s.lastN) {

@@ -44,9 +44,8 @@ type rejectIndex struct {
 	seed  maphash.Seed
 	mu    sync.Mutex
 	all   map[rejectKey]*rejectInfo
-	since int64      // log time of the first record kept
-	lossy bool       // logs have lost their tails
-	gone  [2][]int64 // contexts, outcomes: the first offset kept of each partition
+	since int64 // log time of the first record kept
+	lossy bool  // logs have lost their tails
 }
 
 // reasons is a set of reasons for a reject.
@@ -226,8 +225,13 @@ func (v *verification) wrongReject(info *rejectInfo, id, field, want, got string
 }
 
 // finishRejects looks for rejects of records that do not exist.
-func (v *verification) finishRejects() {
+func (v *verification) finishRejects(d *decisionCheck, f *fateCheck) {
 	x := v.rejects
+	var gone [2][]int64 // contexts, outcomes: the first offset kept of each partition
+	for p := range v.partitions {
+		gone[0] = append(gone[0], d.lanes[p].contexts.first)
+		gone[1] = append(gone[1], f.outcomes[p].c.first)
+	}
 	for key, info := range x.all {
 		for info != nil && (info.met || info.time <= v.losses.last) { // of a record that is gone
 			info = info.next
@@ -235,9 +239,9 @@ func (v *verification) finishRejects() {
 		if info == nil {
 			continue
 		}
-		topic, list := contextsTopic, x.gone[0]
+		topic, list := contextsTopic, gone[0]
 		if key.outcomes {
-			topic, list = outcomesTopic, x.gone[1]
+			topic, list = outcomesTopic, gone[1]
 		}
 		if key.partition >= 0 && key.partition < len(list) && key.offset < list[key.partition] {
 			v.report.Rejects.TooOld++

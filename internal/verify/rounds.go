@@ -58,7 +58,6 @@ func (l *roundLane) round(n int64) *heldRound {
 // openInputs fetches the ends of decisions and outcomes.
 func (f *fateCheck) openInputs(ctx context.Context) error {
 	v := f.v
-	gone := make([]int64, v.partitions)
 	for p := range v.partitions {
 		d, err := v.openCursor(ctx, v.topics.Decisions, p)
 		if err != nil {
@@ -70,9 +69,7 @@ func (f *fateCheck) openInputs(ctx context.Context) error {
 		}
 		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !f.feedback.cut()})
 		f.outcomes = append(f.outcomes, &outcomeLane{c: o})
-		gone[p] = o.first
 	}
-	v.rejects.gone[1] = gone
 	return nil
 }
 

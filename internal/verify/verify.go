@@ -12,6 +12,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
 
 	"golang.org/x/sync/errgroup"
@@ -105,6 +106,11 @@ func (c Config) attempt(ctx context.Context, once bool) (*Report, error) {
 	ctx, v.abort = context.WithCancel(ctx)
 	defer v.abort()
 	err = v.run(ctx)
+	var broken *brokenLog
+	if errors.As(err, &broken) {
+		v.differ(broken.Difference)
+		err = nil
+	}
 	if v.redo.Load() {
 		return nil, errTwice
 	}
@@ -120,21 +126,22 @@ func (v *verification) again() {
 // run reads what everything hangs on first: the models, where they begin, and the
 // rejects. Then decisions and fates are recomputed side by side. The ends are fetched
 // in an order in which what a record refers to is read too, though the system runs
-// on: feedback comes before its decision's end, the learner's feedback after it.
+// on: feedback comes before its decision's end, the learner's feedback after it, and
+// after the snapshots.
 func (v *verification) run(ctx context.Context) error {
 	fates, err := v.openFates(ctx)
 	if err != nil {
 		return err
 	}
 	defer fates.close()
+	if err := v.readSnapshots(ctx); err != nil {
+		return err
+	}
 	decisions, err := v.openDecisions(ctx)
 	if err != nil {
 		return err
 	}
 	defer decisions.close()
-	if err := v.readSnapshots(ctx); err != nil {
-		return err
-	}
 	look, err := v.lookOver(ctx, decisions)
 	if err != nil {
 		return err
@@ -159,7 +166,7 @@ func (v *verification) run(ctx context.Context) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	v.finishRejects()
+	v.finishRejects(decisions, fates)
 	if look != nil {
 		look.finish(decisions.lanes)
 	}
@@ -226,5 +233,20 @@ func (v *verification) rules(epoch int64) *loop.Rules {
 // log or the program.
 func damaged(err error) bool {
 	e := (*codec.Error)(nil)
-	return errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt)
+	return !newer(err) && (errors.As(err, &e) || errors.Is(err, codec.ErrCorrupt))
+}
+
+// newer reports whether an error says that a newer program wrote what could not be read:
+// whether it is right is for that program to say.
+func newer(err error) bool {
+	return errors.Is(err, codec.ErrVersion) || errors.Is(err, oracle.ErrNewer)
+}
+
+// unread notes a record that cannot be read; that of a newer program ends the verification.
+func (v *verification) unread(c *logCursor, r *stream.Record, field, want string, err error, n int64) error {
+	if newer(err) {
+		return &stream.Error{Op: "verify", Topic: c.topic, Partition: c.partition, Offset: r.Offset, Err: err}
+	}
+	v.differ(at(c, r, field, want, err).in(n, ""))
+	return nil
 }

@@ -51,6 +51,8 @@ var (
 	ErrAhead = errors.New("offset is beyond the end of the log")
 	// ErrGap reports records missing inside the log.
 	ErrGap = errors.New("records are missing inside the log")
+	// ErrCorrupt reports records whose checksum or layout in the log's storage is wrong.
+	ErrCorrupt = errors.New("corrupt batch of records")
 	// ErrUnavailable reports a log that cannot be reached now. Nothing was stored.
 	ErrUnavailable = errors.New("log unavailable")
 	// ErrPartitions reports a topic that exists with another number of partitions.

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrCorrupt reports a batch of records whose CRC or layout is wrong.
-var ErrCorrupt = errors.New("corrupt batch of records")
+var ErrCorrupt = stream.ErrCorrupt
 
 // place is one partition.
 type place struct {
