@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,7 +34,7 @@ const soakEnv = "HINDSIGHT_SOAK"
 // not looked at.
 const (
 	soakRetention = 10 * time.Minute // of the logs, where the disk is small
-	soakRate      = 10 << 20         // bytes a second, at most; at 1.1 kB a round
+	soakRate      = 16 << 20         // bytes a second, at most; at 1.3 kB a round
 	soakReserve   = 2 << 30          // bytes of the disk that are left to others
 	soakStore     = 16 << 30         // bytes for the logs where only the last is kept
 )
@@ -88,18 +90,45 @@ func TestSoak(t *testing.T) {
 	if last["hindsight_learned_rounds"] < float64(s.outcomes.Load())/2 {
 		t.Errorf("%v rounds learned of %d outcomes", last["hindsight_learned_rounds"], s.outcomes.Load())
 	}
-	out, err := auditor.Output() // without its progress
+	out, most, err := output(auditor) // without its progress
 	var exit *exec.ExitError
 	switch tooOld := errors.As(err, &exit) && exit.ExitCode() == verify.TooOld && retention > 0 && length > retention; {
 	case err != nil && !tooOld:
 		t.Errorf("replayer verify: %v\n%s", err, out)
 	default:
-		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(), peak(auditor.ProcessState)>>20, out)
+		t.Logf("replayer verify: exit code %d, at most %d MB of memory\n%s", auditor.ProcessState.ExitCode(), most>>20, out)
 	}
 }
 
-// peak returns the most memory that a process that has ended took, in bytes.
-func peak(p *os.ProcessState) int64 { return p.SysUsage().(*syscall.Rusage).Maxrss << 10 }
+// output runs a command, and returns what it prints and the most memory that it was seen to
+// take, in bytes. (What the system tells of a child that has ended counts its parent in.)
+func output(cmd *exec.Cmd) (out []byte, most int64, err error) {
+	var b bytes.Buffer
+	cmd.Stdout = &b
+	if err := cmd.Start(); err != nil {
+		return nil, 0, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for tick := time.NewTicker(100 * time.Millisecond); ; {
+		select {
+		case err := <-ended:
+			tick.Stop()
+			return b.Bytes(), most, err
+		case <-tick.C:
+			most = max(most, resident(cmd.Process.Pid))
+		}
+	}
+}
+
+// resident returns the most memory that a process has taken so far, in bytes; 0 if it has ended.
+func resident(pid int) int64 {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	kib, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	n, _ := strconv.ParseInt(kib, 10, 64)
+	return n << 10
+}
 
 // soak is a decider under load.
 type soak struct {
@@ -261,6 +290,9 @@ func (s *soak) flat(samples []map[string]float64) {
 		was, is := middle[len(middle)/2], last[len(last)/2]
 		text, _ := json.Marshal(map[string]float64{"first": samples[0][c.name], "middle": was, "last": is, "most": last[len(last)-1]})
 		s.t.Logf("%s: %s", c.name, text)
+		if was <= 0 || is <= 0 {
+			s.t.Errorf("%s is not told: %.0f, then %.0f", c.name, was, is)
+		}
 		if is > c.factor*was+c.more {
 			s.t.Errorf("%s went from %.0f to %.0f", c.name, was, is)
 		}
