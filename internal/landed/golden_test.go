@@ -39,7 +39,7 @@ func TestLandings(t *testing.T) {
 // quick are the logs of a quick run: each layout of a snapshot once.
 var quick = map[string]bool{"3f83b9d/default": true, "3f83b9d/hedge": true, "3f83b9d/arrival": true,
 	"5d9422b/auto": true, "5d9422b/exp4dale": true, "5d9422b/elimination": true, "5d9422b/shared": true,
-	"73b16a4/linear": true}
+	"73b16a4/linear": true, "d6d7898/hedge": true}
 
 // TestGoldenLogs holds that the logs of all earlier builds verify, and that this build
 // goes on from them: from the state of their last snapshot, with the same learner. With
