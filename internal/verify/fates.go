@@ -28,8 +28,9 @@ type fateCheck struct {
 	losses   loop.LateLosses
 	guard    guardCheck
 
-	n     int64 // of the last feedback; -1: none was read
-	epoch int64
+	n      int64 // of the last feedback; -1: none was read
+	unread int64 // records since then that could not be read: each is a feedback, or somebody else's
+	epoch  int64
 
 	got  codec.Feedback
 	dec  codec.Decision
@@ -90,9 +91,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 			if err := v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0)+1); err != nil {
 				return err
 			}
-			if f.n >= 0 {
-				f.n++
-			}
+			f.unread++
 			f.guard.known = false
 			return nil
 		}
@@ -104,7 +103,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 		return f.mark(ctx, r)
 	case codec.TypeEpoch:
 		if rec, err := codec.ParseEpoch(r.Value); err == nil {
-			if f.n >= 0 && rec.Through != f.n {
+			if f.n >= 0 && !f.reach(rec.Through) {
 				v.differ(at(f.feedback, r, "through", f.n, rec.Through))
 			}
 			f.epoch = max(f.epoch, rec.Epoch)
@@ -117,6 +116,20 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	return nil
 }
 
+// due reports whether n may be the number of what comes next after so many records that
+// could not be read.
+func due(next, unread, n int64) bool { return n >= next && n <= next+unread }
+
+// reach notes that a record says which feedback came last. It reports false if it cannot be
+// that one.
+func (f *fateCheck) reach(n int64) bool {
+	if !due(f.n, f.unread, n) {
+		return false
+	}
+	f.n, f.unread = n, f.unread-(n-f.n)
+	return true
+}
+
 // wrong notes a difference in the feedback at the head.
 func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
 	f.v.differ(at(f.feedback, r, field, want, got).in(f.got.N, f.got.ID))
@@ -125,10 +138,10 @@ func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
 // round checks one feedback.
 func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 	v, got := f.v, &f.got
-	if f.n >= 0 && got.N != f.n+1 {
+	if f.n >= 0 && !due(f.n+1, f.unread, got.N) {
 		f.wrong(r, "n", f.n+1, got.N)
 	}
-	f.n = got.N
+	f.n, f.unread = got.N, 0
 	if got.LearnedThrough >= got.N && !v.losses.learned(got.Partition, got.LearnedThrough, got.Time) {
 		f.wrong(r, "learned_through", "less than "+i64(got.N), got.LearnedThrough)
 	}

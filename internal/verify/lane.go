@@ -22,6 +22,7 @@ type decisionLane struct {
 
 	heart   *loop.Decider
 	next    int64 // N of the next decision; 0: not known
+	unread  int64 // records since the last that could not be read: each is a decision, or somebody else's
 	through int64 // contexts before it are dealt with
 	known   bool  // through is known
 	last    int64 // offset behind the last context taken
@@ -127,16 +128,14 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 
 // skip passes over a decision that cannot be read.
 func (l *decisionLane) skip() {
-	if l.next > 0 {
-		l.next++
-	}
+	l.unread++
 	l.known = false
 }
 
 // done takes the decision at the head.
 func (l *decisionLane) done() {
 	l.ids.add(l.head.ID, l.head.N)
-	l.next, l.through, l.known = l.head.N+1, l.head.ContextsThrough, true
+	l.next, l.unread, l.through, l.known = l.head.N+1, 0, l.head.ContextsThrough, true
 	l.tau, l.epoch = max(l.tau, l.head.LearnedThrough), max(l.epoch, l.head.Epoch)
 	l.rec = nil
 	l.decisions.take()
@@ -151,16 +150,18 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		return v.unread(l.decisions, r, "bytes", "a mark", err, 0)
 	}
 	if m.GapFrom > 0 {
-		if l.next > 0 && m.GapFrom != l.next || m.GapTo < m.GapFrom {
+		if l.next > 0 && !due(l.next, l.unread, m.GapFrom) || m.GapTo < m.GapFrom {
 			v.differ(at(l.decisions, r, "gap_from", l.next, m.GapFrom))
 		}
-		l.next, l.gap = m.GapTo+1, true
+		l.next, l.unread, l.gap = m.GapTo+1, 0, true
 	}
 	if l.next == 0 {
 		l.next = m.N + 1
 	}
-	if m.N != l.next-1 {
+	if !due(l.next-1, l.unread, m.N) {
 		v.differ(at(l.decisions, r, "n", l.next-1, m.N))
+	} else {
+		l.next, l.unread = m.N+1, l.unread-(m.N+1-l.next)
 	}
 	if m.ContextsLost > 0 {
 		l.through = min(l.through, m.ContextsThrough)

@@ -19,7 +19,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 	if f.n < 0 {
 		f.n = m.N
 	}
-	if m.N != f.n {
+	if !f.reach(m.N) {
 		v.differ(at(f.feedback, r, "n", f.n, m.N))
 	}
 	f.guard.mark(f, r, &m)

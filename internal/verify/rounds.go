@@ -39,7 +39,8 @@ type roundLane struct {
 	c      *logCursor
 	held   []*heldRound // rounds base, base+1, …
 	base   int64
-	next   int64 // N of the next decision; 0: none was read
+	next   int64        // N of the next decision; 0: none was read
+	unread []*heldRound // records since the last that could not be read: each is a decision, or somebody else's
 	head   codec.Decision
 	judged int64 // rounds up to here have their feedback
 	ahead  map[int64]bool
@@ -93,20 +94,19 @@ func (f *fateCheck) readRound(p int, l *roundLane, r *stream.Record) {
 	case "":
 		h := &heldRound{partition: p, time: logTime, offset: r.Offset}
 		if codec.ParseDecision(&l.head, r.Value) != nil { // reported with the decisions
-			if h.n = l.next; h.n > 0 {
-				f.hold(l, h)
-			}
+			l.unread = append(l.unread, h)
 			return
 		}
 		d := &l.head
 		if l.next > 0 && d.N != l.next { // reported with the decisions; what is not there is lost
 			for n := l.next; n < d.N && d.N-n < 1<<20; n++ {
-				f.hold(l, &heldRound{partition: p, n: n, time: logTime, lost: true})
+				f.hold(l, l.missing(&heldRound{partition: p, n: n, time: logTime, lost: true}))
 			}
 			if d.N < l.next {
 				return
 			}
 		}
+		l.unread = nil
 		h.n, h.id, h.epoch = d.N, strings.Clone(d.ID), d.Epoch
 		h.raw = append([]byte(nil), r.Value...)
 		f.hold(l, h)
@@ -126,6 +126,17 @@ func (f *fateCheck) readRound(p int, l *roundLane, r *stream.Record) {
 			f.hold(l, &heldRound{partition: p, n: n, time: logTime, lost: true})
 		}
 	}
+}
+
+// missing returns a round that is missing: one of the records that could not be read, if there
+// are any, or else the one given.
+func (l *roundLane) missing(lost *heldRound) *heldRound {
+	if len(l.unread) == 0 {
+		return lost
+	}
+	h := l.unread[0]
+	h.n, l.unread = lost.n, l.unread[1:]
+	return h
 }
 
 func (f *fateCheck) hold(l *roundLane, h *heldRound) {

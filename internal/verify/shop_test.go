@@ -171,6 +171,9 @@ func (s *shopRig) decisions(from int64) (all []codec.Decision) {
 		}
 		var d codec.Decision
 		err := codec.ParseDecision(&d, bytes.Clone(r.Value))
+		if codec.Foreign(err) {
+			return nil
+		}
 		if err == nil {
 			err = d.Validate()
 		}

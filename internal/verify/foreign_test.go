@@ -1,0 +1,47 @@
+package verify
+
+import (
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// TestVerifyForeign: what somebody else wrote into decisions or feedback is named, each record
+// once, and all the rest is checked as if it were not there.
+func TestVerifyForeign(t *testing.T) {
+	strange := []stream.Record{
+		{Value: []byte(`{"id":"c1","loss":0}`)},
+		{Value: []byte("not a record")},
+		{Type: codec.TypeMark, Value: []byte(`{}`)},
+		{Type: codec.TypeClass, Value: []byte{0x80}},
+		{Type: codec.TypeEpoch, Value: []byte("epoch")},
+		{Type: "of others"},
+	}
+	for _, topic := range []string{"m.decisions", "m.feedback"} {
+		s := newShop(t, mem.New(mem.Options{Step: 2}), shopModel("linear", 1, "actions: [a, b, c]"))
+		s.rounds(15)
+		w, err := s.log.Writer(s.ctx, topic, 0, nil)
+		s.no(err)
+		for i := range strange {
+			_, err := w.Append(s.ctx, &strange[i])
+			s.no(err)
+			if i == 1 {
+				s.rounds(3)
+			}
+		}
+		s.rounds(15)
+		s.open()
+		s.rounds(5)
+		s.end()
+		r := s.verify()
+		if r.ExitCode() != Different || r.Differences != int64(len(strange)) || r.First.Topic != topic {
+			t.Errorf("%s: exit %d, %d differences, the first %+v", topic, r.ExitCode(), r.Differences, r.First)
+		}
+		if n := int64(len(s.decisions(0))); r.Decisions.Checked != n || r.Feedback.Checked < n-9 {
+			t.Errorf("%s: of %d decisions %d are checked, of feedback %d", topic, n, r.Decisions.Checked, r.Feedback.Checked)
+		}
+		s.shut()
+	}
+}
