@@ -221,9 +221,7 @@ func TestParkLot(t *testing.T) {
 					check(k, id, 0)
 				}
 			case 1:
-				for k := range l.take(id) {
-					check(k, id, slices.Index(ids, id))
-				}
+				l.take(id, func(k *parked) { check(*k, id, slices.Index(ids, id)) })
 				if slices.Contains(ids, id) {
 					t.Fatalf("of %q one is left", id)
 				}

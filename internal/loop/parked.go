@@ -2,7 +2,6 @@ package loop
 
 import (
 	"bytes"
-	"iter"
 
 	"hindsight/pkg/codec"
 )
@@ -93,20 +92,17 @@ func (l *parkLot) pop() (k parked, id string) {
 }
 
 // take takes those of a round, in the order of arrival.
-func (l *parkLot) take(id string) iter.Seq[parked] {
-	return func(yield func(parked) bool) {
-		slot := l.ids.get(id)
-		if slot < 0 {
-			return
-		}
-		s := l.ids.value(slot).first
-		l.ids.del(slot)
-		for more := true; s >= 0; {
-			k := l.remove(s)
-			if s = k.same; more {
-				more = yield(k)
-			}
-		}
+func (l *parkLot) take(id string, each func(*parked)) {
+	slot := l.ids.get(id)
+	if slot < 0 {
+		return
+	}
+	s := l.ids.value(slot).first
+	l.ids.del(slot)
+	for s >= 0 {
+		k := l.remove(s)
+		s = k.same
+		each(&k)
 	}
 }
 
@@ -134,12 +130,12 @@ func (j *Joiner) crowded(parts int) bool {
 
 // unpark gives a new round the outcomes that were read before it, in order.
 func (j *Joiner) unpark(p *pending) {
-	for k := range j.parked.take(p.d.ID) {
+	j.parked.take(p.d.ID, func(k *parked) {
 		if j.parse(k.raw, k.ceID) == nil { // as it was before
 			k.handled = false // as in AddOutcome
 			j.apply(p, &k.arrival)
 		}
-	}
+	})
 }
 
 // Parked returns the number of outcomes that wait for their decision, and the

@@ -31,7 +31,6 @@ var allowedMath = []string{
 // allowedRanges are the loops over maps whose order changes nothing, by package and
 // function.
 var allowedRanges = map[string]string{
-	"hindsight/internal/loop Joiner.Mark":  "collects numbers that are sorted before anyone sees them",
 	"hindsight/pkg/oracle NewTabularClass": "numbers the rows, which are only ever found by their key",
 }
 
