@@ -10,7 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 
 	"hindsight/pkg/stream/attach"
 )
@@ -64,29 +65,12 @@ func layView(ctx context.Context, dir, view string) error {
 	if err != nil {
 		return fmt.Errorf("folder %s: %w", dir, err)
 	}
-	blocks := make(chan block)
-	errs := make(chan error, runtime.GOMAXPROCS(0))
-	var workers sync.WaitGroup
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	for range cap(errs) {
-		workers.Go(func() {
-			for b := range blocks {
-				if err := b.show(); err != nil {
-					errs <- err
-					stop()
-					return
-				}
-			}
-		})
-	}
-	v := &viewer{ctx: ctx, from: from, to: filepath.Join(view, storeFolder), blocks: blocks}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	v := &viewer{ctx: ctx, from: from, to: filepath.Join(view, storeFolder), blocks: g}
 	err = filepath.WalkDir(from, v.visit)
-	close(blocks)
-	workers.Wait()
-	close(errs)
-	if first, ok := <-errs; ok {
-		err = first
+	if first := g.Wait(); first != nil {
+		return first
 	}
 	return err
 }
@@ -95,7 +79,7 @@ func layView(ctx context.Context, dir, view string) error {
 type viewer struct {
 	ctx      context.Context
 	from, to string
-	blocks   chan<- block
+	blocks   *errgroup.Group
 	stream   string           // whose files are visited
 	last     map[string]int64 // by folder: the number of its last block
 }
@@ -119,7 +103,9 @@ func (v *viewer) visit(path string, d fs.DirEntry, err error) error {
 		return os.Mkdir(to, 0o700)
 	}
 	switch {
-	case !d.Type().IsRegular() || d.Name() == sumFile: // written with its meta file
+	case !d.Type().IsRegular():
+		return fmt.Errorf("%s is neither a file nor a folder", path)
+	case d.Name() == sumFile: // written with its meta file
 		return nil
 	case d.Name() == metaFile:
 		return copyMeta(path, to, v.stream)
@@ -130,12 +116,9 @@ func (v *viewer) visit(path string, d fs.DirEntry, err error) error {
 	if err != nil || last {
 		return errors.Join(err, copyFile(path, to))
 	}
-	select {
-	case v.blocks <- block{from: path, to: to, stream: v.stream}:
-		return nil
-	case <-v.ctx.Done():
-		return v.ctx.Err()
-	}
+	b := block{from: path, to: to, stream: v.stream}
+	v.blocks.Go(b.show)
+	return v.ctx.Err()
 }
 
 // isLast reports whether no later block is in the folder of this one.
