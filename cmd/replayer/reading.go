@@ -262,6 +262,9 @@ type topics struct {
 	engine *engine.Engine
 }
 
+// Close ends the reading, and closes the log.
+func (t *topics) Close() error { return errors.Join(t.Reader.Close(), t.engine.Close()) }
+
 func (t *topics) close() { _ = t.engine.Close() }
 
 // openTopics opens the topics of a model in a log.

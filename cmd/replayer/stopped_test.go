@@ -31,6 +31,7 @@ func TestStoppedLogStays(t *testing.T) {
 	}
 	<-time.After(age)
 	before := folder(t, dir)
+	t.Setenv("TMPDIR", t.TempDir())
 	said := map[string]string{}
 	for _, args := range [][]string{
 		{"verify", "--log", log},
@@ -50,6 +51,9 @@ func TestStoppedLogStays(t *testing.T) {
 		said[args[0]] = text
 		if after := folder(t, dir); after != before {
 			t.Fatalf("%s: the folder was\n%s\nand is\n%s", args[0], before, after)
+		}
+		if left, err := os.ReadDir(os.Getenv("TMPDIR")); err != nil || len(left) > 0 {
+			t.Fatalf("%s leaves %v behind: %v", args[0], left, err)
 		}
 	}
 	if !checkedAll.MatchString(said["verify"]) {
