@@ -150,7 +150,7 @@ func TestJoinerGivesBack(t *testing.T) {
 	j.Advance(1 << 41)
 	j.AppendReady(nil)
 	j.AppendReady(nil) // the caller has done with them
-	if j.spare > maxSpare || len(j.free) == 0 || len(j.free) > 64 {
+	if j.spare > maxSpare || len(j.free) == 0 || len(j.free) > 16 {
 		t.Errorf("%d bytes of %d rounds are kept", j.spare, len(j.free))
 	}
 	for range 100 {

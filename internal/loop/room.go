@@ -23,8 +23,9 @@ const (
 	numberBytes = 8  // of a number
 )
 
-// maxSpare is how many bytes of released rounds are kept for those to come.
-const maxSpare = 64 << 20
+// maxSpare is how many bytes of released rounds are kept for those to come. Callers release
+// before they have given as much.
+const maxSpare = 16 << 20
 
 // alloc returns a fresh round whose record has n bytes; 0: unknown.
 func (j *Joiner) alloc(n int) *pending {

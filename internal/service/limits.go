@@ -2,8 +2,9 @@ package service
 
 import "hindsight/internal/loop"
 
-// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold.
-const DefaultMaxBytes = 512 << 20
+// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold: with what
+// else a decider needs under a flood, and what Go's collector leaves lying, it stays below 2 GiB.
+const DefaultMaxBytes = 256 << 20
 
 // What a mark tells of must fit into a record: a bit for each round since the oldest that
 // waits, up to 3 bytes for each outcome that is parked, and as many for its refusal.
