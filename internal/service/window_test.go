@@ -82,6 +82,14 @@ func (l *windowedLog) deliver(n int) {
 	}
 }
 
+// release tells of all that is held back, and holds nothing back any more.
+func (l *windowedLog) release() {
+	l.mu.Lock()
+	l.hold = false
+	l.mu.Unlock()
+	l.deliver(-1)
+}
+
 func (a *windowedAppender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
 	a.log.mu.Lock()
 	a.inFlight++
@@ -130,8 +138,7 @@ func TestDecisionsOfWindow(t *testing.T) {
 	if len(l.held) != 46 {
 		t.Errorf("%d decisions of contexts by topic are on their way, and not 46", len(l.held))
 	}
-	l.hold = false
-	l.deliver(-1)
+	l.release()
 	r.must(r.settle())
 }
 
@@ -156,6 +163,7 @@ func outcomesWait(t *testing.T, window, most int) {
 	}
 	defer log.Close()
 	defer s.Close()
+	var mu sync.Mutex // guards those told, from several goroutines
 	var stored, refused []string
 	next := [2]int{}
 	ask := func(p int) (id string) { // of a round of this partition
@@ -164,6 +172,8 @@ func outcomesWait(t *testing.T, window, most int) {
 		}
 		next[p]++
 		s.gate.request(stream.Message{Data: fmt.Appendf(nil, `{"id":%q,"loss":1}`, id), Respond: func(b []byte, _ ...stream.Header) error {
+			mu.Lock()
+			defer mu.Unlock()
 			if strings.Contains(string(b), "overloaded") {
 				refused = append(refused, id)
 			} else {
@@ -177,6 +187,10 @@ func outcomesWait(t *testing.T, window, most int) {
 	state := func(what string, held, told int, refusals ...string) {
 		t.Helper()
 		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		l.mu.Lock()
+		defer l.mu.Unlock()
 		if len(l.held) != held || len(stored) != told || !slices.Equal(refused, refusals) {
 			t.Errorf("window %d, %s: %d on their way, %d stored, %v refused; expected %d, %d, %v", window, what, len(l.held), len(stored), refused, held, told, refusals)
 		}
@@ -195,8 +209,7 @@ func outcomesWait(t *testing.T, window, most int) {
 	state("just in time", most+1, 1)
 	time.Sleep(time.Nanosecond)
 	state("too late", most+1, 1, third)
-	l.hold = false
-	l.deliver(-1)
+	l.release()
 	state("the log goes on", 0, most+2, third)
 	if !slices.Contains(stored, second) || !slices.Contains(stored, other) {
 		t.Errorf("%s and %s are not among %v", second, other, stored)
