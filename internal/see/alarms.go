@@ -113,7 +113,7 @@ func logAlarms() []Alarm {
 			Says: "Someone else writes to decisions or feedback. Nothing stops for it.", Do: "Only the service may: take that right from all others (its log says where the records are), and run replayer verify.",
 			here: grows("hindsight_foreign_records_total", 10*minute, 0)},
 		{Name: "Overflow", Expr: `increase(hindsight_overflow_rounds_total[10m]) > 0`, Severity: Wake,
-			Says: "Rounds are closed before their time because too many wait.", Do: "Shorten the window, or find out why the head of the line waits.",
+			Says: "Rounds are closed before their time because too many wait, or hold too much.", Do: "Find out why the head of the line waits; shorten the window, or raise --pending-mib where hindsight_pending_bytes has reached it.",
 			here: grows("hindsight_overflow_rounds_total", 10*minute, 0)},
 		{Name: "ManyPending", Expr: `hindsight_pending_rounds > 500000`, For: 5 * minute, Severity: Look,
 			Says: "Half of the rounds that may wait do.", Do: "At 1,000,000 the oldest are closed without their outcomes. Shorten the window.",

@@ -2,9 +2,9 @@ package service
 
 import "hindsight/internal/loop"
 
-// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold: with what
-// else a decider needs under a flood, and what Go's collector leaves lying, it stays below 2 GiB.
-const DefaultMaxBytes = 256 << 20
+// DefaultMaxBytes is how many bytes the decisions of rounds that wait may hold: those of
+// 1,000 decisions a second with contexts of 1 KB in a window of ten minutes.
+const DefaultMaxBytes = 1 << 30
 
 // What a mark tells of must fit into a record: a bit for each round since the oldest that
 // waits, up to 3 bytes for each outcome that is parked, and as many for its refusal.

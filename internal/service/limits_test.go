@@ -25,7 +25,7 @@ func TestPendingBytes(t *testing.T) {
 		`hindsight_feedback_total{fate="skipped"}`:       2,
 		`hindsight_joiner_lag_records{topic="outcomes"}`: 0,
 	})
-	want := loop.JoinerOptions{MaxPendingBytes: 256 << 20, MaxSpan: 4_000_000, MaxParked: 50_000, MaxParkedBytes: 64 << 20}
+	want := loop.JoinerOptions{MaxPendingBytes: 1 << 30, MaxSpan: 4_000_000, MaxParked: 50_000, MaxParkedBytes: 64 << 20}
 	if o := (&JoinerConfig{}).options(); o != want {
 		t.Errorf("the limits are %+v, LIMITS.md has %+v", o, want)
 	}

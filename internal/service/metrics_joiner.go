@@ -38,7 +38,7 @@ func newJoinerMetrics(c *catalog) joinerMetrics {
 			"it passes 10"),
 		foreign: c.counter("hindsight_foreign_records_total", "Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, and counted each time that one is met.", "it grows: someone else writes to the log"),
 		pending: c.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending"),
-		bytes:   c.gauge("hindsight_pending_bytes", "What the decisions of these rounds hold in memory.", "it passes half of --pending-mib, 256 MiB by default"),
+		bytes:   c.gauge("hindsight_pending_bytes", "What the decisions of these rounds hold in memory.", "it passes half of --pending-mib, 1 GiB by default"),
 		oldest:  c.gauge("hindsight_pending_oldest_age_seconds", "How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here since, less its own; 0 if none waits.", ""),
 		parked:  c.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", ""),
 		holding: c.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.", ""),
