@@ -163,12 +163,15 @@ func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []strea
 	return nil, told
 }
 
-// walk reads on to the end, which finds where a log is broken.
-func (c *logCursor) walk(ctx context.Context) error {
+// walk gives f each record up to the end, and closes the cursor.
+func (c *logCursor) walk(ctx context.Context, f func(r *stream.Record) error) error {
 	defer c.close()
 	for {
 		r, err := c.head(ctx)
 		if err != nil || r == nil {
+			return err
+		}
+		if err := f(r); err != nil {
 			return err
 		}
 		c.take()

@@ -36,18 +36,9 @@ type lostRange struct {
 func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) error {
 	for p, l := range lanes {
 		c := logCursor{log: v.Log, topic: v.topics.Decisions, partition: p, first: l.decisions.first, end: l.decisions.end}
-		for {
-			r, err := c.head(ctx)
-			if err != nil {
-				return err
-			}
-			if r == nil {
-				break
-			}
-			v.losses.readDecisions(p, r)
-			c.take()
+		if err := c.walk(ctx, func(r *stream.Record) error { v.losses.readDecisions(p, r); return nil }); err != nil {
+			return err
 		}
-		c.close()
 	}
 	return nil
 }

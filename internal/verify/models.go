@@ -107,22 +107,17 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
 	times, kept := map[int64]int64{}, 0
-	for {
-		r, err := c.head(ctx)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			break
-		}
+	err = c.walk(ctx, func(r *stream.Record) error {
 		times[r.Offset] = r.Time
 		if r.Type != "" && r.Type != codec.TypeOpen {
 			v.differ(at(c, r, "type", "none", r.Type))
 		}
 		c.keyless(v, r)
-		c.take()
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	err = service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
 		where := Difference{Topic: c.topic, Offset: s.Offset, Time: times[s.Offset], Field: "bytes"}
@@ -154,7 +149,7 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := feedback.walk(ctx); err != nil {
+		if err := feedback.walk(ctx, func(*stream.Record) error { return nil }); err != nil { // finds the place
 			return err
 		}
 	}
@@ -178,21 +173,9 @@ func (v *verification) readModels(ctx context.Context, end int64) error {
 	if err != nil {
 		return err
 	}
-	defer c.close()
 	c.end = end
-	m := newModelReader(v, c, &v.losses)
-	for {
-		r, err := c.head(ctx)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			break
-		}
-		if err := m.take(r); err != nil {
-			return err
-		}
-		c.take()
+	if err := c.walk(ctx, newModelReader(v, c, &v.losses).take); err != nil {
+		return err
 	}
 	if len(v.epochs.all) == 0 && v.report.Differences == 0 && !c.cut() {
 		return service.ErrNoModel
