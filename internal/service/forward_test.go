@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,7 @@ func TestFrontRoom(t *testing.T) {
 				t.Errorf("%d were forwarded, want %d", n, c.most)
 			}
 			for f.rooms[2].full() { // it answers before it is out
-				time.Sleep(time.Millisecond)
+				runtime.Gosched()
 			}
 			ask(ids[2][0])
 			if bus.waiting.Wait(); refused.Load() != 1 {

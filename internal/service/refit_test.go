@@ -76,6 +76,18 @@ func newRefitted(t *testing.T) *refitted {
 	return x
 }
 
+// renew asks for the next model from so many askers at once. Their answers come on the channel.
+func (x *refitted) renew(askers int) <-chan error {
+	begun := make(chan error, askers)
+	for range askers {
+		go func() {
+			_, err := x.control.Renew(x.t.Context())
+			begun <- err
+		}()
+	}
+	return begun
+}
+
 // ask puts a context, with its outcome, and returns its decision after a second.
 func (x *refitted) ask() codec.Decision {
 	x.t.Helper()
@@ -125,11 +137,7 @@ func TestRefitDecidesOn(t *testing.T) {
 			x.ask()
 		}
 		x.log.pace.Store(int64(time.Second / 2))
-		begun := make(chan error, 1)
-		go func() {
-			_, err := x.control.Renew(t.Context())
-			begun <- err
-		}()
+		begun := x.renew(1)
 		for range 200 { // the joiner tries the model
 			x.ask()
 			if len(begun) > 0 {
@@ -191,13 +199,7 @@ func TestRefitGivesWay(t *testing.T) {
 			x.ask()
 		}
 		x.log.pace.Store(int64(50 * time.Millisecond))
-		begun := make(chan error, 2)
-		renew := func() {
-			_, err := x.control.Renew(t.Context())
-			begun <- err
-		}
-		go renew()
-		go renew() // waits its turn
+		begun := x.renew(2) // one waits its turn
 		time.Sleep(4 * time.Second)
 		start := time.Now()
 		if epoch, err := x.control.Switch(t.Context(), codec.Paused, ""); epoch != 2 || err != nil || time.Since(start) > 5*time.Second {
