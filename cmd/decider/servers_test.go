@@ -145,7 +145,7 @@ func TestServersStreamDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if m, err := conn.Request("$JS.API.STREAM.DELETE.shop_decisions_0", nil, 5*time.Second); err != nil || !strings.Contains(string(m.Data), `"success":true`) {
+	if m, err := conn.Request("$JS.API.STREAM.DELETE.shop_decisions_0", nil, 30*time.Second); err != nil || !strings.Contains(string(m.Data), `"success":true`) {
 		t.Fatal(m, err)
 	}
 	ask := func() string {

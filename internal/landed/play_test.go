@@ -83,7 +83,7 @@ type decision struct {
 func ask(t *testing.T, nc *natsgo.Conn, verb, body string) (d decision) {
 	t.Helper()
 	for limit := time.Now().Add(30 * time.Second); ; {
-		m, err := nc.Request("m."+verb, []byte(body), 5*time.Second)
+		m, err := nc.Request("m."+verb, []byte(body), 30*time.Second)
 		if err != nil {
 			t.Fatalf("%s %s: %v", verb, body, err)
 		}

@@ -60,7 +60,7 @@ func TestFront(t *testing.T) {
 	stop2 := startSystem(t, log, nil, partitions, 1)
 	ask := func(data string, headers ...stream.Header) (string, int) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		reply, h, err := log.Request(ctx, "m.decide", []byte(data), headers...)
 		if err != nil {

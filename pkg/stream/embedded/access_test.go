@@ -38,7 +38,7 @@ func user(t *testing.T, e *embedded.Engine, options ...natsgo.Option) (conn *nat
 // writes its logs in this process and in another, and a named client asks: nothing of
 // that arrives.
 func TestNobodyOverhears(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o := embedded.Options{Dir: t.TempDir(), Port: -1}
 	e := open(t, o)
@@ -95,12 +95,12 @@ func TestNobodyOverhears(t *testing.T) {
 		r.Close()
 	}
 	named, _ := user(t, e, natsgo.UserInfo(e.Access().ClientUser, e.Access().ClientPassword), natsgo.CustomInboxPrefix(attach.ClientInbox))
-	if m, err := named.Request("m.decide", nil, 5*time.Second); err != nil || string(m.Data) != "secret answer" {
+	if m, err := named.Request("m.decide", nil, 30*time.Second); err != nil || string(m.Data) != "secret answer" {
 		t.Fatal(m, err)
 	}
 	// The last thing to be heard is an answer to somebody without a name.
 	plain, _ := user(t, e)
-	if _, err := plain.Request("m.decide", nil, 5*time.Second); err != nil {
+	if _, err := plain.Request("m.decide", nil, 30*time.Second); err != nil {
 		t.Fatal(err)
 	}
 	for delivered := int64(0); delivered == 0; {
@@ -170,7 +170,7 @@ func TestServerLimits(t *testing.T) {
 	}
 	defer conn.Close()
 	for _, n := range []int{1<<20 - 1, 1 << 20} {
-		if m, err := conn.Request("m.decide", bytes.Repeat([]byte("x"), n), 5*time.Second); err != nil || string(m.Data) != fmt.Sprint(n) {
+		if m, err := conn.Request("m.decide", bytes.Repeat([]byte("x"), n), 30*time.Second); err != nil || string(m.Data) != fmt.Sprint(n) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

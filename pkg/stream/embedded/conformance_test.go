@@ -119,7 +119,7 @@ func TestBus(t *testing.T) {
 // A record that was lost with the connection is fetched again, though no other
 // follows it.
 func TestReaderAfterCut(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	e := open(t, embedded.Options{Dir: t.TempDir(), Port: -1})
 	defer closeEngine(t, e)

@@ -185,7 +185,7 @@ func TestClientPermissions(t *testing.T) {
 		}
 		defer conn.Close()
 		for _, s := range []string{"shop.decide", "shop.decide.0", "shop.outcome"} {
-			if _, err := conn.Request(s, nil, 5*time.Second); err != nil {
+			if _, err := conn.Request(s, nil, 30*time.Second); err != nil {
 				t.Errorf("%s may not ask %s: %v", name, s, err)
 			}
 		}
@@ -193,7 +193,7 @@ func TestClientPermissions(t *testing.T) {
 			if err := conn.PublishRequest("shop.decide", reply, nil); err != nil {
 				t.Error(err)
 			}
-			if _, err := conn.Request("shop.decide", nil, 5*time.Second); err != nil { // by now it had
+			if _, err := conn.Request("shop.decide", nil, 30*time.Second); err != nil { // by now it had
 				t.Errorf("%s may not ask: %v", name, err)
 			}
 		}

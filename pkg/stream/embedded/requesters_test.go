@@ -82,7 +82,7 @@ func TestRequesters(t *testing.T) {
 		other := all[1-i].Name
 		conn, refused := user(t, e, natsgo.UserInfo(r.Name, r.Password), natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
 		for _, s := range []string{"m.decide", "m.outcome"} {
-			if m, err := conn.Request(s, nil, 5*time.Second); err != nil || string(m.Data) != "answer" {
+			if m, err := conn.Request(s, nil, 30*time.Second); err != nil || string(m.Data) != "answer" {
 				t.Errorf("%s may not ask %s: %v", r.Name, s, err)
 			}
 		}

@@ -274,7 +274,7 @@ func openAcked(t testing.TB, c *Client, topic string, partitions int, ack stream
 // fill appends values prefix0 … prefix(n−1) and waits for them.
 func fill(t testing.TB, a stream.Appender, prefix string, n int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for i := range n {
 		if _, err := a.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, "%s%d", prefix, i)}); err != nil {
@@ -289,7 +289,7 @@ func fill(t testing.TB, a stream.Appender, prefix string, n int) {
 // values reads partition 0 up to its present end: types and values in order.
 func values(t testing.TB, c *Client, topic string) (all []string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	err := stream.Scan(ctx, c.Log(), topic, 0, 0, math.MaxInt64, func(r *stream.Record) error {
 		all = append(all, r.Type+string(r.Value))

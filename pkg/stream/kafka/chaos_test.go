@@ -163,8 +163,8 @@ func TestAmbiguousAppends(t *testing.T) {
 			n := 0
 			k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 				k.KeepControl()
-				if n++; n%4 == 0 {
-					time.Sleep(150 * time.Millisecond) // longer than the request's time; SleepControl has a data race
+				if n++; n%4 == 0 && n <= 12 {
+					time.Sleep(600 * time.Millisecond) // longer than the request's time; SleepControl has a data race
 				}
 				return nil, nil, false
 			})
@@ -179,7 +179,7 @@ func TestAmbiguousAppends(t *testing.T) {
 			f.off.Store(true)
 			o := Options{Dial: f.dial}
 			if name == "answers delayed" {
-				o.RequestTimeout = 50 * time.Millisecond
+				o.RequestTimeout = 500 * time.Millisecond // which opening has, too, on a busy machine
 			}
 			c := client(t, k, o)
 			defer c.Close()

@@ -51,7 +51,7 @@ func TestMarkersOfTransactions(t *testing.T) {
 		fill(t, a, "a", 1)
 		transact(t, c, "t", "y", 1, kgo.TryAbort)
 		want(t, values(t, c, "t"), "open x0 x1 a0 y0") // what was aborted is read as well
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		_, end, err := c.Log().Bounds(ctx, "t", 0)
 		if err != nil {

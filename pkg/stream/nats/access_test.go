@@ -238,7 +238,7 @@ func TestStreamDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := c.Log().Create(ctx, "m.x", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func TestBadAnswers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			a, f, answer, _ := silentStream(t, Options{}, tt.fenced)
 			for i := range 3 {
@@ -162,7 +162,7 @@ func TestBadAnswers(t *testing.T) {
 func TestLostAndRepeatedAnswers(t *testing.T) {
 	for name, order := range map[string][]int{"lost": {0, 2}, "repeated": {0, 0}, "swapped": {1, 0}} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
 			a, f, answer, _ := silentStream(t, Options{}, false)
 			for i := range 3 {
@@ -191,7 +191,7 @@ func TestLostAndRepeatedAnswers(t *testing.T) {
 
 // Without answers the appender dies of old age, and a waiting Append with it.
 func TestNoAnswer(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a, f, _, _ := silentStream(t, Options{AckTimeout: 100 * time.Millisecond, Window: 4}, true)
 	sent := 0
@@ -209,7 +209,7 @@ func TestNoAnswer(t *testing.T) {
 
 // An append waits for room no longer than its context, and that does not kill.
 func TestWindow(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	a, f, answer, _ := silentStream(t, Options{Window: 4}, true)
 	for range 4 {
@@ -237,7 +237,7 @@ func TestWindow(t *testing.T) {
 // The chain holds when the server has forgotten its message ids: after the
 // duplicate window and after a restart.
 func TestChainOutlivesDuplicateWindow(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	s, stop := runServer(t, dir, -1)
@@ -326,7 +326,7 @@ func TestAllocations(t *testing.T) {
 // An owner that always writes between our question and our open record does not
 // keep us out.
 func TestOpenGivesUpPoliteness(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
 	busy := dialTest(t, s.ClientURL(), Options{}).Log()

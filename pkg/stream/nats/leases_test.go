@@ -104,7 +104,7 @@ func TestLeases(t *testing.T) {
 
 func waitFor(t *testing.T, holds func() bool) {
 	t.Helper()
-	limit, tick := time.After(20*time.Second), time.NewTicker(10*time.Millisecond)
+	limit, tick := time.After(time.Minute), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
 	for !holds() {
 		select {

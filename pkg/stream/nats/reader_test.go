@@ -109,7 +109,7 @@ func readTo(ctx context.Context, r stream.Reader, next, end int) (int, error) {
 
 // A record that is missing inside the log is told, after what comes before it.
 func TestGap(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), Options{}).Log()
@@ -149,7 +149,7 @@ func TestGap(t *testing.T) {
 
 // A consumer that the server lost is replaced.
 func TestConsumerLost(t *testing.T) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), Options{}).Log()
