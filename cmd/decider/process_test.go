@@ -178,7 +178,7 @@ func (p *process) wait(limit time.Duration) int {
 }
 
 // patience bounds what should take an instant, on a machine that may be busy.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 // eventually waits for a condition of another process. The longer it has waited, the less
 // often it looks: who looks takes from the processor that others work with.
