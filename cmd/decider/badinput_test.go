@@ -124,7 +124,7 @@ func TestBadRecords(t *testing.T) {
 	if f := fated(t, log, "old"); f.Fate != codec.Skipped { // by now its window is over
 		t.Errorf("%+v", f)
 	}
-	for _, c := range []struct {
+	records := []struct {
 		topic, value string
 		reason, says string // reason "": it is no reject
 	}{
@@ -139,12 +139,15 @@ func TestBadRecords(t *testing.T) {
 		{"outcomes", `{"id":"nobody","loss":0.5}`, codec.ReasonOrphan, ""},
 		{"outcomes", `{"id":"a","loss":`, codec.ReasonMalformed, "outcome: "},
 		{"outcomes", badContext, codec.ReasonMalformed, "outcome: "},
-	} {
+	}
+	for _, c := range records { // at once: the window of a is open for all of them
 		put(t, log, "shop."+c.topic, 0, c.value)
+		if c.reason == "" && c.topic == "contexts" {
+			eventually(t, "the decision of "+c.value, func() bool { return decided(t, log, "a") })
+		}
+	}
+	for _, c := range records {
 		if c.reason == "" {
-			if c.topic == "contexts" {
-				eventually(t, "the decision of "+c.value, func() bool { return decided(t, log, "a") })
-			}
 			continue
 		}
 		if r := rejectOf(t, log, c.topic, c.value); r.Reason != c.reason || !strings.Contains(r.Detail, c.says) {

@@ -30,8 +30,8 @@ type chaosPlace interface {
 	// openings returns, for each record of a partition in its order, the opening under
 	// which it was written: equal for two records just if one appender wrote both.
 	openings(topic string, partition int) []string
-	// writes reports whether who wakes up writes before it can know that it has lost its
-	// part: else it may see that first.
+	// writes reports whether nearly everybody who wakes up writes before it sees that it
+	// has lost its part: elsewhere it is one in four.
 	writes() bool
 	// lapse is how long a part can be paused before another takes over.
 	lapse() time.Duration

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -265,40 +266,42 @@ func TestGroupHiccups(t *testing.T) {
 // answered keeps what it has for as long as others have to join beside the session: the
 // coordinator waits for them. Without a question the session is all.
 func TestGroupWaitsForOthers(t *testing.T) {
-	times := GroupOptions{Heartbeat: 5 * time.Millisecond, Session: 300 * time.Millisecond, Rebalance: 300 * time.Millisecond}
-	for _, c := range []struct {
-		asks        bool
-		least, most time.Duration
-	}{{false, times.Session, times.Session + times.Rebalance}, {true, times.Session + times.Rebalance, time.Minute}} {
-		ours, theirs := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, theirs) }()
-		link := newGroupLink(func(context.Context, string, string) (net.Conn, error) { return ours, nil })
-		conn, err := link.Dial(t.Context(), "tcp", "coordinator")
-		if err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if c.asks {
-			if _, err := conn.Write([]byte("may I join?")); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		times := GroupOptions{Heartbeat: 5 * time.Millisecond, Session: 300 * time.Millisecond, Rebalance: 300 * time.Millisecond}
+		for _, c := range []struct {
+			asks        bool
+			least, most time.Duration
+		}{{false, times.Session, times.Session + times.Rebalance}, {true, times.Session + times.Rebalance, time.Minute}} {
+			ours, theirs := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, theirs) }()
+			link := newGroupLink(func(context.Context, string, string) (net.Conn, error) { return ours, nil })
+			conn, err := link.Dial(t.Context(), "tcp", "coordinator")
+			if err != nil {
 				t.Fatal(err)
 			}
+			began := time.Now()
+			if c.asks {
+				if _, err := conn.Write([]byte("may I join?")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			lost := make(chan time.Duration, 1)
+			m := &groupMember{g: &Group{o: times}, log: slog.New(slog.DiscardHandler), ctx: ctx, link: link, mine: map[int]bool{0: true},
+				hands: map[int]*groupHand{0: {stop: func(error) { lost <- time.Since(began) }}}}
+			done := make(chan error)
+			go func() { done <- m.watch() }()
+			if after := <-lost; after < c.least || after > c.most {
+				t.Errorf("a question is out: %v; the part was given up after %v", c.asks, after)
+			}
+			stop()
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			ours.Close()
+			theirs.Close()
 		}
-		ctx, stop := context.WithCancel(t.Context())
-		lost := make(chan time.Duration, 1)
-		m := &groupMember{g: &Group{o: times}, log: slog.New(slog.DiscardHandler), ctx: ctx, link: link, mine: map[int]bool{0: true},
-			hands: map[int]*groupHand{0: {stop: func(error) { lost <- time.Since(began) }}}}
-		done := make(chan error)
-		go func() { done <- m.watch() }()
-		if after := <-lost; after < c.least || after > c.most {
-			t.Errorf("a question is out: %v; the part was given up after %v", c.asks, after)
-		}
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		ours.Close()
-		theirs.Close()
-	}
+	})
 }
 
 // TestGroupForgets has the coordinator forget a member: it stops at once, knowing that

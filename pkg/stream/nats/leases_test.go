@@ -20,7 +20,7 @@ func TestLeases(t *testing.T) {
 	}
 	defer c.Close()
 	ctx := t.Context()
-	const ttl = 600 * time.Millisecond
+	const ttl = 2 * time.Second
 	store, err := c.Leases(ctx, "m_leases", ttl)
 	if err != nil || store.TTL() != ttl {
 		t.Fatal(err)
