@@ -43,21 +43,14 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 			k.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
 				k.KeepControl()
 				q := req.(*kmsg.ListOffsetsRequest)
-				p := q.Topics[0].Partitions[0]
-				a := kmsg.NewListOffsetsResponseTopicPartition()
 				switch {
-				case p.Timestamp == earliest:
-					a.Offset = 0
+				case q.Topics[0].Partitions[0].Timestamp == earliest:
+					return listed(q, 0), nil, true
 				case q.ReplicaID == -1:
-					a.Offset = nth(c.readable)
-				default: // comes first
-					asked.Add(1)
-					a.Offset = nth(c.written)
+					return listed(q, nth(c.readable)), nil, true
 				}
-				r, top := q.ResponseKind().(*kmsg.ListOffsetsResponse), kmsg.NewListOffsetsResponseTopic()
-				top.Topic, top.Partitions = "t", append(top.Partitions, a)
-				r.Topics = append(r.Topics, top)
-				return r, nil, true
+				asked.Add(1) // comes first
+				return listed(q, nth(c.written)), nil, true
 			})
 			_, next, err := l.Log().Bounds(t.Context(), "t", 0)
 			switch {
@@ -70,6 +63,16 @@ func TestBoundsWaitForReplicas(t *testing.T) {
 			}
 		})
 	}
+}
+
+// listed answers a question for an offset of topic t.
+func listed(q *kmsg.ListOffsetsRequest, offset int64) *kmsg.ListOffsetsResponse {
+	a := kmsg.NewListOffsetsResponseTopicPartition()
+	a.Offset = offset
+	r, top := q.ResponseKind().(*kmsg.ListOffsetsResponse), kmsg.NewListOffsetsResponseTopic()
+	top.Topic, top.Partitions = "t", append(top.Partitions, a)
+	r.Topics = append(r.Topics, top)
+	return r
 }
 
 // TestBoundsWaitForAppends holds that who is to tell an end is asked first for what waits

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"math"
 	"net"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"hindsight/pkg/stream"
@@ -220,54 +222,99 @@ func TestForgottenOwner(t *testing.T) {
 	})
 }
 
+// fate is what an owner is told of a record.
+type fate struct {
+	offset int64
+	err    error
+}
+
+// fencedWhileUnknown has an owner append x and lose the answer, or the batch if it is not to
+// be stored, and another one open the partition before the first can ask again. It returns
+// both, what the first is told then, and where x is if it is stored.
+func fencedWhileUnknown(t *testing.T, brokers []string, stored bool, o Options, then func(x int64)) (a, b *appender, told fate, x int64) {
+	t.Helper()
+	var cut, blocked atomic.Bool
+	lost, again := make(chan struct{}), make(chan struct{})
+	lose := func() {
+		blocked.Store(true)
+		close(lost)
+	}
+	o.Dial = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if blocked.Load() {
+			<-again
+		}
+		cn, err := dialNet(ctx, network, addr)
+		return &gate{cn, &cut, stored, lose}, err
+	}
+	c, d := dialed(t, brokers, o), dialed(t, brokers, Options{})
+	t.Cleanup(func() { c.Close(); d.Close() })
+	fates := make(chan fate, 10)
+	a, tail := openAcked(t, c, "t", 1, func(_ uint64, offset int64, err error) { fates <- fate{offset, err} })
+	cut.Store(true)
+	if _, err := a.Append(context.Background(), &stream.Record{Value: []byte("x")}); err != nil {
+		t.Fatal(err)
+	}
+	<-lost
+	b = open(t, d, "t", 1)
+	if then != nil {
+		then(tail.Next)
+	}
+	close(again)
+	return a, b, <-fates, tail.Next
+}
+
 // A batch that was stored though its answer was lost, and whose owner was fenced before
 // it could ask again, is told as stored; one that was not, as fenced.
 func TestFencedWhileUnknown(t *testing.T) {
 	for _, stored := range []bool{true, false} {
 		everywhere(t, func(t *testing.T, brokers []string) {
-			var cut, blocked atomic.Bool
-			lost, opened := make(chan struct{}), make(chan struct{})
-			lose := func() {
-				blocked.Store(true)
-				close(lost)
-			}
-			c := dialed(t, brokers, Options{Dial: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if blocked.Load() {
-					<-opened
-				}
-				cn, err := dialNet(ctx, network, addr)
-				return &gate{cn, &cut, stored, lose}, err
-			}})
-			defer c.Close()
-			d := dialed(t, brokers, Options{})
-			defer d.Close()
-			type fate struct {
-				offset int64
-				err    error
-			}
-			fates := make(chan fate, 10)
-			a, tail := openAcked(t, c, "t", 1, func(_ uint64, offset int64, err error) { fates <- fate{offset, err} })
-			cut.Store(true)
-			if _, err := a.Append(context.Background(), &stream.Record{Value: []byte("x")}); err != nil {
-				t.Fatal(err)
-			}
-			<-lost
-			b := open(t, d, "t", 1)
-			close(opened)
-			f := <-fates
-			if stored && (f.err != nil || f.offset != tail.Next) {
-				t.Errorf("stored at %d, told %d, %v", tail.Next, f.offset, f.err)
+			a, b, f, x := fencedWhileUnknown(t, brokers, stored, Options{}, nil)
+			if stored && (f.err != nil || f.offset != x) {
+				t.Errorf("stored at %d, told %d, %v", x, f.offset, f.err)
 			}
 			if !stored && !errors.Is(f.err, stream.ErrFenced) {
 				t.Errorf("not stored, told %d, %v", f.offset, f.err)
 			}
 			fill(t, b, "b", 1)
 			mustBeFenced(t, a)
-			all := values(t, c, "t")
+			all := values(t, b.log.c, "t")
 			if slices.Contains(all, "x") != stored || slices.Contains(all, "zombie") {
 				t.Errorf("log: %v", all)
 			}
 		})
+	}
+}
+
+// A leader that has both the batch and the next owner's open record tells who asks again that
+// it is fenced, though replicas lack both and nobody can read them: what is not readable is
+// not missing.
+func TestFencedWhileReplicating(t *testing.T) {
+	for _, hides := range []int64{3, math.MaxInt64} { // so many answers
+		k := fake(t)
+		defer k.Close()
+		var left, high atomic.Int64
+		k.ControlKey(int16(kmsg.ListOffsets), func(req kmsg.Request) (kmsg.Response, error, bool) {
+			k.KeepControl()
+			q := req.(*kmsg.ListOffsetsRequest)
+			if q.ReplicaID != -1 || q.Topics[0].Partitions[0].Timestamp != latest || left.Add(-1) < 0 {
+				return nil, nil, false
+			}
+			return listed(q, high.Load()), nil, true
+		})
+		_, b, f, x := fencedWhileUnknown(t, k.ListenAddrs(), true, Options{RequestTimeout: time.Second / 2}, func(x int64) {
+			high.Store(x)
+			left.Store(hides)
+		})
+		switch hidden := left.Load() > 0; {
+		case hidden && !errors.Is(f.err, stream.ErrUnknown):
+			t.Errorf("nobody can read what waits for replicas, told %d, %v", f.offset, f.err)
+		case !hidden && (f.err != nil || f.offset != x):
+			t.Errorf("stored at %d, told %d, %v", x, f.offset, f.err)
+		case hidden != (hides > 3):
+			t.Errorf("%d answers left of %d", left.Load(), hides)
+		}
+		left.Store(0)
+		want(t, values(t, b.log.c, "t"), "open x open")
 	}
 }
 
