@@ -102,6 +102,9 @@ func TestJoinerBounds(t *testing.T) {
 					for _, id := range p.ids {
 						bytes += nameBytes + len(id)
 					}
+					for id := range p.more {
+						bytes += nameBytes + len(id)
+					}
 					if part := p.d.Partition; span[part] == 0 {
 						span[part] = j.parts[part].next - p.d.N
 					}
@@ -197,6 +200,60 @@ func TestManyOrphans(t *testing.T) {
 	least := func(orphans int64) time.Duration { return min(decide(orphans), decide(orphans), decide(orphans)) }
 	if none, many := least(0), least(rounds); many > 20*none {
 		t.Errorf("%d decisions took %v, and %v behind as many orphans", rounds, none, many)
+	}
+}
+
+// TestManyOutcomes holds that an outcome takes as long however many its round has: its id is
+// looked for among theirs, one by one where there are few. Ten thousand of
+// one round took ninety times as long as of rounds with twenty where it always was so. Each counts once, also after a restart.
+func TestManyOutcomes(t *testing.T) {
+	const all = 10_000
+	take := func(rounds int64) time.Duration {
+		rules := &Rules{Range: Range{Max: float64(all / rounds)}, Window: Window{Nanos: 1 << 40}, Outcomes: Sum}
+		j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: all, Dedup: all}, func(int64) *Rules { return rules })
+		var outs [][]byte
+		for i := range int64(all) {
+			outs = append(outs, codec.AppendOutcome(nil, &codec.Outcome{ID: fmt.Sprint(i % rounds), OutcomeID: fmt.Sprintf("o%06d", i), Kind: codec.Loss, Value: 1}))
+		}
+		outs = append(outs, outs...)
+		give := func(j *Joiner, to int64) time.Duration {
+			for i := range rounds {
+				d := handDecision(i+1, fmt.Sprint(i))
+				if err := j.AddDecision(Place{0, i}, 0, codec.AppendDecision(nil, &d)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			from := time.Now()
+			for i := range to {
+				j.AddOutcome(Place{0, i}, i, outs[i], "")
+			}
+			return time.Since(from)
+		}
+		took := give(j, all)
+		m := j.Mark()
+		k := NewJoiner(j.o, j.rules)
+		k.Restore(&m)
+		give(k, 2*all)
+		if size, again := j.PendingBytes(), k.PendingBytes(); again != size || size < all*nameBytes {
+			t.Errorf("rounds with %d outcomes hold %d bytes, after a restart %d", all, size, again)
+		}
+		rejects := k.AppendRejects(nil)
+		for i, r := range rejects {
+			if r.Reason != codec.ReasonDuplicate || r.Offset != all+int64(i) {
+				t.Fatalf("reject %d: %+v", i, r)
+			}
+		}
+		k.Advance(End)
+		ready := k.AppendReady(nil)
+		if len(ready) != int(rounds) || len(rejects) != all || slices.ContainsFunc(ready, func(f codec.Feedback) bool { return f.Loss != 1 }) {
+			t.Errorf("%d outcomes came twice, %d are rejected; %d rounds: %+v", all, len(rejects), len(ready), ready[0])
+		}
+		return took
+	}
+	least := func(rounds int64) time.Duration { return min(take(rounds), take(rounds), take(rounds)) }
+	const some = 20
+	if many, one := least(all/some), least(1); one > 30*many {
+		t.Errorf("%d outcomes took %v where rounds have %d, and %v of one round", all, many, some, one)
 	}
 }
 

@@ -38,9 +38,10 @@ type pending struct {
 	value     float64 // their aggregate as a loss in [0,1]
 	total     float64 // Mean: the sum of losses in [0,1]; Sum: the sum on the scale of kind
 	kind      codec.OutcomeKind
-	ids       []string
-	outs      []outPos // the oldest outcome that it needs, a partition
-	last      int64    // largest log time of those that count
+	ids       []string            // of outcomes that count: the first few,
+	more      map[string]struct{} // and the others
+	outs      []outPos            // the oldest outcome that it needs, a partition
+	last      int64               // largest log time of those that count
 }
 
 type outPos struct {
@@ -134,7 +135,7 @@ func (p *pending) takeFirst(loss float64, at outPos) (string, error) {
 
 // aggregate adds one of several outcomes.
 func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, error) {
-	if o.OutcomeID != "" && slices.Contains(p.ids, o.OutcomeID) {
+	if o.OutcomeID != "" && p.met(o.OutcomeID) {
 		return codec.ReasonDuplicate, nil
 	}
 	if err := p.combine(o, loss); err != nil {
@@ -142,12 +143,37 @@ func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, 
 	}
 	p.count++
 	if o.OutcomeID != "" {
-		p.ids = append(p.ids, strings.Clone(o.OutcomeID))
-		p.size += nameBytes + len(o.OutcomeID)
+		p.note(strings.Clone(o.OutcomeID))
 	}
 	p.outPart, p.outOff = at.partition, at.offset
 	p.need(at)
 	return "", nil
+}
+
+// fewIDs is how many ids a round's outcomes have where they have few: to look at each is
+// quick, and takes no memory but what the round before had.
+const fewIDs = 8
+
+// met reports whether an outcome with that id counts.
+func (p *pending) met(id string) bool {
+	if slices.Contains(p.ids, id) {
+		return true
+	}
+	_, met := p.more[id]
+	return met
+}
+
+// note keeps the id of an outcome that counts. A restart gives the outcomes again.
+func (p *pending) note(id string) {
+	p.size += nameBytes + len(id)
+	if len(p.ids) < fewIDs {
+		p.ids = append(p.ids, id)
+		return
+	}
+	if p.more == nil {
+		p.more = map[string]struct{}{}
+	}
+	p.more[id] = struct{}{}
 }
 
 func (p *pending) combine(o *codec.Outcome, loss float64) error {

@@ -47,6 +47,7 @@ func (j *Joiner) alloc(n int) *pending {
 
 // recycle keeps a round that nobody needs any more for another one.
 func (j *Joiner) recycle(p *pending) {
+	p.more = nil
 	if n := p.room(); j.spare+n <= maxSpare {
 		j.spare += n
 		j.free = append(j.free, p)
@@ -63,9 +64,6 @@ func (p *pending) trim() {
 	}
 	if wasteful(cap(p.d.Would), len(p.d.Would), 8) {
 		p.d.Would = slices.Clone(p.d.Would)
-	}
-	if cap(p.ids) > 8 {
-		p.ids = nil
 	}
 }
 

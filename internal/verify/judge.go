@@ -3,7 +3,6 @@ package verify
 import (
 	"errors"
 	"math"
-	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -65,7 +64,7 @@ type trial struct {
 
 	count     int
 	activated bool
-	ids       []string
+	ids       map[string]bool // of outcomes that count
 	value     float64
 	total     float64
 	kind      codec.OutcomeKind
@@ -159,7 +158,7 @@ func lossOf(r *loop.Range, kind codec.OutcomeKind, x float64) (float64, bool) {
 
 // aggregate adds one of several outcomes.
 func (t *trial) aggregate(o *heldOutcome, loss float64) reasons {
-	if o.OutcomeID != "" && slices.Contains(t.ids, o.OutcomeID) {
+	if t.ids[o.OutcomeID] {
 		return duplicate
 	}
 	switch t.rules.Outcomes {
@@ -180,7 +179,10 @@ func (t *trial) aggregate(o *heldOutcome, loss float64) reasons {
 		t.value = loss
 	}
 	if o.OutcomeID != "" {
-		t.ids = append(t.ids, o.OutcomeID)
+		if t.ids == nil {
+			t.ids = map[string]bool{}
+		}
+		t.ids[o.OutcomeID] = true
 	}
 	return 0
 }
