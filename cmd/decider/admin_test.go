@@ -34,6 +34,19 @@ func (p *process) page(addr, path string) (code int, body string) {
 	p.t.Helper()
 	client := http.Client{Timeout: patience}
 	r, err := client.Get("http://" + addr + path)
+	return p.answer(r, err)
+}
+
+// post asks for a change on one of the admin pages.
+func (p *process) post(addr, path, body string) (code int, answer string) {
+	p.t.Helper()
+	client := http.Client{Timeout: patience}
+	r, err := client.Post("http://"+addr+path, "application/json", strings.NewReader(body))
+	return p.answer(r, err)
+}
+
+func (p *process) answer(r *http.Response, err error) (code int, body string) {
+	p.t.Helper()
 	if err != nil {
 		return 0, err.Error()
 	}

@@ -37,7 +37,7 @@ type Control struct {
 }
 
 // ErrElsewhere reports that the joiner is at work in another process.
-var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the one whose log says \"joining\"")
+var ErrElsewhere = errors.New("the joiner is not at work in this process: ask the decider or feedback-joiner whose page /mode answers")
 
 // order is something that the joiner is to do between two steps.
 type order struct {
