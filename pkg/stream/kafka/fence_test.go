@@ -18,6 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kversion"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
 )
 
 // mustBeFenced checks that an appender can store nothing any more.
@@ -316,6 +317,69 @@ func TestFencedWhileReplicating(t *testing.T) {
 		left.Store(0)
 		want(t, values(t, b.log.c, "t"), "open x open")
 	}
+}
+
+// TestKafkaRealFencedWhileReplicating has a leader that alone has a batch and the next owner's
+// open record, for its replicas hang: who wrote the batch is not told that it is not there.
+func TestKafkaRealFencedWhileReplicating(t *testing.T) {
+	kafkatest.Heavy(t)
+	const limit = 4 * time.Second // after which the leader says that replicas do not answer
+	k := kafkatest.Hurt(t, 3)
+	k.CreateTopic("fenced", 1, "message.timestamp.type", "LogAppendTime", "min.insync.replicas", "2")
+	k.InSync("fenced", 0, 3)
+	c, d := dialReal(t, k, Options{RequestTimeout: limit}), dialReal(t, k, Options{RequestTimeout: time.Minute})
+	fates := make(chan fate, 1)
+	a, tail := openAcked(t, c, "fenced", 1, func(_ uint64, offset int64, err error) { fates <- fate{offset, err} })
+	written := func(want int64) {
+		t.Helper()
+		for at := []int64{-1}; at[0] != want; <-time.After(10 * time.Millisecond) {
+			if err := d.atLeader(t.Context(), &a.sender.p, func(cn *conn) (int16, error) { return cn.offsets(&a.sender.p, []position{nextWritten}, at) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	leader := k.Leader("fenced", 0)
+	others := func(do func(int)) {
+		for i := 1; i <= 3; i++ {
+			if i != leader {
+				do(i)
+			}
+		}
+	}
+	others(k.Pause)
+	x := tail.Next - 1
+	for hang := false; !hang; x++ { // on a busy machine they go on for a while
+		if _, err := a.Append(t.Context(), &stream.Record{Value: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-fates:
+		case <-time.After(limit / 4):
+			hang = true
+		}
+	}
+	written(x + 1)
+	next := d.log.newAppender(a.sender.p, nil, messageBytes)
+	defer next.sender.close()
+	opened := make(chan error, 1)
+	go func() {
+		_, err := next.fence(context.WithoutCancel(t.Context()), owner{a.producer, a.epoch + 1}, stream.OpenOptions{})
+		opened <- err
+	}()
+	written(x + 2)
+	<-time.After(limit) // it has asked again
+	if len(fates) > 0 {
+		t.Error("told while replicas hang")
+	}
+	others(k.Resume)
+	if f := <-fates; f.err != nil || f.offset != x {
+		t.Errorf("stored at %d, told %d, %v", x, f.offset, f.err)
+	}
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+	all := values(t, d, "fenced")
+	want(t, all[len(all)-2:], "x open")
 }
 
 // The numbers in a log written by owners that know nothing of each other.
