@@ -46,6 +46,9 @@ type logCursor struct {
 	after  int64 // before it everything was read; 0: nothing was
 	time   int64 // running maximum of the log times taken
 	read   func(n int)
+
+	losses []loss  // of the logs
+	kept   []int64 // by loss: the offset behind the last record taken that is certainly older
 }
 
 // openCursor fetches a partition's bounds.
@@ -194,7 +197,26 @@ func (c *logCursor) keyless(v *verification, r *stream.Record) {
 // take moves behind the head.
 func (c *logCursor) take() {
 	c.time = c.logTime(&c.batch[c.i])
+	for i := range c.losses {
+		if c.time < c.losses[i].since {
+			c.kept[i] = c.offset() + 1
+		}
+	}
 	c.i++
+}
+
+// watch lets the cursor see what it keeps from before each loss.
+func (c *logCursor) watch(l *losses) { c.losses, c.kept = l.all, make([]int64, len(l.all)) }
+
+// lost reports whether a loss may have taken a record from an offset, which was there before
+// a log time.
+func (c *logCursor) lost(offset, before int64) bool {
+	for i := range c.losses {
+		if before <= c.losses[i].time && offset >= c.kept[i] {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *logCursor) close() {

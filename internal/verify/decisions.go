@@ -46,6 +46,7 @@ func (d *decisionCheck) openContexts(ctx context.Context) (err error) {
 		if l.contexts, err = d.v.openCursor(ctx, d.v.topics.Contexts, p); err != nil {
 			return err
 		}
+		l.contexts.watch(&d.v.losses)
 	}
 	return nil
 }
@@ -150,11 +151,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 	tooOld := v.losses.learned(l.partition, got.LearnedThrough, r.Time) || d.dead == errNoStart || got.LearnedThrough < d.from || got.Epoch < d.epoch
 	switch {
 	case tooOld && monotone:
-		v.count(&v.report.Decisions, Tally{TooOld: 1})
-		if !bytes.Equal(l.raw, got.Context) {
-			_, want, have := bytesField(l.raw, got.Context)
-			wrong("context", want, have)
-		}
+		d.old(l, src, id)
 		return nil
 	case !monotone:
 		return nil
@@ -181,24 +178,37 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 
 // decide lets the heart decide again and compares.
 func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) {
-	v, got, r := d.v, &l.head, l.rec
+	v, got := d.v, &l.head
 	v.count(&v.report.Decisions, Tally{Checked: 1})
 	if l.heart == nil || l.heart.Next() != got.N {
 		l.heart = loop.NewDecider(d.audit.Replica(), v.Seed, v.Name, l.partition, 1)
 		l.heart.Resume(got.N, 0)
 	}
+	if d.again(l, l.heart, src, id) {
+		d.compare(l)
+	}
+}
+
+// again lets a heart decide again, into l.want. It reports false if it would not.
+func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Source, id string) bool {
 	if src.Offset == loop.RequestSource {
-		l.heart.Pass(src.Through)
+		heart.Pass(src.Through)
 	}
-	res := l.heart.Decide(&l.want, l.raw, id, src)
-	if res.Verdict != loop.Decided {
-		what := fmt.Sprint("a repeat of round ", res.N)
-		if res.Err != nil {
-			what = res.Err.Error()
-		}
-		v.differ(at(l.decisions, r, "context", "one that can be decided", what).in(got.N, got.ID))
-		return
+	res := heart.Decide(&l.want, l.raw, id, src)
+	if res.Verdict == loop.Decided {
+		return true
 	}
+	what := fmt.Sprint("a repeat of round ", res.N)
+	if res.Err != nil {
+		what = res.Err.Error()
+	}
+	d.v.differ(at(l.decisions, l.rec, "context", "one that can be decided", what).in(l.head.N, l.head.ID))
+	return false
+}
+
+// compare compares the decision at a lane's head with l.want.
+func (d *decisionCheck) compare(l *decisionLane) {
+	got, r := &l.head, l.rec
 	l.buf = codec.AppendDecision(l.buf[:0], &l.want)
 	if bytes.Equal(l.buf, r.Value) {
 		return
@@ -207,7 +217,7 @@ func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) {
 	if field == "" {
 		field, want, have = bytesField(l.buf, r.Value)
 	}
-	v.differ(at(l.decisions, r, field, want, have).in(got.N, got.ID))
+	d.v.differ(at(l.decisions, r, field, want, have).in(got.N, got.ID))
 }
 
 // source finds the context of the decision at a lane's head, sets l.raw, and returns
@@ -259,7 +269,9 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		wrong("source", "the offset of a context", got.Source)
 		return src, got.ID, nil
 	}
-	if rej := d.v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time); rej != nil && !l.gap && rej.time > d.v.losses.last {
+	if rej := d.v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time); rej != nil && d.v.losses.parts(rej.time, l.rec.Time) {
+		d.v.count(&d.v.report.Rejects, Tally{TooOld: 1}) // for the sake of a round that is gone
+	} else if rej != nil {
 		wrong("source", "a context that was not rejected", got.Source)
 	}
 	src.Through, src.Time = r.Offset+1, l.contexts.logTime(r)
@@ -274,6 +286,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	if id = service.CloudEventID(r); id == "" {
 		id = l.minted(r.Offset)
 	}
+	d.v.count(&d.v.report.Contexts, Tally{Checked: 1})
 	l.takeContext(r)
 	return src, id, nil
 }
@@ -302,9 +315,9 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 				break
 			}
 			if r.Type == "" {
-				l.refused(r, last, true)
+				l.refused(r, last, loop.End)
 			}
-			l.contexts.take()
+			l.takeContext(r)
 		}
 	}
 	return nil

@@ -169,6 +169,9 @@ func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
 		f.wrong(r, "round", "a decision of partition "+strconv.Itoa(got.Partition), got.Round)
 		return nil
 	case h.lost || h.raw == nil:
+		if h.lost {
+			v.count(&v.report.Feedback, Tally{TooOld: 1})
+		}
 		h.judged = true
 		f.id(string([]byte(got.ID))).unsure = true
 		return nil // announced, or reported with the decisions
@@ -183,6 +186,9 @@ func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bo
 	n := f.got.Round
 	if !l.begun { // a mark will tell which rounds had theirs in what is gone
 		again := l.ahead[n]
+		if again {
+			f.wrong(r, "round", "a round without feedback", n)
+		}
 		l.ahead[n] = true
 		return again
 	}
@@ -310,7 +316,11 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 			f.wrong(r, "closed_at", "the log time of a decision", got.ClosedAt)
 		}
 	}
-	if id.unsure = id.unsure || f.unsure(h, id) || f.lost(r, id, rules, t.deadline); id.unsure {
+	lost, err := f.lost(ctx, r, id, rules, t.deadline)
+	if err != nil {
+		return false, err
+	}
+	if id.unsure = id.unsure || f.unsure(h, id) || lost; id.unsure {
 		return false, nil
 	}
 	verdict := t.judge(id.outcomes)
@@ -333,22 +343,29 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 }
 
 // lost reports whether what a feedback follows from was lost after it: its outcome, or
-// one of several, or the decision that ended its window, whose number another has now.
-func (f *fateCheck) lost(r *stream.Record, id *heldID, rules *loop.Rules, deadline int64) bool {
+// one of several, or the decision that ended its window, whose number another has now. The
+// outcomes in time were read.
+func (f *fateCheck) lost(ctx context.Context, r *stream.Record, id *heldID, rules *loop.Rules, deadline int64) (bool, error) {
 	for _, o := range id.outcomes { // rejected for the sake of one that is gone
 		if o.info != nil && f.v.losses.between(o.info.time, f.feedback.logTime(r)) {
-			return true
+			return true, nil
 		}
 	}
 	several := rules.Outcomes != loop.First || rules.Activation
 	for p := range f.outcomes {
 		from := lostAfter(f.v.losses.outcomes, p, r.Offset)
-		if several && from < loop.End || f.got.OutcomePartition == p && f.got.OutcomeOffset >= from {
-			return true
+		if f.got.OutcomePartition == p && f.got.OutcomeOffset >= from {
+			return true, nil
+		}
+		if !several || from == loop.End {
+			continue
+		}
+		if late, err := f.outcomes[p].c.head(ctx); err != nil || late == nil || late.Offset >= from { // else all in time lie before it
+			return true, err
 		}
 	}
 	written := f.feedback.logTime(r)
-	return rules.Window.Rounds > 0 && (several || f.got.OutcomeOffset < 0) && (deadline == 0 || deadline > written) && f.v.losses.between(written, loop.End)
+	return rules.Window.Rounds > 0 && (several || f.got.OutcomeOffset < 0) && (deadline == 0 || deadline > written) && f.v.losses.between(written, loop.End), nil
 }
 
 // ended checks that log time had passed a deadline somewhere.

@@ -66,26 +66,19 @@ func (h *heldRound) before(o *heldRound) bool {
 }
 
 // anyCut reports whether decisions may be gone.
-func (f *fateCheck) anyCut() bool {
-	return f.forgot || f.v.losses.any() || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
+func (f *fateCheck) anyCut() bool { return f.v.losses.any() || f.aged() }
+
+// aged reports whether decisions are gone for their age, or forgotten here.
+func (f *fateCheck) aged() bool {
+	return f.forgot || slices.ContainsFunc(f.lanes, func(l *roundLane) bool { return l.c.cut() })
 }
 
 // unsure reports whether outcomes of a round may be gone, its decision being older
 // than the first one kept; or may have been given to an earlier round of the same
 // context, which was lost.
 func (f *fateCheck) unsure(h *heldRound, id *heldID) bool {
-	gap := f.gap()
 	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) }) ||
-		slices.ContainsFunc(id.outcomes, func(o *heldOutcome) bool { return gap > 0 && o.time < h.time })
-}
-
-// gap returns the log time of the last announced loss: records before it may be gone.
-func (f *fateCheck) gap() (last int64) {
-	last = f.v.losses.last
-	for _, l := range f.lanes {
-		last = max(last, l.gap)
-	}
-	return last
+		slices.ContainsFunc(id.outcomes, func(o *heldOutcome) bool { return o.time < h.time && f.v.losses.parts(o.time, h.time) })
 }
 
 // decidedAt reports whether some decision has a log time.
@@ -106,7 +99,7 @@ func (f *fateCheck) decidedAt(ctx context.Context, at int64) (bool, error) {
 			return true, nil
 		}
 	}
-	return f.anyCut(), nil
+	return f.aged() || at <= f.v.losses.last, nil
 }
 
 // keep remembers a judged round, and forgets the oldest.
@@ -138,10 +131,12 @@ func (f *fateCheck) afterwards(id *heldID) {
 	for _, o := range id.outcomes {
 		want := late
 		switch v := id.verdict; {
-		case id.unsure || v == nil && (f.anyCut() || o.time <= f.gap()):
-			if o.info == nil {
-				continue // it may have counted in a round that is gone
+		case o.info == nil && (id.unsure || v == nil && f.aged()): // it may have counted in a round that is gone
+			if f.outcomes[o.partition].has(o.offset) {
+				f.v.count(&f.v.report.Outcomes, Tally{TooOld: 1})
 			}
+			continue
+		case id.unsure || v == nil && (f.aged() || o.info != nil && o.info.time <= f.v.losses.last):
 			want = again | mismatch | malformed
 		case v == nil:
 			want = orphan

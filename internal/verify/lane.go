@@ -31,7 +31,8 @@ type decisionLane struct {
 	marked  int64 // the most that a mark says was learned
 	epoch   int64
 	ids     idMemory
-	gap     bool // rounds were lost: contexts may have been rejected for their sake
+	ruled   *loop.Decider // decides by the rules of ruledBy alone
+	ruledBy *epochInfo
 
 	head codec.Decision // the decision at the head, if ready
 	rec  *stream.Record
@@ -153,7 +154,7 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		if l.next > 0 && !due(l.next, l.unread, m.GapFrom) || m.GapTo < m.GapFrom {
 			v.differ(at(l.decisions, r, "gap_from", l.next, m.GapFrom))
 		}
-		l.next, l.unread, l.gap = m.GapTo+1, 0, true
+		l.next, l.unread = m.GapTo+1, 0
 	}
 	if l.next == 0 {
 		l.next = m.N + 1
@@ -210,8 +211,12 @@ func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
 		if r == nil || r.Offset >= before {
 			break
 		}
-		if r.Type == "" && (!l.known || r.Offset >= l.through) {
-			l.refused(r, epoch, !l.known)
+		switch {
+		case r.Type != "":
+		case l.known && r.Offset < l.through: // passed by a decision whose own context was lost
+			l.v.count(&l.v.report.Contexts, Tally{TooOld: 1})
+		default:
+			l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time)
 		}
 		l.takeContext(r)
 	}
@@ -220,21 +225,32 @@ func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
 }
 
 func (l *decisionLane) takeContext(r *stream.Record) {
+	if r.Type == "" {
+		l.v.count(&l.v.report.Contexts, Tally{Records: 1})
+	}
 	l.last = r.Offset + 1
 	l.contexts.take()
 }
 
 // refused checks that a context without a decision was rejected, and for a reason
-// that holds. With maybe, it may also be older than what is known.
-func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
+// that holds. passed is the log time of the record that passes it, the largest number
+// if none does: then it may wait.
+func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) {
 	v := l.v
 	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time)
-	if info == nil {
-		if !maybe && !v.rejects.dropped(r.Time) && r.Time > v.losses.last {
-			v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
-		}
+	switch {
+	case info != nil:
+	case passed == loop.End:
+		return
+	case !l.known || v.rejects.dropped(r.Time) || v.losses.rejects(passed):
+		v.count(&v.report.Contexts, Tally{TooOld: 1}) // its decision or its reject may be gone
+		return
+	default:
+		v.count(&v.report.Contexts, Tally{Checked: 1})
+		v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
 		return
 	}
+	v.count(&v.report.Contexts, Tally{Checked: 1})
 	id := service.CloudEventID(r)
 	var c codec.Context
 	if codec.ParseContext(&c, r.Value) == nil && c.ID != "" {
@@ -244,7 +260,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch int64, maybe bool) {
 		id = strconv.Itoa(l.partition) + "-" + i64(r.Offset)
 	}
 	var ok reasons
-	if _, used := l.ids.round(id); used || l.decisions.cut() || l.gap || r.Time <= v.losses.last { // perhaps by a round that is gone
+	if _, used := l.ids.round(id); used || l.decisions.cut() || v.losses.parts(info.time, passed) { // perhaps by a round that is gone
 		ok |= duplicateID
 	}
 	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {

@@ -14,8 +14,18 @@ type losses struct {
 	feedback []lostFeedback
 	outcomes []lostRange // at: the offset of the mark in feedback
 	contexts []lostRange // at: the offset of the mark in its partition of decisions
-	times    []int64     // log times of the marks that tell of any
-	last     int64       // the last of them
+	all      []loss
+	last     int64         // log time of the last mark that tells of any
+	data     map[int]int64 // log time of the last data record read of a partition of decisions, or of feedback: -1
+}
+
+// loss is one mark that tells of any. Whoever wrote it had opened its log after the loss,
+// so that the data before it is from before: what other logs keep from before that data
+// they had not lost, nor anything that lies before it there.
+type loss struct {
+	since   int64 // log time of the last data record before the mark; 0: none is kept
+	time    int64 // log time of the mark
+	rejects int64 // log time of the last reject that is older than since
 }
 
 // lostFeedback says that feedback behind from was learned, through to, and is gone.
@@ -45,6 +55,9 @@ func (v *verification) readLosses(ctx context.Context, lanes []*decisionLane) er
 
 // readDecisions takes a record of a partition of decisions.
 func (l *losses) readDecisions(p int, r *stream.Record) {
+	if r.Type == "" {
+		l.saw(p, r.Time)
+	}
 	if r.Type != codec.TypeMark {
 		return
 	}
@@ -59,7 +72,7 @@ func (l *losses) readDecisions(p int, r *stream.Record) {
 		l.feedback = append(l.feedback, lostFeedback{p, m.LearnedThrough, m.LearnedLost, r.Time})
 	}
 	if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
-		l.note(r.Time)
+		l.note(p, r.Time)
 	}
 }
 
@@ -71,23 +84,56 @@ func (l *losses) readMark(r *stream.Record) {
 	}
 	if m.Lost > 0 {
 		l.feedback = append(l.feedback, lostFeedback{-1, m.N, m.Lost, r.Time})
-		l.note(r.Time)
 	}
+	told := m.Lost > 0
 	for i := range m.Positions {
 		if pos := &m.Positions[i]; pos.OutcomesLost > 0 {
 			l.outcomes = append(l.outcomes, lostRange{pos.Partition, pos.OutcomesThrough, pos.OutcomesLost, r.Offset})
-			l.note(r.Time)
+			told = true
+		}
+	}
+	if told {
+		l.note(-1, r.Time)
+	}
+}
+
+// saw notes a data record of a log.
+func (l *losses) saw(p int, time int64) {
+	if l.data == nil {
+		l.data = map[int]int64{}
+	}
+	l.data[p] = max(l.data[p], time)
+}
+
+func (l *losses) note(p int, time int64) {
+	l.all, l.last = append(l.all, loss{since: l.data[p], time: time}), max(l.last, time)
+}
+
+// kept notes a record of the rejects.
+func (l *losses) kept(time int64) {
+	for i := range l.all {
+		if m := &l.all[i]; time < m.since {
+			m.rejects = max(m.rejects, time)
 		}
 	}
 }
 
-func (l *losses) note(time int64) {
-	l.times, l.last = append(l.times, time), max(l.last, time)
-}
-
 // between reports whether a loss was announced between two log times.
 func (l *losses) between(from, to int64) bool {
-	return slices.ContainsFunc(l.times, func(t int64) bool { return from <= t && t <= to })
+	return slices.ContainsFunc(l.all, func(m loss) bool { return from <= m.time && m.time <= to })
+}
+
+// parts reports whether a loss may lie between two log times: what was done at the first
+// may follow from what was gone at the second.
+func (l *losses) parts(from, to int64) bool {
+	return slices.ContainsFunc(l.all, func(m loss) bool { return from <= m.time && m.since <= to })
+}
+
+// rejects reports whether a loss may have taken a reject that was stored before the record
+// of a log time, which passes what it tells of. Had that record been lost too, the reject
+// would have been written again.
+func (l *losses) rejects(passed int64) bool {
+	return slices.ContainsFunc(l.all, func(m loss) bool { return m.rejects <= passed && passed <= m.time })
 }
 
 // any reports whether some log lost its tail.

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"maps"
+	"math"
 	"strconv"
 
 	"hindsight/pkg/codec"
@@ -70,16 +71,19 @@ func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *
 	if pos.OutcomesFrom > pos.OutcomesThrough {
 		wrong("outcomes_from", "at most "+i64(pos.OutcomesThrough), pos.OutcomesFrom)
 	}
+	again := int64(math.MaxInt64)
 	if pos.OutcomesLost > 0 { // a log lost its tail, and what lies there from here on is new
-		out.through = min(out.through, pos.OutcomesThrough)
+		again = pos.OutcomesThrough
+		out.through = min(out.through, again)
 	}
 	if pos.OutcomesThrough < out.through || pos.OutcomesThrough > out.c.end && lostAfter(v.losses.outcomes, p, r.Offset) >= pos.OutcomesThrough {
 		wrong("outcomes_through", "at least "+i64(out.through)+" and at most "+i64(out.c.end), pos.OutcomesThrough)
 		return nil
 	}
-	out.through, out.parked = pos.OutcomesThrough, make(map[int64]bool, len(pos.Parked))
+	next := passage{pos.OutcomesThrough, make(map[int64]bool, len(pos.Parked)), r.Time}
 	for _, n := range pos.Parked {
-		out.parked[n] = true
+		next.parked[n] = true
 	}
+	out.pass(next, again, v.losses.any())
 	return nil
 }

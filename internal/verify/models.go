@@ -19,7 +19,8 @@ type epochInfo struct {
 	rules *loop.Rules
 	// check decides what a context is worth under this model, apart from the
 	// learner that is recomputed.
-	check *loop.Decider
+	check   *loop.Decider
+	replica *loop.Replica // of check: it has learned nothing
 }
 
 // feedbackSurvey is what one look over the feedback log tells.
@@ -163,7 +164,7 @@ func (v *verification) addEpoch(ep loop.Epoch) error {
 	if err := r.Begin(ep); err != nil {
 		return err
 	}
-	v.epochs.set(ep.Number, &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1)})
+	v.epochs.set(ep.Number, &epochInfo{rules: ep.Rules, check: loop.NewDecider(r, v.Seed, v.Name, 0, 1), replica: r})
 	return nil
 }
 
@@ -202,6 +203,7 @@ func (m *modelReader) take(r *stream.Record) error {
 	v := m.v
 	switch r.Type {
 	case "":
+		m.losses.saw(-1, r.Time)
 		m.classAt = -1
 		if codec.ParseFeedback(&m.f, r.Value) != nil {
 			return nil // reported where it is checked

@@ -96,6 +96,7 @@ func (v *verification) readRejects(ctx context.Context) error {
 			return err
 		}
 		x.since = min(x.since, r.Time)
+		v.losses.kept(r.Time)
 		if r.Type == "" {
 			v.report.Rejects.Records++
 			v.addReject(r)
@@ -227,27 +228,27 @@ func (v *verification) wrongReject(info *rejectInfo, id, field, want, got string
 // finishRejects looks for rejects of records that do not exist.
 func (v *verification) finishRejects(d *decisionCheck, f *fateCheck) {
 	x := v.rejects
-	var gone [2][]int64 // contexts, outcomes: the first offset kept of each partition
+	var logs [2][]*logCursor // contexts, outcomes
 	for p := range v.partitions {
-		gone[0] = append(gone[0], d.lanes[p].contexts.first)
-		gone[1] = append(gone[1], f.outcomes[p].c.first)
+		logs[0], logs[1] = append(logs[0], d.lanes[p].contexts), append(logs[1], f.outcomes[p].c)
 	}
 	for key, info := range x.all {
-		for info != nil && (info.met || info.time <= v.losses.last) { // of a record that is gone
-			info = info.next
-		}
-		if info == nil {
-			continue
-		}
-		topic, list := contextsTopic, gone[0]
+		topic, list := contextsTopic, logs[0]
 		if key.outcomes {
-			topic, list = outcomesTopic, gone[1]
+			topic, list = outcomesTopic, logs[1]
 		}
-		if key.partition >= 0 && key.partition < len(list) && key.offset < list[key.partition] {
-			v.report.Rejects.TooOld++
-			continue
+		for ; info != nil; info = info.next {
+			if info.met {
+				continue
+			}
+			if key.partition >= 0 && key.partition < len(list) {
+				if c := list[key.partition]; key.offset < c.first || c.lost(key.offset, info.time) {
+					v.report.Rejects.TooOld++
+					continue
+				}
+			}
+			v.differ(Difference{Topic: x.c.topic, Offset: info.offset, Time: info.time, Field: "offset",
+				Want: "a record of " + topic, Got: "no record at partition " + strconv.Itoa(key.partition) + ", offset " + i64(key.offset)})
 		}
-		v.differ(Difference{Topic: x.c.topic, Offset: info.offset, Time: info.time, Field: "offset",
-			Want: "a record of " + topic, Got: "no record at partition " + strconv.Itoa(key.partition) + ", offset " + i64(key.offset)})
 	}
 }

@@ -3,6 +3,7 @@ package verify
 import (
 	"fmt"
 	"io"
+	"slices"
 
 	"hindsight/internal/latelosses"
 	"hindsight/pkg/stream"
@@ -33,14 +34,23 @@ type Difference struct {
 type Tally struct {
 	Records int64 `json:"records"`
 	Checked int64 `json:"checked"` // recomputed and compared, whatever came of it
-	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept
+	TooOld  int64 `json:"too_old"` // what they follow from is no longer kept, or may have been lost
+}
+
+// OldDecisions counts what was checked of decisions whose learner's state is gone, whatever
+// came of it.
+type OldDecisions struct {
+	Drawn int64 `json:"drawn"` // that their law is one, and the draw from it by the seed
+	Ruled int64 `json:"ruled"` // and all else but the learner's own law, by the rules of their model
 }
 
 // Report says what Run found.
 type Report struct {
 	Name        string                `json:"name"`
 	Start       string                `json:"start"` // where recomputing began
+	Contexts    Tally                 `json:"contexts"`
 	Decisions   Tally                 `json:"decisions"`
+	Old         OldDecisions          `json:"old_decisions"` // those too old to be recomputed
 	Feedback    Tally                 `json:"feedback"`
 	Snapshots   Tally                 `json:"snapshots"`
 	Epochs      Tally                 `json:"epochs"`
@@ -57,9 +67,22 @@ type Report struct {
 	expired bool // feedback held records, and keeps none
 }
 
+// rows are the kinds of records in the order of the report.
+func (r *Report) rows() []row {
+	return []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
+		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks}}
+}
+
+type row struct {
+	name string
+	Tally
+}
+
 // TooOld reports whether something could not be checked because what it follows
 // from is no longer kept.
-func (r *Report) TooOld() bool { return r.expired || r.Decisions.TooOld+r.Feedback.TooOld > 0 }
+func (r *Report) TooOld() bool {
+	return r.expired || slices.ContainsFunc(r.rows(), func(t row) bool { return t.Tally.TooOld > 0 })
+}
 
 // ExitCode is the exit code of the command.
 func (r *Report) ExitCode() int {
@@ -115,18 +138,15 @@ func (r *Report) Write(w io.Writer) error {
 		}
 		fmt.Fprintf(w, " %s\n    want %s\n    got  %s\n", d.Field, shorten(d.Want), shorten(d.Got))
 	}
-	for _, row := range []struct {
-		name string
-		Tally
-	}{
-		{"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
-		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks},
-	} {
+	for _, row := range r.rows() {
 		fmt.Fprintf(w, "  %-10s %10d  checked %10d", row.name, row.Records, row.Checked)
 		if row.TooOld > 0 {
 			fmt.Fprintf(w, "  too old %d", row.TooOld)
 		}
 		fmt.Fprintln(w)
+	}
+	if o := r.Old; o.Drawn > 0 {
+		fmt.Fprintf(w, "  of the decisions too old to be recomputed %d were checked for their draw from the law that they log, %d of them for all but the learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(); text != "" {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"hindsight/internal/loop"
@@ -44,8 +45,7 @@ type roundLane struct {
 	head   codec.Decision
 	judged int64 // rounds up to here have their feedback
 	ahead  map[int64]bool
-	begun  bool  // judged is known
-	gap    int64 // log time of the last announced gap; 0: none
+	begun  bool // judged is known
 }
 
 // round returns a round that is held.
@@ -68,6 +68,7 @@ func (f *fateCheck) openInputs(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		o.watch(&v.losses)
 		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !f.feedback.cut()})
 		f.outcomes = append(f.outcomes, &outcomeLane{c: o})
 	}
@@ -118,7 +119,6 @@ func (f *fateCheck) readRound(p int, l *roundLane, r *stream.Record) {
 			return
 		}
 		from := m.GapFrom
-		l.gap = logTime
 		if l.next > 0 {
 			from = l.next
 		}
@@ -163,8 +163,38 @@ type outcomeLane struct {
 	outcome codec.Outcome
 	since   int64 // log time of the first one kept
 	any     bool
+	passage
+	passages []passage // of all marks, if logs have lost their tails
+}
+
+// passage is what a mark says of a partition of outcomes.
+type passage struct {
 	through int64          // before it every outcome has its fate
 	parked  map[int64]bool // but for these
+	time    int64          // log time of the mark
+}
+
+// has reports whether an outcome has its fate.
+func (p *passage) has(offset int64) bool { return offset < p.through && !p.parked[offset] }
+
+// pass takes what the next mark says. again is where it says that outcomes are new from
+// there on, since a log has lost its tail; else it is the largest number.
+func (l *outcomeLane) pass(p passage, again int64, remember bool) {
+	l.passage = p
+	if remember {
+		l.passages = append(slices.DeleteFunc(l.passages, func(o passage) bool { return o.through > again }), p)
+	}
+}
+
+// passed returns the log time of the mark that told first that an outcome has its fate, the
+// largest number if none did.
+func (l *outcomeLane) passed(offset int64) int64 {
+	for i := range l.passages {
+		if l.passages[i].has(offset) {
+			return l.passages[i].time
+		}
+	}
+	return loop.End
 }
 
 // readOutcomes reads all outcomes up to a log time.
@@ -227,10 +257,12 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
 // counted.
 func (f *fateCheck) settle(o *heldOutcome, want reasons) {
 	v := f.v
+	if o.info == nil && want != 0 {
+		f.missing = append(f.missing, missingReject{o, want})
+		return
+	}
 	v.count(&v.report.Outcomes, Tally{Checked: 1})
 	switch {
-	case o.info == nil && want != 0:
-		f.missing = append(f.missing, missingReject{o, want})
 	case o.info != nil && want == 0:
 		v.wrongReject(o.info, o.ID, "reason", want.String()+": the outcome counted", o.info.reasons().String())
 	case o.info != nil:
@@ -249,8 +281,14 @@ type missingReject struct {
 func (f *fateCheck) finishOutcomes() {
 	for _, m := range f.missing {
 		l := f.outcomes[m.partition]
-		if m.offset >= l.through || l.parked[m.offset] || f.v.rejects.dropped(m.logTime) || m.time <= f.gap() {
-			continue // it waits, its reject is gone, or it counted in a round that was lost
+		waits := !l.has(m.offset)
+		if !waits && (f.v.rejects.dropped(m.logTime) || f.v.losses.rejects(l.passed(m.offset))) {
+			f.v.count(&f.v.report.Outcomes, Tally{TooOld: 1}) // its reject may be gone
+			continue
+		}
+		f.v.count(&f.v.report.Outcomes, Tally{Checked: 1})
+		if waits {
+			continue
 		}
 		f.v.differ(Difference{Topic: l.c.topic, Partition: m.partition, Offset: m.offset, Time: m.logTime, ID: m.ID,
 			Field: "fate", Want: m.want.String(), Got: "no reject"})

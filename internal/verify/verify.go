@@ -109,6 +109,9 @@ func (c Config) attempt(ctx context.Context, once bool) (*Report, error) {
 	var broken *brokenLog
 	if errors.As(err, &broken) {
 		v.differ(broken.Difference)
+		if v.report.Start == "" {
+			v.report.Start = "nowhere: a log cannot be read"
+		}
 		err = nil
 	}
 	if v.redo.Load() {

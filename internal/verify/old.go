@@ -1,0 +1,77 @@
+package verify
+
+import (
+	"bytes"
+	"errors"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+)
+
+// old checks of a decision what needs no learner, for its state is gone: that the law is one
+// that can be drawn from, and that the draw follows from it, the seed and the id. Where the
+// rules of its model are known, all but the learner's own law is decided again.
+func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) {
+	v, got := d.v, &l.head
+	wrong := func(field string, want, have any) {
+		v.differ(at(l.decisions, l.rec, field, want, have).in(got.N, got.ID))
+	}
+	e := v.epochs.get(got.Epoch)
+	v.countOld(e != nil)
+	if err := got.Validate(); err != nil {
+		field := "bytes"
+		if e := (*codec.Error)(nil); errors.As(err, &e) {
+			field = e.Field
+		}
+		wrong(field, "what can be decided", err)
+		return
+	}
+	if e == nil {
+		if !bytes.Equal(l.raw, got.Context) {
+			_, want, have := bytesField(l.raw, got.Context)
+			wrong("context", want, have)
+		}
+		if a := v.draw(l, got.Propensities); a != got.Action {
+			wrong("action", got.Actions[a], got.Actions[got.Action])
+		}
+		return
+	}
+	if l.ruledBy != e || l.ruled.Next() != got.N {
+		l.ruledBy, l.ruled = e, loop.NewDecider(e.replica, v.Seed, v.Name, l.partition, 1)
+		l.ruled.Resume(got.N, 0)
+	}
+	if d.again(l, l.ruled, src, id) {
+		l.learned()
+		l.want.Action = v.draw(l, l.want.Propensities)
+		d.compare(l)
+	}
+}
+
+// learned takes from the decision at the head what only its learner knew.
+func (l *decisionLane) learned() {
+	want, got := &l.want, &l.head
+	want.LearnedThrough, want.Learned, want.Gamma = got.LearnedThrough, got.Learned, got.Gamma
+	if want.Mode == codec.Live && len(got.Propensities) == len(want.Propensities) {
+		copy(want.Propensities, got.Propensities)
+	}
+	if len(got.Would) == len(want.Would) {
+		copy(want.Would, got.Would)
+	}
+}
+
+// draw draws again for the decision at a lane's head.
+func (v *verification) draw(l *decisionLane, law []float64) int {
+	return learner.Draw(law, learner.Uniform(v.Seed, v.Name, l.partition, l.head.N, l.head.ID))
+}
+
+// countOld counts a decision that is too old to be recomputed.
+func (v *verification) countOld(ruled bool) {
+	v.count(&v.report.Decisions, Tally{TooOld: 1})
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.report.Old.Drawn++
+	if ruled {
+		v.report.Old.Ruled++
+	}
+}

@@ -1,0 +1,79 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// TestVerifyOld holds that of decisions whose learner's state is gone the law, the draw from
+// it and all that the rules of their model say are checked, and counted.
+func TestVerifyOld(t *testing.T) {
+	w, _ := cutWorld(t)
+	r := w.verify()
+	if o := r.Old; r.ExitCode() != TooOld || o.Drawn == 0 || o.Drawn != r.Decisions.TooOld || o.Ruled == 0 || o.Ruled >= o.Drawn {
+		t.Fatalf("%+v\n%s", o, r.text())
+	}
+	if want := fmt.Sprintf("too old to be recomputed %d were", r.Old.Drawn); !strings.Contains(r.text(), want) {
+		t.Error(r.text())
+	}
+	for _, ruled := range []bool{false, true} {
+		dec, offset := w.oldDecision(ruled)
+		for _, c := range []struct {
+			field  string
+			change func(d *codec.Decision)
+			ruled  bool // it shows only by the rules
+		}{
+			{"action", func(d *codec.Decision) {
+				d.Action = slices.IndexFunc(d.Propensities, func(p float64) bool { return p > 0 && p != d.Propensities[d.Action] })
+			}, false},
+			{"propensities", func(d *codec.Decision) { d.Propensities[d.Action] -= 0x1p-20 }, false},
+			{"propensities." + dec.Actions[0], func(d *codec.Decision) {
+				d.Propensities[0], d.Propensities[1], d.Propensities[2] = -d.Propensities[0], 1, d.Propensities[0]
+			}, false},
+			{"propensities", func(d *codec.Decision) { d.Actions[(d.Action+1)%3] = "z" }, true},
+		} {
+			if c.ruled && !ruled {
+				continue
+			}
+			d := dec
+			d.Actions, d.Propensities = slices.Clone(dec.Actions), slices.Clone(dec.Propensities)
+			c.change(&d)
+			restore := w.edit(w.ts.Decisions, 0, offset, func(r *stream.Record) { r.Value = codec.AppendDecision(nil, &d) })
+			if f := w.verify().First; f == nil || f.Topic != w.ts.Decisions || f.Offset != offset || f.Field != c.field {
+				t.Errorf("rules known %v, %s changed: the first difference is %+v", ruled, c.field, f)
+			}
+			restore()
+		}
+	}
+}
+
+// oldDecision returns the first decision of partition 0 with three actions of different
+// probabilities, and its offset; with ruled of the last epoch before recomputing begins,
+// else of one whose model is gone.
+func (w *world) oldDecision(ruled bool) (found codec.Decision, offset int64) {
+	var f codec.Feedback
+	first, last := int64(0), int64(0) // epochs: of the first feedback, whose rules a snapshot has; and the feedback's N
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil {
+			first, last = f.Epoch, f.N
+			break
+		}
+	}
+	for _, r := range w.records(w.ts.Decisions, 0) {
+		var d codec.Decision
+		if r.Type != "" || codec.ParseDecision(&d, r.Value) != nil || d.LearnedThrough >= last-3 || (d.Epoch >= first) != ruled {
+			continue
+		}
+		p := d.Propensities
+		if len(p) == 3 && p[0] > 0 && p[0] != p[1] && p[1] != p[2] && p[0] != p[2] {
+			return d, r.Offset
+		}
+	}
+	w.Fatalf("no such decision, ruled %v", ruled)
+	return found, offset
+}
