@@ -36,8 +36,12 @@ func verifyCommand(env *daemon.Env) *cobra.Command {
 the first difference. It needs the secret seed, and works beside a running system. A
 folder that nobody serves stays as it is, however old its records are.
 
-Exit code: 0 identical, 1 different, 2 usage, 3 identical but some decisions are
-too old to check, 4 could not run.`,
+Where what a record follows from is no longer kept, or may have gone with the tail of
+a log in a power failure, it counts as too old. Of a decision whose learner's state is
+gone, its law, the draw from it and what the rules of its model say are still checked.
+
+Exit code: 0 identical, 1 different, 2 usage, 3 identical as far as it could be
+checked, and some records are too old for that, 4 could not run.`,
 		Args:    cobra.NoArgs,
 		Example: "  replayer verify --log embedded:DIR\n  replayer verify --log embedded:./hindsight-data --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -286,8 +286,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	if id = service.CloudEventID(r); id == "" {
 		id = l.minted(r.Offset)
 	}
-	d.v.count(&d.v.report.Contexts, Tally{Checked: 1})
-	l.takeContext(r)
+	l.takeContext(r, Tally{Checked: 1})
 	return src, id, nil
 }
 
@@ -314,10 +313,11 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 			if r == nil {
 				break
 			}
+			var t Tally
 			if r.Type == "" {
-				l.refused(r, last, loop.End)
+				t = l.refused(r, last, loop.End)
 			}
-			l.takeContext(r)
+			l.takeContext(r, t)
 		}
 	}
 	return nil

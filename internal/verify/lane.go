@@ -211,22 +211,25 @@ func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
 		if r == nil || r.Offset >= before {
 			break
 		}
+		var t Tally
 		switch {
 		case r.Type != "":
 		case l.known && r.Offset < l.through: // passed by a decision whose own context was lost
-			l.v.count(&l.v.report.Contexts, Tally{TooOld: 1})
+			t.TooOld = 1
 		default:
-			l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time)
+			t = l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time)
 		}
-		l.takeContext(r)
+		l.takeContext(r, t)
 	}
 	l.through, l.known = max(l.through, before), true
 	return nil
 }
 
-func (l *decisionLane) takeContext(r *stream.Record) {
+// takeContext moves behind a context; t says whether it was checked.
+func (l *decisionLane) takeContext(r *stream.Record, t Tally) {
 	if r.Type == "" {
-		l.v.count(&l.v.report.Contexts, Tally{Records: 1})
+		t.Records = 1
+		l.v.count(&l.v.report.Contexts, t)
 	}
 	l.last = r.Offset + 1
 	l.contexts.take()
@@ -235,22 +238,19 @@ func (l *decisionLane) takeContext(r *stream.Record) {
 // refused checks that a context without a decision was rejected, and for a reason
 // that holds. passed is the log time of the record that passes it, the largest number
 // if none does: then it may wait.
-func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) {
+func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) Tally {
 	v := l.v
 	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time)
 	switch {
 	case info != nil:
 	case passed == loop.End:
-		return
+		return Tally{}
 	case !l.known || v.rejects.dropped(r.Time) || v.losses.rejects(passed):
-		v.count(&v.report.Contexts, Tally{TooOld: 1}) // its decision or its reject may be gone
-		return
+		return Tally{TooOld: 1} // its decision or its reject may be gone
 	default:
-		v.count(&v.report.Contexts, Tally{Checked: 1})
 		v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
-		return
+		return Tally{Checked: 1}
 	}
-	v.count(&v.report.Contexts, Tally{Checked: 1})
 	id := service.CloudEventID(r)
 	var c codec.Context
 	if codec.ParseContext(&c, r.Value) == nil && c.ID != "" {
@@ -270,6 +270,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) {
 	}
 	v.checkReject(info, r, r.Time, "")
 	v.checkReason(info, id, ok)
+	return Tally{Checked: 1}
 }
 
 // minted returns the id that the decision at the head has, if that is one that is minted for

@@ -18,7 +18,7 @@ func TestVerifyOld(t *testing.T) {
 	if o := r.Old; r.ExitCode() != TooOld || o.Drawn == 0 || o.Drawn != r.Decisions.TooOld || o.Ruled == 0 || o.Ruled >= o.Drawn {
 		t.Fatalf("%+v\n%s", o, r.text())
 	}
-	if want := fmt.Sprintf("too old to be recomputed %d were", r.Old.Drawn); !strings.Contains(r.text(), want) {
+	if want := fmt.Sprintf("of %d decisions too old to be recomputed", r.Old.Drawn); !strings.Contains(r.text(), want) {
 		t.Error(r.text())
 	}
 	for _, ruled := range []bool{false, true} {

@@ -146,7 +146,7 @@ func (r *Report) Write(w io.Writer) error {
 		fmt.Fprintln(w)
 	}
 	if o := r.Old; o.Drawn > 0 {
-		fmt.Fprintf(w, "  of the decisions too old to be recomputed %d were checked for their draw from the law that they log, %d of them for all but the learner's law\n", o.Drawn, o.Ruled)
+		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(); text != "" {
