@@ -20,17 +20,26 @@ func (w *world) insert(topic string, p int, time int64, r stream.Record) (restor
 	return func() { w.no(w.log.Edit(topic, p, func([]stream.Record) []stream.Record { return was })) }
 }
 
+// lossyWorld is a world after a power failure, nil if no log tells of what that took.
+func lossyWorld(t *testing.T, seed uint64) *world {
+	w := newWorld(t, 1, seed)
+	w.use(3)
+	w.rounds(60)
+	w.powerLoss()
+	w.rounds(20)
+	if !w.tellsOfLoss() {
+		return nil
+	}
+	return w
+}
+
 // TestVerifyLossExcusesLittle holds that a loss excuses what it may have taken, and nothing
 // that lies long before it.
 func TestVerifyLossExcusesLittle(t *testing.T) {
 	tried := 0
 	for seed := uint64(0); tried < 3; seed++ {
-		w := newWorld(t, 1, seed)
-		w.use(3)
-		w.rounds(60)
-		w.powerLoss()
-		w.rounds(20)
-		if !w.tellsOfLoss() {
+		w := lossyWorld(t, seed)
+		if w == nil {
 			continue
 		}
 		tried++
@@ -74,12 +83,8 @@ func TestVerifyLossExcusesLittle(t *testing.T) {
 func TestVerifyLossCounts(t *testing.T) {
 	var contexts, outcomes, rejects int64
 	for seed := uint64(0); seed < 30 && (contexts == 0 || outcomes == 0 || rejects == 0); seed++ {
-		w := newWorld(t, 1, seed)
-		w.use(3)
-		w.rounds(60)
-		w.powerLoss()
-		w.rounds(20)
-		if !w.tellsOfLoss() {
+		w := lossyWorld(t, seed)
+		if w == nil {
 			continue
 		}
 		r := w.verify()
