@@ -204,8 +204,9 @@ func TestManyOrphans(t *testing.T) {
 }
 
 // TestManyOutcomes holds that an outcome takes as long however many its round has: its id is
-// looked for among theirs, one by one where there are few. Ten thousand of
-// one round took ninety times as long as of rounds with twenty where it always was so. Each counts once, also after a restart.
+// looked for among theirs, one by one where there are few. Ten thousand of one round took
+// ninety times as long as of rounds with twenty where it always was so. Each counts once,
+// also after a restart.
 func TestManyOutcomes(t *testing.T) {
 	const all = 10_000
 	take := func(rounds int64) time.Duration {
@@ -254,6 +255,39 @@ func TestManyOutcomes(t *testing.T) {
 	const some = 20
 	if many, one := least(all/some), least(1); one > 30*many {
 		t.Errorf("%d outcomes took %v where rounds have %d, and %v of one round", all, many, some, one)
+	}
+}
+
+// TestOutcomeIDs holds how many outcomes with ids of their own count for a round, and that
+// those without are not bounded.
+func TestOutcomeIDs(t *testing.T) {
+	rules := &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 1 << 40}, Outcomes: Last}
+	j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 1, Dedup: 1}, func(int64) *Rules { return rules })
+	d := handDecision(1, "a")
+	if err := j.AddDecision(Place{0, 0}, 0, codec.AppendDecision(nil, &d)); err != nil {
+		t.Fatal(err)
+	}
+	at := int64(0)
+	outcome := func(id string, loss float64) {
+		j.AddOutcome(Place{0, at}, at, codec.AppendOutcome(nil, &codec.Outcome{ID: "a", OutcomeID: id, Kind: codec.Loss, Value: loss}), "")
+		at++
+	}
+	for i := range MaxOutcomeIDs {
+		outcome(fmt.Sprint(i), 0.25)
+	}
+	if r := j.AppendRejects(nil); len(r) > 0 {
+		t.Fatalf("%d are rejected at the limit: %+v", len(r), r[0])
+	}
+	outcome("one more", 1)
+	outcome("0", 1)
+	outcome("", 0.75)
+	r := j.AppendRejects(nil)
+	if len(r) != 2 || r[0].Reason != codec.ReasonMalformed || r[0].Detail != errManyIDs.Error() || r[1].Reason != codec.ReasonDuplicate {
+		t.Errorf("over it: %+v", r)
+	}
+	j.Advance(End)
+	if f := j.AppendReady(nil); len(f) != 1 || f[0].Loss != 0.75 {
+		t.Errorf("%+v", f)
 	}
 }
 

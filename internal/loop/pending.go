@@ -60,6 +60,7 @@ var (
 	errRange    = errors.New("out of the model's range")
 	errInfinite = errors.New("the sum of outcomes is infinite")
 	errUseless  = errors.New("the model does not ask for activations")
+	errManyIDs  = fmt.Errorf("%d outcomes of its round with ids of their own count already", MaxOutcomeIDs)
 )
 
 // toLoss maps a loss or reward of the user's scale to [0,1].
@@ -138,6 +139,9 @@ func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, 
 	if o.OutcomeID != "" && p.met(o.OutcomeID) {
 		return codec.ReasonDuplicate, nil
 	}
+	if o.OutcomeID != "" && len(p.ids)+len(p.more) >= MaxOutcomeIDs {
+		return codec.ReasonMalformed, errManyIDs
+	}
 	if err := p.combine(o, loss); err != nil {
 		return codec.ReasonMalformed, err
 	}
@@ -149,6 +153,10 @@ func (p *pending) aggregate(o *codec.Outcome, loss float64, at outPos) (string, 
 	p.need(at)
 	return "", nil
 }
+
+// MaxOutcomeIDs is how many outcomes of a round may count that have ids of their own: their
+// ids are kept while the round waits. Those without are not bounded.
+const MaxOutcomeIDs = 10_000
 
 // fewIDs is how many ids a round's outcomes have where they have few: to look at each is
 // quick, and takes no memory but what the round before had.

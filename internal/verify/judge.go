@@ -161,6 +161,9 @@ func (t *trial) aggregate(o *heldOutcome, loss float64) reasons {
 	if t.ids[o.OutcomeID] {
 		return duplicate
 	}
+	if o.OutcomeID != "" && len(t.ids) >= loop.MaxOutcomeIDs {
+		return malformed
+	}
 	switch t.rules.Outcomes {
 	case loop.Sum:
 		if err := t.add(o); err != nil {
