@@ -49,7 +49,7 @@ type part struct {
 
 	// guarded by h.mu
 	is    condition
-	why   string // of stopped, standingBy
+	why   string // of stopped, standingBy; of recovering: what ended it before, "": nothing
 	away  string // the log does not answer; "": it does
 	ended bool   // it was told to stop, and says no more
 	loops []*pulse
@@ -183,6 +183,8 @@ func (h *Health) Ready() error {
 // does that work.
 func (p *part) amiss() string {
 	switch {
+	case p.is == recovering && p.why != "":
+		return "recovering from the log after it stopped: " + p.why
 	case p.is == recovering:
 		return "recovering from the log"
 	case p.is == stopped:

@@ -160,10 +160,10 @@ func (s *supervised) run(ctx context.Context, open func(context.Context) (run fu
 	defer s.part.leave()
 	defer context.AfterFunc(ctx, s.part.end)()
 	work := s.metrics.work.WithLabelValues(s.role)
-	wait := firstRetry
+	wait, why := firstRetry, ""
 	for {
 		start := time.Now()
-		s.part.set(recovering, "")
+		s.part.set(recovering, why)
 		run, closeIt, err := open(ctx)
 		if err == nil {
 			work.Inc()
@@ -187,6 +187,9 @@ func (s *supervised) run(ctx context.Context, open func(context.Context) (run fu
 		pause := wait
 		if errors.Is(err, stream.ErrFenced) {
 			pause = fenceWait
+		}
+		if err != nil {
+			why = err.Error()
 		}
 		s.logger.Error(s.role+" stopped; it will be opened again", "error", err, "in", pause)
 		select {

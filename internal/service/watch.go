@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,6 +26,14 @@ func watch(ctx context.Context, look func(context.Context)) error {
 	return nil
 }
 
+// held returns why nothing can be appended to a log now, nil if the log does not know.
+func held(log stream.Log) error {
+	if h, ok := log.(stream.Holder); ok {
+		return h.Held()
+	}
+	return nil
+}
+
 // lag returns how many records of a partition lie at and behind an offset, holes in
 // the numbering included.
 func lag(ctx context.Context, log stream.Log, topic string, partition int, read int64) (float64, error) {
@@ -45,7 +54,7 @@ func (d *Decider) look(outer context.Context) {
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(err)
+		d.part.reach(cmp.Or(held(d.cfg.Log), err))
 	}
 	d.m.age(time.Now())
 	d.showCertificate()
@@ -125,7 +134,7 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.outcomesLag.Set(waits[1])
 	}
 	if outer.Err() == nil {
-		j.part.reach(err)
+		j.part.reach(cmp.Or(held(j.cfg.Log), err))
 	}
 }
 

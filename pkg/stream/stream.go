@@ -157,6 +157,12 @@ type Log interface {
 	Close() error
 }
 
+// Holder is implemented by logs that may know that nothing can be appended now.
+type Holder interface {
+	// Held returns why not, nil if nothing is known of it.
+	Held() error
+}
+
 // Earliest is the position of the first record that is kept.
 const Earliest int64 = -1
 

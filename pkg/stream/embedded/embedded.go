@@ -82,12 +82,14 @@ type Options struct {
 // Engine is a running server with a log and a bus on it.
 type Engine struct {
 	o      Options
+	so     *server.Options
 	server *server.Server
 	client *nats.Client
 	unlock func() error
 	view   string // folder of its own in place of Dir; "": none
 	url    string
 	access attach.Connect
+	mender *mender // nil: the store is not mended
 }
 
 // Open locks the folder, making it if needed, and starts the server on it. That
@@ -152,14 +154,14 @@ func (o *Options) complete() error {
 
 // start runs the server and connects to it.
 func (e *Engine) start(ctx context.Context) error {
-	so, err := e.serverOptions()
-	if err != nil {
+	var err error
+	if e.so, err = e.serverOptions(); err != nil {
 		return err
 	}
-	if e.server, err = server.NewServer(so); err != nil {
+	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
 	}
-	log := &serverLog{log: e.o.Logger}
+	log := &serverLog{log: e.o.Logger, faults: make(chan error, 1)}
 	e.server.SetLoggerV2(log, false, false, false)
 	e.server.Start()
 	for !e.server.ReadyForConnections(10 * time.Millisecond) {
@@ -181,6 +183,9 @@ func (e *Engine) start(ctx context.Context) error {
 		natsgo.CustomInboxPrefix(attach.ServiceInbox))
 	if err != nil {
 		return err
+	}
+	if !e.o.bare && e.view == "" {
+		e.mender = startMender(e, log.faults)
 	}
 	if e.o.DontListen {
 		return nil
@@ -281,6 +286,10 @@ func (e *Engine) Close() error {
 	if e.url != "" && !e.o.bare {
 		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
 		e.url = ""
+	}
+	if e.mender != nil {
+		e.mender.close()
+		e.mender = nil
 	}
 	if e.client != nil {
 		errs = append(errs, e.client.Close())

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -11,7 +12,8 @@ import (
 // serverLog passes the server's log on and remembers what was fatal: the server
 // tells of a failed start in no other way.
 type serverLog struct {
-	log *slog.Logger
+	log    *slog.Logger
+	faults chan error // tells that a store takes no more records; holds at most one; nil: nobody asks
 
 	mu    sync.Mutex
 	first error
@@ -72,8 +74,26 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 
 // Errorf is about what failed.
 func (l *serverLog) Errorf(format string, v ...any) {
+	if strings.Contains(strings.ToLower(format), "critical write error") {
+		l.fault(v)
+	}
 	if l.room(time.Now()) {
 		l.log.Error("nats server", "message", text(format, v))
+	}
+}
+
+// fault tells that a store takes no more records, with the error that it had if that is
+// among the values of the line. The server tells nobody else, and holds locks meanwhile.
+func (l *serverLog) fault(v []any) {
+	err := errors.New("the store failed")
+	for _, x := range v {
+		if e, ok := x.(error); ok {
+			err = e
+		}
+	}
+	select {
+	case l.faults <- err:
+	default:
 	}
 }
 

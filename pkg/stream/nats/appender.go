@@ -98,9 +98,13 @@ func (a *appender) start() error {
 	a.sub = sub
 	a.log.mu.Lock()
 	defer a.log.mu.Unlock()
+	err = a.log.Held()
 	if a.log.isClosed() {
+		err = stream.ErrClosed
+	}
+	if err != nil {
 		_ = sub.Unsubscribe()
-		return stream.ErrClosed
+		return err
 	}
 	a.log.appenders[a] = struct{}{}
 	return nil
@@ -127,8 +131,8 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 		return 0, a.fail(err)
 	}
 	a.sent.Store(seq) // before the record goes out: its fate may be told at once
-	if a.dead.Load() != nil {
-		return a.settle(seq, nil)
+	if why := a.log.Held(); why != nil || a.dead.Load() != nil {
+		return a.settle(seq, why)
 	}
 	if err := a.log.conn.PublishMsg(&a.msg); err != nil {
 		return a.settle(seq, err)

@@ -27,6 +27,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -93,12 +94,17 @@ type Log struct {
 	appenders map[*appender]struct{}
 	readers   map[*reader]struct{}
 
+	spell atomic.Pointer[spell] // see Hold
+
 	done    chan struct{} // closed by Close
 	once    sync.Once
 	watcher sync.WaitGroup
 }
 
-var _ stream.Log = (*Log)(nil)
+var (
+	_ stream.Log    = (*Log)(nil)
+	_ stream.Holder = (*Log)(nil)
+)
 
 // New returns a log on a connection, which stays the caller's: Close does not
 // close it. Connections with reconnect buffers are allowed; an appender that
@@ -112,6 +118,7 @@ func New(conn *natsgo.Conn, o Options) (*Log, error) {
 	}
 	l := &Log{conn: conn, o: o.withDefaults(conn), appenders: map[*appender]struct{}{},
 		readers: map[*reader]struct{}{}, done: make(chan struct{})}
+	l.spell.Store(newSpell())
 	l.watcher.Add(1)
 	go l.watch()
 	return l, nil

@@ -114,14 +114,21 @@ func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 	if !l.conn.IsConnected() {
 		return nil, fmt.Errorf("%w: not connected", stream.ErrUnavailable)
 	}
+	spell := l.spell.Load().ctx
+	if spell.Err() != nil {
+		return nil, context.Cause(spell)
+	}
 	own, cancel := context.WithTimeout(ctx, l.o.AckTimeout)
 	defer cancel()
+	defer context.AfterFunc(spell, cancel)()
 	reply, err := l.conn.RequestMsgWithContext(own, m)
 	switch {
 	case err == nil:
 		return reply, nil
 	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrMaxPayload):
 		return nil, classify(err)
+	case spell.Err() != nil:
+		return nil, fmt.Errorf("%w: %v", stream.ErrUnknown, context.Cause(spell))
 	}
 	return nil, fmt.Errorf("%w: %w", stream.ErrUnknown, err)
 }
