@@ -1,9 +1,32 @@
 package main
 
 import (
+	"regexp"
 	"strings"
 	"testing"
+
+	"hindsight/pkg/stream/nats"
 )
+
+// TestMemory asks a decider whose log is in memory, and reports what came of it.
+func TestMemory(t *testing.T) {
+	p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--partitions", "2")).ready()
+	m := regexp.MustCompile(`msg=ready .*url=(nats://127\.0\.0\.1:\d+)`).FindStringSubmatch(p.log())
+	if m == nil {
+		t.Fatalf("it does not say where it answers:\n%s", p.log())
+	}
+	user, err := nats.Dial(m[1], "test", nats.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer user.Close()
+	for subject, data := range map[string]string{"hindsight.decide": `{"id":"a","actions":["x","y"]}`, "hindsight.outcome": `{"id":"a","loss":0}`} {
+		if code, reply := say(t, user.Bus(), subject, data); code != 0 {
+			t.Errorf("%s: %d %s", subject, code, reply)
+		}
+	}
+	p.stop(patience)
+}
 
 // TestOlderDefault holds what happens to a log that was begun when the linear oracle was
 // the default: without a model file it is refused, the refusal names the line, and a model

@@ -281,7 +281,7 @@ func (in *inject) remote() bool { return servers.Is(in.log) || brokers.Is(in.log
 
 // requests are nobody's here: who plays writes to the topics.
 func (in *inject) requests() string {
-	if brokers.Is(in.log) {
+	if spec, err := engine.Parse(in.log); err == nil && (spec.Kind == "kafka" || spec.Kind == "mem") {
 		return servers.None
 	}
 	return ""

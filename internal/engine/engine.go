@@ -37,7 +37,7 @@ type Options struct {
 	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
 	NATS       servers.Flags
 	Kafka      brokers.Flags
-	Requests   string // beside Kafka: nats://…, [servers.None], or "" for a server inside the process
+	Requests   string // beside Kafka or memory: nats://…, [servers.None], or "" for a server inside the process
 	Read       bool   // the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as it is
 	Logger     *slog.Logger
 }
@@ -47,7 +47,7 @@ type Engine struct {
 	Log      stream.Log
 	Bus      stream.Bus // nil: no requests
 	BusApart bool       // other processes on the log have buses of their own
-	URL      string     // where requests are answered; "" if only inside the process
+	URL      string     // where requests are answered; "" if nowhere
 	Dir      string     // of the embedded log; "" for others
 
 	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
@@ -121,8 +121,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if spec.Kind == "mem" {
-		l := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
-		return &Engine{Log: l, Bus: l, close: l.Close}, nil
+		return openMemory(ctx, o)
 	}
 	if spec.Kind == "nats" {
 		return reach(o)
@@ -145,6 +144,17 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
+}
+
+// openMemory makes a log in memory, with a server inside the process for requests, which
+// need no folder.
+func openMemory(ctx context.Context, o Options) (*Engine, error) {
+	r, err := o.requests(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+	return &Engine{Log: l, Bus: r.bus, URL: r.url, close: func() error { return errors.Join(r.close(), l.Close()) }}, nil
 }
 
 // maxRequesters bounds the bytes of the file with names and passwords.

@@ -25,7 +25,7 @@ func CheckRequests(spec Spec, requests string) error {
 // CheckRequesters reports what is wrong with a value of --requesters beside a log and a
 // value of --nats.
 func CheckRequesters(spec Spec, requests, requesters string) error {
-	if requesters != "" && spec.Kind != "embedded" && (spec.Kind != "kafka" || requests != "") {
+	if requesters != "" && (spec.Kind == "nats" || requests != "") {
 		return errors.New("--requesters: no server runs inside this process; on servers of your own give each requester a user there, as compose/nats.conf does")
 	}
 	return nil
