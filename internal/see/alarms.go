@@ -98,7 +98,7 @@ func logAlarms() []Alarm {
 	const minute = time.Minute
 	return []Alarm{
 		{Name: "AppendErrors", Expr: `sum by (job, topic) (increase(hindsight_append_errors_total[5m])) > 0`, Severity: Wake,
-			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the log: disk full, broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
+			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the process's log: no space left on device: make room, and an embedded log goes on by itself (a NATS server or broker of your own: start it anew); else broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
 			here: grows("hindsight_append_errors_total", 5*minute, 0)},
 		{Name: "OwnersFight", Expr: `increase(hindsight_fences_total[10m]) > 3`, Severity: Wake,
 			Says: "Partitions change hands again and again.", Do: "Two processes believe that they own the same partition: two systems with one model name on one log, or a network that splits. Stop one.",
