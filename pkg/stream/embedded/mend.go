@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -96,7 +95,7 @@ func (m *mender) mend(ctx context.Context, fault error, pause time.Duration) tim
 		if err == nil {
 			break
 		}
-		log.Log(ctx, slog.LevelDebug, "the log still takes no records", "error", err)
+		log.Debug("the log still takes no records", "error", err)
 	}
 	m.e.client.Log().Resume()
 	log.Info("the log takes records again", "after", time.Since(start).Round(time.Millisecond))
