@@ -3,6 +3,7 @@ package certify
 import (
 	"fmt"
 
+	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
 )
 
@@ -95,14 +96,14 @@ func silence(imputed int64, set bool) Assumption {
 	return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; the bounds are void if silence depends on the loss", imputed)}
 }
 
-func late(l *Late) Assumption {
+func late(l *latelosses.Comparison) Assumption {
 	switch {
 	case l == nil:
 		return Assumption{LateLosses, Assumed, "not measured here: the joiner measures them"}
-	case l.N == 0:
+	case l.Late.N == 0:
 		return Assumption{LateLosses, Holds, "none was late"}
 	case l.Differ:
-		return Assumption{LateLosses, Refuted, l.Gap + ": what is missing depends on the loss"}
+		return Assumption{LateLosses, Refuted, "mean loss " + l.Line() + ": what is missing depends on the loss"}
 	}
-	return Assumption{LateLosses, NotRefuted, l.Gap}
+	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line()}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
 )
 
@@ -65,17 +66,10 @@ type Certificate struct {
 
 // Options are what a learner does not know of its run.
 type Options struct {
-	Rounds      int64 // released, withdrawn ones left out; 0: as many as the learner counted
-	Outstanding int64 // decided, but not released: charged 1 each
-	Arrival     bool  // feedback is in the order of arrival
-	Late        *Late // nil: not measured here
-}
-
-// Late are the losses that came after the window beside those in time.
-type Late struct {
-	N      int64  // of them
-	Differ bool   // their means do, by more than noise
-	Gap    string // the two, for people
+	Rounds      int64                  // released, withdrawn ones left out; 0: as many as the learner counted
+	Outstanding int64                  // decided, but not released: charged 1 each
+	Arrival     bool                   // feedback is in the order of arrival
+	Late        *latelosses.Comparison // nil: not measured here
 }
 
 // Of returns the certificate of a learner.

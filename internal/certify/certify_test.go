@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/latelosses"
+	"hindsight/internal/words"
 	"hindsight/pkg/learner"
 )
 
@@ -32,6 +34,33 @@ func (c *Certificate) state(name string) string {
 		return "not there"
 	}
 	return c.Assumptions[i].State
+}
+
+// lateLosses are n that came late with a mean of 0.7, beside one of 0.5 in time.
+func lateLosses(n int64, differ bool) *latelosses.Comparison {
+	late, onTime, se := .7, .5, .02
+	l := &latelosses.Comparison{OnTime: latelosses.Figures{N: 1, Mean: &onTime}, Late: latelosses.Figures{N: n, Mean: &late}, Differ: differ}
+	if n > 1 {
+		l.Late.SE = &se
+	}
+	return l
+}
+
+// TestLateLosses holds the words: one loss has no standard error.
+func TestLateLosses(t *testing.T) {
+	for _, c := range []struct {
+		n      int64
+		differ bool
+		want   string
+	}{
+		{1, false, "mean loss 0.700 of 1, against 0.500 of 1 in time"},
+		{40, false, "mean loss 0.700 ± 0.020 of 40, against 0.500 of 1 in time"},
+		{40, true, "mean loss 0.700 ± 0.020 of 40, against 0.500 of 1 in time: what is missing depends on the loss"},
+	} {
+		if got := strings.ReplaceAll(late(lateLosses(c.n, c.differ)).Detail, words.NoBreak, " "); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
 }
 
 // TestStates holds which state each assumption has, in what is there to say of it.
@@ -63,9 +92,9 @@ func TestStates(t *testing.T) {
 		{"nothing skipped", set(nil), Options{}, Missing, Holds, ""},
 		{"skipped", learner.Certificate{Rounds: 10, Skipped: 4}, Options{}, Missing, Assumed, "charged 1 each: 4"},
 		{"imputed", learner.Certificate{Rounds: 10, Imputed: 4}, Options{}, Silence, Void, "imputed: 4"},
-		{"nothing late", set(nil), Options{Late: &Late{}}, LateLosses, Holds, ""},
-		{"late, alike", set(nil), Options{Late: &Late{N: 40, Gap: "x"}}, LateLosses, NotRefuted, ""},
-		{"late, different", set(nil), Options{Late: &Late{N: 40, Differ: true, Gap: "x"}}, LateLosses, Refuted, ""},
+		{"nothing late", set(nil), Options{Late: &latelosses.Comparison{}}, LateLosses, Holds, ""},
+		{"late, alike", set(nil), Options{Late: lateLosses(40, false)}, LateLosses, NotRefuted, ""},
+		{"late, different", set(nil), Options{Late: lateLosses(40, true)}, LateLosses, Refuted, ""},
 		{"late, unknown", set(nil), Options{}, LateLosses, Assumed, ""},
 		{"outstanding", set(nil), Options{Outstanding: 7}, Losses, Enforced, "charged 1 each: 7"},
 		{"elimination", learner.Certificate{Rounds: 10, Eliminates: true}, Options{}, Losses, Enforced, "only while the truth survives"},

@@ -82,6 +82,12 @@ func (l *Comparison) Warning() string {
 		l.Late.line(), l.OnTime.line(), side)
 }
 
+// Warning is that of what has been counted.
+func Warning(l *loop.LateLosses) string {
+	c := Compare(l)
+	return c.Warning()
+}
+
 // Outcomes are the losses that rejects say came late, by round, in the order of the
 // rejects.
 type Outcomes map[string][]value

@@ -113,15 +113,10 @@ type (
 // Certify returns the certificates of l after a run of so many rounds, withdrawn ones
 // left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
 func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *latelosses.Comparison) Certificate {
-	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: gapOf(late)})
-}
-
-// gapOf is what a certificate says of late losses.
-func gapOf(l *latelosses.Comparison) *certify.Late {
-	return &certify.Late{N: l.Late.N, Differ: l.Differ, Gap: l.Line()}
+	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: late})
 }
 
 // certifyOptions are what a certificate takes from a finished run.
 func (r *Result) certifyOptions(arrival bool) certify.Options {
-	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: gapOf(&r.LateLosses)}
+	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: &r.LateLosses}
 }

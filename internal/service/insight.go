@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/learner"
 )
@@ -143,16 +144,15 @@ func (i *Insight) outstanding() (n int64, partitions []int) {
 	return n, partitions
 }
 
-// lateGap returns what the joiner of this process saw, nil if there is none.
-func (i *Insight) lateGap() *certify.Late {
+// lateLosses returns what the joiner of this process saw, nil if there is none.
+func (i *Insight) lateLosses() *latelosses.Comparison {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.late == nil {
 		return nil
 	}
-	l := *i.late
-	return &certify.Late{N: l.Late.N, Differ: l.Differ(), Gap: fmt.Sprintf("mean loss %.4g ± %.2g of %d late, %.4g ± %.2g of %d in time",
-		l.Late.Mean(), l.Late.SE(), l.Late.N, l.OnTime.Mean(), l.OnTime.SE(), l.OnTime.N)}
+	l := latelosses.Compare(i.late)
+	return &l
 }
 
 // Look returns what the certificate says now.
@@ -161,7 +161,7 @@ func (i *Insight) Look() (*CertificatePage, error) {
 		return nil, errNobody
 	}
 	page := &CertificatePage{}
-	o := certify.Options{Late: i.lateGap()}
+	o := certify.Options{Late: i.lateLosses()}
 	o.Outstanding, page.Partitions = i.outstanding()
 	err := i.ask(func(d *Decider, ep *loop.Epoch) {
 		o.Arrival = ep.Rules.Arrival

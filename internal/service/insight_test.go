@@ -11,6 +11,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -126,6 +127,13 @@ func TestInsight(t *testing.T) {
 		if code, body := ask(t, modelsAt(bad), i, &struct{}{}); code != 400 || !strings.Contains(body, `"code": 400`) {
 			t.Errorf("%s: %d %s", bad, code, body)
 		}
+	}
+	var late loop.LateLosses
+	late.AddObserved(1, .5)
+	late.AddLate(1, &r.rules, codec.Loss, 1)
+	i.see(late)
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || !strings.Contains(strings.ReplaceAll(body, words.NoBreak, " "), "mean loss 1.000 of 1, against 0.500 of 1 in time") {
+		t.Errorf("with one late loss: %d %s", code, body)
 	}
 	leave()
 	if code, _ := ask(t, modelsAt(""), i, &struct{}{}); code != 503 {

@@ -1,11 +1,11 @@
 package service
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 )
 
@@ -83,14 +83,8 @@ const warnEvery = time.Hour
 // warnLate says once in a while that losses that come late differ from those in time:
 // what is learned is biased then.
 func (j *Joiner) warnLate() {
-	l := j.heart.LateLosses()
-	if !l.Differ() || !j.warned.IsZero() && time.Since(j.warned) < warnEvery {
-		return
+	if l := j.heart.LateLosses(); l.Differ() && (j.warned.IsZero() || time.Since(j.warned) >= warnEvery) {
+		j.warned = time.Now()
+		j.cfg.Logger.Warn(latelosses.Warning(&l))
 	}
-	j.warned = time.Now()
-	moments := func(m *loop.Moments) slog.Value {
-		return slog.GroupValue(slog.Int64("n", m.N), slog.Float64("mean", m.Mean()), slog.Float64("se", m.SE()))
-	}
-	j.cfg.Logger.Warn("the losses that came late differ from those in time: rounds that are skipped or imputed bias what is learned; lengthen the window",
-		"late", moments(&l.Late), "in_time", moments(&l.OnTime))
 }

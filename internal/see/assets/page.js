@@ -310,7 +310,7 @@ function drawCertificate(s) {
   for (const [key, name] of Object.entries(boundNames)) {
     const b = c[key];
     if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.value === null ? "none" : num(b.value, 4)),
-      make("td", { class: b.vacuous ? "warn" : "good" }, b.vacuous ? "says nothing yet: not below the number of rounds" : `${percent(b.value / c.t)} of a round`)));
+      make("td", { class: b.vacuous ? "warn" : "good" }, b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
   const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
