@@ -3,16 +3,22 @@
 package clients
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/pkg/stream"
 )
 
 // startSystem runs the default model on an embedded log until the test ends.
@@ -65,6 +71,43 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
+// misreport asks for a decision and reports a loss out of the model's range, and waits for its reject.
+func misreport(t *testing.T, e *engine.Engine) {
+	t.Helper()
+	nc, err := nats.Connect(e.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	for _, r := range [][2]string{{"decide", `{"id":"mine","actions":["a","b"]}`}, {"outcome", `{"id":"mine","loss":1.5}`}} {
+		if m, err := nc.Request("hindsight."+r[0], []byte(r[1]), 10*time.Second); err != nil || m.Header.Get("Nats-Service-Error") != "" {
+			t.Fatalf("%s: %v, %v", r[0], err, m)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	in, err := e.Log.Read(ctx, "hindsight.rejects", 0, stream.Earliest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	for records := []stream.Record(nil); len(records) == 0; {
+		if records, err = in.Next(ctx, records); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// wantRejects checks the JSON that a client printed of the topic rejects.
+func wantRejects(t *testing.T, out string) {
+	t.Helper()
+	var r struct{ Topic, Reason, Detail, ID, Bytes string }
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Topic != "outcomes" || r.Reason != "malformed" || r.ID != "mine" ||
+		r.Detail != "out of the model's range: 1.5 is not in [0, 1]" || r.Bytes != `{"id":"mine","loss":1.5}` {
+		t.Errorf("%v: %+v of %s", err, r, out)
+	}
+}
+
 // TestGoClient runs the program that README shows.
 func TestGoClient(t *testing.T) {
 	e := startSystem(t)
@@ -74,12 +117,20 @@ func TestGoClient(t *testing.T) {
 			t.Errorf("%q is not in the output:\n%s", want, out)
 		}
 	}
+	misreport(t, e)
+	wantRejects(t, run(t, "go", "run", "./go", "read", e.Dir, "hindsight.rejects"))
 }
 
 // TestPythonClients runs the Python programs that README shows.
 func TestPythonClients(t *testing.T) {
 	if err := exec.Command("python3", "-c", "import nats, msgpack").Run(); err != nil {
 		t.Skip("the Python packages are not here: pip install nats-py msgpack")
+	}
+	nobody := exec.CommandContext(t.Context(), "python3", "python/ask.py", "nats://127.0.0.1:1") // which waits a little
+	var said bytes.Buffer
+	nobody.Stdout, nobody.Stderr = &said, &said
+	if err := nobody.Start(); err != nil {
+		t.Fatal(err)
 	}
 	e := startSystem(t)
 	out := run(t, "python3", "python/ask.py", e.URL)
@@ -88,5 +139,14 @@ func TestPythonClients(t *testing.T) {
 	}
 	if out := run(t, "python3", "python/read.py", e.Dir); !strings.HasPrefix(out, "1 r-0-1 ") {
 		t.Errorf("read from the log:\n%s", out)
+	}
+	misreport(t, e)
+	wantRejects(t, run(t, "python3", "python/read.py", e.Dir, "hindsight.rejects"))
+	empty := t.TempDir()
+	if out, err := exec.CommandContext(t.Context(), "python3", "python/read.py", empty).CombinedOutput(); err == nil || string(out) != empty+"/connect.json is not there: give the folder of a decider's log\n" {
+		t.Errorf("of a folder without a log: %v, %s", err, out)
+	}
+	if err := nobody.Wait(); err == nil || said.String() != "nobody answers at nats://127.0.0.1:1: start a decider\n" {
+		t.Errorf("with nobody there: %v, %s", err, &said)
 	}
 }

@@ -178,6 +178,30 @@ func TestRound(t *testing.T) {
 	}
 }
 
+// Why an outcome was rejected is told.
+func TestRoundRejects(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n", 0)
+	w.put(w.top.Contexts, `{"id":"r","actions":["a","b"]}`)
+	w.settle()
+	w.put(w.top.Outcomes, `{"id":"r","loss":1.5}`)
+	w.put(w.top.Outcomes, `{"id":"r","loss":1,"action":"other"}`)
+	w.put(w.top.Outcomes, `{"id":"r","loss":1}`)
+	w.settle()
+	e := w.round("r")
+	b, err := json.Marshal(e.Outcomes)
+	w.must(err)
+	var text bytes.Buffer
+	w.must(e.Write(&text))
+	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n", `mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is not in\n%s", want, &text)
+		}
+	}
+	if n := strings.Count(string(b), `"detail"`); n != 2 || e.Outcomes[0].Detail != "out of the model's range: 1.5 is not in [0, 1]" {
+		t.Errorf("%d details: %s", n, b)
+	}
+}
+
 // Features are told where they may be, and nowhere else.
 func TestRoundWithoutFeatures(t *testing.T) {
 	w := newWorld(t, "window: 20 rounds\n", 0)

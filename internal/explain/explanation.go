@@ -73,7 +73,8 @@ type Outcome struct {
 	Kind      string   `json:"kind"`  // loss, reward, withdrawn, activated; "": it cannot be read
 	Value     *float64 `json:"value"` // on the user's scale
 	Action    string   `json:"action,omitempty"`
-	Became    string   `json:"became"` // counted, or the reason of its reject
+	Became    string   `json:"became"`           // counted, or the reason of its reject
+	Detail    string   `json:"detail,omitempty"` // of the reject
 }
 
 // Feedback is what became of the round.

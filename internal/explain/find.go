@@ -111,7 +111,7 @@ func (x *explainer) findRejects(ctx context.Context) error {
 			return
 		}
 		o := readOutcome(rej.Bytes)
-		o.Partition, o.Offset, o.LogTime, o.Became = rej.Partition, rej.Offset, Time(rej.Time), rej.Reason
+		o.Partition, o.Offset, o.LogTime, o.Became, o.Detail = rej.Partition, rej.Offset, Time(rej.Time), rej.Reason, rej.Short()
 		x.outcome(o)
 	}, never)
 }

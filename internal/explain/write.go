@@ -133,7 +133,11 @@ func (e *Explanation) writeOutcomes(p *printer) {
 		if o.Action != "" {
 			text += " for " + o.Action
 		}
-		p.line("outcome      %s, outcomes[%d]@%d, at %s: %s", text, o.Partition, o.Offset, o.LogTime, o.Became)
+		became := o.Became
+		if o.Detail != "" {
+			became += " (" + o.Detail + ")"
+		}
+		p.line("outcome      %s, outcomes[%d]@%d, at %s: %s", text, o.Partition, o.Offset, o.LogTime, became)
 	}
 }
 

@@ -19,6 +19,7 @@ type Reject struct {
 	Offset    int64
 	Time      int64 // log time of the record, ns
 	Reason    string
+	Detail    string // its beginning ([codec.Reject.Short])
 	ID        string // of the round; "": it could not be read
 }
 
@@ -112,7 +113,7 @@ func (s *Scope) Reject(r *codec.Reject) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rejects[s.rejected%keptRejects] = Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason, ID: strings.Clone(r.ID)}
+	s.rejects[s.rejected%keptRejects] = Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)}
 	s.rejected++
 }
 

@@ -225,7 +225,7 @@ func TestScopeRejectsAndHead(t *testing.T) {
 	}
 	s.Wait(Head{Partition: 2, N: 7, ID: "seven"})
 	v := s.View()
-	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[keptRejects-1].Offset != 5 {
+	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[0].Detail != "planted" || v.Rejects[keptRejects-1].Offset != 5 {
 		t.Errorf("%+v", v.Rejects)
 	}
 	if v.Head == nil || *v.Head != (Head{Partition: 2, N: 7, ID: "seven"}) {

@@ -28,8 +28,12 @@ func TestBrowserPage(t *testing.T) {
 	b := browsertest.Start(t)
 	w := newWorld(t, "window: 2s\n")
 	last := w.play(600, 1)
-	w.load()
+	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
+	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
+	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour: /.test(document.getElementById("rejects").textContent)`)
+	p.Picture("page-rejects")
+	w.load()
 	p.Wait(`document.body.dataset.looks > 2 && document.querySelectorAll("#loop .flow:not(.off)").length >= 3 && document.querySelectorAll("#rejects td.id").length > 0`)
 	for part, n := range browsertest.Eval[map[string]int](p, marks) {
 		if n == 0 {

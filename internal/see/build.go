@@ -19,7 +19,7 @@ var meanings = map[string]string{
 	codec.ReasonDuplicate:   "the round has its outcome already",
 	codec.ReasonOrphan:      "no decision has this id",
 	codec.ReasonMismatch:    "it names another action than was decided",
-	codec.ReasonMalformed:   "it is not a valid event; the topic rejects says why",
+	codec.ReasonMalformed:   "it is not a valid event, or none that the model takes",
 }
 
 // state returns all that is known now.
@@ -117,7 +117,7 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	}
 	for _, x := range v.Rejects {
 		out.Rejects = append(out.Rejects, Reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition, Offset: x.Offset,
-			Reason: x.Reason, ID: x.ID, Means: meanings[x.Reason]})
+			Reason: x.Reason, Detail: x.Detail, ID: x.ID, Means: meanings[x.Reason]})
 	}
 	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil { // not of a joiner that has left
 		h := v.Head

@@ -18,9 +18,10 @@ func TestState(t *testing.T) {
 	w := newWorld(t, "window: 200 rounds\n")
 	w.play(399, 1)
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
-	w.report(`{"id":%q,"loss":7}`, last)                  // out of range
+	w.report(`{"id":%q,"loss":7}`, last) // out of range
+	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
-		return s.Refused["malformed"] == 1 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
+		return s.Refused["malformed"] == 2 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
 	})
@@ -38,6 +39,13 @@ func TestState(t *testing.T) {
 	}
 	if s.Refused["orphan"] == 0 || len(s.Rejects) == 0 || s.Rejects[0].Means == "" || s.Certificate == nil || s.Certificate.Certificate.T == 0 {
 		t.Errorf("%v %+v %+v", s.Refused, s.Rejects, s.Certificate)
+	}
+	for topic, detail := range map[string]string{"contexts": "context: features.hour: ", "outcomes": "out of the model's range: 7 is not in [0, 1]"} {
+		if !slices.ContainsFunc(s.Rejects, func(r Reject) bool {
+			return r.Topic == topic && r.Reason == "malformed" && strings.HasPrefix(r.Detail, detail)
+		}) {
+			t.Errorf("%s: %q is not told: %+v", topic, detail, s.Rejects)
+		}
 	}
 	if slices.ContainsFunc(s.Alarms, func(a AlarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)

@@ -154,6 +154,7 @@ type Reject struct {
 	Partition int        `json:"partition" doc:"of it"`
 	Offset    int64      `json:"offset" doc:"of the record"`
 	Reason    string     `json:"reason" doc:"late, duplicate, orphan, mismatch, malformed or duplicate-id"`
+	Detail    string     `json:"detail" doc:"what is wrong with the record, if there is more to say than the reason; at most 200 bytes of it"`
 	ID        string     `json:"id" doc:"of the round, if it could be read"`
 	Means     string     `json:"means" doc:"the reason in words"`
 }

@@ -18,7 +18,7 @@ func StatePage() string {
 its loop, every second, with no network but that process: the loop with what passes a second, alarms with
 what to do about each ([ALERTS.md](ALERTS.md)), loss over time beside uniform play, what is played, delays, fates, exploration, the
 certificate with its assumptions, the last rejects. It shows names of actions and ids of rounds, no features and
-no secrets. A decider sees the feedback of all partitions and the decisions of its own; a joiner all of both, but no
+no secrets; what is wrong with a rejected context may name the feature, without its value. A decider sees the feedback of all partitions and the decisions of its own; a joiner all of both, but no
 certificate. Where both are in one process, which is the default, the page has everything.
 
 ` + "`/explain?id=ID`" + ` tells the life of one round in JSON, with ` + "`&format=text`" + ` for people: what ` + "`replayer explain ID`" + ` prints, without

@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
 
@@ -102,6 +103,18 @@ func (w *world) ask(r *rand.Rand) (id, action string) {
 func (w *world) report(format string, args ...any) {
 	w.t.Helper()
 	if _, _, err := w.log.Request(w.t.Context(), "shop.outcome", fmt.Appendf(nil, format, args...)); err != nil && w.t.Context().Err() == nil {
+		w.t.Fatal(err)
+	}
+}
+
+// put writes a context to the topic.
+func (w *world) put(format string, args ...any) {
+	w.t.Helper()
+	out, err := w.log.Writer(w.t.Context(), "shop.contexts", 0, nil)
+	if err == nil {
+		_, err = out.Append(w.t.Context(), &stream.Record{Value: fmt.Appendf(nil, format, args...)})
+	}
+	if err != nil {
 		w.t.Fatal(err)
 	}
 }

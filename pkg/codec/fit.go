@@ -25,6 +25,19 @@ func (x *Reject) Fit() {
 	}
 }
 
+// shortDetail is how many bytes of a detail are shown where many are.
+const shortDetail = 200
+
+// Short returns the beginning of a reject's detail, as a text of its own. Details tell of
+// fields, types, limits and places, names of actions and features, and what an outcome was
+// worth; they hold no value of a feature.
+func (x *Reject) Short() string {
+	if len(x.Detail) <= shortDetail {
+		return strings.Clone(x.Detail)
+	}
+	return strings.ToValidUTF8(x.Detail[:shortDetail], "") + "…"
+}
+
 // Tells reports whether a reject tells of these bytes.
 func (x *Reject) Tells(record []byte) bool {
 	if x.Size == 0 {

@@ -33,6 +33,18 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// What is shown of a detail where many are is short, and text.
+func TestShort(t *testing.T) {
+	for _, c := range []struct{ detail, want string }{
+		{"", ""}, {"short", "short"}, {strings.Repeat("x", 200), strings.Repeat("x", 200)},
+		{strings.Repeat("x", 201), strings.Repeat("x", 200) + "…"}, {strings.Repeat("€", 100), strings.Repeat("€", 66) + "…"},
+	} {
+		if got := (&Reject{Detail: c.detail}).Short(); got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
 // What tells of lost tails and of rejects to come is left out where there is none, and
 // read back.
 func TestLossKeys(t *testing.T) {

@@ -1,4 +1,10 @@
-// Command ask asks a running decider for a decision and reports what it was worth.
+// Command go asks a running decider for a decision and reports what it was worth:
+//
+//	go run ./compose/clients/go [URL]
+//
+// or prints a topic in its log, such as what could not be used, and why:
+//
+//	go run ./compose/clients/go read hindsight-data hindsight.rejects
 package main
 
 import (
@@ -12,6 +18,10 @@ import (
 )
 
 func main() {
+	if len(os.Args) == 4 && os.Args[1] == "read" {
+		read(os.Args[2], os.Args[3])
+		return
+	}
 	url := nats.DefaultURL // nats://127.0.0.1:4222, where the decider listens
 	if len(os.Args) > 1 {
 		url = os.Args[1]

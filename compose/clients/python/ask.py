@@ -13,11 +13,15 @@ async def ask(nc, subject, body):
 
 
 async def tell(e):
-    print(e, file=sys.stderr)
+    if not isinstance(e, ConnectionRefusedError):  # of which the last line tells
+        print(e, file=sys.stderr)
 
 
 async def main(url):
-    nc = await nats.connect(url, error_cb=tell)  # which waits for a decider that is not there yet
+    try:  # for a second or two, while a decider starts
+        nc = await nats.connect(url, error_cb=tell, max_reconnect_attempts=2, reconnect_time_wait=0.5)
+    except nats.errors.NoServersError:
+        sys.exit(f"nobody answers at {url}: start a decider")
     context = {"features": {"hour": 14, "country": "DE"}, "actions": ["banner", "video", "none"]}
     try:
         decision = await ask(nc, "hindsight.decide", context)
