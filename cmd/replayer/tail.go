@@ -38,6 +38,9 @@ their feedback, how late outcomes came (p50 and p99 of all that was read), and o
 1,000 rounds the share joined and the mean loss, beside an estimate of what uniform play
 would have lost in the same rounds.
 
+The first line has what was read back (--last), too, but for decisions a second, which are
+those appended since.
+
 It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
 		Args:    cobra.NoArgs,
 		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log kafka://localhost:9092 --name shop --last -1",
@@ -64,6 +67,9 @@ func (t *followed) run(ctx context.Context) error {
 		return err
 	}
 	defer e.Close()
+	if e.Dir != "" && !e.Joined {
+		fmt.Fprintf(t.env.Stderr, "nobody serves %s: this is what it holds, and no decider can be started on it until this ends\n", e.Dir)
+	}
 	if t.name, err = chooseModel(ctx, e, t.log, t.name); err != nil {
 		return err
 	}

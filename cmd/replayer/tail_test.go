@@ -49,6 +49,7 @@ type untilSum struct {
 	t                   *testing.T
 	want                float64
 	decided, released   float64
+	appended            float64
 	stop                context.CancelFunc
 	text                bytes.Buffer
 	losses, joinedRatio any
@@ -62,6 +63,7 @@ func (u *untilSum) Write(line []byte) (int, error) {
 		return len(line), nil
 	}
 	u.decided += l["decisions"].(float64)
+	u.appended += l["appended"].(float64)
 	for _, n := range l["fates"].(map[string]any) {
 		u.released += n.(float64)
 	}
@@ -83,7 +85,10 @@ func TestTail(t *testing.T) {
 	env := &daemon.Env{Args: []string{"tail", "--log", "embedded:" + dir, "--last", "-1", "--every", "50ms", "--json"}, Getenv: func(string) string { return "" },
 		Stdin: strings.NewReader(""), Stdout: out, Stderr: &stderr}
 	daemon.Run(ctx, env, command(env))
-	if out.decided != 200 || out.released != 200 || out.losses == nil || out.joinedRatio == nil {
+	if want := "nobody serves " + dir + ": this is what it holds, and no decider can be started on it until this ends\n"; !strings.HasPrefix(stderr.String(), want) {
+		t.Errorf("%q, want %q", &stderr, want)
+	}
+	if out.decided != 200 || out.appended != 0 || out.released != 200 || out.losses == nil || out.joinedRatio == nil {
 		t.Errorf("%v decisions and %v feedbacks of 200 (%v); %s%s", out.decided, out.released, run["fates"], &out.text, &stderr)
 	}
 }

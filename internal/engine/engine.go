@@ -49,6 +49,7 @@ type Engine struct {
 	BusApart bool       // other processes on the log have buses of their own
 	URL      string     // where requests are answered; "" if nowhere
 	Dir      string     // of the embedded log; "" for others
+	Joined   bool       // another process serves it
 
 	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
 	close   func() error
@@ -207,7 +208,7 @@ func join(dir string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{Log: c.Log(), Bus: c.Bus(), Dir: dir, close: c.Close}, nil
+	return &Engine{Log: c.Log(), Bus: c.Bus(), Dir: dir, Joined: true, close: c.Close}, nil
 }
 
 // Models returns the names of the models that a log holds.

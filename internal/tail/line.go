@@ -13,12 +13,14 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Line is how a system does: what came since the last line, and what the last 1,000 rounds
-// were worth. What is not known is nil.
+// Line is how a system does: what was read since the last line, and what the last 1,000
+// rounds were worth. The first lines have what was in the log before it was followed, too.
+// What is not known is nil.
 type Line struct {
 	Time      time.Time        `json:"time"`
 	Seconds   float64          `json:"seconds"`   // since the last line
 	Decisions int64            `json:"decisions"` // since the last line, as all counts
+	Appended  int64            `json:"appended"`  // of them, those that were not there when [Open] looked
 	Fates     map[string]int64 `json:"fates"`
 	Rejects   map[string]int64 `json:"rejects"` // by topic and reason
 	Waiting   *int64           `json:"waiting"` // decisions without feedback, now
@@ -36,7 +38,7 @@ func (t *Tail) Line() Line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions, Fates: map[string]int64{}, Rejects: map[string]int64{},
+	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions, Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
 		DelayP50: monitor.Known(view.Delays.Quantile(.5)), DelayP99: monitor.Known(view.Delays.Quantile(.99)),
 		JoinRatio: monitor.Known(view.Recent.JoinRatio), Loss: monitor.Known(view.Recent.Loss), Uniform: monitor.Known(view.Recent.Uniform)}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
@@ -78,7 +80,7 @@ func (p *Printer) Print(l *Line) error {
 	p.n++
 	rate := 0.0
 	if l.Seconds > 0 {
-		rate = float64(l.Decisions) / l.Seconds
+		rate = float64(l.Appended) / l.Seconds
 	}
 	waiting := "?"
 	if l.Waiting != nil {
@@ -113,7 +115,7 @@ func seconds(x *float64) string {
 func rejects(by map[string]int64) string {
 	var out []string
 	for _, reason := range slices.Sorted(maps.Keys(by)) {
-		out = append(out, fmt.Sprintf("%d %s", by[reason], reason))
+		out = append(out, fmt.Sprintf("%s %d", reason, by[reason]))
 	}
 	if len(out) == 0 {
 		return "–"

@@ -33,6 +33,8 @@ type Tail struct {
 	scope   *monitor.Scope
 	readers []reader
 
+	ends []int64 // of decisions, by partition, when [Open] looked
+
 	mu       sync.Mutex
 	decided  []int64 // by partition: N of the last decision; −1: none was seen
 	released int64   // N of the last feedback; −1: none was seen
@@ -44,12 +46,13 @@ type Tail struct {
 // counts are of records read.
 type counts struct {
 	decisions int64
+	appended  int64 // decisions behind the end of the log when it was opened
 	fates     map[codec.Fate]int64
 	rejects   map[string]int64 // by topic and reason; foreign: no record of this product, passed over
 }
 
 func (c counts) clone() counts {
-	return counts{c.decisions, maps.Clone(c.fates), maps.Clone(c.rejects)}
+	return counts{c.decisions, c.appended, maps.Clone(c.fates), maps.Clone(c.rejects)}
 }
 
 type reader struct {
@@ -84,6 +87,9 @@ func (t *Tail) add(ctx context.Context, topic string, partition int, take func(*
 	first, end, err := t.cfg.Log.Bounds(ctx, topic, partition)
 	if err != nil {
 		return err
+	}
+	if topic == t.topics.Decisions {
+		t.ends = append(t.ends, end)
 	}
 	from := first
 	if t.cfg.Last >= 0 {
@@ -182,6 +188,9 @@ func (t *Tail) decision(r *stream.Record) error {
 	defer t.mu.Unlock()
 	t.decided[d.Partition] = d.N
 	t.now.decisions++
+	if r.Offset >= t.ends[d.Partition] {
+		t.now.appended++
+	}
 	return nil
 }
 

@@ -79,13 +79,13 @@ func TestTail(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- tail.Follow(ctx) }()
 	l := total(t, tail, func(l *Line) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
-	if l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 || *l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
+	if l.Appended != 0 || l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 || *l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
 		t.Errorf("of the last two records: %+v", l)
 	}
 	w.decision(6)
 	w.append("m.rejects", codec.AppendReject(nil, &codec.Reject{Topic: "outcomes", Reason: "orphan", ID: "x"}))
 	l = total(t, tail, func(l *Line) bool { return l.Decisions == 1 && len(l.Rejects) > 0 })
-	if l.Rejects["outcomes/orphan"] != 1 || *l.Waiting != 3 || l.Fates["observed"] != 0 {
+	if l.Appended != 1 || l.Rejects["outcomes/orphan"] != 1 || *l.Waiting != 3 || l.Fates["observed"] != 0 {
 		t.Errorf("of what came then: %+v", l)
 	}
 	stop()
@@ -103,6 +103,7 @@ func total(t *testing.T, tail *Tail, done func(*Line) bool) Line {
 	for {
 		l := tail.Line()
 		l.Decisions += sum.Decisions
+		l.Appended += sum.Appended
 		for k, n := range sum.Fates {
 			l.Fates[k] += n
 		}
@@ -213,7 +214,7 @@ func TestTailDeadline(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	waiting, loss, p50 := int64(7), .12345, 1.23456
-	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 25, Fates: map[string]int64{"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
+	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
 		Waiting: &waiting, Loss: &loss, DelayP50: &p50}
 	var b bytes.Buffer
 	p := Printer{W: &b}
@@ -226,7 +227,7 @@ func TestPrinter(t *testing.T) {
 		t.Errorf("%d headings over 21 lines", n)
 	}
 	line := strings.Join(strings.Fields(strings.Split(b.String(), "\n")[1]), " ")
-	if want := "01:01:01 12.5 20 0 0 1 7 1.23s – – 0.1235 – 1 contexts/malformed, 2 outcomes/late"; line != want {
+	if want := "01:01:01 12.5 20 0 0 1 7 1.23s – – 0.1235 – contexts/malformed 1, outcomes/late 2"; line != want {
 		t.Errorf("%q, want %q", line, want)
 	}
 	b.Reset()
