@@ -28,6 +28,7 @@ func TestBrowserPage(t *testing.T) {
 	b := browsertest.Start(t)
 	w := newWorld(t, "window: 2s\n")
 	last := w.play(600, 1)
+	w.until("an idle joiner", func(s *State) bool { return s.Waiting.Joiner != nil && *s.Waiting.Joiner == 0 }) // what is rejected now is last
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
