@@ -75,6 +75,7 @@ func (x *explainer) run(ctx context.Context, id string) (err error) {
 	if err != nil {
 		return err
 	}
+	x.unread(rules)
 	several := rules != nil && (rules.Outcomes != loop.First || rules.Activation)
 	if err := x.findOutcomes(ctx, several); err != nil {
 		return err
@@ -123,6 +124,19 @@ func (x *explainer) arrival(ctx context.Context) error {
 		return nil
 	})
 	return err
+}
+
+// unread fills in what nobody read of the context, under the rules of its epoch; where they
+// are gone only keys tell.
+func (x *explainer) unread(rules *loop.Rules) {
+	n, names := loop.Unread(rules, x.dec.Context)
+	switch {
+	case n == 0:
+	case x.Features:
+		x.e.Context.NotRead = names.String()
+	default:
+		x.e.Context.NotRead = fmt.Sprintf("%d features or keys", n)
+	}
 }
 
 // closed fills in what became of the round.

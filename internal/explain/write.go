@@ -64,6 +64,9 @@ func (e *Explanation) writeContext(p *printer) {
 	if c.Text != "" {
 		p.line("             %s", c.Text)
 	}
+	if c.NotRead != "" {
+		p.line("             not read: %s", c.NotRead)
+	}
 }
 
 func (e *Explanation) writeDecision(p *printer) {

@@ -36,6 +36,7 @@ type Result struct {
 	N       int64  // the round: the new one, or the one decided before
 	ID      string // its id; aliases the context's bytes or the decider's memory
 	Err     error  // for Invalid
+	Unread  int    // for Decided: features that the model does not list, and keys that no context has: nobody reads them
 }
 
 // Decider decides the contexts of one partition. A decision is a function of the
@@ -126,7 +127,7 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	d.decide(dst, raw, id, src)
 	d.remember(id, memo)
 	d.next++
-	return Result{Verdict: Decided, N: memo.n, ID: id}
+	return Result{Verdict: Decided, N: memo.n, ID: id, Unread: r.reader.unread()}
 }
 
 func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source) {

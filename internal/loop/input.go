@@ -18,6 +18,7 @@ type reader struct {
 	actions map[string]struct{}
 	masked  map[string]struct{}
 	kinds   map[string]FeatureKind
+	strays  *codec.Names // what nobody reads of a context is called; nil: nobody asks
 
 	ctx      *codec.Context // own, or one that was given as it is
 	own      codec.Context
@@ -25,6 +26,8 @@ type reader struct {
 	features []oracle.Feature
 	listed   []oracle.Action // by the context
 	fixed    []oracle.Action // by the model, without those that are masked
+	keys     int             // of the context that nobody reads
+	unlisted int             // features of the context that the model does not list
 }
 
 func newReader(rules *Rules) *reader {
@@ -90,7 +93,9 @@ func (r *reader) accept() error {
 // parseAgain reads a context that was checked when it was decided.
 func (r *reader) parseAgain(raw []byte) error {
 	r.ctx = &r.own
-	return codec.ParseContext(r.ctx, raw)
+	var err error
+	r.keys, err = codec.ReadContext(r.ctx, raw, r.strays)
+	return err
 }
 
 func (r *reader) check() error {
@@ -214,8 +219,11 @@ func (r *reader) known(fs []codec.Feature) []oracle.Feature {
 	for i := range fs {
 		if _, ok := r.kinds[fs[i].Name]; ok {
 			r.features = append(r.features, asOracle(fs[i : i+1])[0])
+		} else if r.strays != nil {
+			r.strays.Add(fs[i].Name)
 		}
 	}
+	r.unlisted = len(fs) - len(r.features)
 	return r.features
 }
 

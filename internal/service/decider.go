@@ -55,6 +55,7 @@ type Decider struct {
 	offsets  offsetRing
 	dec      codec.Decision
 	buf      []byte
+	unread   unread
 	unmarked bool // contexts were passed that no record in decisions tells of
 	seen     tail
 	refit    refit
@@ -250,7 +251,7 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 		d.heart.Pass(r.Offset + 1)
 		return nil
 	}
-	res := d.heart.Decide(&d.dec, r.Value, cloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
+	res := d.decide(r.Value, cloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
 	if res.Verdict != loop.Decided {
 		return d.reject(ctx, r, res)
 	}
@@ -258,6 +259,15 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 		return err
 	}
 	return d.appendDecision(ctx, ticket{n: d.dec.N, at: d.batchAt})
+}
+
+// decide lets the heart decide a context.
+func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
+	res := d.heart.Decide(&d.dec, raw, id, src)
+	if res.Unread > 0 {
+		d.noteUnread(raw, &res, time.Now())
+	}
+	return res
 }
 
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {

@@ -86,7 +86,8 @@ func (f *front) set(p int, d *Decider) {
 
 // request hands one request on.
 func (f *front) request(m stream.Message) {
-	json := codec.IsJSON(m.Data)
+	m.Data = codec.TrimMark(m.Data)
+	json := !codec.IsMap(m.Data)
 	p, d := f.owner(&m)
 	if d != nil {
 		d.gate.request(m)

@@ -121,6 +121,17 @@ func TestFront(t *testing.T) {
 	if spread["0"] == 0 || spread["1"] == 0 || spread["2"] == 0 {
 		t.Errorf("requests without an id were decided in the partitions %v, of 0, 1 and 2", spread)
 	}
+	for i, left := 0, 10; left > 0; i++ {
+		id := fmt.Sprint("marked", i)
+		if loop.PartitionOf([]byte(id), partitions) == 3 {
+			continue
+		}
+		left--
+		plain, _ := ask(context1(id))
+		if reply, code := ask("\ufeff" + context1(id)); code != 0 || strings.Replace(reply, "true", "false", 1) != plain || reply == plain {
+			t.Fatalf("with a byte order mark: %d %s, without it was %s", code, reply, plain)
+		}
+	}
 	if reply, code := ask(`{"actions":`); code != 400 {
 		t.Errorf("malformed: %d %s", code, reply)
 	}

@@ -65,6 +65,7 @@ func (g *gate) close() {
 
 // request takes one request. It does not block.
 func (g *gate) request(m stream.Message) {
+	m.Data = codec.TrimMark(m.Data)
 	if refusal := g.enqueue(m, time.Now()); refusal != "" { // not under mu, which every answer takes
 		refuse(&m, g.metrics, g.subject, 503, refusal)
 	}
@@ -115,6 +116,6 @@ func (g *gate) waiting() int {
 // refuse answers a request with an error.
 func refuse(m *stream.Message, metrics *Metrics, subject string, code int, message string) {
 	metrics.refuse(subject, code)
-	data, headers := errorReply(code, message, "", codec.IsJSON(m.Data))
+	data, headers := errorReply(code, message, "", !codec.IsMap(m.Data))
 	m.Respond(data, headers...)
 }

@@ -15,7 +15,7 @@ var decisionBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .0
 
 // deciderMetrics are those of the deciders of a process, by partition.
 type deciderMetrics struct {
-	decisions, repeated, snapshots                     *prometheus.CounterVec
+	decisions, repeated, snapshots, unread             *prometheus.CounterVec
 	latency                                            *prometheus.HistogramVec
 	outstanding, contextsLag, feedbackLag              *prometheus.GaugeVec
 	learned, through, gamma, epoch                     *prometheus.GaugeVec
@@ -42,6 +42,8 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 		columns:     c.gauge("hindsight_oracle_columns", "Columns of the linear oracle, the constant included.", "", p),
 		refusedValues: c.gauge("hindsight_refused_feature_values", "Feature values that the linear oracle of this epoch learned as 0 because max_features was reached.",
 			"it grows: the model does not see these features", p),
+		unread: c.counter("hindsight_unread_features_total", "Features of decided contexts that the model does not list, and keys that no context has: nobody reads them. The log names some, and replayer explain those of one context.",
+			"it grows, and nobody sends more than the model reads on purpose: a name may be misspelt", p),
 		refusedExamples: c.gauge("hindsight_refused_examples", "Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows", p),
 		snapAge:         c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
 		snapBytes:       c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
@@ -56,7 +58,7 @@ type deciderPart struct {
 	gauges                gauges
 	topic, request        prometheus.Counter
 	topicTime, askedTime  prometheus.Observer
-	repeated              prometheus.Counter
+	repeated, unread      prometheus.Counter
 	written, failed       prometheus.Counter
 	damaged               prometheus.Counter
 	outstanding, contexts prometheus.Gauge
@@ -74,8 +76,8 @@ func (m *deciderMetrics) of(partition int) *deciderPart {
 	d := &deciderPart{m: m, gauges: gauges{values: []string{p}},
 		topic: m.decisions.WithLabelValues(p, fromTopic), request: m.decisions.WithLabelValues(p, fromRequest),
 		topicTime: m.latency.WithLabelValues(p, fromTopic), askedTime: m.latency.WithLabelValues(p, fromRequest),
-		repeated: m.repeated.WithLabelValues(p),
-		written:  m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed"),
+		repeated: m.repeated.WithLabelValues(p), unread: m.unread.WithLabelValues(p),
+		written: m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed"),
 		damaged: m.snapshots.WithLabelValues(p, "damaged")}
 	g := &d.gauges
 	d.outstanding, d.contexts, d.feedback = g.of(m.outstanding), g.of(m.contextsLag), g.of(m.feedbackLag)

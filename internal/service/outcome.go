@@ -38,7 +38,7 @@ func (s *OutcomeService) request(m stream.Message) { s.requestOf(m, time.Now()) 
 // requestOf stores one outcome that came at start. Whether its round exists, and whether
 // it came in time, is for the joiner to find out.
 func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
-	json := codec.IsJSON(m.Data)
+	json := !codec.IsMap(m.Data)
 	refuse := func(code int, message, id string) {
 		s.metrics.refuseID("outcome", code, id)
 		data, headers := errorReply(code, message, id, json)

@@ -61,7 +61,7 @@ func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
 // requestOf answers one request for a decision that came at start. The reply is sent when
 // the decision is in the log; the next one may be made meanwhile.
 func (d *Decider) requestOf(m stream.Message, start time.Time) {
-	json := codec.IsJSON(m.Data)
+	json := !codec.IsMap(m.Data)
 	refuse := func(code int, message, id string) {
 		d.cfg.Metrics.refuseID("decide", code, id)
 		data, headers := errorReply(code, message, id, json)
@@ -93,7 +93,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 		refuse(503, unknownFate, "")
 		return
 	}
-	res := d.heart.Decide(&d.dec, m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
+	res := d.decide(m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
 		code := 400

@@ -153,20 +153,33 @@ func jsonFeatures(dst []byte, features []Feature) []byte {
 // may be nil or not, which means the same). On an error dst is of no use but for
 // the next call.
 func ParseContext(dst *Context, b []byte) error {
+	_, err := ReadContext(dst, b, nil)
+	return err
+}
+
+// ReadContext is [ParseContext] that also returns how many keys of the context and of its
+// actions it has no use for, and adds them to strays, unless that is nil: FIELD of the context,
+// actions.FIELD of an action. Attributes of a CloudEvent are no such keys.
+func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) {
 	if len(b) > MaxRecordBytes {
-		return wrong("context", "", ErrTooLarge)
+		return 0, wrong("context", "", ErrTooLarge)
 	}
 	r := newReader(b)
+	r.strays = strays
 	r.context(dst)
 	if !r.isCloudEvent() {
-		return r.end("context")
+		return r.unread, r.end("context")
+	}
+	if strays != nil {
+		strays.clear()
 	}
 	r, id := openCloudEvent(b)
+	r.strays = strays
 	r.context(dst)
 	if dst.ID == "" {
 		dst.ID = id
 	}
-	return r.end("context")
+	return r.unread, r.end("context")
 }
 
 func (r *reader) context(c *Context) {
@@ -199,13 +212,22 @@ func (r *reader) context(c *Context) {
 				c.Actions = actions // keep the memory for its data
 				return
 			}
-			r.skip(0)
+			r.stray("", key)
 		}
 		if r.err != nil {
 			r.inKey(key)
 			return
 		}
 	}
+}
+
+// stray skips the value of a key that nobody reads.
+func (r *reader) stray(where, key string) {
+	r.unread++
+	if r.strays != nil {
+		r.strays.Add(where + key)
+	}
+	r.skip(0)
 }
 
 // textOrNull reads text; null is "".
@@ -362,7 +384,7 @@ func (r *reader) action(a *Action) {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
-			r.skip(0)
+			r.stray("actions.", key)
 		}
 		if r.err != nil {
 			r.inKey(key)

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"bytes"
 	"fmt"
 	"unsafe"
 )
@@ -37,6 +38,9 @@ type reader struct {
 	cloud    bool // met the mark of a CloudEvent
 	features int  // read so far, those of actions included
 
+	unread int    // keys of a context, and of its actions, that neither has
+	strays *Names // what they are called; nil: nobody asks
+
 	err   error
 	at    int    // where err was met
 	field string // what err concerns, from the inside out
@@ -57,6 +61,17 @@ func newReader(b []byte) reader {
 	}
 	return r
 }
+
+// byteOrderMark is what some tools write before text in UTF-8.
+const byteOrderMark = "\ufeff"
+
+// TrimMark returns b without the byte order mark of UTF-8 that JSON may begin with, against
+// its standard (RFC 8259, section 8.1). No record in MessagePack begins so.
+func TrimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte(byteOrderMark)) }
+
+// IsMap reports whether b is meant as MessagePack: whether its first byte begins a map, as all
+// events are. What is neither is answered in JSON, which everybody can read.
+func IsMap(b []byte) bool { return len(b) > 0 && packTokens[b[0]] == tokMap }
 
 // IsJSON reports whether b is JSON rather than MessagePack: whether its first
 // byte that is not white space is {.

@@ -1,0 +1,101 @@
+package service
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/stream"
+)
+
+// ask asks the decider of a rig and returns what it answers.
+func (r *rig) ask(data string) (answer string) {
+	m := stream.Message{Data: []byte(data), Respond: func(data []byte, _ ...stream.Header) error {
+		answer = string(data)
+		return nil
+	}}
+	r.d.request(m)
+	return answer
+}
+
+// What nobody reads of contexts is counted, and named now and then without its values.
+func TestUnreadIsTold(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(r *rig) {
+		r.rules.Features = []loop.FeatureRule{{Name: "hour", Kind: loop.NumberFeature}}
+		r.dc.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	r.must(r.settle())
+	counted := func() float64 { return scrape(t, r.reg)[`hindsight_unread_features_total{partition="0"}`] }
+	lines := func() int { return strings.Count(log.String(), "level=WARN") }
+	r.ask(`{"id":"good","features":{"hour":3},"actions":["a"]}`)
+	if counted() != 0 || lines() != 0 {
+		t.Fatalf("of a context that is read: %v, %s", counted(), &log)
+	}
+	typo := func(i int) string {
+		return fmt.Sprintf(`{"id":"r%d","features":{"huor":"%s"},"acions":["%[2]s"],"actions":["a"]}`, i, plantedText)
+	}
+	r.ask(typo(0))
+	r.ask(typo(0)) // a repeat, which is not decided
+	r.ask(strings.Replace(typo(0), `["a"]`, `[]`, 1))
+	if counted() != 2 || lines() != 1 || !strings.Contains(log.String(), `names="acions, huor" id=r0 untold=0`) {
+		t.Fatalf("%v, %s", counted(), &log)
+	}
+	for i := range 5 {
+		r.ask(typo(1 + i))
+	}
+	if counted() != 12 || lines() != 1 {
+		t.Fatalf("%v, %s", counted(), &log)
+	}
+	r.d.unread.told = time.Now().Add(-unreadEvery)
+	r.ask(typo(6))
+	if counted() != 14 || lines() != 2 || !strings.Contains(log.String(), `id=r6 untold=10`) || strings.Contains(log.String(), plantedText) {
+		t.Fatalf("%v, %s", counted(), &log)
+	}
+}
+
+// Whoever sends what is no event is answered in JSON; who sends MessagePack in that.
+func TestErrorsCanBeRead(t *testing.T) {
+	r := newRig(t, nil)
+	r.must(r.settle())
+	outcomes, err := ServeOutcomes(t.Context(), r.log, silentBus{}, "m", 1, r.m)
+	r.must(err)
+	t.Cleanup(outcomes.Close)
+	for in, want := range map[string]string{
+		"": "{", "hello": "{", "[]": "{", "\xc1": "{", `{"features":1}`: "{", "\xef\xbb\xbf": "{",
+		"\x81\xa8features\x01": "\x81", "\x81": "\x81",
+	} {
+		var stored string
+		r.ask(in)
+		outcomes.request(stream.Message{Data: []byte(in), Respond: func(data []byte, _ ...stream.Header) error {
+			stored = string(data)
+			return nil
+		}})
+		for _, got := range []string{r.ask(in), stored} {
+			if !strings.HasPrefix(got, want) || !strings.Contains(got, "400") && want == "{" {
+				t.Errorf("%q: answered %q", in, got)
+			}
+		}
+	}
+}
+
+// A byte order mark, as some tools write it before JSON, is taken away before anybody looks.
+func TestByteOrderMark(t *testing.T) {
+	var seen stream.Message
+	got := make(chan struct{})
+	g := newGate("decide", NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
+	defer g.close()
+	g.request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error { return nil }})
+	<-got
+	if string(seen.Data) != "{}" {
+		t.Errorf("%q", seen.Data)
+	}
+}
+
+type silentBus struct{ stream.Bus }
+
+func (silentBus) Serve(string, string, func(stream.Message)) (func(), error) { return func() {}, nil }
