@@ -29,7 +29,7 @@ func main() { daemon.Main("decider", command) }
 type config struct {
 	log, listen, model, seedFile string
 	joiner                       bool
-	retention                    time.Duration
+	retention                    retention
 	partitions                   int
 	clientRate                   int
 	pendingMiB                   int
@@ -56,7 +56,7 @@ On NATS servers, and on Kafka, several deciders share the partitions of a model,
 one of them, or of the feedback-joiners, is the joiner; when one dies, others take
 over. All need the same seed file. Beside Kafka requests are answered by a server
 inside the process, or on the servers that --nats names, which several deciders need.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
   HINDSIGHT_LOG=embedded:/tmp/trial decider
@@ -71,7 +71,8 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
-	f.DurationVar(&c.retention, "retention", 7*24*time.Hour, "how long a new log keeps its records")
+	c.retention = retention(7 * 24 * time.Hour)
+	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
 	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
 	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send to this process, decisions and outcomes; 0: no limit")
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
@@ -102,7 +103,7 @@ func (c *config) check() (engine.Spec, error) {
 		}
 	}
 	if c.retention < 0 {
-		return spec, daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", c.retention)
+		return spec, daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", &c.retention)
 	}
 	if c.partitions < 0 {
 		return spec, daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
@@ -127,7 +128,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := service.NewHealth(service.RoleDecider)
 	insight := service.NewInsight()
-	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
+	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health, Insight: insight})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
@@ -154,7 +155,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 			return err
 		}
 	}
-	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions, service.Retention{Age: c.retention})
+	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions, service.Retention{Age: time.Duration(c.retention)})
 	if err != nil {
 		return err
 	}

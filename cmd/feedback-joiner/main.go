@@ -41,7 +41,7 @@ func command(env *daemon.Env) *cobra.Command {
 decisions. A decider runs this inside itself unless it is started with
 --joiner=false; then start this on the same --log and --model. On NATS servers, and
 on Kafka, several may be started: one works, the others stand by.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  decider --joiner=false --log embedded:./hindsight-data
   feedback-joiner --log embedded:./hindsight-data
   feedback-joiner --log nats://host:4222 --nats-user shop --nats-password-file shop.password --model shop.yaml --seed-file shop.seed
@@ -72,7 +72,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	health := service.NewHealth(service.RoleJoiner)
-	control := &service.Control{Reload: func() (*service.Source, error) { return modelfile.Load(c.model) }}
+	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name, Health: health})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)}, daemon.Page{Path: "/model", Post: control.RenewModel(nil)},

@@ -52,7 +52,7 @@ have earned, by eight off-policy estimators, and what speaks against believing i
 
 Rows of a log lie in temporary files without a name, in TMPDIR (else /tmp), of about 50
 bytes a row and the contexts; memory does not grow with the log.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  replayer backtest
   replayer backtest --data pendigits.csv --orders 5
   replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \

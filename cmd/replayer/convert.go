@@ -55,7 +55,7 @@ read = events + duplicates + dangling + skipped + malformed.
 
 Formats: ` + logs.FormatNames() + `; bandit (CSV whose columns are named) and obd (Open
 Bandit CSV or its folder). Memory does not grow with the log.`,
-		Args: cobra.ExactArgs(1),
+		Args: daemon.OneArgument("log", "log.json"),
 		Example: `  replayer convert personalizer/ --to parquet --out log.parquet
   replayer convert log.json.gz --to jsonl --rejects bad.jsonl > log.jsonl
   replayer convert log.csv --action-column offer --reward-column paid --propensity-column p --features age,country --to jsonl

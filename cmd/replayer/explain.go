@@ -44,7 +44,7 @@ It needs the secret seed, and works beside a running system. A decider's page sh
 the same, without the context, at /explain?id=ID of its admin port.
 
 Exit code: 0 told, 1 no such round or the log cannot be read, 2 usage.`,
-		Args:    cobra.ExactArgs(1),
+		Args:    daemon.OneArgument("id of a round", "r-0-17"),
 		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer explain 8f3a --log nats://user:password@host:4222 --name shop --seed-file shop.seed",
 		RunE:    func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), args[0]) },
 	}

@@ -48,7 +48,7 @@ learner, beside the default learners over features.
 A function has coefficients, or a loss a leaf, for each action by its name; or, with --over
 features, it is shared by all actions and goes by theirs: the context, the features of the
 action, and their products. Such a class knows actions that it never saw.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  replayer fit --data pendigits.csv --fit-rows 2000 --out digits.class.jsonl
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
   replayer fit --data personalizer.dsjson --over features

@@ -55,7 +55,7 @@ func injectCommand(env *daemon.Env) *cobra.Command {
 Starts the log, a decider and a joiner, writes contexts, reads the decisions, and
 writes each outcome after as many later decisions as the delays say. Then sums up
 what the logs hold, and audits them.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  replayer inject
   replayer inject --data pendigits.csv --delays pareto:1.5,10 --window 200 --log embedded:DIR
   replayer inject --rounds 5000 --delays exp:50 --json`,

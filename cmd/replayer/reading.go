@@ -40,9 +40,10 @@ type reading struct {
 	name  string // of the model in topics; "": the only one
 	nats  *servers.Flags
 	kafka *brokers.Flags
-	told  io.Writer // gets what should be known of the log; nil: nobody
+	told  io.Writer // gets what should be known of the log and the model; nil: nobody
 
-	opened *replay.Environment // the data, read once
+	opened  *replay.Environment // the data, read once
+	doubted map[string]bool     // warnings told, by their text
 }
 
 func (r *reading) flags(f *pflag.FlagSet) {
@@ -61,7 +62,9 @@ func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
 }
 
 // from reads standard input from env, and says what should be known of a log there.
-func (r *reading) from(env *daemon.Env) { r.stdin, r.told = env.Stdin, env.Stderr }
+func (r *reading) from(env *daemon.Env) {
+	r.stdin, r.told, r.doubted = env.Stdin, env.Stderr, map[string]bool{}
+}
 
 // options returns how records are read; done closes the file of rejects.
 func (r *reading) options(stdin io.Reader) (o logs.Options, done func() error, err error) {
@@ -92,6 +95,14 @@ func (r *reading) say(env replay.Environment) {
 	}
 	for _, note := range in.Notes() {
 		fmt.Fprintf(r.told, "  %s\n", note)
+	}
+}
+
+// doubt warns, once, of what is allowed and seldom meant.
+func (r *reading) doubt(text string) {
+	if r.told != nil && !r.doubted[text] {
+		r.doubted[text] = true
+		fmt.Fprintln(r.told, "warning: "+text)
 	}
 }
 

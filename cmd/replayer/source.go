@@ -186,7 +186,11 @@ func (s *source) parseModel() (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return model.Parse(s.model, b)
+	m, doubts, err := model.ParseDoubting(s.model, b)
+	for _, d := range doubts {
+		s.reading.doubt(d.Error())
+	}
+	return m, err
 }
 
 func (s *source) readModel(p *policy, env replay.Environment) (err error) {
@@ -246,6 +250,9 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 	}
 	if p.model.Explore, err = model.ParseExplore(explore); err != nil {
 		return daemon.Usagef("--learner: %v", err)
+	}
+	if p.model.Explore.Doubt() != "" {
+		s.reading.doubt(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

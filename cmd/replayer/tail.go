@@ -42,7 +42,7 @@ The first line has what was read back (--last), too, but for decisions a second,
 those appended since.
 
 It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
-		Args:    cobra.NoArgs,
+		Args:    daemon.NoArguments,
 		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log kafka://localhost:9092 --name shop --last -1",
 		RunE:    func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}

@@ -42,7 +42,7 @@ gone, its law, the draw from it and what the rules of its model say are still ch
 
 Exit code: 0 identical, 1 different, 2 usage, 3 identical as far as it could be
 checked, and some records are too old for that, 4 could not run.`,
-		Args:    cobra.NoArgs,
+		Args:    daemon.NoArguments,
 		Example: "  replayer verify --log embedded:DIR\n  replayer verify --log embedded:./hindsight-data --json",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := v.run(cmd.Context())

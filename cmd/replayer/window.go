@@ -40,7 +40,7 @@ A round waits for its outcome as long as the window says. A long one holds the r
 behind it back, a short one skips rounds whose outcomes are only late. Each window is
 backtested with the same seeds: how much it skips, how late feedback is released, what
 the certificate says, and what the learner loses.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  replayer window --delays pareto:1.5,10
   replayer window --data pendigits.csv --delays lognormal:20,1.5 --windows 50,100,200,400
   replayer window --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \

@@ -43,7 +43,7 @@ sequences and from plans of the book (all at the front, in bursts, at the heads 
 lines), and changes blocks of the worst so far. What it finds is written to a file that
 --delays recorded:FILE takes, and compared with random sequences of the same total and
 maximum, on draws that the search did not see. The worst case is at least as bad.`,
-		Args: cobra.NoArgs,
+		Args: daemon.NoArguments,
 		Example: `  replayer worst
   replayer worst --env cyc:100,20 --learner exp4dale --order arrival --rounds 1000
   replayer worst --total 2000 --max 100 --steps 300

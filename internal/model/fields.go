@@ -155,6 +155,8 @@ func (p *parser) explore(n *yaml.Node) Explore {
 	e, err := newExplore(name, arg, has)
 	if err != nil {
 		p.errorf(n, "explore: %v", err)
+	} else if why := e.Doubt(); why != "" {
+		p.doubt(n, "%s", why)
 	}
 	return e
 }
@@ -167,6 +169,8 @@ func (p *parser) window(n *yaml.Node) loop.Window {
 	w, err := ParseWindow(s)
 	if err != nil {
 		p.errorf(n, "%v", err)
+	} else {
+		p.doubtWindow(n, w)
 	}
 	return w
 }

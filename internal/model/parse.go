@@ -42,6 +42,17 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// sorted sorts es by lines and columns.
+func (es Errors) sorted() Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return es
+}
+
 // Unwrap gives errors.As and errors.Is each of them.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
@@ -58,32 +69,38 @@ const MaxBytes = 1 << 20
 // its default. An error is an [Errors] with all that is wrong, each with the line
 // and column, what was expected, and an example.
 func Parse(file string, b []byte) (*Model, error) {
+	m, _, err := ParseDoubting(file, b)
+	return m, err
+}
+
+// ParseDoubting is [Parse] that also returns what is allowed and yet seldom what is meant, in
+// the order of the lines.
+func ParseDoubting(file string, b []byte) (*Model, Errors, error) {
 	p := &parser{file: file, at: map[string]*yaml.Node{}}
 	m := p.parse(b)
 	if len(p.errs) > 0 {
-		slices.SortStableFunc(p.errs, func(a, b *Error) int {
-			if a.Line != b.Line {
-				return a.Line - b.Line
-			}
-			return a.Column - b.Column
-		})
-		return nil, p.errs
+		return nil, nil, p.errs.sorted()
 	}
-	return m, nil
+	return m, p.doubts.sorted(), nil
 }
 
 type parser struct {
-	file string
-	errs Errors
-	at   map[string]*yaml.Node // value of each top-level key that is there
+	file   string
+	errs   Errors
+	doubts Errors                // what is no error
+	at     map[string]*yaml.Node // value of each top-level key that is there
 }
 
 func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
+	p.errs = append(p.errs, p.errorAt(n, format, args...))
+}
+
+func (p *parser) errorAt(n *yaml.Node, format string, args ...any) *Error {
 	e := &Error{File: p.file, Msg: fmt.Sprintf(format, args...)}
 	if n != nil {
 		e.Line, e.Column = n.Line, n.Column
 	}
-	p.errs = append(p.errs, e)
+	return e
 }
 
 func (p *parser) parse(b []byte) *Model {

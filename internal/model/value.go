@@ -36,12 +36,7 @@ func ParseWindow(s string) (loop.Window, error) {
 		}
 		return loop.Window{Rounds: n}, nil
 	}
-	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if n, err := strconv.ParseUint(days, 10, 32); err == nil {
-			text = strconv.FormatUint(24*n, 10) + "h"
-		}
-	}
-	d, err := time.ParseDuration(text)
+	d, err := ParseDuration(text)
 	if err != nil {
 		return loop.Window{}, fmt.Errorf("window %q: %w", s, errWindow)
 	}
@@ -49,6 +44,16 @@ func ParseWindow(s string) (loop.Window, error) {
 		return loop.Window{}, fmt.Errorf("window %q is not in (0, 10 years]: a round without an outcome must end: %w", s, errWindow)
 	}
 	return loop.Window{Nanos: int64(d)}, nil
+}
+
+// ParseDuration is [time.ParseDuration] that also reads whole days: 7d.
+func ParseDuration(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 32); err == nil {
+			s = strconv.FormatUint(24*n, 10) + "h"
+		}
+	}
+	return time.ParseDuration(s)
 }
 
 // FormatWindow writes a window as ParseWindow reads it.

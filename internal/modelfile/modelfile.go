@@ -14,13 +14,13 @@ import (
 // Load reads a model file and the files that it names; "" is the default
 // model.
 func Load(path string) (*service.Source, error) {
-	m := model.Default()
+	m, doubts := model.Default(), model.Errors(nil)
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
-		if m, err = model.Parse(path, b); err != nil {
+		if m, doubts, err = model.ParseDoubting(path, b); err != nil {
 			return nil, err
 		}
 	}
@@ -32,7 +32,31 @@ func Load(path string) (*service.Source, error) {
 		}
 		files[name] = b
 	}
-	return Source(m, files)
+	s, err := Source(m, files)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range doubts {
+		s.Doubts = append(s.Doubts, d.Error())
+	}
+	return s, nil
+}
+
+// Reload returns what reads a model file again, and warns of what in it is seldom meant.
+func Reload(logger *slog.Logger, path string) func() (*service.Source, error) {
+	return func() (*service.Source, error) {
+		s, err := Load(path)
+		if err == nil {
+			warn(logger, s)
+		}
+		return s, err
+	}
+}
+
+func warn(logger *slog.Logger, s *service.Source) {
+	for _, d := range s.Doubts {
+		logger.Warn("model file: " + d)
+	}
 }
 
 // Source returns a model as its owner announces it. It is built once, so that
@@ -46,8 +70,10 @@ func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
 	return &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Files: files, Order: m.Files()}, nil
 }
 
-// Announce logs which oracle a model has, why, and what it costs: one line at the start.
+// Announce logs which oracle a model has, why, and what it costs: one line at the start, and
+// one for whatever in its file is seldom meant.
 func Announce(logger *slog.Logger, s *service.Source) {
+	warn(logger, s)
 	m, err := model.Parse(s.Name, s.Model)
 	if err != nil {
 		logger.Warn("oracle", "error", err) // not of a source made here

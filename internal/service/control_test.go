@@ -103,6 +103,9 @@ func TestControl(t *testing.T) {
 	if _, err := c.Switch(t.Context(), codec.Paused, ""); !errors.Is(err, ErrElsewhere) {
 		t.Errorf("after it: %v", err)
 	}
+	if code, body := send(c.Mode, kind, ""); code != 503 || !strings.Contains(body, "whose page /mode answers") {
+		t.Errorf("after it: %d %s", code, body)
+	}
 }
 
 func TestCause(t *testing.T) {

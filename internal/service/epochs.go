@@ -138,6 +138,7 @@ type Source struct {
 	Model   []byte
 	Files   map[string][]byte // by the names that the model uses
 	Order   []string          // the names, in the order of the model
+	Doubts  []string          // what in the file is seldom meant, for people
 }
 
 // ErrNoModel reports a feedback log without a model.
