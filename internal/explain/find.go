@@ -2,6 +2,7 @@ package explain
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"slices"
 
@@ -53,17 +54,25 @@ func clone(r *stream.Record) *stream.Record {
 }
 
 // findDecision looks for the last decision of an id, in all partitions: first in the one
-// where contexts of this id belong, then in the others for a later one.
+// where contexts of this id belong, then in the others for a later one. A record that is none,
+// damaged or written by somebody else, is passed over; where nothing else has this id, the
+// error says which one and why.
 func (x *explainer) findDecision(ctx context.Context, id string) error {
 	key := []byte(id)
 	owner, since := loop.PartitionOf(key, x.partitions), int64(0)
 	var dec codec.Decision
+	var none error // why the first that was passed over is no decision
 	for i := range x.partitions {
 		p := (owner + i) % x.partitions
 		var found *stream.Record
 		err := x.back(ctx, x.topics.Decisions, p, since, func(r *stream.Record) {
-			if r.Type == "" && bytes.Equal(r.Key, key) && !codec.Foreign(codec.ParseDecision(&dec, r.Value)) {
+			if r.Type != "" || !bytes.Equal(r.Key, key) {
+				return
+			}
+			if err := codec.ParseDecision(&dec, r.Value); !codec.Foreign(err) {
 				found = clone(r)
+			} else if none == nil {
+				none = &stream.Error{Op: "read", Topic: x.topics.Decisions, Partition: p, Offset: r.Offset, Err: err}
 			}
 		}, func() bool { return found != nil })
 		if err != nil {
@@ -76,10 +85,10 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 			}
 		}
 	}
-	if x.rec == nil {
-		return ErrNotFound
+	if x.rec != nil {
+		return nil
 	}
-	return nil
+	return cmp.Or(none, ErrNotFound)
 }
 
 // findFeedback looks for the round's feedback.

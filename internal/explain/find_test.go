@@ -94,4 +94,19 @@ func TestFindDecision(t *testing.T) {
 	if err := x.findDecision(t.Context(), "nobody"); !errors.Is(err, ErrNotFound) {
 		t.Errorf("%v", err)
 	}
+
+	// A decision that is damaged is there, and where.
+	d := codec.Decision{ID: "cut", N: many + 5, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Context: []byte(`{}`)}
+	v := codec.AppendDecision(nil, &d)
+	_, at, err := log.Bounds(t.Context(), "m.decisions", away)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out[away].Append(t.Context(), &stream.Record{Key: []byte("cut"), Value: v[:len(v)-3]}); err != nil {
+		t.Fatal(err)
+	}
+	var damaged *stream.Error
+	if err := x.findDecision(t.Context(), "cut"); !errors.As(err, &damaged) || damaged.Topic != "m.decisions" || damaged.Partition != away || damaged.Offset != at {
+		t.Errorf("%v, want the error of record %d of partition %d", err, at, away)
+	}
 }
