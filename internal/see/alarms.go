@@ -46,8 +46,8 @@ func loopAlarms() []Alarm {
 			Says: "A process does not answer.", Do: "Start it again; it recovers from the log. Its last lines on standard error say why it ended."},
 		{Name: "NoProcess", Expr: `absent_over_time(hindsight_ready[1d]) or count by (job) (count_over_time(hindsight_ready[1d])) unless count by (job) (hindsight_ready)`, For: 2 * minute, Severity: Wake,
 			Says: "No process of a model shows its metrics, though one did within a day; or none ever did.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
-		{Name: "CrashLoop", Expr: `changes(process_start_time_seconds{job=~"hindsight.*"}[15m]) > 3`, Severity: Wake,
-			Says: "A process ends and is started again and again.", Do: "Its last lines on standard error, and its exit code, say why it ends (FAULTS.md)."},
+		{Name: "CrashLoop", Expr: `changes(process_start_time_seconds{job=~"hindsight.*"}[1h]) > 3`, Severity: Wake, // an hour: who restarts it may wait for 5 minutes each time, and it may live for as long
+			Says: "A process ends and is started again and again: more than 3 times within the hour.", Do: "Its last lines on standard error, and its exit code, say why it ends (FAULTS.md)."},
 		{Name: "NotReady", Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
 			Says: "A process cannot do its work now, and others do not do it for it.", Do: "Open /readyz: it says why in one line.",
 			here: func(m *moment) bool {
@@ -79,7 +79,7 @@ func loopAlarms() []Alarm {
 			Says: "The joiner reads more slowly than decisions and outcomes are written.", Do: "Give it a process of its own (feedback-joiner) and CPU; look whether the log answers slowly.",
 			here: func(m *moment) bool { return m.always("hindsight_joiner_lag_records", above(10000)) }},
 		{Name: "RequestsRefused", Expr: `sum by (job) (rate(hindsight_requests_refused_total{code="503"}[5m])) > 0`, For: 6 * minute, Severity: Wake,
-			Says: "Requests have been answered with 503 for a minute or longer: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
+			Says: "Requests have been answered with 503 again and again, for 6 minutes: nobody is ready to decide them, or there are too many.", Do: "See /readyz of the deciders. If they are ready it is overload: add deciders and partitions, or ask less. Callers retry with the same id.",
 			here: grows("hindsight_requests_refused_total{code=503}", 5*minute, 0)},
 		{Name: "DecisionsSlow", Expr: `histogram_quantile(0.99, sum by (job, le) (rate(hindsight_decision_seconds_bucket{source="request"}[5m]))) > 0.25`, For: 5 * minute, Severity: Look,
 			Says: "One in a hundred requests waits for more than a quarter of a second.", Do: "The append to the log is most of it: look at the log's disks and network, then at the size of the model."},

@@ -113,7 +113,7 @@ func newMetrics(c *catalog) *Metrics {
 	}
 	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", noInbox, otherValue}
 	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code; no-inbox: not answered, for they want their reply where no inbox is.",
-		"code 503 grows for a minute", label{"subject", subjects}, label{"code", codes})
+		"code 503 grows again and again, for 6 minutes", label{"subject", subjects}, label{"code", codes})
 	for _, s := range subjects {
 		m.refused[s] = map[int]prometheus.Counter{}
 		for _, code := range codes {
