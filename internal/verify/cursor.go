@@ -184,6 +184,11 @@ func (c *logCursor) walk(ctx context.Context, f func(r *stream.Record) error) er
 // offset returns the offset of the head, which must be there.
 func (c *logCursor) offset() int64 { return c.batch[c.i].Offset }
 
+// failed returns an error that says which record verifying ended with.
+func (c *logCursor) failed(offset int64, err error) error {
+	return &stream.Error{Op: "verify", Topic: c.topic, Partition: c.partition, Offset: offset, Err: err}
+}
+
 // logTime returns the head's log time, made monotone.
 func (c *logCursor) logTime(r *stream.Record) int64 { return max(c.time, r.Time) }
 

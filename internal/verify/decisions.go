@@ -151,8 +151,7 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 	tooOld := v.losses.learned(l.partition, got.LearnedThrough, r.Time) || d.dead == errNoStart || got.LearnedThrough < d.from || got.Epoch < d.epoch
 	switch {
 	case tooOld && monotone:
-		d.old(l, src, id)
-		return nil
+		return d.old(l, src, id)
 	case !monotone:
 		return nil
 	case got.LearnedThrough > max(v.survey.now().lastN, d.audit.Replica().LearnedThrough()):
@@ -172,38 +171,42 @@ func (d *decisionCheck) decision(ctx context.Context, l *decisionLane) error {
 		wrong("learned_through", "a place in the feedback log", fmt.Sprintf("feedback %d in epoch %d", got.LearnedThrough, got.Epoch))
 		return nil
 	}
-	d.decide(l, src, id)
-	return nil
+	return d.decide(l, src, id)
 }
 
 // decide lets the heart decide again and compares.
-func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) {
+func (d *decisionCheck) decide(l *decisionLane, src loop.Source, id string) error {
 	v, got := d.v, &l.head
 	v.count(&v.report.Decisions, Tally{Checked: 1})
 	if l.heart == nil || l.heart.Next() != got.N {
 		l.heart = loop.NewDecider(d.audit.Replica(), v.Seed, v.Name, l.partition, 1)
 		l.heart.Resume(got.N, 0)
 	}
-	if d.again(l, l.heart, src, id) {
+	ok, err := d.again(l, l.heart, src, id)
+	if ok {
 		d.compare(l)
 	}
+	return err
 }
 
 // again lets a heart decide again, into l.want. It reports false if it would not.
-func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Source, id string) bool {
+func (d *decisionCheck) again(l *decisionLane, heart *loop.Decider, src loop.Source, id string) (bool, error) {
 	if src.Offset == loop.RequestSource {
 		heart.Pass(src.Through)
 	}
 	res := heart.Decide(&l.want, l.raw, id, src)
 	if res.Verdict == loop.Decided {
-		return true
+		return true, nil
 	}
 	what := fmt.Sprint("a repeat of round ", res.N)
 	if res.Err != nil {
 		what = res.Err.Error()
 	}
+	if newer(res.Err) {
+		return false, l.decisions.failed(l.rec.Offset, res.Err)
+	}
 	d.v.differ(at(l.decisions, l.rec, "context", "one that can be decided", what).in(l.head.N, l.head.ID))
-	return false
+	return false, nil
 }
 
 // compare compares the decision at a lane's head with l.want.
@@ -315,7 +318,9 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 			}
 			var t Tally
 			if r.Type == "" {
-				t = l.refused(r, last, loop.End)
+				if t, err = l.refused(r, last, loop.End); err != nil {
+					return err
+				}
 			}
 			l.takeContext(r, t)
 		}

@@ -24,7 +24,8 @@ type fateCheck struct {
 	ids      map[string]*heldID
 	memory   []*heldRound // judged, oldest first
 	missing  []missingReject
-	forgot   bool // some round was forgotten
+	newer    *heldOutcome // the first that only a newer program can read, and that was not rejected
+	forgot   bool         // some round was forgotten
 	losses   loop.LateLosses
 	guard    guardCheck
 
@@ -270,6 +271,9 @@ func (f *fateCheck) judge(ctx context.Context, r *stream.Record, h *heldRound) e
 	if bytes.Equal(f.buf, r.Value) {
 		return nil
 	}
+	if f.newer != nil {
+		return f.guess(f.newer)
+	}
 	field, want, have := feedbackField(&f.want, got)
 	if field == "" {
 		field, want, have = bytesField(f.buf, r.Value)
@@ -328,6 +332,9 @@ func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, ru
 		f.settle(o, verdict.outcomes[i])
 	}
 	id.outcomes, id.verdict, id.time = nil, &verdict, h.time
+	if verdict.open && f.newer != nil {
+		return false, f.guess(f.newer)
+	}
 	if verdict.open {
 		f.wrong(r, "fate", "none: its window has not ended", got.Fate)
 		return true, nil

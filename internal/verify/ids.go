@@ -172,8 +172,7 @@ func (f *fateCheck) finish(ctx context.Context) error {
 		}
 		f.afterwards(id)
 	}
-	f.finishOutcomes()
-	return nil
+	return f.finishOutcomes()
 }
 
 // waiting settles the outcomes of a round that has no feedback yet.

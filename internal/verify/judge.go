@@ -16,6 +16,7 @@ type heldOutcome struct {
 	logTime       int64       // of the record
 	time          int64       // log time, made monotone
 	info          *rejectInfo // its reject, nil if there is none
+	newer         error       // why only a newer program can read it; nil otherwise
 }
 
 // orphaned reports whether it was rejected as an orphan.

@@ -217,7 +217,9 @@ func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
 		case l.known && r.Offset < l.through: // passed by a decision whose own context was lost
 			t.TooOld = 1
 		default:
-			t = l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time)
+			if t, err = l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time); err != nil {
+				return err
+			}
 		}
 		l.takeContext(r, t)
 	}
@@ -238,22 +240,26 @@ func (l *decisionLane) takeContext(r *stream.Record, t Tally) {
 // refused checks that a context without a decision was rejected, and for a reason
 // that holds. passed is the log time of the record that passes it, the largest number
 // if none does: then it may wait.
-func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) Tally {
+func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) (Tally, error) {
 	v := l.v
 	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time)
 	switch {
 	case info != nil:
 	case passed == loop.End:
-		return Tally{}
+		return Tally{}, nil
 	case !l.known || v.rejects.dropped(r.Time) || v.losses.rejects(passed):
-		return Tally{TooOld: 1} // its decision or its reject may be gone
+		return Tally{TooOld: 1}, nil // its decision or its reject may be gone
 	default:
 		v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
-		return Tally{Checked: 1}
+		return Tally{Checked: 1}, nil
 	}
 	id := service.CloudEventID(r)
 	var c codec.Context
-	if codec.ParseContext(&c, r.Value) == nil && c.ID != "" {
+	err := codec.ParseContext(&c, r.Value)
+	if newer(err) && info.reasons() != malformed { // somebody could read it
+		return Tally{}, l.contexts.failed(r.Offset, err)
+	}
+	if err == nil && c.ID != "" {
 		id = c.ID
 	}
 	if id == "" {
@@ -270,7 +276,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) Tally {
 	}
 	v.checkReject(info, r, r.Time, "")
 	v.checkReason(info, id, ok)
-	return Tally{Checked: 1}
+	return Tally{Checked: 1}, nil
 }
 
 // minted returns the id that the decision at the head has, if that is one that is minted for

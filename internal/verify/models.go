@@ -130,7 +130,7 @@ func (v *verification) readSnapshots(ctx context.Context) error {
 			}
 		}
 		if newer(err) {
-			return &stream.Error{Op: "verify", Topic: c.topic, Offset: s.Offset, Err: err}
+			return c.failed(s.Offset, err)
 		}
 		if err != nil {
 			where.Want, where.Got = "a snapshot that can be read", err.Error()

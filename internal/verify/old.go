@@ -12,7 +12,7 @@ import (
 // old checks of a decision what needs no learner, for its state is gone: that the law is one
 // that can be drawn from, and that the draw follows from it, the seed and the id. Where the
 // rules of its model are known, all but the learner's own law is decided again.
-func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) {
+func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) error {
 	v, got := d.v, &l.head
 	wrong := func(field string, want, have any) {
 		v.differ(at(l.decisions, l.rec, field, want, have).in(got.N, got.ID))
@@ -28,7 +28,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) {
 			field = e.Field
 		}
 		wrong(field, "what can be decided", err)
-		return
+		return nil
 	}
 	if e == nil {
 		if !bytes.Equal(l.raw, got.Context) {
@@ -38,17 +38,19 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) {
 		if a := v.draw(l, got.Propensities); a != got.Action {
 			wrong("action", got.Actions[a], got.Actions[got.Action])
 		}
-		return
+		return nil
 	}
 	if l.ruledBy != e || l.ruled.Next() != got.N {
 		l.ruledBy, l.ruled = e, loop.NewDecider(e.replica, v.Seed, v.Name, l.partition, 1)
 		l.ruled.Resume(got.N, 0)
 	}
-	if d.again(l, l.ruled, src, id) {
+	ok, err := d.again(l, l.ruled, src, id)
+	if ok {
 		l.learned()
 		l.want.Action = v.draw(l, l.want.Propensities)
 		d.compare(l)
 	}
+	return err
 }
 
 // learned takes from the decision at the head what only its learner knew.

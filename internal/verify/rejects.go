@@ -99,7 +99,9 @@ func (v *verification) readRejects(ctx context.Context) error {
 		v.losses.kept(r.Time)
 		if r.Type == "" {
 			v.report.Rejects.Records++
-			v.addReject(r)
+			if err := v.addReject(r); err != nil {
+				return err
+			}
 		} else if r.Type != codec.TypeOpen {
 			v.differ(at(c, r, "type", "data", r.Type))
 		}
@@ -107,12 +109,11 @@ func (v *verification) readRejects(ctx context.Context) error {
 	}
 }
 
-func (v *verification) addReject(r *stream.Record) {
+func (v *verification) addReject(r *stream.Record) error {
 	x := v.rejects
 	rej, err := codec.ParseReject(r.Value)
 	if err != nil {
-		v.differ(at(x.c, r, "bytes", "a reject", err))
-		return
+		return v.unread(x.c, r, "bytes", "a reject", err, 0)
 	}
 	key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
 	info := rejectInfo{offset: r.Offset, time: r.Time, of: rej.Time, bytes: maphash.Bytes(x.seed, rej.Bytes), id: maphash.String(x.seed, rej.ID)}
@@ -152,12 +153,13 @@ func (v *verification) addReject(r *stream.Record) {
 		if field != "" {
 			v.differ(at(x.c, r, field, want+", as at offset "+i64(was.offset), got).in(0, rej.ID))
 		}
-		return
+		return nil
 	}
 	x.all[key] = &info
 	if key.outcomes {
 		v.late.AddReject(&rej)
 	}
+	return nil
 }
 
 // reject returns the reject of a record, of a log time, and notes that the record was
@@ -181,6 +183,11 @@ func (x *rejectIndex) dropped(logTime int64) bool { return x.c.cut() && logTime 
 
 // reasons returns the reason as a set.
 func (i *rejectInfo) reasons() reasons { return 1 << i.reason }
+
+// unread reports whether a reject is one of somebody who could not read the outcome.
+func (x *rejectIndex) unread(info *rejectInfo) bool {
+	return info.reasons() == malformed && info.id == maphash.String(x.seed, "")
+}
 
 // checkReject compares a reject with the record it tells of. logTime is that
 // record's log time as a reject has it.

@@ -209,7 +209,9 @@ func (f *fateCheck) readOutcomes(ctx context.Context, through int64) error {
 				break
 			}
 			if r.Type == "" {
-				f.readOutcome(p, l, r)
+				if err := f.readOutcome(p, l, r); err != nil {
+					return err
+				}
 			}
 			l.c.take()
 		}
@@ -217,7 +219,7 @@ func (f *fateCheck) readOutcomes(ctx context.Context, through int64) error {
 	return nil
 }
 
-func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
+func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) error {
 	v := f.v
 	v.count(&v.report.Outcomes, Tally{Records: 1})
 	logTime := l.c.logTime(r)
@@ -238,6 +240,15 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
 	if err != nil {
 		h.ID = ""
 	}
+	if newer(err) {
+		h.newer = err
+		if h.info != nil && !v.rejects.unread(h.info) {
+			return f.guess(h)
+		}
+		if h.info == nil && f.newer == nil {
+			f.newer = h
+		}
+	}
 	if h.info != nil {
 		of := logTime
 		if l.c.cut() && h.info.of > of {
@@ -247,10 +258,17 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) {
 	}
 	if err != nil {
 		f.settle(h, malformed)
-		return
+		return nil
 	}
 	e := f.id(h.ID)
 	e.outcomes = append(e.outcomes, h)
+	return nil
+}
+
+// guess returns the error that ends a verification where an outcome that cannot be read would
+// have to be guessed.
+func (f *fateCheck) guess(o *heldOutcome) error {
+	return f.outcomes[o.partition].c.failed(o.offset, o.newer)
 }
 
 // settle compares the fate of an outcome with its reject; want 0 means that it
@@ -277,8 +295,8 @@ type missingReject struct {
 }
 
 // finishOutcomes looks at what has no reject: that is a difference if a mark says
-// that the joiner was past it.
-func (f *fateCheck) finishOutcomes() {
+// that the joiner was past it, or one of a newer program, which could read it.
+func (f *fateCheck) finishOutcomes() error {
 	for _, m := range f.missing {
 		l := f.outcomes[m.partition]
 		waits := !l.has(m.offset)
@@ -290,9 +308,13 @@ func (f *fateCheck) finishOutcomes() {
 		if waits {
 			continue
 		}
+		if m.newer != nil {
+			return f.guess(m.heldOutcome)
+		}
 		f.v.differ(Difference{Topic: l.c.topic, Partition: m.partition, Offset: m.offset, Time: m.logTime, ID: m.ID,
 			Field: "fate", Want: m.want.String(), Got: "no reject"})
 	}
+	return nil
 }
 
 // window returns the last log time at which an outcome of a round is in time, if

@@ -128,24 +128,71 @@ func TestVerifyBrokenLog(t *testing.T) {
 // they are right is not for this one to say.
 func TestVerifyNewer(t *testing.T) {
 	w := liveWorld(t, 1, 1, 40)
+	twice := codec.Context{ID: "twice", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "a"}}}
+	for range 2 { // the second is rejected
+		_, err := w.in[0].Append(w.ctx, &stream.Record{Value: codec.AppendContext(nil, &twice)})
+		w.no(err)
+	}
+	w.rounds(5)
+	fates := w.fates()
 	version := []byte{0xa1, 'v', 1}
-	for _, topic := range []string{w.ts.Decisions, w.ts.Feedback} {
+	future := func(r *stream.Record) { r.Value[bytes.Index(r.Value, version)+2] = 99 }
+	for topic, least := range map[string]int{w.ts.Decisions: 2, w.ts.Feedback: 2, w.ts.Contexts: 2, w.ts.Rejects: 1, w.ts.Outcomes: 5} {
 		kinds := map[string]int64{}
 		for _, r := range w.records(topic, 0) {
 			if bytes.Contains(r.Value, version) {
-				kinds[r.Type] = r.Offset
+				kinds[r.Type+fates[topic][r.Offset]] = r.Offset
 			}
 		}
-		if len(kinds) < 2 {
-			t.Fatalf("%s has versions in records of the types %v", topic, kinds)
+		if len(kinds) < least {
+			t.Fatalf("%s has versions in records of the kinds %v", topic, kinds)
 		}
 		for kind, offset := range kinds {
-			restore := w.edit(topic, 0, offset, func(r *stream.Record) { r.Value[bytes.Index(r.Value, version)+2] = 99 })
+			restore := w.edit(topic, 0, offset, future)
 			r, err := Run(w.ctx, Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
 			restore()
 			if !errors.Is(err, codec.ErrVersion) {
 				t.Errorf("%s %q: %v %+v", topic, kind, err, r)
+
 			}
 		}
 	}
+
+	// What this program met itself it has rejected; what comes last waits.
+	r := stream.Record{Value: codec.AppendOutcome(nil, &codec.Outcome{ID: "twice", Kind: codec.Loss})}
+	future(&r)
+	for _, rounds := range []int{5, 0} {
+		_, err := w.out[0].Append(w.ctx, &r)
+		w.no(err)
+		if rounds > 0 {
+			w.rounds(rounds)
+		}
+	}
+	if r := w.verify(); r.ExitCode() != Identical {
+		t.Error(r.text())
+	}
+}
+
+// fates returns what became of the records of partition 0 of contexts and outcomes, of those that
+// something has become of, by topic and offset.
+func (w *world) fates() map[string]map[int64]string {
+	out := map[string]map[int64]string{w.ts.Contexts: {}, w.ts.Outcomes: {}}
+	for _, r := range w.records(w.ts.Decisions, 0) {
+		var d codec.Decision
+		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+			out[w.ts.Contexts][d.Source] = "decided"
+		}
+	}
+	for _, r := range w.records(w.ts.Feedback, 0) {
+		var f codec.Feedback
+		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil {
+			out[w.ts.Outcomes][f.OutcomeOffset] = "counted"
+		}
+	}
+	for _, r := range w.records(w.ts.Rejects, 0) {
+		if rej, err := codec.ParseReject(r.Value); r.Type == "" && err == nil {
+			out[worldName+"."+rej.Topic][rej.Offset] = rej.Reason
+		}
+	}
+	return out
 }

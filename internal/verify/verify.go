@@ -248,7 +248,7 @@ func newer(err error) bool {
 // unread notes a record that cannot be read; that of a newer program ends the verification.
 func (v *verification) unread(c *logCursor, r *stream.Record, field, want string, err error, n int64) error {
 	if newer(err) {
-		return &stream.Error{Op: "verify", Topic: c.topic, Partition: c.partition, Offset: r.Offset, Err: err}
+		return c.failed(r.Offset, err)
 	}
 	v.differ(at(c, r, field, want, err).in(n, ""))
 	return nil
