@@ -13,6 +13,9 @@ import (
 // the end may be missing, and then nothing would ever come.
 const stall = time.Minute
 
+// mostBegun is how often reading begins where the first records are dropped before they come.
+const mostBegun = 10
+
 var errStalled = errors.New("nothing comes, though the log says that its end lies further")
 
 // brokenLog is an error that says that a log has no record where it must have one, or that
@@ -35,7 +38,7 @@ type logCursor struct {
 	log       stream.Log
 	topic     string
 	partition int
-	first     int64 // kept by the log
+	first     int64 // kept by the log, when it was asked and when reading began
 	end       int64
 
 	feed   *feed // of this side and another; nil: there is a reader
@@ -57,7 +60,9 @@ func (v *verification) openCursor(ctx context.Context, topic string, partition i
 	if err != nil {
 		return nil, err
 	}
-	return &logCursor{log: v.Log, topic: topic, partition: partition, first: first, end: end}, nil
+	c := logCursor{log: v.Log, topic: topic, partition: partition, first: first, end: end}
+	v.opened = append(v.opened, c)
+	return &c, nil
 }
 
 // cut reports whether the partition may have lost its beginning to retention: logs
@@ -65,14 +70,9 @@ func (v *verification) openCursor(ctx context.Context, topic string, partition i
 func (c *logCursor) cut() bool { return c.first > 1 }
 
 // seek moves the cursor to an offset. Positions before the first kept mean that.
-func (c *logCursor) seek(ctx context.Context, from int64) (err error) {
+func (c *logCursor) seek(from int64) {
 	c.close()
-	c.batch, c.i = nil, 0
-	if from <= c.first {
-		from = stream.Earliest
-	}
-	c.reader, err = c.log.Read(ctx, c.topic, c.partition, from)
-	return err
+	c.batch, c.i, c.after = nil, 0, from
 }
 
 // head returns the next record, nil at the end. It is valid until the next head
@@ -100,42 +100,51 @@ func (c *logCursor) next(ctx context.Context) (err error) {
 		case errors.Is(err, errLeft):
 			c.feed = nil
 		case err != nil || b == nil:
-			c.batch, c.after = nil, c.end
-			c.close()
+			c.seek(c.end)
 			return err
 		default:
 			c.got(b.recs)
 			return nil
 		}
 	}
-	if c.reader == nil {
-		if err := c.seek(ctx, c.after); err != nil {
-			return err
+	batch := c.batch[:0]
+	switch {
+	case c.reader != nil:
+		batch, err = c.receive(ctx, c.reader, batch)
+	case c.after > c.first:
+		if c.reader, err = c.log.Read(ctx, c.topic, c.partition, c.after); err == nil {
+			batch, err = c.receive(ctx, c.reader, batch)
 		}
+	default:
+		var first int64
+		c.reader, first, batch, err = c.begin(ctx, batch)
+		c.first = max(c.first, first)
 	}
-	if c.reader.Position() >= c.end {
-		c.batch, c.after = nil, c.end
-		return nil
-	}
-	batch, err := c.receive(ctx, c.reader, c.batch[:0])
-	if err != nil {
+	switch {
+	case err != nil:
 		c.batch = nil
-		return err
+	case len(batch) == 0:
+		c.batch, c.after = nil, c.end
+	default:
+		c.got(batch)
 	}
-	if c.after == 0 && batch[0].Offset > c.first {
-		if err := c.shortened(ctx); err != nil {
-			return err
-		}
-	}
-	c.got(batch)
-	return nil
+	return err
 }
 
-// shortened asks again what the log keeps: retention may have taken records since.
-func (c *logCursor) shortened(ctx context.Context) error {
-	first, _, err := c.log.Bounds(ctx, c.topic, c.partition)
-	c.first = max(c.first, first)
-	return err
+// begin makes a reader of all that is kept now, and reads its first records, if any lie before
+// the end.
+func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Reader, first int64, recs []stream.Record, err error) {
+	for range mostBegun {
+		if r, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
+			return nil, 0, dst, err
+		}
+		first = r.Position()
+		if recs, err = c.receive(ctx, r, dst); !errors.Is(err, stream.ErrTruncated) {
+			return r, first, recs, err
+		}
+		r.Close() // they have just been dropped
+	}
+	return nil, first, dst, err
 }
 
 // got takes what was read.
@@ -146,8 +155,11 @@ func (c *logCursor) got(batch []stream.Record) {
 	}
 }
 
-// receive reads at least one record, which must come.
+// receive reads at least one record, which must come, or nothing at the end.
 func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
+	if from.Position() >= c.end {
+		return dst, nil
+	}
 	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
 	defer cancel()
 	dst, err := from.Next(wait, dst)

@@ -129,7 +129,7 @@ func (f *feed) trim(reuse bool) {
 	f.wake.Broadcast()
 }
 
-// fetch reads a batch, for a cursor. Meanwhile the other side may take what is there.
+// fetch reads a batch, if there is more before a cursor's end. Meanwhile the other side may take what is there.
 func (f *feed) fetch(ctx context.Context, c *logCursor) error {
 	b := &feedBatch{}
 	if n := len(f.spare); n > 0 {
@@ -144,18 +144,20 @@ func (f *feed) fetch(ctx context.Context, c *logCursor) error {
 	if err != nil {
 		return err
 	}
-	f.window = append(f.window, b)
-	f.held += len(b.bytes)
+	if len(b.recs) > 0 {
+		f.window = append(f.window, b)
+		f.held += len(b.bytes)
+	}
 	return nil
 }
 
 func (f *feed) read(ctx context.Context, c *logCursor, b *feedBatch) (pos int64, err error) {
-	if f.reader == nil {
-		if f.reader, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
-			return -1, err
-		}
+	if f.reader != nil {
+		b.recs, err = c.receive(ctx, f.reader, b.recs[:0])
+	} else if f.reader, _, b.recs, err = c.begin(ctx, b.recs[:0]); f.reader == nil {
+		return -1, err
 	}
-	if b.recs, err = c.receive(ctx, f.reader, b.recs[:0]); err != nil {
+	if err != nil {
 		return f.reader.Position(), err
 	}
 	for i := range b.recs {

@@ -96,19 +96,19 @@ func TestVerifyOnceAgrees(t *testing.T) {
 func (w *world) agrees(what string) bool {
 	w.Helper()
 	c := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}
-	once, err := c.attempt(w.ctx, true)
+	once, err := c.attempt(w.ctx, true, nil)
 	if err == errTwice {
 		return false
 	}
 	w.no(err)
-	twice, err := c.attempt(w.ctx, false)
+	twice, err := c.attempt(w.ctx, false, nil)
 	w.no(err)
-	a, err := json.Marshal(once)
+	a, err := json.Marshal(&once.report)
 	w.no(err)
-	b, err := json.Marshal(twice)
+	b, err := json.Marshal(&twice.report)
 	w.no(err)
-	if !bytes.Equal(a, b) || twice.Differences > 0 {
-		w.Errorf("%s: read once\n%s\nlooked over first\n%s", what, once.text(), twice.text())
+	if !bytes.Equal(a, b) || twice.report.Differences > 0 {
+		w.Errorf("%s: read once\n%s\nlooked over first\n%s", what, once.report.text(), twice.report.text())
 	}
 	return true
 }
@@ -121,10 +121,10 @@ func TestVerifyOnceLooksToTheEnd(t *testing.T) {
 	w.name(worldModels[4])
 	w.source.Version, w.source.Model = 6, bytes.Replace(w.source.Model, []byte("version: 5"), []byte("version: 6"), 1)
 	l.grow = w.openJoiner
-	r, err := Config{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, true)
+	v, err := Config{Log: l, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, true, nil)
 	w.no(err)
-	if n := int64(len(worldModels)) + 1; r.Epochs.Records != n || r.Epochs.Checked != n {
-		t.Errorf("%d epochs, not %+v", n, r.Epochs)
+	if n, e := int64(len(worldModels))+1, v.report.Epochs; e.Records != n || e.Checked != n {
+		t.Errorf("%d epochs, not %+v", n, e)
 	}
 }
 

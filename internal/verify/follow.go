@@ -12,10 +12,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-var (
-	errNoStart = errors.New("neither an epoch nor a snapshot is kept")
-	errGone    = errors.New("the snapshot is no longer kept")
-)
+var errNoStart = errors.New("neither an epoch nor a snapshot is kept")
 
 // begin brings the replica to where recomputing starts.
 func (d *decisionCheck) begin(ctx context.Context) error {
@@ -33,11 +30,7 @@ func (d *decisionCheck) begin(ctx context.Context) error {
 	case snap != nil:
 		v.report.Start = fmt.Sprintf("the snapshot of epoch %d after feedback %d", snap.epoch, snap.through)
 		d.from, d.epoch = snap.through, snap.epoch
-		if err := d.beginSnapshot(ctx, snap); !errors.Is(err, errGone) {
-			return err
-		}
-		snap.gone = true
-		return d.begin(ctx)
+		return d.beginSnapshot(ctx, snap)
 	}
 	v.report.Start = "nowhere: neither an epoch nor a snapshot is kept"
 	d.dead = errNoStart
@@ -46,9 +39,7 @@ func (d *decisionCheck) begin(ctx context.Context) error {
 
 // beginEpoch starts at an epoch record with a fresh learner.
 func (d *decisionCheck) beginEpoch(ctx context.Context, s *startPoint) error {
-	if err := d.feedback.seek(ctx, s.offset); err != nil {
-		return err
-	}
+	d.feedback.seek(s.offset)
 	for {
 		r, err := d.feedback.head(ctx)
 		if err != nil || r == nil {
@@ -97,7 +88,7 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 	}
 }
 
-// restore brings the replica to a snapshot. It returns errGone if the log keeps it no more.
+// restore brings the replica to a snapshot.
 func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
 	if s.stored != nil {
 		return d.audit.Restore(s.stored)
@@ -111,7 +102,7 @@ func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
 		return nil
 	})
 	if err == nil && !found {
-		return errGone
+		err = &stream.Error{Op: "restore", Topic: d.v.topics.Snapshots, Offset: s.offset, Err: stream.ErrTruncated}
 	}
 	return err
 }

@@ -89,7 +89,6 @@ type snapshotInfo struct {
 	rounds         []int64
 	sum            [sha256.Size]byte
 	stored         *service.StoredSnapshot // with its bytes; nil: it was too large to be kept
-	gone           bool                    // from the log, when it was to be the beginning
 	checked        bool
 }
 
@@ -319,7 +318,7 @@ func (v *verification) start(cut bool) (from *startPoint, snap *snapshotInfo) {
 		return from, nil
 	}
 	for _, c := range v.snapshots {
-		if c.gone || c.epoch < least || s.unknownAfter(c.epoch) {
+		if c.epoch < least || s.unknownAfter(c.epoch) {
 			continue
 		}
 		if s.firstN > 0 && (c.through < s.firstN-1 || c.through > s.lastN) {

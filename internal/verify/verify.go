@@ -50,8 +50,11 @@ type verification struct {
 	redo  atomic.Bool // again was called
 	abort context.CancelFunc
 
+	opened []logCursor // as they were when they were opened
+
 	mu     sync.Mutex
 	report Report
+	found  *findings // may be nil
 	done   int64
 	total  int64
 }
@@ -82,10 +85,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 			tell(most, total)
 		}
 	}
-	r, err := c.attempt(ctx, true)
-	if errors.Is(err, errTwice) {
-		r, err = c.attempt(ctx, false)
-	}
+	r, err := c.judge(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("verify %s: %w", c.Name, err)
 	}
@@ -95,13 +95,15 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 }
 
 // attempt reads the logs once, or looks over them first. It returns errTwice if once is
-// not enough.
-func (c Config) attempt(ctx context.Context, once bool) (*Report, error) {
-	v := &verification{Config: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once}
+// not enough. found takes what it finds; it may be nil.
+func (c Config) attempt(ctx context.Context, once bool, found *findings) (v *verification, err error) {
+	v = &verification{Config: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once, found: found}
 	v.report.Name = c.Name
-	var err error
+	if found != nil {
+		found.attempt++
+	}
 	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
-		return nil, err
+		return v, err
 	}
 	ctx, v.abort = context.WithCancel(ctx)
 	defer v.abort()
@@ -115,9 +117,9 @@ func (c Config) attempt(ctx context.Context, once bool) (*Report, error) {
 		err = nil
 	}
 	if v.redo.Load() {
-		return nil, errTwice
+		return v, errTwice
 	}
-	return &v.report, err
+	return v, err
 }
 
 // again ends a verification that reads the logs once.
@@ -201,6 +203,9 @@ func (v *verification) differ(d Difference) {
 	v.report.Differences++
 	if f := v.report.First; f == nil || d.before(f) {
 		v.report.First = &d
+	}
+	if v.found != nil {
+		v.found.add(&d)
 	}
 }
 
