@@ -308,6 +308,10 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 	}
 	last := d.v.survey.now().last
 	for _, l := range d.lanes {
+		var err error
+		if l.grown, err = d.grown(ctx, l.decisions, d.feedback); err != nil {
+			return err
+		}
 		for {
 			r, err := l.contexts.head(ctx)
 			if err != nil {
@@ -326,4 +330,14 @@ func (d *decisionCheck) rest(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// grown reports whether a log has more records than it had when the ends were fetched.
+func (d *decisionCheck) grown(ctx context.Context, logs ...*logCursor) (bool, error) {
+	for _, c := range logs {
+		if _, end, err := c.log.Bounds(ctx, c.topic, c.partition); err != nil || end > c.end {
+			return err == nil, err
+		}
+	}
+	return false, nil
 }

@@ -31,6 +31,7 @@ type decisionLane struct {
 	marked  int64 // the most that a mark says was learned
 	epoch   int64
 	ids     idMemory
+	grown   bool          // there are decisions or feedback behind the ends
 	ruled   *loop.Decider // decides by the rules of ruledBy alone
 	ruledBy *epochInfo
 
@@ -268,6 +269,9 @@ func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) (Tally, er
 	var ok reasons
 	if _, used := l.ids.round(id); used || l.decisions.cut() || v.losses.parts(info.time, passed) { // perhaps by a round that is gone
 		ok |= duplicateID
+	}
+	if passed == loop.End && l.grown { // rejects were read later: perhaps by a round, or a model, behind the ends
+		ok |= duplicateID | malformed
 	}
 	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {
 		if l.invalid(r, e) {

@@ -1,0 +1,228 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"testing"
+
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+func (w *world) run(log stream.Log) (*Report, error) {
+	return Run(w.ctx, Config{Log: log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup})
+}
+
+// dropAll drops all records of a topic.
+func (w *world) dropAll(topic string, partitions int) {
+	for p := range partitions {
+		_, end, err := w.log.Bounds(w.ctx, topic, p)
+		w.no(err)
+		w.no(w.log.Truncate(topic, p, end))
+	}
+}
+
+// drop drops the first n records of a partition.
+func (w *world) drop(topic string, p, n int) {
+	w.no(w.log.Truncate(topic, p, w.records(topic, p)[n].Offset))
+}
+
+// TestVerifyWhileDropping holds that it does not matter where a running system drops records
+// in the midst of verifying.
+func TestVerifyWhileDropping(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		read func(w *world) string // before a reader of that topic is made
+		skip int                   // but for so many
+		drop func(w *world)
+	}{
+		{"feedback that follows the snapshot to begin with", func(w *world) string { return w.ts.Feedback }, 3, func(w *world) { w.drop(w.ts.Feedback, 0, 40) }},
+		{"the first decisions ever dropped", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) { w.drop(w.ts.Decisions, 0, 30) }},
+		{"all contexts", func(w *world) string { return w.ts.Contexts }, 0, func(w *world) { w.dropAll(w.ts.Contexts, w.parts) }},
+		{"all outcomes", func(w *world) string { return w.ts.Outcomes }, 0, func(w *world) { w.dropAll(w.ts.Outcomes, w.parts) }},
+		{"all rejects", func(w *world) string { return w.ts.Rejects }, 0, func(w *world) { w.dropAll(w.ts.Rejects, 1) }},
+		{"all decisions", func(w *world) string { return w.ts.Decisions }, 2, func(w *world) { w.dropAll(w.ts.Decisions, w.parts) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w, _ := cutWorld(t)
+			dropped := false
+			r, err := w.run(&hookedLog{Log: w.log, before: c.read(w), skip: c.skip, hook: func() { c.drop(w); dropped = true }})
+			w.no(err)
+			if !dropped || r.ExitCode() != TooOld {
+				t.Errorf("dropped %v: %s", dropped, r.text())
+			}
+		})
+	}
+}
+
+// eagerLog drops outcomes of partition 0 before they are read.
+type eagerLog struct {
+	stream.Log
+	w     *world
+	times int  // for so many readers
+	later bool // when a reader has its first record
+	read  int  // readers made
+}
+
+func (l *eagerLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
+	r, err := l.Log.Read(ctx, topic, partition, from)
+	if err != nil || topic != l.w.ts.Outcomes || partition != 0 {
+		return r, err
+	}
+	l.read++
+	switch drop := func() { l.w.drop(topic, partition, 2) }; {
+	case l.read > l.times:
+	case l.later:
+		r = &overtakenReader{brokenReader{Reader: r, err: stream.ErrTruncated}, drop}
+	default:
+		drop()
+	}
+	return r, nil
+}
+
+type overtakenReader struct {
+	brokenReader
+	drop func()
+}
+
+func (r *overtakenReader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
+	if r.at > 0 {
+		r.drop()
+	}
+	return r.brokenReader.Next(ctx, dst)
+}
+
+// TestVerifyOvertaken: who meets a reader that retention overtakes begins again, some times.
+func TestVerifyOvertaken(t *testing.T) {
+	w, _ := cutWorld(t)
+	for _, c := range []struct {
+		times, most int
+		later       bool
+	}{{mostBegun - 1, mostBegun, false}, {mostAttempts - 1, mostAttempts, true}} {
+		l := &eagerLog{Log: w.log, w: w, times: c.times, later: c.later}
+		if r, err := w.run(l); err != nil || r.ExitCode() != TooOld || l.read != c.most {
+			t.Errorf("%+v: %v, %d readers", c, err, l.read)
+		}
+	}
+	l := &eagerLog{Log: w.log, w: w, times: 1000, later: true}
+	if _, err := w.run(l); !errors.Is(err, errDropped) || !errors.Is(err, stream.ErrTruncated) || l.read != mostAttempts {
+		t.Errorf("%v, %d readers", err, l.read)
+	}
+}
+
+// TestVerifyDifferentWhileDropping: a difference that has nothing to do with what is dropped is
+// told, and it alone.
+func TestVerifyDifferentWhileDropping(t *testing.T) {
+	w, _ := cutWorld(t)
+	var at int64
+	for _, r := range w.records(w.ts.Decisions, 0) {
+		if r.Type == "" {
+			at = r.Offset
+		}
+	}
+	w.edit(w.ts.Decisions, 0, at, func(r *stream.Record) {
+		var d codec.Decision
+		w.no(codec.ParseDecision(&d, r.Value))
+		d.Learned++
+		r.Value = codec.AppendDecision(nil, &d)
+	})
+	// Decisions are looked over and then read, in an attempt.
+	first := &hookedLog{Log: w.log, before: w.ts.Decisions, skip: 2, hook: func() { w.drop(w.ts.Decisions, 0, 30) }}
+	second := &hookedLog{Log: first, before: w.ts.Decisions, skip: 2 + 4, hook: func() { w.drop(w.ts.Decisions, 1, 30) }}
+	r, err := w.run(second)
+	w.no(err)
+	if f := r.First; r.ExitCode() != Different || r.Differences != 1 || f.Offset != at || f.Field != "learned" {
+		t.Errorf("%+v\n%s", f, r.text())
+	}
+	if first.hook != nil || second.hook != nil {
+		t.Error("nothing was dropped")
+	}
+}
+
+// TestVerifyBesideRepeat: a context may repeat a round that came while the ends were fetched.
+func TestVerifyBesideRepeat(t *testing.T) {
+	w := liveWorld(t, 1, 5, 20)
+	l := &growingLog{Log: w.log, topic: w.ts.Decisions}
+	var grow func()
+	times := 0
+	grow = func() {
+		for range 2 {
+			_, err := w.in[0].Append(w.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"repeat%d","features":{},"actions":["a","b"]}`, times)})
+			w.no(err)
+		}
+		w.pump()
+		l.grow = grow
+		times++
+	}
+	l.grow = grow
+	r, err := w.run(l)
+	w.no(err)
+	if r.ExitCode() != Identical || times == 0 {
+		t.Errorf("%d repeats: %+v\n%s", times, r.First, r.text())
+	}
+}
+
+// TestVerifyBesideAll verifies systems at work all the while, whose retention is far quicker
+// than real ones. Nothing is different then.
+func TestVerifyBesideAll(t *testing.T) {
+	long := os.Getenv("HINDSIGHT_LONG") != ""
+	for _, c := range []struct {
+		rounds  int
+		kept    int64 // log time that is kept, from half of the rounds on
+		systems int
+	}{{100, math.MaxInt64, 100}, {300, 400, 50}, {1500, 3000, 10}} {
+		if !long {
+			c.rounds, c.systems = c.rounds/5, 1
+		}
+		codes := map[int]int{}
+		for seed := range uint64(c.systems) {
+			w := newWorld(t, 1+int(seed%3), seed)
+			w.overflow = 12
+			w.use(int(seed % 4))
+			w.overflow = 1000
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for i := range c.rounds {
+					w.rounds(1)
+					if i > c.rounds/2 && i%5 == 0 && c.kept < math.MaxInt64 {
+						w.retain(c.kept)
+					}
+				}
+			}()
+			for working := true; working; {
+				select {
+				case <-done:
+					working = false
+				default:
+				}
+				r, err := w.run(w.log)
+				if err != nil || r.ExitCode() == Different {
+					t.Fatalf("%+v, system %d: %v\n%s", c, seed, err, r.text())
+				}
+				codes[r.ExitCode()]++
+			}
+		}
+		t.Logf("%+v: %v", c, codes)
+	}
+}
+
+// retain drops all records that are older than the last of feedback by more than so much.
+func (w *world) retain(kept int64) {
+	recs := w.records(w.ts.Feedback, 0)
+	last := recs[len(recs)-1].Time
+	for topic, n := range map[string]int{w.ts.Contexts: w.parts, w.ts.Decisions: w.parts, w.ts.Outcomes: w.parts, w.ts.Feedback: 1, w.ts.Rejects: 1} {
+		for p := range n {
+			for _, r := range w.records(topic, p) {
+				if r.Time >= last-kept {
+					w.no(w.log.Truncate(topic, p, r.Offset))
+					break
+				}
+			}
+		}
+	}
+}
