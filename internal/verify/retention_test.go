@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"hindsight/internal/model"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -140,6 +141,26 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 	}
 	if first.hook != nil || second.hook != nil {
 		t.Error("nothing was dropped")
+	}
+}
+
+// TestVerifySnapshotGone: a snapshot that was too large to be kept in memory is read again, and is
+// a dropped record where the log keeps it no more.
+func TestVerifySnapshotGone(t *testing.T) {
+	w, _ := cutWorld(t)
+	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, false, nil)
+	w.no(err)
+	d := &decisionCheck{v: v, audit: service.NewAudit(w.log, worldName, model.Epoch, w.parts)}
+	s := v.snapshots[len(v.snapshots)-1]
+	s.stored = nil
+	w.no(d.restore(w.ctx, s))
+	if d.audit.Replica().LearnedThrough() != s.through {
+		t.Errorf("restored %d of %d", d.audit.Replica().LearnedThrough(), s.through)
+	}
+	w.dropAll(w.ts.Snapshots, 1)
+	err = d.restore(w.ctx, s)
+	if dropped, failed := v.dropped(w.ctx); !v.doubtful(err) || !dropped || failed != nil {
+		t.Errorf("%v, dropped %v, %v", err, dropped, failed)
 	}
 }
 
