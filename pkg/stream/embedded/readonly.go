@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,6 +30,9 @@ const (
 // manyBytes is a limit of the store that nothing reaches.
 const manyBytes = 1 << 50
 
+// viewHeartbeat is short: nothing is written to a view, so whoever waits does so in vain.
+const viewHeartbeat = 100 * time.Millisecond
+
 // openReadOnly serves a view of a folder. A server writes at its start already: it drops
 // what is older than a stream keeps, cuts a damaged block at the damage, and writes its
 // index. So it gets a folder of its own, with streams that keep everything and are sealed,
@@ -44,7 +48,7 @@ func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{o: o, unlock: unlock}
 	if e.view, err = os.MkdirTemp("", "hindsight-view-"); err == nil {
 		if err = layView(ctx, o.Dir, e.view); err == nil {
-			e.o.Dir, e.o.DontListen, e.o.MaxBytes = e.view, true, manyBytes
+			e.o.Dir, e.o.DontListen, e.o.MaxBytes, e.o.Log.Heartbeat = e.view, true, manyBytes, viewHeartbeat
 			err = e.start(ctx)
 		}
 	}

@@ -20,7 +20,7 @@
 //
 // A reader pulls through an ephemeral consumer that it replaces when something is
 // lost on the way, checks that sequences are contiguous, and keeps its own
-// position.
+// position. Heartbeats of the consumer tell of records that are missing at the end.
 package nats
 
 import (
@@ -41,6 +41,7 @@ const (
 	DefaultMaxBatch   = 1000
 	DefaultAckTimeout = 10 * time.Second
 	DefaultAPITimeout = 5 * time.Second
+	DefaultHeartbeat  = 5 * time.Second
 	DefaultAPIPrefix  = "$JS.API"
 )
 
@@ -50,6 +51,7 @@ type Options struct {
 	MaxBatch   int           // most records one Next returns
 	AckTimeout time.Duration // an appender without progress for so long is dead
 	APITimeout time.Duration // most that one question to the server takes
+	Heartbeat  time.Duration // of a reader that waits, at most 15 s; after two a hole that nothing follows is told
 	APIPrefix  string        // of the JetStream API, for domains and imports
 	Replicas   int           // of the streams that Create makes; 0 means 1
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
@@ -69,6 +71,9 @@ func (o Options) withDefaults(conn *natsgo.Conn) Options {
 	}
 	if o.APITimeout <= 0 {
 		o.APITimeout = DefaultAPITimeout
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = DefaultHeartbeat
 	}
 	if o.APIPrefix == "" {
 		o.APIPrefix = DefaultAPIPrefix

@@ -16,12 +16,11 @@ import (
 // What a reader asks of the server.
 const (
 	pullExpires      = 30 * time.Second
-	pullHeartbeat    = 5 * time.Second
-	heartbeatLimit   = 2*pullHeartbeat + time.Second // silence after which a consumer is given up
-	consumerInactive = 30 * time.Second              // the server drops a consumer nobody pulls from
-	pullBytes        = 8 << 20                       // of one pull
-	statusRoom       = 64                            // room for status messages beside records
-	recreateInterval = 250 * time.Millisecond        // between attempts to make a consumer anew
+	silenceLimit     = 2*DefaultHeartbeat + time.Second // after which a consumer is given up
+	consumerInactive = 30 * time.Second                 // the server drops a consumer nobody pulls from
+	pullBytes        = 8 << 20                          // of one pull
+	statusRoom       = 64                               // room for status messages beside records
+	recreateInterval = 250 * time.Millisecond           // between attempts to make a consumer anew
 )
 
 // reader pulls the records of one partition into a channel; Next empties it.
@@ -38,8 +37,8 @@ type reader struct {
 	outstanding int                  // records asked for and not yet taken from msgs
 	batch       int                  // most that Next returns
 	earliest    bool                 // nothing was returned yet and any start will do
-	suspect     int64                // where a consumer jumped; 0: none did
-	hole        bool                 // a second one jumped there too
+	suspect     int64                // what a consumer passed without a record; 0: none did
+	hole        bool                 // a second one passed it too
 	silence     *time.Timer
 
 	kicked    chan struct{} // the connection is back; holds at most one
@@ -80,14 +79,14 @@ func (r *reader) connect(ctx context.Context) error {
 		return err
 	}
 	first, next := i.bounds()
-	if r.pos > next { // an end that is not settled would say that the tail is lost
+	if r.pos > next || r.hole { // bounds that are not settled would say that the tail is lost, or that what was dropped is missing
 		if first, next, err = r.log.bounds(ctx, r.conn, &r.place); err != nil {
 			return err
 		}
 	}
 	switch {
-	case r.earliest:
-		r.pos = first
+	case r.earliest && r.pos != first:
+		r.pos, r.suspect, r.hole = first, 0, false
 	case r.pos < first:
 		return stream.ErrTruncated
 	case r.pos > next:
@@ -101,7 +100,8 @@ func (r *reader) connect(ctx context.Context) error {
 // consume subscribes and makes the consumer.
 func (r *reader) consume(ctx context.Context) error {
 	r.inbox = r.conn.NewInbox()
-	r.msgs = make(chan *natsgo.Msg, 2*r.batch+statusRoom)
+	heartbeats := int(2 * pullExpires / r.log.o.Heartbeat) // of two pulls, if nobody calls Next meanwhile
+	r.msgs = make(chan *natsgo.Msg, 2*r.batch+heartbeats+statusRoom)
 	sub, err := r.conn.ChanSubscribe(r.inbox, r.msgs)
 	if err != nil {
 		return classify(err)
@@ -152,7 +152,7 @@ func (r *reader) pull() error {
 	request := make([]byte, 0, 96)
 	request = strconv.AppendInt(append(request, `{"batch":`...), int64(want), 10)
 	request = strconv.AppendInt(append(request, `,"expires":`...), int64(pullExpires), 10)
-	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(pullHeartbeat), 10)
+	request = strconv.AppendInt(append(request, `,"idle_heartbeat":`...), int64(r.log.o.Heartbeat), 10)
 	request = strconv.AppendInt(append(request, `,"max_bytes":`...), max(pullBytes, 2*r.conn.MaxPayload()), 10)
 	request = append(request, '}')
 	if err := r.conn.PublishRequest(r.next, r.inbox, request); err != nil {
@@ -242,7 +242,7 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 		return m, nil
 	default:
 	}
-	r.silence.Reset(heartbeatLimit)
+	r.silence.Reset(silenceLimit)
 	defer r.silence.Stop()
 	select {
 	case m, ok := <-r.msgs:
@@ -306,9 +306,8 @@ func (r *reader) take(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, erro
 	switch {
 	case seq < r.pos:
 		return dst, nil
-	case seq > r.pos: // lost on the way or not there: a second consumer tells
-		r.hole, r.suspect = r.suspect == r.pos, r.pos
-		return dst, errAgain
+	case seq > r.pos:
+		return dst, r.passed()
 	}
 	r.pos, r.suspect, r.earliest = seq+1, 0, false
 	if t := m.Header[stream.HeaderType]; len(t) > 0 && t[0] == typeFill {
@@ -321,10 +320,25 @@ func (r *reader) take(dst []stream.Record, m *natsgo.Msg) ([]stream.Record, erro
 	return dst, nil
 }
 
+// passed notes that the consumer has passed the position without a record: that was lost
+// on the way or is not there, which a second consumer tells.
+func (r *reader) passed() error {
+	r.hole, r.suspect = r.suspect == r.pos, r.pos
+	return errAgain
+}
+
 // heed handles a status message. One that ends a pull says how many records of it
 // will not come; any other but a heartbeat means that the consumer is gone.
+//
+// A heartbeat says how far the consumer has come, and arrives behind all that it sent
+// before, as it comes from the same queue. Where nothing follows a hole, it alone tells
+// of it. What the stream says of its end does not do: a record that is on its way, or
+// that the server of the consumer does not have yet, would pass for a hole.
 func (r *reader) heed(h natsgo.Header) error {
 	if h.Get(headerStatus) == statusHeartbeat {
+		if last, err := strconv.ParseInt(h.Get(headerLastSeq), 10, 64); err == nil && last >= r.pos {
+			return r.passed()
+		}
 		return nil
 	}
 	left, err := strconv.Atoi(h.Get(headerPending))

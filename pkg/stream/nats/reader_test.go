@@ -113,17 +113,7 @@ func TestGap(t *testing.T) {
 	defer cancel()
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), Options{}).Log()
-	c := streamConfig{Name: "x_0", Subjects: []string{"x.0"}, Retention: "limits", Storage: "file", Discard: "old",
-		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1} // not as Create makes it: records can be deleted
-	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeFrom(ctx, l, 0, 20); err != nil { // offsets 2 … 21
-		t.Fatal(err)
-	}
-	if err := l.call(ctx, l.conn, "STREAM.MSG.DELETE.x_0", map[string]int{"seq": 10}, nil); err != nil {
-		t.Fatal(err)
-	}
+	writeWithout(ctx, t, l, 10)
 	r, err := l.Read(ctx, "x", 0, stream.Earliest)
 	if err != nil {
 		t.Fatal(err)
@@ -144,6 +134,71 @@ func TestGap(t *testing.T) {
 	defer after.Close()
 	if n, err := readTo(ctx, after, 9, 20); err != nil || n != 20 { // offset 11 holds 9
 		t.Errorf("after the gap: to %d, %v", n, err)
+	}
+}
+
+// writeWithout writes a stream of 21 records, 0 … 19 at offsets 2 … 21, and deletes some.
+func writeWithout(ctx context.Context, t *testing.T, l *Log, offsets ...int) {
+	t.Helper()
+	c := streamConfig{Name: "x_0", Subjects: []string{"x.0"}, Retention: "limits", Storage: "file", Discard: "old",
+		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1} // not as Create makes it: records can be deleted
+	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeFrom(ctx, l, 0, 20); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range offsets {
+		if err := l.call(ctx, l.conn, "STREAM.MSG.DELETE.x_0", map[string]int{"seq": o}, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Missing records are told too if none follows them, and nothing is while none is missing.
+func TestGapAtEnd(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	s, _ := runServer(t, t.TempDir(), -1)
+	l := dialTest(t, s.ClientURL(), Options{Heartbeat: time.Millisecond}).Log()
+	writeWithout(ctx, t, l, 20, 21)
+	for _, from := range []int64{stream.Earliest, 20, 21} {
+		r, err := l.Read(ctx, "x", 0, from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		if from == stream.Earliest {
+			if n, err := readTo(ctx, r, 0, 18); err != nil || n != 18 {
+				t.Errorf("before the gap: to %d, %v", n, err)
+			}
+		}
+		for range 2 {
+			if recs, err := r.Next(ctx, nil); !errors.Is(err, stream.ErrGap) || len(recs) != 0 || r.Position() != max(from, 20) {
+				t.Errorf("from %d: %d records, %v, position %d", from, len(recs), err, r.Position())
+			}
+		}
+	}
+	var at *stream.Error
+	if err := stream.Scan(ctx, l, "x", 0, 5, 100, func(*stream.Record) error { return nil }); !errors.As(err, &at) ||
+		!errors.Is(err, stream.ErrGap) || at.Topic != "x" || at.Offset != 20 {
+		t.Errorf("scan: %v", err)
+	}
+	r, err := l.Read(ctx, "x", 0, 22)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	brief, cancel := context.WithTimeout(ctx, 50*time.Millisecond) // of many heartbeats
+	defer cancel()
+	if _, err := r.Next(brief, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("at the end: %v", err)
+	}
+	if err := writeFrom(ctx, l, 20, 1); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := readTo(ctx, r, 20, 21); err != nil || n != 21 {
+		t.Errorf("behind the gap: to %d, %v", n, err)
 	}
 }
 

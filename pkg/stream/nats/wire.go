@@ -20,6 +20,7 @@ const (
 	headerExpectedID   = "Nats-Expected-Last-Msg-Id"
 	headerExpectedSeq  = "Nats-Expected-Last-Sequence"
 	headerPending      = "Nats-Pending-Messages"
+	headerLastSeq      = "Nats-Last-Stream" // of a heartbeat: what the consumer has passed
 	headerStatus       = "Status"
 	headerDescription  = "Description"
 	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
