@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -22,6 +23,8 @@ func TestDamage(t *testing.T) {
 		damage func(t *testing.T, block string)
 	}{
 		{"flipped byte, and the index is kept", func(t *testing.T, block string) { overwrite(t, block, 0.4, false) }},
+		{"tail cut, and the index is kept", func(t *testing.T, block string) { truncate(t, block, 0.7) }},
+		{"emptied, and the index is kept", func(t *testing.T, block string) { truncate(t, block, 0) }},
 		{"tail cut", func(t *testing.T, block string) { truncate(t, block, 0.7) }},
 		{"tail zeroed", func(t *testing.T, block string) { overwrite(t, block, 0.7, true) }},
 		{"flipped byte", func(t *testing.T, block string) { overwrite(t, block, 0.4, false) }},
@@ -115,8 +118,9 @@ func writeNumbered(t *testing.T, dir string, n int, o stream.TopicOptions) int64
 // returns what is wrong.
 func readNumbered(t *testing.T, o embedded.Options, next int64) error {
 	t.Helper()
-	ctx := context.Background()
-	o.DontListen = true
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	o.DontListen, o.Log.Heartbeat = true, 10*time.Millisecond
 	e := open(t, o)
 	defer closeEngine(t, e)
 	ahead, err := e.Log().Read(ctx, "a", 0, next)

@@ -28,10 +28,12 @@ const shortAge = 100 * time.Millisecond
 // Whoever only reads a folder leaves it as it is, however old its records are and
 // whatever damage they have, and reads what others would have read before.
 func TestReadOnly(t *testing.T) {
-	first := func(dir string) string {
-		return filepath.Join(dir, "jetstream", "$G", "streams", "a_0", "msgs", "2.blk")
+	block := func(dir, name string) string {
+		return filepath.Join(dir, "jetstream", "$G", "streams", "a_0", "msgs", name)
 	}
-	index := func(dir string) string { return filepath.Join(filepath.Dir(first(dir)), "index.db") }
+	first := func(dir string) string { return block(dir, "2.blk") }
+	last := func(dir string) string { return block(dir, "3.blk") }
+	index := func(dir string) string { return block(dir, "index.db") }
 	for _, tt := range []struct {
 		name   string
 		change func(t *testing.T, dir string) error
@@ -45,6 +47,8 @@ func TestReadOnly(t *testing.T) {
 			overwrite(t, first(dir), 0.4, false)
 			return os.Remove(index(dir))
 		}, false, 1},
+		{"last block cut", func(t *testing.T, dir string) error { truncate(t, last(dir), 0.5); return nil }, false, 2},
+		{"last block lost", func(_ *testing.T, dir string) error { return os.Remove(last(dir)) }, false, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
