@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
@@ -129,7 +130,7 @@ type adminTLS struct {
 	ca   string // file; "": clients are not asked for certificates
 
 	mu   sync.Mutex
-	last *tls.Config
+	pool *x509.CertPool // of ca, as it could be read last
 }
 
 // certificates returns how to speak TLS, nil if not at all. Client certificates are
@@ -155,18 +156,19 @@ func certificates(cert, key, ca string, logger *slog.Logger) (*tls.Config, error
 	}}, nil
 }
 
-// current returns what the files say now, or the last that could be read and why.
+// current returns what the files say now, in place of one that cannot be read what it said
+// last. The error is that of the authorities; a pair tells of its own.
 func (a *adminTLS) current() (*tls.Config, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	c := &tls.Config{Certificates: []tls.Certificate{*a.pair.Current()}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
-	if a.ca != "" {
-		pool, err := certs.ReadPool(a.ca)
-		if err != nil {
-			return a.last, err
-		}
-		c.ClientCAs, c.ClientAuth = pool, tls.VerifyClientCertIfGiven
+	if a.ca == "" {
+		return c, nil
 	}
-	a.last = c
-	return c, nil
+	pool, err := certs.ReadPool(a.ca)
+	if err == nil {
+		a.pool = pool
+	}
+	c.ClientCAs, c.ClientAuth = a.pool, tls.VerifyClientCertIfGiven
+	return c, err
 }

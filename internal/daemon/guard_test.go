@@ -393,14 +393,18 @@ func TestAdminRenewal(t *testing.T) {
 	if serial, in := connect(&old); !in || serial != second {
 		t.Errorf("with a broken key the certificate is %s, and was %s (let in: %v)", serial, second, in)
 	}
-	sessions = tls.NewLRUClientSessionCache(0) // one that was begun with the authority before does not outlive it
 	text, err := os.ReadFile(theirs.CA)
 	if err != nil {
 		t.Fatal(err)
 	}
 	rewrite(ours.CA, []byte("half a file"))
-	if _, in := connect(&old); !in {
-		t.Error("with a broken file of authorities the client is not let in")
+	ours.Issue("server")
+	if third, in := connect(&old); !in || third == second {
+		t.Errorf("with a broken file of authorities the certificate is %s, as before its renewal %s (let in: %v)", third, second, in)
+	}
+	sessions = tls.NewLRUClientSessionCache(0) // one that was begun with the authority before does not outlive it
+	if serial, in := connect(&old); !in {
+		t.Errorf("with a broken file of authorities the client is not let in: %s", serial)
 	}
 	rewrite(ours.CA, text)
 	if serial, in := connect(&old); in {
