@@ -11,12 +11,12 @@ import (
 
 var errHeld = errors.New("held")
 
-// lockFile takes an exclusive lock. It tries for a moment, since isLocked holds a
-// shared one for an instant.
+// lockFile takes an exclusive lock. It tries for a fifth of a second, since isLocked holds
+// a shared one for an instant, or longer if its process has to wait for a processor.
 func lockFile(f *os.File) error {
 	for try := 0; ; try++ {
 		err := flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
-		if !errors.Is(err, errHeld) || try == 5 {
+		if !errors.Is(err, errHeld) || try == 40 {
 			return err
 		}
 		time.Sleep(5 * time.Millisecond)

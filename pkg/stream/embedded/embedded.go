@@ -86,10 +86,12 @@ type Engine struct {
 	server *server.Server
 	client *nats.Client
 	unlock func() error
-	view   string // folder of its own in place of Dir; "": none
 	url    string
 	access attach.Connect
 	mender *mender // nil: the store is not mended
+
+	view       string // folder of its own in place of Dir; "": none
+	unlockView func() error
 }
 
 // Open locks the folder, making it if needed, and starts the server on it. That
@@ -307,6 +309,10 @@ func (e *Engine) Close() error {
 	if e.view != "" {
 		errs = append(errs, os.RemoveAll(e.view))
 		e.view = ""
+	}
+	if e.unlockView != nil {
+		errs = append(errs, e.unlockView())
+		e.unlockView = nil
 	}
 	return errors.Join(errs...)
 }

@@ -46,7 +46,7 @@ func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{o: o, unlock: unlock}
-	if e.view, err = os.MkdirTemp("", "hindsight-view-"); err == nil {
+	if err = e.makeView(); err == nil {
 		if err = layView(ctx, o.Dir, e.view); err == nil {
 			e.o.Dir, e.o.DontListen, e.o.MaxBytes, e.o.Log.Heartbeat = e.view, true, manyBytes, viewHeartbeat
 			err = e.start(ctx)
@@ -57,6 +57,46 @@ func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// viewPrefix begins the name of a view's folder.
+const viewPrefix = "hindsight-view-"
+
+// makeView makes a folder for a view, and removes those of processes that were killed. A
+// view is locked while it is used; where that is not possible none is ever removed.
+func (e *Engine) makeView() (err error) {
+	old, err := filepath.Glob(filepath.Join(os.TempDir(), viewPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range old {
+		if abandoned(dir) {
+			_ = os.RemoveAll(dir) // it may be somebody else's
+		}
+	}
+	if e.view, err = os.MkdirTemp("", viewPrefix); err != nil {
+		return err
+	}
+	if e.unlockView, err = attach.Lock(e.view); err != nil {
+		e.o.Logger.Debug("the view is not locked", "error", err)
+	}
+	return nil
+}
+
+// newView is how long a view may exist without being locked yet.
+const newView = time.Minute
+
+// abandoned reports whether a folder is a view that nobody uses.
+func abandoned(dir string) bool {
+	if i, err := os.Lstat(dir); err != nil || !i.IsDir() {
+		return false
+	}
+	i, err := os.Lstat(filepath.Join(dir, attach.LockFile))
+	if err != nil || !i.Mode().IsRegular() || time.Since(i.ModTime()) < newView {
+		return false
+	}
+	_, held, err := attach.Locked(dir)
+	return err == nil && !held
 }
 
 // layView lays the store of the folder dir into the folder view: small files and the last

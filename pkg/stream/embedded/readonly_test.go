@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,4 +162,57 @@ func TestReadOnlyShares(t *testing.T) {
 	if _, err := embedded.Open(ctx, embedded.Options{Dir: dir, ReadOnly: true}); !errors.Is(err, attach.ErrInUse) {
 		t.Errorf("a reader beside a server: %v", err)
 	}
+}
+
+// The views of processes that were killed are removed by whoever opens the next one, and
+// no others.
+func TestReadOnlyRemovesViews(t *testing.T) {
+	dir, temp := t.TempDir(), t.TempDir()
+	writeNumbered(t, dir, 10, small)
+	t.Setenv("TMPDIR", temp)
+	used := open(t, embedded.Options{Dir: dir, ReadOnly: true})
+	locks, err := filepath.Glob(filepath.Join(temp, "*", attach.LockFile))
+	if err != nil || len(locks) != 1 {
+		t.Fatalf("%v, %v", locks, err)
+	}
+	for _, name := range []string{"hindsight-view-killed", "hindsight-view-begun", "hindsight-view-unlocked", "something-else"} {
+		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		lock := filepath.Join(temp, name, attach.LockFile)
+		if name == "hindsight-view-unlocked" {
+			continue
+		}
+		if err := os.WriteFile(lock, []byte("1 (replayer)\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if name != "hindsight-view-begun" {
+			locks = append(locks, lock)
+		}
+	}
+	other := t.TempDir() // with a lock that nobody holds, as of a log
+	if err := errors.Join(os.WriteFile(filepath.Join(other, attach.LockFile), nil, 0o600),
+		os.Symlink(other, filepath.Join(temp, "hindsight-view-link"))); err != nil {
+		t.Fatal(err)
+	}
+	long := time.Now().Add(-time.Hour)
+	for _, lock := range append(locks, filepath.Join(other, attach.LockFile)) {
+		if err := os.Chtimes(lock, long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeEngine(t, open(t, embedded.Options{Dir: dir, ReadOnly: true}))
+	left, err := filepath.Glob(filepath.Join(temp, "*"))
+	want := []string{filepath.Dir(locks[0])}
+	for _, name := range []string{"hindsight-view-begun", "hindsight-view-link", "hindsight-view-unlocked", "something-else"} {
+		want = append(want, filepath.Join(temp, name))
+	}
+	slices.Sort(want)
+	if err != nil || !slices.Equal(left, want) {
+		t.Errorf("left are\n%v, %v, and not\n%v", left, err, want)
+	}
+	if _, err := os.Stat(filepath.Join(other, attach.LockFile)); err != nil {
+		t.Error(err)
+	}
+	closeEngine(t, used)
 }
