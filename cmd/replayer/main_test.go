@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/verify"
@@ -212,6 +213,7 @@ func TestInjectAndVerify(t *testing.T) {
 			t.Errorf("%+v", got)
 		}
 	})
+	t.Run("cut", func(t *testing.T) { cut(t, dir) })
 	t.Run("tampered", func(t *testing.T) { tamper(t, dir) })
 }
 
@@ -239,6 +241,34 @@ func verifyBeside(t *testing.T, dir string) {
 	defer e.Close()
 	if got := execute(t.Context(), "verify", "--log", "embedded:"+dir); got.code != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// cut reads copies of a log without the last records of one topic, whose index knows them.
+func cut(t *testing.T, dir string) {
+	for topic, args := range map[string][]string{
+		"outcomes": {"verify", "--log"}, "decisions": {"backtest", "--policy", "uniform", "--data"}} {
+		damaged := filepath.Join(t.TempDir(), "log")
+		if err := os.CopyFS(damaged, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(damaged, "seed"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		block := filepath.Join(damaged, "jetstream", "$G", "streams", "replay_"+topic+"_0", "msgs", "1.blk")
+		info, err := os.Stat(block)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(block, info.Size()-2000); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		got := execute(ctx, append(args, "embedded:"+damaged)...)
+		if text := got.stdout + got.stderr; got.code != 1 || !strings.Contains(text, "read replay."+topic+"[0]@") || !strings.Contains(text, "records are missing inside the log") {
+			t.Errorf("%v: %+v", args, got)
+		}
 	}
 }
 
