@@ -51,7 +51,7 @@ type Options struct {
 	MaxBatch   int           // most records one Next returns
 	AckTimeout time.Duration // an appender without progress for so long is dead
 	APITimeout time.Duration // most that one question to the server takes
-	Heartbeat  time.Duration // of a reader that waits, at most 15 s; after two a hole that nothing follows is told
+	Heartbeat  time.Duration // of a reader that waits, at most the default; after two a hole that nothing follows is told
 	APIPrefix  string        // of the JetStream API, for domains and imports
 	Replicas   int           // of the streams that Create makes; 0 means 1
 	ReadConn   *natsgo.Conn  // readers use it, so that writes do not wait behind reads; nil: the same
