@@ -11,10 +11,12 @@ import (
 // The lists of a mark may be long: with order: arrival each round that is released ahead of
 // one that waits is in Ahead, and in a backlog each outcome of no round is in Parked. As
 // lists they take 5 to 9 bytes an item, and with some 200,000 of them a mark would not fit
-// into a record. Lists of more than longList items have a form of their own in the record, of
-// a bit, or mostly one or two bytes, an item; shorter ones stay as they always were.
+// into a record. Lists of more than longList items in all have a form of their own in the
+// record, of a bit, or mostly one or two bytes, an item; shorter ones stay as they always
+// were. What counts is all of a mark, since it is one record: with many partitions each list
+// may be short.
 
-// longList is how many items a list has at most before it takes the other form.
+// longList is how many items the lists of a mark have at most before they take the other form.
 const longList = 4096
 
 // RefusedRun are the refusals of one reason, in the form of long lists.
@@ -34,6 +36,15 @@ var (
 func (x *FeedbackMark) pack() FeedbackMark {
 	y := *x
 	y.V, y.Positions = Version, slices.Clone(x.Positions)
+	items := 0
+	for i := range y.Positions {
+		p := &y.Positions[i]
+		p.AheadBits, p.ParkedDeltas, p.RefusedRuns = nil, nil, nil
+		items += len(p.Ahead) + len(p.Parked) + len(p.Refused)
+	}
+	if items <= longList {
+		return y
+	}
 	for i := range y.Positions {
 		if y.Positions[i].pack() {
 			y.V = markVersion
@@ -42,26 +53,36 @@ func (x *FeedbackMark) pack() FeedbackMark {
 	return y
 }
 
-// pack puts the long lists into their other form and reports whether there was one.
+// pack puts the lists into their other form and reports whether there was one.
 func (p *Position) pack() bool {
-	p.AheadBits, p.ParkedDeltas, p.RefusedRuns = nil, nil, nil
-	if n := len(p.Ahead); n > longList && p.Ahead[0] > p.Released && ascending(p.Ahead, true) {
+	if n := len(p.Ahead); n > 0 && p.Ahead[0] > p.Released && ascending(p.Ahead, true) {
 		// Not where a list is shorter: most rounds wait, and few were released.
-		if span := uint64(p.Ahead[n-1]) - uint64(p.Released); span/8 < 5*uint64(n) {
+		if last := p.Ahead[n-1]; (uint64(last)-uint64(p.Released))/8 < width(last)*uint64(n) {
 			p.AheadBits = appendBits(nil, p.Released, p.Ahead)
 			p.Ahead = nil
 		}
 	}
-	if len(p.Parked) > longList && ascending(p.Parked, false) && p.Parked[0] >= 0 {
+	if len(p.Parked) > 0 && ascending(p.Parked, false) && p.Parked[0] >= 0 {
 		p.ParkedDeltas = appendDeltas(nil, p.Parked)
 		p.Parked = nil
 	}
-	if len(p.Refused) > longList {
+	if len(p.Refused) > 0 {
 		if runs := refusedRuns(p.Refused); runs != nil {
 			p.RefusedRuns, p.Refused = runs, nil
 		}
 	}
 	return p.AheadBits != nil || p.ParkedDeltas != nil || p.RefusedRuns != nil
+}
+
+// width returns how many bytes numbers up to n take at most in a list.
+func width(n int64) uint64 {
+	switch {
+	case n < 1<<16:
+		return 3
+	case n < 1<<32:
+		return 5
+	}
+	return 9
 }
 
 // refusedRuns returns refusals by their reasons, nil if they are not in order.

@@ -23,46 +23,100 @@ func longMark(n int) FeedbackMark {
 	return m
 }
 
-// TestLongMarks holds that lists of marks are written as they always were up to a length,
-// and that longer ones are read back equal from a record of the version that has them.
-func TestLongMarks(t *testing.T) {
-	for n, want := range map[int]int{longList: Version, longList + 1: markVersion} {
-		m := longMark(n)
-		b := AppendFeedbackMark(nil, &m)
-		got, err := ParseFeedbackMark(b)
-		m.V = want
-		if err != nil || !same(got, m) {
-			t.Errorf("%d items: version %d, want %d: %v", n, got.V, want, err)
+// spreadMark is a mark whose lists lie in so many partitions: in each ahead says which of the
+// rounds are ahead, and of all the parked outcomes, which are refused, each partition has as many.
+func spreadMark(partitions int, rounds, parked int64, ahead func(i int64) bool) FeedbackMark {
+	m := sampleFeedbackMark()
+	m.Positions = make([]Position, partitions)
+	for i := range m.Positions {
+		m.Positions[i] = Position{Partition: i, Released: 6_000_000_000, DecisionsFrom: 9_000_000_000, DecisionsTime: m.Time, DecisionsThrough: 9_000_000_000,
+			OutcomesThrough: 9_000_000_000, OutcomesFrom: 7_000_000_000, OutcomesTime: m.Time, Ahead: make([]int64, 0, rounds/int64(partitions)+1)}
+	}
+	for i := range rounds {
+		if pos := &m.Positions[i%int64(partitions)]; ahead(i / int64(partitions)) {
+			pos.Ahead = append(pos.Ahead, pos.Released+2+i/int64(partitions))
 		}
-		plain := m
-		plain.V = Version
-		if old := appendRare(nil, &plain); (want == Version) != (string(old) == string(b)) {
-			t.Errorf("%d items: %d bytes, and %d as a list", n, len(b), len(old))
+	}
+	for i := range parked {
+		pos, at := &m.Positions[i%int64(partitions)], 7_000_000_000+20_000*(i/int64(partitions))
+		pos.Parked = append(pos.Parked, at)
+		pos.Refused = append(pos.Refused, Refusal{at, []string{ReasonOrphan, ReasonLate}[i/101%2]})
+	}
+	return m
+}
+
+// TestLongMarks holds that lists of marks are written as they always were up to a number of
+// items in all, and that longer ones are read back equal from a record of the version that has
+// them.
+func TestLongMarks(t *testing.T) {
+	every := func(int64) bool { return true }
+	for _, partitions := range []int{1, 13, 128} {
+		for n, want := range map[int64]int{longList: Version, longList + 1: markVersion} {
+			m := spreadMark(partitions, n-2*1000, 1000, every)
+			b := AppendFeedbackMark(nil, &m)
+			got, err := ParseFeedbackMark(b)
+			m.V = want
+			if err != nil || !same(got, m) {
+				t.Errorf("%d items in %d partitions: version %d, want %d: %v", n, partitions, got.V, want, err)
+			}
+			plain := m
+			plain.V = Version
+			if old := appendRare(nil, &plain); (want == Version) != (string(old) == string(b)) {
+				t.Errorf("%d items in %d partitions: %d bytes, and %d as a list", n, partitions, len(b), len(old))
+			}
 		}
 	}
 }
 
-// TestLongMarkFits holds that a mark with lists as long as a joiner lets them become fits into
-// a record, which was full with 200,000 rounds ahead.
-func TestLongMarkFits(t *testing.T) {
-	m := longMark(0)
-	pos := &m.Positions[0]
-	for i := range int64(4_000_000) { // loop's limits, as the service sets them
-		if i%3 > 0 {
-			pos.Ahead = append(pos.Ahead, pos.Released+1+i)
+// Lists of either form beside each other are read, as marks had them where the length of each
+// list decided on its form.
+func TestLongMarkOfEach(t *testing.T) {
+	m := longMark(longList + 1)
+	m.V = markVersion
+	m.Positions[1].Ahead, m.Positions[1].Refused = []int64{405, 407}, []Refusal{{66_000, ReasonLate}}
+	m.Positions = append(m.Positions, m.Positions[0], m.Positions[0], m.Positions[0])
+	was := m
+	was.Positions = slices.Clone(m.Positions)
+	for i, p := range m.Positions {
+		if q := &was.Positions[i]; i == 2 {
+			q.Ahead, q.AheadBits = nil, appendBits(nil, p.Released, p.Ahead)
+		} else if i == 3 {
+			q.Parked, q.ParkedDeltas = nil, appendDeltas(nil, p.Parked)
+		} else if i == 4 {
+			q.Refused, q.RefusedRuns = nil, refusedRuns(p.Refused)
 		}
 	}
-	for i := range int64(50_000) {
-		pos.Parked = append(pos.Parked, 7_000_000_000+20_000*i)
-		pos.Refused = append(pos.Refused, Refusal{7_000_000_000 + 20_000*i, ReasonOrphan})
+	if got, err := ParseFeedbackMark(appendRare(nil, &was)); err != nil || !same(got, m) {
+		t.Errorf("read otherwise: %v", err)
 	}
-	b := AppendFeedbackMark(nil, &m)
-	if len(b) > MaxRecordBytes-128<<10 {
-		t.Errorf("%d bytes leave no room for the rest of a record of %d", len(b), MaxRecordBytes)
-	}
-	got, err := ParseFeedbackMark(b)
-	if err != nil || !slices.Equal(got.Positions[0].Ahead, pos.Ahead) || !slices.Equal(got.Positions[0].Parked, pos.Parked) || !slices.Equal(got.Positions[0].Refused, pos.Refused) {
-		t.Errorf("other lists: %v", err)
+}
+
+// TestLongMarkFits holds that a mark with lists as long as a joiner lets them become fits into
+// a record, whatever the number of partitions over which they spread: it was full with 200,000
+// rounds ahead, and in 13 partitions with 50,000 outcomes.
+func TestLongMarkFits(t *testing.T) {
+	for _, partitions := range []int{1, 13, 128} {
+		for name, k := range map[string]struct {
+			rounds, parked int64
+			ahead          func(i int64) bool
+		}{ // loop's limits, as the service sets them
+			"orphans":         {0, 50_000, nil},
+			"few ahead":       {4096 * int64(partitions), 50_000, func(int64) bool { return true }},
+			"most ahead":      {4_000_000, 50_000, func(i int64) bool { return i%3 > 0 }},
+			"each 50th ahead": {4_000_000, 50_000, func(i int64) bool { return i%50 == 0 }}, // 9 bytes an item are more than a bit a round
+		} {
+			m := spreadMark(partitions, k.rounds, k.parked, k.ahead)
+			b := AppendFeedbackMark(nil, &m)
+			if len(b) > MaxRecordBytes-128<<10 {
+				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name, partitions, len(b), MaxRecordBytes)
+			}
+			got, err := ParseFeedbackMark(b)
+			if err != nil || !slices.EqualFunc(got.Positions, m.Positions, func(a, b Position) bool {
+				return slices.Equal(a.Ahead, b.Ahead) && slices.Equal(a.Parked, b.Parked) && slices.Equal(a.Refused, b.Refused)
+			}) {
+				t.Errorf("%s, %d partitions: other lists: %v", name, partitions, err)
+			}
+		}
 	}
 }
 
