@@ -46,13 +46,23 @@ func newOutcomeWriter(log stream.Log, topic string, partition int) *outcomeWrite
 	return &outcomeWriter{log: log, topic: topic, partition: partition, freed: make(chan struct{}, 1)}
 }
 
-func (w *outcomeWriter) open(ctx context.Context) (err error) {
-	if w.out, err = w.log.Writer(ctx, w.topic, w.partition, w.ack); err != nil {
+// open opens an appender if there is none. One goroutine at a time does.
+func (w *outcomeWriter) open(ctx context.Context) error {
+	w.mu.Lock()
+	there := w.out != nil
+	w.mu.Unlock()
+	if there {
+		return nil
+	}
+	out, err := w.log.Writer(ctx, w.topic, w.partition, w.ack)
+	if err != nil {
 		return err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.waiting.Lock()
 	defer w.waiting.Unlock()
-	w.waiting.most = roomOf(w.out, maxOutcomesInFlight)
+	w.out, w.waiting.most = out, roomOf(out, maxOutcomesInFlight)
 	return nil
 }
 
@@ -88,12 +98,13 @@ func (w *outcomeWriter) room() bool {
 
 // append sends one outcome; done is called when its fate is known, with errNoRoom if as
 // many as the log takes at once are on their way until the time is over. Whoever appends
-// does not wait for that, so that the outcomes of other partitions are not held up: what
-// is late waits here, and is bounded by what the gate lets in.
+// does not wait for that, nor for another appender where one died, so that the outcomes of
+// other partitions are not held up: what is late waits here, and is bounded by what the gate
+// lets in.
 func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offset int64, err error)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.late) == 0 && w.room() {
+	if len(w.late) == 0 && w.out != nil && w.room() {
 		w.send(r, done)
 		return
 	}
@@ -107,14 +118,27 @@ func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offs
 func (w *outcomeWriter) catchUp(o lateOutcome) {
 	for more := true; more; {
 		w.awaitRoom(o.until)
+		var err error
+		if time.Now().Before(o.until) {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			err = w.open(ctx)
+			cancel()
+		}
 		w.mu.Lock()
-		if w.room() {
+		told := 1
+		switch {
+		case err != nil: // each of those behind would wait as long to hear the same
+			for _, o := range w.late {
+				o.done(-1, err)
+			}
+			told = len(w.late)
+		case time.Now().Before(o.until) && w.room():
 			w.send(o.r, o.done)
-		} else {
+		default:
 			o.done(-1, errNoRoom)
 		}
-		w.late[0] = lateOutcome{}
-		if w.late = w.late[1:]; len(w.late) > 0 {
+		clear(w.late[:told])
+		if w.late = w.late[told:]; len(w.late) > 0 {
 			o = w.late[0]
 		} else {
 			w.late, more = nil, false
@@ -140,16 +164,10 @@ func (w *outcomeWriter) awaitRoom(until time.Time) {
 	}
 }
 
-// send sends one outcome. mu is held.
+// send sends one outcome. mu is held, and there is an appender.
 func (w *outcomeWriter) send(r *stream.Record, done func(offset int64, err error)) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	if w.out == nil {
-		if err := w.open(ctx); err != nil {
-			done(-1, err)
-			return
-		}
-	}
 	w.waiting.Lock()
 	w.waiting.tickets = append(w.waiting.tickets, done)
 	w.waiting.Unlock()
@@ -162,7 +180,7 @@ func (w *outcomeWriter) send(r *stream.Record, done func(offset int64, err error
 		w.withdraw()
 		done(-1, errNoRoom)
 	default:
-		w.out.Close() // a dead appender: the next request opens another
+		w.out.Close() // a dead appender: the next outcome has another opened
 		w.out = nil
 		w.abandon(err)
 	}

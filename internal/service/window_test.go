@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,7 @@ type windowedLog struct {
 	mu   sync.Mutex
 	hold bool
 	held []func()
+	dead func(context.Context) error // what Append and Writer come to; nil: all goes well
 }
 
 type windowedAppender struct {
@@ -43,6 +45,9 @@ func (l *windowedLog) Open(ctx context.Context, topic string, partition int, o s
 
 func (l *windowedLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
 	a := &windowedAppender{log: l}
+	if l.dead != nil {
+		return nil, l.dead(ctx)
+	}
 	out, err := l.Log.Writer(ctx, topic, partition, a.later(ack))
 	a.Appender = out
 	return a, err
@@ -97,6 +102,9 @@ func (a *windowedAppender) Append(ctx context.Context, r *stream.Record) (uint64
 		a.log.t.Errorf("Append blocks: %d records are on their way", a.inFlight)
 	}
 	a.log.mu.Unlock()
+	if a.log.dead != nil {
+		return 0, a.log.dead(ctx)
+	}
 	return a.Appender.Append(ctx, r)
 }
 
@@ -216,4 +224,79 @@ func outcomesWait(t *testing.T, window, most int) {
 	}
 	ask(0)
 	state("as before", 0, most+3, third)
+}
+
+// TestOutcomesOfDeadAppender holds that an outcome that waits for room is told in time where
+// the appender dies meanwhile and no other can be had, and where it takes nothing any more;
+// those behind it, too; and that whoever brings outcomes does not wait for another appender.
+func TestOutcomesOfDeadAppender(t *testing.T) {
+	for name, most := range map[string]time.Duration{"stalls": forwardLimit + time.Second, "dies": 2 * time.Second} {
+		synctest.Test(t, func(t *testing.T) { outcomesOfDead(t, name == "dies", most) })
+	}
+}
+
+func outcomesOfDead(t *testing.T, dies bool, most time.Duration) {
+	const window = 12
+	log := mem.New(mem.Options{})
+	defer log.Close()
+	l := &windowedLog{Log: log, t: t, window: 1 << 20, hold: true}
+	must(t, 0, log.Create(t.Context(), "m.outcomes", 1, stream.TopicOptions{}))
+	w := newOutcomeWriter(l, "m.outcomes", 0)
+	must(t, 0, w.open(t.Context()))
+	w.waiting.most = window
+	defer w.close()
+	var mu sync.Mutex // guards what was told
+	stored, failed, last := 0, 0, time.Duration(0)
+	ask := func() {
+		start := time.Now()
+		w.append(&stream.Record{Value: []byte("{}")}, start.Add(forwardLimit), func(_ int64, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if last = max(last, time.Since(start)); err == nil {
+				stored++
+			} else {
+				failed++
+			}
+		})
+	}
+	for range 60 {
+		ask()
+	}
+	l.dead = func(ctx context.Context) error {
+		if w.mu.TryLock() {
+			w.mu.Unlock()
+		} else if dies && w.out == nil {
+			t.Error("whoever brings an outcome waits for another appender")
+		} else if dies {
+			return errors.New("the appender is dead")
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(time.Second / 2)
+	l.deliver(1)
+	time.Sleep(2 * forwardLimit)
+	synctest.Wait()
+	told := 60
+	if !dies {
+		told -= window - 1 // they are on their way yet
+	}
+	if t.Failed() || stored != 1 || stored+failed != told || last > most {
+		t.Fatalf("dies: %v: %d stored, %d failed, of %d, the last after %v", dies, stored, failed, told, last)
+	}
+	ask()
+	time.Sleep(forwardLimit)
+	if synctest.Wait(); stored+failed != told+1 || last > most {
+		t.Errorf("dies: %v: the next one is told after %v", dies, last)
+	}
+	l.dead = nil
+	if dies {
+		l.held = nil // what a closed appender sent is told of no more
+	}
+	ask()
+	synctest.Wait()
+	l.release()
+	if synctest.Wait(); stored+failed != 62 || stored != 62-told {
+		t.Errorf("dies: %v: %d stored, %d failed, after the log came back", dies, stored, failed)
+	}
 }
