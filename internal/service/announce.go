@@ -10,7 +10,6 @@ import (
 
 // announce writes the model as an epoch record if the log does not have it.
 func (j *Joiner) announce(ctx context.Context) error {
-	j.adoptModel()
 	s := &j.cfg.Source
 	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
 	if err != nil {

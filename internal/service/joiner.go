@@ -144,6 +144,7 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	if j.rejects, err = j.cfg.Log.Writer(ctx, j.topics.Rejects, 0, j.rejectAck); err != nil {
 		return err
 	}
+	j.adoptModel()
 	if err := j.announce(ctx); err != nil {
 		return err
 	}

@@ -18,7 +18,8 @@ func (c *JoinerConfig) note(outer context.Context) {
 // adoptModel makes the model of the log the one that this joiner announces, if it has a
 // higher version and began since this process read its file: then somebody had the joiner of
 // that time read a newer one ([Control.Renew]), which may have been this process's, too. One
-// that starts with an older file than the log's is refused all the same.
+// that starts with an older file than the log's is refused all the same, and so is an older
+// file that it is to read later: whoever asks for that is told.
 func (j *Joiner) adoptModel() {
 	last, s := j.epochs.last, &j.cfg.Source
 	if last == nil || j.cfg.since == nil || last.rec.Name != s.Name || last.rec.Version <= s.Version {

@@ -3,7 +3,9 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,17 +52,28 @@ func (w waitingJoiner) Joiner(ctx context.Context, _ *slog.Logger, run func(cont
 }
 
 // TestRenewedReopens: a process whose joiner has read a newer file goes on with it when it
-// opens again, though it was started with the older one.
+// opens again, though it was started with the older one. Before and after, who has it read an
+// older file than the log's is told that this is none.
 func TestRenewedReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDaemon(t, RoleDecider)
-		c := &Control{Reload: func() (*Source, error) { return source(2), nil }}
+		version := int64(2)
+		c := &Control{Reload: func() (*Source, error) { return source(version), nil }}
+		older := func() {
+			t.Helper()
+			version = 1
+			epoch, err := c.Renew(t.Context())
+			if !errors.Is(err, ErrModel) || !strings.Contains(fmt.Sprint(err), "the log is at version 2 of the model, this file says version 1") || versionOf(c) != 2 {
+				t.Errorf("an older file begins epoch %d of version %d: %v", epoch, versionOf(c), err)
+			}
+		}
 		d.config.Control, d.config.Build, d.config.Source = c, modeBuild, source(1)
 		defer d.run(d.system)()
 		synctest.Wait()
 		if epoch, err := c.Renew(t.Context()); epoch != 2 || err != nil {
 			t.Fatalf("epoch %d, %v", epoch, err)
 		}
+		older()
 		full := true
 		d.setFault(func(topic string, _ *stream.Record) mem.Fault {
 			if topic == "m.feedback" && full {
@@ -77,6 +90,7 @@ func TestRenewedReopens(t *testing.T) {
 		if epoch, err := c.Switch(t.Context(), codec.Shadow, ""); epoch != 3 || err != nil || versionOf(c) != 2 {
 			t.Errorf("opened again: epoch %d of version %d, %v", epoch, versionOf(c), err)
 		}
+		older()
 	})
 }
 
