@@ -336,6 +336,7 @@ func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy b
 			break
 		}
 	}
+	d.goOn()
 	d.show()
 	return true, d.Err()
 }

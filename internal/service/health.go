@@ -22,7 +22,7 @@ type condition uint8
 const (
 	standingBy condition = iota // another process does its work
 	recovering
-	waiting // for an epoch
+	waiting // for an epoch, or for the one in which it may decide
 	working
 	stopped // by an error; it will be opened again
 )
@@ -49,7 +49,7 @@ type part struct {
 
 	// guarded by h.mu
 	is    condition
-	why   string // of stopped, standingBy; of recovering: what ended it before, "": nothing
+	why   string // of waiting, stopped, standingBy; of recovering: what ended it before, "": nothing
 	away  string // the log does not answer; "": it does
 	ended bool   // it was told to stop, and says no more
 	loops []*pulse
@@ -192,7 +192,7 @@ func (p *part) amiss() string {
 	case p.away != "":
 		return "the log is away: " + p.away
 	case p.is == waiting:
-		return "no epoch: no joiner has announced the model yet"
+		return p.why
 	}
 	return ""
 }

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"hindsight/internal/loop"
@@ -74,7 +75,17 @@ func takesOver(rec *codec.Epoch) bool {
 func (d *Decider) halt(until int64) {
 	if ep := d.follower.heart.Epoch(); ep != nil && ep.Rules.Mode == codec.Live && until > d.refit.until {
 		d.refit.until = until
+		d.part.set(waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being taught first", until))
 		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked for follows", "epoch", until)
+	}
+}
+
+// goOn says that decisions are made again, if none were and the epoch has begun that was to
+// begin first. mu is held.
+func (d *Decider) goOn() {
+	if d.refit.until > 0 && d.decides() != nil {
+		d.refit.until = 0
+		d.part.set(working, "")
 	}
 }
 

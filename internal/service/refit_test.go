@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -229,7 +230,8 @@ func TestRefitGivesWay(t *testing.T) {
 }
 
 // TestRefitPaused: a pause does not wait until a decider has refitted, whether it is in the
-// model that is refitted or comes later: nothing is decided then until it can be decided paused.
+// model that is refitted or comes later: nothing is decided then until it can be decided paused, and meanwhile the process is
+// not ready.
 func TestRefitPaused(t *testing.T) {
 	for _, mode := range []string{"", "mode: paused\n"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -254,14 +256,20 @@ func TestRefitPaused(t *testing.T) {
 			}
 			time.Sleep(pauseEvery * time.Second / 2)
 			last, waited := int64(x.asked), 0
+			before := x.health.Ready()
 			for d := x.askFor(); d.Epoch < epoch; d = x.askFor() {
 				if waited++; d.N > last {
 					t.Fatalf("round %d was decided in epoch %d after the pause", d.N, d.Epoch)
 				}
+				if why := fmt.Sprintf("nothing is decided until epoch %d has begun", epoch); !strings.Contains(fmt.Sprint(before), why) {
+					t.Fatalf("%d s into that: %v, and not %s", waited, before, why)
+				}
+				before = x.health.Ready()
 			}
 			if d := x.ask(); d.Mode != codec.Paused || d.Epoch != epoch || waited < 10 {
 				t.Errorf("after %d s decided in epoch %d, %v", waited, d.Epoch, d.Mode)
 			}
+			must(t, 0, x.health.Ready())
 		})
 	}
 }

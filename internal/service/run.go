@@ -132,7 +132,7 @@ func (d *Decider) runFeedback(ctx, work context.Context) error {
 		if err != nil {
 			return err
 		}
-		if d.ready != nil && d.follower.heart.Epoch() != nil {
+		if d.ready != nil && d.decides() != nil { // what that looks at changes in this goroutine alone
 			d.ready()
 			d.ready = nil
 		}

@@ -136,7 +136,7 @@ func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
 			return nil, nil, err
 		}
 		d.part = s.part
-		s.part.set(waiting, "")
+		s.part.set(waiting, "no epoch: no joiner has announced the model yet")
 		d.ready = func() {
 			s.part.set(working, "")
 			if ready != nil {
