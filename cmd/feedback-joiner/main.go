@@ -107,7 +107,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
-		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: partitions,
+		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Seed: seed, Partitions: partitions,
 		MaxPending: service.DefaultMaxPending, MaxBytes: c.pendingMiB << 20, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
 		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })

@@ -69,7 +69,7 @@ type idMemo struct {
 func NewDecider(replica *Replica, seed []byte, name string, partition, dedup int) *Decider {
 	return &Decider{
 		replica: replica, seed: seed, name: name, partition: partition, next: 1,
-		ids: newTable[idMemo](hashBytes(0, seed)), ring: make([]int32, 0, dedup),
+		ids: newTable[idMemo](TableSeed(seed)), ring: make([]int32, 0, dedup),
 	}
 }
 

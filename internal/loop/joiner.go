@@ -22,6 +22,8 @@ type JoinerOptions struct {
 	MaxPending int // rounds that may wait; beyond it the oldest is closed
 	Dedup      int // released rounds that are remembered, to tell duplicate and late from orphan
 
+	Seed uint64 // of hashes of ids, from [TableSeed]; whatever it is, what is emitted is the same
+
 	// Of these 0 is no limit.
 	MaxPendingBytes int // what rounds that wait may hold; beyond it the oldest is closed
 	MaxSpan         int // rounds of all partitions since each one's oldest that waits; beyond it the oldest is closed
@@ -103,7 +105,7 @@ type joinPart struct {
 // NewJoiner returns a joiner at the start of its logs. rules returns the rules of
 // an epoch, nil if it does not exist.
 func NewJoiner(o JoinerOptions, rules func(epoch int64) *Rules) *Joiner {
-	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](0), parked: newParkLot(), told: -1}
+	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](o.Seed), parked: newParkLot(), told: -1}
 	j.parts = make([]joinPart, o.Partitions)
 	for i := range j.parts {
 		j.parts[i] = joinPart{next: 1, first: 1}

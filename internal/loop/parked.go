@@ -2,6 +2,7 @@ package loop
 
 import (
 	"bytes"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
@@ -11,9 +12,9 @@ type parked struct {
 	arrival
 	seq        uint64
 	ceID       string
-	id         int32 // slot of its round's id
-	prev, next int32 // in the order of arrival; -1: none
-	same       int32 // the next one of the same round; -1: none
+	id         string // of its round
+	prev, next int32  // in the order of arrival; -1: none
+	same       int32  // the next one of the same round; -1: none
 }
 
 // parkedRun are the outcomes of one round, in the order of arrival.
@@ -21,9 +22,10 @@ type parkedRun struct{ first, last int32 }
 
 // parkLot holds the outcomes that are parked, in the order of arrival, and finds those of
 // a round by its id: most are of no round at all, and there may be as many of them as a
-// backlog has while every decision of it asks for its own.
+// backlog has while every decision of it asks for its own. Those who report outcomes choose
+// their ids: a map is keyed by what nobody knows, and is only ever asked for one id.
 type parkLot struct {
-	ids         *table[parkedRun]
+	ids         map[string]parkedRun
 	all         []parked
 	free        []int32
 	first, last int32 // -1: none
@@ -31,7 +33,7 @@ type parkLot struct {
 	bytes       int
 }
 
-func newParkLot() parkLot { return parkLot{ids: newTable[parkedRun](0), first: -1, last: -1} }
+func newParkLot() parkLot { return parkLot{ids: map[string]parkedRun{}, first: -1, last: -1} }
 
 // push parks an outcome of the round id.
 func (l *parkLot) push(k parked, id string) {
@@ -42,13 +44,16 @@ func (l *parkLot) push(k parked, id string) {
 		s = int32(len(l.all))
 		l.all = append(l.all, parked{})
 	}
-	slot, there := l.ids.add(id, parkedRun{first: s, last: s})
+	run, there := l.ids[id]
 	if there {
-		run := l.ids.value(slot)
+		k.id = l.all[run.last].id
 		l.all[run.last].same = s
-		run.last = s
+	} else {
+		k.id, run.first = strings.Clone(id), s // id's bytes are the caller's
 	}
-	k.id, k.prev, k.next, k.same = slot, l.last, -1, -1
+	run.last = s
+	l.ids[k.id] = run
+	k.prev, k.next, k.same = l.last, -1, -1
 	if l.last >= 0 {
 		l.all[l.last].next = s
 	} else {
@@ -82,24 +87,22 @@ func (l *parkLot) remove(s int32) parked {
 // pop takes the oldest and returns it with the id of its round.
 func (l *parkLot) pop() (k parked, id string) {
 	k = l.remove(l.first)
-	id = string(l.ids.slots[k.id].id)
 	if k.same >= 0 {
-		l.ids.value(k.id).first = k.same // the oldest of all is the oldest of its round
+		l.ids[k.id] = parkedRun{first: k.same, last: l.ids[k.id].last} // the oldest of all is the oldest of its round
 	} else {
-		l.ids.del(k.id)
+		delete(l.ids, k.id)
 	}
-	return k, id
+	return k, k.id
 }
 
 // take takes those of a round, in the order of arrival.
 func (l *parkLot) take(id string, each func(*parked)) {
-	slot := l.ids.get(id)
-	if slot < 0 {
+	run, there := l.ids[id]
+	if !there {
 		return
 	}
-	s := l.ids.value(slot).first
-	l.ids.del(slot)
-	for s >= 0 {
+	delete(l.ids, id)
+	for s := run.first; s >= 0; {
 		k := l.remove(s)
 		s = k.same
 		each(&k)

@@ -30,6 +30,10 @@ func newTable[V any](seed uint64) *table[V] {
 	return &table[V]{seed: seed, index: make([]int32, 64)}
 }
 
+// TableSeed returns the seed of the hashes of ids in a system with a secret seed. If that is
+// empty, whoever knows it can choose ids that collide.
+func TableSeed(secret []byte) uint64 { return hashBytes(0, secret) }
+
 func (t *table[V]) find(hash uint64, id string) (at int, slot int32) {
 	mask := len(t.index) - 1
 	for at = int(hash) & mask; ; at = (at + 1) & mask {

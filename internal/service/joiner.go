@@ -22,6 +22,7 @@ type JoinerConfig struct {
 	Source     Source // the model; a newer version than the log's starts an epoch
 	Build      Build
 	SeedHash   string
+	Seed       []byte // the secret one, of which nothing is stored; nil: whoever knows that can choose ids that slow the joiner down
 	Partitions int
 	MaxPending int    // rounds that may wait
 	MaxBytes   int    // that these may hold; 0: [DefaultMaxBytes]

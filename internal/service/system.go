@@ -121,7 +121,7 @@ func allOf(partitions int) []int {
 
 func (c *SystemConfig) joiner() JoinerConfig {
 	return JoinerConfig{
-		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: c.Partitions,
+		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Seed: c.Seed, Partitions: c.Partitions,
 		MaxPending: DefaultMaxPending, MaxBytes: c.PendingBytes, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Control: c.Control,
 	}
