@@ -12,8 +12,10 @@ import (
 
 // Only the service writes decisions and feedback. What somebody else put there all the same
 // is passed over by everybody, wherever and whenever they read it, so that all come to the
-// same. A record of ours that is damaged is passed over, too, and the next one then leaves a
-// gap, which nobody passes over.
+// same. A record of ours that is damaged is passed over, too. Where that is a decision or a
+// feedback the next one leaves a gap, which nobody passes over. Control records are not
+// numbered, and leave none: a restart goes on from the mark before a damaged one, and a
+// damaged epoch, a pause for instance, has not begun for anybody who reads it so.
 
 // unlessForeign returns the error of a parse, nil if it says that the record is foreign. It is for
 // who reads back; who follows a topic has [strangers].
