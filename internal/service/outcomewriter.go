@@ -98,13 +98,22 @@ func (w *outcomeWriter) room() bool {
 
 // append sends one outcome; done is called when its fate is known, with errNoRoom if as
 // many as the log takes at once are on their way until the time is over. Whoever appends
-// does not wait for that, nor for another appender where one died, so that the outcomes of
-// other partitions are not held up: what is late waits here, and is bounded by what the gate
-// lets in.
+// does not wait for that, so that the outcomes of other partitions are not held up: what
+// is late waits here, and is bounded by what the gate lets in. One goroutine appends; it
+// opens an appender where one died only if nothing is late.
 func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offset int64, err error)) {
 	w.mu.Lock()
+	late := len(w.late) > 0 || !w.room()
+	w.mu.Unlock()
+	if !late {
+		if err := w.reopen(); err != nil {
+			done(-1, err)
+			return
+		}
+	}
+	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.late) == 0 && w.out != nil && w.room() {
+	if !late {
 		w.send(r, done)
 		return
 	}
@@ -114,15 +123,20 @@ func (w *outcomeWriter) append(r *stream.Record, until time.Time, done func(offs
 	}
 }
 
+// reopen opens an appender if there is none, within a second.
+func (w *outcomeWriter) reopen() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	return w.open(ctx)
+}
+
 // catchUp sends what is late, o first, until nothing is.
 func (w *outcomeWriter) catchUp(o lateOutcome) {
 	for more := true; more; {
 		w.awaitRoom(o.until)
 		var err error
 		if time.Now().Before(o.until) {
-			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-			err = w.open(ctx)
-			cancel()
+			err = w.reopen()
 		}
 		w.mu.Lock()
 		told := 1

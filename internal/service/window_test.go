@@ -228,7 +228,7 @@ func outcomesWait(t *testing.T, window, most int) {
 
 // TestOutcomesOfDeadAppender holds that an outcome that waits for room is told in time where
 // the appender dies meanwhile and no other can be had, and where it takes nothing any more;
-// those behind it, too; and that whoever brings outcomes does not wait for another appender.
+// those behind it, too; and that whoever brings outcomes does not wait meanwhile.
 func TestOutcomesOfDeadAppender(t *testing.T) {
 	for name, most := range map[string]time.Duration{"stalls": forwardLimit + time.Second, "dies": 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) { outcomesOfDead(t, name == "dies", most) })
