@@ -12,14 +12,20 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// ask asks the decider of a rig and returns what it answers.
-func (r *rig) ask(data string) (answer string) {
-	m := stream.Message{Data: []byte(data), Respond: func(data []byte, _ ...stream.Header) error {
-		answer = string(data)
+// ask asks the decider of a rig and returns what it answers at once: a repeat is answered
+// later.
+func (r *rig) ask(data string) string {
+	answer := make(chan string, 1)
+	r.d.request(stream.Message{Data: []byte(data), Respond: func(data []byte, _ ...stream.Header) error {
+		answer <- string(data)
 		return nil
-	}}
-	r.d.request(m)
-	return answer
+	}})
+	select {
+	case a := <-answer:
+		return a
+	default:
+		return ""
+	}
 }
 
 // What nobody reads of contexts is counted, and named now and then without its values.
