@@ -1,7 +1,6 @@
 package main
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -11,11 +10,7 @@ import (
 // TestMemory asks a decider whose log is in memory, and reports what came of it.
 func TestMemory(t *testing.T) {
 	p := start(t, decider(t, "--log", "mem:", "--listen", "127.0.0.1:0", "--partitions", "2")).ready()
-	m := regexp.MustCompile(`msg=ready .*url=(nats://127\.0\.0\.1:\d+)`).FindStringSubmatch(p.log())
-	if m == nil {
-		t.Fatalf("it does not say where it answers:\n%s", p.log())
-	}
-	user, err := nats.Dial(m[1], "test", nats.Options{})
+	user, err := nats.Dial(p.answersAt(), "test", nats.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -181,14 +181,9 @@ func TestKafkaRequestsApart(t *testing.T) {
 	b := s.decider().ready()
 	a.owns(1)
 	b.owns(1)
-	urls := regexp.MustCompile(`msg=ready .*url=(\S+)`)
 	var decided, refused int
 	for _, p := range []*process{a, b} {
-		m := urls.FindStringSubmatch(p.log())
-		if m == nil {
-			t.Fatalf("it does not say where it answers:\n%s", p.log())
-		}
-		user, err := nats.Dial(m[1], "test", nats.Options{})
+		user, err := nats.Dial(p.answersAt(), "test", nats.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -175,6 +176,19 @@ func (p *process) wait(limit time.Duration) int {
 		p.t.Fatalf("%s has not ended after %v:\n%s", p.cmd.Args[0], limit, p.log())
 	}
 	return p.cmd.ProcessState.ExitCode()
+}
+
+var readyLine = regexp.MustCompile(`msg=ready .*url=(nats://127\.0\.0\.1:\d+)`)
+
+// answersAt returns the URL of the server inside a process that answers requests, as its log
+// has it.
+func (p *process) answersAt() string {
+	p.t.Helper()
+	m := readyLine.FindStringSubmatch(p.log())
+	if m == nil {
+		p.t.Fatalf("it does not say where it answers:\n%s", p.log())
+	}
+	return m[1]
 }
 
 // patience bounds what should take an instant, on a machine that may be busy.

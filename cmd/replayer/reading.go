@@ -42,8 +42,8 @@ type reading struct {
 	kafka *brokers.Flags
 	told  io.Writer // gets what should be known of the log and the model; nil: nobody
 
-	opened  *replay.Environment // the data, read once
-	doubted map[string]bool     // warnings told, by their text
+	opened *replay.Environment // the data, read once
+	warned map[string]bool     // warnings told, by their text
 }
 
 func (r *reading) flags(f *pflag.FlagSet) {
@@ -63,7 +63,7 @@ func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
 
 // from reads standard input from env, and says what should be known of a log there.
 func (r *reading) from(env *daemon.Env) {
-	r.stdin, r.told, r.doubted = env.Stdin, env.Stderr, map[string]bool{}
+	r.stdin, r.told, r.warned = env.Stdin, env.Stderr, map[string]bool{}
 }
 
 // options returns how records are read; done closes the file of rejects.
@@ -98,10 +98,10 @@ func (r *reading) say(env replay.Environment) {
 	}
 }
 
-// doubt warns, once, of what is allowed and seldom meant.
-func (r *reading) doubt(text string) {
-	if r.told != nil && !r.doubted[text] {
-		r.doubted[text] = true
+// warn tells, once, of what is allowed and seldom meant.
+func (r *reading) warn(text string) {
+	if r.told != nil && !r.warned[text] {
+		r.warned[text] = true
 		fmt.Fprintln(r.told, "warning: "+text)
 	}
 }

@@ -186,9 +186,9 @@ func (s *source) parseModel() (*model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, doubts, err := model.ParseDoubting(s.model, b)
-	for _, d := range doubts {
-		s.reading.doubt(d.Error())
+	m, warnings, err := model.ParseWithWarnings(s.model, b)
+	for _, d := range warnings {
+		s.reading.warn(d.Error())
 	}
 	return m, err
 }
@@ -251,8 +251,8 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 	if p.model.Explore, err = model.ParseExplore(explore); err != nil {
 		return daemon.Usagef("--learner: %v", err)
 	}
-	if p.model.Explore.Doubt() != "" {
-		s.reading.doubt(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
+	if p.model.Explore.Warning() != "" {
+		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

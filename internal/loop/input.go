@@ -85,7 +85,7 @@ func (r *reader) accept() error {
 		return err
 	}
 	if r.input(); len(r.in.Actions) == 0 {
-		return &codec.Error{Event: "context", Field: "actions", Err: errMasked}
+		return codec.ContextError("actions", errMasked)
 	}
 	return r.checkBaseline()
 }
@@ -101,17 +101,15 @@ func (r *reader) parseAgain(raw []byte) error {
 func (r *reader) check() error {
 	c := r.ctx
 	if len(c.Actions) == 0 && r.actions == nil {
-		return &codec.Error{Event: "context", Field: "actions", Err: errNoActions}
+		return codec.ContextError("actions", errNoActions)
 	}
 	if len(c.Actions) > r.rules.MaxActions {
-		return &codec.Error{Event: "context", Field: "actions",
-			Err: fmt.Errorf("%w: %d, and the model's max_actions is %d", errManyActions, len(c.Actions), r.rules.MaxActions)}
+		return codec.ContextError("actions", fmt.Errorf("%w: %d, and the model's max_actions is %d", errManyActions, len(c.Actions), r.rules.MaxActions))
 	}
 	if r.actions != nil {
 		for i := range c.Actions {
 			if _, ok := r.actions[c.Actions[i].Name]; !ok {
-				return &codec.Error{Event: "context", Field: fmt.Sprintf("actions[%d]", i),
-					Err: fmt.Errorf("%w: %q", errAction, c.Actions[i].Name)}
+				return codec.ContextError(fmt.Sprintf("actions[%d]", i), fmt.Errorf("%w: %q", errAction, c.Actions[i].Name))
 			}
 		}
 	}
@@ -121,8 +119,7 @@ func (r *reader) check() error {
 	for i := range c.Features {
 		f := &c.Features[i]
 		if kind, ok := r.kinds[f.Name]; ok && uint8(kind) != uint8(f.Kind) {
-			return &codec.Error{Event: "context", Field: "features." + f.Name,
-				Err: fmt.Errorf("%w: the model says %s", errKind, kind)}
+			return codec.ContextError("features."+f.Name, fmt.Errorf("%w: the model says %s", errKind, kind))
 		}
 	}
 	return nil
@@ -146,7 +143,7 @@ func (r *reader) fits(raw []byte, id string) error {
 		size += perAction + len(r.ctx.Actions[i].Name)
 	}
 	if size > codec.MaxRecordBytes {
-		return &codec.Error{Event: "context", Err: fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge, size, codec.MaxRecordBytes)}
+		return codec.ContextError("", fmt.Errorf("%w: its decision would take %d bytes, the limit is %d", codec.ErrTooLarge, size, codec.MaxRecordBytes))
 	}
 	return nil
 }

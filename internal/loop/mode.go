@@ -77,7 +77,7 @@ func (r *reader) checkBaseline() error {
 	c := r.ctx
 	if len(c.Baseline) == 0 {
 		if r.rules.Baseline.Kind == NamedAction && r.rules.asksBaseline() {
-			return &codec.Error{Event: "context", Field: "baseline", Err: errNoBaseline}
+			return codec.ContextError("baseline", errNoBaseline)
 		}
 		return nil
 	}
@@ -88,7 +88,7 @@ func (r *reader) checkBaseline() error {
 		}
 	})
 	if strange >= 0 {
-		return &codec.Error{Event: "context", Field: "baseline", Err: fmt.Errorf("%w: %q", errBaseline, c.Baseline[strange].Name)}
+		return codec.ContextError("baseline", fmt.Errorf("%w: %q", errBaseline, c.Baseline[strange].Name))
 	}
 	return nil
 }

@@ -155,8 +155,8 @@ func (p *parser) explore(n *yaml.Node) Explore {
 	e, err := newExplore(name, arg, has)
 	if err != nil {
 		p.errorf(n, "explore: %v", err)
-	} else if why := e.Doubt(); why != "" {
-		p.doubt(n, "%s", why)
+	} else if why := e.Warning(); why != "" {
+		p.warn(n, "%s", why)
 	}
 	return e
 }
@@ -170,7 +170,7 @@ func (p *parser) window(n *yaml.Node) loop.Window {
 	if err != nil {
 		p.errorf(n, "%v", err)
 	} else {
-		p.doubtWindow(n, w)
+		p.warnWindow(n, w)
 	}
 	return w
 }

@@ -69,26 +69,26 @@ const MaxBytes = 1 << 20
 // its default. An error is an [Errors] with all that is wrong, each with the line
 // and column, what was expected, and an example.
 func Parse(file string, b []byte) (*Model, error) {
-	m, _, err := ParseDoubting(file, b)
+	m, _, err := ParseWithWarnings(file, b)
 	return m, err
 }
 
-// ParseDoubting is [Parse] that also returns what is allowed and yet seldom what is meant, in
+// ParseWithWarnings is [Parse] that also returns what is allowed and yet seldom what is meant, in
 // the order of the lines.
-func ParseDoubting(file string, b []byte) (*Model, Errors, error) {
+func ParseWithWarnings(file string, b []byte) (*Model, Errors, error) {
 	p := &parser{file: file, at: map[string]*yaml.Node{}}
 	m := p.parse(b)
 	if len(p.errs) > 0 {
 		return nil, nil, p.errs.sorted()
 	}
-	return m, p.doubts.sorted(), nil
+	return m, p.warnings.sorted(), nil
 }
 
 type parser struct {
-	file   string
-	errs   Errors
-	doubts Errors                // what is no error
-	at     map[string]*yaml.Node // value of each top-level key that is there
+	file     string
+	errs     Errors
+	warnings Errors                // what is no error
+	at       map[string]*yaml.Node // value of each top-level key that is there
 }
 
 func (p *parser) errorf(n *yaml.Node, format string, args ...any) {

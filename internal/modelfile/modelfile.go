@@ -14,13 +14,13 @@ import (
 // Load reads a model file and the files that it names; "" is the default
 // model.
 func Load(path string) (*service.Source, error) {
-	m, doubts := model.Default(), model.Errors(nil)
+	m, warnings := model.Default(), model.Errors(nil)
 	if path != "" {
 		b, err := os.ReadFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
-		if m, doubts, err = model.ParseDoubting(path, b); err != nil {
+		if m, warnings, err = model.ParseWithWarnings(path, b); err != nil {
 			return nil, err
 		}
 	}
@@ -36,8 +36,8 @@ func Load(path string) (*service.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range doubts {
-		s.Doubts = append(s.Doubts, d.Error())
+	for _, d := range warnings {
+		s.Warnings = append(s.Warnings, d.Error())
 	}
 	return s, nil
 }
@@ -54,7 +54,7 @@ func Reload(logger *slog.Logger, path string) func() (*service.Source, error) {
 }
 
 func warn(logger *slog.Logger, s *service.Source) {
-	for _, d := range s.Doubts {
+	for _, d := range s.Warnings {
 		logger.Warn("model file: " + d)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // The start of a program, and whoever has the file read again, is warned of what in it is
 // seldom meant.
-func TestDoubtsAreLogged(t *testing.T) {
+func TestWarningsAreLogged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	write := func(text string) {
 		t.Helper()

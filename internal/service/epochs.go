@@ -133,12 +133,12 @@ func hexSum(b []byte) string { return fmt.Sprintf("%x", sha256.Sum256(b)) }
 // Source is a model as its owner has it: the file in canonical form and the files
 // it names.
 type Source struct {
-	Name    string
-	Version int64
-	Model   []byte
-	Files   map[string][]byte // by the names that the model uses
-	Order   []string          // the names, in the order of the model
-	Doubts  []string          // what in the file is seldom meant, for people
+	Name     string
+	Version  int64
+	Model    []byte
+	Files    map[string][]byte // by the names that the model uses
+	Order    []string          // the names, in the order of the model
+	Warnings []string          // what in the file is seldom meant, for people
 }
 
 // ErrNoModel reports a feedback log without a model.

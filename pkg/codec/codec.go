@@ -75,6 +75,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// ContextError returns an [Error] of a context, as those have that find one wrong which they
+// can parse: by the rules of its model.
+func ContextError(field string, err error) *Error {
+	return &Error{Event: "context", Field: field, Err: err}
+}
+
 // FeatureKind is the type of a feature's value.
 type FeatureKind uint8
 

@@ -9,9 +9,9 @@ import (
 	"hindsight/internal/loop"
 )
 
-// Doubt returns what a number is probably mistaken for, "" if it is not: other programs
+// Warning returns what a number is probably mistaken for, "" if it is not: other programs
 // explore by ε, which is below 1, and a factor that small leaves all to chance.
-func (e Explore) Doubt() string {
+func (e Explore) Warning() string {
 	if e.Name != "" || e.Factor >= 1 {
 		return ""
 	}
@@ -23,13 +23,13 @@ func (e Explore) Doubt() string {
 // meant in other units.
 const fewRounds = 100
 
-// doubtWindow adds what a window that was read is probably mistaken for.
-func (p *parser) doubtWindow(n *yaml.Node, w loop.Window) {
+// warnWindow adds what a window that was read is probably mistaken for.
+func (p *parser) warnWindow(n *yaml.Node, w loop.Window) {
 	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.Rounds < fewRounds {
-		p.doubt(n, "window: %s means rounds: a round waits until %d later ones are decided; for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.Rounds, FormatWindow(w))
+		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.Rounds, FormatWindow(w))
 	}
 }
 
-func (p *parser) doubt(n *yaml.Node, format string, args ...any) {
-	p.doubts = append(p.doubts, p.errorAt(n, format, args...))
+func (p *parser) warn(n *yaml.Node, format string, args ...any) {
+	p.warnings = append(p.warnings, p.errorAt(n, format, args...))
 }

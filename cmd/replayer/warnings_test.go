@@ -8,7 +8,7 @@ import (
 )
 
 // What in a model file or a flag is seldom meant is said once, before the figures.
-func TestDoubtsAreTold(t *testing.T) {
+func TestWarningsAreTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
 	if err := os.WriteFile(path, []byte("name: shop\nexplore: 0.05\nwindow: 10\noracle: {kind: linear}\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What newcomers write and seldom mean is accepted, and doubted at its place.
-func TestDoubts(t *testing.T) {
+// What newcomers write and seldom mean is accepted, and warned at its place.
+func TestWarnings(t *testing.T) {
 	for yaml, want := range map[string]string{
 		"explore: 0.05":             "m.yaml:1:10: explore: 0.05 is no ε",
 		"explore: 0.999":            "learner: {egreedy: 0.999}",
@@ -28,16 +28,16 @@ func TestDoubts(t *testing.T) {
 		if strings.Contains(yaml, "paper") {
 			yaml += "\noracle: {kind: hedge, class: f}"
 		}
-		m, doubts, err := ParseDoubting("m.yaml", []byte(yaml))
-		if err != nil || m == nil || !strings.Contains(doubts.Error(), want) || len(doubts) > 0 != (want != "") {
-			t.Errorf("%q: %v, %v; want %s", yaml, err, doubts, want)
+		m, warnings, err := ParseWithWarnings("m.yaml", []byte(yaml))
+		if err != nil || m == nil || !strings.Contains(warnings.Error(), want) || len(warnings) > 0 != (want != "") {
+			t.Errorf("%q: %v, %v; want %s", yaml, err, warnings, want)
 			continue
 		}
-		if again, _, err := ParseDoubting("m.yaml", m.Canonical()); err != nil || string(again.Canonical()) != string(m.Canonical()) {
+		if again, _, err := ParseWithWarnings("m.yaml", m.Canonical()); err != nil || string(again.Canonical()) != string(m.Canonical()) {
 			t.Errorf("%q: %v", yaml, err)
 		}
 	}
-	if _, doubts, err := ParseDoubting("m.yaml", []byte("window: 5\nexplore: no")); err == nil || doubts != nil {
-		t.Errorf("of a wrong file: %v, %v", err, doubts)
+	if _, warnings, err := ParseWithWarnings("m.yaml", []byte("window: 5\nexplore: no")); err == nil || warnings != nil {
+		t.Errorf("of a wrong file: %v, %v", err, warnings)
 	}
 }
