@@ -28,6 +28,7 @@ type AggregateOptions struct {
 	MaxFeatures int     // columns beside the constant; 0 means 256
 	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB
 	Schema      []FeatureSpec
+	Version     int // of what is computed; 0 means 1; see Newest
 }
 
 // AutoFourier returns the number of random features for k actions and d columns, the
@@ -122,7 +123,8 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	d := max(o.Columns, 1)
 	a := &Aggregate{o: o, fourier: newFourier(o.Fourier, o.Seed), members: 2, duel: 0.5}
 	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + o.Fourier)}
-	lin, err := NewLinear(LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions, Schema: o.Schema})
+	lin, err := NewLinear(LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions,
+		Schema: o.Schema, Version: o.Version})
 	if err != nil {
 		return nil, err
 	}

@@ -5,23 +5,25 @@ import (
 	"math"
 )
 
-// A snapshot of an aggregate whose share is steered has another version.
+// The first byte of a snapshot says whether the share is steered, and the version of what is
+// computed: 2 more for each after the first.
 const (
 	aggregateVersion = 1
 	steeredAggregate = 2
 )
 
-// version returns the version of its snapshots.
-func (o *Aggregate) version() byte {
+// layout returns the first byte of its snapshots.
+func (o *Aggregate) layout() byte {
+	v := byte(2 * (o.lin.version - 1))
 	if o.o.Steered {
-		return steeredAggregate
+		return v + steeredAggregate
 	}
-	return aggregateVersion
+	return v + aggregateVersion
 }
 
 // AppendBinary implements [Regressor].
 func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, o.version())
+	b = append(b, o.layout())
 	for _, v := range []uint64{uint64(o.o.Columns), uint64(o.o.Fourier), o.o.Seed, uint64(len(o.fadings))} {
 		b = binary.AppendUvarint(b, v)
 	}
@@ -52,10 +54,10 @@ func (f *fading) append(b []byte) []byte {
 func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
 	switch v := r.byte(); {
-	case v < aggregateVersion || v > steeredAggregate:
-		return versionError("auto", v, steeredAggregate)
-	case v != o.version():
-		return snapshotError("auto", "its share is another")
+	case v < aggregateVersion || v > 2*Newest:
+		return versionError("auto", v, 2*Newest)
+	case v != o.layout():
+		return snapshotError("auto", "its share, or the version of what is computed, is another")
 	}
 	if r.int64() != int64(o.o.Columns) || r.int64() != int64(o.o.Fourier) || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")
@@ -77,7 +79,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 	}
 	l := &o.lin
-	n.lin = Linear{features: features{specs: l.specs, most: l.most}, beta: l.beta, lambda: l.lambda, maxActions: l.maxActions}
+	n.lin = Linear{features: features{version: l.version, specs: l.specs, most: l.most}, beta: l.beta, lambda: l.lambda, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}

@@ -65,6 +65,7 @@ type column struct {
 // features is a growing dictionary of columns and the map from an input to z.
 // Columns are added when a name or category is first learned.
 type features struct {
+	version int // of what is computed
 	specs   map[string]FeatureSpec
 	most    int // columns beside the constant
 	slots   []slot
@@ -80,8 +81,12 @@ type features struct {
 	missing []int32   // scratch: those of them without column, by name
 }
 
-func newFeatures(most int, specs []FeatureSpec) (features, error) {
-	f := features{specs: map[string]FeatureSpec{}, most: most, byName: map[slotKey]int32{}}
+func newFeatures(most int, specs []FeatureSpec, version int) (features, error) {
+	version, err := knownVersion(version)
+	if err != nil {
+		return features{}, err
+	}
+	f := features{version: version, specs: map[string]FeatureSpec{}, most: most, byName: map[slotKey]int32{}}
 	for _, s := range specs {
 		if _, twice := f.specs[s.Name]; twice {
 			return features{}, fmt.Errorf("feature %q is declared twice", s.Name)

@@ -18,6 +18,7 @@ type LinearOptions struct {
 	Columns     int           // with Fourier: d that is expected, the constant included; 0: not known
 	Bandwidth   float64       // with Fourier: how far in z, in units of √d, losses are alike; 0 means 1
 	Seed        uint64        // with Fourier: of the draw
+	Version     int           // of what is computed; 0 means 1; see Newest
 }
 
 // Defaults and limits of [LinearOptions].
@@ -138,7 +139,7 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 		return nil, fmt.Errorf("linear: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
 			o.MaxActions, o.MaxFeatures, o.Fourier, LinearBytes(o.MaxActions, o.MaxFeatures+1+o.Fourier)/maxLinearBytes)
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema)
+	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("linear: %w", err)
 	}

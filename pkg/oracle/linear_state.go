@@ -5,12 +5,14 @@ import (
 	"math"
 )
 
-// A snapshot of an oracle that forgets has its ρ and another version, and so has one with
-// random features, which has its ρ, 0 for none, and what the features are drawn from.
+// The first byte of a snapshot. In version 1 of what is computed, an oracle that forgets adds
+// its ρ; one with random features adds its ρ, 0 for none, and what they are drawn from.
+// Version 2 always adds both.
 const (
 	linearVersion    = 1
 	forgettingLinear = 2
 	randomisedLinear = 3
+	secondLinear     = 4
 )
 
 // maxM2 is more than running statistics of numbers up to maxNumber can reach.
@@ -19,6 +21,9 @@ const maxM2 = 1e300
 // AppendBinary implements [Regressor].
 func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 	switch {
+	case o.version > 1:
+		b = appendFloat(append(b, secondLinear), o.forget)
+		b = o.fourier.append(b)
 	case o.randomised():
 		b = appendFloat(append(b, randomisedLinear), o.forget)
 		b = o.fourier.append(b)
@@ -65,7 +70,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 		byAction: map[string]int32{}, fourier: o.fourier.fresh(),
 	}
 	n.features = features{
-		specs: o.specs, most: o.most, byName: map[slotKey]int32{},
+		version: o.version, specs: o.specs, most: o.most, byName: map[slotKey]int32{},
 		cols: []column{{slot: -1}}, z: []float64{1},
 	}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
@@ -97,8 +102,14 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 // with these parameters.
 func (o *Linear) readVersion(r *wireReader) error {
 	switch version := r.byte(); {
-	case version < linearVersion || version > randomisedLinear:
-		return versionError("linear", version, randomisedLinear)
+	case version < linearVersion || version > secondLinear:
+		return versionError("linear", version, secondLinear)
+	case (version == secondLinear) != (o.version > 1):
+		return snapshotError("linear", "another version of what is computed")
+	case version == secondLinear:
+		if r.float() != o.forget || !o.fourier.is(r) {
+			return snapshotError("linear", "other parameters")
+		}
 	case (version == randomisedLinear) != o.randomised():
 		return snapshotError("linear", "other random features")
 	case version == linearVersion && o.forget > 0:

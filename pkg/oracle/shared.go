@@ -13,6 +13,7 @@ type SharedOptions struct {
 	Lambda      float64 // regularisation > 0; 0 means 1
 	MaxFeatures int     // columns beside the constant, before they are multiplied; 0 means 256
 	Schema      []FeatureSpec
+	Version     int // of what is computed; 0 means 1; see Newest
 }
 
 // DefaultHashed is D where none is given.
@@ -69,7 +70,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 	case o.Hashed < 2 || o.Hashed > 1<<13:
 		return nil, fmt.Errorf("shared: %d hashed columns: it must be in [2, 8192]", o.Hashed)
 	}
-	f, err := newFeatures(o.MaxFeatures, o.Schema)
+	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("shared: %w", err)
 	}

@@ -2,11 +2,9 @@ package oracle
 
 import "encoding/binary"
 
-const sharedVersion = 1
-
-// AppendBinary implements [Regressor].
+// AppendBinary implements [Regressor]. The first byte is the version of what is computed.
 func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
-	b = append(b, sharedVersion, hybridByte(o.o.Hybrid))
+	b = append(b, byte(o.version), hybridByte(o.o.Hybrid))
 	b = appendFloat(b, o.o.Beta)
 	b = appendFloat(b, o.o.Lambda)
 	for _, v := range []int64{int64(o.o.Hashed), int64(o.most), o.fed, o.resets, o.dropped, int64(len(o.cols) - 1)} {
@@ -29,13 +27,16 @@ func hybridByte(hybrid bool) byte {
 // UnmarshalBinary implements [Regressor].
 func (o *Shared) UnmarshalBinary(b []byte) error {
 	r := wireReader{b: b}
-	if v := r.byte(); v != sharedVersion {
-		return versionError("shared", v, sharedVersion)
+	switch v := r.byte(); {
+	case v < 1 || v > Newest:
+		return versionError("shared", v, Newest)
+	case int(v) != o.version:
+		return snapshotError("shared", "another version of what is computed")
 	}
 	if r.byte() != hybridByte(o.o.Hybrid) || r.float() != o.o.Beta || r.float() != o.o.Lambda || r.int64() != int64(o.o.Hashed) || r.int64() != int64(o.most) {
 		return snapshotError("shared", "other parameters")
 	}
-	f, err := newFeatures(o.most, nil)
+	f, err := newFeatures(o.most, nil, o.version)
 	if err != nil {
 		return err
 	}
