@@ -30,10 +30,10 @@ var noClass = []string{"--env", "linear:3,4", "--rounds", "300", "--window", "50
 func TestDefaultOracle(t *testing.T) {
 	world := append([]string{"backtest", "--json"}, noClass...)
 	said := execute(t.Context(), world...).stderr
-	if !strings.HasPrefix(said, "oracle auto; with random features, because 4 actions × (4 + 128)² ≤ 1e6; 3 regressions of 4, 4 and 132 columns an action") {
+	if !strings.HasPrefix(said, "oracle auto; the default; 3 regressions an action, as large as the columns seen, the third on random features while ") {
 		t.Errorf("without a word: %s", said)
 	}
-	if said := execute(t.Context(), append(world, "--oracle", "linear")...).stderr; !strings.HasPrefix(said, "oracle linear; the model names it; 1 regression of ") {
+	if said := execute(t.Context(), append(world, "--oracle", "linear")...).stderr; !strings.HasPrefix(said, "oracle linear; the model names it; 1 regression an action") {
 		t.Errorf("with --oracle linear: %s", said)
 	}
 	if said := execute(t.Context(), "backtest", "--rounds", "50").stderr; !strings.HasPrefix(said, "oracle hedge; ") {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unsafe"
@@ -13,7 +14,8 @@ import (
 
 // vwText reads the text of Vowpal Wabbit: of --cb K, an event a line, or of --cb_adf, a
 // line an action and a blank line behind the event. Features are named by their
-// namespace, as ns.name; a value follows behind a colon, and without one is 1.
+// namespace, as ns.name; a number follows behind a colon. A feature without one is a
+// category: name=text has that text, and a bare name is true.
 // https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
 type vwText struct {
 	lines *lines
@@ -141,22 +143,37 @@ func (d *vwText) features(dst []codec.Feature, text []byte) ([]codec.Feature, er
 			}
 		}
 		for field := range bytes.FieldsSeq(part) {
-			f := codec.Feature{Kind: codec.Number, Value: scale}
-			name := unsafe.String(unsafe.SliceData(field), len(field))
-			if at := strings.LastIndexByte(name, ':'); at >= 0 {
-				v, err := strconv.ParseFloat(name[at+1:], 64)
-				if err != nil {
-					return dst, errors.New("feature " + strconv.Quote(name) + ": its value is not a number")
-				}
-				name, f.Value = name[:at], v*scale
-			}
-			if f.Name = d.names.join(ns, name); f.Name == "" {
-				return dst, errors.New("a feature without a name")
+			f, err := d.feature(dst, ns, unsafe.String(unsafe.SliceData(field), len(field)), scale)
+			if err != nil {
+				return dst, err
 			}
 			dst = append(dst, f)
 		}
 	}
 	return dst, nil
+}
+
+// feature reads one feature, which comes after others. A name may have several texts in one
+// example, as in tag=red tag=blue: those after the first are true under their whole name.
+func (d *vwText) feature(others []codec.Feature, ns, text string, scale float64) (f codec.Feature, err error) {
+	if at := strings.LastIndexByte(text, ':'); at >= 0 {
+		v, err := strconv.ParseFloat(text[at+1:], 64)
+		if err != nil {
+			return f, errors.New("feature " + strconv.Quote(text) + ": its value is not a number")
+		}
+		f = codec.Feature{Kind: codec.Number, Name: d.names.join(ns, text[:at]), Value: v * scale}
+	} else if name, category, ok := strings.Cut(text, "="); ok && name != "" {
+		f = codec.Feature{Kind: codec.Text, Name: d.names.join(ns, name), Text: category}
+		if slices.ContainsFunc(others, func(o codec.Feature) bool { return o.Name == f.Name }) {
+			f = codec.Feature{Kind: codec.Bool, Name: d.names.join(ns, text), Value: 1}
+		}
+	} else {
+		f = codec.Feature{Kind: codec.Bool, Name: d.names.join(ns, text), Value: 1}
+	}
+	if f.Name == "" {
+		return f, errors.New("a feature without a name")
+	}
+	return f, nil
 }
 
 // nextADF reads the lines of an example.

@@ -38,10 +38,37 @@ func (m *Model) resolveAuto(columns, actions int) {
 // auto builds the aggregate; its parameters are decided.
 func (m *Model) auto() (oracle.Regressor, error) {
 	o := oracle.AggregateOptions{
-		Columns: int(m.Oracle.Columns.Value), Beta: m.Oracle.Beta.Value, Fourier: int(m.Oracle.Fourier.Value),
-		Seed: uint64(m.Oracle.Seed), Steered: m.Oracle.Steered, MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
+		Columns: int(m.Oracle.Columns.Value), Beta: m.Oracle.Beta.orByWhatComes(), Fourier: int(m.Oracle.Fourier.orByWhatComes()),
+		Seed: uint64(m.Oracle.Seed), Steered: m.Oracle.Steered, MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(),
+		Schema: m.schema(), Version: m.Oracle.Version,
 	}
 	return oracle.NewAggregate(o)
+}
+
+// orByWhatComes returns the value of a parameter, or what leaves it to the oracle.
+func (n Number) orByWhatComes() float64 {
+	if n.Auto {
+		return oracle.ByWhatComes
+	}
+	return n.Value
+}
+
+// follows reports whether the oracle sizes itself by what comes.
+func (m *Model) follows() bool {
+	return m.Oracle.Version > 1 && (m.Oracle.Kind == Auto || m.Oracle.Kind == Linear)
+}
+
+// resolveNothing is [Model.Resolve] of an oracle that follows what comes: only columns, of
+// which none is expected then, and the number of random features of the linear oracle, which
+// it has or has not.
+func (m *Model) resolveNothing() {
+	o := &m.Oracle
+	if o.Columns.Auto {
+		o.Columns = Number{}
+	}
+	if o.Kind == Linear && o.Fourier.Auto {
+		o.Fourier = Number{Value: oracle.DefaultFourier}
+	}
 }
 
 // schema returns the features with bounds.
@@ -97,25 +124,38 @@ func (m *Model) fourierProblems(add func(key, format string, args ...any)) bool 
 	return false
 }
 
-// autoMemory returns the bytes of the aggregate at its largest.
+// autoMemory returns the bytes of the aggregate with as many actions and columns as the model
+// allows; random features that follow what comes take at most 5 MB more.
 func (m *Model) autoMemory() int64 {
 	c := *m
 	c.Resolve(0, 0)
 	return int64(oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(c.Oracle.Fourier.Value)))
 }
 
-// DefaultOracle sets the oracle of a model that names none: auto, if at its largest, with
-// as many actions and columns as the model allows, it takes at most [MaxMemory]; else
-// linear, which takes about half. It looks at the limits alone, so that whoever
-// reads the same file decides the same.
-func (m *Model) DefaultOracle() {
+// DefaultOracle sets the oracle of a model that names none: auto.
+func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
+
+// defaultOracle is [Model.DefaultOracle] for a version of what is computed. In version 1 it is
+// linear where auto, with as many actions and columns as the model allows, would take more
+// than [MaxMemory].
+func (m *Model) defaultOracle(version int) {
 	m.Oracle = newAuto()
-	if m.autoMemory() > MaxMemory {
+	m.Oracle.Version = version
+	if version == 1 && m.autoMemory() > MaxMemory {
 		m.Oracle = newLinear()
+		m.Oracle.Version = version
 	}
 }
 
+// canonicalVersion is left out in version 1: older models have the same bytes.
+func (o Oracle) canonicalVersion() string {
+	if o.Version <= 1 {
+		return ""
+	}
+	return ", version: " + strconv.Itoa(o.Version)
+}
+
 func (o Oracle) canonicalAuto() string {
-	return "{kind: auto, beta: " + o.Beta.canonical() + ", columns: " + o.Columns.canonical() + ", fourier: " + o.Fourier.canonical() +
+	return "{kind: auto" + o.canonicalVersion() + ", beta: " + o.Beta.canonical() + ", columns: " + o.Columns.canonical() + ", fourier: " + o.Fourier.canonical() +
 		", seed: " + strconv.FormatInt(o.Seed, 10) + pick(o.Steered, ", share: steered}", "}") // left out otherwise: older models have the same bytes
 }

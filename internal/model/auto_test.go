@@ -29,7 +29,7 @@ func TestResolveAuto(t *testing.T) {
 		{"oracle: auto\nactions: [a, b]\nfeatures: {x: number}", 0, 0, 0, 128, .5, ""},
 		{"oracle: {kind: auto, columns: 17, beta: 1, fourier: 7, seed: 3}\nmax_actions: 10", 189, 10, 17, 7, 1, "{kind: auto, beta: 1, columns: 17, fourier: 7, seed: 3}"},
 	} {
-		m := mustParse(t, c.text)
+		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
 		o := m.Oracle
 		if o.Columns != (Number{Value: c.wantColumns}) || o.Fourier != (Number{Value: c.m}) || o.Beta != (Number{Value: c.beta}) {
@@ -38,7 +38,7 @@ func TestResolveAuto(t *testing.T) {
 		if c.canonical != "" && !strings.Contains(string(m.Canonical()), "oracle: "+c.canonical+"\n") {
 			t.Errorf("%q: canonical form\n%s", c.text, m.Canonical())
 		}
-		mustParse(t, string(m.Canonical()))
+		mustParseLogged(t, string(m.Canonical()))
 	}
 }
 
@@ -82,7 +82,7 @@ func TestBuildAuto(t *testing.T) {
 		t.Errorf("weights %v, want three members", w)
 	}
 	m := mustParse(t, "oracle: auto\nactions: [a, b]\nmax_features: 16")
-	if got, want := m.Memory(), int64(oracle.AggregateBytes(2, 17, 128)); got != want {
+	if got, want := m.Memory(), int64(oracle.AggregateBytes(2, 17, 0)); got != want {
 		t.Errorf("memory %d, want %d", got, want)
 	}
 	if _, err := ParseOracle("hedge"); err == nil {

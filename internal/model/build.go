@@ -69,7 +69,7 @@ func (m *Model) oracle(files map[string][]byte) (oracle.Regressor, error) {
 	case Shared, Hybrid:
 		return c.shared()
 	}
-	o := oracle.LinearOptions{Beta: c.Oracle.Beta.Value, Lambda: c.Oracle.Lambda.Value, Forget: c.Oracle.Forget,
+	o := oracle.LinearOptions{Version: c.Oracle.Version, Beta: c.Oracle.Beta.orByWhatComes(), Lambda: c.Oracle.Lambda.orByWhatComes(), Forget: c.Oracle.Forget,
 		MaxFeatures: m.MaxFeatures, Schema: m.schema(), Fourier: int(c.Oracle.Fourier.Value),
 		Columns: int(c.Oracle.Columns.Value), Bandwidth: c.Oracle.Bandwidth, Seed: uint64(c.Oracle.Seed)}
 	o.MaxActions = m.learnedActions()
@@ -115,7 +115,7 @@ func (m *Model) hedge(files map[string][]byte) (oracle.Regressor, error) {
 // Epoch returns the model of an epoch record at work, with a fresh learner: what
 // every process makes of the feedback log alone.
 func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
-	m, err := Parse(fmt.Sprintf("epoch %d", rec.Epoch), rec.Model)
+	m, err := ParseLogged(fmt.Sprintf("epoch %d", rec.Epoch), rec.Model)
 	if err != nil {
 		return loop.Epoch{}, err
 	}

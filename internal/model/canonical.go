@@ -114,7 +114,7 @@ func (o Oracle) canonical() string {
 	if o.Kind == Auto {
 		return o.canonicalAuto()
 	}
-	s := "{kind: " + o.Kind + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical()
+	s := "{kind: " + o.Kind + o.canonicalVersion() + ", beta: " + o.Beta.canonical() + ", lambda: " + o.Lambda.canonical()
 	if o.Forget != 0 { // left out otherwise: older models have the same bytes
 		s += ", forget: " + formatFloat(o.Forget)
 	}

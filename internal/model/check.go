@@ -14,7 +14,8 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// MaxMemory bounds the bytes of the linear oracle and of the aggregate at their largest.
+// MaxMemory bounds the bytes of the linear oracle and of the aggregate: in version 1 at the
+// model's limits, since then as they come.
 const MaxMemory = 1 << 30
 
 var modelName = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
@@ -132,7 +133,7 @@ func (m *Model) regressionProblems(add func(key, format string, args ...any)) {
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA {
 		add("explore", "the paper's preset is for a finite class; use oracle: {kind: hedge, class: FILE}, or explore: theory")
 	}
-	if bytes := m.Memory(); bytes > MaxMemory {
+	if bytes := m.Memory(); bytes > MaxMemory && !m.follows() {
 		lower := "lower max_features or max_actions"
 		if o.Fourier.Value > 0 {
 			lower = "lower max_features, max_actions or fourier"

@@ -12,8 +12,9 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// TestDefaultOracle: a model that names no oracle has the aggregate where that fits
-// 1 GiB at the model's limits, else the linear oracle; what is named stays.
+// TestDefaultOracle: a model that names no oracle has the aggregate; in logs from before
+// oracles had versions, where that fits 1 GiB at the model's limits, else the linear oracle.
+// What is named stays.
 func TestDefaultOracle(t *testing.T) {
 	for _, c := range []struct{ text, kind, resolved string }{
 		{"", Auto, "{kind: auto, beta: 0, columns: 0, fourier: 0, seed: 1}"},
@@ -27,7 +28,12 @@ func TestDefaultOracle(t *testing.T) {
 		{"oracle: {beta: 1}", Linear, "{kind: linear, beta: 1, lambda: 1}"},
 		{"oracle: {kind: linear}", Linear, "{kind: linear, beta: 0, lambda: 1}"},
 	} {
-		m := mustParse(t, c.text)
+		if strings.Contains(c.text, "max_") {
+			if m := mustParse(t, c.text); m.Oracle != newAuto() {
+				t.Errorf("%q: oracle %+v, want auto", c.text, m.Oracle)
+			}
+		}
+		m := mustParseLogged(t, c.text)
 		if m.Oracle.Kind != c.kind {
 			t.Errorf("%q: oracle %s, want %s", c.text, m.Oracle.Kind, c.kind)
 		}
@@ -41,17 +47,15 @@ func TestDefaultOracle(t *testing.T) {
 	}
 }
 
-// TestDefaultFits: whatever the limits, the default is valid where the linear oracle is.
+// TestDefaultFits: the default is valid whatever the limits: it sizes itself by what comes.
 func TestDefaultFits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Default()
 		m.MaxActions = rapid.IntRange(1, 5000).Draw(t, "actions")
 		m.MaxFeatures = rapid.IntRange(1, 5000).Draw(t, "features")
-		m.Oracle = newLinear()
-		valid := m.Validate() == nil
 		m.DefaultOracle()
-		if got := m.Validate() == nil; got != valid {
-			t.Fatalf("with the linear oracle valid is %v, with the default, %s, %v", valid, m.Oracle.Kind, got)
+		if err := m.Validate(); err != nil {
+			t.Fatal(err)
 		}
 	})
 }
@@ -60,9 +64,10 @@ func TestDefaultFits(t *testing.T) {
 // is still that model, to the byte, and builds that oracle.
 func TestOlderDefault(t *testing.T) {
 	old := read(t, "default-linear.golden")
-	m := mustParse(t, old)
+	m := mustParseLogged(t, old)
 	want := Default()
 	want.Oracle = newLinear()
+	want.Oracle.Version = 1
 	if !reflect.DeepEqual(m, want) || !bytes.Equal(m.Canonical(), []byte(old)) {
 		t.Errorf("read as %+v", m)
 	}
@@ -101,13 +106,26 @@ func TestCost(t *testing.T) {
 		{"oracle: {kind: hedge, class: f.jsonl}", "oracle hedge; the model names it; one weight a function of f.jsonl"},
 		{"learner: uniform", "oracle none; the learner uniform does not regress"},
 	} {
-		m := mustParse(t, c.text)
+		m := mustParseLogged(t, c.text)
 		before := m.Clone()
 		if got := m.Cost().String(); got != c.want {
 			t.Errorf("%q:\n got %s\nwant %s", c.text, got, c.want)
 		}
 		if !reflect.DeepEqual(m, before) {
 			t.Errorf("%q: describing a model changes it", c.text)
+		}
+	}
+}
+
+// TestCostOfFollowing holds the line of oracles that size themselves by what comes.
+func TestCostOfFollowing(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"", "oracle auto; the default; 3 regressions an action, as large as the columns seen, the third on random features while actions × (columns + 128)² ≤ 1e6; at most 1.08 GB in all: actions and columns beyond are counted and not learned"},
+		{"actions: [a, b]\nmax_features: 16\noracle: {kind: auto, fourier: 0}", "oracle auto; the default; 2 regressions an action, as large as the columns seen; at most 5.98 kB in all: actions and columns beyond are counted and not learned"},
+		{"actions: [a, b]\noracle: {kind: linear, fourier: 128}", "oracle linear; the model names it; 1 regression an action, as large as the columns seen; at most 1.2 MB in all: actions and columns beyond are counted and not learned"},
+	} {
+		if got := mustParse(t, c.text).Cost().String(); got != c.want {
+			t.Errorf("%q:\n got %s\nwant %s", c.text, got, c.want)
 		}
 	}
 }

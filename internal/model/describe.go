@@ -35,6 +35,8 @@ func (m *Model) Cost() Cost {
 	switch {
 	case !m.usesOracle():
 		return Cost{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
+	case c.follows():
+		return c.costOfFollowing()
 	case o.Kind == Auto:
 		return c.costOfAuto()
 	case o.Kind == Linear:
@@ -52,6 +54,32 @@ func (m *Model) Cost() Cost {
 
 // named is the reason of an oracle that is never the default.
 const named = "the model names it"
+
+// costOfFollowing describes an oracle that sizes itself by the actions and columns that come.
+func (m *Model) costOfFollowing() Cost {
+	o := m.Oracle
+	c := Cost{Oracle: o.Kind, Why: named}
+	regressions, random := "1 regression", ""
+	if o.Kind == Auto {
+		c.Why, regressions = "the default", "2 regressions"
+		if o.Fourier != (Number{}) {
+			regressions = "3 regressions"
+		}
+		if o.Fourier.Auto {
+			random = ", the third on random features while actions × (columns + 128)² ≤ 1e6"
+		}
+	}
+	most := m.Memory()
+	if m.learnedActions() == 0 || most > MaxMemory {
+		most = MaxMemory
+	}
+	if o.Fourier.Auto {
+		most += 5e6
+	}
+	c.State = fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: actions and columns beyond are counted and not learned",
+		regressions, random, bytesText(most))
+	return c
+}
 
 func (m *Model) costOfAuto() Cost {
 	o, k, d := m.Oracle, m.mostActions(), m.columns()

@@ -2,11 +2,13 @@ package model
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/oracle"
 )
 
 func (p *parser) actions(n *yaml.Node) []string {
@@ -195,7 +197,9 @@ func (p *parser) warm(n *yaml.Node) Warm {
 func (p *parser) oracle(n *yaml.Node) Oracle {
 	const example = "oracle: auto"
 	if n.Kind == yaml.ScalarNode && n.Value == Auto {
-		return newAuto()
+		o := newAuto()
+		o.Version = p.version
+		return o
 	}
 	if n.Kind != yaml.MappingNode {
 		p.errorf(n, "oracle: expected a kind and its parameters, found %s; for example: %s", describe(n), example)
@@ -216,9 +220,12 @@ func (p *parser) oracle(n *yaml.Node) Oracle {
 	case Hedge:
 		o, allowed = Oracle{Kind: kind}, []string{"kind", "eta", "class", "unproved", "substitution"}
 	case Shared, Hybrid:
-		o, allowed = newShared(kind), []string{"kind", "beta", "lambda", "hashed"}
+		o, allowed = newShared(kind), []string{"kind", "version", "beta", "lambda", "hashed"}
 	case Auto:
-		o, allowed = newAuto(), []string{"kind", "beta", "columns", "fourier", "seed", "share"}
+		o, allowed = newAuto(), []string{"kind", "version", "beta", "columns", "fourier", "seed", "share"}
+	}
+	if kind != Hedge {
+		o.Version = p.version
 	}
 	given := map[string]*yaml.Node{}
 	p.mapping(n, "oracle", allowed, func(k string, v *yaml.Node) {
@@ -236,13 +243,13 @@ func oracleKinds() []string { return []string{Auto, Linear, Hedge, Shared, Hybri
 
 // newLinear returns the linear oracle with its defaults.
 func newLinear() Oracle {
-	return Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}}
+	return Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}}
 }
 
 // newAuto returns the aggregate with its defaults.
 func newAuto() Oracle {
 	auto := Number{Auto: true}
-	return Oracle{Kind: Auto, Beta: auto, Columns: auto, Fourier: auto, Seed: 1}
+	return Oracle{Kind: Auto, Version: oracle.Newest, Beta: auto, Columns: auto, Fourier: auto, Seed: 1}
 }
 
 func (p *parser) oracleKind(n *yaml.Node) {
@@ -255,6 +262,8 @@ func (p *parser) oracleKind(n *yaml.Node) {
 
 func (p *parser) oracleKey(o *Oracle, key string, n *yaml.Node) {
 	switch key {
+	case "version":
+		o.Version = int(p.integer(n, "oracle.version", 1, oracle.Newest, "version: "+strconv.Itoa(oracle.Newest)))
 	case "beta":
 		o.Beta = p.autoNumber(n, "oracle.beta", "beta: 0.5")
 	case "lambda":

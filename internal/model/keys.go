@@ -77,7 +77,7 @@ func (p *parser) finish(m *Model) {
 		m.MaxActions = len(m.Actions)
 	}
 	if p.at["oracle"] == nil {
-		m.DefaultOracle()
+		m.defaultOracle(p.version)
 	}
 	if o := p.at["oracle"]; m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 && o != nil {
 		m.Oracle.Eta = 0.5

@@ -109,6 +109,7 @@ type Explore struct {
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
 	Kind      string  // Linear, Auto, Hedge, Shared or Hybrid
+	Version   int     // of all but Hedge: of what is computed, 1…oracle.Newest
 	Beta      Number  // of all but Hedge: the optimism, in [0,1]
 	Lambda    Number  // of Linear, Shared and Hybrid: the ridge, > 0
 	Forget    float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
@@ -213,7 +214,14 @@ func (m *Model) columns() int {
 // means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
 // else 0, where what the model lists, or else its limits, stand for the unknown; random
 // features count in d. [Model.resolveAuto] has the rules of the aggregate.
+//
+// Since version 2 of the oracle β, λ and the random features follow what comes, the same in
+// a backtest and live; they are decided there only where a model gives a value.
 func (m *Model) Resolve(columns, actions int) {
+	if m.follows() {
+		m.resolveNothing()
+		return
+	}
 	switch m.Oracle.Kind {
 	case Linear:
 		m.resolveLinear(columns, actions)

@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"hindsight/pkg/oracle"
 )
 
 // Error is one thing wrong in a model file. Line and Column count from 1; 0
@@ -76,7 +78,18 @@ func Parse(file string, b []byte) (*Model, error) {
 // ParseWithWarnings is [Parse] that also returns what is allowed and yet seldom what is meant, in
 // the order of the lines.
 func ParseWithWarnings(file string, b []byte) (*Model, Errors, error) {
-	p := &parser{file: file, at: map[string]*yaml.Node{}}
+	return parse(file, b, oracle.Newest)
+}
+
+// ParseLogged is [Parse] of a model as a log keeps it: an oracle without a version has
+// version 1.
+func ParseLogged(file string, b []byte) (*Model, error) {
+	m, _, err := parse(file, b, 1)
+	return m, err
+}
+
+func parse(file string, b []byte, version int) (*Model, Errors, error) {
+	p := &parser{file: file, version: version, at: map[string]*yaml.Node{}}
 	m := p.parse(b)
 	if len(p.errs) > 0 {
 		return nil, nil, p.errs.sorted()
@@ -86,6 +99,7 @@ func ParseWithWarnings(file string, b []byte) (*Model, Errors, error) {
 
 type parser struct {
 	file     string
+	version  int // of an oracle that says none
 	errs     Errors
 	warnings Errors                // what is no error
 	at       map[string]*yaml.Node // value of each top-level key that is there

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/loop"
+	"hindsight/pkg/oracle"
 )
 
 func mustParse(t *testing.T, text string) *Model {
@@ -18,6 +19,16 @@ func mustParse(t *testing.T, text string) *Model {
 	m, err := Parse("model.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("Parse:\n%s\n%v", text, err)
+	}
+	return m
+}
+
+// mustParseLogged reads a model as a log from before oracles had versions keeps it.
+func mustParseLogged(t *testing.T, text string) *Model {
+	t.Helper()
+	m, err := ParseLogged("model.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("ParseLogged:\n%s\n%v", text, err)
 	}
 	return m
 }
@@ -43,7 +54,7 @@ func TestEveryKey(t *testing.T) {
 		},
 		MaxFeatures: 64, Reward: true, Range: loop.Range{Min: -1, Max: 3.5, Clip: true},
 		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
-		Oracle: Oracle{Kind: Linear, Lambda: Number{Value: 2.5}},
+		Oracle: Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
 		Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
 		Outcomes: loop.Mean, Activation: true, Certificate: Certificate{Alpha: 0.01},
 	}
@@ -95,7 +106,7 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
 		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Linear, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
+			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
 		}},
 		{"oracle: {fourier: auto, bandwidth: 0.5, columns: 17, seed: 9}", func(m *Model) {
 			m.Oracle = newRandom(Number{Auto: true})
@@ -106,7 +117,7 @@ func TestVariants(t *testing.T) {
 		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = newLinear() }},
 		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Auto, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
+			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
 		}},
 		{"certificate: {}", func(*Model) {}},
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
@@ -166,11 +177,11 @@ func TestErrors(t *testing.T) {
 		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
-		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, beta, columns, fourier, seed, share`},
+		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, version, beta, columns, fourier, seed, share`},
 		{"oracle: {kind: auto, fourier: 5000}", `m.yaml:1:9: oracle: fourier: expected auto or a whole number in 0…4096`},
 		{"oracle: {kind: auto, columns: 1.5}", `m.yaml:1:9: oracle: columns: expected auto or a whole number in 0…65537`},
 		{"oracle: {kind: auto, seed: -1}", `m.yaml:1:28: oracle.seed: expected a whole number in 0…`},
-		{"oracle: {kind: auto, fourier: 4000}", `max_features: with up to 1000 actions and 257 columns the auto oracle may need 68.`},
+		{"oracle: {kind: auto, version: 1, fourier: 4000}", `max_features: with up to 1000 actions and 257 columns the auto oracle may need 68.`},
 		{"certificate: off", `m.yaml:1:14: certificate: expected none, or alpha and alarm, found "off"`},
 		{"certificate: {alpha: 0.9}", `m.yaml:1:22: certificate.alpha: expected a level in (0, 0.5], found 0.9`},
 		{"certificate: {beta: 1}", `m.yaml:1:15: certificate: unknown key "beta"`},
@@ -178,7 +189,7 @@ func TestErrors(t *testing.T) {
 		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
 		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
 		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid, found "hegde" (did you mean "hedge"?)`},
-		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, beta, lambda, forget`},
+		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, version, beta, lambda, forget`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},
 		{"oracle: {kind: hedge, class: f, eta: 0}", `m.yaml:1:38: oracle.eta: expected a positive number`},
@@ -198,7 +209,7 @@ func TestErrors(t *testing.T) {
 		{"warm: hot", `m.yaml:1:7: warm: expected none, keep, refit or the number of a feedback, found "hot"; for example: warm: refit`},
 		{"warm: 0", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"warm: -3", `m.yaml:1:7: warm: expected a whole number in 1`},
-		{"max_features: 4000", `m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
+		{"max_features: 4000\noracle: {version: 1}", `m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
 		{"a: &x 1\nname: *x", `m.yaml:2:7: name: expected a text, found an alias`},
 		{"- a", `m.yaml:1:1: expected keys and values, found a list`},
 		{"name: a\n---\nname: b", `m.yaml:2:1: a second document starts here`},
@@ -288,12 +299,12 @@ func TestResolve(t *testing.T) {
 		{linear + "actions: [a, b]\nfeatures: {x: number}", 0, 0, 0.5, 1}, // d from the list
 		{"oracle: {beta: 1, lambda: 3}", 1000, 10, 1, 3},
 	} {
-		m := mustParse(t, c.text)
+		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
 		if m.Oracle.Beta != (Number{Value: c.beta}) || m.Oracle.Lambda != (Number{Value: c.lambda}) {
 			t.Errorf("%q, d = %d, K = %d: got %+v, want β = %v, λ = %v", c.text, c.columns, c.actions, m.Oracle, c.beta, c.lambda)
 		}
-		mustParse(t, string(m.Canonical()))
+		mustParseLogged(t, string(m.Canonical()))
 	}
 }
 

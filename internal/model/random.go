@@ -29,14 +29,14 @@ func (o *Oracle) randomised() bool { return o.Fourier.Auto || o.Fourier.Value > 
 
 // linearKeys are the keys of a linear oracle; the last three say how random features are made.
 func linearKeys() []string {
-	return []string{"kind", "beta", "lambda", "forget", "fourier", "columns", "bandwidth", "seed"}
+	return []string{"kind", "version", "beta", "lambda", "forget", "fourier", "columns", "bandwidth", "seed"}
 }
 
 // finishLinear fills in what random features have by default, or reports keys that say
 // something of features that are not there.
 func (p *parser) finishLinear(o *Oracle, given map[string]*yaml.Node) {
 	if !o.randomised() {
-		for _, key := range linearKeys()[5:] {
+		for _, key := range linearKeys()[6:] {
 			if n := given[key]; n != nil {
 				p.errorf(n, "oracle.%s: it has no effect without random features; for example: oracle: {kind: linear, fourier: %d}", key, oracle.DefaultFourier)
 			}

@@ -26,12 +26,12 @@ func TestResolveRandom(t *testing.T) {
 		{"oracle: {fourier: auto, columns: 5}\nactions: [a, b]", 0, 0, "{kind: linear, beta: 0.5, lambda: 6.65, fourier: 128, columns: 5, bandwidth: 1, seed: 1}"},         // (5+128)/20
 		{"oracle: {fourier: 40}\nactions: [a, b]\nfeatures: {x: number}", 0, 0, "{kind: linear, beta: 0.5, lambda: 2.05, fourier: 40, columns: 0, bandwidth: 1, seed: 1}"}, // d is not known
 	} {
-		m := mustParse(t, c.text)
+		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
 		if got := string(m.Canonical()); !strings.Contains(got, "\noracle: "+c.canonical+"\n") {
 			t.Errorf("%q, d = %d, K = %d: canonical form\n%s\nwant %s", c.text, c.columns, c.actions, got, c.canonical)
 		}
-		if back := mustParse(t, string(m.Canonical())); back.Oracle != m.Oracle {
+		if back := mustParseLogged(t, string(m.Canonical())); back.Oracle != m.Oracle {
 			t.Errorf("%q: read back as %+v", c.text, back.Oracle)
 		}
 	}
@@ -47,7 +47,7 @@ func TestRandomRefused(t *testing.T) {
 		"oracle: {fourier: 5000}":                              "fourier: expected auto or a whole number in 0…4096, found 5000",
 		"oracle: {fourier: 1.5}":                               "fourier: expected auto or a whole number",
 		"oracle: {fourier: 8, columns: 70000}":                 "columns: expected auto or a whole number",
-		"oracle: {fourier: 2000}":                              "1000 actions and 257 columns the linear oracle may need 19 GiB",
+		"oracle: {version: 1, fourier: 2000}":                  "1000 actions and 257 columns the linear oracle may need 19 GiB",
 		"oracle: {kind: shared, fourier: 8}":                   `unknown key "fourier"`,
 		"oracle: {kind: auto, bandwidth: 1}":                   `unknown key "bandwidth"`,
 		"oracle: {fourier: 8}\norder: arrival":                 "arrival needs an oracle that does not depend on order",

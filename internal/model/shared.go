@@ -9,7 +9,7 @@ const maxHashed = 8192
 
 // newShared returns the shared or the hybrid oracle with its defaults.
 func newShared(kind string) Oracle {
-	return Oracle{Kind: kind, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Hashed: oracle.DefaultHashed}
+	return Oracle{Kind: kind, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Hashed: oracle.DefaultHashed}
 }
 
 // resolveShared decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
@@ -31,7 +31,7 @@ func (m *Model) resolveShared(actions int) {
 func (m *Model) shared() (oracle.Regressor, error) {
 	o := m.Oracle
 	return oracle.NewShared(oracle.SharedOptions{Hybrid: o.Kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value,
-		MaxFeatures: m.MaxFeatures, Schema: m.schema()})
+		MaxFeatures: m.MaxFeatures, Schema: m.schema(), Version: o.Version})
 }
 
 func (m *Model) sharedProblems(add func(key, format string, args ...any)) {

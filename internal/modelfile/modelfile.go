@@ -2,6 +2,7 @@
 package modelfile
 
 import (
+	"bytes"
 	"fmt"
 	"log/slog"
 	"os"
@@ -15,9 +16,10 @@ import (
 // model.
 func Load(path string) (*service.Source, error) {
 	m, warnings := model.Default(), model.Errors(nil)
+	var b []byte
 	if path != "" {
-		b, err := os.ReadFile(path)
-		if err != nil {
+		var err error
+		if b, err = os.ReadFile(path); err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 		if m, warnings, err = model.ParseWithWarnings(path, b); err != nil {
@@ -35,6 +37,12 @@ func Load(path string) (*service.Source, error) {
 	s, err := Source(m, files)
 	if err != nil {
 		return nil, err
+	}
+	if was, err := model.ParseLogged(path, b); err == nil {
+		was.Resolve(0, 0)
+		if c := was.Canonical(); !bytes.Equal(c, s.Model) {
+			s.Earlier = c
+		}
 	}
 	for _, d := range warnings {
 		s.Warnings = append(s.Warnings, d.Error())
@@ -74,7 +82,7 @@ func Source(m *model.Model, files map[string][]byte) (*service.Source, error) {
 // one for whatever in its file is seldom meant.
 func Announce(logger *slog.Logger, s *service.Source) {
 	warn(logger, s)
-	m, err := model.Parse(s.Name, s.Model)
+	m, err := model.ParseLogged(s.Name, s.Model)
 	if err != nil {
 		logger.Warn("oracle", "error", err) // not of a source made here
 		return

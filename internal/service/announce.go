@@ -11,6 +11,7 @@ import (
 // announce writes the model as an epoch record if the log does not have it.
 func (j *Joiner) announce(ctx context.Context) error {
 	s := &j.cfg.Source
+	s.goOn(j.epochs.last)
 	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
 	if err != nil {
 		return err

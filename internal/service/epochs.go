@@ -136,6 +136,7 @@ type Source struct {
 	Name     string
 	Version  int64
 	Model    []byte
+	Earlier  []byte            // the model as programs before oracles had versions read the file; nil: the same
 	Files    map[string][]byte // by the names that the model uses
 	Order    []string          // the names, in the order of the model
 	Warnings []string          // what in the file is seldom meant, for people
@@ -146,6 +147,18 @@ var ErrNoModel = errors.New("the feedback log announces no model")
 
 // ErrModel reports a model that cannot follow the one in the log.
 var ErrModel = errors.New("model refused")
+
+// goOn takes the model as it was read when the learner of an epoch began, if the file is the
+// same or says warm: keep: what a learner computes changes only with the next version that
+// begins another.
+func (s *Source) goOn(last *definition) {
+	if last == nil || s.Earlier == nil || s.Version != last.rec.Version && warmKey(s.Model) != "keep" {
+		return
+	}
+	if differing(s.Earlier, last.rec.Model, "oracle") == "" {
+		s.Model, s.Earlier = s.Earlier, nil
+	}
+}
 
 // follows checks whether a model may run on a log whose last epoch is last, and
 // whether it needs a new epoch.

@@ -237,6 +237,9 @@ func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) erro
 	if p.first == 0 || p.first > n || e == nil {
 		return goneError(n, p.first)
 	}
+	if s := j.cfg.Source; s.Earlier != nil && differing(s.Earlier, e.Model, "oracle") == "" { // a state from before oracles had versions
+		rec.Model, rec.SHA256 = s.Earlier, hexSum(s.Earlier)
+	}
 	if k := differing(rec.Model, e.Model, "actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"); k != "" {
 		return fmt.Errorf("%w: warm: %d is a state of version %d (epoch %d), of which %s: differs; make it equal, or use warm: refit", ErrModel, n, e.Version, e.Epoch, k)
 	}

@@ -21,12 +21,12 @@ const (
 // AggregateOptions are the parameters of [NewAggregate].
 type AggregateOptions struct {
 	Columns     int     // d that is expected, the constant included; 0: not known
-	Beta        float64 // optimism in [0,1]; see AutoBeta
-	Fourier     int     // random Fourier features; 0: none, two members; see AutoFourier
+	Beta        float64 // optimism in [0,1], or ByWhatComes; see AutoBeta
+	Fourier     int     // random Fourier features, or ByWhatComes; 0: none, two members; see AutoFourier
 	Seed        uint64  // of the random features
 	Steered     bool    // the duel steers the share, too
 	MaxFeatures int     // columns beside the constant; 0 means 256
-	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB
+	MaxActions  int     // actions learned; 0 means as many as fit in 1 GiB, as in LinearOptions
 	Schema      []FeatureSpec
 	Version     int // of what is computed; 0 means 1; see Newest
 }
@@ -107,29 +107,33 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	switch {
 	case o.Columns < 0 || o.Columns > 1<<16+1:
 		return nil, fmt.Errorf("auto: columns is %d: it must be in [0, 65537]", o.Columns)
-	case o.Fourier < 0 || o.Fourier > MaxFourier:
+	case (o.Fourier < 0 || o.Fourier > MaxFourier) && (o.Fourier != ByWhatComes || o.Version < 2):
 		return nil, fmt.Errorf("auto: fourier is %d: it must be in [0, 4096]", o.Fourier)
 	case o.MaxActions < 0:
 		return nil, errors.New("auto: max actions is negative")
 	}
-	fit := int(maxLinearBytes / AggregateBytes(1, o.MaxFeatures+1, o.Fourier))
-	if o.MaxActions == 0 {
-		o.MaxActions = max(fit, 1)
-	}
-	if o.MaxActions > fit {
-		return nil, fmt.Errorf("auto: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
-			o.MaxActions, o.MaxFeatures, o.Fourier, AggregateBytes(o.MaxActions, o.MaxFeatures+1, o.Fourier)/maxLinearBytes)
+	random := o.Fourier
+	if random == ByWhatComes {
+		random = DefaultFourier
 	}
 	d := max(o.Columns, 1)
-	a := &Aggregate{o: o, fourier: newFourier(o.Fourier, o.Seed), members: 2, duel: 0.5}
-	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + o.Fourier)}
-	lin, err := NewLinear(LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions,
-		Schema: o.Schema, Version: o.Version})
+	a := &Aggregate{o: o, fourier: newFourier(random, o.Seed), members: 2, duel: 0.5}
+	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + random)}
+	lo := LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions, Schema: o.Schema, Version: o.Version}
+	if o.Version > 1 && o.Columns == 0 {
+		lo.Lambda = ByWhatComes
+	}
+	var err error
+	if lo.MaxActions, err = mostActions("auto", &lo, func(k int) float64 { return AggregateBytes(k, o.MaxFeatures+1, o.Fourier) }); err != nil {
+		return nil, err
+	}
+	lin, err := NewLinear(lo)
 	if err != nil {
 		return nil, err
 	}
 	a.lin = *lin
-	if o.Fourier > 0 {
+	a.lin.aggregated, a.lin.o.Fourier = true, o.Fourier // for its size alone
+	if random > 0 {
 		a.members = 3
 	}
 	for i := range a.members {
@@ -175,7 +179,7 @@ func (o *Aggregate) Predict(dst []float64, x *Input) {
 
 // project sets phi from z.
 func (o *Aggregate) project() {
-	z, m := o.lin.z, o.o.Fourier
+	z, m := o.lin.z, len(o.fourier.phase)
 	if m == 0 || len(z) == 1 {
 		return
 	}
@@ -225,6 +229,7 @@ func (o *Aggregate) means(n int32, by kernel) (m [mostMembers]float64) {
 func (o *Aggregate) Update(x *Input, action int, loss float64) {
 	l := &o.lin
 	n := l.enter(x, action, loss)
+	o.size()
 	o.fourier.grow(&l.features)
 	if n < 0 {
 		return

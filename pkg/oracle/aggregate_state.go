@@ -24,8 +24,11 @@ func (o *Aggregate) layout() byte {
 // AppendBinary implements [Regressor].
 func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
 	b = append(b, o.layout())
-	for _, v := range []uint64{uint64(o.o.Columns), uint64(o.o.Fourier), o.o.Seed, uint64(len(o.fadings))} {
+	for _, v := range []uint64{uint64(o.o.Columns), o.random(), o.o.Seed, uint64(len(o.fadings))} {
 		b = binary.AppendUvarint(b, v)
+	}
+	if o.lin.version > 1 {
+		b = append(b, byte(o.members))
 	}
 	b = appendFloats(b, o.q[:o.members])
 	b = appendFloats(b, o.lost[:o.members])
@@ -59,11 +62,25 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	case v != o.layout():
 		return snapshotError("auto", "its share, or the version of what is computed, is another")
 	}
-	if r.int64() != int64(o.o.Columns) || r.int64() != int64(o.o.Fourier) || r.uvarint() != o.o.Seed {
+	if r.int64() != int64(o.o.Columns) || r.uvarint() != o.random() || r.uvarint() != o.o.Seed {
 		return snapshotError("auto", "other parameters")
 	}
-	n := &Aggregate{o: o.o, lambda: o.lambda, fourier: newFourier(o.o.Fourier, o.o.Seed), members: o.members}
+	n := &Aggregate{o: o.o, lambda: o.lambda, members: o.members}
 	actions := r.count(2)
+	switch {
+	case o.lin.version == 1:
+	case o.o.Fourier == ByWhatComes:
+		n.members = mostMembers - 1 + int(r.byte()&1)
+	default:
+		r.byte()
+	}
+	if n.members == mostMembers {
+		m := o.o.Fourier
+		if m == ByWhatComes {
+			m = DefaultFourier
+		}
+		n.fourier = newFourier(m, o.o.Seed)
+	}
 	r.floats(n.q[:n.members])
 	r.floats(n.lost[:n.members])
 	var rest [2]float64
@@ -79,7 +96,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 	}
 	l := &o.lin
-	n.lin = Linear{features: features{version: l.version, specs: l.specs, most: l.most}, beta: l.beta, lambda: l.lambda, maxActions: l.maxActions}
+	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}
@@ -87,8 +104,17 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		return snapshotError("auto", "damaged state")
 	}
 	n.fourier.grow(&n.lin.features)
+	n.size()
 	*o = *n
 	return nil
+}
+
+// random returns what a snapshot says of the number of random features.
+func (o *Aggregate) random() uint64 {
+	if o.o.Fourier == ByWhatComes {
+		return MaxFourier + 1
+	}
+	return uint64(o.o.Fourier)
 }
 
 func (f *fading) read(r *wireReader) bool {
@@ -113,7 +139,7 @@ func (o *Aggregate) consistent() bool {
 	for i := range o.fadings {
 		d, random := len(o.lin.actions[i].w), 0
 		if o.members == mostMembers && d > 1 {
-			random = o.o.Fourier + d
+			random = len(o.fourier.phase) + d
 		}
 		if len(o.fadings[i].plain.w) != d || len(o.fadings[i].random.w) != random {
 			return false

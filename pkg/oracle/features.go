@@ -57,6 +57,7 @@ type column struct {
 	mean, inv float64 // z = clip((x − mean)·inv, ±5) for numbers
 	n, m2     float64 // running statistics: count and Σ(x−mean)²
 	slot      int32
+	other     int32 // of a number's first column: its second (presence.go); 0: none
 	kind      FeatureKind
 	bounded   bool // mean and inv come from a FeatureSpec
 	text      string
@@ -72,6 +73,7 @@ type features struct {
 	byName  map[slotKey]int32
 	cols    []column
 	dropped int64 // values of features beyond the limit that were learned as 0
+	absence       // since version 2
 
 	hints   []hint    // scratch, by position
 	vec     []int32   // cache, by index into a vector: slot
@@ -132,13 +134,24 @@ func (f *features) column(position int, scope byte, x *Feature) int32 {
 		return -1
 	}
 	s := &f.slots[h]
-	switch x.Kind {
-	case Number:
+	switch {
+	case x.Kind == Number:
 		return s.number
-	case Bool:
+	case x.Kind == Bool && f.version == 1:
 		return s.bool
 	}
-	return s.category(x.Text)
+	return s.category(x.category())
+}
+
+// category returns the text of a feature that is one: a bool is the category true or false.
+func (x *Feature) category() string {
+	switch {
+	case x.Kind != Bool:
+		return x.Text
+	case x.Value != 0:
+		return "true"
+	}
+	return "false"
 }
 
 // slot returns the index of the slot of a name, or -1, and remembers it for the
@@ -174,7 +187,7 @@ func (s *slot) category(text string) int32 {
 // value returns z for the value v of column c.
 func (c *column) value(v float64) float64 {
 	switch c.kind {
-	case Text:
+	case Text, present:
 		return 1
 	case Bool:
 		if v != 0 {
@@ -197,36 +210,55 @@ func (c *column) value(v float64) float64 {
 // fill sets f.z to the context's columns.
 func (f *features) fill(x *Input) {
 	clear(f.z[1:])
+	f.markAbsent(ofContext, 1)
 	for i := range x.Features {
 		c := f.number(i, ofContext, &x.Features[i])
 		if c < 0 {
 			c = f.column(i, ofContext, &x.Features[i])
 		}
 		if c >= 0 {
-			f.z[c] = f.cols[c].value(x.Features[i].Value)
+			f.put(c, x.Features[i].Value)
 		}
 	}
 	for i, v := range x.Vector {
 		if c := f.vector(i); c >= 0 {
-			f.z[c] = f.cols[c].value(v)
+			f.put(c, v)
 		}
 	}
 }
 
+// put sets the columns of a value whose first column is c.
+func (f *features) put(c int32, v float64) {
+	col := &f.cols[c]
+	f.z[c] = col.value(v)
+	if col.other != 0 {
+		f.putOther(col, v)
+	}
+}
+
 // fillAction sets the columns of an action's own features, whose names start at
-// a position; unfillAction sets them back to 0.
+// a position; unfillAction sets them back to 0. An action without any features has
+// no absent ones either.
 func (f *features) fillAction(position int, a *Action) {
+	if len(a.Features) == 0 {
+		return
+	}
+	f.markAbsent(ofAction, 1)
 	for i := range a.Features {
 		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
-			f.z[c] = f.cols[c].value(a.Features[i].Value)
+			f.put(c, a.Features[i].Value)
 		}
 	}
 }
 
 func (f *features) unfillAction(position int, a *Action) {
+	f.markAbsent(ofAction, 0)
 	for i := range a.Features {
 		if c := f.column(position+i, ofAction, &a.Features[i]); c >= 0 {
 			f.z[c] = 0
+			if other := f.cols[c].other; other != 0 {
+				f.z[other] = 0
+			}
 		}
 	}
 }
@@ -266,12 +298,12 @@ func (f *features) add(scope byte, kind FeatureKind, name, text string) int32 {
 	next := int32(len(f.cols))
 	c := column{slot: h, kind: kind}
 	switch kind {
-	case Number:
-		if s.number >= 0 {
+	case Number, present, absent:
+		if s.number >= 0 && !f.pairs(s.number, kind) {
 			return s.number
 		}
-		s.number = next
-		if spec, ok := f.specs[name]; ok && scope == ofContext {
+		f.enlist(s, scope, kind, next)
+		if spec, ok := f.specs[name]; ok && kind == Number && scope == ofContext {
 			c.bounded = true
 			c.mean = spec.Lo + (spec.Hi-spec.Lo)/2
 			c.inv = math.Sqrt(12) / (spec.Hi - spec.Lo)

@@ -13,15 +13,21 @@ func (f *features) learn(x *Input, action int) {
 		position += len(x.Actions[i].Features)
 	}
 	clear(f.z[1:])
+	f.markAbsent(ofContext, 1)
 	f.take(0, ofContext, x.Features)
 	for i, v := range x.Vector {
 		c := f.vector(i)
 		if c < 0 && len(f.cols) <= f.most {
-			c = f.add(ofContext, Number, strconv.Itoa(i), "")
+			c = f.add(ofContext, f.numberKind(ofContext), strconv.Itoa(i), "")
 		}
 		f.takeOne(c, Number, v)
 	}
-	f.take(position, ofAction, x.Actions[action].Features)
+	f.noticeAbsent(ofContext, x.Features, len(x.Vector))
+	if own := x.Actions[action].Features; len(own) > 0 {
+		f.markAbsent(ofAction, 1)
+		f.take(position, ofAction, own)
+		f.noticeAbsent(ofAction, own, 0)
+	}
 }
 
 // take learns features whose names start at a position. Missing columns are
@@ -33,9 +39,7 @@ func (f *features) take(position int, scope byte, xs []Feature) {
 			f.takeAny(position+i, scope, xs[i:])
 			return
 		}
-		col := &f.cols[c]
-		col.observe(xs[i].Value)
-		f.z[c] = col.value(xs[i].Value)
+		f.takeOne(c, Number, xs[i].Value)
 	}
 }
 
@@ -57,7 +61,7 @@ func (f *features) takeAny(position int, scope byte, xs []Feature) {
 		if len(f.cols) > f.most {
 			break
 		}
-		f.found[i] = f.add(scope, xs[i].Kind, xs[i].Name, xs[i].Text)
+		f.found[i] = f.addFeature(scope, &xs[i])
 	}
 	for i, c := range f.found {
 		f.takeOne(c, xs[i].Kind, xs[i].Value)
@@ -70,11 +74,21 @@ func (f *features) takeOne(c int32, kind FeatureKind, v float64) {
 		f.dropped++
 		return
 	}
-	col := &f.cols[c]
 	if kind == Number {
-		col.observe(v)
+		f.observe(c, v)
 	}
-	f.z[c] = col.value(v)
+	f.put(c, v)
+}
+
+// addFeature adds the first column of a feature, if there is room.
+func (f *features) addFeature(scope byte, x *Feature) int32 {
+	switch {
+	case x.Kind == Number:
+		return f.add(scope, f.numberKind(scope), x.Name, "")
+	case f.version == 1:
+		return f.add(scope, x.Kind, x.Name, x.Text)
+	}
+	return f.add(scope, Text, x.Name, x.category())
 }
 
 // observe moves the running statistics of a number by one value: Welford's

@@ -8,11 +8,11 @@ import (
 
 // LinearOptions are the parameters of [NewLinear].
 type LinearOptions struct {
-	Beta        float64       // optimism in [0,1]; see AutoBeta
-	Lambda      float64       // regularisation > 0; 0 means 1; see AutoLambda
+	Beta        float64       // optimism in [0,1], or ByWhatComes; see AutoBeta
+	Lambda      float64       // regularisation > 0, or ByWhatComes; 0 means 1; see AutoLambda
 	Forget      float64       // ρ in [0.5,1): the past counts ρ times as much with every example of its action; 0: it does not fade
 	MaxFeatures int           // columns beside the constant; 0 means 256
-	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB
+	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB with MaxFeatures, since version 2 with the columns seen
 	Schema      []FeatureSpec // numeric features of contexts that have bounds
 	Fourier     int           // m: random Fourier features beside the columns; 0: none
 	Columns     int           // with Fourier: d that is expected, the constant included; 0: not known
@@ -79,7 +79,10 @@ func LinearBytes(k, d int) float64 {
 // still I/λ.
 type Linear struct {
 	features
-	beta, lambda float64
+	o            LinearOptions
+	beta, lambda float64 // in force
+	aggregated   bool    // it is core 1 of an [Aggregate]: bytes counts all cores
+	room         float64 // the most bytes, since version 2
 	forget       float64 // ρ; 0: none
 	fourier      fourier
 	maxActions   int
@@ -115,10 +118,11 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	if o.MaxFeatures == 0 {
 		o.MaxFeatures = DefaultMaxFeatures
 	}
+	follows := func(v float64) bool { return v == ByWhatComes && o.Version > 1 }
 	switch {
-	case !(o.Beta >= 0 && o.Beta <= 1):
+	case !(o.Beta >= 0 && o.Beta <= 1) && !follows(o.Beta):
 		return nil, fmt.Errorf("linear: beta is %v: it must be in [0,1]", o.Beta)
-	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9):
+	case !(o.Lambda >= 1e-9 && o.Lambda <= 1e9) && !follows(o.Lambda):
 		return nil, fmt.Errorf("linear: lambda is %v: it must be in [1e-9, 1e9]", o.Lambda)
 	case o.Forget != 0 && !(o.Forget >= 0.5 && o.Forget < 1):
 		return nil, fmt.Errorf("linear: forget is %v: it must be in [0.5, 1), or 0 for none", o.Forget)
@@ -131,22 +135,19 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	if err != nil {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
-	fit := int(maxLinearBytes / LinearBytes(1, o.MaxFeatures+1+o.Fourier))
-	if o.MaxActions == 0 {
-		o.MaxActions = max(fit, 1)
-	}
-	if o.MaxActions > fit {
-		return nil, fmt.Errorf("linear: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
-			o.MaxActions, o.MaxFeatures, o.Fourier, LinearBytes(o.MaxActions, o.MaxFeatures+1+o.Fourier)/maxLinearBytes)
+	if o.MaxActions, err = mostActions("linear", &o, func(k int) float64 { return LinearBytes(k, o.MaxFeatures+1+o.Fourier) }); err != nil {
+		return nil, err
 	}
 	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
 	if err != nil {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
-	return &Linear{
-		features: f, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random, maxActions: o.MaxActions,
+	l := &Linear{
+		features: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random, maxActions: o.MaxActions,
 		byAction: map[string]int32{},
-	}, nil
+	}
+	l.size()
+	return l, nil
 }
 
 // Predict implements [Regressor]. An action that was never learned has w = 0 and
@@ -193,7 +194,7 @@ func (o *Linear) predict(a *linearAction, by kernel) float64 {
 
 // stranger is the prediction of an action that has no regression.
 func (o *Linear) stranger() float64 {
-	if len(o.actions) < o.maxActions {
+	if !o.full() {
 		return 0
 	}
 	return o.sumLoss / float64(o.fed)
@@ -233,12 +234,14 @@ func (o *Linear) enter(x *Input, action int, loss float64) int32 {
 	}
 	n := o.action(action, x.Actions[action].Name)
 	if n < 0 {
-		if len(o.actions) == o.maxActions {
+		if o.full() {
+			o.size()
 			o.strange++
 			return -1
 		}
 		n = o.addAction(x.Actions[action].Name)
 	}
+	o.size()
 	o.actions[n].grow(len(o.point()), o.lambda)
 	return n
 }

@@ -32,10 +32,10 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 	default:
 		b = append(b, linearVersion)
 	}
-	b = appendFloat(b, o.beta)
-	b = appendFloat(b, o.lambda)
+	b = appendFloat(b, o.o.Beta)
+	b = appendFloat(b, o.o.Lambda)
 	for _, v := range []int64{
-		int64(o.most), int64(o.maxActions), o.fed, o.resets, o.strange, o.dropped,
+		int64(o.o.MaxFeatures), int64(o.maxActions), o.fed, o.resets, o.strange, o.dropped,
 		int64(len(o.cols) - 1), int64(len(o.actions)),
 	} {
 		b = binary.AppendUvarint(b, uint64(v))
@@ -59,24 +59,24 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	if err := o.readVersion(&r); err != nil {
 		return err
 	}
-	if r.float() != o.beta || r.float() != o.lambda || r.int64() != int64(o.most) {
+	if r.float() != o.o.Beta || r.float() != o.o.Lambda || r.int64() != int64(o.o.MaxFeatures) {
 		return snapshotError("linear", "other parameters")
 	}
 	if most := r.int64(); most < 0 || most > int64(o.maxActions) { // room for more actions changes nothing of these
 		return snapshotError("linear", "more actions")
 	}
 	n := &Linear{
-		beta: o.beta, lambda: o.lambda, forget: o.forget, maxActions: o.maxActions,
+		o: o.o, beta: o.o.Beta, lambda: o.o.Lambda, aggregated: o.aggregated, room: o.room, forget: o.forget, maxActions: o.maxActions,
 		byAction: map[string]int32{}, fourier: o.fourier.fresh(),
 	}
 	n.features = features{
-		version: o.version, specs: o.specs, most: o.most, byName: map[slotKey]int32{},
+		version: o.version, specs: o.specs, most: o.o.MaxFeatures, byName: map[slotKey]int32{},
 		cols: []column{{slot: -1}}, z: []float64{1},
 	}
 	n.fed, n.resets, n.strange, n.dropped = r.int64(), r.int64(), r.int64(), r.int64()
 	columns, actions := r.count(4), r.count(10)
 	n.sumLoss, n.regret = r.float(), r.float()
-	if r.bad || columns > o.most || actions > o.maxActions ||
+	if r.bad || columns > n.most || actions > o.maxActions ||
 		n.fed < 0 || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) { // losses are in [0,1]
 		return snapshotError("linear", "damaged header")
 	}
@@ -85,6 +85,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 			return snapshotError("linear", "damaged column")
 		}
 	}
+	n.begun[ofContext] = n.fed > 0
 	n.fourier.grow(&n.features)
 	for range actions {
 		if !n.readAction(&r) {
@@ -94,6 +95,7 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	if len(r.b) != 0 || (actions == o.maxActions && n.fed == 0) {
 		return snapshotError("linear", "wrong length")
 	}
+	n.size()
 	*o = *n
 	return nil
 }
@@ -130,7 +132,7 @@ func (f *features) appendColumns(b []byte) []byte {
 		b = append(b, s.scope, byte(c.kind))
 		b = appendString(b, s.name)
 		b = appendString(b, c.text)
-		if c.kind == Number {
+		if c.counts() {
 			b = appendFloats(b, []float64{c.n, c.mean, c.m2})
 		}
 	}
@@ -141,18 +143,22 @@ func (f *features) readColumn(r *wireReader) bool {
 	scope, kind := r.byte(), FeatureKind(r.byte())
 	name, text := r.string(), r.string()
 	var v [3]float64
-	if kind == Number {
+	if (&column{kind: kind}).counts() {
 		r.floats(v[:])
 	}
 	next := int32(len(f.cols))
 	switch {
-	case r.bad, scope > ofAction, kind < Number, kind > Bool, kind != Text && text != "":
+	case r.bad, scope > ofAction, !f.mayHave(kind), kind != Text && text != "":
 		return false
 	case f.add(scope, kind, name, text) != next:
 		return false
 	}
 	c := &f.cols[next]
-	if kind != Number || c.bounded {
+	if kind == absent {
+		return f.slots[c.slot].number != next
+	}
+	f.begun[scope] = true
+	if !c.counts() || c.bounded {
 		return true
 	}
 	c.n, c.mean, c.m2 = v[0], v[1], v[2]

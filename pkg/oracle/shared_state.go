@@ -53,6 +53,7 @@ func (o *Shared) UnmarshalBinary(b []byte) error {
 			return snapshotError("shared", "damaged column")
 		}
 	}
+	n.begun[ofContext] = n.fed > 0
 	if len(r.b) != 8*(o.o.Hashed+packedLen(o.o.Hashed)) {
 		return snapshotError("shared", "wrong length")
 	}

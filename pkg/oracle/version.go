@@ -11,6 +11,10 @@ import "fmt"
 //	   regressions whose predictions stop holding start anew (change.go)
 const Newest = 2
 
+// ByWhatComes, of β, λ or the number of random features, leaves the parameter to the oracle:
+// it follows the actions and columns learned so far. Since version 2.
+const ByWhatComes = -1
+
 // knownVersion returns a version, 1 where none is given, or says that there is none such.
 func knownVersion(v int) (int, error) {
 	if v == 0 {
