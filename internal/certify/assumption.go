@@ -49,7 +49,7 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 		a.State, a.Detail = Assumed, "that a function of the class is the truth; nothing watches it"
 	case p.Raised > 0:
 		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v, by feedback %d", p.Alpha, p.Raised)
-	case p.Surviving == 0:
+	case p.Refuted():
 		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v: no function survives", p.Alpha)
 	case !p.Alarm:
 		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha, p.Surviving, p.Functions)

@@ -12,10 +12,12 @@ import (
 )
 
 // Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any
-// policy. Value is nil where it is infinite.
+// policy. Value is nil where it is infinite, and where the bound is void: Void names what
+// voids it.
 type Bound struct {
 	Value   *float64 `json:"value"`
 	Vacuous bool     `json:"vacuous"`
+	Void    string   `json:"void,omitempty"` // class refuted: it needs a truth in the class
 }
 
 // NewBound judges a bound against the number T of rounds.
@@ -91,19 +93,33 @@ func Of(l learner.Learner, o Options) Certificate {
 
 func ofRegression(c learner.Certificate, evidence float64, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	out := Certificate{T: t, MeasuredDrift: NewBound(c.MeasuredDrift()+wait, t), APriori: NewBound(c.APriori()+wait, t), ExplorationCost: &c.Explored, Drift: &c.Drift}
+	f := figuresOf(&c, wait)
+	bound := func(kind string) *Bound {
+		b := NewBound(f.Bounds[kind], t)
+		b.Void = f.Void(kind)
+		return b
+	}
+	out := Certificate{T: t, MeasuredDrift: bound(KindMeasuredDrift), APriori: bound(KindAPriori),
+		ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
 	if p.Functions > 0 {
-		out.PlausibleSet = &SetBound{*NewBound(p.Bound+wait, t), p.Alpha, p.Surviving, p.Functions, NewBound(p.Random+wait, t).Value}
+		out.PlausibleSet = &SetBound{Bound: *bound(KindPlausibleSet),
+			Alpha: p.Alpha, Surviving: p.Surviving, Functions: p.Functions}
+		if out.PlausibleSet.Void == "" {
+			out.PlausibleSet.MissingAtRandom = NewBound(p.Random+wait, t).Value
+		}
 	}
 	if c.Counted {
-		out.RealisedLoss = &RiskBound{*NewBound(c.Realised(learner.DefaultAlpha)+wait, t), learner.DefaultAlpha}
+		out.RealisedLoss = &RiskBound{*bound(KindRealisedLoss), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
 	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
-	if c.Bounded {
+	switch {
+	case f.Refuted:
+		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void", p.Alpha)
+	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
-	} else {
+	default:
 		out.note("no theorem: the oracle's regret %.4g is measured, not bounded", c.Regret)
 	}
 	out.notes(p, &c, o)
@@ -120,9 +136,6 @@ func (o *Options) total(counted int64) int64 {
 
 // notes adds what is amiss.
 func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Options) {
-	if p.Refuted() {
-		c.note("the class is refuted at level %v: no function of it is the truth, and no bound on this page holds", p.Alpha)
-	}
 	if s.Eliminates {
 		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth survives, and what is given up is not seen in them")
 	}

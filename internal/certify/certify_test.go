@@ -82,8 +82,9 @@ func TestStates(t *testing.T) {
 	}{
 		{"losses", set(nil), Options{}, Losses, Enforced, ""},
 		{"the alarm is silent", set(nil), Options{}, Realizability, NotRefuted, ""},
-		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted, "no bound on this page holds"},
-		{"nothing survives", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }), Options{}, Realizability, Refuted, "no bound on this page holds"},
+		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted, "the bounds that need one are void"},
+		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }), Options{}, Realizability, NotRefuted, ""},
+		{"nothing survives, the alarm is off", set(func(p *learner.Plausible) { p.Surviving, p.Bound, p.Alarm = 0, math.Inf(1), false }), Options{}, Realizability, Refuted, "the bounds that need one are void"},
 		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, Assumed, ""},
 		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, Assumed, ""},
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, Assumed, "no theorem"},
@@ -143,5 +144,31 @@ func TestBoundsOf(t *testing.T) {
 	}
 	if _, ok := Measure(learner.NewUniform(), 0); ok {
 		t.Error("uniform has figures")
+	}
+}
+
+// TestVoid holds which bounds a refuted class makes void: those that need a truth in it. They
+// have no value in words or figures, and say by name why.
+func TestVoid(t *testing.T) {
+	cert := learner.Certificate{Rounds: 100, Learned: 100, Bounded: true, Beta: 1, Barrier: 5, Lost: 10, Counted: true,
+		Plausible: learner.Plausible{Functions: 9, Surviving: 2, Alpha: .05, Bound: 40, Random: 30, Alarm: true}}
+	for _, raised := range []int64{0, 32} {
+		cert.Plausible.Raised = raised
+		l := regressing{learner.NewUniform(), cert}
+		c := Of(l, Options{})
+		f, _ := Measure(l, 0)
+		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound, KindMeasuredDrift: c.MeasuredDrift,
+			KindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
+			want, void := "", raised > 0 && kind != KindRealisedLoss
+			if void {
+				want = ClassRefuted
+			}
+			if b.Void != want || (b.Value == nil) != void || math.IsInf(f.Bounds[kind], 1) != void || void && !b.Vacuous {
+				t.Errorf("raised %d: %s is %+v, and %v in figures", raised, kind, b, f.Bounds[kind])
+			}
+		}
+		if (c.PlausibleSet.MissingAtRandom == nil) != (raised > 0) {
+			t.Errorf("raised %d: missing at random: %v", raised, c.PlausibleSet.MissingAtRandom)
+		}
 	}
 }

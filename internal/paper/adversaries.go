@@ -80,7 +80,7 @@ func concludeAdversaries(f *Finding, all []*cell) {
 	f.Tables = append(f.Tables, t)
 	f.Checked = "mean regret is below the certificate by measured drift, within two standard errors of the paired difference"
 	f.Charts = append(f.Charts, Picture{"adversaries", pic})
-	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random is violated, and no check is made.",
+	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random is violated; where that refutes the class the bound is void (∞), and no check is made.",
 		worst, least, most, strings.Join(slices.Sorted(maps.Keys(unchecked)), " and "))
 }
 

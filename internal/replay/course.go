@@ -257,20 +257,20 @@ func (c *course) orEmpty(of int) *CourseLine {
 	return l
 }
 
-// boundLines returns the bounds by kind, those that there are.
+// boundLines returns the bounds by kind, those that there are at the end: what voids a bound
+// voids it from the beginning.
 func (c *course) boundLines() map[string][]ope.Figure {
 	out := map[string][]ope.Figure{}
 	for _, kind := range certify.Kinds() {
-		line, any := make([]ope.Figure, len(c.done)), false
+		line := make([]ope.Figure, len(c.done))
 		for i := range c.done {
 			v, ok := c.done[i].bounds[kind]
 			if !ok || math.IsInf(v, 0) {
 				v = math.NaN()
 			}
 			line[i] = seven(v)
-			any = any || !math.IsNaN(v)
 		}
-		if any {
+		if n := len(line); n > 0 && !math.IsNaN(float64(line[n-1])) {
 			out[kind] = line
 		}
 	}

@@ -19,20 +19,22 @@ func (t *table) certificate(r *Result) {
 		title = ""
 	}
 	if p := c.PlausibleSet; p != nil {
-		row("plausible set: regret ≤ " + boundText(&p.Bound, c.T) + fmt.Sprintf(" with probability %v, at all times at once; %d of %d functions survive", 1-p.Alpha, p.Surviving, p.Functions))
+		how := fmt.Sprintf(" with probability %v, at all times at once", 1-p.Alpha)
+		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving, p.Functions))
 		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
 			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
 		}
 	}
 	if b := c.RealisedLoss; b != nil {
-		row("realised loss: regret ≤ " + boundText(&b.Bound, c.T) + fmt.Sprintf(" with probability %v, at all times at once, as if the best lost nothing", 1-b.Alpha))
+		how := fmt.Sprintf(" with probability %v, at all times at once, as if the best lost nothing", 1-b.Alpha)
+		row(boundText("realised loss", &b.Bound, c.T, how))
 	}
 	for _, k := range []struct {
 		name string
 		b    *Bound
 	}{{"measured", c.Measured}, {"measured drift", c.MeasuredDrift}, {"a priori", c.APriori}} {
 		if k.b != nil {
-			row(k.name + ": regret ≤ " + boundText(k.b, c.T))
+			row(boundText(k.name, k.b, c.T, ""))
 		}
 	}
 	if r.Regret != nil && title == "" {
@@ -61,16 +63,22 @@ func (t *table) certificate(r *Result) {
 	}
 }
 
-// boundText says a bound, and beside it T of which a vacuous one says nothing.
-func boundText(b *Bound, rounds int64) string {
+// boundText says a bound and how it holds, or what voids it; beside it T, of which a vacuous
+// one says nothing.
+func boundText(name string, b *Bound, rounds int64, how string) string {
+	if b.Void != "" {
+		return name + ": void, " + b.Void
+	}
 	text := "∞"
 	if b.Value != nil {
 		text = words.Digits(*b.Value)
 	}
 	if b.Vacuous {
-		return text + " (vacuous: not below T = " + words.Count(rounds) + ")"
+		text += " (vacuous: not below T = " + words.Count(rounds) + ")"
+	} else {
+		text += " of T = " + words.Count(rounds)
 	}
-	return text + " of T = " + words.Count(rounds)
+	return name + ": regret ≤ " + text + how
 }
 
 // sharpest returns the sharpest kind of bound that a run has, nil if it has none.
@@ -109,17 +117,21 @@ func kindOf(runs []Result) string {
 	return text
 }
 
-// bound returns the mean of the sharpest bounds of a group, all of one kind.
+// bound returns the mean of the sharpest bounds of a group, all of one kind, or what one of
+// them is instead.
 func bound(g []*Result) string {
-	vacuous := false
+	void, vacuous := false, false
 	for _, r := range g {
 		_, b := sharpest(&r.Certificate)
 		if b == nil {
 			return "–"
 		}
-		vacuous = vacuous || b.Vacuous
+		void, vacuous = void || b.Void != "", vacuous || b.Vacuous
 	}
-	if vacuous {
+	switch {
+	case void:
+		return "void"
+	case vacuous:
 		return "vacuous"
 	}
 	return words.Digits(average(g, func(r *Result) float64 {

@@ -177,7 +177,17 @@ func legend(runs []Result) string {
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
 	}
-	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` + kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + "."
+	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` + kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + voidText(runs) + "."
+}
+
+// voidText says why bounds in a table are void, "" if none is.
+func voidText(runs []Result) string {
+	for i := range runs {
+		if _, b := sharpest(&runs[i].Certificate); b != nil && b.Void != "" {
+			return `; "void": ` + b.Void
+		}
+	}
+	return ""
 }
 
 // withoutWithdrawn says which rounds bounds are of.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -25,6 +26,7 @@ type WindowPrice struct {
 	SigmaMax    int64     `json:"sigma_max"`   // largest over the runs, as released
 	Bound       *Estimate `json:"bound"`       // on regret by measured drift, skipped rounds charged; null if the learner has none
 	Vacuous     bool      `json:"vacuous"`     // in at least one run
+	Void        string    `json:"void"`        // what voids the bound in at least one run, class refuted; "": nothing
 	MeanLoss    *Estimate `json:"mean_loss"`   // null if no round has a loss
 	Regret      *Estimate `json:"regret"`      // null where the truth is not known
 	Worse       *Estimate `json:"worse"`       // loss (regret where it is known) above the best window's, paired by seed
@@ -59,7 +61,7 @@ func priceOf(w loop.Window, runs []Result) WindowPrice {
 		regrets = collect(regrets, r.Regret)
 		if b := r.Certificate.MeasuredDrift; b != nil {
 			bounds = collect(bounds, b.Value)
-			p.Vacuous = p.Vacuous || b.Vacuous
+			p.Vacuous, p.Void = p.Vacuous || b.Vacuous, cmp.Or(p.Void, b.Void)
 		}
 	}
 	p.MeanLoss, p.Regret, p.Bound = estimateOf(losses, len(runs)), estimateOf(regrets, len(runs)), estimateOf(bounds, len(runs))

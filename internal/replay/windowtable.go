@@ -20,10 +20,7 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		if p.Recommended {
 			mark = "◀ take"
 		}
-		bound := p.Bound.text()
-		if p.Vacuous {
-			bound = "vacuous"
-		}
+		bound := p.BoundText(p.Bound.text())
 		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3), words.Count(p.SigmaMax),
 			bound, p.MeanLoss.text(), p.Regret.text(), p.Worse.text())
 	}
@@ -35,11 +32,22 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		what = "regret"
 	}
 	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
-		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random. "+
+		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, and is void where the class is refuted. "+
 		"Above best: %s beyond the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, what)
 	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
+}
+
+// BoundText returns what stands for the bound, whose figure is text.
+func (p *WindowPrice) BoundText(text string) string {
+	switch {
+	case p.Void != "":
+		return "void"
+	case p.Vacuous:
+		return "vacuous"
+	}
+	return text
 }
 
 func (e *Estimate) text() string {
@@ -53,7 +61,7 @@ func (e *Estimate) text() string {
 }
 
 // WindowColumns are the columns of [WriteWindowCSV].
-var WindowColumns = []string{"window", "skipped", "late", "d_released", "sigma_max", "bound", "vacuous",
+var WindowColumns = []string{"window", "skipped", "late", "d_released", "sigma_max", "bound", "vacuous", "void",
 	"mean_loss", "mean_loss_se", "regret", "regret_se", "worse", "worse_se", "recommended"}
 
 // WriteWindowCSV writes the same figures as their JSON.
@@ -63,7 +71,7 @@ func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
 	for i := range prices {
 		p := &prices[i]
 		row := []string{p.Window, full(p.Skipped), full(p.Late), full(p.Released), strconv.FormatInt(p.SigmaMax, 10)}
-		row = append(row, p.Bound.cells()[0], strconv.FormatBool(p.Vacuous))
+		row = append(row, p.Bound.cells()[0], strconv.FormatBool(p.Vacuous), p.Void)
 		for _, e := range []*Estimate{p.MeanLoss, p.Regret, p.Worse} {
 			row = append(row, e.cells()...)
 		}

@@ -110,6 +110,9 @@ func (b *builder) flags() []Flag {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
 			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning())
 		}
+		if void := b.Summary[k].Void; void != "" {
+			add(Bad, "%s: bounds on the regret are void: %s.", called(g), void)
+		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
 			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices longer ones.", called(g), words.Percent(s), g[0].Window)
 		}
@@ -154,11 +157,11 @@ func shared(policies []*ope.Evaluation) (out []string) {
 	return out
 }
 
-// vacuous says which runs have no bound below T.
+// vacuous says which runs have no bound below T; those with void ones have their own flag.
 func (b *builder) vacuous() string {
 	var names []string
-	for _, g := range b.groups {
-		if bounds := boundsOf(g[0]); len(bounds) > 0 && !slices.ContainsFunc(bounds, func(x bound) bool { return !x.Vacuous }) {
+	for i, g := range b.groups {
+		if bounds := boundsOf(g[0]); len(bounds) > 0 && b.Summary[i].Void == "" && !slices.ContainsFunc(bounds, func(x bound) bool { return !x.Vacuous }) {
 			names = append(names, called(g))
 		}
 	}

@@ -141,5 +141,10 @@ func boundsOf(r *replay.Result) (out []bound) {
 	if c.APriori != nil {
 		out = append(out, bound{"a_priori", "a priori", "in expectation, known before the run but for the delays", *c.APriori})
 	}
+	for i := range out {
+		if void := out[i].Void; void != "" {
+			out[i].holds = "no longer: " + void
+		}
+	}
 	return out
 }

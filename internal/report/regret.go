@@ -40,15 +40,16 @@ func (b *builder) regret() Section {
 		}
 		name := called(g)
 		for _, x := range bounds {
-			value := "∞"
+			t.row(name, regret, x.name, "∞", words.Count(r.Certificate.T), x.holds)
+			value := &t.Rows[len(t.Rows)-1][3]
 			if x.Value != nil {
-				value = words.Digits(*x.Value)
+				value.Text = words.Digits(*x.Value)
 			}
-			t.row(name, regret, x.name, value, words.Count(r.Certificate.T), x.holds)
-			if x.Vacuous {
-				last := t.Rows[len(t.Rows)-1]
-				last[3].Text += " (vacuous)"
-				last[3].Level = Warn
+			switch {
+			case x.Void != "":
+				value.Text, value.Level = "void", Bad
+			case x.Vacuous:
+				value.Text, value.Level = value.Text+" (vacuous)", Warn
 			}
 			name, regret = "", ""
 		}

@@ -217,6 +217,10 @@ func TestCSV(t *testing.T) {
 func TestColumnsArePathsOfJSON(t *testing.T) {
 	r := example().Runs[0]
 	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{}, &certify.Bound{}, &certify.RiskBound{}
+	c := &r.Certificate
+	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.Measured, &c.RealisedLoss.Bound, c.MeasuredDrift, c.APriori} {
+		b.Void = certify.ClassRefuted // it is not there else
+	}
 	r.Certificate.ExplorationCost, r.Certificate.Drift = some(1), some(1)
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)

@@ -39,7 +39,7 @@ func (b *builder) runTable() *Table {
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
 		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
 		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
-		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds"}, {Name: "rounds a second", Means: "how fast it was played"}}}
+		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class is refuted"}, {Name: "rounds a second", Means: "how fast it was played"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
 		t.Columns[3] = Column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
@@ -75,6 +75,8 @@ func (g *Group) bound() string {
 		return words.Digits(float64(g.Bound))
 	case g.bounds == 0:
 		return "none"
+	case g.Void != "":
+		return "void"
 	}
 	return "vacuous"
 }

@@ -16,7 +16,10 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
 			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
-			if w.Vacuous {
+			switch {
+			case w.Void != "":
+				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is void: " + w.Void + "."})
+			case w.Vacuous:
 				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is vacuous: it is at least as large as the number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
@@ -36,11 +39,7 @@ func windowTable(prices []replay.WindowPrice) *Table {
 		{Name: "σ_max", Means: "the most rounds that were open at once"}, {Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"}, {Name: "mean loss"}, {Name: "regret"}, {Name: "above the cheapest", Means: "paired by seed"}}}
 	for i := range prices {
 		w := &prices[i]
-		bound := estimate(w.Bound)
-		if w.Vacuous {
-			bound = "vacuous"
-		}
-		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released), words.Count(w.SigmaMax), bound, estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
+		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released), words.Count(w.SigmaMax), w.BoundText(estimate(w.Bound)), estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
 		if w.Recommended {
 			t.mark(Good)
 		}

@@ -152,7 +152,7 @@ func learnerAlarms() []Alarm {
 			Says: "The guard has found the learner worse than the baseline by more than the model allows.", Do: "See /guard and /mode. If the guard has switched the mode, it stays so and alarms until you ask for a mode: live again when the learner is mended, or the one that it chose. If not, switch to the baseline (curl localhost:9464/mode -H 'Content-Type: application/json' -d '{\"mode\":\"paused\"}', or apprentice to go on learning), or let the guard do it (guard: {then: shadow}): MODES.md.",
 			here: func(m *moment) bool { return m.is("hindsight_guard_alarm", above(0)) }},
 		{Name: "ClassRefuted", Expr: `max by (job) (hindsight_class_refuted) == 1`, Severity: Look,
-			Says: "The data refute that any function of the class is the truth: no bound of the certificate holds.", Do: "Fit another class (replayer fit), or use oracle: auto. Decisions go on.",
+			Says: "The data refute that any function of the class is the truth: the bounds that need one are void.", Do: "Fit another class (replayer fit), or use oracle: auto. Decisions go on.",
 			here: func(m *moment) bool { return m.is("hindsight_class_refuted", above(0)) }},
 		{Name: "LateLossesDiffer", Expr: `hindsight_late_losses_differ == 1`, For: time.Hour, Severity: Look,
 			Says: "Losses that come after the window differ from those in time: what is learned is biased.", Do: "Lengthen the window (a new version of the model file).",

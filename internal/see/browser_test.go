@@ -94,6 +94,12 @@ func TestBrowserAlarm(t *testing.T) {
 	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
+	void := `(drawCertificate({certificate_age_seconds: 0, certificate: {epoch: 1, certificate: {t: 10,
+		measured_drift: {value: null, vacuous: true, void: "class refuted"}}}}),
+		document.querySelector("#certificate tr").textContent)`
+	if text := browsertest.Eval[string](p, void); text != "measured driftvoidclass refuted" {
+		t.Errorf("a void bound: %q", text)
+	}
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
 	}

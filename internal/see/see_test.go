@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/service"
 )
 
@@ -84,6 +85,28 @@ func TestShadowState(t *testing.T) {
 	}
 	if s.CertAge < 0 || s.CertAge > sampleEvery.Seconds()+1 {
 		t.Errorf("the certificate is %v s old", s.CertAge)
+	}
+}
+
+// The state says by name that the bounds of a class are void when the data refute it.
+func TestStateRefuted(t *testing.T) {
+	class := `{"hindsight_class":1,"kind":"linear","features":["hour"],"actions":["red","green","blue","none"]}
+{"prior":1,"w":[[0,1],[0,1],[0,1],[0,1]]}
+`
+	yaml := "window: 10 rounds\noracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
+	w := newWorldOf(t, yaml, map[string][]byte{"c.jsonl": []byte(class)})
+	w.play(150, 1)
+	s := w.until("a refuted class", func(s *State) bool {
+		w.see.cert.mu.Lock()
+		w.see.cert.page = nil // the next look computes it anew
+		w.see.cert.mu.Unlock()
+		return s.Certificate != nil && s.Certificate.Certificate.PlausibleSet.Void != ""
+	})
+	c := &s.Certificate.Certificate
+	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.MeasuredDrift, c.APriori} {
+		if b.Value != nil || b.Void != certify.ClassRefuted {
+			t.Errorf("%+v", b)
+		}
 	}
 }
 

@@ -35,13 +35,16 @@ type world struct {
 	url string
 }
 
-func newWorld(t testing.TB, yaml string) *world {
+func newWorld(t testing.TB, yaml string) *world { return newWorldOf(t, yaml, nil) }
+
+// newWorldOf is newWorld for a model that names files.
+func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	t.Helper()
 	m, err := model.Parse("model", []byte("name: shop\nversion: 1\n"+yaml))
 	if err != nil {
 		t.Fatal(err)
 	}
-	source, err := modelfile.Source(m, nil)
+	source, err := modelfile.Source(m, files)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -208,6 +208,40 @@ func decided(t *testing.T, r *rig, id string) (action string) {
 	return action
 }
 
+// TestInsightRefuted holds what /certificate and the metrics say of the bounds of a class that
+// the data refute: everything loses, as no function has it.
+func TestInsightRefuted(t *testing.T) {
+	i := NewInsight()
+	r := newRig(t, func(r *rig) {
+		classed(r)
+		r.dc.Insight, r.jc.Insight = i, i
+	})
+	defer i.enter(r.d)()
+	for n := range 96 {
+		id := strconv.Itoa(n)
+		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, id)
+		r.put(r.topics.Outcomes, `{"id":%q,"loss":1}`, id)
+		r.must(r.settle())
+	}
+	r.look()
+	var page CertificatePage
+	if code, body := ask(t, certificateOf, i, &page); code != 200 || page.Certificate.T != 96 || strings.Count(body, `"void": "class refuted"`) != 3 {
+		t.Fatalf("%d %s", code, body)
+	}
+	c := page.Certificate
+	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.MeasuredDrift, c.APriori} {
+		if b.Value != nil || b.Void != certify.ClassRefuted {
+			t.Errorf("%+v", b)
+		}
+	}
+	r.expect(map[string]float64{
+		`hindsight_class_refuted{partition="0"}`:                      1,
+		`hindsight_regret_bound{kind="plausible_set",partition="0"}`:  math.Inf(1),
+		`hindsight_regret_bound{kind="measured_drift",partition="0"}`: math.Inf(1),
+		`hindsight_regret_bound{kind="a_priori",partition="0"}`:       math.Inf(1),
+	})
+}
+
 // TestInsightWithoutModels holds what a linear model has and has not.
 func TestInsightWithoutModels(t *testing.T) {
 	i := NewInsight()

@@ -19,14 +19,14 @@ type certificateMetrics struct {
 func newCertificateMetrics(c *catalog) certificateMetrics {
 	p := partitionLabel
 	return certificateMetrics{
-		bound: c.gauge("hindsight_regret_bound", "Bound on the regret of the rounds of this epoch, those outstanding here charged 1 each; +Inf: none. /certificate says on what each kind stands.",
+		bound: c.gauge("hindsight_regret_bound", "Bound on the regret of the rounds of this epoch, those outstanding here charged 1 each; +Inf: none, or void. /certificate says on what each kind stands.",
 			"plausible_set passes what the work is worth", p, label{"kind", certify.Kinds()}),
 		rounds:      c.gauge("hindsight_regret_rounds", "Rounds that those bounds are of: one that is not below it says nothing.", "", p),
 		exploration: c.gauge("hindsight_exploration_cost", "What exploring cost in this epoch by the model's own belief, in losses.", "", p),
 		surviving:   c.gauge("hindsight_models_surviving", "Functions of the class that the data have not refuted (/models names them).", "it is 0", p),
 		functions:   c.gauge("hindsight_models", "Functions of the class.", "", p),
 		refuted: c.gauge("hindsight_class_refuted", "1 if the data refute that any function of the class is the truth, at the level of the model's certificate, else 0.",
-			"it is 1: no bound holds; fit another class", p),
+			"it is 1: the bounds that need the class are void; fit another class", p),
 		topWeight: c.gauge("hindsight_top_weight", "Largest weight of a function (hedge), policy (exp4dale) or member (auto), as a share of all.", "", p),
 		effective: c.gauge("hindsight_effective_models", "As if so many of them had equal weights: 1/Σq².", "", p),
 	}

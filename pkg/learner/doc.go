@@ -156,7 +156,8 @@
 // mean. Therefore E_f⋆ = (1−ε)·½(E1 + E2) + ε·M is one. The alarm is raised when every f of the
 // class had E_f ≥ 1/α at some look, f⋆ among them if it is there: by Ville a false alarm has
 // probability ≤ α, for ever. ∎ A function with M_f ≥ 1/(εα) has had E_f ≥ 1/α, and is dropped.
-// Certificate and alarm fail with probability α each.
+// Certificate and alarm fail with probability α each. A class with an alarm is called refuted by
+// the alarm alone: that C_t(α) is empty is another event, and either of two would be one of 2α.
 //
 // # What a linear oracle can promise
 //

@@ -22,9 +22,16 @@ type Plausible struct {
 	Raised    int64   // place in the feedback log at which it was refuted; 0: it is not
 }
 
-// Refuted reports whether the class is refuted at level Alpha: by the alarm, or because no
-// function survives.
-func (p *Plausible) Refuted() bool { return p.Functions > 0 && (p.Raised > 0 || p.Surviving == 0) }
+// Refuted reports whether the class is refuted at level Alpha. The alarm splits Alpha
+// between its own evidence and M_f, 1−ε to ε: it is raised, too, when every function is
+// dropped. That none survives at Alpha counts only where the alarm is off, for beside it
+// that is a second test of the same level.
+func (p *Plausible) Refuted() bool {
+	if p.Alarm {
+		return p.Raised > 0
+	}
+	return p.Functions > 0 && p.Surviving == 0
+}
 
 // Plausible returns the certificate of the rounds so far.
 func (m *Models) Plausible() Plausible {

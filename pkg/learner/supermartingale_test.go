@@ -138,3 +138,80 @@ func TestEvidenceByHand(t *testing.T) {
 		t.Errorf("surviving and bound %s", got)
 	}
 }
+
+// halves is a class of functions that differ on action a alone: the first is the truth, ½ of
+// everything, the others say more of a.
+type halves struct{ above float64 }
+
+func (halves) Size() int         { return 40 }
+func (halves) Actions() []string { return []string{"a", "b"} }
+func (c halves) Eval(dst []float64, _ *oracle.Input, action int) {
+	for i := range dst {
+		dst[i] = .5
+		if i > 0 && action == 0 {
+			dst[i] += c.above
+		}
+	}
+}
+
+// TestRefutedLevel holds the level of "refuted" where the alarm and the set err apart: the set
+// on action a, the alarm on b, too. Either keeps its level; that one of them errs does not,
+// which is why it is not what refutes a class.
+func TestRefutedLevel(t *testing.T) {
+	const runs, rounds, alpha = 400, 4000, .35
+	refuted, either := 0, 0
+	for seed := range uint64(runs) {
+		rng := rand.New(rand.NewPCG(seed, 35))
+		m, err := NewModels(halves{.06}, ModelsOptions{Alpha: alpha, Alarm: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+		r := Round{Input: x, Propensities: []float64{.5, .5}, Fate: Observed}
+		for n := range int64(rounds) {
+			r.N, r.Action, r.Loss = n+1, rng.IntN(2), float64(rng.IntN(2))
+			m.Add(&r)
+		}
+		p := m.Plausible()
+		if p.Refuted() {
+			refuted++
+		}
+		if p.Raised > 0 || p.Surviving == 0 {
+			either++
+		}
+	}
+	most := alpha*runs + 2*math.Sqrt(alpha*(1-alpha)*runs)
+	t.Logf("refuted in %d of %d runs with a truth in the class; alarm or empty set in %d; most %.0f", refuted, runs, either, most)
+	if float64(refuted) > most {
+		t.Errorf("refuted in %d of %d runs with a truth in the class, at level %v", refuted, runs, alpha)
+	}
+	if float64(either) <= most {
+		t.Errorf("one of two tests of level %v errs in %d of %d runs: the check cannot fail", alpha, either, runs)
+	}
+}
+
+// TestRefutedBy holds what refutes a class: the alarm where there is one, which every function
+// that is dropped raises, too; else that no function survives.
+func TestRefutedBy(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		alarm   bool
+		top     float64 // log M_f of both functions
+		refuted bool
+	}{
+		{"none survives, the alarm is silent", true, 3, false},
+		{"all are dropped", true, 9, true},
+		{"none survives, no alarm", false, 3, true},
+		{"both survive, no alarm", false, 2, false},
+	} {
+		m, err := NewModels(levels{.4, .6}, ModelsOptions{Alarm: c.alarm})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.top[0], m.top[1] = c.top, c.top
+		m.judge(16)
+		if p := m.Plausible(); p.Refuted() != c.refuted || (p.Surviving == 0) != (c.top > 2.99) {
+			t.Errorf("%s: %+v", c.name, p)
+		}
+	}
+}

@@ -309,8 +309,8 @@ function drawCertificate(s) {
   const c = page.certificate, rows = [];
   for (const [key, name] of Object.entries(boundNames)) {
     const b = c[key];
-    if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.value === null ? "none" : num(b.value, 4)),
-      make("td", { class: b.vacuous ? "warn" : "good" }, b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
+    if (b) rows.push(make("tr", {}, make("td", {}, name), make("td", { class: "state" }, b.void ? "void" : b.value === null ? "none" : num(b.value, 4)),
+      make("td", { class: b.void ? "bad" : b.vacuous ? "warn" : "good" }, b.void ? b.void : b.vacuous ? "says nothing yet: not below the number of rounds" : `${num(b.value / c.t, 2)} a round`)));
   }
   const parts = [make("p", { class: "says" }, `Bounds on the regret of ${num(c.t || 0)} rounds of epoch ${page.epoch}, `, make("span", { id: "certificate-age" }, certificateAge(s)))];
   if (rows.length) parts.push(make("table", {}, ...rows));
