@@ -2,20 +2,30 @@ package oracle
 
 import "testing"
 
-// fuzzOracle restores arbitrary bytes and uses whatever comes of it.
-func fuzzOracle(f *testing.F, fresh func() Regressor) {
+// fuzzOracle restores arbitrary bytes and uses whatever comes of it, in each version of what
+// is computed.
+func fuzzOracle(f *testing.F, fresh func(version int) Regressor) {
 	x := &Input{Features: []Feature{num("x", 1), text("c", "u"), flagged("b", 1)}, Vector: []float64{2}, Actions: named("a", "b")}
-	r := fresh()
-	for i := range 5 {
-		b, err := r.AppendBinary(nil)
-		if err != nil {
-			f.Fatal(err)
+	for version := 1; version <= Newest; version++ {
+		r := fresh(version)
+		for i := range 5 {
+			b, err := r.AppendBinary(nil)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(version == 1, b)
+			r.Update(x, i%2, 1)
+			x.Features = append([]Feature{num("later", 1)}, x.Features[i%2:]...)
 		}
-		f.Add(b)
-		r.Update(x, i%2, 1)
 	}
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
+	f.Add(true, []byte{})
+	f.Fuzz(func(t *testing.T, old bool, b []byte) {
+		fresh := func() Regressor {
+			if old {
+				return fresh(1)
+			}
+			return fresh(Newest)
+		}
 		r := fresh()
 		if err := r.UnmarshalBinary(b); err != nil {
 			return
@@ -39,15 +49,17 @@ func fuzzOracle(f *testing.F, fresh func() Regressor) {
 }
 
 func FuzzLinearUnmarshal(f *testing.F) {
-	fuzzOracle(f, func() Regressor { return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, MaxActions: 3}) })
+	fuzzOracle(f, func(version int) Regressor {
+		return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, MaxActions: 3, Version: version})
+	})
 }
 
 func FuzzHedgeUnmarshal(f *testing.F) {
-	fuzzOracle(f, func() Regressor { return newHedge(table{{0, 1}, {1, 0}, {0.5, 0.5}}, HedgeOptions{}) })
+	fuzzOracle(f, func(int) Regressor { return newHedge(table{{0, 1}, {1, 0}, {0.5, 0.5}}, HedgeOptions{}) })
 }
 
 func FuzzAggregateUnmarshal(f *testing.F) {
-	fuzzOracle(f, func() Regressor {
-		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2})
+	fuzzOracle(f, func(version int) Regressor {
+		return newAggregate(AggregateOptions{Beta: 0.5, MaxFeatures: 6, MaxActions: 3, Fourier: 2, Version: version})
 	})
 }
