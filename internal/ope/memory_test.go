@@ -31,7 +31,7 @@ func liveHeap() uint64 {
 
 // someSample is n rows, in memory that is watched.
 func someSample(n int) (*Sample, *watched) {
-	w := &watched{room: make([]float64, 2*n)}
+	w := &watched{room: make([]float64, lookFloats*n)}
 	s := &Sample{Actions: 3, Memory: w}
 	for t := range n {
 		s.Action = append(s.Action, int32(t%3))

@@ -220,7 +220,10 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	r.Certificate.ExplorationCost, r.Certificate.Drift = some(1), some(1)
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
-	r.Matched, r.Replay.IPS.Lambda, r.Replay.SNIPS.Lambda = &matched, &lambda, &lambda
+	r.Matched = &matched
+	for _, e := range []*ope.Estimate{&r.Replay.IPS, &r.Replay.SNIPS} {
+		e.Lambda, e.Bias = &lambda, &ope.Bias{}
+	}
 	b, err := json.Marshal(&r)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,119 @@
+package ope
+
+import (
+	"slices"
+	"strconv"
+
+	"hindsight/pkg/oracle"
+)
+
+// ridges are regressions of rewards on the features of a row, one an action, for each
+// fold fitted to the others. They are the linear oracle's without optimism. Each is shrunk
+// to the action's mean by λ + 1 events: it starts with a row without features whose reward
+// is (1+λ)·mean, since λw² + (w − (1+λ)m)² = (1+λ)(w − m)² + a constant.
+type ridges struct {
+	s       *Sample
+	rewards Range
+	of      []*oracle.Linear // [folds]
+	names   []string         // of the actions that have one, the first so many
+	x       oracle.Input     // of the row at hand
+	index   []int32          // of its actions, in the sample
+	out     []float64        // predictions
+}
+
+// What the regressions of a log may take: rows are learned Folds − 1 times, and a log may
+// have thousands of actions. Further columns read 0, further actions keep their mean.
+const (
+	ridgeColumns = 64
+	ridgeBytes   = 64 << 20 // of all folds
+)
+
+func newRidges(s *Sample, r Range, means []float64) (*ridges, error) {
+	folds := len(means) / s.Actions
+	lambda := oracle.AutoLambda(ridgeColumns + 1)
+	out := &ridges{s: s, rewards: r}
+	most := int(ridgeBytes / (float64(folds) * oracle.LinearBytes(1, ridgeColumns+1)))
+	for a := range min(s.Actions, most) {
+		out.names = append(out.names, strconv.Itoa(a))
+	}
+	for fold := range folds {
+		o, err := oracle.NewLinear(oracle.LinearOptions{Lambda: lambda, MaxFeatures: ridgeColumns, MaxActions: max(most, 1)})
+		if err != nil {
+			return nil, err
+		}
+		for a, name := range out.names {
+			mean := out.unit(means[fold*s.Actions+a])
+			o.Update(&oracle.Input{Actions: []oracle.Action{{Name: name}}}, 0, (1+lambda)*mean)
+		}
+		out.of = append(out.of, o)
+	}
+	return out, nil
+}
+
+// unit maps rewards to [0,1], which oracles predict in.
+func (r *ridges) unit(reward float64) float64 {
+	return (reward - r.rewards.Min) / (r.rewards.Max - r.rewards.Min)
+}
+
+func (r *ridges) reward(unit float64) float64 {
+	return r.rewards.Min + unit*(r.rewards.Max-r.rewards.Min)
+}
+
+// look takes row t to hand and returns where its action stands there; -1 if it has no
+// regression.
+func (r *ridges) look(t int) int {
+	r.index = r.s.Context(&r.x, t)
+	at := -1
+	for i, a := range r.index {
+		r.x.Actions[i].Name = ""
+		if int(a) < len(r.names) {
+			r.x.Actions[i].Name = r.names[a]
+			if a == r.s.Action[t] {
+				at = i
+			}
+		}
+	}
+	return at
+}
+
+// predict sets dst[a] for the actions of row t that have a regression.
+func (r *ridges) predict(dst []float64, t, fold int) {
+	r.look(t)
+	r.out = slices.Grow(r.out[:0], len(r.index))[:len(r.index)]
+	r.of[fold].Predict(r.out, &r.x)
+	for i, a := range r.index {
+		if int(a) < len(r.names) {
+			dst[a] = r.reward(r.out[i])
+		}
+	}
+}
+
+// fit learns the rows and reports whether features help: over the second half of the
+// rows, each predicted by the regressions of its fold as they are by then, the square error
+// is below that of the means.
+func (r *ridges) fit(f *fitted) bool {
+	s := r.s
+	ridge, mean := 0.0, 0.0
+	for t := range s.all() {
+		at := r.look(t)
+		if at < 0 {
+			continue
+		}
+		own, reward := f.fold(t), s.Reward[t]
+		if 2*t >= s.Len() {
+			x := r.x
+			x.Actions = x.Actions[at : at+1]
+			var q [1]float64
+			r.of[own].Predict(q[:], &x)
+			d, e := reward-r.reward(q[0]), reward-f.means[own*f.actions+int(s.Action[t])]
+			ridge += s.events(t) * d * d
+			mean += s.events(t) * e * e
+		}
+		for fold, o := range r.of {
+			if fold != own {
+				o.Update(&r.x, at, r.unit(reward))
+			}
+		}
+	}
+	return ridge < mean
+}
