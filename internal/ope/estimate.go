@@ -55,6 +55,18 @@ type Bias struct {
 	SE    Figure `json:"se"`
 }
 
+// Mark returns what stands behind an estimate that may be biased: * in general, ** if the log
+// shows more than three standard errors of a bias.
+func (e *Estimate) Mark() string {
+	switch {
+	case e.Bias == nil:
+		return ""
+	case math.Abs(float64(e.Bias.Value)) > maxOff*float64(e.Bias.SE):
+		return "**"
+	}
+	return "*"
+}
+
 // Normal returns an estimate with its normal interval alone.
 func Normal(name string, value, se float64) Estimate {
 	none := Interval{Figure(math.NaN()), Figure(math.NaN())}
@@ -178,7 +190,7 @@ func (l *look) estimate(ev *Evaluation, lambda Lambdas, o Options) Estimates {
 			*e = Normal(m.name, value, se)
 			e.Bootstrap = percentiles(resampled[i])
 			if m.span != nil && even {
-				half := bernstein(se*se*n, n, m.span(l.weightBound(), lambda, o.Range))
+				half := bernstein(se*se*n, n, m.span(l.weightBound(), lambda, o.Range, l.model))
 				e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
 			}
 		}

@@ -97,6 +97,9 @@ func TestBiasByHand(t *testing.T) {
 			continue
 		}
 		near(t, name+" bias", v.Bias.Value, want[0])
+		if got := v.Mark(); got != "*" { // at most one standard error
+			t.Errorf("%s is marked %q", name, got)
+		}
 		near(t, name+" bias se", v.Bias.SE, want[1])
 		for _, none := range []Figure{v.SE, v.Low, v.High, v.Bootstrap.Low, v.Bootstrap.High, v.Bernstein.Low, v.Bernstein.High} {
 			if !math.IsNaN(float64(none)) {
@@ -105,7 +108,7 @@ func TestBiasByHand(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"ips", "snips", "dr", "sndr"} {
-		if v := e.Estimates.Get(name); v.Bias != nil || !(v.SE > 0) {
+		if v := e.Estimates.Get(name); v.Bias != nil || !(v.SE > 0) || v.Mark() != "" {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

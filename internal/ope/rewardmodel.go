@@ -32,6 +32,7 @@ type fitted struct {
 	means   []float64 // [folds·K]
 	deal    *dealing  // nil: one fold
 	ridges  *ridges   // nil: the means are q̂
+	within  Range     // of q̂
 }
 
 // fill sets dst to q̂ of all actions in row t.
@@ -61,7 +62,7 @@ func (f *fitted) name() string {
 
 // fit fits the model to a sample of rewards in a range.
 func (m RewardModel) fit(s *Sample, r Range) (*fitted, error) {
-	f := &fitted{actions: s.Actions}
+	f := &fitted{actions: s.Actions, within: r}
 	if m.Folds >= 2 {
 		f.deal = &dealing{model: m, n: s.Len()}
 	}
@@ -74,7 +75,7 @@ func (m RewardModel) fit(s *Sample, r Range) (*fitted, error) {
 		return nil, err
 	}
 	if ridges.fit(f) {
-		f.ridges = ridges
+		f.ridges, f.within = ridges, ridges.within
 	}
 	return f, nil
 }

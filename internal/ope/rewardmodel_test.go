@@ -117,7 +117,7 @@ func TestKnownTruth(t *testing.T) {
 			}
 		}
 		for _, name := range []string{"dm", "switchdr5", "dros5"} {
-			if v := old.Estimates.Get(name); math.Abs(float64(v.Value)-truth) < .15 {
+			if v := old.Estimates.Get(name); math.Abs(float64(v.Value)-truth) < .15 || v.Mark() != "**" {
 				t.Errorf("action %d, %s: %v with the prior of clicks: the plant does not show", a, name, v.Value)
 			}
 		}

@@ -11,14 +11,17 @@ import (
 // fold fitted to the others. They are the linear oracle's without optimism. Each is shrunk
 // to the action's mean by λ + 1 events: it starts with a row without features whose reward
 // is (1+λ)·mean, since λw² + (w − (1+λ)m)² = (1+λ)(w − m)² + a constant.
+//
+// Predictions may leave the range of rewards by half its length. A regression that is right
+// on average is not if what is outside is cut off.
 type ridges struct {
-	s       *Sample
-	rewards Range
-	of      []*oracle.Linear // [folds]
-	names   []string         // of the actions that have one, the first so many
-	x       oracle.Input     // of the row at hand
-	index   []int32          // of its actions, in the sample
-	out     []float64        // predictions
+	s      *Sample
+	within Range            // of predictions
+	of     []*oracle.Linear // [folds]
+	names  []string         // of the actions that have one, the first so many
+	x      oracle.Input     // of the row at hand
+	index  []int32          // of its actions, in the sample
+	out    []float64        // predictions
 }
 
 // What the regressions of a log may take: rows are learned Folds − 1 times, and a log may
@@ -31,7 +34,8 @@ const (
 func newRidges(s *Sample, r Range, means []float64) (*ridges, error) {
 	folds := len(means) / s.Actions
 	lambda := oracle.AutoLambda(ridgeColumns + 1)
-	out := &ridges{s: s, rewards: r}
+	slack := (r.Max - r.Min) / 2
+	out := &ridges{s: s, within: Range{r.Min - slack, r.Max + slack}}
 	most := int(ridgeBytes / (float64(folds) * oracle.LinearBytes(1, ridgeColumns+1)))
 	for a := range min(s.Actions, most) {
 		out.names = append(out.names, strconv.Itoa(a))
@@ -52,11 +56,11 @@ func newRidges(s *Sample, r Range, means []float64) (*ridges, error) {
 
 // unit maps rewards to [0,1], which oracles predict in.
 func (r *ridges) unit(reward float64) float64 {
-	return (reward - r.rewards.Min) / (r.rewards.Max - r.rewards.Min)
+	return (reward - r.within.Min) / (r.within.Max - r.within.Min)
 }
 
 func (r *ridges) reward(unit float64) float64 {
-	return r.rewards.Min + unit*(r.rewards.Max-r.rewards.Min)
+	return r.within.Min + unit*(r.within.Max-r.within.Min)
 }
 
 // look takes row t to hand and returns where its action stands there; -1 if it has no

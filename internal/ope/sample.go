@@ -149,7 +149,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{s: s, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	l := &look{s: s, model: q.within, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
 	probs, rewards := make([]float64, s.Actions), make([]float64, s.Actions)
 	for t := range s.all() {
 		a, row := s.Action[t], l.of[lookFloats*t:][:lookFloats]
@@ -194,6 +194,7 @@ const lookFloats = 3
 // look is what one policy does on a sample.
 type look struct {
 	s     *Sample
+	model Range               // of q̂
 	c     func(t int) float64 // rows that each counts for, see [Sample.shares]
 	of    []float64           // [n][lookFloats]: weight, the model's value, its error on the action played
 	free  func()              // gives of back

@@ -74,9 +74,9 @@ type estimator struct {
 	// is taken off: IPS or DR. Where something is, the estimate is biased; nil: nothing is.
 	kept  func(w float64, l Lambdas) float64
 	whole func(row *terms) float64
-	// span is the length of an interval that holds every term if rewards are in r and
+	// span is the length of an interval that holds every term if rewards are in r, q̂ in q and
 	// weights at most b; nil: terms that are not independent.
-	span func(b float64, l Lambdas, r Range) float64
+	span func(b float64, l Lambdas, r, q Range) float64
 }
 
 // cuts reports whether a weight is not kept whole. A log has such weights if its largest is
@@ -118,9 +118,11 @@ type Range struct{ Min, Max float64 }
 // weighted is the span of w·r for w in [0, b].
 func (r Range) weighted(b float64) float64 { return b * (max(r.Max, 0) - min(r.Min, 0)) }
 
-// corrected is the span of dm + w·e for w in [0, b]: dm and q̂ are in r, and e within
-// ±(Max−Min).
-func (r Range) corrected(b float64) float64 { return (1 + 2*b) * (r.Max - r.Min) }
+// corrected is the span of dm + w·e for w in [0, b], of a model that is in a range around r.
+func (r Range) corrected(b float64, model Range) float64 {
+	q := model.Max - model.Min
+	return q + b*(q+r.Max-r.Min)
+}
 
 // ratio returns x/y; NaN for y = 0.
 func ratio(x, y float64) float64 {
@@ -135,21 +137,21 @@ func estimators() []estimator {
 	dm, dr := func(r *terms) float64 { return r.dm }, func(r *terms) float64 { return r.dm + r.we }
 	return []estimator{
 		{name: "ips", mean: ips,
-			span: func(b float64, _ Lambdas, r Range) float64 { return r.weighted(b) }},
+			span: func(b float64, _ Lambdas, r, _ Range) float64 { return r.weighted(b) }},
 		{name: "snips", over: ips},
 		{name: "dm", mean: dm,
 			kept: func(float64, Lambdas) float64 { return 0 }, whole: dr},
 		{name: "dr", mean: dr,
-			span: func(b float64, _ Lambdas, r Range) float64 { return r.corrected(b) }},
+			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 		{name: "sndr", mean: dm, over: we},
 		{name: "cips", lambda: func(l Lambdas) float64 { return l.Clip }, mean: func(r *terms) float64 { return r.clipped },
 			kept: func(w float64, l Lambdas) float64 { return clipped(w, l.Clip) }, whole: ips,
-			span: func(b float64, l Lambdas, r Range) float64 { return r.weighted(min(b, l.Clip)) }},
+			span: func(b float64, l Lambdas, r, _ Range) float64 { return r.weighted(min(b, l.Clip)) }},
 		{name: "switchdr", lambda: func(l Lambdas) float64 { return l.Switch }, mean: func(r *terms) float64 { return r.dm + r.switched },
 			kept: func(w float64, l Lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
-			span: func(b float64, l Lambdas, r Range) float64 { return r.corrected(min(b, l.Switch)) }},
+			span: func(b float64, l Lambdas, r, q Range) float64 { return r.corrected(min(b, l.Switch), q) }},
 		{name: "dros", lambda: func(l Lambdas) float64 { return l.Shrink }, mean: func(r *terms) float64 { return r.dm + r.shrunk },
 			kept: func(w float64, l Lambdas) float64 { return shrink(w, l.Shrink) }, whole: dr,
-			span: func(b float64, _ Lambdas, r Range) float64 { return r.corrected(b) }},
+			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 	}
 }

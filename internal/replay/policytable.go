@@ -53,12 +53,8 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 		}
 		estimates[0] = append(estimates[0], clip(p.Policy))
 		for i, v := range p.Estimates {
-			cell := words.WithError(v.Value, v.SE)
-			if v.Bias != nil {
-				cell += BiasMark
-				biased = true
-			}
-			estimates[i+1] = append(estimates[i+1], cell)
+			estimates[i+1] = append(estimates[i+1], words.WithError(v.Value, v.SE)+v.Mark())
+			biased = biased || v.Bias != nil
 		}
 	}
 	tables := [][][]string{weights, estimates}
@@ -102,9 +98,6 @@ func (s *OffPolicySettings) Method() string {
 	return text + ", reward model of the same rows, by action"
 }
 
-// BiasMark stands behind an estimate that may be biased.
-const BiasMark = "*"
-
 // words are the legend and the flags.
 func (e *Evaluations) words(width int, brief, biased bool) string {
 	s := &e.Settings
@@ -119,7 +112,7 @@ func (e *Evaluations) words(width int, brief, biased bool) string {
 		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
-		text += " * may be biased, and so has no standard error: --json has its distance from DR, of clipped IPS from IPS, under bias."
+		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a bias, which is in --json."
 	}
 	out := wrap(text, width, 0) + "\n"
 	shared := e.sharedFlags()

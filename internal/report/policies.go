@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"hindsight/internal/ope"
-	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
@@ -197,7 +196,7 @@ func (b *builder) policies() Section {
 	}
 	o := b.Estimators
 	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &Table{Caption: "Mean " + o.Of + " with its standard error; of one that may be biased (*) none is known", Columns: []Column{{Name: "policy", Text: true}}}
+	t := &Table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more than three", Columns: []Column{{Name: "policy", Text: true}}}
 	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
 	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
@@ -211,11 +210,7 @@ func (b *builder) policies() Section {
 		row := []string{p.Policy}
 		one := Series{Name: p.Policy, Off: i >= 6}
 		for _, e := range p.Estimates {
-			cell := plusMinus(float64(e.Value), float64(e.SE))
-			if e.Bias != nil {
-				cell += replay.BiasMark
-			}
-			row = append(row, cell)
+			row = append(row, plusMinus(float64(e.Value), float64(e.SE))+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
 		}
 		t.row(row...)
@@ -239,7 +234,7 @@ func (b *builder) settings() string {
 	if o.WithoutOutcome > 0 {
 		text += fmt.Sprintf(" (%s rows without one are left out)", words.Count(int64(o.WithoutOutcome)))
 	}
-	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + ". * may be biased: how far it is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
+	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + ". How far an estimate that may be biased is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
 }
 
 // policyCourse is the chart of policies over time.
