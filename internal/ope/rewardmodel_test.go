@@ -174,6 +174,9 @@ func TestFeaturesOfTheModel(t *testing.T) {
 	if dr, old := e.Estimates.Get("dr"), blind.Estimates.Get("dr"); dr.SE >= old.SE {
 		t.Errorf("DR has the standard error %v with features, and %v without", dr.SE, old.SE)
 	}
+	if dm := judgeLosses(t, l, nil, unchanged).Estimates.Get("dm"); math.Abs(float64(dm.Bias.Value)) > .004 {
+		t.Errorf("DM of the policy that made the log is off its mean by %v", dm.Bias.Value)
+	}
 	if noise := judgeLosses(t, newLossLog(3000, 0).seen(), l.split, unchanged); noise.RewardModel != "mean" {
 		t.Errorf("of a feature that says nothing the reward model is a %s", noise.RewardModel)
 	}
@@ -199,6 +202,49 @@ func TestRidgesBegin(t *testing.T) {
 		near(t, "first prediction", Figure(v), means[lossActions+a])
 	}
 	near(t, "an action without a regression", Figure(dst[lossActions-1]), 7)
+}
+
+// TestCrossFit: what a model says of a row does not depend on the row's own reward, and on
+// those of other parts it does.
+func TestCrossFit(t *testing.T) {
+	l := newLossLog(60, .3).seen()
+	model := DefaultRewardModel
+	said := func() (means, ridges []float64) {
+		f := &fitted{actions: lossActions, deal: &dealing{model: model, n: l.Len()}}
+		f.means = model.means(&l.Sample, f.fold)
+		dst := make([]float64, lossActions)
+		r, err := newRidges(&l.Sample, Range{0, 1}, f.means)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.fit(f)
+		for row := range l.x {
+			f.ridges = nil
+			f.fill(dst, row)
+			means = append(means, dst[l.Action[row]])
+			f.ridges = r
+			f.fill(dst, row)
+			ridges = append(ridges, dst[l.Action[row]])
+		}
+		return means, ridges
+	}
+	means, ridges := said()
+	for _, row := range []int{0, 29, 59} {
+		l.Reward[row] = 1 - l.Reward[row]
+		m, r := said()
+		l.Reward[row] = 1 - l.Reward[row]
+		near(t, "mean", Figure(m[row]), means[row])
+		near(t, "ridge", Figure(r[row]), ridges[row])
+		moved := 0
+		for i := range l.x {
+			if m[i] != means[i] && r[i] != ridges[i] {
+				moved++
+			}
+		}
+		if moved < 30 {
+			t.Errorf("row %d moves what is said of %d rows of 60", row, moved)
+		}
+	}
 }
 
 // TestOneRow: there are no others to fit a model to.

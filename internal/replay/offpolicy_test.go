@@ -12,6 +12,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/ope"
+	"hindsight/internal/words"
 	"hindsight/pkg/oracle"
 )
 
@@ -175,7 +176,8 @@ func TestWriteEvaluations(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"policy ", "ESS", "mean w", " ips ", "snips", "switchdr10", "dros10", "* may be biased", "Mean loss a row of 300 rows, 3 actions, smallest propensity 0.1",
+	marked := words.WithError(e.Policies[1].Estimates.Get("dm").Value, ope.Figure(math.NaN())) + "*"
+	for _, want := range []string{marked, "policy ", "ESS", "mean w", " ips ", "snips", "switchdr10", "dros10", "* may be biased", "Mean loss a row of 300 rows, 3 actions, smallest propensity 0.1",
 		"\n! all policies: few events: 300 rows, fewer than 1000.\n", "eps:0.1,eps:0.2,eps:0.3,eps:0.4,eps:0.5…"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in:\n%s", want, b.String())
