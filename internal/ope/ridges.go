@@ -19,9 +19,10 @@ type ridges struct {
 	within Range            // of predictions
 	of     []*oracle.Linear // [folds]
 	names  []string         // of the actions that have one, the first so many
-	x      oracle.Input     // of the row at hand
-	index  []int32          // of its actions, in the sample
-	out    []float64        // predictions
+	x      oracle.Input     // of the row at hand, with the actions that have a regression
+	index  []int32          // of these, in the sample
+	given  oracle.Input     // scratch: the row with all its actions
+	out    []float64        // scratch: predictions
 }
 
 // What the regressions of a log may take: rows are learned Folds − 1 times, and a log may
@@ -33,23 +34,24 @@ const (
 
 func newRidges(s *Sample, r Range, means []float64) (*ridges, error) {
 	folds := len(means) / s.Actions
-	lambda := oracle.AutoLambda(ridgeColumns + 1)
+	o := oracle.LinearOptions{Lambda: oracle.AutoLambda(ridgeColumns + 1), MaxFeatures: ridgeColumns}
 	slack := (r.Max - r.Min) / 2
 	out := &ridges{s: s, within: Range{r.Min - slack, r.Max + slack}}
 	most := int(ridgeBytes / (float64(folds) * oracle.LinearBytes(1, ridgeColumns+1)))
 	for a := range min(s.Actions, most) {
 		out.names = append(out.names, strconv.Itoa(a))
 	}
+	o.MaxActions = max(len(out.names), 1)
 	for fold := range folds {
-		o, err := oracle.NewLinear(oracle.LinearOptions{Lambda: lambda, MaxFeatures: ridgeColumns, MaxActions: max(most, 1)})
+		linear, err := oracle.NewLinear(o)
 		if err != nil {
 			return nil, err
 		}
 		for a, name := range out.names {
 			mean := out.unit(means[fold*s.Actions+a])
-			o.Update(&oracle.Input{Actions: []oracle.Action{{Name: name}}}, 0, (1+lambda)*mean)
+			linear.Update(&oracle.Input{Actions: []oracle.Action{{Name: name}}}, 0, (1+o.Lambda)*mean)
 		}
-		out.of = append(out.of, o)
+		out.of = append(out.of, linear)
 	}
 	return out, nil
 }
@@ -66,16 +68,19 @@ func (r *ridges) reward(unit float64) float64 {
 // look takes row t to hand and returns where its action stands there; -1 if it has no
 // regression.
 func (r *ridges) look(t int) int {
-	r.index = r.s.Context(&r.x, t)
+	index := r.s.Context(&r.given, t)
+	r.x.Features, r.x.Vector = r.given.Features, r.given.Vector
+	r.x.Actions, r.index = r.x.Actions[:0], r.index[:0]
 	at := -1
-	for i, a := range r.index {
-		r.x.Actions[i].Name = ""
-		if int(a) < len(r.names) {
-			r.x.Actions[i].Name = r.names[a]
-			if a == r.s.Action[t] {
-				at = i
-			}
+	for i, a := range index {
+		if int(a) >= len(r.names) {
+			continue
 		}
+		if a == r.s.Action[t] {
+			at = len(r.index)
+		}
+		r.x.Actions = append(r.x.Actions, oracle.Action{Name: r.names[a], Features: r.given.Actions[i].Features})
+		r.index = append(r.index, a)
 	}
 	return at
 }
@@ -86,9 +91,7 @@ func (r *ridges) predict(dst []float64, t, fold int) {
 	r.out = slices.Grow(r.out[:0], len(r.index))[:len(r.index)]
 	r.of[fold].Predict(r.out, &r.x)
 	for i, a := range r.index {
-		if int(a) < len(r.names) {
-			dst[a] = r.reward(r.out[i])
-		}
+		dst[a] = r.reward(r.out[i])
 	}
 }
 
