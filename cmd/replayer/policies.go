@@ -32,7 +32,7 @@ type policies struct {
 func (p *policies) flags(f *pflag.FlagSet) {
 	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; may be repeated (default logging, uniform, baseline where the log names some, and the learners that are played; with --report or --csv the first action, too, where rounds allow it; given without --learner, only learners that it names are played)")
 	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda), "of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least estimated error, for each policy and estimator")
-	f.IntVar(&p.crossfit, "crossfit", 0, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: on all rows")
+	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: means of all rows, without features")
 	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
 	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
 	p.trained.flags(f)

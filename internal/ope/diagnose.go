@@ -16,9 +16,10 @@ type Evaluation struct {
 	MaxWeight    float64   `json:"max_weight"`
 	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
 	MeanWeightSE Figure    `json:"mean_weight_se"`
-	Overlap      float64   `json:"overlap"` // mean min(w,1): 1 less the total variation between the policies
-	Support      float64   `json:"support"` // share of the policy's choices that the log played at all
-	Flags        []string  `json:"flags"`   // what speaks against believing the estimates, in words
+	Overlap      float64   `json:"overlap"`      // mean min(w,1): 1 less the total variation between the policies
+	Support      float64   `json:"support"`      // share of the policy's choices that the log played at all
+	RewardModel  string    `json:"reward_model"` // q̂: the "mean" of each action, or a "ridge" regression on features
+	Flags        []string  `json:"flags"`        // what speaks against believing the estimates, in words
 	Estimates    Estimates `json:"estimates"`
 	Course       *Course   `json:"course,omitempty"` // over the rows of the log
 }
@@ -27,7 +28,7 @@ type Evaluation struct {
 const (
 	minESS      = 100
 	minESSShare = .01
-	maxWeightSE = 3
+	maxOff      = 3 // standard errors
 	rounding    = 1e-9
 )
 
@@ -120,7 +121,7 @@ func (e *Evaluation) flagWeights() {
 		e.flag("effective sample size %s is below 1%% of %d rows: few rows carry the estimates", short(ess), e.Rows)
 	}
 	off, se := e.MeanWeight-1, float64(e.MeanWeightSE)
-	if math.IsNaN(se) || math.Abs(off) <= max(rounding, maxWeightSE*se) {
+	if math.IsNaN(se) || math.Abs(off) <= max(rounding, maxOff*se) {
 		return
 	}
 	side := "above"
@@ -133,6 +134,25 @@ func (e *Evaluation) flagWeights() {
 		return
 	}
 	e.flag("mean weight %s is %s standard errors %s 1: %s", short(e.MeanWeight), short(math.Abs(off)/se), side, why)
+}
+
+// flagModel says which estimators are wrong about the policy that made the log, whose mean is
+// known exactly.
+func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
+	row := func(t int) terms { return l.logged(t, &lambda) }
+	sum := l.sum(row)
+	known := sum.wr / sum.c
+	for i, m := range estimators() {
+		if !m.cuts(1, lambda) {
+			continue
+		}
+		off := m.less(func(r *terms) float64 { return r.wr })
+		se := l.spreads([]estimator{off}, row, &sum)[0]
+		if math.Abs(off.value(&sum)) > max(rounding, maxOff*se) {
+			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; do not believe it here",
+				e.Estimates[i].Name, short(m.value(&sum)), short(known))
+		}
+	}
 }
 
 // flagRewards says where a standard error of 0 means that nothing was seen.

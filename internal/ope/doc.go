@@ -23,9 +23,11 @@
 // that of Σ c rows, which there are not.
 //
 // IPS is unbiased where propensities are right and positive wherever π is; DR then, too,
-// with a q̂ of other rows (cross-fitting), and up to O(1/n) with one of the same rows;
-// the last three give bias for variance by λ. The reward model is the smoothed mean of
-// each action, [RewardModel].
+// with a q̂ of other rows (cross-fitting), and up to O(1/n) with one of the same rows. DM is
+// as wrong as q̂, and the last three give bias for variance where λ cuts a weight. Such
+// estimates have no standard error and no interval: the spread of their terms contains
+// neither the bias nor the error of q̂. [Bias] is their measured distance from DR, or IPS. The
+// reward model is the shrunk mean of each action, or a ridge regression, [RewardModel].
 //
 // Sources: Dudík, Erhan, Langford, Li (2014), Doubly Robust Policy Evaluation and
 // Optimization; Swaminathan and Joachims (2015), The Self-Normalized Estimator for

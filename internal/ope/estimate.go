@@ -27,7 +27,8 @@ func (f *Figure) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, (*float64)(f))
 }
 
-// Interval is one in which the true value is with 95 % confidence.
+// Interval is one in which the true value is with 95 % confidence; null for an estimate that
+// may be biased.
 type Interval struct {
 	Low  Figure `json:"low"`
 	High Figure `json:"high"`
@@ -38,12 +39,32 @@ type Interval struct {
 type Estimate struct {
 	Name      string   `json:"-"` // the key of the estimate: ips, cips10, …
 	Value     Figure   `json:"value"`
-	SE        Figure   `json:"se"`
-	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se
+	SE        Figure   `json:"se"`  // null for an estimate that may be biased
+	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se; null for an estimate that may be biased
 	High      Figure   `json:"high"`
 	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
 	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows stand for unequally many events
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
+	Bias      *Bias    `json:"bias,omitempty"`   // of an estimate that may be biased
+}
+
+// Bias is how far an estimate is above the one that cuts no weight on the same rows, which is
+// DR, for clipped IPS IPS: its bias, as far as the log shows it. Null where no row shows any.
+type Bias struct {
+	Value Figure `json:"value"`
+	SE    Figure `json:"se"`
+}
+
+// Mark returns what stands behind an estimate that may be biased: * in general, ** if the log
+// shows more than three standard errors of a bias.
+func (e *Estimate) Mark() string {
+	switch {
+	case e.Bias == nil:
+		return ""
+	case math.Abs(float64(e.Bias.Value)) > maxOff*float64(e.Bias.SE):
+		return "**"
+	}
+	return "*"
 }
 
 // Normal returns an estimate with its normal interval alone.
@@ -89,15 +110,15 @@ const DefaultLambda = 10
 // Options say how policies are judged. The zero value is not usable; see [Defaults].
 type Options struct {
 	Model     RewardModel
-	Lambda    float64 // of clipping, Switch and DRos, > 0; 0: chosen by [Choose]
+	Lambda    float64 // of clipping, Switch and DRos, > 0; 0: chosen
 	Bootstrap int     // samples; 0: none
 	Seed      uint64  // of the samples
-	Range     Range   // of rewards; for empirical Bernstein
+	Range     Range   // of rewards; for empirical Bernstein, and regressions
 	MinRows   int     // fewer are flagged
 }
 
-// Defaults returns the options of the check values: λ = 10, no cross-fitting, 1,000
-// bootstrap samples, rewards in [0,1], a flag under 1,000 rows.
+// Defaults returns λ = 10, a cross-fitted reward model, 1,000 bootstrap samples, rewards in
+// [0,1], a flag under 1,000 rows.
 func Defaults() Options {
 	return Options{Model: DefaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1}, MinRows: 1000}
 }
@@ -109,8 +130,8 @@ func (o *Options) Validate() error {
 		return fmt.Errorf("λ is %v: it must be above 0, or 0 to have it chosen", o.Lambda)
 	case o.Bootstrap < 0:
 		return fmt.Errorf("%d bootstrap samples: there cannot be fewer than 0", o.Bootstrap)
-	case !(o.Model.PriorCount > 0):
-		return fmt.Errorf("the reward model's prior counts %v rows: it must be above 0", o.Model.PriorCount)
+	case !(o.Model.Count > 0):
+		return fmt.Errorf("the reward model shrinks means by %v events: it must be above 0", o.Model.Count)
 	case !(o.Range.Max > o.Range.Min):
 		return fmt.Errorf("rewards in [%v, %v]: the range is empty", o.Range.Min, o.Range.Max)
 	}
@@ -118,8 +139,8 @@ func (o *Options) Validate() error {
 }
 
 // Evaluate judges a policy on a sample; nil is the policy that made it. While it works it
-// keeps 16 bytes a row in the sample's memory, and what does not grow with the rows beside
-// them: the terms of [blockRows] rows, and 8 numbers a bootstrap sample.
+// keeps 24 bytes a row in the sample's memory, and what does not grow with the rows beside
+// them: the terms of [blockRows] rows, 8 numbers a bootstrap sample, and the reward model.
 func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -127,7 +148,10 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 	if err := s.Validate(); err != nil {
 		return nil, err
 	}
-	q := o.Model.fit(s)
+	q, err := o.Model.fit(s, o.Range)
+	if err != nil {
+		return nil, err
+	}
 	l, err := s.lookAt(policy, q)
 	if err != nil {
 		return nil, fmt.Errorf("policy %s: %w", name, err)
@@ -138,30 +162,38 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 		lambda = l.choose()
 	}
 	ev := l.diagnose(o)
-	ev.Policy, ev.Course = name, l.course()
-	ev.Estimates = l.estimate(lambda, o)
+	ev.Policy, ev.RewardModel, ev.Course = name, q.name(), l.course()
+	ev.Estimates = l.estimate(ev, lambda, o)
+	ev.flagModel(l, lambda)
 	return ev, nil
 }
 
-// estimate computes all estimates.
-func (l *look) estimate(lambda Lambdas, o Options) Estimates {
+// estimate computes all estimates. Those that may be biased have no standard error and no
+// interval: the error of q̂, and the bias itself, are in none. Nor has any where no row
+// matches: then the terms show nothing of what varies.
+func (l *look) estimate(ev *Evaluation, lambda Lambdas, o Options) Estimates {
 	n := float64(l.s.Len())
 	row := func(t int) terms { return l.terms(t, &lambda) }
-	var sum terms
-	for t := range l.s.all() {
-		x := row(t)
-		sum.add(&x)
-	}
+	sum := l.sum(row)
 	all := estimators()
-	variances := l.variances(all, row, &sum)
+	spreads := l.spreads(all, row, &sum)
 	resampled := l.bootstrap(row, all, o)
 	even := l.s.even()
 	out := make(Estimates, len(all))
 	for i := range all {
-		m := &all[i]
-		value, variance := m.value(&sum), variances[i]
-		out[i] = Normal(m.name, value, math.Sqrt(variance/n))
-		e := &out[i]
+		m, e := &all[i], &out[i]
+		value, se := m.value(&sum), spreads[i]
+		if m.cuts(ev.MaxWeight, lambda) || ev.Matched == 0 {
+			*e = Normal(m.name, value, math.NaN())
+			e.Bias = l.bias(m, row, &sum)
+		} else {
+			*e = Normal(m.name, value, se)
+			e.Bootstrap = percentiles(resampled[i])
+			if m.span != nil && even {
+				half := bernstein(se*se*n, n, m.span(l.weightBound(), lambda, o.Range, l.model))
+				e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
+			}
+		}
 		if m.lambda != nil {
 			v := Figure(m.lambda(lambda))
 			e.Lambda = &v
@@ -169,18 +201,33 @@ func (l *look) estimate(lambda Lambdas, o Options) Estimates {
 				e.Name = m.name + "_auto"
 			}
 		}
-		e.Bootstrap = percentiles(resampled[i])
-		if m.span != nil && even {
-			half := bernstein(variance, n, m.span(l.weightBound(), lambda, o.Range))
-			e.Bernstein = Interval{Figure(value - half), Figure(value + half)}
-		}
 	}
 	return out
 }
 
-// variances returns that of one term of each estimator: with n−1, as of a mean, but with n
-// for ratios of weights.
-func (l *look) variances(all []estimator, row func(t int) terms, sum *terms) []float64 {
+// bias measures that of an estimate.
+func (l *look) bias(m *estimator, row func(t int) terms, sum *terms) *Bias {
+	if m.whole != nil {
+		off := m.less(m.whole)
+		if value, se := off.value(sum), l.spreads([]estimator{off}, row, sum)[0]; value != 0 || se > 0 {
+			return &Bias{Figure(value), Figure(se)}
+		}
+	}
+	return &Bias{Figure(math.NaN()), Figure(math.NaN())}
+}
+
+func (l *look) sum(row func(t int) terms) terms {
+	var sum terms
+	for t := range l.s.all() {
+		x := row(t)
+		sum.add(&x)
+	}
+	return sum
+}
+
+// spreads returns the standard error of each estimator given q̂: the deviation of its terms
+// over √n, with n−1, as of a mean, but with n for ratios of weights.
+func (l *look) spreads(all []estimator, row func(t int) terms, sum *terms) []float64 {
 	n := float64(l.s.Len())
 	out := make([]float64, len(all))
 	for t := range l.s.all() {
@@ -192,9 +239,9 @@ func (l *look) variances(all []estimator, row func(t int) terms, sum *terms) []f
 	}
 	for i := range out {
 		if all[i].over != nil {
-			out[i] /= n
+			out[i] = math.Sqrt(out[i]) / n
 		} else {
-			out[i] = ratio(out[i], n-1)
+			out[i] = math.Sqrt(ratio(out[i], n-1) / n)
 		}
 	}
 	return out

@@ -15,7 +15,7 @@ func TestEventsByHand(t *testing.T) {
 	s, policy := byHand()
 	s.Events = []float64{1, 3, 1, 2}
 	o := Defaults()
-	o.Model, o.Lambda = RewardModel{PriorSum: 1, PriorCount: 2}, 2
+	o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, 2
 	e, err := Evaluate(s, "three quarters", policy, o)
 	if err != nil {
 		t.Fatal(err)
@@ -46,12 +46,14 @@ func TestEventsByHand(t *testing.T) {
 }
 
 // TestEventsAreRows: a row that stands for c events gives every estimate that c rows
-// give. Where all stand for equally many nothing but the reward model changes.
+// give, of a model of all rows. Where all stand for equally many nothing but the reward
+// model changes.
 func TestEventsAreRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s, policy := sampled(t)
 		o := Defaults()
-		o.Bootstrap, o.Lambda = 0, rapid.SampledFrom([]float64{1, 10, math.Inf(1)}).Draw(t, "λ")
+		o.Bootstrap, o.Model.Folds = 0, 0
+		o.Lambda = rapid.SampledFrom([]float64{1, 10, math.Inf(1)}).Draw(t, "λ")
 		repeated, of := &Sample{Actions: s.Actions}, []int{}
 		for i := range s.Len() {
 			c := rapid.IntRange(1, 4).Draw(t, "c")
@@ -166,7 +168,7 @@ func TestEventsUnbiased(t *testing.T) {
 // forgets it in the variance 2.
 func TestChooseEventsByHand(t *testing.T) {
 	counts := []float64{.1, 1.9}
-	l := &look{s: &Sample{Action: make([]int32, 2)}, c: func(t int) float64 { return counts[t] }, of: []float64{100, 0, 1, 0}}
+	l := &look{s: &Sample{Action: make([]int32, 2)}, c: func(t int) float64 { return counts[t] }, of: []float64{100, 0, 0, 1, 0, 0}}
 	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
 	if got := l.best(constant(0), constant(1), func(w, lambda float64) float64 { return min(w, lambda) }); got != 50 {
 		t.Errorf("λ is %v, want 50", got)

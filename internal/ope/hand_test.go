@@ -26,7 +26,7 @@ func near(t *testing.T, what string, got Figure, want float64) {
 func TestByHand(t *testing.T) {
 	s, policy := byHand()
 	o := Defaults()
-	o.Model = RewardModel{PriorSum: 1, PriorCount: 2}
+	o.Model = RewardModel{Mean: .5, Count: 2}
 	o.Lambda = 2
 	e, err := Evaluate(s, "three quarters", policy, o)
 	if err != nil {
@@ -56,15 +56,99 @@ func TestByHand(t *testing.T) {
 	near(t, "IPS se", get("ips").SE, math.Sqrt(((.5-m)*(.5-m)+m*m+(6-m)*(6-m)+m*m)/3/4))
 	r := 6.5 / 9
 	near(t, "SNIPS se", get("snips").SE, math.Sqrt(.25*(1-r)*(1-r)+2.25*r*r+36*(1-r)*(1-r)+r*r)/9)
-	near(t, "IPS high", get("ips").High, m+normal95*float64(get("ips").SE))
+	near(t, "IPS high", get("ips").High, m+math.Sqrt2*math.Erfinv(.95)*float64(get("ips").SE))
 	// Weights are at most .75/.125 = 6.
 	half := math.Sqrt(2*float64(get("ips").SE*get("ips").SE)*math.Log(80)) + 7*6*math.Log(80)/9
 	near(t, "IPS Bernstein", get("ips").Bernstein.High-Figure(m), half)
 	if v := get("snips").Bernstein.Low; !math.IsNaN(float64(v)) {
 		t.Errorf("a ratio has a Bernstein interval: %v", v)
 	}
-	if b := get("dm").Bootstrap; b.Low != .5 || b.High != .5 {
-		t.Errorf("DM is the same in each row, and its bootstrap interval %v", b)
+}
+
+// TestBiasByHand: of the weights ½, 3/2, 6, 1 of byHand λ = 2 cuts the third. DM lies −w·e =
+// −¼, ¾, −3, ½ above DR in the rows, −½ on average. What may be biased has that in place of
+// a standard error and intervals.
+func TestBiasByHand(t *testing.T) {
+	s, policy := byHand()
+	o := Defaults()
+	o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, 2
+	e, err := Evaluate(s, "x", policy, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spread := func(x ...float64) float64 {
+		mean, square := (x[0]+x[1]+x[2]+x[3])/4, 0.0
+		for _, v := range x {
+			square += (v - mean) * (v - mean)
+		}
+		return math.Sqrt(square / 3 / 4)
+	}
+	u := []float64{1 / 2.25, 3 / 4.25, 12. / 38, 2. / 3}
+	for name, want := range map[string][2]float64{
+		"dm":        {-.5, spread(-.25, .75, -3, .5)},
+		"cips2":     {-1, spread(0, 0, -4, 0)},
+		"switchdr2": {-.75, spread(0, 0, -3, 0)},
+		"dros2": {(u[0] - .5 - u[1] + 1.5 + u[2] - 6 - u[3] + 1) / 8,
+			spread((u[0]-.5)/2, (1.5-u[1])/2, (u[2]-6)/2, (1-u[3])/2)},
+	} {
+		v := e.Estimates.Get(name)
+		if v.Bias == nil {
+			t.Errorf("%s says nothing of a bias", name)
+			continue
+		}
+		near(t, name+" bias", v.Bias.Value, want[0])
+		if got := v.Mark(); got != "*" { // at most one standard error
+			t.Errorf("%s is marked %q", name, got)
+		}
+		near(t, name+" bias se", v.Bias.SE, want[1])
+		for _, none := range []Figure{v.SE, v.Low, v.High, v.Bootstrap.Low, v.Bootstrap.High, v.Bernstein.Low, v.Bernstein.High} {
+			if !math.IsNaN(float64(none)) {
+				t.Errorf("%s may be biased and has a standard error or an interval: %+v", name, v)
+			}
+		}
+	}
+	for _, name := range []string{"ips", "snips", "dr", "sndr"} {
+		if v := e.Estimates.Get(name); v.Bias != nil || !(v.SE > 0) || v.Mark() != "" {
+			t.Errorf("%s: %+v", name, v)
+		}
+	}
+	s.Reward = make([]float64, 4) // what λ cuts was 0 in these four rows, and may not be in others
+	if e, err = Evaluate(s, "x", policy, o); err != nil {
+		t.Fatal(err)
+	}
+	if b := e.Estimates.Get("cips2").Bias; b == nil || !math.IsNaN(float64(b.Value)) || !math.IsNaN(float64(b.SE)) {
+		t.Errorf("rows that show nothing of a bias: %+v", b)
+	}
+}
+
+// TestLambdaByHand: Switch keeps a weight of λ. Where λ cuts nothing, estimates are unbiased
+// and have their intervals: terms of DR are .75, −.25, 3.5 and 0 in the rows of byHand, and
+// as weights are at most 6, they are in an interval of length 1 + 2·6.
+func TestLambdaByHand(t *testing.T) {
+	s, policy := byHand()
+	at := func(lambda float64, name string) *Estimate {
+		o := Defaults()
+		o.Model, o.Lambda = RewardModel{Mean: .5, Count: 2}, lambda
+		e, err := Evaluate(s, "x", policy, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e.Estimates.Get(name)
+	}
+	near(t, "Switch", at(1.5, "switchdr1.5").Value, .5+(.25-.75-.5)/4)
+	variance := (.0625 + 1.5625 + 6.25 + 1) / 3
+	dr := math.Sqrt(2*variance/4*math.Log(80)) + 7*13*math.Log(80)/9
+	m := 6.5 / 4
+	ips := math.Sqrt(2*((.5-m)*(.5-m)+m*m+(6-m)*(6-m)+m*m)/12*math.Log(80)) + 7*6*math.Log(80)/9
+	for name, want := range map[string]struct{ lambda, value, half float64 }{
+		"dr": {10, 1, dr}, "switchdr6": {6, 1, dr}, "dros+Inf": {math.Inf(1), 1, dr}, "cips6": {6, m, ips},
+	} {
+		v := at(want.lambda, name)
+		near(t, name, v.Value, want.value)
+		near(t, name+" Bernstein", v.Bernstein.High-v.Value, want.half)
+		if v.Bias != nil || !(v.SE > 0) || !(v.Bootstrap.High > v.Value) {
+			t.Errorf("%s cuts nothing: %+v", name, v)
+		}
 	}
 }
 
@@ -72,7 +156,7 @@ func TestByHand(t *testing.T) {
 func TestCrossFitByHand(t *testing.T) {
 	s, policy := byHand()
 	o := Defaults()
-	o.Model = RewardModel{PriorSum: 1, PriorCount: 2, Folds: 4}
+	o.Model = RewardModel{Mean: .5, Count: 2, Folds: 4}
 	e, err := Evaluate(s, "x", policy, o)
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +236,7 @@ func TestRefused(t *testing.T) {
 		"policy p: row 0: the policy plays acti": func(_ *Sample, p *Policy, _ *Options) { *p = func(dst []float64, _ int) { dst[0], dst[1] = -.5, 1.5 } },
 		"λ is -1":                                func(_ *Sample, _ *Policy, o *Options) { o.Lambda = -1 },
 		"-1 bootstrap":                           func(_ *Sample, _ *Policy, o *Options) { o.Bootstrap = -1 },
-		"prior counts 0":                         func(_ *Sample, _ *Policy, o *Options) { o.Model.PriorCount = 0 },
+		"shrinks means by 0":                     func(_ *Sample, _ *Policy, o *Options) { o.Model.Count = 0 },
 		"the range is empty":                     func(_ *Sample, _ *Policy, o *Options) { o.Range = Range{1, 1} },
 	} {
 		s, p := byHand()
@@ -178,8 +262,8 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"ess":null`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
-		`"estimates":{"ips":{"value":0,`, `"cips+Inf":{`, `"lambda":null`} {
+	for _, want := range []string{`"ess":null`, `"ips":{"value":0,"se":null,"low":null,`, `"bias":{"value":null,"se":null}`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
+		`"cips+Inf":{`, `"lambda":null`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)
 		}

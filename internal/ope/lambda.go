@@ -14,11 +14,10 @@ var lambdaGrid = [...]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.Inf
 func (l *look) choose() Lambdas {
 	none := func(int) float64 { return 0 }
 	reward := func(t int) float64 { return l.s.Reward[t] }
-	residual := func(t int) float64 { return l.s.Reward[t] - l.q.of(t, int(l.s.Action[t])) }
 	return Lambdas{
-		Clip:   l.best(none, reward, func(w, lambda float64) float64 { return min(w, lambda) }),
-		Switch: l.best(l.dm, residual, keep),
-		Shrink: l.best(l.dm, residual, shrink),
+		Clip:   l.best(none, reward, clipped),
+		Switch: l.best(l.dm, l.e, keep),
+		Shrink: l.best(l.dm, l.e, shrink),
 	}
 }
 

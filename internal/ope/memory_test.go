@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"hindsight/pkg/oracle"
 )
 
 // watched is a memory that was there before, and looks at the heap as a judgement goes on.
@@ -31,7 +33,7 @@ func liveHeap() uint64 {
 
 // someSample is n rows, in memory that is watched.
 func someSample(n int) (*Sample, *watched) {
-	w := &watched{room: make([]float64, 2*n)}
+	w := &watched{room: make([]float64, lookFloats*n)}
 	s := &Sample{Actions: 3, Memory: w}
 	for t := range n {
 		s.Action = append(s.Action, int32(t%3))
@@ -49,6 +51,13 @@ func TestJudgementMemoryIsConstant(t *testing.T) {
 		t.Skip("counts bytes of the heap")
 	}
 	s, w := someSample(4 * blockRows)
+	all, actions := []int32{0, 1, 2}, make([]oracle.Action, 3)
+	var x [1]oracle.Feature
+	s.Context = func(in *oracle.Input, t int) []int32 {
+		x[0] = oracle.Feature{Name: "x", Kind: oracle.Number, Value: float64(t % 7)}
+		*in = oracle.Input{Features: x[:], Actions: actions}
+		return all
+	}
 	o := Defaults()
 	o.Bootstrap, o.Model.Folds = 2, 2
 	for _, planted := range []bool{false, true} {
@@ -61,8 +70,8 @@ func TestJudgementMemoryIsConstant(t *testing.T) {
 				leaked = append(leaked, make([]byte, 16))
 			}
 		}
-		if _, err := Evaluate(s, "half", law, o); err != nil {
-			t.Fatal(err)
+		if e, err := Evaluate(s, "half", law, o); err != nil || e.RewardModel != "ridge" {
+			t.Fatal(e, err)
 		}
 		runtime.KeepAlive(leaked)
 		const block, slack = blockRows * 64, 2 << 20 // what append has room for, too

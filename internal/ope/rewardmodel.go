@@ -1,63 +1,127 @@
 package ope
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
-// RewardModel says how q̂ is fitted: the smoothed mean reward of each action,
-// q̂(a) = (Σ c·r + PriorSum)/(Σ c + PriorCount), c the events that a row stands for, over the whole log, or for each of Folds
-// parts of it over the others.
+// RewardModel says how q̂ is fitted: for each of Folds parts of the log over the others. It
+// is the mean reward of each action, shrunk,
+//
+//	q̂(a) = (Σ c·r + Count·Mean)/(Σ c + Count)
+//
+// with c the events that a row stands for. Where rows have features it is a ridge
+// regression an action that is shrunk to that mean, if that predicts the rows of its own
+// part better; see [ridges].
 type RewardModel struct {
-	PriorSum   float64
-	PriorCount float64 // > 0
-	Folds      int     // parts that rows are dealt to at random; < 2: no cross-fitting
-	Seed       uint64  // of the dealing
+	Mean  float64 // NaN: that of the rows that q̂ is fitted to
+	Count float64 // > 0: events
+	Folds int     // parts that rows are dealt to at random; < 2: means of all rows, the judged ones included
+	Seed  uint64  // of the dealing
 }
 
-// DefaultRewardModel starts every action with 100 rows of mean .01: that of an
-// advertisement.
-var DefaultRewardModel = RewardModel{PriorSum: 1, PriorCount: 100}
+// DefaultFolds is how many parts there are where nothing else is said.
+const DefaultFolds = 5
+
+// DefaultRewardModel shrinks every action to the log's own mean by one event.
+var DefaultRewardModel = RewardModel{Mean: math.NaN(), Count: 1, Folds: DefaultFolds}
 
 // fitted is q̂ of each fold and action.
 type fitted struct {
 	actions int
-	q       []float64 // [folds·K]
+	means   []float64 // [folds·K]
 	deal    *dealing  // nil: one fold
+	ridges  *ridges   // nil: the means are q̂
+	within  Range     // of q̂
 }
 
-func (f *fitted) of(t, a int) float64 {
+// fill sets dst to q̂ of all actions in row t.
+func (f *fitted) fill(dst []float64, t int) {
+	fold := f.fold(t)
+	copy(dst, f.means[fold*f.actions:])
+	if f.ridges != nil {
+		f.ridges.predict(dst, t, fold)
+	}
+}
+
+// fold returns the part of row t.
+func (f *fitted) fold(t int) int {
 	if f.deal == nil {
-		return f.q[a]
+		return 0
 	}
-	return f.q[f.deal.fold(t)*f.actions+a]
+	return f.deal.fold(t)
 }
 
-// fit fits the model to a sample.
-func (m RewardModel) fit(s *Sample) *fitted {
+// name says of what kind q̂ is.
+func (f *fitted) name() string {
+	if f.ridges != nil {
+		return "ridge"
+	}
+	return "mean"
+}
+
+// fit fits the model to a sample of rewards in a range.
+func (m RewardModel) fit(s *Sample, r Range) (*fitted, error) {
+	f := &fitted{actions: s.Actions, within: r}
+	if m.Folds >= 2 {
+		f.deal = &dealing{model: m, n: s.Len()}
+	}
+	f.means = m.means(s, f.fold)
+	if f.deal == nil || s.Context == nil {
+		return f, nil
+	}
+	ridges, err := newRidges(s, r, f.means)
+	if err != nil {
+		return nil, err
+	}
+	if ridges.fit(f) {
+		f.ridges, f.within = ridges, ridges.within
+	}
+	return f, nil
+}
+
+// means returns the shrunk means of each fold and action.
+func (m RewardModel) means(s *Sample, fold func(t int) int) []float64 {
 	k := s.Actions
-	sum, count := make([]float64, k), make([]float64, k)
+	folds := max(m.Folds, 1)
+	sum, count := make([]float64, folds*k), make([]float64, folds*k)
+	allSum, allCount := make([]float64, k), make([]float64, k)
 	for t := range s.all() {
-		a := s.Action[t]
-		sum[a] += s.events(t) * s.Reward[t]
-		count[a] += s.events(t)
+		a, c := int(s.Action[t]), s.events(t)
+		i := fold(t)*k + a
+		sum[i] += c * s.Reward[t]
+		count[i] += c
+		allSum[a] += c * s.Reward[t]
+		allCount[a] += c
 	}
-	f := &fitted{actions: k}
-	if m.Folds < 2 {
-		for a := range k {
-			f.q = append(f.q, (sum[a]+m.PriorSum)/(count[a]+m.PriorCount))
+	for i := range sum {
+		if folds == 1 {
+			continue // of all rows
 		}
-		return f
+		sum[i], count[i] = allSum[i%k]-sum[i], allCount[i%k]-count[i]
 	}
-	f.deal = &dealing{model: m, n: s.Len()}
-	inSum, inCount := make([]float64, m.Folds*k), make([]float64, m.Folds*k)
-	for t := range s.all() {
-		i := f.deal.fold(t)*k + int(s.Action[t])
-		inSum[i] += s.events(t) * s.Reward[t]
-		inCount[i] += s.events(t)
+	out := make([]float64, 0, folds*k)
+	for from := 0; from < folds*k; from += k {
+		mean := m.Mean
+		if math.IsNaN(mean) {
+			mean = total(sum[from:from+k]) / total(count[from:from+k])
+		}
+		if math.IsNaN(mean) { // there is one row
+			mean = total(allSum) / total(allCount)
+		}
+		for i := from; i < from+k; i++ {
+			out = append(out, (sum[i]+m.Count*mean)/(count[i]+m.Count))
+		}
 	}
-	for i := range inSum {
-		a := i % k
-		f.q = append(f.q, (sum[a]-inSum[i]+m.PriorSum)/(count[a]-inCount[i]+m.PriorCount))
+	return out
+}
+
+func total(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v
 	}
-	return f
+	return sum
 }
 
 // dealing deals n rows to folds whose sizes differ by at most one: at random in each block

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"math"
+
+	"hindsight/pkg/oracle"
 )
 
 // Sample is the logged rows that policies are judged on.
@@ -14,6 +16,11 @@ type Sample struct {
 	Propensity []float64 // [n] in (0, 1]: of Action
 	Reward     []float64 // [n] finite
 	Events     []float64 // [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+
+	// Context sets x to what the action of row t was chosen by and from, and returns which
+	// of the sample's actions those of x are; names of actions are not asked for. x and what
+	// is returned may alias what the next call reuses. nil: rows have no features.
+	Context func(x *oracle.Input, t int) []int32
 
 	Memory Memory // in which a judgement keeps what it has of every row; nil: the heap
 }
@@ -131,24 +138,26 @@ func (s *Sample) Validate() error {
 // len(dst) = K, and the caller gives it zeroed. A nil Policy is the one that made the log.
 type Policy func(dst []float64, t int)
 
-// lookAt returns what a policy does in each row: its weight w and the model's value dm,
-// and the most that its weight could be by the smallest propensity of the log.
+// lookAt returns what a policy does in each row: its weight w, the model's value dm and its
+// error e, and the most that its weight could be by the smallest propensity of the log.
 //
 // The logging policy's other propensities are not in the log: its dm is q̂ of the action
 // that it drew, whose mean is that of Σ_a p(a|x)·q̂(x,a).
 func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 	n := s.Len()
-	room, free, err := s.memory().Floats(2 * n)
+	room, free, err := s.memory().Floats(lookFloats * n)
 	if err != nil {
 		return nil, err
 	}
-	l := &look{s: s, q: q, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
-	probs := make([]float64, s.Actions)
+	l := &look{s: s, model: q.within, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	probs, rewards := make([]float64, s.Actions), make([]float64, s.Actions)
 	for t := range s.all() {
-		a := s.Action[t]
+		a, row := s.Action[t], l.of[lookFloats*t:][:lookFloats]
 		l.pMin = min(l.pMin, s.Propensity[t])
+		q.fill(rewards, t)
+		row[2] = s.Reward[t] - rewards[a]
 		if policy == nil {
-			l.of[2*t], l.of[2*t+1], l.piMax = 1, q.of(t, int(a)), 1
+			row[0], row[1], l.piMax = 1, rewards[a], 1
 			l.mass[a] += l.c(t) / float64(n)
 			continue
 		}
@@ -162,7 +171,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 			}
 			if p > 0 {
 				sum += p
-				dm += p * q.of(t, b)
+				dm += p * rewards[b]
 				l.mass[b] += p * l.c(t) / float64(n)
 				l.piMax = max(l.piMax, p)
 			}
@@ -171,7 +180,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 			free()
 			return nil, &RowError{t, fmt.Sprintf("the policy's probabilities sum to %v", sum)}
 		}
-		l.of[2*t], l.of[2*t+1] = probs[a]/s.Propensity[t], dm
+		row[0], row[1] = probs[a]/s.Propensity[t], dm
 	}
 	return l, nil
 }
@@ -179,12 +188,15 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 // probabilitySlack is how far probabilities may be off by rounding.
 const probabilitySlack = 1e-6
 
+// lookFloats is how many numbers a judgement keeps of a row.
+const lookFloats = 3
+
 // look is what one policy does on a sample.
 type look struct {
 	s     *Sample
-	q     *fitted
+	model Range               // of q̂
 	c     func(t int) float64 // rows that each counts for, see [Sample.shares]
-	of    []float64           // [n][2]: weight, and the model's value
+	of    []float64           // [n][lookFloats]: weight, the model's value, its error on the action played
 	free  func()              // gives of back
 	mass  []float64           // [K]: mean probability of each action
 	piMax float64             // largest probability of an action
@@ -192,10 +204,13 @@ type look struct {
 }
 
 // w returns the weight of row t.
-func (l *look) w(t int) float64 { return l.of[2*t] }
+func (l *look) w(t int) float64 { return l.of[lookFloats*t] }
 
 // dm returns the model's value of the policy in row t.
-func (l *look) dm(t int) float64 { return l.of[2*t+1] }
+func (l *look) dm(t int) float64 { return l.of[lookFloats*t+1] }
+
+// e returns the reward of row t less what the model says of its action.
+func (l *look) e(t int) float64 { return l.of[lookFloats*t+2] }
 
 // weightBound is the largest weight that can be if no propensity is below those of the
 // log.

@@ -35,6 +35,9 @@ func shrink(w, lambda float64) float64 {
 	return lambda * w / (w*w + lambda)
 }
 
+// clipped returns clipped IPS's weight.
+func clipped(w, lambda float64) float64 { return min(w, lambda) }
+
 // keep returns Switch's weight.
 func keep(w, lambda float64) float64 {
 	if w > lambda {
@@ -45,10 +48,19 @@ func keep(w, lambda float64) float64 {
 
 // terms returns what of row t estimators sum, for these λ.
 func (l *look) terms(t int, lambda *Lambdas) terms {
-	c, w, r := l.c(t), l.w(t), l.s.Reward[t]
-	e := r - l.q.of(t, int(l.s.Action[t]))
-	return terms{c: c, dm: c * l.dm(t), w: c * w, wr: c * w * r, we: c * w * e,
-		clipped: c * min(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
+	return l.rowTerms(t, l.w(t), l.dm(t), lambda)
+}
+
+// logged returns what they would sum for the policy that made the log: weights are 1, and
+// the model's value is q̂ of the action played.
+func (l *look) logged(t int, lambda *Lambdas) terms {
+	return l.rowTerms(t, 1, l.s.Reward[t]-l.e(t), lambda)
+}
+
+func (l *look) rowTerms(t int, w, dm float64, lambda *Lambdas) terms {
+	c, r, e := l.c(t), l.s.Reward[t], l.e(t)
+	return terms{c: c, dm: c * dm, w: c * w, wr: c * w * r, we: c * w * e,
+		clipped: c * clipped(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
 }
 
 // estimator is one of them.
@@ -58,9 +70,22 @@ type estimator struct {
 	// mean is what a row adds to a mean over events: the estimate is Σ mean / Σ c, plus the
 	// ratio Σ over / Σ w if it has one; nil: none.
 	mean, over func(row *terms) float64
-	// span is the length of an interval that holds every term if rewards are in r and
+	// kept is what is left of a weight, and whole what a row adds to the mean where nothing
+	// is taken off: IPS or DR. Where something is, the estimate is biased; nil: nothing is.
+	kept  func(w float64, l Lambdas) float64
+	whole func(row *terms) float64
+	// span is the length of an interval that holds every term if rewards are in r, q̂ in q and
 	// weights at most b; nil: terms that are not independent.
-	span func(b float64, l Lambdas, r Range) float64
+	span func(b float64, l Lambdas, r, q Range) float64
+}
+
+// cuts reports whether a weight is not kept whole. A log has such weights if its largest is
+// one.
+func (m *estimator) cuts(w float64, l Lambdas) bool { return m.kept != nil && m.kept(w, l) != w }
+
+// less returns the difference from another mean over the same rows.
+func (m *estimator) less(other func(row *terms) float64) estimator {
+	return estimator{mean: func(row *terms) float64 { return m.mean(row) - other(row) }}
 }
 
 // value is the estimate by the sums over rows; NaN: not defined.
@@ -93,9 +118,11 @@ type Range struct{ Min, Max float64 }
 // weighted is the span of w·r for w in [0, b].
 func (r Range) weighted(b float64) float64 { return b * (max(r.Max, 0) - min(r.Min, 0)) }
 
-// corrected is the span of dm + w·e for w in [0, b]: dm and q̂ are in r, and e within
-// ±(Max−Min).
-func (r Range) corrected(b float64) float64 { return (1 + 2*b) * (r.Max - r.Min) }
+// corrected is the span of dm + w·e for w in [0, b], of a model that is in a range around r.
+func (r Range) corrected(b float64, model Range) float64 {
+	q := model.Max - model.Min
+	return q + b*(q+r.Max-r.Min)
+}
 
 // ratio returns x/y; NaN for y = 0.
 func ratio(x, y float64) float64 {
@@ -106,21 +133,25 @@ func ratio(x, y float64) float64 {
 }
 
 func estimators() []estimator {
-	dm, wr, we := func(r *terms) float64 { return r.dm }, func(r *terms) float64 { return r.wr }, func(r *terms) float64 { return r.we }
+	ips, we := func(r *terms) float64 { return r.wr }, func(r *terms) float64 { return r.we }
+	dm, dr := func(r *terms) float64 { return r.dm }, func(r *terms) float64 { return r.dm + r.we }
 	return []estimator{
-		{"ips", nil, wr, nil,
-			func(b float64, _ Lambdas, r Range) float64 { return r.weighted(b) }},
-		{"snips", nil, nil, wr, nil},
-		{"dm", nil, dm, nil,
-			func(_ float64, _ Lambdas, r Range) float64 { return r.Max - r.Min }},
-		{"dr", nil, func(r *terms) float64 { return r.dm + r.we }, nil,
-			func(b float64, _ Lambdas, r Range) float64 { return r.corrected(b) }},
-		{"sndr", nil, dm, we, nil},
-		{"cips", func(l Lambdas) float64 { return l.Clip }, func(r *terms) float64 { return r.clipped }, nil,
-			func(b float64, l Lambdas, r Range) float64 { return r.weighted(min(b, l.Clip)) }},
-		{"switchdr", func(l Lambdas) float64 { return l.Switch }, func(r *terms) float64 { return r.dm + r.switched }, nil,
-			func(b float64, l Lambdas, r Range) float64 { return r.corrected(min(b, l.Switch)) }},
-		{"dros", func(l Lambdas) float64 { return l.Shrink }, func(r *terms) float64 { return r.dm + r.shrunk }, nil,
-			func(b float64, l Lambdas, r Range) float64 { return r.corrected(min(b, math.Sqrt(l.Shrink)/2)) }},
+		{name: "ips", mean: ips,
+			span: func(b float64, _ Lambdas, r, _ Range) float64 { return r.weighted(b) }},
+		{name: "snips", over: ips},
+		{name: "dm", mean: dm,
+			kept: func(float64, Lambdas) float64 { return 0 }, whole: dr},
+		{name: "dr", mean: dr,
+			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
+		{name: "sndr", mean: dm, over: we},
+		{name: "cips", lambda: func(l Lambdas) float64 { return l.Clip }, mean: func(r *terms) float64 { return r.clipped },
+			kept: func(w float64, l Lambdas) float64 { return clipped(w, l.Clip) }, whole: ips,
+			span: func(b float64, l Lambdas, r, _ Range) float64 { return r.weighted(min(b, l.Clip)) }},
+		{name: "switchdr", lambda: func(l Lambdas) float64 { return l.Switch }, mean: func(r *terms) float64 { return r.dm + r.switched },
+			kept: func(w float64, l Lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
+			span: func(b float64, l Lambdas, r, q Range) float64 { return r.corrected(min(b, l.Switch), q) }},
+		{name: "dros", lambda: func(l Lambdas) float64 { return l.Shrink }, mean: func(r *terms) float64 { return r.dm + r.shrunk },
+			kept: func(w float64, l Lambdas) float64 { return shrink(w, l.Shrink) }, whole: dr,
+			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 	}
 }

@@ -71,12 +71,19 @@ func (b *BanditLog) Actions() []string { return b.actions }
 func (b *BanditLog) Eligible(dst []int32, t int) []int32 {
 	if b.rows != nil && b.rows.slots != nil {
 		var c codec.Context
-		if b.rows.parse(&c, t); c.Actions != nil {
-			for i := range c.Actions {
-				dst = append(dst, b.rows.index[c.Actions[i].Name])
-			}
-			return dst
+		b.rows.parse(&c, t)
+		return b.indices(dst, &c)
+	}
+	return b.indices(dst, nil)
+}
+
+// indices does so for a row with that context, if it has one of its own.
+func (b *BanditLog) indices(dst []int32, c *codec.Context) []int32 {
+	if b.rows != nil && b.rows.slots != nil && c.Actions != nil {
+		for i := range c.Actions {
+			dst = append(dst, b.rows.index[c.Actions[i].Name])
 		}
+		return dst
 	}
 	for a := range b.actions {
 		dst = append(dst, int32(a))

@@ -8,6 +8,7 @@ import (
 
 	"hindsight/internal/ope"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24
@@ -99,13 +100,11 @@ func (o *OffPolicy) look() error {
 	return nil
 }
 
-// Options returns the defaults for this log: on other ranges than [0,1] the reward
-// model's prior is as far from the lower end.
+// Options returns the defaults for this log.
 func (o *OffPolicy) Options() ope.Options {
 	out := ope.Defaults()
 	scale := o.log.log.scale
 	out.Range = ope.Range{Min: scale.Min, Max: scale.Max}
-	out.Model.PriorSum = out.Model.PriorCount*scale.Min + out.Model.PriorSum*(scale.Max-scale.Min)
 	return out
 }
 
@@ -126,7 +125,7 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 		return nil, err
 	}
 	sample := o.sample
-	sample.Memory = &judgingMemory{o: o}
+	sample.Memory, sample.Context = &judgingMemory{o: o}, o.contexts()
 	e, err := ope.Evaluate(&sample, spec, t.law, opt)
 	if t.failed != nil && t.failed() != nil {
 		err = t.failed()
@@ -140,6 +139,37 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 	}
 	o.flag(e)
 	return e, nil
+}
+
+// contexts returns what the reward model sees of the rows; nil if they have no features.
+func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
+	if o.env.Columns() <= 1 && !ActionsBringFeatures(o.env) {
+		return nil
+	}
+	var c codec.Context
+	var index []int32
+	var features []oracle.Feature
+	return func(x *oracle.Input, t int) []int32 {
+		o.env.Context(&c, int(o.rows[t]))
+		index = o.log.log.indices(index[:0], &c)
+		features = appendFeatures(features[:0], c.Features)
+		x.Vector, x.Actions = c.Vector, x.Actions[:0]
+		for i := range c.Actions {
+			from := len(features)
+			features = appendFeatures(features, c.Actions[i].Features)
+			x.Actions = append(x.Actions, oracle.Action{Features: features[from:]})
+		}
+		x.Features = features[:len(c.Features)]
+		return index
+	}
+}
+
+func appendFeatures(dst []oracle.Feature, from []codec.Feature) []oracle.Feature {
+	for i := range from {
+		f := &from[i]
+		dst = append(dst, oracle.Feature{Name: f.Name, Kind: oracle.FeatureKind(f.Kind), Value: f.Value, Text: f.Text})
+	}
+	return dst
 }
 
 // flag adds the flags that the log itself raises, whatever the policy.

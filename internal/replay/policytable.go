@@ -42,7 +42,7 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 		return nil
 	}
 	weights := [][]string{{"policy"}, {"matched"}, {"ESS"}, {"max w"}, {"mean w"}, {"overlap"}}
-	estimates := [][]string{{"policy"}}
+	estimates, biased := [][]string{{"policy"}}, false
 	for _, v := range e.Policies[0].Estimates {
 		estimates = append(estimates, []string{v.Name})
 	}
@@ -53,7 +53,8 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 		}
 		estimates[0] = append(estimates[0], clip(p.Policy))
 		for i, v := range p.Estimates {
-			estimates[i+1] = append(estimates[i+1], words.WithError(v.Value, v.SE))
+			estimates[i+1] = append(estimates[i+1], words.WithError(v.Value, v.SE)+v.Mark())
+			biased = biased || v.Bias != nil
 		}
 	}
 	tables := [][][]string{weights, estimates}
@@ -65,7 +66,7 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, e.words(width, brief))
+	_, err := io.WriteString(w, e.words(width, brief, biased && !brief))
 	return err
 }
 
@@ -94,11 +95,11 @@ func (s *OffPolicySettings) Method() string {
 	if s.CrossFit > 1 {
 		return text + fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
 	}
-	return text + ", reward model of the same rows"
+	return text + ", reward model of the same rows, by action"
 }
 
 // words are the legend and the flags.
-func (e *Evaluations) words(width int, brief bool) string {
+func (e *Evaluations) words(width int, brief, biased bool) string {
 	s := &e.Settings
 	rows := words.Count(int64(s.Rows)) + " rows"
 	if events := float64(s.Events); events > float64(s.Rows) {
@@ -109,6 +110,9 @@ func (e *Evaluations) words(width int, brief bool) string {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
 	} else {
 		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+	}
+	if biased {
+		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a bias, which is in --json."
 	}
 	out := wrap(text, width, 0) + "\n"
 	shared := e.sharedFlags()

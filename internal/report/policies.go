@@ -128,12 +128,12 @@ func (b *builder) dropped() string {
 var estimators = []struct{ name, written, is string }{
 	{"ips", "IPS", "each reward times its weight; right on average, noisy"},
 	{"snips", "SNIPS", "the same over the sum of weights; less noisy"},
-	{"dm", "DM", "a reward model alone; quiet, and as wrong as the model"},
+	{"dm", "DM", "a reward model alone; as wrong as the model"},
 	{"dr", "DR", "the model, corrected by weighted errors; right if either weights or model are"},
 	{"sndr", "SNDR", "the same over the sum of weights"},
-	{"cips", "clipped IPS", "IPS, with no weight above λ; pulled towards 0"},
-	{"switchdr", "Switch-DR", "DR, without the correction where a weight is above λ"},
-	{"dros", "DRos", "DR, with weights shrunk by λ"},
+	{"cips", "clipped IPS", "IPS, with no weight above λ; biased where one is"},
+	{"switchdr", "Switch-DR", "DR, without the correction where a weight is above λ; then as wrong as the model there"},
+	{"dros", "DRos", "DR, with weights shrunk by λ; biased as the model is wrong"},
 }
 
 // estimatorColumn is the head of the column of an estimator that JSON calls by name.
@@ -195,10 +195,10 @@ func (b *builder) policies() Section {
 		return s
 	}
 	o := b.Estimators
-	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM is quiet and can be wrong, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &Table{Caption: "Mean " + o.Of + " with its standard error", Columns: []Column{{Name: "policy", Text: true}}}
+	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
+	t := &Table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more than three", Columns: []Column{{Name: "policy", Text: true}}}
 	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
-	c.Says = "Normal intervals, value ± 1.96 standard errors; others of DR are below, of all estimators in --json and --csv. Press a policy to hide it."
+	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
 		column := estimatorColumn(e.Name)
 		t.Columns = append(t.Columns, column)
@@ -210,7 +210,7 @@ func (b *builder) policies() Section {
 		row := []string{p.Policy}
 		one := Series{Name: p.Policy, Off: i >= 6}
 		for _, e := range p.Estimates {
-			row = append(row, plusMinus(float64(e.Value), float64(e.SE)))
+			row = append(row, plusMinus(float64(e.Value), float64(e.SE))+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
 		}
 		t.row(row...)
@@ -234,7 +234,7 @@ func (b *builder) settings() string {
 	if o.WithoutOutcome > 0 {
 		text += fmt.Sprintf(" (%s rows without one are left out)", words.Count(int64(o.WithoutOutcome)))
 	}
-	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + "."
+	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + ". How far an estimate that may be biased is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
 }
 
 // policyCourse is the chart of policies over time.

@@ -162,6 +162,23 @@ func TestUnweightedIsFlagged(t *testing.T) {
 	}
 }
 
+// An estimate that may be biased is marked, and shows no interval.
+func TestBiasedIsMarked(t *testing.T) {
+	r := example()
+	dm := ope.Normal("dm", .3, nan)
+	dm.Bias = &ope.Bias{Value: .1, SE: .01}
+	for _, p := range r.Policies {
+		p.Estimates = append(p.Estimates, dm)
+	}
+	b, err := json.Marshal(r.Page())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page := string(b); !strings.Contains(page, "0.3000**") || !strings.Contains(page, `,null],"high":[`) {
+		t.Errorf("no mark, or an interval: %s", b)
+	}
+}
+
 // Files have the columns that they promise, and JSON and CSV the same figures.
 func TestCSV(t *testing.T) {
 	r, dir := example(), filepath.Join(t.TempDir(), "csv")
@@ -224,7 +241,10 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	r.Certificate.ExplorationCost, r.Certificate.Drift = some(1), some(1)
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
-	r.Matched, r.Replay.IPS.Lambda, r.Replay.SNIPS.Lambda = &matched, &lambda, &lambda
+	r.Matched = &matched
+	for _, e := range []*ope.Estimate{&r.Replay.IPS, &r.Replay.SNIPS} {
+		e.Lambda, e.Bias = &lambda, &ope.Bias{}
+	}
 	b, err := json.Marshal(&r)
 	if err != nil {
 		t.Fatal(err)

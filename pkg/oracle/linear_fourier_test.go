@@ -139,8 +139,8 @@ func TestRandomLinearOptions(t *testing.T) {
 }
 
 func FuzzRandomLinearUnmarshal(f *testing.F) {
-	fuzzOracle(f, func() Regressor {
-		return newLinear(LinearOptions{Beta: 0.5, Fourier: 3, MaxFeatures: 8, MaxActions: 3})
+	fuzzOracle(f, func(version int) Regressor {
+		return newLinear(LinearOptions{Beta: 0.5, Fourier: 3, MaxFeatures: 8, MaxActions: 3, Version: version})
 	})
 }
 

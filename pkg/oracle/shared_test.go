@@ -89,7 +89,9 @@ func TestSharedReset(t *testing.T) {
 }
 
 func FuzzSharedUnmarshal(f *testing.F) {
-	fuzzOracle(f, func() Regressor { return newShared(SharedOptions{Beta: 0.5, MaxFeatures: 6, Hashed: 6, Hybrid: true}) })
+	fuzzOracle(f, func(version int) Regressor {
+		return newShared(SharedOptions{Beta: 0.5, MaxFeatures: 6, Hashed: 6, Hybrid: true, Version: version})
+	})
 }
 
 // TestGoldenShared pins predictions and state of a fixed run.
