@@ -18,7 +18,7 @@ func Learners() []Entry {
 // Oracles lists the regression oracles.
 func Oracles() []Entry {
 	return []Entry{
-		{"auto", "", "the default where it fits 1 GiB at the model's limits, else linear: Hedge over three regressions an action: ridge, ridge that forgets, and ridge on random Fourier features that forgets (those only where K·(d+128)² ≤ 1e6); beta, columns, fourier, seed, share (steered: on long stationary streams the regression that forgets loses its part)"},
+		{"auto", "", "the default: Hedge over three regressions an action: ridge, ridge that forgets, and ridge on random Fourier features that forgets (those only while K·(d+128)² ≤ 1e6, of the actions and columns seen); beta, columns, fourier, seed, share (steered: on long stationary streams the regression that forgets loses its part)"},
 		{"linear", "", "online ridge regression an action, optimistic (beta), features standardised as they come; beta (0 is plain ridge, 1 Vovk-Azoury-Warmuth), lambda, forget (the past counts that much after each example, for worlds that move), fourier (so many random Fourier features beside the columns, for losses that are not linear in them; bandwidth, columns, seed)"},
 		{"fourier", "", "linear with fourier: 128, as --oracle names it"},
 		{"shared", "", "one ridge regression for all actions over their features and the products with the context's, hashed: for actions that come and go; beta, lambda, hashed"},

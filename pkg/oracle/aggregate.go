@@ -313,9 +313,13 @@ func (o *Aggregate) reset(n int32) {
 func (o *Aggregate) Regret() float64 { return o.lin.regret + o.Overhead() }
 
 // Overhead bounds Σ(f̂−y)² − min_i Σ(f_i−y)² over the examples fed, whatever they
-// are: 2 log N + 2n·log(1/(1−α+α/N)) for N members; a steered share is at most α.
+// are: 2 log N + 2n·log(1/(1−α+α/N)) for the N members at the start, and those i that are
+// still there: when one goes its weight raises the others'. A steered share is at most α.
 func (o *Aggregate) Overhead() float64 {
-	n := float64(o.members)
+	n := float64(mostMembers)
+	if o.o.Fourier == 0 {
+		n--
+	}
 	stay := 1 - aggregateShare + aggregateShare/n
 	return float64(2*Log(n)) - float64(2*float64(o.lin.fed)*Log(stay))
 }

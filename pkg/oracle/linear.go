@@ -67,12 +67,13 @@ func LinearBytes(k, d int) float64 {
 // # Columns
 //
 // A number is a column, standardised by running statistics and clipped to ±5 (or
-// mapped by its bounds); a bool is a 0/1 column; every category of a text is a
-// 0/1 column; column 0 is 1. A name or category gets the next column when it is
+// mapped by its bounds), since version 2 with a second one that tells whether it is
+// there; every category of a text is a 0/1 column; a bool is the category true or
+// false, in version 1 a 0/1 column; column 0 is 1. A name or category gets the next column when it is
 // first learned, in byte order of names within a round, the context's before
 // those of the played action; elements of a vector are numbers named "0", "1", ….
 // Features of actions have columns of their own, which all actions share, with a
-// weight each per action. Absent features and those beyond the limit read 0.
+// weight each per action. Features beyond the limit read 0, and so do absent ones.
 //
 // Actions are known by name, from the first time that they are learned. P_a has
 // only the columns that were known when a was last learned: the rest of it is
