@@ -32,8 +32,8 @@ var presets = []preset{
 	}, model.PaperEta, func(t, k, logF float64) float64 { return (k - 1) * t / paperGamma(t, k, logF) }, paperGamma},
 }
 
-// cautious is the constant for which the bound of the defaults is least: a ninth of the
-// default's γ would be within the default's bound.
+// cautious has the factor for which the bound of the defaults is least. That of the default
+// itself would leave room for a ninth of its γ.
 var cautious = anytime("cautious", "cautious", learner.Cautious)
 
 // anytime is γ_t = c·√((K−1)t/R) with R = 2 log|F|.
@@ -128,19 +128,20 @@ func dafaSweeps(o Options) []sweep {
 		{"log|F|", size(o, []int{2, 4, 16, 128}, []int{2, 4, 16}), func(v int) at { return at{rounds, actions, v, 0} }},
 		{"D/T", size(o, []int{0, 5, 10, 20}, []int{5, 10}), func(v int) at { return at{rounds, actions, functions, v} }},
 	}
-	all := append([]preset{cautious}, presets...)
 	var out []sweep
 	for _, a := range axes {
-		s := sweep{axis: a.name, lines: make([][]point, len(all)), loose: a.name == "D/T"} // what delay adds to regret is far below its bound
-		for i, p := range all {
+		s := sweep{axis: a.name}
+		for _, p := range append([]preset{cautious}, presets...) {
+			l := line{bent: a.name == "D/T"}
 			for _, v := range a.values {
 				at, x := a.at(v), float64(v)
 				if a.name == "log|F|" {
 					x = logOf(v)
 				}
 				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n), delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
-				s.lines[i] = append(s.lines[i], point{c, p.bound(at.t, at.k, logOf(at.n), at.d)})
+				l.points = append(l.points, point{c, p.bound(at.t, at.k, logOf(at.n), at.d)})
 			}
+			s.lines = append(s.lines, l)
 		}
 		out = append(out, s)
 	}

@@ -46,34 +46,32 @@ func exp4Sweeps(o Options) []sweep {
 	betrayals := func(t, k int) func(uint64) replay.Environment {
 		return func(uint64) replay.Environment { return replay.NewBetrayals(t, k) }
 	}
-	var out []sweep
-	axis := func(name string, notAdaptive bool) {
-		out = append(out, sweep{axis: name, notFirst: notAdaptive, lines: make([][]point, 2)})
+	t, k, sum, n := sweep{axis: "T"}, sweep{axis: "K"}, sweep{axis: "KT + D"}, sweep{axis: "log N"}
+	for _, v := range size(o, []int{2048, 8192, 32768, 131072}, []int{2048, 16384}) {
+		t.addEXP4(float64(v), v, actions, actions, 0, betrayals(v, actions))
 	}
-	add := func(x float64, t, k, n, d int, env func(uint64) replay.Environment) {
-		s := &out[len(out)-1]
-		for j, spec := range []string{"exp4dale", fmt.Sprintf("exp4dale:%d", t*d)} {
-			c := &cell{label: label(spec), x: x, rounds: t, env: env, delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)}
-			s.lines[j] = append(s.lines[j], point{c, exp4Bound(t, k, n, t*d)})
-		}
+	for _, v := range size(o, []int{2, 4, 8, 16, 32, 64}, []int{2, 4, 16}) {
+		k.addEXP4(float64(v), rounds, v, v, 0, betrayals(rounds, v))
 	}
-	axis("T", false)
-	for _, t := range size(o, []int{2048, 8192, 32768, 131072}, []int{2048, 16384}) {
-		add(float64(t), t, actions, actions, 0, betrayals(t, actions))
-	}
-	axis("K", true) // its rate is high while it has learned little: far below the bound at small K and N
-	for _, k := range size(o, []int{2, 4, 8, 16, 32, 64}, []int{2, 4, 16}) {
-		add(float64(k), rounds, k, k, 0, betrayals(rounds, k))
-	}
-	axis("KT + D", false)
 	for _, d := range size(o, []int{0, 4, 16, 64, 256}, []int{0, 8, 64}) {
-		add(float64(rounds*(actions+d)), rounds, actions, actions, d, betrayals(rounds, actions))
+		sum.addEXP4(float64(rounds*(actions+d)), rounds, actions, actions, d, betrayals(rounds, actions))
 	}
-	axis("log N", true)
-	for _, n := range size(o, []int{4, 16, 64, 256}, []int{4, 64}) {
-		add(logOf(n), rounds, actions, n, 0, sorted(rounds, actions, n))
+	for _, v := range size(o, []int{4, 16, 64, 256}, []int{4, 64}) {
+		n.addEXP4(logOf(v), rounds, actions, v, 0, sorted(rounds, actions, v))
 	}
-	return out
+	k.lines[0].bent, n.lines[0].bent = true, true // the adaptive rate is high at first, and enough where K and N are small
+	return []sweep{t, k, sum, n}
+}
+
+// addEXP4 adds a point at x to both lines: T rounds, K actions, N policies and delay d.
+func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) replay.Environment) {
+	if s.lines == nil {
+		s.lines = make([]line, 2)
+	}
+	for i, spec := range []string{"exp4dale", fmt.Sprintf("exp4dale:%d", t*d)} {
+		c := &cell{label: label(spec), x: x, rounds: t, env: env, delays: fmt.Sprintf("constant:%d", d), tune: plays(spec)}
+		s.lines[i].points = append(s.lines[i].points, point{c, exp4Bound(t, k, n, t*d)})
+	}
 }
 
 // label names a learner in tables.

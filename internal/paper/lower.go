@@ -90,7 +90,8 @@ func hypercubeClaim() Claim {
 			var all []*cell
 			for _, n := range size(o, []int{4, 16, 64}, []int{4, 12}) {
 				for _, eps := range []float64{0, .5} {
-					all = append(all, &cell{label: "DA-FA", x: float64(n), rounds: rounds, env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
+					all = append(all, &cell{label: "DA-FA", x: float64(n), rounds: rounds,
+						env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
 				}
 			}
 			return plan{jobs(o, all), func(f *Finding) {
@@ -155,7 +156,8 @@ func blocksClaim() Claim {
 			for _, n := range size(o, []int{4, 256}, []int{4, 32}) {
 				for _, spec := range []string{"adaptive", "known D"} {
 					for _, d := range size(o, []int{0, 3, 15, 63, 255}, []int{0, 3, 15, 63}) {
-						c := &cell{label: spec, x: float64(d + 1), rounds: rounds, env: builtin(fmt.Sprintf("blocks:%d,%d", d, n), rounds), tune: plays("exp4dale")}
+						c := &cell{label: spec, x: float64(d + 1), rounds: rounds,
+							env: builtin(fmt.Sprintf("blocks:%d,%d", d, n), rounds), tune: plays("exp4dale")}
 						if spec == "known D" {
 							c.tune = plays(fmt.Sprintf("exp4dale:%d", rounds*d/2))
 						}
@@ -175,7 +177,8 @@ func blocksClaim() Claim {
 const least = 0.25
 
 func concludeBlocks(f *Finding, blocks []block) {
-	t := Table{Title: fmt.Sprintf("regret after %d rounds", blocks[0].rounds), Columns: []string{"N", "learner", "d", "regret", "over √((d+1)T ln N/2)"}}
+	t := Table{Title: fmt.Sprintf("regret after %d rounds", blocks[0].rounds),
+		Columns: []string{"N", "learner", "d", "regret", "over √((d+1)T ln N/2)"}}
 	pic := chart.Chart{Title: "EXP4-DALE on blocks: regret over √((d+1)·T·ln N/2)", X: "d + 1", Y: "ratio", LogX: true}
 	var seen []string
 	for len(blocks) > 0 {

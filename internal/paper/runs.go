@@ -118,9 +118,8 @@ func (c *cell) uniform() (regret []float64) {
 	return regret
 }
 
-// learns checks that a cell regrets less than half of what uniform play does. It is no
-// theorem, but what each of them is worth at these sizes: a learner that learns nothing,
-// or the wrong thing, fails it.
+// learns checks that regret is less than half of that of uniform play. No theorem says half,
+// but what learns nothing, or the wrong thing, fails.
 func (f *Finding) learns(what string, c *cell) {
 	f.check(within(c.regret, scaled(c.uniform(), .5)), "%s: regret is below half of that of uniform play", what)
 }

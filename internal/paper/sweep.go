@@ -3,7 +3,6 @@ package paper
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"hindsight/internal/chart"
@@ -11,10 +10,14 @@ import (
 
 // sweep is regret over one quantity, the others fixed.
 type sweep struct {
-	axis     string
-	loose    bool      // exponents are not checked
-	notFirst bool      // exponents are not checked of the first learner
-	lines    [][]point // by learner, whose name is the label of its cells, over the same values
+	axis  string
+	lines []line // by learner, over the same values
+}
+
+// line is what one learner regrets.
+type line struct {
+	points []point
+	bent   bool // regret is far below its bound and has another exponent, which is not checked
 }
 
 // point is a cell with the bound on its expected regret.
@@ -27,8 +30,10 @@ type point struct {
 func sweepPlan(o Options, name string, sweeps []sweep) plan {
 	var all []*cell
 	for _, s := range sweeps {
-		for _, p := range slices.Concat(s.lines...) {
-			all = append(all, p.cell)
+		for _, l := range s.lines {
+			for _, p := range l.points {
+				all = append(all, p.cell)
+			}
 		}
 	}
 	return plan{jobs(o, all), func(f *Finding) {
@@ -36,7 +41,7 @@ func sweepPlan(o Options, name string, sweeps []sweep) plan {
 		for _, s := range sweeps {
 			f.sweep(name, &s)
 		}
-		f.Checked = "mean regret is below the bound that is proved and below half of that of uniform play, and grows no faster than the bound"
+		f.Checked = "mean regret is below the bound that is proved and below half of that of uniform play, within two standard errors, and grows no faster than the bound"
 		var seen []string
 		for _, fit := range f.Fits {
 			seen = append(seen, fmt.Sprintf("%s: %.2f", strings.TrimPrefix(fit.What, "regret over "), fit.Slope))
@@ -49,28 +54,29 @@ func sweepPlan(o Options, name string, sweeps []sweep) plan {
 func (f *Finding) sweep(name string, s *sweep) {
 	t := Table{Title: "regret over " + s.axis, Columns: []string{s.axis, "uniform play"}}
 	pic := chart.Chart{Title: name + ": regret over " + s.axis, X: s.axis, Y: "regret", LogX: true, LogY: true}
-	for i, p := range s.lines[0] {
+	for i, p := range s.lines[0].points {
 		row := []any{p.x, estimate(p.uniform())}
-		for _, line := range s.lines {
-			row = append(row, estimate(line[i].regret), line[i].proved)
+		for _, l := range s.lines {
+			row = append(row, estimate(l.points[i].regret), l.points[i].proved)
 		}
 		t.row(row...)
 	}
-	for i, line := range s.lines {
-		label := line[0].label
+	for _, l := range s.lines {
+		label := l.points[0].label
 		t.Columns = append(t.Columns, label, "proved")
 		pic.Series = append(pic.Series, chart.Series{Name: label}, chart.Series{Name: label + ": proved", Dashed: true})
 		regret, bound := &pic.Series[len(pic.Series)-2], &pic.Series[len(pic.Series)-1]
-		for _, p := range line {
+		for _, p := range l.points {
 			e := estimate(p.regret)
 			regret.X, regret.Y, regret.Err = append(regret.X, p.x), append(regret.Y, e.Value), append(regret.Err, 2*se(e))
 			bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.proved)
 			what := fmt.Sprintf("%s = %.4g, %s", s.axis, p.x, label)
-			f.check(within(p.regret, constant(p.proved, len(p.regret))), "%s: mean regret is below the bound that is proved", what)
+			f.check(within(p.regret, constant(p.proved, len(p.regret))) && p.proved < mean(p.uniform()),
+				"%s: mean regret is below the bound that is proved, and that below the regret of uniform play", what)
 			f.learns(what, p.cell)
 		}
-		if !s.loose && !(s.notFirst && i == 0) {
-			f.exponent(s.axis, line)
+		if !l.bent {
+			f.exponent(s.axis, l.points)
 		}
 	}
 	f.Tables = append(f.Tables, t)
@@ -84,15 +90,15 @@ const finite = 0.1
 
 // exponent fits regret over an axis for each seed and checks that its mean exponent is at
 // most that of the bound over the same points.
-func (f *Finding) exponent(axis string, line []point) {
-	what := "regret over " + axis + ", " + line[0].label
+func (f *Finding) exponent(axis string, points []point) {
+	what := "regret over " + axis + ", " + points[0].label
 	var x, bound, slopes []float64
-	for _, p := range line {
+	for _, p := range points {
 		x, bound = append(x, p.x), append(bound, p.proved)
 	}
-	for k := range line[0].regret {
+	for k := range points[0].regret {
 		var y []float64
-		for _, p := range line {
+		for _, p := range points {
 			y = append(y, math.Max(p.regret[k], 0))
 		}
 		if fit, ok := fitSlope("", "", 0, x, y); ok {
