@@ -94,6 +94,7 @@ func weightingClaim() Claim {
 		Source: "alg:delay-exp4, eqn:exp4-biased-estim (why the denominator is a maximum)",
 		Says:   "What does the delay-adapted estimator L/max(Q, Q̃) save over L/Q, where outcomes come when the law has moved?",
 		plan: func(o Options) plan {
+			o.Seeds = 4 * o.seeds() // regret has heavy tails: five seeds may miss the difference
 			var all []*cell
 			for _, c := range []struct {
 				env    string
