@@ -2,9 +2,9 @@ package paper
 
 import "math"
 
-// Fit is the slope of a line through points on log-log axes, by least squares over
-// the means, beside the exponent that is predicted. Its standard error is that of the
-// regression, or with two points not known and null.
+// Fit is the slope of a line through points on log-log axes, by least squares, beside
+// the exponent that is predicted: over the means, with the standard error of the
+// regression, or the mean over the seeds, with its own. One that is not known is null.
 type Fit struct {
 	What      string   `json:"what"` // y over x
 	Predicted float64  `json:"predicted"`

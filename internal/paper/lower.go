@@ -3,6 +3,7 @@ package paper
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"hindsight/internal/chart"
 )
@@ -83,16 +84,14 @@ func hypercubeClaim() Claim {
 	return Claim{
 		Name:   "hypercube",
 		Source: "lem:fa-full-info-lb and appendix-lb-f (lower bound for function classes)",
-		Says:   "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much better than playing uniformly; a larger ε is learned.",
+		Says:   "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much better than playing uniformly; ε = ½ is learned, with the regret that is proved.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 4000)
 			var all []*cell
-			for _, n := range size(o, []int{8, 32, 128}, []int{8, 32}) {
-				for _, eps := range []float64{0, .158} {
-					for _, spec := range []string{"uniform", "dafa"} {
-						all = append(all, &cell{label: spec, x: float64(n), rounds: rounds,
-							env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none", tune: plays(spec)})
-					}
+			for _, n := range size(o, []int{4, 16, 64}, []int{4, 12}) {
+				for _, eps := range []float64{0, .5} {
+					all = append(all, &cell{label: "DA-FA", x: float64(n), rounds: rounds,
+						env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
 				}
 			}
 			return plan{jobs(o, all), func(f *Finding) {
@@ -105,27 +104,107 @@ func hypercubeClaim() Claim {
 
 func concludeHypercube(f *Finding, all []*cell) {
 	t := Table{Title: fmt.Sprintf("regret after %d rounds", all[0].rounds),
-		Columns: []string{"n = log₂|F|", "ε", "uniform", "DA-FA", "DA-FA / uniform", "DA-FA / √(nT)"}}
+		Columns: []string{"n = log₂|F|", "ε", "uniform play", "DA-FA", "DA-FA / uniform", "DA-FA / √(nT)"}}
 	pic := chart.Chart{Title: "DA-FA on the hypercube: share of uniform play's regret", X: "n = log₂|F|", Y: "regret / uniform's", LogX: true,
-		Series: []chart.Series{{Name: "ε = √(n/(100T))"}, {Name: "ε = .158"}}}
+		Series: []chart.Series{{Name: "ε = √(n/(100T))"}, {Name: "ε = ½"}}}
 	hard, easy := 0.0, 0.0
-	for i := 0; i < len(all); i += 4 {
-		for k, eps := range []float64{math.Sqrt(all[i].x / (100 * float64(all[i].rounds))), .158} {
-			uniform, dafa := all[i+2*k], all[i+2*k+1]
-			u, d := estimate(uniform.regret), estimate(dafa.regret)
-			t.row(int(uniform.x), eps, u, d, d.Value/u.Value, d.Value/math.Sqrt(uniform.x*float64(uniform.rounds)))
-			line := &pic.Series[k]
-			line.X, line.Y, line.Err = append(line.X, uniform.x), append(line.Y, d.Value/u.Value), append(line.Err, 2*se(d)/u.Value)
-			if k == 0 {
-				hard = math.Max(hard, 1-d.Value/u.Value)
-				f.check(d.Value >= .8*u.Value, "n = %d at the paper's ε: DA-FA saves less than a fifth of uniform's regret", int(uniform.x))
-			} else {
-				easy = math.Max(easy, 1-d.Value/u.Value)
-				f.check(within(dafa.regret, uniform.regret), "n = %d at ε = .158: DA-FA regrets less than uniform play", int(uniform.x))
+	for i, c := range all {
+		eps, line := math.Sqrt(c.x/(100*float64(c.rounds))), &pic.Series[i%2]
+		if i%2 == 1 {
+			eps = .5
+		}
+		u, d := mean(c.uniform()), estimate(c.regret)
+		t.row(int(c.x), eps, u, d, d.Value/u, d.Value/math.Sqrt(c.x*float64(c.rounds)))
+		line.X, line.Y, line.Err = append(line.X, c.x), append(line.Y, d.Value/u), append(line.Err, 2*se(d)/u)
+		if i%2 == 0 {
+			hard = math.Max(hard, 1-d.Value/u)
+			f.check(d.Value >= .8*u, "n = %d at the paper's ε: DA-FA saves less than a fifth of uniform's regret", int(c.x))
+			continue
+		}
+		easy = math.Max(easy, 1-d.Value/u)
+		what := fmt.Sprintf("n = %d at ε = ½", int(c.x))
+		proved := presets[0].bound(c.rounds, 2, c.x*math.Ln2, 0)
+		f.check(within(c.regret, constant(proved, len(c.regret))), "%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
+		f.learns(what, c)
+	}
+	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is left is below the bound that is proved"
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"hypercube", pic})
+	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.", 100*hard, 100*easy)
+}
+
+// block is a cell on blocks:d,N.
+type block struct {
+	*cell
+	n, d int
+}
+
+// ratios returns regret over √((d+1)·T·ln N/2), by seed.
+func (b *block) ratios() []float64 {
+	return scaled(b.regret, 1/math.Sqrt(float64((b.d+1)*b.rounds)*logOf(b.n)/2))
+}
+
+// blocksClaim plays the losses of the lower bound for policy classes.
+func blocksClaim() Claim {
+	return Claim{
+		Name:   "blocks",
+		Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
+		Says:   "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to know the future would.",
+		plan: func(o Options) plan {
+			rounds := size(o, 16384, 4096)
+			var blocks []block
+			var all []*cell
+			for _, n := range size(o, []int{4, 256}, []int{4, 32}) {
+				for _, spec := range []string{"adaptive", "known D"} {
+					for _, d := range size(o, []int{0, 3, 15, 63, 255}, []int{0, 3, 15, 63}) {
+						c := &cell{label: spec, x: float64(d + 1), rounds: rounds,
+							env: builtin(fmt.Sprintf("blocks:%d,%d", d, n), rounds), tune: plays("exp4dale")}
+						if spec == "known D" {
+							c.tune = plays(fmt.Sprintf("exp4dale:%d", rounds*d/2))
+						}
+						blocks, all = append(blocks, block{c, n, d}), append(all, c)
+					}
+				}
+			}
+			return plan{jobs(o, all), func(f *Finding) {
+				gather(all)
+				concludeBlocks(f, blocks)
+			}}
+		},
+	}
+}
+
+// least is the share of √((d+1)·T·ln N/2) below which the lower bound is refuted.
+const least = 0.25
+
+func concludeBlocks(f *Finding, blocks []block) {
+	t := Table{Title: fmt.Sprintf("regret after %d rounds", blocks[0].rounds),
+		Columns: []string{"N", "learner", "d", "regret", "over √((d+1)T ln N/2)"}}
+	pic := chart.Chart{Title: "EXP4-DALE on blocks: regret over √((d+1)·T·ln N/2)", X: "d + 1", Y: "ratio", LogX: true}
+	var seen []string
+	for len(blocks) > 0 {
+		n := 1
+		for n < len(blocks) && blocks[n].d > 0 {
+			n++
+		}
+		line := chart.Series{Name: fmt.Sprintf("N = %d, %s", blocks[0].n, blocks[0].label)}
+		mean := make([]float64, len(blocks[0].regret)) // over d, by seed
+		for _, b := range blocks[:n] {
+			ratios := b.ratios()
+			e := estimate(ratios)
+			t.row(b.n, b.label, b.d, estimate(b.regret), e)
+			line.X, line.Y, line.Err = append(line.X, b.x), append(line.Y, e.Value), append(line.Err, 2*se(e))
+			for k := range mean {
+				mean[k] += ratios[k] / float64(n)
 			}
 		}
+		if fit, ok := fitSlope("the ratio over d + 1, "+line.Name, "about", 0, line.X, line.Y); ok {
+			f.Fits = append(f.Fits, fit)
+		}
+		f.check(within(constant(least, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d", line.Name, least)
+		seen = append(seen, fmt.Sprintf("%.2f for %s", estimate(mean).Value, line.Name))
+		pic.Series, blocks = append(pic.Series, line), blocks[n:]
 	}
-	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = .158 something is"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"hypercube", pic})
-	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = .158 up to %.0f %%.", 100*hard, 100*easy)
+	f.Checked = fmt.Sprintf("regret is at least %v times the rate, within two standard errors", least)
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"blocks", pic})
+	f.Seen = "the mean ratio was " + strings.Join(seen, ", ") + "."
 }

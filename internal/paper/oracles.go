@@ -69,9 +69,12 @@ func concludeOracles(f *Finding, all []*cell) {
 	for _, c := range all {
 		var drift []float64
 		for _, r := range c.runs {
-			drift = append(drift, *r.Certificate.Drift)
+			if d := r.Certificate.Drift; d != nil {
+				drift = append(drift, *d)
+			}
 		}
 		e := estimate(drift)
+		f.learns(fmt.Sprintf("%s, %s, %s", c.runs[0].Environment, c.label, c.delays), c)
 		t.row(c.runs[0].Environment, c.label, c.delays, estimate(c.regret), e)
 		if c.delays != "none" {
 			pic.Names = append(pic.Names, c.label+", "+c.runs[0].Environment)
@@ -80,6 +83,7 @@ func concludeOracles(f *Finding, all []*cell) {
 			seen = append(seen, fmt.Sprintf("%.0f for %s on %s", e.Value, c.label, c.runs[0].Environment))
 		}
 	}
+	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"oracles", pic})
 	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") + ". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it stays so."
 }

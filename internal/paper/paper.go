@@ -17,6 +17,8 @@ import (
 
 	"hindsight/internal/chart"
 	"hindsight/internal/replay"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // Options say how much is tried.
@@ -24,7 +26,14 @@ type Options struct {
 	Quick bool   // small sizes and few seeds: a look, in under two minutes
 	Seeds int    // 0: 20, or 5 if Quick
 	Seed  uint64 // of the first run; the others follow
+
+	// What tests put in place of the algorithms, for claims to notice; nil: nothing.
+	plant   plant
+	mistake func(h *oracle.Hedge) weighted // of the oracle where it is played alone
 }
+
+// plant makes a wrong algorithm of the true one.
+type plant func(l learner.Learner, env replay.Environment) learner.Learner
 
 func (o Options) seeds() int {
 	switch {
@@ -108,7 +117,7 @@ func (f *Finding) Holds() bool {
 // Claims lists everything that can be tried, in the order of the paper.
 func Claims() []Claim {
 	return []Claim{
-		exp4Claim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(), hypercubeClaim(),
+		exp4Claim(), blocksClaim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(), hypercubeClaim(),
 		orderClaim(), dmaxClaim(), oraclesClaim(),
 	}
 }

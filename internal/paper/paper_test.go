@@ -141,7 +141,7 @@ func TestACheckCanFail(t *testing.T) {
 	var cells []*cell
 	for _, spec := range []string{"none", "constant:50"} {
 		for _, pre := range presets {
-			cells = append(cells, &cell{label: pre.name, rounds: 500, env: sigmoid(500, 5, 100), delays: spec, window: 200, tune: pre.tune(500)})
+			cells = append(cells, &cell{label: pre.name, rounds: 2000, env: sorted(2000, 4, 4), delays: spec, window: 200, tune: pre.tune(2000)})
 		}
 	}
 	for _, j := range jobs(Options{Seeds: 2, Seed: 1}, cells) {

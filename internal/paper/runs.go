@@ -7,6 +7,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/pkg/learner"
 )
 
 // modelName is part of what a draw depends on.
@@ -22,9 +23,7 @@ type cell struct {
 	window int64                // in rounds; 0: long enough that nothing is skipped
 	tune   func(m *model.Model) // changes the default model; nil: leaves it
 	regret []float64            // per seed, exact
-	set    []float64            // certified by the plausible set; +Inf if there is none
-	bound  []float64            // by measured drift; +Inf if there is none
-	prior  []float64            // a priori
+	bound  []float64            // certified by measured drift; +Inf if there is none
 	runs   []*replay.Result
 }
 
@@ -36,7 +35,7 @@ func jobs(o Options, cells []*cell) []job {
 		c.runs = make([]*replay.Result, n)
 		for k := range n {
 			out = append(out, job{c.rounds, func(ctx context.Context) (err error) {
-				c.runs[k], err = c.play(ctx, o.Seed+uint64(k))
+				c.runs[k], err = c.play(ctx, o.Seed+uint64(k), o.plant)
 				return err
 			}})
 		}
@@ -45,7 +44,7 @@ func jobs(o Options, cells []*cell) []job {
 }
 
 // play runs a cell with a seed.
-func (c *cell) play(ctx context.Context, seed uint64) (*replay.Result, error) {
+func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Result, error) {
 	env := c.env(seed)
 	window := c.window
 	if window == 0 {
@@ -67,6 +66,9 @@ func (c *cell) play(ctx context.Context, seed uint64) (*replay.Result, error) {
 		return nil, err
 	}
 	t := &replay.Trial{Rounds: replay.EncodeRounds(env), Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
+	if plant != nil {
+		t.Change = func(l learner.Learner) learner.Learner { return plant(l, env) }
+	}
 	return t.Run(ctx, nil)
 }
 
@@ -79,13 +81,7 @@ func gather(cells []*cell) {
 				regret = *r.Regret
 			}
 			c.regret = append(c.regret, regret)
-			set := math.Inf(1)
-			if p := r.Certificate.PlausibleSet; p != nil {
-				set = value(&p.Bound)
-			}
-			c.set = append(c.set, set)
 			c.bound = append(c.bound, value(r.Certificate.MeasuredDrift))
-			c.prior = append(c.prior, value(r.Certificate.APriori))
 		}
 	}
 }
@@ -114,6 +110,22 @@ func (c *cell) skipped() (share float64) {
 	return share
 }
 
+// uniform returns what uniform play regrets on the same rounds, by seed.
+func (c *cell) uniform() (regret []float64) {
+	for _, r := range c.runs {
+		regret = append(regret, float64(c.rounds)*(*r.UniformLoss-*r.BestLoss))
+	}
+	return regret
+}
+
+// learns checks that regret is less than half of that of uniform play. No theorem says half,
+// but what learns nothing, or the wrong thing, fails.
+func (f *Finding) learns(what string, c *cell) {
+	f.check(within(c.regret, scaled(c.uniform(), .5)), "%s: regret is below half of that of uniform play", what)
+}
+
+const learnsSomething = "mean regret is below half of that of uniform play, within two standard errors"
+
 // within reports whether the mean of a is at most that of b, within two standard
 // errors of the paired difference. A bound that is not there bounds nothing.
 func within(a, b []float64) bool {
@@ -131,21 +143,4 @@ func se(e replay.Estimate) float64 {
 		return 0
 	}
 	return *e.SE
-}
-
-// preset is one choice of the constants.
-type preset struct {
-	name string
-	tune func(rounds int) func(m *model.Model)
-}
-
-// presets are the defaults, and the constants of the paper's proof.
-var presets = []preset{
-	{"default", func(int) func(*model.Model) { return func(*model.Model) {} }},
-	{"paper", func(rounds int) func(*model.Model) {
-		return func(m *model.Model) {
-			m.Explore = model.Explore{Name: model.Paper, Horizon: int64(rounds)}
-			m.Oracle.Eta = model.PaperEta
-		}
-	}},
 }

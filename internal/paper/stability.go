@@ -29,7 +29,7 @@ func stabilityClaim() Claim {
 			for _, m := range all {
 				for k := range m.runs {
 					jobs = append(jobs, job{m.rounds, func(ctx context.Context) (err error) {
-						m.runs[k], err = m.play(ctx, o.Seed+uint64(k))
+						m.runs[k], err = m.play(ctx, o.Seed+uint64(k), o.mistake)
 						return err
 					}})
 				}
@@ -51,8 +51,15 @@ type movement struct {
 // which takes the largest over all contexts.
 type moved struct{ regret, kl, shift float64 }
 
+// weighted is an oracle that shows its weights.
+type weighted interface {
+	Predict(dst []float64, x *oracle.Input)
+	Update(x *oracle.Input, action int, loss float64)
+	AppendWeights(dst []float64) []float64
+}
+
 // play feeds the oracle uniformly drawn actions.
-func (m *movement) play(ctx context.Context, seed uint64) (out moved, err error) {
+func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle.Hedge) weighted) (out moved, err error) {
 	const actions = 5
 	env := replay.NewSigmoid(seed, m.rounds, replay.SigmoidOptions{Actions: actions, Functions: m.functions})
 	file, err := model.ParseClass("class", env.Class())
@@ -63,9 +70,13 @@ func (m *movement) play(ctx context.Context, seed uint64) (out moved, err error)
 	if err != nil {
 		return out, err
 	}
-	h, err := oracle.NewHedge(class, oracle.HedgeOptions{Eta: m.eta})
+	hedge, err := oracle.NewHedge(class, oracle.HedgeOptions{Eta: m.eta})
 	if err != nil {
 		return out, err
+	}
+	h := weighted(hedge)
+	if mistake != nil {
+		h = mistake(hedge)
 	}
 	draw := replay.NewStream(seed, "paper stability actions")
 	var c codec.Context

@@ -37,6 +37,18 @@ func NewCyc(rounds, h, d int) *Policed {
 	return e
 }
 
+// NewBetrayals returns an environment of an adversary that betrays: K constant policies,
+// none of which loses anything at first, and all of which but the last lose always from
+// some round on, one after the other, evenly over the first half of the rounds. The last
+// never loses, so regret is what was lost.
+func NewBetrayals(rounds, k int) *Policed {
+	e := &Policed{name: specification("betrayals", float64(k)), rounds: rounds, actions: numbered("a", k)}
+	e.policies = constants(e.actions)
+	e.advice = func(i, _ int) int { return i }
+	e.loss = func(t, a int) float64 { return unless(a < k-1 && t >= a*rounds/(2*(k-1))) }
+	return e
+}
+
 // NewBlocks returns the environment blocks:d,N of ALGORITHMS.md, section 6 (paper,
 // thm:lower-bound-full-feedback): two actions, N policies that advise at random, anew in
 // each block of d+1 rounds; inside a block advice and losses are constant, and all its

@@ -359,3 +359,20 @@ func TestExp4NeedsPolicies(t *testing.T) {
 		t.Error("a labelled CSV has policies")
 	}
 }
+
+// Of three actions the first loses from the start, the second from round 2 of 8 on, the last never.
+func TestBetrayals(t *testing.T) {
+	e := NewBetrayals(8, 3)
+	for a, want := range []float64{8, 6, 0} {
+		sum := 0.0
+		for round := range e.Len() {
+			sum += e.Loss(round, a)
+		}
+		if sum != want {
+			t.Errorf("action %d loses %v, want %v", a, sum, want)
+		}
+	}
+	if best := e.BestPolicy(); best != 0 {
+		t.Errorf("the best policy loses %v", best)
+	}
+}

@@ -25,6 +25,8 @@ type Trial struct {
 	Seed   uint64
 
 	Contexts bool // look for those in which the learner does worst
+
+	Change func(learner.Learner) learner.Learner // nil: the learner is played as the model has it
 }
 
 // Run runs the trial. progress is called now and then with the rounds done.
@@ -32,6 +34,9 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	l, err := t.learner()
 	if err != nil {
 		return nil, err
+	}
+	if t.Change != nil {
+		l = t.Change(l)
 	}
 	ep := loop.Epoch{Number: 1, Rules: t.Model.Rules(), Learner: l}
 	start := time.Now()
