@@ -62,7 +62,8 @@ func TestLongLine(t *testing.T) {
 		}
 		var rec Record
 		err = r.Next(&rec)
-		if a := r.Account(); err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], errTooLong) {
+		a := r.Account()
+		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], errTooLong) {
 			t.Errorf("%v, %+v, %+v", err, rec, a)
 		}
 		if held := int64(in.most) - int64(before); held > 3*MaxLineBytes {

@@ -73,7 +73,8 @@ func TestInjectEqualsBacktest(t *testing.T) {
 				}
 				var played Result
 				trace.match.score(&played)
-				if got, want := asJSON(t, live.MeanLoss)+asJSON(t, live.Regret), asJSON(t, played.MeanLoss)+asJSON(t, played.Regret); got != want {
+				found := func(r *Result) string { return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) }
+				if got, want := found(live), found(&played); got != want {
 					t.Errorf("live it was %s, the backtest found %s", got, want)
 				}
 			})
@@ -103,7 +104,8 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBacktest(loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
+	ep := loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}
+	b := newBacktest(ep, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 	var out []string
 	b.each = func(int) { out = append(out, exact(&b.dec)) }
 	trace, err := b.run(t.Context(), nil)

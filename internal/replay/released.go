@@ -29,8 +29,8 @@ type releases struct {
 // which it reads decisions, which of several partitions is that of the rounds only if one is
 // decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
-	return &releases{off: partitions > 1 && lead > 1,
-		joiner: loop.NewJoiner(loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}, func(int64) *loop.Rules { return rules })}
+	o := loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}
+	return &releases{off: partitions > 1 && lead > 1, joiner: loop.NewJoiner(o, func(int64) *loop.Rules { return rules })}
 }
 
 // decided gives the decision of the next round, whose outcome may never come.

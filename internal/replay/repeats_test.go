@@ -14,8 +14,9 @@ import (
 // events that follow and before their outcomes.
 func repeated() []logs.Record {
 	event := func(id, action string, reward float64) logs.Record {
-		r := logs.Record{Kind: logs.Event, ID: id, Time: logs.NoTime, OutcomeTime: logs.NoTime, Weight: 1, Action: action, Propensity: .5,
-			Features: []codec.Feature{{Name: "of." + id, Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "x"}, {Name: "y"}}}
+		r := logs.Record{Kind: logs.Event, ID: id, Time: logs.NoTime, OutcomeTime: logs.NoTime, Weight: 1,
+			Features: []codec.Feature{{Name: "of." + id, Kind: codec.Number, Value: 1}},
+			Actions:  []codec.Action{{Name: "x"}, {Name: "y"}}, Action: action, Propensity: .5}
 		if action == "y" {
 			r.Chosen = 1
 		}
@@ -88,7 +89,10 @@ func TestRepeatedRows(t *testing.T) {
 	if b.Len() != 3 || fmt.Sprint(b.value) != "[0.25 0.5 0.75]" || b.intake.Duplicates != 2 {
 		t.Errorf("%v, %+v", b.value, b.intake)
 	}
-	for format, text := range map[string]string{logs.CB: "1:1:0.5 'a | x\n1:1:0.5 'a | x\n", logs.CBADF: "shared 'a | s\n0:1:0.5 | x\n | y\n\nshared 'a | s\n0:1:0.5 | x\n | y\n"} {
+	for format, text := range map[string]string{
+		logs.CB:    "1:1:0.5 'a | x\n1:1:0.5 'a | x\n",
+		logs.CBADF: "shared 'a | s\n0:1:0.5 | x\n | y\n\nshared 'a | s\n0:1:0.5 | x\n | y\n",
+	} {
 		if b := readEvents(t, text, EventOptions{}, logs.Options{Format: format}); b.Len() != 2 || b.intake.Duplicates != 0 {
 			t.Errorf("%s: %+v", format, b.intake)
 		}
@@ -98,7 +102,8 @@ func TestRepeatedRows(t *testing.T) {
 // TestUnactivatedEventHasNoNumber: an event that the reader does not hand on is none that an
 // outcome can be given to.
 func TestUnactivatedEventHasNoNumber(t *testing.T) {
-	r, err := logs.Open(logs.Stdin, logs.Options{Stdin: strings.NewReader(`{"id":"a","action":"x","propensity":1,"inactive":true}` + "\n" + `{"id":"b","action":"x","propensity":1}`)})
+	const text = `{"id":"a","action":"x","propensity":1,"inactive":true}` + "\n" + `{"id":"b","action":"x","propensity":1}`
+	r, err := logs.Open(logs.Stdin, logs.Options{Stdin: strings.NewReader(text)})
 	if err != nil {
 		t.Fatal(err)
 	}
