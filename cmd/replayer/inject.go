@@ -70,7 +70,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
-	f.IntVar(&in.lead, "lead", 1, "contexts that may be ahead of what was decided and released: more is faster, and adds as much to the delays")
+	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is learned, as backtest does; larger is faster, but adds up to that much delay")
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
@@ -311,6 +311,8 @@ func (l *live) writeSeed(seed []byte) error {
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+	learned := replay.NewLearned(l.partitions)
+	system.Learned = learned.Note
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
 	select {
@@ -323,7 +325,7 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 	}
 	n := l.environment.Len()
 	bar := newProgress(l.env.Stderr, int64(n), "inject")
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Learned: learned, Partitions: l.partitions,
 		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
 	start := time.Now()
 	last := 0

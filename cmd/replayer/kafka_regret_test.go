@@ -25,10 +25,9 @@ type onBroker struct {
 // for any number of them.
 const regretWindow = 200
 
-// args are those of an injection, but for its log.
-func (o *onBroker) args(partitions, seed int) []string {
-	return []string{"inject", "--env", "sigmoid", "--rounds", fmt.Sprint(o.rounds), "--delays", "exp:40", "--json", "--seed", fmt.Sprint(seed),
-		"--window", fmt.Sprint(regretWindow / partitions), "--partitions", fmt.Sprint(partitions)}
+// args are those of an injection, but for its log, and of a backtest of the same.
+func (o *onBroker) args(seed int) []string {
+	return []string{"--env", "sigmoid", "--rounds", fmt.Sprint(o.rounds), "--delays", "exp:40", "--json", "--seed", fmt.Sprint(seed)}
 }
 
 // regret plays a seed, has the logs verified as inject does and by verify, and returns the
@@ -41,7 +40,8 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 		o.cluster.DeleteTopic(topic)
 	}
 	log := []string{"--log", "kafka://" + strings.Join(o.cluster.Brokers(), ","), "--seed-file", filepath.Join(t.TempDir(), "seed")}
-	played := object(t, append(o.args(partitions, seed), log...)...)
+	args := append([]string{"inject", "--window", fmt.Sprint(regretWindow / partitions), "--partitions", fmt.Sprint(partitions)}, log...)
+	played := object(t, append(args, o.args(seed)...)...)
 	if rounds := number(t, played, "rounds"); rounds != float64(o.rounds) {
 		t.Errorf("seed %d, P = %d: %v rounds of %d", seed, partitions, rounds, o.rounds)
 	}
@@ -51,9 +51,17 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 	return number(t, played, "regret")
 }
 
+// backtested returns the regret of a backtest.
+func (o *onBroker) backtested(seed int) float64 {
+	o.t.Helper()
+	runs := object(o.t, append([]string{"backtest", "--window", fmt.Sprint(regretWindow)}, o.args(seed)...)...)["runs"].([]any)
+	return number(o.t, runs[0].(map[string]any), "regret")
+}
+
 // TestKafkaRealRegretOfPartitions plays the same contexts, losses and delays on four
 // partitions of a real broker and on one, by replayer inject: since all deciders learn
-// from one feedback log, more partitions cost no regret.
+// from one feedback log, more partitions cost no regret. On one it is that of the backtest to
+// the bit.
 func TestKafkaRealRegretOfPartitions(t *testing.T) {
 	kafkatest.Heavy(t)
 	seeds, o := 1, &onBroker{t: t, cluster: kafkatest.Shared(t), rounds: 300}
@@ -63,6 +71,9 @@ func TestKafkaRealRegretOfPartitions(t *testing.T) {
 	var one, four, paired loop.Moments
 	for seed := 1; seed <= seeds; seed++ {
 		a, b := o.regret(1, seed), o.regret(4, seed)
+		if want := o.backtested(seed); a != want {
+			t.Errorf("seed %d: regret %v at P = 1, in the backtest %v", seed, a, want)
+		}
 		t.Logf("seed %d: regret %.2f at P = 1, %.2f at P = 4", seed, a, b)
 		one.Add(a)
 		four.Add(b)

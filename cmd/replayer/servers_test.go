@@ -31,6 +31,20 @@ func TestInjectPartitions(t *testing.T) {
 	}
 }
 
+// TestInjectIsBacktest: what inject prints of a learner is what backtest prints, to the bit.
+func TestInjectIsBacktest(t *testing.T) {
+	for _, delays := range []string{"none", "exp:50"} {
+		args := []string{"--rounds", "1000", "--delays", delays, "--window", "100", "--seed", "3", "--json"}
+		live := object(t, append([]string{"inject", "--log", "mem:"}, args...)...)
+		played := object(t, append([]string{"backtest"}, args...)...)["runs"].([]any)[0].(map[string]any)
+		for _, key := range []string{"mean_loss", "regret", "fates"} {
+			if got, want := fmt.Sprint(live[key]), fmt.Sprint(played[key]); got != want || live[key] == nil {
+				t.Errorf("%s, %s: live %s, in the backtest %s", delays, key, got, want)
+			}
+		}
+	}
+}
+
 // TestServers plays on a server and verifies there.
 func TestServers(t *testing.T) {
 	s := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "u", Password: "topsecret"}}})

@@ -68,7 +68,8 @@ func FuzzDsjson(f *testing.F) {
 			}
 		}
 	}
-	fuzzFormat(f, Dsjson, "\ufeff{}", "{\"c\":{\"_multi\":[]},\"a\":[1]}", `{"_outcomes":[],"c":{"_slots":[]}}`, `{"c":{"_text":"a b"},"a":[1],"p":[1],"_label_cost":1}`)
+	const twice = `{"EventId":"a","_label_cost":0,"a":[1],"p":[1],"c":{"_multi":[{}]}}` + "\n"
+	fuzzFormat(f, Dsjson, twice+twice+`{"EventId":"a","RewardValue":0.5}`+"\n", "\ufeff{}", "{\"c\":{\"_multi\":[]},\"a\":[1]}", `{"_outcomes":[],"c":{"_slots":[]}}`, `{"c":{"_text":"a b"},"a":[1],"p":[1],"_label_cost":1}`)
 }
 
 func FuzzCB(f *testing.F) {
@@ -81,6 +82,7 @@ func FuzzCBADF(f *testing.F) {
 
 func FuzzJSONL(f *testing.F) {
 	fuzzFormat(f, JSONL, `{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q","propensities":{"p":0.25,"q":0.75},"reward":1,"weight":2,"baseline":["q"]}`,
+		`{"id":"a","action":"p","propensity":1}`+"\n"+`{"id":"a","action":"q","propensity":1,"reward":1}`+"\n"+`{"id":"a","reward":0}`+"\n"+`{"id":"b","action":"p","propensity":1}`,
 		"{\"id\":\"a\",\"features\":[1,2],\"actions\":[\"p\"]}\n{\"id\":\"a\",\"action\":\"p\",\"propensity\":1}\n{\"id\":\"a\",\"loss\":1}",
 		`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1","reward":1}}`)
 }
@@ -88,7 +90,8 @@ func FuzzJSONL(f *testing.F) {
 func FuzzMsgpack(f *testing.F) {
 	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: NoTime}
 	one := string(codec.AppendRound(nil, &o))
-	fuzzFormat(f, Msgpack, one+one, one[:len(one)-2], one+"\xc1")
+	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: NoTime, OutcomeTime: NoTime}
+	fuzzFormat(f, Msgpack, one+one+string(codec.AppendRound(nil, &outcome)), one+one, one[:len(one)-2], one+"\xc1")
 }
 
 // Whatever the content is: a format, or an error.

@@ -27,7 +27,7 @@ type Reader struct {
 	o      Options
 	paths  []string
 	ledger *Ledger
-	events *Recent[int32]    // that came: id → how many were handed on before
+	events *Recent[int32]    // that came: id → how many were handed on before; [unhanded]
 	said   *Recent[struct{}] // observations that came
 	handed int32             // events
 	key    []byte
@@ -209,12 +209,16 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	return false
 }
 
+// unhanded stands for the number of an event that was not handed on.
+const unhanded = -1
+
 // EventOf returns which event an id is of, counted from 0 in the order in which they were
-// handed on; ok is false where the reader does not remember it.
+// handed on; ok is false where the reader does not remember it. A repeat changes nothing:
+// an outcome belongs to the first event of its id.
 func (r *Reader) EventOf(id string) (n int, ok bool) {
 	r.key = append(r.key[:0], id...)
 	at, ok := r.events.Get(0, r.key)
-	return int(at), ok
+	return int(at), ok && at != unhanded
 }
 
 // isNew reports whether an event or an observation did not come before. What has no id
@@ -225,7 +229,14 @@ func (r *Reader) isNew(rec *Record) bool {
 	}
 	r.key = append(r.key[:0], rec.ID...)
 	if rec.Kind != Outcome {
-		return r.events.Put(0, r.key, r.handed)
+		if _, again := r.events.Get(0, r.key); again {
+			return false
+		}
+		n := r.handed
+		if rec.Flags&Inactive != 0 && !r.o.Inactive {
+			n = unhanded
+		}
+		return r.events.Put(0, r.key, n)
 	}
 	r.key = append(r.key, byte(rec.Outcome), byte(rec.Flags))
 	r.key = binary.LittleEndian.AppendUint64(r.key, math.Float64bits(rec.Value))

@@ -13,7 +13,7 @@ type thriftWalk struct {
 	i int
 }
 
-var errThrift = errors.New("a structure of Parquet that is damaged: it names a size that is not there")
+var errThrift = errors.New("a structure of Parquet that is damaged: it names a size that is not there, or nests deeper than Parquet does")
 
 // Types of the compact protocol.
 const (
@@ -66,9 +66,6 @@ func (w *thriftWalk) pass(n uint64) error {
 }
 
 func (w *thriftWalk) structure(depth int) error {
-	if depth > maxDepth {
-		return errThrift
-	}
 	for {
 		head, err := w.byte()
 		if err != nil || head&15 == thriftStop {
@@ -87,7 +84,11 @@ func (w *thriftWalk) structure(depth int) error {
 	}
 }
 
+// value passes a value, in which structs, lists and maps nest to a depth that is bounded.
 func (w *thriftWalk) value(t byte, depth int) error {
+	if depth > maxDepth {
+		return errThrift
+	}
 	switch t {
 	case thriftTrue, thriftFalse, thriftByte:
 		return w.pass(1)

@@ -11,8 +11,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"hindsight/internal/loop"
 )
 
 // draws returns the delays of n rounds with one play.
@@ -169,9 +167,11 @@ func TestScheduleAgainstTwin(t *testing.T) {
 		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 50)), 1, 40).Draw(t, "delays")
 		n := len(raw)
 		s := newSchedule(n, nil)
-		s.keep = true
 		for i, d := range raw {
 			s.add(d, i)
+			if want := min(d, int64(n-1-i)); s.cut != want {
+				t.Fatalf("raw delay of round %d is %d, want %d", i, s.cut, want)
+			}
 			var want []int32
 			for r := range i + 1 {
 				if raw[r] != Never && int64(r)+raw[r] == int64(i) {
@@ -192,11 +192,6 @@ func TestScheduleAgainstTwin(t *testing.T) {
 		if got := roundsOf(s.rest()); !slices.Equal(got, rest) {
 			t.Fatalf("at the end: %v, want %v", got, rest)
 		}
-		for r, d := range raw {
-			if want := min(d, int64(n-1-r)); s.raw[r] != want {
-				t.Fatalf("raw delay of round %d is %d, want %d", r, s.raw[r], want)
-			}
-		}
 	})
 }
 
@@ -215,38 +210,6 @@ func TestScheduleByTime(t *testing.T) {
 	s.addAt(0, 0, 1)
 	if got := s.after(0); len(got) != 1 || got[0] != (awaited{time: 0, action: 1}) || times[0] != 30 {
 		t.Errorf("%+v, and the times of all runs are changed by one: %v", got, times)
-	}
-}
-
-// TestReleasesAtEnd is worked by hand: 6 rounds, a window of 2.
-func TestReleasesAtEnd(t *testing.T) {
-	for _, c := range []struct {
-		raw   []int64
-		rules loop.Rules
-		want  int64
-	}{
-		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{}, 6},
-		{[]int64{0, Never, 0, 0, 0, 0}, loop.Rules{}, 6},              // decision 3 ends its window
-		{[]int64{0, 0, 0, Never, 0, 0}, loop.Rules{}, 6},              // decision 5 does
-		{[]int64{0, 0, 0, 0, Never, 0}, loop.Rules{}, 4},              // nothing does
-		{[]int64{0, 0, 0, 0, 99, 99}, loop.Rules{}, 6},                // they come after the last decision
-		{[]int64{0, Never, 0, 0, Never, Never}, loop.Rules{}, 4},      // the first one that waits
-		{[]int64{0, 0, 0, 0, Never, 0}, loop.Rules{Arrival: true}, 5}, // is passed by the last
-		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{Outcomes: loop.Mean}, 4},
-		{[]int64{0, 0, 0, 0, 0, 0}, loop.Rules{Activation: true}, 4},
-		{[]int64{0, Never, 0, 0, 0, 0}, loop.Rules{Window: loop.Window{Nanos: 1}}, 1}, // in real time: do not wait
-	} {
-		s := newSchedule(len(c.raw), nil)
-		s.keep = true
-		for _, d := range c.raw {
-			s.add(d, 0)
-		}
-		if c.rules.Window == (loop.Window{}) {
-			c.rules.Window.Rounds = 2
-		}
-		if got := (&releases{s: s, rules: &c.rules}).atEnd(); got != c.want {
-			t.Errorf("%v, %+v: %d, want %d", c.raw, c.rules, got, c.want)
-		}
 	}
 }
 

@@ -329,17 +329,18 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	}
 	running, stop := context.WithCancel(ctx)
 	defer stop()
+	learned := NewLearned(1)
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- service.RunSystem(running, service.SystemConfig{Log: log, Name: name, Source: source, Build: model.Epoch, Seed: SecretSeed(tr.Seed),
-			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler), Learned: learned.Note}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Pace: pace}
+	in := &Injection{Log: log, Topics: service.TopicsOf(name), Rounds: tr.Rounds, Delays: tr.Delays, Lead: 1, Rules: tr.Model.Rules(), Learned: learned, Pace: pace}
 	if err := in.Run(ctx, func(int) {}); err != nil {
 		t.Fatal(err)
 	}

@@ -227,12 +227,34 @@ func TestTableAccount(t *testing.T) {
 	}
 }
 
-// Whatever a log says: a bandit log whose rows can be asked and judged, or an error.
+// valuesOf returns the values that a log says of each id, and of events without one under "".
+func valuesOf(t *testing.T, text string) map[string][]float64 {
+	r, err := logs.Open(logs.Stdin, logs.Options{Stdin: strings.NewReader(text), Inactive: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	of := map[string][]float64{}
+	var rec logs.Record
+	for r.Next(&rec) == nil {
+		if rec.Outcome != 0 {
+			id := strings.Clone(rec.ID)
+			of[id] = append(of[id], rec.Value)
+		}
+	}
+	return of
+}
+
+// Whatever a log says: a bandit log whose rows can be asked and judged, and whose outcomes are
+// those of their rows' ids, or an error.
 func FuzzEvents(f *testing.F) {
 	f.Add(`{"id":"a","features":{"x":1},"actions":["p",{"name":"q","features":{"y":true}}],"action":"q","propensities":{"p":0.25,"q":0.75},"reward":1}`)
 	f.Add("{\"id\":\"a\",\"reward\":1}\n{\"id\":\"a\",\"features\":{},\"action\":\"p\"}\n{\"id\":\"b\",\"actions\":[\"p\"],\"action\":\"p\",\"withdrawn\":true}")
 	f.Add(`{"_label_cost":-2,"pdrop":0.9,"a":[2,1],"p":[0.25,0.75],"c":{"u":{"f":1},"_multi":[{},{"_tag":"b"}]}}`)
 	f.Add("1:1:0.5 | a b\n2:0:0.5 | c\n")
+	for _, format := range []string{logs.JSONL, logs.Msgpack, logs.Dsjson} {
+		f.Add(written(f, format, repeated()))
+	}
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := logs.Open(logs.Stdin, logs.Options{Stdin: strings.NewReader(text), Inactive: true})
 		if err != nil {
@@ -242,9 +264,12 @@ func FuzzEvents(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rounds := EncodeRounds(b)
+		rounds, said := EncodeRounds(b), valuesOf(t, text)
 		var c codec.Context
 		for i := range b.Len() {
+			if v := b.value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""], v) {
+				t.Fatalf("row %d: the outcome %v is that of another id than %q", i, v, rounds.ID(i))
+			}
 			b.Context(&c, i)
 			e := b.Eligible(nil, i)
 			if rounds.ID(i) == "" || len(e) != len(c.Actions) || e[b.slot(i)] != b.action[i] || c.Actions[b.slot(i)].Name != b.actions[b.action[i]] {

@@ -24,9 +24,12 @@ type Injection struct {
 	Rounds *Rounds
 	Delays Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
-	// Rules of the model: before a context is sent, what could be released by then must
-	// have been, so that the loop's own latency adds no more than Lead to the delays.
-	Rules *loop.Rules
+	// Rules of the model and what its deciders have learned: before a context is sent, what is
+	// released after the decision Lead rounds before must have been learned, so that the loop's
+	// own latency adds no more than Lead-1 to the delays. With a Lead of 1 each decision is that of
+	// the backtest.
+	Rules   *loop.Rules
+	Learned *Learned
 	// Partitions of contexts, decisions and outcomes; 0 means 1. A round goes where its id
 	// belongs.
 	Partitions int
@@ -34,7 +37,7 @@ type Injection struct {
 	Pace Pace
 
 	match              *match
-	released           *counter
+	due                *releases
 	contexts, outcomes []stream.Appender // by partition
 	reported           int64
 	early              map[int][]byte // decisions that came before those of earlier rounds
@@ -63,18 +66,14 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 		return err
 	}
 	defer decisions.close()
-	if in.released, err = countFeedback(ctx, in.Log, in.Topics.Feedback); err != nil {
-		return err
-	}
-	defer in.released.close()
 	defer in.closeWriters()
 	if err := in.openWriters(ctx); err != nil {
 		return err
 	}
 	in.match = newMatch(in.Rounds, in.Delays, in.Rules.Range)
-	in.match.s.keep, in.match.contexts = true, newContextTable()
-	due := newReleases(in.match.s, in.Rules, in.Partitions, in.Lead, in.partition)
-	if err := in.play(ctx, decisions, due, progress); err != nil {
+	in.match.contexts = newContextTable()
+	in.due = newReleases(in.Rules, in.Partitions, in.Lead, in.Rounds.Len())
+	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
 	for _, t := range in.match.s.rest() {
@@ -85,7 +84,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.flushOutcomes(ctx); err != nil {
 		return err
 	}
-	return in.released.wait(ctx, due.atEnd())
+	return in.Learned.wait(ctx, in.due.atEnd())
 }
 
 // partition returns where a round is decided.
@@ -132,7 +131,7 @@ func (in *Injection) flushOutcomes(ctx context.Context) error {
 	return nil
 }
 
-func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *releases, progress func(done int)) error {
+func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress func(done int)) error {
 	n := in.Rounds.Len()
 	var batch []stream.Record
 	for in.match.n < n {
@@ -141,11 +140,13 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 			if err := in.flushOutcomes(ctx); err != nil {
 				return err
 			}
-			if err := in.released.wait(ctx, due.after(in.sent-in.Lead)); err != nil {
+			if err := in.Learned.wait(ctx, in.due.by(in.sent-in.Lead)); err != nil {
 				return err
 			}
-			if err := in.apart(ctx); err != nil {
-				return err
+			if in.Partitions > 1 && in.Lead == 1 { // of equal times the joiner would take that of the lower partition first
+				if err := in.apart(ctx); err != nil {
+					return err
+				}
 			}
 			if err := in.Pace.wait(ctx, in.sent); err != nil {
 				return err
@@ -179,11 +180,10 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, due *rel
 // logTick is the step of the clock of logs that count milliseconds.
 const logTick = time.Millisecond
 
-// apart waits, on a log whose clock counts milliseconds, until the next decision will
-// have a later log time than the last one: of equal ones the joiner would take that
-// of the lower partition first, whichever was made first.
+// apart waits, on a log whose clock counts milliseconds, until whatever is written next
+// will have a later log time than the last decision.
 func (in *Injection) apart(ctx context.Context) error {
-	if in.Partitions == 1 || in.Lead > 1 || in.time%int64(logTick) != 0 {
+	if in.time%int64(logTick) != 0 {
 		return nil
 	}
 	select {
@@ -234,6 +234,15 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
 	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
 	in.match.course.end(in.match.fileTime(t))
+	if err := in.due.decided(&in.dec, in.time, in.match.s.cut == Never); err != nil {
+		return err
+	}
+	if in.due.ending() {
+		if err := in.apart(ctx); err != nil {
+			return err
+		}
+		in.due.later()
+	}
 	for _, r := range in.match.s.after(t) {
 		if err := in.report(ctx, r); err != nil {
 			return err
@@ -245,6 +254,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 // report appends the outcome of a round.
 func (in *Injection) report(ctx context.Context, of awaited) error {
 	in.match.outcome(&in.out, of)
+	in.due.outcome(&in.out)
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
 	in.reported++
 	_, err := in.outcomes[in.partition(int(of.round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})

@@ -3,173 +3,135 @@ package replay
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"hindsight/internal/loop"
-	"hindsight/pkg/stream"
+	"hindsight/pkg/codec"
 )
 
-// releases tells how many rounds a joiner can have released after each decision and
-// the outcomes that come right after it. It never says too many.
+// releases tells how many rounds the live joiner has released. It is a joiner that is given
+// the same: decisions at their log times, and outcomes right behind the last decision that was
+// read before they were written. They may have been stored later, so that it never says too many.
 type releases struct {
-	s     *schedule
-	rules *loop.Rules
-	ends  []int32 // of several partitions: the decision that ends a round's window; n: none does
-	off   bool    // the order of release cannot be known
-	n     int64
+	joiner    *loop.Joiner
+	off       bool    // the order of release cannot be known
+	n         int64   // rounds released
+	after     []int64 // per decision: rounds released after it and the outcomes that come right after it
+	time      int64   // log time of the last decision, or a later one that what is written now will not precede
+	given     int64   // outcomes
+	feedbacks []codec.Feedback
+	rejects   []codec.Reject
 }
 
-// newReleases returns what tells of rounds that are decided in the partition that lane
-// says. The joiner releases in the order in which it reads decisions, which of several
-// partitions is that of the rounds only if one is decided at a time.
-func newReleases(s *schedule, rules *loop.Rules, partitions, lead int, lane func(t int) int) *releases {
-	r := &releases{s: s, rules: rules, off: partitions > 1 && lead > 1}
-	if partitions == 1 {
-		return r
-	}
-	lanes := make([][]int32, partitions)
-	r.ends = make([]int32, s.n)
-	for t := range r.ends {
-		p := lane(t)
-		lanes[p] = append(lanes[p], int32(t))
-	}
-	for _, rounds := range lanes {
-		for k, t := range rounds {
-			r.ends[t] = int32(s.n)
-			if end := int64(k) + rules.Window.Rounds; end < int64(len(rounds)) {
-				r.ends[t] = rounds[end]
-			}
-		}
-	}
-	return r
+// newReleases returns the releases of so many rounds. The joiner releases in the order in
+// which it reads decisions, which of several partitions is that of the rounds only if one is
+// decided at a time.
+func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
+	o := loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}
+	return &releases{off: partitions > 1 && lead > 1, joiner: loop.NewJoiner(o, func(int64) *loop.Rules { return rules })}
 }
 
-// end returns the decision that ends the window of round i, counted in rounds.
-func (r *releases) end(i int64) int64 {
-	if r.ends != nil {
-		return int64(r.ends[i])
+// decided gives the decision of the next round, whose outcome may never come.
+func (r *releases) decided(d *codec.Decision, logTime int64, never bool) error {
+	r.time = logTime
+	at := loop.Place{Partition: d.Partition, Offset: int64(len(r.after))}
+	if err := r.joiner.AddDecided(at, logTime, d); err != nil {
+		return err
 	}
-	return i + r.rules.Window.Rounds
+	if never {
+		r.joiner.Over(d.ID)
+	}
+	r.after = append(r.after, r.count())
+	return nil
 }
 
-// simple reports whether a round is released as soon as it and those before it have
-// their first outcome, or a later decision ends their window.
-func simple(r *loop.Rules) bool {
-	return r.Window.Rounds > 0 && r.Outcomes == loop.First && !r.Activation && !r.Arrival
+// ending reports whether a round waits whose deadline is the log time of the last decision:
+// the next record closes it only if its log time is later.
+func (r *releases) ending() bool {
+	due, known := r.joiner.Due()
+	return known && due <= r.time
 }
 
-// after returns the rounds released after decision t = 0, 1, 2, …, which must be known;
-// t must not decrease from call to call. It is 0 for models that release by other rules.
-func (r *releases) after(t int) int64 {
-	if !simple(r.rules) || r.off {
-		return 0
-	}
-	for r.n <= int64(t) && r.n < int64(len(r.s.raw)) && r.ready(int(r.n), int64(t)) {
-		r.n++
-	}
+// later says that whatever is written now will have a later log time than the last decision.
+func (r *releases) later() { r.time++ }
+
+// outcome gives an outcome that comes right after the last decision.
+func (r *releases) outcome(o *codec.Outcome) {
+	r.joiner.AddGiven(loop.Place{Offset: r.given}, r.time, o, true)
+	r.given++
+	r.after[len(r.after)-1] = r.count()
+}
+
+func (r *releases) count() int64 {
+	r.feedbacks = r.joiner.AppendReady(r.feedbacks[:0])
+	r.rejects = r.joiner.AppendRejects(r.rejects[:0])
+	r.n += int64(len(r.feedbacks))
 	return r.n
 }
 
-// atEnd returns the rounds that are released when all outcomes have come and nothing
-// is decided any more. A round that has none and whose window is not over by then
-// waits on, and with it those behind it.
+// by returns the rounds released after decision t = 0, 1, 2, …, which must have been given;
+// 0 where that cannot be known.
+func (r *releases) by(t int) int64 {
+	if r.off || t < 0 {
+		return 0
+	}
+	return r.after[t]
+}
+
+// atEnd returns the rounds that are released when all outcomes were given and nothing is
+// decided any more. A round that has none and whose window is not over by then waits on, and
+// with it those behind it.
 func (r *releases) atEnd() int64 {
-	n, waiting := int64(len(r.s.raw)), int64(0)
-	for i, d := range r.s.raw {
-		if !r.stays(int64(i), d) {
-			continue
-		}
-		if !r.rules.Arrival {
-			return int64(i)
-		}
-		waiting++
-	}
-	return n - waiting
+	r.joiner.Advance(r.time + 1)
+	return r.count()
 }
 
-// stays reports whether round i still waits at the end.
-func (r *releases) stays(i, delay int64) bool {
-	if delay != Never && r.rules.Outcomes == loop.First && !r.rules.Activation {
-		return false
-	}
-	return r.rules.Window.Rounds == 0 || r.end(i) >= int64(len(r.s.raw))
-}
-
-// ready reports whether round i has its outcome, or is closed, after decision t. A
-// round is closed when something comes after the decision that ends its window.
-func (r *releases) ready(i int, t int64) bool {
-	end := r.end(int64(i))
-	if d := r.s.delay(i); d != Never && int64(i)+d < end {
-		return t >= int64(i)+d
-	}
-	return t > end
-}
-
-// counter follows the feedback log and counts what was released.
-type counter struct {
+// Learned tells an [Injection] how much feedback the deciders have learned: the system that it
+// plays to calls Note ([service.SystemConfig]).
+type Learned struct {
 	mu      sync.Mutex
-	n       int64
-	err     error
-	changed chan struct{} // closed and replaced at each change
-	cancel  context.CancelFunc
-	done    chan struct{}
+	through []int64       // by partition
+	changed chan struct{} // closed at the next change; nil: nothing waits for one
 }
 
-func countFeedback(ctx context.Context, log stream.Log, topic string) (*counter, error) {
-	_, from, err := log.Bounds(ctx, topic, 0)
-	if err != nil {
-		return nil, err
-	}
-	r, err := log.Read(ctx, topic, 0, from)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	c := &counter{changed: make(chan struct{}), cancel: cancel, done: make(chan struct{})}
-	go c.follow(ctx, r)
-	return c, nil
-}
+// NewLearned returns what no decider of so many partitions has told yet.
+func NewLearned(partitions int) *Learned { return &Learned{through: make([]int64, partitions)} }
 
-func (c *counter) follow(ctx context.Context, r stream.Reader) {
-	defer close(c.done)
-	defer r.Close()
-	var batch []stream.Record
-	var err error
-	for err == nil {
-		batch, err = r.Next(ctx, batch[:0])
-		n := int64(0)
-		for i := range batch {
-			if batch[i].Type == "" {
-				n++
-			}
-		}
-		c.mu.Lock()
-		c.n, c.err = c.n+n, err
-		close(c.changed)
-		c.changed = make(chan struct{})
-		c.mu.Unlock()
+// Note says that the decider of a partition has learned feedbacks 1 to through.
+func (l *Learned) Note(partition int, through int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.through[partition] = through
+	if l.changed != nil {
+		close(l.changed)
+		l.changed = nil
 	}
 }
 
-func (c *counter) close() {
-	c.cancel()
-	<-c.done
+// lacks returns nil once every decider has learned n feedbacks, before that a channel that is
+// closed at the next change.
+func (l *Learned) lacks(n int64) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if slices.Min(l.through) >= n {
+		return nil
+	}
+	if l.changed == nil {
+		l.changed = make(chan struct{})
+	}
+	return l.changed
 }
 
-var errNoFeedback = errors.New("no feedback for " + injectStall.String())
+var errNothingLearned = errors.New("nothing was learned for " + injectStall.String())
 
-// wait waits until n rounds are released, as long as there is some progress.
-func (c *counter) wait(ctx context.Context, n int64) error {
+// wait waits until every decider has learned n feedbacks, as long as there is some progress.
+func (l *Learned) wait(ctx context.Context, n int64) error {
 	for {
-		c.mu.Lock()
-		have, err, changed := c.n, c.err, c.changed
-		c.mu.Unlock()
-		if have >= n {
+		changed := l.lacks(n)
+		if changed == nil {
 			return nil
-		}
-		if err != nil {
-			return err
 		}
 		timer := time.NewTimer(injectStall)
 		select {
@@ -179,7 +141,7 @@ func (c *counter) wait(ctx context.Context, n int64) error {
 			timer.Stop()
 			return ctx.Err()
 		case <-timer.C:
-			return errNoFeedback
+			return errNothingLearned
 		}
 	}
 }

@@ -15,10 +15,6 @@ type schedule struct {
 	queue []awaited // outcomes to come: a heap by due, then by round
 	cut   int64     // delay of the round last added: later decisions made before its outcome, or Never
 	due   []awaited
-
-	keep bool    // what follows; it grows with the rounds
-	raw  []int64 // per round: cut
-	late []bool  // its outcome comes after the last decision
 }
 
 // awaited is an outcome that is to come.
@@ -46,16 +42,12 @@ func (s *schedule) addAt(delay, time int64, action int) {
 	t := s.next
 	s.next++
 	s.cut = delay
-	late := false
 	if delay != Never {
 		due := int64(t) + delay
-		if late = due >= int64(s.n); late {
+		if due >= int64(s.n) {
 			s.cut = int64(s.n - 1 - t)
 		}
 		s.push(awaited{due, time, int32(t), int32(action)})
-	}
-	if s.keep {
-		s.raw, s.late = append(s.raw, s.cut), append(s.late, late)
 	}
 }
 
@@ -108,13 +100,4 @@ func (s *schedule) pop() awaited {
 		i = k
 	}
 	return top
-}
-
-// delay returns the delay of round t, of a schedule that keeps them; of one that comes
-// after the last decision, at least as many decisions as were left.
-func (s *schedule) delay(t int) int64 {
-	if s.late[t] {
-		return int64(s.n)
-	}
-	return s.raw[t]
 }

@@ -50,6 +50,16 @@ func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
 	}
 }
 
+// Of windows alike in what they skip, and in cost or nearly so, the shortest is proposed.
+func TestOfWindowsAlikeTheShortest(t *testing.T) {
+	for _, costs := range [][][]float64{{{5, 7}, {5, 7}, {5, 7}}, {{5, 7}, {5, 7}, {5, 6}}} {
+		windows, runs := priced(costs, []int64{3, 3, 3})
+		if got := recommended(PriceWindows(windows, runs)); !slices.Equal(got, []string{"10 rounds"}) {
+			t.Errorf("%v: proposed %v", costs, got)
+		}
+	}
+}
+
 func TestOneSeedProposesTheCheapest(t *testing.T) {
 	windows, runs := priced([][]float64{{20}, {5}, {5.001}}, []int64{50, 9, 3})
 	prices := PriceWindows(windows, runs)

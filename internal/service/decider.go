@@ -32,6 +32,8 @@ type DeciderConfig struct {
 	Health        *Health  // nil: nobody asks
 	Insight       *Insight // nil: nobody asks
 
+	Learned func(partition int, through int64) // as of [SystemConfig]
+
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 	rates *rates // of clients; nil: no limit
 }

@@ -154,6 +154,36 @@ func TestClockOfADay(t *testing.T) {
 	}
 }
 
+// TestMarkWaitsForRecords: the round whose window in rounds a decision ended is closed by the
+// next record, and by a mark only once none came for a second.
+func TestMarkWaitsForRecords(t *testing.T) {
+	now := time.Unix(0, int64(1_000_000)*int64(time.Hour))
+	r := newRig(t, func(r *rig) {
+		r.rules.Window.Rounds, r.rules.Window.Nanos = 2, 0
+		log := mem.New(mem.Options{Clock: func() int64 { now = now.Add(time.Millisecond); return now.UnixNano() }})
+		r.log, r.topics = log, createTopics(t, log, "m", 1)
+		r.jc.Log, r.dc.Log = log, log
+	})
+	tick := func(later time.Duration, closed int) {
+		t.Helper()
+		now = now.Add(later)
+		r.must(r.j.Tick(t.Context(), now))
+		r.must(r.settle())
+		if got := r.fates(); got[codec.Skipped] != closed {
+			t.Errorf("fates %v, want %d skipped", got, closed)
+		}
+	}
+	r.contexts("1", "2", "3")
+	r.must(r.settle())
+	tick(0, 0)
+	tick(900*time.Millisecond, 0)
+	r.contexts("4")
+	r.must(r.settle())
+	tick(200*time.Millisecond, 1) // round 1, by decision 4
+	tick(900*time.Millisecond, 1)
+	tick(200*time.Millisecond, 2)
+}
+
 // TestProcessClockOfADay gives the joiner a clock that is a day behind the log's, or ahead,
 // while nothing comes that would move log time. What has an outcome in its window is
 // observed; what has none is closed when its window has passed, and not before.

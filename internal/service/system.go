@@ -43,6 +43,10 @@ type SystemConfig struct {
 	Insight    *Insight // nil: nobody asks
 	Control    *Control // nil: nobody changes anything
 
+	// Learned is told how many feedbacks the decider of a partition has learned, whenever that
+	// may have changed; nil: disabled.
+	Learned func(partition int, through int64)
+
 	// PendingBytes is what decisions may hold in the joiner while they wait; 0: [DefaultMaxBytes].
 	PendingBytes int
 
@@ -131,7 +135,7 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 	d := DeciderConfig{
 		Log: c.Log, Bus: c.Bus, front: c.front, rates: c.rates, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight, AcceptLoss: c.AcceptLoss,
-		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight,
+		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Learned: c.Learned,
 	}
 	if p == 0 {
 		d.SnapshotEvery = DefaultSnapshotEvery

@@ -86,6 +86,9 @@ func (d *Decider) show() {
 	}
 	d.showOutstanding()
 	d.at.feedback.Store(d.follower.in.consumed())
+	if d.cfg.Learned != nil {
+		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
+	}
 }
 
 func (d *Decider) showOutstanding() {

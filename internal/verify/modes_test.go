@@ -81,7 +81,9 @@ func (s *shopRig) changeActions(kind string) {
 func (s *shopRig) end() {
 	s.Helper()
 	s.rounds(15)
-	s.no(s.j.Tick(s.ctx, time.Now().Add(time.Hour)))
+	for i := range 2 { // the joiner sees log time, and then that it stands
+		s.no(s.j.Tick(s.ctx, time.Now().Add(time.Duration(i+1)*time.Hour)))
+	}
 	s.pump()
 }
 

@@ -181,7 +181,9 @@ func (w *world) rounds(n int) {
 
 // tick lets the joiner's clock run, so that it writes a mark of its own.
 func (w *world) tick() {
-	w.no(w.j.Tick(w.ctx, time.Now().Add(time.Hour)))
+	for i := range 2 { // it sees log time, and then that it stands
+		w.no(w.j.Tick(w.ctx, time.Now().Add(time.Duration(i+1)*time.Hour)))
+	}
 	w.pump()
 }
 

@@ -1,6 +1,7 @@
 package codec
 
 import (
+	"encoding/binary"
 	"errors"
 	"math"
 	"strconv"
@@ -244,6 +245,46 @@ func TestIsPlain(t *testing.T) {
 					t.Fatalf("%q: %v", b, got)
 				}
 			}
+		}
+	}
+}
+
+// Control characters end at 0x1f, are 0x7f, and go from 0x80 to 0x9f, alone and behind text of
+// any length.
+func TestControlBoundaries(t *testing.T) {
+	for _, u := range []rune{0, 0x1f, ' ', '~', 0x7f, 0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xff, 0x2028} {
+		want := u < ' ' || u >= 0x7f && u < 0xa0
+		for before := range 18 {
+			s := strings.Repeat("x", before) + string(u)
+			if err := checkText(s, MaxIDBytes); errors.Is(err, errControl) != want || !want && err != nil {
+				t.Errorf("%q: %v", s, err)
+			}
+		}
+	}
+}
+
+// TestIntegerBoundaries: 2^63 is no integer of 64 bits, in whatever form.
+func TestIntegerBoundaries(t *testing.T) {
+	wide := func(head byte, bits uint64) string { return string(binary.BigEndian.AppendUint64([]byte{head}, bits)) }
+	for _, c := range []struct {
+		in   string
+		want int64
+		ok   bool
+	}{
+		{wide(mpUint64, 1<<63-1), math.MaxInt64, true},
+		{wide(mpUint64, 1<<63), 0, false},
+		{wide(mpInt64, 1<<63), math.MinInt64, true},
+		{wide(mpFloat64, math.Float64bits(1<<63)), 0, false},
+		{wide(mpFloat64, math.Float64bits(1<<63-1024)), 1<<63 - 1024, true},
+		{wide(mpFloat64, math.Float64bits(-1<<63)), math.MinInt64, true},
+		{wide(mpFloat64, math.Float64bits(-1<<63-2048)), 0, false},
+		{"9223372036854775808", 0, false},
+		{"9223372036854774784", 1<<63 - 1024, true},
+		{"-9223372036854775808", math.MinInt64, true},
+	} {
+		r := reader{b: []byte(c.in), json: c.in[0] == '-' || c.in[0] == '9'}
+		if got := r.int(); got != c.want || (r.err == nil) != c.ok {
+			t.Errorf("%q: %d, %v", c.in, got, r.err)
 		}
 	}
 }

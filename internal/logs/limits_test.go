@@ -1,0 +1,74 @@
+package logs
+
+import (
+	"errors"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// TestThriftDepth: however deep a footer nests structs, lists or maps, it is refused before the
+// stack has grown with it.
+func TestThriftDepth(t *testing.T) {
+	for what, metadata := range map[string]string{
+		"structs": strings.Repeat("\x1c", 100_000),              // field 1: a struct
+		"lists":   strings.Repeat("\x19", 100_000),              // field 1: a list of one list
+		"maps":    "\x1b" + strings.Repeat("\x01\xbb", 100_000), // field 1: a map of one map to a map
+	} {
+		if n, err := checkThrift([]byte(metadata)); !errors.Is(err, errThrift) || n > 3*maxDepth {
+			t.Errorf("%s: %v after %d bytes", what, err, n)
+		}
+	}
+}
+
+// oneLine is a line of so many bytes, then what follows. It measures the heap as it is read.
+type oneLine struct {
+	left int
+	then io.Reader
+	most uint64
+	read int
+}
+
+func (o *oneLine) Read(p []byte) (int, error) {
+	if o.left == 0 {
+		return o.then.Read(p)
+	}
+	n := min(len(p), o.left)
+	for i := range p[:n] {
+		p[i] = 'x'
+	}
+	o.left -= n
+	if o.read += n; o.read > MaxLineBytes/4 {
+		o.read = 0
+		o.most = max(o.most, heap())
+	}
+	return n, nil
+}
+
+// TestLongLine: a line of more than 64 MiB is malformed, whatever its length, the next is read,
+// and of the long one no more than that is held.
+func TestLongLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts bytes of the heap, which the race detector's build shares")
+	}
+	const event = `{"id":"a","action":"x","propensity":1}` + "\n"
+	for _, length := range []int{MaxLineBytes + 1<<20, 4 * MaxLineBytes} {
+		before := heap()
+		in := &oneLine{left: length, then: strings.NewReader("\n" + event)}
+		r, err := Open(Stdin, Options{Format: JSONL, Stdin: in})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var rec Record
+		err = r.Next(&rec)
+		a := r.Account()
+		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], errTooLong) {
+			t.Errorf("%v, %+v, %+v", err, rec, a)
+		}
+		if held := int64(in.most) - int64(before); held > 3*MaxLineBytes {
+			t.Errorf("%d MiB are held for a line of %d MiB", held>>20, length>>20)
+		}
+		runtime.KeepAlive(r)
+	}
+}

@@ -1,0 +1,137 @@
+package replay
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/internal/engine"
+	"hindsight/internal/loop"
+	"hindsight/internal/servers"
+	"hindsight/internal/service"
+	"hindsight/internal/verify"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
+	"hindsight/pkg/stream/mem"
+	"hindsight/pkg/stream/natstest"
+)
+
+// TestInjectEqualsBacktest: with one context in flight an injection makes the decisions of
+// the backtest to the bit, from as many feedbacks, and finds the same losses, without delays,
+// with delays some of which exceed the window, and in both orders.
+func TestInjectEqualsBacktest(t *testing.T) {
+	const rounds = 400
+	engines := []struct {
+		name string
+		open func(t *testing.T) stream.Log
+	}{
+		{"mem", func(t *testing.T) stream.Log {
+			log := mem.New(mem.Options{Clock: func() int64 { return time.Now().UnixNano() }})
+			t.Cleanup(func() { log.Close() })
+			return log
+		}},
+		{"mem in milliseconds", func(t *testing.T) stream.Log {
+			log := mem.New(mem.Options{Clock: func() int64 { return time.Now().Truncate(logTick).UnixNano() }})
+			t.Cleanup(func() { log.Close() })
+			return log
+		}},
+		{"embedded", func(t *testing.T) stream.Log { return opened(t, "embedded:"+filepath.Join(t.TempDir(), "log")) }},
+	}
+	if !testing.Short() {
+		engines = append(engines, []struct {
+			name string
+			open func(t *testing.T) stream.Log
+		}{
+			{"nats", func(t *testing.T) stream.Log { return opened(t, natstest.Start(t, natstest.Options{}).URL()) }},
+			{"kafka", func(t *testing.T) stream.Log {
+				addrs, _ := kafkatest.Fake(t, 1)
+				return opened(t, "kafka://"+strings.Join(addrs, ","))
+			}},
+		}...)
+	}
+	for _, e := range engines {
+		for _, c := range []struct {
+			learner, delays string
+			arrival         bool
+		}{{"dafa", "none", false}, {"dafa", "exp:50", false}, {"egreedy:0.1", "exp:50", true}} {
+			t.Run(fmt.Sprint(e.name, " ", c.delays, " arrival=", c.arrival), func(t *testing.T) {
+				t.Parallel()
+				tr := trialOf(t, environment(t, "sigmoid", 1, rounds), c.learner, "100", c.delays)
+				tr.Model.Arrival = c.arrival
+				want, trace := decisionsOf(t, tr)
+				live, v := liveOn(t, e.open(t), tr, Pace{}, func(log stream.Log) {
+					if got := livesOf(t, log); !slices.Equal(got, want) {
+						t.Errorf("%d decisions, %s", len(got), firstOther(got, want))
+					}
+				})
+				if v.ExitCode() != verify.Identical {
+					t.Errorf("the logs do not verify: %s", said(v))
+				}
+				var played Result
+				trace.match.score(&played)
+				found := func(r *Result) string { return asJSON(t, r.MeanLoss) + " " + asJSON(t, r.Regret) }
+				if got, want := found(live), found(&played); got != want {
+					t.Errorf("live it was %s, the backtest found %s", got, want)
+				}
+			})
+		}
+	}
+}
+
+func opened(t *testing.T, log string) stream.Log {
+	t.Helper()
+	e, err := engine.Open(t.Context(), engine.Options{Log: log, Listen: "127.0.0.1:0", Requests: servers.None})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	return e.Log
+}
+
+// exact is what a decision says of the learner, to the bit.
+func exact(d *codec.Decision) string {
+	return fmt.Sprintf("%d through %d plays %d of %x with %x", d.N, d.LearnedThrough, d.Action, d.Propensities, d.Gamma)
+}
+
+// decisionsOf returns what the backtest of a trial decides.
+func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
+	t.Helper()
+	l, err := tr.learner()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ep := loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}
+	b := newBacktest(ep, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
+	var out []string
+	b.each = func(int) { out = append(out, exact(&b.dec)) }
+	trace, err := b.run(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, trace
+}
+
+// livesOf returns what a live system decided.
+func livesOf(t *testing.T, log stream.Log) (out []string) {
+	scan(t, log, service.TopicsOf("replay").Decisions, func(r *stream.Record) error {
+		var d codec.Decision
+		err := codec.ParseDecision(&d, r.Value)
+		out = append(out, exact(&d))
+		return err
+	})
+	return out
+}
+
+// firstOther says where two lists differ first.
+func firstOther(got, want []string) string {
+	for i := range min(len(got), len(want)) {
+		if got[i] != want[i] {
+			return fmt.Sprintf("live decision %s, in the backtest %s", got[i], want[i])
+		}
+	}
+	return fmt.Sprintf("%d, want %d", len(got), len(want))
+}
