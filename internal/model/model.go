@@ -68,6 +68,7 @@ type Model struct {
 	Outcomes    loop.Aggregate
 	Activation  bool
 	Arrival     bool
+	Early       bool
 	Certificate Certificate
 	Warm        Warm
 	Baseline    loop.Baseline
@@ -160,6 +161,7 @@ func (m *Model) Rules() *loop.Rules {
 		Outcomes:    m.Outcomes,
 		Activation:  m.Activation,
 		Arrival:     m.Arrival,
+		Early:       m.Early,
 		Mode:        m.Mode,
 		Baseline:    m.Baseline,
 		Masked:      append([]string(nil), m.Masked...),

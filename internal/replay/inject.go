@@ -232,6 +232,7 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 // decided scores the decision of round t.
 func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
+	in.match.s.waits = append(in.match.s.waits, in.Rules.Waits(in.dec.N, in.dec.LearnedThrough))
 	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
 	in.match.course.end(in.match.fileTime(t))
 	for _, r := range in.match.s.after(t) {

@@ -53,8 +53,8 @@ func (r *releases) end(i int64) int64 {
 	return i + r.rules.Window.Rounds
 }
 
-// simple reports whether a round is released as soon as it and those before it have
-// their first outcome, or a later decision ends their window.
+// simple reports whether a round is released as soon as it and those before it, if it waits
+// for them, have their first outcome, or a later decision ends their window.
 func simple(r *loop.Rules) bool {
 	return r.Window.Rounds > 0 && r.Outcomes == loop.First && !r.Activation && !r.Arrival
 }
@@ -68,24 +68,29 @@ func (r *releases) after(t int) int64 {
 	for r.n <= int64(t) && r.n < int64(len(r.s.raw)) && r.ready(int(r.n), int64(t)) {
 		r.n++
 	}
-	return r.n
+	ahead := int64(0)
+	for i := r.n; r.rules.Early && i <= int64(t) && i < int64(len(r.s.raw)); i++ {
+		if !r.s.waits[i] && r.ready(int(i), int64(t)) {
+			ahead++
+		}
+	}
+	return r.n + ahead
 }
 
 // atEnd returns the rounds that are released when all outcomes have come and nothing
 // is decided any more. A round that has none and whose window is not over by then
 // waits on, and with it those behind it.
 func (r *releases) atEnd() int64 {
-	n, waiting := int64(len(r.s.raw)), int64(0)
+	n, blocked := int64(0), false
 	for i, d := range r.s.raw {
-		if !r.stays(int64(i), d) {
-			continue
+		switch {
+		case r.stays(int64(i), d):
+			blocked = true
+		case !blocked, r.rules.Arrival, r.rules.Early && !r.s.waits[i]:
+			n++
 		}
-		if !r.rules.Arrival {
-			return int64(i)
-		}
-		waiting++
 	}
-	return n - waiting
+	return n
 }
 
 // stays reports whether round i still waits at the end.

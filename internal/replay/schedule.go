@@ -19,6 +19,9 @@ type schedule struct {
 	keep bool    // what follows; it grows with the rounds
 	raw  []int64 // per round: cut
 	late []bool  // its outcome comes after the last decision
+	// waits says of a round whether it waits until those before it are released; where rules
+	// have rounds that do not ([loop.Rules.Early]).
+	waits []bool
 }
 
 // awaited is an outcome that is to come.

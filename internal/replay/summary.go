@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -149,7 +150,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	s.LateLosses = latelosses.Compare(&losses)
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
-		s.Certificate = Certify(ep.Learner, 0, s.Pending, ep.Rules.Arrival, &s.LateLosses) // of its epoch
+		s.Certificate = certify.Of(ep.Learner, certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}) // of its epoch
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	r.Certificate = certify.Of(l, r.certifyOptions(t.Model.Arrival))
+	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.worstContexts()
 	return r, nil

@@ -1,0 +1,94 @@
+package replay
+
+import (
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/learner"
+)
+
+// lossOfOrders returns the mean loss over row orders in the order of release that the model
+// names, under delays, with a window of 200 rounds.
+func lossOfOrders(t *testing.T, env Environment, oracle, delay string, early bool, orders int) (loss, released float64) {
+	t.Helper()
+	for order := range orders {
+		tr := trialOf(t, env, "dafa", "200", delay)
+		useOracle(t, tr, env, oracle)
+		tr.Model.Early = early
+		tr.Rounds, tr.Order = EncodeRounds(Order(env, order, 1)), order
+		r, err := tr.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		loss += *r.MeanLoss / float64(orders)
+		released += r.Delays.Released.Mean / float64(orders)
+	}
+	return loss, released
+}
+
+// TestEarlyOrder holds that rounds decided early, learned as their outcomes come, save most of
+// what waiting for the head of the line costs in a short run; without delay the order changes
+// nothing.
+func TestEarlyOrder(t *testing.T) {
+	env := environment(t, "sigmoid", 1, 600)
+	fifo, held := lossOfOrders(t, env, model.Linear, "lognormal:20,1.5", false, 4)
+	early, sooner := lossOfOrders(t, env, model.Linear, "lognormal:20,1.5", true, 4)
+	t.Logf("mean loss in order %.4f, early %.4f; mean delay as released %.0f, %.0f", fifo, early, held, sooner)
+	if early > fifo-0.04 || sooner > 0.75*held {
+		t.Errorf("mean loss in order %.4f, early %.4f; mean delay as released %.0f, %.0f", fifo, early, held, sooner)
+	}
+	a, _ := lossOfOrders(t, env, model.Linear, "none", false, 1)
+	if b, _ := lossOfOrders(t, env, model.Linear, "none", true, 1); a != b {
+		t.Errorf("without delay the mean loss is %v in order, %v early", a, b)
+	}
+}
+
+// TestEarlyOrderOnSegment holds what delay costs on a small set.
+func TestEarlyOrderOnSegment(t *testing.T) {
+	env := sharedSet(t, "segment")
+	loss, _ := lossOfOrders(t, env, model.Auto, "lognormal:20,1.5", true, 5)
+	t.Logf("mean loss %.4f", loss)
+	if loss > 0.18 {
+		t.Errorf("segment under lognormal:20,1.5, window 200: mean loss %.4f, want at most 0.18", loss)
+	}
+}
+
+// TestEarlyReleases holds that what inject waits for is what the joiner releases, where rounds
+// decided early do not wait for their turn; where windows end it may be less, but at the end.
+func TestEarlyReleases(t *testing.T) {
+	for spec, window := range map[string]string{"exp:8": "200", "lognormal:5,1.5+never:0.1": "20"} {
+		env := environment(t, "linear:3,4", 1, 400)
+		tr := trialOf(t, env, "uniform", window, spec)
+		rules := tr.Model.Rules()
+		rules.Early = true
+		b := newBacktest(loop.Epoch{Number: 1, Rules: rules, Learner: learner.NewUniform()}, tr.Model.Name, SecretSeed(1), tr.Rounds, tr.Delays)
+		b.match.s.keep = true
+		b.each = func(int) { b.match.s.waits = append(b.match.s.waits, rules.Waits(b.dec.N, b.dec.LearnedThrough)) }
+		due, passed := newReleases(b.match.s, rules, 1, 1, nil), 0
+		for n := range env.Len() {
+			if err := b.round(n); err != nil {
+				t.Fatal(err)
+			}
+			got, want := due.after(n), b.trace.Fates.Rounds()
+			if got > want || got < want && window == "200" {
+				t.Fatalf("%s, after decision %d: %d rounds, the joiner released %d", spec, n+1, got, want)
+			}
+			if got > due.n {
+				passed++
+			}
+		}
+		if passed < 10 {
+			t.Errorf("%s: rounds were ahead of the line after %d decisions", spec, passed)
+		}
+		for _, o := range b.match.s.rest() {
+			b.outcome(o, env.Len()-1)
+		}
+		if err := b.learn(); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := due.atEnd(), b.trace.Fates.Rounds(); got != want {
+			t.Errorf("%s, at the end: %d rounds, the joiner released %d", spec, got, want)
+		}
+	}
+}
