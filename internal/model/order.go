@@ -17,11 +17,12 @@ func (m *Model) DefaultOrder() {
 func (m *Model) earlyProblem() string {
 	switch {
 	case !m.usesOracle() || !slices.Contains([]string{Auto, Linear, Shared, Hybrid}, m.Oracle.Kind):
-		return "early is for oracles over features (auto, linear, shared, hybrid), of which no bound is proved; use order: fifo"
+		return "early is for oracles over features, which are auto, linear, shared and hybrid; use order: fifo"
 	case m.Impute:
 		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or missing: skip"
 	case m.Outcomes != loop.First:
-		return "early releases at the first outcome, and outcomes: " + aggregates()[m.Outcomes] + " waits for the window's end; use order: fifo"
+		return "early releases at the first outcome, and outcomes: " + aggregates()[m.Outcomes] +
+			" waits for the window's end; use order: fifo"
 	}
 	return ""
 }

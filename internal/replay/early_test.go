@@ -62,7 +62,8 @@ func TestEarlyReleases(t *testing.T) {
 		tr := trialOf(t, env, "uniform", "200", spec)
 		rules := tr.Model.Rules()
 		rules.Early = true
-		b := newBacktest(loop.Epoch{Number: 1, Rules: rules, Learner: learner.NewUniform()}, tr.Model.Name, SecretSeed(1), tr.Rounds, tr.Delays)
+		ep := loop.Epoch{Number: 1, Rules: rules, Learner: learner.NewUniform()}
+		b := newBacktest(ep, tr.Model.Name, SecretSeed(1), tr.Rounds, tr.Delays)
 		b.match.s.keep = true
 		b.each = func(int) { b.match.s.waits = append(b.match.s.waits, rules.Waits(b.dec.N, b.dec.LearnedThrough)) }
 		due, passed := newReleases(b.match.s, rules, 1, 1, nil), 0

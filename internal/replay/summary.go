@@ -150,7 +150,8 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	s.LateLosses = latelosses.Compare(&losses)
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
-		s.Certificate = certify.Of(ep.Learner, certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}) // of its epoch
+		o := certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}
+		s.Certificate = certify.Of(ep.Learner, o) // of its epoch
 	}
 	return nil
 }
