@@ -76,7 +76,7 @@ func rulesOf(e *codec.Epoch) (check.Rules, error) {
 	return check.Rules{
 		Actions: m.Actions, MaxActions: m.MaxActions, WindowRounds: int64(m.Window.Rounds), WindowNanos: m.Window.Nanos,
 		Impute: m.Impute, DefaultLoss: m.DefaultLoss, Min: m.Range.Min, Max: m.Range.Max, Clip: m.Range.Clip,
-		Arrival: m.Arrival, Several: m.Outcomes != loop.First || m.Activation,
+		Arrival: m.Arrival, Early: m.Early, Several: m.Outcomes != loop.First || m.Activation,
 	}, nil
 }
 

@@ -215,6 +215,7 @@ func behind(all, beginning *replay.Result) *float64 {
 func (f *fitting) trial(env replay.Environment, o model.Oracle, files map[string][]byte) *replay.Trial {
 	m, _ := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 	m.Oracle = o
+	m.DefaultOrder()
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
 	m.Resolve(env.Columns(), len(env.Actions()))
 	none, _ := replay.ParseDelays("none", f.source.seed) // it parses

@@ -58,13 +58,28 @@ func TestBacktestPolicies(t *testing.T) {
 	}
 }
 
+// TestBacktestOrder holds that a backtest without a model file learns rounds decided early as
+// their outcomes come, and in order where it is told so.
+func TestBacktestOrder(t *testing.T) {
+	delay := func(args ...string) float64 {
+		o := object(t, append([]string{"backtest", "--env", "sigmoid", "--oracle", "linear", "--rounds", "300", "--json"}, args...)...)
+		runs, _ := o["runs"].([]any)
+		run, _ := runs[0].(map[string]any)
+		return number(t, run, "delays.released.mean")
+	}
+	plain, early, fifo := delay(), delay("--order", "early"), delay("--order", "fifo")
+	if plain != early || early > 0.75*fifo {
+		t.Errorf("mean delay as released: %v, with --order early %v, with --order fifo %v", plain, early, fifo)
+	}
+}
+
 // TestPoliciesUsage holds what is refused, and that it says what to do.
 func TestPoliciesUsage(t *testing.T) {
 	for want, args := range map[string][]string{
 		"exp4dale needs policies":            {"backtest", "--env", "hypercube:5,0.1", "--rounds", "10", "--learner", "exp4dale"},
 		"for backtests only: no live system": {"inject", "--env", "unstable", "--rounds", "10", "--learner", "greedy", "--log", "mem:"},
 		"its oracle (own) is Go code":        {"inject", "--env", "hypercube:5,0.1", "--rounds", "10", "--log", "mem:"},
-		"expected fifo or arrival":           {"backtest", "--rounds", "10", "--order", "lifo"},
+		"expected fifo, early or arrival":    {"backtest", "--rounds", "10", "--order", "lifo"},
 		"arrival needs an oracle":            {"backtest", "--env", "unstable", "--rounds", "10", "--order", "arrival"},
 		"neither plain nor a sum of delays":  {"backtest", "--rounds", "10", "--learner", "exp4dale:x"},
 	} {

@@ -51,7 +51,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
 	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
 	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a duration of the file's times; default: the model file's, else 200")
-	f.StringVar(&s.order, "order", "", "order of learning: fifo, or arrival for learners that allow it (exp4dale, or dafa with a finite class); default: the model file's, else fifo")
+	f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); default: the model file's, else early where it is allowed, else fifo")
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
 }
@@ -160,10 +160,13 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 	}
 	switch s.order {
 	case "":
-	case "fifo", "arrival":
-		p.model.Arrival = s.order == "arrival"
+		if s.model == "" || p.model.Early { // a flag may have changed the learner
+			p.model.DefaultOrder()
+		}
+	case "fifo", "arrival", "early":
+		p.model.Arrival, p.model.Early = s.order == "arrival", s.order == "early"
 	default:
-		return nil, daemon.Usagef("--order %q: expected fifo or arrival", s.order)
+		return nil, daemon.Usagef("--order %q: expected fifo, early or arrival", s.order)
 	}
 	if s.window != "" {
 		w, err := model.ParseWindow(s.window)

@@ -67,6 +67,10 @@ func order(o *Options, p *learner.Plausible) Assumption {
 		return Assumption{Order, Measured, fmt.Sprintf(arrival+"; the plausible set takes rounds in the order of decisions and asks for neither: rounds that came before their turn, charged 1 each until then: %d", p.Waiting)}
 	case o.Arrival:
 		return Assumption{Order, Measured, arrival + "; no plausible set is kept"}
+	case o.Early:
+		return Assumption{Order, Measured, "feedback of rounds decided while more than a third of the earlier ones were outstanding " +
+			"is in the order of arrival: the drift is measured, and their delays must not depend on losses or draws; " +
+			"other feedback is in the order of decisions"}
 	}
 	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
 }

@@ -71,6 +71,7 @@ type Options struct {
 	Rounds      int64                  // released, withdrawn ones left out; 0: as many as the learner counted
 	Outstanding int64                  // decided, but not released: charged 1 each
 	Arrival     bool                   // feedback is in the order of arrival
+	Early       bool                   // that of rounds decided early is
 	Late        *latelosses.Comparison // nil: not measured here
 }
 

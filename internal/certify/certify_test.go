@@ -90,6 +90,7 @@ func TestStates(t *testing.T) {
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, Assumed, "no theorem"},
 		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
 		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
+		{"early", learner.Certificate{Rounds: 10}, Options{Early: true}, Order, Measured, ""},
 		{"nothing skipped", set(nil), Options{}, Missing, Holds, ""},
 		{"skipped", learner.Certificate{Rounds: 10, Skipped: 4}, Options{}, Missing, Assumed, "charged 1 each: 4"},
 		{"imputed", learner.Certificate{Rounds: 10, Imputed: 4}, Options{}, Silence, Void, "imputed: 4"},

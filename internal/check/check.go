@@ -24,6 +24,7 @@ type Rules struct {
 	Min, Max     float64 // of losses and rewards
 	Clip         bool
 	Arrival      bool // feedback in the order of arrival
+	Early        bool // also of rounds decided while more than a third of the earlier ones were outstanding
 	// Several says that a round may use several outcomes (aggregates, activations):
 	// fates are then checked for consistency and not recomputed.
 	Several bool

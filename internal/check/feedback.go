@@ -77,15 +77,16 @@ func (c *checker) feed(where string, f *codec.Feedback, r *record, next []int) {
 	}
 	d.f, d.closed = f, r.at
 	c.r.Fates[f.Fate.String()]++
-	arrival := false
+	waits := true
 	if e := c.epochs[d.Epoch]; e != nil && e.rules != nil {
-		arrival = e.rules.Arrival
+		outstanding := d.N - 1 - d.LearnedThrough
+		waits = !e.rules.Arrival && !(e.rules.Early && 3*outstanding > d.N-1)
 	}
 	rounds := c.rounds[f.Partition]
 	for next[f.Partition] < len(rounds) && rounds[next[f.Partition]].f != nil && rounds[next[f.Partition]] != d {
 		next[f.Partition]++
 	}
-	if want := rounds[next[f.Partition]]; want != d && !arrival {
+	if want := rounds[next[f.Partition]]; want != d && waits {
 		c.fail("%s: feedback of round %d of partition %d before that of round %d", where, f.Round, f.Partition, want.N)
 	}
 	if f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action || f.Mode != d.Mode ||

@@ -1,7 +1,7 @@
 package loop
 
 // aheadSet are the rounds of a partition that have their fate while an older one waits:
-// with order: arrival, and behind a gap. It is a bit a round, from the oldest that waits.
+// with order: arrival or early, and behind a gap. It is a bit a round, from the oldest that waits.
 type aheadSet struct {
 	words ring[uint64] // bit N%64 of word N/64
 	base  int64        // N/64 of the first word

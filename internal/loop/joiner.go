@@ -235,11 +235,7 @@ func (j *Joiner) admit(p *pending) {
 	if repeated {
 		p.slot = -1
 		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, outPos{partition: -1, offset: -1, time: p.time})
-		if p.rules.Arrival {
-			j.leave(p)
-		} else {
-			j.hold(p)
-		}
+		j.finish(p)
 		return
 	}
 	p.slot = slot

@@ -13,6 +13,8 @@ type byHand struct {
 	j   *Joiner
 	n   int64 // decisions given
 	out int64 // outcomes given
+
+	learned int64 // what the next decision had learned through
 }
 
 func newByHand(t *testing.T, rules *Rules) *byHand {
@@ -32,6 +34,7 @@ func (h *byHand) decide(time int64, id string) {
 	h.Helper()
 	h.n++
 	d := handDecision(h.n, id)
+	d.LearnedThrough = h.learned
 	if err := h.j.AddDecision(Place{0, h.n}, time, codec.AppendDecision(nil, &d)); err != nil {
 		h.Fatal(err)
 	}

@@ -144,7 +144,7 @@ func TestJoinerTwin(t *testing.T) {
 func onceEach(t *rapid.T, w *world, feedback [][]byte) {
 	seen := map[string]bool{}
 	last := make([]int64, w.partitions)
-	fifo := !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival })
+	fifo := !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival || r.Early })
 	for _, b := range feedback {
 		var f codec.Feedback
 		if err := codec.ParseFeedback(&f, b); err != nil {

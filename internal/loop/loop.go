@@ -90,10 +90,26 @@ type Rules struct {
 	Outcomes    Aggregate
 	Activation  bool // a round without an activation in the window is withdrawn
 	Arrival     bool // release in the order of arrival instead of FIFO
+	Early       bool // release rounds decided early in the order of arrival; see Waits
 	Mode        codec.Mode
 	Baseline    Baseline
 	Masked      []string   // actions that no round may play, listed by a context or not
 	Guard       GuardRules // of the learner against the baseline
+}
+
+// Waits reports whether a round, the n-th of its partition, waits until the earlier rounds of
+// its partition are released. With Early it does not if more than a third of the earlier
+// rounds were outstanding when it was decided: until then a learner that waits for its turn
+// knows too little. With several partitions learnedThrough counts the feedback of all of them,
+// so that rounds begin to wait sooner.
+func (r *Rules) Waits(n, learnedThrough int64) bool {
+	switch {
+	case r.Arrival:
+		return false
+	case r.Early:
+		return (n-1)-learnedThrough <= (n-1)/3
+	}
+	return true
 }
 
 // Epoch is one model at work: its number in the feedback log, its rules, and a

@@ -140,12 +140,17 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
-	switch {
-	case !p.ready:
-	case p.rules.Arrival:
-		j.leave(p)
-	default:
+	if p.ready {
+		j.finish(p)
+	}
+}
+
+// finish releases a round that is ready, or holds it until it is its turn.
+func (j *Joiner) finish(p *pending) {
+	if p.rules.Waits(p.d.N, p.d.LearnedThrough) {
 		j.hold(p)
+	} else {
+		j.leave(p)
 	}
 }
 

@@ -185,7 +185,7 @@ func checkRestart(t *testing.T, world *rapid.Generator[*world], dedup int) {
 func restarts(t *rapid.T, w *world, want *emitted) {
 	dedup := w.dedup
 	s := &shell{t: t, w: w, steps: w.script(), rejects: map[Place]codec.Reject{}}
-	s.fifo = !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival })
+	s.fifo = !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival || r.Early })
 	s.start()
 	crashes := rapid.IntRange(1, 5).Draw(t, "crashes")
 	rare := rapid.IntRange(1, 8).Draw(t, "rare")

@@ -276,7 +276,7 @@ func (r *Rules) loss(os []twinOutcome) float64 {
 // release lets go what can go after a step.
 func (tw *twin) release(i int, now int64, s *step) {
 	for _, r := range tw.rounds {
-		if v := tw.judge(r, i+1); r.rules.Arrival && v.ready && !r.left {
+		if v := tw.judge(r, i+1); !r.rules.Waits(r.d.N, r.d.LearnedThrough) && v.ready && !r.left {
 			tw.leave(r, v)
 		}
 	}

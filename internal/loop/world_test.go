@@ -152,7 +152,12 @@ func genRules(t *rapid.T) *Rules {
 	r.DefaultLoss = 0.75
 	r.Outcomes = rapid.SampledFrom([]Aggregate{First, First, First, Last, Sum, Mean, Max, Min}).Draw(t, "outcomes")
 	r.Activation = rapid.IntRange(0, 3).Draw(t, "activation") == 0
-	r.Arrival = rapid.IntRange(0, 3).Draw(t, "arrival") == 0
+	switch rapid.IntRange(0, 3).Draw(t, "order") {
+	case 0:
+		r.Arrival = true
+	case 1:
+		r.Early = true
+	}
 	return r
 }
 
@@ -236,7 +241,7 @@ func (g *worldGen) decision(p int, n, epoch int64) codec.Decision {
 		id = rapid.SampledFrom(g.made).Draw(g.t, "of").ID
 	}
 	return codec.Decision{
-		Partition: p, N: n, ID: id, Epoch: epoch, LearnedThrough: n / 2, Learned: n / 3, Gamma: float64(n), Source: n,
+		Partition: p, N: n, ID: id, Epoch: epoch, LearnedThrough: (n - 1) * (n % 4) / 3, Learned: n / 3, Gamma: float64(n), Source: n,
 		Time: 5, Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: int(n % 2), Context: []byte(`{"id":"` + id + `"}`),
 	}
 }

@@ -47,7 +47,7 @@ func (m *Model) Canonical() []byte {
 	}
 	w.line("outcomes", aggregates()[m.Outcomes])
 	w.line("activation", pick(m.Activation, "required", "none"))
-	w.line("order", pick(m.Arrival, "arrival", "fifo"))
+	w.line("order", pick(m.Arrival, "arrival", pick(m.Early, "early", "fifo")))
 	m.Certificate.write(w)
 	w.line("warm", m.Warm.canonical())
 	m.writeModes(w)

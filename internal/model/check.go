@@ -63,6 +63,7 @@ func (m *Model) problems() []problem {
 	if m.Arrival && m.Outcomes != loop.First {
 		add("order", "arrival releases at the first outcome, and outcomes: %s waits for the window's end; use order: fifo", aggregates()[m.Outcomes])
 	}
+	m.earlyProblems(add)
 	switch m.Oracle.Kind {
 	case Hedge:
 		m.hedgeProblems(add)

@@ -51,7 +51,8 @@ func (p *parser) key(m *Model, key string, n *yaml.Node) {
 	case "activation":
 		m.Activation = p.choice(n, key, "none", "required") == 1
 	case "order":
-		m.Arrival = p.choice(n, key, "fifo", "arrival") == 1
+		k := p.choice(n, key, "fifo", "arrival", "early")
+		m.Arrival, m.Early = k == 1, k == 2
 	case "certificate":
 		m.Certificate = p.certificate(n)
 	case "warm":
@@ -78,6 +79,11 @@ func (p *parser) finish(m *Model) {
 	}
 	if p.at["oracle"] == nil {
 		m.defaultOracle(p.version)
+	}
+	if p.at["order"] == nil {
+		if m.DefaultOrder(); p.version == 1 {
+			m.Early = false
+		}
 	}
 	if o := p.at["oracle"]; m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 && o != nil {
 		m.Oracle.Eta = 0.5

@@ -68,6 +68,7 @@ type Model struct {
 	Outcomes    loop.Aggregate
 	Activation  bool
 	Arrival     bool
+	Early       bool
 	Certificate Certificate
 	Warm        Warm
 	Baseline    loop.Baseline
@@ -146,6 +147,7 @@ func Default() *Model {
 		Certificate: defaultCertificate,
 	}
 	m.DefaultOracle()
+	m.DefaultOrder()
 	return m
 }
 
@@ -161,6 +163,7 @@ func (m *Model) Rules() *loop.Rules {
 		Outcomes:    m.Outcomes,
 		Activation:  m.Activation,
 		Arrival:     m.Arrival,
+		Early:       m.Early,
 		Mode:        m.Mode,
 		Baseline:    m.Baseline,
 		Masked:      append([]string(nil), m.Masked...),

@@ -103,6 +103,7 @@ func TestVariants(t *testing.T) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
+		{"order: early", func(m *Model) { m.Early = true }},
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
 		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
@@ -206,6 +207,10 @@ func TestErrors(t *testing.T) {
 		{"activation: yes", `m.yaml:1:13: activation: expected none | required`},
 		{"order: arrival", `m.yaml:1:8: order: arrival needs an oracle that does not depend on order`},
 		{"order: arrival\noutcomes: last\nlearner: uniform", `m.yaml:1:8: order: arrival releases at the first outcome`},
+		{"order: early\nmissing: impute", `m.yaml:1:8: order: early learns outcomes before silence`},
+		{"order: early\noutcomes: last", `m.yaml:1:8: order: early releases at the first outcome, and outcomes: last waits`},
+		{"order: early\nlearner: uniform", `m.yaml:1:8: order: early is for oracles over features`},
+		{"order: early\noracle: {kind: hedge, class: f}", `m.yaml:1:8: order: early is for oracles over features`},
 		{"warm: hot", `m.yaml:1:7: warm: expected none, keep, refit or the number of a feedback, found "hot"; for example: warm: refit`},
 		{"warm: 0", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"warm: -3", `m.yaml:1:7: warm: expected a whole number in 1`},
@@ -379,6 +384,7 @@ func drawModel(t *rapid.T) *Model {
 	if !m.Arrival {
 		m.Outcomes = loop.Aggregate(rapid.IntRange(0, 5).Draw(t, "outcomes"))
 	}
+	m.Early = m.earlyProblem() == "" && rapid.Bool().Draw(t, "early")
 	m.Activation = rapid.Bool().Draw(t, "activation")
 	m.Warm = rapid.SampledFrom([]Warm{{}, {Refit: true}, {Keep: true}, {Through: 1}, {Through: 12_000}}).Draw(t, "warm")
 	drawModes(t, m)

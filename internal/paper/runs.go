@@ -53,6 +53,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	m, files := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: window})
 	if c.tune != nil {
 		c.tune(m)
+		m.DefaultOrder()
 		m.Resolve(env.Columns(), len(env.Actions()))
 	}
 	if err := replay.UsePolicies(m, env); err != nil {

@@ -5,8 +5,8 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/latelosses"
+	"hindsight/internal/model"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/learner"
 )
 
 // Result holds the figures of one run; its JSON is that of `inject --json` and of
@@ -110,13 +110,7 @@ type (
 	Bound       = certify.Bound
 )
 
-// Certify returns the certificates of l after a run of so many rounds, withdrawn ones
-// left out: those are in no bound; 0: as many as l counted. Pending ones are charged.
-func Certify(l learner.Learner, rounds, pending int64, arrival bool, late *latelosses.Comparison) Certificate {
-	return certify.Of(l, certify.Options{Rounds: rounds, Outstanding: pending, Arrival: arrival, Late: late})
-}
-
 // certifyOptions are what a certificate takes from a finished run.
-func (r *Result) certifyOptions(arrival bool) certify.Options {
-	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: arrival, Late: &r.LateLosses}
+func (r *Result) certifyOptions(m *model.Model) certify.Options {
+	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early, Late: &r.LateLosses}
 }

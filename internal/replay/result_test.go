@@ -154,7 +154,7 @@ func TestCertify(t *testing.T) {
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 1, Fate: learner.Imputed, Loss: 1})
 	l.Learn(&learner.Round{Input: x, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: 2, Fate: learner.Skipped})
-	c := Certify(l, 1000, 0, false, &latelosses.Comparison{})
+	c := certify.Of(l, certify.Options{Rounds: 1000, Late: &latelosses.Comparison{}})
 	if c.MeasuredDrift.Vacuous || !(*c.MeasuredDrift.Value >= 1) || c.APriori.Value != nil || !c.APriori.Vacuous {
 		t.Errorf("%+v %+v", c.MeasuredDrift, c.APriori)
 	}
@@ -163,7 +163,7 @@ func TestCertify(t *testing.T) {
 			t.Errorf("no note says %q: %q", want, c.Notes)
 		}
 	}
-	if c := Certify(learner.NewUniform(), 1000, 0, false, &latelosses.Comparison{}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
+	if c := certify.Of(learner.NewUniform(), certify.Options{Rounds: 1000, Late: &latelosses.Comparison{}}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
 		t.Errorf("uniform: %+v", c)
 	}
 }
@@ -185,7 +185,7 @@ func TestRunTable(t *testing.T) {
 	bare := example()
 	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
 	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
-	bare.Certificate = Certify(learner.NewUniform(), 1, 0, false, &latelosses.Comparison{})
+	bare.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
 	b.WriteByte('\n')
 	if err := WriteRun(&b, &bare); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestRunsTable(t *testing.T) {
 				*r.MeanLoss += 0.01 * float64(order)
 				r.Regret = some(*r.Regret + 10*float64(order))
 				if l == "uniform" {
-					r.Certificate = Certify(learner.NewUniform(), 1, 0, false, &latelosses.Comparison{})
+					r.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
 				}
 				if l == "dafa" && d == "none" && order == 2 {
 					r.Certificate.PlausibleSet.Bound = *certify.NewBound(30000, 20000)

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strings"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -149,7 +150,8 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 	s.LateLosses = latelosses.Compare(&losses)
 	s.Pending = decided - s.Rounds
 	if ep := audit.Replica().Epoch(); ep != nil {
-		s.Certificate = Certify(ep.Learner, 0, s.Pending, ep.Rules.Arrival, &s.LateLosses) // of its epoch
+		o := certify.Options{Outstanding: s.Pending, Arrival: ep.Rules.Arrival, Early: ep.Rules.Early, Late: &s.LateLosses}
+		s.Certificate = certify.Of(ep.Learner, o) // of its epoch
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 	}
 	elapsed := time.Since(start)
 	r := t.result(trace)
-	r.Certificate = certify.Of(l, r.certifyOptions(t.Model.Arrival))
+	r.Certificate = certify.Of(l, r.certifyOptions(t.Model))
 	r.RoundsPerSecond = float64(r.Rounds) / elapsed.Seconds()
 	r.Contexts = trace.match.worstContexts()
 	return r, nil
@@ -133,6 +133,7 @@ func ModelFor(env Environment, name string, learner model.Learner, window loop.W
 		v.log.fit(m)
 	}
 	m.Resolve(env.Columns(), len(env.Actions()))
+	m.DefaultOrder()
 	return m, files
 }
 

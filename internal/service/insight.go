@@ -164,7 +164,7 @@ func (i *Insight) Look() (*CertificatePage, error) {
 	o := certify.Options{Late: i.lateLosses()}
 	o.Outstanding, page.Partitions = i.outstanding()
 	err := i.ask(func(d *Decider, ep *loop.Epoch) {
-		o.Arrival = ep.Rules.Arrival
+		o.Arrival, o.Early = ep.Rules.Arrival, ep.Rules.Early
 		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
 		page.Certificate = certify.Of(ep.Learner, o)
 	})

@@ -141,6 +141,32 @@ func TestInsight(t *testing.T) {
 	}
 }
 
+// TestInsightOnEarly holds that rounds before one that did not wait for its turn are outstanding,
+// and that the certificate says so of the order.
+func TestInsightOnEarly(t *testing.T) {
+	i := NewInsight()
+	r := newRig(t, func(r *rig) {
+		r.rules.Early, r.rules.Window.Rounds = true, 200
+		r.dc.Insight, r.jc.Insight = i, i
+	})
+	defer i.enter(r.d)()
+	for n := range 4 {
+		r.put(r.topics.Contexts, `{"id":%q,"actions":["x","y"]}`, strconv.Itoa(n))
+	}
+	r.must(r.settle())
+	r.put(r.topics.Outcomes, `{"id":"3","loss":1}`)
+	r.must(r.settle())
+	var page CertificatePage
+	ask(t, certificateOf, i, &page)
+	if n := r.d.outstanding(); n != 3 || page.LearnedThrough != 1 || page.Certificate.T != 4 {
+		t.Errorf("%d outstanding, learned through %d, T %d", n, page.LearnedThrough, page.Certificate.T)
+	}
+	at := slices.IndexFunc(page.Certificate.Assumptions, func(a certify.Assumption) bool { return a.Name == certify.Order })
+	if at < 0 || page.Certificate.Assumptions[at].State != certify.Measured {
+		t.Errorf("%+v", page.Certificate.Assumptions)
+	}
+}
+
 // TestInsightOnArrival holds that in the order of arrival the set takes rounds in the order of
 // decisions: what came before its turn is charged and is no evidence until the first outcome
 // is there, and what has none is outstanding.

@@ -72,6 +72,7 @@ func optionsOf(rng *rand.Rand) simOptions {
 		o.guesses = true
 	}
 	o.strict = !o.backwards && !o.guesses
+	o.rules.Early = o.markEvery%2 == 0
 	return o
 }
 
@@ -186,7 +187,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival, Mode: modeOf(rec.Model)}
+		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: modeOf(rec.Model)}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {

@@ -203,7 +203,7 @@ func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bo
 	case n == l.judged+1:
 		l.judged = n
 	default:
-		if rules := f.rulesOf(h); rules != nil && !rules.Arrival || h == nil && !l.c.cut() {
+		if rules := f.rulesOf(h); rules != nil && rules.Waits(n, f.got.LearnedThrough) || h == nil && !l.c.cut() {
 			f.wrong(r, "round", l.judged+1, n)
 		}
 		l.ahead[n] = true

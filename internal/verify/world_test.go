@@ -31,7 +31,7 @@ var worldModels = []string{
 	`{name: m, version: 2, window: 200ns, missing: impute, default_loss: 0.75, outcomes: mean, activation: required}`,
 	`{name: m, version: 3, actions: [a, b, c], oracle: {kind: hedge, class: class.jsonl}, window: 9 rounds, order: arrival}`,
 	`{name: m, version: 4, reward: {min: -1, max: 3, clip: true}, window: 150ns, outcomes: sum}`,
-	`{name: m, version: 5, window: 150ns}`,
+	`{name: m, version: 5, window: 150ns, order: early}`,
 }
 
 // world drives the real shells over a log in memory, one step after the other.

@@ -283,7 +283,7 @@ type Class struct {
 type Position struct {
 	Partition int `msgpack:"partition"`
 	// Decisions: rounds 1..Released have their feedback, and so have those of
-	// Ahead (with order: arrival, or lost rounds). A restart reads decisions again from
+	// Ahead (with order: arrival or early, or lost rounds). A restart reads decisions again from
 	// DecisionsFrom, which lies at or before the first round without feedback.
 	Released      int64   `msgpack:"released"`
 	Ahead         []int64 `msgpack:"ahead,omitempty"`

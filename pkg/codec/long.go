@@ -8,7 +8,7 @@ import (
 	"slices"
 )
 
-// The lists of a mark may be long: with order: arrival each round that is released ahead of
+// The lists of a mark may be long: with order: arrival or early each round that is released ahead of
 // one that waits is in Ahead, and in a backlog each outcome of no round is in Parked. As
 // lists they take 5 to 9 bytes an item, and with some 200,000 of them a mark would not fit
 // into a record. Lists of more than longList items in all have a form of their own in the
