@@ -1,10 +1,10 @@
 package service
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -21,7 +21,21 @@ type takeover struct {
 	rules  loop.Rules
 	now    int64
 	parts  int
-	n      []int64 // decisions, by partition
+	n      []int64            // decisions, by partition
+	asked  func(topic string) // before a joiner hears where a topic ends; nil: nothing happens
+}
+
+// askedLog is the log as joiners see it.
+type askedLog struct {
+	stream.Log
+	k *takeover
+}
+
+func (l askedLog) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
+	if l.k.asked != nil {
+		l.k.asked(topic)
+	}
+	return l.Log.Bounds(ctx, topic, partition)
 }
 
 func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
@@ -34,7 +48,7 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 // joiner opens a joiner, which takes the feedback log over.
 func (k *takeover) joiner() *Joiner {
 	k.Helper()
-	j, err := OpenJoiner(k.Context(), JoinerConfig{Log: k.log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Partitions: k.parts,
+	j, err := OpenJoiner(k.Context(), JoinerConfig{Log: askedLog{k.log, k}, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Partitions: k.parts,
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules
@@ -110,8 +124,13 @@ func (k *takeover) holds(want map[string]string) {
 		got[fmt.Sprintf("outcome %d@%d", x.Partition, x.Offset)] = x.Reason
 		return err
 	})
-	if !maps.Equal(got, want) {
-		k.Errorf("the logs hold %v, want %v", got, want)
+	for key := range want {
+		got[key] += "" // there or not
+	}
+	for key, fate := range got {
+		if fate != want[key] {
+			k.Errorf("the logs hold %q of %s, want %q", fate, key, want[key])
+		}
 	}
 }
 
@@ -169,4 +188,66 @@ func TestTakeoverEarlyReport(t *testing.T) {
 	k.report(140, 0, "w", .5)
 	k.step(j)
 	k.holds(map[string]string{"w": "observed 0.5", "x": "observed 0.75", "outcome 0@0": codec.ReasonOrphan})
+}
+
+// TestMergeBetweenPolls: a decision that ends the window of a round, and after it an outcome of
+// that round, are written after the joiner found the decisions empty and before it reads the
+// outcomes. The decision must be given first.
+func TestMergeBetweenPolls(t *testing.T) {
+	k := newTakeover(t, 1, loop.Window{Rounds: 1})
+	k.decide(100, 0, "x")
+	j := k.joiner()
+	k.step(j)
+	k.asked = func(topic string) {
+		if topic == k.topics.Outcomes {
+			k.asked = nil
+			k.decide(200, 0, "y")
+			k.report(201, 0, "x", .25)
+		}
+	}
+	k.step(j)
+	k.holds(map[string]string{"x": "skipped 0", "outcome 0@0": codec.ReasonLate})
+}
+
+// TestOrphanBetweenPolls: the decision of an outcome that came early is written before the
+// joiner asks where the decisions end: the outcome is no orphan.
+func TestOrphanBetweenPolls(t *testing.T) {
+	k := newTakeover(t, 1, loop.Window{Nanos: 1000})
+	j := k.joiner()
+	k.report(100, 0, "x", .25)
+	asked := 0
+	k.asked = func(topic string) {
+		if parked, _ := j.heart.Parked(); parked == 0 || topic != k.topics.Decisions {
+			return
+		}
+		if asked++; asked == 2 { // before, it looked whether there was anything to read
+			k.decide(200, 0, "x")
+		}
+	}
+	k.step(j)
+	k.holds(map[string]string{"x": "observed 0.25"})
+}
+
+// TestRestartRemembers: a joiner that opens knows as many rounds as one that went on, however
+// many marks lie between their feedback.
+func TestRestartRemembers(t *testing.T) {
+	k := newTakeover(t, 1, loop.Window{Rounds: 1000})
+	j := k.joiner()
+	want := map[string]string{}
+	for i := range 150 {
+		id := fmt.Sprint("x", i)
+		k.decide(100, 0, id)
+		k.report(100, 0, id, .5)
+		k.step(j)
+		for range 4 {
+			must(t, 0, j.mark(t.Context()))
+		}
+		want[id] = "observed 0.5"
+	}
+	j.Close()
+	j = k.joiner()
+	k.report(200, 0, "x50", .5) // the oldest of 100 that are remembered
+	k.step(j)
+	want["outcome 0@150"] = codec.ReasonDuplicate
+	k.holds(want)
 }
