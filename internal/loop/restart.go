@@ -35,8 +35,8 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 }
 
 // MarkRejects returns a mark that tells of the rejects that wait. It does not look at each
-// waiting round, of which there may be a million: a restart reads from where the last Mark
-// said, which is never too late, since what rounds need only moves on.
+// waiting round, of which there may be a million: a restart reads from where the last Mark of
+// this joiner said, which is never too late, since what rounds need only moves on.
 func (j *Joiner) MarkRejects() codec.FeedbackMark {
 	if j.needed == nil {
 		return j.Mark()
@@ -55,8 +55,9 @@ func (j *Joiner) mark() codec.FeedbackMark {
 	for i := range j.parts {
 		part, out, from := &j.parts[i], &j.outs[i], &j.needed[i]
 		m.Positions[i] = codec.Position{
-			Partition: i, DecisionsFrom: from.decisions, DecisionsTime: from.decisionsTime, DecisionsThrough: max(part.offset, part.before),
-			OutcomesThrough: max(out.through, out.handled), OutcomesFrom: from.outcomes, OutcomesTime: from.outcomesTime,
+			Partition: i, DecisionsFrom: from.decisions, DecisionsTime: from.decisionsTime,
+			DecisionsThrough: max(part.offset, part.before),
+			OutcomesThrough:  max(out.through, out.handled), OutcomesFrom: from.outcomes, OutcomesTime: from.outcomesTime,
 		}
 		pos := &m.Positions[i]
 		slices.Sort(done[i])
@@ -131,7 +132,7 @@ func (j *Joiner) Recall(f *codec.Feedback) {
 // comes early, since those before it have their feedback, must not be closed before
 // its outcomes are given.
 func (j *Joiner) Restore(m *codec.FeedbackMark) {
-	j.n, j.now, j.reached, j.losses, j.needed = m.N, 0, m.Time, LateLosses{}, nil
+	j.n, j.now, j.reached, j.losses = m.N, 0, m.Time, LateLosses{}
 	for i := range m.Positions {
 		pos := &m.Positions[i]
 		part, out := &j.parts[pos.Partition], &j.outs[pos.Partition]
@@ -159,7 +160,7 @@ func (j *Joiner) Rewind(partition int) {
 // its log, or that of their decisions, has lost its tail.
 func (j *Joiner) LoseOutcomes(partition int, from int64) {
 	out := &j.outs[partition]
-	out.through, out.handled, j.needed = min(out.through, from), min(out.handled, from), nil
+	out.through, out.handled = min(out.through, from), min(out.handled, from)
 	k, _ := slices.BinarySearch(out.parked, from)
 	out.parked = out.parked[:k]
 	out.refused = slices.DeleteFunc(out.refused, func(r refusal) bool { return r.offset >= from })

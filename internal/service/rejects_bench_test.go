@@ -43,7 +43,7 @@ func BenchmarkRejects(b *testing.B) {
 func benchmarkRejects(b *testing.B, log stream.Log, waiting int, kind string, burst int) {
 	ctx := b.Context()
 	topics := createTopics(b, log, "m", 1)
-	j, err := OpenJoiner(ctx, JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Partitions: 1,
+	j, err := OpenJoiner(ctx, JoinerConfig{Log: log, Partitions: 1, Source: Source{Name: "m", Version: 1, Model: []byte("x")},
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			if err == nil {
@@ -60,7 +60,8 @@ func benchmarkRejects(b *testing.B, log stream.Log, waiting int, kind string, bu
 		in.start(ctx, j.wake)
 	}
 	fill(b, log, topics.Decisions, waiting, func(i int) []byte {
-		return codec.AppendDecision(nil, &codec.Decision{N: int64(i + 1), ID: fmt.Sprint("c", i), Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}})
+		return codec.AppendDecision(nil, &codec.Decision{N: int64(i + 1), ID: fmt.Sprint("c", i), Epoch: 1,
+			Actions: []string{"a"}, Propensities: []float64{1}})
 	})
 	outcome := func(i int) []byte {
 		return codec.AppendOutcome(nil, &codec.Outcome{ID: fmt.Sprint("c", i), Kind: codec.Loss, Value: .5})

@@ -39,7 +39,8 @@ func (l askedLog) Bounds(ctx context.Context, topic string, partition int) (firs
 }
 
 func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
-	k := &takeover{T: t, parts: parts, n: make([]int64, parts), rules: loop.Rules{Range: loop.Range{Max: 1}, Window: window}}
+	k := &takeover{T: t, parts: parts, n: make([]int64, parts)}
+	k.rules = loop.Rules{Range: loop.Range{Max: 1}, Window: window}
 	k.log = mem.New(mem.Options{Clock: func() int64 { return k.now }})
 	k.topics = createTopics(t, k.log, "m", parts)
 	return k
@@ -48,7 +49,8 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 // joiner opens a joiner, which takes the feedback log over.
 func (k *takeover) joiner() *Joiner {
 	k.Helper()
-	j, err := OpenJoiner(k.Context(), JoinerConfig{Log: askedLog{k.log, k}, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Partitions: k.parts,
+	j, err := OpenJoiner(k.Context(), JoinerConfig{Log: askedLog{k.log, k}, Partitions: k.parts,
+		Source: Source{Name: "m", Version: 1, Model: []byte("x")},
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules
