@@ -76,7 +76,7 @@ type Joiner struct {
 	parked  parkLot
 	nParked uint64
 	rejects []codec.Reject
-	racy    bool          // one of them depends on what was read first
+	needed  []start       // by the last Mark; nil: there was none
 	outcome codec.Outcome // the last one parsed
 	losses  LateLosses
 	guard   Guard

@@ -37,7 +37,6 @@ type arrival struct {
 	owned   bool     // nobody else has raw
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
-	racy    bool     // another joiner may read its round's records in another order, and not reject it
 }
 
 func (a *arrival) pos() outPos { return outPos{a.Partition, a.Offset, a.time} }
@@ -83,7 +82,6 @@ func (j *Joiner) take(a *arrival, ceID string) {
 	} else if a.refused != nil || !j.counted(memo, a) {
 		a.handled = a.handled && memo.told // likewise
 		j.lateAfter(memo, a)
-		a.racy = a.time <= memo.closedAt || memo.reason == codec.ReasonOverflow
 		j.reject(a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
 		if a.last {
 			j.Over(j.outcome.ID)
@@ -119,7 +117,6 @@ func (j *Joiner) parse(raw []byte, ceID string) error {
 // apply gives a round that is not released the outcome in j.outcome.
 func (j *Joiner) apply(p *pending, a *arrival) {
 	if p.ready {
-		a.racy = a.time <= p.closedAt
 		j.reject(a, j.afterwards(p.fate, p.reason, p.d.Epoch), nil, j.outcome.ID)
 		return
 	}
@@ -136,7 +133,6 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 	reason, err := p.take(&j.outcome, a.pos())
 	j.bytes += p.size - size
 	if reason != "" {
-		a.racy = a.time <= p.last
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
@@ -207,7 +203,6 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 	if a.refused != nil {
 		reason = a.refused.reason
 	}
-	j.racy = j.racy || a.racy && a.refused == nil
 	raw := a.bytes(&j.outcome)
 	if !a.owned {
 		raw = bytes.Clone(raw)
@@ -221,11 +216,11 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 }
 
 // AppendRejects appends the outcomes rejected since the last call. They must be
-// stored before any feedback or mark that is made after them, and if [Joiner.NeedsMark] a
-// mark that was made before.
+// stored before any feedback or mark that is made after them, and after a mark that was made
+// before (see [Joiner.NeedsMark]).
 func (j *Joiner) AppendRejects(dst []codec.Reject) []codec.Reject {
 	dst = append(dst, j.rejects...)
 	clear(j.rejects)
-	j.rejects, j.racy = j.rejects[:0], false
+	j.rejects = j.rejects[:0]
 	return dst
 }

@@ -156,6 +156,5 @@ func (j *Joiner) Orphans(seq uint64) {
 // orphan rejects the oldest of the outcomes that are parked.
 func (j *Joiner) orphan() {
 	k, id := j.parked.pop()
-	k.racy = true // a decision may come yet
 	j.reject(&k.arrival, codec.ReasonOrphan, nil, id)
 }

@@ -41,7 +41,6 @@ type pending struct {
 	ids       []string            // of outcomes that count: the first few,
 	more      map[string]struct{} // and the others
 	outs      []outPos            // the oldest outcome that it needs, a partition
-	last      int64               // largest log time of those that count
 }
 
 type outPos struct {
@@ -53,7 +52,7 @@ type outPos struct {
 // reset makes p a fresh round, keeping its memory.
 func (p *pending) reset() {
 	*p = pending{raw: p.raw[:0], d: codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
-		outPart: -1, outOff: -1, last: math.MinInt64, ids: p.ids[:0], outs: p.outs[:0]}
+		outPart: -1, outOff: -1, ids: p.ids[:0], outs: p.outs[:0]}
 }
 
 var (
@@ -224,7 +223,6 @@ func (p *pending) add(o *codec.Outcome) error {
 
 // need notes that a restart must read this outcome again while the round waits.
 func (p *pending) need(at outPos) {
-	p.last = max(p.last, at.time)
 	for i := range p.outs {
 		if p.outs[i].partition == at.partition {
 			return

@@ -9,10 +9,12 @@ import (
 
 // What was rejected stays rejected. Most rejects follow from the logs alone, but not
 // all: whether the decision of an outcome that was written too early was there in time,
-// and which of two outcomes of equal log time in two partitions was read first, is a
-// matter of timing, and a joiner that reads the same records after a restart may see it
-// otherwise. Such a reject is told in a mark before it is stored; from there on it is
-// final, for whoever reads that mark. What is stored is final too.
+// which of two outcomes of equal log time in two partitions was read first, and which
+// round's window had ended where the log's clock went back, is a matter of timing. A joiner
+// that reads the same records after a restart may see it otherwise, and so may one that was
+// replaced and does not know it. So every reject is told in a mark before it is stored: a
+// joiner that was replaced cannot write the mark, and from there on the reject is final for
+// every joiner that reads the mark. What is stored is final too.
 
 // refusal is a final reject of an outcome that is to be read again.
 type refusal struct {
@@ -40,9 +42,8 @@ func fnv1a(b []byte) uint64 {
 	return h
 }
 
-// NeedsMark reports whether a reject waits that depends on what was read first: a mark
-// must be stored before it.
-func (j *Joiner) NeedsMark() bool { return j.racy }
+// NeedsMark reports whether a reject waits: a mark must be stored before it.
+func (j *Joiner) NeedsMark() bool { return len(j.rejects) > 0 }
 
 // RefusedSince returns a log time; rejects that were stored earlier are of outcomes
 // that a restored joiner does not read again.
@@ -119,7 +120,6 @@ func (j *Joiner) waitingRejects(m *codec.FeedbackMark) {
 	for i := range j.rejects {
 		r := &j.rejects[i]
 		pos := &m.Positions[r.Partition]
-		needOutcome(pos, r.Offset, r.Time)
 		pos.Parked = append(pos.Parked, r.Offset)
 		pos.Refused = append(pos.Refused, codec.Refusal{Offset: r.Offset, Reason: r.Reason})
 	}

@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -9,9 +8,44 @@ import (
 
 // Mark returns the joiner's positions after all that AppendReady and AppendRejects
 // returned: once that is stored, and the mark behind it, a restart needs nothing
-// before it. Rejects that wait are told as such, and are final. The epochs are those of waiting rounds, ascending;
-// the caller adds their offsets.
+// before it. Rejects that wait are told as such, and are final. The caller adds the epochs.
 func (j *Joiner) Mark() codec.FeedbackMark {
+	j.needed = make([]start, len(j.parts))
+	for i := range j.needed {
+		part, out := &j.parts[i], &j.outs[i]
+		j.needed[i] = start{part.offset, part.time, out.through, out.time}
+	}
+	for i := range j.done.len() {
+		j.need(*j.done.at(i))
+	}
+	for i := range j.queue.len() {
+		if p := *j.queue.at(i); p != nil {
+			j.need(p)
+		}
+	}
+	for s := j.parked.first; s >= 0; s = j.parked.all[s].next {
+		k := &j.parked.all[s]
+		j.needOutcome(k.Partition, k.Offset, k.time)
+	}
+	for i := range j.rejects {
+		r := &j.rejects[i]
+		j.needOutcome(r.Partition, r.Offset, r.Time)
+	}
+	return j.mark()
+}
+
+// MarkRejects returns a mark that tells of the rejects that wait. It does not look at each
+// waiting round, of which there may be a million: a restart reads from where the last Mark of
+// this joiner said, which is never too late, since what rounds need only moves on.
+func (j *Joiner) MarkRejects() codec.FeedbackMark {
+	if j.needed == nil {
+		return j.Mark()
+	}
+	return j.mark()
+}
+
+// mark returns a mark from which a restart reads what is needed.
+func (j *Joiner) mark() codec.FeedbackMark {
 	m := codec.FeedbackMark{V: codec.Version, N: j.n, Time: j.Now(), Positions: make([]codec.Position, len(j.parts))}
 	done := make([][]int64, len(j.parts)) // have no feedback yet
 	for i := range j.done.len() {
@@ -19,10 +53,11 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 		done[p.d.Partition] = append(done[p.d.Partition], p.d.N)
 	}
 	for i := range j.parts {
-		part, out := &j.parts[i], &j.outs[i]
+		part, out, from := &j.parts[i], &j.outs[i], &j.needed[i]
 		m.Positions[i] = codec.Position{
-			Partition: i, Released: part.released, DecisionsFrom: part.offset, DecisionsTime: part.time, DecisionsThrough: max(part.offset, part.before),
-			OutcomesThrough: max(out.through, out.handled), OutcomesFrom: out.through, OutcomesTime: out.time,
+			Partition: i, DecisionsFrom: from.decisions, DecisionsTime: from.decisionsTime,
+			DecisionsThrough: max(part.offset, part.before),
+			OutcomesThrough:  max(out.through, out.handled), OutcomesFrom: from.outcomes, OutcomesTime: from.outcomesTime,
 		}
 		pos := &m.Positions[i]
 		slices.Sort(done[i])
@@ -34,20 +69,9 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 		}
 		out.refusals(pos)
 	}
-	for i := range j.done.len() {
-		needs(&m, *j.done.at(i))
-	}
-	for i := range j.queue.len() {
-		if p := *j.queue.at(i); p != nil {
-			needs(&m, p)
-		}
-	}
 	for s := j.parked.first; s >= 0; s = j.parked.all[s].next {
-		k := &j.parked.all[s]
-		pos := &m.Positions[k.Partition]
-		needOutcome(pos, k.Offset, k.time)
-		if !k.handled {
-			pos.Parked = append(pos.Parked, k.Offset)
+		if k := &j.parked.all[s]; !k.handled {
+			m.Positions[k.Partition].Parked = append(m.Positions[k.Partition].Parked, k.Offset)
 		}
 	}
 	j.waitingRejects(&m)
@@ -55,22 +79,26 @@ func (j *Joiner) Mark() codec.FeedbackMark {
 	return m
 }
 
-// needs moves the positions of a mark back to what a round without feedback needs.
-func needs(m *codec.FeedbackMark, p *pending) {
-	if pos := &m.Positions[p.d.Partition]; p.offset < pos.DecisionsFrom {
-		pos.DecisionsFrom, pos.DecisionsTime = p.offset, p.time
+// start is where a restart begins to read a partition of decisions and of outcomes, and the
+// log times there.
+type start struct {
+	decisions, decisionsTime int64
+	outcomes, outcomesTime   int64
+}
+
+// need moves the start of a restart back to what a round without feedback needs.
+func (j *Joiner) need(p *pending) {
+	if from := &j.needed[p.d.Partition]; p.offset < from.decisions {
+		from.decisions, from.decisionsTime = p.offset, p.time
 	}
 	for _, o := range p.outs {
-		needOutcome(&m.Positions[o.partition], o.offset, o.time)
-	}
-	if k, found := slices.BinarySearchFunc(m.Epochs, p.d.Epoch, func(e codec.EpochRef, n int64) int { return cmp.Compare(e.Epoch, n) }); !found {
-		m.Epochs = slices.Insert(m.Epochs, k, codec.EpochRef{Epoch: p.d.Epoch})
+		j.needOutcome(o.partition, o.offset, o.time)
 	}
 }
 
-func needOutcome(pos *codec.Position, offset, time int64) {
-	if offset < pos.OutcomesFrom {
-		pos.OutcomesFrom, pos.OutcomesTime = offset, time
+func (j *Joiner) needOutcome(partition int, offset, time int64) {
+	if from := &j.needed[partition]; offset < from.outcomes {
+		from.outcomes, from.outcomesTime = offset, time
 	}
 }
 
@@ -125,7 +153,7 @@ func (j *Joiner) Restore(m *codec.FeedbackMark) {
 // are known are passed over.
 func (j *Joiner) Rewind(partition int) {
 	part := &j.parts[partition]
-	part.offset, part.time, part.before = 0, 0, 0
+	part.offset, part.time, part.before, j.needed = 0, 0, 0, nil
 }
 
 // LoseOutcomes says that outcomes of a partition have no fate yet from an offset on:

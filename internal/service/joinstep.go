@@ -303,22 +303,20 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 // mark appends the heart's positions. Everything they pass was appended before.
 func (j *Joiner) mark(ctx context.Context) error {
 	m := j.heart.Mark()
+	j.marked = m.N
 	return j.appendMark(ctx, &m)
 }
 
 func (j *Joiner) appendMark(ctx context.Context, m *codec.FeedbackMark) error {
-	m.Epochs, m.Void = j.epochRefs(m.Epochs[:0]), j.void
-	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
-		j.cfg.Metrics.appendError(feedbackKind, err)
-		return err
-	}
-	j.marked = m.N
-	return nil
+	m.Epochs, m.Void = j.epochRefs(), j.void
+	_, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)})
+	j.cfg.Metrics.appendError(feedbackKind, err)
+	return err
 }
 
-// epochRefs appends the places of all epochs: those of waiting rounds are among
+// epochRefs returns the places of all epochs: those of waiting rounds are among
 // them, and those of deciders that have not yet read of the latest.
-func (j *Joiner) epochRefs(dst []codec.EpochRef) []codec.EpochRef {
+func (j *Joiner) epochRefs() (dst []codec.EpochRef) {
 	for _, n := range slices.Sorted(maps.Keys(j.offsets)) {
 		dst = append(dst, codec.EpochRef{Epoch: n, Offset: j.offsets[n]})
 	}

@@ -13,14 +13,15 @@ import (
 // looks for records by their time reads so much more than is needed.
 const ClockSkew = int64(10 * time.Second)
 
-// tellRejects stores a mark before rejects that another joiner might not come to. The
-// log of rejects has no fence, that of feedback has: who was replaced does not get
-// here, and who comes next knows of rejects that are still on their way.
+// tellRejects stores a mark before the rejects of a step. The log of rejects has no fence,
+// that of feedback has: a joiner that was replaced cannot store the mark, and the next one
+// knows of rejects that are still on their way.
 func (j *Joiner) tellRejects(ctx context.Context) error {
 	if !j.heart.NeedsMark() {
 		return nil
 	}
-	if err := j.mark(ctx); err != nil {
+	m := j.heart.MarkRejects()
+	if err := j.appendMark(ctx, &m); err != nil {
 		return err
 	}
 	return j.feedback.Flush(ctx)
