@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any
@@ -58,8 +59,11 @@ type Certificate struct {
 	ExplorationCost *float64 `json:"exploration_cost,omitempty"`
 	// Drift is Σ p·g − min g, what the oracle moved while decisions waited for it cost: a
 	// part of MeasuredDrift, 0 without delay.
-	Drift       *float64     `json:"drift,omitempty"`
-	Assumptions []Assumption `json:"assumptions,omitempty"`
+	Drift *float64 `json:"drift,omitempty"`
+	// Changes are those that the oracle noticed: bounds are then sums over one more stretch.
+	// nil: it watches for none.
+	Changes     *oracle.Changes `json:"changes,omitempty"`
+	Assumptions []Assumption    `json:"assumptions,omitempty"`
 	// Notes say in sentences on what the bounds stand, and what does not hold.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -74,17 +78,25 @@ type Options struct {
 
 // Of returns the certificate of a learner.
 func Of(l learner.Learner, o Options) Certificate {
+	c := of(l, &o)
+	if changes, ok := learner.Changes(l); ok {
+		c.change(changes)
+	}
+	return c
+}
+
+func of(l learner.Learner, o *Options) Certificate {
 	switch l := l.(type) {
 	case interface {
 		PolicyCertificate() learner.PolicyCertificate
 	}:
-		return ofPolicies(l.PolicyCertificate(), &o)
+		return ofPolicies(l.PolicyCertificate(), o)
 	case learner.Certified:
 		evidence := 0.0
 		if w, ok := l.(interface{ Models() *learner.Models }); ok && w.Models() != nil {
 			evidence = w.Models().Evidence()
 		}
-		return ofRegression(l.Certificate(), evidence, &o)
+		return ofRegression(l.Certificate(), evidence, o)
 	}
 	return Certificate{Notes: []string{"this learner has no certificate"}}
 }
@@ -139,6 +151,24 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	if o.Outstanding > 0 {
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
+}
+
+// change adds what the oracle noticed.
+func (c *Certificate) change(changes oracle.Changes) {
+	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
+	if n := changes.Count; n > 0 {
+		last := changes.Last[len(changes.Last)-1]
+		which := "all actions"
+		if last.Action != "" {
+			which = "action " + last.Action
+		}
+		a.State, a.Detail = Refuted, fmt.Sprintf("regressions were started anew because what was played lost more than predicted; alarms: %d, the last after %d learned rounds (%s)", n, last.Example, which)
+		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", n+1)
+	} else {
+		changes.Last = []oracle.Change{}
+	}
+	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of what is played is at most the predicted", oracle.ChangeAlarms)
+	c.Assumptions, c.Changes = append(c.Assumptions, a), &changes
 }
 
 func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {

@@ -133,22 +133,14 @@ func (o *Linear) changed(n int32, f, y float64) (from, to int32) {
 	return 0, 0
 }
 
-// Changes returns the changes that it noticed; nil in version 1, which watches for none.
-func (o *Linear) Changes() *Changes { return o.changesOf(o.version) }
+// Changes returns the changes that it noticed; ok is false in version 1, which watches for none.
+func (o *Linear) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Aggregate) Changes() *Changes { return o.lin.Changes() }
+func (o *Aggregate) Changes() (c Changes, ok bool) { return o.lin.Changes() }
 
 // Changes returns the changes that it noticed, as [Linear.Changes].
-func (o *Shared) Changes() *Changes { return o.changesOf(o.version) }
-
-func (w *watches) changesOf(version int) *Changes {
-	if version < 2 {
-		return nil
-	}
-	c := w.changes
-	return &c
-}
+func (o *Shared) Changes() (c Changes, ok bool) { return o.changes, o.version > 1 }
 
 // renew starts cores 1 and 3 of an action anew. Core 2 goes on and forgets by itself: where
 // only the noise grew, what it knows still holds. q, which Overhead is about, goes on too.

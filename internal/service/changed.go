@@ -1,0 +1,30 @@
+package service
+
+import (
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+)
+
+// changes returns the changes that the oracle at work noticed.
+func (f *follower) changes() (c oracle.Changes) {
+	if e := f.heart.Epoch(); e != nil {
+		c, _ = learner.Changes(e.Learner)
+	}
+	return c
+}
+
+// tellChange warns if the feedback that was just learned raised the alarm of the oracle, which
+// had noticed so many changes before. A restart learns again what came after the last snapshot,
+// and warns of it again, with the same number.
+func (f *follower) tellChange(before int64) {
+	c := f.changes()
+	if !f.warns || c.Count <= before {
+		return
+	}
+	action := "all"
+	if last := c.Last[len(c.Last)-1]; last.Action != "" {
+		action = last.Action
+	}
+	f.logger.Warn("what is played loses more than predicted: the regressions of the action, or of all, start anew; look whether the world, the features or the outcomes changed",
+		"feedback", f.parsed.N, "action", action, "changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
+}
