@@ -60,8 +60,8 @@ type Certificate struct {
 	// Drift is Σ p·g − min g, what the oracle moved while decisions waited for it cost: a
 	// part of MeasuredDrift, 0 without delay.
 	Drift *float64 `json:"drift,omitempty"`
-	// Changes are those that the oracle noticed: bounds are then sums over one more stretch.
-	// nil: it watches for none.
+	// Changes are those that the oracle noticed; nil if it watches for none. Other figures are
+	// sums over the stretches between them, which are one more than changes.
 	Changes     *oracle.Changes `json:"changes,omitempty"`
 	Assumptions []Assumption    `json:"assumptions,omitempty"`
 	// Notes say in sentences on what the bounds stand, and what does not hold.

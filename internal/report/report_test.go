@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/pkg/oracle"
 )
 
 func some(x float64) *float64 { return &x }
@@ -217,7 +218,7 @@ func TestCSV(t *testing.T) {
 func TestColumnsArePathsOfJSON(t *testing.T) {
 	r := example().Runs[0]
 	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{}, &certify.Bound{}, &certify.RiskBound{}
-	r.Certificate.ExplorationCost, r.Certificate.Drift = some(1), some(1)
+	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
 	r.Matched, r.Replay.IPS.Lambda, r.Replay.SNIPS.Lambda = &matched, &lambda, &lambda

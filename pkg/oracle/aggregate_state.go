@@ -80,6 +80,7 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 	}
 	l := &o.lin
 	n.lin = Linear{features: features{version: l.version, specs: l.specs, most: l.most}, beta: l.beta, lambda: l.lambda, maxActions: l.maxActions}
+	n.lin.fourier = l.fourier.fresh() // none, but version 2 checks its parameters
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}

@@ -52,11 +52,16 @@ type watch struct {
 	s    [len(changeStakes)]float64
 }
 
+// expected returns q of the next example, of which f is predicted.
+func (w *watch) expected(f float64) float64 {
+	n := float64(w.n + 1)
+	return f + max(0, w.bias/n) + changeMargin + changeSlack/math.Sqrt(n)
+}
+
 // add takes a loss y and what was predicted; it reports whether the alarm is raised, which is
 // when S reaches most.
 func (w *watch) add(f, y float64, first int64, most float64) bool {
-	n := float64(w.n + 1)
-	q := f + max(0, w.bias/n) + changeMargin + changeSlack/math.Sqrt(n)
+	q := w.expected(f)
 	w.n++
 	w.bias += y - f
 	if w.n <= first || q >= 1 {
