@@ -134,11 +134,16 @@ func restored(t *testing.T, o, into watchedOracle) watchedOracle {
 }
 
 // TestOneAction: one action of three gets worse where it was right. Its regression alone starts
-// anew: the others keep theirs.
+// anew, with the example that raised the alarm: the others keep theirs, and the watch over all
+// begins its bet anew.
 func TestOneAction(t *testing.T) {
 	for _, name := range []string{"auto", "linear"} {
 		t.Run(name, func(t *testing.T) {
 			o := watched(2)[name]()
+			lin, _ := o.(*Linear)
+			if a, ok := o.(*Aggregate); ok {
+				lin = &a.lin
+			}
 			rng := rand.New(rand.NewPCG(8, 1))
 			x := &Input{Actions: named("a", "b", "c")}
 			for i := range 900 {
@@ -148,6 +153,12 @@ func TestOneAction(t *testing.T) {
 					loss = 1
 				}
 				o.Update(x, a, loss)
+				if c, _ := o.Changes(); c.Count == 1 && c.Last[0].Example == int64(i+1) {
+					one, other := &lin.actions[1], &lin.actions[0]
+					if one.w[0] != .5 || one.watch.n != 0 || other.w[0] > .2 || other.watch.n == 0 || lin.all.n == 0 || lin.all.wealth() != 0 {
+						t.Errorf("after the alarm: %+v, another action %+v, the watch over all %+v", one, other, lin.all)
+					}
+				}
 			}
 			c, _ := o.Changes()
 			if c.Count != 1 || c.Last[0].Action != "b" || c.Last[0].Example < 600 || c.Last[0].Example > 700 {
