@@ -17,13 +17,6 @@ type watchedOracle interface {
 
 // watched returns the oracles that have a watch, in a version.
 func watched(version int) map[string]func() watchedOracle {
-	newShared := func(hybrid bool) *Shared {
-		o, err := NewShared(SharedOptions{Hybrid: hybrid, Hashed: 64, MaxFeatures: 8, Version: version})
-		if err != nil {
-			panic(err)
-		}
-		return o
-	}
 	return map[string]func() watchedOracle{
 		"auto": func() watchedOracle {
 			return newAggregate(AggregateOptions{Columns: 4, Beta: 0.5, Fourier: 16, MaxFeatures: 8, Version: version})
@@ -33,8 +26,10 @@ func watched(version int) map[string]func() watchedOracle {
 		"fourier": func() watchedOracle {
 			return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, Fourier: 16, Version: version})
 		},
-		"shared": func() watchedOracle { return newShared(false) },
-		"hybrid": func() watchedOracle { return newShared(true) },
+		"shared": func() watchedOracle { return newShared(SharedOptions{Hashed: 64, MaxFeatures: 8, Version: version}) },
+		"hybrid": func() watchedOracle {
+			return newShared(SharedOptions{Hybrid: true, Hashed: 64, MaxFeatures: 8, Version: version})
+		},
 	}
 }
 
