@@ -9,7 +9,7 @@ import (
 const (
 	changeAlpha  = 0.001 // false-alarm probability of the watch over all actions, and of those of single actions together
 	changeMargin = 0.02  // losses may exceed the prediction by this,
-	changeSlack  = 2     // and by this over √n: an early prediction is not yet what it will be
+	changeSlack  = 1     // and by this over √n: early means are not yet what they will be
 	changeFrom   = 100   // examples before the first bet of the watch over all actions
 	changeOne    = 50    // and of one over a single action
 	mostChanges  = 16    // changes that an oracle remembers
@@ -22,11 +22,11 @@ const ChangeAlarms = 2 * changeAlpha
 // changeStakes are the fractions κ of its wealth that a bet loses at a loss of 0.
 var changeStakes = [...]float64{.1, .25, .5}
 
-// watch bets that the losses of what is played exceed their predictions f̂, made without
-// optimism before each example is learned. With n the examples so far, this one included,
-// and i = n − first:
+// watch bets that what is played loses more than predicted, and more than it did so far. f̂ is
+// the prediction without optimism, made before the example is learned. With n the examples so
+// far, this one included, i = n − first, and means over the examples before:
 //
-//	q = f̂ + max(0, Σ(y − f̂) of the examples before / n) + .02 + 2/√n
+//	q = max(f̂ + max(0, mean of y − f̂), mean of y) + .02 + 1/√n
 //	S_κ ← (S_κ + 1/(i(i+1)))·(1 + κ(y/q − 1)), κ = .1, .25, .5, where i ≥ 1 and q < 1
 //	alarm when the mean of S_κ over κ reaches 1/α
 //
@@ -42,20 +42,21 @@ var changeStakes = [...]float64{.1, .25, .5}
 // most α. The parts let a bet begin at any time of a change: after a long quiet time a single
 // stake would be lost. Setting S to 0 only lowers W.
 //
-// The premise says that what is played loses, in expectation, no more than predicted, but for
-// the bias so far and the margins. It is an assumption: a regression may be wrong, or become
-// worse by itself on what is played. The mean residual takes up the bias of playing what looks
-// best, which is largest early.
+// The premise is an assumption: nothing proves that what is played loses, in expectation, at
+// most q. The mean of y − f̂ takes up the bias of playing what looks best, which is largest
+// early. The mean of y is for regressions that cannot say what they are asked (hashed columns
+// that collide): there a low f̂ means little, while what is played still loses no more than it did.
 type watch struct {
 	n    int64
 	bias float64 // Σ (y − f̂)
+	lost float64 // Σ y
 	s    [len(changeStakes)]float64
 }
 
 // expected returns q of the next example, of which f is predicted.
 func (w *watch) expected(f float64) float64 {
 	n := float64(w.n + 1)
-	return f + max(0, w.bias/n) + changeMargin + changeSlack/math.Sqrt(n)
+	return max(f+max(0, w.bias/n), w.lost/n) + changeMargin + changeSlack/math.Sqrt(n)
 }
 
 // add takes a loss y and what was predicted; it reports whether the alarm is raised, which is
@@ -64,6 +65,7 @@ func (w *watch) add(f, y float64, first int64, most float64) bool {
 	q := w.expected(f)
 	w.n++
 	w.bias += y - f
+	w.lost += y
 	if w.n <= first || q >= 1 {
 		return false
 	}
@@ -167,14 +169,14 @@ func (o *Aggregate) mix(m [mostMembers]float64) float64 {
 // oracle that was fed so many examples.
 func (w *watch) append(b []byte) []byte {
 	b = binary.AppendUvarint(b, uint64(w.n))
-	return appendFloats(appendFloat(b, w.bias), w.s[:])
+	return appendFloats(appendFloats(b, []float64{w.bias, w.lost}), w.s[:])
 }
 
 func (w *watch) read(r *wireReader, fed int64, most float64) bool {
 	w.n = r.int64()
-	w.bias = r.float()
+	w.bias, w.lost = r.float(), r.float()
 	r.floats(w.s[:])
-	return !r.bad && w.n <= fed && math.Abs(w.bias) <= float64(w.n) && min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most
+	return !r.bad && w.n <= fed && math.Abs(w.bias) <= float64(w.n) && w.lost >= 0 && w.lost <= float64(w.n) && min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most
 }
 
 // append appends the state of the watch over all examples, and the changes.

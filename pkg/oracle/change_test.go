@@ -26,9 +26,9 @@ func watched(version int) map[string]func() watchedOracle {
 		"fourier": func() watchedOracle {
 			return newLinear(LinearOptions{Beta: 0.5, MaxFeatures: 8, Fourier: 16, Version: version})
 		},
-		"shared": func() watchedOracle { return newShared(SharedOptions{Hashed: 64, MaxFeatures: 8, Version: version}) },
+		"shared": func() watchedOracle { return newShared(SharedOptions{Hashed: 128, MaxFeatures: 8, Version: version}) },
 		"hybrid": func() watchedOracle {
-			return newShared(SharedOptions{Hybrid: true, Hashed: 64, MaxFeatures: 8, Version: version})
+			return newShared(SharedOptions{Hybrid: true, Hashed: 128, MaxFeatures: 8, Version: version})
 		},
 	}
 }
@@ -195,6 +195,25 @@ func TestRememberedChanges(t *testing.T) {
 	}
 }
 
+// TestExpected holds what a watch allows: the prediction and its mean error, at least the mean
+// loss, and the margins.
+func TestExpected(t *testing.T) {
+	for _, c := range []struct {
+		w       watch
+		f, want float64
+	}{
+		{watch{}, .1, 1.12},
+		{watch{n: 99, bias: 10, lost: 5}, .1, .32},
+		{watch{n: 99, bias: -10, lost: 5}, .1, .22},
+		{watch{n: 99, bias: 10, lost: 40}, .1, .52},
+		{watch{n: 9999, bias: 1000, lost: 0}, 0, .13},
+	} {
+		if got := c.w.expected(c.f); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%+v allows %v, want %v", c.w, got, c.want)
+		}
+	}
+}
+
 // TestWatchKeepsItsRate: where losses are drawn with the expectation that the watch allows at
 // most, its alarm is raised in at most α of all streams, at whatever time.
 func TestWatchKeepsItsRate(t *testing.T) {
@@ -209,6 +228,7 @@ func TestWatchKeepsItsRate(t *testing.T) {
 				if rng.Float64() < q {
 					loss = 1
 				}
+				w.lost = -1e9 // q is what f says
 				if w.add(q-w.expected(0), loss, changeOne, 1/alpha) {
 					alarms++
 					break
@@ -225,10 +245,10 @@ func TestWatchKeepsItsRate(t *testing.T) {
 
 // TestDamagedWatch: no state of a watch is accepted that cannot have come about.
 func TestDamagedWatch(t *testing.T) {
-	good := watch{n: 60, bias: 3, s: [3]float64{1, 2, 3}}
+	good := watch{n: 60, bias: 3, lost: 7, s: [3]float64{1, 2, 3}}
 	for name, damage := range map[string]func(w *watch){
 		"none": func(*watch) {}, "more than was fed": func(w *watch) { w.n = 101 }, "bias": func(w *watch) { w.bias = -61 }, "bias NaN": func(w *watch) { w.bias = math.NaN() },
-		"negative": func(w *watch) { w.s[1] = -1e-9 }, "NaN": func(w *watch) { w.s[2] = math.NaN() }, "past its alarm": func(w *watch) { w.s[0] = 3000 },
+		"lost": func(w *watch) { w.lost = 61 }, "lost less": func(w *watch) { w.lost = -1 }, "negative": func(w *watch) { w.s[1] = -1e-9 }, "NaN": func(w *watch) { w.s[2] = math.NaN() }, "past its alarm": func(w *watch) { w.s[0] = 3000 },
 	} {
 		w := good
 		damage(&w)
