@@ -25,6 +25,6 @@ func (f *follower) tellChange(before int64) {
 	if last := c.Last[len(c.Last)-1]; last.Action != "" {
 		action = last.Action
 	}
-	f.logger.Warn("what is played loses more than predicted: the regressions of the action, or of all, start anew; look whether the world, the features or the outcomes changed",
+	f.logger.Warn("what is played loses more than predicted: regressions start anew; look whether the world, a feature or the meaning of outcomes changed",
 		"feedback", f.parsed.N, "action", action, "changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }
