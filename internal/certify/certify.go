@@ -4,6 +4,7 @@
 package certify
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -156,16 +157,15 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 // change adds what the oracle noticed.
 func (c *Certificate) change(changes oracle.Changes) {
 	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
-	if n := changes.Count; n > 0 {
-		last := changes.Last[len(changes.Last)-1]
-		which := "all actions"
-		if last.Action != "" {
-			which = "action " + last.Action
-		}
-		a.State, a.Detail = Refuted, fmt.Sprintf("regressions were started anew because what was played lost more than predicted; alarms: %d, the last after %d learned rounds (%s)", n, last.Example, which)
-		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", n+1)
-	} else {
+	if changes.Count == 0 {
 		changes.Last = []oracle.Change{}
+	} else {
+		a.State = Refuted
+		a.Detail = fmt.Sprintf("regressions were started anew because what was played lost more than predicted; alarms: %d, the last after learned rounds", changes.Count)
+		for _, x := range changes.Last[max(0, len(changes.Last)-4):] {
+			a.Detail += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
+		}
+		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", changes.Count+1)
 	}
 	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of what is played is at most the predicted", oracle.ChangeAlarms)
 	c.Assumptions, c.Changes = append(c.Assumptions, a), &changes

@@ -1,6 +1,8 @@
 package service
 
 import (
+	"cmp"
+
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -21,10 +23,6 @@ func (f *follower) tellChange(before int64) {
 	if !f.warns || c.Count <= before {
 		return
 	}
-	action := "all"
-	if last := c.Last[len(c.Last)-1]; last.Action != "" {
-		action = last.Action
-	}
 	f.logger.Warn("what is played loses more than predicted: regressions start anew; look whether the world, a feature or the meaning of outcomes changed",
-		"feedback", f.parsed.N, "action", action, "changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
+		"feedback", f.parsed.N, "action", cmp.Or(c.Last[len(c.Last)-1].Action, "all"), "changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }
