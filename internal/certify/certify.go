@@ -156,19 +156,28 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 
 // change adds what the oracle noticed.
 func (c *Certificate) change(changes oracle.Changes) {
+	c.Changes = &changes
 	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
-	if changes.Count == 0 {
-		changes.Last = []oracle.Change{}
-	} else {
-		a.State = Refuted
-		a.Detail = fmt.Sprintf("regressions were started anew because what was played lost more than predicted; alarms: %d, the last after learned rounds", changes.Count)
-		for _, x := range changes.Last[max(0, len(changes.Last)-4):] {
-			a.Detail += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
-		}
+	if text := c.Changed(); text != "" {
+		a.State, a.Detail = Refuted, text
 		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", changes.Count+1)
+	} else {
+		changes.Last = []oracle.Change{}
 	}
 	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of what is played is at most the predicted", oracle.ChangeAlarms)
-	c.Assumptions, c.Changes = append(c.Assumptions, a), &changes
+	c.Assumptions = append(c.Assumptions, a)
+}
+
+// Changed says how often regressions were started anew, and when; "" if never.
+func (c *Certificate) Changed() string {
+	if c.Changes == nil || c.Changes.Count == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("what was played lost more than predicted, and regressions were started anew (%d); the last after learned rounds", c.Changes.Count)
+	for _, x := range c.Changes.Last[max(0, len(c.Changes.Last)-4):] {
+		text += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
+	}
+	return text
 }
 
 func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
