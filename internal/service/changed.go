@@ -23,6 +23,8 @@ func (f *follower) tellChange(before int64) {
 	if !f.warns || c.Count <= before {
 		return
 	}
-	f.logger.Warn("what is played loses more than predicted: regressions start anew; look whether the world, a feature or the meaning of outcomes changed",
-		"feedback", f.parsed.N, "action", cmp.Or(c.Last[len(c.Last)-1].Action, "all"), "changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
+	f.logger.Warn("what is played loses more than predicted: regressions start anew; "+
+		"look whether the world, a feature or the meaning of outcomes changed",
+		"feedback", f.parsed.N, "action", cmp.Or(c.Last[len(c.Last)-1].Action, "all"),
+		"changes", c.Count, "false_alarm_probability", oracle.ChangeAlarms)
 }

@@ -21,7 +21,8 @@ func watching(t testing.TB, d *labelled, kind string, version int) *learner.DAFA
 	var err error
 	switch kind {
 	case "auto":
-		reg, err = oracle.NewAggregate(oracle.AggregateOptions{Columns: d.columns, Beta: beta, Fourier: oracle.AutoFourier(k, d.columns), MaxFeatures: most, Version: version})
+		reg, err = oracle.NewAggregate(oracle.AggregateOptions{Columns: d.columns, Beta: beta, MaxFeatures: most,
+			Fourier: oracle.AutoFourier(k, d.columns), Version: version})
 	case "linear":
 		reg, err = oracle.NewLinear(oracle.LinearOptions{Beta: beta, Lambda: oracle.AutoLambda(d.columns), MaxFeatures: most, Version: version})
 	default:

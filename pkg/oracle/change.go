@@ -176,7 +176,9 @@ func (w *watch) read(r *wireReader, fed int64, most float64) bool {
 	w.n = r.int64()
 	w.bias, w.lost = r.float(), r.float()
 	r.floats(w.s[:])
-	return !r.bad && w.n <= fed && math.Abs(w.bias) <= float64(w.n) && w.lost >= 0 && w.lost <= float64(w.n) && min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most
+	n := float64(w.n)
+	return !r.bad && w.n <= fed && math.Abs(w.bias) <= n && w.lost >= 0 && w.lost <= n &&
+		min(w.s[0], w.s[1], w.s[2]) >= 0 && w.wealth() < most
 }
 
 // append appends the state of the watch over all examples, and the changes.
