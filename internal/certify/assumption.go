@@ -21,6 +21,7 @@ const (
 	Order         = "order"
 	Missing       = "missing at random"
 	Silence       = "no losses imputed"
+	Stillness     = "predictions go on to hold"
 	LateLosses    = "those that came late are like the others"
 )
 

@@ -4,11 +4,13 @@
 package certify
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
 	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // Bound is a bound on regret. Vacuous: it is at least T, which bounds the regret of any
@@ -60,8 +62,11 @@ type Certificate struct {
 	ExplorationCost *float64 `json:"exploration_cost,omitempty"`
 	// Drift is Σ p·g − min g, what the oracle moved while decisions waited for it cost: a
 	// part of MeasuredDrift, 0 without delay.
-	Drift       *float64     `json:"drift,omitempty"`
-	Assumptions []Assumption `json:"assumptions,omitempty"`
+	Drift *float64 `json:"drift,omitempty"`
+	// Changes are those that the oracle noticed; nil if it watches for none. Other figures are
+	// sums over the stretches between them, which are one more than changes.
+	Changes     *oracle.Changes `json:"changes,omitempty"`
+	Assumptions []Assumption    `json:"assumptions,omitempty"`
 	// Notes say in sentences on what the bounds stand, and what does not hold.
 	Notes []string `json:"notes,omitempty"`
 }
@@ -77,17 +82,25 @@ type Options struct {
 
 // Of returns the certificate of a learner.
 func Of(l learner.Learner, o Options) Certificate {
+	c := of(l, &o)
+	if changes, ok := learner.Changes(l); ok {
+		c.change(changes)
+	}
+	return c
+}
+
+func of(l learner.Learner, o *Options) Certificate {
 	switch l := l.(type) {
 	case interface {
 		PolicyCertificate() learner.PolicyCertificate
 	}:
-		return ofPolicies(l.PolicyCertificate(), &o)
+		return ofPolicies(l.PolicyCertificate(), o)
 	case learner.Certified:
 		evidence := 0.0
 		if w, ok := l.(interface{ Models() *learner.Models }); ok && w.Models() != nil {
 			evidence = w.Models().Evidence()
 		}
-		return ofRegression(l.Certificate(), evidence, &o)
+		return ofRegression(l.Certificate(), evidence, o)
 	}
 	return Certificate{Notes: []string{"this learner has no certificate"}}
 }
@@ -153,6 +166,32 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	if o.Outstanding > 0 {
 		c.note("rounds decided and not yet released are charged 1 each: %d", o.Outstanding)
 	}
+}
+
+// change adds what the oracle noticed.
+func (c *Certificate) change(changes oracle.Changes) {
+	c.Changes = &changes
+	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
+	if text := c.Changed(); text != "" {
+		a.State, a.Detail = Refuted, text
+		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", changes.Count+1)
+	} else {
+		changes.Last = []oracle.Change{}
+	}
+	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of what is played is at most the predicted", oracle.ChangeAlarms)
+	c.Assumptions = append(c.Assumptions, a)
+}
+
+// Changed says how often regressions were started anew, and when; "" if never.
+func (c *Certificate) Changed() string {
+	if c.Changes == nil || c.Changes.Count == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("what was played lost more than predicted, and regressions were started anew (%d); the last after learned rounds", c.Changes.Count)
+	for _, x := range c.Changes.Last[max(0, len(c.Changes.Last)-4):] {
+		text += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
+	}
+	return text
 }
 
 func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {

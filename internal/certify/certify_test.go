@@ -10,6 +10,7 @@ import (
 	"hindsight/internal/latelosses"
 	"hindsight/internal/words"
 	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
 )
 
 // regressing is a learner with a given certificate.
@@ -171,5 +172,41 @@ func TestVoid(t *testing.T) {
 		if (c.PlausibleSet.MissingAtRandom == nil) != (raised > 0) {
 			t.Errorf("raised %d: missing at random: %v", raised, c.PlausibleSet.MissingAtRandom)
 		}
+	}
+}
+
+// TestChanges: what an oracle noticed stands among the assumptions, and the notes say against
+// what figures compare then. One that watches for nothing says nothing.
+func TestChanges(t *testing.T) {
+	learn := func(version, right, wrong int) Certificate {
+		reg, err := oracle.NewLinear(oracle.LinearOptions{Version: version})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := learner.NewDAFA(reg, learner.Root{C: 20})
+		x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}}}
+		for i := range right + wrong {
+			loss := 0.0
+			if i >= right {
+				loss = 1
+			}
+			l.Learn(&learner.Round{Input: x, Propensities: []float64{1}, N: int64(i + 1), LearnedThrough: int64(i), Fate: learner.Observed, Loss: loss})
+		}
+		return Of(l, Options{})
+	}
+	if c := learn(1, 120, 30); c.Changes != nil || c.state(Stillness) != "not there" {
+		t.Errorf("version 1: %+v", c)
+	}
+	c := learn(2, 120, 0)
+	if c.Changes == nil || c.Changes.Count != 0 || c.state(Stillness) != NotRefuted {
+		t.Errorf("still: %+v", c)
+	}
+	if b, err := json.Marshal(c.Changes); string(b) != `{"count":0,"last":[]}` {
+		t.Errorf("%s, %v", b, err)
+	}
+	c = learn(2, 120, 30)
+	if c.Changes == nil || c.Changes.Count != 1 || c.state(Stillness) != Refuted || !strings.Contains(c.Assumptions[len(c.Assumptions)-1].Detail, "probability at most 0.002") ||
+		!slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, "between alarms (2)") }) {
+		t.Errorf("changed: %+v", c)
 	}
 }

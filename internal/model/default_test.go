@@ -67,7 +67,7 @@ func TestOlderDefault(t *testing.T) {
 	m := mustParseLogged(t, old)
 	want := Default()
 	want.Oracle = newLinear()
-	want.Oracle.Version = 1
+	want.Oracle.Version, want.Early = 1, false
 	if !reflect.DeepEqual(m, want) || !bytes.Equal(m.Canonical(), []byte(old)) {
 		t.Errorf("read as %+v", m)
 	}

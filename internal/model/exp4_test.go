@@ -80,6 +80,7 @@ func TestEXP4RoundTrip(t *testing.T) {
 			m.Learner.EXP4.Delays = Number{Value: float64(rapid.Int64Range(0, maxDelays).Draw(t, "D"))}
 			m.Learner.EXP4.Horizon = rapid.Int64Range(1, maxHorizon).Draw(t, "T")
 		}
+		m.DefaultOrder()
 		b := m.Canonical()
 		got, err := Parse("m.yaml", b)
 		if err != nil || !reflect.DeepEqual(got, m) || string(got.Canonical()) != string(b) {
@@ -111,6 +112,7 @@ func TestEXP4Text(t *testing.T) {
 	} {
 		want := Default()
 		c.want(want)
+		want.DefaultOrder()
 		if got := mustParse(t, c.text); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q:\ngot  %+v\nwant %+v", c.text, got, want)
 		}

@@ -134,6 +134,7 @@ func TestVariants(t *testing.T) {
 	} {
 		want := Default()
 		c.want(want)
+		want.DefaultOrder()
 		if got := mustParse(t, c.text); !reflect.DeepEqual(got, want) {
 			t.Errorf("%q:\ngot  %+v\nwant %+v", c.text, got, want)
 		}

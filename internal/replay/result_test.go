@@ -263,3 +263,27 @@ func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 	}
 	return weak.Make(trial.Rounds), r
 }
+
+// TestChangesAreSaid: the table of a backtest says of a group in which run regressions were
+// started anew, and when.
+func TestChangesAreSaid(t *testing.T) {
+	still, moved := Result{Learner: "dafa"}, Result{Learner: "dafa"}
+	still.Certificate.Changes = &oracle.Changes{}
+	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237}, {Example: 5012, Action: "b"}}}
+	for _, c := range []struct {
+		runs []Result
+		want string
+	}{
+		{[]Result{still, still}, ""},
+		{[]Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
+	} {
+		var b strings.Builder
+		if err := WriteRunsIn(&b, c.runs, tableWidth); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(strings.Fields(b.String()), " ")
+		if !strings.Contains(text, c.want) || strings.Contains(text, "Warning") != (c.want != "") {
+			t.Errorf("%s, want %q", text, c.want)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -103,25 +104,25 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 	if err := t.writeIn(w, width); err != nil {
 		return err
 	}
-	text := wrap(legend(runs), width, 0) + "\n"
+	out := wrap(legend(runs), width, 0) + "\n"
 	for _, g := range Groups(runs) {
-		if warning := lateWarning(g); warning != "" {
-			text += "\n" + wrap(warning, width, 0) + "\n"
+		for _, say := range []func(*Result) string{lateWarning, changeWarning} {
+			if text := warning(g, say); text != "" {
+				out += "\n" + wrap(text, width, 0) + "\n"
+			}
 		}
 	}
-	_, err := io.WriteString(w, text)
+	_, err := io.WriteString(w, out)
 	return err
 }
 
-// lateWarning says of a group that losses that came late differ, in the first run where
-// they do; "" if they never do.
-func lateWarning(g []*Result) string {
+// warning says of a group what is said of the first of its runs of which something is said;
+// "" if nothing is.
+func warning(g []*Result, say func(r *Result) string) string {
 	n, first := 0, ""
 	for _, r := range g {
-		if r.LateLosses.Differ {
-			if n++; n == 1 {
-				first = r.LateLosses.Warning()
-			}
+		if text := say(r); text != "" {
+			n, first = n+1, cmp.Or(first, text)
 		}
 	}
 	if n == 0 {
@@ -133,6 +134,15 @@ func lateWarning(g []*Result) string {
 	}
 	return fmt.Sprintf("Warning, %s with delays %s%s: %s.", g[0].Learner, g[0].Delays.Spec, orders, first)
 }
+
+func lateWarning(r *Result) string {
+	if !r.LateLosses.Differ {
+		return ""
+	}
+	return r.LateLosses.Warning()
+}
+
+func changeWarning(r *Result) string { return r.Certificate.Changed() }
 
 // meanLoss returns that of a group; of a log with propensities the weighted one.
 func meanLoss(g []*Result) string {

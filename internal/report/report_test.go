@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/pkg/oracle"
 )
 
 func some(x float64) *float64 { return &x }
@@ -238,7 +239,7 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.Measured, &c.RealisedLoss.Bound, c.MeasuredDrift, c.APriori} {
 		b.Void = certify.ClassRefuted // it is not there else
 	}
-	r.Certificate.ExplorationCost, r.Certificate.Drift = some(1), some(1)
+	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
 	r.Matched = &matched

@@ -163,6 +163,9 @@ func learnerAlarms() []Alarm {
 				stderr, ok := m.value("hindsight_recent_excess_loss_error")
 				return ok && m.is("hindsight_recent_excess_loss", above(max(.05, 3*stderr)))
 			}},
+		{Name: "WorldChanged", Expr: `delta(hindsight_oracle_changes[10m]) > 0`, Severity: Look,
+			Says: "What is played lost more than predicted, by more than chance explains: regressions were started anew.", Do: "Nothing must be done to go on: the model learns again. The decider's log says at which feedback, and which action. Look whether the world changed, or a feature, or the meaning or the noise of the outcomes. Falsely, between two changes, with probability 0.002 at most, if what is played loses, in expectation, no more than predicted.",
+			here: grows("hindsight_oracle_changes", 10*minute, 0)},
 		{Name: "NothingExplored", Expr: `hindsight_propensity_entropy_ratio < 0.001 and on (job) sum by (job) (rate(hindsight_decisions_total[10m])) > 0`, For: 30 * minute, Severity: Look,
 			Says: "One action gets nearly all probability in every round: a change would be seen late, and off-policy estimates have no support.", Do: "That is right if the world stands still. Else explore more (explore: cautious), or give every action a least chance (learner: {egreedy: 0.05}).",
 			here: func(m *moment) bool {

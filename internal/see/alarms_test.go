@@ -21,7 +21,7 @@ func calm(n float64) map[string]float64 {
 		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0, "hindsight_overflow_rounds_total": 0,
 		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600, "hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
 		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2, "hindsight_recent_excess_loss_error": .03,
-		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0,
+		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0, "hindsight_oracle_changes": 0,
 		"hindsight_log_time_seconds": float64(begin.Unix()) + n,
 	}
 }
@@ -82,7 +82,7 @@ func TestAlarms(t *testing.T) {
 		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted", 1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
 		"LateLossesDiffer": set("hindsight_late_losses_differ", 1), "WorseThanUniform": set("hindsight_recent_excess_loss", .1),
 		"NothingExplored": set("hindsight_propensity_entropy_ratio", 0), "FeaturesRefused": grow("hindsight_refused_feature_values", 1),
-		"ExamplesRefused": grow("hindsight_refused_examples", 1),
+		"ExamplesRefused": grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
 	}
 	for _, a := range Alarms() {
 		if a.here == nil {

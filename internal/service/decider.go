@@ -116,7 +116,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, c.Metrics.strangers(c.Logger)); err != nil {
 		return err
 	}
-	d.follower.scope = c.Metrics.scope
+	d.follower.scope, d.follower.warns = c.Metrics.scope, c.Partition == 0
 	if err := d.follower.catchUp(ctx); err != nil {
 		return err
 	}

@@ -363,6 +363,7 @@ func TestTwoDaemons(t *testing.T) {
 		part.age(time.Now())
 		part.certificate.show(&part.m.certificate, &part.gauges, &certify.Figures{Functions: 1}) // of a class
 		part.certificate.showWeights(&part.m.certificate, &part.gauges, weighted{})
+		part.gauges.of(part.m.changes).Set(0) // of an oracle that watches for them
 		modes := &a.config.Metrics.modes
 		for _, v := range []*prometheus.GaugeVec{modes.alarm, modes.evidence, modes.excess} { // of a model with a guard
 			v.WithLabelValues().Set(0)

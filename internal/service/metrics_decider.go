@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
@@ -20,7 +21,7 @@ type deciderMetrics struct {
 	outstanding, contextsLag, feedbackLag              *prometheus.GaugeVec
 	learned, through, gamma, epoch                     *prometheus.GaugeVec
 	columns, refusedValues, refusedExamples, snapBytes *prometheus.GaugeVec
-	snapAge                                            *prometheus.GaugeVec
+	changes, snapAge                                   *prometheus.GaugeVec
 	certificate                                        certificateMetrics
 }
 
@@ -45,10 +46,12 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 		unread: c.counter("hindsight_unread_features_total", "Features of decided contexts that the model does not list, and keys that no context has: nobody reads them. The log names some, and replayer explain those of one context.",
 			"it grows, and nobody sends more than the model reads on purpose: a name may be misspelt", p),
 		refusedExamples: c.gauge("hindsight_refused_examples", "Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows", p),
-		snapAge:         c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
-		snapBytes:       c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
-		snapshots:       c.counter("hindsight_snapshots_total", "Snapshots written, those that could not be, and those found damaged at a start, which goes on from the one before.", "failed or damaged grows", p, label{"result", []string{"written", "failed", "damaged"}}),
-		certificate:     newCertificateMetrics(c),
+		changes: c.gauge("hindsight_oracle_changes", "Times that the oracle of this epoch started regressions anew because what was played lost more than predicted. The log says when.",
+			"it grows: the world changed, or its noise", p),
+		snapAge:     c.gauge("hindsight_snapshot_age_seconds", "Age of the last snapshot that this decider wrote or restored; of the one that writes them.", "it passes a day while rounds are learned", p),
+		snapBytes:   c.gauge("hindsight_snapshot_bytes", "Size of that snapshot.", "", p),
+		snapshots:   c.counter("hindsight_snapshots_total", "Snapshots written, those that could not be, and those found damaged at a start, which goes on from the one before.", "failed or damaged grows", p, label{"result", []string{"written", "failed", "damaged"}}),
+		certificate: newCertificateMetrics(c),
 	}
 }
 
@@ -65,6 +68,7 @@ type deciderPart struct {
 	feedback, learned     prometheus.Gauge
 	through, gamma, epoch prometheus.Gauge
 	columns, values, lost prometheus.Gauge // of a linear oracle; nil: it is none
+	changes               prometheus.Gauge // nil: the oracle watches for none
 	certificate           certificatePart
 
 	snapMu sync.Mutex
@@ -105,6 +109,12 @@ func (d *deciderPart) replica(f *follower) {
 	}
 	d.epoch.Set(float64(e.Number))
 	d.learned.Set(float64(e.Learner.Learned()))
+	if c, ok := learner.Changes(e.Learner); ok {
+		if d.changes == nil {
+			d.changes = d.gauges.of(d.m.changes)
+		}
+		d.changes.Set(float64(c.Count))
+	}
 	o, ok := e.Learner.(interface{ Oracle() oracle.Regressor })
 	if !ok {
 		return

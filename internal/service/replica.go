@@ -36,6 +36,7 @@ type follower struct {
 	parsed codec.Feedback
 	scope  *monitor.Scope // nil: nobody looks
 	others *strangers     // nil: nobody is told
+	warns  bool           // of changes: one decider of all does
 
 	// While a learner is taught for minutes what its epoch starts from, apart runs that without
 	// the lock that take is called with, and pause is called now and then, whose error ends it.
@@ -201,9 +202,11 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
 			return f.others.pass(f.topics.Feedback, 0, r, err)
 		}
+		before := f.changes().Count
 		if err := f.heart.Learn(&f.parsed); err != nil {
 			return err
 		}
+		f.tellChange(before)
 		f.behind = false
 		f.scope.Feedback(&f.parsed)
 		if p := f.parsed.Partition; p < len(f.rounds) {

@@ -96,6 +96,9 @@ func TestContract(t *testing.T) {
 		"random": func() oracle.Regressor {
 			return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Fourier: 4, Forget: 0.99}))
 		},
+		"auto 2": func() oracle.Regressor {
+			return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 4, MaxFeatures: 8, Version: 2}))
+		},
 		"hybrid": func() oracle.Regressor { return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12})) },
 	} {
 		t.Run("dafa "+name, func(t *testing.T) {

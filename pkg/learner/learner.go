@@ -57,3 +57,14 @@ type Certified interface {
 	Learner
 	Certificate() Certificate
 }
+
+// Changes returns the changes that the oracle of a learner noticed; ok is false if it watches
+// for none.
+func Changes(l Learner) (c oracle.Changes, ok bool) {
+	if l, is := l.(interface{ Oracle() oracle.Regressor }); is {
+		if o, is := l.Oracle().(interface{ Changes() (oracle.Changes, bool) }); is {
+			return o.Changes()
+		}
+	}
+	return c, false
+}

@@ -17,7 +17,8 @@ import (
 type labelled struct {
 	inputs  []oracle.Input
 	labels  []int
-	columns int // expanded, the constant included
+	columns int     // expanded, the constant included
+	noise   float64 // of losses
 }
 
 func readLabelled(t testing.TB, name string) labelled {
@@ -87,11 +88,21 @@ type delays struct {
 // progressive returns the mean loss of the actions played; feedback is FIFO.
 func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, delay delays, seed uint64) float64 {
 	t.Helper()
+	total := 0.0
+	for _, v := range d.play(l, order, delay, seed) {
+		total += v
+	}
+	return total / float64(len(order))
+}
+
+// play returns the losses of the actions played; feedback is FIFO. With probability d.noise a
+// loss is 1 less than it.
+func (d *labelled) play(l learner.Learner, order []int, delay delays, seed uint64) []float64 {
 	rng := rand.New(rand.NewPCG(seed, 8))
 	id := strconv.FormatUint(seed, 10)
 	rounds := make([]learner.Round, len(order))
 	due := make([]int, len(order))
-	total, fed := 0.0, 0
+	losses, fed := make([]float64, len(order)), 0
 	for i, row := range order {
 		r := &rounds[i]
 		r.Input = &d.inputs[row]
@@ -100,7 +111,10 @@ func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, del
 		if r.Action != d.labels[row] {
 			r.Loss = 1
 		}
-		total += r.Loss
+		if d.noise > 0 && rng.Float64() < d.noise {
+			r.Loss = 1 - r.Loss
+		}
+		losses[i] = r.Loss
 		r.N, r.LearnedThrough, r.Fate = int64(i+1), int64(fed), learner.Observed
 		wait := delay.wait(rng.Float64())
 		if wait > float64(delay.window) {
@@ -110,7 +124,7 @@ func (d *labelled) progressive(t testing.TB, l learner.Learner, order []int, del
 			l.Learn(&rounds[fed])
 		}
 	}
-	return total / float64(len(order))
+	return losses
 }
 
 func (d *labelled) defaultLearner(t testing.TB) learner.Learner {

@@ -239,6 +239,11 @@ func (o *Aggregate) Update(x *Input, action int, loss float64) {
 		o.fadings = append(o.fadings, fadingPair{})
 	}
 	m := o.means(n, l.prepareOne())
+	if l.version > 1 {
+		for from, to := l.changed(n, o.mix(m), loss); from < to; from++ {
+			o.renew(from)
+		}
+	}
 	_, u, ok := l.regress(&l.actions[n], loss)
 	if !ok {
 		u = 0

@@ -29,6 +29,19 @@ func TestAggregateContract(t *testing.T) {
 	}
 }
 
+// TestAggregateContract2 holds the contract in version 2, of which no slow twin is there.
+func TestAggregateContract2(t *testing.T) {
+	for _, o := range []oracle.AggregateOptions{
+		{MaxFeatures: 20, Version: 2},
+		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14, MaxActions: 3, Steered: true, Version: 2},
+	} {
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewAggregate(o)) },
+				oracletest.Options{Input: withActionFeatures, Rounds: 200})
+		})
+	}
+}
+
 // slowAggregate is the aggregate by the book: full matrices, three passes, package
 // math, and log-weights; its features are those of slowLinear.
 type slowAggregate struct {

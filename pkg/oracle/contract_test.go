@@ -47,6 +47,11 @@ func TestLinearContract(t *testing.T) {
 			return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Forget: 0.99, MaxFeatures: 20}))
 		}, oracletest.Options{Rounds: 150})
 	})
+	for _, o := range []oracle.LinearOptions{{Beta: 0.5, MaxFeatures: 14, Version: 2}, {Beta: 0.5, Fourier: 6, Forget: 0.99, MaxFeatures: 14, MaxActions: 3, Version: 2}} {
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) }, oracletest.Options{Input: withActionFeatures})
+		})
+	}
 	t.Run("sparse", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
 			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})

@@ -102,4 +102,11 @@
 // is forgotten.) What is bought is a memory of 1/(1−ρ) examples of an
 // action. [Aggregate] pays it in two members only, and in core 3 only while the duel
 // says that the world moves.
+//
+// # Starting anew
+//
+// From version 2 on [Linear], [Aggregate] and [Shared] start regressions anew when what is
+// played loses more than they predict (change.go, which proves the rate of false alarms). A
+// regret Σe²u/(1+u) then sums over lives: each is against the regularised best of its own
+// stretch. Overhead holds as it is, for q goes on.
 package oracle

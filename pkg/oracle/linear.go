@@ -87,8 +87,9 @@ type Linear struct {
 	forget       float64 // ρ; 0: none
 	fourier      fourier
 	maxActions   int
-	actions      []linearAction
-	byAction     map[string]int32
+	watches
+	actions  []linearAction
+	byAction map[string]int32
 
 	fed     int64
 	sumLoss float64
@@ -107,6 +108,7 @@ type Linear struct {
 type linearAction struct {
 	name string
 	ridge
+	watch watch
 }
 
 var _ Regressor = (*Linear)(nil)
@@ -218,9 +220,16 @@ func (o *Linear) action(position int, name string) int32 {
 
 // Update implements [Regressor].
 func (o *Linear) Update(x *Input, action int, loss float64) {
-	if n := o.enter(x, action, loss); n >= 0 {
-		o.regress(&o.actions[n], loss)
+	n := o.enter(x, action, loss)
+	if n < 0 {
+		return
 	}
+	if o.version > 1 {
+		for from, to := o.changed(n, clip01(o.mean(o.actions[n].w, o.prepareOne())), loss); from < to; from++ {
+			o.actions[from].reset(o.lambda)
+		}
+	}
+	o.regress(&o.actions[n], loss)
 }
 
 // enter counts an example, fills z with it, and returns the index of its action with

@@ -42,10 +42,16 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloat(b, o.sumLoss)
 	b = appendFloat(b, o.regret)
+	if o.version > 1 {
+		b = o.watches.append(b)
+	}
 	b = o.appendColumns(b)
 	for i := range o.actions {
 		a := &o.actions[i]
 		b = appendString(b, a.name)
+		if o.version > 1 {
+			b = a.watch.append(b)
+		}
 		b = binary.AppendUvarint(b, uint64(len(a.w)))
 		b = appendFloats(b, a.w)
 		b = appendFloats(b, a.p)
@@ -79,6 +85,9 @@ func (o *Linear) UnmarshalBinary(b []byte) error {
 	if r.bad || columns > n.most || actions > o.maxActions ||
 		n.fed < 0 || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) { // losses are in [0,1]
 		return snapshotError("linear", "damaged header")
+	}
+	if n.version > 1 && !n.watches.read(&r, n.fed) {
+		return snapshotError("linear", "damaged watch")
 	}
 	for range columns {
 		if !n.readColumn(&r) {
@@ -171,6 +180,10 @@ func (f *features) readColumn(r *wireReader) bool {
 
 func (o *Linear) readAction(r *wireReader) bool {
 	name := r.string()
+	var w watch
+	if o.version > 1 && !w.read(r, o.fed, limitOf(len(o.actions))) {
+		return false
+	}
 	d := r.count(8)
 	if r.bad || !o.fits(d) || packedLen(d)+d > len(r.b)/8 {
 		return false
@@ -179,6 +192,7 @@ func (o *Linear) readAction(r *wireReader) bool {
 		return false
 	}
 	a := &o.actions[o.addAction(name)]
+	a.watch = w
 	a.w, a.p = make([]float64, d), make([]float64, packedLen(d))
 	for i := range a.w { // any bits: rounding may have broken a regression, Update mends it
 		a.w[i] = r.float()

@@ -34,7 +34,8 @@ type Shared struct {
 	features
 	o     SharedOptions
 	ridge ridge
-	keys  []uint64 // by column
+	watches
+	keys []uint64 // by column
 
 	fed     int64
 	sumLoss float64
@@ -184,6 +185,11 @@ func (o *Shared) Update(x *Input, action int, loss float64) {
 	o.grow()
 	o.context()
 	o.action(&x.Actions[action])
+	if o.version > 1 && o.all.add(clip01(dot(o.ridge.w, o.h)), loss, changeFrom, 1/changeAlpha) {
+		o.ridge.reset(o.o.Lambda)
+		o.all = watch{}
+		o.changes.add(o.fed, "")
+	}
 	packedMul(o.k, o.ridge.p, o.h)
 	u, e := dot(o.k, o.h), loss-dot(o.ridge.w, o.h)
 	if !(u >= 0) || u-u != 0 || e-e != 0 {

@@ -27,6 +27,17 @@ func TestSharedContract(t *testing.T) {
 	}
 }
 
+// TestSharedContract2 holds the contract in version 2, of which no slow twin is there.
+func TestSharedContract2(t *testing.T) {
+	for _, hybrid := range []bool{false, true} {
+		o := oracle.SharedOptions{Hashed: 24, Hybrid: hybrid, Beta: 0.5, MaxFeatures: 20, Version: 2}
+		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
+			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewShared(o)) },
+				oracletest.Options{Input: withActionFeatures, Rounds: 200})
+		})
+	}
+}
+
 // slowShared keeps every example with its hashed z and solves the ridge equations anew for
 // each question; its features are those of slowLinear.
 type slowShared struct {

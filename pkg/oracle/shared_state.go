@@ -12,6 +12,9 @@ func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
 	}
 	b = appendFloat(b, o.sumLoss)
 	b = appendFloat(b, o.regret)
+	if o.version > 1 {
+		b = o.watches.append(b)
+	}
 	b = o.appendColumns(b)
 	b = appendFloats(b, o.ridge.w)
 	return appendFloats(b, o.ridge.p), nil
@@ -47,6 +50,9 @@ func (o *Shared) UnmarshalBinary(b []byte) error {
 	n.sumLoss, n.regret = r.float(), r.float()
 	if r.bad || columns > o.most || !(n.sumLoss >= 0 && n.sumLoss <= float64(n.fed)) {
 		return snapshotError("shared", "damaged header")
+	}
+	if n.version > 1 && !n.watches.read(&r, n.fed) {
+		return snapshotError("shared", "damaged watch")
 	}
 	for range columns {
 		if !n.readColumn(&r) {
