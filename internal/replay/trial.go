@@ -109,6 +109,7 @@ func SecretSeed(seed uint64) []byte {
 // it has none.
 func ModelFor(env Environment, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
 	m = model.Default()
+	defer m.DefaultOrder()
 	m.Name, m.Learner, m.Window = name, learner, window
 	m.Actions = append([]string(nil), env.Actions()...)
 	m.MaxActions = max(m.MaxActions, len(m.Actions))
@@ -133,7 +134,6 @@ func ModelFor(env Environment, name string, learner model.Learner, window loop.W
 		v.log.fit(m)
 	}
 	m.Resolve(env.Columns(), len(env.Actions()))
-	m.DefaultOrder()
 	return m, files
 }
 

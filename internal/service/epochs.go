@@ -155,7 +155,8 @@ func (s *Source) goOn(last *definition) {
 	if last == nil || s.Earlier == nil || s.Version != last.rec.Version && warmKey(s.Model) != "keep" {
 		return
 	}
-	if differing(s.Earlier, last.rec.Model, "oracle") == "" {
+	was := last.rec.Model
+	if differing(s.Earlier, was, "oracle") == "" && (differing(s.Model, was, "oracle") != "" || bytes.Equal(withoutMode(s.Earlier), withoutMode(was))) {
 		s.Model, s.Earlier = s.Earlier, nil
 	}
 }
