@@ -118,7 +118,10 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o, unlock: unlock}
 	_ = os.Remove(filepath.Join(o.Dir, attach.ConnectFile)) // left by a process that crashed
-	if err := e.start(ctx); err != nil {
+	if err = completeStreams(o.Dir); err == nil {
+		err = e.start(ctx)
+	}
+	if err != nil {
 		_ = e.Close()
 		return nil, err
 	}

@@ -129,6 +129,30 @@ func writeMeta(path string, meta, sum []byte) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(path), sumFile), sum, 0o600)
 }
 
+// completeStreams writes the checksums that a server killed while it made a stream did not
+// come to write. The next server would make the stream anew, but not its checksum, and the one
+// after that would leave the stream out with all that was stored in the meantime.
+func completeStreams(dir string) error {
+	paths, err := filepath.Glob(filepath.Join(dir, storeFolder, "*", streamsFolder, "*", metaFile))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		meta, sum, err := readMeta(path)
+		if err == nil && sum == nil && json.Valid(meta) {
+			stream := filepath.Dir(path)
+			whole := filepath.Join(stream, sumFile)
+			if err = os.WriteFile(whole+".tmp", []byte(metaSum(meta, filepath.Base(stream))), 0o600); err == nil {
+				err = os.Rename(whole+".tmp", whole)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
 // SetAge changes how long the topics in a folder that nobody serves keep records, 0
 // meaning for ever.
 func SetAge(dir string, age time.Duration) error {

@@ -1,0 +1,63 @@
+package embedded_test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/embedded"
+)
+
+// TestKilledWhileMaking holds that a kill between the two files of a new stream, its
+// configuration and that one's checksum, loses nothing that is stored later.
+func TestKilledWhileMaking(t *testing.T) {
+	dir := t.TempDir()
+	records := func(write bool) (next int64) {
+		e, err := embedded.Open(t.Context(), embedded.Options{Dir: dir, Port: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer e.Close()
+		if write {
+			if err := e.Log().Create(t.Context(), "a", 1, stream.TopicOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			w, err := e.Log().Writer(t.Context(), "a", 0, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if _, err := w.Append(t.Context(), &stream.Record{Value: []byte("x")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, next, err = e.Log().Bounds(t.Context(), "a", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return next
+	}
+	first := records(true)
+	sums := 0
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Name() == "meta.sum" && filepath.Base(filepath.Dir(filepath.Dir(path))) == "streams" {
+			sums++
+			return os.Remove(path)
+		}
+		return err
+	})
+	if err != nil || sums == 0 {
+		t.Fatalf("%d checksums: %v", sums, err)
+	}
+	if next := records(true); next != first+1 {
+		t.Errorf("next offset %d, want %d: the stream was left out", next, first+1)
+	}
+	if next := records(false); next != first+1 {
+		t.Errorf("after another start: next offset %d, want %d", next, first+1)
+	}
+}
