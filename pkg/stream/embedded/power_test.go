@@ -17,10 +17,11 @@ import (
 // there without a gap, and is read again. In the long form the index is the one that a server
 // writes while it runs, and what is cut are the two minutes before and after it.
 func TestPowerCut(t *testing.T) {
-	h := &powerHistory{dir: t.TempDir()}
+	h := &powerHistory{dir: t.TempDir(), options: small, padding: 9000} // some blocks
 	if os.Getenv("HINDSIGHT_LONG") != "" {
+		h.options, h.padding = stream.TopicOptions{}, 200
 		var end time.Time
-		h.write(t, 100*time.Millisecond, func() bool {
+		h.write(t, 200*time.Millisecond, func() bool {
 			if end.IsZero() && h.readIndex() {
 				end = time.Now().Add(2 * time.Minute)
 			}
@@ -41,7 +42,7 @@ func TestPowerCut(t *testing.T) {
 		}
 		closeEngine(t, view)
 		e := open(t, embedded.Options{Dir: dir, DontListen: true})
-		if err := appendNumbered(t, e, int64(n)+2); err != nil {
+		if err := h.append(t, e, int64(n)+2); err != nil {
 			t.Errorf("cut after %d records: %v", n+1, err)
 		}
 		closeEngine(t, e)
@@ -56,9 +57,11 @@ func TestPowerCut(t *testing.T) {
 
 // powerHistory is what a log's folder was after each record.
 type powerHistory struct {
-	dir   string
-	index []byte             // as it was written in between
-	sizes []map[string]int64 // of the blocks, after each record
+	dir     string
+	options stream.TopicOptions
+	padding int                // of a record
+	index   []byte             // as it was written in between
+	sizes   []map[string]int64 // of the blocks, after each record
 }
 
 // write writes records until enough of them are there, and stops in order.
@@ -66,11 +69,11 @@ func (h *powerHistory) write(t *testing.T, pause time.Duration, enough func() bo
 	t.Helper()
 	e := open(t, embedded.Options{Dir: h.dir, DontListen: true})
 	defer closeEngine(t, e)
-	if err := e.Log().Create(t.Context(), "a", 1, small); err != nil {
+	if err := e.Log().Create(t.Context(), "a", 1, h.options); err != nil {
 		t.Fatal(err)
 	}
 	for done := false; !done; done = enough() {
-		if err := appendNumbered(t, e, int64(len(h.sizes))+1); err != nil {
+		if err := h.append(t, e, int64(len(h.sizes))+1); err != nil {
 			t.Fatal(err)
 		}
 		h.sizes = append(h.sizes, h.blocks(t))
@@ -142,15 +145,15 @@ func (h *powerHistory) image(t *testing.T, n, how int) string {
 	return dir
 }
 
-// appendNumbered appends a record that says its offset.
-func appendNumbered(t *testing.T, e *embedded.Engine, offset int64) error {
+// append appends a record that says its offset.
+func (h *powerHistory) append(t *testing.T, e *embedded.Engine, offset int64) error {
 	t.Helper()
 	w, err := e.Log().Writer(t.Context(), "a", 0, nil)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	if _, err := w.Append(t.Context(), &stream.Record{Value: fmt.Appendf(nil, "%d padded %0200d", offset, 0)}); err != nil {
+	if _, err := w.Append(t.Context(), &stream.Record{Value: fmt.Appendf(nil, "%d padded %0*d", offset, h.padding, 0)}); err != nil {
 		return err
 	}
 	return w.Flush(t.Context())
