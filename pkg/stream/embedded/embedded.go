@@ -94,8 +94,9 @@ type Engine struct {
 	unlockView func() error
 }
 
-// Open locks the folder, making it if needed, and starts the server on it. That
-// takes longer the more the log holds: half a second for a million records. ctx
+// Open locks the folder, making it if needed, and starts the server on it. Unless the
+// last one was closed that takes longer the more the log holds: half a second for a
+// million records. ctx
 // bounds the wait for the server to be ready, but not the reading of the store.
 //
 // With ReadOnly the folder must hold a log, and nothing of it changes, however old its
@@ -162,6 +163,11 @@ func (e *Engine) start(ctx context.Context) error {
 	var err error
 	if e.so, err = e.serverOptions(); err != nil {
 		return err
+	}
+	if !e.o.bare && e.view == "" {
+		if err := checkStopped(e.o.Dir); err != nil {
+			return err
+		}
 	}
 	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
@@ -296,6 +302,7 @@ func (e *Engine) Close() error {
 		e.mender.close()
 		e.mender = nil
 	}
+	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 		e.client = nil
@@ -304,6 +311,9 @@ func (e *Engine) Close() error {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
 		e.server = nil
+	}
+	if inOrder {
+		errs = append(errs, noteStopped(e.o.Dir))
 	}
 	if e.unlock != nil {
 		errs = append(errs, e.unlock())
