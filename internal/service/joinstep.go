@@ -26,6 +26,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	taken := 0
 	for taken < stepRecords {
 		ok, err := j.merge(ctx)
+		if errors.Is(err, errHeld) {
+			break
+		}
 		if err != nil {
 			return taken > 0, err
 		}
@@ -136,7 +139,7 @@ func (j *Joiner) settle(ctx context.Context, stamp uint64) (bool, error) {
 				return false, err
 			}
 		}
-		if len(in.batch) > 0 {
+		if len(in.batch) > 0 || in.clear <= stamp {
 			return false, nil
 		}
 	}

@@ -1,7 +1,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -54,7 +53,7 @@ func (d *Decider) look(outer context.Context) {
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(cmp.Or(held(d.cfg.Log), err))
+		d.part.reach(held(d.cfg.Log), err)
 	}
 	d.m.age(time.Now())
 	d.showCertificate()
@@ -137,7 +136,7 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.outcomesLag.Set(waits[1])
 	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), err))
+		j.part.reach(held(j.cfg.Log), err)
 	}
 }
 

@@ -157,12 +157,12 @@ func (c *logCursor) got(batch []stream.Record) {
 
 // receive reads at least one record, which must come, or nothing at the end.
 func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	if from.Position() >= c.end {
-		return dst, nil
-	}
 	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
 	defer cancel()
-	dst, err := from.Next(wait, dst)
+	var err error
+	for err == nil && len(dst) == 0 && from.Position() < c.end {
+		dst, err = from.Next(wait, dst)
+	}
 	if err == nil {
 		return dst, nil
 	}
