@@ -152,12 +152,15 @@ func (r *reader) nextBatch() (more bool, err error) {
 	if r.undo.skips(&s) || s.isControl() {
 		s.count = 0
 	}
+	var large bool
 	if s.count > 0 {
-		if err := s.inflate(); err != nil {
+		err := s.inflate()
+		if large = errors.Is(err, errInflated); err != nil && !large {
 			return false, err
 		}
 	}
 	r.dec.start(s)
+	r.dec.large = large
 	if s.count > 0 {
 		r.pos = max(r.pos, s.base)
 	}
