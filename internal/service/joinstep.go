@@ -48,6 +48,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	if err := j.release(ctx); err != nil {
 		return true, err
 	}
+	if err := j.refuseSurplus(ctx); err != nil {
+		return true, err
+	}
 	if err := j.watchGuard(ctx); err != nil {
 		return true, err
 	}
@@ -290,6 +293,10 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 	if len(j.rejected) == 0 {
 		return nil
 	}
+	return j.putRejects(ctx)
+}
+
+func (j *Joiner) putRejects(ctx context.Context) error {
 	for i := range j.rejected {
 		r := &j.rejected[i]
 		r.Fit()

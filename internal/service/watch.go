@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -135,8 +136,12 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.decisionsLag.Set(waits[0])
 		j.m.outcomesLag.Set(waits[1])
 	}
+	var added error
+	if err == nil {
+		added, err = j.countPartitions(ctx)
+	}
 	if outer.Err() == nil {
-		j.part.reach(held(j.cfg.Log), err)
+		j.part.reach(cmp.Or(held(j.cfg.Log), added), err)
 	}
 }
 

@@ -138,7 +138,9 @@ func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Re
 		if r, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
 			return nil, 0, dst, err
 		}
-		first = r.Position()
+		if first, _, err = c.log.Bounds(ctx, c.topic, c.partition); err != nil { // the reader may be behind what was aborted
+			return r, 0, dst, err
+		}
 		if recs, err = c.receive(ctx, r, dst); !errors.Is(err, stream.ErrTruncated) {
 			return r, first, recs, err
 		}
