@@ -102,7 +102,7 @@ func (c Config) attempt(ctx context.Context, once bool, found *findings) (v *ver
 	if found != nil {
 		found.attempt++
 	}
-	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
+	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {
 		return v, err
 	}
 	ctx, v.abort = context.WithCancel(ctx)
@@ -152,6 +152,9 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	if err := v.readRejects(ctx); err != nil {
+		return err
+	}
+	if err := v.checkSurplus(ctx); err != nil {
 		return err
 	}
 	if err := decisions.openContexts(ctx); err != nil {

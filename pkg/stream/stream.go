@@ -157,7 +157,8 @@ type Log interface {
 	Close() error
 }
 
-// Holder is implemented by logs that may know that nothing can be appended now.
+// Holder is implemented by logs that may know that nothing can be appended, or that a partition
+// cannot be read on, until something is mended.
 type Holder interface {
 	// Held returns why not, nil if nothing is known of it.
 	Held() error
@@ -193,7 +194,8 @@ type Windowed interface {
 
 // Reader reads one partition in order. Not safe for concurrent use.
 type Reader interface {
-	// Next appends at least one record to dst, waiting for it, or fails. The records'
+	// Next appends at least one record to dst, waiting for it, or fails. It may return none, but
+	// a later Position, where it has passed what holds none: a log's markers, and what was aborted. The records'
 	// bytes are valid until the next call of Next. Records that the log drops while
 	// the reader is still before them are told as ErrTruncated, when the next record
 	// arrives at the latest. After an error that IsRetryable, and after the context's
