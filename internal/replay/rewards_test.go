@@ -25,13 +25,13 @@ func TestRewardsInTables(t *testing.T) {
 		return strings.Join(strings.Fields(b.String()), " ")
 	}
 	text := all()
-	for _, want := range []string{"mean reward 1.400", "dafa 1.400 70.0%", "below best 5 rounds", "1.400 ± 0.020 – 0.2000 ± 0.020", "Below best: reward beyond"} {
+	for _, want := range []string{"mean reward 1.400", "dafa 1.400 70.0%", "below best 5 rounds", "1.400 ± 0.020 – 0.2000 ± 0.020", "Below best: reward short of the"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not told: %s", want, text)
 		}
 	}
 	r.Replay = &Replay{SNIPS: ope.Normal("snips", .3, .01), IPS: ope.Normal("ips", .35, .01)}
-	if text := all(); !strings.Contains(text, "the reward of its policies is 1.400 ± 0.020 (SNIPS; IPS 1.300 ± 0.020)") || !strings.Contains(text, "mean reward is the weighted one") {
+	if text := all(); !strings.Contains(text, "the reward of its policies is 1.400±0.020 (SNIPS; IPS 1.300±0.020)") || !strings.Contains(text, "mean reward is the weighted one") {
 		t.Error(text)
 	}
 	if strings.Contains(text, "mean loss") || strings.Contains(all(), "mean loss") {

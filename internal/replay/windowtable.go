@@ -28,13 +28,16 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 	if err := t.write(w, 100); err != nil {
 		return err
 	}
-	what := first.Rewards.Of()
-	if first.Regret != nil {
-		what = "regret"
+	what := "loss beyond"
+	switch {
+	case first.Regret != nil:
+		what = "regret beyond"
+	case first.Rewards != nil:
+		what = "reward short of"
 	}
 	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
 		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, and is void where the class is refuted. "+
-		"%s best: %s beyond the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
+		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, strings.ToUpper(beyond[:1])+beyond[1:], what)
 	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
