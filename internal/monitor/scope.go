@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -9,7 +10,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// keptRejects is how many of the last rejects are kept.
+// keptRejects is how many of the last rejects are kept, some of each reason.
 const keptRejects = 20
 
 // Reject is a record that was rejected, without its bytes.
@@ -47,8 +48,7 @@ type Scope struct {
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
 
-	rejects  [keptRejects]Reject
-	rejected int64
+	rejects []Reject // oldest first
 
 	headID  []byte
 	head    Head // without ID
@@ -113,8 +113,26 @@ func (s *Scope) Reject(r *codec.Reject) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rejects[s.rejected%keptRejects] = Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)}
-	s.rejected++
+	if len(s.rejects) == keptRejects {
+		s.rejects = slices.Delete(s.rejects, s.commonest(), s.commonest()+1)
+	}
+	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason,
+		Detail: r.Short(), ID: strings.Clone(r.ID)})
+}
+
+// commonest returns the place of the oldest reject of the reason that most rejects have, so that
+// many of one reason do not push out the few of another.
+func (s *Scope) commonest() (at int) {
+	of := map[[2]string]int{}
+	for _, r := range s.rejects {
+		of[[2]string{r.Topic, r.Reason}]++
+	}
+	for i, r := range s.rejects {
+		if of[[2]string{r.Topic, r.Reason}] > of[[2]string{s.rejects[at].Topic, s.rejects[at].Reason}] {
+			at = i
+		}
+	}
+	return at
 }
 
 // Wait takes the round at the head of the line; partition -1: no round waits.
@@ -187,7 +205,7 @@ type View struct {
 	Delays    Histogram // seconds from decision to outcome
 	Released  Histogram // rounds: feedbacks not yet learned at the decision
 
-	Rejects []Reject // the last ones, newest first
+	Rejects []Reject // the last ones, some of each reason, newest first
 	Head    *Head    // nil: no round waits, or no joiner is here
 }
 
@@ -202,9 +220,8 @@ func (s *Scope) View() View {
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		v.Fates[f] = s.fates[f]
 	}
-	for i := int64(1); i <= min(s.rejected, keptRejects); i++ {
-		v.Rejects = append(v.Rejects, s.rejects[(s.rejected-i)%keptRejects])
-	}
+	v.Rejects = slices.Clone(s.rejects)
+	slices.Reverse(v.Rejects)
 	if s.waiting {
 		h := s.head
 		h.ID = string(s.headID)

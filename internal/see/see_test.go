@@ -21,8 +21,12 @@ func TestState(t *testing.T) {
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
+	w.until("what is malformed", func(s *State) bool { return s.Refused["malformed"] == 2 })
+	for i := range 25 { // more than are kept
+		w.report(`{"id":"nobody-%d","loss":1}`, i)
+	}
 	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
-		return s.Refused["malformed"] == 2 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
+		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
 	})

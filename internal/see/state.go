@@ -31,7 +31,7 @@ type State struct {
 	Refused     map[string]float64       `json:"refused" doc:"outcomes and contexts rejected since the start, by reason"`
 	Certificate *service.CertificatePage `json:"certificate" doc:"as /certificate; null: no decider is at work here"`
 	CertAge     float64                  `json:"certificate_age_seconds" doc:"since it was computed: it takes the decider's time, and is kept for 5 s; what else is here is of now"`
-	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, newest first, without their bytes"`
+	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, at most 20 and some of each reason, newest first, without their bytes"`
 	Alarms      []AlarmState             `json:"alarms" doc:"whose condition holds, the most urgent first"`
 	Elsewhere   []string                 `json:"elsewhere" doc:"alarms that one process cannot judge: Prometheus can"`
 }

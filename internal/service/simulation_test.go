@@ -93,6 +93,7 @@ type sim struct {
 	joiner   *simJoiner
 	zombies  []zombie
 	outcomes *simOutcomes
+	gates    []*gate // of all outcome services
 	version  int64
 	number   int        // of processes
 	whim     *rand.Rand // of the operators
@@ -382,7 +383,7 @@ func (s *sim) openOutcomes() {
 		s.fatal("%v", err)
 		return
 	}
-	s.outcomes = &simOutcomes{p, svc}
+	s.outcomes, s.gates = &simOutcomes{p, svc}, append(s.gates, svc.gate)
 }
 
 func simSeeds(t *testing.T) int {

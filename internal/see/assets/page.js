@@ -330,7 +330,7 @@ function drawRejects(s) {
     return;
   }
   const head = make("tr", {}, ...["when", "what", "round", "why", ""].map((h) => make("th", {}, h)));
-  show(into, make("table", {}, head, ...s.rejects.slice(0, 10).map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
     make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)))));
 }
 
