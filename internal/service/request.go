@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -96,11 +95,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	res := d.decide(m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
-		code := 400
-		if errors.Is(res.Err, codec.ErrTooLarge) {
-			code = 413
-		}
-		refuse(code, res.Err.Error(), res.ID)
+		refuse(codeOf(res.Err), res.Err.Error(), res.ID)
 	case loop.Conflict:
 		d.conflict(&res, m, json, refuse)
 	case loop.Duplicate:

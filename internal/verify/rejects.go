@@ -209,7 +209,7 @@ func (v *verification) checkReject(info *rejectInfo, r *stream.Record, logTime i
 // tells reports whether a reject has the bytes of a record, or as many as fit.
 func (x *rejectIndex) tells(info *rejectInfo, record []byte) bool {
 	if info.size > 0 {
-		if info.size != len(record) || info.kept >= info.size {
+		if info.size != len(record) || info.kept < codec.MaxRejectBytes || info.kept >= info.size {
 			return false
 		}
 		record = record[:info.kept]

@@ -37,6 +37,9 @@ const (
 	MaxActions     = 10_000       // hard limit; a model's max_actions is lower
 	MaxFeatures    = 65_536       // features of one context, those of its actions included
 	MaxRecordBytes = 1<<20 - 4096 // one record with its headers stays under 1 MiB
+
+	MaxOutcomeBytes = 64 << 10 // an outcome; earlier programs took MaxRecordBytes, which is still read
+	MaxRejectBytes  = 4 << 10  // what a reject keeps of a record; of earlier programs more
 )
 
 // Control records share the decisions and feedback topics with data. Their
