@@ -64,8 +64,10 @@ func (r *recent) stored(n, offset int64) {
 func (r *recent) get(n int64) (value []byte, offset int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e := r.at(n)
-	return e.value, e.offset, e.n == n && (e.value != nil || e.offset >= 0)
+	if e := r.at(n); e.n == n {
+		return e.value, e.offset, e.value != nil || e.offset >= 0
+	}
+	return nil, -1, false
 }
 
 // repeat is a request whose round was decided before. With an id, which was minted for that
