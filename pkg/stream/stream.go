@@ -179,6 +179,12 @@ type Holder interface {
 	Held() error
 }
 
+// Getter is implemented by logs that read one record at less cost than a reader does.
+type Getter interface {
+	// Get returns the bytes of one record. It may fail where a reader would not: see [Get].
+	Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error)
+}
+
 // Earliest is the position of the first record that is kept.
 const Earliest int64 = -1
 

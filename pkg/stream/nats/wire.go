@@ -21,6 +21,7 @@ const (
 	headerExpectedSeq  = "Nats-Expected-Last-Sequence"
 	headerPending      = "Nats-Pending-Messages"
 	headerLastSeq      = "Nats-Last-Stream" // of a heartbeat: what the consumer has passed
+	headerSeq          = "Nats-Sequence"    // of a record that was got
 	headerStatus       = "Status"
 	headerDescription  = "Description"
 	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
