@@ -40,8 +40,6 @@ func (c *config) folder() string {
 // check reports what is wrong with --log.
 func (c *config) check() (err error) {
 	switch {
-	case c.pendingMiB < 1:
-		err = fmt.Errorf("--pending-mib %d: it must be at least 1", c.pendingMiB)
 	case servers.Is(c.log):
 		err = servers.Check(c.log)
 	case brokers.Is(c.log):

@@ -74,6 +74,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
+	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
 	in.nats.Register(f)
 	in.kafka.Register(f)
@@ -81,16 +82,10 @@ what the logs hold, and audits them.`,
 }
 
 func (in *inject) run(ctx context.Context) error {
-	if in.lead < 1 {
-		return daemon.Usagef("--lead %d: it must be at least 1", in.lead)
-	}
 	if in.listen != "" {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
-	}
-	if in.partitions < 1 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", in.partitions)
 	}
 	env, err := in.source.open(ctx)
 	if err != nil {
