@@ -59,7 +59,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 		Args: daemon.NoArguments,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
-  HINDSIGHT_LOG=embedded:/tmp/trial decider
+  HINDSIGHT_LOG=embedded:./trial decider
   decider --log nats://host:4222 --nats-user shop --nats-password-file shop.password --partitions 4 --model shop.yaml
   decider --log kafkas://host1:9092,host2:9092/?replication=3 --kafka-user shop --kafka-password-file shop.password \
     --nats nats://host3:4222 --partitions 4 --model shop.yaml`,

@@ -77,6 +77,9 @@ func (c *config) open(ctx context.Context, env *daemon.Env) (*place, error) {
 		}
 		return &place{client.Log(), servers.SeedFile, sharing, client.Close}, nil
 	}
+	if err := attach.Own(c.folder()); err != nil {
+		return nil, err
+	}
 	client, err := attach.Dial(c.folder(), program, nats.Options{})
 	if errors.Is(err, attach.ErrNotRunning) {
 		return nil, fmt.Errorf("%w; start it with: decider --joiner=false --log %s", err, c.log)
