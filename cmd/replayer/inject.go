@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
 )
 
 type inject struct {
@@ -74,6 +74,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
+	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
 	in.nats.Register(f)
 	in.kafka.Register(f)
@@ -81,16 +82,10 @@ what the logs hold, and audits them.`,
 }
 
 func (in *inject) run(ctx context.Context) error {
-	if in.lead < 1 {
-		return daemon.Usagef("--lead %d: it must be at least 1", in.lead)
-	}
 	if in.listen != "" {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
-	}
-	if in.partitions < 1 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", in.partitions)
 	}
 	env, err := in.source.open(ctx)
 	if err != nil {
@@ -258,14 +253,13 @@ func (l *live) prepare() ([]byte, error) {
 	if l.dir == "" {
 		return seed, nil
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(l.dir, 0o700), attach.Own(l.dir)); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(l.dir, engine.SeedName)
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := daemon.WriteSeed(path, seed); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists: the folder belongs to another system; name a new one", path)
-	}
-	if err := os.WriteFile(path, []byte(hex.EncodeToString(seed)+"\n"), 0o600); err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	for name, b := range l.policy.files {
@@ -292,11 +286,7 @@ func (l *live) writeSeed(seed []byte) error {
 	if l.seedFile == "" {
 		l.seedFile = servers.SeedFile
 	}
-	err := os.WriteFile(l.seedFile+".new", []byte(hex.EncodeToString(seed)+"\n"), 0o600)
-	if err == nil {
-		err = os.Link(l.seedFile+".new", l.seedFile)
-		_ = os.Remove(l.seedFile + ".new")
-	}
+	err := daemon.WriteSeed(l.seedFile, seed)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}

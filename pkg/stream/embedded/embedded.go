@@ -268,9 +268,16 @@ func (e *Engine) writeConnect() error {
 	return writeFile(filepath.Join(e.o.Dir, attach.ConnectFile), append(data, '\n'))
 }
 
-// writeFile replaces a file, readable by its owner only.
+// writeFile replaces a file, readable by its owner only. Nothing that is there is written
+// to: it may be a link to another file.
 func writeFile(name string, data []byte) error {
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+	_ = os.Remove(name + ".new") // left by a process that crashed
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
