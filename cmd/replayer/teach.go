@@ -61,6 +61,7 @@ as the version before.`,
 	f.IntVar(&t.partitions, "partitions", 0, "partitions of contexts, decisions and outcomes (default 1); fixed from then on")
 	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.StringVar(&t.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
+	daemon.Bounds{"partitions": {1, service.MaxPartitions}}.Set(f)
 	t.source.reading.flags(f)
 	t.source.columnFlags.flags(f)
 	t.source.reading.from(env)
@@ -80,9 +81,6 @@ func (t *teach) run(ctx context.Context) error {
 	}
 	if spec.Kind == "mem" {
 		return daemon.Usagef("--log %s: of a log in memory nothing would be left", t.log)
-	}
-	if t.partitions < 0 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", t.partitions)
 	}
 	if t.seedFile == "" {
 		t.seedFile = spec.SeedFile()
