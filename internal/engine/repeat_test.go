@@ -144,7 +144,7 @@ func TestManyRepeats(t *testing.T) {
 	took := time.Since(began)
 	t.Logf("of %d repeats %d got their decision, %d were refused; another client had %d rounds decided and reported meanwhile, at most %v for one answer; %v",
 		asked, r.again, r.refused, served, longest, took)
-	if r.again == 0 || r.again+r.refused != asked {
+	if r.again < 300 || r.again+r.refused != asked {
 		t.Errorf("of %d repeats %d got their decision, and %d were told when to come again", asked, r.again, r.refused)
 	}
 	topics := service.TopicsOf(s.name)
