@@ -178,6 +178,13 @@ type Holder interface {
 	Held() error
 }
 
+// Measured is implemented by logs that may know the limit of their store.
+type Measured interface {
+	// Fill returns how many bytes topics hold, and how many the whole store may, 0 if that is
+	// not known.
+	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
+}
+
 // Earliest is the position of the first record that is kept.
 const Earliest int64 = -1
 
