@@ -87,6 +87,10 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 		return
 	}
 	id := strings.Clone(o.ID)
+	if !s.quota.take(requestSize(&m)) {
+		refuse(503, overQuota, id)
+		return
+	}
 	w := s.writers[loop.PartitionOf([]byte(id), len(s.writers))]
 	r := &stream.Record{Key: []byte(id), Value: m.Data, Headers: headers}
 	w.append(r, start.Add(forwardLimit), func(_ int64, err error) {

@@ -185,6 +185,13 @@ type Getter interface {
 	Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error)
 }
 
+// Measured is implemented by logs that may know the limit of their store.
+type Measured interface {
+	// Fill returns how many bytes topics hold, and how many the whole store may, 0 if that is
+	// not known.
+	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
+}
+
 // Earliest is the position of the first record that is kept.
 const Earliest int64 = -1
 

@@ -187,6 +187,7 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	lo := e.o.Log
+	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}
