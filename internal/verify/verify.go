@@ -207,9 +207,20 @@ func (v *verification) differ(d Difference) {
 	if f := v.report.First; f == nil || d.before(f) {
 		v.report.First = &d
 	}
+	if d.foreign {
+		v.report.Foreign++
+	} else if f := v.report.Beside; f == nil || d.before(f) {
+		v.report.Beside = &d
+	}
 	if v.found != nil {
 		v.found.add(&d)
 	}
+}
+
+// stray notes a record that the service did not write.
+func (v *verification) stray(d Difference) {
+	d.foreign = true
+	v.differ(d)
 }
 
 // count adds to a tally of the report.
@@ -258,6 +269,8 @@ func (v *verification) unread(c *logCursor, r *stream.Record, field, want string
 	if newer(err) {
 		return c.failed(r.Offset, err)
 	}
-	v.differ(at(c, r, field, want, err).in(n, ""))
+	d := at(c, r, field, want, err).in(n, "")
+	d.foreign = codec.Foreign(err)
+	v.differ(d)
 	return nil
 }
