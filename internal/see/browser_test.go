@@ -1,6 +1,7 @@
 package see
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,6 +68,27 @@ func TestBrowserPage(t *testing.T) {
 			t.Errorf("asked for %s", r)
 		}
 	}
+	if problems := p.Problems(); len(problems) > 0 {
+		t.Errorf("%q", problems)
+	}
+}
+
+// Where outcomes are rewards the page shows rewards, also below 0.
+func TestBrowserRewards(t *testing.T) {
+	b := browsertest.Start(t)
+	w := newWorld(t, "window: 20 rounds\nreward: {min: -2, max: 2}\n")
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 60 {
+		id, _ := w.ask(r)
+		w.report(`{"id":%q,"reward":%d}`, id, i%3-2)
+	}
+	w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 60 })
+	p := b.Open(t, w.url+"/")
+	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned -/.test(document.getElementById("loss-says").textContent)`)
+	if inside := browsertest.Eval[bool](p, `[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + b.height <= 194; })`); !inside {
+		t.Error("a line leaves its picture")
+	}
+	p.Picture("page-rewards")
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
 	}

@@ -110,7 +110,8 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	out.losses(v)
 	x := &v.Shadow
 	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
-		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr)}
+		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
+		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
@@ -129,12 +130,15 @@ func (out *State) losses(v *monitor.View) {
 	r := &v.Recent
 	l := &out.Losses
 	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), monitor.Known(v.Rewards.Shown(r.Loss)), monitor.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(b.Loss / float64(b.Rounds)), Uniform: monitor.Known(b.Weighted / b.Weight)})
+		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss), Uniform: monitor.Known(uniform),
+			Mean: monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
 	}
 }
 

@@ -105,11 +105,17 @@ type Shadow struct {
 	Uncovered *float64 `json:"uncovered" doc:"mean probability that the learner would have done what the baseline never does"`
 	Excess    *float64 `json:"excess" doc:"estimate of what the learner would have lost a round over the baseline; null if more than 5 % is uncovered"`
 	Error     *float64 `json:"error" doc:"standard error of that"`
+	Gap       *float64 `json:"gap" doc:"the same difference as losses.of says: of rewards what the learner would have earned over the baseline"`
+	GapError  *float64 `json:"gap_error" doc:"standard error of that"`
 }
 
-// Losses is what rounds were worth, on the scale of 0 to 1.
+// Losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
+// are.
 type Losses struct {
+	Of            string     `json:"of" doc:"reward or loss: what mean and uniform_mean are, by the model, or as the last outcome told"`
 	Rounds        int        `json:"rounds" doc:"of the last 1,000 released that have a loss"`
+	Mean          *float64   `json:"mean" doc:"of them: of rewards on the model's own range, else as loss"`
+	UniformMean   *float64   `json:"uniform_mean" doc:"what uniform play would have had in them, as uniform"`
 	Loss          *float64   `json:"loss" doc:"their mean"`
 	Uniform       *float64   `json:"uniform" doc:"what uniform play would have lost in them (self-normalised importance weights)"`
 	JoinRatio     *float64   `json:"join_ratio" doc:"share of the last 1,000 released, withdrawn ones left out, whose outcome came in time"`
@@ -123,6 +129,9 @@ type Bucket struct {
 	Rounds  int64    `json:"rounds" doc:"with a loss"`
 	Loss    *float64 `json:"loss" doc:"their mean"`
 	Uniform *float64 `json:"uniform" doc:"the estimate for uniform play"`
+
+	Mean        *float64 `json:"mean" doc:"their mean as losses.of says"`
+	UniformMean *float64 `json:"uniform_mean" doc:"the estimate for uniform play, likewise"`
 }
 
 // Delays is how late outcomes are.
