@@ -11,6 +11,9 @@ const (
 	Look = "look" // today
 )
 
+// notReady is the alarm whose reason the process knows.
+const notReady = "NotReady"
+
 // Alarm is something that an operator must know of.
 type Alarm struct {
 	Name     string
@@ -48,7 +51,7 @@ func loopAlarms() []Alarm {
 			Says: "No process of a model shows its metrics, though one did within a day; or none ever did.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
 		{Name: "CrashLoop", Expr: `changes(process_start_time_seconds{job=~"hindsight.*"}[1h]) > 3`, Severity: Wake, // an hour: who restarts it may wait for 5 minutes each time, and it may live for as long
 			Says: "A process ends and is started again and again: more than 3 times within the hour.", Do: "Its last lines on standard error, and its exit code, say why it ends (FAULTS.md)."},
-		{Name: "NotReady", Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
+		{Name: notReady, Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
 			Says: "A process cannot do its work now, and others do not do it for it.", Do: "Open /readyz: it says why in one line.",
 			here: func(m *moment) bool {
 				return m.is("hindsight_ready", equals(0)) && !m.is("hindsight_standing_by", equals(1))

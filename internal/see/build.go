@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/internal/monitor"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -32,6 +33,7 @@ func (s *See) state(now time.Time) *State {
 	} else {
 		out.Ready = true
 	}
+	out.Idle = Idle{s.o.Health.Idle(service.RoleDecider), s.o.Health.Idle(service.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -39,6 +41,11 @@ func (s *See) state(now time.Time) *State {
 	m := &moment{take(l.gather, now), &s.past}
 	out.Flow, out.Waiting = flow(m), waiting(m)
 	out.Alarms = s.watch.judge(m)
+	for i := range out.Alarms {
+		if a := &out.Alarms[i]; a.Name == notReady && out.Why != "" {
+			a.Says += " It says: " + out.Why
+		}
+	}
 	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]

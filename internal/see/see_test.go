@@ -169,6 +169,21 @@ func TestExplainRefuses(t *testing.T) {
 	}
 }
 
+// The alarm of a process that is not ready says why, as /readyz does.
+func TestNotReadySays(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n")
+	w.see.o.Health = service.NewHealth(service.RoleDecider) // of nothing
+	for i := range w.see.watch.alarms {
+		if a := &w.see.watch.alarms[i]; a.Name == notReady {
+			a.here = func(*moment) bool { return true }
+		}
+	}
+	s := w.state()
+	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" || !strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
+		t.Errorf("%q: %+v", s.Why, s.Alarms)
+	}
+}
+
 // Before there are metrics the page tells why the process is not ready.
 func TestStateBefore(t *testing.T) {
 	s := New(Options{Program: "feedback-joiner", Model: "shop", Health: service.NewHealth(service.RoleJoiner)})

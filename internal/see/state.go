@@ -18,6 +18,7 @@ type State struct {
 	Why       string    `json:"why" doc:"why it is not ready"`
 	Deciders  []int     `json:"deciders" doc:"partitions decided here"`
 	Joiner    bool      `json:"joiner" doc:"the joiner is at work here"`
+	Idle      Idle      `json:"idle" doc:"what of this process is not at work now, and why"`
 	Mode      string    `json:"mode" doc:"live, shadow, apprentice or paused; empty: no decider is at work here"`
 
 	Flow        Flow                     `json:"flow" doc:"what passes a second, over the last 5 to 10 seconds"`
@@ -34,6 +35,12 @@ type State struct {
 	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, at most 20 and some of each reason, newest first, without their bytes"`
 	Alarms      []AlarmState             `json:"alarms" doc:"whose condition holds, the most urgent first"`
 	Elsewhere   []string                 `json:"elsewhere" doc:"alarms that one process cannot judge: Prometheus can"`
+}
+
+// Idle says why a part that is in this process does not work now.
+type Idle struct {
+	Decider string `json:"decider" doc:"why no decider is at work here; empty: one is, or none is in this process"`
+	Joiner  string `json:"joiner" doc:"why the joiner is not at work here; empty: it is, or none is in this process"`
 }
 
 // Flow is what passes a second.

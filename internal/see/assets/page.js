@@ -123,6 +123,10 @@ function buildLoop() {
   text("head", 581, 250, "soft");
 }
 
+const absent = (why) => (why ? "not at work now" : "not in this process");
+// loopNames are what the list says in place of the picture, where there is no room for that.
+const loopNames = { topic: "contexts by topic", requests: "contexts by request", decisions: "decisions", outcomes: "outcomes", rejects: "rejects", feedback: "feedback" };
+
 function drawLoop(s) {
   const f = s.flow, w = s.waiting;
   const rates = { topic: f.topic_contexts, requests: f.requests, decisions: f.decisions, outcomes: f.outcomes, rejects: f.rejects, feedback: s.joiner ? f.feedback : f.learned };
@@ -137,17 +141,21 @@ function drawLoop(s) {
   loop.flows.rejects.classList.add("bad");
   loop.boxes.decider.setAttribute("class", "box " + (decides ? "here" : "away"));
   loop.boxes.joiner.setAttribute("class", "box " + (s.joiner ? "here" : "away"));
-  loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : "not in this process";
+  loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : absent(s.idle.decider);
   loop.texts.decider2.textContent = decides ? num(w.outstanding) + " without feedback" : "";
-  loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : "not in this process";
+  loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : absent(s.idle.joiner);
   loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " of them for their turn" : "";
   const h = w.head;
   loop.texts.head.textContent = h ? `head of the line: round ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
+  const rows = Object.keys(rates).map((name) => [loopNames[name], loop.texts[name].textContent.replace("rejects ", "")]);
+  for (const part of ["decider", "joiner"]) rows.push([part, [1, 2].map((i) => loop.texts[part + i].textContent).filter((x) => x).join(", ")]);
+  show(byId("loop-list"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const lags = [];
+  for (const part of ["decider", "joiner"]) if (s.idle[part]) lags.push(`The ${part} is not at work: ${s.idle[part]}`);
   if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
   if (w.joiner > 0) lags.push(num(w.joiner) + (w.joiner === 1 ? " record is" : " records are") + " not yet read by the joiner");
   if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second are answered with an error");
-  byId("loop-says").textContent = decides || s.joiner ? (lags.join("; ") || "Nothing lags behind.") : "Neither a decider nor a joiner is at work here now.";
+  byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
 }
 
 // Loss over time, or reward where outcomes are rewards.
