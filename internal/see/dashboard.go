@@ -72,6 +72,7 @@ func dashboard() []row {
 		}},
 		{"Processes", []panel{
 			{"Age of the last snapshot", "s", "", 6, []line{{"min(hindsight_snapshot_age_seconds)", "age"}}},
+			{"Store", "bytes", "Of the embedded log, beside its limit and what is free on its disk.", 6, []line{{"hindsight_store_bytes > -Inf", "held, {{instance}}"}, {"hindsight_store_limit_bytes > -Inf", "limit, {{instance}}"}, {"hindsight_store_free_bytes > -Inf", "free, {{instance}}"}}},
 			{"Memory", "bytes", "", 6, []line{{"process_resident_memory_bytes", "{{instance}}"}}},
 			{"CPU", "percentunit", "Of one core.", 6, []line{{"rate(process_cpu_seconds_total[$__rate_interval])", "{{instance}}"}}},
 			{"Goroutines", "short", "", 6, []line{{"go_goroutines", "{{instance}}"}}},
