@@ -135,6 +135,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer e.Close()
+	metrics.WatchStore(e.Usage)
 	seed, err := c.seed(spec, func() (bool, error) { return service.Begun(ctx, e.Log, source.Name) })
 	if err != nil {
 		return err

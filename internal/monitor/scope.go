@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -47,6 +48,9 @@ type Scope struct {
 	losses   series
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
+
+	epoch   int64
+	rewards *words.Rewards // of it
 
 	rejects []Reject // oldest first
 
@@ -118,6 +122,26 @@ func (s *Scope) Reject(r *codec.Reject) {
 	}
 	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason,
 		Detail: r.Short(), ID: strings.Clone(r.ID)})
+}
+
+// Worth says that rounds of an epoch have rewards, or nil. Of several who tell of one epoch, those
+// who know of rewards are believed.
+func (s *Scope) Worth(epoch int64, rewards *words.Rewards) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if epoch > s.epoch || epoch == s.epoch && rewards != nil {
+		s.epoch, s.rewards = epoch, rewards
+	}
+}
+
+// Rewards returns what the worth of rounds is shown as; nil: losses.
+func (s *Scope) Rewards() *words.Rewards {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rewards
 }
 
 // commonest returns the place of the oldest reject of the reason that most rejects have, so that
@@ -199,8 +223,9 @@ type View struct {
 	Feedback  int64 // the last one taken
 	Fates     map[codec.Fate]int64
 	Recent    Recent
-	LossStart int64 // log time at which Losses begins, ns
-	LossWidth int64 // of a bucket, ns
+	Rewards   *words.Rewards // what losses are shown as; nil: as they are
+	LossStart int64          // log time at which Losses begins, ns
+	LossWidth int64          // of a bucket, ns
 	Losses    []Bucket
 	Delays    Histogram // seconds from decision to outcome
 	Released  Histogram // rounds: feedbacks not yet learned at the decision
@@ -214,7 +239,7 @@ func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
-		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(),
+		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
 		Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -180,6 +181,22 @@ func (h *Health) Ready() error {
 		return fmt.Errorf("%w: %s", errStandingBy, line(idle))
 	}
 	return nil
+}
+
+// Idle says why no part of a role is at work in this process; "": one is, or none is there.
+func (h *Health) Idle(role string) (why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.parts {
+		switch {
+		case p.role != role:
+		case p.is == working && p.away == "":
+			return ""
+		default:
+			why = cmp.Or(why, line(cmp.Or(p.amiss(), p.why)))
+		}
+	}
+	return why
 }
 
 // amiss says what keeps a part from its work, "" if nothing does or another process
