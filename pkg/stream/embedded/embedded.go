@@ -184,6 +184,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
+	if len(e.o.Requesters) > 0 {
+		if err := e.connectAccounts(); err != nil {
+			return err
+		}
+	}
 	lo := e.o.Log
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
