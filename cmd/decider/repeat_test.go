@@ -39,7 +39,7 @@ func TestAskedAgainAfterKill(t *testing.T) {
 	notShort(t)
 	rounds, askers := 1500, 1500
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		rounds, askers = 100_000, 3000
+		rounds, askers = 90_000, 3000 // as many ids are remembered, and more
 	}
 	dir := t.TempDir()
 	run := func() (*process, *natsgo.Conn) {
