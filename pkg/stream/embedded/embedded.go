@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -51,8 +52,9 @@ const (
 
 // Limits of the server.
 const (
-	// DefaultMaxConns is how many connections it takes; the next one is refused by name.
-	DefaultMaxConns = 1024
+	// DefaultMaxConns is how many connections it takes; the next one is refused by name. Half of
+	// them are kept for the service's own user.
+	DefaultMaxConns = 2048
 	maxSubs         = 1000     // subscriptions of a connection
 	maxPayload      = 1 << 20  // of a message, its headers included
 	maxControlLine  = 4 << 10  // of a subject with its inbox
@@ -89,6 +91,8 @@ type Engine struct {
 	url    string
 	access attach.Connect
 	mender *mender // nil: the store is not mended
+
+	unkeep func() // ends keepConnections; nil: it did not begin
 
 	view       string // folder of its own in place of Dir; "": none
 	unlockView func() error
@@ -186,6 +190,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
+	if len(e.o.Requesters) > 0 {
+		if err := e.connectAccounts(); err != nil {
+			return err
+		}
+	}
 	lo := e.o.Log
 	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
@@ -202,6 +211,10 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.o.DontListen {
 		return nil
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { e.keepConnections(ctx) })
+	e.unkeep = func() { cancel(); keeping.Wait() }
 	e.url = "nats://" + e.server.Addr().String()
 	if e.o.bare {
 		return nil
@@ -309,6 +322,10 @@ func (e *Engine) Close() error {
 	if e.mender != nil {
 		e.mender.close()
 		e.mender = nil
+	}
+	if e.unkeep != nil {
+		e.unkeep()
+		e.unkeep = nil
 	}
 	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
 	if e.client != nil {
