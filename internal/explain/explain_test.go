@@ -194,7 +194,7 @@ func TestRoundRejects(t *testing.T) {
 	var text bytes.Buffer
 	w.must(e.Write(&text))
 	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n", `mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n",
-		"duplicate (only the first 4096 of 5028 bytes are kept)\n"} {
+		"duplicate (only the first 4096 of 5026 bytes are kept)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}

@@ -183,10 +183,13 @@ func TestServerLimits(t *testing.T) {
 		what, send, says string
 	}{
 		{"a MiB and a byte", "PUB m.decide 1048577\r\n", "'Maximum Payload Violation'"},
-		{"a subject of 4 KiB", "PUB m." + strings.Repeat("x", 4<<10) + " 0\r\n\r\n", "'Maximum Control Line Exceeded'"},
-		{"a subject of 4 KiB without an end", "PUB m." + strings.Repeat("x", 8<<10), "'Maximum Control Line Exceeded'"},
-		{"1001 subscriptions", subscriptions(1001), "'Maximum Subscriptions Exceeded'"},
-		{"1000 subscriptions", subscriptions(1000), "PONG"},
+		{"a subject of 1 KiB", "PUB m." + strings.Repeat("x", 1<<10) + " 0\r\n\r\n", "'Maximum Control Line Exceeded'"},
+		{"a subject of 1 KiB without an end", "PUB m." + strings.Repeat("x", 8<<10), "'Maximum Control Line Exceeded'"},
+		{"somewhat less than 1 KiB", "PUB m." + strings.Repeat("x", 1000) + " 0\r\n\r\n", "Permissions Violation"},
+		{"9 parts", "SUB _INBOX" + strings.Repeat(".x", 8) + " 1\r\n", "too many tokens"},
+		{"8 parts", "SUB _INBOX" + strings.Repeat(".x", 7) + " 1\r\n", "PONG"},
+		{"1001 subscriptions", login(e) + subscriptions(1001), "'Maximum Subscriptions Exceeded'"},
+		{"1000 subscriptions", login(e) + subscriptions(1000), "PONG"},
 	} {
 		conn.Close()
 		if got := raw(t, e, c.send); !strings.Contains(strings.ToLower(got), strings.ToLower(c.says)) {
@@ -241,6 +244,11 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
+// login says that one is the service, of which more is taken than of those without a name.
+func login(e *embedded.Engine) string {
+	return fmt.Sprintf("CONNECT {\"verbose\":false,\"user\":%q,\"pass\":%q}\r\n", e.Access().User, e.Access().Password)
+}
+
 func subscriptions(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -270,7 +278,10 @@ func converse(t *testing.T, c net.Conn, text string) string {
 	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = c.Write([]byte("CONNECT {\"verbose\":false}\r\n" + text + "PING\r\n")) // it may hang up meanwhile
+	if !strings.HasPrefix(text, "CONNECT") {
+		text = "CONNECT {\"verbose\":false}\r\n" + text
+	}
+	_, _ = c.Write([]byte(text + "PING\r\n")) // it may hang up meanwhile
 	var got []byte
 	buf := make([]byte, 4096)
 	for !strings.Contains(string(got), "PONG") {

@@ -56,9 +56,11 @@ const (
 	// them are kept for the service's own user.
 	DefaultMaxConns = 2048
 	maxSubs         = 1000     // subscriptions of a connection
+	maxSubTokens    = 8        // parts of a subject that is subscribed to: each takes memory of its own
 	maxPayload      = 1 << 20  // of a message, its headers included
-	maxControlLine  = 4 << 10  // of a subject with its inbox
+	maxControlLine  = 1 << 10  // of a subject with its inbox, or of who one is
 	maxUnread       = 32 << 20 // bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
+	unreadTime      = 2 * time.Second
 	loginTime       = 2 * time.Second
 )
 
@@ -91,6 +93,7 @@ type Engine struct {
 	url    string
 	access attach.Connect
 	mender *mender // nil: the store is not mended
+	guests *guests // nil: nobody without a name can connect
 
 	unkeep func() // ends keepConnections; nil: it did not begin
 
@@ -216,6 +219,9 @@ func (e *Engine) start(ctx context.Context) error {
 	keeping.Go(func() { e.keepConnections(ctx) })
 	e.unkeep = func() { cancel(); keeping.Wait() }
 	e.url = "nats://" + e.server.Addr().String()
+	if e.so.NoAuthUser != "" {
+		e.guests = watchGuests(e.server, e.o.Logger)
+	}
 	if e.o.bare {
 		return nil
 	}
@@ -236,7 +242,7 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 		NoSigs:                 true, // else the server exits the process on its own at SIGINT
 		DisableJetStreamBanner: true,
 		MaxPayload:             maxPayload, MaxControlLine: maxControlLine, MaxPending: maxUnread,
-		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, AuthTimeout: loginTime.Seconds(),
+		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, MaxSubTokens: maxSubTokens, AuthTimeout: loginTime.Seconds(), WriteDeadline: unreadTime,
 	}
 	e.users(so)
 	if e.o.bare {
@@ -318,6 +324,10 @@ func (e *Engine) Close() error {
 	if e.url != "" && !e.o.bare {
 		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
 		e.url = ""
+	}
+	if e.guests != nil {
+		e.guests.close()
+		e.guests = nil
 	}
 	if e.mender != nil {
 		e.mender.close()

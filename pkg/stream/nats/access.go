@@ -14,6 +14,7 @@ import (
 
 	natsgo "github.com/nats-io/nats.go"
 
+	"hindsight/internal/bounded"
 	"hindsight/pkg/stream"
 )
 
@@ -110,7 +111,7 @@ func (a *Access) Check() error {
 		if f.name == "" {
 			continue
 		}
-		if _, err := os.ReadFile(f.name); err != nil {
+		if _, err := bounded.Read(f.name, bounded.Certificate); err != nil {
 			return fmt.Errorf("%s: %w", f.what, err)
 		}
 	}
