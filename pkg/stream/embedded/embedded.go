@@ -196,6 +196,10 @@ func (e *Engine) start(ctx context.Context) error {
 		return nil
 	}
 	e.url = "nats://" + e.server.Addr().String()
+	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
+		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that is used",
+			"taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
+	}
 	if e.o.bare {
 		return nil
 	}
