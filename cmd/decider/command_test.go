@@ -163,6 +163,7 @@ func TestRefused(t *testing.T) {
 		{"a folder in a file", []string{"--log", "embedded:" + filepath.Join(file, "x")}, 1, "cannot be made"},
 		{"an unknown flag", []string{"--bogus"}, 2, "unknown flag: --bogus"},
 		{"an argument", []string{"extra"}, 2, "extra"},
+		{"a model without its flag", []string{"shop.yaml"}, 2, "a model file is named by a flag: decider --model shop.yaml"},
 		{"another log", []string{"--log", "cassandra:x"}, 2, "expected embedded:DIR"},
 		{"no memory", []string{"--log", "mem:", "--pending-mib", "0"}, 2, "--pending-mib 0: it must be at least 1"},
 		{"no port", []string{"--log", fresh, "--listen", "127.0.0.1"}, 2, "expected HOST:PORT"},

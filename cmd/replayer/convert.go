@@ -93,7 +93,8 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
-	account, out := c.env.Stdout, c.env.Stdout
+	_, terminal := screen(c.env.Stdout)
+	account, out := c.env.Stdout, daemon.Raw(c.env.Stdout, terminal)
 	var w logs.Writer
 	if c.to != "" {
 		if c.out == "-" {

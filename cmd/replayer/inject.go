@@ -240,6 +240,9 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 
 // logger shows warnings only: a run says what it does by its bar.
 func (l *live) logger() *slog.Logger {
+	if _, lines := l.env.Stderr.(*daemon.Lines); lines {
+		return l.env.Logger
+	}
 	return slog.New(slog.NewTextHandler(l.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 

@@ -15,7 +15,7 @@ func command(env *daemon.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "replayer",
 		Short: "Re-inject logs with delays, backtest policies, verify what was decided",
-		Args:  cobra.NoArgs,
+		Args:  daemon.NoArguments,
 		Example: `  replayer inject                                  # the whole loop on the embedded log, on a built-in environment
   replayer backtest --delays none --delays exp:50  # the same loop offline, at full speed
   replayer teach --data FILE --model MODEL --log embedded:DIR  # a live system that begins with what a log says
@@ -31,6 +31,7 @@ func command(env *daemon.Env) *cobra.Command {
   replayer list                                    # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	cmd.AddCommand(injectCommand(env), teachCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
 	return cmd
 }

@@ -2,11 +2,12 @@ package main
 
 import (
 	"io"
-	"os"
 	"sync/atomic"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"hindsight/internal/daemon"
 )
 
 // progress shows how far a run is. It is safe for concurrent use.
@@ -15,14 +16,14 @@ type progress struct {
 	done atomic.Int64
 }
 
-// newProgress returns a bar over a number of rounds, drawn on w, unless that is a file or a
-// pipe: there each look at the bar would be one more line of a log.
+// newProgress returns a bar over a number of rounds, drawn on w, unless that is a file, a
+// pipe or a log of lines: there each look at the bar would be one more line of a log.
 func newProgress(w io.Writer, total int64, what string) *progress {
 	_, terminal := screen(w)
-	_, file := w.(*os.File)
+	_, lines := w.(*daemon.Lines)
 	return &progress{bar: progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetVisibility(terminal || !file),
+		progressbar.OptionSetVisibility(terminal || !lines && daemon.File(w) == nil),
 		progressbar.OptionSetDescription(what),
 		progressbar.OptionSetWidth(30),
 		progressbar.OptionThrottle(200*time.Millisecond),

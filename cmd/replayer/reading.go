@@ -40,7 +40,7 @@ type reading struct {
 	name  string // of the model in topics; "": the only one
 	nats  *servers.Flags
 	kafka *brokers.Flags
-	told  io.Writer // gets what should be known of the log and the model; nil: nobody
+	env   *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
 
 	opened *replay.Environment // the data, read once
 	warned map[string]bool     // warnings told, by their text
@@ -64,7 +64,7 @@ func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
 
 // from reads standard input from env, and says what should be known of a log there.
 func (r *reading) from(env *daemon.Env) {
-	r.stdin, r.told, r.warned = env.Stdin, env.Stderr, map[string]bool{}
+	r.stdin, r.env, r.warned = env.Stdin, env, map[string]bool{}
 }
 
 // options returns how records are read; done closes the file of rejects.
@@ -84,23 +84,23 @@ func (r *reading) options(stdin io.Reader) (o logs.Options, done func() error, e
 // say tells what should be known of a log before its figures.
 func (r *reading) say(env replay.Environment) {
 	in := replay.IntakeOf(env)
-	if in == nil || r.told == nil {
+	if in == nil || r.env == nil {
 		return
 	}
-	fmt.Fprintf(r.told, "%s: %s; %d rounds, %d actions\n", in.Format, in.Summary(), in.Rows, in.Actions)
+	fmt.Fprintf(r.env.Stderr, "%s: %s; %d rounds, %d actions\n", in.Format, in.Summary(), in.Rows, in.Actions)
 	for _, e := range in.Errors() {
-		fmt.Fprintf(r.told, "  malformed: %s\n", e)
+		fmt.Fprintf(r.env.Stderr, "  malformed: %s\n", e)
 	}
 	for _, note := range in.Notes() {
-		fmt.Fprintf(r.told, "  %s\n", note)
+		fmt.Fprintf(r.env.Stderr, "  %s\n", note)
 	}
 }
 
 // warn tells, once, of what is allowed and seldom meant.
 func (r *reading) warn(text string) {
-	if r.told != nil && !r.warned[text] {
+	if r.env != nil && !r.warned[text] {
 		r.warned[text] = true
-		fmt.Fprintln(r.told, "warning: "+text)
+		fmt.Fprintln(r.env.Stderr, "warning: "+text)
 	}
 }
 

@@ -2,10 +2,10 @@ package main
 
 import (
 	"io"
-	"os"
 
 	"golang.org/x/term"
 
+	"hindsight/internal/daemon"
 	"hindsight/internal/replay"
 )
 
@@ -17,7 +17,7 @@ const (
 
 // screen returns how wide tables may be on w, and whether that is a terminal.
 func screen(w io.Writer) (width int, terminal bool) {
-	if f, ok := w.(*os.File); ok {
+	if f := daemon.File(w); f != nil {
 		if n, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return min(max(n, leastWidth), mostWidth), true
 		}

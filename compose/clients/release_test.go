@@ -25,6 +25,17 @@ func needsHistory(t *testing.T) {
 	}
 }
 
+// TestVulnerabilitiesUnknown holds that a check that could not be made does not pass for one
+// that found nothing.
+func TestVulnerabilitiesUnknown(t *testing.T) {
+	cmd := exec.Command("../vulncheck")
+	cmd.Env = append(os.Environ(), "GOVULNDB=file://"+t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if code := cmd.ProcessState.ExitCode(); code != 3 || !strings.Contains(string(out), "govulncheck did not run") {
+		t.Errorf("exit code %d, %v: %s", code, err, out)
+	}
+}
+
 // TestRelease makes the release of the last commit for this machine, twice, and looks
 // into it.
 func TestRelease(t *testing.T) {

@@ -137,7 +137,9 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 		if splitErr != nil {
 			return nil, splitErr
 		}
-		l, err = net.Listen("tcp", net.JoinHostPort(host, "0"))
+		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
+			logger.Warn("the usual address of the admin pages is another process's: look at the one that is used", "taken", a.address, "used", l.Addr().String())
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("--admin %s: %w; choose another address, or none", a.address, err)

@@ -79,7 +79,8 @@ func Main(name string, build func(*Env) *cobra.Command) {
 // env.Stderr. The commands below cmd must not have a PersistentPreRun of their
 // own: it would take the place of this one.
 func Run(ctx context.Context, env *Env, cmd *cobra.Command) int {
-	r := &run{env: env, logs: addLogFlags(cmd)}
+	env.Stdout, env.Stderr = &Visible{w: env.Stdout}, &Visible{w: env.Stderr}
+	r := &run{env: env, stderr: env.Stderr, logs: addLogFlags(cmd)}
 	if env.Logger == nil {
 		env.Logger = slog.New(slog.NewTextHandler(env.Stderr, nil))
 	}
@@ -120,9 +121,17 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted, unless the text ab
 
 // run is one execution of a command.
 type run struct {
-	env     *Env
-	logs    *logFlags
-	started bool // the command's own code has begun: errors are its errors, not usage
+	env      *Env
+	stderr   io.Writer
+	logs     *logFlags
+	prepared bool // the flags are read to their end
+	started  bool // the command's own code has begun: errors are its errors, not usage
+}
+
+// inJSON reports whether the log is, or would have been, JSON.
+func (r *run) inJSON() bool {
+	return r.logs.format.Value == "json" || !r.prepared &&
+		(r.env.Getenv(EnvName("log-format")) == "json" || strings.Contains(strings.Join(r.env.Args, "=")+"=", "--log-format=json="))
 }
 
 // wrap notes, for every command of the tree, when its own code begins.
@@ -152,6 +161,9 @@ func (r *run) prepare(c *cobra.Command) error {
 		return err
 	}
 	r.env.Logger = r.logs.logger(r.env.Stderr).With("program", c.Root().Name())
+	if r.prepared = true; r.inJSON() {
+		r.env.Stderr = &Lines{log: r.env.Logger}
+	}
 	if r.env.passwordSeen {
 		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or the environment, for example the URL in " + EnvName("log"))
 	}
@@ -175,8 +187,12 @@ func (r *run) end(ctx context.Context, c *cobra.Command, err error) int {
 	case !r.started:
 		code = WrongUsage
 	case ctx.Err() != nil && errors.Is(err, context.Canceled):
-		fmt.Fprintf(r.env.Stderr, "%s: interrupted\n", c.Root().Name())
-		return Interrupted
+		err, code = errors.New("interrupted"), Interrupted
+	}
+	if r.inJSON() {
+		r.logs.format.Value = "json"
+		r.logs.logger(r.stderr).Error(err.Error(), "program", c.Root().Name(), "exit_code", code)
+		return code
 	}
 	fmt.Fprintf(r.env.Stderr, "%s: %v\n", c.Root().Name(), err)
 	if code == WrongUsage {

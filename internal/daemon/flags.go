@@ -72,6 +72,14 @@ func addLogFlags(cmd *cobra.Command) *logFlags {
 	return l
 }
 
+// withUnits writes durations as 1.5s: a bare number would not say of what.
+func withUnits(_ []string, a slog.Attr) slog.Attr {
+	if a.Value.Kind() == slog.KindDuration {
+		a.Value = slog.StringValue(a.Value.Duration().String())
+	}
+	return a
+}
+
 func (l *logFlags) logger(w io.Writer) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(l.level.Value)); err != nil {
@@ -79,6 +87,7 @@ func (l *logFlags) logger(w io.Writer) *slog.Logger {
 	}
 	o := &slog.HandlerOptions{Level: level}
 	if l.format.Value == "json" {
+		o.ReplaceAttr = withUnits
 		return slog.New(newQuota(slog.NewJSONHandler(w, o)))
 	}
 	return slog.New(newQuota(slog.NewTextHandler(w, o)))

@@ -166,7 +166,7 @@ func TestErrors(t *testing.T) {
 		{"loss: {max: 1e999}", `m.yaml:1:13: loss.max: expected a finite number`},
 		{"loss: {clip: 1}", `m.yaml:1:14: loss.clip: expected true or false`},
 		{"loss: {max: 2}\nreward: {max: 2}", `m.yaml:2:9: reward: loss is given too`},
-		{"learner: dafaa", `m.yaml:1:10: learner: unknown learner "dafaa": expected dafa`},
+		{"learner: dafaa", `m.yaml:1:10: learner: unknown learner "dafaa" (did you mean "dafa"?): expected dafa`},
 		{"learner: egreedy: 0.05", `m.yaml:1: not YAML: mapping values are not allowed in this context; a key with a parameter goes in braces`},
 		{"learner: {egreedy: 2}", `m.yaml:1:10: learner: learner egreedy: "2" is not a number in [0,1]`},
 		{"learner: {a: 1, b: 2}", `m.yaml:1:10: learner: expected one name with its parameter, found 2`},

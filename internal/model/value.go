@@ -107,7 +107,8 @@ func newLearner(kind, arg string, has bool) (Learner, error) {
 	case EXP4DALE:
 		return newEXP4(arg, has)
 	}
-	return Learner{}, fmt.Errorf("unknown learner %q: %w", kind, errLearner)
+	near := didYouMean(kind, []string{DAFA, Elimination, Greedy, Uniform, EGreedy, Fixed, EXP4DALE})
+	return Learner{}, fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
 }
 
 // String writes the learner as ParseLearner reads it.

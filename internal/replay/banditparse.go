@@ -39,6 +39,9 @@ type logParser struct {
 	known int      // actions of the rows so far
 	again bool     // the row is a repeat of one before
 
+	places   map[string][]int // of the header: where a name is
+	features map[string]int   // of those, the ones that are features
+
 	width                                            int
 	time, outcomeTime, action, value, id, propensity int // columns; -1: none
 	timeName, outcomeName, valueName                 string
@@ -81,7 +84,10 @@ func (p *logParser) header() error {
 
 // columns finds what the mapping names among the columns of the header.
 func (p *logParser) columns(names []string) error {
-	p.width = len(names)
+	p.width, p.places, p.features = len(names), make(map[string][]int, len(names)), map[string]int{}
+	for i, name := range names {
+		p.places[name] = append(p.places[name], i)
+	}
 	m := &p.o.Mapping
 	var err error
 	p.timeName, p.outcomeName, p.valueName = m.Time, m.OutcomeTime, m.Loss+m.Reward
@@ -93,7 +99,7 @@ func (p *logParser) columns(names []string) error {
 			return err
 		}
 	}
-	return p.features(names)
+	return p.findFeatures(names)
 }
 
 // column finds a column by its name; -1 for "".
@@ -101,18 +107,18 @@ func (p *logParser) column(names []string, name string) (int, error) {
 	if name == "" {
 		return -1, nil
 	}
-	i := slices.Index(names, name)
-	if i < 0 {
+	at := p.places[name]
+	if len(at) == 0 {
 		return 0, p.errorf(p.line(0), strconv.Quote(name), "there is no such column; there are %s", strings.Join(names, ", "))
 	}
-	if slices.Contains(names[i+1:], name) {
+	if len(at) > 1 {
 		return 0, p.errorf(p.line(0), name, "the column is there twice")
 	}
-	return i, nil
+	return at[0], nil
 }
 
-// features finds the columns of features.
-func (p *logParser) features(names []string) error {
+// findFeatures finds the columns of features.
+func (p *logParser) findFeatures(names []string) error {
 	for _, f := range p.o.Mapping.Features {
 		var c logColumn
 		if c.name, c.text = strings.CutSuffix(f, ":text"); !c.text {
@@ -129,7 +135,7 @@ func (p *logParser) features(names []string) error {
 	if prefix := p.o.Mapping.FeaturePrefix; prefix != "" {
 		before := len(p.log.columns)
 		for i, name := range names {
-			if strings.HasPrefix(name, prefix) && !p.used(i) {
+			if strings.HasPrefix(name, prefix) && !p.used(i, name) {
 				if err := p.feature(logColumn{name: name, at: i}); err != nil {
 					return err
 				}
@@ -145,13 +151,14 @@ func (p *logParser) features(names []string) error {
 	return nil
 }
 
-// used reports whether a column has a meaning already.
-func (p *logParser) used(i int) bool {
-	return slices.Contains([]int{p.time, p.outcomeTime, p.action, p.value, p.id, p.propensity}, i) ||
-		slices.ContainsFunc(p.log.columns, func(c logColumn) bool { return c.at == i })
+// used reports whether the column i of a name has a meaning already.
+func (p *logParser) used(i int, name string) bool {
+	at, ok := p.features[name]
+	return ok && at == i || slices.Contains([]int{p.time, p.outcomeTime, p.action, p.value, p.id, p.propensity}, i)
 }
 
 func (p *logParser) feature(c logColumn) error {
+	_, twice := p.features[c.name]
 	switch {
 	case c.at == p.value || c.at == p.outcomeTime:
 		return p.errorf(p.line(0), c.name, "it is what is known after the decision only: it cannot be a feature of it")
@@ -159,11 +166,12 @@ func (p *logParser) feature(c logColumn) error {
 		return p.errorf(p.line(0), c.name, "it is the action: it cannot be a feature of the decision")
 	case c.at == p.propensity:
 		return p.errorf(p.line(0), c.name, "it is the propensity of the action: it cannot be a feature of the decision")
-	case slices.ContainsFunc(p.log.columns, func(o logColumn) bool { return o.name == c.name }):
+	case twice:
 		return p.errorf(p.line(0), c.name, "the feature is there twice")
 	case !isText(c.name, codec.MaxNameBytes) || c.name == "":
 		return p.errorf(p.line(0), strconv.Quote(c.name), "a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
 	}
+	p.features[c.name] = c.at
 	p.log.columns = append(p.log.columns, c)
 	p.values = append(p.values, map[string]int32{})
 	p.rowCells, p.numbers, p.numeric = append(p.rowCells, absent), append(p.numbers, true), append(p.numeric, c.number)

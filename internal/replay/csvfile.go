@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/logs"
+	"hindsight/pkg/codec"
 )
 
 // CSVError says where a CSV file is wrong. Line counts from 1; Column is "" where the
@@ -209,9 +210,15 @@ func (f *csvFile) errorAll(line int, column, format string, args ...any) error {
 	return &CSVError{File: f.file, Line: line, Column: column, Msg: fmt.Sprintf(format, args...), whole: true}
 }
 
+// maxColumns of a file leave room for those that are no features.
+const maxColumns = 2 * codec.MaxFeatures
+
 // head returns the header.
 func (f *csvFile) head() ([]string, error) {
 	row, err := f.row()
+	if err == nil && len(row) > maxColumns {
+		return nil, f.errorf(1, "", "the header has %d columns, at most %d are allowed", len(row), maxColumns)
+	}
 	f.heads = slices.Clone(row)
 	return f.heads, err
 }

@@ -15,6 +15,7 @@ import (
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
 func WriteRun(w io.Writer, r *Result) error {
 	var t table
+	t.row("in short", r.brief())
 	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
 	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
@@ -52,6 +53,22 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	t.certificate(r)
 	return t.write(w, 80)
+}
+
+// brief says what was played, what was lost, and what was possible.
+func (r *Result) brief() string {
+	text := words.Count(r.Rounds) + " rounds were played; "
+	if r.MeanLoss == nil {
+		return text + "no outcome came, so what they lost is not known"
+	}
+	text += "they lost " + words.Digits(*r.MeanLoss) + " each"
+	if r.Matched != nil {
+		text += ", where the action of the log was drawn"
+	}
+	if r.UniformLoss == nil {
+		return text + "; what was possible is not known"
+	}
+	return text + "; uniform play loses " + words.Digits(*r.UniformLoss) + ", the best policy " + words.Digits(*r.BestLoss)
 }
 
 // ofMatched is what must be said of a mean over matched rounds.

@@ -12,8 +12,10 @@ import (
 var (
 	errTruncated = fmt.Errorf("%w: the bytes end too early", ErrCorrupt)
 	errTrailing  = fmt.Errorf("%w: bytes follow the record", ErrCorrupt)
-	errFormat    = fmt.Errorf("%w: want a MessagePack map or a JSON object", ErrCorrupt)
-	errSyntax    = fmt.Errorf("%w: not valid JSON", ErrCorrupt)
+	errFormat    = notJSON("not JSON: want a map, as a JSON object or in MessagePack")
+	errCut       = notJSON("not valid JSON: the bytes end too early")
+	errNoValue   = fmt.Errorf("%w: want a value in MessagePack", ErrCorrupt)
+	errSyntax    = notJSON("not valid JSON")
 	errSurrogate = fmt.Errorf("%w: half a surrogate pair in a JSON escape", ErrCorrupt)
 	errWantMap   = fmt.Errorf("%w: want a map", ErrCorrupt)
 	errWantList  = fmt.Errorf("%w: want a list", ErrCorrupt)
@@ -42,6 +44,15 @@ var (
 	errCRC       = fmt.Errorf("%w: the bytes do not have their checksum", ErrCorrupt)
 	errNoData    = fmt.Errorf("%w: the CloudEvent has no JSON data; data_base64 is not read", ErrCorrupt)
 )
+
+// notJSON is an error that is [ErrCorrupt] without saying so: nothing has damaged what was
+// never a record.
+type notJSON string
+
+func (e notJSON) Error() string { return string(e) }
+
+// Is implements what [errors.Is] looks for.
+func (notJSON) Is(target error) bool { return target == ErrCorrupt }
 
 // What can be wrong with values.
 var (

@@ -90,6 +90,9 @@ func IsJSON(b []byte) bool {
 
 func (r *reader) fail(err error) {
 	if r.err == nil {
+		if r.json && err == errTruncated {
+			err = errCut
+		}
 		r.err, r.at = err, r.i
 		r.i = len(r.b)
 	}
@@ -184,6 +187,8 @@ func (r *reader) open(want token) span {
 		switch {
 		case r.i >= len(r.b):
 			r.fail(errTruncated)
+		case want == tokMap && r.i == 0 && !r.json:
+			r.fail(errFormat)
 		case want == tokMap:
 			r.fail(errWantMap)
 		default:
@@ -344,5 +349,5 @@ func (r *reader) noValue() error {
 	case r.json:
 		return errSyntax
 	}
-	return errFormat
+	return errNoValue
 }

@@ -57,7 +57,7 @@ func ask(nc *nats.Conn, subject, body string, reply any) {
 		m, err = nc.Request(subject, []byte(body), 2*time.Second)
 	}
 	if err != nil {
-		log.Fatal(subject, ": ", err, "; a decider with this model must run")
+		log.Fatal(subject, ": ", err, "; a decider with this model must answer at ", nc.ConnectedUrl())
 	}
 	if e := m.Header.Get("Nats-Service-Error"); e != "" {
 		log.Fatal(subject, ": ", e)

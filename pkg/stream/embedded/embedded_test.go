@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"go.uber.org/goleak"
 
+	"hindsight/internal/locked"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
@@ -111,10 +113,14 @@ func TestPort(t *testing.T) {
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("took %v", d)
 	}
-	e := open(t, embedded.Options{Dir: t.TempDir(), Port: port})
+	var logged locked.Buffer
+	e := open(t, embedded.Options{Dir: t.TempDir(), Port: port, Logger: slog.New(slog.NewTextHandler(&logged, nil))})
 	defer closeEngine(t, e)
 	if strings.HasSuffix(e.URL(), fmt.Sprint(":", port)) {
 		t.Errorf("listens on the taken port: %s", e.URL())
+	}
+	if warned := fmt.Sprintf("taken=%s used=%s", l.Addr(), e.URL()); !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), warned) {
+		t.Errorf("the log has no warning %q: %s", warned, logged.String())
 	}
 }
 
