@@ -35,8 +35,11 @@ func held(log stream.Log) error {
 }
 
 // lag returns how many records of a partition lie at and behind an offset, holes in
-// the numbering included.
+// the numbering included. Where the log shows people how far readers are it is told.
 func lag(ctx context.Context, log stream.Log, topic string, partition int, read int64) (float64, error) {
+	if r, ok := log.(stream.Reporter); ok {
+		r.Report(topic, partition, read)
+	}
 	_, end, err := log.Bounds(ctx, topic, partition)
 	return float64(max(0, end-read)), err
 }

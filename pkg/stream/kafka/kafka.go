@@ -126,7 +126,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{o: o.withDefaults(), patience: 5 * time.Second}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster.init(c.o.Brokers)
-	c.log = &Log{c: c, open: map[closer]struct{}{}, held: map[place]error{}}
+	c.log = &Log{c: c, open: map[closer]struct{}{}, held: map[place]error{}, at: map[place]int64{}}
 	if _, err := c.metadata(ctx, []string{}); err != nil {
 		_ = c.Close()
 		return nil, err

@@ -19,6 +19,7 @@ type Log struct {
 	mu     sync.Mutex
 	open   map[closer]struct{}
 	held   map[place]error // partitions that nobody can read on
+	at     map[place]int64 // what was reported, and no group has taken yet
 	closed bool
 }
 
@@ -26,6 +27,8 @@ var (
 	_ stream.Log    = (*Log)(nil)
 	_ stream.Lister = (*Log)(nil)
 	_ stream.Holder = (*Log)(nil)
+
+	_ stream.Reporter = (*Log)(nil)
 )
 
 // register notes what has to be closed with the log.
