@@ -54,6 +54,7 @@ func (d *Decider) look(outer context.Context) {
 		var feedback float64
 		if feedback, err = lag(ctx, d.cfg.Log, d.topics.Feedback, 0, d.at.feedback.Load()); err == nil {
 			d.m.feedback.Set(feedback)
+			err = d.lookTail(ctx)
 		}
 	}
 	if outer.Err() == nil {
