@@ -30,8 +30,8 @@
 //
 // Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always
 // by dropping the oldest. It cannot refuse instead: Create fails for a topic that is to
-// be RejectWhenFull and has MaxBytes. Topics made Trimmable are marked by a setting that
-// means nothing otherwise; anyone with the right to may delete records of any topic.
+// be RejectWhenFull and has MaxBytes. Topics made Trimmable are known by
+// the end of their names, .snapshots; anyone with the right to may delete records of any topic.
 //
 // Brokers forget a producer that has written nothing to a partition for a day
 // (producer.id.expiration.ms), and would then take records of an owner before it. So an
