@@ -25,6 +25,7 @@ type Log struct {
 	at     map[place]int64 // what was reported, and no group has taken yet
 	closed bool
 
+	fences    atomic.Bool // the broker was seen to refuse an old epoch
 	untrimmed atomic.Bool // it was said that nothing can be trimmed
 }
 

@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"bytes"
+	"encoding/binary"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -64,5 +66,30 @@ func TestManagedService(t *testing.T) {
 		if n := strings.Count(log.String(), says); n != 1 {
 			t.Errorf("%q is said %d times:\n%s", says, n, &log)
 		}
+	}
+}
+
+// A broker that takes what an owner sends that was replaced is told from one that refuses it, at the
+// first opening of all.
+func TestBrokerWithoutFence(t *testing.T) {
+	k := fake(t)
+	defer k.Close()
+	k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
+		k.KeepControl()
+		q := r.(*kmsg.ProduceRequest)
+		if p := q.Topics[0].Partitions[0]; binary.BigEndian.Uint16(p.Records[atEpoch:]) != 0 {
+			return nil, nil, false
+		}
+		a := q.ResponseKind().(*kmsg.ProduceResponse)
+		a.Topics = []kmsg.ProduceResponseTopic{{Topic: q.Topics[0].Topic, Partitions: []kmsg.ProduceResponseTopicPartition{{BaseOffset: 7}}}}
+		return a, nil, true
+	})
+	c := client(t, k, Options{})
+	defer c.Close()
+	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); !errors.Is(err, errNoFence) || stream.IsRetryable(err) {
+		t.Errorf("it is opened: %v", err)
 	}
 }
