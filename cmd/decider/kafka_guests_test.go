@@ -30,6 +30,27 @@ func addPartitions(t *testing.T, cl *kgo.Client, topic string, n int32) {
 	}
 }
 
+// committed returns the position that a group shows, -1 if it shows none.
+func committed(t *testing.T, cl *kgo.Client, group, topic string, partition int32) int64 {
+	t.Helper()
+	r := kmsg.NewPtrOffsetFetchRequest()
+	r.Group = group
+	r.Topics = []kmsg.OffsetFetchRequestTopic{{Topic: topic, Partitions: []int32{partition}}}
+	a, err := r.RequestWith(t.Context(), cl)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range a.Groups {
+		for _, topic := range g.Topics {
+			return topic.Partitions[0].Offset
+		}
+	}
+	for _, topic := range a.Topics {
+		return topic.Partitions[0].Offset
+	}
+	return -1
+}
+
 // TestKafkaRealGuests has a pipeline and an operator do what Kafka lets them: transactions that
 // are aborted and tried again, one that stays open, a record that inflates without end, partitions
 // that are added to every topic. Each context has its one decision or reject, and the operator is told.
@@ -81,6 +102,10 @@ func TestKafkaRealGuests(t *testing.T) {
 	put(plain, "contexts", 0, strings.Repeat(" ", 20<<20)+`{"id":"large","actions":["x","y"]}`)
 	put(plain, "contexts", 0, `{"id":"after","actions":["x","y"]}`)
 	eventually(t, "what follows is decided", func() bool { return decided(t, s.log, "after") })
+
+	eventually(t, "the groups show how far it is", func() bool {
+		return committed(t, plain, "shop.deciders", "shop.contexts", 0) == s.next("shop.contexts") && committed(t, plain, "shop.joiner", "shop.decisions", 0) == s.next("shop.decisions")
+	})
 
 	for _, topic := range shopTopics {
 		addPartitions(t, plain, "shop."+topic, 4)

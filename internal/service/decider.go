@@ -34,6 +34,7 @@ type DeciderConfig struct {
 
 	Learned func(partition int, through int64) // as of [SystemConfig]
 
+	wrote *wrote // by this process, to the partition, so far; nil: nothing
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 	rates *rates // of clients; nil: no limit
 }
@@ -97,6 +98,9 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	d.m = d.cfg.Metrics.decider.of(cfg.Partition)
 	d.flight = newFlight(d)
 	d.recent.init(cfg.Dedup, cfg.recentShare())
+	if d.cfg.wrote == nil {
+		d.cfg.wrote = new(wrote)
+	}
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.appendError(decisionsKind, err)
@@ -104,6 +108,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 		return nil, err
 	}
 	d.out = out
+	d.cfg.wrote.offset.Store(tail.Open)
 	d.flight.fit(out)
 	if err := d.recover(ctx, tail); err != nil {
 		d.Close()

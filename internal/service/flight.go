@@ -166,6 +166,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		}
 		return
 	}
+	f.d.fail(f.d.cfg.wrote.note(t.n, offset))
 	if !ok || t.n == 0 {
 		return
 	}

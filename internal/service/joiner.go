@@ -171,8 +171,7 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	}
 	j.at = make([]atomic.Int64, len(j.inputs))
 	j.show()
-	_, err = j.countPartitions(ctx)
-	return err
+	return nil
 }
 
 func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) error {

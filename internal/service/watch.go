@@ -37,8 +37,11 @@ func held(log stream.Log) error {
 }
 
 // lag returns how many records of a partition lie at and behind an offset, holes in
-// the numbering included.
+// the numbering included. Where the log shows people how far readers are it is told.
 func lag(ctx context.Context, log stream.Log, topic string, partition int, read int64) (float64, error) {
+	if r, ok := log.(stream.Reporter); ok {
+		r.Report(topic, partition, read)
+	}
 	_, end, err := log.Bounds(ctx, topic, partition)
 	return float64(max(0, end-read)), err
 }
@@ -53,6 +56,7 @@ func (d *Decider) look(outer context.Context) {
 		var feedback float64
 		if feedback, err = lag(ctx, d.cfg.Log, d.topics.Feedback, 0, d.at.feedback.Load()); err == nil {
 			d.m.feedback.Set(feedback)
+			err = d.lookTail(ctx)
 		}
 	}
 	if outer.Err() == nil {

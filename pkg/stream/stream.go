@@ -192,6 +192,12 @@ type Measured interface {
 	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
 }
 
+// Reporter is implemented by logs that show people how far their readers are.
+type Reporter interface {
+	// Report notes that what lies before an offset has been read. It is for information.
+	Report(topic string, partition int, next int64)
+}
+
 // Earliest is the position of the first record that is kept.
 const Earliest int64 = -1
 

@@ -62,20 +62,24 @@ type groupAccess struct {
 }
 
 // Group shares the partitions of a topic among processes by a consumer group: it says
-// who works on what, and nothing else. No position is kept in the group; the log's
-// own tail is that. Like a lease it gives liveness, not safety: that is the fence's
+// who works on what, and nothing else. Positions are committed for tools that show lags, and never
+// read; the log's own tail is what counts. Like a lease it gives liveness, not safety: that is the fence's
 // ([stream.Log.Open]).
 type Group struct {
 	access      groupAccess
 	name, topic string
 	o           GroupOptions
+	log         *Log // has positions; nil: none
+	reports     []string
 }
 
 // Group returns the group of that name, whose members share the partitions of topic.
 // logger is told who works on what; it may be nil.
 func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
 	a := groupAccess{Brokers: c.cluster.addresses(), TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
-	return newGroup(a, name, topic, o)
+	g := newGroup(a, name, topic, o)
+	g.log = c.log
+	return g
 }
 
 func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
@@ -84,6 +88,12 @@ func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
 	}
 	o.complete()
 	return &Group{access: a, name: name, topic: topic, o: o}
+}
+
+// Reporting has the group commit the positions in these topics that the log is told ([Log.Report]).
+func (g *Group) Reporting(topics ...string) *Group {
+	g.reports = topics
+	return g
 }
 
 // Run takes part in the group until ctx ends or a run fails, and returns that error.
@@ -108,6 +118,7 @@ func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition
 	}
 	eg.Go(func() error { return m.follow(group) })
 	eg.Go(m.watch)
+	eg.Go(m.commit)
 	err = eg.Wait() // the runs have stopped: what was ours is free when we leave
 	m.leave(group)
 	return err
@@ -125,6 +136,7 @@ type groupMember struct {
 	mu         sync.Mutex
 	id         string // as the coordinator knows us
 	generation int32  // of the last assignment; -1: none
+	of         *kafkago.Generation
 	over       time.Time
 	mine       map[int]bool       // assigned to us
 	hands      map[int]*groupHand // at work, or stopping
@@ -188,6 +200,7 @@ func (m *groupMember) assigned(generation *kafkago.Generation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told = ""
+	m.of = generation
 	m.id, m.generation, m.over = generation.MemberID, generation.ID, time.Time{}
 	clear(m.mine)
 	for _, a := range generation.Assignments[m.g.topic] {

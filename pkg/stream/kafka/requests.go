@@ -17,12 +17,14 @@ const (
 	deleteRecordsVersion = 1
 )
 
+// leastKafka is the oldest that is meant to work.
+const leastKafka = "2.8"
+
 // needed is what a broker must speak.
 var needed = map[protocol.ApiKey]int16{
-	protocol.Produce:       produceVersion,
-	protocol.Fetch:         fetchVersion,
-	protocol.ListOffsets:   listOffsetsVersion,
-	protocol.DeleteRecords: deleteRecordsVersion,
+	protocol.Produce:     produceVersion,
+	protocol.Fetch:       fetchVersion,
+	protocol.ListOffsets: listOffsetsVersion,
 }
 
 // describeProducers asks who writes to a partition; kafka-go does not have it.

@@ -157,6 +157,7 @@ func contractError(err error) error {
 // streamConfig is the part of a stream's configuration that we set.
 type streamConfig struct {
 	Name       string            `json:"name"`
+	Text       string            `json:"description,omitempty"`
 	Subjects   []string          `json:"subjects"`
 	Retention  string            `json:"retention"`
 	Storage    string            `json:"storage"`

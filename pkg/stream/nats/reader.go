@@ -116,6 +116,7 @@ func (r *reader) consume(ctx context.Context) error {
 		return stream.ErrClosed
 	}
 	type config struct {
+		Text     string        `json:"description"`
 		Policy   string        `json:"deliver_policy"`
 		Start    int64         `json:"opt_start_seq"`
 		Ack      string        `json:"ack_policy"`
@@ -127,7 +128,7 @@ func (r *reader) consume(ctx context.Context) error {
 	request := struct {
 		Stream string `json:"stream_name"`
 		Config config `json:"config"`
-	}{r.stream, config{"by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
+	}{r.stream, config{"read by " + r.conn.Opts.Name, "by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
 	var made struct {
 		Name string `json:"name"`
 	}
