@@ -57,6 +57,7 @@ func (s *See) state(now time.Time) *State {
 	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
+	e.Outside = m.values["hindsight_outside_feature_values_total"]
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
 	if page, age := s.cert.look(s.o.Insight, now); page != nil {
 		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions

@@ -103,6 +103,7 @@ type Exploration struct {
 	Refuted   bool     `json:"refuted" doc:"the evidence has reached 10,000"`
 	Effective *float64 `json:"effective" doc:"effective share of the last 1,000 rounds released in an estimate for uniform play"`
 	Largest   *float64 `json:"largest" doc:"the largest of those importance weights as a share of all"`
+	Outside   float64  `json:"outside_values" doc:"values since the start that were outside the range which the model states for their feature; the log names some features"`
 	TopWeight *float64 `json:"top_weight" doc:"largest weight of a function, policy or member"`
 	Surviving *float64 `json:"surviving" doc:"functions of the class that the data have not refuted"`
 	Functions *float64 `json:"functions" doc:"of the class"`

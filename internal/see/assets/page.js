@@ -303,6 +303,7 @@ function drawExploration(s) {
   const e = s.exploration, rows = [["γ (larger explores less)", num(e.gamma)], ["least propensity", num(e.floor)], ["entropy, of the uniform law's", percent(e.entropy)],
     ["effective share for uniform play", percent(e.effective)], ["largest importance weight", percent(e.largest)]];
   if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight)]);
+  if (e.outside_values > 0) rows.push(["values outside the model's ranges", num(e.outside_values)]);
   if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`]);
   show(byId("exploration"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const says = byId("draws-says");
