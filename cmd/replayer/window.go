@@ -56,6 +56,7 @@ the certificate says, and what the learner loses.`,
 	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
+	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
 	return cmd
 }
@@ -63,9 +64,6 @@ the certificate says, and what the learner loses.`,
 func (w *window) run(ctx context.Context) error {
 	if w.source.window != "" {
 		return daemon.Usagef("--window: give the windows to price by --windows")
-	}
-	if w.seeds < 1 {
-		return daemon.Usagef("--seeds %d: it must be at least 1", w.seeds)
 	}
 	windows, runs, err := w.play(ctx)
 	if err != nil {

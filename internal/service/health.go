@@ -51,7 +51,7 @@ type part struct {
 	// guarded by h.mu
 	is    condition
 	why   string // of waiting, stopped, standingBy; of recovering: what ended it before, "": nothing
-	away  string // the log does not answer; "": it does
+	away  string // the log does not answer, or holds something up; "": it does neither
 	ended bool   // it was told to stop, and says no more
 	loops []*pulse
 }
@@ -116,15 +116,18 @@ func (p *part) set(is condition, why string) {
 	}
 }
 
-// reach notes whether the log answers.
-func (p *part) reach(err error) {
+// reach notes what the log is known to hold up, and whether it answers.
+func (p *part) reach(held, err error) {
 	if p == nil {
 		return
 	}
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
-	if p.away = ""; err != nil {
-		p.away = err.Error()
+	switch p.away = ""; {
+	case held != nil:
+		p.away = "the log stands: " + held.Error()
+	case err != nil:
+		p.away = "the log is away: " + err.Error()
 	}
 }
 
@@ -207,7 +210,7 @@ func (p *part) amiss() string {
 	case p.is == stopped:
 		return "stopped, it will be opened again: " + p.why
 	case p.away != "":
-		return "the log is away: " + p.away
+		return p.away
 	case p.is == waiting:
 		return p.why
 	}

@@ -400,7 +400,7 @@ func TestIdle(t *testing.T) {
 	}{{standingBy, nil, "another has it", "another has it"}, {recovering, nil, "", "recovering"}, {working, nil, "", ""}, {working, errKilled, "", "the log is away: killed"},
 		{stopped, nil, "no space", "opened again: no space"}, {waiting, nil, "no epoch", "no epoch"}} {
 		p.set(c.is, c.why)
-		p.reach(c.away)
+		p.reach(nil, c.away)
 		if why := h.Idle(RoleJoiner); !strings.Contains(why, c.tells) || c.tells == "" && why != "" {
 			t.Errorf("%v: %q, want %q", c.is, why, c.tells)
 		}

@@ -36,6 +36,7 @@ const (
 const (
 	decisionsKind = "decisions"
 	feedbackKind  = "feedback"
+	contextsKind  = "contexts"
 	outcomesKind  = "outcomes"
 	rejectsKind   = "rejects"
 	snapshotsKind = "snapshots"

@@ -196,6 +196,7 @@ func (d *Decider) unserve() {
 type OutcomeService struct {
 	writers []*outcomeWriter
 	gate    *gate
+	quota   *quota
 	stop    func()
 	metrics *Metrics
 }
@@ -219,6 +220,7 @@ func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 		}
 		s.writers = append(s.writers, w)
 	}
+	s.quota = newQuota(ctx, log, TopicsOf(name), m)
 	s.gate = newGate("outcome", m, s.requestOf)
 	var err error
 	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {
@@ -239,4 +241,5 @@ func (s *OutcomeService) Close() {
 	for _, w := range s.writers {
 		w.close()
 	}
+	s.quota.close()
 }

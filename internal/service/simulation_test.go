@@ -253,6 +253,9 @@ func (s *sim) openDecider(partition int) *simDecider {
 		return nil
 	}
 	w.d.spawn = func(f func()) { s.later = append(s.later, f) }
+	if partition%2 == 0 { // of the others repeats are answered from memory
+		w.d.recent.forget()
+	}
 	w.d.follower.chunk = 200
 	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.heart.LearnedThrough())
 	w.remember()

@@ -56,7 +56,7 @@ func (d *Decider) look(outer context.Context) {
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(cmp.Or(held(d.cfg.Log), err))
+		d.part.reach(held(d.cfg.Log), err)
 	}
 	d.m.age(time.Now())
 	d.showCertificate()
@@ -148,8 +148,12 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.decisionsLag.Set(waits[0])
 		j.m.outcomesLag.Set(waits[1])
 	}
+	var added error
+	if err == nil {
+		added, err = j.countPartitions(ctx)
+	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), err))
+		j.part.reach(cmp.Or(held(j.cfg.Log), added), err)
 	}
 }
 

@@ -94,8 +94,9 @@ type Engine struct {
 	unlockView func() error
 }
 
-// Open locks the folder, making it if needed, and starts the server on it. That
-// takes longer the more the log holds: half a second for a million records. ctx
+// Open locks the folder, making it if needed, and starts the server on it. Unless the
+// last one was closed that takes longer the more the log holds: half a second for a
+// million records. ctx
 // bounds the wait for the server to be ready, but not the reading of the store.
 //
 // With ReadOnly the folder must hold a log, and nothing of it changes, however old its
@@ -163,6 +164,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.so, err = e.serverOptions(); err != nil {
 		return err
 	}
+	if !e.o.bare && e.view == "" {
+		if err := checkStopped(e.o.Dir); err != nil {
+			return err
+		}
+	}
 	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
 	}
@@ -181,6 +187,7 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	lo := e.o.Log
+	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}
@@ -262,9 +269,16 @@ func (e *Engine) writeConnect() error {
 	return writeFile(filepath.Join(e.o.Dir, attach.ConnectFile), append(data, '\n'))
 }
 
-// writeFile replaces a file, readable by its owner only.
+// writeFile replaces a file, readable by its owner only. Nothing that is there is written
+// to: it may be a link to another file.
 func writeFile(name string, data []byte) error {
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+	_ = os.Remove(name + ".new") // left by a process that crashed
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -296,6 +310,7 @@ func (e *Engine) Close() error {
 		e.mender.close()
 		e.mender = nil
 	}
+	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 		e.client = nil
@@ -304,6 +319,9 @@ func (e *Engine) Close() error {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
 		e.server = nil
+	}
+	if inOrder {
+		errs = append(errs, noteStopped(e.o.Dir))
 	}
 	if e.unlock != nil {
 		errs = append(errs, e.unlock())

@@ -74,6 +74,8 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", stream.ErrClosed, err)
 	case errors.Is(err, natsgo.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", stream.ErrTooLarge, err)
+	case errors.Is(err, natsgo.ErrBadHeaderMsg):
+		return fmt.Errorf("%w: %w", stream.ErrUnfit, err)
 	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded),
 		errors.Is(err, natsgo.ErrDisconnected), errors.Is(err, natsgo.ErrTimeout):
 		return fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
