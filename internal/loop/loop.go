@@ -51,8 +51,10 @@ type Range struct {
 
 // FeatureRule restricts one feature of a model that lists its features.
 type FeatureRule struct {
-	Name string
-	Kind FeatureKind
+	Name    string
+	Kind    FeatureKind
+	Bounded bool // numbers are expected in [Lo, Hi]; others are accepted, and counted
+	Lo, Hi  float64
 }
 
 // FeatureKind is the declared type of a feature.

@@ -45,6 +45,7 @@ type Scope struct {
 	last     int64 // feedback taken
 	fates    [codec.WithdrawnRound + 1]int64
 	feedback feedbackWindow
+	matches  matchWindow
 	losses   series
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
@@ -86,7 +87,7 @@ func (s *Scope) Decision(d *codec.Decision) {
 // Feedback takes a feedback, in the order of their log; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Feedback(f *codec.Feedback) {
-	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 || f.Action >= len(f.Propensities) {
+	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 || f.Action >= min(len(f.Propensities), len(f.Actions)) {
 		return
 	}
 	s.mu.Lock()
@@ -100,7 +101,7 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	if p := f.Propensities[f.Action]; p > 0 {
 		r.weight = 1 / (float64(len(f.Propensities)) * p)
 	}
-	s.feedback.add(r)
+	s.feedback.add(r, f.Actions[f.Action])
 	s.released.add(float64(max(0, f.N-1-f.LearnedThrough)))
 	if f.Fate == codec.Observed {
 		s.delays.add(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
@@ -213,7 +214,9 @@ func (s *Scope) Usual() (share, delay float64) {
 
 // View is all that a scope has seen.
 type View struct {
-	Actions     []ActionCount // of the last decisions, the most frequent first
+	Actions     []ActionCount          // of the last decisions, the most frequent first
+	Worths      map[string]ActionWorth // of the last rounds released, by action
+	Match       Match                  // of the last rounds of an apprentice
 	Exploration Exploration
 	Draws       int64
 	Evidence    float64 // that draws do not follow their laws
@@ -238,7 +241,7 @@ type View struct {
 func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := View{Actions: s.decisions.actions(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
+	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
 		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
 		Delays: s.delays, Released: s.released}

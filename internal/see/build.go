@@ -57,6 +57,7 @@ func (s *See) state(now time.Time) *State {
 	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
+	e.Outside = m.values["hindsight_outside_feature_values_total"]
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
 	if page, age := s.cert.look(s.o.Insight, now); page != nil {
 		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions
@@ -105,7 +106,12 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
-			out.Actions.Most = append(out.Actions.Most, ActionShare(a))
+			w := v.Worths[a.Action]
+			x := ActionShare{Action: a.Action, Decisions: a.Decisions, Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
+			if w.Rounds > 0 {
+				x.Mean = monitor.Known(v.Rewards.Shown(w.Loss))
+			}
+			out.Actions.Most = append(out.Actions.Most, x)
 		} else {
 			out.Actions.Others += a.Decisions
 		}
@@ -119,6 +125,7 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
 		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
 		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
+	out.Apprentice = Apprentice{v.Match.Rounds, monitor.Known(v.Match.Rate)}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n

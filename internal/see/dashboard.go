@@ -57,6 +57,7 @@ func dashboard() []row {
 			{"Do draws follow their laws?", "short", "Evidence against it; the alarm is at 10,000.", 8, []line{{"max(hindsight_draw_evidence)", "evidence"}}},
 			{"γ", "short", "", 8, []line{{"avg(hindsight_gamma)", "γ"}}},
 			{"Importance weights for uniform play", "percentunit", "", 8, []line{{"avg(hindsight_importance_effective_ratio >= 0)", "effective share"}, {"max(hindsight_importance_largest_ratio)", "largest weight"}}},
+			{"Match of an apprentice", "percentunit", "Mean probability that the learner would have done what the baseline did, in mode apprentice and in shadow.", 8, []line{{"avg(hindsight_apprentice_match_ratio >= 0)", "apprentice"}, {"avg(hindsight_shadow_agreement_ratio >= 0)", "shadow"}}},
 			{"What exploring cost", "short", "In losses, by the model's own belief.", 8, []line{{"max(hindsight_exploration_cost)", "cost"}}},
 		}},
 		{"How fast", []panel{

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -36,6 +37,21 @@ func TestState(t *testing.T) {
 	}
 	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 || *s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
+	}
+	if s.Apprentice.Rounds != 0 || s.Apprentice.Match != nil {
+		t.Errorf("an apprentice: %+v", s.Apprentice)
+	}
+	rounds, sum, share := 0, 0.0, 0.0
+	for _, a := range s.Actions.Most {
+		if share += a.Share; a.Share != float64(a.Decisions)/400 {
+			t.Errorf("%+v", a)
+		}
+		if rounds += a.Rounds; a.Rounds > 0 {
+			sum += *a.Mean * float64(a.Rounds)
+		}
+	}
+	if rounds != s.Losses.Rounds || math.Abs(share-1) > 1e-9 || math.Abs(sum/float64(rounds)-*s.Losses.Mean) > 1e-9 {
+		t.Errorf("%d rounds of actions with a mean of %v: %+v", rounds, sum/float64(rounds), s.Losses)
 	}
 	if l := s.Losses; l.Of != "loss" || *l.Mean != *l.Loss || *l.UniformMean != *l.Uniform {
 		t.Errorf("%+v", l)
@@ -114,6 +130,22 @@ func TestShadowState(t *testing.T) {
 	}
 	if s.CertAge < 0 || s.CertAge > sampleEvery.Seconds()+1 {
 		t.Errorf("the certificate is %v s old", s.CertAge)
+	}
+}
+
+// The match rate of an apprentice: of a learner that always plays what its baseline does 1, of one
+// that never does 0; and it is none of a model that was never in that mode.
+func TestApprenticeState(t *testing.T) {
+	for baseline, want := range map[string]float64{"red": 1, "blue": 0} {
+		w := newWorld(t, "window: 5 rounds\nmode: apprentice\nlearner: {fixed: red}\nbaseline: {fixed: "+baseline+"}\n")
+		w.play(40, 1)
+		s := w.until("rounds of an apprentice", func(s *State) bool { return s.Apprentice.Rounds >= 20 })
+		if *s.Apprentice.Match != want {
+			t.Errorf("baseline %s: %v, want %v", baseline, *s.Apprentice.Match, want)
+		}
+		if m := take(w.see.live.Load().gather, s.Time); m.values["hindsight_apprentice_match_ratio"] != want {
+			t.Errorf("the metric says %v", m.values["hindsight_apprentice_match_ratio"])
+		}
 	}
 }
 

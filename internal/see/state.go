@@ -26,6 +26,7 @@ type State struct {
 	Actions     Actions                  `json:"actions" doc:"what was played in the last 1,000 decisions known here"`
 	Exploration Exploration              `json:"exploration" doc:"how widely those explore, and whether draws follow their propensities"`
 	Shadow      Shadow                   `json:"shadow" doc:"what the learner would have done in the last rounds of mode shadow"`
+	Apprentice  Apprentice               `json:"apprentice" doc:"how often the learner would have done what its baseline did, in the last rounds of mode apprentice"`
 	Losses      Losses                   `json:"losses" doc:"what rounds were worth beside uniform play"`
 	Delays      Delays                   `json:"delays" doc:"how late outcomes come, and how many feedbacks decisions did without"`
 	Fates       map[string]int64         `json:"fates" doc:"rounds released since the start, or since the snapshot that the process started from, by fate"`
@@ -85,8 +86,11 @@ type Actions struct {
 
 // ActionShare is how often an action was played.
 type ActionShare struct {
-	Action    string `json:"action" doc:"its name"`
-	Decisions int    `json:"decisions" doc:"for it"`
+	Action    string   `json:"action" doc:"its name"`
+	Decisions int      `json:"decisions" doc:"for it"`
+	Share     float64  `json:"share" doc:"of those decisions"`
+	Rounds    int      `json:"rounds" doc:"of the last 1,000 released, those with it that have a loss"`
+	Mean      *float64 `json:"mean" doc:"their mean loss or reward, as losses.of says"`
 }
 
 // Exploration is how widely the last decisions explore.
@@ -99,6 +103,7 @@ type Exploration struct {
 	Refuted   bool     `json:"refuted" doc:"the evidence has reached 10,000"`
 	Effective *float64 `json:"effective" doc:"effective share of the last 1,000 rounds released in an estimate for uniform play"`
 	Largest   *float64 `json:"largest" doc:"the largest of those importance weights as a share of all"`
+	Outside   float64  `json:"outside_values" doc:"values since the start that were outside the range which the model states for their feature; the log names some features"`
 	TopWeight *float64 `json:"top_weight" doc:"largest weight of a function, policy or member"`
 	Surviving *float64 `json:"surviving" doc:"functions of the class that the data have not refuted"`
 	Functions *float64 `json:"functions" doc:"of the class"`
@@ -114,6 +119,12 @@ type Shadow struct {
 	Error     *float64 `json:"error" doc:"standard error of that"`
 	Gap       *float64 `json:"gap" doc:"the same difference as losses.of says: of rewards what the learner would have earned over the baseline"`
 	GapError  *float64 `json:"gap_error" doc:"standard error of that"`
+}
+
+// Apprentice is how near a learner is to what it learns from.
+type Apprentice struct {
+	Rounds int      `json:"rounds" doc:"of the last 1,000 of mode apprentice"`
+	Match  *float64 `json:"match" doc:"mean probability that the learner, asked just before it learned a round, would have done what the baseline did"`
 }
 
 // Losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes

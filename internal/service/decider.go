@@ -60,6 +60,7 @@ type Decider struct {
 	dec      codec.Decision
 	buf      []byte
 	unread   unread
+	outside  unread
 	unmarked bool // contexts were passed that no record in decisions tells of
 	seen     tail
 	refit    refit
@@ -274,6 +275,9 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 	res := d.heart.Decide(&d.dec, raw, id, src)
 	if res.Unread > 0 {
 		d.noteUnread(raw, &res, time.Now())
+	}
+	if res.Outside > 0 {
+		d.noteOutside(raw, &res, time.Now())
 	}
 	return res
 }

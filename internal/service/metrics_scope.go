@@ -70,5 +70,7 @@ func newScope(c *catalog) *monitor.Scope {
 	shadow("hindsight_shadow_excess_loss", "Estimate of what the learner would have lost a round over the baseline in them, by importance weights, wrong by at most the uncovered ratio beside its error; NaN where that is over 0.05.",
 		"it stays above 0 by more than twice its error: do not go live", func(x *monitor.Shadow) float64 { return x.Excess })
 	shadow("hindsight_shadow_excess_loss_error", "Standard error of that estimate, as if rounds were independent.", "", func(x *monitor.Shadow) float64 { return x.StdErr })
+	c.gaugeFunc("hindsight_apprentice_match_ratio", "Mean probability that the learner would have done what the baseline did, over the last 1,000 rounds of mode apprentice, each asked just before it is learned; NaN of none.", "",
+		func() float64 { return s.Match().Rate })
 	return s
 }

@@ -203,6 +203,7 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 			return f.others.pass(f.topics.Feedback, 0, r, err)
 		}
 		before := f.changes().Count
+		f.match()
 		if err := f.heart.Learn(&f.parsed); err != nil {
 			return err
 		}
@@ -215,6 +216,18 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 	}
 	f.safe = r.Offset + 1
 	return nil
+}
+
+// match notes how probably the learner would have done what the baseline did in a round of an
+// apprentice, which it has not learned yet. That costs what a decision does, which an apprentice
+// is not asked for.
+func (f *follower) match() {
+	if f.scope == nil || f.parsed.Mode != codec.Apprentice {
+		return
+	}
+	if p, ok := f.heart.Match(&f.parsed); ok {
+		f.scope.Matched(f.parsed.N, p)
+	}
 }
 
 // begin makes an epoch the one at work. Where nothing that the learner is made from has

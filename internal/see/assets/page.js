@@ -226,20 +226,25 @@ function sayLoss(b) {
 }
 
 function bars(into, rows, total) {
-  show(into, make("div", { class: "rows" }, ...rows.flatMap(([name, n]) => {
+  show(into, make("div", { class: rows.some((r) => r[2] !== null && r[2] !== undefined) ? "rows valued" : "rows" }, ...rows.flatMap(([name, n, value, means]) => {
     const fill = make("div", { class: "fill" });
     fill.style.width = (total ? 100 * n / total : 0) + "%";
-    return [make("span", { class: "label", title: name }, name), make("div", { class: "track" }, fill), make("span", {}, percent(total ? n / total : 0))];
+    const cells = [make("span", { class: "label", title: name }, name), make("div", { class: "track" }, fill), make("span", {}, percent(total ? n / total : 0))];
+    return value === null || value === undefined ? cells : [...cells, make("span", { class: "value", title: means }, value)];
   })));
 }
 
 function drawActions(s) {
-  if (!changed("actions", [s.actions, s.shadow, s.losses.of])) return;
-  const a = s.actions, rows = a.most.map((x) => [x.action, x.decisions]);
-  if (a.others) rows.push(["all others", a.others]);
+  if (!changed("actions", [s.actions, s.shadow, s.apprentice, s.losses.of])) return;
+  const a = s.actions, means = a.most.some((x) => x.rounds > 0);
+  const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
+  if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + shadowSays(s.shadow, s.losses.of);
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow, s.losses.of);
 }
+
+// How near an apprentice is to its baseline.
+const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
 
 // What the learner would have done where the baseline answered, and what that is worth.
 function shadowSays(x, of) {
@@ -298,6 +303,7 @@ function drawExploration(s) {
   const e = s.exploration, rows = [["γ (larger explores less)", num(e.gamma)], ["least propensity", num(e.floor)], ["entropy, of the uniform law's", percent(e.entropy)],
     ["effective share for uniform play", percent(e.effective)], ["largest importance weight", percent(e.largest)]];
   if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight)]);
+  if (e.outside_values > 0) rows.push(["values outside the model's ranges", num(e.outside_values)]);
   if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`]);
   show(byId("exploration"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const says = byId("draws-says");
