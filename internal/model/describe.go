@@ -69,8 +69,8 @@ func (m *Model) costOfFollowing() Cost {
 			random = ", the third on random features while actions × (columns + 128)² ≤ 1e6"
 		}
 	}
-	c.State = fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: actions and columns beyond are counted and not learned",
-		regressions, random, bytesText(m.mostMemory()))
+	c.State = fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
+		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))
 	return c
 }
 
@@ -99,8 +99,8 @@ func (m *Model) Peak() string {
 	if !c.usesOracle() || most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("at most %s for each partition decided here, %s while a snapshot is written or read, of which Go's collector gives back a third under a GOMEMLIMIT",
-		bytesText(most), bytesText(3*most))
+	return fmt.Sprintf("at most %s for each partition decided here, %s while a snapshot is written or read, "+
+		"of which Go's collector gives back a third under a GOMEMLIMIT", bytesText(most), bytesText(3*most))
 }
 
 func (m *Model) costOfAuto() Cost {

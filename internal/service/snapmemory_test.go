@@ -26,7 +26,8 @@ func TestSnapshotMemory(t *testing.T) {
 			encoded := allocated(func() { s = f.state() })
 			written := allocated(func() { must(t, 0, f.writeSnapshot(t.Context(), s, 0, "n")) })
 			size := float64(len(s.bytes))
-			t.Logf("%.1f MB: encoding it allocates %.2f of that, writing it %.2f; %d kB on the way", size/1e6, encoded/size, written/size, log.most/1000)
+			t.Logf("%.1f MB: encoding it allocates %.2f of that, writing it %.2f; %d kB on the way",
+				size/1e6, encoded/size, written/size, log.most/1000)
 			if encoded > 1.1*size {
 				t.Errorf("encoding it allocates %.2f of its bytes", encoded/size)
 			}

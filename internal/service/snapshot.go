@@ -175,7 +175,8 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, void []cod
 		key := fmt.Sprint(c.Epoch, "/", c.LearnedThrough, "/", c.Nonce)
 		p := open[key]
 		if c.Part == 0 {
-			p = &partial{offset: r.Offset, bytes: make([]byte, 0, max(0, min(c.Parts, mostSnapshot/(len(c.Bytes)+1)))*len(c.Bytes))}
+			parts := max(0, min(c.Parts, mostSnapshot/(len(c.Bytes)+1)))
+			p = &partial{offset: r.Offset, bytes: make([]byte, 0, parts*len(c.Bytes))}
 			open[key] = p
 		}
 		if p == nil || c.Part != p.next {
