@@ -26,12 +26,13 @@ func command(env *daemon.Env) *cobra.Command {
   replayer fit --data FILE --fit-rows 2000         # a class of functions for the Hedge oracle
   replayer tail --log embedded:DIR                 # follow a live system
   replayer verify --log embedded:DIR               # recompute everything that a log says was decided
+  replayer move --log embedded:DIR --to nats://HOST  # a log to servers, verified on both sides
   replayer explain ID --log embedded:DIR           # one round's whole life, recomputed
   replayer paper --quick                           # the paper's claims, tried
   replayer list                                    # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(injectCommand(env), teachCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
+	cmd.AddCommand(injectCommand(env), teachCommand(env), backtestCommand(env), verifyCommand(env), moveCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
 	return cmd
 }

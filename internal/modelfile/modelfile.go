@@ -88,5 +88,5 @@ func Announce(logger *slog.Logger, s *service.Source) {
 		return
 	}
 	c := m.Cost()
-	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision)
+	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision, "memory", m.Peak())
 }

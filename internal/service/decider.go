@@ -367,12 +367,11 @@ func (d *Decider) takeSnapshot() {
 	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
 	if d.cfg.SnapshotEvery > 0 && (d.follower.warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
 		d.follower.warmed = false
-		if s := d.follower.state(); s != nil {
+		if len(d.snapshot) > 0 {
 			d.snapped, d.snapAt = through, now
-			select {
-			case d.snapshot <- snapshotJob{s, d.follower.safe}:
-			default:
-			}
+		} else if s := d.follower.state(); s != nil {
+			d.snapped, d.snapAt = through, now
+			d.snapshot <- snapshotJob{s, d.follower.safe}
 		}
 	}
 }
@@ -382,7 +381,10 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	for {
 		select {
 		case job := <-d.snapshot:
-			if err := d.writeSnapshot(ctx, job.state, job.from); err != nil {
+			err := d.writeSnapshot(ctx, job.state, job.from)
+			size := len(job.state.bytes)
+			job.state = nil
+			if new(leftBehind).add(size); err != nil {
 				return err
 			}
 		default:

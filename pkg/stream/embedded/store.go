@@ -191,3 +191,26 @@ func SetAge(dir string, age time.Duration) error {
 	}
 	return nil
 }
+
+// Config returns the configuration of a stream in a folder, as the server's interface takes it.
+func Config(dir, stream string) (config map[string]any, err error) {
+	paths, err := streamFiles(dir, metaFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if filepath.Base(filepath.Dir(path)) != stream {
+			continue
+		}
+		meta, _, err := readMeta(path)
+		if err == nil {
+			err = json.Unmarshal(meta, &config)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		delete(config, "Created") // not of the configuration
+		return config, nil
+	}
+	return nil, fmt.Errorf("folder %s holds no stream %s", dir, stream)
+}
