@@ -276,3 +276,32 @@ func TestNoLesson(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A round whose window is over is closed before the next is decided, and not with it: a pause,
+// in which the joiner closes it, changes nothing.
+func TestSilenceEndsBeforeTheNext(t *testing.T) {
+	text := "id,who,paid\n" + strings.Repeat("%d,a,\n", 11) + "%d,b,1\n"
+	log := parseLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), Mapping{Action: "who", Reward: "paid", ID: "id"})
+	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nwindow: 3\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLesson(log, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	live := clockOf(1)
+	defer live.Close()
+	if err := teachOn(t, live, l, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	taught(t, live, 1)
+	scan(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
+		var d codec.Decision
+		err := codec.ParseDecision(&d, r.Value)
+		if want := max(0, d.N-1-3); d.LearnedThrough != want {
+			t.Errorf("decision %d had learned %d, want %d", d.N, d.LearnedThrough, want)
+		}
+		return err
+	})
+}
