@@ -109,11 +109,10 @@ func (t *teach) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	elapsed, err := t.play(ctx, system, lesson)
-	if err != nil {
+	if err := t.play(ctx, system, lesson); err != nil {
 		return err
 	}
-	return t.sum(ctx, system, lesson, elapsed)
+	return t.sum(ctx, system, lesson)
 }
 
 // taughtRetention is how long a new log keeps its records: the decider's default.
@@ -138,8 +137,8 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model, lo
 		Partitions: partitions, Owner: "replayer", Logger: logger}, err
 }
 
-func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) (time.Duration, error) {
-	elapsed, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: 1,
+func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
+	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: 1,
 		Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson, Taught: true}, "teach")
 	switch {
 	case ctx.Err() != nil:
@@ -147,11 +146,11 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 	case errors.Is(err, service.ErrModel):
 		err = fmt.Errorf("%w (the log is taught as version %d; once a decider has begun a later one there, the system is live, and is taught no more)", err, system.Source.Version)
 	}
-	return elapsed, err
+	return err
 }
 
 // sum says what the system was taught, and audits it.
-func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson, elapsed time.Duration) error {
+func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
 	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.String(), system.Build)
 	if err != nil {
 		return err
@@ -161,7 +160,7 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 		return err
 	}
 	out := t.env.Stdout
-	t.say(out, s, lesson, elapsed)
+	say(out, s, lesson)
 	if err := report.Write(out); err != nil {
 		return err
 	}
@@ -172,15 +171,15 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 	return nil
 }
 
-func (t *teach) say(out io.Writer, s *replay.Summary, lesson *replay.Lesson, elapsed time.Duration) {
-	rounds := s.Rounds + s.Pending
-	fmt.Fprintf(out, "taught %d rounds at %.0f a second: observed %d, imputed %d, skipped %d, rejected outcomes %d\n",
-		rounds, float64(rounds)/elapsed.Seconds(), s.Fates.Observed, s.Fates.Imputed, s.Fates.Skipped, s.Fates.Rejected())
+// say says in a line each what became of the rounds, and what a reader should know of the log.
+func say(out io.Writer, s *replay.Summary, lesson *replay.Lesson) {
+	fmt.Fprintf(out, "taught %d rounds: observed %d, imputed %d, skipped %d; outcomes rejected %d\n",
+		s.Rounds+s.Pending, s.Fates.Observed, s.Fates.Imputed, s.Fates.Skipped, s.Fates.Rejected())
 	if lesson.Late > 0 {
-		fmt.Fprintf(out, "outcomes left out, for they came after the model's window: %d\n", lesson.Late)
+		fmt.Fprintf(out, "left out, for they came after the model's window: %d outcomes\n", lesson.Late)
 	}
 	if s.Pending > 0 {
-		fmt.Fprintf(out, "rounds at the end of the log that still wait for an outcome, each for %d later rounds: %d\n", lesson.Model.Window.Rounds, s.Pending)
+		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are decided\n", s.Pending, lesson.Model.Window.Rounds)
 	}
 	if lesson.Propensities() {
 		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); nothing is weighted by them yet")

@@ -36,11 +36,11 @@ func TestTeachForms(t *testing.T) {
 		rounds, first string
 		says          string
 	}{
-		"dsjson": {[]string{ranked}, "taught 61 rounds ", "e0", "propensities of the log are kept"},
-		"own":    {[]string{own}, "taught 61 rounds ", "e0", "propensities of the log are kept"},
-		"vw":     {[]string{writeFile(t, "log.dat", "1:0.5:0.5 | x:1\n2:0:0.25 | x:2 y\n2:1:0.25 | x:3\n")}, "taught 3 rounds ", "r1", "propensities of the log are kept"},
+		"dsjson": {[]string{ranked}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
+		"own":    {[]string{own}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
+		"vw":     {[]string{writeFile(t, "log.dat", "1:0.5:0.5 | x:1\n2:0:0.25 | x:2 y\n2:1:0.25 | x:3\n")}, "taught 3 rounds: ", "r1", "propensities of the log are kept"},
 		"csv": {[]string{writeFile(t, "log.csv", banditText), "--action-column", "who", "--reward-column", "paid", "--time-column", "at", "--outcome-time-column", "back",
-			"--id-column", "id", "--features", "x"}, "taught 4 rounds ", "q", "the log has no propensities"},
+			"--id-column", "id", "--features", "x"}, "taught 4 rounds: ", "q", "the log has no propensities"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -64,6 +64,24 @@ func TestTeachForms(t *testing.T) {
 				t.Errorf("taught while live: %+v", got)
 			}
 		})
+	}
+}
+
+// TestTeachPage runs the commands of TEACH.md with its model file, word for word but for folders.
+func TestTeachPage(t *testing.T) {
+	page, err := os.ReadFile("../../compose/TEACH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	file, _, _ := strings.Cut(rest, "```")
+	dir := filepath.Join(t.TempDir(), "food-data")
+	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml", strings.ReplaceAll(file, "   ", "")), "food-data", dir)
+	for line := range strings.Lines(shown(t, "compose/TEACH.md", "teach")) {
+		args := strings.Fields(places.Replace(line))
+		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
+			t.Errorf("%s: %+v", line, got)
+		}
 	}
 }
 
