@@ -54,12 +54,16 @@ as the version before.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.source.data, "data", "", "log of decisions, in any format that replayer convert reads: a file, a folder, - for standard input, or the topics of another system")
-	f.StringVar(&t.source.format, "format", formatAuto, "of --data: auto (by content), bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+	f.StringVar(&t.source.data, "data", "", "log of decisions, in any format that replayer convert reads: "+
+		"a file, a folder, - for standard input, or the topics of another system")
+	f.StringVar(&t.source.format, "format", formatAuto, "of --data: auto (by content), "+
+		"bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
 	f.StringVar(&t.source.model, "model", "", "model file, the one that the decider will be started with")
 	f.StringVar(&t.log, "log", "", "log of the system: embedded:DIR, nats://… or kafka://…, as for the decider")
-	f.IntVar(&t.partitions, "partitions", 0, "partitions of contexts, decisions and outcomes (default 1); fixed from then on")
-	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
+	f.IntVar(&t.partitions, "partitions", 0,
+		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")
+	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
+		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.StringVar(&t.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
 	t.source.reading.flags(f)
 	t.source.columnFlags.flags(f)
@@ -72,7 +76,7 @@ as the version before.`,
 
 func (t *teach) run(ctx context.Context) error {
 	if t.source.data == "" || t.source.model == "" || t.log == "" {
-		return daemon.Usagef("teach needs a log of decisions (--data), the model file (--model) and the system's own log (--log)")
+		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log (--log)")
 	}
 	spec, err := engine.Parse(t.log)
 	if err != nil {
@@ -100,7 +104,8 @@ func (t *teach) run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", t.source.model, err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka, Requests: servers.None, Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka,
+		Requests: servers.None, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -119,7 +124,8 @@ func (t *teach) run(ctx context.Context) error {
 const taughtRetention = 7 * 24 * time.Hour
 
 // system returns the system of the model that is taught.
-func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model, logger *slog.Logger) (*service.SystemConfig, error) {
+func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
+	logger *slog.Logger) (*service.SystemConfig, error) {
 	live, err := modelfile.Load(t.source.model)
 	if err != nil {
 		return nil, err
@@ -138,13 +144,15 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model, lo
 }
 
 func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
-	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: 1,
-		Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson, Taught: true}, "teach")
+	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
+		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson,
+		Taught: true}, "teach")
 	switch {
 	case ctx.Err() != nil:
 		fmt.Fprintln(t.env.Stderr, "stopped; the same command goes on from here")
 	case errors.Is(err, service.ErrModel):
-		err = fmt.Errorf("%w (the log is taught as version %d; once a decider has begun a later one there, the system is live, and is taught no more)", err, system.Source.Version)
+		err = fmt.Errorf("%w (the log is taught as version %d; once a decider has begun a later one there, "+
+			"the system is live, and is taught no more)", err, system.Source.Version)
 	}
 	return err
 }
@@ -155,7 +163,8 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 	if err != nil {
 		return err
 	}
-	report, err := verify.Run(ctx, verify.Config{Log: system.Log, Name: system.Name, Seed: system.Seed, Build: system.Build})
+	report, err := verify.Run(ctx, verify.Config{Log: system.Log, Name: system.Name, Seed: system.Seed,
+		Build: system.Build})
 	if err != nil {
 		return err
 	}
@@ -179,10 +188,15 @@ func say(out io.Writer, s *replay.Summary, lesson *replay.Lesson) {
 		fmt.Fprintf(out, "left out, for they came after the model's window: %d outcomes\n", lesson.Late)
 	}
 	if s.Pending > 0 {
-		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are decided\n", s.Pending, lesson.Model.Window.Rounds)
+		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are decided\n",
+			s.Pending, lesson.Model.Window.Rounds)
+	}
+	if lesson.Model.Learner.Kind == model.EXP4DALE {
+		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing from these")
 	}
 	if lesson.Propensities() {
-		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); nothing is weighted by them yet")
+		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); "+
+			"nothing is weighted by them yet")
 	} else {
 		fmt.Fprintln(out, "the log has no propensities: off-policy estimates of it are not to be had")
 	}

@@ -160,7 +160,7 @@ func TestTaughtKnows(t *testing.T) {
 		t.Fatal(err)
 	}
 	names, rows := rows[0], rows[1:]
-	const history, asked = 2000, 200
+	const history, asked = 1500, 200
 	var log strings.Builder
 	rng := rand.New(rand.NewPCG(1, 2))
 	fmt.Fprintln(&log, "played,paid,p,"+strings.Join(names[1:], ","))

@@ -18,7 +18,9 @@ import (
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/kafkatest"
 	"hindsight/pkg/stream/mem"
+	"hindsight/pkg/stream/natstest"
 )
 
 // lessonText is a log of decisions a second apart: an outcome comes up to 12 s later, of every
@@ -202,6 +204,37 @@ func TestTeachGoesOn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The same on servers and brokers, whose clocks count milliseconds or are their own.
+func TestTeachGoesOnElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("servers and brokers are not short")
+	}
+	for name, c := range map[string]struct {
+		open       func() stream.Log
+		partitions int
+	}{
+		"nats": {func() stream.Log { return opened(t, natstest.Start(t, natstest.Options{}).URL()) }, 1},
+		"kafka": {func() stream.Log {
+			addrs, _ := kafkatest.Fake(t, 1)
+			return opened(t, "kafka://"+strings.Join(addrs, ","))
+		}, 3},
+	} {
+		l := lessonOf(t, 80, "window: 20s\n")
+		whole, log := c.open(), c.open()
+		if err := teachOn(t, whole, l, c.partitions, 0); err != nil {
+			t.Fatal(name, err)
+		}
+		for _, left := range []int{2, 41, 5, 0} {
+			if err := teachOn(t, log, l, c.partitions, left); err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatal(name, err)
+			}
+		}
+		if got, want := taught(t, log, c.partitions), taught(t, whole, c.partitions); !slices.Equal(got, want) {
+			t.Error(name, firstOther(got, want))
+		}
 	}
 }
 
