@@ -75,33 +75,12 @@ as the version before.`,
 }
 
 func (t *teach) run(ctx context.Context) error {
-	if t.source.data == "" || t.source.model == "" || t.log == "" {
-		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log (--log)")
-	}
-	spec, err := engine.Parse(t.log)
-	if err != nil {
-		return daemon.Usagef("%v", err)
-	}
-	if spec.Kind == "mem" {
-		return daemon.Usagef("--log %s: of a log in memory nothing would be left", t.log)
-	}
-	if t.partitions < 0 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", t.partitions)
-	}
-	if t.seedFile == "" {
-		t.seedFile = spec.SeedFile()
-	}
-	env, err := t.source.readOnce(ctx)
-	if err != nil {
+	if err := t.check(); err != nil {
 		return err
 	}
-	live, err := t.source.parseModel()
+	lesson, err := t.lesson(ctx)
 	if err != nil {
 		return err
-	}
-	lesson, err := replay.NewLesson(env, live)
-	if err != nil {
-		return fmt.Errorf("%s: %w", t.source.model, err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka,
@@ -118,6 +97,43 @@ func (t *teach) run(ctx context.Context) error {
 		return err
 	}
 	return t.sum(ctx, system, lesson)
+}
+
+// check reports what is wrong with the flags.
+func (t *teach) check() error {
+	if t.source.data == "" || t.source.model == "" || t.log == "" {
+		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log (--log)")
+	}
+	spec, err := engine.Parse(t.log)
+	switch {
+	case err != nil:
+		return daemon.Usagef("%v", err)
+	case spec.Kind == "mem":
+		return daemon.Usagef("--log %s: of a log in memory nothing would be left", t.log)
+	case t.partitions < 0:
+		return daemon.Usagef("--partitions %d: it must be at least 1", t.partitions)
+	}
+	if t.seedFile == "" {
+		t.seedFile = spec.SeedFile()
+	}
+	return nil
+}
+
+// lesson reads the data.
+func (t *teach) lesson(ctx context.Context) (*replay.Lesson, error) {
+	env, err := t.source.readOnce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live, err := t.source.parseModel()
+	if err != nil {
+		return nil, err
+	}
+	lesson, err := replay.NewLesson(env, live)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.source.model, err)
+	}
+	return lesson, nil
 }
 
 // taughtRetention is how long a new log keeps its records: the decider's default.
