@@ -302,8 +302,9 @@ func (l *live) writeSeed(seed []byte) error {
 
 // play runs the system, plays everything to it, stops it, and sums up.
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
-		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
+	m := l.policy.model
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
+		Partitions: l.partitions, Rounds: replay.EncodeRoundsFor(l.environment, m), Delays: l.delays, Pace: l.pace}
 	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
 	if err != nil {
 		return nil, err
@@ -312,7 +313,8 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 }
 
 // playTo runs a system, plays everything to it, and stops it.
-func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *replay.Injection, what string) (time.Duration, error) {
+func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *replay.Injection,
+	what string) (time.Duration, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	in.Learned = replay.NewLearned(in.Partitions)

@@ -18,7 +18,8 @@ type again struct {
 	held []uint64 // what the partition holds beyond what was compared
 }
 
-var errOtherLog = errors.New("the system was taught something else: with the same data, columns and model the command goes on where it stopped; others need a new log")
+var errOtherLog = errors.New("the system was taught something else: with the same data, columns and model " +
+	"the command goes on where it stopped; others need a new log")
 
 // openAgain returns an appender that passes over what its partition holds.
 func openAgain(ctx context.Context, log stream.Log, topic string, partition int, to stream.Appender) (*again, error) {

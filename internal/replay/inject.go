@@ -43,8 +43,8 @@ type Injection struct {
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
 	reported           int64
-	early              map[int][]byte // decisions that came before those of earlier rounds
-	rows               map[string]int // rounds by id, of several partitions whose decisions are read again; else nil
+	early              map[int]stream.Record // decisions that came before those of earlier rounds
+	rows               map[string]int        // rounds by id, of several partitions whose decisions are read again; else nil
 	sent               int
 	time               int64     // log time of the last decision read
 	read               time.Time // when that was, by our clock
@@ -64,7 +64,7 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	in.Partitions = max(in.Partitions, 1)
-	in.early = map[int][]byte{}
+	in.early = map[int]stream.Record{}
 	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
@@ -231,11 +231,11 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 		return err
 	}
 	t := in.round()
-	if t == in.sent || in.early[t] != nil || in.Partitions == 1 && t > in.match.n {
+	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
 		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(in.match.n))
 	}
 	if t > in.match.n {
-		in.early[t] = bytes.Clone(r.Value)
+		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}
 		return nil
 	}
 	for {
@@ -243,12 +243,13 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 			return err
 		}
 		t++
-		value := in.early[t]
-		if value == nil {
+		early := in.early[t]
+		if early.Value == nil {
 			return nil
 		}
 		delete(in.early, t)
-		if err := codec.ParseDecision(&in.dec, value); err != nil {
+		in.time = early.Time
+		if err := codec.ParseDecision(&in.dec, early.Value); err != nil {
 			return err
 		}
 	}

@@ -23,7 +23,8 @@ type Lesson struct {
 
 var (
 	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by --action-column")
-	errNotKept  = errors.New("the model must go on with what was taught, as its next version: write version: 2, or higher, and warm: keep; the log is taught as the version before")
+	errNotKept  = errors.New("the model must go on with what was taught, as its next version: " +
+		"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 )
 
 // NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
@@ -40,8 +41,8 @@ func NewLesson(env Environment, live *model.Model) (*Lesson, error) {
 	m := l.Model
 	m.Version--
 	m.Warm, m.Mode, m.Baseline = model.Warm{}, codec.Apprentice, loop.Baseline{Kind: loop.NamedAction}
-	m.Masked, m.Guard, m.Activation = nil, loop.GuardRules{}, false // what was played was played, and shown
-	m.Early = false                                                 // in order it is all the same how far learning has come
+	// What was played was played, and shown; in order it is all the same how far learning has come.
+	m.Masked, m.Guard, m.Activation, m.Early = nil, loop.GuardRules{}, false, false
 	if m.Window = l.window; m.Window.Rounds == 0 {
 		m.Window = loop.Window{Rounds: 1 + l.longest()}
 	}
@@ -54,7 +55,7 @@ func (l *Lesson) longest() (most int64) {
 	for t := range l.log.n {
 		l.log.log.files.pass(t)
 		d := l.Delay(&Play{Round: t})
-		if most = max(most, d); d == Never && l.log.observed(t) {
+		if most = max(most, d); d == Never && l.log.observed(t) && l.log.log.came[t] != noTime {
 			l.Late++
 		}
 	}
@@ -90,7 +91,11 @@ func (l *Lesson) Delay(p *Play) int64 {
 		return 0
 	}
 	d := recordedDelay(log.decided[:l.log.n], log.came[t], t)
-	if l.window.Rounds > 0 && d >= l.window.Rounds || l.window.Rounds == 0 && d != Never && log.came[t]-log.decided[t] > l.window.Nanos {
+	late := d >= l.window.Rounds
+	if l.window.Rounds == 0 && d != Never {
+		late = log.came[t]-log.decided[t] > l.window.Nanos
+	}
+	if late {
 		return Never
 	}
 	return d
@@ -110,8 +115,11 @@ func (r *roundReader) lesson(t int) *codec.Context {
 	if r.taught.log.props != nil {
 		c.LoggedPropensity = r.taught.propensity(t)
 	}
-	if slices.EqualFunc(c.Actions, r.listed, func(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }) {
+	if slices.EqualFunc(c.Actions, r.listed, isBare) {
 		c.Actions = nil
 	}
 	return c
 }
+
+// isBare reports whether an action is no more than its name.
+func isBare(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }
