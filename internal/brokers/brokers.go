@@ -17,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/certs"
 	"hindsight/internal/secret"
 	"hindsight/pkg/stream/kafka"
@@ -160,7 +161,7 @@ const maxPassword = 4096
 // before the URL.
 func (f *Flags) password(a *access) (password, from string, err error) {
 	if f.PasswordFile != "" {
-		b, err := os.ReadFile(f.PasswordFile)
+		b, err := bounded.Read(f.PasswordFile, bounded.Certificate)
 		if err != nil {
 			return "", "", fmt.Errorf("password for Kafka: %w", err)
 		}

@@ -5,9 +5,9 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 )
@@ -19,7 +19,7 @@ func Load(path string) (*service.Source, error) {
 	var b []byte
 	if path != "" {
 		var err error
-		if b, err = os.ReadFile(path); err != nil {
+		if b, err = bounded.Read(path, model.MaxBytes); err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 		if m, warnings, err = model.ParseWithWarnings(path, b); err != nil {
@@ -28,7 +28,7 @@ func Load(path string) (*service.Source, error) {
 	}
 	files := map[string][]byte{}
 	for _, name := range m.Files() {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+		b, err := bounded.Read(filepath.Join(filepath.Dir(path), name), bounded.Named)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", path, err)
 		}
