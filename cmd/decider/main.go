@@ -59,7 +59,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 		Args: daemon.NoArguments,
 		Example: `  decider
   decider --model shop.yaml --log embedded:/var/lib/hindsight
-  HINDSIGHT_LOG=embedded:/tmp/trial decider
+  HINDSIGHT_LOG=embedded:./trial decider
   decider --log nats://host:4222 --nats-user shop --nats-password-file shop.password --partitions 4 --model shop.yaml
   decider --log kafkas://host1:9092,host2:9092/?replication=3 --kafka-user shop --kafka-password-file shop.password \
     --nats nats://host3:4222 --partitions 4 --model shop.yaml`,
@@ -78,6 +78,8 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
+	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {1, service.MaxPartitions},
+		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	c.nats.Register(f)
 	c.kafka.Register(f)
 	servers.RegisterRequests(f, &c.requests)
@@ -101,18 +103,6 @@ func (c *config) check() (engine.Spec, error) {
 		if _, _, err := engine.ParseListen(c.listen); err != nil {
 			return spec, daemon.Usagef("%v", err)
 		}
-	}
-	if c.retention < 0 {
-		return spec, daemon.Usagef("--retention %v: it must not be negative; 0 keeps everything", &c.retention)
-	}
-	if c.partitions < 0 {
-		return spec, daemon.Usagef("--partitions %d: it must be at least 1", c.partitions)
-	}
-	if c.pendingMiB < 1 {
-		return spec, daemon.Usagef("--pending-mib %d: it must be at least 1", c.pendingMiB)
-	}
-	if c.clientRate < 0 {
-		return spec, daemon.Usagef("--client-rate %d: it must be positive, or 0 for no limit", c.clientRate)
 	}
 	return spec, c.admin.Check()
 }
@@ -145,6 +135,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer e.Close()
+	metrics.WatchStore(e.Usage)
 	seed, err := c.seed(spec, func() (bool, error) { return service.Begun(ctx, e.Log, source.Name) })
 	if err != nil {
 		return err

@@ -53,6 +53,7 @@ on Kafka, several may be started: one works, the others stand by.`,
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
 	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold while they wait for their outcomes; beyond it the oldest are closed without theirs")
+	daemon.Bounds{"pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)

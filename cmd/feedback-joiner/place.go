@@ -40,8 +40,6 @@ func (c *config) folder() string {
 // check reports what is wrong with --log.
 func (c *config) check() (err error) {
 	switch {
-	case c.pendingMiB < 1:
-		err = fmt.Errorf("--pending-mib %d: it must be at least 1", c.pendingMiB)
 	case servers.Is(c.log):
 		err = servers.Check(c.log)
 	case brokers.Is(c.log):
@@ -78,6 +76,9 @@ func (c *config) open(ctx context.Context, env *daemon.Env) (*place, error) {
 			return service.Leased(lease.NewKeeper(store, owner)), nil
 		}
 		return &place{client.Log(), servers.SeedFile, sharing, client.Close}, nil
+	}
+	if err := attach.Own(c.folder()); err != nil {
+		return nil, err
 	}
 	client, err := attach.Dial(c.folder(), program, nats.Options{})
 	if errors.Is(err, attach.ErrNotRunning) {

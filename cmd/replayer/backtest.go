@@ -73,6 +73,7 @@ bytes a row and the contexts; memory does not grow with the log.`,
 	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
+	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
 	b.policies.flags(cmd.Flags())
 	b.showing.flags(cmd.Flags())
 	b.showing.sweepFlag(cmd.Flags())
@@ -80,9 +81,6 @@ bytes a row and the contexts; memory does not grow with the log.`,
 }
 
 func (b *backtest) run(ctx context.Context) error {
-	if b.orders < 1 {
-		return daemon.Usagef("--orders %d: it must be at least 1", b.orders)
-	}
 	b.source.reading.name = b.policies.trained.name
 	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
 		b.source.data = b.policies.trained.log

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/pkg/codec"
 )
 
 // fitting holds the flags of fit.
@@ -73,6 +74,9 @@ action, and their products. Such a class knows actions that it never saw.`,
 	g.Float64Var(&o.HoldOut, "hold-out", o.HoldOut, "share of the rows, the last of them, that no function is fitted to")
 	g.Float64Var(&o.Distance, "distance", o.Distance, "functions that predict within it of another, in root mean square, are dropped")
 	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level at which a function survives the rows held out")
+	most := float64(codec.MaxFeatures)
+	daemon.Bounds{"rounds": {0, 1e7}, "fit-rows": {0, 1e7}, "columns": {1, most}, "action-columns": {1, most}, "functions": {1, 1e4},
+		"hold-out": {.05, .9}, "distance": {0, 1}, "alpha": {0, 1}}.Set(g)
 	g.BoolVar(&f.play, "play", true, "play the rows that were not used")
 	g.StringVar(&f.out, "out", "class.jsonl", "class file to write")
 	return cmd
@@ -80,12 +84,7 @@ action, and their products. Such a class knows actions that it never saw.`,
 
 func (f *fitting) run(ctx context.Context) error {
 	o := &f.options
-	if o.Seed, f.data.Seed = f.source.seed, f.source.seed; f.data.Rows < 0 || f.data.Columns < 1 {
-		return daemon.Usagef("--fit-rows and --columns must be positive")
-	}
-	if f.data.Shared < 1 {
-		return daemon.Usagef("--action-columns %d: it must be at least 1", f.data.Shared)
-	}
+	o.Seed, f.data.Seed = f.source.seed, f.source.seed
 	if err := o.Validate(); err != nil {
 		return daemon.Usagef("--functions, --kinds, --hold-out, --distance, --alpha: %v", err)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
 )
 
 type inject struct {
@@ -74,6 +74,7 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
+	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
 	in.nats.Register(f)
 	in.kafka.Register(f)
@@ -81,16 +82,10 @@ what the logs hold, and audits them.`,
 }
 
 func (in *inject) run(ctx context.Context) error {
-	if in.lead < 1 {
-		return daemon.Usagef("--lead %d: it must be at least 1", in.lead)
-	}
 	if in.listen != "" {
 		if _, _, err := engine.ParseListen(in.listen); err != nil {
 			return daemon.Usagef("%v", err)
 		}
-	}
-	if in.partitions < 1 {
-		return daemon.Usagef("--partitions %d: it must be at least 1", in.partitions)
 	}
 	env, err := in.source.open(ctx)
 	if err != nil {
@@ -258,14 +253,13 @@ func (l *live) prepare() ([]byte, error) {
 	if l.dir == "" {
 		return seed, nil
 	}
-	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+	if err := errors.Join(os.MkdirAll(l.dir, 0o700), attach.Own(l.dir)); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(l.dir, engine.SeedName)
-	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+	if err := daemon.WriteSeed(path, seed); errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("%s exists: the folder belongs to another system; name a new one", path)
-	}
-	if err := os.WriteFile(path, []byte(hex.EncodeToString(seed)+"\n"), 0o600); err != nil {
+	} else if err != nil {
 		return nil, err
 	}
 	for name, b := range l.policy.files {
@@ -292,11 +286,7 @@ func (l *live) writeSeed(seed []byte) error {
 	if l.seedFile == "" {
 		l.seedFile = servers.SeedFile
 	}
-	err := os.WriteFile(l.seedFile+".new", []byte(hex.EncodeToString(seed)+"\n"), 0o600)
-	if err == nil {
-		err = os.Link(l.seedFile+".new", l.seedFile)
-		_ = os.Remove(l.seedFile + ".new")
-	}
+	err := daemon.WriteSeed(l.seedFile, seed)
 	if !errors.Is(err, fs.ErrExist) {
 		return err
 	}
@@ -309,10 +299,21 @@ func (l *live) writeSeed(seed []byte) error {
 
 // play runs the system, plays everything to it, stops it, and sums up.
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Partitions: l.partitions,
+		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
+	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
+	if err != nil {
+		return nil, err
+	}
+	return l.sum(ctx, system, injection, elapsed)
+}
+
+// playTo runs a system, plays everything to it, and stops it.
+func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *replay.Injection, what string) (time.Duration, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	learned := replay.NewLearned(l.partitions)
-	system.Learned = learned.Note
+	in.Learned = replay.NewLearned(in.Partitions)
+	system.Learned = in.Learned.Note
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
 	select {
@@ -321,15 +322,12 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 		if err == nil {
 			err = ctx.Err() // it was stopped before it began
 		}
-		return nil, err
+		return 0, err
 	}
-	n := l.environment.Len()
-	bar := newProgress(l.env.Stderr, int64(n), "inject")
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Learned: learned, Partitions: l.partitions,
-		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
+	bar := newProgress(env.Stderr, int64(in.Rounds.Len()), what)
 	start := time.Now()
 	last := 0
-	err := injection.Run(ctx, func(done int) {
+	err := in.Run(ctx, func(done int) {
 		bar.add(int64(done - last))
 		last = done
 	})
@@ -339,10 +337,7 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 	if ended := <-ended; err == nil {
 		err = ended
 	}
-	if err != nil {
-		return nil, err
-	}
-	return l.sum(ctx, system, injection, elapsed)
+	return elapsed, err
 }
 
 func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection, elapsed time.Duration) (*replay.Result, error) {

@@ -196,10 +196,10 @@ func TestWorst(t *testing.T) {
 		t.Errorf("played, they sum to %v", got)
 	}
 	for want, args := range map[string]string{
-		"a total delay of 99999": "--rounds 20 --total 99999",
-		"a longest delay of -1":  "--rounds 20 --max -1",
-		"--draws 0":              "--draws 0",
-		"must be positive":       "--rounds 20 --batch 0",
+		"a total delay of 99999":           "--rounds 20 --total 99999",
+		"--max -1: it must be at least 0":  "--rounds 20 --max -1",
+		"--draws 0":                        "--draws 0",
+		"--batch 0: it must be at least 1": "--rounds 20 --batch 0",
 	} {
 		if got := execute(t.Context(), append([]string{"worst", "--out", file}, strings.Fields(args)...)...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
@@ -248,10 +248,10 @@ func TestFitCommand(t *testing.T) {
 		t.Errorf("%v", runs[0])
 	}
 	for want, args := range map[string]string{
-		"at least 1":       "--functions 0",
-		"no kind":          "--kinds bush",
-		"must be positive": "--columns 0",
-		"has no features":  "--env needle:0.4,0.2,0.6 --rounds 100",
+		"at least 1":                         "--functions 0",
+		"no kind":                            "--kinds bush",
+		"--columns 0: it must be at least 1": "--columns 0",
+		"has no features":                    "--env needle:0.4,0.2,0.6 --rounds 100",
 	} {
 		if got := execute(t.Context(), append([]string{"fit", "--out", file}, strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)

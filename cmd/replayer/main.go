@@ -18,6 +18,7 @@ func command(env *daemon.Env) *cobra.Command {
 		Args:  cobra.NoArgs,
 		Example: `  replayer inject                                  # the whole loop on the embedded log, on a built-in environment
   replayer backtest --delays none --delays exp:50  # the same loop offline, at full speed
+  replayer teach --data FILE --model MODEL --log embedded:DIR  # a live system that begins with what a log says
   replayer convert FILE                            # what is in a log: every line accounted for
   replayer backtest --data FILE --report out.html  # what a log says of policies and learners, as a page
   replayer window --data FILE                      # how long to wait for outcomes
@@ -30,6 +31,6 @@ func command(env *daemon.Env) *cobra.Command {
   replayer list                                    # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
-	cmd.AddCommand(injectCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
+	cmd.AddCommand(injectCommand(env), teachCommand(env), backtestCommand(env), verifyCommand(env), explainCommand(env), tailCommand(env), windowCommand(env), worstCommand(env), fitCommand(env), paperCommand(env), listCommand(env), convertCommand(env))
 	return cmd
 }

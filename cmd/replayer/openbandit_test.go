@@ -125,7 +125,7 @@ func TestOpenBanditFlags(t *testing.T) {
 		{[]string{"--data", data, "--lambda", "0"}, 2, `--lambda "0": expected`},
 		{[]string{"--data", data, "--crossfit", "1"}, 2, "--crossfit 1: expected"},
 		{[]string{"--data", data, "--bootstrap", "-1"}, 2, "--bootstrap -1"},
-		{[]string{"--data", data, "--accept", "2"}, 2, "--accept 2: expected"},
+		{[]string{"--data", data, "--accept", "2"}, 2, "--accept 2: it must be at most 1"},
 		{[]string{"--data", data, "--format", "xml"}, 2, `--format "xml": expected`},
 		{[]string{"--data", plain, "--format", "obd"}, 1, "log.csv:1: not Open Bandit data"},
 		{append([]string{"--format", "obd"}, columns...), 2, "columns are named for --format bandit only"},

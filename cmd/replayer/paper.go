@@ -45,6 +45,7 @@ everything as JSON, and a picture for each.`,
 	f.BoolVar(&p.o.Quick, "quick", false, "small sizes and 5 seeds: a look, in under two minutes")
 	f.IntVar(&p.o.Seeds, "seeds", 0, "seeds a point (default 20, with --quick 5)")
 	f.Uint64Var(&p.o.Seed, "seed", 1, "the first seed")
+	daemon.Bounds{"seeds": {1, 1e4}, "seed": anySeed}.Set(f)
 	f.StringArrayVar(&p.claims, "claim", nil, "claim to try; may be repeated (default all: "+strings.Join(claimNames(), ", ")+")")
 	p.showing.htmlFlag(f)
 	f.StringVar(&p.out, "out", "", "folder for JSON, CSV and pictures")
@@ -74,9 +75,6 @@ func (p *paperRun) chosen() ([]paper.Claim, error) {
 }
 
 func (p *paperRun) run(ctx context.Context) error {
-	if p.o.Seeds < 0 {
-		return daemon.Usagef("--seeds %d: it must be at least 1", p.o.Seeds)
-	}
 	claims, err := p.chosen()
 	if err != nil {
 		return err

@@ -35,6 +35,7 @@ func (p *policies) flags(f *pflag.FlagSet) {
 	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: means of all rows, without features")
 	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
 	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
+	daemon.Bounds{"crossfit": {0, math.MaxInt16}, "bootstrap": {0, 1e5}, "min-events": {0, maxRounds}}.Set(f)
 	p.trained.flags(f)
 }
 
@@ -49,11 +50,8 @@ func (p *policies) options(o ope.Options, seed uint64) (ope.Options, error) {
 			return o, daemon.Usagef("--lambda %q: expected a number above 0, inf, or auto", p.lambda)
 		}
 	}
-	if p.crossfit < 0 || p.crossfit == 1 || p.crossfit > math.MaxInt16 {
+	if p.crossfit == 1 {
 		return o, daemon.Usagef("--crossfit %d: expected 0 or 2 to %d folds", p.crossfit, math.MaxInt16)
-	}
-	if p.bootstrap < 0 {
-		return o, daemon.Usagef("--bootstrap %d: it must not be negative", p.bootstrap)
 	}
 	o.Bootstrap, o.Seed, o.MinRows = p.bootstrap, seed, p.minEvents
 	o.Model.Folds, o.Model.Seed = p.crossfit, seed

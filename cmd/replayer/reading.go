@@ -51,6 +51,7 @@ func (r *reading) flags(f *pflag.FlagSet) {
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
+	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 }
 
 // topicsFlags are those with which --data reaches topics on servers and brokers.
@@ -68,9 +69,6 @@ func (r *reading) from(env *daemon.Env) {
 
 // options returns how records are read; done closes the file of rejects.
 func (r *reading) options(stdin io.Reader) (o logs.Options, done func() error, err error) {
-	if r.dedup < 1 {
-		return o, nil, daemon.Usagef("--dedup %d: it must be at least 1", r.dedup)
-	}
 	o = logs.Options{Strict: r.strict, Dedup: r.dedup, Stdin: stdin}
 	if r.rejects == "" {
 		return o, func() error { return nil }, nil

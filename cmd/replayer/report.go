@@ -138,7 +138,7 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 	}
 	for _, text := range strings.Split(s.sweep, ",") {
 		d, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-		if err != nil || d < 0 || len(out) > 0 && d <= out[len(out)-1] {
+		if err != nil || d < 0 || d > maxRounds || len(out) > 0 && d <= out[len(out)-1] {
 			return nil, daemon.Usagef("--sweep %q: expected delays in rounds that grow, for example 0,10,100, or none", s.sweep)
 		}
 		out = append(out, d)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +22,12 @@ import (
 
 // defaultRounds is the length of an environment that has none of its own.
 const defaultRounds = 20_000
+
+// maxRounds is more than can be played.
+const maxRounds = 1e9
+
+// anySeed says that every number is a seed.
+var anySeed = [2]float64{0, math.MaxUint64}
 
 // source holds the flags that name what is replayed: an environment or a file, and
 // the model that decides.
@@ -54,6 +61,7 @@ func (s *source) flags(f *pflag.FlagSet) {
 	f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); default: the model file's, else early where it is allowed, else fifo")
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
+	daemon.Bounds{"accept": {0, 1}, "rounds": {0, maxRounds}, "seed": anySeed}.Set(f)
 }
 
 // open returns the environment, twisted.
@@ -71,9 +79,6 @@ func (s *source) open(ctx context.Context) (replay.Environment, error) {
 }
 
 func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
-	if s.rounds < 0 {
-		return nil, daemon.Usagef("--rounds %d: it must not be negative", s.rounds)
-	}
 	if s.data != "" {
 		env, err := s.readOnce(ctx)
 		if err != nil {

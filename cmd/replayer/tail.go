@@ -53,15 +53,13 @@ It only reads, needs no secret seed, and works beside a running system. Ctrl-C e
 	f.Int64Var(&t.last, "last", 1000, "records before the end of each topic that are read first; -1: all")
 	f.IntVar(&t.lines, "lines", 0, "end after so many lines; 0: go on")
 	f.BoolVar(&t.json, "json", false, "a JSON object a line")
+	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53}, "lines": {0, 1e9}}.Set(f)
 	t.nats.Register(f)
 	t.kafka.Register(f)
 	return cmd
 }
 
 func (t *followed) run(ctx context.Context) error {
-	if t.every <= 0 {
-		return daemon.Usagef("--every %v: it must be more than 0", t.every)
-	}
 	e, err := openBeside(ctx, t.env, t.log, t.nats, t.kafka)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ func (t *trained) flags(f *pflag.FlagSet) {
 	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, and replayed itself unless --data or --env is given")
 	f.StringVar(&t.name, "name", "", "model in that log; default: the only one")
 	f.Int64Var(&t.at, "at", 0, "feedback after which --policy snapshot is the learner of --log; 0: all")
+	daemon.Bounds{"at": {0, 1 << 53}}.Set(f)
 	t.nats.Register(f)
 	t.kafka.Register(f)
 }

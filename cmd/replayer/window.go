@@ -56,6 +56,7 @@ the certificate says, and what the learner loses.`,
 	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
+	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
 	return cmd
 }
@@ -64,15 +65,12 @@ func (w *window) run(ctx context.Context) error {
 	if w.source.window != "" {
 		return daemon.Usagef("--window: give the windows to price by --windows")
 	}
-	if w.seeds < 1 {
-		return daemon.Usagef("--seeds %d: it must be at least 1", w.seeds)
-	}
 	windows, runs, err := w.play(ctx)
 	if err != nil {
 		return err
 	}
 	prices := replay.PriceWindows(windows, runs)
-	if err := w.save(prices, runs[0][0].Rounds); err != nil {
+	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err
 	}
 	p, err := w.showing.parameters(w.env, &w.source, w.delays)
@@ -182,7 +180,7 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 }
 
 // save writes the files of --out.
-func (w *window) save(prices []replay.WindowPrice, rounds int64) error {
+func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if w.out == "" {
 		return nil
 	}
@@ -199,7 +197,7 @@ func (w *window) save(prices []replay.WindowPrice, rounds int64) error {
 	if err := create(filepath.Join(w.out, "window.csv"), func(f *os.File) error { return replay.WriteWindowCSV(f, prices) }); err != nil {
 		return err
 	}
-	return replay.WindowChart(prices, rounds).Save(filepath.Join(w.out, "window.png"))
+	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }
 
 // create writes a file.

@@ -106,20 +106,23 @@ func (a *access) readQuery(text string) error {
 		return err
 	}
 	if s := query.Get("session"); query.Has("session") {
-		if a.session, err = time.ParseDuration(s); err != nil || a.session < time.Second {
-			return fmt.Errorf("session=%s: expected a duration of at least 1s (brokers refuse less than 6s by default)", s)
+		if a.session, err = time.ParseDuration(s); err != nil || a.session < time.Second || a.session > 24*time.Hour {
+			return fmt.Errorf("session=%s: expected a duration of at least 1s and at most 24h (brokers refuse less than 6s by default)", s)
 		}
 	}
 	return nil
 }
+
+// maxCopies is more than any cluster keeps of a record.
+const maxCopies = 1000
 
 func count(query url.Values, key string) (int, error) {
 	if !query.Has(key) {
 		return 0, nil
 	}
 	n, err := strconv.Atoi(query.Get(key))
-	if err != nil || n < 1 || n > 1000 {
-		return 0, fmt.Errorf("%s=%s: expected a number from 1 on", key, query.Get(key))
+	if err != nil || n < 1 || n > maxCopies {
+		return 0, fmt.Errorf("%s=%s: expected a number from 1 on, at most %d", key, query.Get(key), maxCopies)
 	}
 	return n, nil
 }

@@ -19,6 +19,7 @@ import (
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/certs"
+	"hindsight/internal/daemon"
 	"hindsight/internal/secret"
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/nats"
@@ -53,6 +54,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
 	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the brokers say)")
 	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than there are, at least 1)")
+	daemon.Bounds{"kafka-replication": {1, maxCopies}, "kafka-min-isr": {1, maxCopies}}.Set(fs)
 }
 
 // Dial connects to the brokers that a --log names. name is shown by the brokers'

@@ -30,14 +30,14 @@ type sharing struct {
 	name string
 }
 
-func (s *sharing) Deciders(ctx context.Context, _ int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
-	return s.group(DecidersGroup(s.name), service.TopicsOf(s.name).Contexts, logger).Run(ctx, run)
+func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+	return s.group(DecidersGroup(s.name), service.TopicsOf(s.name).Contexts, partitions, logger).Run(ctx, run)
 }
 
 func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
-	return s.group(JoinerGroup(s.name), service.TopicsOf(s.name).Feedback, logger).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
+	return s.group(JoinerGroup(s.name), service.TopicsOf(s.name).Feedback, 1, logger).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
 }
 
-func (s *sharing) group(name, topic string, logger *slog.Logger) *kafka.Group {
-	return s.c.Group(name, topic, kafka.GroupOptions{Session: s.c.session, Rebalance: s.c.session}, logger)
+func (s *sharing) group(name, topic string, partitions int, logger *slog.Logger) *kafka.Group {
+	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session}, logger)
 }

@@ -148,6 +148,9 @@ func (r *run) prepare(c *cobra.Command) error {
 	if err := fillFromEnv(c.Flags(), r.env.Getenv); err != nil {
 		return err
 	}
+	if err := checkBounds(c.Flags()); err != nil {
+		return err
+	}
 	r.env.Logger = r.logs.logger(r.env.Stderr).With("program", c.Root().Name())
 	if r.env.passwordSeen {
 		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or the environment, for example the URL in " + EnvName("log"))

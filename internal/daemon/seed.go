@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"hindsight/internal/secret"
+	"hindsight/pkg/stream/attach"
 )
 
 // SeedBytes is the length of the secret seed.
@@ -28,7 +29,9 @@ func SeedFile(path string) ([]byte, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return seed, err
 	}
-	if err := makeSeed(path); err != nil && !errors.Is(err, fs.ErrExist) {
+	seed = make([]byte, SeedBytes)
+	rand.Read(seed) // never fails
+	if err = WriteSeed(path, seed); err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, fmt.Errorf("make seed file: %w", err)
 	}
 	return readSeed(path) // of two that made one at once, both get the first
@@ -46,7 +49,11 @@ func SeedOf(path string, begun func() (bool, error)) ([]byte, error) {
 			return nil, fmt.Errorf("the seed of this log is missing: there is no file %s, and a new one would be another seed; restore it from the backup, or copy it from where the log was made, with mode 0600 (all processes of a model need the same seed file)", path)
 		}
 	}
-	return SeedFile(path)
+	seed, err := SeedFile(path)
+	if err != nil {
+		return nil, err
+	}
+	return seed, attach.OwnFile(path, "seed file")
 }
 
 func readSeed(path string) ([]byte, error) {
@@ -61,9 +68,9 @@ func readSeed(path string) ([]byte, error) {
 	return seed, nil
 }
 
-// makeSeed writes a new seed beside path and links it into place, so that the
+// WriteSeed writes a seed beside path and links it into place, so that the
 // file is there whole or not at all; fs.ErrExist if another one was faster.
-func makeSeed(path string) error {
+func WriteSeed(path string, seed []byte) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -73,8 +80,6 @@ func makeSeed(path string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	seed := make([]byte, SeedBytes)
-	rand.Read(seed) // never fails
 	_, err = fmt.Fprintf(f, "%x\n", seed)
 	err = errors.Join(err, f.Sync(), f.Close())
 	if err != nil {

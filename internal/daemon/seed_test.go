@@ -132,3 +132,21 @@ func TestVersion(t *testing.T) {
 		}
 	}
 }
+
+// TestSeedOfAnother holds that a process does not draw by a seed that another user knows.
+func TestSeedOfAnother(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seed")
+	begun := func() (bool, error) { return false, nil }
+	if _, err := SeedOf(path, begun); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chown(path, 1001, -1); err != nil {
+		t.Skip("only root can give a file away")
+	}
+	if _, err := SeedOf(path, begun); err == nil || !strings.Contains(err.Error(), "belongs to user 1001") || !strings.Contains(err.Error(), "run: chown -R 0 ") {
+		t.Errorf("the seed of another user: %v", err)
+	}
+	if _, err := SeedFile(path); err != nil {
+		t.Errorf("whoever only reads a log may use the seed of another: %v", err)
+	}
+}

@@ -67,6 +67,10 @@ var (
 	errOtherNames  = errors.New("the context does not have the actions of the propensities")
 )
 
+// Check returns what says why a context is refused under these rules, nil if it is not. It is
+// not safe for concurrent use.
+func (r *Rules) Check() func(raw []byte) error { return newReader(r).parse }
+
 // parse reads and checks a context, and fills in the input that a learner sees. The
 // error says which field is wrong.
 func (r *reader) parse(raw []byte) error {

@@ -84,6 +84,7 @@ type Rules struct {
 	MaxActions  int           // most eligible actions of a round
 	Features    []FeatureRule // nil: any feature of any type
 	Range       Range
+	Reward      bool // outcomes are rewards on Range, for what is shown; each outcome says itself what it is
 	Window      Window
 	Impute      bool    // what silence means: true: DefaultLoss is learned, false: skipped
 	DefaultLoss float64 // in [0,1]

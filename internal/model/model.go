@@ -157,6 +157,7 @@ func (m *Model) Rules() *loop.Rules {
 		Actions:     append([]string(nil), m.Actions...),
 		MaxActions:  m.MaxActions,
 		Range:       m.Range,
+		Reward:      m.Reward,
 		Window:      m.Window,
 		Impute:      m.Impute,
 		DefaultLoss: m.DefaultLoss,

@@ -237,6 +237,30 @@ func TestScopeRejectsAndHead(t *testing.T) {
 	}
 }
 
+// Many rejects of one reason leave those of others: of each topic and reason the last two at least.
+func TestScopeKeepsEachReason(t *testing.T) {
+	s := NewScope()
+	kinds := [][2]string{{"contexts", codec.ReasonMalformed}, {"contexts", codec.ReasonDuplicateID}, {"outcomes", codec.ReasonLate}, {"outcomes", codec.ReasonDuplicate},
+		{"outcomes", codec.ReasonMismatch}, {"outcomes", codec.ReasonMalformed}, {"outcomes", codec.ReasonOrphan}}
+	for i := range int64(500) {
+		k := kinds[min(i/2, int64(len(kinds)-1))]
+		s.Reject(&codec.Reject{Topic: k[0], Offset: i, Reason: k[1]})
+	}
+	of := map[[2]string][]int64{}
+	for _, r := range s.View().Rejects {
+		k := [2]string{r.Topic, r.Reason}
+		of[k] = append(of[k], r.Offset)
+	}
+	for i, k := range kinds[:len(kinds)-1] {
+		if got := of[k]; len(got) != 2 || got[0] != int64(2*i+1) {
+			t.Errorf("%v: %v", k, got)
+		}
+	}
+	if got := of[kinds[len(kinds)-1]]; len(got) != keptRejects-12 || got[0] != 499 || got[len(got)-1] != 499-int64(len(got))+1 {
+		t.Errorf("the last orphans: %v", got)
+	}
+}
+
 func TestScopeDoesNotAllocate(t *testing.T) {
 	s, d, f := NewScope(), decision(0, 1, 0, .5, .3, .2), feedback(1, codec.Observed, .5, .5)
 	s.Decision(d)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/internal/monitor"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -32,6 +33,7 @@ func (s *See) state(now time.Time) *State {
 	} else {
 		out.Ready = true
 	}
+	out.Idle = Idle{s.o.Health.Idle(service.RoleDecider), s.o.Health.Idle(service.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -39,6 +41,11 @@ func (s *See) state(now time.Time) *State {
 	m := &moment{take(l.gather, now), &s.past}
 	out.Flow, out.Waiting = flow(m), waiting(m)
 	out.Alarms = s.watch.judge(m)
+	for i := range out.Alarms {
+		if a := &out.Alarms[i]; a.Name == notReady && out.Why != "" {
+			a.Says += " It says: " + out.Why
+		}
+	}
 	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
@@ -110,7 +117,8 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	out.losses(v)
 	x := &v.Shadow
 	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
-		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr)}
+		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
+		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
@@ -129,12 +137,15 @@ func (out *State) losses(v *monitor.View) {
 	r := &v.Recent
 	l := &out.Losses
 	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), monitor.Known(v.Rewards.Shown(r.Loss)), monitor.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(b.Loss / float64(b.Rounds)), Uniform: monitor.Known(b.Weighted / b.Weight)})
+		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss), Uniform: monitor.Known(uniform),
+			Mean: monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/service"
+	"hindsight/internal/words"
 )
 
 // The state of a system that has played tells what was played, and no feature or secret.
@@ -21,8 +22,12 @@ func TestState(t *testing.T) {
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
+	w.until("what is malformed", func(s *State) bool { return s.Refused["malformed"] == 2 })
+	for i := range 25 { // more than are kept
+		w.report(`{"id":"nobody-%d","loss":1}`, i)
+	}
 	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
-		return s.Refused["malformed"] == 2 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
+		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
 	})
@@ -31,6 +36,9 @@ func TestState(t *testing.T) {
 	}
 	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 || *s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
+	}
+	if l := s.Losses; l.Of != "loss" || *l.Mean != *l.Loss || *l.UniformMean != *l.Uniform {
+		t.Errorf("%+v", l)
 	}
 	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 || s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
 		t.Errorf("%+v", s.Losses)
@@ -59,6 +67,27 @@ func TestState(t *testing.T) {
 	}
 	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 || !strings.Contains(body, "recomputed   identical") {
 		t.Errorf("%d %s", code, body)
+	}
+}
+
+// Where outcomes are rewards, the state and metrics tell rewards on the model's own range, whether
+// the model says so or only those who report; losses stay as they are.
+func TestRewardState(t *testing.T) {
+	for yaml, want := range map[string]words.Rewards{"reward: {min: -1, max: 3}\n": {Min: -1, Max: 3}, "": {Min: 0, Max: 1}} {
+		w := newWorld(t, "window: 20 rounds\n"+yaml)
+		r := rand.New(rand.NewPCG(1, 1))
+		for range 30 {
+			id, _ := w.ask(r)
+			w.report(`{"id":%q,"reward":%v}`, id, want.Max)
+		}
+		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
+		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 || *l.Buckets[0].Mean != want.Max {
+			t.Errorf("%+v", s.Losses)
+		}
+		m := take(w.see.live.Load().gather, s.Time)
+		if m.values["hindsight_recent_reward"] != want.Max || m.values["hindsight_recent_uniform_reward"] != want.Max || m.values["hindsight_recent_loss"] != 0 {
+			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"], want)
+		}
 	}
 }
 
@@ -137,6 +166,21 @@ func TestExplainRefuses(t *testing.T) {
 	}
 	if code, _ := w.get("/nothing"); code != 404 {
 		t.Errorf("a page that is not there: %d", code)
+	}
+}
+
+// The alarm of a process that is not ready says why, as /readyz does.
+func TestNotReadySays(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n")
+	w.see.o.Health = service.NewHealth(service.RoleDecider) // of nothing
+	for i := range w.see.watch.alarms {
+		if a := &w.see.watch.alarms[i]; a.Name == notReady {
+			a.here = func(*moment) bool { return true }
+		}
+	}
+	s := w.state()
+	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" || !strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
+		t.Errorf("%q: %+v", s.Why, s.Alarms)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/daemon"
 	"hindsight/internal/secret"
 	"hindsight/pkg/stream/nats"
 )
@@ -43,6 +44,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Cert, "nats-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "nats-key", "", "file with the key of --nats-cert")
 	fs.IntVar(&f.Replicas, "nats-replicas", 1, "copies of each new stream on --log nats://…, in a cluster")
+	daemon.Bounds{"nats-replicas": {1, 5}}.Set(fs)
 }
 
 // Is reports whether a --log names servers.

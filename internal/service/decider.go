@@ -54,7 +54,8 @@ type Decider struct {
 	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
 	gate     *gate // takes requests from the bus; nil: none do come
-	offsets  offsetRing
+	recent   recent
+	old      readBacks
 	dec      codec.Decision
 	buf      []byte
 	unread   unread
@@ -95,7 +96,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	}
 	d.m = d.cfg.Metrics.decider.of(cfg.Partition)
 	d.flight = newFlight(d)
-	d.offsets.init(cfg.Dedup)
+	d.recent.init(cfg.Dedup, cfg.recentShare())
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.appendError(decisionsKind, err)
@@ -275,6 +276,7 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
+	d.recent.put(d.dec.N, d.buf)
 	d.m.gamma.Set(d.dec.Gamma)
 	d.cfg.Metrics.scope.Decision(&d.dec)
 	d.showOutstanding()

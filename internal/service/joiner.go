@@ -36,7 +36,8 @@ type JoinerConfig struct {
 	Insight    *Insight // nil: nobody asks
 	Control    *Control // nil: nobody changes anything
 
-	since *int64 // the offset of the feedback log's end when Source was read; nil: at the opening
+	began *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
+	since *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -82,10 +83,11 @@ type Joiner struct {
 	markAt    int64     // where the last mark lies in the tail that was read; -1: none
 	lastMark  codec.FeedbackMark
 
-	m      *joinerPart
-	others *strangers
-	part   *part          // of the process's health; may be nil
-	at     []atomic.Int64 // by input: next unread offset
+	m       *joinerPart
+	others  *strangers
+	surplus surplus
+	part    *part          // of the process's health; may be nil
+	at      []atomic.Int64 // by input: next unread offset
 }
 
 // advance is a log time that is to be given to the heart once every input is read
@@ -111,6 +113,9 @@ func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 	}
 	j.m = j.cfg.Metrics.joiner.open()
 	j.others = j.cfg.Metrics.strangers(cfg.Logger)
+	if j.cfg.began == nil {
+		j.cfg.began = new([2]atomic.Int64)
+	}
 	j.acked.Store(-1)
 	j.forget()
 	var tail stream.Tail
@@ -166,7 +171,8 @@ func (j *Joiner) recover(ctx context.Context, tail stream.Tail) error {
 	}
 	j.at = make([]atomic.Int64, len(j.inputs))
 	j.show()
-	return nil
+	_, err = j.countPartitions(ctx)
+	return err
 }
 
 func (j *Joiner) addInput(ctx context.Context, topic string, p int, from int64) error {
@@ -374,7 +380,7 @@ func (j *Joiner) Heart() *loop.Joiner { return j.heart }
 func (j *Joiner) Close() {
 	j.ended.Do(func() { close(j.over) })
 	j.m.close()
-	for _, in := range j.inputs {
+	for _, in := range slices.Concat(j.inputs, j.surplus.inputs[0], j.surplus.inputs[1]) {
 		in.close()
 	}
 	if j.feedback != nil {

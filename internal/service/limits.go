@@ -6,6 +6,13 @@ import "hindsight/internal/loop"
 // 1,000 decisions a second with contexts of 1 KB in a window of ten minutes.
 const DefaultMaxBytes = 1 << 30
 
+// MaxPartitions and MaxPendingMiB are the most that flags may ask for: each partition has
+// streams and writers of its own.
+const (
+	MaxPartitions = 4096
+	MaxPendingMiB = 1 << 20
+)
+
 // What a mark tells of must fit into a record: a bit for each round since the oldest that
 // waits, up to 3 bytes for each outcome that is parked, and as many for its refusal.
 const (

@@ -46,7 +46,8 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				return unlessForeign(err)
 			}
 			d.heart.Remember(&d.dec)
-			d.offsets.set(d.dec.N, r.Offset)
+			d.recent.put(d.dec.N, r.Value)
+			d.recent.stored(d.dec.N, r.Offset)
 			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
 			n++
 		case codec.TypeMark:

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/stream"
 )
 
@@ -54,7 +56,7 @@ func (d *Decider) look(outer context.Context) {
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(cmp.Or(held(d.cfg.Log), err))
+		d.part.reach(held(d.cfg.Log), err)
 	}
 	d.m.age(time.Now())
 	d.showCertificate()
@@ -83,12 +85,22 @@ func (d *Decider) show() {
 	if e := d.follower.heart.Epoch(); e != nil {
 		d.at.epoch.Store(e.Number)
 		d.m.gauges.of(d.cfg.Metrics.modes.mode).Set(float64(e.Rules.Mode))
+		d.cfg.Metrics.scope.Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
 	d.at.feedback.Store(d.follower.in.consumed())
 	if d.cfg.Learned != nil {
 		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
 	}
+}
+
+// rewardsOf returns the range of the rewards that rounds have, by the model or as outcomes told;
+// nil: they have losses.
+func rewardsOf(r *loop.Rules, told bool) *words.Rewards {
+	if r == nil || !r.Reward && !told {
+		return nil
+	}
+	return &words.Rewards{Min: r.Range.Min, Max: r.Range.Max}
 }
 
 func (d *Decider) showOutstanding() {
@@ -136,8 +148,12 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.decisionsLag.Set(waits[0])
 		j.m.outcomesLag.Set(waits[1])
 	}
+	var added error
+	if err == nil {
+		added, err = j.countPartitions(ctx)
+	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), err))
+		j.part.reach(cmp.Or(held(j.cfg.Log), added), err)
 	}
 }
 
@@ -167,6 +183,8 @@ func (j *Joiner) show() {
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
-		j.m.showWindow(j.epochs.rules(j.epochs.last.rec.Epoch))
+		rules := j.epochs.rules(j.epochs.last.rec.Epoch)
+		j.m.showWindow(rules)
+		j.cfg.Metrics.scope.Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.heart.Rewards()))
 	}
 }

@@ -172,10 +172,17 @@ type Log interface {
 	Close() error
 }
 
-// Holder is implemented by logs that may know that nothing can be appended now.
+// Holder is implemented by logs that may know that nothing can be appended, or that a partition
+// cannot be read on, until something is mended.
 type Holder interface {
 	// Held returns why not, nil if nothing is known of it.
 	Held() error
+}
+
+// Getter is implemented by logs that read one record at less cost than a reader does.
+type Getter interface {
+	// Get returns the bytes of one record. It may fail where a reader would not: see [Get].
+	Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error)
 }
 
 // Measured is implemented by logs that may know the limit of their store.
@@ -215,7 +222,8 @@ type Windowed interface {
 
 // Reader reads one partition in order. Not safe for concurrent use.
 type Reader interface {
-	// Next appends at least one record to dst, waiting for it, or fails. The records'
+	// Next appends at least one record to dst, waiting for it, or fails. It may return none, but
+	// a later Position, where it has passed what holds none: a log's markers, and what was aborted. The records'
 	// bytes are valid until the next call of Next. Records that the log drops while
 	// the reader is still before them are told as ErrTruncated, when the next record
 	// arrives at the latest. After an error that IsRetryable, and after the context's

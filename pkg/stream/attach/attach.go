@@ -54,9 +54,12 @@ var ErrInUse = errors.New("in use by process")
 // ErrNotRunning reports a folder that nobody serves.
 var ErrNotRunning = errors.New("nobody serves it")
 
-// Lock takes the lock of a folder that exists. unlock releases it.
+// Lock takes the lock of a folder that exists, and that [Own] allows. unlock releases it.
 func Lock(dir string) (unlock func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE, 0o600)
+	if err := Own(dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE|itself, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("folder %s is not writable: %w", dir, err)
 	}
@@ -75,10 +78,10 @@ func Lock(dir string) (unlock func() error, err error) {
 // belong to whoever reads, who need not be who serves it later.
 func Share(dir string) (unlock func() error, err error) {
 	name := filepath.Join(dir, LockFile)
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	f, err := os.OpenFile(name, os.O_RDWR|itself, 0)
 	writable := err == nil
 	if !writable {
-		f, err = os.Open(name)
+		f, err = os.OpenFile(name, os.O_RDONLY|itself, 0)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return func() error { return nil }, nil
@@ -127,7 +130,7 @@ func holder(dir string) string {
 // Locked reports whether a process holds the folder, and which: "1234 (decider)".
 // A folder that does not exist is not held.
 func Locked(dir string) (who string, held bool, err error) {
-	f, err := os.Open(filepath.Join(dir, LockFile))
+	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDONLY|itself, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}

@@ -12,6 +12,8 @@ var (
 	errNoLock = errors.New("file locks are not supported on this system; use a NATS server instead")
 )
 
+const itself = 0
+
 func lockFile(*os.File) error { return errNoLock }
 
 func shareFile(*os.File) error { return errNoLock }

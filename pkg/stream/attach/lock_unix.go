@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// itself opens a file and nothing that a link or a pipe of its name leads to.
+const itself = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
 var errHeld = errors.New("held")
 
 // lockFile takes an exclusive lock. It tries for a fifth of a second, since isLocked holds

@@ -10,7 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -193,6 +195,52 @@ func TestServerLimits(t *testing.T) {
 		if got := raw(t, e, c.send); !strings.Contains(strings.ToLower(got), strings.ToLower(c.says)) {
 			t.Errorf("%s: the server says %q, want %s", c.what, got, c.says)
 		}
+	}
+}
+
+// TestConnectionsAreKept has a client hold every connection that it gets, and connect again
+// whenever it is cut off: the service's own user connects all the same, and those of the
+// client that came first stay.
+func TestConnectionsAreKept(t *testing.T) {
+	const conns = 64 // of which half are kept, and four of them the engine's own
+	o := embedded.Options{Dir: t.TempDir(), Port: -1, MaxConns: conns}
+	e := open(t, o)
+	defer closeEngine(t, e)
+	var greedy sync.WaitGroup
+	defer greedy.Wait()
+	quit, stop := context.WithCancel(t.Context())
+	defer stop()
+	first, lost := user(t, e)
+	hold := func() {
+		for quit.Err() == nil {
+			if c, err := net.Dial("tcp", strings.TrimPrefix(e.URL(), "nats://")); err == nil {
+				unhold := context.AfterFunc(quit, func() { c.Close() })
+				_, _ = c.Write([]byte("CONNECT {\"verbose\":false}\r\n"))
+				_, _ = io.Copy(io.Discard, c)
+				unhold()
+				c.Close()
+			}
+		}
+	}
+	for range conns {
+		greedy.Go(hold)
+	}
+	for e.Server().NumClients() < conns {
+		if t.Context().Err() != nil {
+			t.Fatal("the server does not fill")
+		}
+		runtime.Gosched()
+	}
+	var other *nats.Client
+	for limit := time.Now().Add(time.Minute); other == nil; {
+		var err error
+		if other, err = attach.Dial(o.Dir, "joiner", nats.Options{}); err != nil && time.Now().After(limit) {
+			t.Fatalf("the service's user is kept out: %v", err)
+		}
+	}
+	defer other.Close()
+	if err := first.FlushTimeout(30 * time.Second); err != nil || len(lost) > 0 {
+		t.Errorf("the first client: %v", err)
 	}
 }
 

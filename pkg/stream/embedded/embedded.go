@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -51,8 +52,9 @@ const (
 
 // Limits of the server.
 const (
-	// DefaultMaxConns is how many connections it takes; the next one is refused by name.
-	DefaultMaxConns = 1024
+	// DefaultMaxConns is how many connections it takes; the next one is refused by name. Half of
+	// them are kept for the service's own user.
+	DefaultMaxConns = 2048
 	maxSubs         = 1000     // subscriptions of a connection
 	maxSubTokens    = 8        // parts of a subject that is subscribed to: each takes memory of its own
 	maxPayload      = 1 << 20  // of a message, its headers included
@@ -93,12 +95,15 @@ type Engine struct {
 	mender *mender // nil: the store is not mended
 	guests *guests // nil: nobody without a name can connect
 
+	unkeep func() // ends keepConnections; nil: it did not begin
+
 	view       string // folder of its own in place of Dir; "": none
 	unlockView func() error
 }
 
-// Open locks the folder, making it if needed, and starts the server on it. That
-// takes longer the more the log holds: half a second for a million records. ctx
+// Open locks the folder, making it if needed, and starts the server on it. Unless the
+// last one was closed that takes longer the more the log holds: half a second for a
+// million records. ctx
 // bounds the wait for the server to be ready, but not the reading of the store.
 //
 // With ReadOnly the folder must hold a log, and nothing of it changes, however old its
@@ -166,6 +171,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.so, err = e.serverOptions(); err != nil {
 		return err
 	}
+	if !e.o.bare && e.view == "" {
+		if err := checkStopped(e.o.Dir); err != nil {
+			return err
+		}
+	}
 	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
 	}
@@ -183,6 +193,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
+	if len(e.o.Requesters) > 0 {
+		if err := e.connectAccounts(); err != nil {
+			return err
+		}
+	}
 	lo := e.o.Log
 	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
@@ -199,6 +214,10 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.o.DontListen {
 		return nil
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { e.keepConnections(ctx) })
+	e.unkeep = func() { cancel(); keeping.Wait() }
 	e.url = "nats://" + e.server.Addr().String()
 	if e.so.NoAuthUser != "" {
 		e.guests = watchGuests(e.server, e.o.Logger)
@@ -269,9 +288,16 @@ func (e *Engine) writeConnect() error {
 	return writeFile(filepath.Join(e.o.Dir, attach.ConnectFile), append(data, '\n'))
 }
 
-// writeFile replaces a file, readable by its owner only.
+// writeFile replaces a file, readable by its owner only. Nothing that is there is written
+// to: it may be a link to another file.
 func writeFile(name string, data []byte) error {
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
+	_ = os.Remove(name + ".new") // left by a process that crashed
+	f, err := os.OpenFile(name+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -307,6 +333,11 @@ func (e *Engine) Close() error {
 		e.mender.close()
 		e.mender = nil
 	}
+	if e.unkeep != nil {
+		e.unkeep()
+		e.unkeep = nil
+	}
+	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 		e.client = nil
@@ -315,6 +346,9 @@ func (e *Engine) Close() error {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
 		e.server = nil
+	}
+	if inOrder {
+		errs = append(errs, noteStopped(e.o.Dir))
 	}
 	if e.unlock != nil {
 		errs = append(errs, e.unlock())

@@ -29,10 +29,11 @@ const (
 // GroupOptions are the times of a group. The brokers bound Session: by default they
 // refuse less than 6 s.
 type GroupOptions struct {
-	Heartbeat time.Duration // from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
-	Session   time.Duration // after so long without one a member counts as dead; 0: DefaultSession
-	Rebalance time.Duration // how long members have to join again; 0: DefaultRebalance
-	Backoff   time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
+	Partitions int           // shared, of the topic's: the first; 0: all
+	Heartbeat  time.Duration // from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
+	Session    time.Duration // after so long without one a member counts as dead; 0: DefaultSession
+	Rebalance  time.Duration // how long members have to join again; 0: DefaultRebalance
+	Backoff    time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
 }
 
 func (o *GroupOptions) complete() {
@@ -98,7 +99,7 @@ func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition
 	dialer := &kafkago.Dialer{ClientID: g.access.ClientID, Timeout: g.o.Session / 2, TLS: g.access.TLS, SASLMechanism: g.access.SASL, DialFunc: m.link.Dial}
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.access.Brokers, Dialer: dialer, Topics: []string{g.topic},
-		GroupBalancers:    []kafkago.GroupBalancer{&sticky{topic: g.topic, claim: m.claim}},
+		GroupBalancers:    []kafkago.GroupBalancer{&sticky{topic: g.topic, partitions: g.o.Partitions, claim: m.claim}},
 		HeartbeatInterval: g.o.Heartbeat, SessionTimeout: g.o.Session, RebalanceTimeout: g.o.Rebalance,
 		JoinGroupBackoff: g.o.Backoff, Timeout: g.o.Session / 2,
 	})

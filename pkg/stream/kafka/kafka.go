@@ -41,8 +41,8 @@
 // # Reading
 //
 // A reader fetches ahead on a connection of its own, checks every batch's CRC, and
-// passes markers of transactions. Records of transactions are read as they are
-// written; whether they are committed is not looked at.
+// passes markers of transactions. It reads as a consumer with read_committed does: to the
+// last stable offset, and without the batches of transactions that were aborted.
 package kafka
 
 import (
@@ -126,7 +126,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{o: o.withDefaults(), patience: 5 * time.Second}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster.init(c.o.Brokers)
-	c.log = &Log{c: c, open: map[closer]struct{}{}}
+	c.log = &Log{c: c, open: map[closer]struct{}{}, held: map[place]error{}}
 	if _, err := c.metadata(ctx, []string{}); err != nil {
 		_ = c.Close()
 		return nil, err

@@ -18,12 +18,14 @@ type Log struct {
 
 	mu     sync.Mutex
 	open   map[closer]struct{}
+	held   map[place]error // partitions that nobody can read on
 	closed bool
 }
 
 var (
 	_ stream.Log    = (*Log)(nil)
 	_ stream.Lister = (*Log)(nil)
+	_ stream.Holder = (*Log)(nil)
 )
 
 // register notes what has to be closed with the log.

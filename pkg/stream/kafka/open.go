@@ -204,7 +204,7 @@ var (
 // batchAt gives the batch with an offset to f.
 func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*stored) error) error {
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		r, err := cn.fetch(p, offset, 0, 1) // brokers send the first batch whole
+		r, err := cn.fetch(p, offset, 0, 1, uncommitted) // brokers send the first batch whole
 		if err != nil {
 			return 0, err
 		}

@@ -20,7 +20,9 @@ const (
 	headerExpectedID   = "Nats-Expected-Last-Msg-Id"
 	headerExpectedSeq  = "Nats-Expected-Last-Sequence"
 	headerPending      = "Nats-Pending-Messages"
-	headerLastSeq      = "Nats-Last-Stream" // of a heartbeat: what the consumer has passed
+	headerLastSeq      = "Nats-Last-Stream"  // of a heartbeat: what the consumer has passed
+	headerSeq          = "Nats-Sequence"     // of a record that was got
+	headerRequestInfo  = "Nats-Request-Info" // of a request from another account
 	headerStatus       = "Status"
 	headerDescription  = "Description"
 	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
