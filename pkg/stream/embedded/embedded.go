@@ -93,7 +93,6 @@ type Engine struct {
 	url    string
 	access attach.Connect
 	mender *mender // nil: the store is not mended
-	guests *guests // nil: nobody without a name can connect
 
 	unkeep func() // ends keepConnections; nil: it did not begin
 
@@ -219,9 +218,6 @@ func (e *Engine) start(ctx context.Context) error {
 	keeping.Go(func() { e.keepConnections(ctx) })
 	e.unkeep = func() { cancel(); keeping.Wait() }
 	e.url = "nats://" + e.server.Addr().String()
-	if e.so.NoAuthUser != "" {
-		e.guests = watchGuests(e.server, e.o.Logger)
-	}
 	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
 		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that is used",
 			"taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
@@ -328,10 +324,6 @@ func (e *Engine) Close() error {
 	if e.url != "" && !e.o.bare {
 		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
 		e.url = ""
-	}
-	if e.guests != nil {
-		e.guests.close()
-		e.guests = nil
 	}
 	if e.mender != nil {
 		e.mender.close()

@@ -1,67 +1,26 @@
 package embedded
 
-import (
-	"context"
-	"log/slog"
-	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
-)
+import "github.com/nats-io/nats-server/v2/server"
 
 // Limits of guests, who are clients without a name, beside those of every client. The server
 // has one limit of each kind for all, and readers of logs need many subscriptions and have
-// much on its way: so guests are looked at again and again.
+// much on its way: so guests are looked at every so often (keptCheck).
 const (
 	guestSubs   = 100      // subscriptions of a connection
 	guestUnread = 64 << 20 // bytes that wait for all of them together; those with most are cut off
-	guestLook   = 100 * time.Millisecond
 )
 
-// guests watches the connections of guests.
-type guests struct {
-	server *server.Server
-	log    *slog.Logger
-	stop   context.CancelFunc
-	done   chan struct{}
-}
-
-func watchGuests(s *server.Server, log *slog.Logger) *guests {
-	ctx, stop := context.WithCancel(context.Background())
-	g := &guests{server: s, log: log, stop: stop, done: make(chan struct{})}
-	go g.run(ctx)
-	return g
-}
-
-func (g *guests) close() {
-	g.stop()
-	<-g.done
-}
-
-func (g *guests) run(ctx context.Context) {
-	defer close(g.done)
-	tick := time.NewTicker(guestLook)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			g.look()
-		}
-	}
-}
-
-// look cuts off guests that are over a limit.
-func (g *guests) look() {
-	z, err := g.server.Connz(&server.ConnzOptions{Username: true, User: anonymousUser, Sort: server.ByPending, Limit: 1 << 20})
+// dropGuests disconnects guests that are over a limit.
+func (e *Engine) dropGuests() {
+	s, unread, subs, deaf := e.server, 0, 0, 0
+	guests, err := s.Connz(&server.ConnzOptions{Username: true, User: anonymousUser, Sort: server.ByPending, Limit: s.NumClients() + 1})
 	if err != nil { // the server ends
 		return
 	}
-	unread, subs, deaf := 0, 0, 0
-	for _, c := range z.Conns {
+	for _, c := range guests.Conns {
 		unread += c.Pending
 	}
-	for _, c := range z.Conns { // those with most to read first
+	for _, c := range guests.Conns { // those with most to read first
 		switch {
 		case c.NumSubs > guestSubs:
 			subs++
@@ -71,9 +30,9 @@ func (g *guests) look() {
 			continue
 		}
 		unread -= c.Pending
-		_ = g.server.DisconnectClientByID(c.Cid) // or it has gone
+		_ = s.DisconnectClientByID(c.Cid) // or it is gone by itself
 	}
 	if subs+deaf > 0 {
-		g.log.Warn("connections of clients without a name closed", "with_too_many_subscriptions", subs, "that_do_not_read", deaf)
+		e.o.Logger.Warn("clients without a name are disconnected", "with_too_many_subscriptions", subs, "that_do_not_read", deaf)
 	}
 }

@@ -105,9 +105,8 @@ func TestGuestSubscriptions(t *testing.T) {
 // waits for all of them together; who reads stays.
 func TestGuestsThatDoNotRead(t *testing.T) {
 	e := openBare(t)
-	watched := e.guests
-	watched.close() // what it does is done here
-	e.guests = nil
+	e.unkeep() // what it does is done here
+	e.unkeep = nil
 	service, err := natsgo.Connect(e.URL(), natsgo.UserInfo(serviceUser, e.access.Password))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +141,7 @@ func TestGuestsThatDoNotRead(t *testing.T) {
 		}
 	}
 	before, _ := unread()
-	watched.look()
+	e.dropGuests()
 	after, conns := unread()
 	t.Logf("%d MiB waited for %d clients, then %d MiB for %d", before>>20, deaf, after>>20, conns-1)
 	if after > guestUnread || conns < 2 {

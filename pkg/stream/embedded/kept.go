@@ -31,6 +31,7 @@ func (e *Engine) keepConnections(ctx context.Context) {
 		if e.server.NumClients() > most {
 			e.dropLatest(most)
 		}
+		e.dropGuests()
 	}
 }
 
