@@ -170,7 +170,8 @@ func (a *Admin) serve(l net.Listener, p Probes) {
 	a.listener, a.ended = l, make(chan struct{})
 	a.server = &http.Server{
 		ReadTimeout: adminRead, ReadHeaderTimeout: adminRead, WriteTimeout: adminWrite,
-		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ConnContext: withLimited, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
+		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ConnContext: withLimited,
+		ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 	}
 	a.server.Handler = noteUse(http.MaxBytesHandler(a.guard.wrap(a.mux(p), words(p)), adminBody))
 	go func() {

@@ -323,10 +323,11 @@ func TestAdminConnections(t *testing.T) {
 
 func fillConnections(t *testing.T, says string, answers bool) {
 	entered, release := make(chan struct{}, 2*adminConns), make(chan struct{})
-	a, err := adminWith(t, "--admin", "127.0.0.1:0").Open(slog.New(slog.DiscardHandler), Probes{well, well}, Page{Path: "/slow", Answer: func(http.ResponseWriter, *http.Request) {
+	slow := Page{Path: "/slow", Answer: func(http.ResponseWriter, *http.Request) {
 		entered <- struct{}{}
 		<-release
-	}})
+	}}
+	a, err := adminWith(t, "--admin", "127.0.0.1:0").Open(slog.New(slog.DiscardHandler), Probes{well, well}, slow)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -364,9 +365,9 @@ func fillConnections(t *testing.T, says string, answers bool) {
 	}
 	for range 3 {
 		for _, page := range []string{"/healthz", "/readyz", "/metrics"} {
-			code, _, err := ask(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "GET", "http://"+a.Addr()+page, nobody)
-			if code != http.StatusOK {
-				t.Fatalf("%s: %d, %v", page, code, err)
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			if code, text, _ := ask(t, client, "GET", "http://"+a.Addr()+page, nobody); code != http.StatusOK {
+				t.Fatalf("%s: %d, %s", page, code, text)
 			}
 		}
 		for range adminConns / 2 {

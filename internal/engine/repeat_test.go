@@ -38,7 +38,8 @@ func newRepeats(t testing.TB, s *system, size int) *repeats {
 		t.Fatal(err)
 	}
 	t.Cleanup(conn.Close)
-	r := &repeats{t: t, conn: conn, subject: s.name + ".decide", size: size, actions: map[int]string{}, answered: make(chan struct{}, 1<<20)}
+	r := &repeats{t: t, conn: conn, subject: s.name + ".decide", size: size,
+		actions: map[int]string{}, answered: make(chan struct{}, 1<<20)}
 	sub, err := conn.Subscribe("_INBOX.repeats.*", r.answer)
 	if err == nil {
 		err = sub.SetPendingLimits(-1, -1)
@@ -138,11 +139,13 @@ func TestManyRepeats(t *testing.T) {
 	var longest time.Duration
 	for len(r.answered) < asked || served < 2*window {
 		id := fmt.Sprint("other", served)
-		longest = max(longest, insist("decide", fmt.Sprintf(`{"id":%q}`, id)), insist("outcome", fmt.Sprintf(`{"id":%q,"loss":0.5}`, id)))
+		longest = max(longest, insist("decide", fmt.Sprintf(`{"id":%q}`, id)))
+		longest = max(longest, insist("outcome", fmt.Sprintf(`{"id":%q,"loss":0.5}`, id)))
 		served++
 	}
 	took := time.Since(began)
-	t.Logf("of %d repeats %d got their decision, %d were refused; another client had %d rounds decided and reported meanwhile, at most %v for one answer; %v",
+	t.Logf("of %d repeats %d got their decision, %d were refused; another client had %d rounds decided and reported, "+
+		"at most %v for one answer; %v",
 		asked, r.again, r.refused, served, longest, took)
 	if r.again < 300 || r.again+r.refused != asked {
 		t.Errorf("of %d repeats %d got their decision, and %d were told when to come again", asked, r.again, r.refused)

@@ -64,7 +64,8 @@ func TestRecent(t *testing.T) {
 			}
 		}
 		if kept != c.kept || located != c.located || r.bytes != c.bytes {
-			t.Errorf("%s: %d rounds and %d bytes are kept, %d located; want %d, %d, %d", c.name, kept, r.bytes, located, c.kept, c.bytes, c.located)
+			t.Errorf("%s: %d rounds and %d bytes are kept, %d located; want %d, %d, %d",
+				c.name, kept, r.bytes, located, c.kept, c.bytes, c.located)
 		}
 	}
 }
@@ -139,7 +140,8 @@ func TestReadBacks(t *testing.T) {
 		}
 		runtime.Gosched()
 	}
-	r.d.gate.request(stream.Message{Data: []byte(`{"id":"new","actions":["a","b"]}`), Respond: func(b []byte, _ ...stream.Header) error {
+	asksAnew := []byte(`{"id":"new","actions":["a","b"]}`)
+	r.d.gate.request(stream.Message{Data: asksAnew, Respond: func(b []byte, _ ...stream.Header) error {
 		fresh <- string(b)
 		return nil
 	}})

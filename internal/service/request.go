@@ -27,7 +27,8 @@ const (
 )
 
 func errorReply(code int, message, id string, json bool) ([]byte, []stream.Header) {
-	headers := []stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")}, {Key: errorCodeHeader, Value: strconv.Itoa(code)}}
+	headers := []stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")},
+		{Key: errorCodeHeader, Value: strconv.Itoa(code)}}
 	if code == 429 || code == 503 {
 		headers = append(headers, stream.Header{Key: retryHeader, Value: retrySeconds})
 	}

@@ -41,7 +41,8 @@ def response(decision):
 
 async def ask(nc, subject, body):
     """Sends a request, and again where the answer is "not now", after longer each time and at random: with the same
-    id, and the same bytes, a decision is sent again. Keys are sorted as the Go program sorts them, so that each gets the other's decisions."""
+    id, and the same bytes, a decision is sent again. Keys are sorted as the Go program sorts them, so that each gets
+    the other's decisions."""
     payload = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     for attempt in range(16):
         await asyncio.sleep(min(1, 0.05 * 2**attempt) * random.uniform(0.5, 1.5) if attempt else 0)

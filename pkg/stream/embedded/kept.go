@@ -52,6 +52,7 @@ func (e *Engine) dropLatest(most int) {
 		}
 	}
 	if dropped > 0 {
-		e.o.Logger.Warn("clients hold more connections than they may: the latest are disconnected", "limit", e.o.MaxConns/othersShare, "disconnected", dropped)
+		e.o.Logger.Warn("clients hold more connections than they may: the latest are disconnected",
+			"limit", e.o.MaxConns/othersShare, "disconnected", dropped)
 	}
 }

@@ -70,7 +70,8 @@ func (e *Engine) users(so *server.Options) {
 	for _, r := range e.o.Requesters {
 		account := server.NewAccount(r.Name)
 		so.Accounts = append(so.Accounts, account)
-		so.Users = append(so.Users, &server.User{Username: r.Name, Password: r.Password, Account: account, Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
+		so.Users = append(so.Users, &server.User{Username: r.Name, Password: r.Password, Account: account,
+			Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
 	}
 	if len(e.o.Requesters) == 0 {
 		so.Users = append(so.Users, &server.User{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions(usual)})
@@ -96,7 +97,8 @@ var asked = []string{"*.decide", "*.decide.*", "*.outcome"}
 func (e *Engine) connectAccounts() error {
 	ours := e.server.GlobalAccount()
 	if !e.o.bare {
-		if err := ours.EnableJetStream(nil, nil); err != nil { // which the server does by itself where there is no other account
+		// The server does so by itself only where there is no other account.
+		if err := ours.EnableJetStream(nil, nil); err != nil {
 			return fmt.Errorf("embedded server: %w", err)
 		}
 	}

@@ -132,7 +132,8 @@ func TestRepliesToTheAsker(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := 0
-		if err := stream.Scan(ctx, e.Log(), "m.decisions", 0, stream.Earliest, 100, func(*stream.Record) error { n++; return nil }); err != nil || n != i+1 {
+		count := func(*stream.Record) error { n++; return nil }
+		if err := stream.Scan(ctx, e.Log(), "m.decisions", 0, stream.Earliest, 100, count); err != nil || n != i+1 {
 			t.Errorf("with %d requesters %d records, %v", len(requesters), n, err)
 		}
 		if requesters != nil {
@@ -164,7 +165,8 @@ func crossReplies(t *testing.T, e *embedded.Engine, all []embedded.Requester) {
 		}
 		conns, heard = append(conns, conn), append(heard, sub)
 	}
-	for _, inbox := range []string{embedded.RequesterInbox("app") + ".x", attach.ServiceInbox + ".x", "m.decisions.0", embedded.RequesterInbox("shop") + ".x"} {
+	own, other := embedded.RequesterInbox("shop"), embedded.RequesterInbox("app")
+	for _, inbox := range []string{other + ".x", attach.ServiceInbox + ".x", "m.decisions.0", own + ".x"} {
 		if err := conns[0].PublishRequest("m.decide", inbox, nil); err != nil {
 			t.Fatal(err)
 		}
