@@ -13,7 +13,7 @@ const maxAhead = 48 * time.Hour
 // tooFar reports whether a log time is so far ahead that it is not believed. Then nothing is joined
 // until the clock has been mended and the record is gone.
 func (j *Joiner) tooFar(t int64, topic string, partition int, offset int64) bool {
-	if t <= time.Now().UnixNano()+int64(maxAhead) {
+	if j.wall == nil || t <= j.wall().UnixNano()+int64(maxAhead) {
 		if j.ahead.Load() != nil {
 			j.ahead.Store(nil)
 		}

@@ -16,6 +16,7 @@ func TestAheadOfTime(t *testing.T) {
 		r.rules.Window = loop.Window{Nanos: int64(time.Hour)}
 		r.jc.AcceptLoss = true
 	})
+	r.j.wall = time.Now
 	r.contexts("a", "b")
 	r.must(r.settle())
 	far := time.Now().AddDate(1, 0, 0).UnixNano()
@@ -37,6 +38,7 @@ func TestAheadOfTime(t *testing.T) {
 	r.j.Close()
 	r.j, err = OpenJoiner(t.Context(), r.jc)
 	r.must(err)
+	r.j.wall = time.Now
 	r.must(r.settle())
 	if n := r.j.heart.LastN(); r.j.whyHeld() != nil || n != 2 {
 		t.Errorf("%d feedbacks, held by %v", n, r.j.whyHeld())

@@ -53,6 +53,7 @@ type Joiner struct {
 	feedback stream.Appender
 	rejects  stream.Appender
 	failed   atomic.Pointer[error]
+	wall     func() time.Time      // the process's clock; nil: all log times are believed
 	ahead    atomic.Pointer[error] // why the head is not believed; nil: it is
 	acked    atomic.Int64          // offset of the last acknowledged feedback record
 
