@@ -48,8 +48,10 @@ type Flags struct {
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
-	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
-	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+mechanismScram512+", or by a token, without a user: "+mechanismBearer)
+	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+
+		PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+
+		mechanismScram512+", or by a token, without a user: "+mechanismBearer)
 	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")

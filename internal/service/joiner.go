@@ -53,7 +53,9 @@ type Joiner struct {
 	feedback stream.Appender
 	rejects  stream.Appender
 	failed   atomic.Pointer[error]
-	acked    atomic.Int64 // offset of the last acknowledged feedback record
+	wall     func() time.Time      // the process's clock; nil: all log times are believed
+	ahead    atomic.Pointer[error] // why the head is not believed; nil: it is
+	acked    atomic.Int64          // offset of the last acknowledged feedback record
 
 	inputs []*input // decisions of all partitions, then outcomes
 	given  int      // bytes that the heart was given since the last release

@@ -82,6 +82,9 @@ func (j *Joiner) merge(ctx context.Context) (bool, error) {
 			}
 			continue // an earlier record came to light
 		}
+		if j.tooFar(best.headTime(), best.topic, best.partition, best.batch[0].Offset) {
+			return false, nil
+		}
 		settled, err := j.settle(ctx, best.read)
 		if err != nil {
 			return false, err
@@ -363,6 +366,9 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	}
 	at := j.acked.Load()
 	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, at, at+1, func(r *stream.Record) error {
+		if j.tooFar(r.Time, j.topics.Feedback, 0, at) {
+			return nil
+		}
 		j.stamp++
 		j.tick = advance{time: r.Time, stamp: j.stamp}
 		if r.Time < due {

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
-
-	"sync/atomic"
 )
 
 // A model has as many partitions as it began with: each epoch says so, and decisions are numbered
@@ -45,11 +44,13 @@ func (j *Joiner) countPartitions(ctx context.Context) (why, err error) {
 		}
 		was := &j.cfg.began[i]
 		if was.CompareAndSwap(0, int64(n)) && n > j.cfg.Partitions {
-			j.cfg.Logger.Warn("what is put to partitions that were added is refused", "topic", j.surplusTopic(i), "partitions", n, "of_the_model", j.cfg.Partitions)
+			j.cfg.Logger.Warn("what is put to partitions that were added is refused",
+				"topic", j.surplusTopic(i), "partitions", n, "of_the_model", j.cfg.Partitions)
 		}
 		if j.surplus.counts[i].Store(int64(n)); int64(n) > max(was.Load(), int64(j.cfg.Partitions)) {
-			why = fmt.Errorf("%s has %d partitions by now, the model has %d for good: what is put to the others is refused, see %s; "+
-				"have its producers started anew with those partitions only, then this process", j.surplusTopic(i), n, j.cfg.Partitions, j.topics.Rejects)
+			why = fmt.Errorf("%s has %d partitions by now, the model has %d for good: what is put to the others is refused, "+
+				"see %s; have its producers started anew with those partitions only, then this process",
+				j.surplusTopic(i), n, j.cfg.Partitions, j.topics.Rejects)
 		}
 	}
 	return why, nil
@@ -124,10 +125,11 @@ func (j *Joiner) refuseAll(ctx context.Context, in *input, kind string) error {
 		return err
 	}
 	j.rejected = j.rejected[:0]
+	why := fmt.Sprintf("partition %d was added: the model has 0 to %d", in.partition, j.cfg.Partitions-1)
 	for ; len(in.batch) > 0; in.take() {
 		if r := &in.batch[0]; r.Type == "" {
-			j.rejected = append(j.rejected, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition, Offset: r.Offset, Time: r.Time,
-				Reason: codec.ReasonMalformed, Bytes: r.Value, Detail: fmt.Sprintf("partition %d was added: the model has 0 to %d", in.partition, j.cfg.Partitions-1)})
+			j.rejected = append(j.rejected, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition,
+				Offset: r.Offset, Time: r.Time, Reason: codec.ReasonMalformed, Bytes: r.Value, Detail: why})
 		}
 	}
 	if err := j.stop(ctx); err != nil {
@@ -148,10 +150,15 @@ func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
 	for back := int64(2 * DefaultMarkEvery); err == nil; back *= 8 {
 		n, from := 0, max(first, end-back)
 		err = scan(ctx, log, t.Feedback, 0, from, end, func(r *stream.Record) error {
-			if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil && len(m.Positions) > 0 {
-				n = len(m.Positions)
-			} else if e, err := codec.ParseEpoch(r.Value); r.Type == codec.TypeEpoch && err == nil && e.Partitions > 0 {
-				n = e.Partitions
+			switch r.Type {
+			case codec.TypeMark:
+				if m, err := codec.ParseFeedbackMark(r.Value); err == nil && len(m.Positions) > 0 {
+					n = len(m.Positions)
+				}
+			case codec.TypeEpoch:
+				if e, err := codec.ParseEpoch(r.Value); err == nil && e.Partitions > 0 {
+					n = e.Partitions
+				}
 			}
 			return nil
 		})

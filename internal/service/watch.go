@@ -157,7 +157,7 @@ func (j *Joiner) look(outer context.Context) {
 		added, err = j.countPartitions(ctx)
 	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), added), err)
+		j.part.reach(cmp.Or(held(j.cfg.Log), j.whyHeld(), added), err)
 	}
 }
 

@@ -31,7 +31,8 @@ func (d *Decider) lookTail(ctx context.Context) error {
 	acked := d.cfg.wrote.offset.Load()
 	_, end, err := d.cfg.Log.Bounds(ctx, d.topics.Decisions, d.cfg.Partition)
 	if err == nil && end <= acked {
-		d.fail(fmt.Errorf("%s[%d] ends at %d, offset %d had been written: %w", d.topics.Decisions, d.cfg.Partition, end, acked, errLostTail))
+		d.fail(fmt.Errorf("%s[%d] ends at %d, offset %d had been written: %w",
+			d.topics.Decisions, d.cfg.Partition, end, acked, errLostTail))
 	}
 	return err
 }

@@ -150,9 +150,11 @@ func (l *Log) trim(ctx context.Context, p *place, before int64) error {
 		return stream.ErrNotTrimmable
 	}
 	return l.c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || deleteRecordsVersion < has[0] || deleteRecordsVersion > has[1] {
+		const v = deleteRecordsVersion
+		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
 			if !l.untrimmed.Swap(true) {
-				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, unless the topic gets a retention.ms", "topic", p.topic)
+				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, "+
+					"unless the topic gets a retention.ms", "topic", p.topic)
 			}
 			return 0, nil
 		}

@@ -7,9 +7,11 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
+	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
 	"github.com/twmb/franz-go/pkg/kversion"
 
@@ -91,5 +93,32 @@ func TestBrokerWithoutFence(t *testing.T) {
 	}
 	if _, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); !errors.Is(err, errNoFence) || stream.IsRetryable(err) {
 		t.Errorf("it is opened: %v", err)
+	}
+}
+
+// A record with its producer's time, which is ahead, is told once: the topic was changed.
+func TestProducersTime(t *testing.T) {
+	k, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, "t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	p, err := kgo.NewClient(kgo.SeedBrokers(k.ListenAddrs()...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	var log bytes.Buffer
+	c := client(t, k, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer c.Close()
+	for i, years := range []int{0, -1, 1, 1} {
+		r := &kgo.Record{Topic: "t", Value: []byte("x"), Timestamp: time.Now().AddDate(years, 0, 0)}
+		if err := p.ProduceSync(t.Context(), r).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		values(t, c, "t")
+		if said := strings.Count(log.String(), "producer's time"); said != max(0, i-1) { // each reader says it once
+			t.Errorf("after %d records it is said %d times:\n%s", i+1, said, &log)
+		}
 	}
 }

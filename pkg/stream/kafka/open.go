@@ -134,7 +134,8 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 }
 
 // errNoFence reports a broker that takes what it must refuse.
-var errNoFence = errors.New("this broker takes records of an owner that another has replaced: without that fence two processes could write to one partition")
+var errNoFence = errors.New("this broker takes records of an owner that another has replaced: " +
+	"without that fence two processes could write to one partition")
 
 // tryFence sees, once, that the broker refuses the epoch before the owner's: a service that was never
 // tried is not believed.

@@ -149,7 +149,8 @@ func (d *decoder) start(s stored) {
 // record takes the next record. Its bytes are those of the batch.
 func (d *decoder) record(r *stream.Record) error {
 	if d.large {
-		*r = stream.Record{Offset: d.s.next - int64(d.left), Time: d.s.maxTime * 1e6, Value: []byte(errInflated.Error())}
+		at := d.s.next - int64(d.left)
+		*r = stream.Record{Offset: at, Time: d.s.maxTime * 1e6, Value: []byte(errInflated.Error())}
 		d.left--
 		return nil
 	}

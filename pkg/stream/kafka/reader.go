@@ -27,6 +27,7 @@ type reader struct {
 	undo  undone       // of chunk
 	rest  []byte       // batches of chunk that are not decoded
 	dec   decoder      // of the batch before rest
+	times bool         // it was said that times are not the brokers'
 	err   error        // what the next Next says: it came after good records
 	f     *fetcher     // nil: to be started
 
@@ -149,6 +150,7 @@ func (r *reader) nextBatch() (more bool, err error) {
 		return false, err
 	}
 	r.rest = rest
+	r.lookAtTime(&s)
 	if r.undo.skips(&s) || s.isControl() {
 		s.count = 0
 	}
@@ -165,6 +167,19 @@ func (r *reader) nextBatch() (more bool, err error) {
 		r.pos = max(r.pos, s.base)
 	}
 	return true, nil
+}
+
+// mostSkew is by how much a time may be ahead that is not the brokers' before that is said.
+const mostSkew = time.Minute
+
+// lookAtTime tells of a batch with the time of its producer that is ahead: somebody has changed the topic.
+func (r *reader) lookAtTime(s *stored) {
+	if s.attrs&appendTimeBit != 0 || r.times || time.Until(time.UnixMilli(s.maxTime)) < mostSkew {
+		return
+	}
+	r.times = true
+	r.log.c.o.Logger.Error("a record has its producer's time, which is ahead: is message.timestamp.type still LogAppendTime?",
+		"topic", r.p.topic, "partition", r.p.partition, "offset", s.base, "time", time.UnixMilli(s.maxTime).UTC())
 }
 
 // advance takes the next chunk, waiting for it, but no longer than limit.

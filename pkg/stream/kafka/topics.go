@@ -80,9 +80,11 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 		_, err = l.c.createTopic(ctx, r)
 	}
 	if errors.Is(err, kafkago.InvalidConfiguration) || errors.Is(err, kafkago.PolicyViolation) {
-		l.c.o.Logger.Warn("the service refuses settings of a topic; only those that must be are set, so its own apply to the size of records and of segments, "+
-			"to how much is kept and how many copies are in sync", "topic", topic, "error", err)
-		r.Topics[0].Configs = slices.DeleteFunc(r.Topics[0].Configs, func(c createtopics.RequestConfig) bool { return !slices.Contains(musts, c.Name) })
+		l.c.o.Logger.Warn("the service refuses settings of a topic; only those that must be are set, so its own apply "+
+			"to the size of records and of segments, to how much is kept and how many copies are in sync", "topic", topic, "error", err)
+		r.Topics[0].Configs = slices.DeleteFunc(r.Topics[0].Configs, func(c createtopics.RequestConfig) bool {
+			return !slices.Contains(musts, c.Name)
+		})
 		_, err = l.c.createTopic(ctx, r)
 	}
 	switch {
