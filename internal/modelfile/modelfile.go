@@ -15,6 +15,14 @@ import (
 // Load reads a model file and the files that it names; "" is the default
 // model.
 func Load(path string) (*service.Source, error) {
+	s, err := load(path)
+	if err != nil {
+		return nil, &refused{err}
+	}
+	return s, nil
+}
+
+func load(path string) (*service.Source, error) {
 	m, warnings := model.Default(), model.Errors(nil)
 	var b []byte
 	if path != "" {
