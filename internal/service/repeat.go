@@ -175,8 +175,8 @@ func (d *Decider) readEachBack(waiting map[int64][]*repeat) {
 			value = nil
 		}
 		for _, r := range waiting[offset] {
-			d.sendAgain(r, value)
 			d.old.room.give(heldBytes(&r.m))
+			d.sendAgain(r, value)
 		}
 	}
 }

@@ -155,6 +155,8 @@ func TestReadBacks(t *testing.T) {
 	if right < maxForwarded || right+refused != asked || l.readers > 2*old {
 		t.Errorf("%d repeats got their decision by %d readers, %d were refused", right, l.readers, refused)
 	}
+	r.d.old.room.mu.Lock()
+	defer r.d.old.room.mu.Unlock()
 	if r.d.old.room.requests != 0 || r.d.old.room.bytes != 0 {
 		t.Errorf("%d repeats with %d bytes wait for ever", r.d.old.room.requests, r.d.old.room.bytes)
 	}
