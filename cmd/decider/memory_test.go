@@ -93,7 +93,7 @@ func TestMemoryBound(t *testing.T) {
 	eventually(t, "a decision after the flood", a.ask)
 	p.metric(`hindsight_overflow_rounds_total [1-9].*`)
 	most := p.resident()
-	t.Logf("%d requests and %d outcomes of 1 MiB in %v: at most %d MiB resident", sent, outcomes, length, most>>20)
+	t.Logf("%d requests of 1 MiB and %d outcomes in %v: at most %d MiB resident", sent, outcomes, length, most>>20)
 	if most > bound {
 		t.Errorf("%d MiB, the bound is %d MiB", most>>20, bound>>20)
 	}

@@ -59,7 +59,8 @@ func TestOutcomesQuota(t *testing.T) {
 		}
 		held, of, err := e.Log().Fill(ctx, "m.outcomes", "m.rejects")
 		t.Logf("%d outcomes taken, %d of %d bytes held; then %q", taken, held, of, refused)
-		if err != nil || of != limit || held < limit/2-limit/32 || held > limit/2+limit/32 || !strings.Contains(refused, "half of the store") {
+		if err != nil || of != limit || held < limit/2-limit/32 || held > limit/2+limit/32 ||
+			!strings.Contains(refused, "half of the store") {
 			t.Errorf("%d bytes of %d held, %v; then %q", held, of, err, refused)
 		}
 		if restarted && taken > 0 {

@@ -79,7 +79,8 @@ func (l *layer) explain(err error) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		what = "the file was cut off"
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
-		return fmt.Errorf("reading zstd: %w: it refers back over more than %d MiB; compress it again without --long: zstd -dc --long=31 FILE | zstd > NEW", err, maxWindow>>20)
+		return fmt.Errorf("reading zstd: %w: it refers back over more than %d MiB; compress it again without --long: "+
+			"zstd -dc --long=31 FILE | zstd > NEW", err, maxWindow>>20)
 	}
 	return fmt.Errorf("reading %s: %w: %s; copy it again, or take what can be read of it: %s -dc FILE > NEW", l.kind, err, what, l.kind)
 }

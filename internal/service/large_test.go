@@ -38,8 +38,9 @@ func TestLargestRejects(t *testing.T) {
 		u.append(s.topics.Contexts, 0, &stream.Record{Key: []byte("k"), Value: bad})
 		u.append(s.topics.Contexts, 0, &stream.Record{Value: fmt.Appendf(nil, `{"id":"c%d","actions":["a","b"]}`, i+1)})
 		u.append(s.topics.Outcomes, 0, &stream.Record{Value: bad})
-		u.append(s.topics.Outcomes, 0, &stream.Record{Value: sized(`{"id":"nobody","loss":1,"x":"%s"}`, codec.MaxOutcomeBytes+1)})
-		u.append(s.topics.Outcomes, 0, &stream.Record{Value: sized(`{"id":"nobody","loss":0,"x":"%s"}`, codec.MaxOutcomeBytes)})
+		for _, n := range []int{codec.MaxOutcomeBytes + 1, codec.MaxOutcomeBytes} {
+			u.append(s.topics.Outcomes, 0, &stream.Record{Value: sized(`{"id":"nobody","loss":1,"x":"%s"}`, n)})
+		}
 		u.append(s.topics.Outcomes, 0, &stream.Record{Value: fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`, filler)})
 	}
 	s.finish()
@@ -98,7 +99,8 @@ func TestLargeOutcomeByRequest(t *testing.T) {
 		{"an empty name", outcome(40), []stream.Header{header("", 1)}, "400"},
 		{"a name that is not ASCII", outcome(40), []stream.Header{header("ä", 1)}, "400"},
 		{"a value of two lines", outcome(40), []stream.Header{{Key: "h", Value: "a\rb"}}, "400"},
-		{"spaces around a value, orders to the server", outcome(40), []stream.Header{{Key: "h", Value: " a\t"}, header("nats-Rollup", 1)}, `"a"`},
+		{"spaces around a value, orders to the server", outcome(40),
+			[]stream.Header{{Key: "h", Value: " a\t"}, header("nats-Rollup", 1)}, `"a"`},
 	} {
 		var replies []string
 		s.request(stream.Message{Data: []byte(c.data), Headers: c.headers, Respond: func(b []byte, _ ...stream.Header) error {
@@ -106,7 +108,8 @@ func TestLargeOutcomeByRequest(t *testing.T) {
 			return nil
 		}})
 		log.DeliverAcks(-1)
-		if len(replies) != 1 || !strings.Contains(replies[0], c.want) || strings.HasPrefix(c.want, "4") != strings.Contains(replies[0], "error") {
+		refused := strings.HasPrefix(c.want, "4")
+		if len(replies) != 1 || !strings.Contains(replies[0], c.want) || strings.Contains(replies[0], "error") != refused {
 			t.Errorf("%s: %q, want %s", c.what, replies, c.want)
 		}
 	}

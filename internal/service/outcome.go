@@ -71,7 +71,8 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 		m.Respond(data, headers...)
 	}
 	if n := requestSize(&m); n > codec.MaxOutcomeBytes {
-		refuse(413, fmt.Sprintf("the outcome is too large: %d bytes with its headers, at most %d are taken", n, codec.MaxOutcomeBytes), "")
+		refuse(413, fmt.Sprintf("the outcome is too large: %d bytes with its headers, at most %d are taken",
+			n, codec.MaxOutcomeBytes), "")
 		return
 	}
 	var o codec.Outcome

@@ -22,7 +22,8 @@ const (
 )
 
 // overQuota is the reason of the refusals.
-const overQuota = "outcomes and rejects hold half of the store: outcomes are taken again when older ones are dropped, or with a larger store (the file limit in its folder)"
+const overQuota = "outcomes and rejects hold half of the store: outcomes are taken again " +
+	"when older ones are dropped, or with a larger store (the file limit in its folder)"
 
 // quota is what outcomes may still take of a store. A nil one has no end.
 type quota struct {
@@ -82,7 +83,8 @@ func (q *quota) measure(ctx context.Context) {
 	q.again.Store(left - limit/quotaSteps)
 	was := q.left.Swap(left)
 	if log := q.metrics.log; log != nil && (was > 0) != (left > 0) {
-		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0, "mib", held>>20, "limit_mib", limit>>20)
+		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0,
+			"mib", held>>20, "limit_mib", limit>>20)
 	}
 }
 

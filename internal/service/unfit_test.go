@@ -34,7 +34,8 @@ func TestUnfitOutcome(t *testing.T) {
 	var failed []error
 	say := func(headers ...stream.Header) {
 		told.Add(1)
-		w.append(&stream.Record{Value: []byte("{}"), Headers: headers}, time.Now().Add(time.Minute), func(_ int64, err error) {
+		r := &stream.Record{Value: []byte("{}"), Headers: headers}
+		w.append(r, time.Now().Add(time.Minute), func(_ int64, err error) {
 			defer told.Done()
 			if err != nil {
 				mu.Lock()
@@ -59,7 +60,8 @@ func TestUnfitOutcome(t *testing.T) {
 		}
 	}
 	if unfit != 10 || large != 10 || len(failed) != 20 || w.out != out {
-		t.Errorf("of 40 outcomes %d were unfit, %d too large, %d not stored; another appender: %v", unfit, large, len(failed), w.out != out)
+		t.Errorf("of 40 outcomes %d were unfit, %d too large, %d not stored; another appender: %v",
+			unfit, large, len(failed), w.out != out)
 	}
 	if _, next, err := e.Log().Bounds(t.Context(), "m.outcomes", 0); err != nil || fmt.Sprint(next) != "21" {
 		t.Errorf("%d records, %v", next-1, err)

@@ -40,7 +40,8 @@ func TestVerifyCutRejects(t *testing.T) {
 	defer s.shut()
 	s.rounds(2)
 	for _, n := range []int{codec.MaxRejectBytes, codec.MaxOutcomeBytes} { // of no round, and malformed
-		_, err := s.out.Append(s.ctx, &stream.Record{Value: fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`, strings.Repeat("x", n))})
+		bad := fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`, strings.Repeat("x", n))
+		_, err := s.out.Append(s.ctx, &stream.Record{Value: bad})
 		s.no(err)
 	}
 	s.no(s.out.Flush(s.ctx))
@@ -54,7 +55,8 @@ func TestVerifyCutRejects(t *testing.T) {
 		var o codec.Outcome
 		last := &recs[len(recs)-1]
 		s.no(codec.ParseOutcome(&o, last.Value))
-		last.Value = fmt.Appendf(nil, `{"x":"%s",%s`, strings.Repeat("x", codec.MaxOutcomeBytes), codec.AppendOutcomeJSON(nil, &o)[1:])
+		filler := strings.Repeat("x", codec.MaxOutcomeBytes)
+		last.Value = fmt.Appendf(nil, `{"x":"%s",%s`, filler, codec.AppendOutcomeJSON(nil, &o)[1:])
 		return recs
 	}))
 	if r := s.verify(); r.ExitCode() != Identical || r.Outcomes.Checked < 2 {

@@ -13,7 +13,8 @@ const (
 // dropGuests disconnects guests that are over a limit.
 func (e *Engine) dropGuests() {
 	s, unread, subs, deaf := e.server, 0, 0, 0
-	guests, err := s.Connz(&server.ConnzOptions{Username: true, User: anonymousUser, Sort: server.ByPending, Limit: s.NumClients() + 1})
+	o := server.ConnzOptions{Username: true, User: anonymousUser, Sort: server.ByPending, Limit: s.NumClients() + 1}
+	guests, err := s.Connz(&o)
 	if err != nil { // the server ends
 		return
 	}
@@ -33,6 +34,7 @@ func (e *Engine) dropGuests() {
 		_ = s.DisconnectClientByID(c.Cid) // or it is gone by itself
 	}
 	if subs+deaf > 0 {
-		e.o.Logger.Warn("clients without a name are disconnected", "with_too_many_subscriptions", subs, "that_do_not_read", deaf)
+		e.o.Logger.Warn("clients without a name are disconnected", "with_too_many_subscriptions", subs,
+			"that_do_not_read", deaf)
 	}
 }
