@@ -60,7 +60,6 @@ const (
 	maxPayload      = 1 << 20  // of a message, its headers included
 	maxControlLine  = 1 << 10  // of a subject with its inbox, or of who one is
 	maxUnread       = 32 << 20 // bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
-	unreadTime      = 2 * time.Second
 	loginTime       = 2 * time.Second
 )
 
@@ -242,7 +241,7 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 		NoSigs:                 true, // else the server exits the process on its own at SIGINT
 		DisableJetStreamBanner: true,
 		MaxPayload:             maxPayload, MaxControlLine: maxControlLine, MaxPending: maxUnread,
-		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, MaxSubTokens: maxSubTokens, AuthTimeout: loginTime.Seconds(), WriteDeadline: unreadTime,
+		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, MaxSubTokens: maxSubTokens, AuthTimeout: loginTime.Seconds(),
 	}
 	e.users(so)
 	if e.o.bare {
