@@ -87,7 +87,8 @@ func (s *Scope) Decision(d *codec.Decision) {
 // Feedback takes a feedback, in the order of their log; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Feedback(f *codec.Feedback) {
-	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 || f.Action >= min(len(f.Propensities), len(f.Actions)) {
+	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 ||
+		f.Action >= min(len(f.Propensities), len(f.Actions)) {
 		return
 	}
 	s.mu.Lock()
@@ -121,8 +122,8 @@ func (s *Scope) Reject(r *codec.Reject) {
 	if len(s.rejects) == keptRejects {
 		s.rejects = slices.Delete(s.rejects, s.commonest(), s.commonest()+1)
 	}
-	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason,
-		Detail: r.Short(), ID: strings.Clone(r.ID)})
+	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time,
+		Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)})
 }
 
 // Worth says that rounds of an epoch have rewards, or nil. Of several who tell of one epoch, those
@@ -241,7 +242,8 @@ type View struct {
 func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
+	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
+		Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
 		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
 		Delays: s.delays, Released: s.released}

@@ -287,7 +287,8 @@ func TestScopeRejectsAndHead(t *testing.T) {
 // Many rejects of one reason leave those of others: of each topic and reason the last two at least.
 func TestScopeKeepsEachReason(t *testing.T) {
 	s := NewScope()
-	kinds := [][2]string{{"contexts", codec.ReasonMalformed}, {"contexts", codec.ReasonDuplicateID}, {"outcomes", codec.ReasonLate}, {"outcomes", codec.ReasonDuplicate},
+	kinds := [][2]string{{"contexts", codec.ReasonMalformed}, {"contexts", codec.ReasonDuplicateID},
+		{"outcomes", codec.ReasonLate}, {"outcomes", codec.ReasonDuplicate},
 		{"outcomes", codec.ReasonMismatch}, {"outcomes", codec.ReasonMalformed}, {"outcomes", codec.ReasonOrphan}}
 	for i := range int64(500) {
 		k := kinds[min(i/2, int64(len(kinds)-1))]
@@ -303,7 +304,8 @@ func TestScopeKeepsEachReason(t *testing.T) {
 			t.Errorf("%v: %v", k, got)
 		}
 	}
-	if got := of[kinds[len(kinds)-1]]; len(got) != keptRejects-12 || got[0] != 499 || got[len(got)-1] != 499-int64(len(got))+1 {
+	if got := of[kinds[len(kinds)-1]]; len(got) != keptRejects-12 || got[0] != 499 ||
+		got[len(got)-1] != 499-int64(len(got))+1 {
 		t.Errorf("the last orphans: %v", got)
 	}
 }

@@ -27,7 +27,8 @@ func WriteRun(w io.Writer, r *Result) error {
 	}
 	t.row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
-		t.row("matched", words.Share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+r.ofMatched())
+		t.row("matched", words.Share(*r.Matched, r.Rounds)+
+			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+r.ofMatched())
 	}
 	if r.Regret == nil {
 		t.row("regret", "not known: the truth is not")
@@ -76,7 +77,8 @@ func (r *Result) ofMatched() string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
-	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s", r.Rewards.Of(), r.shown(&r.Replay.SNIPS),
+	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s",
+		r.Rewards.Of(), r.shown(&r.Replay.SNIPS),
 		r.shown(&r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
 }
 

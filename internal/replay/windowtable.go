@@ -14,7 +14,8 @@ import (
 // WriteWindows writes the price of each window for people, at most 100 columns wide.
 func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) error {
 	t, beyond := table{right: true}, first.Rewards.Beyond()
-	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret", beyond+" best")
+	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
+		beyond+" best")
 	for i := range prices {
 		p := &prices[i]
 		mark := ""
@@ -125,7 +126,8 @@ func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
 // logarithm.
 func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
-	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true, LogY: first.Rewards == nil || first.Rewards.Min >= 0}
+	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true,
+		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
 	n := float64(max(first.Rounds, 1))
 	var loss, bound, skipped windowLine
 	name := "mean " + first.Rewards.Of()

@@ -210,7 +210,8 @@ func (b *builder) tiles() []Tile {
 	if k := b.delayed(); k >= 0 {
 		r, s := b.groups[k][0], &b.Summary[k]
 		mean := s.Loss.shown(r.Rewards)
-		out = append(out, Tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) + "a round, delays " + r.Delays.Spec})
+		out = append(out, Tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
+			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
 			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " + words.Digits(*r.BestLoss)})
 		}
@@ -221,7 +222,8 @@ func (b *builder) tiles() []Tile {
 	}
 	if p := b.best(); p != nil {
 		e, of := judge(p), b.Estimators.Of
-		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)), number(int64(p.Matched), "row"))
+		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
+			number(int64(p.Matched), "row"))
 		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {
 			note += "; within noise of the policy that made the log"
 		}
@@ -301,7 +303,8 @@ func (b *builder) saysLoss(k int) string {
 	if !s.Loss.known() {
 		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of the log.", r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
 	}
-	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards), number(r.Rounds, "round"), r.Environment)
+	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
+		number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
 		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
 	}
@@ -328,7 +331,8 @@ func (b *builder) saysDelay(k int) string {
 	}
 	none := slices.IndexFunc(b.Summary, func(g Group) bool { return g.Learner == b.Summary[k].Learner && g.Delays == "none" })
 	value, se := float64(cost.Value), float64(cost.SE)
-	text := fmt.Sprintf("Without delay it would have %s %s a round: ", did(rewards), b.Summary[none].Loss.shown(rewards).first())
+	text := fmt.Sprintf("Without delay it would have %s %s a round: ", did(rewards),
+		b.Summary[none].Loss.shown(rewards).first())
 	switch {
 	case value == 0:
 		return text + "as much."
@@ -337,7 +341,8 @@ func (b *builder) saysDelay(k int) string {
 	case math.IsNaN(se):
 		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(value))
 	case cost.chance():
-		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.", words.Short(se))
+		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
+			words.Short(se))
 	}
 	return text + fmt.Sprintf("the delays cost %s.", cost)
 }

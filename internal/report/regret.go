@@ -132,15 +132,19 @@ func (b *builder) sweep() Section {
 		verb = "earn"
 	}
 	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", verb, words.Count(first.Rounds), first.Orders)
-	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
+	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines,
+		X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
-	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true}, {Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()}, {Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
+	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true},
+		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},
+		{Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
 	view := View{Name: "mean " + shown.Of()}
 	var learners []string
 	lines := map[string]*Series{}
 	for i := range b.Sweep {
 		p := &b.Sweep[i]
-		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss.Shown(shown)), worse(p.Worse.Length(shown)), estimate(p.Regret))
+		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss.Shown(shown)), worse(p.Worse.Length(shown)),
+			estimate(p.Regret))
 		l := lines[p.Learner]
 		if l == nil {
 			l = &Series{Name: p.Learner}

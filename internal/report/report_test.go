@@ -162,7 +162,8 @@ func TestRewardsAreShown(t *testing.T) {
 	if tile := page.Tiles[0]; tile.Label != "Mean reward of dafa" || tile.Value != "1.300" {
 		t.Errorf("%+v", tile)
 	}
-	if says := strings.Join(page.Says, " "); !strings.Contains(says, "dafa earned 1.300 a round") || !strings.Contains(says, "Without delay it would have earned 1.400 a round: the delays cost +0.1000") {
+	if says := strings.Join(page.Says, " "); !strings.Contains(says, "dafa earned 1.300 a round") ||
+		!strings.Contains(says, "Without delay it would have earned 1.400 a round: the delays cost +0.1000") {
 		t.Error(says)
 	}
 	var names []string
@@ -176,14 +177,16 @@ func TestRewardsAreShown(t *testing.T) {
 				}
 			case *Chart:
 				names = append(names, x.Title, x.Y.Label)
-				if line := x.Views[0].Series[0]; x.ID == "course" && (line.Y[1] != 1.2 || !(line.Low[1] < 1.2 && line.High[1] > 1.2)) {
+				if line := x.Views[0].Series[0]; x.ID == "course" &&
+					(line.Y[1] != 1.2 || !(line.Low[1] < 1.2 && line.High[1] > 1.2)) {
 					t.Errorf("%+v", line)
 				}
 			}
 		}
 	}
 	all := strings.Join(names, "; ")
-	for _, want := range []string{"Mean reward over time", "mean reward", "reward a round", "below the rest", "below the least delay"} {
+	for _, want := range []string{"Mean reward over time", "mean reward", "reward a round", "below the rest",
+		"below the least delay"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("%q is nowhere: %s", want, all)
 		}
@@ -200,10 +203,13 @@ func TestCostWithinNoise(t *testing.T) {
 		rewards     *words.Rewards
 		want, notes string
 	}{
-		{-.01, .01, nil, "within noise", "± 0.010 loss"}, {.01, .01, nil, "within noise", "± 0.010 loss"}, {.05, .01, nil, "+0.05000", "± 0.010 loss a round above"},
-		{-.01, nan, nil, "none seen", "one row order"}, {.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
+		{-.01, .01, nil, "within noise", "± 0.010 loss"}, {.01, .01, nil, "within noise", "± 0.010 loss"},
+		{.05, .01, nil, "+0.05000", "± 0.010 loss a round above"},
+		{-.01, nan, nil, "none seen", "one row order"},
+		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
 	} {
-		if got := costTile(Mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want || !strings.Contains(got.Note, c.notes) {
+		if got := costTile(Mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
+			!strings.Contains(got.Note, c.notes) {
 			t.Errorf("%v ± %v: %+v", c.value, c.se, got)
 		}
 	}
@@ -221,7 +227,9 @@ func TestBestPolicyTile(t *testing.T) {
 		r.Policies[1].NonZero = 1234
 		tiles := r.Page().Tiles
 		tile := tiles[len(tiles)-1]
-		if !strings.Contains(tile.Note, "95 %: ") || !strings.Contains(tile.Note, "of 300 rows that it plays 1,234 have a reward other than 0") || strings.Contains(tile.Note, "within noise") != noise {
+		if !strings.Contains(tile.Note, "95 %: ") ||
+			!strings.Contains(tile.Note, "of 300 rows that it plays 1,234 have a reward other than 0") ||
+			strings.Contains(tile.Note, "within noise") != noise {
 			t.Errorf("%v: %+v", value, tile)
 		}
 	}

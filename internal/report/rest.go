@@ -100,10 +100,12 @@ func (b *builder) contexts() Section {
 			continue
 		}
 		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
-			{Name: mean}, {Name: above, Means: "± the standard error of the difference"}, {Name: part, Means: "of its sum over all rounds"}}}
+			{Name: mean}, {Name: above, Means: "± the standard error of the difference"},
+			{Name: part, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
-			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), Mean{g.Mean, g.SE}.shown(shown).String(), Mean{g.Above, g.AboveSE}.length(shown).String(), words.Percent(float64(g.Part)))
+			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), Mean{g.Mean, g.SE}.shown(shown).String(),
+				Mean{g.Above, g.AboveSE}.length(shown).String(), words.Percent(float64(g.Part)))
 			if g.Above > 2*g.AboveSE {
 				clear++
 			}

@@ -50,7 +50,8 @@ func (b *builder) runTable() *Table {
 		if matched {
 			fourth = words.Percent(float64(x.Matched))
 		}
-		t.row(x.Learner, x.Delays, x.Loss.shown(b.rewards()).String(), fourth, words.Percent(float64(x.Skipped)), words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
+		t.row(x.Learner, x.Delays, x.Loss.shown(b.rewards()).String(), fourth, words.Percent(float64(x.Skipped)),
+			words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
 		if x.Skipped > manySkipped {
 			t.Rows[len(t.Rows)-1][4].Level = Warn
 		}
@@ -87,7 +88,8 @@ func (b *builder) lossCourse() *Chart {
 	if first == nil {
 		return nil
 	}
-	c := &Chart{ID: "course", Title: "Mean " + b.rewards().Of() + " over time", Kind: Lines, Y: Axis{Label: "mean " + b.rewards().Of() + " a round"}}
+	c := &Chart{ID: "course", Title: "Mean " + b.rewards().Of() + " over time", Kind: Lines,
+		Y: Axis{Label: "mean " + b.rewards().Of() + " a round"}}
 	c.along(first)
 	better, shown := "Lower", b.rewards()
 	if shown != nil {

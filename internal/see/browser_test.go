@@ -95,7 +95,8 @@ func TestBrowserRewards(t *testing.T) {
 	w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 60 })
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned -/.test(document.getElementById("loss-says").textContent)`)
-	if inside := browsertest.Eval[bool](p, `[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + b.height <= 194; })`); !inside {
+	if inside := browsertest.Eval[bool](p,
+		`[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + b.height <= 194; })`); !inside {
 		t.Error("a line leaves its picture")
 	}
 	p.Picture("page-rewards")
@@ -128,7 +129,8 @@ func TestBrowserAlarm(t *testing.T) {
 	p.Picture("page-alarm")
 	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", joiner: "stopped, it will be opened again: no space"}}),
 		loop.texts.joiner1.textContent + "; " + document.getElementById("loop-says").textContent))`
-	if text := browsertest.Eval[string](p, idle); text != "not at work now; The joiner is not at work: stopped, it will be opened again: no space" {
+	if text := browsertest.Eval[string](p, idle); text !=
+		"not at work now; The joiner is not at work: stopped, it will be opened again: no space" {
 		t.Errorf("a joiner that restarts: %q", text)
 	}
 	void := `(drawCertificate({certificate_age_seconds: 0, certificate: {epoch: 1, certificate: {t: 10,

@@ -107,7 +107,8 @@ func (out *State) scope(v *monitor.View, m *moment) {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
 			w := v.Worths[a.Action]
-			x := ActionShare{Action: a.Action, Decisions: a.Decisions, Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
+			x := ActionShare{Action: a.Action, Decisions: a.Decisions,
+				Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
 			if w.Rounds > 0 {
 				x.Mean = monitor.Known(v.Rewards.Shown(w.Loss))
 			}
@@ -151,8 +152,9 @@ func (out *State) losses(v *monitor.View) {
 	}
 	for _, b := range v.Losses {
 		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss), Uniform: monitor.Known(uniform),
-			Mean: monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss),
+			Uniform: monitor.Known(uniform),
+			Mean:    monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
 	}
 }
 

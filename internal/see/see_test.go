@@ -89,7 +89,8 @@ func TestState(t *testing.T) {
 // Where outcomes are rewards, the state and metrics tell rewards on the model's own range, whether
 // the model says so or only those who report; losses stay as they are.
 func TestRewardState(t *testing.T) {
-	for yaml, want := range map[string]words.Rewards{"reward: {min: -1, max: 3}\n": {Min: -1, Max: 3}, "": {Min: 0, Max: 1}} {
+	for yaml, want := range map[string]words.Rewards{"reward: {min: -1, max: 3}\n": {Min: -1, Max: 3},
+		"": {Min: 0, Max: 1}} {
 		w := newWorld(t, "window: 20 rounds\n"+yaml)
 		r := rand.New(rand.NewPCG(1, 1))
 		for range 30 {
@@ -97,11 +98,13 @@ func TestRewardState(t *testing.T) {
 			w.report(`{"id":%q,"reward":%v}`, id, want.Max)
 		}
 		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
-		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 || *l.Buckets[0].Mean != want.Max {
+		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
+			*l.Buckets[0].Mean != want.Max {
 			t.Errorf("%+v", s.Losses)
 		}
 		m := take(w.see.live.Load().gather, s.Time)
-		if m.values["hindsight_recent_reward"] != want.Max || m.values["hindsight_recent_uniform_reward"] != want.Max || m.values["hindsight_recent_loss"] != 0 {
+		if m.values["hindsight_recent_reward"] != want.Max ||
+			m.values["hindsight_recent_uniform_reward"] != want.Max || m.values["hindsight_recent_loss"] != 0 {
 			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"], want)
 		}
 	}
@@ -211,7 +214,8 @@ func TestNotReadySays(t *testing.T) {
 		}
 	}
 	s := w.state()
-	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" || !strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
+	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
+		!strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
 		t.Errorf("%q: %+v", s.Why, s.Alarms)
 	}
 }

@@ -397,7 +397,8 @@ func TestIdle(t *testing.T) {
 		is         condition
 		away       error
 		why, tells string
-	}{{standingBy, nil, "another has it", "another has it"}, {recovering, nil, "", "recovering"}, {working, nil, "", ""}, {working, errKilled, "", "the log is away: killed"},
+	}{{standingBy, nil, "another has it", "another has it"}, {recovering, nil, "", "recovering"},
+		{working, nil, "", ""}, {working, errKilled, "", "the log is away: killed"},
 		{stopped, nil, "no space", "opened again: no space"}, {waiting, nil, "no epoch", "no epoch"}} {
 		p.set(c.is, c.why)
 		p.reach(nil, c.away)

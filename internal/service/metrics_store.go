@@ -28,9 +28,12 @@ func (m *Metrics) storeMetrics(c *catalog) {
 			return float64(of(held, limit, free))
 		})
 	}
-	show("hindsight_store_bytes", "What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at what your servers and brokers show.",
+	show("hindsight_store_bytes",
+		"What the store of the embedded log holds; NaN in a process that serves none, as the next two: look at what your servers and brokers show.",
 		"it passes 80 % of its limit", func(held, _, _ int64) int64 { return held })
-	show("hindsight_store_limit_bytes", "What it may hold: the file limit in its folder. At that the log takes no more.", "", func(_, limit, _ int64) int64 { return limit })
+	show("hindsight_store_limit_bytes",
+		"What it may hold: the file limit in its folder. At that the log takes no more.",
+		"", func(_, limit, _ int64) int64 { return limit })
 	show("hindsight_store_free_bytes", "What is free on its disk for this user.",
 		"it is less than a tenth of it and the store together", func(_, _, free int64) int64 { return free })
 }

@@ -69,14 +69,16 @@ func TestUnreadIsTold(t *testing.T) {
 func TestOutsideIsTold(t *testing.T) {
 	var log bytes.Buffer
 	r := newRig(t, func(r *rig) {
-		r.rules.Features = []loop.FeatureRule{{Name: "hour", Kind: loop.NumberFeature, Bounded: true, Hi: 23}, {Name: "price", Kind: loop.NumberFeature},
+		r.rules.Features = []loop.FeatureRule{{Name: "hour", Kind: loop.NumberFeature, Bounded: true, Hi: 23},
+			{Name: "price", Kind: loop.NumberFeature},
 			{Name: "speed", Kind: loop.NumberFeature, Bounded: true, Lo: -1, Hi: 1}}
 		r.dc.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	r.must(r.settle())
 	told := func(want float64, lines int) {
 		t.Helper()
-		if n := scrape(t, r.reg)[`hindsight_outside_feature_values_total{partition="0"}`]; n != want || strings.Count(log.String(), "level=WARN") != lines {
+		if n := scrape(t, r.reg)[`hindsight_outside_feature_values_total{partition="0"}`]; n != want ||
+			strings.Count(log.String(), "level=WARN") != lines {
 			t.Fatalf("%v, %s", n, &log)
 		}
 	}

@@ -6,7 +6,8 @@ import "testing"
 // reward less by 2. Losses are shown as they are.
 func TestRewards(t *testing.T) {
 	r := &Rewards{-1, 3}
-	if r.Of() != "reward" || r.Shown(.25) != 2 || r.Shown(0) != 3 || r.Shown(1) != -1 || r.Length(.5) != 2 || r.Gap(.5) != -2 || Digits(r.Gap(0)) != "0" {
+	if r.Of() != "reward" || r.Shown(.25) != 2 || r.Shown(0) != 3 || r.Shown(1) != -1 || r.Length(.5) != 2 ||
+		r.Gap(.5) != -2 || Digits(r.Gap(0)) != "0" {
 		t.Errorf("%v %v %v %v", r.Of(), r.Shown(.25), r.Length(.5), r.Gap(.5))
 	}
 	r = nil
