@@ -152,6 +152,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
+	limitMemory(env, partitions, c.pendingMiB)
 	sharing, err := e.Sharing(ctx, source.Name, owner())
 	if err != nil {
 		return err
