@@ -87,7 +87,11 @@ func (in *inject) run(ctx context.Context) error {
 			return daemon.Usagef("%v", err)
 		}
 	}
-	env, err := in.source.open(ctx)
+	var env replay.Environment
+	err := daemon.Hurried(ctx, func() (err error) {
+		env, err = in.source.open(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
