@@ -165,6 +165,9 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
+	runs := []replay.Result{*result}
+	in.source.markInvented(runs)
+	result = &runs[0]
 	table := in.env.Stdout
 	if err := in.show(l, result); err != nil {
 		return err

@@ -56,7 +56,11 @@ func WriteRun(w io.Writer, r *Result) error {
 
 // brief says what was played, what was lost, and what was possible.
 func (r *Result) brief() string {
-	text := words.Count(r.Rounds) + " rounds were played; "
+	text := words.Count(r.Rounds) + " rounds were played"
+	if r.Delays.Invented {
+		text += ", with delays that are invented and not those of the data"
+	}
+	text += "; "
 	if r.MeanLoss == nil {
 		return text + "no outcome came, so what they lost is not known"
 	}
@@ -117,6 +121,11 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 				"→"+words.Figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
 			bound(g),
 			words.Digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
+	}
+	if text := InventedDelays(runs); text != "" {
+		if _, err := io.WriteString(w, wrap(text, width, 0)+"\n"); err != nil {
+			return err
+		}
 	}
 	if err := t.writeIn(w, width); err != nil {
 		return err
