@@ -23,7 +23,7 @@ type DelayStats struct {
 // feedback was released.
 type DelayReport struct {
 	Spec      string     `json:"spec"`
-	Invented  bool       `json:"invented,omitempty"` // they were played on data that they are not from
+	Invented  bool       `json:"-"` // they were played on data that they are not from
 	Raw       DelayStats `json:"raw"`
 	Released  DelayStats `json:"released"`
 	FIFOTax   int64      `json:"fifo_tax"`  // Released.D − Raw.D: what waiting in line cost
