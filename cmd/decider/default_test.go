@@ -44,6 +44,7 @@ func TestOlderDefault(t *testing.T) {
 func TestOracleLine(t *testing.T) {
 	for _, c := range []struct{ model, says string }{
 		{"", "3 regressions an action, as large as the columns seen, the third on random features while actions × (columns + 128)² ≤ 1e6; at most 1.08 GB in all"},
+		{"", "at most 1.08 GB for each partition decided here, 3.24 GB while a snapshot is written or read"},
 		{"oracle: {kind: auto, version: 1, beta: 0}\n", "without random features, because 1000 actions × (257 + 128)² > 1e6"},
 		{"max_actions: 10\nmax_features: 16\noracle: {kind: auto, version: 1}\n", "3 regressions of 17, 17 and 145 columns an action, 91.2 kB each"},
 	} {

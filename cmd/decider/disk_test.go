@@ -128,7 +128,7 @@ func TestDiskFull(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "disk")
-			mount(t, "none", dir, "tmpfs", 0, "size=24m")
+			mount(t, "none", dir, "tmpfs", 0, "size=24m,mode=0700")
 			if c.name == "limit" {
 				if err := os.WriteFile(filepath.Join(dir, "limit"), []byte("8000000\n"), 0o600); err != nil {
 					t.Fatal(err)

@@ -63,7 +63,9 @@ inside the process, or on the servers that --nats names, which several deciders 
   decider --log nats://host:4222 --nats-user shop --nats-password-file shop.password --partitions 4 --model shop.yaml
   decider --log kafkas://host1:9092,host2:9092/?replication=3 --kafka-user shop --kafka-password-file shop.password \
     --nats nats://host3:4222 --partitions 4 --model shop.yaml`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return modelfile.Hold(cmd.Context(), env, c.run(cmd.Context(), env))
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],…, kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
@@ -135,6 +137,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer e.Close()
+	metrics.WatchStore(e.Usage)
 	seed, err := c.seed(spec, func() (bool, error) { return service.Begun(ctx, e.Log, source.Name) })
 	if err != nil {
 		return err

@@ -40,7 +40,8 @@ func (p *process) resident() (most int) {
 
 // TestMemoryBound floods a decider with the largest requests there are, from clients of
 // which half never read an answer, and with the largest outcomes, some of them of rounds that
-// wait and some of none: it stays within its bound, refuses what it cannot decide, closes
+// wait and some of none. Hundreds more do not read either, though each hears all answers, and
+// hundreds subscribe to subjects as deep as they may: it stays within its bound, refuses what it cannot decide, closes
 // rounds before their time when their contexts hold what they may, and answers after that.
 // Rounds wait as long as they do by default.
 func TestMemoryBound(t *testing.T) {
@@ -63,9 +64,16 @@ func TestMemoryBound(t *testing.T) {
 	reported := make(chan int)
 	go func() {
 		reported <- sendAll(t, url, "shop.outcome", end, func(n int) []byte {
-			return fmt.Appendf(nil, `{"id":"q%d-%d","loss":1,"unknown":"%s"}`, 1+n%4, n/4, strings.Repeat("u", 1<<20-8<<10))
+			return fmt.Appendf(nil, `{"id":"q%d-%d","loss":1,"unknown":"%s"}`, 1+n%4, n/4, strings.Repeat("u", 64<<10-100))
 		})
 	}()
+	for i := range crowd {
+		go deepen(url, fmt.Sprint("deep", i), 8, 100, end)
+		go overhear(url, end)
+		if i < 4 {
+			go deepen(url, fmt.Sprint("deeper", i), 2000, 4000, end)
+		}
+	}
 	for i := range 6 {
 		go func() {
 			if i%2 == 0 {
@@ -85,7 +93,7 @@ func TestMemoryBound(t *testing.T) {
 	eventually(t, "a decision after the flood", a.ask)
 	p.metric(`hindsight_overflow_rounds_total [1-9].*`)
 	most := p.resident()
-	t.Logf("%d requests and %d outcomes of 1 MiB in %v: at most %d MiB resident", sent, outcomes, length, most>>20)
+	t.Logf("%d requests of 1 MiB and %d outcomes in %v: at most %d MiB resident", sent, outcomes, length, most>>20)
 	if most > bound {
 		t.Errorf("%d MiB, the bound is %d MiB", most>>20, bound>>20)
 	}
@@ -93,6 +101,46 @@ func TestMemoryBound(t *testing.T) {
 		t.Errorf("only %d requests: that is no flood", sent)
 	}
 	p.stop(patience)
+}
+
+// crowd is how many clients do each of the things that take no more than a connection.
+const crowd = 250
+
+// deepen subscribes to so many subjects of so many parts each, again if it is cut off, and
+// stays.
+func deepen(url, who string, parts, subjects int, end time.Time) {
+	for n := 0; time.Now().Before(end); n++ {
+		var b strings.Builder
+		for i := range subjects {
+			fmt.Fprintf(&b, "SUB _INBOX.%s.%d", who, n*subjects+i)
+			for part := 3; part < parts; part++ {
+				fmt.Fprintf(&b, ".%d", part%10)
+			}
+			fmt.Fprintf(&b, " %d\r\n", i+1)
+		}
+		tell(url, b.String(), end)
+	}
+}
+
+// overhear listens to all answers and reads none.
+func overhear(url string, end time.Time) {
+	for time.Now().Before(end) {
+		tell(url, "SUB _INBOX.> 1\r\n", end)
+	}
+}
+
+// tell tells the server something, and then stays until it is cut off, as a write tells.
+func tell(url, text string, end time.Time) {
+	c, err := net.Dial("tcp", strings.TrimPrefix(url, "nats://"))
+	if err != nil {
+		return
+	}
+	defer c.Close()
+	_ = c.SetDeadline(end)
+	_, err = fmt.Fprint(c, "CONNECT {\"verbose\":false}\r\n"+text)
+	for tick := time.NewTicker(50 * time.Millisecond); err == nil && time.Now().Before(end); <-tick.C {
+		_, err = fmt.Fprint(c, "PONG\r\n")
+	}
 }
 
 // sendAll asks as fast as the server takes it, 20 times at least, and lets the answers come.

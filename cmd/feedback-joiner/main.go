@@ -46,7 +46,9 @@ on Kafka, several may be started: one works, the others stand by.`,
   feedback-joiner --log embedded:./hindsight-data
   feedback-joiner --log nats://host:4222 --nats-user shop --nats-password-file shop.password --model shop.yaml --seed-file shop.seed
   feedback-joiner --log kafka://host1:9092,host2:9092 --model shop.yaml --seed-file shop.seed`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd.Context(), env) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return modelfile.Hold(cmd.Context(), env, c.run(cmd.Context(), env))
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.log, "log", "embedded:./hindsight-data", "the deciders' log: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")

@@ -1,10 +1,10 @@
 package main
 
 import (
-	"os"
-
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/bounded"
+	"hindsight/internal/model"
 	"hindsight/internal/replay"
 )
 
@@ -33,7 +33,7 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 func (c *columnFlags) readMapping() (replay.Mapping, error) {
 	var m replay.Mapping
 	if c.mapping != "" {
-		b, err := os.ReadFile(c.mapping)
+		b, err := bounded.Read(c.mapping, model.MaxBytes)
 		if err != nil {
 			return m, err
 		}

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -246,10 +247,12 @@ type played struct {
 	Name     string   `json:"name"`
 	MeanLoss *float64 `json:"mean_loss"`         // null where it is not known; by propensities where there are some
 	Matched  *int64   `json:"matched,omitempty"` // rounds of a log that it is the mean of
+
+	rewards *words.Rewards // what the mean is shown as
 }
 
 func newPlayed(name string, r *replay.Result) played {
-	p := played{Name: name, MeanLoss: r.MeanLoss, Matched: r.Matched}
+	p := played{Name: name, MeanLoss: r.MeanLoss, Matched: r.Matched, rewards: r.Rewards}
 	if r.Replay != nil && r.MeanLoss != nil {
 		snips := float64(r.Replay.SNIPS.Value)
 		p.MeanLoss = &snips
@@ -294,11 +297,11 @@ func (r *fitReport) write(w io.Writer) error {
 		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too few.\n")
 	}
 	if len(r.Played) > 0 {
-		fmt.Fprintf(&b, "\nmean loss on the %d rows behind them, without delay\n", r.PlayedRows)
+		fmt.Fprintf(&b, "\nmean %s on the %d rows behind them, without delay\n", r.Played[0].rewards.Of(), r.PlayedRows)
 		for _, p := range r.Played {
 			loss := "not known"
 			if p.MeanLoss != nil {
-				loss = fmt.Sprintf("%.4f", *p.MeanLoss)
+				loss = fmt.Sprintf("%.4f", p.rewards.Shown(*p.MeanLoss))
 			}
 			if p.Matched != nil {
 				loss += fmt.Sprintf("  over %d rows that drew the action of the log", *p.Matched)

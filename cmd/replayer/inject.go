@@ -309,10 +309,23 @@ func (l *live) writeSeed(seed []byte) error {
 
 // play runs the system, plays everything to it, stops it, and sums up.
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
+	m := l.policy.model
+	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
+		Partitions: l.partitions, Rounds: replay.EncodeRoundsFor(l.environment, m), Delays: l.delays, Pace: l.pace}
+	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
+	if err != nil {
+		return nil, err
+	}
+	return l.sum(ctx, system, injection, elapsed)
+}
+
+// playTo runs a system, plays everything to it, and stops it.
+func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, in *replay.Injection,
+	what string) (time.Duration, error) {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	learned := replay.NewLearned(l.partitions)
-	system.Learned = learned.Note
+	in.Learned = replay.NewLearned(in.Partitions)
+	system.Learned = in.Learned.Note
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- service.RunSystem(running, *system, func() { close(ready) }) }()
 	select {
@@ -321,15 +334,12 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 		if err == nil {
 			err = ctx.Err() // it was stopped before it began
 		}
-		return nil, err
+		return 0, err
 	}
-	n := l.environment.Len()
-	bar := newProgress(l.env.Stderr, int64(n), "inject")
-	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: l.policy.model.Rules(), Learned: learned, Partitions: l.partitions,
-		Rounds: replay.EncodeRoundsFor(l.environment, l.policy.model), Delays: l.delays, Pace: l.pace}
+	bar := newProgress(env.Stderr, int64(in.Rounds.Len()), what)
 	start := time.Now()
 	last := 0
-	err := injection.Run(ctx, func(done int) {
+	err := in.Run(ctx, func(done int) {
 		bar.add(int64(done - last))
 		last = done
 	})
@@ -339,10 +349,7 @@ func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.
 	if ended := <-ended; err == nil {
 		err = ended
 	}
-	if err != nil {
-		return nil, err
-	}
-	return l.sum(ctx, system, injection, elapsed)
+	return elapsed, err
 }
 
 func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection, elapsed time.Duration) (*replay.Result, error) {

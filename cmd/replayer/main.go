@@ -18,6 +18,7 @@ func command(env *daemon.Env) *cobra.Command {
 		Args:  daemon.NoArguments,
 		Example: `  replayer inject                                  # the whole loop on the embedded log, on a built-in environment
   replayer backtest --delays none --delays exp:50  # the same loop offline, at full speed
+  replayer teach --data FILE --model MODEL --log embedded:DIR  # a live system that begins with what a log says
   replayer convert FILE                            # what is in a log: every line accounted for
   replayer backtest --data FILE --report out.html  # what a log says of policies and learners, as a page
   replayer window --data FILE                      # how long to wait for outcomes
@@ -25,13 +26,15 @@ func command(env *daemon.Env) *cobra.Command {
   replayer fit --data FILE --fit-rows 2000         # a class of functions for the Hedge oracle
   replayer tail --log embedded:DIR                 # follow a live system
   replayer verify --log embedded:DIR               # recompute everything that a log says was decided
+  replayer move --log embedded:DIR --to nats://HOST  # a log to servers, verified on both sides
   replayer explain ID --log embedded:DIR           # one round's whole life, recomputed
   replayer paper --quick                           # the paper's claims, tried
   replayer list                                    # learners, oracles, environments, delays`,
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(injectCommand(env), daemon.Batch(backtestCommand(env)), verifyCommand(env), explainCommand(env), tailCommand(env), daemon.Batch(windowCommand(env)),
-		daemon.Batch(worstCommand(env)), daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env), daemon.Batch(convertCommand(env)))
+	cmd.AddCommand(injectCommand(env), teachCommand(env), daemon.Batch(backtestCommand(env)), verifyCommand(env), moveCommand(env),
+		explainCommand(env), tailCommand(env), daemon.Batch(windowCommand(env)), daemon.Batch(worstCommand(env)),
+		daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env), daemon.Batch(convertCommand(env)))
 	return cmd
 }

@@ -10,16 +10,19 @@ import (
 )
 
 // readme returns the commands below a mark in README.md.
-func readme(t *testing.T, mark string) string {
+func readme(t *testing.T, mark string) string { return shown(t, "README.md", mark) }
+
+// shown returns the commands below a mark in a page.
+func shown(t *testing.T, name, mark string) string {
 	t.Helper()
-	page, err := os.ReadFile("../../README.md")
+	page, err := os.ReadFile("../../" + name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, rest, _ := strings.Cut(string(page), "<!-- "+mark+" -->\n```sh\n")
 	commands, _, ok := strings.Cut(rest, "```")
 	if !ok {
-		t.Fatalf("README.md has no commands marked %q", mark)
+		t.Fatalf("%s has no commands marked %q", name, mark)
 	}
 	return commands
 }

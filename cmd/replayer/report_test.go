@@ -174,6 +174,20 @@ func TestBrowserReport(t *testing.T) {
 	}
 	p.Picture("report-light")
 
+	t.Run("colours", func(t *testing.T) {
+		const colours = `[...document.querySelectorAll(".legend button")].map((b) => b.dataset.series + "=" + b.querySelector("i").style.borderColor)`
+		of := map[string]string{}
+		for _, text := range browsertest.Eval[[]string](p, colours) {
+			name, colour, _ := strings.Cut(text, "=")
+			if was, ok := of[name]; ok && was != colour || colour == "" {
+				t.Errorf("%s is %q in one chart and %q in another", name, was, colour)
+			}
+			of[name] = colour
+		}
+		if len(of) < 4 || !strings.Contains(of["logging"], "aside") {
+			t.Errorf("colours %v", of)
+		}
+	})
 	t.Run("hover", func(t *testing.T) {
 		legend := `document.querySelector("#chart-course .legend").textContent`
 		before := browsertest.Eval[string](p, legend)

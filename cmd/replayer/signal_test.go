@@ -17,7 +17,8 @@ import (
 // TestSignalIsHeard sends SIGTERM to each verb in phases that would last for ever: while it
 // waits for a standard input that has begun, and while it plays.
 func TestSignalIsHeard(t *testing.T) {
-	for _, args := range []string{"convert -", "backtest --data -", "window --data -", "worst --data -", "fit --data -", "inject --data - --log mem:",
+	for _, args := range []string{"convert -", "backtest --data -", "window --data -",
+		"worst --data -", "fit --data -", "inject --data - --log mem:",
 		"backtest --rounds 1000000000 --learner uniform --delays none", "inject --rounds 1000000000 --log mem:"} {
 		t.Run(args, func(t *testing.T) {
 			t.Parallel()

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -198,7 +198,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 }
 
 func (s *source) parseModel() (*model.Model, error) {
-	b, err := os.ReadFile(s.model)
+	b, err := bounded.Read(s.model, model.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +215,7 @@ func (s *source) readModel(p *policy, env replay.Environment) (err error) {
 	}
 	p.files = map[string][]byte{}
 	for _, name := range p.model.Files() {
-		if p.files[name], err = os.ReadFile(filepath.Join(filepath.Dir(s.model), name)); err != nil {
+		if p.files[name], err = bounded.Read(filepath.Join(filepath.Dir(s.model), name), bounded.Named); err != nil {
 			return err
 		}
 	}

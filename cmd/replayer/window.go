@@ -71,7 +71,7 @@ func (w *window) run(ctx context.Context) error {
 	}
 	w.source.markInvented(runs[0])
 	prices := replay.PriceWindows(windows, runs)
-	if err := w.save(prices, runs[0][0].Rounds); err != nil {
+	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err
 	}
 	p, err := w.showing.parameters(w.env, &w.source, w.delays)
@@ -181,7 +181,7 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 }
 
 // save writes the files of --out.
-func (w *window) save(prices []replay.WindowPrice, rounds int64) error {
+func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if w.out == "" {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (w *window) save(prices []replay.WindowPrice, rounds int64) error {
 	if err := create(filepath.Join(w.out, "window.csv"), func(f *os.File) error { return replay.WriteWindowCSV(f, prices) }); err != nil {
 		return err
 	}
-	return replay.WindowChart(prices, rounds).Save(filepath.Join(w.out, "window.png"))
+	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }
 
 // create writes a file.

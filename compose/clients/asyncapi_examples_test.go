@@ -22,6 +22,9 @@ func TestAsyncAPIExamples(t *testing.T) {
 			t.Errorf("%s has no example", name)
 		}
 		for i, e := range examples {
+			if m.(map[string]any)["payload"] == nil {
+				break
+			}
 			payload := e.(map[string]any)["payload"]
 			if err := d.schema(name).Validate(payload); err != nil {
 				t.Errorf("%s, example %d: %v", name, i, err)

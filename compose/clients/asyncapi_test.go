@@ -224,6 +224,9 @@ func (d *described) differences(t *testing.T) (out []string) {
 	t.Helper()
 	all := written()
 	for name := range d.at("components", "messages") {
+		if d.at("components", "messages", name)["payload"] == nil {
+			continue // headers alone; TestAsyncAPIControls has them
+		}
 		if len(all[name]) == 0 {
 			out = append(out, name+": nothing writes it")
 			continue

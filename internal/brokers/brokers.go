@@ -17,6 +17,7 @@ import (
 	"github.com/segmentio/kafka-go/sasl/scram"
 	"github.com/spf13/pflag"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/certs"
 	"hindsight/internal/daemon"
 	"hindsight/internal/secret"
@@ -33,6 +34,7 @@ const (
 	mechanismPlain    = "plain"
 	mechanismScram256 = "scram-sha-256"
 	mechanismScram512 = "scram-sha-512"
+	mechanismBearer   = "oauthbearer"
 )
 
 // Flags say how to be let in, and what topics to make.
@@ -46,8 +48,10 @@ type Flags struct {
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
-	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+PasswordEnv+")")
-	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+mechanismScram512)
+	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+
+		PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+
+		mechanismScram512+", or by a token, without a user: "+mechanismBearer)
 	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
@@ -70,7 +74,7 @@ func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger)
 		return nil, err
 	}
 	o.ClientID, o.Logger = name, logger
-	if o.SASL != nil && o.SASL.Name() == "PLAIN" && o.TLS == nil && logger != nil {
+	if o.SASL != nil && !strings.HasPrefix(o.SASL.Name(), "SCRAM") && o.TLS == nil && logger != nil {
 		logger.Warn("the password for Kafka goes over the network as it is: use kafkas:// or --kafka-sasl scram-sha-512")
 	}
 	c, err := kafka.Dial(ctx, o)
@@ -125,6 +129,13 @@ func choose(key string, inURL int, flag string, byFlag int) (int, error) {
 
 // login returns how to log in, nil if not at all.
 func (f *Flags) login(a *access) (sasl.Mechanism, error) {
+	if f.Mechanism == mechanismBearer {
+		if f.PasswordFile == "" {
+			return nil, fmt.Errorf("--kafka-sasl %s: which file has the token? Give --kafka-password-file", mechanismBearer)
+		}
+		_, err := bearer(f.PasswordFile).token()
+		return bearer(f.PasswordFile), err
+	}
 	user := f.User
 	if user == "" {
 		user = a.user
@@ -152,7 +163,7 @@ func (f *Flags) login(a *access) (sasl.Mechanism, error) {
 	case mechanismScram512, "":
 		return scram.Mechanism(scram.SHA512, user, password)
 	}
-	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s", f.Mechanism, mechanismPlain, mechanismScram256, mechanismScram512)
+	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s, or %s", f.Mechanism, mechanismPlain, mechanismScram256, mechanismScram512, mechanismBearer)
 }
 
 // maxPassword is more than a password has.
@@ -162,7 +173,7 @@ const maxPassword = 4096
 // before the URL.
 func (f *Flags) password(a *access) (password, from string, err error) {
 	if f.PasswordFile != "" {
-		b, err := os.ReadFile(f.PasswordFile)
+		b, err := bounded.Read(f.PasswordFile, bounded.Certificate)
 		if err != nil {
 			return "", "", fmt.Errorf("password for Kafka: %w", err)
 		}

@@ -30,14 +30,16 @@ type sharing struct {
 	name string
 }
 
-func (s *sharing) Deciders(ctx context.Context, _ int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
-	return s.group(DecidersGroup(s.name), service.TopicsOf(s.name).Contexts, logger).Run(ctx, run)
+func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+	t := service.TopicsOf(s.name)
+	return s.group(DecidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
 }
 
 func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
-	return s.group(JoinerGroup(s.name), service.TopicsOf(s.name).Feedback, logger).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
+	t := service.TopicsOf(s.name)
+	return s.group(JoinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
 }
 
-func (s *sharing) group(name, topic string, logger *slog.Logger) *kafka.Group {
-	return s.c.Group(name, topic, kafka.GroupOptions{Session: s.c.session, Rebalance: s.c.session}, logger)
+func (s *sharing) group(name, topic string, partitions int, logger *slog.Logger) *kafka.Group {
+	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session}, logger)
 }

@@ -8,8 +8,9 @@ import (
 	"crypto/x509"
 	"fmt"
 	"log/slog"
-	"os"
 	"sync"
+
+	"hindsight/internal/bounded"
 )
 
 // Pair is a certificate with its key. Its methods are called from many goroutines.
@@ -34,11 +35,11 @@ func NewPair(certFile, keyFile string, logger *slog.Logger) (*Pair, error) {
 
 // read takes what is in the files, if that is a pair.
 func (p *Pair) read() error {
-	cert, err := os.ReadFile(p.certFile)
+	cert, err := bounded.Read(p.certFile, bounded.Certificate)
 	if err != nil {
 		return err
 	}
-	key, err := os.ReadFile(p.keyFile)
+	key, err := bounded.Read(p.keyFile, bounded.Certificate)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (p *Pair) ForServer(asked *tls.CertificateRequestInfo) (*tls.Certificate, e
 
 // ReadPool returns the authorities in a file of certificates in PEM.
 func ReadPool(file string) (*x509.CertPool, error) {
-	text, err := os.ReadFile(file)
+	text, err := bounded.Read(file, bounded.Certificate)
 	if err != nil {
 		return nil, err
 	}

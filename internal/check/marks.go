@@ -10,7 +10,7 @@ import (
 
 // checkMarks checks the joiner's marks against what was done before them.
 func (c *checker) checkMarks() {
-	var n int64
+	var n, epoch int64
 	var read []codec.Position
 	done := c.doneOutcomes()
 	for i := range c.feedback {
@@ -37,11 +37,23 @@ func (c *checker) checkMarks() {
 			}
 			for i := range m.Positions {
 				c.checkPosition(where, &m.Positions[i], m.N, r.at, done[m.Positions[i].Partition])
-				if read != nil && m.Positions[i].Released < read[i].Released {
-					c.fail("%s: a mark goes back in partition %d: round %d after %d", where, i, m.Positions[i].Released, read[i].Released)
+				if read == nil {
+					continue
+				}
+				is, was := &m.Positions[i], &read[i]
+				if is.Released < was.Released || is.OutcomesThrough < was.OutcomesThrough && c.r.Lost == 0 {
+					c.fail("%s: a mark goes back in partition %d: round %d after %d, outcomes %d after %d", where, i, is.Released, was.Released,
+						is.OutcomesThrough, was.OutcomesThrough)
 				}
 			}
 			read = m.Positions
+			if last := len(m.Epochs) - 1; last < 0 || m.Epochs[last].Epoch != epoch {
+				c.fail("%s: a mark of epochs %v in epoch %d", where, m.Epochs, epoch)
+			}
+		case codec.TypeEpoch:
+			if x, err := codec.ParseEpoch(r.Value); err == nil {
+				epoch = x.Epoch
+			}
 		}
 	}
 }

@@ -33,7 +33,7 @@ const (
 	adminHeader  = 16 << 10
 	adminBody    = 64 << 10
 	adminScrapes = 4               // at once
-	adminConns   = 64              // at once; the next one is closed
+	adminConns   = 64              // at once; for another one the longest unused is closed
 	adminProfile = 2 * time.Minute // what a profile may take
 )
 
@@ -144,7 +144,7 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 	if err != nil {
 		return nil, fmt.Errorf("--admin %s: %w; choose another address, or none", a.address, err)
 	}
-	l = &limitedListener{Listener: l, most: adminConns}
+	l = newLimitedListener(l, adminConns)
 	scheme := "http"
 	if secure != nil {
 		l, scheme = tls.NewListener(l, secure), "https"
@@ -170,9 +170,10 @@ func (a *Admin) serve(l net.Listener, p Probes) {
 	a.listener, a.ended = l, make(chan struct{})
 	a.server = &http.Server{
 		ReadTimeout: adminRead, ReadHeaderTimeout: adminRead, WriteTimeout: adminWrite,
-		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
+		IdleTimeout: adminIdle, MaxHeaderBytes: adminHeader, ConnContext: withLimited,
+		ErrorLog: slog.NewLogLogger(a.logger.Handler(), slog.LevelDebug),
 	}
-	a.server.Handler = http.MaxBytesHandler(a.guard.wrap(a.mux(p), words(p)), adminBody)
+	a.server.Handler = noteUse(http.MaxBytesHandler(a.guard.wrap(a.mux(p), words(p)), adminBody))
 	go func() {
 		defer close(a.ended)
 		if err := a.server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

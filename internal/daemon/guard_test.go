@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"hindsight/internal/certs"
 	"hindsight/pkg/stream/tlstest"
@@ -302,43 +303,90 @@ func TestAdminLimits(t *testing.T) {
 	}
 }
 
-// TestAdminConnections holds that the port has adminConns connections at once, closes
-// the next one at once, and takes another when one ends.
+// TestAdminConnections holds that the port has adminConns connections at once, and that
+// probes and scrapes get through whatever else holds them: connections that are idle, that
+// send a request slowly, or that wait for an answer. The one that was used the longest ago
+// makes room, and one that is being answered only where all are.
 func TestAdminConnections(t *testing.T) {
-	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), Probes{well, well})
-	dial := func() net.Conn {
+	for _, c := range []struct {
+		name, says string
+		answers    bool
+	}{
+		{"silent", "", false},
+		{"idle", "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n", true},
+		{"slow", "GET /healthz HTTP/1.1\r\nHost: local", false},
+		{"waiting", "GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n", false},
+	} {
+		t.Run(c.name, func(t *testing.T) { fillConnections(t, c.says, c.answers) })
+	}
+}
+
+func fillConnections(t *testing.T, says string, answers bool) {
+	entered, release := make(chan struct{}, 2*adminConns), make(chan struct{})
+	slow := Page{Path: "/slow", Answer: func(http.ResponseWriter, *http.Request) {
+		entered <- struct{}{}
+		<-release
+	}}
+	a, err := adminWith(t, "--admin", "127.0.0.1:0").Open(slog.New(slog.DiscardHandler), Probes{well, well}, slow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	defer close(release)
+	// dial opens a connection and waits until the server has heard what is said.
+	dial := func(says string, answers bool) net.Conn {
 		t.Helper()
 		c, err := net.Dial("tcp", a.Addr())
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { c.Close() })
+		if _, err := io.WriteString(c, says); err != nil {
+			t.Fatal(err)
+		}
+		if answers {
+			if _, err := c.Read(make([]byte, 4096)); err != nil {
+				t.Fatal(err)
+			}
+		} else if strings.Contains(says, "/slow") {
+			<-entered
+		}
 		return c
 	}
-	// lives asks on a connection, and reports whether there is an answer.
-	lives := func(c net.Conn) bool {
-		_, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
-		if err == nil {
-			_, err = c.Read(make([]byte, 1))
+	served := dial("GET /slow HTTP/1.1\r\nHost: localhost\r\n\r\n", false)
+	conns := []net.Conn{}
+	defer func() { // or Close waits for them
+		for _, c := range conns {
+			c.Close()
 		}
-		return err == nil
+	}()
+	for range adminConns - 1 {
+		conns = append(conns, dial(says, answers))
 	}
-	var conns []net.Conn
-	for range adminConns {
-		c := dial()
-		if !lives(c) {
-			t.Fatalf("connection %d of %d was closed", len(conns)+1, adminConns)
+	for range 3 {
+		for _, page := range []string{"/healthz", "/readyz", "/metrics"} {
+			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+			if code, text, _ := ask(t, client, "GET", "http://"+a.Addr()+page, nobody); code != http.StatusOK {
+				t.Fatalf("%s: %d, %s", page, code, text)
+			}
 		}
-		conns = append(conns, c)
-	}
-	if lives(dial()) {
-		t.Errorf("%d connections at once", adminConns+1)
-	}
-	conns[0].Close()
-	for !lives(dial()) { // as soon as the server has seen the end of that one
-		if t.Context().Err() != nil {
-			t.Fatal("no room after one has gone")
+		for range adminConns / 2 {
+			conns = append(conns, dial(says, answers))
 		}
+	}
+	isOpen := func(c net.Conn) bool {
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		_, err := c.Read(make([]byte, 1))
+		return errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	if isOpen(conns[0]) {
+		t.Error("the longest unused connection is there")
+	}
+	if waits := strings.Contains(says, "/slow"); isOpen(served) == waits {
+		t.Errorf("the connection that is being answered is gone: %v", !waits)
+	}
+	if !isOpen(conns[len(conns)-1]) {
+		t.Error("the last connection is gone")
 	}
 }
 

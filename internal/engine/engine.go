@@ -51,6 +51,8 @@ type Engine struct {
 	Dir      string     // of the embedded log; "" for others
 	Joined   bool       // another process serves it
 
+	Usage service.StoreUsage // of the embedded log that this process serves; nil: none
+
 	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
 	close   func() error
 }
@@ -144,7 +146,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, close: e.Close}, nil
+	return &Engine{Log: e.Log(), Bus: e.Bus(), URL: e.URL(), Dir: spec.Dir, Usage: e.Usage, close: e.Close}, nil
 }
 
 // openMemory makes a log in memory, with a server inside the process for requests, which

@@ -54,7 +54,7 @@ func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
 }
 
 func (x *explainer) run(ctx context.Context, id string) (err error) {
-	if x.partitions, err = x.Log.Partitions(ctx, x.topics.Decisions); err != nil {
+	if x.partitions, err = service.Partitions(ctx, x.Log, x.Name); err != nil {
 		return err
 	}
 	if err := x.findDecision(ctx, id); err != nil {

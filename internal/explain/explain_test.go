@@ -186,18 +186,20 @@ func TestRoundRejects(t *testing.T) {
 	w.put(w.top.Outcomes, `{"id":"r","loss":1.5}`)
 	w.put(w.top.Outcomes, `{"id":"r","loss":1,"action":"other"}`)
 	w.put(w.top.Outcomes, `{"id":"r","loss":1}`)
+	w.put(w.top.Outcomes, `{"id":"r","loss":1,"x":"%5000d"}`, 0)
 	w.settle()
 	e := w.round("r")
 	b, err := json.Marshal(e.Outcomes)
 	w.must(err)
 	var text bytes.Buffer
 	w.must(e.Write(&text))
-	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n", `mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n"} {
+	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n", `mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n",
+		"duplicate (only the first 4096 of 5026 bytes are kept)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
 	}
-	if n := strings.Count(string(b), `"detail"`); n != 2 || e.Outcomes[0].Detail != "out of the model's range: 1.5 is not in [0, 1]" {
+	if n := strings.Count(string(b), `"detail"`); n != 3 || e.Outcomes[0].Detail != "out of the model's range: 1.5 is not in [0, 1]" {
 		t.Errorf("%d details: %s", n, b)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+
+	"github.com/klauspost/compress/zstd"
 )
 
 // foreigns are beginnings of files that are no log, with what they are and what to do.
@@ -77,8 +79,12 @@ func (l *layer) Read(p []byte) (int, error) {
 // explain says of an error in the middle of compressed data what it means.
 func (l *layer) explain(err error) error {
 	what := "the file is damaged, or something follows the compressed data"
-	if errors.Is(err, io.ErrUnexpectedEOF) {
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF):
 		what = "the file was cut off"
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		return fmt.Errorf("reading zstd: %w: it refers back over more than %d MiB; compress it again without --long: "+
+			"zstd -dc --long=31 FILE | zstd > NEW", err, maxWindow>>20)
 	}
 	return fmt.Errorf("reading %s: %w: %s; copy it again, or take what can be read of it: %s -dc FILE > NEW", l.kind, err, what, l.kind)
 }

@@ -72,3 +72,25 @@ func TestLongLine(t *testing.T) {
 		runtime.KeepAlive(r)
 	}
 }
+
+// TestZstdWindow: zstd data that refers back over 128 MiB at most is read; what wants more memory
+// than that is refused before it has it.
+func TestZstdWindow(t *testing.T) {
+	const event = `{"id":"a","action":"x","propensity":1,"loss":0}` + "\n"
+	for _, c := range []struct {
+		window byte // of the frame: the exponent less 10, and eighths
+		says   string
+	}{{17 << 3, ""}, {17<<3 | 1, "--long"}, {21 << 3, "--long"}, {31<<3 | 7, "--long"}} {
+		block := len(event)<<3 | 1 // the last one, as it is
+		frame := "\x28\xb5\x2f\xfd\x00" + string([]byte{c.window, byte(block), byte(block >> 8), 0}) + event
+		r, err := Open(Stdin, Options{Format: JSONL, Stdin: strings.NewReader(frame)})
+		if err == nil {
+			var rec Record
+			err = r.Next(&rec)
+			r.Close()
+		}
+		if c.says == "" && err != nil || c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("window %#x: %v", c.window, err)
+		}
+	}
+}

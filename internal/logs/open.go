@@ -78,6 +78,10 @@ func (in *input) head() ([]byte, error) {
 	return head, err
 }
 
+// maxWindow is how far back zstd data may refer, which is held in memory: as far as zstd itself
+// reads back without an option.
+const maxWindow = 128 << 20
+
 // maxLayers bounds a file that was compressed again and again.
 const maxLayers = 4
 
@@ -118,7 +122,7 @@ func (in *input) decompress(r io.Reader) error {
 			}
 			r = &layer{z, "gzip"}
 		case string(head) == "\x28\xb5\x2f\xfd":
-			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30))
+			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderMaxWindow(maxWindow))
 			if err != nil {
 				return fmt.Errorf("%s: zstd: %w", in.name, err)
 			}

@@ -36,6 +36,7 @@ type Result struct {
 	N       int64  // the round: the new one, or the one decided before
 	ID      string // its id; aliases the context's bytes or the decider's memory
 	Err     error  // for Invalid
+	Outside int    // for Decided: values of features outside the range that the model states
 	Unread  int    // for Decided: features that the model does not list, and keys that no context has: nobody reads them
 }
 
@@ -127,7 +128,7 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	d.decide(dst, raw, id, src)
 	d.remember(id, memo)
 	d.next++
-	return Result{Verdict: Decided, N: memo.n, ID: id, Unread: r.reader.unread()}
+	return Result{Verdict: Decided, N: memo.n, ID: id, Outside: r.reader.outside, Unread: r.reader.unread()}
 }
 
 func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source) {

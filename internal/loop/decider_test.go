@@ -249,7 +249,7 @@ func TestDeciderRemember(t *testing.T) {
 // What breaks a rule is invalid, the error names the field, and nothing changes.
 func TestDecideInvalid(t *testing.T) {
 	listed := &Rules{Actions: []string{"a", "b"}, MaxActions: 2,
-		Features: []FeatureRule{{"age", NumberFeature}, {"country", TextFeature}, {"vip", BoolFeature}}}
+		Features: []FeatureRule{{Name: "age", Kind: NumberFeature}, {Name: "country", Kind: TextFeature}, {Name: "vip", Kind: BoolFeature}}}
 	for _, c := range []struct {
 		rules      *Rules
 		raw, field string
@@ -316,7 +316,7 @@ func TestDecideInput(t *testing.T) {
 	p := &probe{Learner: learner.NewUniform()}
 	r := NewReplica()
 	r.Begin(Epoch{Number: 1, Learner: p, Rules: &Rules{Actions: []string{"a", "b", "c"}, MaxActions: 8,
-		Features: []FeatureRule{{"age", NumberFeature}, {"vip", BoolFeature}}}})
+		Features: []FeatureRule{{Name: "age", Kind: NumberFeature}, {Name: "vip", Kind: BoolFeature}}}})
 	d := NewDecider(r, testSeed, "shop", 0, 10)
 	for _, c := range []struct{ raw, want string }{
 		{`{"features":{"age":7,"unknown":"x","vip":true}}`, `[{age 1 7 } {vip 3 1 }] [] [{a []} {b []} {c []}]`},

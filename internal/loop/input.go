@@ -17,8 +17,9 @@ type reader struct {
 	rules   *Rules
 	actions map[string]struct{}
 	masked  map[string]struct{}
-	kinds   map[string]FeatureKind
-	strays  *codec.Names // what nobody reads of a context is called; nil: nobody asks
+	ruled   map[string]FeatureRule // nil: any feature
+	strays  *codec.Names           // what nobody reads of a context is called; nil: nobody asks
+	beyond  *codec.Names           // the features whose values lie outside their range; nil: nobody asks
 
 	ctx      *codec.Context // own, or one that was given as it is
 	own      codec.Context
@@ -28,6 +29,7 @@ type reader struct {
 	fixed    []oracle.Action // by the model, without those that are masked
 	keys     int             // of the context that nobody reads
 	unlisted int             // features of the context that the model does not list
+	outside  int             // values outside the range that it states
 }
 
 func newReader(rules *Rules) *reader {
@@ -48,9 +50,9 @@ func newReader(rules *Rules) *reader {
 		}
 	}
 	if rules.Features != nil {
-		r.kinds = make(map[string]FeatureKind, len(rules.Features))
+		r.ruled = make(map[string]FeatureRule, len(rules.Features))
 		for _, f := range rules.Features {
-			r.kinds[f.Name] = f.Kind
+			r.ruled[f.Name] = f
 		}
 	}
 	return r
@@ -66,6 +68,10 @@ var (
 	errNoBaseline  = errors.New("the context names no baseline, and the model says baseline: context")
 	errOtherNames  = errors.New("the context does not have the actions of the propensities")
 )
+
+// Check returns what says why a context is refused under these rules, nil if it is not. It is
+// not safe for concurrent use.
+func (r *Rules) Check() func(raw []byte) error { return newReader(r).parse }
 
 // parse reads and checks a context, and fills in the input that a learner sees. The
 // error says which field is wrong.
@@ -113,13 +119,13 @@ func (r *reader) check() error {
 			}
 		}
 	}
-	if r.kinds == nil {
+	if r.ruled == nil {
 		return nil
 	}
 	for i := range c.Features {
 		f := &c.Features[i]
-		if kind, ok := r.kinds[f.Name]; ok && uint8(kind) != uint8(f.Kind) {
-			return codec.ContextError("features."+f.Name, fmt.Errorf("%w: the model says %s", errKind, kind))
+		if rule, ok := r.ruled[f.Name]; ok && uint8(rule.Kind) != uint8(f.Kind) {
+			return codec.ContextError("features."+f.Name, fmt.Errorf("%w: the model says %s", errKind, rule.Kind))
 		}
 	}
 	return nil
@@ -209,12 +215,18 @@ func sameNames(actions []oracle.Action, names []string) bool {
 
 // known returns the features that the model lists.
 func (r *reader) known(fs []codec.Feature) []oracle.Feature {
-	if r.kinds == nil {
+	if r.ruled == nil {
 		return asOracle(fs)
 	}
-	r.features = r.features[:0]
+	r.features, r.outside = r.features[:0], 0
 	for i := range fs {
-		if _, ok := r.kinds[fs[i].Name]; ok {
+		if rule, ok := r.ruled[fs[i].Name]; ok {
+			if v := fs[i].Value; rule.Bounded && !(rule.Lo <= v && v <= rule.Hi) {
+				r.outside++
+				if r.beyond != nil {
+					r.beyond.Add(fs[i].Name)
+				}
+			}
 			r.features = append(r.features, asOracle(fs[i : i+1])[0])
 		} else if r.strays != nil {
 			r.strays.Add(fs[i].Name)

@@ -78,6 +78,7 @@ type Joiner struct {
 	rejects []codec.Reject
 	needed  []start       // by the last Mark; nil: there was none
 	outcome codec.Outcome // the last one parsed
+	rewards bool          // the last one with a value told a reward
 	losses  LateLosses
 	guard   Guard
 

@@ -51,8 +51,10 @@ type Range struct {
 
 // FeatureRule restricts one feature of a model that lists its features.
 type FeatureRule struct {
-	Name string
-	Kind FeatureKind
+	Name    string
+	Kind    FeatureKind
+	Bounded bool // numbers are expected in [Lo, Hi]; others are accepted, and counted
+	Lo, Hi  float64
 }
 
 // FeatureKind is the declared type of a feature.
@@ -84,6 +86,7 @@ type Rules struct {
 	MaxActions  int           // most eligible actions of a round
 	Features    []FeatureRule // nil: any feature of any type
 	Range       Range
+	Reward      bool // outcomes are rewards on Range, for what is shown; each outcome says itself what it is
 	Window      Window
 	Impute      bool    // what silence means: true: DefaultLoss is learned, false: skipped
 	DefaultLoss float64 // in [0,1]

@@ -111,8 +111,15 @@ func (j *Joiner) parse(raw []byte, ceID string) error {
 	if j.outcome.OutcomeID == "" {
 		j.outcome.OutcomeID = ceID
 	}
+	if k := j.outcome.Kind; k == codec.Loss || k == codec.Reward {
+		j.rewards = k == codec.Reward
+	}
 	return j.outcome.Validate()
 }
+
+// Rewards reports whether the last outcome with a value, since the joiner was opened, told a
+// reward.
+func (j *Joiner) Rewards() bool { return j.rewards }
 
 // apply gives a round that is not released the outcome in j.outcome.
 func (j *Joiner) apply(p *pending, a *arrival) {

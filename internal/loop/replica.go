@@ -24,6 +24,7 @@ type Replica struct {
 	learn   *reader // for learning: apart, so that a decision's strings survive a Learn
 	through int64
 	round   learner.Round
+	law     []float64 // scratch of Match
 }
 
 // NewReplica returns a replica that has seen nothing.

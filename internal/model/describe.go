@@ -69,16 +69,38 @@ func (m *Model) costOfFollowing() Cost {
 			random = ", the third on random features while actions × (columns + 128)² ≤ 1e6"
 		}
 	}
+	c.State = fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
+		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))
+	return c
+}
+
+// mostMemory returns how many bytes the matrices of a learner take at most.
+func (m *Model) mostMemory() int64 {
 	most := m.Memory()
+	if !m.follows() {
+		return most
+	}
 	if m.learnedActions() == 0 || most > MaxMemory {
 		most = MaxMemory
 	}
-	if o.Fourier.Auto {
+	if m.Oracle.Fourier.Auto {
 		most += 5e6
 	}
-	c.State = fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: actions and columns beyond are counted and not learned",
-		regressions, random, bytesText(most))
-	return c
+	return most
+}
+
+// Peak says what a process that decides a partition needs for its learner at most; "" of a
+// learner whose size is that of its files. While a snapshot is written or read its bytes are
+// in memory, too, and as much may wait for Go's collector if no limit makes it hurry.
+func (m *Model) Peak() string {
+	c := m.Clone()
+	c.Resolve(0, 0)
+	most := c.mostMemory()
+	if !c.usesOracle() || most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("at most %s for each partition decided here, %s while a snapshot is written or read, "+
+		"of which Go's collector gives back a third under a GOMEMLIMIT", bytesText(most), bytesText(3*most))
 }
 
 func (m *Model) costOfAuto() Cost {

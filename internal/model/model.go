@@ -157,6 +157,7 @@ func (m *Model) Rules() *loop.Rules {
 		Actions:     append([]string(nil), m.Actions...),
 		MaxActions:  m.MaxActions,
 		Range:       m.Range,
+		Reward:      m.Reward,
 		Window:      m.Window,
 		Impute:      m.Impute,
 		DefaultLoss: m.DefaultLoss,
@@ -170,7 +171,7 @@ func (m *Model) Rules() *loop.Rules {
 		Guard:       m.Guard,
 	}
 	for _, f := range m.Features {
-		r.Features = append(r.Features, loop.FeatureRule{Name: f.Name, Kind: f.Kind})
+		r.Features = append(r.Features, loop.FeatureRule(f))
 	}
 	return r
 }

@@ -5,9 +5,9 @@ import (
 	"bytes"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 )
@@ -15,11 +15,19 @@ import (
 // Load reads a model file and the files that it names; "" is the default
 // model.
 func Load(path string) (*service.Source, error) {
+	s, err := load(path)
+	if err != nil {
+		return nil, &refused{err}
+	}
+	return s, nil
+}
+
+func load(path string) (*service.Source, error) {
 	m, warnings := model.Default(), model.Errors(nil)
 	var b []byte
 	if path != "" {
 		var err error
-		if b, err = os.ReadFile(path); err != nil {
+		if b, err = bounded.Read(path, model.MaxBytes); err != nil {
 			return nil, fmt.Errorf("model: %w", err)
 		}
 		if m, warnings, err = model.ParseWithWarnings(path, b); err != nil {
@@ -28,7 +36,7 @@ func Load(path string) (*service.Source, error) {
 	}
 	files := map[string][]byte{}
 	for _, name := range m.Files() {
-		b, err := os.ReadFile(filepath.Join(filepath.Dir(path), name))
+		b, err := bounded.Read(filepath.Join(filepath.Dir(path), name), bounded.Named)
 		if err != nil {
 			return nil, fmt.Errorf("model %s: %w", path, err)
 		}
@@ -88,5 +96,5 @@ func Announce(logger *slog.Logger, s *service.Source) {
 		return
 	}
 	c := m.Cost()
-	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision)
+	logger.Info("oracle", "kind", c.Oracle, "why", c.Why, "state", c.State, "cost", c.Decision, "memory", m.Peak())
 }

@@ -2,14 +2,16 @@ package monitor
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
-// keptRejects is how many of the last rejects are kept.
+// keptRejects is how many of the last rejects are kept, some of each reason.
 const keptRejects = 20
 
 // Reject is a record that was rejected, without its bytes.
@@ -43,12 +45,15 @@ type Scope struct {
 	last     int64 // feedback taken
 	fates    [codec.WithdrawnRound + 1]int64
 	feedback feedbackWindow
+	matches  matchWindow
 	losses   series
 	delays   Histogram // seconds from decision to outcome
 	released Histogram // feedbacks that were released and not learned at the decision (σ)
 
-	rejects  [keptRejects]Reject
-	rejected int64
+	epoch   int64
+	rewards *words.Rewards // of it
+
+	rejects []Reject // oldest first
 
 	headID  []byte
 	head    Head // without ID
@@ -82,7 +87,8 @@ func (s *Scope) Decision(d *codec.Decision) {
 // Feedback takes a feedback, in the order of their log; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Feedback(f *codec.Feedback) {
-	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 || f.Action >= len(f.Propensities) {
+	if s == nil || f.Fate < codec.Observed || f.Fate > codec.WithdrawnRound || f.Action < 0 ||
+		f.Action >= min(len(f.Propensities), len(f.Actions)) {
 		return
 	}
 	s.mu.Lock()
@@ -96,7 +102,7 @@ func (s *Scope) Feedback(f *codec.Feedback) {
 	if p := f.Propensities[f.Action]; p > 0 {
 		r.weight = 1 / (float64(len(f.Propensities)) * p)
 	}
-	s.feedback.add(r)
+	s.feedback.add(r, f.Actions[f.Action])
 	s.released.add(float64(max(0, f.N-1-f.LearnedThrough)))
 	if f.Fate == codec.Observed {
 		s.delays.add(max(0, time.Duration(f.ClosedAt-f.Time).Seconds()))
@@ -113,8 +119,46 @@ func (s *Scope) Reject(r *codec.Reject) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rejects[s.rejected%keptRejects] = Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time, Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)}
-	s.rejected++
+	if len(s.rejects) == keptRejects {
+		s.rejects = slices.Delete(s.rejects, s.commonest(), s.commonest()+1)
+	}
+	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time,
+		Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)})
+}
+
+// Worth says that rounds of an epoch have rewards, or nil. Of several who tell of one epoch, those
+// who know of rewards are believed.
+func (s *Scope) Worth(epoch int64, rewards *words.Rewards) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if epoch > s.epoch || epoch == s.epoch && rewards != nil {
+		s.epoch, s.rewards = epoch, rewards
+	}
+}
+
+// Rewards returns what the worth of rounds is shown as; nil: losses.
+func (s *Scope) Rewards() *words.Rewards {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rewards
+}
+
+// commonest returns the place of the oldest reject of the reason that most rejects have, so that
+// many of one reason do not push out the few of another.
+func (s *Scope) commonest() (at int) {
+	of := map[[2]string]int{}
+	for _, r := range s.rejects {
+		of[[2]string{r.Topic, r.Reason}]++
+	}
+	for i, r := range s.rejects {
+		if of[[2]string{r.Topic, r.Reason}] > of[[2]string{s.rejects[at].Topic, s.rejects[at].Reason}] {
+			at = i
+		}
+	}
+	return at
 }
 
 // Wait takes the round at the head of the line; partition -1: no round waits.
@@ -171,7 +215,9 @@ func (s *Scope) Usual() (share, delay float64) {
 
 // View is all that a scope has seen.
 type View struct {
-	Actions     []ActionCount // of the last decisions, the most frequent first
+	Actions     []ActionCount          // of the last decisions, the most frequent first
+	Worths      map[string]ActionWorth // of the last rounds released, by action
+	Match       Match                  // of the last rounds of an apprentice
 	Exploration Exploration
 	Draws       int64
 	Evidence    float64 // that draws do not follow their laws
@@ -181,13 +227,14 @@ type View struct {
 	Feedback  int64 // the last one taken
 	Fates     map[codec.Fate]int64
 	Recent    Recent
-	LossStart int64 // log time at which Losses begins, ns
-	LossWidth int64 // of a bucket, ns
+	Rewards   *words.Rewards // what losses are shown as; nil: as they are
+	LossStart int64          // log time at which Losses begins, ns
+	LossWidth int64          // of a bucket, ns
 	Losses    []Bucket
 	Delays    Histogram // seconds from decision to outcome
 	Released  Histogram // rounds: feedbacks not yet learned at the decision
 
-	Rejects []Reject // the last ones, newest first
+	Rejects []Reject // the last ones, some of each reason, newest first
 	Head    *Head    // nil: no round waits, or no joiner is here
 }
 
@@ -195,16 +242,16 @@ type View struct {
 func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v := View{Actions: s.decisions.actions(), Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
-		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(),
+	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
+		Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
+		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
 		Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		v.Fates[f] = s.fates[f]
 	}
-	for i := int64(1); i <= min(s.rejected, keptRejects); i++ {
-		v.Rejects = append(v.Rejects, s.rejects[(s.rejected-i)%keptRejects])
-	}
+	v.Rejects = slices.Clone(s.rejects)
+	slices.Reverse(v.Rejects)
 	if s.waiting {
 		h := s.head
 		h.ID = string(s.headID)

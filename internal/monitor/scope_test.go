@@ -107,6 +107,53 @@ func TestScopeFeedback(t *testing.T) {
 	}
 }
 
+// By hand: action a lost 0 and 1, action b ½ in its one round with a loss; what has left the window
+// does not count.
+func TestWorthByAction(t *testing.T) {
+	s := NewScope()
+	n := int64(0)
+	play := func(action int, fate codec.Fate, loss float64) {
+		n++
+		f := feedback(n, fate, loss, .5)
+		f.Action = action
+		s.Feedback(f)
+	}
+	play(0, codec.Observed, .25)
+	for range Window - 4 {
+		play(1, codec.Skipped, 0)
+	}
+	play(0, codec.Observed, 0)
+	play(0, codec.Observed, 1)
+	play(1, codec.Imputed, .5)
+	if w := s.View().Worths; len(w) != 2 || w["a"].Rounds != 3 {
+		t.Errorf("%+v", w)
+	}
+	play(1, codec.Skipped, 0) // the first is gone
+	if w := s.View().Worths; w["a"] != (ActionWorth{2, .5}) || w["b"] != (ActionWorth{1, .5}) {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A match counts once, whoever tells of it, and the last of them make the rate.
+func TestMatch(t *testing.T) {
+	s := NewScope()
+	if m := s.Match(); m.Rounds != 0 || !math.IsNaN(m.Rate) {
+		t.Errorf("of nothing: %+v", m)
+	}
+	s.Matched(1, 1)
+	s.Matched(1, 1)
+	s.Matched(2, .5)
+	if m := s.Match(); m != (Match{2, .75}) || s.View().Match != m {
+		t.Errorf("%+v", m)
+	}
+	for n := range int64(Window) {
+		s.Matched(n+3, 0)
+	}
+	if m := s.Match(); m != (Match{Window, 0}) {
+		t.Errorf("%+v", m)
+	}
+}
+
 // What is usual: of 31 rounds 30 are observed, each after half a second; of fewer the median
 // of the delays is not told.
 func TestScopeUsual(t *testing.T) {
@@ -234,6 +281,32 @@ func TestScopeRejectsAndHead(t *testing.T) {
 	s.Wait(Head{Partition: -1})
 	if s.View().Head != nil {
 		t.Error("a head of nothing")
+	}
+}
+
+// Many rejects of one reason leave those of others: of each topic and reason the last two at least.
+func TestScopeKeepsEachReason(t *testing.T) {
+	s := NewScope()
+	kinds := [][2]string{{"contexts", codec.ReasonMalformed}, {"contexts", codec.ReasonDuplicateID},
+		{"outcomes", codec.ReasonLate}, {"outcomes", codec.ReasonDuplicate},
+		{"outcomes", codec.ReasonMismatch}, {"outcomes", codec.ReasonMalformed}, {"outcomes", codec.ReasonOrphan}}
+	for i := range int64(500) {
+		k := kinds[min(i/2, int64(len(kinds)-1))]
+		s.Reject(&codec.Reject{Topic: k[0], Offset: i, Reason: k[1]})
+	}
+	of := map[[2]string][]int64{}
+	for _, r := range s.View().Rejects {
+		k := [2]string{r.Topic, r.Reason}
+		of[k] = append(of[k], r.Offset)
+	}
+	for i, k := range kinds[:len(kinds)-1] {
+		if got := of[k]; len(got) != 2 || got[0] != int64(2*i+1) {
+			t.Errorf("%v: %v", k, got)
+		}
+	}
+	if got := of[kinds[len(kinds)-1]]; len(got) != keptRejects-12 || got[0] != 499 ||
+		got[len(got)-1] != 499-int64(len(got))+1 {
+		t.Errorf("the last orphans: %v", got)
 	}
 }
 

@@ -22,9 +22,14 @@ type decided struct {
 
 // decisionWindow holds the last decisions, and how often each action is among them.
 type decisionWindow struct {
-	ring  [Window]decided
-	n     int // decisions in all, as far as the ring goes
-	at    int // of the next
+	ring [Window]decided
+	n    int // decisions in all, as far as the ring goes
+	at   int // of the next
+	nameTable
+}
+
+// nameTable numbers the actions of a window, and counts them.
+type nameTable struct {
 	names []actionCount
 	index map[string]int32
 	free  []int32
@@ -37,9 +42,6 @@ type actionCount struct {
 
 // add takes a decision, whose strings are copied where they are kept.
 func (w *decisionWindow) add(law []float64, action string, x shadowed) {
-	if w.index == nil {
-		w.index = map[string]int32{}
-	}
 	if w.n == Window {
 		w.drop(w.ring[w.at].action)
 	} else {
@@ -51,7 +53,10 @@ func (w *decisionWindow) add(law []float64, action string, x shadowed) {
 }
 
 // name returns the number of an action's name, counted once more.
-func (w *decisionWindow) name(name string) int32 {
+func (w *nameTable) name(name string) int32 {
+	if w.index == nil {
+		w.index = map[string]int32{}
+	}
 	i, ok := w.index[name]
 	if !ok {
 		if n := len(w.free); n > 0 {
@@ -68,7 +73,7 @@ func (w *decisionWindow) name(name string) int32 {
 	return i
 }
 
-func (w *decisionWindow) drop(i int32) {
+func (w *nameTable) drop(i int32) {
 	c := &w.names[i]
 	if c.n--; c.n == 0 {
 		delete(w.index, c.name)
@@ -136,6 +141,7 @@ func (w *decisionWindow) actions() []ActionCount {
 // released is what is kept of a feedback.
 type released struct {
 	fate   codec.Fate
+	action int32 // in the table of names
 	loss   float64
 	weight float64 // of uniform play: 1/(K·p)
 	shadow shadowed
@@ -146,12 +152,38 @@ type feedbackWindow struct {
 	ring [Window]released
 	n    int
 	at   int
+	nameTable
 }
 
-func (w *feedbackWindow) add(r released) {
+// add takes a round, whose action's name is copied where it is kept.
+func (w *feedbackWindow) add(r released, action string) {
+	if w.n == Window {
+		w.drop(w.ring[w.at].action)
+	}
 	w.n = min(w.n+1, Window)
+	r.action = w.name(action)
 	w.ring[w.at] = r
 	w.at = (w.at + 1) % Window
+}
+
+// ActionWorth is what the rounds of an action were worth.
+type ActionWorth struct {
+	Rounds int     // with a loss
+	Loss   float64 // mean
+}
+
+// worths returns what each action of the last rounds released with a loss was worth.
+func (w *feedbackWindow) worths() map[string]ActionWorth {
+	out := map[string]ActionWorth{}
+	for i := range w.n {
+		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+			name := w.names[x.action].name
+			was := out[name]
+			n := was.Rounds + 1
+			out[name] = ActionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
+		}
+	}
+	return out
 }
 
 // Known returns x for JSON, which has finite numbers only: nil if it is not one.

@@ -10,9 +10,10 @@ import (
 type Evaluation struct {
 	Policy       string    `json:"policy"`
 	Rows         int       `json:"rows"`
-	Events       float64   `json:"events"`  // that the rows stand for
-	Matched      int       `json:"matched"` // rows whose action the policy plays at all
-	ESS          Figure    `json:"ess"`     // (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
+	Events       float64   `json:"events"`   // that the rows stand for
+	Matched      int       `json:"matched"`  // rows whose action the policy plays at all
+	NonZero      int       `json:"non_zero"` // of them, those whose outcome is not 0
+	ESS          Figure    `json:"ess"`      // (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
 	MaxWeight    float64   `json:"max_weight"`
 	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
 	MeanWeightSE Figure    `json:"mean_weight_se"`
@@ -46,6 +47,9 @@ func (l *look) diagnose(o Options) *Evaluation {
 		w, c := l.w(t), l.c(t)
 		if w > 0 {
 			e.Matched++
+			if s.Reward[t] != 0 {
+				e.NonZero++
+			}
 		}
 		sum += c * w
 		square += c * w * c * w
@@ -65,7 +69,7 @@ func (l *look) diagnose(o Options) *Evaluation {
 	e.flagRows(o)
 	e.flagSupport(missing)
 	e.flagWeights()
-	e.flagRewards(l)
+	e.flagRewards()
 	return e
 }
 
@@ -157,16 +161,10 @@ func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
 }
 
 // flagRewards says where a standard error of 0 means that nothing was seen.
-func (e *Evaluation) flagRewards(l *look) {
-	if e.Matched == 0 {
-		return
+func (e *Evaluation) flagRewards() {
+	if e.Matched > 0 && e.NonZero == 0 {
+		e.flag("all %d matched rows have the outcome 0: a standard error of 0 is no certainty", e.Matched)
 	}
-	for t := range l.s.all() {
-		if l.w(t) > 0 && l.s.Reward[t] != 0 {
-			return
-		}
-	}
-	e.flag("all %d matched rows have the outcome 0: a standard error of 0 is no certainty", e.Matched)
 }
 
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }

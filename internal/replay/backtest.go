@@ -25,6 +25,9 @@ type Rounds struct {
 	named    *logView   // a log that has ids; nil: by number
 	featured bool       // contexts bring their actions, with their features
 
+	taught *logView // of a [Lesson]; nil: something else
+	listed []string // the actions of its model
+
 	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
 	rows []int32     // nil: row t
 }
@@ -111,6 +114,10 @@ func (r *roundReader) id(t int) string {
 
 // context is [Rounds.Context], valid until the next call of context.
 func (r *roundReader) context(t int) []byte {
+	if r.taught != nil {
+		r.raw = codec.AppendContext(r.raw[:0], r.lesson(t))
+		return r.raw
+	}
 	if r.view != nil {
 		return r.view.log.rows.context(r.view.row(t))
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -187,6 +188,14 @@ func logOf(env Environment) *logView {
 		}
 	}
 	return nil
+}
+
+// rewardsOf returns the range of the rewards of a log, nil if there is no log or it has losses.
+func rewardsOf(v *logView) *words.Rewards {
+	if v == nil || v.log.kind != codec.Reward {
+		return nil
+	}
+	return &words.Rewards{Min: v.log.scale.Min, Max: v.log.scale.Max}
 }
 
 func (v *logView) row(t int) int {

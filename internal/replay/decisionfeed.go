@@ -17,12 +17,15 @@ type decisionFeed struct {
 	readers sync.WaitGroup
 }
 
-// openDecisions reads decisions from here on.
+// openDecisions reads decisions from here on, or all of them.
 func (in *Injection) openDecisions(ctx context.Context) (*decisionFeed, error) {
 	f := &decisionFeed{batches: make(chan []stream.Record), failed: make(chan error, in.Partitions), cancel: func() {}}
 	var readers []stream.Reader
 	for p := range in.Partitions {
 		_, from, err := in.Log.Bounds(ctx, in.Topics.Decisions, p)
+		if in.Taught {
+			from = stream.Earliest
+		}
 		if err == nil {
 			var r stream.Reader
 			if r, err = in.Log.Read(ctx, in.Topics.Decisions, p, from); err == nil {

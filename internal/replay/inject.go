@@ -35,12 +35,16 @@ type Injection struct {
 	Partitions int
 	// Pace is that of the contexts; outcomes keep to decisions.
 	Pace Pace
+	// Taught says that the rounds are those of a [Lesson]: a run goes on where an earlier one
+	// stopped, and comes to the same decisions and feedback.
+	Taught bool
 
 	match              *match
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
 	reported           int64
-	early              map[int][]byte // decisions that came before those of earlier rounds
+	early              map[int]stream.Record // decisions that came before those of earlier rounds
+	rows               map[string]int        // rounds by id, of several partitions whose decisions are read again; else nil
 	sent               int
 	time               int64     // log time of the last decision read
 	read               time.Time // when that was, by our clock
@@ -60,7 +64,7 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	in.Partitions = max(in.Partitions, 1)
-	in.early = map[int][]byte{}
+	in.early = map[int]stream.Record{}
 	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
@@ -71,8 +75,15 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 		return err
 	}
 	in.match = newMatch(in.Rounds, in.Delays, in.Rules.Range)
-	in.match.contexts = newContextTable()
+	if !in.Taught {
+		in.match.contexts = newContextTable()
+	}
 	in.due = newReleases(in.Rules, in.Partitions, in.Lead, in.Rounds.Len())
+	if in.Taught {
+		if err := in.sendAgain(ctx); err != nil {
+			return err
+		}
+	}
 	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
@@ -80,6 +91,9 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 		if err := in.report(ctx, t); err != nil {
 			return err
 		}
+	}
+	if err := in.closeDue(ctx); err != nil {
+		return err
 	}
 	if err := in.flushOutcomes(ctx); err != nil {
 		return err
@@ -107,6 +121,9 @@ func (in *Injection) openWriters(ctx context.Context) error {
 			to    *[]stream.Appender
 		}{{in.Topics.Contexts, &in.contexts}, {in.Topics.Outcomes, &in.outcomes}} {
 			a, err := in.Log.Writer(ctx, w.topic, p, ack)
+			if err == nil && in.Taught {
+				a, err = openAgain(ctx, in.Log, w.topic, p, a)
+			}
 			if err != nil {
 				return err
 			}
@@ -136,23 +153,10 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress
 	var batch []stream.Record
 	for in.match.n < n {
 		for ; in.sent < n && in.sent < in.match.n+in.Lead; in.sent++ {
-			// What was reported is stored before anything later is asked.
-			if err := in.flushOutcomes(ctx); err != nil {
+			if err := in.await(ctx); err != nil {
 				return err
 			}
-			if err := in.Learned.wait(ctx, in.due.by(in.sent-in.Lead)); err != nil {
-				return err
-			}
-			if in.Partitions > 1 && in.Lead == 1 { // of equal times the joiner would take that of the lower partition first
-				if err := in.apart(ctx); err != nil {
-					return err
-				}
-			}
-			if err := in.Pace.wait(ctx, in.sent); err != nil {
-				return err
-			}
-			r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
-			if _, err := in.contexts[in.partition(in.sent)].Append(ctx, &r); err != nil {
+			if err := in.send(ctx); err != nil {
 				return err
 			}
 		}
@@ -177,13 +181,37 @@ func (in *Injection) play(ctx context.Context, decisions *decisionFeed, progress
 	return nil
 }
 
+// await waits until the next context may be sent.
+func (in *Injection) await(ctx context.Context) error {
+	// What was reported is stored before anything later is asked.
+	if err := in.flushOutcomes(ctx); err != nil {
+		return err
+	}
+	if err := in.Learned.wait(ctx, in.due.by(in.sent-in.Lead)); err != nil {
+		return err
+	}
+	if in.Partitions > 1 && in.Lead == 1 { // of equal times the joiner would take that of the lower partition first
+		if err := in.apart(ctx); err != nil {
+			return err
+		}
+	}
+	return in.Pace.wait(ctx, in.sent)
+}
+
+// send sends the next context.
+func (in *Injection) send(ctx context.Context) error {
+	r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
+	_, err := in.contexts[in.partition(in.sent)].Append(ctx, &r)
+	return err
+}
+
 // logTick is the step of the clock of logs that count milliseconds.
 const logTick = time.Millisecond
 
 // apart waits, on a log whose clock counts milliseconds, until whatever is written next
 // will have a later log time than the last decision.
 func (in *Injection) apart(ctx context.Context) error {
-	if in.time%int64(logTick) != 0 {
+	if in.time%int64(logTick) != 0 || in.Taught && in.match.n < in.sent { // or an earlier run has done so
 		return nil
 	}
 	select {
@@ -202,15 +230,12 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	} else if err != nil {
 		return err
 	}
-	t := in.match.n
-	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
-		t++
-	}
-	if t == in.sent || in.early[t] != nil || in.Partitions == 1 && t > in.match.n {
+	t := in.round()
+	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
 		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(in.match.n))
 	}
 	if t > in.match.n {
-		in.early[t] = bytes.Clone(r.Value)
+		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}
 		return nil
 	}
 	for {
@@ -218,15 +243,31 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 			return err
 		}
 		t++
-		value := in.early[t]
-		if value == nil {
+		early := in.early[t]
+		if early.Value == nil {
 			return nil
 		}
 		delete(in.early, t)
-		if err := codec.ParseDecision(&in.dec, value); err != nil {
+		in.time = early.Time
+		if err := codec.ParseDecision(&in.dec, early.Value); err != nil {
 			return err
 		}
 	}
+}
+
+// round returns the round of the decision at hand, in.sent if it is of none that waits for it.
+func (in *Injection) round() int {
+	t := in.match.n
+	if in.rows != nil {
+		if at, ok := in.rows[in.dec.ID]; ok && t <= at {
+			return min(at, in.sent)
+		}
+		return in.sent
+	}
+	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
+		t++
+	}
+	return t
 }
 
 // decided scores the decision of round t.
@@ -248,7 +289,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 			return err
 		}
 	}
-	return nil
+	return in.closeDue(ctx)
 }
 
 // report appends the outcome of a round.

@@ -136,6 +136,7 @@ func (m *match) score(r *Result) {
 		regret := m.regret
 		r.Regret = &regret
 	}
+	r.Rewards = rewardsOf(m.log)
 	if m.log != nil {
 		matched := m.matched
 		r.Matched = &matched

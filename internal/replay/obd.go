@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -121,7 +122,7 @@ func OpenBanditTables(path string) (t *logs.Tables, items [][]codec.Feature, err
 		return nil, nil, err
 	}
 	if file != "" {
-		f, err := os.Open(file)
+		f, err := bounded.Open(file, bounded.Any)
 		if err != nil {
 			return nil, nil, fmt.Errorf("open bandit items: %w", err)
 		}

@@ -9,11 +9,11 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"hindsight/internal/bounded"
 	"hindsight/internal/logs"
 )
 
@@ -40,7 +40,7 @@ type probTable struct {
 
 // openProbTable reads a table over these actions.
 func openProbTable(file string, actions []string) (*probTable, error) {
-	f, err := os.Open(file)
+	f, err := bounded.Open(file, bounded.Any)
 	if err != nil {
 		return nil, err
 	}

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"sort"
 	"strconv"
 	"strings"
+
+	"hindsight/internal/bounded"
 )
 
 // noTime is the time of an outcome that never came.
@@ -118,7 +119,7 @@ func openOwnDelays(t *delayTerm, o *DelayOptions) error {
 
 // openFileDelays opens the delays of a file.
 func openFileDelays(t *delayTerm, o *DelayOptions) (err error) {
-	f, err := os.Open(t.file)
+	f, err := bounded.Open(t.file, bounded.Any)
 	if err != nil {
 		return err
 	}

@@ -54,6 +54,12 @@ func (r *releases) ending() bool {
 	return known && due <= r.time
 }
 
+// close closes what ends with the last decision.
+func (r *releases) close() {
+	r.joiner.Advance(r.time + 1)
+	r.after[len(r.after)-1] = r.count()
+}
+
 // later says that whatever is written now will have a later log time than the last decision.
 func (r *releases) later() { r.time++ }
 

@@ -6,6 +6,7 @@ import (
 	"hindsight/internal/certify"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/model"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -18,6 +19,7 @@ type Result struct {
 	Seed            uint64                `json:"seed"`
 	Window          string                `json:"window"`
 	Rounds          int64                 `json:"rounds"`
+	Rewards         *words.Rewards        `json:"rewards,omitempty"` // of a log that has some: tables and reports show losses as these
 	Pending         int64                 `json:"pending"`           // decided, but still without feedback at the end
 	MeanLoss        *float64              `json:"mean_loss"`         // realised, of the actions played: all rounds, or those of a log that drew the recorded action
 	Matched         *int64                `json:"matched,omitempty"` // rounds of a log that drew the recorded action, and were accepted

@@ -33,7 +33,7 @@ type Summary struct {
 func Summarize(ctx context.Context, log stream.Log, name, spec string, build service.Build) (*Summary, error) {
 	t := service.TopicsOf(name)
 	s := &Summary{}
-	partitions, err := log.Partitions(ctx, t.Decisions)
+	partitions, err := service.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"hindsight/internal/ope"
 	"hindsight/internal/words"
 )
 
@@ -19,14 +20,15 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
-		loss = words.Digits(*r.MeanLoss)
+		loss = words.Digits(r.Rewards.Shown(*r.MeanLoss))
 	}
 	if r.UniformLoss != nil {
 		loss += "  (uniform " + words.Digits(*r.UniformLoss) + ", best " + words.Digits(*r.BestLoss) + ")"
 	}
-	t.row("mean loss", loss)
+	t.row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
-		t.row("matched", words.Share(*r.Matched, r.Rounds)+" rounds drew the action of the log; the mean loss is theirs, and "+r.ofMatched())
+		t.row("matched", words.Share(*r.Matched, r.Rounds)+
+			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+r.ofMatched())
 	}
 	if r.Regret == nil {
 		t.row("regret", "not known: the truth is not")
@@ -64,14 +66,14 @@ func (r *Result) brief() string {
 	if r.MeanLoss == nil {
 		return text + "no outcome came, so what they lost is not known"
 	}
-	text += "they lost " + words.Digits(*r.MeanLoss) + " each"
+	text += "their mean " + r.Rewards.Of() + " is " + words.Digits(r.Rewards.Shown(*r.MeanLoss))
 	if r.Matched != nil {
 		text += ", where the action of the log was drawn"
 	}
 	if r.UniformLoss == nil {
 		return text + "; what was possible is not known"
 	}
-	return text + "; uniform play loses " + words.Digits(*r.UniformLoss) + ", the best policy " + words.Digits(*r.BestLoss)
+	return text + "; that of uniform play " + words.Digits(*r.UniformLoss) + ", of the best policy " + words.Digits(*r.BestLoss)
 }
 
 // ofMatched is what must be said of a mean over matched rounds.
@@ -79,16 +81,22 @@ func (r *Result) ofMatched() string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
-	return fmt.Sprintf("by propensities the loss of its policies is %s (SNIPS; IPS %s), effective sample size %s", words.WithError(r.Replay.SNIPS.Value, r.Replay.SNIPS.SE),
-		words.WithError(r.Replay.IPS.Value, r.Replay.IPS.SE), words.Figure(float64(r.Replay.ESS), 3))
+	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s",
+		r.Rewards.Of(), r.shown(&r.Replay.SNIPS),
+		r.shown(&r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
+}
+
+// shown writes an estimate of a loss with its error, as what the log has.
+func (r *Result) shown(e *ope.Estimate) string {
+	return words.WithError(r.Rewards.Shown(float64(e.Value)), r.Rewards.Length(float64(e.SE)))
 }
 
 // replayed is what must be said of such means in a table of runs.
 func (r *Result) replayed() string {
 	if r.Replay == nil {
-		return "The mean loss is that of matched rounds, and " + r.ofMatched()
+		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + r.ofMatched()
 	}
-	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean loss is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
+	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
 }
 
 func (s DelayStats) line() string {
@@ -110,11 +118,11 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 	if runs[0].Matched != nil {
 		fourth = "matched"
 	}
-	t.row("learner", "delays", "mean loss", fourth, "skipped", "D/T in→out", "bound", "rounds/s")
+	t.row("learner", "delays", "mean "+runs[0].Rewards.Of(), fourth, "skipped", "D/T in→out", "bound", "rounds/s")
 	for _, g := range Groups(runs) {
 		first := g[0]
 		t.row(first.Learner, first.Delays.Spec,
-			meanLoss(g),
+			meanWorth(g),
 			regretOrMatched(g),
 			words.Percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
 			words.Figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
@@ -170,16 +178,18 @@ func lateWarning(r *Result) string {
 
 func changeWarning(r *Result) string { return r.Certificate.Changed() }
 
-// meanLoss returns that of a group; of a log with propensities the weighted one.
-func meanLoss(g []*Result) string {
-	switch {
-	case g[0].Replay == nil:
-		return spread(g, func(r *Result) *float64 { return r.MeanLoss })
-	case len(g) == 1:
-		return words.WithError(g[0].Replay.SNIPS.Value, g[0].Replay.SNIPS.SE)
+// meanWorth returns the mean loss or reward of a group; of a log with propensities the weighted
+// one.
+func meanWorth(g []*Result) string {
+	if len(g) == 1 && g[0].Replay != nil {
+		return g[0].shown(&g[0].Replay.SNIPS)
 	}
 	return spread(g, func(r *Result) *float64 {
-		v := float64(r.Replay.SNIPS.Value)
+		if r.Replay == nil && r.MeanLoss == nil {
+			return nil
+		}
+		v, _ := r.Value()
+		v = r.Rewards.Shown(v)
 		return &v
 	})
 }

@@ -24,7 +24,7 @@ type TrainedLearner struct {
 // epoch: from the newest snapshot that is not later, and the feedback behind that. At 0
 // is as far as the log goes.
 func Trained(ctx context.Context, log stream.Log, name string, build service.Build, at int64) (*TrainedLearner, error) {
-	partitions, err := log.Partitions(ctx, service.TopicsOf(name).Decisions)
+	partitions, err := service.Partitions(ctx, log, name)
 	if err != nil {
 		return nil, err
 	}

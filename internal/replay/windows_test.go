@@ -144,7 +144,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	if p[0].Recommended {
 		t.Error("the window that throws nearly all away is proposed")
 	}
-	if c := WindowChart(p, 3000); len(c.Series) != 3 || len(c.Series[0].X) != 3 || c.Mark == nil {
+	if c := WindowChart(p, &Result{Rounds: 3000}); len(c.Series) != 3 || len(c.Series[0].X) != 3 || c.Mark == nil {
 		t.Errorf("chart %+v", c)
 	}
 }

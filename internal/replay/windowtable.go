@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"hindsight/internal/chart"
 	"hindsight/internal/words"
@@ -17,8 +18,9 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 			return err
 		}
 	}
-	t := table{right: true}
-	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean loss", "regret", "above best")
+	t, beyond := table{right: true}, first.Rewards.Beyond()
+	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
+		beyond+" best")
 	for i := range prices {
 		p := &prices[i]
 		mark := ""
@@ -27,19 +29,22 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		}
 		bound := p.BoundText(p.Bound.text())
 		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3), words.Count(p.SigmaMax),
-			bound, p.MeanLoss.text(), p.Regret.text(), p.Worse.text())
+			bound, p.MeanLoss.Shown(first.Rewards).text(), p.Regret.text(), p.Worse.Length(first.Rewards).text())
 	}
 	if err := t.write(w, 100); err != nil {
 		return err
 	}
-	what := "loss"
-	if first.Regret != nil {
-		what = "regret"
+	what := "loss beyond"
+	switch {
+	case first.Regret != nil:
+		what = "regret beyond"
+	case first.Rewards != nil:
+		what = "reward short of"
 	}
 	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
 		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, and is void where the class is refuted. "+
-		"Above best: %s beyond the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
-		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, what)
+		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
+		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, strings.ToUpper(beyond[:1])+beyond[1:], what)
 	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
 }
@@ -53,6 +58,29 @@ func (p *WindowPrice) BoundText(text string) string {
 		return "vacuous"
 	}
 	return text
+}
+
+// Shown returns a loss as what the log has.
+func (e *Estimate) Shown(r *words.Rewards) *Estimate {
+	if e == nil || r == nil {
+		return e
+	}
+	out := e.Length(r)
+	out.Value = r.Shown(e.Value)
+	return out
+}
+
+// Length returns a distance between losses as one between what the log has.
+func (e *Estimate) Length(r *words.Rewards) *Estimate {
+	if e == nil || r == nil {
+		return e
+	}
+	out := &Estimate{Value: r.Length(e.Value)}
+	if e.SE != nil {
+		se := r.Length(*e.SE)
+		out.SE = &se
+	}
+	return out
 }
 
 func (e *Estimate) text() string {
@@ -100,12 +128,14 @@ func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // WindowChart draws what a window costs a round: the loss above that of the best policy
 // where the truth is known, the whole loss where it is not, beside the bound and the
-// share of rounds skipped. rounds is the number that was played.
-func WindowChart(prices []WindowPrice, rounds int64) *chart.Chart {
-	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true, LogY: true}
-	n := float64(max(rounds, 1))
+// share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
+// logarithm.
+func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
+	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true,
+		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
+	n := float64(max(first.Rounds, 1))
 	var loss, bound, skipped windowLine
-	name := "mean loss"
+	name := "mean " + first.Rewards.Of()
 	for i := range prices {
 		p := &prices[i]
 		x := float64(p.window.Rounds)
@@ -116,7 +146,7 @@ func WindowChart(prices []WindowPrice, rounds int64) *chart.Chart {
 			name = "regret"
 			loss.add(x, p.Regret, n)
 		} else {
-			loss.add(x, p.MeanLoss, 1)
+			loss.add(x, p.MeanLoss.Shown(first.Rewards), 1)
 		}
 		if !p.Vacuous {
 			bound.add(x, p.Bound, n)

@@ -29,6 +29,14 @@ type builder struct {
 	groups [][]*replay.Result // in the order of Summary
 }
 
+// rewards is what the worth of rounds is shown as.
+func (b *builder) rewards() *words.Rewards {
+	if len(b.Runs) == 0 {
+		return nil
+	}
+	return b.Runs[0].Rewards
+}
+
 // name names what was replayed.
 func (b *builder) name() string {
 	switch {
@@ -107,7 +115,7 @@ func (b *builder) flags() []Flag {
 		out = slices.Insert(out, 0, Flag{Bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
-		add(Warn, "the log does not say with which probabilities it played, so the mean loss of a learner is that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, --propensity-column names their column.")
+		add(Warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, --propensity-column names their column.", r.Rewards.Of())
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
@@ -204,20 +212,51 @@ func (b *builder) tiles() []Tile {
 	var out []Tile
 	if k := b.delayed(); k >= 0 {
 		r, s := b.groups[k][0], &b.Summary[k]
-		out = append(out, Tile{"Mean loss of " + r.Learner, s.Loss.first(), within(float64(s.Loss.SE)) + "a round, delays " + r.Delays.Spec})
+		mean := s.Loss.shown(r.Rewards)
+		out = append(out, Tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
+			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
 			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " + words.Digits(*r.BestLoss)})
 		}
 		if s.Cost.known() {
-			out = append(out, Tile{"What delays cost", signed(float64(s.Cost.Value)), within(float64(s.Cost.SE)) + "loss a round above that without delay"})
+			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
 		out = append(out, Tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean), fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
-		e := judge(p)
-		out = append(out, Tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), fmt.Sprintf("mean %s by DR; %s", b.Estimators.Of, between(float64(e.Low), float64(e.High)))})
+		e, of := judge(p), b.Estimators.Of
+		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
+			number(int64(p.Matched), "row"))
+		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {
+			note += "; within noise of the policy that made the log"
+		}
+		out = append(out, Tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), note})
 	}
 	return out
+}
+
+// costTile says what delays cost, where that is more than noise.
+func costTile(cost Mean, rewards *words.Rewards) Tile {
+	const label = "What delays cost"
+	than := "loss a round above that without delay"
+	if rewards != nil {
+		than = "reward a round below that without delay"
+	}
+	value, se := float64(cost.Value), float64(cost.SE)
+	switch {
+	case cost.chance():
+		return Tile{label, "within noise", "± " + words.Short(se) + " " + than}
+	case math.IsNaN(se) && value < 0:
+		return Tile{label, "none seen", "in one row order, whose noise is not known"}
+	}
+	return Tile{label, signed(value), within(se) + than}
+}
+
+func have(n int64) string {
+	if n == 1 {
+		return "1 has"
+	}
+	return words.Count(n) + " have"
 }
 
 // first is the value without its error.
@@ -265,9 +304,10 @@ func (b *builder) says() []string {
 func (b *builder) saysLoss(k int) string {
 	r, s := b.groups[k][0], &b.Summary[k]
 	if !s.Loss.known() {
-		return fmt.Sprintf("What %s would have lost is not known: in none of the %s of %s did it draw the action of the log.", r.Learner, number(r.Rounds, "round"), r.Environment)
+		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of the log.", r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
 	}
-	text := fmt.Sprintf("%s lost %s a round over %s of %s", r.Learner, s.Loss, number(r.Rounds, "round"), r.Environment)
+	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
+		number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
 		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
 	}
@@ -277,22 +317,35 @@ func (b *builder) saysLoss(k int) string {
 	return text + "."
 }
 
+// did says what learners do in rounds.
+func did(r *words.Rewards) string {
+	if r == nil {
+		return "lost"
+	}
+	return "earned"
+}
+
 // saysDelay compares a group with the same learner without delay.
 func (b *builder) saysDelay(k int) string {
-	cost := b.Summary[k].Cost
+	rewards := b.rewards()
+	cost := b.Summary[k].Cost.length(rewards)
 	if !cost.known() {
 		return ""
 	}
 	none := slices.IndexFunc(b.Summary, func(g Group) bool { return g.Learner == b.Summary[k].Learner && g.Delays == "none" })
 	value, se := float64(cost.Value), float64(cost.SE)
-	text := fmt.Sprintf("Without delay it would have lost %s a round: ", b.Summary[none].Loss.first())
+	text := fmt.Sprintf("Without delay it would have %s %s a round: ", did(rewards),
+		b.Summary[none].Loss.shown(rewards).first())
 	switch {
 	case value == 0:
 		return text + "as much."
+	case math.IsNaN(se) && value < 0:
+		return text + "the delays cost nothing that is seen in one row order, whose noise is not known; --orders 5 measures it."
 	case math.IsNaN(se):
 		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(value))
-	case math.Abs(value) <= 2*se:
-		return text + fmt.Sprintf("the difference of %s is within twice its standard error of %s, and may be chance.", signed(value), words.Short(se))
+	case cost.chance():
+		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
+			words.Short(se))
 	}
 	return text + fmt.Sprintf("the delays cost %s.", cost)
 }

@@ -55,10 +55,21 @@ func (b *builder) saysPolicies() string {
 	}
 	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s", strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
 		plusMinus(float64(e.Value), float64(e.SE)), plusMinus(float64(l.Value), float64(l.SE)))
-	if apart := math.Hypot(float64(e.SE), float64(l.SE)); math.Abs(float64(e.Value-l.Value)) <= 2*apart {
+	if b.withinNoise() {
 		return text + "; the difference is within twice its standard error, so this log does not show that it is better."
 	}
 	return text + "; the difference is more than twice its standard error."
+}
+
+// withinNoise reports whether the best policy is another than the one that made the log, and
+// its estimate no further off than twice the standard error of the difference.
+func (b *builder) withinNoise() bool {
+	best, logging := b.best(), b.logging()
+	if best == nil || logging == nil || best == logging {
+		return false
+	}
+	e, l := judge(best), judge(logging)
+	return math.Abs(float64(e.Value-l.Value)) <= 2*math.Hypot(float64(e.SE), float64(l.SE))
 }
 
 // health is the part on propensities.
@@ -208,7 +219,7 @@ func (b *builder) policies() Section {
 	view := View{}
 	for i, p := range b.Policies {
 		row := []string{p.Policy}
-		one := Series{Name: p.Policy, Off: i >= 6}
+		one := Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"} // as in the course
 		for _, e := range p.Estimates {
 			row = append(row, plusMinus(float64(e.Value), float64(e.SE))+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)

@@ -24,7 +24,7 @@ func (b *builder) regret() Section {
 		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
 	}
 	if text := b.saysDelay(k); text != "" {
-		s.say("%s", called(g)+": "+b.Summary[k].Loss.String()+" a round. "+text)
+		s.say("%s", called(g)+": "+b.Summary[k].Loss.shown(b.rewards()).String()+" a round. "+text)
 	}
 	s.add(b.regretCourse(g))
 	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"}, {Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
@@ -127,17 +127,24 @@ func (b *builder) sweep() Section {
 		}
 		return s
 	}
-	first := b.Sweep[0]
-	s.say("What each learner would lose if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", words.Count(first.Rounds), first.Orders)
-	c := &Chart{ID: "sweep", Title: "Mean loss by delay", Kind: Lines, X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean loss a round"}}
+	first, shown, verb := b.Sweep[0], b.rewards(), "lose"
+	if shown != nil {
+		verb = "earn"
+	}
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", verb, words.Count(first.Rounds), first.Orders)
+	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines,
+		X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
-	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true}, {Name: "delay", Means: "later rounds"}, {Name: "mean loss"}, {Name: "above the least delay", Means: "paired by row order"}, {Name: "regret"}}}
-	view := View{Name: "mean loss"}
+	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true},
+		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},
+		{Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
+	view := View{Name: "mean " + shown.Of()}
 	var learners []string
 	lines := map[string]*Series{}
 	for i := range b.Sweep {
 		p := &b.Sweep[i]
-		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss), estimate(p.Worse), estimate(p.Regret))
+		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss.Shown(shown)), worse(p.Worse.Length(shown)),
+			estimate(p.Regret))
 		l := lines[p.Learner]
 		if l == nil {
 			l = &Series{Name: p.Learner}
@@ -147,7 +154,7 @@ func (b *builder) sweep() Section {
 		if len(learners) == 1 {
 			c.At = append(c.At, max(float64(p.Delay), .5)) // a logarithm has no 0
 		}
-		e := p.MeanLoss
+		e := p.MeanLoss.Shown(shown)
 		if e == nil {
 			e = &replay.Estimate{Value: nan}
 		}
@@ -164,6 +171,14 @@ func (b *builder) sweep() Section {
 	c.Views = []View{view}
 	s.add(c, t)
 	return s
+}
+
+// worse writes what a delay costs: no gain that is within noise.
+func worse(e *replay.Estimate) string {
+	if e != nil && e.SE != nil && e.Value < 0 && -e.Value <= 2**e.SE {
+		return "within noise, ±\u00a0" + words.Short(*e.SE)
+	}
+	return estimate(e)
 }
 
 func estimate(e *replay.Estimate) string {

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 	"hindsight/pkg/oracle"
 )
 
@@ -148,6 +149,92 @@ func TestDelaysCost(t *testing.T) {
 	}
 }
 
+// A log of rewards is reported in rewards, on its own range: in [0, 2] a mean loss of 0.3 is a
+// reward of 1.4, a loss more a reward less; and a line's band stands around it.
+func TestRewardsAreShown(t *testing.T) {
+	r := example()
+	for i := range r.Runs {
+		r.Runs[i].Rewards = &words.Rewards{Max: 2}
+		r.Runs[i].UniformLoss, r.Runs[i].Regret, r.Runs[i].Contexts.Of = nil, nil, "loss"
+	}
+	r.Runs[0].MeanLoss = some(.35)
+	page := r.Page()
+	if tile := page.Tiles[0]; tile.Label != "Mean reward of dafa" || tile.Value != "1.300" {
+		t.Errorf("%+v", tile)
+	}
+	if says := strings.Join(page.Says, " "); !strings.Contains(says, "dafa earned 1.300 a round") ||
+		!strings.Contains(says, "Without delay it would have earned 1.400 a round: the delays cost +0.1000") {
+		t.Error(says)
+	}
+	var names []string
+	for _, s := range page.Sections {
+		for _, part := range s.Parts {
+			switch x := part.(type) {
+			case *Table:
+				names = append(names, x.Caption)
+				for _, c := range x.Columns {
+					names = append(names, c.Name)
+				}
+			case *Chart:
+				names = append(names, x.Title, x.Y.Label)
+				if line := x.Views[0].Series[0]; x.ID == "course" &&
+					(line.Y[1] != 1.2 || !(line.Low[1] < 1.2 && line.High[1] > 1.2)) {
+					t.Errorf("%+v", line)
+				}
+			}
+		}
+	}
+	all := strings.Join(names, "; ")
+	for _, want := range []string{"Mean reward over time", "mean reward", "reward a round", "below the rest",
+		"below the least delay"} {
+		if !strings.Contains(all, want) {
+			t.Errorf("%q is nowhere: %s", want, all)
+		}
+	}
+	if strings.Contains(all, "mean loss") || strings.Contains(all, "loss a round") {
+		t.Errorf("losses are shown: %s", all)
+	}
+}
+
+// What delays cost is told where it is more than noise, and never as a gain that is none.
+func TestCostWithinNoise(t *testing.T) {
+	for _, c := range []struct {
+		value, se   float64
+		rewards     *words.Rewards
+		want, notes string
+	}{
+		{-.01, .01, nil, "within noise", "± 0.010 loss"}, {.01, .01, nil, "within noise", "± 0.010 loss"},
+		{.05, .01, nil, "+0.05000", "± 0.010 loss a round above"},
+		{-.01, nan, nil, "none seen", "one row order"},
+		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
+	} {
+		if got := costTile(Mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
+			!strings.Contains(got.Note, c.notes) {
+			t.Errorf("%v ± %v: %+v", c.value, c.se, got)
+		}
+	}
+	if text := worse(&replay.Estimate{Value: -.01, SE: some(.01)}); strings.Contains(text, "−") {
+		t.Error(text)
+	}
+}
+
+// The tile of the best policy says how sure it is, and on how many rewards it stands.
+func TestBestPolicyTile(t *testing.T) {
+	for value, noise := range map[float64]bool{.12: true, .2: false} {
+		r := example()
+		best := judge(r.Policies[1])
+		*best = ope.Normal("dr", value, .01)
+		r.Policies[1].NonZero = 1234
+		tiles := r.Page().Tiles
+		tile := tiles[len(tiles)-1]
+		if !strings.Contains(tile.Note, "95 %: ") ||
+			!strings.Contains(tile.Note, "of 300 rows that it plays 1,234 have a reward other than 0") ||
+			strings.Contains(tile.Note, "within noise") != noise {
+			t.Errorf("%v: %+v", value, tile)
+		}
+	}
+}
+
 // A log without propensities is no good news, and what is read in each column is told.
 func TestUnweightedIsFlagged(t *testing.T) {
 	r := example()
@@ -240,6 +327,7 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 		b.Void = certify.ClassRefuted // it is not there else
 	}
 	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
+	r.Rewards = &words.Rewards{}
 	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
 	r.Matched = &matched

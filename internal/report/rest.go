@@ -89,22 +89,29 @@ func (b *builder) contexts() Section {
 			continue
 		}
 		found = true
-		what := w.Of
+		what, shown := w.Of, r.Rewards // of rewards the regret is not known
+		mean, above, part := what+" a round", "above the rest", "part of all "+what
+		if shown != nil {
+			what = shown.Of()
+			mean, above, part = what+" a round", "below the rest", "part of all that is missed"
+		}
 		if len(w.Worst) == 0 {
 			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, words.Count(w.MinRounds))))
 			continue
 		}
 		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
-			{Name: what + " a round"}, {Name: "above the rest", Means: "± the standard error of the difference"}, {Name: "part of all " + what, Means: "of its sum over all rounds"}}}
+			{Name: mean}, {Name: above, Means: "± the standard error of the difference"},
+			{Name: part, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
-			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), plusMinus(float64(g.Mean), float64(g.SE)), plusMinus(float64(g.Above), float64(g.AboveSE)), words.Percent(float64(g.Part)))
+			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), Mean{g.Mean, g.SE}.shown(shown).String(),
+				Mean{g.Above, g.AboveSE}.length(shown).String(), words.Percent(float64(g.Part)))
 			if g.Above > 2*g.AboveSE {
 				clear++
 			}
 		}
-		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest above all other rounds (%s a round: %s). %d of these %d are above by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
-			words.Count(int64(w.Groups)), w.Of, words.Digits(float64(w.Mean)), clear, len(w.Worst), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
+		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
+			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear, len(w.Worst), shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
 	}
 	if !found {
 		if len(b.Runs) == 0 {

@@ -22,6 +22,19 @@ func (m Mean) known() bool { return !math.IsNaN(float64(m.Value)) }
 
 func (m Mean) String() string { return plusMinus(float64(m.Value), float64(m.SE)) }
 
+// shown is a mean loss as what the data has.
+func (m Mean) shown(r *words.Rewards) Mean {
+	return Mean{ope.Figure(r.Shown(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
+}
+
+// length is a mean difference of losses as one of what the data has.
+func (m Mean) length(r *words.Rewards) Mean {
+	return Mean{ope.Figure(r.Length(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
+}
+
+// chance reports whether a difference is within twice its standard error.
+func (m Mean) chance() bool { return math.Abs(float64(m.Value)) <= 2*float64(m.SE) }
+
 // Group is one learner under one kind of delays: means over the row orders that were
 // played, and standard errors of those means; of one row order that of a weighted mean.
 type Group struct {

@@ -23,7 +23,7 @@ func (b *builder) value() Section {
 		if r.Replay == nil {
 			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: compare learners with care."
 		} else {
-			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies would have lost."
+			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies would have " + did(r.Rewards) + "."
 		}
 		s.say("%s", text)
 	}
@@ -34,7 +34,7 @@ func (b *builder) value() Section {
 // runTable has a line a learner and delays.
 func (b *builder) runTable() *Table {
 	t := &Table{Caption: "Learners and delays", Columns: []Column{{Name: "learner", Text: true}, {Name: "delays", Text: true},
-		{Name: "mean loss", Means: "a round, ± the standard error over row orders"},
+		{Name: "mean " + b.rewards().Of(), Means: "a round, ± the standard error over row orders"},
 		{Name: "regret", Means: "loss above the best action of each round, summed; unknown where the truth is"},
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
 		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
@@ -50,7 +50,8 @@ func (b *builder) runTable() *Table {
 		if matched {
 			fourth = words.Percent(float64(x.Matched))
 		}
-		t.row(x.Learner, x.Delays, x.Loss.String(), fourth, words.Percent(float64(x.Skipped)), words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
+		t.row(x.Learner, x.Delays, x.Loss.shown(b.rewards()).String(), fourth, words.Percent(float64(x.Skipped)),
+			words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
 		if x.Skipped > manySkipped {
 			t.Rows[len(t.Rows)-1][4].Level = Warn
 		}
@@ -87,9 +88,14 @@ func (b *builder) lossCourse() *Chart {
 	if first == nil {
 		return nil
 	}
-	c := &Chart{ID: "course", Title: "Mean loss over time", Kind: Lines, Y: Axis{Label: "mean loss a round"}}
+	c := &Chart{ID: "course", Title: "Mean " + b.rewards().Of() + " over time", Kind: Lines,
+		Y: Axis{Label: "mean " + b.rewards().Of() + " a round"}}
 	c.along(first)
-	c.Says = "Lower is better. Bands are 95 %, cut at 0 and 1: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
+	better, shown := "Lower", b.rewards()
+	if shown != nil {
+		better = "Higher"
+	}
+	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
 	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
 	for i, g := range b.groups {
 		one := Series{Name: b.label(g), Off: i >= 6}
@@ -107,8 +113,27 @@ func (b *builder) lossCourse() *Chart {
 			each.Series = append(each.Series, Series{Name: l.name, Y: l.of.Mean, Aside: true, Off: l.off})
 		}
 	}
+	for _, view := range []View{soFar, each} {
+		for i := range view.Series {
+			view.Series[i] = view.Series[i].shown(shown)
+		}
+	}
 	c.Views = []View{soFar, each}
 	return c
+}
+
+// shown is a line of losses as what the data has.
+func (s Series) shown(r *words.Rewards) Series {
+	each := func(from []ope.Figure) (to []ope.Figure) {
+		for _, y := range from {
+			to = append(to, ope.Figure(r.Shown(float64(y))))
+		}
+		return to
+	}
+	if s.Y, s.Low, s.High = each(s.Y), each(s.Low), each(s.High); r != nil {
+		s.Low, s.High = s.High, s.Low
+	}
+	return s
 }
 
 // label names a group as shortly as the others allow.

@@ -32,17 +32,21 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	}
 	s := Section{ID: "windows", Title: "Windows"}
 	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the same seeds.")
-	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.", replay.WindowChart(prices, first.Rounds)), windowTable(prices))
+	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.",
+		replay.WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []Section{s, b.parameters()}
 	return page
 }
 
-func windowTable(prices []replay.WindowPrice) *Table {
+func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *Table {
 	t := &Table{Columns: []Column{{Name: "window", Text: true}, {Name: "skipped"}, {Name: "late", Means: "outcomes that came after it, a round"}, {Name: "D/T", Means: "mean delay in rounds as feedback was released"},
-		{Name: "σ_max", Means: "the most rounds that were open at once"}, {Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"}, {Name: "mean loss"}, {Name: "regret"}, {Name: "above the cheapest", Means: "paired by seed"}}}
+		{Name: "σ_max", Means: "the most rounds that were open at once"},
+		{Name: "bound", Means: "on regret by measured drift; skipped rounds are charged 1"},
+		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest", Means: "paired by seed"}}}
 	for i := range prices {
 		w := &prices[i]
-		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released), words.Count(w.SigmaMax), w.BoundText(estimate(w.Bound)), estimate(w.MeanLoss), estimate(w.Regret), estimate(w.Worse))
+		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released),
+			words.Count(w.SigmaMax), w.BoundText(estimate(w.Bound)), estimate(w.MeanLoss.Shown(shown)), estimate(w.Regret), estimate(w.Worse.Length(shown)))
 		if w.Recommended {
 			t.mark(Good)
 		}

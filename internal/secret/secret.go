@@ -9,6 +9,8 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+
+	"hindsight/internal/bounded"
 )
 
 // othersOrGroupWrite are the modes of a file that others can use.
@@ -18,7 +20,7 @@ const othersOrGroupWrite = 0o027
 // in errors, which never show any of it. A file that others can read, or a group can
 // write, is refused.
 func Read(path, what string, most int64) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := bounded.Open(path, bounded.Any)
 	if err != nil {
 		return nil, fmt.Errorf("read %s file: %w", what, err)
 	}

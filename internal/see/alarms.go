@@ -11,6 +11,9 @@ const (
 	Look = "look" // today
 )
 
+// notReady is the alarm whose reason the process knows.
+const notReady = "NotReady"
+
 // Alarm is something that an operator must know of.
 type Alarm struct {
 	Name     string
@@ -48,7 +51,7 @@ func loopAlarms() []Alarm {
 			Says: "No process of a model shows its metrics, though one did within a day; or none ever did.", Do: "Start them, or mend what Prometheus scrapes (prometheus.yml)."},
 		{Name: "CrashLoop", Expr: `changes(process_start_time_seconds{job=~"hindsight.*"}[1h]) > 3`, Severity: Wake, // an hour: who restarts it may wait for 5 minutes each time, and it may live for as long
 			Says: "A process ends and is started again and again: more than 3 times within the hour.", Do: "Its last lines on standard error, and its exit code, say why it ends (FAULTS.md)."},
-		{Name: "NotReady", Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
+		{Name: notReady, Expr: `hindsight_ready == 0 unless hindsight_standing_by == 1`, For: 2 * minute, Severity: Wake,
 			Says: "A process cannot do its work now, and others do not do it for it.", Do: "Open /readyz: it says why in one line.",
 			here: func(m *moment) bool {
 				return m.is("hindsight_ready", equals(0)) && !m.is("hindsight_standing_by", equals(1))
@@ -100,6 +103,13 @@ func logAlarms() []Alarm {
 		{Name: "AppendErrors", Expr: `sum by (job, topic) (increase(hindsight_append_errors_total[5m])) > 0`, Severity: Wake,
 			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the process's log: no space left on device: make room, and an embedded log goes on by itself (a NATS server or broker of your own: start it anew); else broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
 			here: grows("hindsight_append_errors_total", 5*minute, 0)},
+		{Name: "StoreFills", Expr: `hindsight_store_bytes > 0.8 * hindsight_store_limit_bytes or hindsight_store_free_bytes < 0.1 * (hindsight_store_bytes + hindsight_store_free_bytes)`, For: 5 * minute, Severity: Look,
+			Says: "The store of the embedded log has used four fifths of what it may hold, or its disk has less than a tenth left: full, it takes no more decisions and outcomes.", Do: "Let the log forget what is old (--retention), or make room: a larger disk, and a larger number in the file limit of its folder, at the next start.",
+			here: func(m *moment) bool {
+				held, limit, free := m.values["hindsight_store_bytes"], m.values["hindsight_store_limit_bytes"], m.values["hindsight_store_free_bytes"]
+				_, there := m.value("hindsight_store_bytes")
+				return there && (held > .8*limit || free < .1*(held+free))
+			}},
 		{Name: "OwnersFight", Expr: `increase(hindsight_fences_total[10m]) > 3`, Severity: Wake,
 			Says: "Partitions change hands again and again.", Do: "Two processes believe that they own the same partition: two systems with one model name on one log, or a network that splits. Stop one.",
 			here: grows("hindsight_fences_total", 10*minute, 3)},

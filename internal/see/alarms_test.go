@@ -22,7 +22,7 @@ func calm(n float64) map[string]float64 {
 		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600, "hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
 		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2, "hindsight_recent_excess_loss_error": .03,
 		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0, "hindsight_oracle_changes": 0,
-		"hindsight_log_time_seconds": float64(begin.Unix()) + n,
+		"hindsight_log_time_seconds": float64(begin.Unix()) + n, "hindsight_store_bytes": 3e9, "hindsight_store_limit_bytes": 4e9, "hindsight_store_free_bytes": 1e9,
 	}
 }
 
@@ -73,7 +73,8 @@ func TestAlarms(t *testing.T) {
 		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records", 2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
 		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1), "ManyRejects": grow("hindsight_rejects_total", 50),
 		"AppendErrors": grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1), "Restarts": grow("hindsight_restarts_total", .1),
-		"LeaseLost": grow("hindsight_lease_events_total{event=lost}", .01), "ForeignRecords": grow("hindsight_foreign_records_total", .01),
+		"StoreFills": set("hindsight_store_bytes", 3.3e9),
+		"LeaseLost":  grow("hindsight_lease_events_total{event=lost}", .01), "ForeignRecords": grow("hindsight_foreign_records_total", .01),
 		"Overflow": grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds", 600000),
 		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set("hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds", 90000),
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
@@ -100,6 +101,19 @@ func TestAlarms(t *testing.T) {
 			if f := watched(t, later, change); f != nil {
 				t.Errorf("%s: %v fire at once", a.Name, f)
 			}
+		}
+	}
+}
+
+// A disk that fills is as bad as a store at its limit, and a process without a store is well.
+func TestStoreFills(t *testing.T) {
+	for free, want := range map[float64][]string{3e8: {"StoreFills"}, 4e8: nil, math.NaN(): nil} {
+		if f := watched(t, time.Hour, func(_ time.Duration, v map[string]float64) {
+			if v["hindsight_store_free_bytes"] = free; math.IsNaN(free) {
+				v["hindsight_store_bytes"], v["hindsight_store_limit_bytes"] = free, free
+			}
+		}); !slices.Equal(f, want) {
+			t.Errorf("%v bytes free: %v fire", free, f)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -21,6 +22,10 @@ const marks = `({
 	assumptions: document.querySelectorAll("#certificate td.state").length,
 	rejects: document.querySelectorAll("#rejects td.id").length,
 })`
+
+// sideways names what can be scrolled sideways.
+const sideways = `[...document.querySelectorAll("main *")].filter((e) => getComputedStyle(e).overflowX == "auto" && e.scrollWidth > e.clientWidth)
+	.map((e) => (e.closest("[id]") || e).id + " " + e.scrollWidth).join(", ")`
 
 // The page under load: every part has marks, they change by themselves, nothing goes wrong in
 // the browser, nothing is asked for from elsewhere, and no feature or secret is in it.
@@ -58,6 +63,12 @@ func TestBrowserPage(t *testing.T) {
 	if wide := browsertest.Eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
 		t.Error("the page is wider than a phone")
 	}
+	if parts := browsertest.Eval[string](p, sideways); parts != "" {
+		t.Errorf("wider than a phone, and scrolled sideways: %s", parts)
+	}
+	if text := browsertest.Eval[string](p, `document.getElementById("loop-list").innerText`); !strings.Contains(text, "contexts by request") {
+		t.Errorf("the loop's list says %q", text)
+	}
 	p.Picture("page-phone")
 	if html := browsertest.Eval[string](p, `document.documentElement.outerHTML`); strings.Contains(html, planted) {
 		t.Error("a feature or a secret is shown")
@@ -67,6 +78,28 @@ func TestBrowserPage(t *testing.T) {
 			t.Errorf("asked for %s", r)
 		}
 	}
+	if problems := p.Problems(); len(problems) > 0 {
+		t.Errorf("%q", problems)
+	}
+}
+
+// Where outcomes are rewards the page shows rewards, also below 0.
+func TestBrowserRewards(t *testing.T) {
+	b := browsertest.Start(t)
+	w := newWorld(t, "window: 20 rounds\nreward: {min: -2, max: 2}\n")
+	r := rand.New(rand.NewPCG(1, 1))
+	for i := range 60 {
+		id, _ := w.ask(r)
+		w.report(`{"id":%q,"reward":%d}`, id, i%3-2)
+	}
+	w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 60 })
+	p := b.Open(t, w.url+"/")
+	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned -/.test(document.getElementById("loss-says").textContent)`)
+	if inside := browsertest.Eval[bool](p,
+		`[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + b.height <= 194; })`); !inside {
+		t.Error("a line leaves its picture")
+	}
+	p.Picture("page-rewards")
 	if problems := p.Problems(); len(problems) > 0 {
 		t.Errorf("%q", problems)
 	}
@@ -94,6 +127,12 @@ func TestBrowserAlarm(t *testing.T) {
 	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
+	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", joiner: "stopped, it will be opened again: no space"}}),
+		loop.texts.joiner1.textContent + "; " + document.getElementById("loop-says").textContent))`
+	if text := browsertest.Eval[string](p, idle); text !=
+		"not at work now; The joiner is not at work: stopped, it will be opened again: no space" {
+		t.Errorf("a joiner that restarts: %q", text)
+	}
 	void := `(drawCertificate({certificate_age_seconds: 0, certificate: {epoch: 1, certificate: {t: 10,
 		measured_drift: {value: null, vacuous: true, void: "class refuted"}}}}),
 		document.querySelector("#certificate tr").textContent)`

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/internal/monitor"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
 
@@ -32,6 +33,7 @@ func (s *See) state(now time.Time) *State {
 	} else {
 		out.Ready = true
 	}
+	out.Idle = Idle{s.o.Health.Idle(service.RoleDecider), s.o.Health.Idle(service.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -39,6 +41,11 @@ func (s *See) state(now time.Time) *State {
 	m := &moment{take(l.gather, now), &s.past}
 	out.Flow, out.Waiting = flow(m), waiting(m)
 	out.Alarms = s.watch.judge(m)
+	for i := range out.Alarms {
+		if a := &out.Alarms[i]; a.Name == notReady && out.Why != "" {
+			a.Says += " It says: " + out.Why
+		}
+	}
 	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
@@ -50,6 +57,7 @@ func (s *See) state(now time.Time) *State {
 	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
+	e.Outside = m.values["hindsight_outside_feature_values_total"]
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
 	if page, age := s.cert.look(s.o.Insight, now); page != nil {
 		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions
@@ -98,7 +106,13 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
-			out.Actions.Most = append(out.Actions.Most, ActionShare(a))
+			w := v.Worths[a.Action]
+			x := ActionShare{Action: a.Action, Decisions: a.Decisions,
+				Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
+			if w.Rounds > 0 {
+				x.Mean = monitor.Known(v.Rewards.Shown(w.Loss))
+			}
+			out.Actions.Most = append(out.Actions.Most, x)
 		} else {
 			out.Actions.Others += a.Decisions
 		}
@@ -110,7 +124,9 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	out.losses(v)
 	x := &v.Shadow
 	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
-		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr)}
+		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
+		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
+	out.Apprentice = Apprentice{v.Match.Rounds, monitor.Known(v.Match.Rate)}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
@@ -129,12 +145,16 @@ func (out *State) losses(v *monitor.View) {
 	r := &v.Recent
 	l := &out.Losses
 	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), monitor.Known(v.Rewards.Shown(r.Loss)), monitor.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(b.Loss / float64(b.Rounds)), Uniform: monitor.Known(b.Weighted / b.Weight)})
+		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss),
+			Uniform: monitor.Known(uniform),
+			Mean:    monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
 	}
 }
 

@@ -33,8 +33,11 @@ func dashboard() []row {
 				{"sum(rate(hindsight_outcomes_total[$__rate_interval]))", "outcomes"}, {"sum(rate(hindsight_feedback_total[$__rate_interval]))", "feedback"}, {"sum(rate(hindsight_rejects_total[$__rate_interval]))", "rejects"}}},
 		}},
 		{"What it is worth", []panel{
-			{"Loss of the last 1,000 rounds", "short", "Beside what uniform play is estimated to lose in the same rounds.", 12, []line{{"avg(hindsight_recent_loss >= 0)", "played"}, {"avg(hindsight_recent_uniform_loss >= 0)", "uniform (estimate)"}}},
-			{"Losses in time and late", "short", "If they differ, rounds without an outcome bias what is learned.", 12, []line{{"avg by (came) (hindsight_loss_mean >= 0)", "{{came}}"}}},
+			{"Reward or loss of the last 1,000 rounds", "short", "Beside what uniform play is estimated to have in the same rounds. Where outcomes are rewards, rewards.", 12, []line{
+				{"avg(hindsight_recent_reward > -Inf)", "reward"}, {"avg(hindsight_recent_uniform_reward > -Inf)", "reward of uniform (estimate)"},
+				{"avg(hindsight_recent_loss >= 0) unless avg(hindsight_recent_reward > -Inf)", "loss"},
+				{"avg(hindsight_recent_uniform_loss >= 0) unless avg(hindsight_recent_reward > -Inf)", "loss of uniform (estimate)"}}},
+			{"Losses in time and late", "short", "If they differ, rounds without an outcome bias what is learned. Rewards count as losses on the scale of 0 to 1.", 12, []line{{"avg by (came) (hindsight_loss_mean >= 0)", "{{came}}"}}},
 			{"Bounds on the regret, a round", "percentunit", "At 1 a bound says nothing. /certificate has the assumptions.", 12, []line{{"max by (kind) (hindsight_regret_bound / on (instance, partition) group_left hindsight_regret_rounds)", "{{kind}}"}}},
 			{"Functions not refuted", "short", "Of the class, where there is one.", 6, []line{{"min(hindsight_models_surviving)", "not refuted"}, {"max(hindsight_models)", "all"}}},
 			{"Largest weight", "percentunit", "Of a function, policy or member.", 6, []line{{"max(hindsight_top_weight)", "largest"}}},
@@ -54,6 +57,7 @@ func dashboard() []row {
 			{"Do draws follow their laws?", "short", "Evidence against it; the alarm is at 10,000.", 8, []line{{"max(hindsight_draw_evidence)", "evidence"}}},
 			{"γ", "short", "", 8, []line{{"avg(hindsight_gamma)", "γ"}}},
 			{"Importance weights for uniform play", "percentunit", "", 8, []line{{"avg(hindsight_importance_effective_ratio >= 0)", "effective share"}, {"max(hindsight_importance_largest_ratio)", "largest weight"}}},
+			{"Match of an apprentice", "percentunit", "Mean probability that the learner would have done what the baseline did, in mode apprentice and in shadow.", 8, []line{{"avg(hindsight_apprentice_match_ratio >= 0)", "apprentice"}, {"avg(hindsight_shadow_agreement_ratio >= 0)", "shadow"}}},
 			{"What exploring cost", "short", "In losses, by the model's own belief.", 8, []line{{"max(hindsight_exploration_cost)", "cost"}}},
 		}},
 		{"How fast", []panel{
@@ -69,6 +73,7 @@ func dashboard() []row {
 		}},
 		{"Processes", []panel{
 			{"Age of the last snapshot", "s", "", 6, []line{{"min(hindsight_snapshot_age_seconds)", "age"}}},
+			{"Store", "bytes", "Of the embedded log, beside its limit and what is free on its disk.", 6, []line{{"hindsight_store_bytes > -Inf", "held, {{instance}}"}, {"hindsight_store_limit_bytes > -Inf", "limit, {{instance}}"}, {"hindsight_store_free_bytes > -Inf", "free, {{instance}}"}}},
 			{"Memory", "bytes", "", 6, []line{{"process_resident_memory_bytes", "{{instance}}"}}},
 			{"CPU", "percentunit", "Of one core.", 6, []line{{"rate(process_cpu_seconds_total[$__rate_interval])", "{{instance}}"}}},
 			{"Goroutines", "short", "", 6, []line{{"go_goroutines", "{{instance}}"}}},
@@ -118,7 +123,7 @@ func Dashboard() string {
 			}
 			panels = append(panels, object{"id": id, "type": "timeseries", "title": p.title, "description": p.says, "datasource": source, "targets": targets,
 				"gridPos":     object{"x": left, "y": top, "w": p.width, "h": high},
-				"fieldConfig": object{"defaults": object{"unit": p.unit, "min": 0, "custom": object{"lineWidth": 2, "fillOpacity": 8, "showPoints": "never"}}, "overrides": []object{}},
+				"fieldConfig": object{"defaults": object{"unit": p.unit, "custom": object{"axisSoftMin": 0, "lineWidth": 2, "fillOpacity": 8, "showPoints": "never"}}, "overrides": []object{}},
 				"options":     object{"legend": object{"displayMode": "list", "placement": "bottom"}, "tooltip": object{"mode": "multi", "sort": "desc"}}})
 			left += p.width
 		}

@@ -303,7 +303,7 @@ func TestPodMonitor(t *testing.T) {
 	}
 }
 
-var meanOf = regexp.MustCompile(`\bavg(?: by \(\w+\) )?\((\w+)\{[^}]*\}( >= 0)?\)`)
+var meanOf = regexp.MustCompile(`\bavg(?: by \(\w+\) )?\((\w+)\{[^}]*\}( >= 0| > -Inf)?\)`)
 
 // A process that knows nothing yet, and says NaN, does not blank the mean over all.
 func TestPanelsWithoutNaN(t *testing.T) {

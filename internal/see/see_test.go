@@ -1,6 +1,7 @@
 package see
 
 import (
+	"math"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/service"
+	"hindsight/internal/words"
 )
 
 // The state of a system that has played tells what was played, and no feature or secret.
@@ -21,8 +23,12 @@ func TestState(t *testing.T) {
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
+	w.until("what is malformed", func(s *State) bool { return s.Refused["malformed"] == 2 })
+	for i := range 25 { // more than are kept
+		w.report(`{"id":"nobody-%d","loss":1}`, i)
+	}
 	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
-		return s.Refused["malformed"] == 2 && s.Refused["orphan"] > 0 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
+		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
 	})
@@ -31,6 +37,24 @@ func TestState(t *testing.T) {
 	}
 	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 || *s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
+	}
+	if s.Apprentice.Rounds != 0 || s.Apprentice.Match != nil {
+		t.Errorf("an apprentice: %+v", s.Apprentice)
+	}
+	rounds, sum, share := 0, 0.0, 0.0
+	for _, a := range s.Actions.Most {
+		if share += a.Share; a.Share != float64(a.Decisions)/400 {
+			t.Errorf("%+v", a)
+		}
+		if rounds += a.Rounds; a.Rounds > 0 {
+			sum += *a.Mean * float64(a.Rounds)
+		}
+	}
+	if rounds != s.Losses.Rounds || math.Abs(share-1) > 1e-9 || math.Abs(sum/float64(rounds)-*s.Losses.Mean) > 1e-9 {
+		t.Errorf("%d rounds of actions with a mean of %v: %+v", rounds, sum/float64(rounds), s.Losses)
+	}
+	if l := s.Losses; l.Of != "loss" || *l.Mean != *l.Loss || *l.UniformMean != *l.Uniform {
+		t.Errorf("%+v", l)
 	}
 	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 || s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
 		t.Errorf("%+v", s.Losses)
@@ -62,6 +86,30 @@ func TestState(t *testing.T) {
 	}
 }
 
+// Where outcomes are rewards, the state and metrics tell rewards on the model's own range, whether
+// the model says so or only those who report; losses stay as they are.
+func TestRewardState(t *testing.T) {
+	for yaml, want := range map[string]words.Rewards{"reward: {min: -1, max: 3}\n": {Min: -1, Max: 3},
+		"": {Min: 0, Max: 1}} {
+		w := newWorld(t, "window: 20 rounds\n"+yaml)
+		r := rand.New(rand.NewPCG(1, 1))
+		for range 30 {
+			id, _ := w.ask(r)
+			w.report(`{"id":%q,"reward":%v}`, id, want.Max)
+		}
+		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
+		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
+			*l.Buckets[0].Mean != want.Max {
+			t.Errorf("%+v", s.Losses)
+		}
+		m := take(w.see.live.Load().gather, s.Time)
+		if m.values["hindsight_recent_reward"] != want.Max ||
+			m.values["hindsight_recent_uniform_reward"] != want.Max || m.values["hindsight_recent_loss"] != 0 {
+			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"], want)
+		}
+	}
+}
+
 // In shadow the page tells how often the learner would have done what the baseline did, and
 // what it would have been worth; of what was not made in shadow it tells nothing.
 func TestShadowState(t *testing.T) {
@@ -85,6 +133,22 @@ func TestShadowState(t *testing.T) {
 	}
 	if s.CertAge < 0 || s.CertAge > sampleEvery.Seconds()+1 {
 		t.Errorf("the certificate is %v s old", s.CertAge)
+	}
+}
+
+// The match rate of an apprentice: of a learner that always plays what its baseline does 1, of one
+// that never does 0; and it is none of a model that was never in that mode.
+func TestApprenticeState(t *testing.T) {
+	for baseline, want := range map[string]float64{"red": 1, "blue": 0} {
+		w := newWorld(t, "window: 5 rounds\nmode: apprentice\nlearner: {fixed: red}\nbaseline: {fixed: "+baseline+"}\n")
+		w.play(40, 1)
+		s := w.until("rounds of an apprentice", func(s *State) bool { return s.Apprentice.Rounds >= 20 })
+		if *s.Apprentice.Match != want {
+			t.Errorf("baseline %s: %v, want %v", baseline, *s.Apprentice.Match, want)
+		}
+		if m := take(w.see.live.Load().gather, s.Time); m.values["hindsight_apprentice_match_ratio"] != want {
+			t.Errorf("the metric says %v", m.values["hindsight_apprentice_match_ratio"])
+		}
 	}
 }
 
@@ -137,6 +201,22 @@ func TestExplainRefuses(t *testing.T) {
 	}
 	if code, _ := w.get("/nothing"); code != 404 {
 		t.Errorf("a page that is not there: %d", code)
+	}
+}
+
+// The alarm of a process that is not ready says why, as /readyz does.
+func TestNotReadySays(t *testing.T) {
+	w := newWorld(t, "window: 20 rounds\n")
+	w.see.o.Health = service.NewHealth(service.RoleDecider) // of nothing
+	for i := range w.see.watch.alarms {
+		if a := &w.see.watch.alarms[i]; a.Name == notReady {
+			a.here = func(*moment) bool { return true }
+		}
+	}
+	s := w.state()
+	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
+		!strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
+		t.Errorf("%q: %+v", s.Why, s.Alarms)
 	}
 }
 

@@ -18,6 +18,7 @@ type State struct {
 	Why       string    `json:"why" doc:"why it is not ready"`
 	Deciders  []int     `json:"deciders" doc:"partitions decided here"`
 	Joiner    bool      `json:"joiner" doc:"the joiner is at work here"`
+	Idle      Idle      `json:"idle" doc:"what of this process is not at work now, and why"`
 	Mode      string    `json:"mode" doc:"live, shadow, apprentice or paused; empty: no decider is at work here"`
 
 	Flow        Flow                     `json:"flow" doc:"what passes a second, over the last 5 to 10 seconds"`
@@ -25,15 +26,22 @@ type State struct {
 	Actions     Actions                  `json:"actions" doc:"what was played in the last 1,000 decisions known here"`
 	Exploration Exploration              `json:"exploration" doc:"how widely those explore, and whether draws follow their propensities"`
 	Shadow      Shadow                   `json:"shadow" doc:"what the learner would have done in the last rounds of mode shadow"`
+	Apprentice  Apprentice               `json:"apprentice" doc:"how often the learner would have done what its baseline did, in the last rounds of mode apprentice"`
 	Losses      Losses                   `json:"losses" doc:"what rounds were worth beside uniform play"`
 	Delays      Delays                   `json:"delays" doc:"how late outcomes come, and how many feedbacks decisions did without"`
 	Fates       map[string]int64         `json:"fates" doc:"rounds released since the start, or since the snapshot that the process started from, by fate"`
 	Refused     map[string]float64       `json:"refused" doc:"outcomes and contexts rejected since the start, by reason"`
 	Certificate *service.CertificatePage `json:"certificate" doc:"as /certificate; null: no decider is at work here"`
 	CertAge     float64                  `json:"certificate_age_seconds" doc:"since it was computed: it takes the decider's time, and is kept for 5 s; what else is here is of now"`
-	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, newest first, without their bytes"`
+	Rejects     []Reject                 `json:"rejects" doc:"the last rejects written here, at most 20 and some of each reason, newest first, without their bytes"`
 	Alarms      []AlarmState             `json:"alarms" doc:"whose condition holds, the most urgent first"`
 	Elsewhere   []string                 `json:"elsewhere" doc:"alarms that one process cannot judge: Prometheus can"`
+}
+
+// Idle says why a part that is in this process does not work now.
+type Idle struct {
+	Decider string `json:"decider" doc:"why no decider is at work here; empty: one is, or none is in this process"`
+	Joiner  string `json:"joiner" doc:"why the joiner is not at work here; empty: it is, or none is in this process"`
 }
 
 // Flow is what passes a second.
@@ -78,8 +86,11 @@ type Actions struct {
 
 // ActionShare is how often an action was played.
 type ActionShare struct {
-	Action    string `json:"action" doc:"its name"`
-	Decisions int    `json:"decisions" doc:"for it"`
+	Action    string   `json:"action" doc:"its name"`
+	Decisions int      `json:"decisions" doc:"for it"`
+	Share     float64  `json:"share" doc:"of those decisions"`
+	Rounds    int      `json:"rounds" doc:"of the last 1,000 released, those with it that have a loss"`
+	Mean      *float64 `json:"mean" doc:"their mean loss or reward, as losses.of says"`
 }
 
 // Exploration is how widely the last decisions explore.
@@ -92,6 +103,7 @@ type Exploration struct {
 	Refuted   bool     `json:"refuted" doc:"the evidence has reached 10,000"`
 	Effective *float64 `json:"effective" doc:"effective share of the last 1,000 rounds released in an estimate for uniform play"`
 	Largest   *float64 `json:"largest" doc:"the largest of those importance weights as a share of all"`
+	Outside   float64  `json:"outside_values" doc:"values since the start that were outside the range which the model states for their feature; the log names some features"`
 	TopWeight *float64 `json:"top_weight" doc:"largest weight of a function, policy or member"`
 	Surviving *float64 `json:"surviving" doc:"functions of the class that the data have not refuted"`
 	Functions *float64 `json:"functions" doc:"of the class"`
@@ -105,11 +117,23 @@ type Shadow struct {
 	Uncovered *float64 `json:"uncovered" doc:"mean probability that the learner would have done what the baseline never does"`
 	Excess    *float64 `json:"excess" doc:"estimate of what the learner would have lost a round over the baseline; null if more than 5 % is uncovered"`
 	Error     *float64 `json:"error" doc:"standard error of that"`
+	Gap       *float64 `json:"gap" doc:"the same difference as losses.of says: of rewards what the learner would have earned over the baseline"`
+	GapError  *float64 `json:"gap_error" doc:"standard error of that"`
 }
 
-// Losses is what rounds were worth, on the scale of 0 to 1.
+// Apprentice is how near a learner is to what it learns from.
+type Apprentice struct {
+	Rounds int      `json:"rounds" doc:"of the last 1,000 of mode apprentice"`
+	Match  *float64 `json:"match" doc:"mean probability that the learner, asked just before it learned a round, would have done what the baseline did"`
+}
+
+// Losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
+// are.
 type Losses struct {
+	Of            string     `json:"of" doc:"reward or loss: what mean and uniform_mean are, by the model, or as the last outcome told"`
 	Rounds        int        `json:"rounds" doc:"of the last 1,000 released that have a loss"`
+	Mean          *float64   `json:"mean" doc:"of them: of rewards on the model's own range, else as loss"`
+	UniformMean   *float64   `json:"uniform_mean" doc:"what uniform play would have had in them, as uniform"`
 	Loss          *float64   `json:"loss" doc:"their mean"`
 	Uniform       *float64   `json:"uniform" doc:"what uniform play would have lost in them (self-normalised importance weights)"`
 	JoinRatio     *float64   `json:"join_ratio" doc:"share of the last 1,000 released, withdrawn ones left out, whose outcome came in time"`
@@ -123,6 +147,9 @@ type Bucket struct {
 	Rounds  int64    `json:"rounds" doc:"with a loss"`
 	Loss    *float64 `json:"loss" doc:"their mean"`
 	Uniform *float64 `json:"uniform" doc:"the estimate for uniform play"`
+
+	Mean        *float64 `json:"mean" doc:"their mean as losses.of says"`
+	UniformMean *float64 `json:"uniform_mean" doc:"the estimate for uniform play, likewise"`
 }
 
 // Delays is how late outcomes are.

@@ -27,7 +27,8 @@ take its time.
 
 ## /state
 
-The JSON behind the page. What the process does not know is null. Losses are on the scale of 0 to 1.
+The JSON behind the page. What the process does not know is null. Losses are on the scale of 0 to 1; where outcomes are rewards the
+page shows rewards, on the model's own range.
 This list is made from the code by ` + "`go test ./internal/see -run Documents -update`" + `.
 
 | field | type | meaning |

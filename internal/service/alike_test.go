@@ -111,7 +111,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		t.Fatalf("only %d feedbacks", audit.Replica().LearnedThrough())
 	}
 	for p, d := range deciders {
-		if d.follower.heart.LearnedThrough() != audit.Replica().LearnedThrough() || !bytes.Equal(d.follower.state().append(nil), want) {
+		if d.follower.heart.LearnedThrough() != audit.Replica().LearnedThrough() || !bytes.Equal(d.follower.state().bytes, want) {
 			t.Errorf("the learner of decider %d differs from that of one process", p)
 		}
 	}

@@ -79,7 +79,7 @@ func (a *Audit) AppendState(dst []byte) ([]byte, error) {
 	if s == nil {
 		return dst, errors.New("the learner has no snapshot")
 	}
-	return s.append(dst), nil
+	return append(dst, s.bytes...), nil
 }
 
 // StoredSnapshot is a complete snapshot of the log.

@@ -34,6 +34,7 @@ type DeciderConfig struct {
 
 	Learned func(partition int, through int64) // as of [SystemConfig]
 
+	wrote *wrote // by this process, to the partition, so far; nil: nothing
 	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
 	rates *rates // of clients; nil: no limit
 }
@@ -54,10 +55,12 @@ type Decider struct {
 	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
 	gate     *gate // takes requests from the bus; nil: none do come
-	offsets  offsetRing
+	recent   recent
+	old      readBacks
 	dec      codec.Decision
 	buf      []byte
 	unread   unread
+	outside  unread
 	unmarked bool // contexts were passed that no record in decisions tells of
 	seen     tail
 	refit    refit
@@ -95,7 +98,10 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	}
 	d.m = d.cfg.Metrics.decider.of(cfg.Partition)
 	d.flight = newFlight(d)
-	d.offsets.init(cfg.Dedup)
+	d.recent.init(cfg.Dedup, cfg.recentShare())
+	if d.cfg.wrote == nil {
+		d.cfg.wrote = new(wrote)
+	}
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
 		d.cfg.Metrics.appendError(decisionsKind, err)
@@ -103,6 +109,7 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 		return nil, err
 	}
 	d.out = out
+	d.cfg.wrote.offset.Store(tail.Open)
 	d.flight.fit(out)
 	if err := d.recover(ctx, tail); err != nil {
 		d.Close()
@@ -269,12 +276,16 @@ func (d *Decider) decide(raw []byte, id string, src loop.Source) loop.Result {
 	if res.Unread > 0 {
 		d.noteUnread(raw, &res, time.Now())
 	}
+	if res.Outside > 0 {
+		d.noteOutside(raw, &res, time.Now())
+	}
 	return res
 }
 
 func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
+	d.recent.put(d.dec.N, d.buf)
 	d.m.gamma.Set(d.dec.Gamma)
 	d.cfg.Metrics.scope.Decision(&d.dec)
 	d.showOutstanding()
@@ -356,12 +367,11 @@ func (d *Decider) takeSnapshot() {
 	old := through > d.snapped && now.Sub(d.snapAt) >= markInterval
 	if d.cfg.SnapshotEvery > 0 && (d.follower.warmed || old || through >= d.snapped+d.cfg.SnapshotEvery) {
 		d.follower.warmed = false
-		if s := d.follower.state(); s != nil {
+		if len(d.snapshot) > 0 {
 			d.snapped, d.snapAt = through, now
-			select {
-			case d.snapshot <- snapshotJob{s, d.follower.safe}:
-			default:
-			}
+		} else if s := d.follower.state(); s != nil {
+			d.snapped, d.snapAt = through, now
+			d.snapshot <- snapshotJob{s, d.follower.safe}
 		}
 	}
 }
@@ -371,7 +381,10 @@ func (d *Decider) WriteSnapshots(ctx context.Context) error {
 	for {
 		select {
 		case job := <-d.snapshot:
-			if err := d.writeSnapshot(ctx, job.state, job.from); err != nil {
+			err := d.writeSnapshot(ctx, job.state, job.from)
+			size := len(job.state.bytes)
+			job.state = nil
+			if new(leftBehind).add(size); err != nil {
 				return err
 			}
 		default:

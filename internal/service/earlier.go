@@ -45,11 +45,9 @@ func (a *Audit) AppendEarlierState(dst []byte) ([]byte, error) {
 	if !ok {
 		return dst, nil
 	}
-	bytes, err := l.AppendEarlier(nil)
+	s, err := a.f.stateOf(l.AppendEarlier)
 	if err != nil {
 		return dst, err
 	}
-	s := a.f.state()
-	s.learner = bytes
-	return s.append(dst), nil
+	return append(dst, s.bytes...), nil
 }

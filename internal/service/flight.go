@@ -166,10 +166,11 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		}
 		return
 	}
+	f.d.fail(f.d.cfg.wrote.note(t.n, offset))
 	if !ok || t.n == 0 {
 		return
 	}
-	f.d.offsets.set(t.n, offset)
+	f.d.recent.stored(t.n, offset)
 	f.d.m.decision(&t)
 	if t.send != nil {
 		t.send(t.reply)
@@ -203,28 +204,4 @@ func (f *flight) abandon() {
 		}
 		f.refuse(&t)
 	}
-}
-
-// offsetRing remembers where the last decisions lie. It is safe for concurrent use.
-type offsetRing struct {
-	mu  sync.Mutex
-	buf []offsetEntry
-}
-
-type offsetEntry struct{ n, offset int64 }
-
-func (o *offsetRing) init(size int) { o.buf = make([]offsetEntry, size) }
-
-func (o *offsetRing) set(n, offset int64) {
-	o.mu.Lock()
-	o.buf[n%int64(len(o.buf))] = offsetEntry{n, offset}
-	o.mu.Unlock()
-}
-
-// get returns the offset of round n.
-func (o *offsetRing) get(n int64) (int64, bool) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	e := o.buf[n%int64(len(o.buf))]
-	return e.offset, e.n == n
 }

@@ -21,13 +21,15 @@ type gate struct {
 	closed bool
 	queue  chan arrival
 	bytes  int           // of requests in the queue
+	atHand uint64        // sequence number of the request that the handler has
 	idle   chan struct{} // closed when the worker has ended
 }
 
 type arrival struct {
 	m    stream.Message
 	at   time.Time
-	size int // bytes that it holds
+	size int    // bytes that it holds
+	seq  uint64 // of admission
 }
 
 // headerBytes is about what a header takes beside its name and value.
@@ -44,6 +46,7 @@ func newGate(subject string, metrics *Metrics, handle func(stream.Message, time.
 		for a := range g.queue {
 			g.mu.Lock()
 			g.bytes -= a.size
+			g.atHand = a.seq
 			g.mu.Unlock()
 			g.handle(a.m, a.at)
 		}
@@ -95,7 +98,7 @@ func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 		return err
 	}
 	g.bytes += size
-	g.queue <- arrival{m, now, size} // there is room, and nobody else takes it while mu is held
+	g.queue <- arrival{m, now, size, seq} // there is room, and nobody else takes it while mu is held
 	return ""
 }
 
@@ -104,6 +107,14 @@ func (g *gate) enqueue(m stream.Message, now time.Time) (refusal string) {
 // admission has given up. mu is held.
 func (g *gate) room(size int) bool {
 	return len(g.queue) < cap(g.queue) && (g.bytes == 0 || g.bytes+size <= maxWaitingBytes)
+}
+
+// release takes the request that the handler has out of admission before it is answered, because
+// it waits for something else than the requests behind it. The handler calls it.
+func (g *gate) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.admit.answered(g.atHand, time.Now().UnixNano())
 }
 
 // waiting returns how many requests have no answer yet.

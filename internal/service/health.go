@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -50,7 +51,7 @@ type part struct {
 	// guarded by h.mu
 	is    condition
 	why   string // of waiting, stopped, standingBy; of recovering: what ended it before, "": nothing
-	away  string // the log does not answer; "": it does
+	away  string // the log does not answer, or holds something up; "": it does neither
 	ended bool   // it was told to stop, and says no more
 	loops []*pulse
 }
@@ -115,15 +116,18 @@ func (p *part) set(is condition, why string) {
 	}
 }
 
-// reach notes whether the log answers.
-func (p *part) reach(err error) {
+// reach notes what the log is known to hold up, and whether it answers.
+func (p *part) reach(held, err error) {
 	if p == nil {
 		return
 	}
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
-	if p.away = ""; err != nil {
-		p.away = err.Error()
+	switch p.away = ""; {
+	case held != nil:
+		p.away = "the log stands: " + held.Error()
+	case err != nil:
+		p.away = "the log is away: " + err.Error()
 	}
 }
 
@@ -179,6 +183,22 @@ func (h *Health) Ready() error {
 	return nil
 }
 
+// Idle says why no part of a role is at work in this process; "": one is, or none is there.
+func (h *Health) Idle(role string) (why string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range h.parts {
+		switch {
+		case p.role != role:
+		case p.is == working && p.away == "":
+			return ""
+		default:
+			why = cmp.Or(why, line(cmp.Or(p.amiss(), p.why)))
+		}
+	}
+	return why
+}
+
 // amiss says what keeps a part from its work, "" if nothing does or another process
 // does that work.
 func (p *part) amiss() string {
@@ -190,7 +210,7 @@ func (p *part) amiss() string {
 	case p.is == stopped:
 		return "stopped, it will be opened again: " + p.why
 	case p.away != "":
-		return "the log is away: " + p.away
+		return p.away
 	case p.is == waiting:
 		return p.why
 	}

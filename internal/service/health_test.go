@@ -384,3 +384,30 @@ func TestTwoDaemons(t *testing.T) {
 type weighted struct{ learner.Learner }
 
 func (weighted) AppendWeights(dst []float64) []float64 { return append(dst, .75, .25) }
+
+// A part that is to be opened again, or stands by, is in the process and not at work; one that
+// works, and one that is nowhere, is no reason.
+func TestIdle(t *testing.T) {
+	h := NewHealth(RoleDecider)
+	if why := h.Idle(RoleJoiner); why != "" {
+		t.Errorf("none is there: %q", why)
+	}
+	p := h.join(RoleJoiner, RoleJoiner)
+	for _, c := range []struct {
+		is         condition
+		away       error
+		why, tells string
+	}{{standingBy, nil, "another has it", "another has it"}, {recovering, nil, "", "recovering"},
+		{working, nil, "", ""}, {working, errKilled, "", "the log is away: killed"},
+		{stopped, nil, "no space", "opened again: no space"}, {waiting, nil, "no epoch", "no epoch"}} {
+		p.set(c.is, c.why)
+		p.reach(nil, c.away)
+		if why := h.Idle(RoleJoiner); !strings.Contains(why, c.tells) || c.tells == "" && why != "" {
+			t.Errorf("%v: %q, want %q", c.is, why, c.tells)
+		}
+	}
+	h.join(RoleDecider, "decider").set(working, "")
+	if h.Idle(RoleDecider) != "" || h.Idle(RoleJoiner) == "" {
+		t.Error("roles are mixed")
+	}
+}

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"hindsight/pkg/stream"
@@ -123,8 +124,21 @@ func (in *input) check(ctx context.Context, stamp uint64) error {
 		in.clear = stamp
 		return nil
 	}
-	return in.await(ctx, stamp)
+	if in.pump == nil {
+		return in.await(ctx, stamp)
+	}
+	came, err := in.awaitFor(ctx, stamp, heldWait)
+	if err == nil && !came {
+		err = errHeld
+	}
+	return err
 }
+
+// heldWait bounds the wait for records that the log holds back: those of a transaction that is open.
+// Whoever waits does what else there is to do meanwhile.
+const heldWait = time.Second
+
+var errHeld = errors.New("the log holds records back")
 
 // knownWait bounds the wait for records that a reader has heard of: a log that was
 // damaged may not have them any more.
@@ -137,8 +151,13 @@ func (in *input) awaitKnown(ctx context.Context, stamp uint64) (bool, error) {
 	if !ok || in.pump == nil || r.Known() <= in.next {
 		return false, nil
 	}
+	return in.awaitFor(ctx, stamp, knownWait)
+}
+
+// awaitFor waits for the pump's next batch, but no longer than limit, and reports whether it has come.
+func (in *input) awaitFor(ctx context.Context, stamp uint64, most time.Duration) (bool, error) {
 	in.release()
-	limit := time.NewTimer(knownWait)
+	limit := time.NewTimer(most)
 	defer limit.Stop()
 	select {
 	case b, ok := <-in.pump.batches:
@@ -174,6 +193,9 @@ func (in *input) received(b parcel, ok bool, stamp uint64) error {
 		return in.pump.err
 	}
 	in.batch, in.read, in.held, in.next = b.records, stamp, in.pump != nil, b.next
+	if len(in.batch) == 0 {
+		in.release()
+	}
 	return nil
 }
 

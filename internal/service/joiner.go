@@ -36,7 +36,8 @@ type JoinerConfig struct {
 	Insight    *Insight // nil: nobody asks
 	Control    *Control // nil: nobody changes anything
 
-	since *int64 // the offset of the feedback log's end when Source was read; nil: at the opening
+	began *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
+	since *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
 }
 
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
@@ -52,7 +53,9 @@ type Joiner struct {
 	feedback stream.Appender
 	rejects  stream.Appender
 	failed   atomic.Pointer[error]
-	acked    atomic.Int64 // offset of the last acknowledged feedback record
+	wall     func() time.Time      // the process's clock; nil: all log times are believed
+	ahead    atomic.Pointer[error] // why the head is not believed; nil: it is
+	acked    atomic.Int64          // offset of the last acknowledged feedback record
 
 	inputs []*input // decisions of all partitions, then outcomes
 	given  int      // bytes that the heart was given since the last release
@@ -82,10 +85,11 @@ type Joiner struct {
 	markAt    int64     // where the last mark lies in the tail that was read; -1: none
 	lastMark  codec.FeedbackMark
 
-	m      *joinerPart
-	others *strangers
-	part   *part          // of the process's health; may be nil
-	at     []atomic.Int64 // by input: next unread offset
+	m       *joinerPart
+	others  *strangers
+	surplus surplus
+	part    *part          // of the process's health; may be nil
+	at      []atomic.Int64 // by input: next unread offset
 }
 
 // advance is a log time that is to be given to the heart once every input is read
@@ -111,6 +115,9 @@ func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 	}
 	j.m = j.cfg.Metrics.joiner.open()
 	j.others = j.cfg.Metrics.strangers(cfg.Logger)
+	if j.cfg.began == nil {
+		j.cfg.began = new([2]atomic.Int64)
+	}
 	j.acked.Store(-1)
 	j.forget()
 	var tail stream.Tail
@@ -374,7 +381,7 @@ func (j *Joiner) Heart() *loop.Joiner { return j.heart }
 func (j *Joiner) Close() {
 	j.ended.Do(func() { close(j.over) })
 	j.m.close()
-	for _, in := range j.inputs {
+	for _, in := range slices.Concat(j.inputs, j.surplus.inputs[0], j.surplus.inputs[1]) {
 		in.close()
 	}
 	if j.feedback != nil {

@@ -25,6 +25,7 @@ func (j *Joiner) Run(ctx context.Context) error {
 	tail := time.NewTicker(markInterval)
 	defer tail.Stop()
 	alive := j.part.loop("records")
+	j.wall = time.Now
 	defer j.cfg.Control.enter(j)()
 	j.pause = func() error {
 		alive.beat()

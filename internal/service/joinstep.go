@@ -26,6 +26,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 	taken := 0
 	for taken < stepRecords {
 		ok, err := j.merge(ctx)
+		if errors.Is(err, errHeld) {
+			break
+		}
 		if err != nil {
 			return taken > 0, err
 		}
@@ -43,6 +46,9 @@ func (j *Joiner) Step(ctx context.Context) (busy bool, err error) {
 		return true, err
 	}
 	if err := j.release(ctx); err != nil {
+		return true, err
+	}
+	if err := j.refuseSurplus(ctx); err != nil {
 		return true, err
 	}
 	if err := j.watchGuard(ctx); err != nil {
@@ -75,6 +81,9 @@ func (j *Joiner) merge(ctx context.Context) (bool, error) {
 				return done, err
 			}
 			continue // an earlier record came to light
+		}
+		if j.tooFar(best.headTime(), best.topic, best.partition, best.batch[0].Offset) {
+			return false, nil
 		}
 		settled, err := j.settle(ctx, best.read)
 		if err != nil {
@@ -136,7 +145,7 @@ func (j *Joiner) settle(ctx context.Context, stamp uint64) (bool, error) {
 				return false, err
 			}
 		}
-		if len(in.batch) > 0 {
+		if len(in.batch) > 0 || in.clear <= stamp {
 			return false, nil
 		}
 	}
@@ -287,6 +296,10 @@ func (j *Joiner) storeRejects(ctx context.Context) error {
 	if len(j.rejected) == 0 {
 		return nil
 	}
+	return j.putRejects(ctx)
+}
+
+func (j *Joiner) putRejects(ctx context.Context) error {
 	for i := range j.rejected {
 		r := &j.rejected[i]
 		r.Fit()
@@ -353,6 +366,9 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	}
 	at := j.acked.Load()
 	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, at, at+1, func(r *stream.Record) error {
+		if j.tooFar(r.Time, j.topics.Feedback, 0, at) {
+			return nil
+		}
 		j.stamp++
 		j.tick = advance{time: r.Time, stamp: j.stamp}
 		if r.Time < due {

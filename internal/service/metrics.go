@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -35,6 +36,7 @@ const (
 const (
 	decisionsKind = "decisions"
 	feedbackKind  = "feedback"
+	contextsKind  = "contexts"
 	outcomesKind  = "outcomes"
 	rejectsKind   = "rejects"
 	snapshotsKind = "snapshots"
@@ -63,6 +65,7 @@ type Metrics struct {
 	decider deciderMetrics
 	joiner  joinerMetrics
 	scope   *monitor.Scope
+	store   atomic.Pointer[StoreUsage]
 	log     *slog.Logger // of refused requests; nil: they are not logged
 	modes   modeMetrics
 }
@@ -79,6 +82,7 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m.joiner = newJoinerMetrics(c)
 	m.scope = newScope(c)
 	m.modes = newModeMetrics(c)
+	m.storeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
 		if health == nil || health.Ready() != nil {
 			return 0

@@ -16,7 +16,7 @@ var decisionBuckets = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .0
 
 // deciderMetrics are those of the deciders of a process, by partition.
 type deciderMetrics struct {
-	decisions, repeated, snapshots, unread             *prometheus.CounterVec
+	decisions, repeated, snapshots, unread, outside    *prometheus.CounterVec
 	latency                                            *prometheus.HistogramVec
 	outstanding, contextsLag, feedbackLag              *prometheus.GaugeVec
 	learned, through, gamma, epoch                     *prometheus.GaugeVec
@@ -45,6 +45,9 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 			"it grows: the model does not see these features", p),
 		unread: c.counter("hindsight_unread_features_total", "Features of decided contexts that the model does not list, and keys that no context has: nobody reads them. The log names some, and replayer explain those of one context.",
 			"it grows, and nobody sends more than the model reads on purpose: a name may be misspelt", p),
+		outside: c.counter("hindsight_outside_feature_values_total",
+			"Values in decided contexts outside the range that the model states for their feature ({number: [min, max]}). They are learned as they are; the log names some features.",
+			"it grows: a unit changed, or the range is wrong", p),
 		refusedExamples: c.gauge("hindsight_refused_examples", "Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows", p),
 		changes: c.gauge("hindsight_oracle_changes", "Times that the oracle of this epoch started regressions anew because what was played lost more than predicted. The log says when.",
 			"it grows: the world changed, or its noise", p),
@@ -57,19 +60,19 @@ func newDeciderMetrics(c *catalog) deciderMetrics {
 
 // deciderPart are the metrics of one decider.
 type deciderPart struct {
-	m                     *deciderMetrics
-	gauges                gauges
-	topic, request        prometheus.Counter
-	topicTime, askedTime  prometheus.Observer
-	repeated, unread      prometheus.Counter
-	written, failed       prometheus.Counter
-	damaged               prometheus.Counter
-	outstanding, contexts prometheus.Gauge
-	feedback, learned     prometheus.Gauge
-	through, gamma, epoch prometheus.Gauge
-	columns, values, lost prometheus.Gauge // of a linear oracle; nil: it is none
-	changes               prometheus.Gauge // nil: the oracle watches for none
-	certificate           certificatePart
+	m                         *deciderMetrics
+	gauges                    gauges
+	topic, request            prometheus.Counter
+	topicTime, askedTime      prometheus.Observer
+	repeated, unread, outside prometheus.Counter
+	written, failed           prometheus.Counter
+	damaged                   prometheus.Counter
+	outstanding, contexts     prometheus.Gauge
+	feedback, learned         prometheus.Gauge
+	through, gamma, epoch     prometheus.Gauge
+	columns, values, lost     prometheus.Gauge // of a linear oracle; nil: it is none
+	changes                   prometheus.Gauge // nil: the oracle watches for none
+	certificate               certificatePart
 
 	snapMu sync.Mutex
 	snapAt time.Time // zero: there is none
@@ -80,7 +83,7 @@ func (m *deciderMetrics) of(partition int) *deciderPart {
 	d := &deciderPart{m: m, gauges: gauges{values: []string{p}},
 		topic: m.decisions.WithLabelValues(p, fromTopic), request: m.decisions.WithLabelValues(p, fromRequest),
 		topicTime: m.latency.WithLabelValues(p, fromTopic), askedTime: m.latency.WithLabelValues(p, fromRequest),
-		repeated: m.repeated.WithLabelValues(p), unread: m.unread.WithLabelValues(p),
+		repeated: m.repeated.WithLabelValues(p), unread: m.unread.WithLabelValues(p), outside: m.outside.WithLabelValues(p),
 		written: m.snapshots.WithLabelValues(p, "written"), failed: m.snapshots.WithLabelValues(p, "failed"),
 		damaged: m.snapshots.WithLabelValues(p, "damaged")}
 	g := &d.gauges

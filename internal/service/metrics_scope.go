@@ -1,6 +1,10 @@
 package service
 
-import "hindsight/internal/monitor"
+import (
+	"math"
+
+	"hindsight/internal/monitor"
+)
 
 // newScope makes a scope, and the metrics that are computed from it when they are asked for.
 func newScope(c *catalog) *monitor.Scope {
@@ -32,9 +36,25 @@ func newScope(c *catalog) *monitor.Scope {
 	})
 	recent("hindsight_join_ratio", "Share of the last 1,000 rounds released here, withdrawn ones left out, whose outcome came in time; NaN of none.",
 		"it falls to half of what it was", func(r *monitor.Recent) float64 { return r.JoinRatio })
-	recent("hindsight_recent_loss", "Mean loss of those of them that have one, on the scale of 0 to 1.",
+	recent("hindsight_recent_loss",
+		"Mean loss of those of them that have one, on the scale of 0 to 1; of rewards how far they are from the largest, as a share of their range.",
 		"hindsight_recent_excess_loss says so", func(r *monitor.Recent) float64 { return r.Loss })
 	recent("hindsight_recent_uniform_loss", "What uniform play would have lost in them, estimated from the logged propensities.", "", func(r *monitor.Recent) float64 { return r.Uniform })
+	shown := func(of func(r *monitor.Recent) float64) func(r *monitor.Recent) float64 {
+		return func(r *monitor.Recent) float64 {
+			rewards := s.Rewards()
+			if rewards == nil {
+				return math.NaN()
+			}
+			return rewards.Shown(of(r))
+		}
+	}
+	recent("hindsight_recent_reward",
+		"Mean reward of the same rounds, on the model's own range; NaN where outcomes are losses.", "",
+		shown(func(r *monitor.Recent) float64 { return r.Loss }))
+	recent("hindsight_recent_uniform_reward",
+		"What uniform play would have earned in them, estimated in the same way; NaN where outcomes are losses.", "",
+		shown(func(r *monitor.Recent) float64 { return r.Uniform }))
 	recent("hindsight_recent_excess_loss", "What they lost a round over uniform play, by importance weights about their mean loss: an action that was not played counts as losing that.",
 		"it is over 0.05 and over three times its error for half an hour", func(r *monitor.Recent) float64 { return r.Excess })
 	recent("hindsight_recent_excess_loss_error", "Standard error of that, as if rounds were independent.", "", func(r *monitor.Recent) float64 { return r.StdErr })
@@ -53,5 +73,8 @@ func newScope(c *catalog) *monitor.Scope {
 	shadow("hindsight_shadow_excess_loss", "Estimate of what the learner would have lost a round over the baseline in them, by importance weights, wrong by at most the uncovered ratio beside its error; NaN where that is over 0.05.",
 		"it stays above 0 by more than twice its error: do not go live", func(x *monitor.Shadow) float64 { return x.Excess })
 	shadow("hindsight_shadow_excess_loss_error", "Standard error of that estimate, as if rounds were independent.", "", func(x *monitor.Shadow) float64 { return x.StdErr })
+	c.gaugeFunc("hindsight_apprentice_match_ratio",
+		"Mean probability that the learner would have done what the baseline did, over the last 1,000 rounds of mode apprentice, each asked just before it is learned; NaN of none.", "",
+		func() float64 { return s.Match().Rate })
 	return s
 }

@@ -212,6 +212,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	r.must(r.log.Truncate(r.topics.Decisions, 0, 100))
 	r.request("%s", ask) // closed
 	r.d.closed = false
+	r.d.recent.forget()
 	r.request("%s", ask) // the decision cannot be read back
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 3})
 	f := newFront(r.log, "m", 1)

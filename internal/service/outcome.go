@@ -22,14 +22,40 @@ func requestSize(m *stream.Message) int {
 	return n
 }
 
-// plainHeaders returns the headers that may be stored. The others would be ours, or orders
-// to the server that keeps the log, in the name of the service: an expectation that does
-// not hold, for instance, which ends the writer.
-func plainHeaders(headers []stream.Header) []stream.Header {
-	return slices.DeleteFunc(headers, func(h stream.Header) bool {
+// maxHeaderBytes bounds the headers of an outcome as they are stored: their names and values,
+// and 4 bytes more for each.
+const maxHeaderBytes = 16 << 10
+
+// plainHeaders returns the headers that are stored, or why they cannot be. Left out are the
+// spaces around a value, and headers that would be ours, or orders to the server that keeps
+// the log, in the name of the service: an expectation that does not hold, for instance, which
+// ends the writer.
+func plainHeaders(headers []stream.Header) ([]stream.Header, error) {
+	headers = slices.DeleteFunc(headers, func(h stream.Header) bool {
 		key := strings.ToLower(h.Key)
 		return strings.HasPrefix(key, "nats-") || strings.HasPrefix(key, "hindsight-")
 	})
+	size := 0
+	for i := range headers {
+		h := &headers[i]
+		h.Value = strings.TrimSpace(h.Value)
+		if !h.Plain() {
+			return nil, fmt.Errorf("header %.64q: a name is visible ASCII without spaces and colons, a value is one line", h.Key)
+		}
+		size += len(h.Key) + len(h.Value) + 4
+	}
+	if size > maxHeaderBytes {
+		return nil, fmt.Errorf("%w: its headers have %d bytes, at most %d are taken", codec.ErrTooLarge, size, maxHeaderBytes)
+	}
+	return headers, nil
+}
+
+// codeOf returns the code of the answer to what cannot be taken as it is.
+func codeOf(err error) int {
+	if errors.Is(err, codec.ErrTooLarge) {
+		return 413
+	}
+	return 400
 }
 
 // request stores one outcome that comes now.
@@ -44,22 +70,30 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
-	if requestSize(&m) > codec.MaxRecordBytes {
-		refuse(413, "the outcome is too large", "")
+	if n := requestSize(&m); n > codec.MaxOutcomeBytes {
+		refuse(413, fmt.Sprintf("the outcome is too large: %d bytes with its headers, at most %d are taken",
+			n, codec.MaxOutcomeBytes), "")
 		return
 	}
 	var o codec.Outcome
-	err := codec.ParseOutcome(&o, m.Data)
+	headers, err := plainHeaders(m.Headers)
+	if err == nil {
+		err = codec.ParseOutcome(&o, m.Data)
+	}
 	if err == nil {
 		err = o.Validate()
 	}
 	if err != nil {
-		refuse(400, err.Error(), "")
+		refuse(codeOf(err), err.Error(), "")
 		return
 	}
 	id := strings.Clone(o.ID)
+	if !s.quota.take(requestSize(&m)) {
+		refuse(503, overQuota, id)
+		return
+	}
 	w := s.writers[loop.PartitionOf([]byte(id), len(s.writers))]
-	r := &stream.Record{Key: []byte(id), Value: m.Data, Headers: plainHeaders(m.Headers)}
+	r := &stream.Record{Key: []byte(id), Value: m.Data, Headers: headers}
 	w.append(r, start.Add(forwardLimit), func(_ int64, err error) {
 		switch {
 		case err == nil:
@@ -67,6 +101,8 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 			m.Respond(codec.AppendStored(nil, id, json))
 		case errors.Is(err, stream.ErrTooLarge):
 			refuse(413, "the outcome is too large", id)
+		case errors.Is(err, stream.ErrUnfit):
+			refuse(400, err.Error(), id)
 		case errors.Is(err, errNoRoom):
 			refuse(503, err.Error(), id)
 		default:

@@ -187,7 +187,7 @@ func (w *outcomeWriter) send(r *stream.Record, done func(offset int64, err error
 	w.waiting.Unlock()
 	switch _, err := w.out.Append(ctx, r); {
 	case err == nil:
-	case errors.Is(err, stream.ErrTooLarge): // the appender lives on
+	case errors.Is(err, stream.ErrTooLarge), errors.Is(err, stream.ErrUnfit): // the appender lives on
 		w.withdraw()
 		done(-1, err)
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()): // and here

@@ -64,11 +64,14 @@ func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions
 	}
 	from := stream.Earliest
 	if best != nil {
+		new(leftBehind).add(len(best.bytes)) // by those before it
 		if err := f.restore(&best.state); err != nil {
 			return nil, err
 		}
 		from, f.behind = best.feedbackFrom, true
 		f.size, f.sizeAt = len(best.bytes), best.time
+		best = nil
+		new(leftBehind).add(f.size)
 	}
 	f.in, err = openInput(ctx, log, topics.Feedback, 0, from, 0)
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
@@ -203,6 +206,7 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 			return f.others.pass(f.topics.Feedback, 0, r, err)
 		}
 		before := f.changes().Count
+		f.match()
 		if err := f.heart.Learn(&f.parsed); err != nil {
 			return err
 		}
@@ -215,6 +219,18 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 	}
 	f.safe = r.Offset + 1
 	return nil
+}
+
+// match notes how probably the learner would have done what the baseline did in a round of an
+// apprentice, which it has not learned yet. That costs what a decision does, which an apprentice
+// is not asked for.
+func (f *follower) match() {
+	if f.scope == nil || f.parsed.Mode != codec.Apprentice {
+		return
+	}
+	if p, ok := f.heart.Match(&f.parsed); ok {
+		f.scope.Matched(f.parsed.N, p)
+	}
 }
 
 // begin makes an epoch the one at work. Where nothing that the learner is made from has
@@ -289,14 +305,25 @@ func (f *follower) state() *state {
 	if ep == nil {
 		return nil
 	}
-	d := f.epochs.byNum[ep.Number]
-	learner, err := ep.Learner.AppendBinary(nil)
+	s, err := f.stateOf(ep.Learner.AppendBinary)
 	if err != nil {
 		f.logger.Error("the learner has no snapshot", "error", err)
 		return nil
 	}
-	return &state{through: f.heart.LearnedThrough(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files, learner: learner}
+	return s
 }
+
+// stateOf returns the state with what appendLearner says of the learner at work.
+func (f *follower) stateOf(appendLearner func([]byte) ([]byte, error)) (*state, error) {
+	d := f.epochs.byNum[f.heart.Epoch().Number]
+	s := &state{through: f.heart.LearnedThrough(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files}
+	return s, s.encode(appendLearner)
+}
+
+const (
+	chunksOnTheWay = 8       // records of a snapshot that the log holds in memory at most
+	chunkHead      = 1 << 10 // more than such a record has beside its chunk
+)
 
 // writeSnapshot appends a snapshot and drops those beyond the last keepSnapshots.
 func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int64, nonce string) error {
@@ -314,9 +341,17 @@ func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int
 		return err
 	}
 	defer w.Close()
-	b := s.append(nil)
-	for _, c := range chunks(b, s, feedbackFrom, nonce, f.chunk) {
-		if _, err := w.Append(ctx, &stream.Record{Value: codec.AppendSnapshot(nil, &c)}); err != nil {
+	var left leftBehind
+	value := make([]byte, 0, f.chunk+chunkHead)
+	for i, c := range chunks(s, feedbackFrom, nonce, f.chunk) {
+		left.add(len(c.Bytes))
+		if i%chunksOnTheWay == 0 {
+			if err := w.Flush(ctx); err != nil {
+				return err
+			}
+		}
+		value = codec.AppendSnapshot(value[:0], &c)
+		if _, err := w.Append(ctx, &stream.Record{Value: value}); err != nil {
 			return err
 		}
 	}
@@ -326,7 +361,7 @@ func (f *follower) writeSnapshot(ctx context.Context, s *state, feedbackFrom int
 	if failed != nil {
 		return fmt.Errorf("snapshot after feedback %d: %w", s.through, failed)
 	}
-	f.size = len(b)
+	f.size = len(s.bytes)
 	f.kept = append(f.kept, first)
 	if n := len(f.kept) - keepSnapshots; n > 0 {
 		f.kept = f.kept[n:]

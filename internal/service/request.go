@@ -3,7 +3,6 @@ package service
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,9 +19,20 @@ const (
 	errorCodeHeader = "Nats-Service-Error-Code"
 )
 
+// An error that passes says after how many seconds to ask again, as in HTTP. Clients spread
+// that at random, so that they do not come back all at once.
+const (
+	retryHeader  = "Retry-After"
+	retrySeconds = "1"
+)
+
 func errorReply(code int, message, id string, json bool) ([]byte, []stream.Header) {
-	return codec.ErrorReply(nil, code, message, id, json),
-		[]stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")}, {Key: errorCodeHeader, Value: strconv.Itoa(code)}}
+	headers := []stream.Header{{Key: errorHeader, Value: strings.ReplaceAll(message, "\n", " ")},
+		{Key: errorCodeHeader, Value: strconv.Itoa(code)}}
+	if code == 429 || code == 503 {
+		headers = append(headers, stream.Header{Key: retryHeader, Value: retrySeconds})
+	}
+	return codec.ErrorReply(nil, code, message, id, json), headers
 }
 
 // timeoutHeader says for how long whoever asks waits for the answer, as a duration: 250ms.
@@ -96,15 +106,11 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	res := d.decide(m.Data, requestID(&m), loop.Source{Offset: loop.RequestSource})
 	switch res.Verdict {
 	case loop.Invalid:
-		code := 400
-		if errors.Is(res.Err, codec.ErrTooLarge) {
-			code = 413
-		}
-		refuse(code, res.Err.Error(), res.ID)
+		refuse(codeOf(res.Err), res.Err.Error(), res.ID)
 	case loop.Conflict:
-		d.conflict(&res, m, json, refuse)
+		d.conflict(&res, m, refuse)
 	case loop.Duplicate:
-		d.repeat(res.N, m, json, "")
+		d.repeat(&repeat{res.N, m, ""})
 	default:
 		d.answer(m, json, start)
 	}
@@ -144,10 +150,10 @@ func (d *Decider) answer(m stream.Message, json bool, start time.Time) {
 // conflict refuses a request whose id another one used, once that one's decision is
 // known to be stored. One that may be a repeat of a request without an id, with the id that
 // this was told, is looked at.
-func (d *Decider) conflict(res *loop.Result, m stream.Message, json bool, refuse func(code int, message, id string)) {
+func (d *Decider) conflict(res *loop.Result, m stream.Message, refuse func(code int, message, id string)) {
 	n, id := res.N, strings.Clone(res.ID)
 	if strings.HasPrefix(id, fmt.Sprintf("r-%d-", d.cfg.Partition)) {
-		d.repeat(n, m, json, id)
+		d.repeat(&repeat{n, m, id})
 		return
 	}
 	answer := func(stored bool) {
@@ -171,43 +177,6 @@ func reply(dec *codec.Decision, duplicate, json bool) []byte {
 		return codec.AppendDecisionJSON(nil, dec, duplicate)
 	}
 	return codec.AppendDecisionReply(nil, dec, duplicate)
-}
-
-// repeat answers a request whose round was decided before, from what the log has. With an
-// id, which was minted for that round, it was if it is the same request but for the id.
-func (d *Decider) repeat(n int64, m stream.Message, json bool, id string) {
-	answer := func(stored bool) { d.answerAgain(n, m, json, stored, id) }
-	if !d.flight.join(n, answer) {
-		d.spawn(func() { answer(true) })
-	}
-}
-
-// answerAgain reads a decision back and sends it, marked duplicate.
-func (d *Decider) answerAgain(n int64, m stream.Message, json, stored bool, id string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	sent := false
-	if offset, ok := d.offsets.get(n); ok && stored {
-		scan(ctx, d.cfg.Log, d.topics.Decisions, d.cfg.Partition, offset, offset+1, func(r *stream.Record) error {
-			var dec codec.Decision
-			if err := codec.ParseDecision(&dec, r.Value); err != nil {
-				return err
-			}
-			sent = true
-			if id != "" && !sameButForID(dec.Context, m.Data) {
-				d.cfg.Metrics.refuseID("decide", 409, id)
-				data, headers := errorReply(409, d.usedIn(n), id, json)
-				return m.Respond(data, headers...)
-			}
-			d.m.repeated.Inc()
-			return m.Respond(reply(&dec, true, json))
-		})
-	}
-	if !sent {
-		d.cfg.Metrics.refuse("decide", 503)
-		data, headers := errorReply(503, "the recorded decision cannot be read now: retry with the same id", "", json)
-		m.Respond(data, headers...)
-	}
 }
 
 // sameButForID reports whether a context has no id, and another, which has one, is else the

@@ -167,17 +167,15 @@ func (d *Decider) stop(ctx context.Context) error {
 	if err := d.out.Flush(ctx); err != nil {
 		return err
 	}
+	waiting := d.WriteSnapshots(ctx) // before there is another
 	s := d.follower.state()
 	if s == nil {
 		return nil
 	}
 	// Of deciders that have learned as much the bytes are equal, which anyone may compare.
-	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.append(nil)))
-	if d.cfg.SnapshotEvery == 0 {
-		return nil
-	}
-	if err := d.WriteSnapshots(ctx); err != nil || s.through == d.snapped {
-		return err
+	d.cfg.Logger.Info("decider stops", "learned_through", s.through, "learner", hexSum(s.bytes))
+	if waiting != nil || d.cfg.SnapshotEvery == 0 || s.through == d.snapped {
+		return waiting
 	}
 	return d.writeSnapshot(ctx, s, d.follower.safe)
 }
@@ -196,6 +194,7 @@ func (d *Decider) unserve() {
 type OutcomeService struct {
 	writers []*outcomeWriter
 	gate    *gate
+	quota   *quota
 	stop    func()
 	metrics *Metrics
 }
@@ -219,6 +218,7 @@ func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 		}
 		s.writers = append(s.writers, w)
 	}
+	s.quota = newQuota(ctx, log, TopicsOf(name), m)
 	s.gate = newGate("outcome", m, s.requestOf)
 	var err error
 	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {
@@ -239,4 +239,5 @@ func (s *OutcomeService) Close() {
 	for _, w := range s.writers {
 		w.close()
 	}
+	s.quota.close()
 }

@@ -75,7 +75,7 @@ func (p *part) watchLog(ctx context.Context, log stream.Log, topic string) (stop
 			ctx, cancel := context.WithTimeout(outer, lookLimit)
 			defer cancel()
 			if _, _, err := log.Bounds(ctx, topic, 0); outer.Err() == nil {
-				p.reach(err)
+				p.reach(nil, err)
 			}
 		})
 	}()

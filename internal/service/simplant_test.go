@@ -142,8 +142,6 @@ func invisible(topic, kind, next, damage string) bool {
 	switch {
 	case kind == stream.TypeOpen || damage == "swap" && next == stream.TypeOpen:
 		return true // an open record says who came, and nothing depends on it
-	case kind == codec.TypeEpoch && next == codec.TypeMark && damage == "swap":
-		return true // both stand between the same feedbacks
 	case kind == codec.TypeMark && (damage == "drop" || damage == "double"):
 		return true // a restart reads back to an earlier mark, or the same
 	case topic == "rejects" && (damage == "double" || damage == "swap"):

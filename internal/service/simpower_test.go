@@ -96,22 +96,10 @@ func TestCheckerAndGaps(t *testing.T) {
 		if !s.o.strict {
 			continue
 		}
-		s.run()
-		k := int64(1 + s.rng.IntN(12))
-		var offsets []int64
-		s.records(s.topics.Decisions, 0, func(r *stream.Record) { offsets = append(offsets, r.Offset) })
-		if len(s.broken) > 0 || int64(len(offsets)) <= k {
+		cut := false
+		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		for _, o := range s.owners() {
-			o.shut()
-		}
-		s.deciders, s.joiner, s.strays = make([]*simDecider, s.o.partitions), nil, nil
-		s.log.DropTail(s.topics.Decisions, 0, offsets[int64(len(offsets))-k])
-		s.drain()
-		s.now += s.o.rules.WindowNanos + 2*int64(time.Second)
-		s.users.settle()
-		s.drain()
 		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true})
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
@@ -130,6 +118,27 @@ func TestCheckerAndGaps(t *testing.T) {
 	if lost < 20 {
 		t.Errorf("only %d rounds were lost", lost)
 	}
+}
+
+// cutDecisions takes the last decisions from the log, some of them, and lets others go on; it
+// reports whether there were so many.
+func (s *sim) cutDecisions() bool {
+	k := int64(1 + s.rng.IntN(12))
+	var offsets []int64
+	s.records(s.topics.Decisions, 0, func(r *stream.Record) { offsets = append(offsets, r.Offset) })
+	if len(s.broken) > 0 || int64(len(offsets)) <= k {
+		return false
+	}
+	for _, o := range s.owners() {
+		o.shut()
+	}
+	s.deciders, s.joiner, s.strays = make([]*simDecider, s.o.partitions), nil, nil
+	s.log.DropTail(s.topics.Decisions, 0, offsets[int64(len(offsets))-k])
+	s.drain()
+	s.now += s.o.rules.WindowNanos + 2*int64(time.Second)
+	s.users.settle()
+	s.drain()
+	return true
 }
 
 func runPower(t *testing.T, seed int64, plant planted) *sim {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"hindsight/pkg/codec"
@@ -71,8 +72,28 @@ func runSeed(t *testing.T, seed int64) map[string]int {
 	return s.counted
 }
 
-// run does what the seed says, then heals everything and lets it come to an end.
+// run plays by a clock that stands still while the simulation works, so that no deadline of
+// the services passes because the machine is slow.
 func (s *sim) run() {
+	s.untimed(s.play)
+}
+
+// untimed calls f where time goes on only when everything waits, which a simulation never does.
+func (s *sim) untimed(f func()) {
+	synctest.Test(s.t.(*testing.T), func(*testing.T) {
+		began := time.Now()
+		f()
+		if took := time.Since(began); took != 0 {
+			s.fatal("%v passed by the clock that deadlines go by", took)
+		}
+		for _, g := range s.gates {
+			g.close()
+		}
+	})
+}
+
+// play does what the seed says, then heals everything and lets it come to an end.
+func (s *sim) play() {
 	if s.rng.IntN(3) == 0 {
 		s.openOutcomes()
 	}

@@ -1,10 +1,12 @@
 package service
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -18,11 +20,29 @@ type state struct {
 	rounds  []int64 // per partition: the highest round whose feedback was seen
 	rec     codec.Epoch
 	files   map[string][]byte
-	learner []byte
+	learner []byte // the end of bytes
+	bytes   []byte
 }
+
+// mostSnapshot is more than a snapshot has: the memory of a learner is bounded.
+const mostSnapshot = 2 << 30
 
 // keepSnapshots is how many complete snapshots stay in the log.
 const keepSnapshots = 8
+
+// leftBehind counts bytes of snapshots that went through memory, and frees what that left
+// behind whenever it is much. The collector would wait for it until all that it finds, a
+// snapshot and the learner, has doubled.
+type leftBehind int
+
+const muchLeft = 64 << 20
+
+func (l *leftBehind) add(n int) {
+	if *l += leftBehind(n); *l >= muchLeft {
+		runtime.GC()
+		*l = 0
+	}
+}
 
 func appendBlob(dst, b []byte) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(b)))
@@ -37,20 +57,30 @@ func cutBlob(b []byte) (blob, rest []byte, err error) {
 	return b[k : k+int(n)], b[k+int(n):], nil
 }
 
-// append appends the state's bytes: version, through, rounds, epoch record, the
-// files in its order, the learner.
-func (s *state) append(dst []byte) []byte {
-	dst = binary.AppendUvarint(dst, codec.Version)
-	dst = binary.AppendUvarint(dst, uint64(s.through))
-	dst = binary.AppendUvarint(dst, uint64(len(s.rounds)))
+// encode fills in the state's bytes: version, through, rounds, epoch record, the files in its
+// order, the learner. That one may be as large as all other memory of the process: nothing of
+// it is copied.
+func (s *state) encode(appendLearner func([]byte) ([]byte, error)) error {
+	head := binary.AppendUvarint(nil, codec.Version)
+	head = binary.AppendUvarint(head, uint64(s.through))
+	head = binary.AppendUvarint(head, uint64(len(s.rounds)))
 	for _, n := range s.rounds {
-		dst = binary.AppendUvarint(dst, uint64(n))
+		head = binary.AppendUvarint(head, uint64(n))
 	}
-	dst = appendBlob(dst, codec.AppendEpoch(nil, &s.rec))
+	head = appendBlob(head, codec.AppendEpoch(nil, &s.rec))
 	for _, f := range s.rec.Files {
-		dst = appendBlob(dst, s.files[f.Name])
+		head = appendBlob(head, s.files[f.Name])
 	}
-	return appendBlob(dst, s.learner)
+	room := len(head) + binary.MaxVarintLen64
+	b, err := appendLearner(make([]byte, room))
+	if err != nil {
+		return err
+	}
+	s.learner = b[room:]
+	head = binary.AppendUvarint(head, uint64(len(s.learner)))
+	s.bytes = b[room-len(head):]
+	copy(s.bytes, head)
+	return nil
 }
 
 func parseState(b []byte) (s state, err error) {
@@ -84,16 +114,18 @@ func parseState(b []byte) (s state, err error) {
 	}
 	s.files = map[string][]byte{}
 	for _, f := range s.rec.Files {
-		if s.files[f.Name], b, err = cutBlob(b); err != nil {
+		if blob, b, err = cutBlob(b); err != nil {
 			return s, err
 		}
+		s.files[f.Name] = bytes.Clone(blob) // they stay, and the learner's bytes do not
 	}
 	s.learner, _, err = cutBlob(b)
 	return s, err
 }
 
 // chunks cuts a snapshot into records of size bytes.
-func chunks(b []byte, s *state, feedbackFrom int64, nonce string, size int) []codec.Snapshot {
+func chunks(s *state, feedbackFrom int64, nonce string, size int) []codec.Snapshot {
+	b := s.bytes
 	parts := max(1, (len(b)+size-1)/size)
 	sum := hexSum(b)
 	out := make([]codec.Snapshot, parts)
@@ -131,6 +163,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, void []cod
 		offset int64
 	}
 	open := map[string]*partial{}
+	var left leftBehind
 	return scan(ctx, log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
 		if r.Type != "" {
 			return nil
@@ -142,7 +175,8 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, void []cod
 		key := fmt.Sprint(c.Epoch, "/", c.LearnedThrough, "/", c.Nonce)
 		p := open[key]
 		if c.Part == 0 {
-			p = &partial{offset: r.Offset}
+			parts := max(0, min(c.Parts, mostSnapshot/(len(c.Bytes)+1)))
+			p = &partial{offset: r.Offset, bytes: make([]byte, 0, parts*len(c.Bytes))}
 			open[key] = p
 		}
 		if p == nil || c.Part != p.next {
@@ -150,6 +184,7 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, void []cod
 			return nil
 		}
 		p.bytes = append(p.bytes, c.Bytes...)
+		left.add(len(c.Bytes))
 		if p.next++; p.next < c.Parts {
 			return nil
 		}

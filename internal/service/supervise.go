@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"hindsight/pkg/codec"
@@ -33,23 +34,26 @@ func CreateTopics(ctx context.Context, log stream.Log, name string, partitions i
 	t := TopicsOf(name)
 	o := stream.TopicOptions{MaxAge: int64(keep.Age), MaxBytes: keep.Bytes}
 	for _, topic := range []string{t.Contexts, t.Decisions, t.Outcomes} {
-		if err := log.Create(ctx, topic, partitions, o); err != nil {
+		if err := createAtLeast(ctx, log, topic, partitions, o); err != nil {
 			return err
 		}
 	}
 	for _, topic := range []string{t.Feedback, t.Rejects} {
-		if err := log.Create(ctx, topic, 1, o); err != nil {
+		if err := createAtLeast(ctx, log, topic, 1, o); err != nil {
 			return err
 		}
 	}
-	return log.Create(ctx, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
+	return createAtLeast(ctx, log, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
 }
 
 // EnsureTopics makes the topics of a new model with the given number of partitions, 0
 // meaning 1, or checks that an old one has that many, 0 meaning any, and returns how
 // many it has.
 func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) (int, error) {
-	have, err := log.Partitions(ctx, TopicsOf(name).Contexts)
+	have, err := Partitions(ctx, log, name)
+	if errors.Is(err, stream.ErrNotFound) {
+		have, err = log.Partitions(ctx, TopicsOf(name).Contexts)
+	}
 	switch {
 	case errors.Is(err, stream.ErrNotFound):
 		have = max(partitions, 1)
@@ -76,7 +80,7 @@ func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
 func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.Logger) (int, error) {
 	told := false
 	for {
-		n, err := log.Partitions(ctx, TopicsOf(name).Decisions)
+		n, err := Partitions(ctx, log, name)
 		if err == nil {
 			for _, topic := range []string{TopicsOf(name).Feedback, TopicsOf(name).Snapshots} { // made last
 				if _, err = log.Partitions(ctx, topic); err != nil {
@@ -105,6 +109,9 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil, nil)
+	}
+	if cfg.began == nil {
+		cfg.began = new([2]atomic.Int64)
 	}
 	s := supervised{role: RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.join(RoleJoiner, RoleJoiner)}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {

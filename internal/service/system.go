@@ -52,6 +52,7 @@ type SystemConfig struct {
 
 	front *front
 	rates *rates
+	wrote []wrote // by partition
 }
 
 // RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
@@ -89,7 +90,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
-	c.rates = newRates(c.ClientRate)
+	c.rates, c.wrote = newRates(c.ClientRate), make([]wrote, c.Partitions)
 	if c.Bus != nil {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
@@ -136,6 +137,9 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 		Log: c.Log, Bus: c.Bus, front: c.front, rates: c.rates, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
 		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight, AcceptLoss: c.AcceptLoss,
 		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Learned: c.Learned,
+	}
+	if p < len(c.wrote) {
+		d.wrote = &c.wrote[p]
 	}
 	if p == 0 {
 		d.SnapshotEvery = DefaultSnapshotEvery

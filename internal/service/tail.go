@@ -46,7 +46,8 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				return unlessForeign(err)
 			}
 			d.heart.Remember(&d.dec)
-			d.offsets.set(d.dec.N, r.Offset)
+			d.recent.put(d.dec.N, r.Value)
+			d.recent.stored(d.dec.N, r.Offset)
 			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
 			n++
 		case codec.TypeMark:
@@ -109,11 +110,11 @@ func (d *Decider) markEpoch(ctx context.Context) error {
 	return d.mark(ctx, m)
 }
 
-// lostRounds finds rounds that feedback, a mark or a snapshot tells of and decisions do
-// not.
+// lostRounds finds rounds that feedback, a mark, a snapshot or this process's memory tells of and
+// decisions do not.
 func (d *Decider) lostRounds(m *codec.DecisionMark) {
 	p := d.cfg.Partition
-	last := max(d.follower.rounds[p], d.follower.told[p])
+	last := max(d.follower.rounds[p], d.follower.told[p], d.cfg.wrote.n.Load())
 	if next := d.heart.Next(); last >= next {
 		m.GapFrom, m.GapTo = next, last
 		d.heart.Resume(last+1, 0)

@@ -64,6 +64,44 @@ func TestUnreadIsTold(t *testing.T) {
 	}
 }
 
+// Values outside the range that the model states for their feature are counted, and the features
+// named now and then, without the values.
+func TestOutsideIsTold(t *testing.T) {
+	var log bytes.Buffer
+	r := newRig(t, func(r *rig) {
+		r.rules.Features = []loop.FeatureRule{{Name: "hour", Kind: loop.NumberFeature, Bounded: true, Hi: 23},
+			{Name: "price", Kind: loop.NumberFeature},
+			{Name: "speed", Kind: loop.NumberFeature, Bounded: true, Lo: -1, Hi: 1}}
+		r.dc.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	r.must(r.settle())
+	told := func(want float64, lines int) {
+		t.Helper()
+		if n := scrape(t, r.reg)[`hindsight_outside_feature_values_total{partition="0"}`]; n != want ||
+			strings.Count(log.String(), "level=WARN") != lines {
+			t.Fatalf("%v, %s", n, &log)
+		}
+	}
+	r.ask(`{"id":"in","features":{"hour":23,"price":1e9,"speed":-1},"actions":["a"]}`)
+	told(0, 0)
+	out := `{"id":"out","features":{"hour":3600777,"price":1e9,"speed":-1.5},"actions":["a"]}`
+	r.ask(out)
+	r.ask(out) // a repeat, which is not decided
+	told(2, 1)
+	for i := range 4 {
+		r.ask(fmt.Sprintf(`{"id":"r%d","features":{"hour":24},"actions":["a"]}`, i))
+	}
+	told(6, 1)
+	r.d.outside.told = time.Now().Add(-unreadEvery)
+	r.ask(`{"id":"last","features":{"speed":2},"actions":["a"]}`)
+	told(7, 2)
+	for _, want := range []string{`names="hour, speed" id=out untold=0`, `names=speed id=last untold=4`} {
+		if !strings.Contains(log.String(), want) || strings.Contains(log.String(), "3600777") {
+			t.Errorf("%s is not told: %s", want, &log)
+		}
+	}
+}
+
 // Whoever sends what is no event is answered in JSON; who sends MessagePack in that.
 func TestErrorsCanBeRead(t *testing.T) {
 	r := newRig(t, nil)

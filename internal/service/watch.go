@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/stream"
 )
 
@@ -35,8 +37,11 @@ func held(log stream.Log) error {
 }
 
 // lag returns how many records of a partition lie at and behind an offset, holes in
-// the numbering included.
+// the numbering included. Where the log shows people how far readers are it is told.
 func lag(ctx context.Context, log stream.Log, topic string, partition int, read int64) (float64, error) {
+	if r, ok := log.(stream.Reporter); ok {
+		r.Report(topic, partition, read)
+	}
 	_, end, err := log.Bounds(ctx, topic, partition)
 	return float64(max(0, end-read)), err
 }
@@ -51,10 +56,11 @@ func (d *Decider) look(outer context.Context) {
 		var feedback float64
 		if feedback, err = lag(ctx, d.cfg.Log, d.topics.Feedback, 0, d.at.feedback.Load()); err == nil {
 			d.m.feedback.Set(feedback)
+			err = d.lookTail(ctx)
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(cmp.Or(held(d.cfg.Log), err))
+		d.part.reach(held(d.cfg.Log), err)
 	}
 	d.m.age(time.Now())
 	d.showCertificate()
@@ -83,12 +89,22 @@ func (d *Decider) show() {
 	if e := d.follower.heart.Epoch(); e != nil {
 		d.at.epoch.Store(e.Number)
 		d.m.gauges.of(d.cfg.Metrics.modes.mode).Set(float64(e.Rules.Mode))
+		d.cfg.Metrics.scope.Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
 	d.at.feedback.Store(d.follower.in.consumed())
 	if d.cfg.Learned != nil {
 		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
 	}
+}
+
+// rewardsOf returns the range of the rewards that rounds have, by the model or as outcomes told;
+// nil: they have losses.
+func rewardsOf(r *loop.Rules, told bool) *words.Rewards {
+	if r == nil || !r.Reward && !told {
+		return nil
+	}
+	return &words.Rewards{Min: r.Range.Min, Max: r.Range.Max}
 }
 
 func (d *Decider) showOutstanding() {
@@ -136,8 +152,12 @@ func (j *Joiner) look(outer context.Context) {
 		j.m.decisionsLag.Set(waits[0])
 		j.m.outcomesLag.Set(waits[1])
 	}
+	var added error
+	if err == nil {
+		added, err = j.countPartitions(ctx)
+	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), err))
+		j.part.reach(cmp.Or(held(j.cfg.Log), j.whyHeld(), added), err)
 	}
 }
 
@@ -167,6 +187,8 @@ func (j *Joiner) show() {
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
 		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
-		j.m.showWindow(j.epochs.rules(j.epochs.last.rec.Epoch))
+		rules := j.epochs.rules(j.epochs.last.rec.Epoch)
+		j.m.showWindow(rules)
+		j.cfg.Metrics.scope.Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.heart.Rewards()))
 	}
 }

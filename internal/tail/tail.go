@@ -67,7 +67,7 @@ func Open(ctx context.Context, cfg Config) (*Tail, error) {
 	t := &Tail{cfg: cfg, topics: service.TopicsOf(cfg.Name), scope: monitor.NewScope(), released: -1, asked: time.Now(),
 		now: counts{fates: map[codec.Fate]int64{}, rejects: map[string]int64{}}}
 	t.was = t.now.clone()
-	partitions, err := cfg.Log.Partitions(ctx, t.topics.Decisions)
+	partitions, err := service.Partitions(ctx, cfg.Log, cfg.Name)
 	if err != nil {
 		return nil, err
 	}

@@ -138,7 +138,9 @@ func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Re
 		if r, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
 			return nil, 0, dst, err
 		}
-		first = r.Position()
+		if first, _, err = c.log.Bounds(ctx, c.topic, c.partition); err != nil { // the reader may be behind what was aborted
+			return r, 0, dst, err
+		}
 		if recs, err = c.receive(ctx, r, dst); !errors.Is(err, stream.ErrTruncated) {
 			return r, first, recs, err
 		}
@@ -157,12 +159,12 @@ func (c *logCursor) got(batch []stream.Record) {
 
 // receive reads at least one record, which must come, or nothing at the end.
 func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	if from.Position() >= c.end {
-		return dst, nil
-	}
 	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
 	defer cancel()
-	dst, err := from.Next(wait, dst)
+	var err error
+	for err == nil && len(dst) == 0 && from.Position() < c.end {
+		dst, err = from.Next(wait, dst)
+	}
 	if err == nil {
 		return dst, nil
 	}

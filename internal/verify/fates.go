@@ -112,7 +112,7 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 		}
 	case codec.TypeClass, codec.TypeOpen:
 	default:
-		v.differ(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
+		v.stray(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
 	}
 	return nil
 }

@@ -1,6 +1,9 @@
 package verify
 
 import (
+	"bytes"
+	"fmt"
+	"strings"
 	"testing"
 
 	"hindsight/pkg/codec"
@@ -39,12 +42,32 @@ func TestVerifyForeign(t *testing.T) {
 		if r.ExitCode() != Different || r.Differences != int64(len(strange)) || r.First.Topic != topic {
 			t.Errorf("%s: exit %d, %d differences, the first %+v", topic, r.ExitCode(), r.Differences, r.First)
 		}
+		if r.Foreign != int64(len(strange)) || r.Beside != nil {
+			t.Errorf("%s: %d foreign records, beside them %+v", topic, r.Foreign, r.Beside)
+		}
 		fed := r.Feedback.Records
 		if topic == s.ts.Feedback {
 			fed -= 2 // of others
 		}
 		if n := int64(len(s.decisions(0))); r.Decisions.Checked != n || r.Feedback.Checked != fed {
 			t.Errorf("%s: of %d decisions %d are checked, of %d feedbacks %d", topic, n, r.Decisions.Checked, fed, r.Feedback.Checked)
+		}
+		var again stream.Record
+		s.no(stream.Scan(s.ctx, s.log, topic, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
+			again = stream.Record{Type: r.Type, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
+			if r.Type == "" && len(r.Key) > 0 {
+				return stream.ErrStop
+			}
+			return nil
+		}))
+		_, err = w.Append(s.ctx, &again)
+		s.no(err)
+		r = s.verify()
+		var text bytes.Buffer
+		s.no(r.Write(&text))
+		if d := r.Beside; r.Foreign != int64(len(strange)) || d == nil || d.Field == "bytes" || d == r.First || d.Topic != topic ||
+			!strings.Contains(text.String(), fmt.Sprintf("foreign %d: ", len(strange))) || !strings.Contains(text.String(), d.Field+"\n    want ") {
+			t.Errorf("%s: a round that is there twice is hidden: %+v\n%s", topic, d, &text)
 		}
 		s.shut()
 	}

@@ -121,7 +121,7 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 			}
 		case codec.TypeOpen:
 		default:
-			l.v.differ(at(l.decisions, r, "type", "none, open or mark", r.Type))
+			l.v.stray(at(l.decisions, r, "type", "none, open or mark", r.Type))
 		}
 		l.decisions.take()
 	}

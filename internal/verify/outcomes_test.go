@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"hindsight/internal/loop"
@@ -26,6 +27,51 @@ func TestVerifyOutcomeIDs(t *testing.T) {
 	s.pump()
 	s.rounds(12)
 	if r := s.verify(); r.ExitCode() != Identical || r.Rejects.Records < 2 || r.Outcomes.Checked < loop.MaxOutcomeIDs {
+		t.Error(r.text())
+	}
+}
+
+// TestVerifyCutRejects verifies rejects of large outcomes: each keeps the beginning that the
+// rule says, not less, and an outcome that an earlier program took although it is too large
+// now is no difference.
+func TestVerifyCutRejects(t *testing.T) {
+	log := mem.New(mem.Options{})
+	s := newShop(t, log, shopModel("linear", 1, "actions: [a, b]"))
+	defer s.shut()
+	s.rounds(2)
+	for _, n := range []int{codec.MaxRejectBytes, codec.MaxOutcomeBytes} { // of no round, and malformed
+		bad := fmt.Appendf(nil, `{"id":"nobody","loss":1,"x":"%s"}`, strings.Repeat("x", n))
+		_, err := s.out.Append(s.ctx, &stream.Record{Value: bad})
+		s.no(err)
+	}
+	s.no(s.out.Flush(s.ctx))
+	s.pump()
+	s.rounds(12)
+	r := s.verify()
+	if r.ExitCode() != Identical || r.Rejects.Records < 2 || r.Rejects.Checked != r.Rejects.Records {
+		t.Error(r.text())
+	}
+	s.no(log.Edit(s.ts.Outcomes, 0, func(recs []stream.Record) []stream.Record {
+		var o codec.Outcome
+		last := &recs[len(recs)-1]
+		s.no(codec.ParseOutcome(&o, last.Value))
+		filler := strings.Repeat("x", codec.MaxOutcomeBytes)
+		last.Value = fmt.Appendf(nil, `{"x":"%s",%s`, filler, codec.AppendOutcomeJSON(nil, &o)[1:])
+		return recs
+	}))
+	if r := s.verify(); r.ExitCode() != Identical || r.Outcomes.Checked < 2 {
+		t.Error(r.text())
+	}
+	s.no(log.Edit(s.ts.Rejects, 0, func(recs []stream.Record) []stream.Record {
+		for i := range recs {
+			if x, err := codec.ParseReject(recs[i].Value); recs[i].Type == "" && err == nil && x.Size > 0 {
+				x.Bytes = x.Bytes[:codec.MaxRejectBytes-1]
+				recs[i].Value = codec.AppendReject(nil, &x)
+			}
+		}
+		return recs
+	}))
+	if r := s.verify(); r.Differences != 2 || r.First.Field != "bytes" {
 		t.Error(r.text())
 	}
 }

@@ -28,6 +28,8 @@ type Difference struct {
 	Field     string `json:"field"`
 	Want      string `json:"want"`
 	Got       string `json:"got"`
+
+	foreign bool // the service did not write the record, or it is damaged
 }
 
 // Tally counts records of one kind.
@@ -61,6 +63,8 @@ type Report struct {
 	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
 	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
 	First       *Difference           `json:"first"`       // by log time, null if there is none
+	Foreign     int64                 `json:"foreign"`     // differences that are records of others, or damaged ones
+	Beside      *Difference           `json:"beside"`      // the first that is none of those, null if there is none
 	Seconds     float64               `json:"seconds"`
 	PerSecond   float64               `json:"decisions_per_second"`
 
@@ -137,6 +141,14 @@ func (r *Report) Write(w io.Writer) error {
 			fmt.Fprintf(w, " round %d %q", d.Round, d.ID)
 		}
 		fmt.Fprintf(w, " %s\n    want %s\n    got  %s\n", d.Field, shorten(d.Want), shorten(d.Got))
+	}
+	if r.Foreign > 0 {
+		beside := "nothing else differs"
+		if d := r.Beside; d != nil {
+			beside = fmt.Sprintf("the first beside them: %s[%d]@%d %s\n    want %s\n    got  %s",
+				d.Topic, d.Partition, d.Offset, d.Field, shorten(d.Want), shorten(d.Got))
+		}
+		fmt.Fprintf(w, "  foreign %d: records that the service did not write, or that are damaged; %s\n", r.Foreign, beside)
 	}
 	for _, row := range r.rows() {
 		fmt.Fprintf(w, "  %-10s %10d  checked %10d", row.name, row.Records, row.Checked)

@@ -67,7 +67,7 @@ func (c Config) judge(ctx context.Context) (*Report, error) {
 		case !dropped:
 			return &v.report, err
 		case found.twice > 0:
-			v.report.Differences, v.report.First = found.twice, found.first
+			v.report.Differences, v.report.First, v.report.Foreign, v.report.Beside = found.twice, found.first, 0, nil
 			return &v.report, nil
 		case found.attempt == mostAttempts:
 			return nil, v.tooFast(err)

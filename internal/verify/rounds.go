@@ -228,12 +228,15 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) error {
 	}
 	h := &heldOutcome{partition: p, offset: r.Offset, time: logTime, logTime: r.Time}
 	h.info = v.rejects.reject(rejectKey{true, p, r.Offset}, logTime)
-	err := codec.ParseOutcome(&l.outcome, r.Value)
+	err := codec.ParseLargeOutcome(&l.outcome, r.Value)
 	if err == nil {
 		if l.outcome.OutcomeID == "" {
 			l.outcome.OutcomeID = service.CloudEventID(r)
 		}
 		err = l.outcome.Validate()
+	}
+	if err == nil && len(r.Value) > codec.MaxOutcomeBytes && h.info != nil && v.rejects.unread(h.info) {
+		err = codec.ErrTooLarge // without such a reject it was an earlier program that took it
 	}
 	h.Outcome = l.outcome
 	h.ID, h.Action, h.OutcomeID = strings.Clone(h.ID), strings.Clone(h.Action), strings.Clone(h.OutcomeID)

@@ -102,7 +102,7 @@ func (c Config) attempt(ctx context.Context, once bool, found *findings) (v *ver
 	if found != nil {
 		found.attempt++
 	}
-	if v.partitions, err = c.Log.Partitions(ctx, v.topics.Decisions); err != nil {
+	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {
 		return v, err
 	}
 	ctx, v.abort = context.WithCancel(ctx)
@@ -152,6 +152,9 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	if err := v.readRejects(ctx); err != nil {
+		return err
+	}
+	if err := v.checkSurplus(ctx); err != nil {
 		return err
 	}
 	if err := decisions.openContexts(ctx); err != nil {
@@ -204,9 +207,20 @@ func (v *verification) differ(d Difference) {
 	if f := v.report.First; f == nil || d.before(f) {
 		v.report.First = &d
 	}
+	if d.foreign {
+		v.report.Foreign++
+	} else if f := v.report.Beside; f == nil || d.before(f) {
+		v.report.Beside = &d
+	}
 	if v.found != nil {
 		v.found.add(&d)
 	}
+}
+
+// stray notes a record that the service did not write.
+func (v *verification) stray(d Difference) {
+	d.foreign = true
+	v.differ(d)
 }
 
 // count adds to a tally of the report.
@@ -255,6 +269,8 @@ func (v *verification) unread(c *logCursor, r *stream.Record, field, want string
 	if newer(err) {
 		return c.failed(r.Offset, err)
 	}
-	v.differ(at(c, r, field, want, err).in(n, ""))
+	d := at(c, r, field, want, err).in(n, "")
+	d.foreign = codec.Foreign(err)
+	v.differ(d)
 	return nil
 }

@@ -37,6 +37,9 @@ const (
 	MaxActions     = 10_000       // hard limit; a model's max_actions is lower
 	MaxFeatures    = 65_536       // features of one context, those of its actions included
 	MaxRecordBytes = 1<<20 - 4096 // one record with its headers stays under 1 MiB
+
+	MaxOutcomeBytes = 64 << 10 // an outcome; earlier programs took MaxRecordBytes, which is still read
+	MaxRejectBytes  = 4 << 10  // what a reject keeps of a record; of earlier programs more
 )
 
 // Control records share the decisions and feedback topics with data. Their
@@ -109,14 +112,18 @@ type Action struct {
 //
 // JSON and MessagePack: {"id", "features": {name: number|text|bool} or
 // [number…], "actions": [name | {"name", "features"}…], "baseline": name |
-// {name: probability…}}. All keys are optional; a missing id is minted, missing
-// actions are the model's list, a missing baseline is the model's.
+// {name: probability…}, "logged_propensity": p}. All keys are optional; a missing id is
+// minted, missing actions are the model's list, a missing baseline is the model's.
 type Context struct {
 	ID       string
 	Features []Feature // in the order of the bytes, names unique
 	Vector   []float64 // "features" as an array; then Features is empty
 	Actions  []Action  // in the order of the bytes, names unique; nil: the model's list
 	Baseline []Share   // what the caller would do without a learner: names unique, sums to 1; empty: the model says it
+
+	// LoggedPropensity is that of the action that Baseline names, where another system drew
+	// it: it is kept for whoever reads the log, and nothing is weighted by it. 0: not said.
+	LoggedPropensity float64
 }
 
 // Decision records one round: what was known, the whole law, and the draw.

@@ -21,6 +21,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	if len(c.Baseline) > 0 {
 		n++
 	}
+	if c.LoggedPropensity != 0 {
+		n++
+	}
 	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), Version)
 	if c.ID != "" {
@@ -36,6 +39,9 @@ func AppendContext(dst []byte, c *Context) []byte {
 	}
 	if len(c.Baseline) > 0 {
 		dst = appendBaseline(dst, c.Baseline)
+	}
+	if c.LoggedPropensity != 0 {
+		dst = appendFloat(appendKey(dst, "logged_propensity"), c.LoggedPropensity)
 	}
 	if c.Actions == nil {
 		return dst
@@ -106,6 +112,9 @@ func AppendContextJSON(dst []byte, c *Context) []byte {
 	}
 	if len(c.Baseline) > 0 {
 		dst = jsonBaseline(dst, c.Baseline)
+	}
+	if c.LoggedPropensity != 0 {
+		dst = jsonFloat(jsonKey(dst, "logged_propensity"), c.LoggedPropensity)
 	}
 	if c.Actions == nil {
 		return append(dst, '}')
@@ -185,6 +194,7 @@ func ReadContext(dst *Context, b []byte, strays *Names) (unread int, err error) 
 func (r *reader) context(c *Context) {
 	actions := c.Actions[:0]
 	c.ID, c.Features, c.Vector, c.Actions, c.Baseline = "", c.Features[:0], c.Vector[:0], nil, c.Baseline[:0]
+	c.LoggedPropensity = 0
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
@@ -206,6 +216,11 @@ func (r *reader) context(c *Context) {
 		case "baseline":
 			r.once(&seen, 4)
 			c.Baseline = r.baseline(c.Baseline)
+		case "logged_propensity":
+			r.once(&seen, 5)
+			if !r.null() {
+				c.LoggedPropensity = r.float()
+			}
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true

@@ -80,6 +80,9 @@ func genContext() *rapid.Generator[Context] {
 		if rapid.Bool().Draw(t, "own baseline") {
 			c.Baseline = genBaseline(t)
 		}
+		if rapid.Bool().Draw(t, "logged") {
+			c.LoggedPropensity = rapid.Float64Range(0, 1).Draw(t, "logged propensity")
+		}
 		return c
 	})
 }

@@ -52,7 +52,7 @@ func TestLimits(t *testing.T) {
 		{"depth of a context", maxDepth, errDepth, func(n int, json bool) error { return parsedContext(nested(n, json)) }},
 		{"depth of an outcome", maxDepth, errDepth, func(n int, json bool) error { return parsedOutcome(nested(n, json)) }},
 		{"bytes of a context", MaxRecordBytes, ErrTooLarge, func(n int, json bool) error { return parsedContext(sized(n, json)) }},
-		{"bytes of an outcome", MaxRecordBytes, ErrTooLarge, func(n int, json bool) error { return parsedOutcome(sized(n, json)) }},
+		{"bytes of an outcome", MaxOutcomeBytes, ErrTooLarge, func(n int, json bool) error { return parsedOutcome(sized(n, json)) }},
 	} {
 		for _, json := range []bool{true, false} {
 			for _, n := range []int{c.limit - 1, c.limit} {

@@ -1,6 +1,9 @@
 package codec
 
-import "math"
+import (
+	"fmt"
+	"math"
+)
 
 // outcomeKeys are the names of the kinds; a kind's bit in a set of keys seen is
 // its number.
@@ -65,6 +68,15 @@ func AppendOutcomeJSON(dst []byte, o *Outcome) []byte {
 // false say nothing), and losses that are not finite; the rest is for
 // [Outcome.Validate].
 func ParseOutcome(dst *Outcome, b []byte) error {
+	if n := len(b); n > MaxOutcomeBytes {
+		return wrong("outcome", "", fmt.Errorf("%w: %d bytes, at most %d are taken", ErrTooLarge, n, MaxOutcomeBytes))
+	}
+	return ParseLargeOutcome(dst, b)
+}
+
+// ParseLargeOutcome is [ParseOutcome] of what an earlier program may have taken, which is up to
+// [MaxRecordBytes].
+func ParseLargeOutcome(dst *Outcome, b []byte) error {
 	if len(b) > MaxRecordBytes {
 		return wrong("outcome", "", ErrTooLarge)
 	}

@@ -260,6 +260,9 @@ func tree(c *Context) map[string]any {
 		}
 		m["baseline"] = law
 	}
+	if c.LoggedPropensity != 0 {
+		m["logged_propensity"] = c.LoggedPropensity
+	}
 	return m
 }
 

@@ -107,6 +107,9 @@ func (c *Context) Validate() error {
 	if i := duplicateAction(c.Actions); i >= 0 {
 		return wrong("context", item("actions", i)+".name", errDuplicate)
 	}
+	if !(c.LoggedPropensity >= 0 && c.LoggedPropensity <= 1) {
+		return wrong("context", "logged_propensity", errProbability)
+	}
 	field, err := checkBaseline(c.Baseline)
 	return wrong("context", field, err)
 }

@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // The first byte of a snapshot says whether the share is steered, and the version of what is
@@ -23,6 +24,11 @@ func (o *Aggregate) layout() byte {
 
 // AppendBinary implements [Regressor].
 func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
+	n := o.lin.stateBytes() + 256
+	for i := range o.fadings {
+		n += o.fadings[i].plain.stateBytes() + o.fadings[i].random.stateBytes()
+	}
+	b = slices.Grow(b, n)
 	b = append(b, o.layout())
 	for _, v := range []uint64{uint64(o.o.Columns), o.random(), o.o.Seed, uint64(len(o.fadings))} {
 		b = binary.AppendUvarint(b, v)
@@ -39,6 +45,8 @@ func (o *Aggregate) AppendBinary(b []byte) ([]byte, error) {
 	}
 	return o.lin.AppendBinary(b)
 }
+
+func (f *fading) stateBytes() int { return 8 * (1 + 2*len(f.w) + packedLen(len(f.w))) }
 
 // append appends w, S and the P without S, the last step taken.
 func (f *fading) append(b []byte) []byte {

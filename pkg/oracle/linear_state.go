@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 )
 
 // The first byte of a snapshot. In version 1 of what is computed, an oracle that forgets adds
@@ -20,6 +21,7 @@ const maxM2 = 1e300
 
 // AppendBinary implements [Regressor].
 func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
+	b = slices.Grow(b, o.stateBytes())
 	switch {
 	case o.version > 1:
 		b = appendFloat(append(b, secondLinear), o.forget)
@@ -57,6 +59,25 @@ func (o *Linear) AppendBinary(b []byte) ([]byte, error) {
 		b = appendFloats(b, a.p)
 	}
 	return b, nil
+}
+
+// stateBytes is at least what the state takes, so that room is made for it once: it may be
+// most of the memory of a process.
+func (o *Linear) stateBytes() int {
+	const each = 64 // of lengths, kinds and watches, and of the numbers of a column
+	n := (16 + len(o.cols) + len(o.actions) + len(o.watches.changes.Last)) * each
+	for i := range o.cols[1:] {
+		c := &o.cols[1+i]
+		n += len(o.slots[c.slot].name) + len(c.text)
+	}
+	for i := range o.actions {
+		a := &o.actions[i]
+		n += len(a.name) + 8*(len(a.w)+len(a.p))
+	}
+	for _, c := range o.watches.changes.Last {
+		n += len(c.Action)
+	}
+	return n
 }
 
 // UnmarshalBinary implements [Regressor].

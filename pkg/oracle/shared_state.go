@@ -1,6 +1,9 @@
 package oracle
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // AppendBinary implements [Regressor]. The first byte is the version of what is computed.
 func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
@@ -16,6 +19,7 @@ func (o *Shared) AppendBinary(b []byte) ([]byte, error) {
 		b = o.watches.append(b)
 	}
 	b = o.appendColumns(b)
+	b = slices.Grow(b, 8*(len(o.ridge.w)+len(o.ridge.p)))
 	b = appendFloats(b, o.ridge.w)
 	return appendFloats(b, o.ridge.p), nil
 }

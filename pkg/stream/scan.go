@@ -1,6 +1,7 @@
 package stream
 
 import (
+	"bytes"
 	"context"
 	"errors"
 )
@@ -42,4 +43,21 @@ func Scan(ctx context.Context, log Log, topic string, partition int, from, end i
 		}
 	}
 	return nil
+}
+
+// Get returns the bytes of one record, which belong to the caller.
+func Get(ctx context.Context, log Log, topic string, partition int, offset int64) (value []byte, err error) {
+	if g, ok := log.(Getter); ok {
+		if value, err = g.Get(ctx, topic, partition, offset); err == nil {
+			return value, nil
+		}
+	}
+	err = Scan(ctx, log, topic, partition, offset, offset+1, func(r *Record) error {
+		value = bytes.Clone(r.Value)
+		return nil
+	})
+	if err == nil && value == nil {
+		err = &Error{Op: "read", Topic: topic, Partition: partition, Offset: offset, Err: ErrNotFound}
+	}
+	return value, err
 }

@@ -14,10 +14,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Header is one key and value beside a record's bytes.
 type Header struct{ Key, Value string }
+
+// Plain reports whether every log can keep a header: its key is visible ASCII without a
+// colon, its value one line without spaces around.
+func (h Header) Plain() bool {
+	for i := range len(h.Key) {
+		if c := h.Key[i]; c <= ' ' || c > '~' || c == ':' {
+			return false
+		}
+	}
+	return h.Key != "" && !strings.ContainsAny(h.Value, "\r\n") && strings.TrimSpace(h.Value) == h.Value
+}
 
 // Record is one entry of a partition.
 type Record struct {
@@ -45,6 +57,9 @@ var (
 	// ErrTooLarge reports a record over the log's limit. Nothing was stored; the
 	// appender lives on.
 	ErrTooLarge = errors.New("record too large")
+	// ErrUnfit reports a record that the log cannot keep as it is, such as one with a
+	// header that is not [Header.Plain]. Nothing was stored; the appender lives on.
+	ErrUnfit = errors.New("record cannot be stored as it is")
 	// ErrTruncated reports a read before the first record kept.
 	ErrTruncated = errors.New("offset is older than what the log keeps")
 	// ErrAhead reports a read position after the end: the log has lost its tail.
@@ -157,10 +172,30 @@ type Log interface {
 	Close() error
 }
 
-// Holder is implemented by logs that may know that nothing can be appended now.
+// Holder is implemented by logs that may know that nothing can be appended, or that a partition
+// cannot be read on, until something is mended.
 type Holder interface {
 	// Held returns why not, nil if nothing is known of it.
 	Held() error
+}
+
+// Getter is implemented by logs that read one record at less cost than a reader does.
+type Getter interface {
+	// Get returns the bytes of one record. It may fail where a reader would not: see [Get].
+	Get(ctx context.Context, topic string, partition int, offset int64) (value []byte, err error)
+}
+
+// Measured is implemented by logs that may know the limit of their store.
+type Measured interface {
+	// Fill returns how many bytes topics hold, and how many the whole store may, 0 if that is
+	// not known.
+	Fill(ctx context.Context, topics ...string) (held, limit int64, err error)
+}
+
+// Reporter is implemented by logs that show people how far their readers are.
+type Reporter interface {
+	// Report notes that what lies before an offset has been read. It is for information.
+	Report(topic string, partition int, next int64)
 }
 
 // Earliest is the position of the first record that is kept.
@@ -174,8 +209,8 @@ type Appender interface {
 	// number. It blocks while too many are unacknowledged. The record's bytes may be
 	// reused when it returns. After a failure it returns that error at once. If it
 	// returns an error, the record used no number, nothing of it is stored, and no
-	// AckFunc is called for it; the appender lives on after ErrTooLarge and after
-	// the context's own error.
+	// AckFunc is called for it; the appender lives on after ErrTooLarge,
+	// ErrUnfit and the context's own error.
 	Append(ctx context.Context, r *Record) (seq uint64, err error)
 	// Flush waits until everything sent is acknowledged and returns the first error.
 	Flush(ctx context.Context) error
@@ -193,7 +228,8 @@ type Windowed interface {
 
 // Reader reads one partition in order. Not safe for concurrent use.
 type Reader interface {
-	// Next appends at least one record to dst, waiting for it, or fails. The records'
+	// Next appends at least one record to dst, waiting for it, or fails. It may return none, but
+	// a later Position, where it has passed what holds none: a log's markers, and what was aborted. The records'
 	// bytes are valid until the next call of Next. Records that the log drops while
 	// the reader is still before them are told as ErrTruncated, when the next record
 	// arrives at the latest. After an error that IsRetryable, and after the context's

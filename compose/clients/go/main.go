@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
+	"math/rand/v2"
 	"os"
 	"time"
 
@@ -47,9 +48,14 @@ func main() {
 	fmt.Println("outcome stored:", stored.Stored)
 }
 
-// ask sends a request and reads its reply; an error comes in a header.
+// ask sends a request and reads its reply; an error comes in a header. One that passes, as under overload, is
+// worth another try: later each time, and at random, so that clients do not come back all at once.
 func ask(nc *nats.Conn, subject, body string, reply any) {
 	m, err := nc.Request(subject, []byte(body), 2*time.Second)
+	for wait := time.Second; err == nil && m.Header.Get("Retry-After") != "" && wait < 10*time.Second; wait *= 2 {
+		time.Sleep(wait/2 + rand.N(wait))
+		m, err = nc.Request(subject, []byte(body), 2*time.Second)
+	}
 	if err != nil {
 		log.Fatal(subject, ": ", err, "; a decider with this model must answer at ", nc.ConnectedUrl())
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,7 +21,11 @@ type asker struct {
 }
 
 // patience bounds a request; after a timeout or a 503 it is sent again, with the same id.
-const patience = 2 * time.Second
+const (
+	patience  = 2 * time.Second
+	leastWait = patience / 8
+	mostWait  = 2 * patience
+)
 
 // byRequests asks for a decision at each tick and reports its outcome later. A request
 // that takes long does not hold up the next.
@@ -85,9 +91,10 @@ func (a *asker) round(ctx context.Context, run uint32, i int) error {
 	return nil
 }
 
-// insist sends a request until it is answered with more than "not now".
+// insist sends a request until it is answered with more than "not now". It waits longer each time, at least
+// for as long as it is told to, and at random: requests that failed together do not come back together.
 func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, error) {
-	for {
+	for wait := leastWait; ; wait = min(2*wait, mostWait) {
 		within, cancel := context.WithTimeout(ctx, patience)
 		m, err := a.nc.RequestWithContext(within, a.model+"."+verb, body)
 		cancel()
@@ -96,14 +103,17 @@ func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, e
 			return nil, ctx.Err()
 		case err == nil && m.Header.Get("Nats-Service-Error-Code") == "":
 			return m.Data, nil
-		case err == nil && m.Header.Get("Nats-Service-Error-Code") != "503":
+		case err == nil && !slices.Contains([]string{"429", "503"}, m.Header.Get("Nats-Service-Error-Code")):
 			return nil, fmt.Errorf("%s.%s: %s", a.model, verb, m.Header.Get("Nats-Service-Error"))
 		case err != nil && !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrDisconnected):
 			return nil, fmt.Errorf("%s.%s: %w", a.model, verb, err)
+		case err == nil:
+			told, _ := strconv.Atoi(m.Header.Get("Retry-After"))
+			wait = max(wait, time.Duration(told)*time.Second)
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(patience / 8):
+		case <-time.After(wait/2 + rand.N(wait)):
 		}
 	}
 }

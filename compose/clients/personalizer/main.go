@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"slices"
@@ -111,14 +112,15 @@ func (c *client) activate(event string) error {
 	return c.ask("outcome", map[string]any{"id": event, "activated": true}, nil)
 }
 
-// ask sends a request, and again where the answer is "not now": with the same id a
-// decision that exists is sent again.
+// ask sends a request, and again where the answer is "not now", after longer each time and at random: with
+// the same id a decision that exists is sent again.
 func (c *client) ask(verb string, body, reply any) error {
 	b, err := encode(body)
 	if err != nil {
 		return err
 	}
-	for limit := time.Now().Add(10 * time.Second); ; {
+	limit := time.Now().Add(10 * time.Second)
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, time.Second) {
 		m, err := c.nc.Request(c.model+"."+verb, b, 2*time.Second)
 		switch {
 		case err == nil && m.Header.Get("Nats-Service-Error") == "" && reply == nil:
@@ -133,6 +135,6 @@ func (c *client) ask(verb string, body, reply any) error {
 			}
 			return fmt.Errorf("%s.%s at %s: %w; a decider with this model must run there", c.model, verb, c.nc.ConnectedAddr(), err)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(wait/2 + rand.N(wait))
 	}
 }

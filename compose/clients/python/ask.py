@@ -1,11 +1,16 @@
 """Asks a running decider for a decision and reports what it was worth."""
-import asyncio, json, sys
+import asyncio, json, random, sys
 import nats  # pip install nats-py
 
 
 async def ask(nc, subject, body):
-    """Sends a request and reads its reply; an error is a reply, too."""
-    reply = await nc.request(subject, json.dumps(body).encode(), timeout=2)
+    """Sends a request and reads its reply; an error is a reply, too. One that passes, as under overload, is worth
+    another try: later each time, and at random, so that clients do not come back all at once."""
+    payload, wait = json.dumps(body).encode(), 1
+    reply = await nc.request(subject, payload, timeout=2)
+    while "Retry-After" in (reply.headers or {}) and wait < 10:
+        await asyncio.sleep(wait * random.uniform(0.5, 1.5))
+        reply, wait = await nc.request(subject, payload, timeout=2), 2 * wait
     answer = json.loads(reply.data)
     if "error" in answer:
         sys.exit(f"{subject}: {answer['error']['message']}")

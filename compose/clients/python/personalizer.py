@@ -3,7 +3,7 @@
 personalizer.py [--nats URL] [--model NAME] rank REQUEST.json | reward EVENT-ID VALUE | activate EVENT-ID
 personalizer.py evaluate LOG.dsjson [FLAGS of replayer backtest]
 """
-import argparse, asyncio, json, subprocess, sys, uuid
+import argparse, asyncio, json, random, subprocess, sys, uuid
 import nats  # pip install nats-py
 
 
@@ -40,21 +40,21 @@ def response(decision):
 
 
 async def ask(nc, subject, body):
-    """Sends a request, and again where the answer is "not now": with the same id, and the same bytes, a decision
-    is sent again. Keys are sorted as the Go program sorts them, so that each gets the other's decisions."""
+    """Sends a request, and again where the answer is "not now", after longer each time and at random: with the same
+    id, and the same bytes, a decision is sent again. Keys are sorted as the Go program sorts them, so that each gets
+    the other's decisions."""
     payload = json.dumps(body, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
-    for attempt in range(100):
+    for attempt in range(16):
+        await asyncio.sleep(min(1, 0.05 * 2**attempt) * random.uniform(0.5, 1.5) if attempt else 0)
         try:
             reply = await nc.request(subject, payload, timeout=2)
         except (nats.errors.TimeoutError, nats.errors.NoRespondersError):
-            await asyncio.sleep(0.1)
             continue
         headers = reply.headers or {}
         if not headers.get("Nats-Service-Error"):
             return json.loads(reply.data)
         if headers.get("Nats-Service-Error-Code") not in ("429", "503"):
             sys.exit(f"{subject}: {headers['Nats-Service-Error']}")
-        await asyncio.sleep(0.1)
     sys.exit(f"{subject}: no answer at {nc.connected_url.netloc}; a decider with this model must run there")
 
 

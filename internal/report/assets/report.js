@@ -30,10 +30,20 @@ const drawn = {}; // the library's object of each chart, by id
   // times writes those along an axis: days, or hours with the day where one begins.
   const times = (u, at, axis, space, step) => at.map((s, i) => step >= 86400 ? day(s) : (step < 60 ? second(s) : hour(s)) + (i === 0 || s % 86400 === 0 ? "\n" + day(s) : ""));
 
-  // paint returns the colour of a series: its place among those that are not aside.
+  // paints returns the colours of series: a name that a chart before had keeps its own, where
+  // that is not taken here.
+  const known = {};
   const paints = series => {
-    let n = 0;
-    return series.map(s => s.aside ? "aside" : "s" + n++ % 8);
+    const named = series.filter(s => !s.aside), taken = new Set(named.filter(s => s.name in known).map(s => known[s.name])), used = new Set();
+    return series.map(s => {
+      if (s.aside) return "aside";
+      let n = known[s.name];
+      if (n === undefined || used.has(n)) for (n = 0; taken.has(n);) n++;
+      taken.add(n);
+      used.add(n);
+      known[s.name] ??= n;
+      return "s" + n % 8;
+    });
   };
 
   const make = (tag, props = {}, ...children) => {

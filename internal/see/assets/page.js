@@ -123,6 +123,10 @@ function buildLoop() {
   text("head", 581, 250, "soft");
 }
 
+const absent = (why) => (why ? "not at work now" : "not in this process");
+// loopNames are what the list says in place of the picture, where there is no room for that.
+const loopNames = { topic: "contexts by topic", requests: "contexts by request", decisions: "decisions", outcomes: "outcomes", rejects: "rejects", feedback: "feedback" };
+
 function drawLoop(s) {
   const f = s.flow, w = s.waiting;
   const rates = { topic: f.topic_contexts, requests: f.requests, decisions: f.decisions, outcomes: f.outcomes, rejects: f.rejects, feedback: s.joiner ? f.feedback : f.learned };
@@ -137,37 +141,43 @@ function drawLoop(s) {
   loop.flows.rejects.classList.add("bad");
   loop.boxes.decider.setAttribute("class", "box " + (decides ? "here" : "away"));
   loop.boxes.joiner.setAttribute("class", "box " + (s.joiner ? "here" : "away"));
-  loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : "not in this process";
+  loop.texts.decider1.textContent = decides ? (w.contexts > 0 ? num(w.contexts) + " contexts wait" : "no context waits") : absent(s.idle.decider);
   loop.texts.decider2.textContent = decides ? num(w.outstanding) + " without feedback" : "";
-  loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : "not in this process";
+  loop.texts.joiner1.textContent = s.joiner ? num(w.pending) + " rounds wait" : absent(s.idle.joiner);
   loop.texts.joiner2.textContent = s.joiner ? num(w.held) + " of them for their turn" : "";
   const h = w.head;
   loop.texts.head.textContent = h ? `head of the line: round ${h.round} of partition ${h.partition}, for ${span(h.age_seconds)}` : "";
+  const rows = Object.keys(rates).map((name) => [loopNames[name], loop.texts[name].textContent.replace("rejects ", "")]);
+  for (const part of ["decider", "joiner"]) rows.push([part, [1, 2].map((i) => loop.texts[part + i].textContent).filter((x) => x).join(", ")]);
+  show(byId("loop-list"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const lags = [];
+  for (const part of ["decider", "joiner"]) if (s.idle[part]) lags.push(`The ${part} is not at work: ${s.idle[part]}`);
   if (w.feedback > 0) lags.push(num(w.feedback) + " feedbacks are not yet learned");
   if (w.joiner > 0) lags.push(num(w.joiner) + (w.joiner === 1 ? " record is" : " records are") + " not yet read by the joiner");
   if (f.refused > 0) lags.push(num(f.refused, 2) + " requests a second are answered with an error");
-  byId("loop-says").textContent = decides || s.joiner ? (lags.join("; ") || "Nothing lags behind.") : "Neither a decider nor a joiner is at work here now.";
+  byId("loop-says").textContent = lags.join("; ") || (decides || s.joiner ? "Nothing lags behind." : "Neither a decider nor a joiner is at work here now.");
 }
 
-// Loss over time.
+// Loss over time, or reward where outcomes are rewards.
 const loss = { state: null, at: null };
 function drawLoss(s) {
   const l = s.losses, svg = byId("loss");
   if (!changed("loss", l)) return;
   loss.state = l;
+  byId("loss-title").textContent = (l.of === "reward" ? "Reward" : "Loss") + " over time";
   const points = l.buckets.map((b, i) => ({ i, ...b })).filter((b) => b.rounds > 0);
   const [left, right, top, bottom] = [44, 70, 12, 26], W = 640, H = 220;
   if (points.length === 0) {
-    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, "no round has its loss yet"));
+    show(svg, make("text", { class: "soft", x: W / 2, y: H / 2, "text-anchor": "middle" }, `no round has its ${l.of} yet`));
     byId("loss-says").textContent = "";
     return;
   }
-  const high = Math.min(1, niceTop(Math.max(...points.flatMap((b) => [b.loss, b.uniform ?? 0])))) || 1;
+  const values = points.flatMap((b) => [b.mean, b.uniform_mean ?? b.mean]);
+  const high = niceTop(Math.max(...values, 0)) || (Math.min(...values) < 0 ? 0 : 1), low = -niceTop(Math.max(...values.map((v) => -v), 0)) || 0;
   const n = Math.max(l.buckets.length, 2);
-  const x = (i) => left + (W - left - right) * (n < 2 ? 0 : i / (n - 1)), y = (v) => top + (H - top - bottom) * (1 - Math.min(v, high) / high);
+  const x = (i) => left + (W - left - right) * (n < 2 ? 0 : i / (n - 1)), y = (v) => top + (H - top - bottom) * (high - v) / (high - low);
   const parts = [];
-  for (const v of [0, high / 2, high]) {
+  for (const v of [low, (low + high) / 2, high]) {
     parts.push(make("line", { class: "grid", x1: left, x2: W - right, y1: y(v), y2: y(v) }),
       make("text", { class: "soft", x: left - 7, y: y(v) + 4, "text-anchor": "end" }, num(v)));
   }
@@ -177,10 +187,10 @@ function drawLoss(s) {
       clock(start + share * whole * 1000, whole > 86400)));
   }
   const path = (key) => points.filter((b) => b[key] !== null).map((b, k) => (k ? "L" : "M") + x(b.i).toFixed(1) + " " + y(b[key]).toFixed(1)).join("");
-  parts.push(make("path", { class: "other", d: path("uniform") }), make("path", { class: "ours", d: path("loss") }));
-  if (points.length === 1) parts.push(make("circle", { class: "dot", cx: x(points[0].i), cy: y(points[0].loss), r: 3 }));
+  parts.push(make("path", { class: "other", d: path("uniform_mean") }), make("path", { class: "ours", d: path("mean") }));
+  if (points.length === 1) parts.push(make("circle", { class: "dot", cx: x(points[0].i), cy: y(points[0].mean), r: 3 }));
   const last = points[points.length - 1];
-  let at = y(last.loss), over = y(last.uniform ?? last.loss);
+  let at = y(last.mean), over = y(last.uniform_mean ?? last.mean);
   if (Math.abs(at - over) < 15) [at, over] = at > over ? [over + 15, over] : [at, at + 15];
   parts.push(make("text", { class: "ours-name", x: W - right + 7, y: at + 4 }, "played"), make("text", { class: "other-name", x: W - right + 7, y: over + 4 }, "uniform"));
   parts.push(make("line", { class: "cursor", id: "cursor", y1: top, y2: H - bottom, x1: -9, x2: -9 }));
@@ -200,41 +210,47 @@ function point() {
   else for (const k of ["x1", "x2"]) byId("cursor").setAttribute(k, -9);
   sayLoss(b);
 }
-const niceTop = (v) => { const p = 10 ** Math.floor(Math.log10(v || 1)); return [1, 2, 4, 5, 10].map((k) => k * p).find((k) => k >= v); };
+const niceTop = (v) => { if (!(v > 0)) return 0; const p = 10 ** Math.floor(Math.log10(v)); return [1, 2, 4, 5, 10].map((k) => k * p).find((k) => k >= v); };
 
 function sayLoss(b) {
   const l = loss.state;
   if (b) {
-    byId("loss-says").textContent = `${clock(Date.parse(l.start) + b.i * l.bucket_seconds * 1000, true)}: ${num(b.rounds)} rounds, loss ${num(b.loss)}, uniform play ${num(b.uniform)} (estimate)`;
+    byId("loss-says").textContent = `${clock(Date.parse(l.start) + b.i * l.bucket_seconds * 1000, true)}: ${num(b.rounds)} rounds, ${l.of} ${num(b.mean)}, uniform play ${num(b.uniform_mean)} (estimate)`;
     return;
   }
   if (l.rounds === 0) { byId("loss-says").textContent = ""; return; }
-  const d = l.uniform - l.loss;
-  const judged = l.uniform === null ? "" : d > 0 ? `, ${num(d, 2)} less than uniform play is estimated to lose (${num(l.uniform)})` : `; uniform play is estimated to lose ${num(l.uniform)}`;
-  byId("loss-says").textContent = `The last ${num(l.rounds)} rounds with a loss lost ${num(l.loss)} each${judged}. Point at the picture for the values of a moment.`;
+  const rewards = l.of === "reward", [lost, lose] = rewards ? ["earned", "earn"] : ["lost", "lose"];
+  const d = rewards ? l.mean - l.uniform_mean : l.uniform_mean - l.mean;
+  const judged = l.uniform_mean === null ? "" : d > 0 ? `, ${num(d, 2)} ${rewards ? "more" : "less"} than uniform play is estimated to ${lose} (${num(l.uniform_mean)})` : `; uniform play is estimated to ${lose} ${num(l.uniform_mean)}`;
+  byId("loss-says").textContent = `The last ${num(l.rounds)} rounds with a ${l.of} ${lost} ${num(l.mean)} each${judged}. Point at the picture for the values of a moment.`;
 }
 
 function bars(into, rows, total) {
-  show(into, make("div", { class: "rows" }, ...rows.flatMap(([name, n]) => {
+  show(into, make("div", { class: rows.some((r) => r[2] !== null && r[2] !== undefined) ? "rows valued" : "rows" }, ...rows.flatMap(([name, n, value, means]) => {
     const fill = make("div", { class: "fill" });
     fill.style.width = (total ? 100 * n / total : 0) + "%";
-    return [make("span", { class: "label", title: name }, name), make("div", { class: "track" }, fill), make("span", {}, percent(total ? n / total : 0))];
+    const cells = [make("span", { class: "label", title: name }, name), make("div", { class: "track" }, fill), make("span", {}, percent(total ? n / total : 0))];
+    return value === null || value === undefined ? cells : [...cells, make("span", { class: "value", title: means }, value)];
   })));
 }
 
 function drawActions(s) {
-  if (!changed("actions", [s.actions, s.shadow])) return;
-  const a = s.actions, rows = a.most.map((x) => [x.action, x.decisions]);
-  if (a.others) rows.push(["all others", a.others]);
+  if (!changed("actions", [s.actions, s.shadow, s.apprentice, s.losses.of])) return;
+  const a = s.actions, means = a.most.some((x) => x.rounds > 0);
+  const rows = a.most.map((x) => [x.action, x.decisions, means ? num(x.mean) : null, `mean ${s.losses.of} of ${num(x.rounds)} rounds`]);
+  if (a.others) rows.push(["all others", a.others, means ? "" : null]);
   bars(byId("actions"), rows, a.decisions);
-  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + shadowSays(s.shadow);
+  byId("actions-says").textContent = (a.decisions ? `Of the last ${num(a.decisions)} decisions known here.` : "No decision yet.") + (means ? ` The last figure is the mean ${s.losses.of} of an action's rounds released.` : "") + apprenticeSays(s.apprentice) + shadowSays(s.shadow, s.losses.of);
 }
 
+// How near an apprentice is to its baseline.
+const apprenticeSays = (x) => (x.rounds ? ` As an apprentice (${num(x.rounds)} rounds) the learner would have done what the baseline did with a probability of ${percent(x.match)} on average.` : "");
+
 // What the learner would have done where the baseline answered, and what that is worth.
-function shadowSays(x) {
+function shadowSays(x, of) {
   if (!x.decisions) return "";
   let says = ` In shadow (${num(x.decisions)} of them) the learner would have done what the baseline did with a probability of ${percent(x.agreement)} on average`;
-  if (x.excess !== null) says += `, and would lose ${Math.abs(x.excess).toFixed(3)} ± ${(2 * x.error).toFixed(3)} a round ${x.excess > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
+  if (x.gap !== null) says += `, and would ${of === "reward" ? "earn" : "lose"} ${num(Math.abs(x.gap))} ± ${num(2 * x.gap_error, 2)} a round ${x.gap > 0 ? "more" : "less"} (estimate of ${num(x.rounds)} rounds, two standard errors)`;
   else if (x.uncovered !== null) says += `. What that is worth cannot be told: ${percent(x.uncovered)} of what it would do the baseline never does`;
   return says + ".";
 }
@@ -287,6 +303,7 @@ function drawExploration(s) {
   const e = s.exploration, rows = [["γ (larger explores less)", num(e.gamma)], ["least propensity", num(e.floor)], ["entropy, of the uniform law's", percent(e.entropy)],
     ["effective share for uniform play", percent(e.effective)], ["largest importance weight", percent(e.largest)]];
   if (e.top_weight !== null) rows.push(["largest weight in the model", percent(e.top_weight)]);
+  if (e.outside_values > 0) rows.push(["values outside the model's ranges", num(e.outside_values)]);
   if (e.functions !== null) rows.push(["functions not refuted", `${num(e.surviving)} of ${num(e.functions)}`]);
   show(byId("exploration"), ...rows.flatMap(([k, v]) => [make("dt", {}, k), make("dd", {}, v)]));
   const says = byId("draws-says");
@@ -330,7 +347,7 @@ function drawRejects(s) {
     return;
   }
   const head = make("tr", {}, ...["when", "what", "round", "why", ""].map((h) => make("th", {}, h)));
-  show(into, make("table", {}, head, ...s.rejects.slice(0, 10).map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
+  show(into, make("table", {}, head, ...s.rejects.map((r) => make("tr", {}, make("td", { title: r.time }, clock(r.time)), make("td", {}, `${r.topic}[${r.partition}]@${r.offset}`),
     make("td", { class: "id" }, r.id ? make("button", { class: "link", type: "button", onclick: () => explain(r.id) }, r.id) : "–"), make("td", { class: "state" }, r.reason), make("td", { title: r.means }, r.detail || r.means)))));
 }
 

@@ -10,7 +10,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -181,16 +183,70 @@ func TestServerLimits(t *testing.T) {
 		what, send, says string
 	}{
 		{"a MiB and a byte", "PUB m.decide 1048577\r\n", "'Maximum Payload Violation'"},
-		{"a subject of 4 KiB", "PUB m." + strings.Repeat("x", 4<<10) + " 0\r\n\r\n", "'Maximum Control Line Exceeded'"},
-		{"a subject of 4 KiB without an end", "PUB m." + strings.Repeat("x", 8<<10), "'Maximum Control Line Exceeded'"},
-		{"1001 subscriptions", subscriptions(1001), "'Maximum Subscriptions Exceeded'"},
-		{"1000 subscriptions", subscriptions(1000), "PONG"},
+		{"a subject of 1 KiB", "PUB m." + strings.Repeat("x", 1<<10) + " 0\r\n\r\n", "'Maximum Control Line Exceeded'"},
+		{"a subject of 1 KiB without an end", "PUB m." + strings.Repeat("x", 8<<10), "'Maximum Control Line Exceeded'"},
+		{"somewhat less than 1 KiB", "PUB m." + strings.Repeat("x", 1000) + " 0\r\n\r\n", "Permissions Violation"},
+		{"9 parts", "SUB _INBOX" + strings.Repeat(".x", 8) + " 1\r\n", "too many tokens"},
+		{"8 parts", "SUB _INBOX" + strings.Repeat(".x", 7) + " 1\r\n", "PONG"},
+		{"1001 subscriptions", login(e) + subscriptions(1001), "'Maximum Subscriptions Exceeded'"},
+		{"1000 subscriptions", login(e) + subscriptions(1000), "PONG"},
 	} {
 		conn.Close()
 		if got := raw(t, e, c.send); !strings.Contains(strings.ToLower(got), strings.ToLower(c.says)) {
 			t.Errorf("%s: the server says %q, want %s", c.what, got, c.says)
 		}
 	}
+}
+
+// TestConnectionsAreKept has a client hold every connection that it gets, and connect again
+// whenever it is cut off: the service's own user connects all the same, and those of the
+// client that came first stay.
+func TestConnectionsAreKept(t *testing.T) {
+	const conns = 64 // of which half are kept, and four of them the engine's own
+	o := embedded.Options{Dir: t.TempDir(), Port: -1, MaxConns: conns}
+	e := open(t, o)
+	defer closeEngine(t, e)
+	var greedy sync.WaitGroup
+	defer greedy.Wait()
+	quit, stop := context.WithCancel(t.Context())
+	defer stop()
+	first, lost := user(t, e)
+	hold := func() {
+		for quit.Err() == nil {
+			if c, err := net.Dial("tcp", strings.TrimPrefix(e.URL(), "nats://")); err == nil {
+				unhold := context.AfterFunc(quit, func() { c.Close() })
+				_, _ = c.Write([]byte("CONNECT {\"verbose\":false}\r\n"))
+				_, _ = io.Copy(io.Discard, c)
+				unhold()
+				c.Close()
+			}
+		}
+	}
+	for range conns {
+		greedy.Go(hold)
+	}
+	for e.Server().NumClients() < conns {
+		if t.Context().Err() != nil {
+			t.Fatal("the server does not fill")
+		}
+		runtime.Gosched()
+	}
+	var other *nats.Client
+	for limit := time.Now().Add(time.Minute); other == nil; {
+		var err error
+		if other, err = attach.Dial(o.Dir, "joiner", nats.Options{}); err != nil && time.Now().After(limit) {
+			t.Fatalf("the service's user is kept out: %v", err)
+		}
+	}
+	defer other.Close()
+	if err := first.FlushTimeout(30 * time.Second); err != nil || len(lost) > 0 {
+		t.Errorf("the first client: %v", err)
+	}
+}
+
+// login says that one is the service, of which more is taken than of those without a name.
+func login(e *embedded.Engine) string {
+	return fmt.Sprintf("CONNECT {\"verbose\":false,\"user\":%q,\"pass\":%q}\r\n", e.Access().User, e.Access().Password)
 }
 
 func subscriptions(n int) string {
@@ -222,7 +278,10 @@ func converse(t *testing.T, c net.Conn, text string) string {
 	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = c.Write([]byte("CONNECT {\"verbose\":false}\r\n" + text + "PING\r\n")) // it may hang up meanwhile
+	if !strings.HasPrefix(text, "CONNECT") {
+		text = "CONNECT {\"verbose\":false}\r\n" + text
+	}
+	_, _ = c.Write([]byte(text + "PING\r\n")) // it may hang up meanwhile
 	var got []byte
 	buf := make([]byte, 4096)
 	for !strings.Contains(string(got), "PONG") {

@@ -24,6 +24,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -51,11 +52,13 @@ const (
 
 // Limits of the server.
 const (
-	// DefaultMaxConns is how many connections it takes; the next one is refused by name.
-	DefaultMaxConns = 1024
+	// DefaultMaxConns is how many connections it takes; the next one is refused by name. Half of
+	// them are kept for the service's own user.
+	DefaultMaxConns = 2048
 	maxSubs         = 1000     // subscriptions of a connection
+	maxSubTokens    = 8        // parts of a subject that is subscribed to: each takes memory of its own
 	maxPayload      = 1 << 20  // of a message, its headers included
-	maxControlLine  = 4 << 10  // of a subject with its inbox
+	maxControlLine  = 1 << 10  // of a subject with its inbox, or of who one is
 	maxUnread       = 32 << 20 // bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
 	loginTime       = 2 * time.Second
 )
@@ -90,12 +93,15 @@ type Engine struct {
 	access attach.Connect
 	mender *mender // nil: the store is not mended
 
+	unkeep func() // ends keepConnections; nil: it did not begin
+
 	view       string // folder of its own in place of Dir; "": none
 	unlockView func() error
 }
 
-// Open locks the folder, making it if needed, and starts the server on it. That
-// takes longer the more the log holds: half a second for a million records. ctx
+// Open locks the folder, making it if needed, and starts the server on it. Unless the
+// last one was closed that takes longer the more the log holds: half a second for a
+// million records. ctx
 // bounds the wait for the server to be ready, but not the reading of the store.
 //
 // With ReadOnly the folder must hold a log, and nothing of it changes, however old its
@@ -163,6 +169,11 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.so, err = e.serverOptions(); err != nil {
 		return err
 	}
+	if !e.o.bare && e.view == "" {
+		if err := checkStopped(e.o.Dir); err != nil {
+			return err
+		}
+	}
 	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
 	}
@@ -180,7 +191,13 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := log.fatal(); err != nil { // ready or not: a store that cannot be used is told only here
 		return err
 	}
+	if len(e.o.Requesters) > 0 {
+		if err := e.connectAccounts(); err != nil {
+			return err
+		}
+	}
 	lo := e.o.Log
+	lo.MaxStore = e.so.JetStreamMaxStore
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}
@@ -195,6 +212,10 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.o.DontListen {
 		return nil
 	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var keeping sync.WaitGroup
+	keeping.Go(func() { e.keepConnections(ctx) })
+	e.unkeep = func() { cancel(); keeping.Wait() }
 	e.url = "nats://" + e.server.Addr().String()
 	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
 		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that is used",
@@ -220,7 +241,7 @@ func (e *Engine) serverOptions() (*server.Options, error) {
 		NoSigs:                 true, // else the server exits the process on its own at SIGINT
 		DisableJetStreamBanner: true,
 		MaxPayload:             maxPayload, MaxControlLine: maxControlLine, MaxPending: maxUnread,
-		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, AuthTimeout: loginTime.Seconds(),
+		MaxConn: e.o.MaxConns, MaxSubs: maxSubs, MaxSubTokens: maxSubTokens, AuthTimeout: loginTime.Seconds(),
 	}
 	e.users(so)
 	if e.o.bare {
@@ -307,6 +328,11 @@ func (e *Engine) Close() error {
 		e.mender.close()
 		e.mender = nil
 	}
+	if e.unkeep != nil {
+		e.unkeep()
+		e.unkeep = nil
+	}
+	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 		e.client = nil
@@ -315,6 +341,9 @@ func (e *Engine) Close() error {
 		e.server.Shutdown()
 		e.server.WaitForShutdown()
 		e.server = nil
+	}
+	if inOrder {
+		errs = append(errs, noteStopped(e.o.Dir))
 	}
 	if e.unlock != nil {
 		errs = append(errs, e.unlock())

@@ -323,3 +323,30 @@ func TestSyncAlways(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The store says what it holds, what it may, and what is free beside it.
+func TestUsage(t *testing.T) {
+	e, err := embedded.Open(t.Context(), embedded.Options{Dir: t.TempDir(), DontListen: true, MaxBytes: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	before, limit, free, err := e.Usage()
+	if err != nil || limit != 64<<20 || free <= 0 {
+		t.Fatalf("limit %d, free %d: %v", limit, free, err)
+	}
+	if err := e.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w, err := e.Log().Writer(t.Context(), "t", 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	if _, err := w.Append(t.Context(), &stream.Record{Value: make([]byte, 1<<19)}); err != nil || w.Flush(t.Context()) != nil {
+		t.Fatal(err)
+	}
+	if after, _, _, err := e.Usage(); err != nil || after < before+1<<19 {
+		t.Errorf("%d bytes, and %d before half a megabyte more: %v", after, before, err)
+	}
+}

@@ -10,6 +10,17 @@ import (
 	"strings"
 )
 
+// Usage returns how many bytes the store holds, how many it may, and how many are free on its
+// disk.
+func (e *Engine) Usage() (held, limit, free int64, err error) {
+	js, err := e.server.Jsz(nil)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	free, err = freeBytes(e.o.Dir)
+	return int64(js.Store), e.so.JetStreamMaxStore, free, err
+}
+
 // limitFile keeps the limit that was chosen when the store was created: chosen
 // anew it would shrink while the store fills the disk.
 const limitFile = "limit"

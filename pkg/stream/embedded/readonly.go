@@ -24,7 +24,9 @@ const (
 	consumerFolder = "obs"
 	metaFile       = "meta.inf"
 	sumFile        = "meta.sum"
+	blocksFolder   = "msgs"
 	blockEnding    = ".blk"
+	indexEnding    = ".db"
 )
 
 // manyBytes is a limit of the store that nothing reaches.
@@ -111,7 +113,7 @@ func layView(ctx context.Context, dir, view string) error {
 	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
-	v := &viewer{ctx: ctx, from: from, to: filepath.Join(view, storeFolder), blocks: g}
+	v := &viewer{ctx: ctx, from: from, to: filepath.Join(view, storeFolder), blocks: g, stopped: stopped(dir)}
 	err = filepath.WalkDir(from, v.visit)
 	if first := g.Wait(); first != nil {
 		return first
@@ -124,6 +126,7 @@ type viewer struct {
 	ctx      context.Context
 	from, to string
 	blocks   *errgroup.Group
+	stopped  bool             // the folder's last server stopped in order
 	stream   string           // whose files are visited
 	last     map[string]int64 // by folder: the number of its last block
 }
@@ -150,6 +153,8 @@ func (v *viewer) visit(path string, d fs.DirEntry, err error) error {
 	case !d.Type().IsRegular():
 		return fmt.Errorf("%s is neither a file nor a folder", path)
 	case d.Name() == sumFile: // written with its meta file
+		return nil
+	case filepath.Ext(d.Name()) == indexEnding && !v.stopped: // made from the blocks
 		return nil
 	case d.Name() == metaFile:
 		return copyMeta(path, to, v.stream)

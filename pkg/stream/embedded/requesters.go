@@ -68,7 +68,10 @@ func (e *Engine) users(so *server.Options) {
 		{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions(usual, attach.ClientInbox+".>")},
 	}
 	for _, r := range e.o.Requesters {
-		so.Users = append(so.Users, &server.User{Username: r.Name, Password: r.Password, Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
+		account := server.NewAccount(r.Name)
+		so.Accounts = append(so.Accounts, account)
+		so.Users = append(so.Users, &server.User{Username: r.Name, Password: r.Password, Account: account,
+			Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
 	}
 	if len(e.o.Requesters) == 0 {
 		so.Users = append(so.Users, &server.User{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions(usual)})
@@ -81,7 +84,37 @@ func (e *Engine) users(so *server.Options) {
 // that are named.
 func clientPermissions(inboxes ...string) *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{"*.decide", "*.decide.*", "*.outcome"}},
+		Publish:   &server.SubjectPermission{Allow: asked},
 		Subscribe: &server.SubjectPermission{Allow: inboxes},
 	}
+}
+
+// asked are the subjects of requests.
+var asked = []string{"*.decide", "*.decide.*", "*.outcome"}
+
+// connectAccounts lets requesters, each in an account of its own, ask in the one of the
+// service. What a request names for its reply is then an inbox of the asker's account.
+func (e *Engine) connectAccounts() error {
+	ours := e.server.GlobalAccount()
+	if !e.o.bare {
+		// The server does so by itself only where there is no other account.
+		if err := ours.EnableJetStream(nil, nil); err != nil {
+			return fmt.Errorf("embedded server: %w", err)
+		}
+	}
+	for _, r := range e.o.Requesters {
+		theirs, err := e.server.LookupAccount(r.Name)
+		for _, s := range asked {
+			if err == nil {
+				err = ours.AddServiceExport(s, nil)
+			}
+			if err == nil {
+				err = theirs.AddServiceImport(ours, s, s)
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("embedded server: account of requester %s: %w", r.Name, err)
+		}
+	}
+	return nil
 }

@@ -1,6 +1,7 @@
 package embedded_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -102,5 +103,97 @@ func TestRequesters(t *testing.T) {
 				t.Errorf("%s writes %s: %v", r.Name, s, err)
 			}
 		}
+	}
+}
+
+// TestRepliesToTheAsker holds that a requester cannot have an answer sent to another one's
+// inbox, or to the service's; that who asks in vain is told; and that a log is the same with
+// requesters and without.
+func TestRepliesToTheAsker(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	all := []embedded.Requester{{Name: "shop", Password: "a"}, {Name: "app", Password: "b"}}
+	dir := t.TempDir()
+	for i, requesters := range [][]embedded.Requester{nil, all, nil} {
+		e := open(t, embedded.Options{Dir: dir, Port: -1, Requesters: requesters})
+		if i == 0 {
+			if err := e.Log().Create(ctx, "m.decisions", 1, stream.TopicOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w, err := e.Log().Writer(ctx, "m.decisions", 0, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Append(ctx, &stream.Record{Value: []byte{byte(i)}}); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Flush(ctx); err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		count := func(*stream.Record) error { n++; return nil }
+		if err := stream.Scan(ctx, e.Log(), "m.decisions", 0, stream.Earliest, 100, count); err != nil || n != i+1 {
+			t.Errorf("with %d requesters %d records, %v", len(requesters), n, err)
+		}
+		if requesters != nil {
+			crossReplies(t, e, all)
+		}
+		closeEngine(t, e)
+	}
+}
+
+func crossReplies(t *testing.T, e *embedded.Engine, all []embedded.Requester) {
+	var froms []string
+	stop, err := e.Bus().Serve("m.decide", "q", func(m stream.Message) {
+		froms = append(froms, m.From)
+		_ = m.Respond([]byte("answer"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var conns []*natsgo.Conn
+	var heard []*natsgo.Subscription
+	for _, r := range all {
+		conn, _ := user(t, e, natsgo.UserInfo(r.Name, r.Password), natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
+		sub, err := conn.SubscribeSync(embedded.RequesterInbox(r.Name) + ".>")
+		if err == nil {
+			err = conn.Flush()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		conns, heard = append(conns, conn), append(heard, sub)
+	}
+	own, other := embedded.RequesterInbox("shop"), embedded.RequesterInbox("app")
+	for _, inbox := range []string{other + ".x", attach.ServiceInbox + ".x", "m.decisions.0", own + ".x"} {
+		if err := conns[0].PublishRequest("m.decide", inbox, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if m, err := heard[0].NextMsg(30 * time.Second); err != nil || string(m.Data) != "answer" {
+		t.Errorf("the asker's own inbox: %v", err)
+	}
+	if m, err := conns[1].Request("m.decide", nil, 30*time.Second); err != nil || string(m.Data) != "answer" {
+		t.Errorf("the other's request: %v", err)
+	}
+	for { // its library hears of that by another subscription than this one
+		m, err := heard[1].NextMsg(time.Second)
+		if err != nil {
+			t.Fatal("its own answer is not heard")
+		}
+		if strings.HasSuffix(m.Subject, ".x") {
+			t.Errorf("the answer to another one's request: %s", m.Subject)
+			continue
+		}
+		break
+	}
+	stop()
+	if froms[0] != froms[1] || froms[0] == froms[len(froms)-1] || froms[0] == "" {
+		t.Errorf("requests of two clients are from %q", froms)
+	}
+	plain, _ := user(t, e, natsgo.UserInfo("shop", "a"), natsgo.CustomInboxPrefix(embedded.RequesterInbox("shop")))
+	if _, err := plain.Request("m.outcome", nil, 30*time.Second); !errors.Is(err, natsgo.ErrNoResponders) {
+		t.Errorf("asked in vain: %v", err)
 	}
 }

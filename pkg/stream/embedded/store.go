@@ -11,6 +11,7 @@ import (
 	"hash"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -129,17 +130,30 @@ func writeMeta(path string, meta, sum []byte) error {
 	return os.WriteFile(filepath.Join(filepath.Dir(path), sumFile), sum, 0o600)
 }
 
+// streamFiles returns the files below the folders of all streams that match a pattern.
+func streamFiles(dir, pattern string) ([]string, error) {
+	names, err := fs.Glob(os.DirFS(dir), path.Join(storeFolder, "*", streamsFolder, "*", pattern))
+	for i := range names {
+		names[i] = filepath.Join(dir, names[i])
+	}
+	return names, err
+}
+
 // completeStreams writes the checksums that a server killed while it made a stream did not
-// come to write. The next server would make the stream anew, but not its checksum, and the one
-// after that would leave the stream out with all that was stored in the meantime.
+// come to write, or that a power cut took. The next server would make the stream anew, but not
+// its checksum, and the one after that would leave the stream out with all that was stored in
+// the meantime. A configuration that a power cut took is removed: its stream is made anew with
+// the records that it holds.
 func completeStreams(dir string) error {
-	paths, err := filepath.Glob(filepath.Join(dir, storeFolder, "*", streamsFolder, "*", metaFile))
+	paths, err := streamFiles(dir, metaFile)
 	if err != nil {
 		return err
 	}
 	for _, path := range paths {
 		meta, sum, err := readMeta(path)
-		if err == nil && sum == nil && json.Valid(meta) {
+		if err == nil && blank(meta) {
+			err = os.Remove(path)
+		} else if err == nil && blank(sum) && json.Valid(meta) {
 			stream := filepath.Dir(path)
 			whole := filepath.Join(stream, sumFile)
 			if err = os.WriteFile(whole+".tmp", []byte(metaSum(meta, filepath.Base(stream))), 0o600); err == nil {
@@ -153,10 +167,13 @@ func completeStreams(dir string) error {
 	return nil
 }
 
+// blank reports whether a file has lost its content: a power cut leaves it empty or zeros.
+func blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
+
 // SetAge changes how long the topics in a folder that nobody serves keep records, 0
 // meaning for ever.
 func SetAge(dir string, age time.Duration) error {
-	paths, err := filepath.Glob(filepath.Join(dir, storeFolder, "*", streamsFolder, "*", metaFile))
+	paths, err := streamFiles(dir, metaFile)
 	if err != nil {
 		return err
 	}
@@ -173,4 +190,27 @@ func SetAge(dir string, age time.Duration) error {
 		}
 	}
 	return nil
+}
+
+// Config returns the configuration of a stream in a folder, as the server's interface takes it.
+func Config(dir, stream string) (config map[string]any, err error) {
+	paths, err := streamFiles(dir, metaFile)
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		if filepath.Base(filepath.Dir(path)) != stream {
+			continue
+		}
+		meta, _, err := readMeta(path)
+		if err == nil {
+			err = json.Unmarshal(meta, &config)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		delete(config, "Created") // not of the configuration
+		return config, nil
+	}
+	return nil, fmt.Errorf("folder %s holds no stream %s", dir, stream)
 }

@@ -24,8 +24,9 @@ type claim struct {
 // it. So nobody is fenced in the middle of its work (KIP-429's idea, on the eager
 // protocol). What no member claims is given away at once.
 type sticky struct {
-	topic string
-	claim func() claim
+	topic      string
+	partitions int // shared, of the topic's: the first; 0: all
+	claim      func() claim
 }
 
 func (s *sticky) ProtocolName() string { return stickyName }
@@ -36,7 +37,7 @@ func (s *sticky) UserData() ([]byte, error) { return json.Marshal(s.claim()) }
 func (s *sticky) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	var all []int
 	for _, p := range partitions {
-		if p.Topic == s.topic {
+		if p.Topic == s.topic && (s.partitions == 0 || p.ID < s.partitions) {
 			all = append(all, p.ID)
 		}
 	}

@@ -30,6 +30,7 @@ const (
 const (
 	compressionMask = 0x07
 	appendTimeBit   = 0x08
+	transactionBit  = 0x10
 	controlBit      = 0x20
 )
 

@@ -33,6 +33,9 @@ func harness(brokers int) func(testing.TB) *streamtest.Harness {
 			TooLarge:      messageBytes,
 			NoFull:        true,
 			LazyRetention: true,
+			Begin: func(t testing.TB, topic, prefix string, n int) func(bool) {
+				return begin(t, k.ListenAddrs(), topic, prefix, n)
+			},
 		}
 	}
 }

@@ -137,7 +137,7 @@ func (cn *conn) askVersions(ctx context.Context) error {
 	}
 	for key, v := range needed {
 		if has, ok := cn.versions[key]; !ok || v < has[0] || v > has[1] {
-			return fmt.Errorf("it does not speak version %d of %v: Kafka 2.4 or later is needed", v, key)
+			return fmt.Errorf("it does not speak version %d of %v: Kafka %s or later is needed", v, key, leastKafka)
 		}
 	}
 	return nil

@@ -59,8 +59,39 @@ type codeError struct {
 }
 
 func (e *codeError) Error() string {
-	return fmt.Sprintf("%v: %s (Kafka error %d)", e.class, e.code.Title(), int(e.code))
+	return fmt.Sprintf("%v: %s (Kafka error %d)", e.class, title(e.code), int(e.code))
 }
+
+// title is Kafka's name of an error; kafka-go has none of some, nor of those since 107.
+func title(k kafkago.Error) string {
+	if known := k.Title(); known != "" {
+		return known
+	}
+	if i := int(k) - 107; i >= 0 && i < len(laterTitles) {
+		return laterTitles[i]
+	}
+	switch k {
+	case kafkago.NetworkException:
+		return "Network Exception"
+	case 77:
+		return "Stale Broker Epoch"
+	case kafkago.OffsetNotAvailable:
+		return "Offset Not Available"
+	case 80:
+		return "Preferred Leader Not Available"
+	case kafkago.GroupMaxSizeReached:
+		return "Group Max Size Reached"
+	}
+	return "an error that has no name here"
+}
+
+// laterTitles are those of 107 to 133, as of Kafka 4.3.
+var laterTitles = [...]string{"Ineligible Replica", "New Leader Elected", "Offset Moved To Tiered Storage", "Fenced Member Epoch",
+	"Unreleased Instance ID", "Unsupported Assignor", "Stale Member Epoch", "Mismatched Endpoint Type", "Unsupported Endpoint Type",
+	"Unknown Controller ID", "Unknown Subscription ID", "Telemetry Too Large", "Invalid Registration", "Transaction Abortable",
+	"Invalid Record State", "Share Session Not Found", "Invalid Share Session Epoch", "Fenced State Epoch", "Invalid Voter Key",
+	"Duplicate Voter", "Voter Not Found", "Invalid Regular Expression", "Rebootstrap Required", "Streams Invalid Topology",
+	"Streams Invalid Topology Epoch", "Streams Topology Fenced", "Share Session Limit Reached"}
 
 func (e *codeError) Unwrap() []error { return []error{e.class, e.code} }
 

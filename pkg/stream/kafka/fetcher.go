@@ -32,13 +32,17 @@ type source interface {
 type chunk struct {
 	memory  []byte // reused
 	batches []byte // of memory
-	high    int64  // the end of the partition as the broker told
+	high    int64  // the end of the partition as the broker told, but for transactions that are open
+	aborted []aborted
 	err     error
 	of      *fetcher
 }
 
 // leaderSource fetches from the partition's leader on a connection of its own.
-type leaderSource struct{ line }
+type leaderSource struct {
+	line
+	waits time.Time // since when there is nothing but an open transaction; zero: that is not so
+}
 
 // fetch implements source. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
@@ -58,6 +62,11 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 	}
 }
 
+func (s *leaderSource) close() {
+	s.line.close()
+	s.c.log.hold(s.p, nil)
+}
+
 func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh bool) error {
 	cn, err := s.connection(ctx, fresh)
 	if err != nil {
@@ -65,7 +74,7 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	}
 	_ = cn.SetDeadline(time.Now().Add(s.c.o.RequestTimeout/4 + waitMillis*time.Millisecond)) // who hangs may lead no more
 	cn.in = into.memory
-	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes)
+	r, err := cn.fetch(&s.p, offset, waitMillis, readBytes, committed)
 	into.memory, cn.in = cn.in, nil
 	if err != nil {
 		s.drop(cn)
@@ -73,7 +82,8 @@ func (s *leaderSource) try(ctx context.Context, offset int64, into *chunk, fresh
 	}
 	switch k := kafkago.Error(r.code); {
 	case k == 0:
-		into.batches, into.high = r.batches, r.high
+		into.batches, into.high, into.aborted = r.batches, r.stable, r.aborted
+		s.noteOpen(ctx, &r)
 		return nil
 	case k == kafkago.OffsetOutOfRange:
 		return s.outside(ctx, offset)

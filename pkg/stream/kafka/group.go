@@ -29,10 +29,11 @@ const (
 // GroupOptions are the times of a group. The brokers bound Session: by default they
 // refuse less than 6 s.
 type GroupOptions struct {
-	Heartbeat time.Duration // from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
-	Session   time.Duration // after so long without one a member counts as dead; 0: DefaultSession
-	Rebalance time.Duration // how long members have to join again; 0: DefaultRebalance
-	Backoff   time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
+	Partitions int           // shared, of the topic's: the first; 0: all
+	Heartbeat  time.Duration // from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
+	Session    time.Duration // after so long without one a member counts as dead; 0: DefaultSession
+	Rebalance  time.Duration // how long members have to join again; 0: DefaultRebalance
+	Backoff    time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
 }
 
 func (o *GroupOptions) complete() {
@@ -61,20 +62,24 @@ type groupAccess struct {
 }
 
 // Group shares the partitions of a topic among processes by a consumer group: it says
-// who works on what, and nothing else. No position is kept in the group; the log's
-// own tail is that. Like a lease it gives liveness, not safety: that is the fence's
+// who works on what, and nothing else. Positions are committed for tools that show lags, and never
+// read; the log's own tail is what counts. Like a lease it gives liveness, not safety: that is the fence's
 // ([stream.Log.Open]).
 type Group struct {
 	access      groupAccess
 	name, topic string
 	o           GroupOptions
+	log         *Log // has positions; nil: none
+	reports     []string
 }
 
 // Group returns the group of that name, whose members share the partitions of topic.
 // logger is told who works on what; it may be nil.
 func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
 	a := groupAccess{Brokers: c.cluster.addresses(), TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
-	return newGroup(a, name, topic, o)
+	g := newGroup(a, name, topic, o)
+	g.log = c.log
+	return g
 }
 
 func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
@@ -83,6 +88,12 @@ func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
 	}
 	o.complete()
 	return &Group{access: a, name: name, topic: topic, o: o}
+}
+
+// Reporting has the group commit the positions in these topics that the log is told ([Log.Report]).
+func (g *Group) Reporting(topics ...string) *Group {
+	g.reports = topics
+	return g
 }
 
 // Run takes part in the group until ctx ends or a run fails, and returns that error.
@@ -98,7 +109,7 @@ func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition
 	dialer := &kafkago.Dialer{ClientID: g.access.ClientID, Timeout: g.o.Session / 2, TLS: g.access.TLS, SASLMechanism: g.access.SASL, DialFunc: m.link.Dial}
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.access.Brokers, Dialer: dialer, Topics: []string{g.topic},
-		GroupBalancers:    []kafkago.GroupBalancer{&sticky{topic: g.topic, claim: m.claim}},
+		GroupBalancers:    []kafkago.GroupBalancer{&sticky{topic: g.topic, partitions: g.o.Partitions, claim: m.claim}},
 		HeartbeatInterval: g.o.Heartbeat, SessionTimeout: g.o.Session, RebalanceTimeout: g.o.Rebalance,
 		JoinGroupBackoff: g.o.Backoff, Timeout: g.o.Session / 2,
 	})
@@ -107,6 +118,7 @@ func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition
 	}
 	eg.Go(func() error { return m.follow(group) })
 	eg.Go(m.watch)
+	eg.Go(m.commit)
 	err = eg.Wait() // the runs have stopped: what was ours is free when we leave
 	m.leave(group)
 	return err
@@ -124,6 +136,7 @@ type groupMember struct {
 	mu         sync.Mutex
 	id         string // as the coordinator knows us
 	generation int32  // of the last assignment; -1: none
+	of         *kafkago.Generation
 	over       time.Time
 	mine       map[int]bool       // assigned to us
 	hands      map[int]*groupHand // at work, or stopping
@@ -187,6 +200,7 @@ func (m *groupMember) assigned(generation *kafkago.Generation) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told = ""
+	m.of = generation
 	m.id, m.generation, m.over = generation.MemberID, generation.ID, time.Time{}
 	clear(m.mine)
 	for _, a := range generation.Assignments[m.g.topic] {

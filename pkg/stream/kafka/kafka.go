@@ -30,8 +30,8 @@
 //
 // Kafka applies MaxAge and MaxBytes later and roughly, segment by segment, and always
 // by dropping the oldest. It cannot refuse instead: Create fails for a topic that is to
-// be RejectWhenFull and has MaxBytes. Topics made Trimmable are marked by a setting that
-// means nothing otherwise; anyone with the right to may delete records of any topic.
+// be RejectWhenFull and has MaxBytes. Topics made Trimmable are known by
+// the end of their names, .snapshots; anyone with the right to may delete records of any topic.
 //
 // Brokers forget a producer that has written nothing to a partition for a day
 // (producer.id.expiration.ms), and would then take records of an owner before it. So an
@@ -41,8 +41,8 @@
 // # Reading
 //
 // A reader fetches ahead on a connection of its own, checks every batch's CRC, and
-// passes markers of transactions. Records of transactions are read as they are
-// written; whether they are committed is not looked at.
+// passes markers of transactions. It reads as a consumer with read_committed does: to the
+// last stable offset, and without the batches of transactions that were aborted.
 package kafka
 
 import (
@@ -126,7 +126,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	c := &Client{o: o.withDefaults(), patience: 5 * time.Second}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster.init(c.o.Brokers)
-	c.log = &Log{c: c, open: map[closer]struct{}{}}
+	c.log = &Log{c: c, open: map[closer]struct{}{}, held: map[place]error{}, at: map[place]int64{}}
 	if _, err := c.metadata(ctx, []string{}); err != nil {
 		_ = c.Close()
 		return nil, err

@@ -4,7 +4,10 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/segmentio/kafka-go/protocol"
 
 	"hindsight/pkg/stream"
 )
@@ -18,12 +21,20 @@ type Log struct {
 
 	mu     sync.Mutex
 	open   map[closer]struct{}
+	held   map[place]error // partitions that nobody can read on
+	at     map[place]int64 // what was reported, and no group has taken yet
 	closed bool
+
+	fences    atomic.Bool // the broker was seen to refuse an old epoch
+	untrimmed atomic.Bool // it was said that nothing can be trimmed
 }
 
 var (
 	_ stream.Log    = (*Log)(nil)
 	_ stream.Lister = (*Log)(nil)
+	_ stream.Holder = (*Log)(nil)
+
+	_ stream.Reporter = (*Log)(nil)
 )
 
 // register notes what has to be closed with the log.
@@ -135,14 +146,18 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 }
 
 func (l *Log) trim(ctx context.Context, p *place, before int64) error {
-	set, err := l.c.describe(ctx, p.topic)
-	if err != nil {
-		return err
-	}
-	if set[trimMark] != trimMarked {
+	if !trimmable(p.topic) {
 		return stream.ErrNotTrimmable
 	}
 	return l.c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+		const v = deleteRecordsVersion
+		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
+			if !l.untrimmed.Swap(true) {
+				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, "+
+					"unless the topic gets a retention.ms", "topic", p.topic)
+			}
+			return 0, nil
+		}
 		first, next, code, err := cn.bounds(p)
 		if err != nil || code != 0 {
 			return code, err

@@ -49,7 +49,7 @@ func (o owner) before(x owner) bool {
 // next is the owner after o, or one that skips some.
 func (o owner) next(first int64, skip int) owner {
 	if !o.isOurs(first) {
-		return owner{first, int16(skip)}
+		return owner{first, int16(skip) + 1} // so that there is one before it, by which the fence is tried
 	}
 	if o.epoch == lastEpoch {
 		return owner{o.id + 1, int16(skip)}
@@ -124,10 +124,45 @@ func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, 
 		if err != nil {
 			return stream.Tail{}, err
 		}
+		if err := a.tryFence(ctx, me); err != nil {
+			return stream.Tail{}, err
+		}
 		a.producer, a.epoch, a.sequence, a.sender.search, a.stirred = me.id, me.epoch, 1, at+1, wallClock()
 		return stream.Tail{First: min(first, at), Open: at, Next: at + 1}, nil
 	}
 	return stream.Tail{}, fmt.Errorf("%w: %w, %d times", stream.ErrUnavailable, errOpenAgain, maxOpens)
+}
+
+// errNoFence reports a broker that takes what it must refuse.
+var errNoFence = errors.New("this broker takes records of an owner that another has replaced: " +
+	"without that fence two processes could write to one partition")
+
+// tryFence sees, once, that the broker refuses the epoch before the owner's: a service that was never
+// tried is not believed.
+func (a *appender) tryFence(ctx context.Context, me owner) error {
+	if me.epoch == 0 || a.log.fences.Load() {
+		return nil
+	}
+	r := stream.Record{Type: "probe"}
+	var b batch
+	b.reset()
+	b.add(&r, "", recordSize(&r, "", 0))
+	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
+	p, c := &a.sender.p, a.log.c
+	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
+		answer, _, err := cn.produce(p, int32(c.o.RequestTimeout/time.Millisecond), b.b)
+		switch code := kafkago.Error(answer.code); {
+		case err != nil:
+			return 0, err
+		case code == 0:
+			return 0, errNoFence
+		case code == kafkago.InvalidProducerEpoch, code == kafkago.ProducerFenced:
+			a.log.fences.Store(true)
+		case isTransientCode(code):
+			return answer.code, nil
+		}
+		return 0, nil
+	})
 }
 
 // fence stores an open record as the first of an owner's epoch, and reads it back: the
@@ -204,7 +239,7 @@ var (
 // batchAt gives the batch with an offset to f.
 func (c *Client) batchAt(ctx context.Context, p *place, offset int64, f func(*stored) error) error {
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		r, err := cn.fetch(p, offset, 0, 1) // brokers send the first batch whole
+		r, err := cn.fetch(p, offset, 0, 1, uncommitted) // brokers send the first batch whole
 		if err != nil {
 			return 0, err
 		}

@@ -12,8 +12,12 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// maxInflated bounds what a compressed batch may become.
-const maxInflated = 128 << 20
+// maxInflated bounds what a compressed batch may become: as much as a joiner reads before it
+// releases. A few KB can become any size.
+const maxInflated = 16 << 20
+
+// errInflated reports a batch beyond that. Who reads gets its text in place of each of its records.
+var errInflated = fmt.Errorf("%w: it is more than %d bytes when inflated", ErrCorrupt, maxInflated)
 
 // stored is a batch as a broker returns it.
 type stored struct {
@@ -98,7 +102,7 @@ func (s *stored) inflate() error {
 		return fmt.Errorf("%w: %s: %w", ErrCorrupt, kind, err)
 	}
 	if len(all) > maxInflated {
-		return fmt.Errorf("%w: it is more than %d bytes when decompressed", ErrCorrupt, maxInflated)
+		return errInflated
 	}
 	s.payload = all
 	s.attrs &^= compressionMask
@@ -127,6 +131,7 @@ type decoder struct {
 	s     stored
 	f     fields
 	left  int32 // records not taken yet
+	large bool  // the batch is errInflated
 	last  int64 // offset of the record before
 	known names
 
@@ -135,7 +140,7 @@ type decoder struct {
 
 // start begins a batch, which has been inflated.
 func (d *decoder) start(s stored) {
-	d.s, d.f, d.left, d.last = s, fields{b: s.payload}, s.count, s.base-1
+	d.s, d.f, d.left, d.last, d.large = s, fields{b: s.payload}, s.count, s.base-1, false
 	if d.known == nil {
 		d.known = names{}
 	}
@@ -143,6 +148,12 @@ func (d *decoder) start(s stored) {
 
 // record takes the next record. Its bytes are those of the batch.
 func (d *decoder) record(r *stream.Record) error {
+	if d.large {
+		at := d.s.next - int64(d.left)
+		*r = stream.Record{Offset: at, Time: d.s.maxTime * 1e6, Value: []byte(errInflated.Error())}
+		d.left--
+		return nil
+	}
 	n := d.f.varint()
 	if n < 0 || n > int64(len(d.f.b)) || d.f.bad {
 		return fmt.Errorf("%w: a record of %d bytes where %d are left", ErrCorrupt, n, len(d.f.b))

@@ -24,8 +24,10 @@ type reader struct {
 	told  atomic.Int64 // the same, of what is not yet decoded
 	lent  *chunk       // holds the bytes of what Next returned last
 	chunk *chunk       // being decoded; may be lent
+	undo  undone       // of chunk
 	rest  []byte       // batches of chunk that are not decoded
 	dec   decoder      // of the batch before rest
+	times bool         // it was said that times are not the brokers'
 	err   error        // what the next Next says: it came after good records
 	f     *fetcher     // nil: to be started
 
@@ -41,7 +43,11 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 	if err != nil {
 		return nil, err
 	}
-	first, next, err := l.c.ends(ctx, &p)
+	var at [3]int64
+	err = l.c.atLeader(ctx, &p, func(cn *conn) (int16, error) {
+		return cn.offsets(&p, []position{firstKept, nextReadable, nextStable}, at[:])
+	})
+	first, next, stable := at[0], at[1], at[2]
 	switch {
 	case err != nil:
 	case from == stream.Earliest:
@@ -54,8 +60,8 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 	if err != nil {
 		return nil, p.fail("read", from, err)
 	}
-	r := &reader{log: l, p: p, pos: from, high: next}
-	r.told.Store(next)
+	r := &reader{log: l, p: p, pos: from, high: stable}
+	r.told.Store(stable)
 	r.ctx, r.cancel = context.WithCancel(l.c.ctx)
 	if err := l.register(r); err != nil {
 		r.cancel()
@@ -67,7 +73,7 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 // Next implements [stream.Reader].
 func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
 	r.giveBack()
-	had := len(dst)
+	had, began := len(dst), r.pos
 	for {
 		switch {
 		case r.ctx.Err() != nil:
@@ -90,6 +96,9 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		if len(dst) > had {
 			r.lent = r.chunk
 			return dst, nil
+		}
+		if r.pos > began {
+			return dst, nil // markers, or what was aborted: who waits for the end must hear of it
 		}
 		if err := r.advance(ctx, nil); err != nil {
 			switch {
@@ -141,19 +150,36 @@ func (r *reader) nextBatch() (more bool, err error) {
 		return false, err
 	}
 	r.rest = rest
-	if s.isControl() {
+	r.lookAtTime(&s)
+	if r.undo.skips(&s) || s.isControl() {
 		s.count = 0
 	}
+	var large bool
 	if s.count > 0 {
-		if err := s.inflate(); err != nil {
+		err := s.inflate()
+		if large = errors.Is(err, errInflated); err != nil && !large {
 			return false, err
 		}
 	}
 	r.dec.start(s)
+	r.dec.large = large
 	if s.count > 0 {
 		r.pos = max(r.pos, s.base)
 	}
 	return true, nil
+}
+
+// mostSkew is by how much a time may be ahead that is not the brokers' before that is said.
+const mostSkew = time.Minute
+
+// lookAtTime tells of a batch with the time of its producer that is ahead: somebody has changed the topic.
+func (r *reader) lookAtTime(s *stored) {
+	if s.attrs&appendTimeBit != 0 || r.times || time.Until(time.UnixMilli(s.maxTime)) < mostSkew {
+		return
+	}
+	r.times = true
+	r.log.c.o.Logger.Error("a record has its producer's time, which is ahead: is message.timestamp.type still LogAppendTime?",
+		"topic", r.p.topic, "partition", r.p.partition, "offset", s.base, "time", time.UnixMilli(s.maxTime).UTC())
 }
 
 // advance takes the next chunk, waiting for it, but no longer than limit.
@@ -168,7 +194,7 @@ func (r *reader) advance(ctx context.Context, limit <-chan time.Time) error {
 	}
 	select {
 	case c := <-f.full:
-		r.chunk, r.rest = c, c.batches
+		r.chunk, r.rest, r.undo = c, c.batches, undone{coming: c.aborted}
 		if c.err != nil {
 			err := c.err
 			r.restart()
@@ -195,7 +221,7 @@ func (r *reader) fetcher() (*fetcher, error) {
 		return nil, stream.ErrClosed
 	}
 	if r.f == nil {
-		r.f = startFetcher(r.ctx, &leaderSource{line{c: r.log.c, p: r.p}}, r.pos, &r.told)
+		r.f = startFetcher(r.ctx, &leaderSource{line: line{c: r.log.c, p: r.p}}, r.pos, &r.told)
 	}
 	return r.f, nil
 }

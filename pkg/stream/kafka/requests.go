@@ -17,12 +17,14 @@ const (
 	deleteRecordsVersion = 1
 )
 
+// leastKafka is the oldest that is meant to work.
+const leastKafka = "2.8"
+
 // needed is what a broker must speak.
 var needed = map[protocol.ApiKey]int16{
-	protocol.Produce:       produceVersion,
-	protocol.Fetch:         fetchVersion,
-	protocol.ListOffsets:   listOffsetsVersion,
-	protocol.DeleteRecords: deleteRecordsVersion,
+	protocol.Produce:     produceVersion,
+	protocol.Fetch:       fetchVersion,
+	protocol.ListOffsets: listOffsetsVersion,
 }
 
 // describeProducers asks who writes to a partition; kafka-go does not have it.
@@ -94,19 +96,32 @@ func (f *fields) partition(p *place) bool {
 type fetched struct {
 	code    int16
 	high    int64 // high watermark: the next offset to be read by anyone
+	stable  int64 // last stable offset: where the first transaction that is open begins; high if none is
 	start   int64 // offset of the first record that is kept
+	aborted []aborted
 	batches []byte
 }
 
+// aborted is a transaction that was aborted, of which batches may hold records.
+type aborted struct{ producer, first int64 }
+
+// isolation says whether who reads waits for the end of transactions.
+type isolation byte
+
+const (
+	uncommitted isolation = iota
+	committed
+)
+
 // fetch asks for batches from an offset on, waiting for the first. batches is valid
 // until the next use of the connection.
-func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fetched, err error) {
+func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read isolation) (r fetched, err error) {
 	cn.begin(protocol.Fetch, fetchVersion)
 	b := appendInt32(cn.out, -1)                   // we are no replica
 	b = appendInt32(appendInt32(b, waitMillis), 1) // at least 1 byte
-	b = append(appendInt32(b, maxBytes), 0)        // read uncommitted
-	b = appendInt32(appendInt32(b, 0), -1)         // no session
-	b = appendString(appendInt32(b, 1), p.topic)   //
+	b = append(appendInt32(b, maxBytes), byte(read))
+	b = appendInt32(appendInt32(b, 0), -1)       // no session
+	b = appendString(appendInt32(b, 1), p.topic) //
 	b = appendInt32(appendInt32(b, 1), int32(p.partition))
 	b = appendInt64(appendInt32(b, -1), offset) // any epoch of the leader
 	b = appendInt32(appendInt64(b, -1), maxBytes)
@@ -127,11 +142,9 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fet
 	if !f.partition(p) {
 		return r, cn.lost(errShort)
 	}
-	r.code, r.high = f.int16(), f.int64()
-	f.int64() // last stable offset
-	r.start = f.int64()
-	for range max(0, f.int32()) { // aborted transactions
-		if f.take(16); f.bad {
+	r.code, r.high, r.stable, r.start = f.int16(), f.int64(), f.int64(), f.int64()
+	for range max(0, f.int32()) {
+		if r.aborted = append(r.aborted, aborted{f.int64(), f.int64()}); f.bad {
 			break
 		}
 	}
@@ -146,15 +159,17 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32) (r fet
 type position struct {
 	replica int32 // -1: a client
 	time    int64
+	read    isolation
 }
 
 // The positions that there are use for.
 var (
-	firstKept    = position{-1, earliest}
-	nextReadable = position{-1, latest} // the high watermark: what every in-sync replica has
+	firstKept    = position{-1, earliest, uncommitted}
+	nextReadable = position{-1, latest, uncommitted} // the high watermark: what every in-sync replica has
+	nextStable   = position{-1, latest, committed}   // the last stable offset: no transaction before it is open
 	// nextWritten is where the leader writes next. It tells replicas only, and any number
 	// will do for one.
-	nextWritten = position{math.MaxInt32, latest}
+	nextWritten = position{math.MaxInt32, latest, uncommitted}
 )
 
 // offsets asks for positions of a partition in one trip, in their order.
@@ -168,7 +183,7 @@ func (cn *conn) offsets(p *place, of []position, at []int64) (code int16, err er
 func (cn *conn) askOffsets(p *place, of []position) error {
 	for _, q := range of {
 		cn.begin(protocol.ListOffsets, listOffsetsVersion)
-		b := append(appendInt32(cn.out, q.replica), 0) // read uncommitted
+		b := append(appendInt32(cn.out, q.replica), byte(q.read))
 		b = appendString(appendInt32(b, 1), p.topic)
 		b = appendInt32(appendInt32(b, 1), int32(p.partition))
 		cn.out = appendInt64(appendInt32(b, -1), q.time)
@@ -261,6 +276,7 @@ func (cn *conn) deleteRecords(p *place, before int64, timeoutMillis int32) (code
 type producer struct {
 	id    int64
 	epoch int32
+	open  int64 // where its open transaction begins; -1: it has none
 }
 
 // producers asks which idempotent producers the leader remembers.
@@ -281,8 +297,10 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 	code = f.int16()
 	f.take(max(0, int(f.uvarint())-1)) // message
 	for n := f.uvarint(); n > 1 && !f.bad; n-- {
-		all = append(all, producer{f.int64(), f.int32()})
-		f.take(4 + 8 + 4 + 8) // last sequence and time, coordinator's epoch, open transaction
+		w := producer{id: f.int64(), epoch: f.int32()}
+		f.take(4 + 8 + 4) // last sequence and time, coordinator's epoch
+		w.open = f.int64()
+		all = append(all, w)
 		f.tags()
 	}
 	if f.bad {

@@ -188,7 +188,7 @@ func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool
 	pid, epoch, sequence := int64(be.Uint64(batch[atProducer:])), int16(be.Uint16(batch[atEpoch:])), int32(be.Uint32(batch[atSequence:]))
 	for at := s.search; at < next; {
 		err := s.c.atLeader(ctx, &s.p, func(cn *conn) (int16, error) {
-			r, err := cn.fetch(&s.p, at, 0, readBytes)
+			r, err := cn.fetch(&s.p, at, 0, readBytes, uncommitted)
 			if err != nil || r.code != 0 {
 				return r.code, err
 			}

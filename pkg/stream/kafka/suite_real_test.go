@@ -47,6 +47,9 @@ func onCluster(k *kafkatest.Cluster) func(testing.TB) *streamtest.Harness {
 			TooLarge:      messageBytes,
 			NoFull:        true,
 			LazyRetention: true,
+			Begin: func(t testing.TB, topic, prefix string, n int) func(bool) {
+				return begin(t, o.Brokers, topic, prefix, n)
+			},
 		}
 	}
 }

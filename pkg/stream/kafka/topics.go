@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,12 +28,10 @@ const (
 	segmentMs      = "segment.ms"
 	segmentBytes   = "segment.bytes"
 	uncleanLeaders = "unclean.leader.election.enable"
-
-	// trimMark is set to trimMarked for topics made Trimmable. It concerns compaction, so
-	// that it means nothing where cleanup.policy is delete.
-	trimMark   = "delete.retention.ms"
-	trimMarked = "0"
 )
+
+// trimmable reports whether a topic may be trimmed: the last part of its name says so.
+func trimmable(topic string) bool { return strings.HasSuffix(topic, ".snapshots") }
 
 // messageBytes is the largest batch of the topics we make: records of 1 MiB fit.
 const messageBytes = 1<<20 + 16<<10
@@ -52,6 +51,9 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 	}
 	if partitions < 1 {
 		return p.fail("create", -1, errors.New("needs at least one partition"))
+	}
+	if o.Trimmable && !trimmable(topic) {
+		return p.fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
 		return p.fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
@@ -75,6 +77,14 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	minISR, err := l.c.chooseCopies(ctx, r)
 	if err == nil {
 		r.Topics[0].Configs = settings(o, minISR)
+		_, err = l.c.createTopic(ctx, r)
+	}
+	if errors.Is(err, kafkago.InvalidConfiguration) || errors.Is(err, kafkago.PolicyViolation) {
+		l.c.o.Logger.Warn("the service refuses settings of a topic; only those that must be are set, so its own apply "+
+			"to the size of records and of segments, to how much is kept and how many copies are in sync", "topic", topic, "error", err)
+		r.Topics[0].Configs = slices.DeleteFunc(r.Topics[0].Configs, func(c createtopics.RequestConfig) bool {
+			return !slices.Contains(musts, c.Name)
+		})
 		_, err = l.c.createTopic(ctx, r)
 	}
 	switch {
@@ -115,6 +125,9 @@ func (c *Client) chooseCopies(ctx context.Context, r *createtopics.Request) (min
 	return 0, nil
 }
 
+// musts are the settings without which a log breaks a promise; a service may refuse the others.
+var musts = []string{cleanupPolicy, timestampType, retentionMs}
+
 // settings are those of a topic to be made; minISR 0 leaves it to the broker.
 func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
 	age, size := int64(-1), int64(-1)
@@ -137,9 +150,6 @@ func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
 	set(maxMessage, strconv.Itoa(messageBytes))
 	if minISR > 0 {
 		set(minInsync, strconv.Itoa(minISR))
-	}
-	if o.Trimmable {
-		set(trimMark, trimMarked)
 	}
 	return all
 }
@@ -291,9 +301,6 @@ func (c *Client) wrongSettings(set map[string]string, replication int, o stream.
 	check(timestampType, "LogAppendTime", "times must be the brokers'", set[timestampType] == "LogAppendTime")
 	check(cleanupPolicy, "delete", "compaction would remove records", set[cleanupPolicy] == "delete")
 	check(uncleanLeaders, "false", "acknowledged records could be lost", set[uncleanLeaders] != "true")
-	if o.Trimmable {
-		check(trimMark, trimMarked, "it marks topics that may be trimmed", set[trimMark] == trimMarked)
-	}
 	inSync, err := strconv.Atoi(set[minInsync])
 	if err != nil {
 		return wrong, mend

@@ -23,16 +23,16 @@ func TestSettingsOfNewTopics(t *testing.T) {
 	defer c.Close()
 	ctx := context.Background()
 	day := int64(24 * time.Hour)
-	err := c.Log().Create(ctx, "t", 4, stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30, Trimmable: true})
+	err := c.Log().Create(ctx, "t.snapshots", 4, stream.TopicOptions{MaxAge: day, MaxBytes: 1 << 30, Trimmable: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := c.describe(ctx, "t")
+	set, err := c.describe(ctx, "t.snapshots")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", retentionMs: "86400000",
-		segmentMs: "10800000", retentionBytes: "1073741824", segmentBytes: "134217728", minInsync: "2", maxMessage: "1064960", trimMark: "0"} {
+		segmentMs: "10800000", retentionBytes: "1073741824", segmentBytes: "134217728", minInsync: "2", maxMessage: "1064960"} {
 		if set[name] != want {
 			t.Errorf("%s is %q, want %q", name, set[name], want)
 		}
@@ -52,7 +52,7 @@ func TestSettingsOfNewTopics(t *testing.T) {
 		t.Errorf("by default: %v, %v", set[minInsync], err)
 	}
 	topics, err := c.log.Topics(ctx)
-	if err != nil || !slices.Equal(topics, []string{"t", "u", "v"}) {
+	if err != nil || !slices.Equal(topics, []string{"t.snapshots", "u", "v"}) {
 		t.Errorf("topics %v, %v", topics, err)
 	}
 }
@@ -69,7 +69,6 @@ func TestSettingsAreChecked(t *testing.T) {
 		"right":         {},
 		"times":         {set: map[string]string{timestampType: "CreateTime"}, mend: "message.timestamp.type=LogAppendTime"},
 		"compaction":    {set: map[string]string{cleanupPolicy: "compact,delete"}, mend: "cleanup.policy=delete"},
-		"trimmable":     {t: stream.TopicOptions{Trimmable: true}, mend: "delete.retention.ms=0"},
 		"too many":      {set: map[string]string{minInsync: "3"}, mend: "min.insync.replicas=1"},
 		"too few":       {o: Options{MinISR: 2}, mend: ""}, // there is but one broker
 		"all at once":   {set: map[string]string{timestampType: "CreateTime", cleanupPolicy: "compact"}, mend: "message.timestamp.type=LogAppendTime,cleanup.policy=delete"},

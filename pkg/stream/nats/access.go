@@ -26,6 +26,9 @@ var (
 
 var errURL = errors.New("expected nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…], with what is special in a password percent-encoded")
 
+// maxFile bounds a file of credentials or certificates.
+const maxFile = 1 << 20
+
 // dialWait bounds one attempt to connect to one server.
 const dialWait = 5 * time.Second
 
@@ -109,6 +112,9 @@ func (a *Access) Check() error {
 	} {
 		if f.name == "" {
 			continue
+		}
+		if info, err := os.Stat(f.name); err == nil && (!info.Mode().IsRegular() || info.Size() > maxFile) {
+			return fmt.Errorf("%s: %s is not a plain file of at most %d bytes", f.what, f.name, maxFile)
 		}
 		if _, err := os.ReadFile(f.name); err != nil {
 			return fmt.Errorf("%s: %w", f.what, err)

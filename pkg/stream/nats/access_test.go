@@ -59,6 +59,7 @@ func TestAccessRefuses(t *testing.T) {
 		{Access{URL: "nats://h", Creds: "x", NKey: "y"}, "exclude each other"},
 		{Access{URL: "nats://h", CA: filepath.Join(dir, "none.pem")}, "CA: open "},
 		{Access{URL: "nats://h", Creds: filepath.Join(dir, "none.creds")}, "credentials: open "},
+		{Access{URL: "nats://h", CA: "/dev/zero"}, "CA: /dev/zero is not a plain file"},
 		{Access{URL: "nats://h", NKey: bad}, "nkey seed " + bad},
 	} {
 		_, err := c.a.Dial("test", Options{})

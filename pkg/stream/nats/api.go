@@ -74,6 +74,8 @@ func classify(err error) error {
 		return fmt.Errorf("%w: %w", stream.ErrClosed, err)
 	case errors.Is(err, natsgo.ErrMaxPayload):
 		return fmt.Errorf("%w: %w", stream.ErrTooLarge, err)
+	case errors.Is(err, natsgo.ErrBadHeaderMsg):
+		return fmt.Errorf("%w: %w", stream.ErrUnfit, err)
 	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded),
 		errors.Is(err, natsgo.ErrDisconnected), errors.Is(err, natsgo.ErrTimeout):
 		return fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
@@ -155,6 +157,7 @@ func contractError(err error) error {
 // streamConfig is the part of a stream's configuration that we set.
 type streamConfig struct {
 	Name       string            `json:"name"`
+	Text       string            `json:"description,omitempty"`
 	Subjects   []string          `json:"subjects"`
 	Retention  string            `json:"retention"`
 	Storage    string            `json:"storage"`

@@ -23,6 +23,10 @@ const replyTokens = 64
 // record, in bytes.
 const headerReserve = 256
 
+// maxHeaders is what the server takes of a record's headers; beyond it it refuses the record
+// after those behind it are on their way.
+const maxHeaders = 1<<16 - 1 - headerReserve
+
 // appender publishes the records of one partition.
 //
 // One goroutine appends; the acknowledgements arrive in the goroutine of the
@@ -118,8 +122,12 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	if n := recordSize(r); n > a.maxBytes {
+	n := recordSize(r)
+	if n > a.maxBytes {
 		return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, n, a.maxBytes))
+	}
+	if n -= len(r.Value); n > maxHeaders {
+		return 0, a.fail(fmt.Errorf("%w: %d bytes of headers, the limit is %d", stream.ErrTooLarge, n, maxHeaders))
 	}
 	seq := a.sent.Load() + 1
 	if seq-a.acked.Load() > uint64(a.window) {

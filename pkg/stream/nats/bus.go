@@ -2,6 +2,7 @@ package nats
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -67,7 +68,8 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 			b.refuse(m)
 			return
 		}
-		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), From: client(m.Reply), Respond: b.responder(m.Reply)})
+		from := client(m)
+		h(stream.Message{Data: m.Data, Headers: fromHeader(m.Header), From: from, Respond: b.responder(m.Reply)})
 	}
 	var sub *natsgo.Subscription
 	if queue == "" {
@@ -87,12 +89,15 @@ func (b *Bus) Serve(subject, queue string, h func(stream.Message)) (stop func(),
 	return func() { b.drain(sub, drained) }, nil
 }
 
+// accountReply begins the subject that stands for an inbox in another account.
+const accountReply = "_R_."
+
 // Where replies may be sent. Who asks chooses the subject of the reply, and servers do not
 // check whether it may publish there, but we may publish to the topics and to the API of
 // the store: a reply there would be ours.
 var inboxes = []string{
 	natsgo.InboxPrefix[:len(natsgo.InboxPrefix)-1], // also _INBOX_name, the prefix of one user
-	"_R_.", "_GR_.", "$GR.", // of servers, which stand for an inbox in another account or cluster, and which no client may use
+	accountReply, "_GR_.", "$GR.", // of servers, which stand for an inbox in another account or cluster, and which no client may use
 }
 
 // isInbox reports whether a reply may be sent to a subject. None at all is fine.
@@ -135,8 +140,19 @@ func (b *Bus) drain(sub *natsgo.Subscription, drained <-chan struct{}) {
 
 // client tells clients apart by their inboxes: the client libraries make one for each
 // connection, _INBOX.CONNECTION, and a subject below it for each request. One that makes
-// an inbox for each request cannot be told apart.
-func client(reply string) string {
+// an inbox for each request cannot be told apart. Those of other accounts are told apart by
+// these, which the server names in a header of its own.
+func client(m *natsgo.Msg) string {
+	reply := m.Reply
+	if strings.HasPrefix(reply, accountReply) {
+		var who struct {
+			Account string `json:"acc"`
+		}
+		if json.Unmarshal([]byte(m.Header.Get(headerRequestInfo)), &who) == nil && who.Account != "" {
+			m.Header.Del(headerRequestInfo)
+			return accountReply + who.Account
+		}
+	}
 	if i := strings.LastIndexByte(reply, '.'); i > 0 && strings.IndexByte(reply, '.') < i {
 		return reply[:i]
 	}

@@ -32,11 +32,14 @@ func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 	c := &Client{}
 	for _, role := range []string{"requests", "writing", "reading", "bounds"} {
 		conn, err := natsgo.Connect(url, append(defaultOptions(name+" "+role), more...)...)
+		if err == nil {
+			c.conns = append(c.conns, conn)
+			err = checkVersion(conn.ConnectedServerVersion())
+		}
 		if err != nil {
 			_ = c.Close()
 			return nil, err
 		}
-		c.conns = append(c.conns, conn)
 	}
 	o.ReadConn, o.BoundsConn = c.conns[2], c.conns[3]
 	log, err := New(c.conns[1], o)
@@ -47,6 +50,16 @@ func dial(url, name string, o Options, more ...natsgo.Option) (*Client, error) {
 	c.log, c.bus = log, NewBus(c.conns[0])
 	c.bus.logger = o.Logger
 	return c, nil
+}
+
+// checkVersion refuses a server that is too old: until 2.10 streams keep no metadata. What is not a
+// version is not refused.
+func checkVersion(says string) error {
+	var major, minor int
+	if n, _ := fmt.Sscanf(says, "%d.%d", &major, &minor); n == 2 && (major < 2 || major == 2 && minor < 10) {
+		return fmt.Errorf("nats-server %s is too old: 2.10 or later is needed, for streams with replicas 2.12", says)
+	}
+	return nil
 }
 
 // defaultOptions never give up reconnecting, and fail what is asked meanwhile.

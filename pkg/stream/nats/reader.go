@@ -33,6 +33,7 @@ type reader struct {
 	msgs        chan *natsgo.Msg
 	sub         *natsgo.Subscription // nil: to be made; guarded by subMu
 	inbox       string               // of sub
+	consumer    string               // its name; "": none was made with sub
 	next        string               // subject to pull from
 	outstanding int                  // records asked for and not yet taken from msgs
 	batch       int                  // most that Next returns
@@ -115,6 +116,7 @@ func (r *reader) consume(ctx context.Context) error {
 		return stream.ErrClosed
 	}
 	type config struct {
+		Text     string        `json:"description"`
 		Policy   string        `json:"deliver_policy"`
 		Start    int64         `json:"opt_start_seq"`
 		Ack      string        `json:"ack_policy"`
@@ -126,7 +128,7 @@ func (r *reader) consume(ctx context.Context) error {
 	request := struct {
 		Stream string `json:"stream_name"`
 		Config config `json:"config"`
-	}{r.stream, config{"by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
+	}{r.stream, config{"read by " + r.conn.Opts.Name, "by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
 	var made struct {
 		Name string `json:"name"`
 	}
@@ -134,6 +136,9 @@ func (r *reader) consume(ctx context.Context) error {
 		r.release()
 		return contractError(err)
 	}
+	r.subMu.Lock()
+	r.consumer = made.Name
+	r.subMu.Unlock()
 	r.next = r.log.o.APIPrefix + ".CONSUMER.MSG.NEXT." + r.stream + "." + made.Name
 	r.outstanding = 0
 	if err := r.pull(); err != nil {
@@ -360,7 +365,8 @@ func (r *reader) kick() {
 	}
 }
 
-// release gives up the consumer, which the server then removes.
+// release gives up the consumer and has the server remove it: by itself it would do so after
+// consumerInactive, and a stream has a thousand at most.
 func (r *reader) release() {
 	r.subMu.Lock()
 	defer r.subMu.Unlock()
@@ -368,7 +374,10 @@ func (r *reader) release() {
 		return
 	}
 	_ = r.sub.Unsubscribe() // the connection may be gone, which does as well
-	r.sub = nil
+	if r.consumer != "" {
+		_ = r.conn.Publish(r.log.o.APIPrefix+".CONSUMER.DELETE."+r.stream+"."+r.consumer, nil)
+	}
+	r.sub, r.consumer = nil, ""
 }
 
 // Close implements [stream.Reader].

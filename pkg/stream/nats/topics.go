@@ -43,7 +43,8 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
-	c := streamConfig{Name: p.stream, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
+	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.partition, partitions, p.topic)
+	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
 		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
 		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable, Atomic: l.o.Replicas > 1,
 		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}

@@ -20,7 +20,9 @@ const (
 	headerExpectedID   = "Nats-Expected-Last-Msg-Id"
 	headerExpectedSeq  = "Nats-Expected-Last-Sequence"
 	headerPending      = "Nats-Pending-Messages"
-	headerLastSeq      = "Nats-Last-Stream" // of a heartbeat: what the consumer has passed
+	headerLastSeq      = "Nats-Last-Stream"  // of a heartbeat: what the consumer has passed
+	headerSeq          = "Nats-Sequence"     // of a record that was got
+	headerRequestInfo  = "Nats-Request-Info" // of a request from another account
 	headerStatus       = "Status"
 	headerDescription  = "Description"
 	headerBinaryKey    = "hindsight-key-base64" // a key that is not plain ASCII
@@ -28,12 +30,12 @@ const (
 	statusHeartbeat    = "100"
 )
 
-var errHeader = errors.New("header: names are visible ASCII without ':', values are one line without spaces around")
+var errHeader = fmt.Errorf("%w: header: names are visible ASCII without ':', values are one line without spaces around", stream.ErrUnfit)
 
 // setHeaders puts a record's type, key and headers into h.
 func setHeaders(h natsgo.Header, r *stream.Record) error {
 	if r.Type != "" {
-		if !validHeader(stream.HeaderType, r.Type) {
+		if !(stream.Header{Key: stream.HeaderType, Value: r.Type}).Plain() {
 			return fmt.Errorf("record type %q: %w", r.Type, errHeader)
 		}
 		h[stream.HeaderType] = []string{r.Type}
@@ -46,7 +48,7 @@ func setHeaders(h natsgo.Header, r *stream.Record) error {
 		}
 	}
 	for _, x := range r.Headers {
-		if !validHeader(x.Key, x.Value) {
+		if !x.Plain() {
 			return fmt.Errorf("record header %q: %w", x.Key, errHeader)
 		}
 		h[x.Key] = append(h[x.Key], x.Value)
@@ -62,15 +64,6 @@ func plain(key []byte) bool {
 		}
 	}
 	return key[0] != ' ' && key[len(key)-1] != ' '
-}
-
-func validHeader(key, value string) bool {
-	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' || key[i] == ':' {
-			return false
-		}
-	}
-	return key != "" && !strings.ContainsAny(value, "\r\n") && strings.TrimSpace(value) == value
 }
 
 // getHeaders takes a record's type, key and headers out of h. Headers of the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"hindsight/pkg/stream"
@@ -84,9 +85,14 @@ func testBadHeaders(s *suite) {
 		{Headers: []stream.Header{{Key: "", Value: "1"}}},
 		{Headers: []stream.Header{{Key: "a", Value: "1\r\nb: 2"}}},
 		{Headers: []stream.Header{{Key: "a", Value: " space "}}},
+		{Headers: []stream.Header{{Key: "a b", Value: "1"}}},
+		{Headers: []stream.Header{{Key: "a", Value: strings.Repeat("x", 1<<16)}}},
 	} {
-		if _, err := a.Append(s.ctx, &r); err == nil {
+		switch _, err := a.Append(s.ctx, &r); {
+		case err == nil:
 			stored++
+		case !errors.Is(err, stream.ErrUnfit) && !errors.Is(err, stream.ErrTooLarge):
+			s.Errorf("append: %v", err)
 		}
 	}
 	s.fill(a, "after", 1)

@@ -36,6 +36,9 @@ type Harness struct {
 	NoFull bool
 	// LazyRetention says that the log drops what is over its limits later and roughly.
 	LazyRetention bool
+	// Begin writes the values prefix0 … prefix(n−1) to partition 0 in a transaction of another
+	// client; end commits or aborts it.
+	Begin func(t testing.TB, topic, prefix string, n int) (end func(commit bool))
 	// Floor is what [BenchmarkLog] compares with.
 	Floor Floor
 }
@@ -83,6 +86,7 @@ func TestLog(t *testing.T, open func(t testing.TB) *Harness) {
 		{"Restart", testRestart},
 		{"Full", testFull},
 		{"DropOldest", testDropOldest},
+		{"Transactions", testTransactions},
 		{"Trim", testTrim},
 		{"TrimUnderReader", testTrimUnderReader},
 	}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"hindsight/internal/brokers"
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/logs"
+	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
+	"hindsight/internal/replay"
+	"hindsight/internal/servers"
+	"hindsight/internal/service"
+	"hindsight/internal/verify"
+)
+
+type teach struct {
+	env        *daemon.Env
+	source     source
+	log        string
+	partitions int
+	seedFile   string
+	nats       servers.Flags
+	kafka      brokers.Flags
+}
+
+func teachCommand(env *daemon.Env) *cobra.Command {
+	t := &teach{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	cmd := &cobra.Command{
+		Use:   "teach",
+		Short: "Start a live system from a log of what another system decided",
+		Long: `Start a live system from a log of what another system decided.
+
+Each decision of the log goes in as an apprentice's: under its own id, with the action
+that was taken; its outcome follows after the log's own delay, if it came within the
+model's window. A run that was stopped goes on when the command is repeated. Then
+start a decider with the same --model and --log: it goes on with what was learned.
+
+The model file must say warm: keep and have a version of at least 2: the log is taught
+as the version before.`,
+		Args: daemon.NoArguments,
+		Example: `  replayer teach --data personalizer/ --model shop.yaml --log embedded:shop-data
+  replayer teach --data log.csv --action-column offer --reward-column paid --time-column at --id-column id \
+    --features age,country --model shop.yaml --log embedded:shop-data
+  decider --model shop.yaml --log embedded:shop-data`,
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&t.source.data, "data", "", "log of decisions, in any format that replayer convert reads: "+
+		"a file, a folder, - for standard input, or the topics of another system")
+	f.StringVar(&t.source.format, "format", formatAuto, "of --data: auto (by content), "+
+		"bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+	f.StringVar(&t.source.model, "model", "", "model file, the one that the decider will be started with")
+	f.StringVar(&t.log, "log", "", "log of the system: embedded:DIR, nats://… or kafka://…, as for the decider")
+	f.IntVar(&t.partitions, "partitions", 0,
+		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")
+	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
+		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
+	f.StringVar(&t.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
+	daemon.Bounds{"partitions": {1, service.MaxPartitions}}.Set(f)
+	t.source.reading.flags(f)
+	t.source.columnFlags.flags(f)
+	t.source.reading.from(env)
+	t.nats.Register(f)
+	t.kafka.Register(f)
+	t.source.reading.nats, t.source.reading.kafka = &t.nats, &t.kafka
+	return cmd
+}
+
+func (t *teach) run(ctx context.Context) error {
+	if err := t.check(); err != nil {
+		return err
+	}
+	lesson, err := t.lesson(ctx)
+	if err != nil {
+		return err
+	}
+	logger := slog.New(slog.NewTextHandler(t.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka,
+		Requests: servers.None, Logger: logger})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	system, err := t.system(ctx, e, lesson.Model, logger)
+	if err != nil {
+		return err
+	}
+	if err := t.play(ctx, system, lesson); err != nil {
+		return err
+	}
+	return t.sum(ctx, system, lesson)
+}
+
+// check reports what is wrong with the flags.
+func (t *teach) check() error {
+	if t.source.data == "" || t.source.model == "" || t.log == "" {
+		return daemon.Usagef("name a log of decisions (--data), the model file (--model) and the system's own log (--log)")
+	}
+	spec, err := engine.Parse(t.log)
+	switch {
+	case err != nil:
+		return daemon.Usagef("%v", err)
+	case spec.Kind == "mem":
+		return daemon.Usagef("--log %s: of a log in memory nothing would be left", t.log)
+	case t.partitions < 0:
+		return daemon.Usagef("--partitions %d: it must be at least 1", t.partitions)
+	}
+	if t.seedFile == "" {
+		t.seedFile = spec.SeedFile()
+	}
+	return nil
+}
+
+// lesson reads the data.
+func (t *teach) lesson(ctx context.Context) (*replay.Lesson, error) {
+	env, err := t.source.readOnce(ctx)
+	if err != nil {
+		return nil, err
+	}
+	live, err := t.source.parseModel()
+	if err != nil {
+		return nil, err
+	}
+	lesson, err := replay.NewLesson(env, live)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", t.source.model, err)
+	}
+	return lesson, nil
+}
+
+// taughtRetention is how long a new log keeps its records: the decider's default.
+const taughtRetention = 7 * 24 * time.Hour
+
+// system returns the system of the model that is taught.
+func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
+	logger *slog.Logger) (*service.SystemConfig, error) {
+	live, err := modelfile.Load(t.source.model)
+	if err != nil {
+		return nil, err
+	}
+	source, err := modelfile.Source(m, live.Files)
+	if err != nil {
+		return nil, err
+	}
+	seed, err := daemon.SeedOf(t.seedFile, func() (bool, error) { return service.Begun(ctx, e.Log, m.Name) })
+	if err != nil {
+		return nil, err
+	}
+	partitions, err := service.EnsureTopics(ctx, e.Log, m.Name, t.partitions, service.Retention{Age: taughtRetention})
+	return &service.SystemConfig{Log: e.Log, Name: m.Name, Source: source, Build: model.Epoch, Seed: seed,
+		Partitions: partitions, Owner: "replayer", Logger: logger}, err
+}
+
+func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
+	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
+		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson,
+		Taught: true}, "teach")
+	switch {
+	case ctx.Err() != nil:
+		fmt.Fprintln(t.env.Stderr, "stopped; the same command goes on from here")
+	case errors.Is(err, service.ErrModel):
+		err = fmt.Errorf("%w (the log is taught as version %d; once a decider has begun a later one there, "+
+			"the system is live, and is taught no more)", err, system.Source.Version)
+	}
+	return err
+}
+
+// sum says what the system was taught, and audits it.
+func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
+	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.String(), system.Build)
+	if err != nil {
+		return err
+	}
+	report, err := verify.Run(ctx, verify.Config{Log: system.Log, Name: system.Name, Seed: system.Seed,
+		Build: system.Build})
+	if err != nil {
+		return err
+	}
+	out := t.env.Stdout
+	say(out, s, lesson)
+	if err := report.Write(out); err != nil {
+		return err
+	}
+	if report.ExitCode() != 0 {
+		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of what was taught do not verify")}
+	}
+	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, servers.Show(t.log))
+	return nil
+}
+
+// say says in a line each what became of the rounds, and what a reader should know of the log.
+func say(out io.Writer, s *replay.Summary, lesson *replay.Lesson) {
+	fmt.Fprintf(out, "taught %d rounds: observed %d, imputed %d, skipped %d; outcomes rejected %d\n",
+		s.Rounds+s.Pending, s.Fates.Observed, s.Fates.Imputed, s.Fates.Skipped, s.Fates.Rejected())
+	if lesson.Late > 0 {
+		fmt.Fprintf(out, "left out, for they came after the model's window: %d outcomes\n", lesson.Late)
+	}
+	if s.Pending > 0 {
+		fmt.Fprintf(out, "%d rounds at the end of the log still wait for an outcome, each until %d later ones are decided\n",
+			s.Pending, lesson.Model.Window.Rounds)
+	}
+	if lesson.Model.Learner.Kind == model.EXP4DALE {
+		fmt.Fprintln(out, "warning: exp4dale learns only from rounds whose law has every action, and so nothing from these")
+	}
+	if lesson.Propensities() {
+		fmt.Fprintln(out, "the propensities of the log are kept with its contexts (logged_propensity); "+
+			"nothing is weighted by them yet")
+	} else {
+		fmt.Fprintln(out, "the log has no propensities: off-policy estimates of it are not to be had")
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hindsight/internal/daemon"
+	"hindsight/internal/engine"
+	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
+	"hindsight/internal/service"
+)
+
+// TestTeachForms teaches a log in each form: rounds keep their ids, the log verifies, and a second
+// time nothing is added.
+func TestTeachForms(t *testing.T) {
+	const text = "name: shop\nversion: 2\nwarm: keep\nreward: {min: 0, max: 1}\nwindow: 1h\nmissing: impute\n"
+	ranked := writeFile(t, "log.json", rankLog())
+	own := filepath.Join(t.TempDir(), "log.jsonl")
+	if got := execute(t.Context(), "convert", ranked, "--to", "jsonl", "--out", own); got.code != 0 {
+		t.Fatal(got)
+	}
+	for name, c := range map[string]struct {
+		data          []string
+		rounds, first string
+		says          string
+	}{
+		"dsjson": {[]string{ranked}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
+		"own":    {[]string{own}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
+		"vw":     {[]string{writeFile(t, "log.dat", "1:0.5:0.5 | x:1\n2:0:0.25 | x:2 y\n2:1:0.25 | x:3\n")}, "taught 3 rounds: ", "r1", "propensities of the log are kept"},
+		"csv": {[]string{writeFile(t, "log.csv", banditText), "--action-column", "who", "--reward-column", "paid", "--time-column", "at", "--outcome-time-column", "back",
+			"--id-column", "id", "--features", "x"}, "taught 4 rounds: ", "q", "the log has no propensities"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file, dir := writeFile(t, "shop.yaml", text), filepath.Join(t.TempDir(), "log")
+			args := append([]string{"teach", "--model", file, "--log", "embedded:" + dir, "--data"}, c.data...)
+			for range 2 {
+				got := execute(t.Context(), args...)
+				if got.code != 0 || !strings.Contains(got.stdout, c.rounds) || !strings.Contains(got.stdout, c.says) ||
+					!strings.Contains(got.stdout, "go live:  decider --model "+file+" --log embedded:"+dir) {
+					t.Fatalf("%+v", got)
+				}
+			}
+			if got := execute(t.Context(), "verify", "--log", "embedded:"+dir); got.code != 0 {
+				t.Errorf("%+v", got)
+			}
+			if got := execute(t.Context(), "explain", c.first, "--log", "embedded:"+dir); got.code != 0 {
+				t.Errorf("%+v", got)
+			}
+			liveOn(t, dir, file, nil)
+			if got := execute(t.Context(), args...); got.code != daemon.Failed || !strings.Contains(got.stderr, "is taught no more") {
+				t.Errorf("taught while live: %+v", got)
+			}
+		})
+	}
+}
+
+// TestTeachPage runs the commands of TEACH.md with its model file, word for word but for folders.
+func TestTeachPage(t *testing.T) {
+	page, err := os.ReadFile("../../compose/TEACH.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```yaml\n")
+	file, _, _ := strings.Cut(rest, "```")
+	dir := filepath.Join(t.TempDir(), "food-data")
+	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml", strings.ReplaceAll(file, "   ", "")), "food-data", dir)
+	for line := range strings.Lines(shown(t, "compose/TEACH.md", "teach")) {
+		args := strings.Fields(places.Replace(line))
+		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
+			t.Errorf("%s: %+v", line, got)
+		}
+	}
+}
+
+func TestTeachUsage(t *testing.T) {
+	data, old := writeFile(t, "log.json", rankLog()), writeFile(t, "shop.yaml", "name: shop\n")
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{2, "--data", nil},
+		{2, "nothing would be left", []string{"--data", data, "--model", old, "--log", "mem:"}},
+		{daemon.Failed, "shop.yaml: the model must go on with what was taught", []string{"--data", data, "--model", old, "--log", "embedded:" + t.TempDir() + "/log"}},
+		{daemon.Failed, "which actions were taken", []string{"--data", writeFile(t, "d.csv", "label,n_a\nx,1\ny,2\n"), "--model", old, "--log", "embedded:" + t.TempDir() + "/log"}},
+	} {
+		if got := execute(t.Context(), append([]string{"teach"}, c.args...)...); got.code != c.code || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%v: %+v", c.args, got)
+		}
+	}
+}
+
+// liveOn runs the system of a model file on an embedded log as a decider does, and asks it.
+func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	e, err := engine.Open(ctx, engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	source, err := modelfile.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed, err := daemon.SeedFile(filepath.Join(dir, engine.SeedName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, 0, service.Retention{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch, Seed: seed,
+			Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() { close(ready) })
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	if ask != nil {
+		ask(e)
+	}
+	stop()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+}
+
+// TestTaughtKnows: a system that was taught what a random policy did loses less, from its first
+// requests on, than one that was not.
+func TestTaughtKnows(t *testing.T) {
+	f, err := os.Open("../../../shared/data/multiclass/pendigits.csv")
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("the data is not here: ", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, rows := rows[0], rows[1:]
+	const history, asked = 1500, 200
+	var log strings.Builder
+	rng := rand.New(rand.NewPCG(1, 2))
+	fmt.Fprintln(&log, "played,paid,p,"+strings.Join(names[1:], ","))
+	for _, r := range rows[:history] {
+		played := fmt.Sprint(rng.IntN(10))
+		fmt.Fprintf(&log, "%s,%d,0.1,%s\n", played, map[bool]int{true: 1}[played == r[0]], strings.Join(r[1:], ","))
+	}
+	file := writeFile(t, "digits.yaml", "name: digits\nversion: 2\nwarm: keep\nreward: {min: 0, max: 1}\n")
+	loss := func(dir string) (mean float64) {
+		liveOn(t, dir, file, func(e *engine.Engine) {
+			for _, r := range rows[history : history+asked] {
+				features := map[string]json.Number{}
+				for i, x := range r[1:] {
+					features[names[1+i]] = json.Number(x)
+				}
+				ask, _ := json.Marshal(map[string]any{"features": features, "actions": strings.Split("0123456789", "")})
+				reply, _, err := e.Bus.Request(t.Context(), "digits.decide", ask)
+				var d struct{ ID, Action string }
+				if err = errors.Join(err, json.Unmarshal(reply, &d)); err != nil || d.ID == "" {
+					t.Fatalf("%v %s", err, reply)
+				}
+				outcome := fmt.Sprintf(`{"id":%q,"reward":%d}`, d.ID, map[bool]int{true: 1}[d.Action == r[0]])
+				if _, _, err := e.Bus.Request(t.Context(), "digits.outcome", []byte(outcome)); err != nil {
+					t.Fatal(err)
+				}
+				if d.Action != r[0] {
+					mean += 1. / asked
+				}
+			}
+		})
+		if got := execute(t.Context(), "verify", "--log", "embedded:"+dir); got.code != 0 {
+			t.Errorf("%+v", got)
+		}
+		return mean
+	}
+	dirs := []string{filepath.Join(t.TempDir(), "fresh"), filepath.Join(t.TempDir(), "taught")}
+	got := execute(t.Context(), "teach", "--data", writeFile(t, "log.csv", log.String()), "--action-column", "played", "--reward-column", "paid", "--propensity-column", "p",
+		"--feature-prefix", "n_", "--model", file, "--log", "embedded:"+dirs[1])
+	if got.code != 0 {
+		t.Fatalf("%+v", got)
+	}
+	fresh, taught := loss(dirs[0]), loss(dirs[1])
+	if t.Logf("mean loss of the first %d requests: %.3f, of a system that was not taught %.3f", asked, taught, fresh); !(taught < fresh-.2) {
+		t.Errorf("mean loss %.3f, not taught %.3f", taught, fresh)
+	}
+}

@@ -1,0 +1,125 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+)
+
+// Lesson is a log of what another system decided, as it is taught to the system of a model
+// before that goes live: each round is one of an apprentice whose baseline is what was played.
+type Lesson struct {
+	Model *model.Model // of the epoch in which it is taught, one version below the live one
+	Late  int          // outcomes that came after the live model's window
+
+	env    Environment
+	log    *logView
+	window loop.Window // of the live model
+}
+
+var (
+	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by --action-column")
+	errNotKept  = errors.New("the model must go on with what was taught, as its next version: " +
+		"write version: 2, or higher, and warm: keep; the log is taught as the version before")
+)
+
+// NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
+// the live model, in the log's own times, or in rounds: an outcome that came later is left out.
+// A round without one ends by the rule for silence, once every outcome in time would have come.
+func NewLesson(env Environment, live *model.Model) (*Lesson, error) {
+	l := &Lesson{env: env, log: logOf(env), window: live.Window, Model: live.Clone()}
+	switch {
+	case l.log == nil:
+		return nil, fmt.Errorf("%s: %w", env.Name(), errNoLesson)
+	case live.Version < 2 || !live.Warm.Keep:
+		return nil, errNotKept
+	}
+	m := l.Model
+	m.Version--
+	m.Warm, m.Mode, m.Baseline = model.Warm{}, codec.Apprentice, loop.Baseline{Kind: loop.NamedAction}
+	// What was played was played, and shown; in order it is all the same how far learning has come.
+	m.Masked, m.Guard, m.Activation, m.Early = nil, loop.GuardRules{}, false, false
+	if m.Window = l.window; m.Window.Rounds == 0 {
+		m.Window = loop.Window{Rounds: 1 + l.longest()}
+	}
+	return l, l.check()
+}
+
+// longest returns the most later decisions that were made before an outcome in time, and
+// counts those that came late.
+func (l *Lesson) longest() (most int64) {
+	for t := range l.log.n {
+		l.log.log.files.pass(t)
+		d := l.Delay(&Play{Round: t})
+		if most = max(most, d); d == Never && l.log.observed(t) && l.log.log.came[t] != noTime {
+			l.Late++
+		}
+	}
+	return most
+}
+
+// check looks at every context before the first is taught.
+func (l *Lesson) check() error {
+	check, r := l.Model.Rules().Check(), l.Rounds().reader()
+	for t := range l.log.n {
+		l.log.log.files.pass(t)
+		if err := check(r.context(t)); err != nil {
+			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name(), r.id(t), err)
+		}
+	}
+	return nil
+}
+
+// Rounds returns the contexts, which name what was played, and its propensity if that is known.
+func (l *Lesson) Rounds() *Rounds {
+	r := EncodeRounds(l.env)
+	r.taught, r.listed = l.log, l.Model.Actions
+	return r
+}
+
+// Propensities reports whether the log has them.
+func (l *Lesson) Propensities() bool { return l.log.log.props != nil }
+
+// Delay implements [Delays]: the log's own, none where it has none, and never beyond the window.
+func (l *Lesson) Delay(p *Play) int64 {
+	t, log := p.Round, l.log.log
+	if log.came == nil {
+		return 0
+	}
+	d := recordedDelay(log.decided[:l.log.n], log.came[t], t)
+	late := d >= l.window.Rounds
+	if l.window.Rounds == 0 && d != Never {
+		late = log.came[t]-log.decided[t] > l.window.Nanos
+	}
+	if late {
+		return Never
+	}
+	return d
+}
+
+// String implements [Delays].
+func (l *Lesson) String() string { return recordedDelays }
+
+// lesson returns the context of round t with what was played.
+func (r *roundReader) lesson(t int) *codec.Context {
+	c := &r.ctx
+	c.Actions = r.actions[:0]
+	r.Env.Context(c, t)
+	r.actions, c.ID = c.Actions, r.id(t)
+	c.Baseline = append(c.Baseline[:0], codec.Share{Name: c.Actions[r.taught.slot(t)].Name, P: 1})
+	c.LoggedPropensity = 0
+	if r.taught.log.props != nil {
+		c.LoggedPropensity = r.taught.propensity(t)
+	}
+	if slices.EqualFunc(c.Actions, r.listed, isBare) {
+		c.Actions = nil
+	}
+	return c
+}
+
+// isBare reports whether an action is no more than its name.
+func isBare(a codec.Action, name string) bool { return a.Name == name && len(a.Features) == 0 }

@@ -1,0 +1,46 @@
+package service
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/stream"
+)
+
+// TestAheadOfTime has one outcome that the log gave a time of next year: no round is closed by it,
+// the record is named, and when it is deleted joining goes on, with --accept-loss.
+func TestAheadOfTime(t *testing.T) {
+	r := newRig(t, func(r *rig) {
+		r.rules.Window = loop.Window{Nanos: int64(time.Hour)}
+		r.jc.AcceptLoss = true
+	})
+	r.j.wall = time.Now
+	r.contexts("a", "b")
+	r.must(r.settle())
+	far := time.Now().AddDate(1, 0, 0).UnixNano()
+	r.outcomes("stranger", "a", "b")
+	r.must(r.log.Edit("m.outcomes", 0, func(recs []stream.Record) []stream.Record {
+		recs[0].Time = far
+		return recs
+	}))
+	r.must(r.settle())
+	if r.j.heart.LastN() != 0 || r.j.heart.Now() >= far {
+		t.Fatalf("%d feedbacks, log time %v", r.j.heart.LastN(), time.Unix(0, r.j.heart.Now()))
+	}
+	if why := r.j.whyHeld(); why == nil || !strings.Contains(why.Error(), "m.outcomes[0]@") || !strings.Contains(why.Error(), "--accept-loss") {
+		t.Fatalf("it says %v", why)
+	}
+	first, _, err := r.log.Bounds(t.Context(), "m.outcomes", 0)
+	r.must(err)
+	r.must(r.log.Truncate("m.outcomes", 0, first+1))
+	r.j.Close()
+	r.j, err = OpenJoiner(t.Context(), r.jc)
+	r.must(err)
+	r.j.wall = time.Now
+	r.must(r.settle())
+	if n := r.j.heart.LastN(); r.j.whyHeld() != nil || n != 2 {
+		t.Errorf("%d feedbacks, held by %v", n, r.j.whyHeld())
+	}
+}

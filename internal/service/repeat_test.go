@@ -1,0 +1,163 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"hindsight/pkg/stream"
+)
+
+// forget drops the bytes of decisions, and keeps none from here on: repeats are read back.
+func (r *recent) forget() {
+	for i := range r.rounds {
+		r.rounds[i].value = nil
+	}
+	r.bytes, r.most = 0, 0
+}
+
+// TestRecent holds that the latest decisions are kept, as many as fit into the bytes and the
+// rounds that there are, and of the others of these rounds where they lie.
+func TestRecent(t *testing.T) {
+	for _, c := range []struct {
+		name                      string
+		rounds, most, size        int
+		kept, located, bytes, gap int
+	}{
+		{"all fit", 100, 1000, 10, 20, 20, 200, 0},
+		{"at the limit", 100, 200, 10, 20, 20, 200, 0},
+		{"one byte over it", 100, 199, 10, 19, 20, 190, 0},
+		{"fewer rounds", 7, 1000, 10, 7, 7, 70, 0},
+		{"larger than the limit", 100, 9, 10, 0, 20, 0, 0},
+		{"numbers are left out", 100, 150, 10, 15, 20, 150, 30},
+		{"more than there are", 7, 1000, 10, 1, 1, 10, 30},
+	} {
+		var r recent
+		r.init(c.rounds, c.most)
+		last := int64(19 + c.gap)
+		for n := range last + 1 {
+			if n > 9 && n < 10+int64(c.gap) && c.gap > 0 && c.kept > 1 || c.kept == 1 && n < last {
+				continue
+			}
+			r.put(n, bytes.Repeat([]byte{byte(n)}, c.size))
+			if _, _, ok := r.get(n); ok != (c.size <= c.most) {
+				t.Errorf("%s: round %d before it has an offset: %v", c.name, n, ok)
+			}
+			r.stored(n, n+100)
+		}
+		kept, located := 0, 0
+		for n := range last + 1 {
+			value, offset, ok := r.get(n)
+			if ok {
+				located++
+			}
+			if ok && offset != n+100 || value != nil && (len(value) != c.size || value[0] != byte(n)) {
+				t.Errorf("%s: round %d is %v at %d", c.name, n, value, offset)
+			}
+			if value != nil {
+				kept++
+			} else if kept > 0 && ok {
+				t.Errorf("%s: round %d is gone, and an earlier one is not", c.name, n)
+			}
+		}
+		if kept != c.kept || located != c.located || r.bytes != c.bytes {
+			t.Errorf("%s: %d rounds and %d bytes are kept, %d located; want %d, %d, %d",
+				c.name, kept, r.bytes, located, c.kept, c.bytes, c.located)
+		}
+	}
+}
+
+// stalledLog counts its readers, and lets none begin until it is released.
+type stalledLog struct {
+	stream.Log
+	topic   string
+	release chan struct{}
+	readers int
+	open    chan struct{} // has room for one reader
+}
+
+func (l *stalledLog) Read(ctx context.Context, topic string, p int, from int64) (stream.Reader, error) {
+	if topic == l.topic && l.release != nil {
+		select {
+		case l.open <- struct{}{}:
+		default:
+			return nil, stream.ErrUnavailable // two at once
+		}
+		<-l.release
+		l.readers++
+		<-l.open
+	}
+	return l.Log.Read(ctx, topic, p, from)
+}
+
+// TestReadBacks has thousands ask again for old decisions at once while the log is slow: one
+// reader at a time serves all who wait for the same decision, as many wait as may, the rest
+// are told at once when to ask again, and new requests are answered meanwhile.
+func TestReadBacks(t *testing.T) {
+	const old, asked = 50, 3000
+	l := &stalledLog{open: make(chan struct{}, 1)}
+	r := newRig(t, func(r *rig) { l.Log, l.topic, r.dc.Log = r.log, r.topics.Decisions, l })
+	r.must(r.settle())
+	context := func(n int) string { return fmt.Sprintf(`{"id":"old%d","actions":["a","b"]}`, n) }
+	want := make([]string, old)
+	for n := range old {
+		want[n] = strings.Replace(r.request("%s", context(n)), `"duplicate":false`, `"duplicate":true`, 1)
+	}
+	if got := r.request("%s", context(0)); got != want[0] || l.readers > 0 {
+		t.Errorf("a repeat is answered with %s by %d readers, want %s from memory", got, l.readers, want[0])
+	}
+	r.d.recent.forget()
+	l.release = make(chan struct{})
+	r.d.spawn = func(f func()) { go f() }
+	r.d.gate = newGate("decide", r.m, r.d.requestOf)
+	defer r.d.gate.close()
+	answers := make(chan func(), asked)
+	right, refused := 0, 0
+	for i := range asked {
+		n := i % old
+		r.d.gate.request(stream.Message{Data: []byte(context(n)), Respond: func(b []byte, headers ...stream.Header) error {
+			reply, delay := string(b), headers
+			answers <- func() {
+				switch {
+				case reply == want[n]:
+					right++
+				case len(delay) == 3 && delay[1].Value == "503" && delay[2] == (stream.Header{Key: "Retry-After", Value: "1"}):
+					refused++
+				default:
+					t.Errorf("%s, %v", reply, delay)
+				}
+			}
+			return nil
+		}})
+	}
+	fresh := make(chan string, 1)
+	for r.d.gate.waiting() > 0 { // what is read back waits elsewhere
+		if t.Context().Err() != nil {
+			t.Fatal("repeats hold up requests")
+		}
+		runtime.Gosched()
+	}
+	asksAnew := []byte(`{"id":"new","actions":["a","b"]}`)
+	r.d.gate.request(stream.Message{Data: asksAnew, Respond: func(b []byte, _ ...stream.Header) error {
+		fresh <- string(b)
+		return nil
+	}})
+	if got := <-fresh; !strings.Contains(got, `"duplicate":false`) {
+		t.Errorf("a new request meanwhile: %s", got)
+	}
+	close(l.release)
+	for range asked {
+		(<-answers)()
+	}
+	if right < maxForwarded || right+refused != asked || l.readers > 2*old {
+		t.Errorf("%d repeats got their decision by %d readers, %d were refused", right, l.readers, refused)
+	}
+	r.d.old.room.mu.Lock()
+	defer r.d.old.room.mu.Unlock()
+	if r.d.old.room.requests != 0 || r.d.old.room.bytes != 0 {
+		t.Errorf("%d repeats with %d bytes wait for ever", r.d.old.room.requests, r.d.old.room.bytes)
+	}
+}

@@ -1,0 +1,108 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"testing"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/learner"
+	"hindsight/pkg/oracle"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// TestSnapshotMemory holds that a snapshot is in memory once while it is written, beside a few
+// of its records, whichever oracle is large.
+func TestSnapshotMemory(t *testing.T) {
+	for what, reg := range largeOracles(t) {
+		t.Run(what, func(t *testing.T) {
+			log := &snapshotLog{Log: mem.New(mem.Options{})}
+			f := largeFollower(t, log, reg)
+			var s *state
+			encoded := allocated(func() { s = f.state() })
+			written := allocated(func() { must(t, 0, f.writeSnapshot(t.Context(), s, 0, "n")) })
+			size := float64(len(s.bytes))
+			t.Logf("%.1f MB: encoding it allocates %.2f of that, writing it %.2f; %d kB on the way",
+				size/1e6, encoded/size, written/size, log.most/1000)
+			if encoded > 1.1*size {
+				t.Errorf("encoding it allocates %.2f of its bytes", encoded/size)
+			}
+			if written > .2*size+(1<<20) {
+				t.Errorf("writing it allocates %.2f of its bytes", written/size)
+			}
+			if log.all < len(s.bytes) || log.most > chunksOnTheWay*(chunkBytes+chunkHead) {
+				t.Errorf("%d bytes, of which %d were on the way at once", log.all, log.most)
+			}
+		})
+	}
+}
+
+// allocated returns how many bytes f allocates.
+func allocated(f func()) float64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return float64(after.TotalAlloc - before.TotalAlloc)
+}
+
+// largeOracles returns oracles with some MB of state.
+func largeOracles(t *testing.T) map[string]oracle.Regressor {
+	auto, err := oracle.NewAggregate(oracle.AggregateOptions{Version: oracle.Newest, Fourier: oracle.ByWhatComes})
+	must(t, 0, err)
+	linear, err := oracle.NewLinear(oracle.LinearOptions{Version: oracle.Newest})
+	must(t, 0, err)
+	shared, err := oracle.NewShared(oracle.SharedOptions{Version: oracle.Newest, Hashed: 1500})
+	must(t, 0, err)
+	x := &oracle.Input{Actions: make([]oracle.Action, 1)}
+	for i := range 250 {
+		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("f", i), Value: float64(i)})
+	}
+	for i := range 30 {
+		x.Actions[0].Name = fmt.Sprint("a", i)
+		auto.Update(x, 0, .5)
+		linear.Update(x, 0, .5)
+	}
+	return map[string]oracle.Regressor{"auto": auto, "linear": linear, "shared": shared}
+}
+
+// largeFollower returns a follower whose learner has that oracle.
+func largeFollower(t *testing.T, log stream.Log, reg oracle.Regressor) *follower {
+	s, err := learner.NewSchedule("balanced", reg)
+	must(t, 0, err)
+	build := func(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
+		return loop.Epoch{Number: rec.Epoch, Learner: learner.NewDAFA(reg, s), Rules: &loop.Rules{}}, nil
+	}
+	f := &follower{log: log, topics: TopicsOf("m"), logger: slog.New(slog.DiscardHandler), epochs: newEpochs(build),
+		heart: loop.NewReplica(), rounds: []int64{0}, chunk: chunkBytes}
+	ep, err := f.epochs.addEpoch(&codec.Epoch{Epoch: 1, Model: []byte("{}"), SHA256: hexSum([]byte("{}"))})
+	must(t, 0, err)
+	must(t, 0, f.begin(ep))
+	return f
+}
+
+// snapshotLog counts what is appended to it and keeps nothing.
+type snapshotLog struct {
+	stream.Log
+	all, onTheWay, most int
+}
+
+func (l *snapshotLog) Writer(context.Context, string, int, stream.AckFunc) (stream.Appender, error) {
+	return l, nil
+}
+
+func (l *snapshotLog) Append(_ context.Context, r *stream.Record) (uint64, error) {
+	l.all += len(r.Value)
+	l.onTheWay += len(r.Value)
+	l.most = max(l.most, l.onTheWay)
+	return 0, nil
+}
+
+func (l *snapshotLog) Flush(context.Context) error {
+	l.onTheWay = 0
+	return nil
+}

@@ -1,0 +1,185 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// A model has as many partitions as it began with: each epoch says so, and decisions are numbered
+// and learned by them. An operator may add some to a topic all the same. Nothing that is put there
+// is decided or joined: the joiner refuses it, with a reject each. How far it has come with that,
+// the rejects themselves say.
+
+// surplus are the partitions of contexts and outcomes beyond the model's.
+type surplus struct {
+	counts [2]atomic.Int64 // as the log told last, of contexts and of outcomes
+	inputs [2][]*input
+	from   map[surplusPlace]int64 // by what is in rejects; nil: not yet read
+}
+
+// surplusPlace is a partition of a kind of topic, as rejects name it.
+type surplusPlace struct {
+	kind      string
+	partition int
+}
+
+var surplusKinds = [2]string{contextsKind, outcomesKind}
+
+func (j *Joiner) surplusTopic(i int) string {
+	return [2]string{j.topics.Contexts, j.topics.Outcomes}[i]
+}
+
+// countPartitions asks how many partitions there are. It returns why the process is not ready where
+// there are more than when it began: whoever starts it again knows of them.
+func (j *Joiner) countPartitions(ctx context.Context) (why, err error) {
+	for i := range surplusKinds {
+		n, err := j.cfg.Log.Partitions(ctx, j.surplusTopic(i))
+		if err != nil {
+			return nil, err
+		}
+		was := &j.cfg.began[i]
+		if was.CompareAndSwap(0, int64(n)) && n > j.cfg.Partitions {
+			j.cfg.Logger.Warn("what is put to partitions that were added is refused",
+				"topic", j.surplusTopic(i), "partitions", n, "of_the_model", j.cfg.Partitions)
+		}
+		if j.surplus.counts[i].Store(int64(n)); int64(n) > max(was.Load(), int64(j.cfg.Partitions)) {
+			why = fmt.Errorf("%s has %d partitions by now, the model has %d for good: what is put to the others is refused, "+
+				"see %s; have its producers started anew with those partitions only, then this process",
+				j.surplusTopic(i), n, j.cfg.Partitions, j.topics.Rejects)
+		}
+	}
+	return why, nil
+}
+
+// refuseSurplus refuses what has come to the partitions beyond the model's.
+func (j *Joiner) refuseSurplus(ctx context.Context) error {
+	s := &j.surplus
+	for i := range surplusKinds {
+		for p := j.cfg.Partitions + len(s.inputs[i]); p < int(s.counts[i].Load()); p++ {
+			in, err := j.openSurplus(ctx, i, p)
+			if err != nil {
+				return err
+			}
+			s.inputs[i] = append(s.inputs[i], in)
+		}
+		for _, in := range s.inputs[i] {
+			if err := j.refuseAll(ctx, in, surplusKinds[i]); err != nil && !errors.Is(err, errHeld) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*input, error) {
+	if err := j.readSurplus(ctx); err != nil {
+		return nil, err
+	}
+	from, ok := j.surplus.from[surplusPlace{surplusKinds[i], p}]
+	if !ok {
+		from = stream.Earliest
+	}
+	in, err := openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, from, 0)
+	if errors.Is(err, stream.ErrTruncated) {
+		in, err = openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest, 0)
+	}
+	if err == nil && j.inputs[0].pump != nil {
+		in.start(ctx, j.wake)
+	}
+	return in, err
+}
+
+// readSurplus finds out how far the partitions have been refused.
+func (j *Joiner) readSurplus(ctx context.Context) error {
+	if j.surplus.from != nil {
+		return nil
+	}
+	from := map[surplusPlace]int64{}
+	_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Rejects, 0)
+	if err != nil {
+		return err
+	}
+	err = scanAll(ctx, j.cfg.Log, j.topics.Rejects, end, j.pause, func(r *stream.Record) error {
+		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && x.Partition >= j.cfg.Partitions {
+			at := surplusPlace{x.Topic, x.Partition}
+			from[at] = max(from[at], x.Offset+1)
+		}
+		return nil
+	})
+	if err == nil {
+		j.surplus.from = from
+	}
+	return err
+}
+
+// refuseAll refuses the records of an input that are there. Rejects have no fence: a mark says first
+// that the joiner is still the one.
+func (j *Joiner) refuseAll(ctx context.Context, in *input, kind string) error {
+	j.stamp++
+	if err := in.poll(ctx, j.stamp); err != nil || len(in.batch) == 0 {
+		return err
+	}
+	j.rejected = j.rejected[:0]
+	why := fmt.Sprintf("partition %d was added: the model has 0 to %d", in.partition, j.cfg.Partitions-1)
+	for ; len(in.batch) > 0; in.take() {
+		if r := &in.batch[0]; r.Type == "" {
+			j.rejected = append(j.rejected, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition,
+				Offset: r.Offset, Time: r.Time, Reason: codec.ReasonMalformed, Bytes: r.Value, Detail: why})
+		}
+	}
+	if err := j.stop(ctx); err != nil {
+		return err
+	}
+	return j.putRejects(ctx)
+}
+
+// Partitions returns how many partitions a model has, which began with so many: what the end of its
+// feedback log says, or what its decisions have where nothing has begun.
+func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
+	t := TopicsOf(name)
+	have, err := log.Partitions(ctx, t.Decisions)
+	if err != nil {
+		return 0, err
+	}
+	first, end, err := log.Bounds(ctx, t.Feedback, 0)
+	for back := int64(2 * DefaultMarkEvery); err == nil; back *= 8 {
+		n, from := 0, max(first, end-back)
+		err = scan(ctx, log, t.Feedback, 0, from, end, func(r *stream.Record) error {
+			switch r.Type {
+			case codec.TypeMark:
+				if m, err := codec.ParseFeedbackMark(r.Value); err == nil && len(m.Positions) > 0 {
+					n = len(m.Positions)
+				}
+			case codec.TypeEpoch:
+				if e, err := codec.ParseEpoch(r.Value); err == nil && e.Partitions > 0 {
+					n = e.Partitions
+				}
+			}
+			return nil
+		})
+		if n > 0 {
+			return n, nil
+		}
+		if from == first {
+			break
+		}
+	}
+	return have, nil // also where the feedback cannot be read: that is said when it must be
+}
+
+// createAtLeast is [stream.Log.Create], but that somebody may have added partitions.
+func createAtLeast(ctx context.Context, log stream.Log, topic string, partitions int, o stream.TopicOptions) error {
+	err := log.Create(ctx, topic, partitions, o)
+	if !errors.Is(err, stream.ErrPartitions) {
+		return err
+	}
+	if n, asked := log.Partitions(ctx, topic); asked == nil && n > partitions {
+		return log.Create(ctx, topic, n, o)
+	}
+	return err
+}

@@ -1,0 +1,68 @@
+package verify
+
+import (
+	"testing"
+
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+// TestVerifySurplus: what is in partitions that somebody added must have been refused, each record
+// with its own bytes, up to the last one that was.
+func TestVerifySurplus(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused []string // "": that record was not
+		want    string   // the field that differs; "": none does
+	}{
+		"all are refused":       {[]string{"x", "y"}, ""},
+		"the last is to come":   {[]string{"x"}, ""},
+		"none is yet":           {nil, ""},
+		"one was passed over":   {[]string{"", "y"}, "reject"},
+		"one has other bytes":   {[]string{"x", "z"}, "bytes"},
+		"one that is not there": {[]string{"x", "y", "z"}, "offset"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			log := mem.New(mem.Options{})
+			for _, topic := range []string{"m.contexts", "m.outcomes"} {
+				if err := log.Create(t.Context(), topic, 2, stream.TopicOptions{}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s := newShop(t, log, shopModel("linear", 1, "actions: [a, b, c]"))
+			s.rounds(5)
+			put := func(topic string, partition int, r stream.Record) {
+				w, err := log.Writer(s.ctx, topic, partition, nil)
+				s.no(err)
+				_, err = w.Append(s.ctx, &r)
+				s.no(err)
+			}
+			put(s.ts.Outcomes, 1, stream.Record{Value: []byte("x")})
+			put(s.ts.Outcomes, 1, stream.Record{Value: []byte("y")})
+			var times []int64
+			var offsets []int64
+			s.no(stream.Scan(s.ctx, log, s.ts.Outcomes, 1, stream.Earliest, 100, func(r *stream.Record) error {
+				times, offsets = append(times, r.Time), append(offsets, r.Offset)
+				return nil
+			}))
+			for i, text := range c.refused {
+				if text == "" {
+					continue
+				}
+				k := min(i, 1)
+				put(s.ts.Rejects, 0, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
+					Offset: offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed, Bytes: []byte(text)})})
+			}
+			s.end()
+			r := s.verify()
+			got := ""
+			if r.First != nil {
+				got = r.First.Field
+			}
+			if got != c.want {
+				t.Errorf("differs in %q, want %q: %+v", got, c.want, r.First)
+			}
+			s.shut()
+		})
+	}
+}

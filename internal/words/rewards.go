@@ -1,0 +1,50 @@
+package words
+
+// Rewards is the range of the rewards of a model or a log: the worth of its rounds, which is
+// worked out as losses in [0,1], is shown in it. nil: they have losses, which are shown as they
+// are.
+type Rewards struct {
+	Min float64 `json:"min"` // the least
+	Max float64 `json:"max"` // the largest
+}
+
+// Of names what is shown: reward or loss.
+func (r *Rewards) Of() string {
+	if r == nil {
+		return "loss"
+	}
+	return "reward"
+}
+
+// Beyond says on which side of the best the others are.
+func (r *Rewards) Beyond() string {
+	if r == nil {
+		return "above"
+	}
+	return "below"
+}
+
+// Shown returns a loss in [0,1] as it is shown.
+func (r *Rewards) Shown(loss float64) float64 {
+	if r == nil {
+		return loss
+	}
+	return r.Max - loss*(r.Max-r.Min)
+}
+
+// Length returns a distance between losses, or an error of them, as it is shown: of rewards one
+// that is lost is missed.
+func (r *Rewards) Length(loss float64) float64 {
+	if r == nil {
+		return loss
+	}
+	return loss * (r.Max - r.Min)
+}
+
+// Gap returns the difference of two losses as that of what is shown.
+func (r *Rewards) Gap(loss float64) float64 {
+	if r == nil {
+		return loss
+	}
+	return 0 - r.Length(loss)
+}

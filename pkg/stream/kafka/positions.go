@@ -1,0 +1,72 @@
+package kafka
+
+import (
+	"slices"
+	"time"
+)
+
+// Report implements [stream.Reporter]. A group commits what it is told, so that the usual tools
+// show lags; nobody reads it back.
+func (l *Log) Report(topic string, partition int, next int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.at[place{topic, partition}] = next
+}
+
+// reported takes what was reported of topics since the last time: a partition that another process
+// has by now is reported there.
+func (l *Log) reported(topics []string) []reportedAt {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []reportedAt
+	for p, next := range l.at {
+		if slices.Contains(topics, p.topic) {
+			all = append(all, reportedAt{p, next})
+			delete(l.at, p)
+		}
+	}
+	return all
+}
+
+type reportedAt struct {
+	place
+	next int64
+}
+
+// commit commits positions, each time that they have changed.
+func (m *groupMember) commit() error {
+	done := map[place]int64{}
+	tick := time.NewTicker(m.g.o.Heartbeat)
+	defer tick.Stop()
+	for {
+		select {
+		case <-m.ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		m.mu.Lock()
+		generation, over := m.of, !m.over.IsZero()
+		m.mu.Unlock()
+		if generation == nil || over || m.g.log == nil {
+			continue
+		}
+		offsets := map[string]map[int]int64{}
+		all := m.g.log.reported(m.g.reports)
+		for _, r := range all {
+			if was, ok := done[r.place]; ok && was == r.next {
+				continue
+			}
+			if offsets[r.topic] == nil {
+				offsets[r.topic] = map[int]int64{}
+			}
+			offsets[r.topic][r.partition] = r.next
+		}
+		if err := generation.CommitOffsets(offsets); err != nil {
+			m.log.Debug("positions not committed, which are for information", "error", err)
+			continue
+		}
+		for _, r := range all {
+			done[r.place] = r.next
+		}
+	}
+}

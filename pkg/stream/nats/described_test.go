@@ -1,0 +1,67 @@
+package nats
+
+import (
+	"strings"
+	"testing"
+
+	natsgo "github.com/nats-io/nats.go"
+
+	"hindsight/pkg/stream"
+)
+
+// Who looks at a server sees what each stream is, and who reads it.
+func TestDescribed(t *testing.T) {
+	s, stop := runServer(t, t.TempDir(), -1)
+	defer stop()
+	c := dialTest(t, s.ClientURL(), Options{})
+	if err := c.Log().Create(t.Context(), "shop.contexts", 2, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	a, err := c.Log().Writer(t.Context(), "shop.contexts", 1, nil)
+	if err == nil {
+		_, err = a.Append(t.Context(), &stream.Record{Value: []byte("x")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := c.Log().Read(t.Context(), "shop.contexts", 1, stream.Earliest)
+	if err == nil {
+		_, err = r.Next(t.Context(), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	other, err := natsgo.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	js, err := other.JetStream()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := js.StreamInfo("shop_contexts_1")
+	if err != nil || info.Config.Description != "Hindsight: partition 1 of 2 of shop.contexts" {
+		t.Errorf("the stream: %+v, %v", info, err)
+	}
+	readers := 0
+	for consumer := range js.Consumers("shop_contexts_1") {
+		readers++
+		if text := consumer.Config.Description; !strings.HasPrefix(text, "read by ") || len(text) < 10 {
+			t.Errorf("a consumer is described as %q", text)
+		}
+	}
+	if readers == 0 {
+		t.Error("nobody reads")
+	}
+}
+
+// A server that is too old is refused with the version that is needed.
+func TestOldServer(t *testing.T) {
+	for says, old := range map[string]bool{"2.9.25": true, "1.4.1": true, "2.10.0": false, "2.12.1-RC.1": false, "3.0.0": false, "": false, "dev": false} {
+		if err := checkVersion(says); (err != nil) != old || old && !strings.Contains(err.Error(), "2.10 or later") {
+			t.Errorf("%q: %v", says, err)
+		}
+	}
+}
