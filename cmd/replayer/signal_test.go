@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strings"
@@ -17,7 +18,12 @@ import (
 // TestSignalIsHeard sends SIGTERM to each verb in phases that would last for ever: while it
 // waits for a standard input that has begun, and while it plays.
 func TestSignalIsHeard(t *testing.T) {
-	for _, args := range []string{"convert -", "backtest --data -", "window --data -",
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { silent.Close() })
+	for _, args := range []string{"tail --log nats://" + silent.Addr().String(), "convert -", "backtest --data -", "window --data -",
 		"worst --data -", "fit --data -", "inject --data - --log mem:",
 		"backtest --rounds 1000000000 --learner uniform --delays none", "inject --rounds 1000000000 --log mem:"} {
 		t.Run(args, func(t *testing.T) {
@@ -46,7 +52,13 @@ func TestSignalIsHeard(t *testing.T) {
 			}
 			hung := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 			defer hung.Stop()
-			if strings.Contains(args, "--data -") || strings.HasSuffix(args, " -") {
+			if strings.HasPrefix(args, "tail") {
+				conn, err := silent.Accept()
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+			} else if strings.Contains(args, "--data -") || strings.HasSuffix(args, " -") {
 				// A pipe takes 64 KiB: when twice as much is written, it is being read.
 				if _, err := io.WriteString(in, strings.Repeat(`{"id":"a","features":{"x":1},"actions":["u","v"],"action":"u","reward":1}`+"\n", 2000)); err != nil {
 					t.Fatal(err)
