@@ -64,7 +64,11 @@ func (c *config) open(ctx context.Context, env *daemon.Env) (*place, error) {
 		sharing := func(_ context.Context, name, _ string) (service.Sharing, error) { return client.Sharing(name), nil }
 		return &place{client.Log(), servers.SeedFile, sharing, client.Close}, nil
 	case servers.Is(c.log):
-		client, err := c.nats.Dial(c.log, program, env.Logger)
+		var client *nats.Client
+		err := daemon.Hurried(ctx, func() (err error) { // a server may accept, and say nothing
+			client, err = c.nats.Dial(c.log, program, env.Logger)
+			return err
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -100,6 +100,7 @@ func (b *backtest) run(ctx context.Context) error {
 	results := []replay.Result{}
 	if err == nil && len(b.players()) > 0 {
 		results, err = b.playAll(ctx, env)
+		b.source.markInvented(results)
 	}
 	finished := len(results) > 0 || judged != nil && len(judged.Policies) > 0
 	if err != nil && !(errors.Is(err, context.Canceled) && finished) {

@@ -87,7 +87,11 @@ func (in *inject) run(ctx context.Context) error {
 			return daemon.Usagef("%v", err)
 		}
 	}
-	env, err := in.source.open(ctx)
+	var env replay.Environment
+	err := daemon.Hurried(ctx, func() (err error) {
+		env, err = in.source.open(ctx)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -161,6 +165,9 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
+	runs := []replay.Result{*result}
+	in.source.markInvented(runs)
+	result = &runs[0]
 	table := in.env.Stdout
 	if err := in.show(l, result); err != nil {
 		return err

@@ -128,6 +128,14 @@ func (s *source) delays(env replay.Environment, spec string) (replay.Delays, err
 	return d, nil
 }
 
+// markInvented notes of runs on data that the delays which were played are none of its own.
+func (s *source) markInvented(runs []replay.Result) {
+	for i := range runs {
+		d := &runs[i].Delays
+		d.Invented = s.data != "" && d.Spec != "none" && !strings.HasPrefix(d.Spec, "recorded")
+	}
+}
+
 // policy is a model with the files that it names.
 type policy struct {
 	label string

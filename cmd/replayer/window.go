@@ -69,6 +69,7 @@ func (w *window) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	w.source.markInvented(runs[0])
 	prices := replay.PriceWindows(windows, runs)
 	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err

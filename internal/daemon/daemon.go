@@ -69,6 +69,7 @@ func Main(name string, build func(*Env) *cobra.Command) {
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}
 	cmd := build(env)
+	hurryBatches(cmd)
 	cmd.Use = name + strings.TrimPrefix(cmd.Use, cmd.Name())
 	os.Exit(Run(ctx, env, cmd))
 }

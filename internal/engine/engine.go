@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"hindsight/internal/brokers"
+	"hindsight/internal/daemon"
 	"hindsight/internal/secret"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
@@ -127,7 +128,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 		return openMemory(ctx, o)
 	}
 	if spec.Kind == "nats" {
-		return reach(o)
+		return reach(ctx, o)
 	}
 	if spec.Kind == "kafka" {
 		return openKafka(ctx, o)
@@ -189,8 +190,12 @@ func (o *Options) server() (eo embedded.Options, err error) {
 }
 
 // reach connects to servers.
-func reach(o Options) (*Engine, error) {
-	c, err := o.NATS.Dial(o.Log, filepath.Base(os.Args[0]), o.Logger)
+func reach(ctx context.Context, o Options) (*Engine, error) {
+	var c *nats.Client
+	err := daemon.Hurried(ctx, func() (err error) { // a server may accept, and say nothing
+		c, err = o.NATS.Dial(o.Log, filepath.Base(os.Args[0]), o.Logger)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -184,7 +184,7 @@ func (d *rounds) law(r *Record) error {
 		}
 		if p := r.Propensities[r.Chosen]; r.Propensity == 0 {
 			r.Propensity = p
-		} else if math.Abs(p-r.Propensity) > 1e-6 {
+		} else if math.Abs(p-r.Propensity) > Printed {
 			return errTwoLaws
 		}
 		if r.Propensity == 0 {
@@ -204,6 +204,9 @@ func (d *rounds) law(r *Record) error {
 	}
 	return nil
 }
+
+// Printed is how far propensities may be off because they were printed with six digits.
+const Printed = 1e-4
 
 // actionIndex finds an action by its name; hint is where it may be.
 func actionIndex(actions []codec.Action, name string, hint int) int {

@@ -34,6 +34,7 @@ func recode(from string) string {
 
 var (
 	jsonArray = regexp.MustCompile(`^\s*\[\s*[{\]]`)
+	otherText = regexp.MustCompile(`^(?:(ccb|slates) (?:shared|action|slot)\b|(ca) [-+.0-9]+:)`)
 	markup    = regexp.MustCompile(`(?i)^\s*<(!doctype|html|\?xml)`)
 )
 
@@ -52,6 +53,9 @@ func foreign(head []byte) error {
 		return errors.New("this is no text: byte " + fmt.Sprint(bytes.IndexByte(head, 0)+1) + " is 0; was it cut off, or is it of another program?")
 	case jsonArray.Match(head):
 		return errors.New("this is a JSON array; an object a line is read: jq -c '.[]' FILE > NEW")
+	case otherText.Match(head):
+		at := otherText.FindSubmatch(head)
+		return fmt.Errorf("this is text of Vowpal Wabbit with labels of %w", labelError(string(at[1])+string(at[2])))
 	case markup.Match(head):
 		return errors.New("this is HTML or XML, perhaps the message of a server that did not give the file; look at it")
 	}

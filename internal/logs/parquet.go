@@ -176,9 +176,12 @@ func spool(in *input) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	removed := os.Remove(f.Name()) // where an open file has no name, nothing is left of it however the process ends
 	in.closers = append(in.closers, func() {
 		f.Close()
-		os.Remove(f.Name())
+		if removed != nil {
+			os.Remove(f.Name())
+		}
 	})
 	if _, err := io.Copy(f, in.r); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)

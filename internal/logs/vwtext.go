@@ -3,6 +3,7 @@ package logs
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -59,12 +60,25 @@ var (
 	errCBLabel = errors.New("expected a label action:cost:probability")
 )
 
+// vwKinds are the kinds of labels that are known by name and not read.
+var vwKinds = map[string]string{"ccb": "conditional contextual bandits", "slates": "slates", "ca": "continuous actions"}
+
+// labelError says of a kind in [vwKinds] what it is.
+func labelError(kind string) error {
+	return fmt.Errorf("%s (%s), which are not read: cb and cb_adf are", vwKinds[kind], kind)
+}
+
 // parseLabel reads what stands before the bar; "" is no label. A tag 'tag may follow.
 func parseLabel(text []byte) (l cbLabel, err error) {
 	fields := bytes.Fields(text)
-	if len(fields) > 0 && string(fields[0]) == "shared" {
-		l.shared = true
-		return l, nil
+	if len(fields) > 0 {
+		switch kind := string(fields[0]); kind {
+		case "shared":
+			l.shared = true
+			return l, nil
+		case "ccb", "slates", "ca":
+			return l, fmt.Errorf("a label of %w", labelError(kind))
+		}
 	}
 	for _, f := range fields {
 		if f[0] == '\'' {

@@ -31,6 +31,7 @@ const (
 	minESSShare = .01
 	maxOff      = 3 // standard errors
 	rounding    = 1e-9
+	printed     = 1e-4 // how far a mean weight may be off because propensities were printed with six digits
 )
 
 // diagnose measures the weights and says what is wrong with them.
@@ -125,7 +126,7 @@ func (e *Evaluation) flagWeights() {
 		e.flag("effective sample size %s is below 1%% of %d rows: few rows carry the estimates", short(ess), e.Rows)
 	}
 	off, se := e.MeanWeight-1, float64(e.MeanWeightSE)
-	if math.IsNaN(se) || math.Abs(off) <= max(rounding, maxOff*se) {
+	if math.IsNaN(se) || math.Abs(off) <= max(printed, maxOff*se) {
 		return
 	}
 	side := "above"

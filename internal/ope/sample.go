@@ -186,7 +186,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 }
 
 // probabilitySlack is how far probabilities may be off by rounding.
-const probabilitySlack = 1e-6
+const probabilitySlack = 1e-4
 
 // lookFloats is how many numbers a judgement keeps of a row.
 const lookFloats = 3

@@ -1,6 +1,9 @@
 package replay
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // DelayStats are the delays of a run from one point of view (ALGORITHMS.md,
 // section 0). d_t is the number of later rounds decided without knowing round t,
@@ -20,6 +23,7 @@ type DelayStats struct {
 // feedback was released.
 type DelayReport struct {
 	Spec      string     `json:"spec"`
+	Invented  bool       `json:"-"` // they were played on data that they are not from
 	Raw       DelayStats `json:"raw"`
 	Released  DelayStats `json:"released"`
 	FIFOTax   int64      `json:"fifo_tax"`  // Released.D − Raw.D: what waiting in line cost
@@ -27,6 +31,21 @@ type DelayReport struct {
 	// Recorded are the delays that a log tells, of all its rounds: also of those that drew
 	// another action than the recorded one, whose withdrawal comes at once.
 	Recorded *RecordedDelays `json:"recorded,omitempty"`
+}
+
+// InventedDelays says which of the delays that were played on data are none of its own; "" if
+// all are.
+func InventedDelays(runs []Result) string {
+	var specs []string
+	for i := range runs {
+		if d := &runs[i].Delays; d.Invented && !slices.Contains(specs, d.Spec) {
+			specs = append(specs, d.Spec)
+		}
+	}
+	if specs == nil {
+		return ""
+	}
+	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
 }
 
 // MeasureDelays makes the report of a run of T rounds. raw[t] is d_t as arrived:

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"hindsight/internal/bounded"
+	"hindsight/internal/logs"
 )
 
 // probTable is a saved table of probabilities: what a policy that was computed elsewhere
@@ -99,7 +100,7 @@ func checkLaw(probs []float64) error {
 	for _, p := range probs {
 		sum += p
 	}
-	if math.Abs(sum-1) > 1e-6 {
+	if math.Abs(sum-1) > logs.Printed {
 		return fmt.Errorf("the probabilities sum to %v, not to 1", sum)
 	}
 	return nil

@@ -58,18 +58,22 @@ func WriteRun(w io.Writer, r *Result) error {
 
 // brief says what was played, what was lost, and what was possible.
 func (r *Result) brief() string {
-	text := words.Count(r.Rounds) + " rounds were played; "
+	text := words.Count(r.Rounds) + " rounds were played"
+	if r.Delays.Invented {
+		text += ", with delays that are invented and not those of the data"
+	}
+	text += "; "
 	if r.MeanLoss == nil {
 		return text + "no outcome came, so what they lost is not known"
 	}
-	text += "they lost " + words.Digits(*r.MeanLoss) + " each"
+	text += "their mean " + r.Rewards.Of() + " is " + words.Digits(r.Rewards.Shown(*r.MeanLoss))
 	if r.Matched != nil {
 		text += ", where the action of the log was drawn"
 	}
 	if r.UniformLoss == nil {
 		return text + "; what was possible is not known"
 	}
-	return text + "; uniform play loses " + words.Digits(*r.UniformLoss) + ", the best policy " + words.Digits(*r.BestLoss)
+	return text + "; that of uniform play " + words.Digits(*r.UniformLoss) + ", of the best policy " + words.Digits(*r.BestLoss)
 }
 
 // ofMatched is what must be said of a mean over matched rounds.
@@ -125,6 +129,11 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 				"→"+words.Figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
 			bound(g),
 			words.Digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
+	}
+	if text := InventedDelays(runs); text != "" {
+		if _, err := io.WriteString(w, wrap(text, width, 0)+"\n"); err != nil {
+			return err
+		}
 	}
 	if err := t.writeIn(w, width); err != nil {
 		return err

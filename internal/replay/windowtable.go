@@ -13,6 +13,11 @@ import (
 
 // WriteWindows writes the price of each window for people, at most 100 columns wide.
 func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) error {
+	if text := InventedDelays([]Result{*first}); text != "" {
+		if _, err := io.WriteString(w, text+"\n"); err != nil {
+			return err
+		}
+	}
 	t, beyond := table{right: true}, first.Rewards.Beyond()
 	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
 		beyond+" best")

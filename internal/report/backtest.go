@@ -62,6 +62,9 @@ func (b *builder) subtitle() string {
 	if n := len(b.Policies); n > 0 {
 		parts = append(parts, fmt.Sprintf("policies judged: %d", n))
 	}
+	if text := replay.InventedDelays(b.Runs); text != "" {
+		parts = append(parts, text)
+	}
 	if b.Interrupted {
 		parts = append(parts, "interrupted")
 	}

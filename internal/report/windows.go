@@ -13,6 +13,9 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	b := &builder{Results: &Results{Parameters: p}}
 	page := &Page{Title: "What a window costs", Foot: b.foot(),
 		Subtitle: fmt.Sprintf("%s · learner %s · delays %s · %s rounds · %d seeds", first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds)}
+	if text := replay.InventedDelays([]replay.Result{*first}); text != "" {
+		page.Subtitle += " · " + text
+	}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
 			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})

@@ -387,6 +387,7 @@ func (r *reader) actions(dst []Action) []Action {
 
 func (r *reader) action(a *Action) {
 	var seen uint32
+	byID := false
 	for s := r.open(tokMap); r.more(&s); {
 		key := r.key()
 		switch key {
@@ -399,12 +400,16 @@ func (r *reader) action(a *Action) {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
+			byID = byID || key == "id"
 			r.stray("actions.", key)
 		}
 		if r.err != nil {
 			r.inKey(key)
 			return
 		}
+	}
+	if byID && seen&1 == 0 {
+		r.fail(errActionID)
 	}
 	r.require(seen, actionKeys)
 }

@@ -12,10 +12,10 @@ import (
 var (
 	errTruncated = fmt.Errorf("%w: the bytes end too early", ErrCorrupt)
 	errTrailing  = fmt.Errorf("%w: bytes follow the record", ErrCorrupt)
-	errFormat    = notJSON("not JSON: want a map, as a JSON object or in MessagePack")
-	errCut       = notJSON("not valid JSON: the bytes end too early")
+	errFormat    = misread("not JSON: want a map, as a JSON object or in MessagePack")
+	errCut       = misread("not valid JSON: the bytes end too early")
 	errNoValue   = fmt.Errorf("%w: want a value in MessagePack", ErrCorrupt)
-	errSyntax    = notJSON("not valid JSON")
+	errSyntax    = misread("not valid JSON")
 	errSurrogate = fmt.Errorf("%w: half a surrogate pair in a JSON escape", ErrCorrupt)
 	errWantMap   = fmt.Errorf("%w: want a map", ErrCorrupt)
 	errWantList  = fmt.Errorf("%w: want a list", ErrCorrupt)
@@ -32,6 +32,7 @@ var (
 	errFeature   = fmt.Errorf("%w: a feature is a number, text, true, false or null", ErrCorrupt)
 	errFeatures  = fmt.Errorf("%w: want a map of features or a list of numbers", ErrCorrupt)
 	errAction    = fmt.Errorf("%w: an action is a name or a map with a name", ErrCorrupt)
+	errActionID  = misread(`an action has a "name", and this one an "id": call the key name`)
 	errUnlisted  = fmt.Errorf("%w: the action is not among the propensities", ErrCorrupt)
 	errUnequal   = fmt.Errorf("%w: differs from the action's entry in propensities", ErrCorrupt)
 	errModeName  = fmt.Errorf("%w: want live, shadow, apprentice or paused", ErrCorrupt)
@@ -45,14 +46,14 @@ var (
 	errNoData    = fmt.Errorf("%w: the CloudEvent has no JSON data; data_base64 is not read", ErrCorrupt)
 )
 
-// notJSON is an error that is [ErrCorrupt] without saying so: nothing has damaged what was
+// misread is an error that is [ErrCorrupt] without saying so: nothing has damaged what was
 // never a record.
-type notJSON string
+type misread string
 
-func (e notJSON) Error() string { return string(e) }
+func (e misread) Error() string { return string(e) }
 
 // Is implements what [errors.Is] looks for.
-func (notJSON) Is(target error) bool { return target == ErrCorrupt }
+func (misread) Is(target error) bool { return target == ErrCorrupt }
 
 // What can be wrong with values.
 var (

@@ -89,6 +89,8 @@ func TestParseContextCases(t *testing.T) {
 		{`{"features":[1,null]}`, "features[1]: corrupt record: want a number"},
 		{`{"actions":"a"}`, "actions: corrupt record: want a list"},
 		{`{"actions":["a",7]}`, "actions[1]: corrupt record: an action is"},
+		{`{"actions":[{"id":"b","features":{}}]}`, `actions[0]: an action has a "name", and this one an "id": call the key name`},
+		{`{"actions":[{"id":7,"name":"b"}]}`, ""},
 		{`{"actions":[{"features":{}}]}`, "actions[0].name: corrupt record: the key is missing"},
 		{`{"actions":["a",{"name":"b","features":{"x":[]}}]}`, "actions[1].features.x: corrupt"},
 		{`{"actions":[{"name":"b","features":[1]}]}`, "actions[0].features: corrupt record: want a map"},
