@@ -88,10 +88,6 @@ func TestKafkaRealGuests(t *testing.T) {
 	for _, loss := range []float64{1, .5} {
 		begin()
 		put(cl, "outcomes", 1, fmt.Sprintf(`{"id":"tx","loss":%g}`, loss))
-		if loss == .5 {
-			d.becomes(d.admin(), 503, "the transaction of producer ")
-			t.Log(d.page(d.admin(), "/readyz"))
-		}
 		end(loss == .5)
 	}
 	if f := fated(t, s.log, "tx"); f.Loss != .5 {

@@ -132,7 +132,7 @@ func (s *source) delays(env replay.Environment, spec string) (replay.Delays, err
 func (s *source) markInvented(runs []replay.Result) {
 	for i := range runs {
 		d := &runs[i].Delays
-		d.Invented = s.data != "" && d.Spec != "none" && !strings.HasPrefix(d.Spec, "recorded")
+		d.Invented = s.data != "" && d.Spec != "none" && d.Spec != "recorded"
 	}
 }
 

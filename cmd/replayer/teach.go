@@ -79,7 +79,8 @@ func (t *teach) run(ctx context.Context) error {
 	if err := t.check(); err != nil {
 		return err
 	}
-	lesson, err := t.lesson(ctx)
+	var lesson *replay.Lesson
+	err := daemon.Hurried(ctx, func() (err error) { lesson, err = t.lesson(ctx); return err })
 	if err != nil {
 		return err
 	}
@@ -111,8 +112,6 @@ func (t *teach) check() error {
 		return daemon.Usagef("%v", err)
 	case spec.Kind == "mem":
 		return daemon.Usagef("--log %s: of a log in memory nothing would be left", t.log)
-	case t.partitions < 0:
-		return daemon.Usagef("--partitions %d: it must be at least 1", t.partitions)
 	}
 	if t.seedFile == "" {
 		t.seedFile = spec.SeedFile()
@@ -155,6 +154,9 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 	if err != nil {
 		return nil, err
 	}
+	if err := service.CheckTaught(ctx, e.Log, m.Name, m.Version); err != nil {
+		return nil, err
+	}
 	partitions, err := service.EnsureTopics(ctx, e.Log, m.Name, t.partitions, service.Retention{Age: taughtRetention})
 	return &service.SystemConfig{Log: e.Log, Name: m.Name, Source: source, Build: model.Epoch, Seed: seed,
 		Partitions: partitions, Owner: "replayer", Logger: logger}, err
@@ -164,12 +166,8 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
 		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson,
 		Taught: true}, "teach")
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		fmt.Fprintln(t.env.Stderr, "stopped; the same command goes on from here")
-	case errors.Is(err, service.ErrModel):
-		err = fmt.Errorf("%w (the log is taught as version %d; once a decider has begun a later one there, "+
-			"the system is live, and is taught no more)", err, system.Source.Version)
 	}
 	return err
 }
@@ -190,7 +188,7 @@ func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *r
 	if err := report.Write(out); err != nil {
 		return err
 	}
-	if report.ExitCode() != 0 {
+	if report.Differences > 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of what was taught do not verify")}
 	}
 	fmt.Fprintf(out, "go live:  decider --model %s --log %s\n", t.source.model, servers.Show(t.log))

@@ -67,6 +67,18 @@ func TestTeachForms(t *testing.T) {
 	}
 }
 
+// A system that is live is not taught, and nothing of it changes: it goes on with its model.
+func TestTeachSparesTheLive(t *testing.T) {
+	data, dir := writeFile(t, "log.json", rankLog()), filepath.Join(t.TempDir(), "log")
+	live := writeFile(t, "shop.yaml", "name: shop\nversion: 1\n")
+	liveOn(t, dir, live, nil)
+	next := writeFile(t, "next.yaml", "name: shop\nversion: 3\nwarm: keep\nreward: {min: 0, max: 1}\nwindow: 1h\nmissing: impute\n")
+	if got := execute(t.Context(), "teach", "--data", data, "--model", next, "--log", "embedded:"+dir); got.code != daemon.Failed || !strings.Contains(got.stderr, "is taught no more") {
+		t.Errorf("%+v", got)
+	}
+	liveOn(t, dir, live, nil)
+}
+
 // TestTeachPage runs the commands of TEACH.md with its model file, word for word but for folders.
 func TestTeachPage(t *testing.T) {
 	page, err := os.ReadFile("../../compose/TEACH.md")

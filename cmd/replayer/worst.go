@@ -62,7 +62,7 @@ maximum, on draws that the search did not see. The worst case is at least as bad
 	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on how many those are")
 	f.IntVar(&w.random, "random", 20, "random sequences, to start from and to compare with")
 	f.IntVar(&w.draws, "draws", 3, "runs of a sequence, each with draws of its own, that the search goes by")
-	daemon.Bounds{"rounds": {0, 1e6}, "total": {0, 1 << 53}, "max": {0, 1 << 40}, "steps": {0, 1e6}, "batch": {1, 100}, "random": {1, 100}, "draws": {1, 1e4}}.Set(f)
+	daemon.Bounds{"rounds": {0, 1e6}, "total": {0, 1 << 53}, "max": {0, 1 << 40}, "steps": {0, 1e6}, "batch": {1, 1e4}, "random": {1, 1e4}, "draws": {1, 1e4}}.Set(f)
 	f.StringVar(&w.out, "out", "worst.txt", "file for the delays that were found")
 	return cmd
 }

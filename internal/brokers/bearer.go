@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/segmentio/kafka-go/sasl"
+
+	"hindsight/internal/bounded"
 )
 
 // bearer logs in with the token in a file (OAUTHBEARER, RFC 7628). It is read anew for each
@@ -18,12 +19,12 @@ type bearer string
 const maxToken = 64 << 10
 
 func (b bearer) token() (string, error) {
-	text, err := os.ReadFile(string(b))
+	text, err := bounded.Read(string(b), maxToken)
 	if err != nil {
 		return "", fmt.Errorf("token for Kafka: %w", err)
 	}
 	token := strings.TrimSpace(string(text))
-	if len(text) > maxToken || token == "" || strings.ContainsAny(token, " \t\r\n\x00\x01") {
+	if token == "" || strings.ContainsAny(token, " \t\r\n\x00\x01") {
 		return "", fmt.Errorf("token for Kafka: %s holds none", string(b))
 	}
 	return token, nil

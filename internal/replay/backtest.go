@@ -180,10 +180,10 @@ type Trace struct {
 // but with those from the first one on that waits for its outcome.
 func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, error) {
 	for t := range b.trace.Rounds {
+		if t&15 == 0 && ctx.Err() != nil { // a round may take a millisecond
+			return nil, ctx.Err()
+		}
 		if t&1023 == 0 {
-			if ctx.Err() != nil {
-				return nil, ctx.Err()
-			}
 			if progress != nil {
 				progress(t)
 			}

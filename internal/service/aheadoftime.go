@@ -10,13 +10,28 @@ import (
 // the process's or the log's, is no reason to stand still.
 const maxAhead = 48 * time.Hour
 
-// tooFar reports whether a log time is so far ahead that it is not believed. Then nothing is joined
-// until the clock has been mended and the record is gone.
-func (j *Joiner) tooFar(t int64, topic string, partition int, offset int64) bool {
-	if j.wall == nil || t <= j.wall().UnixNano()+int64(maxAhead) {
-		if j.ahead.Load() != nil {
-			j.ahead.Store(nil)
+// stands reports whether the next record of an input has a time that is not believed. Then nothing is
+// joined, of no input, until the clock has been mended and the record is gone: what lies behind it
+// might be the outcomes of rounds that would close meanwhile.
+func (j *Joiner) stands() bool {
+	for _, in := range j.inputs {
+		if len(in.batch) > 0 && j.tooFar(in.batch[0].Time, in.topic, in.partition, in.batch[0].Offset) {
+			j.aheadMark = false
+			return true
 		}
+	}
+	if !j.aheadMark && j.ahead.Load() != nil {
+		j.ahead.Store(nil)
+	}
+	return false
+}
+
+// tooFar reports whether a log time is so far ahead that it is not believed, and notes that.
+func (j *Joiner) tooFar(t int64, topic string, partition int, offset int64) bool {
+	if t <= j.latest && j.latest != 0 || j.wall == nil {
+		return false
+	}
+	if j.latest = j.wall().UnixNano() + int64(maxAhead); t <= j.latest { // the clock is looked at where there is need
 		return false
 	}
 	why := fmt.Errorf("%s[%d]@%d has the time %s: its clock, or that of whoever wrote it, was far ahead; "+

@@ -61,15 +61,17 @@ type Joiner struct {
 	given  int      // bytes that the heart was given since the last release
 	stamp  uint64
 
-	tick    advance // a mark of our own that moves log time on
-	orphans *orphanCheck
-	lost    losses
-	void    []codec.SnapshotRef // snapshots of feedback that is gone
-	marked  int64               // N of the last mark
-	tickAt  time.Time
-	seen    int64     // log time
-	seenAt  time.Time // when it was first seen
-	warned  time.Time // of late losses; zero: never
+	tick      advance // a mark of our own that moves log time on
+	aheadMark bool    // the record that is not believed is a mark of our own
+	latest    int64   // a log time up to this one is believed
+	orphans   *orphanCheck
+	lost      losses
+	void      []codec.SnapshotRef // snapshots of feedback that is gone
+	marked    int64               // N of the last mark
+	tickAt    time.Time
+	seen      int64     // log time
+	seenAt    time.Time // when it was first seen
+	warned    time.Time // of late losses; zero: never
 
 	feedbacks []codec.Feedback
 	rejected  []codec.Reject

@@ -76,14 +76,14 @@ func (j *Joiner) merge(ctx context.Context) (bool, error) {
 				return false, nil
 			}
 		}
+		if j.stands() {
+			return false, nil
+		}
 		if j.tick.stamp != 0 && (best == nil || j.tick.time < best.headTime()) {
 			if done, err := j.giveTick(ctx); done || err != nil {
 				return done, err
 			}
 			continue // an earlier record came to light
-		}
-		if j.tooFar(best.headTime(), best.topic, best.partition, best.batch[0].Offset) {
-			return false, nil
 		}
 		settled, err := j.settle(ctx, best.read)
 		if err != nil {
@@ -349,6 +349,9 @@ func (j *Joiner) clock(now time.Time) int64 {
 // what closes the round is the log time at which the mark was appended.
 func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	due, known := j.heart.Due()
+	if j.whyHeld() != nil && !j.aheadMark {
+		return nil
+	}
 	if !known || due > j.clock(now) || j.tick.stamp != 0 || now.Sub(j.tickAt) < time.Second {
 		return nil
 	}
@@ -366,9 +369,10 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 	}
 	at := j.acked.Load()
 	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, at, at+1, func(r *stream.Record) error {
-		if j.tooFar(r.Time, j.topics.Feedback, 0, at) {
+		if j.aheadMark = j.tooFar(r.Time, j.topics.Feedback, 0, at); j.aheadMark {
 			return nil
 		}
+		j.ahead.Store(nil)
 		j.stamp++
 		j.tick = advance{time: r.Time, stamp: j.stamp}
 		if r.Time < due {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -31,19 +32,25 @@ type Retention struct {
 // CreateTopics makes the topics of a model, or checks that they are there. Contexts,
 // decisions and outcomes have as many partitions as given.
 func CreateTopics(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) error {
+	return createTopicsBy(ctx, log, name, partitions, keep, stream.Log.Create)
+}
+
+func createTopicsBy(ctx context.Context, log stream.Log, name string, partitions int, keep Retention,
+	create func(stream.Log, context.Context, string, int, stream.TopicOptions) error,
+) error {
 	t := TopicsOf(name)
 	o := stream.TopicOptions{MaxAge: int64(keep.Age), MaxBytes: keep.Bytes}
 	for _, topic := range []string{t.Contexts, t.Decisions, t.Outcomes} {
-		if err := createAtLeast(ctx, log, topic, partitions, o); err != nil {
+		if err := create(log, ctx, topic, partitions, o); err != nil {
 			return err
 		}
 	}
 	for _, topic := range []string{t.Feedback, t.Rejects} {
-		if err := createAtLeast(ctx, log, topic, 1, o); err != nil {
+		if err := create(log, ctx, topic, 1, o); err != nil {
 			return err
 		}
 	}
-	return createAtLeast(ctx, log, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
+	return create(log, ctx, t.Snapshots, 1, stream.TopicOptions{Trimmable: true})
 }
 
 // EnsureTopics makes the topics of a new model with the given number of partitions, 0
@@ -51,8 +58,10 @@ func CreateTopics(ctx context.Context, log stream.Log, name string, partitions i
 // many it has.
 func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions int, keep Retention) (int, error) {
 	have, err := Partitions(ctx, log, name)
-	if errors.Is(err, stream.ErrNotFound) {
+	create := createAtLeast
+	if errors.Is(err, stream.ErrNotFound) { // to a new model nobody has added anything
 		have, err = log.Partitions(ctx, TopicsOf(name).Contexts)
+		create = stream.Log.Create
 	}
 	switch {
 	case errors.Is(err, stream.ErrNotFound):
@@ -62,7 +71,7 @@ func EnsureTopics(ctx context.Context, log stream.Log, name string, partitions i
 	case partitions != 0 && partitions != have:
 		return 0, fmt.Errorf("model %q: %w: it was created with %d, not %d, and that cannot change", name, stream.ErrPartitions, have, partitions)
 	}
-	return have, CreateTopics(ctx, log, name, have, keep)
+	return have, createTopicsBy(ctx, log, name, have, keep, create)
 }
 
 // Begun reports whether the log holds anything of a model's rounds, so that its seed
@@ -73,6 +82,40 @@ func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
 		return false, nil
 	}
 	return first < next || next > logStart, err // retention may have dropped all of it
+}
+
+// CheckTaught is an error unless a log is new, or holds all that it ever held, and of a model no
+// other version than the one that is taught.
+func CheckTaught(ctx context.Context, log stream.Log, name string, version int64) error {
+	partitions, err := Partitions(ctx, log, name)
+	if errors.Is(err, stream.ErrNotFound) {
+		return nil
+	}
+	t := TopicsOf(name)
+	whole := func(topic string, p int) error {
+		first, _, err := log.Bounds(ctx, topic, p)
+		if err == nil && first > logStart {
+			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", ErrModel, topic)
+		}
+		return err
+	}
+	for p := range partitions {
+		err = errors.Join(err, whole(t.Contexts, p), whole(t.Outcomes, p))
+	}
+	if err = errors.Join(err, whole(t.Feedback, 0)); err != nil {
+		return err
+	}
+	return scan(ctx, log, t.Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
+		if r.Type != codec.TypeEpoch {
+			return nil
+		}
+		rec, err := codec.ParseEpoch(r.Value)
+		if err == nil && rec.Version != version {
+			err = fmt.Errorf("%w: the log is at version %d of the model, and is taught as version %d; a system that has gone live is taught no more: teach a new log",
+				ErrModel, rec.Version, version)
+		}
+		return err
+	})
 }
 
 // AwaitTopics waits until the topics of a model are there, which a decider makes, and

@@ -68,7 +68,7 @@ func (j *Joiner) refuseSurplus(ctx context.Context) error {
 			s.inputs[i] = append(s.inputs[i], in)
 		}
 		for _, in := range s.inputs[i] {
-			if err := j.refuseAll(ctx, in, surplusKinds[i]); err != nil && !errors.Is(err, errHeld) {
+			if err := j.refuseAll(ctx, in, surplusKinds[i]); err != nil {
 				return err
 			}
 		}
@@ -85,7 +85,7 @@ func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*input, error) {
 		from = stream.Earliest
 	}
 	in, err := openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, from, 0)
-	if errors.Is(err, stream.ErrTruncated) {
+	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) { // its records are others than those that were refused
 		in, err = openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest, 0)
 	}
 	if err == nil && j.inputs[0].pump != nil {
@@ -173,7 +173,7 @@ func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
 }
 
 // createAtLeast is [stream.Log.Create], but that somebody may have added partitions.
-func createAtLeast(ctx context.Context, log stream.Log, topic string, partitions int, o stream.TopicOptions) error {
+func createAtLeast(log stream.Log, ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
 	err := log.Create(ctx, topic, partitions, o)
 	if !errors.Is(err, stream.ErrPartitions) {
 		return err

@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
 )
 
 // widened is a log to whose contexts and outcomes somebody adds partitions.
@@ -131,6 +133,28 @@ func TestSurplusPartitions(t *testing.T) {
 	if n, err := EnsureTopics(t.Context(), createless{w}, "m", 0, Retention{}); n != 1 || err != nil {
 		t.Errorf("a start finds %d partitions, %v", n, err)
 	}
+}
+
+// A topic that somebody made with other partitions before a model began is refused: none were added.
+func TestWiderTopicOfNewModel(t *testing.T) {
+	w := &widened{Log: mem.New(mem.Options{})}
+	if err := w.Create(t.Context(), "m.outcomes", 1, stream.TopicOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.n.Store(2)
+	if _, err := EnsureTopics(t.Context(), creates{w}, "m", 1, Retention{}); !errors.Is(err, stream.ErrPartitions) {
+		t.Errorf("it says %v", err)
+	}
+}
+
+// creates is a log that compares how many partitions a topic has, where it exists.
+type creates struct{ *widened }
+
+func (c creates) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
+	if _, err := c.Log.Partitions(ctx, topic); err == nil {
+		return createless{c.widened}.Create(ctx, topic, partitions, o)
+	}
+	return c.Log.Create(ctx, topic, partitions, o)
 }
 
 // createless is a log whose topics exist with as many partitions as they have.

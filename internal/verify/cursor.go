@@ -16,7 +16,7 @@ const stall = time.Minute
 // mostBegun is how often reading begins where the first records are dropped before they come.
 const mostBegun = 10
 
-var errStalled = errors.New("nothing comes, though the log says that its end lies further")
+var errStalled = errors.New("nothing comes, though the log says that its end lies further; on Kafka a transaction may be open")
 
 // brokenLog is an error that says that a log has no record where it must have one, or that
 // its storage finds one damaged.

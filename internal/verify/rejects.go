@@ -248,11 +248,13 @@ func (v *verification) finishRejects(d *decisionCheck, f *fateCheck) {
 			if info.met {
 				continue
 			}
+			c := v.surplus[rejectKey{key.outcomes, key.partition, 0}] // nil: the partition is the model's, or there is none
 			if key.partition >= 0 && key.partition < len(list) {
-				if c := list[key.partition]; key.offset < c.first || c.lost(key.offset, info.time) {
-					v.report.Rejects.TooOld++
-					continue
-				}
+				c = list[key.partition]
+			}
+			if c != nil && (key.offset < c.first || c.lost(key.offset, info.time)) {
+				v.report.Rejects.TooOld++
+				continue
 			}
 			v.differ(Difference{Topic: x.c.topic, Offset: info.offset, Time: info.time, Field: "offset",
 				Want: "a record of " + topic, Got: "no record at partition " + strconv.Itoa(key.partition) + ", offset " + i64(key.offset)})

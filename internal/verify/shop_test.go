@@ -50,8 +50,8 @@ const shopPolicies = `{"hindsight_policies":1,"actions":["a","b","c","d"]}
 
 func newShop(t testing.TB, log stream.Log, text string) *shopRig {
 	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: service.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
-	s.no(service.CreateTopics(s.ctx, log, "m", 1, service.Retention{}))
-	var err error
+	_, err := service.EnsureTopics(s.ctx, log, "m", 1, service.Retention{})
+	s.no(err)
 	s.in, err = log.Writer(s.ctx, s.ts.Contexts, 0, nil)
 	s.no(err)
 	s.out, err = log.Writer(s.ctx, s.ts.Outcomes, 0, nil)

@@ -28,6 +28,10 @@ func (v *verification) checkRefused(ctx context.Context, topic string, partition
 	if err != nil {
 		return err
 	}
+	if v.surplus == nil {
+		v.surplus = map[rejectKey]*logCursor{}
+	}
+	v.surplus[rejectKey{topic == v.topics.Outcomes, partition, 0}] = c
 	outcomes, last := topic == v.topics.Outcomes, int64(-1)
 	for key := range v.rejects.all {
 		if key.outcomes == outcomes && key.partition == partition {

@@ -14,18 +14,20 @@ func TestVerifySurplus(t *testing.T) {
 	for name, c := range map[string]struct {
 		refused []string // "": that record was not
 		want    string   // the field that differs; "": none does
+		dropped int64    // records that the log has dropped since
 	}{
-		"all are refused":       {[]string{"x", "y"}, ""},
-		"the last is to come":   {[]string{"x"}, ""},
-		"none is yet":           {nil, ""},
-		"one was passed over":   {[]string{"", "y"}, "reject"},
-		"one has other bytes":   {[]string{"x", "z"}, "bytes"},
-		"one that is not there": {[]string{"x", "y", "z"}, "offset"},
+		"all are refused":       {[]string{"x", "y"}, "", 0},
+		"one has been dropped":  {[]string{"x", "y"}, "", 1},
+		"the last is to come":   {[]string{"x"}, "", 0},
+		"none is yet":           {nil, "", 0},
+		"one was passed over":   {[]string{"", "y"}, "reject", 0},
+		"one has other bytes":   {[]string{"x", "z"}, "bytes", 0},
+		"one that is not there": {[]string{"x", "y", "z"}, "offset", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			log := mem.New(mem.Options{})
-			for _, topic := range []string{"m.contexts", "m.outcomes"} {
-				if err := log.Create(t.Context(), topic, 2, stream.TopicOptions{}); err != nil {
+			for topic, n := range map[string]int{"m.contexts": 2, "m.outcomes": 2, "m.decisions": 1, "m.feedback": 1} { // as if added since
+				if err := log.Create(t.Context(), topic, n, stream.TopicOptions{}); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -53,6 +55,7 @@ func TestVerifySurplus(t *testing.T) {
 				put(s.ts.Rejects, 0, stream.Record{Value: codec.AppendReject(nil, &codec.Reject{V: codec.Version, Topic: "outcomes", Partition: 1,
 					Offset: offsets[k] + int64(i-k), Time: times[k], Reason: codec.ReasonMalformed, Bytes: []byte(text)})})
 			}
+			s.no(log.Truncate(s.ts.Outcomes, 1, offsets[0]+c.dropped))
 			s.end()
 			r := s.verify()
 			got := ""

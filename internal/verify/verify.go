@@ -41,6 +41,7 @@ type verification struct {
 	survey     survey
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
+	surplus    map[rejectKey]*logCursor // of partitions that were added, at offset 0
 	late       latelosses.Outcomes
 	losses     losses
 

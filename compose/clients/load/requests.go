@@ -92,7 +92,7 @@ func (a *asker) round(ctx context.Context, run uint32, i int) error {
 }
 
 // insist sends a request until it is answered with more than "not now". It waits longer each time, at least
-// for as long as it is told to, and at random: requests that failed together do not come back together.
+// for about as long as it is told to, and at random: requests that failed together do not come back together.
 func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, error) {
 	for wait := leastWait; ; wait = min(2*wait, mostWait) {
 		within, cancel := context.WithTimeout(ctx, patience)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 )
@@ -23,12 +24,30 @@ func Own(dir string) error {
 	}
 	at, _ := info.Sys().(*syscall.Stat_t)
 	switch mode := info.Mode().Perm(); {
+	case mode&0o002 != 0 && modeless(dir):
+		return nil
 	case mode&0o002 != 0:
-		return fmt.Errorf("folder %s has mode %04o, so that others can write to it; run: chmod o-w %q, or name a folder in it, which is then made", dir, mode, dir)
+		instead := "name a folder in it, which is then made"
+		if _, err := os.Stat(filepath.Join(dir, LockFile)); err == nil {
+			instead = "move what is in it to a folder of its own"
+		}
+		return fmt.Errorf("folder %s has mode %04o, so that others can write to it; run: chmod o-w %q, or %s", dir, mode, dir, instead)
 	case mode&0o020 != 0 && at != nil && !member(int(at.Gid)):
 		return fmt.Errorf("folder %s has mode %04o, so that group %d can write to it, which is none of this process; run: chmod g-w %q", dir, mode, at.Gid, dir)
 	}
 	return nil
+}
+
+// modeless reports whether a folder lies on a file system that gives everything one mode, as some of
+// networks and of other systems do: what is made for its owner alone is open to all there, too.
+func modeless(dir string) bool {
+	made, err := os.MkdirTemp(dir, "mode-")
+	if err != nil {
+		return false
+	}
+	defer os.Remove(made)
+	info, err := os.Stat(made)
+	return err == nil && info.Mode().Perm()&0o002 != 0
 }
 
 // OwnFile is an error if a file belongs to another user than this process's or root. what
@@ -44,7 +63,7 @@ func OwnFile(path, what string) error {
 func ownedBy(info fs.FileInfo, what, path string) error {
 	at, ok := info.Sys().(*syscall.Stat_t)
 	if me := os.Geteuid(); ok && at.Uid != 0 && int(at.Uid) != me {
-		return fmt.Errorf("%s %s belongs to user %d, and this process runs as user %d; run: chown -R %[4]d %[5]q", what, path, at.Uid, me, path)
+		return fmt.Errorf("%s %s belongs to user %d, and this process runs as user %d; run: chown -R %[4]d %[5]q, or run it as that user", what, path, at.Uid, me, path)
 	}
 	return nil
 }

@@ -52,10 +52,10 @@ func stopped(dir string) bool {
 // checkStopped removes the file, or else the indexes.
 func checkStopped(dir string) error {
 	err := os.Remove(filepath.Join(dir, stoppedFile))
-	if err == nil {
-		return syncFile(dir) // else a power cut could bring it back
+	if err == nil && syncFile(dir) == nil { // else a power cut could bring it back
+		return nil
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	indexes, err := streamFiles(dir, path.Join(blocksFolder, "*"+indexEnding))

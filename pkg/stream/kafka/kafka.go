@@ -115,6 +115,7 @@ type Client struct {
 	cancel  context.CancelFunc
 
 	patience time.Duration // how long a reader waits in silence for a partition that cannot be read now
+	hangs    time.Duration // how long for the end of a transaction
 }
 
 // Dial asks the brokers for the cluster's metadata, so that one that is away, a wrong
@@ -123,7 +124,7 @@ func Dial(ctx context.Context, o Options) (*Client, error) {
 	if len(o.Brokers) == 0 {
 		return nil, errors.New("kafka: no broker is given")
 	}
-	c := &Client{o: o.withDefaults(), patience: 5 * time.Second}
+	c := &Client{o: o.withDefaults(), patience: 5 * time.Second, hangs: longestTransaction}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.cluster.init(c.o.Brokers)
 	c.log = &Log{c: c, open: map[closer]struct{}{}, held: map[place]error{}, at: map[place]int64{}}

@@ -36,6 +36,10 @@ func (u *undone) skips(s *stored) bool {
 	return true
 }
 
+// longestTransaction is what brokers let a transaction take by default (transaction.max.timeout.ms).
+// Until then it is nothing unusual: stream processors end theirs with each checkpoint.
+const longestTransaction = 15 * time.Minute
+
 // noteOpen names the producer of a transaction that everybody has been waiting for.
 func (s *leaderSource) noteOpen(ctx context.Context, r *fetched) {
 	switch {
@@ -46,7 +50,7 @@ func (s *leaderSource) noteOpen(ctx context.Context, r *fetched) {
 		}
 	case s.waits.IsZero():
 		s.waits = time.Now()
-	case time.Since(s.waits) > s.c.patience:
+	case time.Since(s.waits) > s.c.hangs:
 		if s.c.log.hold(s.p, s.c.openTransaction(ctx, &s.p, r.stable)) {
 			s.c.o.Logger.Error("an open transaction is waited for", "error", s.c.log.Held())
 		}
@@ -69,7 +73,7 @@ func (c *Client) openTransaction(ctx context.Context, p *place, from int64) erro
 		return code, err
 	})
 	return &stream.Error{Op: "read", Topic: p.topic, Partition: p.partition, Offset: from, Err: fmt.Errorf(
-		"the transaction of %s is open, and what lies behind is read when it ends: "+
+		"the transaction of %s is open, and what lies behind is read when it ends; if that producer is dead: "+
 			"kafka-transactions.sh --bootstrap-server %s abort --topic %s --partition %d --start-offset %d",
 		who, strings.Join(c.o.Brokers, ","), p.topic, p.partition, from)}
 }

@@ -18,7 +18,7 @@ func TestOpenTransactionIsNamed(t *testing.T) {
 func openTransactionIsNamed(t *testing.T, brokers []string) {
 	c := dialed(t, brokers, Options{})
 	defer c.Close()
-	c.patience = 0
+	c.hangs = 0
 	a := open(t, c, "t", 1)
 	end := begin(t, brokers, "t", "x", 1)
 	fill(t, a, "a", 1)
