@@ -80,7 +80,7 @@ inside the process, or on the servers that --nats names, which several deciders 
 	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
 	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
 	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
-	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {1, service.MaxPartitions},
+	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {0, service.MaxPartitions},
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	c.nats.Register(f)
 	c.kafka.Register(f)

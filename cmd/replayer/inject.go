@@ -246,11 +246,14 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 }
 
 // logger shows warnings only: a run says what it does by its bar.
-func (l *live) logger() *slog.Logger {
-	if _, lines := l.env.Stderr.(*daemon.Lines); lines {
-		return l.env.Logger
+func (l *live) logger() *slog.Logger { return warnings(l.env) }
+
+// warnings returns a logger that tells people of warnings, and programs of everything.
+func warnings(env *daemon.Env) *slog.Logger {
+	if _, lines := env.Stderr.(*daemon.Lines); lines {
+		return env.Logger
 	}
-	return slog.New(slog.NewTextHandler(l.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	return slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the

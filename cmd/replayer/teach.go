@@ -65,7 +65,7 @@ as the version before.`,
 	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
 		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
 	f.StringVar(&t.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
-	daemon.Bounds{"partitions": {1, service.MaxPartitions}}.Set(f)
+	daemon.Bounds{"partitions": {0, service.MaxPartitions}}.Set(f)
 	t.source.reading.flags(f)
 	t.source.columnFlags.flags(f)
 	t.source.reading.from(env)
@@ -84,7 +84,7 @@ func (t *teach) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	logger := slog.New(slog.NewTextHandler(t.env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := warnings(t.env)
 	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka,
 		Requests: servers.None, Logger: logger})
 	if err != nil {

@@ -23,7 +23,7 @@ func TestBearer(t *testing.T) {
 	f.PasswordFile = path
 	for _, text := range []string{"", " \n", "a b", strings.Repeat("x", maxToken+1)} {
 		write(text)
-		if _, err := f.login(&access{}); err == nil || !strings.Contains(err.Error(), "holds none") {
+		if _, err := f.login(&access{}); err == nil || !strings.Contains(err.Error(), "token for Kafka: ") {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}

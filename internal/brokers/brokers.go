@@ -57,7 +57,7 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
 	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the brokers say)")
 	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than there are, at least 1)")
-	daemon.Bounds{"kafka-replication": {1, maxCopies}, "kafka-min-isr": {1, maxCopies}}.Set(fs)
+	daemon.Bounds{"kafka-replication": {0, maxCopies}, "kafka-min-isr": {0, maxCopies}}.Set(fs)
 }
 
 // Dial connects to the brokers that a --log names. name is shown by the brokers'
@@ -75,7 +75,7 @@ func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger)
 	}
 	o.ClientID, o.Logger = name, logger
 	if o.SASL != nil && !strings.HasPrefix(o.SASL.Name(), "SCRAM") && o.TLS == nil && logger != nil {
-		logger.Warn("the password for Kafka goes over the network as it is: use kafkas:// or --kafka-sasl scram-sha-512")
+		logger.Warn("the password or token for Kafka goes over the network as it is: use kafkas://")
 	}
 	c, err := kafka.Dial(ctx, o)
 	if err != nil {

@@ -108,7 +108,7 @@ func late(l *latelosses.Comparison) Assumption {
 	case l.Late.N == 0:
 		return Assumption{LateLosses, Holds, "none was late"}
 	case l.Differ:
-		return Assumption{LateLosses, Refuted, "mean loss " + l.Line() + ": what is missing depends on the loss"}
+		return Assumption{LateLosses, Refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
 	}
-	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line()}
+	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line(nil)}
 }

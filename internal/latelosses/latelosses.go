@@ -49,43 +49,47 @@ func figuresOf(m *loop.Moments) Figures {
 	return Figures{N: m.N, Mean: known(m.Mean()), SE: known(m.SE())}
 }
 
-// Line compares the two for people, "" if nothing was late.
-func (l *Comparison) Line() string {
+// Line compares the two for people, as what the data has, "" if nothing was late.
+func (l *Comparison) Line(shown *words.Rewards) string {
 	if l.Late.N == 0 {
 		return ""
 	}
-	return words.Items("%s, against %s in time", l.Late.line(), l.OnTime.line())
+	return words.Items("%s, against %s in time", l.Late.line(shown), l.OnTime.line(shown))
 }
 
 // line is the mean, ± its standard error, and of how many.
-func (f *Figures) line() string {
+func (f *Figures) line(shown *words.Rewards) string {
 	if f.Mean == nil {
 		return "none"
 	}
-	text := fmt.Sprintf("%.3f", *f.Mean)
+	text := fmt.Sprintf("%.3f", shown.Shown(*f.Mean))
 	if f.SE != nil {
-		text += fmt.Sprintf(" ± %.3f", *f.SE)
+		text += fmt.Sprintf(" ± %.3f", shown.Length(*f.SE))
 	}
 	return text + " of " + words.Count(f.N)
 }
 
-// Warning says that losses which came late differ from those in time, "" if they do not.
-func (l *Comparison) Warning() string {
+// Warning says that losses, or rewards, which came late differ from those in time, "" if they do not.
+func (l *Comparison) Warning(shown *words.Rewards) string {
 	if !l.Differ {
 		return ""
 	}
-	side := "lower"
-	if *l.Late.Mean < *l.OnTime.Mean {
+	side, those := "lower", "losses"
+	if shown != nil {
+		those = "rewards"
+	}
+	if (*l.Late.Mean < *l.OnTime.Mean) == (shown == nil) {
 		side = "higher"
 	}
-	return fmt.Sprintf("the losses that came late differ (%s, against %s in time): leaving them out biases what is learned, which takes losses to be %s than they are; lengthen the window",
-		l.Late.line(), l.OnTime.line(), side)
+	return fmt.Sprintf("the %[1]s that came late differ (%[2]s, against %[3]s in time): leaving them out biases what is learned, "+
+		"which takes %[1]s to be %[4]s than they are; lengthen the window",
+		those, l.Late.line(shown), l.OnTime.line(shown), side)
 }
 
 // Warning is that of what has been counted.
 func Warning(l *loop.LateLosses) string {
 	c := Compare(l)
-	return c.Warning()
+	return c.Warning(nil)
 }
 
 // Outcomes are the losses that rejects say came late, by round, in the order of the

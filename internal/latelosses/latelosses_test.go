@@ -1,9 +1,11 @@
 package latelosses
 
 import (
+	"strings"
 	"testing"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -31,5 +33,19 @@ func TestLateOutcomesOfRejects(t *testing.T) {
 	}
 	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 1 || l.Late.Mean() != 0.75 {
 		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
+	}
+}
+
+// A log of rewards is told of rewards: the larger losses that came late are smaller rewards.
+func TestWarningOfRewards(t *testing.T) {
+	mean := func(x float64) *float64 { return &x }
+	c := Comparison{OnTime: Figures{N: 10, Mean: mean(.25)}, Late: Figures{N: 10, Mean: mean(.75)}, Differ: true}
+	for want, shown := range map[string]*words.Rewards{
+		"the losses that came late differ (0.750 of 10, against 0.250 of 10 in time): leaving them out biases what is learned, which takes losses to be lower":    nil,
+		"the rewards that came late differ (1.000 of 10, against 3.000 of 10 in time): leaving them out biases what is learned, which takes rewards to be higher": {Min: 0, Max: 4},
+	} {
+		if got := c.Warning(shown); !strings.HasPrefix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
 	}
 }

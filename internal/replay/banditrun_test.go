@@ -367,7 +367,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	if before.Rounds != s.Rounds {
 		t.Errorf("Run waited for %d of %d rounds", before.Rounds, s.Rounds)
 	}
-	if got, want := v.LateLosses.Line(), s.LateLosses.Line(); got != want {
+	if got, want := v.LateLosses.Line(nil), s.LateLosses.Line(nil); got != want {
 		t.Errorf("late losses as verify has them: %s\nas the summary has them: %s", got, want)
 	}
 	return r, v
@@ -431,7 +431,7 @@ func TestInjectAdversaries(t *testing.T) {
 			if loses != (got.Pending > 0) {
 				t.Errorf("%d rounds wait", got.Pending)
 			}
-			if got, want := got.LateLosses.Line(), want.LateLosses.Line(); !loses && got != want {
+			if got, want := got.LateLosses.Line(nil), want.LateLosses.Line(nil); !loses && got != want {
 				t.Errorf("late losses live %s\nback %s", got, want)
 			}
 			if !loses && got.Fates != want.Fates {

@@ -48,7 +48,7 @@ func TestLateLossesOfAdversaries(t *testing.T) {
 			r := playSeed(t, seed, rounds, c.window, c.spec)
 			late += r.LateLosses.Late.N
 			if r.LateLosses.Late.N > r.Fates.Late || r.LateLosses.OnTime.N != r.Fates.Observed {
-				t.Fatalf("%s: %s of fates %+v", c.spec, r.LateLosses.Line(), r.Fates)
+				t.Fatalf("%s: %s of fates %+v", c.spec, r.LateLosses.Line(nil), r.Fates)
 			}
 			if r.LateLosses.Differ {
 				warned++

@@ -42,8 +42,8 @@ func WriteRun(w io.Writer, r *Result) error {
 	}
 	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
 	if r.LateLosses.Differ {
-		t.row("warning", r.LateLosses.Warning())
-	} else if text := r.LateLosses.Line(); text != "" {
+		t.row("warning", r.LateLosses.Warning(r.Rewards))
+	} else if text := r.LateLosses.Line(r.Rewards); text != "" {
 		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
@@ -173,7 +173,7 @@ func lateWarning(r *Result) string {
 	if !r.LateLosses.Differ {
 		return ""
 	}
-	return r.LateLosses.Warning()
+	return r.LateLosses.Warning(r.Rewards)
 }
 
 func changeWarning(r *Result) string { return r.Certificate.Changed() }

@@ -119,7 +119,7 @@ func (b *builder) flags() []Flag {
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
-			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning())
+			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning(g[i].Rewards))
 		}
 		if void := b.Summary[k].Void; void != "" {
 			add(Bad, "%s: bounds on the regret are void: %s.", called(g), void)

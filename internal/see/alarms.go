@@ -104,7 +104,7 @@ func logAlarms() []Alarm {
 			Says: "The log refused records, or did not say whether it has them.", Do: "Look at the process's log: no space left on device: make room, and an embedded log goes on by itself (a NATS server or broker of your own: start it anew); else broker away, rights. Nothing acknowledged is lost; the part opens itself again.",
 			here: grows("hindsight_append_errors_total", 5*minute, 0)},
 		{Name: "StoreFills", Expr: `hindsight_store_bytes > 0.8 * hindsight_store_limit_bytes or hindsight_store_free_bytes < 0.1 * (hindsight_store_bytes + hindsight_store_free_bytes)`, For: 5 * minute, Severity: Look,
-			Says: "The store of the embedded log has used four fifths of what it may hold, or its disk has less than a tenth left: full, it takes no more decisions and outcomes.", Do: "Let the log forget what is old (--retention), or make room: a larger disk, and a larger number in the file limit of its folder, at the next start.",
+			Says: "The store of the embedded log has used four fifths of what it may hold, or its disk has little more room, a tenth of what the store has and could have: full, it takes no more decisions and outcomes.", Do: "Let the log forget what is old (--retention), or make room: a larger disk, and a larger number in the file limit of its folder, at the next start.",
 			here: func(m *moment) bool {
 				held, limit, free := m.values["hindsight_store_bytes"], m.values["hindsight_store_limit_bytes"], m.values["hindsight_store_free_bytes"]
 				_, there := m.value("hindsight_store_bytes")

@@ -130,7 +130,7 @@ type Apprentice struct {
 // Losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
 // are.
 type Losses struct {
-	Of            string     `json:"of" doc:"reward or loss: what mean and uniform_mean are, by the model, or as the last outcome told"`
+	Of            string     `json:"of" doc:"reward or loss: what mean and uniform_mean are, by the model, or reward once an outcome told one"`
 	Rounds        int        `json:"rounds" doc:"of the last 1,000 released that have a loss"`
 	Mean          *float64   `json:"mean" doc:"of them: of rewards on the model's own range, else as loss"`
 	UniformMean   *float64   `json:"uniform_mean" doc:"what uniform play would have had in them, as uniform"`

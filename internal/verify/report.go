@@ -161,9 +161,9 @@ func (r *Report) Write(w io.Writer) error {
 		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the learner's law\n", o.Drawn, o.Ruled)
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
-	if text := r.LateLosses.Warning(); text != "" {
+	if text := r.LateLosses.Warning(nil); text != "" {
 		fmt.Fprintf(w, "  warning: %s\n", text)
-	} else if text := r.LateLosses.Line(); text != "" {
+	} else if text := r.LateLosses.Line(nil); text != "" {
 		fmt.Fprintf(w, "  late losses %s\n", text)
 	}
 	_, err := fmt.Fprintf(w, "  from %s; %.1f s, %.0f decisions a second\n", r.Start, r.Seconds, r.PerSecond)
