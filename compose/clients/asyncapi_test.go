@@ -175,7 +175,7 @@ func written() map[string][][]byte {
 		"feedbackMark":  {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]()), codec.AppendFeedbackMark(nil, long)},
 		"snapshot":      {codec.AppendSnapshot(nil, filled[codec.Snapshot]())},
 		"reject":        {codec.AppendReject(nil, reject)},
-		"decisionReply": {codec.AppendDecisionReply(nil, decision, true)},
+		"decisionReply": {codec.AppendDecisionReply(nil, decision, "huor", true)},
 		"stored":        {codec.AppendStored(nil, "x", false)},
 		"error":         {codec.ErrorReply(nil, 409, "x", "x", false)},
 	}

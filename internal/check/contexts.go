@@ -174,8 +174,8 @@ func (c *checker) checkReplies() {
 	for _, rounds := range c.rounds {
 		for _, d := range rounds {
 			for _, duplicate := range []bool{false, true} {
-				told[string(codec.AppendDecisionJSON(nil, &d.Decision, duplicate))] = true
-				told[string(codec.AppendDecisionReply(nil, &d.Decision, duplicate))] = true
+				told[string(codec.AppendDecisionJSON(nil, &d.Decision, "", duplicate))] = true
+				told[string(codec.AppendDecisionReply(nil, &d.Decision, "", duplicate))] = true
 			}
 		}
 	}

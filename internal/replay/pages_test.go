@@ -92,10 +92,8 @@ func pagedRows(t *testing.T, n int) *Multiclass {
 	return m
 }
 
-// liveHeap is what the heap holds after a collection, and after the next one, which takes what
-// pools have kept.
+// liveHeap is what the heap holds after a collection.
 func liveHeap() int64 {
-	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -132,15 +130,22 @@ func mostHeld(t *testing.T, env Environment, spec string, before int64, leak int
 }
 
 // holdsTenfold compares what the heap holds of few rounds and of ten times as many, of
-// which row bytes each may be kept: it must have grown, or not.
+// which row bytes each may be kept: it must have grown, or not. What tests before it held may
+// be given back meanwhile, so it looks three times: what grows does so each time.
 func holdsTenfold(t *testing.T, name string, few int, row float64, grows bool, held func(n int) int64) {
 	t.Helper()
 	const slack = 64 << 10
-	once, tenfold := held(few), held(10*few)
-	allowed := 2*max(once, 0) + slack + int64(row*float64(10*few))
-	t.Logf("%s: %d rounds hold %d bytes, %d hold %d", name, few, once, 10*few, tenfold)
-	if (tenfold > allowed) != grows {
-		t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", name, few, once, 10*few, tenfold, allowed)
+	for try := 0; ; try++ {
+		once, tenfold := held(few), held(10*few)
+		allowed := 2*max(once, 0) + slack + int64(row*float64(10*few))
+		t.Logf("%s: %d rounds hold %d bytes, %d hold %d", name, few, once, 10*few, tenfold)
+		if (tenfold > allowed) == grows {
+			return
+		}
+		if grows || try == 2 {
+			t.Errorf("%s: %d rounds hold %d bytes, %d hold %d: at most %d are allowed", name, few, once, 10*few, tenfold, allowed)
+			return
+		}
 	}
 }
 

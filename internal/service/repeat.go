@@ -116,7 +116,7 @@ func (d *Decider) sendAgain(r *repeat, value []byte) {
 		return
 	}
 	d.m.repeated.Inc()
-	r.m.Respond(reply(&dec, true, json))
+	r.m.Respond(reply(&dec, "", true, json))
 }
 
 // readBacks are the repeats of older decisions, which one goroutine reads back one after

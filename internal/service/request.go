@@ -112,7 +112,7 @@ func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	case loop.Duplicate:
 		d.repeat(&repeat{res.N, m, ""})
 	default:
-		d.answer(m, json, start)
+		d.answer(m, d.unreadOf(m.Data, &res), json, start)
 	}
 }
 
@@ -134,10 +134,10 @@ func requestID(m *stream.Message) string {
 
 // answer appends a decision that was asked for; its reply waits for the
 // acknowledgement.
-func (d *Decider) answer(m stream.Message, json bool, start time.Time) {
+func (d *Decider) answer(m stream.Message, unread string, json bool, start time.Time) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	t := ticket{n: d.dec.N, at: start, reply: reply(&d.dec, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
+	t := ticket{n: d.dec.N, at: start, reply: reply(&d.dec, unread, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
 	if err := d.flushRejects(ctx); err != nil {
 		d.flight.refuse(&t)
 		return
@@ -172,11 +172,11 @@ func (d *Decider) usedIn(n int64) string {
 	return fmt.Sprintf("this id was used for another context, in round %d of partition %d", n, d.cfg.Partition)
 }
 
-func reply(dec *codec.Decision, duplicate, json bool) []byte {
+func reply(dec *codec.Decision, unread string, duplicate, json bool) []byte {
 	if json {
-		return codec.AppendDecisionJSON(nil, dec, duplicate)
+		return codec.AppendDecisionJSON(nil, dec, unread, duplicate)
 	}
-	return codec.AppendDecisionReply(nil, dec, duplicate)
+	return codec.AppendDecisionReply(nil, dec, unread, duplicate)
 }
 
 // sameButForID reports whether a context has no id, and another, which has one, is else the

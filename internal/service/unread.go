@@ -36,9 +36,17 @@ func (d *Decider) noteUnread(raw []byte, res *loop.Result, now time.Time) {
 	if !due {
 		return
 	}
-	_, names := loop.Unread(d.follower.heart.Epoch().Rules, raw)
 	d.cfg.Logger.Warn("not read of a context: features that the model does not list, or keys that no context has; if a name is misspelt the model learns without it",
-		"names", names.String(), "id", res.ID, "untold", untold)
+		"names", d.unreadOf(raw, res), "id", res.ID, "untold", untold)
+}
+
+// unreadOf names for whoever asked what nobody reads of a decided context; "" if all is read.
+func (d *Decider) unreadOf(raw []byte, res *loop.Result) string {
+	if res.Unread == 0 {
+		return ""
+	}
+	_, names := loop.Unread(d.follower.heart.Epoch().Rules, raw)
+	return names.String()
 }
 
 // noteOutside counts the values of a decided context that are outside the range which the model

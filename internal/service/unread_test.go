@@ -38,14 +38,18 @@ func TestUnreadIsTold(t *testing.T) {
 	r.must(r.settle())
 	counted := func() float64 { return scrape(t, r.reg)[`hindsight_unread_features_total{partition="0"}`] }
 	lines := func() int { return strings.Count(log.String(), "level=WARN") }
-	r.ask(`{"id":"good","features":{"hour":3},"actions":["a"]}`)
+	if got := r.ask(`{"id":"good","features":{"hour":3},"actions":["a"]}`); strings.Contains(got, "unread") {
+		t.Errorf("answered %s", got)
+	}
 	if counted() != 0 || lines() != 0 {
 		t.Fatalf("of a context that is read: %v, %s", counted(), &log)
 	}
 	typo := func(i int) string {
 		return fmt.Sprintf(`{"id":"r%d","features":{"huor":"%s"},"acions":["%[2]s"],"actions":["a"]}`, i, plantedText)
 	}
-	r.ask(typo(0))
+	if got := r.ask(typo(0)); !strings.Contains(got, `"unread":"acions, huor"`) {
+		t.Errorf("answered %s", got)
+	}
 	r.ask(typo(0)) // a repeat, which is not decided
 	r.ask(strings.Replace(typo(0), `["a"]`, `[]`, 1))
 	if counted() != 2 || lines() != 1 || !strings.Contains(log.String(), `names="acions, huor" id=r0 untold=0`) {

@@ -74,8 +74,8 @@ func TestNoAllocs(t *testing.T) {
 	noAllocs(t, "feedback", f, AppendFeedback, ParseFeedback, (*Feedback).Validate)
 	buf := make([]byte, 0, 1000)
 	if n := testing.AllocsPerRun(100, func() {
-		buf = AppendDecisionJSON(buf[:0], &d, true)
-		buf = AppendDecisionReply(buf[:0], &d, false)
+		buf = AppendDecisionJSON(buf[:0], &d, "", true)
+		buf = AppendDecisionReply(buf[:0], &d, "", false)
 		buf = ErrorReply(buf[:0], 409, "the id was used before", "x", true)
 		buf = ErrorReply(buf[:0], 409, "the id was used before", "x", false)
 	}); n != 0 {

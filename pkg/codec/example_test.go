@@ -46,7 +46,7 @@ func ExampleAppendDecisionJSON() {
 		N: 7, ID: "8f3a", Epoch: 1, LearnedThrough: 4,
 		Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: 1,
 	}
-	fmt.Printf("%s\n", codec.AppendDecisionJSON(nil, &d, false))
+	fmt.Printf("%s\n", codec.AppendDecisionJSON(nil, &d, "", false))
 	// Output: {"id":"8f3a","action":"b","propensity":0.75,"propensities":{"a":0.25,"b":0.75},"partition":0,"n":7,"epoch":1,"learned_through":4,"duplicate":false}
 }
 

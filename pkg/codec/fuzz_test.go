@@ -97,7 +97,7 @@ func FuzzParseDecision(f *testing.F) {
 		if d, ok := pure(t, &used, b, ParseDecision); ok {
 			again(t, &d, AppendDecision, ParseDecision)
 			_ = d.Validate()
-			if d.Validate() == nil && !json.Valid(AppendDecisionJSON(nil, &d, false)) {
+			if d.Validate() == nil && !json.Valid(AppendDecisionJSON(nil, &d, "", false)) {
 				t.Fatalf("the reply to %+v is not JSON", d)
 			}
 		}

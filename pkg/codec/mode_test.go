@@ -30,9 +30,9 @@ func TestModesAreLeftOut(t *testing.T) {
 		t.Errorf("a live one after it: %+v %v", back, err)
 	}
 	for _, json := range []bool{true, false} {
-		reply := string(AppendDecisionReply(nil, &shadow, false))
+		reply := string(AppendDecisionReply(nil, &shadow, "", false))
 		if json {
-			reply = string(AppendDecisionJSON(nil, &shadow, false))
+			reply = string(AppendDecisionJSON(nil, &shadow, "", false))
 		}
 		if !strings.Contains(reply, "shadow") || strings.Contains(reply, "would") {
 			t.Errorf("reply %q", reply)

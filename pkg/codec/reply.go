@@ -2,10 +2,11 @@ package codec
 
 // AppendDecisionJSON appends the short form of d, which is the reply to a request:
 // {"id","action","propensity","propensities":{…},"partition","n","epoch",
-// "learned_through","mode","duplicate"}, the propensities in the order of the
+// "learned_through","mode","unread","duplicate"}, the propensities in the order of the
 // intervals; without "mode" if the round was decided live.
+// unread names what nobody reads of its context; "": the key is left out.
 // duplicate says that the decision was made for an earlier request.
-func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
+func AppendDecisionJSON(dst []byte, d *Decision, unread string, duplicate bool) []byte {
 	dst = jsonText(jsonKey(append(dst, '{'), "id"), d.ID)
 	dst = jsonText(jsonKey(dst, "action"), d.Actions[d.Action])
 	dst = jsonFloat(jsonKey(dst, "propensity"), d.Propensities[d.Action])
@@ -21,6 +22,9 @@ func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
 	if d.Mode != Live {
 		dst = jsonText(jsonKey(dst, "mode"), d.Mode.String())
 	}
+	if unread != "" {
+		dst = jsonText(jsonKey(dst, "unread"), unread)
+	}
 	if duplicate {
 		return append(jsonKey(dst, "duplicate"), "true}"...)
 	}
@@ -29,14 +33,21 @@ func AppendDecisionJSON(dst []byte, d *Decision, duplicate bool) []byte {
 
 // AppendDecisionReply appends the short form of d as MessagePack, with the keys
 // of [AppendDecisionJSON].
-func AppendDecisionReply(dst []byte, d *Decision, duplicate bool) []byte {
-	dst = appendText(appendKey(appendMap(dst, 9+modeKeys(d.Mode, nil)), "id"), d.ID)
+func AppendDecisionReply(dst []byte, d *Decision, unread string, duplicate bool) []byte {
+	keys := 9 + modeKeys(d.Mode, nil)
+	if unread != "" {
+		keys++
+	}
+	dst = appendText(appendKey(appendMap(dst, keys), "id"), d.ID)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "epoch"), d.Epoch)
 	dst = appendInt(appendKey(dst, "learned_through"), d.LearnedThrough)
 	dst = appendMode(dst, d.Mode, nil)
+	if unread != "" {
+		dst = appendText(appendKey(dst, "unread"), unread)
+	}
 	return appendBool(appendKey(dst, "duplicate"), duplicate)
 }
 

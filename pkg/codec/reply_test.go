@@ -14,13 +14,14 @@ func TestDecisionReply(t *testing.T) {
 	const want = `{"id":"8f3a","action":"b","propensity":0.5,` +
 		`"propensities":{"a \"quoted\"\u0000` + "\u2028\ufffd" + `":0.25,"b":0.5,"c":0.25},` +
 		`"partition":3,"n":70000,"epoch":2,"learned_through":69123,"duplicate":true}`
-	got := AppendDecisionJSON(nil, &d, true)
+	got := AppendDecisionJSON(nil, &d, "", true)
 	if string(got) != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
 	d.Actions[0] = "a"
-	sameReply(t, AppendDecisionJSON(nil, &d, false), AppendDecisionReply(nil, &d, false))
-	sameReply(t, AppendDecisionJSON(nil, &d, true), AppendDecisionReply(nil, &d, true))
+	sameReply(t, AppendDecisionJSON(nil, &d, "", false), AppendDecisionReply(nil, &d, "", false))
+	sameReply(t, AppendDecisionJSON(nil, &d, "", true), AppendDecisionReply(nil, &d, "", true))
+	sameReply(t, AppendDecisionJSON(nil, &d, "contry, vpi", true), AppendDecisionReply(nil, &d, "contry, vpi", true))
 }
 
 func TestErrorReply(t *testing.T) {
