@@ -56,7 +56,7 @@ func TestServersRefuse(t *testing.T) {
 		{"no seed file", with("--seed-file", none), 1, []string{"the seed of this log is missing", none, "copy it from where the log was made"}},
 		{"no seed file for the joiner too", with("--seed-file", none, "--joiner=false"), 1, []string{"the seed of this log is missing"}},
 		{"other partitions", with("--partitions", "3"), 1, []string{`model "shop"`, "another number of partitions", "created with 2, not 3"}},
-		{"no partitions", with("--partitions", "-1"), 2, []string{"at least 1"}},
+		{"no partitions", with("--partitions", "-1"), 2, []string{"at least 0"}},
 	} {
 		p := start(t, decider(t, c.args...))
 		code := p.wait(patience)
