@@ -152,7 +152,7 @@ type creates struct{ *widened }
 
 func (c creates) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
 	if _, err := c.Log.Partitions(ctx, topic); err == nil {
-		return createless{c.widened}.Create(ctx, topic, partitions, o)
+		return createless(c).Create(ctx, topic, partitions, o)
 	}
 	return c.Log.Create(ctx, topic, partitions, o)
 }
