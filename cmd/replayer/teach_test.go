@@ -159,6 +159,9 @@ func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
 // TestTaughtKnows: a system that was taught what a random policy did loses less, from its first
 // requests on, than one that was not.
 func TestTaughtKnows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it learns thousands of rows")
+	}
 	f, err := os.Open("../../../shared/data/multiclass/pendigits.csv")
 	if errors.Is(err, fs.ErrNotExist) {
 		t.Skip("the data is not here: ", err)

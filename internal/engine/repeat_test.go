@@ -144,6 +144,8 @@ func TestManyRepeats(t *testing.T) {
 		served++
 	}
 	took := time.Since(began)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	t.Logf("of %d repeats %d got their decision, %d were refused; another client had %d rounds decided and reported, "+
 		"at most %v for one answer; %v",
 		asked, r.again, r.refused, served, longest, took)

@@ -18,6 +18,9 @@ import (
 // TestSnapshotMemory holds that a snapshot is in memory once while it is written, beside a few
 // of its records, whichever oracle is large.
 func TestSnapshotMemory(t *testing.T) {
+	if testing.Short() {
+		t.Skip("counts bytes, of which the race detector takes as many again")
+	}
 	for what, reg := range largeOracles(t) {
 		t.Run(what, func(t *testing.T) {
 			log := &snapshotLog{Log: mem.New(mem.Options{})}
