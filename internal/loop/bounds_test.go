@@ -98,7 +98,7 @@ func TestJoinerBounds(t *testing.T) {
 			bytes, span := 0, map[int]int64{}
 			for i := range j.queue.len() {
 				if p := *j.queue.at(i); p != nil {
-					bytes += p.weigh()
+					bytes += p.weigh() - p.idBytes
 					for _, id := range p.ids {
 						bytes += nameBytes + len(id)
 					}

@@ -82,7 +82,7 @@ func (j *Joiner) take(a *arrival, ceID string) {
 	} else if a.refused != nil || !j.counted(memo, a) {
 		a.handled = a.handled && memo.told // likewise
 		j.lateAfter(memo, a)
-		j.reject(a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
+		j.reject(a, reasonAfter(memo.fate, memo.reason, j.rules(memo.epoch)), nil, j.outcome.ID)
 		if a.last {
 			j.Over(j.outcome.ID)
 		}
@@ -124,7 +124,7 @@ func (j *Joiner) Rewards() bool { return j.rewards }
 // apply gives a round that is not released the outcome in j.outcome.
 func (j *Joiner) apply(p *pending, a *arrival) {
 	if p.ready {
-		j.reject(a, j.afterwards(p.fate, p.reason, p.d.Epoch), nil, j.outcome.ID)
+		j.reject(a, reasonAfter(p.fate, p.reason, p.rules), nil, j.outcome.ID)
 		return
 	}
 	if deadline, known := j.deadline(p); known && a.time > deadline {
@@ -143,6 +143,7 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
+	p.need(a.pos())
 	if p.ready {
 		j.finish(p)
 	}
@@ -157,28 +158,6 @@ func (j *Joiner) finish(p *pending) {
 	}
 }
 
-// afterwards is the reason for which an outcome of a round with a fate is rejected:
-// the round was ended by an outcome, or by its window.
-func (j *Joiner) afterwards(fate codec.Fate, reason string, epoch int64) string {
-	if j.byOutcome(fate, reason, epoch) {
-		return codec.ReasonDuplicate
-	}
-	return codec.ReasonLate
-}
-
-// byOutcome reports whether an outcome ended a round, not its window or the limit on
-// waiting rounds. Rounds of an epoch that is not known any more count as by outcome.
-func (j *Joiner) byOutcome(fate codec.Fate, reason string, epoch int64) bool {
-	switch fate {
-	case codec.WithdrawnRound:
-		return reason == ""
-	case codec.Observed:
-		rules := j.rules(epoch)
-		return rules == nil || rules.Outcomes == First
-	}
-	return false
-}
-
 // counted reports whether an outcome that is read again after a restart had its
 // part in a round that was released before it, or was rejected then: a feedback is
 // stored after the rejects of all that was read before it, and the order of the merge
@@ -191,7 +170,7 @@ func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
 		return int(m.outPart) == a.Partition && m.outOff == a.Offset && a.time <= m.closedAt
 	case a.time != m.closedAt:
 		return a.time < m.closedAt
-	case j.byOutcome(m.fate, m.reason, m.epoch):
+	case endedByOutcome(m.fate, m.reason, j.rules(m.epoch)):
 		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset <= m.outOff
 	}
 	return m.reason != codec.ReasonOverflow // which a decision of that time caused, before outcomes of that time

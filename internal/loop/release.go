@@ -27,7 +27,11 @@ func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
 func (j *Joiner) settle() {
 	for j.queue.len() > 0 {
 		if p := *j.queue.at(0); p != nil {
-			if !p.ready && !j.expire(p) {
+			if !p.ready {
+				deadline, known := j.deadline(p)
+				p.expire(deadline, known, j.now)
+			}
+			if !p.ready {
 				return
 			}
 			j.leave(p)
@@ -35,16 +39,6 @@ func (j *Joiner) settle() {
 		j.queue.pop()
 		j.front++
 	}
-}
-
-// expire closes the head of the line if it is due.
-func (j *Joiner) expire(p *pending) bool {
-	if deadline, known := j.deadline(p); known && j.now > deadline {
-		p.close(deadline, "")
-	} else if j.now == End {
-		p.close(End, "")
-	}
-	return p.ready
 }
 
 // leave takes a round with a fate out of the line: it is the next to be released.

@@ -8,9 +8,9 @@ import (
 // What rounds that wait hold in memory, which a joiner bounds. It is a function of their
 // records alone, so that a joiner after a restart closes the same rounds.
 
-// weigh returns the bytes that a round's decision takes.
+// weigh returns the bytes that a round takes: its decision, and the ids of its outcomes.
 func (p *pending) weigh() int {
-	return len(p.raw) + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
+	return len(p.raw) + p.idBytes + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
 }
 
 // room returns the bytes that a round takes with its memory for others.
