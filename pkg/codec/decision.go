@@ -10,7 +10,11 @@ var decisionKeys = []string{
 // AppendDecision appends d as MessagePack. d is valid ([Decision.Validate]); it
 // panics if d.Action is no index of the propensities.
 func AppendDecision(dst []byte, d *Decision) []byte {
-	dst = appendMap(dst, len(decisionKeys)+modeKeys(d.Mode, d.Would))
+	n := len(decisionKeys) + modeKeys(d.Mode, d.Would)
+	if d.Era != 0 {
+		n++
+	}
+	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), Version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
@@ -23,7 +27,11 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	dst = appendInt(appendKey(dst, "source"), d.Source)
 	dst = appendInt(appendKey(dst, "time"), d.Time)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
-	return appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
+	dst = appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
+	if d.Era != 0 {
+		dst = appendInt(appendKey(dst, "era"), d.Era)
+	}
+	return dst
 }
 
 // appendDraw appends the keys action, propensity and propensities.
@@ -99,6 +107,9 @@ func (r *reader) decision(d *Decision) {
 		case "context":
 			r.once(&seen, 14)
 			d.Context = r.bytes()
+		case "era":
+			r.once(&seen, 17)
+			d.Era = r.int()
 		default:
 			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
 		}

@@ -147,14 +147,16 @@ func (r *reader) require(seen uint32, keys []string) {
 }
 
 // version reads the value of "v".
-func (r *reader) version() {
-	switch v := r.int(); {
+func (r *reader) version() int64 {
+	v := r.int()
+	switch {
 	case r.err != nil:
 	case v > Newest:
 		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, Newest))
 	case v < 1:
 		r.fail(errOldest)
 	}
+	return v
 }
 
 // kind tells what comes next, without reading it.

@@ -207,6 +207,8 @@ func (d *Decision) check() (string, error) {
 		return "source", errSource
 	case d.Time < 0:
 		return "time", errNegative
+	case d.Era < 0:
+		return "era", errNegative
 	case len(d.Context) > MaxRecordBytes:
 		return "context", ErrTooLarge
 	}
@@ -326,7 +328,7 @@ func (f *Feedback) checkFate() (string, error) {
 		return "outcome_offset", errNoOutcome
 	}
 	switch f.Reason {
-	case "", ReasonOverflow, ReasonDuplicateID, ReasonInactive:
+	case "", ReasonOverflow, ReasonDuplicateID, ReasonInactive, ReasonLost:
 		return "", nil
 	}
 	return "reason", errUnknown
