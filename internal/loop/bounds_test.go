@@ -153,8 +153,8 @@ func TestJoinerGivesBack(t *testing.T) {
 	j.Advance(1 << 41)
 	j.AppendReady(nil)
 	j.AppendReady(nil) // the caller has done with them
-	if j.spare > maxSpare || len(j.free) == 0 || len(j.free) > 16 {
-		t.Errorf("%d bytes of %d rounds are kept", j.spare, len(j.free))
+	if j.pool.spare > maxSpare || len(j.pool.free) == 0 || len(j.pool.free) > 16 {
+		t.Errorf("%d bytes of %d rounds are kept", j.pool.spare, len(j.pool.free))
 	}
 	for range 100 {
 		round("{}", 1<<41)
