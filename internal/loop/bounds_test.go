@@ -30,11 +30,11 @@ func TestMarkOfManyAhead(t *testing.T) {
 	released := int64(0)
 	round := func(j *Joiner, n int64, observed bool) {
 		d := handDecision(n, strconv.FormatInt(n, 10))
-		if err := j.AddDecided(Place{0, n}, n, &d); err != nil {
+		if err := j.AddDecision(Place{0, n}, n, codec.AppendDecision(nil, &d)); err != nil {
 			t.Fatal(err)
 		}
 		if observed {
-			j.AddGiven(Place{0, n}, n, &codec.Outcome{ID: d.ID, Kind: codec.Loss}, true)
+			j.AddOutcome(Place{0, n}, n, codec.AppendOutcome(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss}), "")
 		}
 		if n%1000 == 0 {
 			released += int64(len(j.AppendReady(nil)))
