@@ -42,8 +42,10 @@ func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
 	j.forget()
 	j.takeDecisions(c.Decisions, b)
 	j.takeOutcomes(c.Outcomes, b[len(c.Decisions):])
-	j.now = max(j.now, c.Time)
-	j.settle()
+	if c.Time > j.now || len(j.turns) == 0 { // else the last outcome has settled all
+		j.now = max(j.now, c.Time)
+		j.settle()
+	}
 	for j.past == nil && j.waiting > 0 && j.full() {
 		j.queue.at(0).p.close(j.now, codec.ReasonOverflow)
 		j.settle()
@@ -109,7 +111,7 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 		case d.Partition != partition:
 			return &codec.Error{Event: "decision", Field: "partition",
 				Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, d.Partition, partition)}
-		case !j.has(partition, d.N) && j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch:
+		case j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
 			return fmt.Errorf("decision %d of partition %d is of epoch %d: %w", d.N, partition, d.Epoch, ErrNoEpoch)
 		}
 		next = e.through() + 1

@@ -304,7 +304,7 @@ func (b *backtest) join(t int) error {
 	e := &b.decision[0]
 	e.Offset, e.Time = int64(t), b.decidedAt(t)
 	b.moved[0].Next, b.batch[0] = e.Offset+1, loop.Batch{Decisions: b.decision[:]}
-	if err := b.take(codec.Cut{Time: e.Time, Decisions: b.moved[:]}); err != nil {
+	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
 	if b.match.s.cut == Never {
@@ -323,7 +323,7 @@ func (b *backtest) joinOutcomes(due []awaited, t int) error {
 		b.outcomes++
 		b.trace.delays.came(int64(o.round), int64(t))
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
-		if err := b.take(codec.Cut{Outcomes: b.moved[:]}); err != nil {
+		if err := b.take(0, nil, b.moved[:]); err != nil {
 			return err
 		}
 	}
@@ -331,10 +331,10 @@ func (b *backtest) joinOutcomes(due []awaited, t int) error {
 }
 
 // take gives the joiner the next cut, which takes the batch unless it moves time alone.
-func (b *backtest) take(c codec.Cut) error {
-	c.Cut = b.cut.Cut + 1
-	b.cut = c
-	return b.joiner.Take(&b.cut, b.batch[:len(c.Decisions)+len(c.Outcomes)])
+func (b *backtest) take(time int64, decisions, outcomes []codec.Range) error {
+	b.cut.Cut++
+	b.cut.Time, b.cut.Decisions, b.cut.Outcomes = time, decisions, outcomes
+	return b.joiner.Take(&b.cut, b.batch[:len(decisions)+len(outcomes)])
 }
 
 // over lets the joiner forget a round of which no outcome is to come. An id that is there
@@ -384,7 +384,7 @@ func (b *backtest) finish() error {
 	if err := b.joinOutcomes(b.match.s.rest(), b.match.rounds.Len()-1); err != nil {
 		return err
 	}
-	if err := b.take(codec.Cut{Time: loop.End}); err != nil {
+	if err := b.take(loop.End, nil, nil); err != nil {
 		return err
 	}
 	return b.learn()
