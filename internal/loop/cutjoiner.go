@@ -1,10 +1,6 @@
 package loop
 
-import (
-	"slices"
-
-	"hindsight/pkg/codec"
-)
+import "hindsight/pkg/codec"
 
 // CutJoiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
 // partition in the order of N. The order in which it takes its inputs is logged: [CutJoiner.Take]
@@ -201,7 +197,7 @@ func (j *CutJoiner) has(partition int, n int64) bool {
 // admit puts a new round in line.
 func (j *CutJoiner) admit(d *codec.Decision, offset, time int64) {
 	rules := j.rules(d.Epoch)
-	listed := rules != nil && slices.EqualFunc(rules.Actions, d.Actions, equalText)
+	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
 	p := j.pool.alloc(textBytes(d, listed))
 	p.rules = rules
 	p.copy(d, listed)

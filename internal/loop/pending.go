@@ -66,6 +66,19 @@ func (p *pending) copy(d *codec.Decision, listed bool) {
 	p.d.Actions = actions
 }
 
+// equalTexts reports whether two lists of names are equal.
+func equalTexts(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i, text := range a {
+		if !equalText(text, b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 // equalText reports whether two texts are equal: of most rounds both are the model's own, which to
 // see by their address takes half the time.
 func equalText(a, b string) bool {
