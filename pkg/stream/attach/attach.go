@@ -68,7 +68,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	}
 	if err := sign(f); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("write %s: %w", f.Name(), err)
+		return nil, err // it names the file
 	}
 	return f.Close, nil // closing unlocks; the file stays, for removing it would race with another Lock
 }
