@@ -84,7 +84,8 @@ func ParseReject(b []byte) (x Reject, err error) {
 // order on the wire: numbers, texts, bytes, and lists of whole numbers or of structs of such.
 type record struct {
 	event  string
-	rows   bool // what is inside is lists of values rather than maps
+	newest int64 // version
+	rows   bool  // what is inside is lists of values rather than maps
 	fields []field
 }
 
@@ -97,14 +98,14 @@ type field struct {
 }
 
 var (
-	epochRecord        = &record{"epoch", false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
-	classRecord        = &record{"class", false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
-	cutRecord          = &record{"cut", true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
-	feedbackMarkRecord = &record{"feedback mark", false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
-	cutMarkRecord      = &record{"feedback mark", true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
-	decisionMarkRecord = &record{"decision mark", false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
-	snapshotRecord     = &record{"snapshot", false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
-	rejectRecord       = &record{"reject", false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
+	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
+	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
+	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
+	feedbackMarkRecord = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
+	cutMarkRecord      = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
+	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
+	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
+	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
 )
 
 // fieldsOf returns the fields of a struct that have a tag.
@@ -266,7 +267,7 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 			f := v.Field(fields[i].index)
 			if outer && key == "v" {
 				r.noFloat()
-				f.SetInt(r.version())
+				f.SetInt(r.versionUpTo(rec.newest))
 			} else {
 				r.value(rec, &fields[i], f)
 			}
