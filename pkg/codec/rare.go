@@ -255,7 +255,7 @@ func versionOf(b []byte) int64 {
 func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool) {
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
+		key := r.named(&s)
 		i := 0
 		for i < len(fields) && fields[i].key != key {
 			i++
@@ -271,10 +271,6 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 			} else {
 				r.value(rec, &fields[i], f)
 			}
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	for i := range fields {
