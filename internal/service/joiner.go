@@ -267,6 +267,9 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 			marked, j.marked = true, m.N
 			j.markAt, j.lastMark = r.Offset, m
 		case codec.TypeCut:
+			if err := codec.ParseCut(new(codec.Cut), r.Value); err != nil {
+				return unlessForeign(err)
+			}
 			return errCuts
 		case codec.TypeClass, codec.TypeEpoch:
 			return j.readEpoch(r)
