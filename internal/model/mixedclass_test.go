@@ -57,7 +57,7 @@ func TestMixedFileRefuses(t *testing.T) {
 	}
 	c := &ClassFile{Kind: MixedClass, Features: []string{"age"}, Actions: []string{"a"}}
 	for used, fits := range map[int]bool{MaxClassNumbers - 2: true, MaxClassNumbers - 1: false} { // and two more
-		if err := c.parseMixed(&Function{}, &mixedLine{Linear: [][]float64{{0, 0}}}, &classSize{mixed: used}); (err == nil) != fits {
+		if err := c.kind().read(c, &Function{}, &classLine{mixedLine: mixedLine{Linear: [][]float64{{0, 0}}}}, &classSize{mixed: used}); (err == nil) != fits {
 			t.Errorf("%d numbers and two: %v", used, err)
 		}
 	}
