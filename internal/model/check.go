@@ -14,30 +14,23 @@ import (
 
 var modelName = regexp.MustCompile(`^[a-z0-9_-]{1,40}$`)
 
-// problem is a wrong value, or values that do not go together; key names the
-// one to look at.
-type problem struct{ key, msg string }
-
 // Validate reports what is wrong with a model that was made or changed by hand;
 // what Parse returns is valid.
 func (m *Model) Validate() error {
 	var es Errors
-	for _, bad := range m.problems() {
-		es = append(es, &Error{File: "model", Msg: bad.key + ": " + bad.msg})
-	}
+	m.check(func(key, format string, args ...any) {
+		es = append(es, &Error{File: "model", Msg: key + ": " + fmt.Sprintf(format, args...)})
+	})
 	if es == nil {
 		return nil
 	}
 	return es
 }
 
-// adder adds a problem.
+// adder takes a wrong value, or values that do not go together; key is the one to look at.
 type adder func(key, format string, args ...any)
 
-func (m *Model) problems() (out []problem) {
-	add := func(key, format string, args ...any) {
-		out = append(out, problem{key, fmt.Sprintf(format, args...)})
-	}
+func (m *Model) check(add adder) {
 	if !modelName.MatchString(m.Name) {
 		add("name", "expected 1 to 40 of a-z, 0-9, _ and -, found %q; for example: name: shop", m.Name)
 	}
@@ -54,7 +47,6 @@ func (m *Model) problems() (out []problem) {
 	m.Oracle.kind().check(m, add)
 	m.certificateProblems(add)
 	m.modeProblems(add)
-	return out
 }
 
 // order is the order in which rounds are learned.
@@ -78,7 +70,9 @@ func (m *Model) DefaultOrder() {
 func (m *Model) earlyProblem() string {
 	switch {
 	case !m.UsesOracle() || !m.Oracle.kind().orders().early:
-		return "early is for oracles over features, which are auto, linear, shared and hybrid; use order: fifo"
+		names := earlyKinds()
+		return "early is for oracles over features, which are " + strings.Join(names[:len(names)-1], ", ") +
+			" and " + names[len(names)-1] + "; use order: fifo"
 	case m.Impute:
 		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or missing: skip"
 	case m.Outcomes != loop.First:

@@ -103,7 +103,7 @@ func (l nameList) canonical() string {
 	return s.String()
 }
 
-type features struct{ list *[]Feature }
+type features struct{ list *[]loop.FeatureRule }
 
 func (l features) read(p *parser, n *yaml.Node) {
 	const example = "features: {age: number, price: {number: [0, 100]}, country: text, vip: bool}"
@@ -121,12 +121,12 @@ func (l features) read(p *parser, n *yaml.Node) {
 		}
 		*l.list = append(*l.list, p.feature(name, v))
 	})
-	slices.SortFunc(*l.list, func(a, b Feature) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(*l.list, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (p *parser) feature(name string, n *yaml.Node) Feature {
+func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
 	const example = "price: {number: [0, 100]}"
-	f, where := Feature{Name: name, Kind: loop.NumberFeature}, "features."+name
+	f, where := loop.FeatureRule{Name: name, Kind: loop.NumberFeature}, "features."+name
 	if n.Kind != yaml.MappingNode {
 		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
 		return f

@@ -4,37 +4,24 @@ import (
 	"slices"
 
 	"hindsight/internal/loop"
-	"hindsight/pkg/codec"
 )
 
 // Model is a model file, every default filled in. Two models are equal, in the
 // sense of reflect.DeepEqual, exactly when their canonical forms are.
 type Model struct {
-	Name        string
-	Version     int64
-	Actions     []string // nil: any
-	MaxActions  int
-	Features    []Feature // nil: auto; sorted by name
-	MaxFeatures int       // expanded columns, the constant left out
-	Reward      bool      // outcomes are rewards on Range; otherwise losses
-	Range       loop.Range
+	Name    string
+	Version int64
+	rules   // what it says about events; features are sorted by name
+
+	MaxFeatures int // expanded columns, the constant left out
 	Learner     Learner
 	Explore     Explore
 	Oracle      Oracle
-	Window      loop.Window
-	Impute      bool
-	DefaultLoss float64 // in [0,1]; 1 unless Impute
-	Outcomes    loop.Aggregate
-	Activation  bool
-	Arrival     bool
-	Early       bool
 	Certificate Certificate
 	Warm        Warm
-	Baseline    loop.Baseline
-	Masked      []string // actions that are not played for now; nil: none
-	Guard       loop.GuardRules
-	Mode        codec.Mode
 }
+
+type rules = loop.Rules
 
 // Warm says from what the learner starts.
 type Warm struct {
@@ -43,27 +30,21 @@ type Warm struct {
 	Through int64 // from the state after this feedback; 0: no
 }
 
-// Feature is one feature of a model that lists them.
-type Feature struct {
-	Name    string
-	Kind    loop.FeatureKind
-	Bounded bool // numbers only: Lo and Hi replace running standardisation
-	Lo, Hi  float64
-}
-
 // Default returns the model of an empty file: any context that lists its actions.
 func Default() *Model {
 	m := &Model{
 		Name:        "hindsight",
 		Version:     1,
-		MaxActions:  1000,
 		MaxFeatures: 256,
-		Range:       loop.Range{Min: 0, Max: 1},
 		Learner:     Learner{Kind: DAFA},
 		Explore:     Explore{Name: Balanced},
-		Window:      loop.Window{Nanos: 10 * 60 * 1e9},
-		DefaultLoss: 1,
 		Certificate: defaultCertificate,
+		rules: rules{
+			MaxActions:  1000,
+			Range:       loop.Range{Min: 0, Max: 1},
+			Window:      loop.Window{Nanos: 10 * 60 * 1e9},
+			DefaultLoss: 1,
+		},
 	}
 	m.DefaultOracle()
 	m.DefaultOrder()
@@ -71,29 +52,7 @@ func Default() *Model {
 }
 
 // Rules returns what the model says about events.
-func (m *Model) Rules() *loop.Rules {
-	r := &loop.Rules{
-		Actions:     append([]string(nil), m.Actions...),
-		MaxActions:  m.MaxActions,
-		Range:       m.Range,
-		Reward:      m.Reward,
-		Window:      m.Window,
-		Impute:      m.Impute,
-		DefaultLoss: m.DefaultLoss,
-		Outcomes:    m.Outcomes,
-		Activation:  m.Activation,
-		Arrival:     m.Arrival,
-		Early:       m.Early,
-		Mode:        m.Mode,
-		Baseline:    m.Baseline,
-		Masked:      append([]string(nil), m.Masked...),
-		Guard:       m.Guard,
-	}
-	for _, f := range m.Features {
-		r.Features = append(r.Features, loop.FeatureRule(f))
-	}
-	return r
-}
+func (m *Model) Rules() *loop.Rules { return &m.Clone().rules }
 
 // Files returns the names of the files that the model uses, as written in it:
 // relative to the folder of the model file.
@@ -123,7 +82,7 @@ func (m *Model) mostActions() int {
 // columns is d, the constant included, as far as the model tells it: of the
 // features that it lists if each is one column, else of the most that it allows.
 func (m *Model) columns() int {
-	text := func(f Feature) bool { return f.Kind == loop.TextFeature }
+	text := func(f loop.FeatureRule) bool { return f.Kind == loop.TextFeature }
 	if m.Features == nil || slices.ContainsFunc(m.Features, text) {
 		return m.MaxFeatures + 1
 	}
@@ -133,8 +92,6 @@ func (m *Model) columns() int {
 // Clone returns a deep copy.
 func (m *Model) Clone() *Model {
 	c := *m
-	c.Actions = append([]string(nil), m.Actions...)
-	c.Features = append([]Feature(nil), m.Features...)
-	c.Masked = append([]string(nil), m.Masked...)
+	c.Actions, c.Features, c.Masked = slices.Clone(m.Actions), slices.Clone(m.Features), slices.Clone(m.Masked)
 	return &c
 }

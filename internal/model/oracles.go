@@ -84,6 +84,16 @@ func kindNames() []string {
 	return names
 }
 
+// earlyKinds returns the names of those that may learn early.
+func earlyKinds() (names []string) {
+	for _, k := range oracleKinds() {
+		if k.orders().early {
+			names = append(names, k.name())
+		}
+	}
+	return names
+}
+
 // kind returns the kind of the oracle.
 func (o *Oracle) kind() oracleKind {
 	for _, k := range oracleKinds() {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,10 +48,7 @@ func (es Errors) Error() string {
 // sorted sorts es by lines and columns.
 func (es Errors) sorted() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return es
 }
@@ -139,9 +137,7 @@ func (p *parser) parse(b []byte) *Model {
 		return nil // what follows would complain about half-read values
 	}
 	p.finish(m)
-	for _, bad := range m.problems() {
-		p.errorf(p.at[bad.key], "%s: %s", bad.key, bad.msg)
-	}
+	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
 	return m
 }
 

@@ -46,18 +46,22 @@ func read(t *testing.T, name string) string {
 func TestEveryKey(t *testing.T) {
 	got := mustParse(t, read(t, "full.yaml"))
 	want := &Model{
-		Name: "shop", Version: 7, Actions: []string{"red", "green:2", "3"}, MaxActions: 5,
-		Features: []Feature{
-			{Name: "age", Kind: loop.NumberFeature},
-			{Name: "country", Kind: loop.TextFeature},
-			{Name: "price", Kind: loop.NumberFeature, Bounded: true, Lo: 0, Hi: 100},
-			{Name: "vip", Kind: loop.BoolFeature},
+		Name: "shop", Version: 7, MaxFeatures: 64,
+		rules: rules{
+			Actions: []string{"red", "green:2", "3"}, MaxActions: 5,
+			Features: []loop.FeatureRule{
+				{Name: "age", Kind: loop.NumberFeature},
+				{Name: "country", Kind: loop.TextFeature},
+				{Name: "price", Kind: loop.NumberFeature, Bounded: true, Lo: 0, Hi: 100},
+				{Name: "vip", Kind: loop.BoolFeature},
+			},
+			Reward: true, Range: loop.Range{Min: -1, Max: 3.5, Clip: true},
+			Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
+			Outcomes: loop.Mean, Activation: true,
 		},
-		MaxFeatures: 64, Reward: true, Range: loop.Range{Min: -1, Max: 3.5, Clip: true},
 		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
-		Oracle: Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
-		Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
-		Outcomes: loop.Mean, Activation: true, Certificate: Certificate{Alpha: 0.01},
+		Oracle:      Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
+		Certificate: Certificate{Alpha: 0.01},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -335,14 +339,14 @@ func drawModel(t *rapid.T) *Model {
 	if rapid.Bool().Draw(t, "typed") {
 		names := rapid.SliceOfNDistinct(name, 1, 6, rapid.ID[string]).Draw(t, "features")
 		for _, n := range names {
-			f := Feature{Name: n, Kind: loop.FeatureKind(rapid.IntRange(1, 3).Draw(t, "kind"))}
+			f := loop.FeatureRule{Name: n, Kind: loop.FeatureKind(rapid.IntRange(1, 3).Draw(t, "kind"))}
 			if f.Kind == loop.NumberFeature && rapid.Bool().Draw(t, "bounded") {
 				f.Bounded, f.Lo = true, rapid.Float64Range(-1e9, 1e9).Draw(t, "lo")
 				f.Hi = f.Lo + 1 + pos.Draw(t, "span")
 			}
 			m.Features = append(m.Features, f)
 		}
-		slices.SortFunc(m.Features, func(a, b Feature) int { return strings.Compare(a.Name, b.Name) })
+		slices.SortFunc(m.Features, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
 	}
 	m.Reward = rapid.Bool().Draw(t, "reward")
 	m.Range.Min = rapid.Float64Range(-1e6, 1e6).Draw(t, "min")

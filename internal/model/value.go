@@ -80,10 +80,7 @@ var errNotFinite = errors.New("not a finite number")
 // have equal bytes.
 func parseFloat(s string) (float64, error) {
 	f, err := strconv.ParseFloat(s, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q: %w", s, errNotFinite)
-	}
-	if math.IsNaN(f) || math.IsInf(f, 0) {
+	if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
 		return 0, fmt.Errorf("%q: %w", s, errNotFinite)
 	}
 	return f + 0, nil
