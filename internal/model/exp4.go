@@ -56,7 +56,7 @@ func (x EXP4) String() string {
 		parts = append(parts, "plain")
 	}
 	if !x.Delays.Auto {
-		parts = append(parts, delays{&x.Delays}.canonical())
+		parts = append(parts, strconv.FormatInt(int64(x.Delays.Value), 10))
 	}
 	if parts == nil {
 		return ""
@@ -69,7 +69,7 @@ func (x *EXP4) fields() []field {
 	return []field{
 		{key: "kind", into: exp4Kind{}},
 		{key: "policies", into: &x.Policies, example: "policies: shop.policies.jsonl"},
-		{key: "d", into: delays{&x.Delays}},
+		{key: "d", into: &x.Delays, hi: maxDelays, example: "d: 20000"},
 		{key: "horizon", into: &x.Horizon, lo: 1, hi: maxHorizon, example: "horizon: 10000", omit: x.Delays.Auto},
 		{key: "plain", into: &x.Plain, example: "plain: false"},
 	}
@@ -85,22 +85,6 @@ func (exp4Kind) read(p *parser, n *yaml.Node) {
 }
 
 func (exp4Kind) canonical() string { return EXP4DALE }
-
-// delays is a whole number, or auto.
-type delays struct{ at *Number }
-
-func (d delays) read(p *parser, n *yaml.Node) {
-	if !isWord(n, "auto") {
-		*d.at = Number{Value: float64(p.integer(n, "learner.d", 0, maxDelays, "d: 20000"))}
-	}
-}
-
-func (d delays) canonical() string {
-	if d.at.Auto {
-		return "auto"
-	}
-	return strconv.FormatInt(int64(d.at.Value), 10)
-}
 
 func (x *EXP4) check(add adder) {
 	if x.Policies == "" {

@@ -14,7 +14,7 @@ type field struct {
 	key      string
 	into     any    // *string, *bool, *int, *int64, *float64, *Number, choice or value
 	example  string // how to write the key
-	lo, hi   int64  // of whole numbers
+	lo, hi   int64  // of whole numbers; of a Number 0: it need not be whole
 	expected string // of numbers that ok restricts
 	ok       func(float64) bool
 	omit     bool // leave the key out of the canonical form: older models keep their bytes
@@ -87,7 +87,12 @@ func (p *parser) field(f *field, n *yaml.Node, where string) {
 	case *int64:
 		*into = p.integer(n, where, f.lo, f.hi, f.example)
 	case *Number:
-		if *into = (Number{Auto: true}); !isWord(n, "auto") {
+		switch {
+		case isWord(n, "auto"):
+			*into = Number{Auto: true}
+		case f.hi > 0:
+			*into = Number{Value: float64(p.integer(n, where, f.lo, f.hi, f.example))}
+		default:
 			*into = Number{Value: p.number(n, where, f.example)}
 		}
 	case *float64:
@@ -122,18 +127,17 @@ func (f *field) canonical() string {
 	case *int64:
 		return strconv.FormatInt(*v, 10)
 	case *Number:
-		return v.canonical()
+		switch {
+		case v.Auto:
+			return "auto"
+		case f.hi > 0:
+			return strconv.FormatInt(int64(v.Value), 10)
+		}
+		return formatFloat(v.Value)
 	case *float64:
 		return formatFloat(*v)
 	}
 	panic("model: a field of an unknown type")
-}
-
-func (n Number) canonical() string {
-	if n.Auto {
-		return "auto"
-	}
-	return formatFloat(n.Value)
 }
 
 // braces writes fields in one line.
