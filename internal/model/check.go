@@ -76,9 +76,15 @@ func (m *Model) earlyProblem() string {
 	case m.Impute:
 		return "early learns outcomes before silence, which missing: impute makes a loss; use order: fifo, or missing: skip"
 	case m.Outcomes != loop.First:
-		return fmt.Sprintf("early releases at the first outcome, and outcomes: %s waits for the window's end; use order: fifo", loop.Aggregates()[m.Outcomes])
+		return "early " + m.tooSoon()
 	}
 	return ""
+}
+
+// tooSoon ends a message about an order that does not wait for all outcomes of a round.
+func (m *Model) tooSoon() string {
+	return fmt.Sprintf("releases at the first outcome, and outcomes: %s waits for the window's end; use order: fifo",
+		loop.Aggregates()[m.Outcomes])
 }
 
 func (m *Model) orderProblems(add adder) {
@@ -86,7 +92,7 @@ func (m *Model) orderProblems(add adder) {
 		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: {kind: hedge, …}", m.Oracle.Kind)
 	}
 	if m.Arrival && m.Outcomes != loop.First {
-		add("order", "arrival releases at the first outcome, and outcomes: %s waits for the window's end; use order: fifo", loop.Aggregates()[m.Outcomes])
+		add("order", "arrival %s", m.tooSoon())
 	}
 	if problem := m.earlyProblem(); m.Early && problem != "" {
 		add("order", "%s", problem)

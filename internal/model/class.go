@@ -119,7 +119,8 @@ func ParseClass(name string, b []byte) (*ClassFile, error) {
 	case c == nil:
 		return nil, &Error{File: name, Line: 1, Msg: "the class file is empty; its first line is for example " + headerExample}
 	case len(c.Functions) == 0:
-		return nil, &Error{File: name, Line: lines, Msg: "the class has no function; add a line, for example " + c.kind().example()}
+		msg := "the class has no function; add a line, for example " + c.kind().example()
+		return nil, &Error{File: name, Line: lines, Msg: msg}
 	}
 	return c, nil
 }
@@ -184,7 +185,8 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
 	}
 	if _, mixed := k.(mixedClass); !mixed && l.given() {
-		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s", c.Kind, k.example())
+		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s",
+			c.Kind, k.example())
 	}
 	if err := k.read(c, &f, &l, size); err != nil {
 		return err

@@ -216,8 +216,8 @@ func (e Explore) Warning() string {
 		return ""
 	}
 	f := formatFloat(e.Factor)
-	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, and one so small "+
-		"plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave explore out", f, f)
+	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, "+
+		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave explore out", f, f)
 }
 
 func (e *Explore) read(p *parser, n *yaml.Node) {

@@ -57,10 +57,11 @@ type oracleKind interface {
 	fields(o *Oracle) []field // the keys of a model file, in the order of the canonical form
 	orders() orders
 	check(m *Model, add adder)
-	resolve(m *Model, columns, actions int)                            // see [Model.Resolve]
-	memory(m *Model) float64                                           // the most bytes, of a resolved model; 0: as its files say
-	cost(m *Model) Cost                                                // of a resolved model
-	build(m *Model, files map[string][]byte) (oracle.Regressor, error) // of a resolved model
+	resolve(m *Model, columns, actions int) // see [Model.Resolve]
+	// The model of these is resolved. memory is the most bytes, 0 where files decide.
+	memory(m *Model) float64
+	cost(m *Model) Cost
+	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
 }
 
 // finisher is a kind with keys that depend on which others are given.
@@ -147,8 +148,8 @@ func (o *Oracle) read(p *parser, n *yaml.Node) {
 
 func (p *parser) wrongKind(n *yaml.Node) {
 	if n.Value == Unstable || n.Value == Own {
-		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only (replayer backtest --env unstable); "+
-			"a live system has linear or hedge", n.Value)
+		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only "+
+			"(replayer backtest --env unstable); a live system has linear or hedge", n.Value)
 		return
 	}
 	names := kindNames()

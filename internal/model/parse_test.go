@@ -118,7 +118,7 @@ func TestVariants(t *testing.T) {
 			m.Oracle = newRandom(Number{Auto: true})
 			m.Oracle.Bandwidth, m.Oracle.Columns, m.Oracle.Seed = .5, Number{Value: 17}, 9
 		}},
-		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle = aggregate{}.defaults(); m.Oracle.Steered = true }},
+		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle.Steered = true }},
 		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
 		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = linear{}.defaults() }},
 		{"oracle: auto", func(m *Model) { m.Oracle = aggregate{}.defaults() }},

@@ -127,7 +127,8 @@ func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 		r.fail(start, "rules: expected at least one; for example %s", policyExample)
 	}
 	if !closed() {
-		r.fail(start, "the last rule must have no \"if\", so that there is always something to play; for example %s", policyExample)
+		r.fail(start, "the last rule must have no \"if\", so that there is always something to play; for example %s",
+			policyExample)
 	}
 	f.Policies = append(f.Policies, l)
 }

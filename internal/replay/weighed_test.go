@@ -14,12 +14,15 @@ import (
 // 1/¼ = 4, and with η = √(log 2/(2·10 + 7)) the learner plays x next with probability e^-4η/(1 + e^-4η).
 func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 	const text = "a,r,p\nx,0,.25\ny,1,.75\nx,1,.25\n"
-	log, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{Mapping: Mapping{Action: "a", Reward: "r", Propensity: "p"}})
+	log, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{
+		Mapping: Mapping{Action: "a", Reward: "r", Propensity: "p"},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	o, err := NewOffPolicy(log, func(string, string) (*Progressive, error) {
-		m, err := model.Parse("m", []byte("learner: {kind: exp4dale, policies: p, d: 7, horizon: 10, plain: true}\nactions: [x, y]"))
+		const file = "learner: {kind: exp4dale, policies: p, d: 7, horizon: 10, plain: true}\nactions: [x, y]"
+		m, err := model.Parse("m", []byte(file))
 		if err != nil {
 			return nil, err
 		}
