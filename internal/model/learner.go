@@ -102,7 +102,7 @@ func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg strin
 }
 
 func (l *Learner) read(p *parser, n *yaml.Node) {
-	if kindOf(n) != nil {
+	if kindsOf(n) != nil {
 		*l = Learner{Kind: EXP4DALE, EXP4: EXP4{Delays: Number{Auto: true}}}
 		p.fields(n, "learner", l.EXP4.fields())
 		return
@@ -117,16 +117,16 @@ func (l *Learner) read(p *parser, n *yaml.Node) {
 	}
 }
 
-// kindOf returns the value of the key kind of a mapping, nil if there is none.
-func kindOf(n *yaml.Node) (kind *yaml.Node) {
+// kindsOf returns the values of the key kind of a mapping, of which there should be one at most.
+func kindsOf(n *yaml.Node) (kinds []*yaml.Node) {
 	if n.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			if n.Content[i].Value == "kind" {
-				kind = n.Content[i+1]
+				kinds = append(kinds, n.Content[i+1])
 			}
 		}
 	}
-	return kind
+	return kinds
 }
 
 func (l *Learner) canonical() string {

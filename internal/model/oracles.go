@@ -130,7 +130,7 @@ func (o *Oracle) read(p *parser, n *yaml.Node) {
 		return
 	}
 	o.Kind = Linear
-	if named := kindOf(n); named != nil {
+	for _, named := range kindsOf(n) {
 		if o.Kind = named.Value; !slices.Contains(kindNames(), o.Kind) {
 			p.wrongKind(named)
 			return
