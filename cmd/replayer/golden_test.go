@@ -15,7 +15,7 @@ import (
 	"hindsight/internal/report"
 )
 
-var update = flag.Bool("update", false, "write the golden files of tables, pages and CSV")
+var updateGolden = flag.Bool("update", false, "write the golden files of tables, pages and CSV")
 
 // unlike is what differs from run to run: speeds, times, builds, folders.
 var unlike = []struct {
@@ -32,8 +32,8 @@ var unlike = []struct {
 
 var lastCell = regexp.MustCompile(`<td class="">[^<]*</td></tr>`)
 
-// pinnedRuns are commands whose tables, pages and CSV are pinned.
-var pinnedRuns = map[string]string{
+// goldenRuns are commands whose tables, pages and CSV are in golden files.
+var goldenRuns = map[string]string{
 	"world": `backtest --rounds 40 --orders 2 --learner dafa --learner egreedy:0.05 --delays exp:5 --window 20
 		--sweep 0,3 --report DIR/out.html --csv DIR/csv`,
 	"log": `backtest --data SHOP --time-column at --outcome-time-column seen --action-column item --propensity-column p
@@ -47,8 +47,8 @@ var pinnedRuns = map[string]string{
 }
 
 // What commands print, the pages and the CSV that they write, stay what they were.
-func TestPinned(t *testing.T) {
-	for name, line := range pinnedRuns {
+func TestGolden(t *testing.T) {
+	for name, line := range goldenRuns {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			shop := writeShop(t, 200)
@@ -57,7 +57,7 @@ func TestPinned(t *testing.T) {
 			if got.code != 0 {
 				t.Fatalf("exit code %d: %s", got.code, got.stderr)
 			}
-			text := got.stdout + pinnedFiles(t, dir)
+			text := got.stdout + goldenFiles(t, dir)
 			for _, u := range unlike {
 				text = u.pattern.ReplaceAllStringFunc(text, func(found string) string {
 					if u.by == "RUNS" {
@@ -67,8 +67,8 @@ func TestPinned(t *testing.T) {
 				})
 			}
 			text = strings.NewReplacer(dir, "DIR", shop, "SHOP", report.Library, "LIBRARY").Replace(text)
-			path := filepath.Join("testdata", "pinned", name+".txt")
-			if *update {
+			path := filepath.Join("testdata", "golden", name+".txt")
+			if *updateGolden {
 				if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
 					t.Fatal(err)
 				}
@@ -87,8 +87,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// pinnedFiles joins the files of a folder; of a page without the scripts that are always there.
-func pinnedFiles(t *testing.T, dir string) string {
+// goldenFiles joins the files of a folder; of a page without the scripts that are always there.
+func goldenFiles(t *testing.T, dir string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || filepath.Ext(path) == ".png" || filepath.Ext(path) == ".jsonl" {
