@@ -142,7 +142,7 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	if err := w.complete(env, &b); err != nil {
 		return nil, err
 	}
-	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRounds(env), Model: p.model, Files: p.files, Label: p.label, Seed: w.source.seed}, draws: w.draws}
+	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRoundsFor(env, p.model), Model: p.model, Files: p.files, Label: p.label, Seed: w.source.seed}, draws: w.draws}
 	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed, Harm: s.harm}
 	return s, nil
 }

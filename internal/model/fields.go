@@ -196,10 +196,9 @@ func (p *parser) warm(n *yaml.Node) Warm {
 
 func (p *parser) oracle(n *yaml.Node) Oracle {
 	const example = "oracle: auto"
-	if n.Kind == yaml.ScalarNode && n.Value == Auto {
-		o := newAuto()
-		o.Version = p.version
-		return o
+	if n.Kind == yaml.ScalarNode && slices.Contains([]string{Auto, Linear, Shared, Hybrid}, n.Value) {
+		kind := &yaml.Node{Kind: yaml.ScalarNode, Value: "kind", Line: n.Line, Column: n.Column}
+		n = &yaml.Node{Kind: yaml.MappingNode, Content: []*yaml.Node{kind, n}, Line: n.Line, Column: n.Column}
 	}
 	if n.Kind != yaml.MappingNode {
 		p.errorf(n, "oracle: expected a kind and its parameters, found %s; for example: %s", describe(n), example)
