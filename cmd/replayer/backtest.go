@@ -219,11 +219,27 @@ func (b *backtest) players() []player {
 	return slices.Compact(out)
 }
 
-// policy makes the learner of a player.
-func (b *backtest) policy(env replay.Environment, l player) (*policy, error) {
-	source := b.source
-	source.model = l.model
-	return source.policy(env, l.spec)
+// cast makes the learners of all players. Model files that would share a label are told apart by
+// their names.
+func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
+	players := b.players()
+	out, labels := make([]*policy, len(players)), map[string]int{}
+	for i, l := range players {
+		source := b.source
+		source.model = l.model
+		p, err := source.policy(env, l.spec)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = p
+		labels[p.label]++
+	}
+	for i, l := range players {
+		if labels[out[i].label] > 1 && l.spec == "" {
+			out[i].label = l.target()
+		}
+	}
+	return out, nil
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
@@ -234,13 +250,13 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if b.showing.on() && !slices.Contains(b.delays, "none") {
 		b.delays = append(b.delays, "none") // to compare with
 	}
+	policies, err := b.cast(env)
+	if err != nil {
+		return nil, err
+	}
 	var trials []*replay.Trial
 	var said []string
-	for _, l := range b.players() {
-		p, err := b.policy(env, l)
-		if err != nil {
-			return nil, err
-		}
+	for _, p := range policies {
 		if cost := p.model.Cost().String(); !slices.Contains(said, cost) {
 			said = append(said, cost)
 			fmt.Fprintln(b.env.Stderr, cost)

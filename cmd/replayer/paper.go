@@ -105,7 +105,7 @@ func (p *paperRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made, err := p.showing.parameters(p.env, &source{seed: p.o.Seed})
+	made, err := p.showing.parameters(p.env, &source{seed: p.o.Seed}, nil, nil)
 	if err != nil {
 		return err
 	}

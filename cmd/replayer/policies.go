@@ -115,6 +115,9 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 	before := 0
 	for i, spec := range specs {
 		e, err := off.Kept(spec, o)
+		if errors.Is(err, replay.ErrDamaged) {
+			return nil, err
+		}
 		if err != nil && ctx.Err() == nil {
 			return nil, daemon.Usagef("--policy: %v", err)
 		}
@@ -144,7 +147,7 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 	err := g.Wait()
 	bar.finish()
 	for i, e := range out.Policies {
-		if e != nil && strings.Contains(specs[i], "snapshot") && b.policies.trained.log == b.source.data {
+		if e != nil && isSnapshot(specs[i]) && b.policies.trained.log == b.source.data {
 			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on rows that came later")
 		}
 	}
@@ -153,6 +156,12 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies are judged%s\n", len(out.Policies), len(specs), hint(b.journal))
 	}
 	return out, err
+}
+
+// isSnapshot reports whether a specification names a learner of a live system.
+func isSnapshot(spec string) bool {
+	kind, _, _ := strings.Cut(replay.Mixed(spec), ":")
+	return kind == "snapshot"
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.

@@ -74,7 +74,7 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err
 	}
-	p, err := w.showing.parameters(w.env, &w.source, w.delays)
+	p, err := w.showing.parameters(w.env, &w.source, []string{w.delays}, nil)
 	if err != nil {
 		return err
 	}

@@ -177,6 +177,14 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 	}}, nil
 }
 
+// Mixed returns the policy that a specification mixes with uniform play; itself if it mixes none.
+func Mixed(spec string) string {
+	for strings.HasPrefix(spec, "eps:") {
+		_, spec, _ = strings.Cut(spec, ",")
+	}
+	return spec
+}
+
 func (o *OffPolicy) progressive(kind, spec string) (*target, error) {
 	p, err := o.learner(kind, spec)
 	if err != nil {
