@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
@@ -69,6 +70,45 @@ type Certificate struct {
 	Assumptions []Assumption    `json:"assumptions,omitempty"`
 	// Notes say in sentences on what the bounds stand, and what does not hold.
 	Notes []string `json:"notes,omitempty"`
+}
+
+// KindOfBound is a bound of a certificate with its kind.
+type KindOfBound struct {
+	Kind  string // as in JSON
+	Holds string // how, in words
+	*Bound
+}
+
+// Name returns the kind in words.
+func (b *KindOfBound) Name() string { return strings.ReplaceAll(b.Kind, "_", " ") }
+
+// Bounds returns the bounds that there are, the sharpest kind first.
+func (c *Certificate) Bounds() (out []KindOfBound) {
+	add := func(kind, holds string, b *Bound) {
+		if b != nil {
+			out = append(out, KindOfBound{kind, holds, b})
+		}
+	}
+	if p := c.PlausibleSet; p != nil {
+		add(KindPlausibleSet, fmt.Sprintf("with probability %v, while the truth is in the class", 1-p.Alpha), &p.Bound)
+	}
+	add(KindMeasured, "in expectation, against the best policy of the class", c.Measured)
+	if r := c.RealisedLoss; r != nil {
+		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
+	}
+	add(KindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
+	add(KindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	return out
+}
+
+// Sharpest returns the bound of the sharpest kind that there is, whatever it says: kinds are chosen
+// before the run, so that it holds as it says. ok is false if there are no bounds.
+func (c *Certificate) Sharpest() (b KindOfBound, ok bool) {
+	bounds := c.Bounds()
+	if len(bounds) == 0 {
+		return b, false
+	}
+	return bounds[0], true
 }
 
 // Options are what a learner does not know of its run.

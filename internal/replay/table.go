@@ -229,7 +229,7 @@ func legend(runs []Result) string {
 // voidText says why bounds in a table are void, "" if none is.
 func voidText(runs []Result) string {
 	for i := range runs {
-		if _, b := sharpest(&runs[i].Certificate); b != nil && b.Void != "" {
+		if b, ok := runs[i].Certificate.Sharpest(); ok && b.Void != "" {
 			return `; "void": ` + b.Void
 		}
 	}

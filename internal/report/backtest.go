@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -172,7 +173,8 @@ func shared(policies []*ope.Evaluation) (out []string) {
 func (b *builder) vacuous() string {
 	var names []string
 	for i, g := range b.groups {
-		if bounds := boundsOf(g[0]); len(bounds) > 0 && b.Summary[i].Void == "" && !slices.ContainsFunc(bounds, func(x bound) bool { return !x.Vacuous }) {
+		bounds := g[0].Certificate.Bounds()
+		if len(bounds) > 0 && b.Summary[i].Void == "" && !slices.ContainsFunc(bounds, func(x certify.KindOfBound) bool { return !x.Vacuous }) {
 			names = append(names, called(g))
 		}
 	}

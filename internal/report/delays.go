@@ -116,35 +116,3 @@ func (b *builder) outstanding() *Chart {
 	}
 	return c
 }
-
-// bound is one kind of bound on regret.
-type bound struct {
-	kind, name, holds string
-	replay.Bound
-}
-
-// boundsOf lists the bounds of a run, the sharpest kind first.
-func boundsOf(r *replay.Result) (out []bound) {
-	c := &r.Certificate
-	if c.PlausibleSet != nil {
-		out = append(out, bound{"plausible_set", "plausible set", fmt.Sprintf("with probability %v, while the truth is in the class", 1-c.PlausibleSet.Alpha), c.PlausibleSet.Bound})
-	}
-	if c.Measured != nil {
-		out = append(out, bound{"measured", "measured, of policies", "in expectation, against the best policy of the class", *c.Measured})
-	}
-	if c.RealisedLoss != nil {
-		out = append(out, bound{"realised_loss", "realised loss", fmt.Sprintf("with probability %v, whatever the truth is", 1-c.RealisedLoss.Alpha), c.RealisedLoss.Bound})
-	}
-	if c.MeasuredDrift != nil {
-		out = append(out, bound{"measured_drift", "measured drift", "in expectation, with the drift that was measured", *c.MeasuredDrift})
-	}
-	if c.APriori != nil {
-		out = append(out, bound{"a_priori", "a priori", "in expectation, known before the run but for the delays", *c.APriori})
-	}
-	for i := range out {
-		if void := out[i].Void; void != "" {
-			out[i].holds = "no longer: " + void
-		}
-	}
-	return out
-}

@@ -34,13 +34,17 @@ func (b *builder) regret() Section {
 		if r.Regret != nil {
 			regret = words.Digits(*r.Regret)
 		}
-		bounds := boundsOf(r)
+		bounds := r.Certificate.Bounds()
 		if len(bounds) == 0 {
 			t.row(called(g), regret, "none", "–", words.Count(r.Rounds), "this learner has no certificate")
 		}
 		name := called(g)
 		for _, x := range bounds {
-			t.row(name, regret, x.name, "∞", words.Count(r.Certificate.T), x.holds)
+			holds := x.Holds
+			if x.Void != "" {
+				holds = "no longer: " + x.Void
+			}
+			t.row(name, regret, x.Name(), "∞", words.Count(r.Certificate.T), holds)
 			value := &t.Rows[len(t.Rows)-1][3]
 			if x.Value != nil {
 				value.Text = words.Digits(*x.Value)
@@ -99,10 +103,10 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	for _, s := range view.Series {
 		top = max(top, float64(s.Y[len(s.Y)-1]))
 	}
-	for _, x := range boundsOf(r) {
-		if y := r.Course.Bounds[x.kind]; y != nil {
+	for _, x := range r.Certificate.Bounds() {
+		if y := r.Course.Bounds[x.Kind]; y != nil {
 			far := top > 0 && !(float64(y[len(y)-1]) < 20*top)
-			view.Series = append(view.Series, Series{Name: "bound: " + x.name, Y: y, Aside: true, Off: far})
+			view.Series = append(view.Series, Series{Name: "bound: " + x.Name(), Y: y, Aside: true, Off: far})
 		}
 	}
 	if r.Course.Regret != nil {

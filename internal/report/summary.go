@@ -48,12 +48,12 @@ type Group struct {
 	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
 	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
 	Released ope.Figure `json:"delay_released"`
-	Bound    ope.Figure `json:"bound"`       // the sharpest on regret of the first row order; null: none, vacuous, or void
-	Void     string     `json:"void"`        // what voids a bound of the first row order, class refuted; "": nothing
+	Bound    ope.Figure `json:"bound"`       // of the sharpest kind on regret; null: none, vacuous, or void
+	Void     string     `json:"void"`        // what voids a bound, class refuted; "": nothing
 	Cost     Mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
 	Speed    ope.Figure `json:"rounds_per_second"`
 
-	bounds int // how many kinds
+	state string // of a bound without a figure
 }
 
 // Standing is how a judged policy stands.
@@ -103,7 +103,13 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
-	s.Bound, s.Void, s.bounds = sharpest(g[0])
+	bound, state := replay.GroupBound(g)
+	s.Bound, s.state = ope.Figure(bound), state
+	for _, r := range g {
+		for _, x := range r.Certificate.Bounds() {
+			s.Void = cmp.Or(s.Void, x.Void)
+		}
+	}
 	return s
 }
 
@@ -169,20 +175,6 @@ func costOf(g, none []*replay.Result) Mean {
 		m.SE = ope.Figure(se)
 	}
 	return m
-}
-
-// sharpest returns the least bound of a run that is not vacuous, else NaN, what voids one of
-// its bounds, and how many kinds of bounds there are.
-func sharpest(r *replay.Result) (least ope.Figure, void string, kinds int) {
-	least = ope.Figure(nan)
-	bounds := boundsOf(r)
-	for _, x := range bounds {
-		void = cmp.Or(void, x.Void)
-		if x.Value != nil && !x.Vacuous && !(least <= ope.Figure(*x.Value)) {
-			least = ope.Figure(*x.Value)
-		}
-	}
-	return least, void, len(bounds)
 }
 
 // plays says in words what a policy does that is named as --policy names it.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -71,15 +72,7 @@ func (b *builder) runTable() *Table {
 
 // bound writes the sharpest bound.
 func (g *Group) bound() string {
-	switch {
-	case !math.IsNaN(float64(g.Bound)):
-		return words.Digits(float64(g.Bound))
-	case g.bounds == 0:
-		return "none"
-	case g.Void != "":
-		return "void"
-	}
-	return "vacuous"
+	return cmp.Or(g.state, words.Digits(float64(g.Bound)))
 }
 
 // lossCourse is the chart of losses over time.
