@@ -37,7 +37,7 @@ type backtest struct {
 
 func backtestCommand(env *daemon.Env) *cobra.Command {
 	b := &backtest{env: env}
-	b.policies.trained.kafka.Getenv = env.Getenv
+	b.policies.trained.env = env
 	cmd := &cobra.Command{
 		Use:   "backtest",
 		Short: "Play learners against delays and row orders offline, with the code that runs live",
@@ -66,22 +66,23 @@ bytes a row and the contexts; memory does not grow with the log.`,
 			return b.run(cmd.Context())
 		},
 	}
-	b.source.flags(cmd.Flags())
-	b.source.reading.from(env)
-	b.source.reading.nats, b.source.reading.kafka = &b.policies.trained.nats, &b.policies.trained.kafka
-	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
-	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
-	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	b.source.flags(env, cmd.Flags(), &b.policies.trained.access)
+	b.source.runFlags(cmd.Flags(), true)
+	grouped(cmd.Flags(), "Learners and delays", func() {
+		cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
+		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
+			"(default: the log's own, else lognormal:20,1.5)")
+		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	})
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
 	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
-	b.policies.flags(cmd.Flags())
+	grouped(cmd.Flags(), "Policies", func() { b.policies.flags(cmd.Flags()) })
 	b.showing.flags(cmd.Flags())
 	b.showing.sweepFlag(cmd.Flags())
 	return cmd
 }
 
 func (b *backtest) run(ctx context.Context) error {
-	b.source.reading.name = b.policies.trained.name
 	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
 		b.source.data = b.policies.trained.log
 	}

@@ -9,8 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
+
 	"hindsight/internal/daemon"
-	"hindsight/internal/replay"
 )
 
 // shopArgs are those of a backtest of the shop's log.
@@ -74,8 +75,7 @@ func openBandit(t *testing.T) string {
 func TestWorstLooksAtActions(t *testing.T) {
 	env := &daemon.Env{Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: new(strings.Builder), Stderr: new(strings.Builder)}
 	w := &worst{env: env, source: source{data: openBandit(t), format: formatAuto, oracle: "shared", accept: 1, seed: 1}}
-	w.source.reading.from(env)
-	w.source.reading.dedup, w.source.reading.opened = 10, new(replay.Environment)
+	w.source.reading.flags(env, pflag.NewFlagSet("", pflag.ContinueOnError), new(access))
 	s, err := w.stress(t.Context())
 	if err != nil {
 		t.Fatal(err)

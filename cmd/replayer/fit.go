@@ -58,12 +58,8 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
-	f.source.flags(cmd.Flags())
-	f.source.reading.from(env)
-	f.source.reading.topicsFlags(env, cmd.Flags())
-	for _, name := range []string{"window", "order", "accept", "model", "oracle"} { // they are of runs
-		_ = cmd.Flags().MarkHidden(name)
-	}
+	f.source.flags(env, cmd.Flags(), new(access))
+	cmd.Flags().StringVar(&f.source.model, "model", "", "model file, by whose actions and range the log is read")
 	g, o := cmd.Flags(), &f.options
 	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing is played")
 	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")

@@ -81,7 +81,7 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	defer p.trained.close()
 	off, err := replay.NewOffPolicy(env, func(kind, spec string) (policy *replay.Progressive, err error) {
 		if kind == "snapshot" {
-			policy, err = p.trained.policy(ctx, b.env, env, spec)
+			policy, err = p.trained.policy(ctx, env, spec)
 		} else {
 			policy, err = b.progressive(env, kind, spec)
 		}

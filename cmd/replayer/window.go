@@ -47,13 +47,13 @@ the certificate says, and what the learner loses.`,
     --action-column carrier --reward-column on_time --features origin,dest --out windows`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
-	w.source.flags(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return daemon.Usagef("%w; the windows to price are given by --windows", err)
+	})
+	w.source.flags(env, cmd.Flags(), new(access))
+	w.source.runFlags(cmd.Flags(), false)
+	w.source.learnerFlags(cmd.Flags(), &w.learner, &w.delays)
 	w.showing.htmlFlag(cmd.Flags())
-	w.source.reading.from(env)
-	w.source.reading.topicsFlags(env, cmd.Flags())
-	_ = cmd.Flags().MarkHidden("window")
-	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
-	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
 	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
 	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
@@ -62,9 +62,6 @@ the certificate says, and what the learner loses.`,
 }
 
 func (w *window) run(ctx context.Context) error {
-	if w.source.window != "" {
-		return daemon.Usagef("--window: give the windows to price by --windows")
-	}
 	windows, runs, err := w.play(ctx)
 	if err != nil {
 		return err

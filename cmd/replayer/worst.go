@@ -51,11 +51,10 @@ maximum, on draws that the search did not see. The worst case is at least as bad
   replayer backtest --rounds 2000 --delays recorded:worst.txt --delays none   # play it again`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
-	w.source.flags(cmd.Flags())
-	w.source.reading.from(env)
-	w.source.reading.topicsFlags(env, cmd.Flags())
 	f := cmd.Flags()
-	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
+	w.source.flags(env, f, new(access))
+	w.source.runFlags(f, true)
+	w.source.learnerFlags(f, &w.learner, nil)
 	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, else 20 a round)")
 	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
