@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
@@ -111,7 +111,7 @@ func (f *fitting) run(ctx context.Context) error {
 	if _, err := model.ParseClass(f.out, file); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.out, file, 0o644); err != nil {
+	if err := whole.WriteText(f.out, string(file)); err != nil {
 		return err
 	}
 	report := newFitReport(f.out, len(file), data, class)

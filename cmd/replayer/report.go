@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
+	"hindsight/internal/whole"
 )
 
 // showing holds the flags of reports.
@@ -40,7 +41,7 @@ func (s *showing) writePage(env *daemon.Env, page *report.Page) error {
 	if s.html == "" {
 		return nil
 	}
-	if err := create(s.html, func(f *os.File) error { return page.Write(f) }); err != nil {
+	if err := whole.Write(s.html, page.Write); err != nil {
 		return err
 	}
 	fmt.Fprintln(env.Stderr, "report:", s.html)

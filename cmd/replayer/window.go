@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
+	"hindsight/internal/whole"
 )
 
 type window struct {
@@ -185,28 +187,16 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		return err
 	}
-	if err := create(filepath.Join(w.out, "window.json"), func(f *os.File) error {
+	if err := whole.Write(filepath.Join(w.out, "window.json"), func(f io.Writer) error {
 		e := json.NewEncoder(f)
 		e.SetIndent("", "  ")
 		return w.encode(e, prices)
 	}); err != nil {
 		return err
 	}
-	if err := create(filepath.Join(w.out, "window.csv"), func(f *os.File) error { return replay.WriteWindowCSV(f, prices) }); err != nil {
-		return err
-	}
-	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
-}
-
-// create writes a file.
-func create(name string, write func(*os.File) error) error {
-	f, err := os.Create(name)
+	err := whole.Write(filepath.Join(w.out, "window.csv"), func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
 	if err != nil {
 		return err
 	}
-	if err := write(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

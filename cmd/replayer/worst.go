@@ -6,7 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 )
 
 // worst holds the flags of the search for the worst delays.
@@ -88,7 +89,7 @@ func (w *worst) run(ctx context.Context) error {
 		stress.bar.finish()
 		return err
 	}
-	if werr := create(w.out, func(f *os.File) error { return found.Found.Sequence.Write(f) }); werr != nil {
+	if werr := whole.Write(w.out, func(f io.Writer) error { return found.Found.Sequence.Write(f) }); werr != nil {
 		return werr
 	}
 	report, ferr := stress.report(ctx, found)

@@ -2,18 +2,18 @@ package report
 
 import (
 	"encoding/csv"
-	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 )
 
 // File is one CSV file: the names of its columns, which are the paths of the same figures
@@ -39,12 +39,10 @@ func (r *Results) WriteCSV(dir string) error {
 		return err
 	}
 	for _, f := range r.Files() {
-		var b strings.Builder
-		w := csv.NewWriter(&b)
-		if err := w.WriteAll(append([][]string{f.Columns}, f.Rows...)); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(b.String()), 0o644); err != nil {
+		err := whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
+			return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -101,7 +99,7 @@ func (r *Results) courseFile() File {
 			continue
 		}
 		for k, n := range c.Rounds {
-			f.row(keyOf(i, &r.Runs[i]), []string{whole(n), at(c.Times, k, whole)}, courseCells(c, k))
+			f.row(keyOf(i, &r.Runs[i]), []string{numeral(n), at(c.Times, k, numeral)}, courseCells(c, k))
 		}
 	}
 	return f
@@ -119,7 +117,7 @@ func courseCells(c *replay.Course, k int) (row []string) {
 	for _, kind := range certify.Kinds() {
 		row = append(row, at(c.Bounds[kind], k, known))
 	}
-	return append(row, at(c.Arriving, k, known), at(c.Waiting, k, known), at(c.Most, k, whole), at(c.Held, k, known))
+	return append(row, at(c.Arriving, k, known), at(c.Waiting, k, known), at(c.Most, k, numeral), at(c.Held, k, known))
 }
 
 // at writes element k, nothing where there is none.
@@ -130,7 +128,7 @@ func at[T any](list []T, k int, write func(T) string) string {
 	return write(list[k])
 }
 
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
+func numeral(n int64) string { return strconv.FormatInt(n, 10) }
 
 func known(x ope.Figure) string {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -177,7 +175,7 @@ func (r *Results) skippedFile() File {
 	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason", "skipped_by_reason"}}
 	if r.Intake != nil {
 		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
-			f.row([]string{reason, whole(r.Intake.Reasons[reason])})
+			f.row([]string{reason, numeral(r.Intake.Reasons[reason])})
 		}
 	}
 	return f
