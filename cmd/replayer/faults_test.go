@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -171,5 +172,27 @@ func TestDamagedResume(t *testing.T) {
 	got := execute(t.Context(), args...)
 	if got.code != 1 || strings.Contains(got.stderr, "--policy") || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, "another file") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// TestRewardsAreNamed: where the data has rewards, worst and the bounds speak of them.
+func TestRewardsAreNamed(t *testing.T) {
+	dir, shop := t.TempDir(), writeShop(t, 60)
+	worst := shopArgs(shop, "--oracle", "linear", "--steps", "1", "--random", "1", "--draws", "1", "--out", dir+"/w")
+	worst = append([]string{"worst"}, slices.DeleteFunc(worst[1:], func(a string) bool { return a == "--bootstrap" || a == "0" })...)
+	if got := execute(t.Context(), worst...); got.code != 0 || !strings.Contains(got.stdout, "missed reward") || strings.Contains(got.stdout, "loss") {
+		t.Errorf("worst: %+v", got)
+	}
+	const says = "regret is missed reward, in units of the whole range from 0 to 1"
+	got := execute(t.Context(), append([]string{"inject", "--log", "mem:"}, worst[1:len(worst)-8]...)...)
+	if text := strings.Join(strings.Fields(got.stdout), " "); got.code != 0 || !strings.Contains(text, says) {
+		t.Errorf("inject: %s%s", text, got.stderr)
+	}
+	if got := execute(t.Context(), shopArgs(shop, "--sweep", "none", "--report", dir+"/out.html")...); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	page, err := os.ReadFile(dir + "/out.html")
+	if err != nil || !strings.Contains(string(page), says) || strings.Contains(string(page), "loss above the best") {
+		t.Errorf("the page does not say %q", says)
 	}
 }

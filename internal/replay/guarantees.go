@@ -34,9 +34,12 @@ func (t *table) certificate(r *Result) {
 		case certify.KindPlausibleSet:
 			continue
 		case certify.KindRealisedLoss:
-			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best lost nothing", 1-c.RealisedLoss.Alpha)
+			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha, r.Rewards.Lost())
 		}
 		row(boundText(b.Name(), b.Bound, c.T, how))
+	}
+	if r.Rewards != nil && title == "" {
+		row(r.Rewards.Regret())
 	}
 	if r.Regret != nil && title == "" {
 		row("the true regret is " + words.Digits(*r.Regret))

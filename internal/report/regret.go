@@ -18,10 +18,14 @@ func (b *builder) regret() Section {
 		return s
 	}
 	g := b.groups[k]
+	rewards := b.rewards()
 	if g[0].Regret == nil {
-		s.say("The truth is not known, so neither is the regret: what the best action of each round would have lost. The bounds hold all the same, on the assumptions that are listed.")
+		s.say("The truth is not known, so neither is the regret: what the best action of each round would have %s. The bounds hold all the same, on the assumptions that are listed.", did(rewards))
 	} else {
 		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
+	}
+	if rewards != nil {
+		s.say("Here %s.", rewards.Regret())
 	}
 	if text := b.saysDelay(k); text != "" {
 		s.say("%s", called(g)+": "+b.Summary[k].Loss.shown(b.rewards()).String()+" a round. "+text)
@@ -87,7 +91,7 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	if r.Course == nil {
 		return nil
 	}
-	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: "loss above the best", Zero: true}}
+	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
 	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
 	if r.Regret == nil {
@@ -193,4 +197,12 @@ func estimate(e *replay.Estimate) string {
 		return plusMinus(e.Value, nan)
 	}
 	return plusMinus(e.Value, *e.SE)
+}
+
+// regretLabel is that of the axis of regret.
+func regretLabel(r *words.Rewards) string {
+	if r == nil {
+		return "loss above the best"
+	}
+	return "missed reward, in units of its range"
 }
