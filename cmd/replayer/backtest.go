@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -143,12 +142,9 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 			return err
 		}
 	}
-	table := b.env.Stdout
-	if b.source.json {
-		if err := json.NewEncoder(b.env.Stdout).Encode(found); err != nil {
-			return err
-		}
-		table = b.env.Stderr
+	table, err := tables(b.env, b.source.json, found)
+	if err != nil {
+		return err
 	}
 	if judged != nil {
 		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -142,12 +141,9 @@ func (f *fitting) choose(env replay.Environment) error {
 }
 
 func (f *fitting) write(r *fitReport) error {
-	table := f.env.Stdout
-	if f.source.json {
-		if err := json.NewEncoder(f.env.Stdout).Encode(r); err != nil {
-			return err
-		}
-		table = f.env.Stderr
+	table, err := tables(f.env, f.source.json, r)
+	if err != nil {
+		return err
 	}
 	return r.write(table)
 }

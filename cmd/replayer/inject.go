@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -101,11 +100,7 @@ func (in *inject) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec := in.learner
-	if spec == "" && in.source.model == "" {
-		spec = "dafa"
-	}
-	p, err := in.source.policy(env, spec)
+	p, err := in.source.policy(env, in.learner)
 	if err != nil {
 		return err
 	}
@@ -162,15 +157,12 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	runs := []replay.Result{*result}
 	in.source.markInvented(runs)
 	result = &runs[0]
-	table := in.env.Stdout
 	if err := in.show(l, result); err != nil {
 		return err
 	}
-	if in.source.json {
-		if err := json.NewEncoder(in.env.Stdout).Encode(result); err != nil {
-			return err
-		}
-		table = in.env.Stderr
+	table, err := tables(in.env, in.source.json, result)
+	if err != nil {
+		return err
 	}
 	if err := replay.WriteRun(table, result); err != nil {
 		return err

@@ -80,21 +80,19 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
-	table := w.env.Stdout
-	if w.source.json {
-		if err := w.encode(json.NewEncoder(w.env.Stdout), prices); err != nil {
-			return err
-		}
-		table = w.env.Stderr
+	table, err := tables(w.env, w.source.json, w.priced(prices))
+	if err != nil {
+		return err
 	}
 	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
 }
 
-func (w *window) encode(e *json.Encoder, prices []replay.WindowPrice) error {
-	return e.Encode(struct {
+// priced is what window prints as JSON.
+func (w *window) priced(prices []replay.WindowPrice) any {
+	return struct {
 		Seeds   int                  `json:"seeds"`
 		Windows []replay.WindowPrice `json:"windows"`
-	}{w.seeds, prices})
+	}{w.seeds, prices}
 }
 
 // play backtests every window with every seed, in parallel over the cores.
@@ -122,7 +120,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if env, err = s.open(ctx); err != nil {
 			return nil, nil, err
 		}
-		p, err := s.policy(env, w.orDefault())
+		p, err := s.policy(env, w.learner)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -147,14 +145,6 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		}
 	}
 	return windows, runs, g.Wait()
-}
-
-// orDefault returns the learner to play.
-func (w *window) orDefault() string {
-	if w.learner == "" && w.source.model == "" {
-		return model.DAFA
-	}
-	return w.learner
 }
 
 // choose returns the windows to price, growing.
@@ -190,7 +180,7 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if err := whole.Write(filepath.Join(w.out, "window.json"), func(f io.Writer) error {
 		e := json.NewEncoder(f)
 		e.SetIndent("", "  ")
-		return w.encode(e, prices)
+		return e.Encode(w.priced(prices))
 	}); err != nil {
 		return err
 	}

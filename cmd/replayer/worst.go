@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -102,12 +101,9 @@ func (w *worst) run(ctx context.Context) error {
 		return err
 	}
 	report.File = w.out
-	table := w.env.Stdout
-	if w.source.json {
-		if err := json.NewEncoder(w.env.Stdout).Encode(report); err != nil {
-			return err
-		}
-		table = w.env.Stderr
+	table, err := tables(w.env, w.source.json, report)
+	if err != nil {
+		return err
 	}
 	return report.Write(table)
 }
@@ -128,11 +124,7 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := w.learner
-	if spec == "" && w.source.model == "" {
-		spec = model.DAFA
-	}
-	p, err := w.source.policy(env, spec)
+	p, err := w.source.policy(env, w.learner)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package ope
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -170,3 +171,13 @@ func (e *Evaluation) flagRewards() {
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) + "%" }
+
+// SharedFlags are those that each of several policies has.
+func SharedFlags(policies []*Evaluation) []string {
+	if len(policies) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(policies[0].Flags), func(f string) bool {
+		return slices.ContainsFunc(policies, func(p *Evaluation) bool { return !slices.Contains(p.Flags, f) })
+	})
+}

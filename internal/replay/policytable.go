@@ -115,7 +115,7 @@ func (e *Evaluations) words(width int, brief, biased bool) string {
 		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a bias, which is in --json."
 	}
 	out := wrap(text, width, 0) + "\n"
-	shared := e.sharedFlags()
+	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
 		out += "\n" + wrap("! all policies: "+f+".", width, 2)
 	}
@@ -131,16 +131,6 @@ func (e *Evaluations) words(width int, brief, biased bool) string {
 		return out
 	}
 	return out + "\n"
-}
-
-// sharedFlags are those that all of several policies have.
-func (e *Evaluations) sharedFlags() []string {
-	if len(e.Policies) < 2 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(e.Policies[0].Flags), func(f string) bool {
-		return slices.ContainsFunc(e.Policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) })
-	})
 }
 
 // clip shortens the name of a policy, which the flags give in full.

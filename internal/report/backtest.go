@@ -103,7 +103,7 @@ const interrupted = "this backtest was interrupted: what follows is what was fin
 func (b *builder) flags() []Flag {
 	var out []Flag
 	add := func(l Level, format string, args ...any) { out = append(out, Flag{l, fmt.Sprintf(format, args...)}) }
-	all := shared(b.Policies)
+	all := ope.SharedFlags(b.Policies)
 	for _, f := range all {
 		add(Bad, "all policies: %s.", f)
 	}
@@ -154,19 +154,6 @@ func (b *builder) unweighted() *replay.Result {
 		}
 	}
 	return nil
-}
-
-// shared returns the flags that each of several policies has.
-func shared(policies []*ope.Evaluation) (out []string) {
-	if len(policies) < 2 {
-		return nil
-	}
-	for _, f := range policies[0].Flags {
-		if !slices.ContainsFunc(policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) }) {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // vacuous says which runs have no bound below T; those with void ones have their own flag.

@@ -51,8 +51,12 @@ func (r *Results) WriteCSV(dir string) error {
 
 // Files returns all files of a backtest, also those without rows.
 func (r *Results) Files() []File {
-	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary), r.runsFile(), r.courseFile(), r.binsFile(), r.contextsFile(), r.assumptionsFile(),
-		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), r.policiesFile(), r.estimatesFile(), r.policyCourseFile(),
+	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary), r.runsFile(), r.courseFile(),
+		perRun(r, "delays.csv", "the histogram of delays: a row a run and bar", binsOf),
+		perRun(r, "contexts.csv", "the worst contexts: a row a run and group", contextsOf),
+		perRun(r, "assumptions.csv", "what bounds stand on: a row a run and assumption",
+			func(r *replay.Result) []certify.Assumption { return r.Certificate.Assumptions }),
+		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), rowsFile("policies.csv", "a row a policy: its weights and flags", values(r.Policies)), r.estimatesFile(), r.policyCourseFile(),
 		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators), rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
 		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
 }
@@ -137,38 +141,38 @@ func known(x ope.Figure) string {
 	return ""
 }
 
-func (r *Results) binsFile() File {
-	f := File{Name: "delays.csv", Holds: "the histogram of delays: a row a run and bar", Columns: append(append([]string{}, runKey...), columnsOf[replay.DelayBin]()...)}
+// perRun has rows for each run, of what a run has of it.
+func perRun[T any](r *Results, name, holds string, of func(*replay.Result) []T) File {
+	f := File{Name: name, Holds: holds, Columns: slices.Concat(runKey, columnsOf[T]())}
 	for i := range r.Runs {
-		if c := r.Runs[i].Course; c != nil {
-			for k := range c.Delays {
-				f.row(keyOf(i, &r.Runs[i]), cellsOf(&c.Delays[k]))
-			}
+		rows := of(&r.Runs[i])
+		for k := range rows {
+			f.row(keyOf(i, &r.Runs[i]), cellsOf(&rows[k]))
 		}
 	}
 	return f
 }
 
-func (r *Results) contextsFile() File {
-	f := File{Name: "contexts.csv", Holds: "the worst contexts: a row a run and group", Columns: append(append([]string{}, runKey...), append([]string{"of"}, columnsOf[replay.ContextGroup]()...)...)}
-	for i := range r.Runs {
-		if w := r.Runs[i].Contexts; w != nil {
-			for k := range w.Worst {
-				f.row(keyOf(i, &r.Runs[i]), []string{w.Of}, cellsOf(&w.Worst[k]))
-			}
-		}
-	}
-	return f
+// contextOf is a group of contexts with what it is compared by.
+type contextOf struct {
+	Of string `json:"of"`
+	replay.ContextGroup
 }
 
-func (r *Results) assumptionsFile() File {
-	f := File{Name: "assumptions.csv", Holds: "what bounds stand on: a row a run and assumption", Columns: append(append([]string{}, runKey...), columnsOf[certify.Assumption]()...)}
-	for i := range r.Runs {
-		for k := range r.Runs[i].Certificate.Assumptions {
-			f.row(keyOf(i, &r.Runs[i]), cellsOf(&r.Runs[i].Certificate.Assumptions[k]))
+func binsOf(r *replay.Result) []replay.DelayBin {
+	if r.Course == nil {
+		return nil
+	}
+	return r.Course.Delays
+}
+
+func contextsOf(r *replay.Result) (out []contextOf) {
+	if r.Contexts != nil {
+		for _, g := range r.Contexts.Worst {
+			out = append(out, contextOf{r.Contexts.Of, g})
 		}
 	}
-	return f
+	return out
 }
 
 func (r *Results) skippedFile() File {
@@ -177,14 +181,6 @@ func (r *Results) skippedFile() File {
 		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
 			f.row([]string{reason, numeral(r.Intake.Reasons[reason])})
 		}
-	}
-	return f
-}
-
-func (r *Results) policiesFile() File {
-	f := File{Name: "policies.csv", Holds: "a row a policy: its weights and flags", Columns: columnsOf[ope.Evaluation]()}
-	for _, p := range r.Policies {
-		f.row(cellsOf(p))
 	}
 	return f
 }
@@ -213,13 +209,18 @@ func (r *Results) policyCourseFile() File {
 	return f
 }
 
-// oneRow has the row of a struct, none if it is nil.
-func oneRow[T any](name, holds string, v *T) File {
-	if v == nil {
-		return rowsFile[T](name, holds, nil)
+// values are what pointers that are not nil point to.
+func values[T any](of []*T) (out []T) {
+	for _, v := range of {
+		if v != nil {
+			out = append(out, *v)
+		}
 	}
-	return rowsFile(name, holds, []T{*v})
+	return out
 }
+
+// oneRow has the row of a struct, none if it is nil.
+func oneRow[T any](name, holds string, v *T) File { return rowsFile(name, holds, values([]*T{v})) }
 
 func (r *Results) parametersFile() File {
 	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256", "interrupted")}
