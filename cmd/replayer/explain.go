@@ -35,9 +35,10 @@ It needs the secret seed, and works beside a running system. A decider's page sh
 the same, without the context, at /explain?id=ID of its admin port.
 
 Exit code: 0 told, 1 no such round or the log cannot be read, 2 usage.`,
-		Args:    daemon.OneArgument("id of a round", "r-0-17"),
-		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer explain 8f3a --log nats://user:password@host:4222 --name shop --seed-file shop.seed",
-		RunE:    func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), args[0]) },
+		Args: daemon.OneArgument("id of a round", "r-0-17"),
+		Example: "  replayer explain r-0-17\n  replayer explain 8f3a --log embedded:DIR --json\n  replayer explain 8f3a " +
+			"--log nats://user:password@host:4222 --name shop --seed-file shop.seed",
+		RunE: func(cmd *cobra.Command, args []string) error { return x.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	x.flags(f, "log of the round", true)
@@ -52,7 +53,8 @@ func (x *explained) run(ctx context.Context, id string) error {
 		return err
 	}
 	defer e.Close()
-	told, err := explain.Round(ctx, explain.Config{Log: e.Log, Name: x.name, Seed: seed, Build: model.Epoch, Features: !x.hide}, id)
+	told, err := explain.Round(ctx, explain.Config{Log: e.Log, Name: x.name, Seed: seed, Build: model.Epoch,
+		Features: !x.hide}, id)
 	if errors.Is(err, explain.ErrNotFound) {
 		return fmt.Errorf("%w; rounds are named by the id of their context, or by that in the reply", err)
 	}

@@ -17,8 +17,10 @@ import (
 
 // shopArgs are those of a backtest of the shop's log.
 func shopArgs(data string, more ...string) []string {
-	return append([]string{"backtest", "--data", data, "--time-column", "at", "--outcome-time-column", "seen", "--action-column", "item",
-		"--propensity-column", "p", "--reward-column", "bought", "--features", "hour,plan", "--window", "20", "--bootstrap", "0"}, more...)
+	return append([]string{"backtest", "--data", data, "--time-column", "at", "--outcome-time-column", "seen",
+		"--action-column", "item",
+		"--propensity-column", "p", "--reward-column", "bought", "--features", "hour,plan", "--window", "20", "--bootstrap",
+		"0"}, more...)
 }
 
 // writeFiles writes files into a folder and returns it.
@@ -38,10 +40,12 @@ func writeFiles(t *testing.T, files map[string]string) string {
 func TestTwoModelFiles(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"a.yaml": "name: a\nactions: [blue, red]\noracle: {kind: linear}\nwindow: 20 rounds\nreward: {min: 0, max: 1}\n",
-		"b.yaml": "name: b\nactions: [blue, red]\noracle: {kind: linear, lambda: 50}\nexplore: cautious\nwindow: 20 rounds\nreward: {min: 0, max: 1}\n",
+		"b.yaml": "name: b\nactions: [blue, red]\noracle: {kind: linear, lambda: 50}\nexplore: cautious\nwindow: 20 " +
+			"rounds\nreward: {min: 0, max: 1}\n",
 	})
 	csv := filepath.Join(dir, "csv")
-	got := execute(t.Context(), shopArgs(writeShop(t, 200), "--policy", "model:"+dir+"/a.yaml", "--policy", "model:"+dir+"/b.yaml",
+	got := execute(t.Context(), shopArgs(writeShop(t, 200), "--policy", "model:"+dir+"/a.yaml", "--policy",
+		"model:"+dir+"/b.yaml",
 		"--delays", "none", "--csv", csv, "--json", "--sweep", "3")...)
 	if got.code != 0 {
 		t.Fatal(got.stderr)
@@ -69,7 +73,8 @@ func openBandit(t *testing.T) string {
 	for i := range 40 {
 		fmt.Fprintf(&rows, "%d,2019-11-24 00:%02d:01+00:00,%d,1,%d,0.5\n", i, i, i%2, i/2%2)
 	}
-	return writeFiles(t, map[string]string{"men.csv": rows.String(), "item_context.csv": ",item_id,item_feature_0\n0,0,-0.5\n1,1,0.7\n"})
+	return writeFiles(t, map[string]string{"men.csv": rows.String(),
+		"item_context.csv": ",item_id,item_feature_0\n0,0,-0.5\n1,1,0.7\n"})
 }
 
 // TestWorstLooksAtActions: worst plays the same rounds as backtest, with the features of actions.
@@ -106,11 +111,13 @@ func TestInputs(t *testing.T) {
 		}
 		return strings.Join(out, ", ")
 	}
-	if got := roles(shopArgs(shop, "--policy", "eps:0.1,table:"+dir+"/p.csv", "--policy", "model:"+dir+"/m.yaml", "--policy", "model:"+dir+"/m.yaml")...); got != "data shop.csv, probabilities p.csv, model m.yaml" {
+	if got := roles(shopArgs(shop, "--policy", "eps:0.1,table:"+dir+"/p.csv", "--policy", "model:"+dir+"/m.yaml",
+		"--policy", "model:"+dir+"/m.yaml")...); got != "data shop.csv, probabilities p.csv, model m.yaml" {
 		t.Error(got)
 	}
 	men := openBandit(t)
-	if got := roles("backtest", "--data", men+"/men.csv", "--policy", "logging"); got != "data men.csv, items item_context.csv" {
+	if got := roles("backtest", "--data", men+"/men.csv", "--policy",
+		"logging"); got != "data men.csv, items item_context.csv" {
 		t.Error(got)
 	}
 	if got := roles("backtest", "--data", men, "--policy", "logging"); got != "data item_context.csv, data men.csv" {
@@ -121,7 +128,8 @@ func TestInputs(t *testing.T) {
 // TestOneBound: the table, the page and CSV show one bound of a run.
 func TestOneBound(t *testing.T) {
 	dir := t.TempDir()
-	got := execute(t.Context(), "backtest", "--rounds", "3000", "--orders", "2", "--delays", "none", "--window", "50", "--sweep", "none",
+	got := execute(t.Context(), "backtest", "--rounds", "3000", "--orders", "2", "--delays", "none", "--window", "50",
+		"--sweep", "none",
 		"--report", dir+"/out.html", "--csv", dir)
 	table := regexp.MustCompile(`dafa +none .* ([\d.,]+|vacuous|–) +[\d,]+\n`).FindStringSubmatch(got.stdout)
 	page, err := os.ReadFile(dir + "/out.html")
@@ -149,7 +157,8 @@ func TestNamedSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := object(t, shopArgs(data, "--policy", "always:snapshot", "--log", data, "--json")...)
-	if flags := fmt.Sprint(need(t, need(t, o, "policies").([]any)[0].(map[string]any), "flags")); strings.Contains(flags, "learned from rows") {
+	if flags := fmt.Sprint(need(t, need(t, o, "policies").([]any)[0].(map[string]any), "flags")); strings.Contains(flags,
+		"learned from rows") {
 		t.Error(flags)
 	}
 }
@@ -170,7 +179,8 @@ func TestDamagedResume(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), args...)
-	if got.code != 1 || strings.Contains(got.stderr, "--policy") || !strings.Contains(got.stderr, file) || !strings.Contains(got.stderr, "another file") {
+	if got.code != 1 || strings.Contains(got.stderr, "--policy") || !strings.Contains(got.stderr, file) ||
+		!strings.Contains(got.stderr, "another file") {
 		t.Errorf("exit code %d: %s", got.code, got.stderr)
 	}
 }
@@ -179,8 +189,10 @@ func TestDamagedResume(t *testing.T) {
 func TestRewardsAreNamed(t *testing.T) {
 	dir, shop := t.TempDir(), writeShop(t, 60)
 	worst := shopArgs(shop, "--oracle", "linear", "--steps", "1", "--random", "1", "--draws", "1", "--out", dir+"/w")
-	worst = append([]string{"worst"}, slices.DeleteFunc(worst[1:], func(a string) bool { return a == "--bootstrap" || a == "0" })...)
-	if got := execute(t.Context(), worst...); got.code != 0 || !strings.Contains(got.stdout, "missed reward") || strings.Contains(got.stdout, "loss") {
+	worst = append([]string{"worst"}, slices.DeleteFunc(worst[1:],
+		func(a string) bool { return a == "--bootstrap" || a == "0" })...)
+	if got := execute(t.Context(), worst...); got.code != 0 || !strings.Contains(got.stdout, "missed reward") ||
+		strings.Contains(got.stdout, "loss") {
 		t.Errorf("worst: %+v", got)
 	}
 	const says = "regret is missed reward, in units of the whole range from 0 to 1"

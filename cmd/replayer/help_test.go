@@ -53,7 +53,8 @@ func TestHelp(t *testing.T) {
 			at = i
 		}
 	}
-	if got := execute(t.Context(), "fit", "--window", "5"); got.code != 2 || !strings.Contains(got.stderr, "unknown flag") {
+	if got := execute(t.Context(), "fit", "--window", "5"); got.code != 2 || !strings.Contains(got.stderr,
+		"unknown flag") {
 		t.Errorf("fit has no window: %+v", got)
 	}
 }

@@ -145,7 +145,8 @@ func (m *move) verify(ctx context.Context, e *engine.Engine, log string, seed []
 		return "", err
 	}
 	if r.Differences > 0 {
-		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", servers.Show(log), servers.Show(log))
+		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", servers.Show(log),
+			servers.Show(log))
 	}
 	r.Seconds, r.PerSecond = 0, 0
 	text, err := json.Marshal(r)

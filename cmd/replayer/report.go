@@ -63,7 +63,8 @@ func (s *showing) parameters(env *daemon.Env, src *source, delays, policies []st
 	if !s.on() {
 		return nil, nil
 	}
-	p := &report.Parameters{Command: strings.Join(env.Args, " "), Version: daemon.Version(), Made: time.Now().UTC().Truncate(time.Second), Seed: src.seed, Inputs: []report.Input{}}
+	p := &report.Parameters{Command: strings.Join(env.Args, " "), Version: daemon.Version(),
+		Made: time.Now().UTC().Truncate(time.Second), Seed: src.seed, Inputs: []report.Input{}}
 	inputs, err := src.inputs(delays, policies)
 	if err != nil {
 		return nil, err
@@ -149,7 +150,8 @@ func (in *inject) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment), Data: replay.Describe(l.environment)}
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment),
+		Data: replay.Describe(l.environment)}
 	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
 	}
@@ -164,7 +166,9 @@ const (
 )
 
 func (s *showing) sweepFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders", sweepRounds, sweepOrders))
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played "+
+		"to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
+		sweepRounds, sweepOrders))
 }
 
 // sweepDelays are the delays of the sweep, growing; none if there is no report.
@@ -215,7 +219,8 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 				}
 			}
 		}
-		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials, journal: b.journal}).play(ctx)
+		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials,
+			journal: b.journal}).play(ctx)
 		if err != nil {
 			return out, err
 		}

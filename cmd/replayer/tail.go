@@ -35,9 +35,10 @@ The first line has what was read back (--last), too, but for decisions a second,
 those appended since.
 
 It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
-		Args:    daemon.NoArguments,
-		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log kafka://localhost:9092 --name shop --last -1",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
+		Args: daemon.NoArguments,
+		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log " +
+			"kafka://localhost:9092 --name shop --last -1",
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
 	t.flags(f, "log to follow", false)
@@ -45,7 +46,8 @@ It only reads, needs no secret seed, and works beside a running system. Ctrl-C e
 	f.Int64Var(&t.last, "last", 1000, "records before the end of each topic that are read first; -1: all")
 	f.IntVar(&t.lines, "lines", 0, "end after so many lines; 0: go on")
 	f.BoolVar(&t.json, "json", false, "a JSON object a line")
-	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53}, "lines": {0, 1e9}}.Set(f)
+	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53},
+		"lines": {0, 1e9}}.Set(f)
 	return cmd
 }
 
@@ -56,7 +58,8 @@ func (t *followed) run(ctx context.Context) error {
 	}
 	defer e.Close()
 	if e.Dir != "" && !e.Joined {
-		fmt.Fprintf(t.env.Stderr, "nobody serves %s: this is what it holds, and no decider can be started on it until this ends\n", e.Dir)
+		fmt.Fprintf(t.env.Stderr, "nobody serves %s: this is what it holds, and no decider can be started on it until this "+
+			"ends\n", e.Dir)
 	}
 	following, err := tail.Open(ctx, tail.Config{Log: e.Log, Name: t.name, Last: t.last})
 	if err != nil {

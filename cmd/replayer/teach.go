@@ -72,7 +72,8 @@ func (t *teach) run(ctx context.Context) error {
 		return err
 	}
 	logger := warnings(t.env)
-	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.access.nats, Kafka: t.access.kafka,
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.access.nats,
+		Kafka:    t.access.kafka,
 		Requests: servers.None, Logger: logger})
 	if err != nil {
 		return err

@@ -56,7 +56,8 @@ the certificate says, and what the learner loses.`,
 	w.source.runFlags(cmd.Flags(), false)
 	w.source.learnerFlags(cmd.Flags(), &w.learner, &w.delays)
 	w.showing.htmlFlag(cmd.Flags())
-	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
+	cmd.Flags().StringSliceVar(&w.windows, "windows", nil,
+		"windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
 	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
@@ -158,8 +159,10 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 		if err != nil {
 			return nil, daemon.Usagef("--windows: %v", err)
 		}
-		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos || (win.Rounds > 0) != (out[0].Rounds > 0)) {
-			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text, model.FormatWindow(out[n-1]))
+		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos ||
+			(win.Rounds > 0) != (out[0].Rounds > 0)) {
+			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text,
+				model.FormatWindow(out[n-1]))
 		}
 		out = append(out, win)
 	}
@@ -184,7 +187,8 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	}); err != nil {
 		return err
 	}
-	err := whole.Write(filepath.Join(w.out, "window.csv"), func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
+	err := whole.Write(filepath.Join(w.out, "window.csv"),
+		func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
 	if err != nil {
 		return err
 	}

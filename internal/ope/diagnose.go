@@ -108,12 +108,15 @@ func (e *Evaluation) flagRows(o Options) {
 func (e *Evaluation) flagSupport(u unsupported) {
 	switch {
 	case u.actions == 1:
-		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is known of it", percent(u.share))
+		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is "+
+			"known of it", percent(u.share))
 	case u.actions > 1:
-		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is known of them", u.actions, percent(u.share))
+		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is "+
+			"known of them", u.actions, percent(u.share))
 	}
 	if e.Matched == 0 {
-		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward model's guess")
+		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward " +
+			"model's guess")
 	}
 }
 
@@ -155,7 +158,8 @@ func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
 		off := m.less(func(r *terms) float64 { return r.wr })
 		se := l.spreads([]estimator{off}, row, &sum)[0]
 		if math.Abs(off.value(&sum)) > max(rounding, maxOff*se) {
-			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; do not believe it here",
+			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; "+
+				"do not believe it here",
 				e.Estimates[i].Name, short(m.value(&sum)), short(known))
 		}
 	}

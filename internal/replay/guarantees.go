@@ -23,7 +23,8 @@ func (t *table) certificate(r *Result) {
 	}
 	if p := c.PlausibleSet; p != nil {
 		how := fmt.Sprintf(" with probability %v, at all times at once", 1-p.Alpha)
-		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving, p.Functions))
+		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving,
+			p.Functions))
 		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
 			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
 		}
@@ -34,7 +35,8 @@ func (t *table) certificate(r *Result) {
 		case certify.KindPlausibleSet:
 			continue
 		case certify.KindRealisedLoss:
-			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha, r.Rewards.Lost())
+			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha,
+				r.Rewards.Lost())
 		}
 		row(boundText(b.Name(), b.Bound, c.T, how))
 	}

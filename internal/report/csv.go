@@ -51,14 +51,18 @@ func (r *Results) WriteCSV(dir string) error {
 
 // Files returns all files of a backtest, also those without rows.
 func (r *Results) Files() []File {
-	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary), r.runsFile(), r.courseFile(),
+	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary),
+		r.runsFile(), r.courseFile(),
 		perRun(r, "delays.csv", "the histogram of delays: a row a run and bar", binsOf),
 		perRun(r, "contexts.csv", "the worst contexts: a row a run and group", contextsOf),
 		perRun(r, "assumptions.csv", "what bounds stand on: a row a run and assumption",
 			func(r *replay.Result) []certify.Assumption { return r.Certificate.Assumptions }),
-		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), rowsFile("policies.csv", "a row a policy: its weights and flags", values(r.Policies)), r.estimatesFile(), r.policyCourseFile(),
-		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators), rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
-		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
+		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), rowsFile("policies.csv",
+			"a row a policy: its weights and flags", values(r.Policies)), r.estimatesFile(), r.policyCourseFile(),
+		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators),
+		rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
+		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(),
+		oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
 }
 
 // runKey are the columns that say which run a row is of; run counts from 0 in the order
@@ -87,7 +91,8 @@ func (r *Results) runsFile() File {
 }
 
 func (r *Results) courseFile() File {
-	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds", Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
+	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds",
+		Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
 	lines := []string{"loss", "uniform", "first", "best", "logged"}
 	for _, l := range lines {
 		f.Columns = append(f.Columns, l+".mean", l+".se", l+".so_far", l+".so_far_se")
@@ -176,7 +181,8 @@ func contextsOf(r *replay.Result) (out []contextOf) {
 }
 
 func (r *Results) skippedFile() File {
-	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason", "skipped_by_reason"}}
+	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason",
+		"skipped_by_reason"}}
 	if r.Intake != nil {
 		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
 			f.row([]string{reason, numeral(r.Intake.Reasons[reason])})
@@ -186,7 +192,8 @@ func (r *Results) skippedFile() File {
 }
 
 func (r *Results) estimatesFile() File {
-	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator", Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
+	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator",
+		Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
 	for _, p := range r.Policies {
 		for i := range p.Estimates {
 			f.row([]string{p.Policy, p.Estimates[i].Name}, cellsOf(&p.Estimates[i]))
@@ -196,14 +203,16 @@ func (r *Results) estimatesFile() File {
 }
 
 func (r *Results) policyCourseFile() File {
-	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows", "value", "se", "so_far", "so_far_se", "ess"}}
+	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows",
+		"value", "se", "so_far", "so_far_se", "ess"}}
 	for _, p := range r.Policies {
 		c := p.Course
 		if c == nil {
 			continue
 		}
 		for k, n := range c.Rows {
-			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]), known(c.ESS[k])})
+			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]),
+				known(c.ESS[k])})
 		}
 	}
 	return f
@@ -223,7 +232,9 @@ func values[T any](of []*T) (out []T) {
 func oneRow[T any](name, holds string, v *T) File { return rowsFile(name, holds, values([]*T{v})) }
 
 func (r *Results) parametersFile() File {
-	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256", "interrupted")}
+	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read",
+		Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256",
+			"interrupted")}
 	p, interrupted := r.Parameters, []string{strconv.FormatBool(r.Interrupted)}
 	if p == nil {
 		return f

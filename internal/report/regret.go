@@ -20,9 +20,11 @@ func (b *builder) regret() Section {
 	g := b.groups[k]
 	rewards := b.rewards()
 	if g[0].Regret == nil {
-		s.say("The truth is not known, so neither is the regret: what the best action of each round would have %s. The bounds hold all the same, on the assumptions that are listed.", did(rewards))
+		s.say("The truth is not known, so neither is the regret: what the best action of each round would have %s. The "+
+			"bounds hold all the same, on the assumptions that are listed.", did(rewards))
 	} else {
-		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
+		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow " +
+			"ever more slowly; a bound that is below the number of rounds says something.")
 	}
 	if rewards != nil {
 		s.say("Here %s.", rewards.Regret())
@@ -31,7 +33,8 @@ func (b *builder) regret() Section {
 		s.say("%s", called(g)+": "+b.Summary[k].Loss.shown(b.rewards()).String()+" a round. "+text)
 	}
 	s.add(b.regretCourse(g))
-	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"}, {Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
+	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"},
+		{Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
 	for _, g := range b.groups {
 		r := g[0]
 		regret := "–"
@@ -93,7 +96,8 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	}
 	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
-	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
+	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so "+
+		"that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
 	if r.Regret == nil {
 		c.Title = "Bounds on the regret so far"
 	}
@@ -139,7 +143,9 @@ func (b *builder) sweep() Section {
 	if shown != nil {
 		verb = "earn"
 	}
-	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", verb, words.Count(first.Rounds), first.Orders)
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders "+
+		"that are the same for each delay, and a window long enough that nothing is skipped.", verb,
+		words.Count(first.Rounds), first.Orders)
 	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines,
 		X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."

@@ -78,7 +78,8 @@ func (r *Results) Summarise() {
 		}
 	}
 	for _, p := range r.Policies {
-		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy), ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy),
+			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
 	}
 }
 
@@ -91,7 +92,8 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 		}
 		return meanOf(values)
 	}
-	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g), Cost: costOf(g, undelayed(g, all))}
+	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g),
+		Cost: costOf(g, undelayed(g, all))}
 	s.Regret = mean(func(r *replay.Result) float64 { return orNaN(r.Regret) })
 	s.Matched = mean(func(r *replay.Result) float64 {
 		if r.Matched == nil {
@@ -212,5 +214,6 @@ func (r *Results) baselines() string {
 	if r.Intake == nil || r.Intake.Events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines), words.Count(r.Intake.Events))
+	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines),
+		words.Count(r.Intake.Events))
 }
