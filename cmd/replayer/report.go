@@ -130,18 +130,22 @@ func (s *source) inputs(delays, policies []string) (out [][2]string, err error) 
 	return out, nil
 }
 
-// items is the file of items that is read beside that of the data, "" if none is.
+// items is the file of items that is read beside one of Open Bandit data, "" if none is: of a folder
+// each file is an input.
 func (s *source) items() string {
 	if s.reading.opened == nil {
 		return ""
 	}
-	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != formatOpenBandit {
+	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != "obd" {
 		return ""
 	}
-	if info, err := os.Stat(s.data); err != nil || info.IsDir() { // of a folder each file is an input
+	items := filepath.Join(filepath.Dir(s.data), "item_context.csv")
+	if _, err := os.Stat(items); err != nil {
 		return ""
 	}
-	_, items, _ := replay.FindOpenBandit(s.data)
+	if info, err := os.Stat(s.data); err != nil || info.IsDir() {
+		return ""
+	}
 	return items
 }
 
