@@ -30,7 +30,7 @@ func (r *Replica) LearnContext(f *codec.Feedback, c *codec.Context) error { retu
 // AddDecided is AddDecision for a decision at hand. All of it is copied, but for names that
 // are the model's own.
 func (j *Joiner) AddDecided(at Place, logTime int64, d *codec.Decision) error {
-	p := j.alloc(0)
+	p := j.pool.alloc(0)
 	rules := j.rules(d.Epoch)
 	p.copy(d, rules != nil && sameTexts(rules.Actions, d.Actions))
 	return j.add(p, at, logTime)

@@ -70,8 +70,7 @@ type Joiner struct {
 	wait    int64          // log time, ns, that rounds with a fate have waited for their turn
 	done    ring[*pending] // have their fate, in the order of release
 	limbo   []*pending     // emitted by the last AppendReady: the caller may still read them
-	free    []*pending
-	spare   int // bytes of free
+	pool    pendingPool
 
 	parked  parkLot
 	nParked uint64
@@ -135,11 +134,11 @@ func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
 // round that has its feedback is passed over; one that leaves a gap is an
 // [ErrGap]. An error changes nothing.
 func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
-	p := j.alloc(len(raw))
+	p := j.pool.alloc(len(raw))
 	p.raw = append(p.raw, raw...)
 	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
 		j.admitted = nil
-		j.recycle(p)
+		j.pool.recycle(p)
 		return err
 	}
 	p.trim()
@@ -150,7 +149,7 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	j.admitted = nil
 	if err := j.check(p, at); err != nil {
-		j.recycle(p)
+		j.pool.recycle(p)
 		return err
 	}
 	part := &j.parts[at.Partition]
@@ -167,7 +166,7 @@ func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 		j.admitted = &p.d
 		j.admit(p)
 	} else {
-		j.recycle(p)
+		j.pool.recycle(p)
 		part.trim()
 	}
 	j.settle()

@@ -14,6 +14,7 @@ type pending struct {
 	seq    int64 // in the line
 	size   int   // bytes that it counts for while it waits
 	slot   int32 // in the table of rounds; -1 for a repeated id
+	cut    int64 // that took the decision
 
 	held bool     // it has its fate and waits for its turn
 	late bool     // a loss came after its window

@@ -10,7 +10,7 @@ import (
 // until the next call of AppendReady.
 func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
 	for _, p := range j.limbo {
-		j.recycle(p)
+		j.pool.recycle(p)
 	}
 	clear(j.limbo)
 	j.limbo = j.limbo[:0]
