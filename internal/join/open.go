@@ -73,6 +73,14 @@ func (c *Core) topic(i int) string {
 	return c.cfg.Topics.Outcomes
 }
 
+// input returns the index of an input by what a mark calls its topic.
+func (c *Core) input(topic string, partition int) int {
+	if topic == lostOutcomes {
+		return c.cfg.Partitions + partition
+	}
+	return partition
+}
+
 // position returns where an input is to be read from.
 func (c *Core) position(i int) int64 {
 	decisions, outcomes := c.heart.Next(i % c.cfg.Partitions)
@@ -82,20 +90,37 @@ func (c *Core) position(i int) int64 {
 	return outcomes
 }
 
-// recover brings the heart to the end of the feedback log.
+// recover brings the heart to the end of the feedback log, and begins an era if inputs have lost what
+// cuts took.
 func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	at, m, err := lastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback, tail)
 	if err != nil {
 		return err
 	}
-	from := tail.First
-	if m != nil {
-		if err := c.restore(ctx, at, m); err != nil {
+	if m == nil {
+		return c.replay(ctx, tail.First, tail.Open)
+	}
+	if m.Limits.Heart == 0 {
+		return fmt.Errorf("%s[0]@%d: a mark of a joiner without cuts: %w", c.cfg.Topics.Feedback, at, codec.ErrVersion)
+	}
+	c.marked, c.through, c.eras = m.N, m.Rejects, m.Eras
+	l := ledger{core: c, tail: tail}
+	lost, err := l.losses(ctx, at)
+	if err != nil {
+		return err
+	}
+	if !hangsOn(m, lost) {
+		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
 		}
-		c.marked, c.through, c.eras, from = m.N, m.Rejects, m.Eras, at+1
+		if err := c.replay(ctx, at+1, tail.Open); err != nil && (len(lost) == 0 || !errors.Is(err, ErrLost)) {
+			return err
+		}
 	}
-	return c.replay(ctx, from, tail.Open)
+	if len(lost) == 0 {
+		return nil
+	}
+	return c.openEra(ctx, &l, m, lost)
 }
 
 // lastMark returns the last mark of a feedback log, nil if it has none.
@@ -119,19 +144,19 @@ func lastMark(ctx context.Context, log stream.Log, topic string, tail stream.Tai
 	}
 }
 
-// restore makes the heart what it was at the last mark.
-func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark) error {
-	if m.Limits.Heart == 0 {
-		return fmt.Errorf("%s[0]@%d: a mark of a joiner without cuts: %w", c.cfg.Topics.Feedback, at, codec.ErrVersion)
-	}
+// restore makes the heart what it was at a mark, or is at the one that opens an era.
+func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool) error {
+	c.heart = loop.NewCutJoiner(c.cfg.Partitions, c.cfg.Limits, c.cfg.Seed, c.cfg.Epochs.Rules)
+	c.marks.marks = nil
 	h := &past{core: c, ctx: ctx, at: at, from: m, fromAt: at}
 	if m.From >= 0 {
 		if err := h.findFrom(m); err != nil {
 			return err
 		}
 	}
+	h.spans = newSpans(ctx, c, func(i int) int64 { return c.rangeAt(h.from, i).next })
 	defer h.spans.close()
-	return c.heart.Restore(&loop.History{From: h.from, Mark: m, Feedback: h.feedback(m), Steps: h.steps})
+	return c.heart.Restore(&loop.History{From: h.from, Mark: m, Opens: opens, Feedback: h.feedback(m, opens), Steps: h.steps(m)})
 }
 
 // past reads the stretch of the feedback log from which a heart is restored.
@@ -163,7 +188,7 @@ func (h *past) findFrom(m *codec.FeedbackMark) error {
 }
 
 // feedback reads the log from Memory to the mark. On the way it notes cuts and marks, and epochs.
-func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error) bool) {
+func (h *past) feedback(m *codec.FeedbackMark, opens bool) func(func(*codec.Feedback, error) bool) {
 	return func(yield func(*codec.Feedback, error) bool) {
 		c := h.core
 		from := m.Memory
@@ -207,30 +232,49 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 		if err != nil {
 			yield(nil, err)
 		}
-		c.marks.marks = append(c.marks.marks, markAt{0, h.at, m.Cut, m.N})
+		if !opens {
+			c.marks.marks = append(c.marks.marks, markAt{0, h.at, m.Cut, m.N})
+		}
 	}
 }
 
-// steps takes the cuts and marks that were noted, with the records of the cuts.
-func (h *past) steps(yield func(*loop.Step, error) bool) {
-	c := h.core
-	h.spans = newSpans(h.ctx, c, func(i int) int64 {
-		p := &h.from.Positions[i%c.cfg.Partitions]
-		if i < c.cfg.Partitions {
-			return p.Decisions
-		}
-		return p.Outcomes
-	})
-	for i := range h.passed {
-		s := &h.passed[i]
-		var err error
-		if s.Cut != nil {
-			s.Batches, err = h.spans.take(s.Cut)
-		}
-		if !yield(s, err) {
-			return
+// steps takes the cuts and marks that were noted, with the records of the cuts. What a later mark says
+// is lost, its cuts have no more.
+func (h *past) steps(m *codec.FeedbackMark) func(func(*loop.Step, error) bool) {
+	return func(yield func(*loop.Step, error) bool) {
+		for k := range h.passed {
+			s := &h.passed[k]
+			var err error
+			if s.Cut != nil {
+				s.Batches, err = h.spans.take(s.Cut, h.limits(k+1, m))
+			} else {
+				err = h.spans.goBack(s.Mark)
+			}
+			if !yield(s, err) || err != nil {
+				return
+			}
 		}
 	}
+}
+
+// limits returns, by input, the offset from which marks behind a step say that records are lost.
+func (h *past) limits(behind int, m *codec.FeedbackMark) map[int]int64 {
+	limits := map[int]int64{}
+	add := func(m *codec.FeedbackMark) {
+		for _, x := range m.LostTails {
+			i := h.core.input(x.Topic, x.Partition)
+			if at, ok := limits[i]; !ok || x.Offset < at {
+				limits[i] = x.Offset
+			}
+		}
+	}
+	add(m)
+	for _, s := range h.passed[behind:] {
+		if s.Mark != nil {
+			add(s.Mark)
+		}
+	}
+	return limits
 }
 
 // replay takes the cuts behind the last mark as they were taken first. The feedback that is stored
@@ -282,7 +326,7 @@ func (r *replayed) cut(rec *stream.Record) error {
 	if err := codec.ParseCut(&c.cut, rec.Value); err != nil {
 		return err
 	}
-	batches, err := r.spans.take(&c.cut)
+	batches, err := r.spans.take(&c.cut, nil)
 	if err != nil {
 		return err
 	}

@@ -125,6 +125,9 @@ func newWorld(t *testing.T, seed uint64, kind string) *world {
 		ManualAcks: true, LateStore: rng.IntN(2) == 0, StrictBytes: true}
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
 		w.at = map[string]int{"d": partition, "o": w.partitions + partition, "f": 2 * w.partitions, "r": 2*w.partitions + 1}[topic]
+		if !w.quiet && w.at >= 2*w.partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
+		}
 		return mem.None
 	}
 	w.log = &liveLog{Log: mem.New(o), live: w.live}
@@ -226,10 +229,13 @@ func (w *world) restart() {
 	if w.kind != "plain" && w.kind != "coarse" {
 		skew = 300
 	}
-	core, err := Open(context.Background(), Config{Log: w.log, Topics: topics, Partitions: w.partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
-		Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: w, Wake: func() {}})
+	var err error
+	w.core = nil
+	for w.core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
+		w.core, err = Open(context.Background(), Config{Log: w.log, Topics: topics, Partitions: w.partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
+			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: w, Wake: func() {}})
+	}
 	w.must(err)
-	w.core = core
 }
 
 // step has a joiner do something. One that was replaced may only meet its fence.
@@ -245,6 +251,10 @@ func (w *world) step(c *Core) {
 		}
 		c.Close()
 		w.zombie = nil
+		return
+	}
+	if errors.Is(err, stream.ErrUnknown) {
+		w.restart()
 		return
 	}
 	w.must(err)

@@ -88,7 +88,8 @@ func (j *CutJoiner) checkRange(c *codec.Cut, topic string, r *codec.Range) error
 		at = j.parts[r.Partition].outcomes.next
 	}
 	if j.past == nil && r.Next <= at {
-		return fmt.Errorf("cut %d reads %s[%d] up to offset %d, and an earlier one up to %d: %w", c.Cut, topic, r.Partition, r.Next, at, ErrCut)
+		return fmt.Errorf("cut %d reads %s[%d] up to offset %d, and an earlier one up to %d: %w",
+			c.Cut, topic, r.Partition, r.Next, at, ErrCut)
 	}
 	return nil
 }

@@ -59,7 +59,6 @@ type Joiner struct {
 	outs   []outPart
 	rounds *table[roundMemo]
 	old    ring[int32] // slots of rounds with a fate, oldest first
-	over   int         // of them, those of which no outcome is to come
 
 	queue   ring[*pending] // in the order of AddDecision; nil: left ahead of its turn
 	front   int64          // seq of the first in queue
@@ -142,11 +141,6 @@ func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
 		return err
 	}
 	p.trim()
-	return j.add(p, at, logTime)
-}
-
-// add takes a decision, which p holds and nothing else as yet.
-func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	j.admitted = nil
 	if err := j.check(p, at); err != nil {
 		j.pool.recycle(p)

@@ -32,7 +32,8 @@ func (j *CutJoiner) Mark(dst *codec.FeedbackMark) {
 // calls it, and so does every one that replays its log. An error changes nothing.
 func (j *CutJoiner) SetLimits(m *codec.FeedbackMark) error {
 	if m.Limits.Heart != Heart {
-		return fmt.Errorf("the joiner's rules of version %d, and this program has version %d: %w", m.Limits.Heart, Heart, codec.ErrVersion)
+		return fmt.Errorf("the mark is of version %d of the joiner's rules, this program has version %d: %w",
+			m.Limits.Heart, Heart, codec.ErrVersion)
 	}
 	j.limits = m.Limits
 	j.forgotten = max(j.forgotten, m.Remembers-1)

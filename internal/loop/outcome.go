@@ -32,8 +32,6 @@ type arrival struct {
 	Place
 	time    int64 // log time, made monotone
 	raw     []byte
-	given   bool     // there is no raw: it came as it is
-	last    bool     // no outcome of its round comes later
 	owned   bool     // nobody else has raw
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
@@ -50,7 +48,6 @@ type roundMemo struct {
 	epoch    int64
 	told     bool // by Recall or Resume
 	late     bool // a loss came after its window
-	over     bool // no outcome is to come any more
 	closedAt int64
 	outPart  int32
 	outOff   int64
@@ -66,26 +63,17 @@ func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 		j.settle()
 		return
 	}
-	j.take(&a, ceID)
-}
-
-// take takes the outcome in j.outcome, which arrived as a.
-func (j *Joiner) take(a *arrival, ceID string) {
 	if s := j.rounds.get(j.outcome.ID); s < 0 && a.refused != nil {
-		j.reject(a, codec.ReasonOrphan, nil, j.outcome.ID)
+		j.reject(&a, codec.ReasonOrphan, nil, j.outcome.ID)
 	} else if s < 0 {
-		j.park(a, ceID)
+		j.park(&a, ceID)
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
-		memo.p.over = memo.p.over || a.last
-		j.apply(memo.p, a)
-	} else if a.refused != nil || !j.counted(memo, a) {
+		j.apply(memo.p, &a)
+	} else if a.refused != nil || !j.counted(memo, &a) {
 		a.handled = a.handled && memo.told // likewise
-		j.lateAfter(memo, a)
-		j.reject(a, reasonAfter(memo.fate, memo.reason, j.rules(memo.epoch)), nil, j.outcome.ID)
-		if a.last {
-			j.Over(j.outcome.ID)
-		}
+		j.lateAfter(memo, &a)
+		j.reject(&a, reasonAfter(memo.fate, memo.reason, j.rules(memo.epoch)), nil, j.outcome.ID)
 	}
 	j.settle()
 }
@@ -189,7 +177,7 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 	if a.refused != nil {
 		reason = a.refused.reason
 	}
-	raw := a.bytes(&j.outcome)
+	raw := a.raw
 	if !a.owned {
 		raw = bytes.Clone(raw)
 	}

@@ -1,6 +1,10 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"unsafe"
+
+	"hindsight/pkg/codec"
+)
 
 // pending is a round that waits for its outcome, or for the rounds before it. It
 // owns the bytes that its decision aliases.
@@ -33,6 +37,38 @@ func (p *pending) take(o *codec.Outcome, at outPos) (reason string, err error) {
 	reason, err = p.roundFate.take(p.rules, p.d.Actions[p.d.Action], o, at)
 	p.size = p.weigh()
 	return reason, err
+}
+
+// copy sets p's decision, as yet empty, to d. What d aliases is copied, but for the names of
+// actions if they are listed by the model.
+func (p *pending) copy(d *codec.Decision, listed bool) {
+	actions, law, would := p.d.Actions, p.d.Propensities, p.d.Would
+	p.d = *d
+	p.d.Propensities, p.d.Would = append(law, d.Propensities...), append(would, d.Would...)
+	raw := append(append(p.raw, d.Context...), d.ID...)
+	if !listed {
+		for _, name := range d.Actions {
+			raw = append(raw, name...)
+		}
+	}
+	p.raw = raw
+	n := len(d.Context)
+	p.d.Context, raw = raw[:n:n], raw[n:]
+	p.d.ID, raw = cutText(raw, len(d.ID))
+	if listed {
+		p.d.Actions = append(actions, p.rules.Actions...)
+		return
+	}
+	for _, name := range d.Actions {
+		name, raw = cutText(raw, len(name))
+		actions = append(actions, name)
+	}
+	p.d.Actions = actions
+}
+
+// cutText returns the first n bytes of b as text that aliases them, and the rest.
+func cutText(b []byte, n int) (string, []byte) {
+	return unsafe.String(unsafe.SliceData(b), n), b[n:]
 }
 
 // close ends the wait of the round ([roundFate.close]).

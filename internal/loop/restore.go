@@ -101,7 +101,8 @@ func (j *CutJoiner) recall(feedback iter.Seq2[*codec.Feedback, error]) error {
 			j.past.released[f.Partition] = append(j.past.released[f.Partition], f.Round)
 		}
 		if f.N > j.forgotten && f.Reason != codec.ReasonDuplicateID {
-			j.remember(j.rounds.put(f.ID, knownRound{}), knownRound{n: f.N, fate: f.Fate, reason: ownReason(f.Reason), epoch: f.Epoch, closedAt: f.ClosedAt})
+			known := knownRound{n: f.N, fate: f.Fate, reason: ownReason(f.Reason), epoch: f.Epoch, closedAt: f.ClosedAt}
+			j.remember(j.rounds.put(f.ID, knownRound{}), known)
 		}
 	}
 	for _, rounds := range j.past.released {
@@ -166,7 +167,8 @@ func (j *CutJoiner) arrive(h *History, era bool) error {
 	}
 	era = era || m.Era > j.era
 	if j.cut != m.Cut || j.now > m.Time || !era && j.now < m.Time {
-		return fmt.Errorf("mark behind cut %d at log time %d, and the cuts lead to %d at %d: %w", m.Cut, m.Time, j.cut, j.now, ErrHistory)
+		return fmt.Errorf("mark behind cut %d at log time %d, and the cuts lead to %d at %d: %w",
+			m.Cut, m.Time, j.cut, j.now, ErrHistory)
 	}
 	for i := range m.Positions {
 		pos, q := &m.Positions[i], &j.parts[i]
