@@ -2,7 +2,11 @@ package join
 
 import (
 	"bytes"
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -24,6 +28,8 @@ type audit struct {
 	known   map[string]bool
 	rounds  map[string]int
 	total   map[string]int
+	skips   bool // to the mark of an era that can be restored
+	n       int64
 }
 
 func (w *world) audit(total map[string]int) error {
@@ -45,7 +51,7 @@ func (w *world) audit(total map[string]int) error {
 		}
 		a.told = max(a.told, feedback[i].Time)
 	}
-	if len(a.due) > 0 {
+	if len(a.due) > 0 || a.skips {
 		return fmt.Errorf("%d feedbacks are missing", len(a.due))
 	}
 	return a.end()
@@ -78,18 +84,30 @@ func (a *audit) record(r *stream.Record) error {
 	case codec.TypeMark:
 		return a.mark(r)
 	case "":
+		a.n++
+		if a.skips {
+			return a.count(r)
+		}
 		if len(a.due) == 0 || !bytes.Equal(a.due[0], r.Value) {
 			return fmt.Errorf("another feedback than what follows from the cuts")
 		}
-		var f codec.Feedback
-		if err := codec.ParseFeedback(&f, r.Value); err != nil {
-			return err
-		}
-		a.rounds[fmt.Sprint(f.Partition, "/", f.Round)]++
 		a.due = a.due[1:]
-		a.total["feedback"]++
-		a.total["fate "+f.Fate.String()+" "+f.Reason]++
+		return a.count(r)
 	}
+	return nil
+}
+
+func (a *audit) count(r *stream.Record) error {
+	var f codec.Feedback
+	if err := codec.ParseFeedback(&f, r.Value); err != nil {
+		return err
+	}
+	if f.N != a.n {
+		return fmt.Errorf("feedback %d where %d is due", f.N, a.n)
+	}
+	a.rounds[fmt.Sprint(f.Partition, "/", f.Round)]++
+	a.total["feedback"]++
+	a.total["fate "+f.Fate.String()+" "+f.Reason]++
 	return nil
 }
 
@@ -97,6 +115,13 @@ func (a *audit) mark(r *stream.Record) error {
 	m, err := codec.ParseFeedbackMark(r.Value)
 	if err != nil {
 		return err
+	}
+	if len(m.LostTails) > 0 {
+		a.total["eras"]++
+		return a.era(r.Offset, &m)
+	}
+	if a.skips {
+		return nil
 	}
 	var own codec.FeedbackMark
 	a.heart.Mark(&own)
@@ -107,7 +132,29 @@ func (a *audit) mark(r *stream.Record) error {
 	return a.heart.SetLimits(&m)
 }
 
+// era restores the heart at the mark of an era, as a joiner does.
+func (a *audit) era(at int64, m *codec.FeedbackMark) error {
+	c := &Core{cfg: Config{Log: a.w.log.Log, Topics: topics, Partitions: a.w.partitions, Limits: m.Limits, Epochs: a.w}}
+	a.due, a.skips = nil, false
+	if err := c.restore(context.Background(), at, m, false); errors.Is(err, ErrLost) { // a later era tells of it
+		a.skips = true
+		return nil
+	} else if err != nil {
+		return err
+	}
+	a.heart = c.heart
+	for i := range a.next {
+		next := c.position(i)
+		a.next[i], _ = slices.BinarySearchFunc(a.inputs[i], next, func(r stream.Record, to int64) int { return cmp.Compare(r.Offset, to) })
+	}
+	a.last = codec.Cut{Cut: m.Cut}
+	return nil
+}
+
 func (a *audit) cut(r *stream.Record) error {
+	if a.skips {
+		return nil
+	}
 	var c codec.Cut
 	if err := codec.ParseCut(&c, r.Value); err != nil {
 		return err
@@ -119,9 +166,12 @@ func (a *audit) cut(r *stream.Record) error {
 	for _, x := range c.Decisions {
 		records, err := a.move(x.Partition, x.Next, c.Cut)
 		if err != nil {
-			return err
+			return a.gone(err)
 		}
 		sum, err := t.takeDecisions(x.Partition, records)
+		if err == nil && sum != x.Sum {
+			return a.gone(fmt.Errorf("sum %x, not %x", sum, x.Sum))
+		}
 		if err != nil || sum != x.Sum {
 			return fmt.Errorf("sum %x, not %x: %v", sum, x.Sum, err)
 		}
@@ -132,18 +182,18 @@ func (a *audit) cut(r *stream.Record) error {
 	for _, x := range c.Outcomes {
 		records, err := a.move(a.w.partitions+x.Partition, x.Next, c.Cut)
 		if err != nil {
-			return err
+			return a.gone(err)
 		}
 		if sum := t.takeOutcomes(records); sum != x.Sum {
-			return fmt.Errorf("sum %x, not %x", sum, x.Sum)
+			return a.gone(fmt.Errorf("sum %x, not %x", sum, x.Sum))
 		}
 		for _, e := range t.batches[len(t.batches)-1].Outcomes {
-			if e.Err == nil && e.O.ID != "nobody" && !a.known[e.O.ID] {
+			if e.Err == nil && a.w.lost == 0 && e.O.ID != "nobody" && !a.known[e.O.ID] {
 				return fmt.Errorf("cut %d takes an outcome of %s and not its decision, which was there", c.Cut, e.O.ID)
 			}
 		}
 	}
-	if c.Time > max(a.told, a.last.Time) {
+	if c.Time > max(a.told, a.last.Time) && a.w.lost == 0 {
 		return fmt.Errorf("cut %d says it is %d, and the latest record said %d", c.Cut, c.Time, a.told)
 	}
 	if err := a.heart.Take(&c, t.batches); err != nil {
@@ -152,6 +202,16 @@ func (a *audit) cut(r *stream.Record) error {
 	a.last = c
 	a.total["cuts"]++
 	return a.ready()
+}
+
+// gone returns why a cut cannot be taken again, nil where logs lose their tails: the mark of an era
+// must follow.
+func (a *audit) gone(err error) error {
+	if !a.w.loses {
+		return err
+	}
+	a.skips, a.due = true, nil
+	return nil
 }
 
 func (a *audit) ready() error {
@@ -201,7 +261,7 @@ func (a *audit) end() error {
 			return err
 		}
 		at := fmt.Sprint(x.Partition, "@", x.Offset)
-		if !bytes.Equal(a.rejects[at], r.Value) {
+		if !bytes.Equal(a.rejects[at], r.Value) && a.w.lost == 0 {
 			return fmt.Errorf("reject %+v, expected %x", x, a.rejects[at])
 		}
 		stored[at] = true
@@ -216,6 +276,16 @@ func (a *audit) end() error {
 			return fmt.Errorf("input %d is not read to its end", i)
 		}
 	}
+	if a.w.lost > 0 && a.w.rules.Window.Nanos > 0 {
+		for p := range a.w.partitions {
+			var e loop.DecisionEvent
+			for i := range a.inputs[p] {
+				if r := &a.inputs[p][i]; e.Parse(r.Type, r.Value) != nil || e.GapTo == 0 && e.D.N > 0 && a.rounds[fmt.Sprint(p, "/", e.D.N)] != 1 {
+					return fmt.Errorf("round %d/%d has no feedback", p, e.D.N)
+				}
+			}
+		}
+	}
 	for at, n := range a.rounds {
 		if n != 1 {
 			return fmt.Errorf("round %s has %d feedbacks", at, n)
@@ -224,6 +294,9 @@ func (a *audit) end() error {
 	if a.w.rules.Window.Nanos > 0 {
 		for p := range a.w.partitions {
 			for n := range a.w.n[p] {
+				if a.w.lost > 0 {
+					break // asked of the decisions that are left
+				}
 				if a.rounds[fmt.Sprint(p, "/", n+1)] != 1 {
 					return fmt.Errorf("round %d/%d has no feedback", p, n+1)
 				}

@@ -11,6 +11,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,7 +80,8 @@ type world struct {
 	zombie     *Core
 	quiet      bool // nobody appends between calls
 	restarts   int
-	told       map[string][]byte // by place: stored rejects
+	loses      bool // logs lose their tails
+	lost       int
 }
 
 // Read hands out epochs that are known to everybody.
@@ -107,7 +109,7 @@ func (w *world) clock() int64 {
 
 func newWorld(t *testing.T, seed uint64, kind string) *world {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := &world{t: t, rng: rng, kind: kind, partitions: 1 + rng.IntN(3), real: 1e6, told: map[string][]byte{}}
+	w := &world{t: t, rng: rng, kind: kind, partitions: 1 + rng.IntN(3), real: 1e6}
 	for range 2*w.partitions + 2 {
 		w.skews = append(w.skews, rng.Int64N(200))
 	}
@@ -208,6 +210,67 @@ func (w *world) report(id string) {
 	w.append(w.outcomes[w.rng.IntN(w.partitions)], b)
 }
 
+// lose has logs lose their tails. Deciders go on behind what any log tells of, and logs may grow
+// again before the next joiner comes.
+func (w *world) lose() {
+	w.lost++
+	for _, c := range []**Core{&w.core, &w.zombie} {
+		if *c != nil {
+			(*c).Close()
+			*c = nil
+		}
+	}
+	w.log.DeliverAcks(-1)
+	drop := func(topic string, partition int) {
+		if records := w.read(topic, partition); w.rng.IntN(2) == 0 && len(records) > 12 {
+			w.must(w.log.DropTail(topic, partition, records[len(records)-1-w.rng.IntN(10)].Offset))
+		}
+	}
+	for p := range w.partitions {
+		drop("d", p)
+		drop("o", p)
+	}
+	drop("f", 0)
+	w.real += 1000
+	alive := map[string]bool{}
+	for p := range w.partitions {
+		w.announceGap(p, alive)
+	}
+	w.open = slices.DeleteFunc(w.open, func(id string) bool { return !alive[id] })
+	w.all = slices.DeleteFunc(w.all, func(id string) bool { return !alive[id] })
+	for range w.rng.IntN(5) {
+		w.live()
+	}
+}
+
+// announceGap has a decider go on: numbers that another log tells of are not used again.
+func (w *world) announceGap(p int, alive map[string]bool) {
+	var last, told int64
+	var e loop.DecisionEvent
+	for _, r := range w.read("d", p) {
+		w.must(e.Parse(r.Type, r.Value))
+		last = max(last, e.D.N, e.GapTo)
+		if e.GapTo == 0 && e.D.N > 0 {
+			alive[strings.Clone(e.D.ID)] = true
+		}
+	}
+	for _, r := range w.read("f", 0) {
+		var f codec.Feedback
+		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.Partition == p {
+			told = max(told, f.Round)
+		}
+		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
+			told = max(told, m.Positions[p].Round)
+		}
+	}
+	if w.n[p] = max(last, told); told > last {
+		_, err := w.owned[p].Append(context.Background(), &stream.Record{Type: codec.TypeMark,
+			Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: last, GapFrom: last + 1, GapTo: told})})
+		w.must(err)
+		w.must(w.owned[p].Flush(context.Background()))
+	}
+}
+
 // restart opens a joiner in place of the one at work, which may live on for a while.
 func (w *world) restart() {
 	w.restarts++
@@ -278,6 +341,11 @@ func (w *world) run(steps int) {
 			}
 		case 3, 4:
 			w.restart()
+		case 5:
+			if w.loses && w.rng.IntN(2) == 0 {
+				w.lose()
+				w.restart()
+			}
 		}
 		if w.zombie != nil && w.rng.IntN(2) == 0 {
 			w.step(w.zombie)
@@ -334,24 +402,37 @@ func worlds() int {
 	return 150
 }
 
+// play plays worlds of a kind.
+func play(t *testing.T, kind string, loses bool) {
+	total := map[string]int{}
+	for seed := range uint64(worlds()) {
+		if *seedFlag >= 0 && seed != uint64(*seedFlag) {
+			continue
+		}
+		w := newWorld(t, seed, kind)
+		w.loses = loses
+		defer func() {
+			if t.Failed() {
+				t.Log("seed", seed)
+			}
+		}()
+		w.run(150)
+		if err := w.audit(total); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		total["restarts"] += w.restarts
+		total["losses"] += w.lost
+	}
+	t.Log(total)
+}
+
 // TestWorlds plays worlds in which joiners are killed and replaced at any point. What lies in the
 // logs must follow from the cuts, all cuts must be legal, and every decision has one feedback.
 func TestWorlds(t *testing.T) {
 	for _, kind := range []string{"plain", "coarse", "skew", "back"} {
-		t.Run(kind, func(t *testing.T) {
-			total := map[string]int{}
-			for seed := range uint64(worlds()) {
-				if *seedFlag >= 0 && seed != uint64(*seedFlag) {
-					continue
-				}
-				w := newWorld(t, seed, kind)
-				w.run(150)
-				if err := w.audit(total); err != nil {
-					t.Fatalf("seed %d: %v", seed, err)
-				}
-				total["restarts"] += w.restarts
-			}
-			t.Log(total)
-		})
+		t.Run(kind, func(t *testing.T) { play(t, kind, false) })
 	}
 }
+
+// TestLosses plays worlds in which logs lose their tails, too.
+func TestLosses(t *testing.T) { play(t, "plain", true) }
