@@ -28,7 +28,8 @@ type audit struct {
 	known   map[string]bool
 	rounds  map[string]int
 	total   map[string]int
-	skips   bool // to the mark of an era that can be restored
+	was     map[int]int64 // by input: what lies before it and behind an era is taken again
+	skips   bool          // to the mark of an era that can be restored
 	n       int64
 }
 
@@ -148,6 +149,10 @@ func (a *audit) era(at int64, m *codec.FeedbackMark) error {
 		a.next[i], _ = slices.BinarySearchFunc(a.inputs[i], next, func(r stream.Record, to int64) int { return cmp.Compare(r.Offset, to) })
 	}
 	a.last = codec.Cut{Cut: m.Cut}
+	a.was = map[int]int64{}
+	for _, x := range m.LostTails {
+		a.was[c.input(x.Topic, x.Partition)] = x.Was
+	}
 	return nil
 }
 
@@ -246,7 +251,7 @@ func (a *audit) move(i int, next, cut int64) ([]stream.Record, error) {
 	if a.w.kind == "skew" || a.w.kind == "back" {
 		skew = 300
 	}
-	if t := records[0].Time; t+skew < a.last.Time && !a.twice(t, skew) {
+	if t := records[0].Time; records[0].Offset >= a.was[i] && t+skew < a.last.Time && !a.twice(t, skew) {
 		return nil, fmt.Errorf("the cut before %d at %d left out a record of input %d at %d", cut, a.last.Time, i, t)
 	}
 	return records, nil
@@ -304,4 +309,22 @@ func (a *audit) end() error {
 		}
 	}
 	return nil
+}
+
+func (w *world) dump() {
+	for _, r := range w.read("f", 0) {
+		switch r.Type {
+		case codec.TypeCut:
+			var c codec.Cut
+			_ = codec.ParseCut(&c, r.Value)
+			w.t.Logf("%d cut %+v", r.Offset, c)
+		case codec.TypeMark:
+			m, _ := codec.ParseFeedbackMark(r.Value)
+			w.t.Logf("%d mark N %d cut %d era %d from %d mem %d lost %v pos %+v", r.Offset, m.N, m.Cut, m.Era, m.From, m.Memory, m.LostTails, m.Positions)
+		}
+	}
+	for i := range 2 * w.partitions {
+		rs := w.read([]string{"d", "o"}[i/w.partitions], i%w.partitions)
+		w.t.Log(i, len(rs), rs[len(rs)-1].Offset)
+	}
 }

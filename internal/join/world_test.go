@@ -356,6 +356,7 @@ func (w *world) run(steps int) {
 		w.step(w.core)
 	}
 	w.quiet = true
+	w.log.DeliverAcks(-1)
 	for w.core.Heart().Pending() > 0 || w.busy() {
 		w.real += 500
 		if w.rules.Window.Rounds > 0 {
@@ -418,6 +419,7 @@ func play(t *testing.T, kind string, loses bool) {
 		}()
 		w.run(150)
 		if err := w.audit(total); err != nil {
+			w.dump()
 			t.Fatalf("seed %d: %v", seed, err)
 		}
 		total["restarts"] += w.restarts
