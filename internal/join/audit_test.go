@@ -34,7 +34,7 @@ type audit struct {
 }
 
 func (w *world) audit(total map[string]int) error {
-	a := &audit{w: w, next: make([]int, 2*w.partitions), rejects: map[string][]byte{}, known: map[string]bool{}, rounds: map[string]int{}, total: total}
+	a := &audit{w: w, next: make([]int, 2*w.partitions), rejects: map[string][]byte{}, known: map[string]bool{}, rounds: map[string]int{}, was: map[int]int64{}, total: total}
 	for p := range w.partitions {
 		a.inputs = append(a.inputs, w.read("d", p))
 	}
@@ -149,9 +149,9 @@ func (a *audit) era(at int64, m *codec.FeedbackMark) error {
 		a.next[i], _ = slices.BinarySearchFunc(a.inputs[i], next, func(r stream.Record, to int64) int { return cmp.Compare(r.Offset, to) })
 	}
 	a.last = codec.Cut{Cut: m.Cut}
-	a.was = map[int]int64{}
 	for _, x := range m.LostTails {
-		a.was[c.input(x.Topic, x.Partition)] = x.Was
+		i := c.input(x.Topic, x.Partition)
+		a.was[i] = max(a.was[i], x.Was)
 	}
 	return nil
 }
