@@ -400,7 +400,10 @@ func worlds() int {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		return 6000
 	}
-	return 150
+	if testing.Short() {
+		return 10
+	}
+	return 60
 }
 
 // play plays worlds of a kind.
