@@ -27,7 +27,8 @@ func TestLateOutcomesOfRejects(t *testing.T) {
 	x.AddReject(&codec.Reject{ID: "b", Topic: "outcomes", Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
 	var l loop.LateLosses
 	rules := &loop.Rules{Range: loop.Range{Max: 1}}
-	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped}, {ID: "c", Fate: codec.Observed, Loss: 0.5},
+	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped},
+		{ID: "c", Fate: codec.Observed, Loss: 0.5},
 		{ID: "c", Fate: codec.Skipped, Reason: codec.ReasonDuplicateID}} {
 		x.AddFeedback(&l, &f, rules)
 	}
@@ -41,8 +42,10 @@ func TestWarningOfRewards(t *testing.T) {
 	mean := func(x float64) *float64 { return &x }
 	c := Comparison{OnTime: Figures{N: 10, Mean: mean(.25)}, Late: Figures{N: 10, Mean: mean(.75)}, Differ: true}
 	for want, shown := range map[string]*words.Rewards{
-		"the losses that came late differ (0.750 of 10, against 0.250 of 10 in time): leaving them out biases what is learned, which takes losses to be lower":    nil,
-		"the rewards that came late differ (1.000 of 10, against 3.000 of 10 in time): leaving them out biases what is learned, which takes rewards to be higher": {Min: 0, Max: 4},
+		"the losses that came late differ (0.750 of 10, against 0.250 of 10 in time): leaving them out biases what is " +
+			"learned, which takes losses to be lower": nil,
+		"the rewards that came late differ (1.000 of 10, against 3.000 of 10 in time): leaving them out biases what is " +
+			"learned, which takes rewards to be higher": {Min: 0, Max: 4},
 	} {
 		if got := c.Warning(shown); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\nwant %s", got, want)

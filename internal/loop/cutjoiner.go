@@ -365,3 +365,6 @@ func (q *cutPart) trim(n int64) {
 		q.first++
 	}
 }
+
+// Room returns how many more rounds may wait.
+func (j *CutJoiner) Room() int { return int(j.limits.Pending) - j.waiting }
