@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strings"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -95,7 +96,7 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 func (x *explainer) findFeedback(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	var f codec.Feedback
-	err := x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
+	return x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -105,7 +106,6 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 			f = codec.Feedback{}
 		}
 	}, func() bool { return x.fedRec != nil })
-	return err
 }
 
 // findRejects lists the outcomes of the round that were rejected.
@@ -168,12 +168,9 @@ func (x *explainer) counted(p int, r *stream.Record) {
 // outcome adds one unless it is there: of two stored rejects of one, and of a reject and the
 // record itself, the first counts.
 func (x *explainer) outcome(o Outcome) {
-	for i := range x.e.Outcomes {
-		if had := &x.e.Outcomes[i]; had.Partition == o.Partition && had.Offset == o.Offset {
-			return
-		}
+	if !slices.ContainsFunc(x.e.Outcomes, func(had Outcome) bool { return had.Partition == o.Partition && had.Offset == o.Offset }) {
+		x.e.Outcomes = append(x.e.Outcomes, o)
 	}
-	x.e.Outcomes = append(x.e.Outcomes, o)
 }
 
 // readOutcome returns what an outcome says.
@@ -182,18 +179,10 @@ func readOutcome(b []byte) (o Outcome) {
 	if codec.ParseOutcome(&c, b) != nil {
 		return o
 	}
-	o.Action = string([]byte(c.Action))
-	switch c.Kind {
-	case codec.Loss, codec.Reward:
+	o.Action, o.Kind = strings.Clone(c.Action), c.Kind.String()
+	if c.Kind == codec.Loss || c.Kind == codec.Reward {
 		value := c.Value
-		o.Kind, o.Value = "loss", &value
-		if c.Kind == codec.Reward {
-			o.Kind = "reward"
-		}
-	case codec.Withdrawn:
-		o.Kind = "withdrawn"
-	case codec.Activated:
-		o.Kind = "activated"
+		o.Value = &value
 	}
 	return o
 }
