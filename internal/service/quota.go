@@ -37,7 +37,7 @@ type quota struct {
 	done    chan struct{}
 }
 
-// newQuota returns the quota of a log whose store may have a limit. close ends it.
+// newQuota returns the quota of a log whose store has a limit, nil if it has none. close ends it.
 func newQuota(ctx context.Context, log stream.Log, topics Topics, m *Metrics) *quota {
 	store, ok := log.(stream.Measured)
 	if !ok {
@@ -45,7 +45,9 @@ func newQuota(ctx context.Context, log stream.Log, topics Topics, m *Metrics) *q
 	}
 	q := &quota{store: store, topics: topics, metrics: m, look: make(chan struct{}, 1), done: make(chan struct{})}
 	q.left.Store(math.MaxInt64)
-	q.measure(ctx)
+	if !q.measure(ctx) {
+		return nil
+	}
 	ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go q.run(ctx)
 	return q
@@ -73,11 +75,15 @@ func (q *quota) run(ctx context.Context) {
 	}
 }
 
-// measure asks the store. Where it cannot be asked, appends tell why.
-func (q *quota) measure(ctx context.Context) {
+// measure asks the store, and reports false if it has no limit. If the store does not answer,
+// appends tell why.
+func (q *quota) measure(ctx context.Context) bool {
 	held, limit, err := q.store.Fill(ctx, q.topics.Outcomes, q.topics.Rejects)
-	if err != nil || limit == 0 {
-		return
+	if err != nil {
+		return true
+	}
+	if limit == 0 {
+		return false
 	}
 	left := limit/quotaParts - held
 	q.again.Store(left - limit/quotaSteps)
@@ -86,6 +92,7 @@ func (q *quota) measure(ctx context.Context) {
 		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0,
 			"mib", held>>20, "limit_mib", limit>>20)
 	}
+	return true
 }
 
 // take reports whether an outcome of n bytes may be stored.
