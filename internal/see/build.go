@@ -3,6 +3,7 @@ package see
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"hindsight/internal/monitor"
@@ -46,9 +47,9 @@ func (s *See) state(now time.Time) *State {
 			a.Says += " It says: " + out.Why
 		}
 	}
-	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
+	out.Joiner = m.values["hindsight_at_work"].sum(`role="joiner"`) > 0
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
-		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
+		out.Refused[reason] = m.values["hindsight_rejects_total"].sum(`reason="` + reason + `"`)
 	}
 	v := l.scope.View()
 	out.scope(&v, m)
@@ -57,7 +58,7 @@ func (s *See) state(now time.Time) *State {
 	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
-	e.Outside = m.values["hindsight_outside_feature_values_total"]
+	e.Outside = m.values["hindsight_outside_feature_values_total"].sum()
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
 	if page, age := s.cert.look(s.o.Insight, now); page != nil {
 		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions
@@ -66,10 +67,10 @@ func (s *See) state(now time.Time) *State {
 }
 
 func flow(m *moment) Flow {
-	f := Flow{Topic: m.rate("hindsight_decisions_total{source=topic}"), Requests: m.rate("hindsight_decisions_total{source=request}"),
+	f := Flow{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total", `source="request"`),
 		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"), Outcomes: m.rate("hindsight_outcomes_total"),
 		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"), Refused: m.rate("hindsight_requests_refused_total")}
-	if n := m.values["hindsight_at_work{role=decider}"]; n > 0 {
+	if n := m.values["hindsight_at_work"].sum(`role="decider"`); n > 0 {
 		f.Learned = m.rate("hindsight_learned_through") / n
 	}
 	return f
@@ -83,22 +84,23 @@ func waiting(m *moment) Waiting {
 
 // there returns what a metric shows, nil if it is not there or not finite.
 func (m *moment) there(name string) *float64 {
-	v, ok := m.value(name)
-	if !ok {
+	if len(m.values[name]) == 0 {
 		return nil
 	}
-	return monitor.Known(v)
+	return monitor.Known(m.values[name].sum())
 }
 
 // first returns what a metric of deciders shows for the lowest partition here, nil if it is
 // not there.
 func (m *moment) first(name string) *float64 {
-	for p := range 1024 {
-		if v := m.there(name + "{partition=" + strconv.Itoa(p) + "}"); v != nil {
-			return v
+	lowest, value := math.MaxInt, (*float64)(nil)
+	for labels, v := range m.values[name] {
+		p, err := strconv.Atoi(strings.Trim(strings.TrimPrefix(labels, "partition="), `"`))
+		if x := monitor.Known(v); x != nil && err == nil && p < lowest {
+			lowest, value = p, x
 		}
 	}
-	return nil
+	return value
 }
 
 // scope fills in what the last rounds tell.
