@@ -19,6 +19,7 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 )
 
 func main() { daemon.Main("feedback-joiner", command) }
@@ -74,7 +75,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	health := service.NewHealth(service.RoleJoiner)
+	health := watch.NewHealth(watch.RoleJoiner)
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name, Health: health})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
@@ -84,7 +85,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer admin.Close()
-	metrics := service.NewMetrics(admin.Registry, health)
+	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
 	p, err := c.open(ctx, env)
 	if err != nil {

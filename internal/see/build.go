@@ -6,8 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"hindsight/internal/monitor"
-	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 )
 
@@ -34,7 +33,7 @@ func (s *See) state(now time.Time) *State {
 	} else {
 		out.Ready = true
 	}
-	out.Idle = Idle{s.o.Health.Idle(service.RoleDecider), s.o.Health.Idle(service.RoleJoiner)}
+	out.Idle = Idle{s.o.Health.Idle(watch.RoleDecider), s.o.Health.Idle(watch.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -87,7 +86,7 @@ func (m *moment) there(name string) *float64 {
 	if len(m.values[name]) == 0 {
 		return nil
 	}
-	return monitor.Known(m.values[name].sum())
+	return watch.Known(m.values[name].sum())
 }
 
 // first returns what a metric of deciders shows for the lowest partition here, nil if it is
@@ -96,7 +95,7 @@ func (m *moment) first(name string) *float64 {
 	lowest, value := math.MaxInt, (*float64)(nil)
 	for labels, v := range m.values[name] {
 		p, err := strconv.Atoi(strings.Trim(strings.TrimPrefix(labels, "partition="), `"`))
-		if x := monitor.Known(v); x != nil && err == nil && p < lowest {
+		if x := watch.Known(v); x != nil && err == nil && p < lowest {
 			lowest, value = p, x
 		}
 	}
@@ -104,7 +103,7 @@ func (m *moment) first(name string) *float64 {
 }
 
 // scope fills in what the last rounds tell.
-func (out *State) scope(v *monitor.View, m *moment) {
+func (out *State) scope(v *watch.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
@@ -112,7 +111,7 @@ func (out *State) scope(v *monitor.View, m *moment) {
 			x := ActionShare{Action: a.Action, Decisions: a.Decisions,
 				Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
 			if w.Rounds > 0 {
-				x.Mean = monitor.Known(v.Rewards.Shown(w.Loss))
+				x.Mean = watch.Known(v.Rewards.Shown(w.Loss))
 			}
 			out.Actions.Most = append(out.Actions.Most, x)
 		} else {
@@ -121,14 +120,14 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	}
 	r := &v.Recent
 	e := &out.Exploration
-	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = monitor.Known(v.Exploration.Floor), monitor.Known(v.Exploration.Entropy), v.Draws, monitor.Known(v.Evidence), v.Refuted
-	e.Effective, e.Largest = monitor.Known(r.Effective), monitor.Known(r.Largest)
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor), watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
+	e.Effective, e.Largest = watch.Known(r.Effective), watch.Known(r.Largest)
 	out.losses(v)
 	x := &v.Shadow
-	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
-		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
-		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
-	out.Apprentice = Apprentice{v.Match.Rounds, monitor.Known(v.Match.Rate)}
+	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds, Uncovered: watch.Known(x.Uncovered),
+		Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
+		Gap: watch.Known(v.Rewards.Gap(x.Excess)), GapError: watch.Known(v.Rewards.Length(x.StdErr))}
+	out.Apprentice = Apprentice{v.Match.Rounds, watch.Known(v.Match.Rate)}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
@@ -143,20 +142,20 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	}
 }
 
-func (out *State) losses(v *monitor.View) {
+func (out *State) losses(v *watch.View) {
 	r := &v.Recent
 	l := &out.Losses
-	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
-	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), monitor.Known(v.Rewards.Shown(r.Loss)), monitor.Known(v.Rewards.Shown(r.Uniform))
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform), watch.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)), watch.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
 		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss),
-			Uniform: monitor.Known(uniform),
-			Mean:    monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: watch.Known(loss),
+			Uniform: watch.Known(uniform),
+			Mean:    watch.Known(v.Rewards.Shown(loss)), UniformMean: watch.Known(v.Rewards.Shown(uniform))})
 	}
 }
 
@@ -166,12 +165,12 @@ func instant(ns int64) *time.Time {
 }
 
 // spread returns a histogram without the empty buckets at its ends.
-func spread(h *monitor.Histogram) Spread {
-	out := Spread{N: h.N, P50: monitor.Known(h.Quantile(.5)), P90: monitor.Known(h.Quantile(.9)), P99: monitor.Known(h.Quantile(.99)), Buckets: []HistCount{}}
+func spread(h *watch.Histogram) Spread {
+	out := Spread{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)), P99: watch.Known(h.Quantile(.99)), Buckets: []HistCount{}}
 	if h.N == 0 {
 		return out
 	}
-	out.Most = monitor.Known(h.Most)
+	out.Most = watch.Known(h.Most)
 	first, last := -1, 0
 	for i, n := range h.Counts {
 		if n > 0 {

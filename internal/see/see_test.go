@@ -13,6 +13,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/internal/words"
 )
 
@@ -207,7 +208,7 @@ func TestExplainRefuses(t *testing.T) {
 // The alarm of a process that is not ready says why, as /readyz does.
 func TestNotReadySays(t *testing.T) {
 	w := newWorld(t, "window: 20 rounds\n")
-	w.see.o.Health = service.NewHealth(service.RoleDecider) // of nothing
+	w.see.o.Health = watch.NewHealth(watch.RoleDecider) // of nothing
 	for i := range w.see.watch.alarms {
 		if a := &w.see.watch.alarms[i]; a.Name == notReady {
 			a.here = func(*moment) bool { return true }
@@ -222,7 +223,7 @@ func TestNotReadySays(t *testing.T) {
 
 // Before there are metrics the page tells why the process is not ready.
 func TestStateBefore(t *testing.T) {
-	s := New(Options{Program: "feedback-joiner", Model: "shop", Health: service.NewHealth(service.RoleJoiner)})
+	s := New(Options{Program: "feedback-joiner", Model: "shop", Health: watch.NewHealth(watch.RoleJoiner)})
 	for _, p := range s.Pages() {
 		if p.Path == "/state" || p.Path == "/explain" {
 			r := httptest.NewRecorder()

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream/mem"
 )
@@ -118,7 +119,7 @@ func TestCause(t *testing.T) {
 	if got := cause("admin", strings.Repeat("x", 1000)); len(got) > 250 {
 		t.Error(len(got))
 	}
-	if causeOf("guard: worse") != causeGuard || causeOf("admin: guard") != causeAdmin || causeOf("") != causeAdmin {
+	if causeOf("guard: worse") != watch.CauseGuard || causeOf("admin: guard") != watch.CauseAdmin || causeOf("") != watch.CauseAdmin {
 		t.Error("causeOf")
 	}
 }

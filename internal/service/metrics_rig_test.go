@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -31,7 +32,7 @@ type rig struct {
 	topics Topics
 	fault  func(topic string, r *stream.Record) mem.Fault // nil: none
 	reg    *prometheus.Registry
-	m      *Metrics
+	m      *watch.Metrics
 	rules  loop.Rules
 	dc     DeciderConfig
 	jc     JoinerConfig
@@ -42,7 +43,7 @@ type rig struct {
 func newRig(t testing.TB, change func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, reg: prometheus.NewRegistry(), rules: loop.Rules{MaxActions: 100, Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 20}}}
-	r.m = NewMetrics(r.reg, nil)
+	r.m = watch.NewMetrics(r.reg, nil)
 	r.log = mem.New(mem.Options{OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
 		if r.fault == nil {
 			return mem.None

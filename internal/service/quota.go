@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -29,7 +30,7 @@ const overQuota = "outcomes and rejects hold half of the store: outcomes are tak
 type quota struct {
 	store   stream.Measured
 	topics  Topics
-	metrics *Metrics
+	metrics *watch.Metrics
 	left    atomic.Int64 // bytes
 	again   atomic.Int64 // with so many left the store is asked again
 	look    chan struct{}
@@ -38,7 +39,7 @@ type quota struct {
 }
 
 // newQuota returns the quota of a log whose store has a limit, nil if it has none. close ends it.
-func newQuota(ctx context.Context, log stream.Log, topics Topics, m *Metrics) *quota {
+func newQuota(ctx context.Context, log stream.Log, topics Topics, m *watch.Metrics) *quota {
 	store, ok := log.(stream.Measured)
 	if !ok {
 		return nil
@@ -88,7 +89,7 @@ func (q *quota) measure(ctx context.Context) bool {
 	left := limit/quotaParts - held
 	q.again.Store(left - limit/quotaSteps)
 	was := q.left.Swap(left)
-	if log := q.metrics.log; log != nil && (was > 0) != (left > 0) {
+	if log := q.metrics.Log(); log != nil && (was > 0) != (left > 0) {
 		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0,
 			"mib", held>>20, "limit_mib", limit>>20)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -68,7 +69,7 @@ type refitted struct {
 }
 
 func newRefitted(t *testing.T) *refitted {
-	d := newDaemon(t, RoleDecider)
+	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*Source, error) {
 		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, nil

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -56,7 +57,7 @@ func (w waitingJoiner) Joiner(ctx context.Context, _ *slog.Logger, run func(cont
 // older file than the log's is told that this is none.
 func TestRenewedReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		version := int64(2)
 		c := &Control{Reload: func() (*Source, error) { return source(version), nil }}
 		older := func() {

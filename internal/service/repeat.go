@@ -119,12 +119,12 @@ func (d *Decider) sendAgain(r *repeat, value []byte) {
 		return
 	}
 	if r.id != "" && !sameButForID(dec.Context, r.m.Data) {
-		d.cfg.Metrics.refuseID("decide", 409, r.id)
+		d.cfg.Metrics.RefuseID("decide", 409, r.id)
 		data, headers := errorReply(409, d.usedIn(r.n), r.id, json)
 		r.m.Respond(data, headers...)
 		return
 	}
-	d.m.repeated.Inc()
+	d.m.Repeated.Inc()
 	r.m.Respond(reply(&dec, "", true, json))
 }
 

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -38,10 +39,10 @@ type SystemConfig struct {
 	ClientRate int     // most requests a second that one client may send; 0: any number
 	Owner      string
 	Logger     *slog.Logger
-	Metrics    *Metrics // nil: nobody looks
-	Health     *Health  // nil: nobody asks
-	Insight    *Insight // nil: nobody asks
-	Control    *Control // nil: nobody changes anything
+	Metrics    *watch.Metrics // nil: nobody looks
+	Health     *watch.Health  // nil: nobody asks
+	Insight    *Insight       // nil: nobody asks
+	Control    *Control       // nil: nobody changes anything
 
 	// Learned is told how many feedbacks the decider of a partition has learned, whenever that
 	// may have changed; nil: disabled.
@@ -63,11 +64,11 @@ type SystemConfig struct {
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Metrics == nil {
-		c.Metrics = NewMetrics(nil, nil)
+		c.Metrics = watch.NewMetrics(nil, nil)
 	}
 	c.Metrics.LogTo(c.Logger)
 	if b, ok := c.Bus.(stream.Refuser); ok {
-		b.OnRefused(c.Metrics.refuseReply)
+		b.OnRefused(c.Metrics.RefuseReply)
 	}
 	alone := c.Sharing == nil
 	parts := int32(1)

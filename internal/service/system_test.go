@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -34,7 +35,7 @@ func TestRefusedReplies(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if err := RunSystem(ctx, SystemConfig{Log: log, Bus: bus, Name: "m", Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Seed: []byte("seed"), Partitions: 1, Owned: []int{0}, Owner: "test", Metrics: NewMetrics(reg, nil), Logger: slog.New(slog.DiscardHandler)}, cancel); err != nil {
+		Seed: []byte("seed"), Partitions: 1, Owned: []int{0}, Owner: "test", Metrics: watch.NewMetrics(reg, nil), Logger: slog.New(slog.DiscardHandler)}, cancel); err != nil {
 		t.Fatal(err)
 	}
 	for _, subject := range []string{"m.decide", "m.decide.0", "m.outcome"} {
