@@ -13,7 +13,6 @@ import (
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/explain"
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
@@ -110,10 +109,9 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
-		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Seed: seed, Partitions: partitions,
-		MaxPending: service.DefaultMaxPending, MaxBytes: c.pendingMiB << 20, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
-		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
+	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
+		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
+		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
@@ -161,7 +160,7 @@ func (p *process) system(ctx context.Context) error { return service.RunSystem(c
 // joiner runs as feedback-joiner does.
 func (p *process) joiner(ctx context.Context) error {
 	c := &p.config
-	return service.RunSharedJoiner(ctx, c.Sharing, service.JoinerConfig{Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: 1,
+	return service.RunSharedJoiner(ctx, c.Sharing, service.SystemConfig{Log: c.Log, Source: c.Source, Build: c.Build, Seed: c.Seed, Partitions: 1,
 		MaxPending: 1000, Dedup: 1000, MarkEvery: 100, Owner: c.Owner, Logger: c.Logger, Metrics: c.Metrics, Health: c.Health}, nil)
 }
 

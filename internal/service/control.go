@@ -244,11 +244,11 @@ func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
 		j.fail(err)
 		return 0, err
 	}
-	was, last := j.cfg.Source, j.epochs.last
-	j.cfg.Source = *s
+	was, last := *j.cfg.Source, j.epochs.last
+	*j.cfg.Source = *s
 	err := j.announce(ctx)
 	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
-		j.cfg.Source = was
+		*j.cfg.Source = was
 		j.epochs.undo(last)
 		return 0, err
 	}

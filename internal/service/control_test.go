@@ -29,7 +29,7 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 		}
 		return ep, err
 	}
-	j, err := OpenJoiner(t.Context(), JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
+	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())

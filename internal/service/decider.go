@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,37 +13,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// DeciderConfig is what a decider needs.
-type DeciderConfig struct {
-	Log           stream.Log
-	Bus           stream.Bus // nil: no requests
-	Name          string     // of the model
-	Build         Build
-	Seed          []byte
-	Partition     int
-	Partitions    int
-	Dedup         int    // rounds whose ids are remembered
-	SnapshotEvery int64  // feedbacks between snapshots; 0: none. One decider of a model writes them
-	MaxInFlight   int    // decisions that may wait for their acknowledgement, if the log takes so many at once
-	AcceptLoss    bool   // go on without records that retention has dropped before they were read
-	Owner         string // for people
-	Logger        *slog.Logger
-	Metrics       *watch.Metrics // nil: nobody looks
-	Health        *watch.Health  // nil: nobody asks
-	Insight       *Insight       // nil: nobody asks
-
-	Learned func(partition int, through int64) // as of [SystemConfig]
-
-	wrote *wrote // by this process, to the partition, so far; nil: nothing
-	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
-	rates *rates // of clients; nil: no limit
-}
-
 // Decider owns one partition of decisions. It decides what is in contexts of that
 // partition and what is asked by request, and learns from the feedback log between
 // decisions. All its work is done under mu.
 type Decider struct {
-	cfg    DeciderConfig
+	cfg    SystemConfig
 	topics Topics
 
 	mu       sync.Mutex
@@ -91,7 +64,7 @@ type Decider struct {
 // OpenDecider takes a partition of decisions over from any earlier owner and
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
-func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
+func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {

@@ -123,7 +123,7 @@ func TestFrontTooLarge(t *testing.T) {
 func TestFrontSpreads(t *testing.T) {
 	f := newFront(nil, "m", 5)
 	for _, p := range []int{0, 2, 3} {
-		f.set(p, &Decider{cfg: DeciderConfig{Partition: p}})
+		f.set(p, &Decider{cfg: SystemConfig{Partition: p}})
 	}
 	m := &stream.Message{Data: []byte(`{"actions":["a"]}`)}
 	count := func(n int) (got [5]int) {

@@ -169,7 +169,7 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 		if got := scrape(t, d.reg); got[`hindsight_at_work{role="decider"}`] != 1 || got["hindsight_joiner_epoch"] != 0 {
 			t.Error("a decider alone shows a joiner, or not itself")
 		}
-		jc := JoinerConfig{Log: d.log, Source: *source, Build: testBuild, SeedHash: loop.SeedHash(d.config.Seed), Partitions: 1, MaxPending: 100,
+		jc := SystemConfig{Log: d.log, Source: source, Build: testBuild, Seed: d.config.Seed, Partitions: 1, MaxPending: 100,
 			Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
 		stop := d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })
 		pass(time.Second)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -17,34 +16,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// JoinerConfig is what a joiner needs.
-type JoinerConfig struct {
-	Log        stream.Log
-	Source     Source // the model; a newer version than the log's starts an epoch
-	Build      Build
-	SeedHash   string
-	Seed       []byte // the secret one, of which nothing is stored; nil: whoever knows that can choose ids that slow the joiner down
-	Partitions int
-	MaxPending int    // rounds that may wait
-	MaxBytes   int    // that these may hold; 0: [DefaultMaxBytes]
-	Dedup      int    // released rounds that are remembered
-	MarkEvery  int    // feedbacks between marks
-	AcceptLoss bool   // go on without records that retention has dropped before they were read
-	Owner      string // for people
-	Logger     *slog.Logger
-	Metrics    *watch.Metrics // nil: nobody looks
-	Health     *watch.Health  // nil: nobody asks
-	Insight    *Insight       // nil: nobody asks
-	Control    *Control       // nil: nobody changes anything
-
-	began *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
-	since *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
-}
-
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
 // with outcomes, and releases feedback. One goroutine uses it.
 type Joiner struct {
-	cfg     JoinerConfig
+	cfg     SystemConfig
 	topics  Topics
 	heart   *loop.Joiner
 	epochs  *epochs
@@ -111,8 +86,10 @@ type orphanCheck struct {
 
 // OpenJoiner takes the feedback log over from any earlier owner, recovers from its
 // tail, and announces the model if the log does not have it.
-func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
+func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
 	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order), over: make(chan struct{})}
+	source := *cfg.Source // which a renewal changes
+	j.cfg.Source = &source
 	if j.cfg.Metrics == nil {
 		j.cfg.Metrics = watch.NewMetrics(nil, nil)
 	}

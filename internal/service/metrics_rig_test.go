@@ -34,8 +34,8 @@ type rig struct {
 	reg    *prometheus.Registry
 	m      *watch.Metrics
 	rules  loop.Rules
-	dc     DeciderConfig
-	jc     JoinerConfig
+	dc     SystemConfig
+	jc     SystemConfig
 	d      *Decider
 	j      *Joiner
 }
@@ -51,9 +51,9 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		return r.fault(topic, rec)
 	}})
 	r.topics = createTopics(t, r.log, "m", 1)
-	r.jc = JoinerConfig{Log: r.log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
+	r.jc = SystemConfig{Log: r.log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
-	r.dc = DeciderConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
+	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
 	if change != nil {
 		change(r)

@@ -171,7 +171,8 @@ func TestRefitDecidesOn(t *testing.T) {
 }
 
 // decider0 returns the configuration of the decider of partition 0, apart from any process.
-func (c *SystemConfig) decider0() DeciderConfig {
+func (c *SystemConfig) decider0() SystemConfig {
+	c.setDefaults()
 	d := c.decider(0)
 	d.Bus, d.Metrics, d.Health = nil, nil, nil
 	return d

@@ -101,7 +101,7 @@ func TestRenewedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := mem.New(mem.Options{})
 		createTopics(t, log, "m", 1)
-		jc := JoinerConfig{Log: log, Source: *source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
+		jc := SystemConfig{Log: log, Source: source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
 		standby := waitingJoiner{make(chan struct{})}
 		c := &Control{}
 		ctx, stop := context.WithCancel(t.Context())

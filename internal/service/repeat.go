@@ -14,7 +14,7 @@ import (
 // requests, and those of the repeats that wait for older ones. Partitions have equal shares.
 const maxRecent = 16 << 20
 
-func (c *DeciderConfig) recentShare() int { return maxRecent / max(1, c.Partitions) }
+func (c *SystemConfig) recentShare() int { return maxRecent / max(1, c.Partitions) }
 
 // recent knows where the last decisions lie in the log, and has the bytes of as many of
 // them as it may hold, in a ring. It is safe for concurrent use.

@@ -27,7 +27,8 @@ type Sharing interface {
 
 // RunSharedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
 // stands by until it is to be this one, and again when it is it no longer.
-func RunSharedJoiner(ctx context.Context, s Sharing, cfg JoinerConfig, ready func()) error {
+func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready func()) error {
+	cfg.setDefaults()
 	if s == nil {
 		return RunJoiner(ctx, cfg, ready)
 	}

@@ -150,7 +150,7 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 // RunJoiner keeps a joiner at work until the context ends: after an error it opens
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
-func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
+func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	if cfg.Metrics == nil {
 		cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
@@ -175,7 +175,7 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 
 // RunDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
-func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
+func RunDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
 	if cfg.Metrics == nil {
 		cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
