@@ -30,7 +30,7 @@ func compile(expr string) (q query, err error) {
 	return q, nil
 }
 
-var token = regexp.MustCompile(`\w+="[^"]*"|[a-z_]\w*|[0-9.]+[a-z]*|[<>=!]=|[^\s]`)
+var token = regexp.MustCompile(`\w+="[^"]*"|[a-z_]\w*|[0-9.]+[a-z]*|[>=]=|[^\s]`)
 
 // parser reads tokens from the front; the last is empty. It panics where the text is none that it knows.
 type parser struct{ tokens []string }
@@ -60,7 +60,7 @@ func (p *parser) skip(t string) bool {
 }
 
 // operators are the binary ones, those that bind least first.
-var operators = [][]string{{"or"}, {"and", "unless"}, {"==", "!=", ">=", "<=", ">", "<"}, {"+", "-"}, {"*"}}
+var operators = [][]string{{"or"}, {"and", "unless"}, {"==", ">=", ">", "<"}, {"+", "-"}, {"*"}}
 
 func (p *parser) binary(level int) query {
 	if level == len(operators) {
@@ -88,7 +88,7 @@ func (p *parser) operand() query {
 		q := p.binary(0)
 		p.expect(")")
 		return q
-	case "sum", "max", "min":
+	case "sum", "max":
 		return p.aggregate(t)
 	case "rate", "increase", "delta", "min_over_time", "avg_over_time":
 		return p.overTime(t)
@@ -134,7 +134,6 @@ func (v vector) each(f func(float64) float64) vector {
 
 // aggregate parses by (labels) (expression).
 func (p *parser) aggregate(name string) query {
-	fold := map[string]func(a, b float64) float64{"max": math.Max, "min": math.Min, "sum": func(a, b float64) float64 { return a + b }}[name]
 	p.expect("by", "(")
 	var by []string
 	for t := p.next(); t != ")"; t = p.next() {
@@ -149,8 +148,12 @@ func (p *parser) aggregate(name string) query {
 				return !slices.Contains(by, name)
 			})
 			key := strings.Join(kept, ",")
-			if was, ok := out[key]; ok {
-				x = fold(was, x)
+			was, ok := out[key]
+			switch {
+			case ok && name == "sum":
+				x += was
+			case ok:
+				x = max(x, was)
 			}
 			out[key] = x
 		}
@@ -286,12 +289,8 @@ func apply(op string, x, y float64) (v float64, holds bool) {
 		return x * y, true
 	case "==":
 		return x, x == y
-	case "!=":
-		return x, x != y
 	case ">=":
 		return x, x >= y
-	case "<=":
-		return x, x <= y
 	case ">":
 		return x, x > y
 	}
