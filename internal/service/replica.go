@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/monitor"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -34,9 +34,9 @@ type follower struct {
 	size   int     // bytes of the last snapshot that was restored or written
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
-	scope  *monitor.Scope // nil: nobody looks
-	others *strangers     // nil: nobody is told
-	warns  bool           // of changes: one decider of all does
+	scope  *watch.Scope // nil: nobody looks
+	others *strangers   // nil: nobody is told
+	warns  bool         // of changes: one decider of all does
 
 	// While a learner is taught for minutes what its epoch starts from, apart runs that without
 	// the lock that take is called with, and pause is called now and then, whose error ends it.

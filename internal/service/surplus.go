@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -28,7 +29,7 @@ type surplusPlace struct {
 	partition int
 }
 
-var surplusKinds = [2]string{contextsKind, outcomesKind}
+var surplusKinds = [2]string{watch.ContextsKind, watch.OutcomesKind}
 
 func (j *Joiner) surplusTopic(i int) string {
 	return [2]string{j.topics.Contexts, j.topics.Outcomes}[i]
