@@ -95,11 +95,9 @@ func (r *Replica) Restore(e Epoch, through int64, state []byte) error {
 
 // Learn takes the next feedback of the log. One that was taken before is ignored;
 // one that leaves a gap is an [ErrGap] and changes nothing. Feedback of an
-// an epoch whose learner was another one is counted and not learned.
-func (r *Replica) Learn(f *codec.Feedback) error { return r.learnOf(f, nil) }
-
-// learnOf is Learn with the context of f if that is at hand.
-func (r *Replica) learnOf(f *codec.Feedback, c *codec.Context) error {
+// an epoch whose learner was another one is counted and not learned. c is the context of the
+// feedback if the caller has parsed it, else nil.
+func (r *Replica) Learn(f *codec.Feedback, c *codec.Context) error {
 	switch {
 	case f.N <= r.through:
 		return nil

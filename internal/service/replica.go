@@ -219,7 +219,7 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		}
 		before := f.changes().Count
 		f.match()
-		if err := f.heart.Learn(&f.parsed); err != nil {
+		if err := f.heart.Learn(&f.parsed, nil); err != nil {
 			return err
 		}
 		f.tellChange(before)
