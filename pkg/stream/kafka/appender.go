@@ -69,7 +69,7 @@ func (a *appender) start() error {
 	return nil
 }
 
-func (a *appender) fail(err error) error { return a.sender.p.fail("append", -1, err) }
+func (a *appender) fail(err error) error { return a.sender.p.Fail("append", -1, err) }
 
 // Append implements [stream.Appender].
 func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
@@ -175,7 +175,7 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // both this owner and the next: so the log is asked first.
 func (a *appender) deliver(b []byte) (produced, error) {
 	me := owner{a.producer, a.epoch}
-	if p := &a.sender.p; wallClock().Sub(a.stirred) > idleCheck && me.isOurs(ownerID(p.topic, p.partition)) {
+	if p := &a.sender.p; wallClock().Sub(a.stirred) > idleCheck && me.isOurs(ownerID(p.Topic, p.Partition)) {
 		last, _, err := a.log.c.lastOwner(a.ctx, p)
 		if err == nil && me.before(last) {
 			err = stream.ErrFenced

@@ -246,22 +246,22 @@ func (c *Client) pause(ctx context.Context, d time.Duration) error {
 
 // leader returns the address of a partition's leader; fresh asks again.
 func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, error) {
-	info, err := c.topic(ctx, p.topic, fresh)
+	info, err := c.topic(ctx, p.Topic, fresh)
 	if err != nil {
 		return "", err
 	}
-	if p.partition >= len(info.leaders) && !fresh { // there may be more by now
-		if info, err = c.topic(ctx, p.topic, true); err != nil {
+	if p.Partition >= len(info.leaders) && !fresh { // there may be more by now
+		if info, err = c.topic(ctx, p.Topic, true); err != nil {
 			return "", err
 		}
 	}
-	if p.partition < 0 || p.partition >= len(info.leaders) {
+	if p.Partition < 0 || p.Partition >= len(info.leaders) {
 		return "", stream.ErrNotFound
 	}
 	k := &c.cluster
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	addr, ok := k.brokers[info.leaders[p.partition]]
+	addr, ok := k.brokers[info.leaders[p.Partition]]
 	if !ok {
 		return "", errNoLeader
 	}

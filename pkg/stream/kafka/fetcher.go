@@ -54,7 +54,7 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 		}
 		if backoff == maxBackoff && !told {
 			told = true
-			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.topic, "partition", s.p.partition, "error", err)
+			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.Topic, "partition", s.p.Partition, "error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {
 			return err

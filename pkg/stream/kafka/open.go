@@ -68,7 +68,7 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	}
 	a, tail, err := l.openAs(ctx, p, o)
 	if err != nil {
-		return nil, stream.Tail{}, p.fail("open", -1, err)
+		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
 	return a, tail, nil
 }
@@ -77,7 +77,7 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
 		return nil, stream.Tail{}, err
 	}
-	hard, err := l.c.largestMessage(ctx, p.topic)
+	hard, err := l.c.largestMessage(ctx, p.Topic)
 	if err != nil {
 		return nil, stream.Tail{}, err
 	}
@@ -105,7 +105,7 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, error) {
 	c, p := a.log.c, &a.sender.p
 	var tried owner
-	id := ownerID(p.topic, p.partition)
+	id := ownerID(p.Topic, p.Partition)
 	for try := range maxOpens {
 		last, first, err := c.lastOwner(ctx, p)
 		if err != nil {
@@ -203,7 +203,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 // producers, which it does for a day, and by the record at the end.
 func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int64, err error) {
 	note := func(o owner) {
-		if o.isOurs(ownerID(p.topic, p.partition)) && last.before(o) {
+		if o.isOurs(ownerID(p.Topic, p.Partition)) && last.before(o) {
 			last = o
 		}
 	}
@@ -306,7 +306,7 @@ func (l *Log) Writer(ctx context.Context, topic string, partition int, ack strea
 	}
 	a, err := l.writer(ctx, p, ack)
 	if err != nil {
-		return nil, p.fail("writer", -1, err)
+		return nil, p.Fail("writer", -1, err)
 	}
 	return a, nil
 }
@@ -315,7 +315,7 @@ func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appende
 	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
 		return nil, err
 	}
-	hard, err := l.c.largestMessage(ctx, p.topic)
+	hard, err := l.c.largestMessage(ctx, p.Topic)
 	if err != nil {
 		return nil, err
 	}

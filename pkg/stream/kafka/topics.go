@@ -50,16 +50,16 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		return err
 	}
 	if partitions < 1 {
-		return p.fail("create", -1, errors.New("needs at least one partition"))
+		return p.Fail("create", -1, errors.New("needs at least one partition"))
 	}
 	if o.Trimmable && !trimmable(topic) {
-		return p.fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
-		return p.fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
 	}
 	if err := l.create(ctx, topic, partitions, o); err != nil {
-		return p.fail("create", -1, err)
+		return p.Fail("create", -1, err)
 	}
 	return nil
 }

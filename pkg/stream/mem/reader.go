@@ -29,9 +29,9 @@ func (l *Log) Read(_ context.Context, topic string, partition int, from int64) (
 	case from == stream.Earliest:
 		from = p.first()
 	case from < p.first():
-		return nil, p.fail("read", from, stream.ErrTruncated)
+		return nil, p.Fail("read", from, stream.ErrTruncated)
 	case from > p.next:
-		return nil, p.fail("read", from, stream.ErrAhead)
+		return nil, p.Fail("read", from, stream.ErrAhead)
 	}
 	if p.search(from) == len(p.recs) {
 		from = p.next // passes a hole at the end
@@ -45,9 +45,9 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	for {
 		select {
 		case <-r.done:
-			return dst, p.fail("read", r.pos, stream.ErrClosed)
+			return dst, p.Fail("read", r.pos, stream.ErrClosed)
 		case <-p.log.closed:
-			return dst, p.fail("read", r.pos, stream.ErrClosed)
+			return dst, p.Fail("read", r.pos, stream.ErrClosed)
 		default:
 		}
 		if err := ctx.Err(); err != nil {
@@ -56,11 +56,11 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		p.mu.Lock()
 		if r.pos > p.next {
 			p.mu.Unlock()
-			return dst, p.fail("read", r.pos, stream.ErrAhead)
+			return dst, p.Fail("read", r.pos, stream.ErrAhead)
 		}
 		if r.pos < p.first() {
 			p.mu.Unlock()
-			return dst, p.fail("read", r.pos, stream.ErrTruncated)
+			return dst, p.Fail("read", r.pos, stream.ErrTruncated)
 		}
 		if i := p.search(r.pos); i < len(p.recs) {
 			dst = r.take(dst, p.recs[i:min(len(p.recs), i+p.log.o.MaxBatch)])

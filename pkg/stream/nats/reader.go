@@ -51,22 +51,22 @@ type reader struct {
 
 // Read implements [stream.Log].
 func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("read", topic, partition)
 	if err != nil {
-		return nil, p.fail("read", from, err)
+		return nil, err
 	}
 	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest, batch: l.o.MaxBatch,
 		kicked: make(chan struct{}, 1), done: make(chan struct{}), silence: time.NewTimer(time.Hour)}
 	r.silence.Stop()
 	if err := r.connect(ctx); err != nil {
 		r.release()
-		return nil, p.fail("read", from, err)
+		return nil, p.Fail("read", from, err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isClosed() {
 		r.release()
-		return nil, p.fail("read", from, stream.ErrClosed)
+		return nil, p.Fail("read", from, stream.ErrClosed)
 	}
 	l.readers[r] = struct{}{}
 	return r, nil
@@ -175,7 +175,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	had := len(dst)
 	for {
 		if err := r.ready(ctx); err != nil {
-			return dst, r.fail("read", r.pos, err)
+			return dst, r.Fail("read", r.pos, err)
 		}
 		m, err := r.receive(ctx)
 		if err == nil {
@@ -184,7 +184,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		if errors.Is(err, errAgain) {
 			r.release()
 		} else if err != nil {
-			return dst, r.fail("read", r.pos, err)
+			return dst, r.Fail("read", r.pos, err)
 		}
 		if len(dst) > had {
 			return dst, nil
