@@ -244,6 +244,18 @@ func (c *Client) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// again calls try, with growing pauses, until it says that its error is final (nil is) or the
+// request timeout is over, and returns its last error.
+func (c *Client) again(ctx context.Context, try func(ctx context.Context) (final bool, err error)) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		if final, err := try(limited); final || err == nil || c.pause(limited, backoff) != nil {
+			return err
+		}
+	}
+}
+
 // leader returns the address of a partition's leader; fresh asks again.
 func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, error) {
 	info, err := c.topic(ctx, p.Topic, fresh)

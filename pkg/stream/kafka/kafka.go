@@ -46,6 +46,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -88,9 +89,7 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.ClientID == "" {
-		o.ClientID = DefaultClientID
-	}
+	o.ClientID = cmp.Or(o.ClientID, DefaultClientID)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -337,17 +337,15 @@ func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appende
 
 // newProducer asks for a producer id.
 func (c *Client) newProducer(ctx context.Context) (id int64, epoch int16, err error) {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		m, err := c.askAny(limited, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
+	err = c.again(ctx, func(ctx context.Context) (bool, error) {
+		m, err := c.askAny(ctx, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
 			func(m protocol.Message) error { return classify(m.(*initproducerid.Response).ErrorCode) })
-		if err == nil {
-			r := m.(*initproducerid.Response)
-			return r.ProducerID, r.ProducerEpoch, nil
+		if err != nil {
+			return !isTransient(err), err
 		}
-		if !isTransient(err) || c.pause(limited, backoff) != nil {
-			return 0, 0, err
-		}
-	}
+		r := m.(*initproducerid.Response)
+		id, epoch = r.ProducerID, r.ProducerEpoch
+		return true, nil
+	})
+	return id, epoch, err
 }

@@ -220,7 +220,7 @@ func FuzzFields(f *testing.F) {
 		x.partition(&place{Topic: "t", Partition: 0})
 		x.tags()
 		for !x.bad {
-			_, _, _, _ = x.varbytes(), x.bytes(), x.string(), x.uvarint()
+			_, _, _, _ = x.varbytes(), x.bytes(), x.stringBytes(), x.uvarint()
 			x.varint()
 			x.int64()
 		}

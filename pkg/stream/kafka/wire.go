@@ -46,9 +46,7 @@ func (f *fields) int64() int64 {
 	return 0
 }
 
-// string reads a string that may be null, which reads as empty.
-func (f *fields) string() string { return string(f.stringBytes()) }
-
+// stringBytes reads a string that may be null, which reads as empty.
 func (f *fields) stringBytes() []byte {
 	n := int(f.int16())
 	if n <= 0 {
