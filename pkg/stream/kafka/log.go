@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -76,10 +77,7 @@ func (l *Log) place(op, topic string, partition int) (place, error) {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
-	all := make([]closer, 0, len(l.open))
-	for x := range l.open {
-		all = append(all, x)
-	}
+	all := slices.Collect(maps.Keys(l.open))
 	l.mu.Unlock()
 	for _, x := range all {
 		x.logClosed()

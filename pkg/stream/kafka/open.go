@@ -218,9 +218,6 @@ func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int
 	}
 	var known []producer
 	err = c.atLeader(ctx, p, func(cn *conn) (code int16, err error) {
-		if _, ok := cn.versions[describeProducers]; !ok {
-			return 0, nil
-		}
 		known, code, err = cn.producers(p)
 		return code, err
 	})

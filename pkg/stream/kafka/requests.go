@@ -279,8 +279,11 @@ type producer struct {
 	open  int64 // where its open transaction begins; -1: it has none
 }
 
-// producers asks which idempotent producers the leader remembers.
+// producers asks which idempotent producers the leader remembers; none if it cannot say.
 func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
+	if _, ok := cn.versions[describeProducers]; !ok {
+		return nil, 0, nil
+	}
 	if err := cn.askProducers(p); err != nil {
 		return nil, 0, err
 	}

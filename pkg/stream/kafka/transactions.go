@@ -61,9 +61,6 @@ func (s *leaderSource) noteOpen(ctx context.Context, r *fetched) {
 func (c *Client) openTransaction(ctx context.Context, p *place, from int64) error {
 	who := "a producer"
 	_ = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		if _, ok := cn.versions[describeProducers]; !ok {
-			return 0, nil
-		}
 		known, code, err := cn.producers(p)
 		for _, k := range known {
 			if k.open == from {

@@ -24,8 +24,11 @@
 package nats
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,33 +64,14 @@ type Options struct {
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {
-	if o.Window <= 0 {
-		o.Window = DefaultWindow
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = DefaultMaxBatch
-	}
-	if o.AckTimeout <= 0 {
-		o.AckTimeout = DefaultAckTimeout
-	}
-	if o.APITimeout <= 0 {
-		o.APITimeout = DefaultAPITimeout
-	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = DefaultHeartbeat
-	}
-	if o.APIPrefix == "" {
-		o.APIPrefix = DefaultAPIPrefix
-	}
-	if o.Replicas <= 0 {
-		o.Replicas = 1
-	}
-	if o.ReadConn == nil {
-		o.ReadConn = conn
-	}
-	if o.BoundsConn == nil {
-		o.BoundsConn = conn
-	}
+	o.Window = cmp.Or(max(o.Window, 0), DefaultWindow)
+	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
+	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), DefaultAckTimeout)
+	o.APITimeout = cmp.Or(max(o.APITimeout, 0), DefaultAPITimeout)
+	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), DefaultHeartbeat)
+	o.APIPrefix = cmp.Or(o.APIPrefix, DefaultAPIPrefix)
+	o.Replicas = max(o.Replicas, 1)
+	o.ReadConn, o.BoundsConn = cmp.Or(o.ReadConn, conn), cmp.Or(o.BoundsConn, conn)
 	return o
 }
 
@@ -163,21 +147,13 @@ func (l *Log) watch() {
 func (l *Log) allAppenders() []*appender {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*appender, 0, len(l.appenders))
-	for a := range l.appenders {
-		all = append(all, a)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.appenders))
 }
 
 func (l *Log) allReaders() []*reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*reader, 0, len(l.readers))
-	for r := range l.readers {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.readers))
 }
 
 // Close implements [stream.Log]. What is not acknowledged by then is unknown.
