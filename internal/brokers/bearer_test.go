@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
+
 	"hindsight/pkg/stream/kafka"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -142,7 +144,7 @@ func TestTokenCommandFails(t *testing.T) {
 }
 
 // TestKafkaRealTokens logs in to a broker that reads tokens, with a file and with a command, and is told
-// why a token is refused. The group of deciders uses the same way.
+// why a token is refused; so does kafka-go's own dialer, which groups use.
 func TestKafkaRealTokens(t *testing.T) {
 	k := kafkatest.Start(t, kafkatest.Options{Tokens: true})
 	dir := t.TempDir()
@@ -160,6 +162,15 @@ func TestKafkaRealTokens(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
+		m, err := f.login(t.Context(), &access{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := (&kafkago.Dialer{SASLMechanism: m}).DialContext(t.Context(), "tcp", k.Brokers()[0])
+		if err != nil {
+			t.Fatalf("%s: as groups log in: %v", name, err)
+		}
+		_ = conn.Close()
 		_ = c.Close()
 		write(t, dir, "token", token(-time.Hour))
 		if _, err := f.Dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil); !errors.Is(err, kafka.ErrAuthentication) || !strings.Contains(err.Error(), "invalid_token") {
