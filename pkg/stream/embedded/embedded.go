@@ -14,6 +14,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -136,24 +137,14 @@ func (o *Options) complete() error {
 	if o.Dir == "" && !o.bare {
 		return errors.New("embedded log: no folder given")
 	}
-	if o.Host == "" {
-		o.Host = DefaultHost
-	}
+	o.Host = cmp.Or(o.Host, DefaultHost)
 	if ip := net.ParseIP(o.Host); o.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("embedded log: host %s is not a loopback address; run a NATS server to serve other machines", o.Host)
 	}
-	if o.Port == 0 {
-		o.Port = DefaultPort
-	}
-	if o.Sync == "" {
-		o.Sync = DefaultSync
-	}
-	if o.Name == "" {
-		o.Name = filepath.Base(os.Args[0])
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = DefaultMaxConns
-	}
+	o.Port = cmp.Or(o.Port, DefaultPort)
+	o.Sync = cmp.Or(o.Sync, DefaultSync)
+	o.Name = cmp.Or(o.Name, filepath.Base(os.Args[0]))
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -9,6 +9,7 @@
 package mem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,15 +77,9 @@ type topic struct {
 
 // New returns an empty log.
 func New(o Options) *Log {
-	if o.Step <= 0 {
-		o.Step = 1
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = DefaultMaxBatch
-	}
+	o.Step = max(o.Step, 1)
+	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
+	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
 	l := &Log{o: o, topics: map[string]*topic{}, closed: make(chan struct{})}
 	l.ticks.Store(1e9)
 	l.bus.maxBytes = o.MaxBytes
