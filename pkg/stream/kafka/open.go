@@ -146,7 +146,7 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 	r := stream.Record{Type: "probe"}
 	var b batch
 	b.reset()
-	b.add(&r, "", recordSize(&r, "", 0))
+	b.add(&r, "")
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -177,7 +177,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 	nonce := hex.EncodeToString(random[:])
 	var b batch
 	b.reset()
-	b.add(&r, nonce, recordSize(&r, nonce, 0))
+	b.add(&r, nonce)
 	if len(b.b) > a.hard {
 		return 0, fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
 	}

@@ -108,17 +108,3 @@ func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint6
 func appendString(b []byte, s string) []byte {
 	return append(appendInt16(b, int16(len(s))), s...)
 }
-
-// varintLen is how many bytes binary.AppendVarint takes for v.
-func varintLen(v int64) int {
-	u := uint64(v) << 1
-	if v < 0 {
-		u = ^u
-	}
-	n := 1
-	for u >= 0x80 {
-		u >>= 7
-		n++
-	}
-	return n
-}
