@@ -56,7 +56,7 @@ func openBare(t *testing.T) *Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	return b.e
+	return b
 }
 
 // Subscriptions take little memory, however deep their subjects are, of few connections or of

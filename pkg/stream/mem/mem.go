@@ -64,8 +64,9 @@ type Log struct {
 
 	mu     sync.Mutex
 	topics map[string]*topic
-	acks   []pending // held back, oldest first
-	closed chan struct{}
+	acks   []pending       // held back, oldest first
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	bus bus
 }
@@ -80,7 +81,8 @@ func New(o Options) *Log {
 	o.Step = max(o.Step, 1)
 	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
 	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
-	l := &Log{o: o, topics: map[string]*topic{}, closed: make(chan struct{})}
+	l := &Log{o: o, topics: map[string]*topic{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ticks.Store(1e9)
 	l.bus.maxBytes = o.MaxBytes
 	l.bus.subjects = map[string]*subject{}
@@ -94,14 +96,7 @@ func (l *Log) now() int64 {
 	return l.ticks.Add(1) - 1
 }
 
-func (l *Log) isClosed() bool {
-	select {
-	case <-l.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Log) isClosed() bool { return l.ctx.Err() != nil }
 
 // Create implements [stream.Log].
 func (l *Log) Create(_ context.Context, name string, partitions int, o stream.TopicOptions) error {
@@ -183,11 +178,7 @@ func (l *Log) Trim(_ context.Context, name string, number int, before int64) err
 // ErrUnknown.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.isClosed() {
-		l.mu.Unlock()
-		return nil
-	}
-	close(l.closed)
+	l.cancel()
 	held := l.acks
 	l.acks = nil
 	l.mu.Unlock()

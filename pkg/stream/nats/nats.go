@@ -25,6 +25,7 @@ package nats
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -86,8 +87,8 @@ type Log struct {
 
 	spell atomic.Pointer[spell] // see Hold
 
-	done    chan struct{} // closed by Close
-	once    sync.Once
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
 	watcher sync.WaitGroup
 }
 
@@ -107,17 +108,16 @@ func New(conn *natsgo.Conn, o Options) (*Log, error) {
 		return nil, fmt.Errorf("nats log: %w: the server has no headers", stream.ErrUnavailable)
 	}
 	l := &Log{conn: conn, o: o.withDefaults(conn), appenders: map[*appender]struct{}{},
-		readers: map[*reader]struct{}{}, done: make(chan struct{})}
+		readers: map[*reader]struct{}{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.spell.Store(newSpell())
-	l.watcher.Add(1)
-	go l.watch()
+	l.watcher.Go(l.watch)
 	return l, nil
 }
 
 // watch kills appenders that lost their connection or wait too long, and makes
 // readers start over after a reconnect.
 func (l *Log) watch() {
-	defer l.watcher.Done()
 	lost := l.conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)
 	back := l.o.ReadConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
@@ -126,7 +126,7 @@ func (l *Log) watch() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.done:
+		case <-l.ctx.Done():
 			return
 		case s := <-lost:
 			for _, a := range l.allAppenders() {
@@ -158,27 +158,18 @@ func (l *Log) allReaders() []*reader {
 
 // Close implements [stream.Log]. What is not acknowledged by then is unknown.
 func (l *Log) Close() error {
-	l.once.Do(func() {
-		l.mu.Lock()
-		close(l.done)
-		l.mu.Unlock()
-		l.watcher.Wait()
-		for _, a := range l.allAppenders() {
-			a.kill(a.fail(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)), a.fail(stream.ErrClosed))
-			a.release()
-		}
-		for _, r := range l.allReaders() {
-			_ = r.Close()
-		}
-	})
+	l.mu.Lock()
+	l.cancel()
+	l.mu.Unlock()
+	l.watcher.Wait()
+	for _, a := range l.allAppenders() {
+		a.kill(a.fail(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)), a.fail(stream.ErrClosed))
+		a.release()
+	}
+	for _, r := range l.allReaders() {
+		_ = r.Close()
+	}
 	return nil
 }
 
-func (l *Log) isClosed() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Log) isClosed() bool { return l.ctx.Err() != nil }
