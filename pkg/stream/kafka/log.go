@@ -91,11 +91,11 @@ func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := l.c.topic(ctx, topic, true)
+	leaders, err := l.c.topic(ctx, topic, true)
 	if err != nil {
 		return 0, p.Fail("partitions", -1, err)
 	}
-	return len(info.leaders), nil
+	return len(leaders), nil
 }
 
 // Topics implements [stream.Lister].

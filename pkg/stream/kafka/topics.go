@@ -200,12 +200,12 @@ func (k *cluster) made(topic string) {
 // awaitTopic waits until every partition of a new topic has a leader.
 func (c *Client) awaitTopic(ctx context.Context, topic string, partitions int) error {
 	return c.again(ctx, func(ctx context.Context) (bool, error) {
-		info, err := c.topic(ctx, topic, true)
+		leaders, err := c.topic(ctx, topic, true)
 		if err != nil {
 			return true, err
 		}
 		unled := 0
-		for _, id := range info.leaders {
+		for _, id := range leaders {
 			if id < 0 {
 				unled++
 			}
