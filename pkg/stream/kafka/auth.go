@@ -50,7 +50,7 @@ func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 		}
 		r := answer.(*saslauthenticate.Response)
 		if r.ErrorCode != 0 {
-			_, _, _ = session.Next(ctx, []byte(r.ErrorMessage)) // what it keeps is refused
+			_, _, _ = session.Next(ctx, []byte(refusal(r))) // what it keeps is refused
 			return fmt.Errorf("%w (mechanism %s): %s", ErrAuthentication, m.Name(), refusal(r))
 		}
 		if done, message, err = session.Next(ctx, r.AuthBytes); err != nil {
