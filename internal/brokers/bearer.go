@@ -109,7 +109,8 @@ func expiry(token string, most time.Time) time.Time {
 		Exp float64 `json:"exp"`
 	}
 	if parts := strings.Split(token, "."); len(parts) == 3 {
-		if text, err := base64.RawURLEncoding.DecodeString(parts[1]); err == nil && json.Unmarshal(text, &claims) == nil && claims.Exp > 0 {
+		text, err := base64.RawURLEncoding.DecodeString(parts[1])
+		if err == nil && json.Unmarshal(text, &claims) == nil && claims.Exp > 0 {
 			if at := time.Unix(int64(claims.Exp), 0); at.Before(most) {
 				return at
 			}

@@ -78,7 +78,8 @@ func TestBearer(t *testing.T) {
 		t.Errorf("a file and a command: %v", err)
 	}
 	f.Mechanism = mechanismPlain
-	if _, err := f.login(t.Context(), &access{}); err == nil || !strings.Contains(err.Error(), "is for --kafka-sasl oauthbearer") {
+	_, err = f.login(t.Context(), &access{})
+	if err == nil || !strings.Contains(err.Error(), "is for --kafka-sasl oauthbearer") {
 		t.Errorf("a command with a password: %v", err)
 	}
 }
@@ -107,8 +108,9 @@ func TestTokenCommand(t *testing.T) {
 	sends(t, b, "3", nil)
 
 	now := time.Unix(1_000, 0)
-	for exp, want := range map[string]time.Time{`{"exp":1030}`: now.Add(30 * time.Second), `{"exp":1030.9,"sub":"x"}`: now.Add(30 * time.Second),
-		`{"exp":99999}`: now.Add(tokenReuse), `{}`: now.Add(tokenReuse), `nonsense`: now.Add(tokenReuse)} {
+	soon, most := now.Add(30*time.Second), now.Add(tokenReuse)
+	for exp, want := range map[string]time.Time{`{"exp":1030}`: soon, `{"exp":1030.9,"sub":"x"}`: soon,
+		`{"exp":99999}`: most, `{}`: most, `nonsense`: most} {
 		token := "e30." + base64.RawURLEncoding.EncodeToString([]byte(exp)) + "."
 		if got := expiry(token, now.Add(tokenReuse)); !got.Equal(want) {
 			t.Errorf("%s: used until %v, want %v", exp, got, want)
@@ -137,7 +139,8 @@ func TestTokenCommandFails(t *testing.T) {
 			b.limit = 300 * time.Millisecond
 		}
 		_, _, err := b.Start(t.Context())
-		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "planted") {
+		if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), path) ||
+			strings.Contains(err.Error(), "planted") {
 			t.Errorf("%s: %v", c.name, err)
 		}
 	}
@@ -150,8 +153,8 @@ func TestKafkaRealTokens(t *testing.T) {
 	dir := t.TempDir()
 	token := func(life time.Duration) string {
 		now := time.Now()
-		return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, `{"sub":"shop","iat":%d,"exp":%d}`,
-			now.Add(-2*time.Hour).Unix(), now.Add(life).Unix())) + "."
+		claims := fmt.Appendf(nil, `{"sub":"shop","iat":%d,"exp":%d}`, now.Add(-2*time.Hour).Unix(), now.Add(life).Unix())
+		return "eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString(claims) + "."
 	}
 	file := write(t, dir, "token", token(time.Hour))
 	command := write(t, dir, "command", "#!/bin/sh\ncat "+file+"\n")
@@ -173,7 +176,8 @@ func TestKafkaRealTokens(t *testing.T) {
 		_ = conn.Close()
 		_ = c.Close()
 		write(t, dir, "token", token(-time.Hour))
-		if _, err := f.Dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil); !errors.Is(err, kafka.ErrAuthentication) || !strings.Contains(err.Error(), "invalid_token") {
+		_, err = f.Dial(t.Context(), "kafka://"+k.Brokers()[0], "test", nil)
+		if !errors.Is(err, kafka.ErrAuthentication) || !strings.Contains(err.Error(), "invalid_token") {
 			t.Errorf("%s: an expired token: %v", name, err)
 		}
 	}

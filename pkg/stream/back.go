@@ -12,7 +12,8 @@ const growth = 8
 // block has at most the given number of offsets. After each block enough says whether to
 // stop. [ErrStop] of f passes over the rest of its block; another error ends the scan and is
 // returned with its place.
-func ScanBack(ctx context.Context, log Log, topic string, partition int, end, block int64, f func(*Record) error, enough func() bool) error {
+func ScanBack(ctx context.Context, log Log, topic string, partition int, end, block int64,
+	f func(*Record) error, enough func() bool) error {
 	first, next, err := log.Bounds(ctx, topic, partition)
 	if err != nil {
 		return err
