@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,29 +21,17 @@ const firstBlock = 4096
 // within a block in order, until f's block is said to be the last: when done reports so after
 // it, or when its first record was appended before since.
 func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record), done func() bool) error {
-	first, end, err := x.Log.Bounds(ctx, topic, p)
-	if err != nil {
-		return err
-	}
-	for size := int64(firstBlock); end > first; size *= 4 {
-		from := max(first, end-size)
-		early, any := false, false
-		err := stream.Scan(ctx, x.Log, topic, p, from, end, func(r *stream.Record) error {
-			if !any {
-				any, early = true, r.Time < since
-			}
-			f(r)
-			return nil
-		})
-		if err != nil {
-			return err
+	early, any := false, false
+	return stream.ScanBack(ctx, x.Log, topic, p, math.MaxInt64, firstBlock, func(r *stream.Record) error {
+		if !any {
+			any, early = true, r.Time < since
 		}
-		if early || done() {
-			return nil
-		}
-		end = from
-	}
-	return nil
+		f(r)
+		return nil
+	}, func() bool {
+		any = false
+		return early || done()
+	})
 }
 
 func never() bool { return false }
