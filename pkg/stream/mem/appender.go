@@ -2,6 +2,7 @@ package mem
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"hindsight/pkg/stream"
@@ -13,6 +14,8 @@ type pending struct {
 	seq    uint64
 	offset int64
 	err    error
+	late   *stream.Record // to be stored at delivery; nil: stored already
+	fault  Fault
 }
 
 // appender writes to one partition.
@@ -105,14 +108,19 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	a.sent++
 	seq := a.sent
 	a.mu.Unlock()
-	offset, err := a.store(r, fault)
+	h := pending{a: a, seq: seq, fault: fault}
+	if l.o.ManualAcks && l.o.LateStore {
+		h.late = &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: slices.Clone(r.Headers)}
+	} else {
+		h.offset, h.err = a.store(r, fault)
+	}
 	if !l.o.ManualAcks {
-		a.deliver(seq, offset, err)
+		a.deliver(seq, h.offset, h.err)
 		return seq, nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.acks = append(l.acks, pending{a, seq, offset, err})
+	l.acks = append(l.acks, h)
 	return seq, nil
 }
 
@@ -228,6 +236,9 @@ func (l *Log) DeliverAcks(n int) int {
 		l.acks[0] = pending{}
 		l.acks = l.acks[1:]
 		l.mu.Unlock()
+		if h.late != nil {
+			h.offset, h.err = h.a.store(h.late, h.fault)
+		}
 		h.a.deliver(h.seq, h.offset, h.err)
 	}
 }

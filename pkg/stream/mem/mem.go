@@ -3,7 +3,8 @@
 //
 // With the defaults it is deterministic: no goroutine, a counter for a clock, and
 // acknowledgements that arrive inside Append. [Options] hold the knobs a
-// simulation turns: late acknowledgements, faults at chosen appends, offsets that start anywhere and have gaps. The methods Truncate,
+// simulation turns: late acknowledgements, records stored late, faults at chosen
+// appends, offsets that start anywhere and have gaps. The methods Truncate,
 // DropTail and Edit damage a partition the way retention, a power cut and bad
 // disks do.
 package mem
@@ -49,6 +50,9 @@ type Options struct {
 	// ManualAcks holds acknowledgements back until [Log.DeliverAcks]. Without it
 	// they arrive inside Append, before it returns.
 	ManualAcks bool
+	// LateStore, with ManualAcks, stores a record only when its acknowledgement is
+	// delivered: until then it is on its way and a new owner can still fence it off.
+	LateStore bool
 	// StrictBytes overwrites the bytes that Next returned at the following Next, to
 	// find readers that keep them.
 	StrictBytes bool
