@@ -21,7 +21,6 @@ type audit struct {
 	next    []int // index of the next record, by input
 	due     [][]byte
 	rejects map[string][]byte // expected, by place
-	stored  map[string]bool
 	last    codec.Cut
 	told    int64
 	back    [][2]int64 // stretches that a clock ran through twice
