@@ -133,7 +133,9 @@ func pinnedBandit(r *rand.Rand) string {
 	return b.String()
 }
 
-func pinnedItems() string { return ",item_id,item_feature_0,item_feature_1\n0,0,.5,x\n1,1,-1,y\n2,2,2,x\n" }
+func pinnedItems() string {
+	return ",item_id,item_feature_0,item_feature_1\n0,0,.5,x\n1,1,-1,y\n2,2,2,x\n"
+}
 
 func pinnedOpenBandit(r *rand.Rand) string {
 	var b strings.Builder
