@@ -93,8 +93,6 @@ type eventLoader struct {
 	buf    []byte
 	ctx    codec.Context
 	cols   map[string]struct{}
-	low    float64
-	high   float64
 }
 
 // outcome is an observation that waits for its event.
@@ -118,7 +116,7 @@ func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error)
 func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r, early: logs.NewRecent[*outcome](o.Dedup),
-		kept: newEventColumns(files), cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
+		kept: newEventColumns(files), cols: map[string]struct{}{}}
 	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in, files: files}
 	for _, a := range o.Actions {
 		l.actionIndex(a)
@@ -293,7 +291,6 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 	if scale := l.o.Range; scale != (loop.Range{}) && !scale.Clip && !(value >= scale.Min && value <= scale.Max) {
 		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min, scale.Max)
 	}
-	l.low, l.high = min(l.low, value), max(l.high, value)
 	l.kept.value.s[t], l.kept.came.s[t] = value, at
 	return nil
 }

@@ -61,6 +61,21 @@ func TestEventsJoin(t *testing.T) {
 	}
 }
 
+// TestDroppedRowsSayNothing: rows that are withdrawn or inactive set neither the scale of losses, nor
+// the number of columns, nor whether actions have features.
+func TestDroppedRowsSayNothing(t *testing.T) {
+	const kept = `{"id":"a","features":{"x":1},"actions":["p","q"],"action":"p","loss":1}` + "\n"
+	for _, dropped := range []string{
+		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p","loss":9,"inactive":true}` + "\n",
+		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p"}` + "\n" + `{"id":"b","withdrawn":true}` + "\n",
+	} {
+		b := readEvents(t, kept+dropped, EventOptions{}, logs.Options{Format: logs.JSONL})
+		if b.Len() != 1 || b.Columns() != 2 || b.intake.Featured || b.scale != (loop.Range{Min: 0, Max: 1}) {
+			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns(), b.intake.Featured, b.scale)
+		}
+	}
+}
+
 // Rounds keep their own actions, with their features and their law, whatever the order of
 // rows; rows are sorted by time.
 func TestEventsActionSets(t *testing.T) {
