@@ -149,3 +149,23 @@ func (c *counted) Read(p []byte) (int, error) {
 	*c.n += int64(n)
 	return n, err
 }
+
+// unnamed copies a stream to a temporary file whose name is gone at once: nothing is left of it however
+// the process ends.
+func unnamed(pattern string, r io.Reader) (*os.File, error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = io.Copy(f, r)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}

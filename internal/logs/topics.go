@@ -36,7 +36,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 	}
 	r := newReader(o, Topics)
 	r.in, r.dec = d.in, d
-	r.ledger.Files = len(d.lanes)
+	r.account.Files = len(d.lanes)
 	return r, nil
 }
 

@@ -28,8 +28,8 @@ type Rounds struct {
 	taught *logView // of a [Lesson]; nil: something else
 	listed []string // the actions of its model
 
-	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
-	rows []int32     // nil: row t
+	csv  *BanditLog // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
+	rows []int32    // nil: row t
 }
 
 // EncodeRounds returns all contexts of an environment. Where every round has the same
@@ -57,7 +57,7 @@ func encodeRounds(env Environment, featured bool) *Rounds {
 	}
 	switch {
 	case v == nil:
-		r.csv, r.rows = multiclassOf(env)
+		r.csv, r.rows = labelledOf(env)
 	case v.log.rows != nil:
 		r.view = v
 	default:
@@ -149,7 +149,7 @@ func (r *roundReader) given(t int) *codec.Context {
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
 	if r.csv != nil {
-		r.csv.drop()
+		r.csv.files.drop()
 	}
 	if r.log != nil {
 		r.log.files.drop()

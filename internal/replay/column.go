@@ -15,24 +15,34 @@ import (
 // error.
 type rowFiles struct {
 	most  int // bytes of a column on the heap; 0: columnBytes
+	keep  int // bytes of all files that stay in memory
 	files []*rowFile
 	err   error // the first; what was added then is on the heap
 }
 
 const (
-	columnBytes = 1 << 20
-	fileStep    = 1 << 20 // by which a file grows, a multiple of every page
+	columnBytes   = 1 << 20
+	labelledBytes = 128 << 20 // of a labelled CSV in memory: its rounds are so quick that reading its rows again would take a fifth of them
+	fileStep      = 1 << 20   // by which a file grows, a multiple of every page
 )
 
 // drop lets the system take the memory of all columns, whose content stays. It is safe for
 // concurrent use with readers.
 func (s *rowFiles) drop() {
-	if s == nil {
+	if s == nil || s.keep > 0 && s.bytes() <= int64(s.keep) {
 		return
 	}
 	for _, f := range s.files {
 		dropPages(f.data[:f.size])
 	}
+}
+
+// bytes returns the size of all files.
+func (s *rowFiles) bytes() (n int64) {
+	for _, f := range s.files {
+		n += f.size
+	}
+	return n
 }
 
 // dropEvery is after how many rows of a pass columns are dropped.
@@ -128,6 +138,19 @@ func (x *texts) from(n int) *texts {
 		out.add(x.at(i))
 	}
 	return out
+}
+
+// unnamedFile makes a temporary file whose name is gone at once: nothing is left of it
+// however the process ends.
+func unnamedFile(pattern string) (*os.File, error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, fmt.Errorf("unnamed temporary file: %w", err)
+	}
+	return f, nil
 }
 
 // rowFile is one temporary file and its memory.

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"hindsight/internal/logs"
 )
 
 // Never is the delay of an outcome that does not come.
@@ -39,7 +41,7 @@ type DelayOptions struct {
 	Env  Environment // nil: any; then what looks at an environment is refused
 	// Times names the columns of the times in a CSV file that recorded:FILE lends its
 	// delays from; "" stands for decision_ts and outcome_ts.
-	Times Mapping
+	Times logs.Mapping
 }
 
 // ParseDelays reads a specification of delays: a word with its numbers

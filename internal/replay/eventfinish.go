@@ -13,7 +13,9 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Unmatched = l.waits
 	l.in.Forgotten = l.in.Forgotten || l.early.Forgot()
 	keep := l.keep()
-	if keep.n == 0 {
+	if keep.n == 0 && l.schema != nil {
+		return nil, l.in.noRows(l.schema.File)
+	} else if keep.n == 0 {
 		return nil, l.in.nothing(l.log.name)
 	}
 	if l.arrange(keep); l.log.files.err != nil {
@@ -33,6 +35,9 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	}
 	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(keep.n)
 	b.d = len(l.cols) + 1
+	if l.schema != nil {
+		l.finishGrid()
+	}
 	if b.kind == 0 {
 		b.kind = codec.Loss
 	}

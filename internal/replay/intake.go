@@ -38,8 +38,6 @@ type Intake struct {
 // IntakeOf returns what was read of the data that env shows, nil if that is not known.
 func IntakeOf(env Environment) *Intake {
 	switch e := env.(type) {
-	case *Multiclass:
-		return e.intake
 	case *BanditLog:
 		return e.intake
 	case *head:
@@ -77,6 +75,15 @@ func (in *Intake) Notes() []string {
 		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; --dedup remembers more")
 	}
 	return out
+}
+
+// noRows is the error of a log in CSV without a row.
+func (in *Intake) noRows(file string) error {
+	msg := "there are no rows below the header"
+	if bad := in.Errors(); len(bad) > 0 {
+		msg = "there is no row below the header that can be read; the first says: " + bad[0]
+	}
+	return &logs.LineError{File: file, Line: 2, Msg: msg}
 }
 
 var errNoEvents = errors.New("there is no event in it that can be replayed")

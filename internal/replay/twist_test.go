@@ -10,9 +10,9 @@ import (
 
 const threeRows = "label,n_x\na,1\nb,2\nc,3\na,4\nb,5\nc,6\n"
 
-func threeLabels(t *testing.T) *Multiclass {
+func threeLabels(t *testing.T) *BanditLog {
 	t.Helper()
-	m, err := ReadMulticlass("three.csv", strings.NewReader(threeRows))
+	m, err := readLabelled("three.csv", strings.NewReader(threeRows))
 	if err != nil {
 		t.Fatal(err)
 	}
