@@ -70,18 +70,34 @@ func (d *rows) next(r *Record) (class Class, reason string, err error) {
 			return IsDuplicate, fmt.Sprintf("the id %q is that of line %d, too", r.ID, before), nil
 		}
 	}
-	for _, part := range [...]func(*Record, []string) error{d.rowAction, d.rowPropensity, d.rowValue, d.rowTimes, d.rowFeatures} {
-		if err := part(r, row); err != nil {
-			return 0, "", err
-		}
+	known, err := d.rowAction(r, row)
+	if err == nil && d.Format != Labelled {
+		err = d.rowOutcome(r, row)
 	}
-	if _, ok := d.actions[r.Action]; !ok {
+	if err == nil {
+		err = d.rowFeatures(r, row)
+	}
+	if err != nil {
+		return 0, "", err
+	}
+	if !known {
 		d.actions[strings.Clone(r.Action)] = struct{}{}
 	}
 	if r.Time != NoTime {
 		d.last = r.Time
 	}
 	return IsEvent, "", nil
+}
+
+// rowOutcome reads what a row says of the action besides its name.
+func (d *rows) rowOutcome(r *Record, row []string) error {
+	if err := d.rowPropensity(r, row); err != nil {
+		return err
+	}
+	if err := d.rowValue(r, row); err != nil {
+		return err
+	}
+	return d.rowTimes(r, row)
 }
 
 // errorf is [CSV.Errorf] of a cell.
@@ -108,43 +124,41 @@ func (d *rows) rowID(r *Record, id string) (before int32, again bool, err error)
 	return before, again, nil
 }
 
-func (d *rows) rowAction(r *Record, row []string) error {
-	if d.action < 0 {
-		return nil
+// rowAction reads the action, and says whether an earlier row has it, too.
+func (d *rows) rowAction(r *Record, row []string) (known bool, err error) {
+	if r.Actions = nil; d.action < 0 {
+		return true, nil
 	}
 	r.Action = row[d.action]
-	_, known := d.actions[r.Action]
-	switch name := r.Action; {
-	case known:
-	case d.Format == Labelled:
-		return d.label(name)
-	case name == "":
-		return d.errorf(d.action, d.m.Action, "the action is missing")
-	case !isText(name, codec.MaxNameBytes):
-		return d.errorf(d.action, d.m.Action, "an action is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
-	case d.Format == OpenBandit && !isItem(name, len(d.Actions)):
-		return d.errorf(d.action, d.m.Action, "%s", itemHint(name, len(d.Actions)))
-	case d.Format != OpenBandit && d.Actions != nil && !slices.Contains(d.Actions, name):
-		return d.errorAll(d.action, d.m.Action, "the model does not list the action %q", name)
-	case len(d.actions) == codec.MaxActions:
-		return d.errorf(d.action, d.m.Action, "more than %d different actions", codec.MaxActions)
+	if _, known = d.actions[r.Action]; !known {
+		if err := d.newAction(r.Action); err != nil {
+			return false, err
+		}
 	}
-	if r.Actions = nil; len(d.items) > 0 {
+	if len(d.items) > 0 {
 		r.Actions = d.items
 		r.Chosen = slices.IndexFunc(d.items, func(a codec.Action) bool { return a.Name == r.Action })
 	}
-	return nil
+	return known, nil
 }
 
-// label checks one that is new.
-func (d *rows) label(name string) error {
+// newAction checks an action that no row had.
+func (d *rows) newAction(name string) error {
+	what, column := "an action", d.m.Action
+	if d.Format == Labelled {
+		what, column = "a label", "label"
+	}
 	switch {
 	case name == "":
-		return d.errorf(0, "label", "the label is missing")
+		return d.errorf(d.action, column, "the %s is missing", strings.Fields(what)[1])
 	case !isText(name, codec.MaxNameBytes):
-		return d.errorf(0, "label", "a label is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
+		return d.errorf(d.action, column, "%s is UTF-8 of at most %d bytes without control characters", what, codec.MaxNameBytes)
+	case d.Format == OpenBandit && !isItem(name, len(d.Actions)):
+		return d.errorf(d.action, column, "%s", itemHint(name, len(d.Actions)))
+	case d.Format == Bandit && d.Actions != nil && !slices.Contains(d.Actions, name):
+		return d.errorAll(d.action, column, "the model does not list the action %q", name)
 	case len(d.actions) == codec.MaxActions:
-		return d.errorf(0, "label", "more than %d different labels", codec.MaxActions)
+		return d.errorf(d.action, column, "more than %d different %ss", codec.MaxActions, strings.Fields(what)[1])
 	}
 	return nil
 }
@@ -221,34 +235,44 @@ func (d *rows) rowTimes(r *Record, row []string) (err error) {
 }
 
 func (d *rows) rowFeatures(r *Record, row []string) error {
+	r.Features = slices.Grow(r.Features, len(d.Columns))
 	for i := range d.Columns {
 		c, text := &d.Columns[i], row[d.at[i]]
 		if text == "" {
 			continue
 		}
+		r.Features = r.Features[:len(r.Features)+1]
+		f := &r.Features[len(r.Features)-1]
+		f.Name, f.Kind, f.Text = c.Name, codec.Number, ""
+		ok := false
 		if c.Type != Text {
-			v, ok := number(text)
-			if ok {
-				r.Features = append(r.Features, codec.Feature{Name: c.Name, Kind: codec.Number, Value: v})
-				continue
-			}
-			if c.Type == Number && d.Format == Labelled {
-				return d.errorf(d.at[i], c.Name, "%q is not a finite number; leave the cell empty where there is none, or name the column c_…", text)
-			}
-			if c.Type == Number {
-				return d.errorf(d.at[i], c.Name, "%q is not a finite number; leave the cell empty where there is none, or name the feature %s:text", text, c.Name)
-			}
+			f.Value, ok = number(text)
 		}
-		if !isText(text, codec.MaxTextBytes) {
-			what := "a text"
-			if d.Format == Labelled {
-				what = "a category"
-			}
-			return d.errorf(d.at[i], c.Name, "%s is UTF-8 of at most %d bytes without control characters", what, codec.MaxTextBytes)
+		if ok {
+			continue
 		}
-		r.Features = append(r.Features, codec.Feature{Name: c.Name, Kind: codec.Text, Text: text})
+		if err := d.rowText(i, text); err != nil {
+			return err
+		}
+		f.Kind, f.Value, f.Text = codec.Text, 0, text
 	}
 	return nil
+}
+
+// rowText checks that the text of column i of features may be one.
+func (d *rows) rowText(i int, text string) error {
+	c := &d.Columns[i]
+	if c.Type != Number && isText(text, codec.MaxTextBytes) {
+		return nil
+	}
+	what, otherwise := "a text", "name the feature "+c.Name+":text"
+	if d.Format == Labelled {
+		what, otherwise = "a category", "name the column c_…"
+	}
+	if c.Type == Number {
+		return d.errorf(d.at[i], c.Name, "%q is not a finite number; leave the cell empty where there is none, or %s", text, otherwise)
+	}
+	return d.errorf(d.at[i], c.Name, "%s is UTF-8 of at most %d bytes without control characters", what, codec.MaxTextBytes)
 }
 
 // number returns the finite number that a text is, rounded to the nearest float64.

@@ -235,7 +235,9 @@ func decimal(text string) (x float64, n int) {
 	if digits == 0 || digits > 15 {
 		return 0, 0
 	}
-	x = float64(m) / tens[fraction]
+	if x = float64(m); fraction > 0 {
+		x /= tens[fraction]
+	}
 	if negative {
 		x = -x
 	}

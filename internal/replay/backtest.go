@@ -148,8 +148,10 @@ func (r *roundReader) given(t int) *codec.Context {
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
-	if r.csv != nil {
+	if r.csv != nil && r.rows == nil {
 		r.csv.files.drop()
+	} else if r.csv != nil {
+		r.csv.files.dropBeyond(labelledBytes)
 	}
 	if r.log != nil {
 		r.log.files.drop()

@@ -15,21 +15,20 @@ import (
 // error.
 type rowFiles struct {
 	most  int // bytes of a column on the heap; 0: columnBytes
-	keep  int // bytes of all files that stay in memory
 	files []*rowFile
 	err   error // the first; what was added then is on the heap
 }
 
 const (
 	columnBytes   = 1 << 20
-	labelledBytes = 128 << 20 // of a labelled CSV in memory: its rounds are so quick that reading its rows again would take a fifth of them
+	labelledBytes = 128 << 20 // of a labelled CSV in memory where its rows are in any order: its rounds are so quick that reading a row again would take a fifth
 	fileStep      = 1 << 20   // by which a file grows, a multiple of every page
 )
 
 // drop lets the system take the memory of all columns, whose content stays. It is safe for
 // concurrent use with readers.
 func (s *rowFiles) drop() {
-	if s == nil || s.keep > 0 && s.bytes() <= int64(s.keep) {
+	if s == nil {
 		return
 	}
 	for _, f := range s.files {
@@ -37,12 +36,14 @@ func (s *rowFiles) drop() {
 	}
 }
 
-// bytes returns the size of all files.
-func (s *rowFiles) bytes() (n int64) {
+// dropBeyond does so if the columns take more than so many bytes.
+func (s *rowFiles) dropBeyond(most int64) {
 	for _, f := range s.files {
-		n += f.size
+		most -= f.size
 	}
-	return n
+	if most < 0 {
+		s.drop()
+	}
 }
 
 // dropEvery is after how many rows of a pass columns are dropped.

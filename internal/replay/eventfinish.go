@@ -129,6 +129,9 @@ func (l *eventLoader) arrange(keep keptRows) {
 // keep says which rows are replayed, and counts what they have.
 func (l *eventLoader) keep() keptRows {
 	c := l.kept
+	if l.log.labelled {
+		return keptRows{n: len(c.action.s), all: true}
+	}
 	k := keptRows{all: true}
 	last := noTime
 	sorted := true

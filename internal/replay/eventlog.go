@@ -166,7 +166,7 @@ func (l *eventLoader) begin() {
 	b, s := l.log, l.schema
 	b.name, b.items, b.labelled = filepath.Base(s.File), s.Items, s.Format == logs.Labelled
 	if b.labelled {
-		b.files.keep, l.o.Range = labelledBytes, loop.Range{}
+		l.o.Range = loop.Range{}
 	}
 	for _, c := range s.Columns {
 		b.columns = append(b.columns, logColumn{name: c.Name, number: c.Type == logs.Number})
@@ -200,7 +200,9 @@ func (l *eventLoader) event(r *logs.Record) error {
 			l.grid.ids.add(id)
 		}
 	}
-	c.action.add(a)
+	if c.action.add(a); l.log.labelled {
+		return nil
+	}
 	c.slots.add(slot)
 	c.props.add(r.Propensity)
 	c.weights.add(r.Weight)

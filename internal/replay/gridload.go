@@ -29,9 +29,10 @@ func newGridLoader(files *rowFiles, columns int) *gridLoader {
 // add adds a row of features, which are in the order of columns.
 func (g *gridLoader) add(b *BanditLog, features []codec.Feature) {
 	g.row = g.row[:0]
+	all := len(features) == len(b.columns)
 	for i := range b.columns {
 		v := absent
-		if len(features) > 0 && features[0].Name == b.columns[i].name {
+		if all || len(features) > 0 && features[0].Name == b.columns[i].name {
 			if v = numberCell(features[0].Value); !b.columns[i].number {
 				v = g.text(b, i, features[0].Text)
 			}
@@ -82,6 +83,7 @@ func (l *eventLoader) finishGrid() {
 			b.texts = true
 		}
 	}
+	b.files.drop()
 	l.in.Sets, l.in.Untimed, l.in.Unpropensed = false, 0, 0
 	if s.Actions == nil {
 		l.sortActions()
