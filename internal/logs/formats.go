@@ -36,14 +36,17 @@ func FormatNames() string { return strings.Join(Formats(), ", ") }
 func known(format string) bool { return slices.Contains(Formats(), format) }
 
 // ErrCSV says that a file looks like CSV, whose columns need names.
-var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and others, or --mapping")
+var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and " +
+	"others, or --mapping")
 
 // ErrLabelled says that a file is a labelled CSV.
-var ErrLabelled = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play it with backtest --data, or name its columns")
+var ErrLabelled = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play " +
+	"it with backtest --data, or name its columns")
 
 var errEmpty = errors.New("the log is empty")
 
-var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " + FormatNames())
+var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " +
+	"" + FormatNames())
 
 // newDecoder returns the decoder of a file and its format: that of its content where none is named.
 func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {

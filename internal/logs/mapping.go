@@ -83,8 +83,10 @@ func (m *Mapping) Override(o Mapping) {
 }
 
 var (
-	errNoAction    = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: in the file of --mapping")
-	errNoLoss      = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or --reward-column, or likewise in the file of --mapping")
+	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
+		"in the file of --mapping")
+	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
+		"--reward-column, or likewise in the file of --mapping")
 	errLossReward  = errors.New("a bandit log has a column of losses or one of rewards, not both")
 	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
 )
@@ -104,7 +106,8 @@ func (m *Mapping) Validate() error {
 	return nil
 }
 
-const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
+const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: " +
+	"carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
 
 // ParseMapping reads a mapping from YAML: the flags' names as keys, with - or _. Errors
 // are [*LineError].
@@ -166,7 +169,8 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *LineError {
 		return m.setFeatures(value)
 	}
 	if value.Kind != yaml.ScalarNode || value.Value == "" || value.Tag == "!!null" {
-		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value, key.Value, "decision_ts"))
+		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
+			key.Value, "decision_ts"))
 	}
 	*all[i].text(m) = value.Value
 	return nil
@@ -179,7 +183,8 @@ func (m *Mapping) setFeatures(value *yaml.Node) *LineError {
 		return nil
 	}
 	if value.Kind != yaml.SequenceNode {
-		return wrongNode("", value, "features: expected a list of columns, for example features: [origin, distance:number]")
+		return wrongNode("", value, "features: expected a list of columns, for example features: [origin, "+
+			"distance:number]")
 	}
 	for _, n := range nodes {
 		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {

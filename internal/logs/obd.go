@@ -192,14 +192,16 @@ func readItems(file string) ([][]codec.Feature, error) {
 		}
 		a, _ := strconv.Atoi(rec.Action)
 		if before, again := lines[a]; again {
-			return nil, &LineError{File: file, Line: rec.Line, Name: obdAction, Msg: fmt.Sprintf("the id %q is that of line %d, too", rec.Action, before)}
+			return nil, &LineError{File: file, Line: rec.Line, Name: obdAction,
+				Msg: fmt.Sprintf("the id %q is that of line %d, too", rec.Action, before)}
 		}
 		lines[a], items[a] = rec.Line, cloneFeatures(rec.Features)
 	}
 	out := make([][]codec.Feature, len(items))
 	for a := range out {
 		if _, ok := items[a]; !ok {
-			return nil, &LineError{File: file, Line: 1, Name: obdAction, Msg: fmt.Sprintf("there are %d items, but the item %d is missing", len(items), a)}
+			return nil, &LineError{File: file, Line: 1, Name: obdAction,
+				Msg: fmt.Sprintf("there are %d items, but the item %d is missing", len(items), a)}
 		}
 		out[a] = items[a]
 	}

@@ -122,7 +122,8 @@ func (in *input) decompress(r io.Reader) error {
 			}
 			r = &layer{z, "gzip"}
 		case string(head) == "\x28\xb5\x2f\xfd":
-			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderMaxWindow(maxWindow))
+			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30),
+				zstd.WithDecoderMaxWindow(maxWindow))
 			if err != nil {
 				return fmt.Errorf("%s: zstd: %w", in.name, err)
 			}

@@ -49,12 +49,14 @@ type parquetWriter struct {
 const rowsAtOnce = 256
 
 func newParquetWriter(w io.Writer) *parquetWriter {
-	return &parquetWriter{w: parquet.NewGenericWriter[row](w, parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
+	return &parquetWriter{w: parquet.NewGenericWriter[row](w,
+		parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
 		parquet.PageBufferSize(64<<10), parquet.CreatedBy("hindsight", "replayer convert", ""))}
 }
 
 func (p *parquetWriter) Write(r *Record) error {
-	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time), OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight,
+	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time), OutcomeTime: timeOrNil(r.OutcomeTime),
+		Weight: r.Weight,
 		Action: strings.Clone(r.Action), Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0}
 	if r.Kind == Outcome {
 		x.Kind = "outcome"
@@ -88,7 +90,8 @@ func (p *parquetWriter) Write(r *Record) error {
 	return nil
 }
 
-var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
+var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward",
+	codec.Withdrawn: "withdrawn"}
 
 func timeOrNil(ns int64) *int64 {
 	if ns == NoTime {
@@ -164,7 +167,8 @@ func openParquet(in *input) (d *parquetReader, err error) {
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
 		if _, ok := file.Schema().Lookup(name); !ok {
-			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer convert --to parquet writes", in.name, name)
+			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer "+
+				"convert --to parquet writes", in.name, name)
 		}
 	}
 	return &parquetReader{r: parquet.NewGenericReader[row](file), rows: make([]row, 0, rowsAtOnce)}, nil
@@ -223,7 +227,8 @@ func (d *parquetReader) record(x *row, r *Record) (Class, error) {
 		return 0, err
 	}
 	o := &d.ev.round
-	*o = codec.Round{Context: d.o.Context, Time: orNoTime(x.Time), OutcomeTime: orNoTime(x.OutcomeTime), Action: x.Action,
+	*o = codec.Round{Context: d.o.Context, Time: orNoTime(x.Time), OutcomeTime: orNoTime(x.OutcomeTime),
+		Action: x.Action,
 		Weight: x.Weight, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
 	o.ID = x.ID
 	if x.Propensity != nil {

@@ -142,7 +142,8 @@ func (o *Options) survey(path string) (err error) {
 }
 
 func newReader(o Options, format string) *Reader {
-	return &Reader{o: o, account: Account{Format: format}, rejects: newRejects(o.Rejects), events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
+	return &Reader{o: o, account: Account{Format: format}, rejects: newRejects(o.Rejects),
+		events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
 }
 
 // Schema returns what the rows of a log in CSV have, nil of another.

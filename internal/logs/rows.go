@@ -116,7 +116,8 @@ func (d *rows) rowID(r *Record, id string) (before int32, again bool, err error)
 	case id == "":
 		return 0, false, d.errorf(d.id, d.m.ID, "the id is missing")
 	case !isText(id, codec.MaxIDBytes):
-		return 0, false, d.errorf(d.id, d.m.ID, "an id is UTF-8 of at most %d bytes without control characters", codec.MaxIDBytes)
+		return 0, false, d.errorf(d.id, d.m.ID, "an id is UTF-8 of at most %d bytes without control characters",
+			codec.MaxIDBytes)
 	}
 	r.ID = id
 	d.key = append(d.key[:0], id...)
@@ -152,7 +153,8 @@ func (d *rows) newAction(name string) error {
 	case name == "":
 		return d.errorf(d.action, column, "the %s is missing", strings.Fields(what)[1])
 	case !isText(name, codec.MaxNameBytes):
-		return d.errorf(d.action, column, "%s is UTF-8 of at most %d bytes without control characters", what, codec.MaxNameBytes)
+		return d.errorf(d.action, column, "%s is UTF-8 of at most %d bytes without control characters", what,
+			codec.MaxNameBytes)
 	case d.Format == OpenBandit && !isItem(name, len(d.Actions)):
 		return d.errorf(d.action, column, "%s", itemHint(name, len(d.Actions)))
 	case d.Format == Bandit && d.Actions != nil && !slices.Contains(d.Actions, name):
@@ -194,11 +196,14 @@ func (d *rows) rowValue(r *Record, row []string) error {
 	}
 	v, ok := number(cell)
 	if !ok {
-		return d.errorf(d.value, d.m.value(), "%q is not a finite number; leave the cell empty where no outcome came", cell)
+		return d.errorf(d.value, d.m.value(),
+			"%q is not a finite number; leave the cell empty where no outcome came", cell)
 	}
 	if g := d.o.Range; g != (loop.Range{}) && !g.Clip && (v < g.Min || v > g.Max) {
 		key := map[codec.OutcomeKind]string{codec.Loss: "loss", codec.Reward: "reward"}[d.Kind]
-		return d.errorAll(d.value, d.m.value(), "%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: 100}", v, g.Min, g.Max, key)
+		return d.errorAll(d.value, d.m.value(),
+			"%v is not in [%v, %v]; a model file may give another range, for example %s: {min: 0, max: "+
+				"100}", v, g.Min, g.Max, key)
 	}
 	r.Outcome, r.Value = d.Kind, v
 	return nil
@@ -213,7 +218,8 @@ func (d *rows) rowTimes(r *Record, row []string) (err error) {
 	}
 	if r.Time < d.last {
 		if d.Format != OpenBandit {
-			return d.errorAll(d.time, d.m.Time, "%q is before the time of the row above: sort the rows by %s", row[d.time], d.m.Time)
+			return d.errorAll(d.time, d.m.Time, "%q is before the time of the row above: sort the rows by %s",
+				row[d.time], d.m.Time)
 		}
 		r.Time = d.last // it stands still
 	}
@@ -223,9 +229,11 @@ func (d *rows) rowTimes(r *Record, row []string) (err error) {
 	observed := d.value < 0 || r.Outcome != 0
 	switch cell := strings.TrimSpace(row[d.outcomeTime]); {
 	case cell == "" && d.value >= 0 && observed:
-		return d.errorf(d.outcomeTime, d.m.OutcomeTime, "the outcome has no time; leave %s empty, too, where none came", d.m.value())
+		return d.errorf(d.outcomeTime, d.m.OutcomeTime,
+			"the outcome has no time; leave %s empty, too, where none came", d.m.value())
 	case cell != "" && !observed:
-		return d.errorf(d.value, d.m.value(), "the outcome is missing, but it has a time; leave %s empty, too, where none came", d.m.OutcomeTime)
+		return d.errorf(d.value, d.m.value(),
+			"the outcome is missing, but it has a time; leave %s empty, too, where none came", d.m.OutcomeTime)
 	case cell != "":
 		if r.OutcomeTime, err = parseTimeOrSeconds(cell); err != nil {
 			return d.errorf(d.outcomeTime, d.m.OutcomeTime, "%v", err)
@@ -270,9 +278,11 @@ func (d *rows) rowText(i int, text string) error {
 		what, otherwise = "a category", "name the column c_…"
 	}
 	if c.Type == Number {
-		return d.errorf(d.at[i], c.Name, "%q is not a finite number; leave the cell empty where there is none, or %s", text, otherwise)
+		return d.errorf(d.at[i], c.Name,
+			"%q is not a finite number; leave the cell empty where there is none, or %s", text, otherwise)
 	}
-	return d.errorf(d.at[i], c.Name, "%s is UTF-8 of at most %d bytes without control characters", what, codec.MaxTextBytes)
+	return d.errorf(d.at[i], c.Name, "%s is UTF-8 of at most %d bytes without control characters", what,
+		codec.MaxTextBytes)
 }
 
 // number returns the finite number that a text is, rounded to the nearest float64.

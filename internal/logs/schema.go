@@ -95,8 +95,10 @@ func (t *table) open(c *CSV) error {
 func (t *table) labelled(c *CSV) error {
 	line := c.Line(0)
 	if t.header[0] != "label" {
-		return c.Errorf(line, t.header[0], "the first column must be label%s; for a bandit log name its columns by --action-column, "+
-			"--reward-column or --loss-column, --features and others: there are %s", labelledHint, strings.Join(t.header, ", "))
+		return c.Errorf(line, t.header[0],
+			"the first column must be label%s; for a bandit log name its columns by --action-column, "+
+				"--reward-column or --loss-column, --features and others: there are "+
+				"%s", labelledHint, strings.Join(t.header, ", "))
 	}
 	if len(t.header)-1 > codec.MaxFeatures {
 		return c.Errorf(line, "", "%d columns, at most %d are allowed", len(t.header), codec.MaxFeatures+1)
@@ -109,9 +111,11 @@ func (t *table) labelled(c *CSV) error {
 		}
 		switch {
 		case column.Type == Text && !strings.HasPrefix(name, "c_"):
-			return c.Errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s", labelledHint)
+			return c.Errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s",
+				labelledHint)
 		case !isText(name, codec.MaxNameBytes):
-			return c.Errorf(line, strconv.Quote(name), "a column's name is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
+			return c.Errorf(line, strconv.Quote(name),
+				"a column's name is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
 		case slices.Contains(t.header[1:i+1], name):
 			return c.Errorf(line, name, "the column is there twice")
 		}
@@ -134,7 +138,8 @@ func (t *table) columns(c *CSV) error {
 	for _, column := range []struct {
 		name string
 		into *int
-	}{{m.Time, &t.time}, {m.OutcomeTime, &t.outcomeTime}, {m.Action, &t.action}, {m.value(), &t.value}, {m.ID, &t.id}, {m.Propensity, &t.propensity}} {
+	}{{m.Time, &t.time}, {m.OutcomeTime, &t.outcomeTime}, {m.Action, &t.action}, {m.value(), &t.value}, {m.ID,
+		&t.id}, {m.Propensity, &t.propensity}} {
 		var err error
 		if *column.into, err = t.column(c, column.name); err != nil {
 			return err
@@ -149,7 +154,8 @@ func (t *table) column(c *CSV, name string) (int, error) {
 	case name == "":
 		return -1, nil
 	case len(at) == 0:
-		return 0, c.Errorf(c.Line(0), strconv.Quote(name), "there is no such column; there are %s", strings.Join(t.header, ", "))
+		return 0, c.Errorf(c.Line(0), strconv.Quote(name), "there is no such column; there are %s",
+			strings.Join(t.header, ", "))
 	case len(at) > 1:
 		return 0, c.Errorf(c.Line(0), name, "the column is there twice")
 	default:
@@ -185,7 +191,8 @@ func (t *table) findFeatures(c *CSV) error {
 			}
 		}
 		if len(t.Columns) == before {
-			return c.Errorf(c.Line(0), "", "no column begins with %q; there are %s", prefix, strings.Join(t.header, ", "))
+			return c.Errorf(c.Line(0), "", "no column begins with %q; there are %s", prefix, strings.Join(t.header,
+				", "))
 		}
 	}
 	if n := len(t.Columns); n > codec.MaxFeatures {
@@ -211,7 +218,8 @@ func (t *table) feature(c *CSV, column Column, at int) error {
 	case slices.ContainsFunc(t.Columns, func(o Column) bool { return o.Name == column.Name }):
 		return c.Errorf(line, column.Name, "the feature is there twice")
 	case !isText(column.Name, codec.MaxNameBytes) || column.Name == "":
-		return c.Errorf(line, strconv.Quote(column.Name), "a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
+		return c.Errorf(line, strconv.Quote(column.Name),
+			"a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
 	}
 	if column.Type == Untyped {
 		column.Type = t.o.types[column.Name]

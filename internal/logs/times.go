@@ -17,7 +17,8 @@ func ParseTime(text string) (int64, error) {
 	if ns, ok := fastTime(text); ok {
 		return ns, nil
 	}
-	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05"} {
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00",
+		"2006-01-02 15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
 			if y := t.UTC().Year(); y < firstYear || y > lastYear {
 				break
@@ -39,7 +40,8 @@ func parseTimeOrSeconds(text string) (int64, error) {
 	seconds, fraction, point := strings.Cut(text, ".")
 	s, err := strconv.ParseInt(seconds, 10, 64)
 	nanos, ferr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
-	if err != nil || ferr != nil || point && strings.Trim(fraction+"x", "0123456789") != "x" || point && fraction == "" {
+	if err != nil || ferr != nil || point && strings.Trim(fraction+"x",
+		"0123456789") != "x" || point && fraction == "" {
 		return 0, fmt.Errorf("%q: %w", text, errTime)
 	}
 	if strings.HasPrefix(seconds, "-") {
@@ -54,7 +56,8 @@ func parseTimeOrSeconds(text string) (int64, error) {
 
 // fastTime reads YYYY-MM-DDThh:mm:ss[.fraction]Z of the years 1970 to 2200 whose fields are in range.
 func fastTime(s string) (int64, bool) {
-	if len(s) < 20 || len(s) > 30 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[len(s)-1] != 'Z' {
+	if len(s) < 20 || len(s) > 30 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' ||
+		s[16] != ':' || s[len(s)-1] != 'Z' {
 		return 0, false
 	}
 	y, ok0 := digitsOf(s[0:4])
@@ -63,7 +66,8 @@ func fastTime(s string) (int64, bool) {
 	h, ok3 := digitsOf(s[11:13])
 	mi, ok4 := digitsOf(s[14:16])
 	sec, ok5 := digitsOf(s[17:19])
-	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5) || y < 1970 || y > 2200 || mo < 1 || mo > 12 || day < 1 || day > 28 || h > 23 || mi > 59 || sec > 59 {
+	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5) || y < 1970 || y > 2200 ||
+		mo < 1 || mo > 12 || day < 1 || day > 28 || h > 23 || mi > 59 || sec > 59 {
 		return 0, false
 	}
 	nanos := int64(0)

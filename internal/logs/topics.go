@@ -72,7 +72,8 @@ func (d *topicReader) open(log stream.Log, topic string, partition int, outcomes
 	if err != nil {
 		return err
 	}
-	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r, next: next})
+	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r,
+		next: next})
 	return nil
 }
 

@@ -20,9 +20,11 @@ type rowFiles struct {
 }
 
 const (
-	columnBytes   = 1 << 20
-	labelledBytes = 128 << 20 // of a labelled CSV in memory where its rows are in any order: its rounds are so quick that reading a row again would take a fifth
-	fileStep      = 1 << 20   // by which a file grows, a multiple of every page
+	columnBytes = 1 << 20
+	// of a labelled CSV in memory where its rows are in any order: its rounds are so quick that reading a row
+	// again would take a fifth
+	labelledBytes = 128 << 20
+	fileStep      = 1 << 20 // by which a file grows, a multiple of every page
 )
 
 // drop lets the system take the memory of all columns, whose content stays. It is safe for
@@ -218,7 +220,8 @@ func (f *rowFile) grow(n int64) error {
 	zeros := make([]byte, 64<<10)
 	for ; f.size < n; f.size += int64(len(zeros)) {
 		if _, err := f.file.WriteAt(zeros, f.size); err != nil {
-			return fmt.Errorf("temporary file of rows in %s, of %d MB so far: %w; TMPDIR names another folder", os.TempDir(), f.size>>20, err)
+			return fmt.Errorf("temporary file of rows in %s, of %d MB so far: %w; TMPDIR names another folder",
+				os.TempDir(), f.size>>20, err)
 		}
 	}
 	if n <= int64(len(f.data)) {

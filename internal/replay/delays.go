@@ -33,7 +33,8 @@ type Delays interface {
 	String() string
 }
 
-var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, lognormal:20,1.5, constant:10+never:0.05; `replayer list` names them all")
+var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, " +
+	"lognormal:20,1.5, constant:10+never:0.05; `replayer list` names them all")
 
 // DelayOptions are what the meaning of a specification of delays depends on.
 type DelayOptions struct {

@@ -118,8 +118,9 @@ func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error)
 // readEventsIn keeps rows in files.
 func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r, early: logs.NewRecent[*outcome](o.Dedup),
-		kept: newEventColumns(files), cols: map[string]struct{}{}}
+	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
+		early: logs.NewRecent[*outcome](o.Dedup),
+		kept:  newEventColumns(files), cols: map[string]struct{}{}}
 	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in, files: files}
 	if l.schema = r.Schema(); l.schema != nil {
 		l.begin()
@@ -319,10 +320,12 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 		return fmt.Errorf("%s:%d: the log has losses and rewards: it must have one of both", r.File, r.Line)
 	}
 	if l.o.Reward != nil && *l.o.Reward != (kind == codec.Reward) {
-		return fmt.Errorf("%s:%d: the model gives the range of a %s, and the log has the other", r.File, r.Line, map[bool]string{true: "reward", false: "loss"}[*l.o.Reward])
+		return fmt.Errorf("%s:%d: the model gives the range of a %s, and the log has the other", r.File, r.Line,
+			map[bool]string{true: "reward", false: "loss"}[*l.o.Reward])
 	}
 	if scale := l.o.Range; scale != (loop.Range{}) && !scale.Clip && !(value >= scale.Min && value <= scale.Max) {
-		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min, scale.Max)
+		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min,
+			scale.Max)
 	}
 	l.kept.value.s[t], l.kept.came.s[t] = value, at
 	return nil

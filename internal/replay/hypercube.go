@@ -45,7 +45,8 @@ func (e *Hypercube) Oracle() (reg oracle.Regressor, orderFree bool, err error) {
 	for i := range factors {
 		factors[i] = edge(e.eps)
 	}
-	reg, err = oracle.NewFactored(func(x *oracle.Input) int { return cubeContext(x, e.n) }, factors, oracle.HedgeOptions{})
+	reg, err = oracle.NewFactored(func(x *oracle.Input) int { return cubeContext(x, e.n) }, factors,
+		oracle.HedgeOptions{})
 	return reg, true, err
 }
 

@@ -60,11 +60,14 @@ func (in *Intake) Notes() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they said", in.Malformed)
+	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they "+
+		"said", in.Malformed)
 	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
-	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts each for as many as it stands for, and a learner meets it once", in.Weighted)
+	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts "+
+		"each for as many as it stands for, and a learner meets it once", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
-	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time", in.Untimed)
+	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
+		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)
 	note(in.Unmatched, "outcomes without an event: %d", in.Unmatched)
 	note(in.Mismatch, "outcomes for another action than was played: %d, left out", in.Mismatch)
@@ -72,7 +75,8 @@ func (in *Intake) Notes() []string {
 		out = append(out, "rows were sorted by time")
 	}
 	if in.Forgotten {
-		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; --dedup remembers more")
+		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; "+
+			"--dedup remembers more")
 	}
 	return out
 }

@@ -9,7 +9,8 @@ import "hindsight/internal/model"
 // which function is true. Losses are Bernoulli; all means are in [0,1].
 func NewNeedle(seed uint64, rounds int, safe, needle, other float64) *Classed {
 	const needleActions = 10
-	e := &Classed{World: World{name: specification("needle", safe, needle, other), rounds: rounds, actions: numbered("a", needleActions)}}
+	e := &Classed{World: World{name: specification("needle", safe, needle, other), rounds: rounds,
+		actions: numbered("a", needleActions)}}
 	e.drawn(seed, "needle losses")
 	e.class = &model.ClassFile{Kind: model.LinearClass, Features: []string{}, Actions: e.actions}
 	var means []float64 // under f⋆

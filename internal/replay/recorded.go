@@ -102,8 +102,9 @@ func (v *logView) delays() *RecordedDelays {
 }
 
 var (
-	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and --outcome-time-column, or lend those of a file with recorded:FILE")
-	errNoDelays    = errors.New("there are no delays in it")
+	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and " +
+		"--outcome-time-column, or lend those of a file with recorded:FILE")
+	errNoDelays = errors.New("there are no delays in it")
 )
 
 // openOwnDelays opens the delays of a bandit log.
@@ -133,7 +134,8 @@ func openFileDelays(t *delayTerm, o *DelayOptions) (err error) {
 		t.delays, err = readDelays(t.file, r)
 		return err
 	}
-	t.delays, err = readTimes(t.file, logs.Mapping{Time: orText(o.Times.Time, "decision_ts"), OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")})
+	t.delays, err = readTimes(t.file, logs.Mapping{Time: orText(o.Times.Time, "decision_ts"),
+		OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")})
 	return err
 }
 
