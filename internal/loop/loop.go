@@ -41,6 +41,9 @@ const (
 	Min
 )
 
+// Aggregates returns the names of the ways in the model file, in their order.
+func Aggregates() []string { return []string{"first", "last", "sum", "mean", "max", "min"} }
+
 // Range maps losses and rewards of the user's scale onto losses in [0,1]:
 // loss = (x−Min)/(Max−Min), or for a reward (Max−x)/(Max−Min). Out of range is a
 // malformed outcome unless Clip.

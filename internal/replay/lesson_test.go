@@ -273,10 +273,12 @@ func TestLessonByHand(t *testing.T) {
 			late++
 		}
 		if f.ID != fmt.Sprintf("round-%d", n) || f.Fate != fate || math.Abs(f.Loss-loss) > 1e-12 || f.Mode != codec.Apprentice {
-			t.Errorf("round %d, paid %v: %+v", n, paid, f)
+			t.Errorf("round %d, paid %v: %s is %s with a loss of %v in mode %v; want %s with %v",
+				n, paid, f.ID, f.Fate, f.Loss, f.Mode, fate, loss)
 		}
 		if f.Actions[f.Action] != v.log.actions[v.action(n)] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.propensity(n) {
-			t.Errorf("round %d: %+v of %+v", n, f, c)
+			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
+				c.LoggedPropensity, v.log.actions[v.action(n)], v.propensity(n))
 		}
 		n++
 		return nil

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -100,7 +101,8 @@ func TestRewardState(t *testing.T) {
 		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
 		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
 			*l.Buckets[0].Mean != want.Max {
-			t.Errorf("%+v", s.Losses)
+			says, _ := json.Marshal(l)
+			t.Errorf("all earn %v in the range %+v, and the page says %s", want.Max, want, says)
 		}
 		m := take(w.see.live.Load().gather, s.Time)
 		if m.values["hindsight_recent_reward"] != want.Max ||

@@ -120,7 +120,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	unlock, err := attach.Lock(o.Dir)
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
 	e := &Engine{o: o, unlock: unlock}
 	_ = os.Remove(filepath.Join(o.Dir, attach.ConnectFile)) // left by a process that crashed
@@ -129,7 +129,7 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	if err != nil {
 		_ = e.Close()
-		return nil, err
+		return nil, advise(err)
 	}
 	return e, nil
 }
