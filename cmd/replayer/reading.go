@@ -11,14 +11,12 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 )
@@ -33,35 +31,25 @@ type reading struct {
 	strict  bool
 	dedup   int
 
-	stdin io.Reader
-	name  string // of the model in topics; "": the only one
-	nats  *servers.Flags
-	kafka *brokers.Flags
-	env   *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
+	stdin  io.Reader
+	access *access     // to topics
+	env    *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
 
 	opened *replay.Environment // the data, read once
 	warned map[string]bool     // warnings told, by their text
 }
 
-func (r *reading) flags(f *pflag.FlagSet) {
-	r.opened = new(replay.Environment)
+// flags adds those of every verb that reads a log, and those of the servers that may hold it. What
+// should be known of the log is told on env's standard error.
+func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+	r.stdin, r.env, r.warned, r.opened, r.access = env.Stdin, env, map[string]bool{}, new(replay.Environment), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
-}
-
-// topicsFlags are those with which --data reaches topics on servers and brokers.
-func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
-	r.nats, r.kafka = &servers.Flags{}, &brokers.Flags{Getenv: env.Getenv}
-	r.nats.Register(f)
-	r.kafka.Register(f)
-	f.StringVar(&r.name, "name", "", "model in --data, if that is topics; default: the only one")
-}
-
-// from reads standard input from env, and says what should be known of a log there.
-func (r *reading) from(env *daemon.Env) {
-	r.stdin, r.env, r.warned = env.Stdin, env, map[string]bool{}
+	if f.Lookup("name") == nil {
+		a.flags(env, f)
+	}
 }
 
 // options returns how records are read; done closes the file of rejects.
@@ -216,21 +204,12 @@ func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*
 	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return nil, fmt.Errorf("%s: there is no log", log)
 	}
-	eo := engine.Options{Log: log, Read: true}
-	if r.nats != nil {
-		eo.NATS = *r.nats
-	}
-	if r.kafka != nil {
-		eo.Kafka = *r.kafka
-	}
-	if spec.Kind == "kafka" {
-		eo.Requests = servers.None
-	}
-	t := &topics{}
-	if t.engine, err = engine.Open(ctx, eo); err != nil {
+	t, a := &topics{}, *r.access // which may name another log's model later
+	if t.engine, err = a.open(ctx, &spec, log, nil); err != nil {
 		return nil, err
 	}
-	if t.name, err = chooseModel(ctx, t.engine, log, r.name); err == nil {
+	if err = a.choose(ctx, t.engine, log); err == nil {
+		t.name = a.name
 		at := service.TopicsOf(t.name)
 		t.Reader, err = logs.OpenTopics(ctx, t.engine.Log, at.Decisions, at.Outcomes, o)
 	}

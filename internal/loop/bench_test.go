@@ -87,7 +87,7 @@ func (h *heat) learn() {
 	if err := codec.ParseFeedback(&h.fb, h.fbWire); err != nil {
 		h.t.Fatal(err)
 	}
-	if err := h.replica.Learn(&h.fb); err != nil {
+	if err := h.replica.Learn(&h.fb, nil); err != nil {
 		h.t.Fatal(err)
 	}
 }

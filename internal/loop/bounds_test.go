@@ -30,11 +30,11 @@ func TestMarkOfManyAhead(t *testing.T) {
 	released := int64(0)
 	round := func(j *Joiner, n int64, observed bool) {
 		d := handDecision(n, strconv.FormatInt(n, 10))
-		if err := j.AddDecided(Place{0, n}, n, &d); err != nil {
+		if err := j.AddDecision(Place{0, n}, n, codec.AppendDecision(nil, &d)); err != nil {
 			t.Fatal(err)
 		}
 		if observed {
-			j.AddGiven(Place{0, n}, n, &codec.Outcome{ID: d.ID, Kind: codec.Loss}, true)
+			j.AddOutcome(Place{0, n}, n, codec.AppendOutcome(nil, &codec.Outcome{ID: d.ID, Kind: codec.Loss}), "")
 		}
 		if n%1000 == 0 {
 			released += int64(len(j.AppendReady(nil)))
@@ -98,7 +98,7 @@ func TestJoinerBounds(t *testing.T) {
 			bytes, span := 0, map[int]int64{}
 			for i := range j.queue.len() {
 				if p := *j.queue.at(i); p != nil {
-					bytes += p.weigh()
+					bytes += p.weigh() - p.idBytes
 					for _, id := range p.ids {
 						bytes += nameBytes + len(id)
 					}
@@ -153,8 +153,8 @@ func TestJoinerGivesBack(t *testing.T) {
 	j.Advance(1 << 41)
 	j.AppendReady(nil)
 	j.AppendReady(nil) // the caller has done with them
-	if j.spare > maxSpare || len(j.free) == 0 || len(j.free) > 16 {
-		t.Errorf("%d bytes of %d rounds are kept", j.spare, len(j.free))
+	if j.pool.spare > maxSpare || len(j.pool.free) == 0 || len(j.pool.free) > 16 {
+		t.Errorf("%d bytes of %d rounds are kept", j.pool.spare, len(j.pool.free))
 	}
 	for range 100 {
 		round("{}", 1<<41)

@@ -33,7 +33,7 @@ func TestParkedCollisions(t *testing.T) {
 		j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 10}, boundsRules)
 		from := time.Now()
 		for i, id := range ids {
-			j.AddGiven(Place{0, int64(i)}, int64(i), &codec.Outcome{ID: id, Kind: codec.Loss}, true)
+			j.AddOutcome(Place{0, int64(i)}, int64(i), codec.AppendOutcome(nil, &codec.Outcome{ID: id, Kind: codec.Loss}), "")
 		}
 		_, seq := j.Parked()
 		j.Orphans(seq)
@@ -56,7 +56,7 @@ func TestRoundsCollisions(t *testing.T) {
 		j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: n, Seed: seed}, boundsRules)
 		for i, id := range collide(n) {
 			d := handDecision(int64(i+1), id)
-			if err := j.AddDecided(Place{0, int64(i)}, 1, &d); err != nil {
+			if err := j.AddDecision(Place{0, int64(i)}, 1, codec.AppendDecision(nil, &d)); err != nil {
 				t.Fatal(err)
 			}
 		}

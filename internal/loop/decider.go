@@ -17,6 +17,11 @@ type Source struct {
 	Offset  int64 // in contexts[partition], or RequestSource
 	Through int64 // next unread offset of contexts[partition]; ignored for requests
 	Time    int64 // log time, ns; 0 unknown
+
+	// Parsed is the context of a caller that has no bytes of it. It is valid, its decision fits into
+	// a record, and its id, which it must have, occurs once: ids are neither looked up nor
+	// remembered. The decision has no Context.
+	Parsed *codec.Context
 }
 
 // Verdict is what Decide made of a context.
@@ -106,6 +111,9 @@ func (d *Decider) Pass(contextsThrough int64) { d.through = contextsThrough }
 // empty too, one is minted ([AppendMinted]): such a context is never a repeat. dst is
 // only meaningful for Decided. The replica must have an epoch.
 func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source) Result {
+	if src.Parsed != nil {
+		return d.decideParsed(dst, src)
+	}
 	r := d.replica
 	if err := r.reader.parse(raw); err != nil {
 		return Result{Verdict: Invalid, Err: err}
@@ -131,6 +139,17 @@ func (d *Decider) Decide(dst *codec.Decision, raw []byte, id string, src Source)
 	return Result{Verdict: Decided, N: memo.n, ID: id, Outside: r.reader.outside, Unread: r.reader.unread()}
 }
 
+func (d *Decider) decideParsed(dst *codec.Decision, src Source) Result {
+	rd := d.replica.reader
+	rd.ctx = src.Parsed
+	if err := rd.accept(); err != nil {
+		return Result{Verdict: Invalid, ID: src.Parsed.ID, Err: err}
+	}
+	d.decide(dst, nil, src.Parsed.ID, src)
+	d.next++
+	return Result{Verdict: Decided, N: dst.N, ID: src.Parsed.ID}
+}
+
 func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source) {
 	r := d.replica
 	if src.Offset != RequestSource {
@@ -141,7 +160,7 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
 	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma
-	dst.ContextsThrough, dst.Source, dst.Time = d.through, src.Offset, src.Time
+	dst.ContextsThrough, dst.Source, dst.Time, dst.Era = d.through, src.Offset, src.Time, r.era
 	dst.Actions = dst.Actions[:0]
 	for i := range in.Actions {
 		dst.Actions = append(dst.Actions, in.Actions[i].Name)

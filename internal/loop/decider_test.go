@@ -135,7 +135,7 @@ func TestDecideIsPure(t *testing.T) {
 			}
 			if rapid.Bool().Draw(rt, "learn") {
 				f := feedbackOf(&da, plain.LearnedThrough()+1, codec.Observed, float64(i%3)/2)
-				if err := errors.Join(plain.Learn(&f), busy.Learn(&f)); err != nil {
+				if err := errors.Join(plain.Learn(&f, nil), busy.Learn(&f, nil)); err != nil {
 					rt.Fatal(err)
 				}
 				if got := string(codec.AppendDecision(nil, &da)); got != wire {
@@ -365,7 +365,7 @@ func FuzzDecide(f *testing.F) {
 				t.Fatal(err)
 			}
 			fb := feedbackOf(&dec, n, codec.Observed, 0.5)
-			if err := r.Learn(&fb); err != nil {
+			if err := r.Learn(&fb, nil); err != nil {
 				t.Fatal(err)
 			}
 			for _, p := range dec.Propensities {

@@ -111,7 +111,7 @@ func (h *heart) learn() {
 		if err := codec.ParseFeedback(&f, b); err != nil {
 			h.t.Fatal(err)
 		}
-		if err := h.replica.Learn(&f); err != nil {
+		if err := h.replica.Learn(&f, nil); err != nil {
 			h.t.Fatal(err)
 		}
 		h.learned++

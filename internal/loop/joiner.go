@@ -59,7 +59,6 @@ type Joiner struct {
 	outs   []outPart
 	rounds *table[roundMemo]
 	old    ring[int32] // slots of rounds with a fate, oldest first
-	over   int         // of them, those of which no outcome is to come
 
 	queue   ring[*pending] // in the order of AddDecision; nil: left ahead of its turn
 	front   int64          // seq of the first in queue
@@ -70,8 +69,7 @@ type Joiner struct {
 	wait    int64          // log time, ns, that rounds with a fate have waited for their turn
 	done    ring[*pending] // have their fate, in the order of release
 	limbo   []*pending     // emitted by the last AppendReady: the caller may still read them
-	free    []*pending
-	spare   int // bytes of free
+	pool    pendingPool
 
 	parked  parkLot
 	nParked uint64
@@ -135,22 +133,17 @@ func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
 // round that has its feedback is passed over; one that leaves a gap is an
 // [ErrGap]. An error changes nothing.
 func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
-	p := j.alloc(len(raw))
+	p := j.pool.alloc(len(raw))
 	p.raw = append(p.raw, raw...)
 	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
 		j.admitted = nil
-		j.recycle(p)
+		j.pool.recycle(p)
 		return err
 	}
 	p.trim()
-	return j.add(p, at, logTime)
-}
-
-// add takes a decision, which p holds and nothing else as yet.
-func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 	j.admitted = nil
 	if err := j.check(p, at); err != nil {
-		j.recycle(p)
+		j.pool.recycle(p)
 		return err
 	}
 	part := &j.parts[at.Partition]
@@ -167,7 +160,7 @@ func (j *Joiner) add(p *pending, at Place, logTime int64) error {
 		j.admitted = &p.d
 		j.admit(p)
 	} else {
-		j.recycle(p)
+		j.pool.recycle(p)
 		part.trim()
 	}
 	j.settle()

@@ -12,7 +12,8 @@
 //
 // A [Replica] is one copy of the one learner, equal on every process that
 // followed the feedback log as far. A [Decider] decides for one partition with a
-// replica. A [Joiner] serves all partitions.
+// replica. A [Joiner] serves all partitions. A [CutJoiner] does the same in an order that the
+// feedback log records: it joins backtests, and is to take the place of the other.
 package loop
 
 import (

@@ -67,7 +67,7 @@ func (m *moded) feedback(d *codec.Decision, fate codec.Fate, loss float64) *code
 
 func (m *moded) learn(f *codec.Feedback) {
 	m.t.Helper()
-	m.no(m.replica.Learn(f))
+	m.no(m.replica.Learn(f, nil))
 }
 
 func (m *moded) state() []byte {

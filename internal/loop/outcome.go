@@ -32,8 +32,6 @@ type arrival struct {
 	Place
 	time    int64 // log time, made monotone
 	raw     []byte
-	given   bool     // there is no raw: it came as it is
-	last    bool     // no outcome of its round comes later
 	owned   bool     // nobody else has raw
 	handled bool     // read again after a restart, and not to be rejected anew
 	refused *refusal // what it was rejected as before a restart; nil: it was not, as far as is known
@@ -50,7 +48,6 @@ type roundMemo struct {
 	epoch    int64
 	told     bool // by Recall or Resume
 	late     bool // a loss came after its window
-	over     bool // no outcome is to come any more
 	closedAt int64
 	outPart  int32
 	outOff   int64
@@ -66,26 +63,17 @@ func (j *Joiner) AddOutcome(at Place, logTime int64, raw []byte, ceID string) {
 		j.settle()
 		return
 	}
-	j.take(&a, ceID)
-}
-
-// take takes the outcome in j.outcome, which arrived as a.
-func (j *Joiner) take(a *arrival, ceID string) {
 	if s := j.rounds.get(j.outcome.ID); s < 0 && a.refused != nil {
-		j.reject(a, codec.ReasonOrphan, nil, j.outcome.ID)
+		j.reject(&a, codec.ReasonOrphan, nil, j.outcome.ID)
 	} else if s < 0 {
-		j.park(a, ceID)
+		j.park(&a, ceID)
 	} else if memo := j.rounds.value(s); memo.p != nil {
 		a.handled = false // if log time went back, the round may not take it again
-		memo.p.over = memo.p.over || a.last
-		j.apply(memo.p, a)
-	} else if a.refused != nil || !j.counted(memo, a) {
+		j.apply(memo.p, &a)
+	} else if a.refused != nil || !j.counted(memo, &a) {
 		a.handled = a.handled && memo.told // likewise
-		j.lateAfter(memo, a)
-		j.reject(a, j.afterwards(memo.fate, memo.reason, memo.epoch), nil, j.outcome.ID)
-		if a.last {
-			j.Over(j.outcome.ID)
-		}
+		j.lateAfter(memo, &a)
+		j.reject(&a, reasonAfter(memo.fate, memo.reason, j.rules(memo.epoch)), nil, j.outcome.ID)
 	}
 	j.settle()
 }
@@ -124,7 +112,7 @@ func (j *Joiner) Rewards() bool { return j.rewards }
 // apply gives a round that is not released the outcome in j.outcome.
 func (j *Joiner) apply(p *pending, a *arrival) {
 	if p.ready {
-		j.reject(a, j.afterwards(p.fate, p.reason, p.d.Epoch), nil, j.outcome.ID)
+		j.reject(a, reasonAfter(p.fate, p.reason, p.rules), nil, j.outcome.ID)
 		return
 	}
 	if deadline, known := j.deadline(p); known && a.time > deadline {
@@ -143,6 +131,7 @@ func (j *Joiner) apply(p *pending, a *arrival) {
 		j.reject(a, reason, err, j.outcome.ID)
 		return
 	}
+	p.need(a.pos())
 	if p.ready {
 		j.finish(p)
 	}
@@ -157,28 +146,6 @@ func (j *Joiner) finish(p *pending) {
 	}
 }
 
-// afterwards is the reason for which an outcome of a round with a fate is rejected:
-// the round was ended by an outcome, or by its window.
-func (j *Joiner) afterwards(fate codec.Fate, reason string, epoch int64) string {
-	if j.byOutcome(fate, reason, epoch) {
-		return codec.ReasonDuplicate
-	}
-	return codec.ReasonLate
-}
-
-// byOutcome reports whether an outcome ended a round, not its window or the limit on
-// waiting rounds. Rounds of an epoch that is not known any more count as by outcome.
-func (j *Joiner) byOutcome(fate codec.Fate, reason string, epoch int64) bool {
-	switch fate {
-	case codec.WithdrawnRound:
-		return reason == ""
-	case codec.Observed:
-		rules := j.rules(epoch)
-		return rules == nil || rules.Outcomes == First
-	}
-	return false
-}
-
 // counted reports whether an outcome that is read again after a restart had its
 // part in a round that was released before it, or was rejected then: a feedback is
 // stored after the rejects of all that was read before it, and the order of the merge
@@ -191,7 +158,7 @@ func (j *Joiner) counted(m *roundMemo, a *arrival) bool {
 		return int(m.outPart) == a.Partition && m.outOff == a.Offset && a.time <= m.closedAt
 	case a.time != m.closedAt:
 		return a.time < m.closedAt
-	case j.byOutcome(m.fate, m.reason, m.epoch):
+	case endedByOutcome(m.fate, m.reason, j.rules(m.epoch)):
 		return a.Partition < int(m.outPart) || a.Partition == int(m.outPart) && a.Offset <= m.outOff
 	}
 	return m.reason != codec.ReasonOverflow // which a decision of that time caused, before outcomes of that time
@@ -210,7 +177,7 @@ func (j *Joiner) reject(a *arrival, reason string, err error, id string) {
 	if a.refused != nil {
 		reason = a.refused.reason
 	}
-	raw := a.bytes(&j.outcome)
+	raw := a.raw
 	if !a.owned {
 		raw = bytes.Clone(raw)
 	}

@@ -14,51 +14,56 @@ import (
 // once plays rounds whose outcome comes after so many later decisions, or with -1 never,
 // and returns all that the joiner says, and the most rounds that it knew.
 func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most int) {
-	j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 1000, Dedup: 1000}, func(int64) *Rules { return rules })
-	offset := int64(0)
-	give := func(r int, at int64) {
-		o := codec.Outcome{ID: strconv.Itoa(r), Kind: codec.Loss, Value: .5}
-		if over && r%2 > 0 {
-			j.AddGiven(Place{Offset: offset}, at, &o, true)
-		} else {
-			j.AddOutcome(Place{Offset: offset}, at, codec.AppendOutcome(nil, &o), "")
-		}
-		offset++
-		if over && r%2 == 0 {
-			j.Over(o.ID)
+	j := NewCutJoiner(1, unlimited, 1, func(int64) *Rules { return rules })
+	offset, cuts := int64(0), int64(0)
+	take := func(c codec.Cut, b ...Batch) {
+		cuts++
+		c.Cut = cuts
+		if err := j.Take(&c, b); err != nil {
+			t.Fatal(err)
 		}
 	}
-	take := func() {
-		for _, f := range j.AppendReady(nil) {
-			said = codec.AppendFeedback(said, &f)
+	give := func(r int, at int64) {
+		e := OutcomeEvent{Offset: offset, Time: at, O: codec.Outcome{ID: strconv.Itoa(r), Kind: codec.Loss, Value: .5}}
+		e.Last = over && r%2 > 0
+		offset++
+		take(codec.Cut{Outcomes: []codec.Range{{Next: offset}}}, Batch{Outcomes: []OutcomeEvent{e}})
+		if over && r%2 == 0 {
+			j.Over(e.O.ID)
 		}
-		for _, r := range j.AppendRejects(nil) {
+	}
+	say := func() {
+		var ready Ready
+		j.Ready(&ready)
+		for i := range ready.Feedback {
+			said = codec.AppendFeedback(said, &ready.Feedback[i])
+		}
+		for _, r := range ready.Rejects {
 			said = codec.AppendReject(said, &r)
 		}
 		most = max(most, j.rounds.live)
 	}
 	for r, d := range delays {
-		dec := codec.Decision{N: int64(r + 1), ID: strconv.Itoa(r), Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}}
-		if err := j.AddDecision(Place{Offset: int64(r)}, int64(2*r), codec.AppendDecision(nil, &dec)); err != nil {
-			t.Fatal(err)
-		}
+		e := DecisionEvent{Offset: int64(r), Time: int64(2 * r), D: codec.Decision{N: int64(r + 1), ID: strconv.Itoa(r), Epoch: 1,
+			Actions: []string{"a"}, Propensities: []float64{1}}}
+		take(codec.Cut{Time: e.Time, Decisions: []codec.Range{{Next: e.Offset + 1}}}, Batch{Decisions: []DecisionEvent{e}})
 		if d < 0 && over {
-			j.Over(dec.ID)
+			j.Over(e.D.ID)
 		}
 		for s := range r + 1 {
 			if delays[s] >= 0 && s+delays[s] == r {
 				give(s, int64(2*r+1))
 			}
 		}
-		take()
+		say()
 	}
 	for s, d := range delays {
 		if s+d >= len(delays) {
 			give(s, int64(2*len(delays)))
 		}
 	}
-	j.Advance(End)
-	take()
+	take(codec.Cut{Time: End})
+	say()
 	return said, most
 }
 

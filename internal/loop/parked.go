@@ -114,7 +114,7 @@ func (l *parkLot) take(id string, each func(*parked)) {
 // where somebody knew its id before, so that whoever has waited longest waits in vain.
 func (j *Joiner) park(a *arrival, ceID string) {
 	j.nParked++
-	a.raw = bytes.Clone(a.bytes(&j.outcome))
+	a.raw = bytes.Clone(a.raw)
 	a.owned = true
 	j.parked.push(parked{arrival: *a, seq: j.nParked, ceID: ceID}, j.outcome.ID)
 	if !j.crowded(1) {

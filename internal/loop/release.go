@@ -10,7 +10,7 @@ import (
 // until the next call of AppendReady.
 func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
 	for _, p := range j.limbo {
-		j.recycle(p)
+		j.pool.recycle(p)
 	}
 	clear(j.limbo)
 	j.limbo = j.limbo[:0]
@@ -27,7 +27,11 @@ func (j *Joiner) AppendReady(dst []codec.Feedback) []codec.Feedback {
 func (j *Joiner) settle() {
 	for j.queue.len() > 0 {
 		if p := *j.queue.at(0); p != nil {
-			if !p.ready && !j.expire(p) {
+			if !p.ready {
+				deadline, known := j.deadline(p)
+				p.expire(deadline, known, j.now)
+			}
+			if !p.ready {
 				return
 			}
 			j.leave(p)
@@ -35,16 +39,6 @@ func (j *Joiner) settle() {
 		j.queue.pop()
 		j.front++
 	}
-}
-
-// expire closes the head of the line if it is due.
-func (j *Joiner) expire(p *pending) bool {
-	if deadline, known := j.deadline(p); known && j.now > deadline {
-		p.close(deadline, "")
-	} else if j.now == End {
-		p.close(End, "")
-	}
-	return p.ready
 }
 
 // leave takes a round with a fate out of the line: it is the next to be released.
@@ -58,11 +52,7 @@ func (j *Joiner) leave(p *pending) {
 	part.trim()
 	j.unhold(p)
 	j.done.push(p)
-	switch {
-	case p.slot < 0:
-	case p.over:
-		j.rounds.del(p.slot)
-	default:
+	if p.slot >= 0 {
 		*j.rounds.value(p.slot) = roundMemo{fate: p.fate, reason: p.reason, epoch: p.d.Epoch, late: p.late,
 			closedAt: p.closedAt, outPart: int32(p.outPart), outOff: p.outOff}
 		j.forget(p.slot)
@@ -94,44 +84,7 @@ func (j *Joiner) emit(dst []codec.Feedback, p *pending) []codec.Feedback {
 func (j *Joiner) forget(slot int32) {
 	j.old.push(slot)
 	for j.old.len() > j.o.Dedup && j.now > j.told {
-		j.drop(j.old.pop())
-	}
-}
-
-func (j *Joiner) drop(slot int32) {
-	if j.rounds.value(slot).over {
-		j.over--
-	}
-	j.rounds.del(slot)
-}
-
-// Over tells a joiner whose caller knows all outcomes that are to come, as a backtest does,
-// that of a round there is none any more: it is forgotten once it has its fate, whatever
-// [JoinerOptions.Dedup] says.
-func (j *Joiner) Over(id string) {
-	slot := j.rounds.get(id)
-	if slot < 0 {
-		return
-	}
-	m := j.rounds.value(slot)
-	if m.p != nil {
-		m.p.over = true
-		return
-	}
-	if !m.over {
-		m.over = true
-		j.over++
-	}
-	const few = 64 // not worth looking at
-	if j.over < few || 2*j.over < j.old.len() {
-		return
-	}
-	for range j.old.len() {
-		if s := j.old.pop(); j.rounds.value(s).over {
-			j.drop(s)
-		} else {
-			j.old.push(s)
-		}
+		j.rounds.del(j.old.pop())
 	}
 }
 

@@ -32,7 +32,7 @@ func history(t *testing.T, rt *rapid.T, n int) []codec.Feedback {
 		}
 		out = append(out, feedbackOf(&dec, int64(i+1), codec.Fate(rapid.IntRange(1, 4).Draw(rt, "fate")), rapid.Float64Range(0, 1).Draw(rt, "loss")))
 		for learned < len(out) && rapid.Bool().Draw(rt, "learn") {
-			if err := r.Learn(&out[learned]); err != nil {
+			if err := r.Learn(&out[learned], nil); err != nil {
 				rt.Fatal(err)
 			}
 			learned++
@@ -50,7 +50,7 @@ func TestReplicasAreEqual(t *testing.T) {
 		d := NewDecider(b, testSeed, "shop", 0, 100)
 		var dec codec.Decision
 		for i := range log {
-			if err := a.Learn(&log[i]); err != nil {
+			if err := a.Learn(&log[i], nil); err != nil {
 				rt.Fatal(err)
 			}
 			if rapid.Bool().Draw(rt, "decide") {
@@ -69,7 +69,7 @@ func TestReplicasAreEqual(t *testing.T) {
 				d = NewDecider(b, testSeed, "shop", 0, 100)
 			}
 			for k := rapid.IntRange(0, i).Draw(rt, "again from"); k <= i; k++ {
-				if err := b.Learn(&log[k]); err != nil {
+				if err := b.Learn(&log[k], nil); err != nil {
 					rt.Fatal(err)
 				}
 			}
@@ -83,11 +83,11 @@ func TestReplicasAreEqual(t *testing.T) {
 func TestReplicaRefuses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		log := history(t, rt, 4)
-		if err := NewReplica().Learn(&log[0]); !errors.Is(err, ErrNoEpoch) {
+		if err := NewReplica().Learn(&log[0], nil); !errors.Is(err, ErrNoEpoch) {
 			rt.Fatalf("before the first epoch: %v", err)
 		}
 		r := newReplica(t, anyRules())
-		if err := r.Learn(&log[0]); err != nil {
+		if err := r.Learn(&log[0], nil); err != nil {
 			rt.Fatal(err)
 		}
 		was := state(rt, r)
@@ -95,7 +95,7 @@ func TestReplicaRefuses(t *testing.T) {
 		short.Propensities = append([]float64{0}, short.Propensities...)
 		broken.Context = []byte(`{"actions":`)
 		for name, f := range map[string]*codec.Feedback{"gap": &log[2], "law": &short, "context": &broken} {
-			err := r.Learn(f)
+			err := r.Learn(f, nil)
 			if err == nil || name == "gap" != errors.Is(err, ErrGap) || name != "gap" && !errors.Is(err, codec.ErrCorrupt) {
 				rt.Fatalf("%s: %v", name, err)
 			}
@@ -113,17 +113,17 @@ func TestReplicaEpochs(t *testing.T) {
 		log := history(t, rt, 6)
 		r := newReplica(t, anyRules())
 		for i := range 3 {
-			if err := r.Learn(&log[i]); err != nil {
+			if err := r.Learn(&log[i], nil); err != nil {
 				rt.Fatal(err)
 			}
 		}
 		r.Begin(Epoch{Number: 2, Rules: anyRules(), Learner: newDAFA(t)})
 		fresh := state(rt, r)
-		if err := r.Learn(&log[3]); err != nil || r.LearnedThrough() != 4 || !bytes.Equal(fresh, state(rt, r)) {
+		if err := r.Learn(&log[3], nil); err != nil || r.LearnedThrough() != 4 || !bytes.Equal(fresh, state(rt, r)) {
 			rt.Fatalf("feedback of the older epoch: %v, through %d", err, r.LearnedThrough())
 		}
 		log[4].Epoch, log[4].Fate, log[4].Loss = 2, codec.Observed, 0.25
-		if err := r.Learn(&log[4]); err != nil || bytes.Equal(fresh, state(rt, r)) || r.Epoch().Learner.Learned() != 1 {
+		if err := r.Learn(&log[4], nil); err != nil || bytes.Equal(fresh, state(rt, r)) || r.Epoch().Learner.Learned() != 1 {
 			rt.Fatalf("feedback of the new epoch: %v", err)
 		}
 		is := state(rt, r)

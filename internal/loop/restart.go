@@ -96,6 +96,16 @@ func (j *Joiner) need(p *pending) {
 	}
 }
 
+// need notes that a restart must read this outcome again while the round waits.
+func (p *pending) need(at outPos) {
+	for i := range p.outs {
+		if p.outs[i].partition == at.partition {
+			return
+		}
+	}
+	p.outs = append(p.outs, at)
+}
+
 func (j *Joiner) needOutcome(partition int, offset, time int64) {
 	if from := &j.needed[partition]; offset < from.outcomes {
 		from.outcomes, from.outcomesTime = offset, time

@@ -3,14 +3,16 @@ package loop
 import (
 	"slices"
 	"unsafe"
+
+	"hindsight/pkg/codec"
 )
 
 // What rounds that wait hold in memory, which a joiner bounds. It is a function of their
 // records alone, so that a joiner after a restart closes the same rounds.
 
-// weigh returns the bytes that a round's decision takes.
+// weigh returns the bytes that a round takes: its decision, and the ids of its outcomes.
 func (p *pending) weigh() int {
-	return len(p.raw) + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
+	return len(p.raw) + p.idBytes + len(p.d.Actions)*nameBytes + (len(p.d.Propensities)+len(p.d.Would))*numberBytes
 }
 
 // room returns the bytes that a round takes with its memory for others.
@@ -27,17 +29,23 @@ const (
 // before they have given as much.
 const maxSpare = 16 << 20
 
+// pendingPool keeps released rounds for those to come, with their memory.
+type pendingPool struct {
+	free  []*pending
+	spare int // bytes of free
+}
+
 // alloc returns a fresh round whose record has n bytes; 0: unknown.
-func (j *Joiner) alloc(n int) *pending {
-	k := len(j.free)
+func (l *pendingPool) alloc(n int) *pending {
+	k := len(l.free)
 	if k == 0 {
 		p := new(pending)
 		p.reset()
 		return p
 	}
-	p := j.free[k-1]
-	j.free[k-1], j.free = nil, j.free[:k-1]
-	j.spare -= p.room()
+	p := l.free[k-1]
+	l.free[k-1], l.free = nil, l.free[:k-1]
+	l.spare -= p.room()
 	if n > 0 && wasteful(cap(p.raw), n, 64) {
 		p.raw = nil
 	}
@@ -46,12 +54,24 @@ func (j *Joiner) alloc(n int) *pending {
 }
 
 // recycle keeps a round that nobody needs any more for another one.
-func (j *Joiner) recycle(p *pending) {
+func (l *pendingPool) recycle(p *pending) {
 	p.more = nil
-	if n := p.room(); j.spare+n <= maxSpare {
-		j.spare += n
-		j.free = append(j.free, p)
+	if n := p.room(); l.spare+n <= maxSpare {
+		l.spare += n
+		l.free = append(l.free, p)
 	}
+}
+
+// textBytes returns the bytes of a decision's texts, of its actions' names unless the model lists
+// them.
+func textBytes(d *codec.Decision, listed bool) int {
+	n := len(d.Context) + len(d.ID)
+	if !listed {
+		for _, name := range d.Actions {
+			n += len(name)
+		}
+	}
+	return n
 }
 
 // trim gives back memory of larger rounds that had been at this place.

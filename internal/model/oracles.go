@@ -121,10 +121,14 @@ func ParseOracle(s string) (Oracle, error) {
 }
 
 func (o *Oracle) read(p *parser, n *yaml.Node) {
-	if *o = (aggregate{}.defaults()); isWord(n, Auto) {
-		o.Version = p.version
-		return
+	for _, k := range oracleKinds() {
+		if d := k.defaults(); d.Version > 0 && isWord(n, k.name()) {
+			*o = d
+			o.Version = p.version
+			return
+		}
 	}
+	*o = aggregate{}.defaults()
 	if n.Kind != yaml.MappingNode {
 		p.expected(n, "oracle", "a kind and its parameters", "oracle: auto")
 		return

@@ -122,6 +122,9 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
 		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = linear{}.defaults() }},
 		{"oracle: auto", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
+		{"oracle: linear", func(m *Model) { m.Oracle = linear{}.defaults() }},
+		{"oracle: shared", func(m *Model) { m.Oracle = shared{Shared}.defaults() }},
+		{"oracle: hybrid", func(m *Model) { m.Oracle = shared{Hybrid}.defaults() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
 		}},
@@ -180,7 +183,7 @@ func TestErrors(t *testing.T) {
 		{"explore: -1", `m.yaml:1:10: explore: unknown explore "-1"`},
 		{"explore: paper", `m.yaml:1:10: explore: explore paper needs the number of rounds T`},
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
-		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
+		{"oracle: hedge", `m.yaml:1:9: oracle: expected a kind and its parameters, found "hedge"`},
 		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},

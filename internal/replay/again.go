@@ -75,7 +75,9 @@ func (in *Injection) closeDue(ctx context.Context) error {
 	if !in.Taught || !in.due.ending() {
 		return nil
 	}
-	in.due.close()
+	if err := in.due.close(); err != nil {
+		return err
+	}
 	_, err := in.outcomes[0].Append(ctx, &stream.Record{Type: codec.TypeMark, Value: []byte{}})
 	return err
 }

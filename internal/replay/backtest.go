@@ -2,7 +2,6 @@ package replay
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -198,8 +197,7 @@ func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, er
 	if err := b.finish(); err != nil {
 		return nil, err
 	}
-	losses := b.joiner.LateLosses()
-	b.trace.LateLosses = latelosses.Compare(&losses)
+	b.trace.LateLosses = latelosses.Compare(&b.losses)
 	return &b.trace, nil
 }
 
@@ -207,17 +205,23 @@ type backtest struct {
 	match   *match
 	replica *loop.Replica
 	decider *loop.Decider
-	joiner  *loop.Joiner
+	joiner  *loop.CutJoiner
 	trace   Trace
 	forgets bool        // the joiner forgets rounds that are over, which changes no result
 	each    func(t int) // called after each decision; nil: not
 
-	dec       codec.Decision
-	out       codec.Outcome
-	given     bool  // contexts are at hand
-	outcomes  int64 // given
-	feedbacks []codec.Feedback
-	rejects   []codec.Reject
+	parsed   bool  // contexts need no bytes
+	outcomes int64 // that came
+	losses   loop.LateLosses
+
+	dec   *codec.Decision // that of decision
+	cut   codec.Cut       // the last one
+	moved [1]codec.Range  // what it takes
+	batch [1]loop.Batch
+	ready loop.Ready
+
+	decision [1]loop.DecisionEvent
+	outcome  [1]loop.OutcomeEvent
 }
 
 // newBacktest returns a run over the rounds that has not begun.
@@ -225,10 +229,10 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
 	b.replica.Begin(ep)
-	b.given = rounds.csv != nil && rounds.csv.fits()
+	b.dec = &b.decision[0].D
+	b.parsed = rounds.csv != nil && rounds.csv.fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
-	b.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: 1, MaxPending: n + 1, Dedup: n + 1},
-		func(int64) *loop.Rules { return ep.Rules })
+	b.joiner = loop.NewCutJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = Trace{Rounds: n, match: b.match, delays: newDelayMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.Rounds())
@@ -237,26 +241,27 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Dela
 	return b
 }
 
+// boundless are limits that a run over so many rounds does not reach.
+func boundless(rounds int) codec.Limits {
+	return codec.Limits{Heart: loop.Heart, Pending: int64(rounds) + 1, Dedup: int64(rounds) + 1}
+}
+
+// round plays round t. Its decision is a cut, and so is each outcome that comes after it: then rounds
+// are released as if each record were read at its time.
 func (b *backtest) round(t int) error {
 	res := b.decide(t, loop.Source{Offset: int64(t), Through: int64(t + 1)})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
-	b.match.decided(&b.dec)
+	b.match.decided(b.dec)
 	held, _ := b.joiner.Held()
 	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
 	b.trace.delays.decided(int64(t), b.match.s.cut, b.outcomes, b.dec.LearnedThrough)
 	if b.each != nil {
 		b.each(t)
 	}
-	if err := b.joiner.AddDecided(loop.Place{Offset: int64(t)}, b.decidedAt(t), &b.dec); err != nil {
+	if err := b.join(t); err != nil {
 		return err
-	}
-	if b.match.s.cut == Never {
-		b.over(b.dec.ID)
-	}
-	for _, o := range b.match.s.after(t) {
-		b.outcome(o, t)
 	}
 	if err := b.learn(); err != nil {
 		return err
@@ -265,12 +270,13 @@ func (b *backtest) round(t int) error {
 	return nil
 }
 
-// decide decides round t: from the context itself where that is at hand.
+// decide decides round t: from the context itself where that needs no bytes.
 func (b *backtest) decide(t int, src loop.Source) loop.Result {
-	if b.given {
-		return b.decider.DecideContext(&b.dec, b.match.rounds.given(t), src)
+	if b.parsed {
+		src.Parsed = b.match.rounds.given(t)
+		return b.decider.Decide(b.dec, nil, "", src)
 	}
-	return b.decider.Decide(&b.dec, b.match.rounds.context(t), "", src)
+	return b.decider.Decide(b.dec, b.match.rounds.context(t), "", src)
 }
 
 // decidedAt returns the log time of decision t: that of the file, or without one half
@@ -295,12 +301,42 @@ func (b *backtest) cameAt(o awaited, t int) int64 {
 	return log.time(t)
 }
 
-// outcome gives an outcome, which comes right after decision t.
-func (b *backtest) outcome(o awaited, t int) {
-	b.match.outcome(&b.out, o)
-	b.joiner.AddGiven(loop.Place{Offset: b.outcomes}, b.cameAt(o, t), &b.out, b.forgets)
-	b.outcomes++
-	b.trace.delays.came(int64(o.round), int64(t))
+// join gives the joiner decision t and the outcomes that come right after it.
+func (b *backtest) join(t int) error {
+	e := &b.decision[0]
+	e.Offset, e.Time = int64(t), b.decidedAt(t)
+	b.moved[0].Next, b.batch[0] = e.Offset+1, loop.Batch{Decisions: b.decision[:]}
+	if err := b.take(e.Time, b.moved[:], nil); err != nil {
+		return err
+	}
+	if b.match.s.cut == Never {
+		b.over(b.dec.ID)
+	}
+	return b.joinOutcomes(b.match.s.after(t), t)
+}
+
+// joinOutcomes gives the joiner outcomes, which come right after decision t. Each is a cut of its
+// own, since its id is valid until the next one is made.
+func (b *backtest) joinOutcomes(due []awaited, t int) error {
+	for _, o := range due {
+		e := &b.outcome[0]
+		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets
+		b.match.outcome(&e.O, o)
+		b.outcomes++
+		b.trace.delays.came(int64(o.round), int64(t))
+		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
+		if err := b.take(0, nil, b.moved[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take gives the joiner the next cut, which takes the batch unless it moves time alone.
+func (b *backtest) take(time int64, decisions, outcomes []codec.Range) error {
+	b.cut.Cut++
+	b.cut.Time, b.cut.Decisions, b.cut.Outcomes = time, decisions, outcomes
+	return b.joiner.Take(&b.cut, b.batch[:len(decisions)+len(outcomes)])
 }
 
 // over lets the joiner forget a round of which no outcome is to come. An id that is there
@@ -311,34 +347,47 @@ func (b *backtest) over(id string) {
 	}
 }
 
+// learn takes what was released and rejected.
 func (b *backtest) learn() error {
-	b.feedbacks = b.joiner.AppendReady(b.feedbacks[:0])
-	for i := range b.feedbacks {
-		f := &b.feedbacks[i]
+	b.joiner.Ready(&b.ready)
+	for i := range b.ready.Feedback {
+		f := &b.ready.Feedback[i]
 		b.trace.Fates.AddFate(f.Fate)
-		var err error
-		if b.given {
-			err = b.replica.LearnContext(f, b.match.rounds.given(int(f.Round-1)))
-		} else {
-			err = b.replica.Learn(f)
+		if f.Fate == codec.Observed {
+			b.losses.AddObserved(f.Epoch, f.Loss)
 		}
-		if err != nil {
+		var c *codec.Context
+		if b.parsed {
+			c = b.match.rounds.given(int(f.Round - 1))
+		}
+		if err := b.replica.Learn(f, c); err != nil {
 			return err
 		}
 	}
-	b.rejects = b.joiner.AppendRejects(b.rejects[:0])
-	for i := range b.rejects {
-		b.trace.Fates.AddReject(b.rejects[i].Reason)
+	for i := range b.ready.Rejects {
+		b.trace.Fates.AddReject(b.ready.Rejects[i].Reason)
+		b.late(&b.ready.Rejects[i])
 	}
 	return nil
 }
 
-func (b *backtest) finish() error {
-	last := b.match.rounds.Len() - 1
-	for _, o := range b.match.s.rest() {
-		b.outcome(o, last)
+// late notes the loss of an outcome that came after its window. It is the only outcome of its round,
+// which has no loss in time therefore: unless it needs an activation, which does not come, it is
+// skipped or imputed.
+func (b *backtest) late(r *codec.Reject) {
+	rules := b.replica.Epoch().Rules
+	var o codec.Outcome
+	if r.Reason == codec.ReasonLate && !rules.Activation && codec.ParseOutcome(&o, r.Bytes) == nil {
+		b.losses.AddLate(b.replica.Epoch().Number, rules, o.Kind, o.Value)
 	}
-	b.joiner.Orphans(math.MaxUint64)
-	b.joiner.Advance(loop.End)
+}
+
+func (b *backtest) finish() error {
+	if err := b.joinOutcomes(b.match.s.rest(), b.match.rounds.Len()-1); err != nil {
+		return err
+	}
+	if err := b.take(loop.End, nil, nil); err != nil {
+		return err
+	}
 	return b.learn()
 }

@@ -236,8 +236,7 @@ func (c *contextTable) group(name string, g *weighted) ContextGroup {
 	rest.wwll -= g.wwll
 	return ContextGroup{Context: name, Rounds: g.n, Share: float64(seven(float64(g.n) / float64(c.all.n))),
 		Mean: seven(g.mean()), SE: seven(g.se()),
-		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(),
-			rest.se())), Part: seven(g.wl / c.all.wl)}
+		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(), rest.se())), Part: seven(g.wl / c.all.wl)}
 }
 
 // addContext adds a round by its context, of which it takes a vector as features x0, x1, ….

@@ -98,7 +98,11 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.flushOutcomes(ctx); err != nil {
 		return err
 	}
-	return in.Learned.wait(ctx, in.due.atEnd())
+	n, err := in.due.atEnd()
+	if err != nil {
+		return err
+	}
+	return in.Learned.wait(ctx, n)
 }
 
 // partition returns where a round is decided.
@@ -295,7 +299,9 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 // report appends the outcome of a round.
 func (in *Injection) report(ctx context.Context, of awaited) error {
 	in.match.outcome(&in.out, of)
-	in.due.outcome(&in.out)
+	if err := in.due.outcome(&in.out); err != nil {
+		return err
+	}
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
 	in.reported++
 	_, err := in.outcomes[in.partition(int(of.round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})

@@ -107,7 +107,7 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
 	ep := loop.Epoch{Number: 1, Rules: tr.Model.Rules(), Learner: l}
 	b := newBacktest(ep, "replay", SecretSeed(tr.Seed), tr.Rounds, tr.Delays)
 	var out []string
-	b.each = func(int) { out = append(out, exact(&b.dec)) }
+	b.each = func(int) { out = append(out, exact(b.dec)) }
 	trace, err := b.run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

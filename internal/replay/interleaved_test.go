@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -20,21 +21,21 @@ import (
 // live system had learned, and not as soon as it could have.
 type interleaved struct {
 	*backtest
-	ready [][]byte // feedback that is released
-	next  int      // of them to learn
+	released [][]byte // feedback
+	next     int      // of them to learn
 }
 
 // learnThrough learns the released feedback up to number through.
 func (b *interleaved) learnThrough(through int64) error {
 	var f codec.Feedback
 	for ; b.replica.LearnedThrough() < through; b.next++ {
-		if b.next == len(b.ready) {
+		if b.next == len(b.released) {
 			return fmt.Errorf("only %d feedbacks are released, the live system had learned %d", b.next, through)
 		}
-		if err := codec.ParseFeedback(&f, b.ready[b.next]); err != nil {
+		if err := codec.ParseFeedback(&f, b.released[b.next]); err != nil {
 			return err
 		}
-		if err := b.replica.Learn(&f); err != nil {
+		if err := b.replica.Learn(&f, nil); err != nil {
 			return err
 		}
 	}
@@ -42,11 +43,10 @@ func (b *interleaved) learnThrough(through int64) error {
 }
 
 func (b *interleaved) release() {
-	b.feedbacks = b.joiner.AppendReady(b.feedbacks[:0])
-	for i := range b.feedbacks {
-		b.ready = append(b.ready, codec.AppendFeedback(nil, &b.feedbacks[i]))
+	b.joiner.Ready(&b.ready)
+	for i := range b.ready.Feedback {
+		b.released = append(b.released, codec.AppendFeedback(nil, &b.ready.Feedback[i]))
 	}
-	b.joiner.AppendRejects(nil)
 }
 
 // round makes decision t as the live one was made, and fails unless it is the same to
@@ -55,19 +55,16 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if err := b.learnThrough(want.LearnedThrough); err != nil {
 		return err
 	}
-	res := b.decider.Decide(&b.dec, b.match.rounds.context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	res := b.decider.Decide(b.dec, b.match.rounds.context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
-	if got, live := codec.AppendDecision(nil, &b.dec), codec.AppendDecision(nil, want); !bytes.Equal(got, live) {
-		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, b.dec, *want)
+	if got, live := codec.AppendDecision(nil, b.dec), codec.AppendDecision(nil, want); !bytes.Equal(got, live) {
+		return fmt.Errorf("decision %d is %+v, live it was %+v", t+1, *b.dec, *want)
 	}
-	b.match.decided(&b.dec)
-	if err := b.joiner.AddDecision(loop.Place{Offset: int64(t)}, int64(2*t), codec.AppendDecision(nil, &b.dec)); err != nil {
+	b.match.decided(b.dec)
+	if err := b.join(t); err != nil {
 		return err
-	}
-	for _, r := range b.match.s.after(t) {
-		b.outcome(r, t)
 	}
 	b.release()
 	return nil
@@ -199,11 +196,10 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	for _, r := range b.match.s.rest() {
-		b.outcome(r, len(live)-1)
+	err = errors.Join(b.joinOutcomes(b.match.s.rest(), len(live)-1), b.take(loop.End, nil, nil))
+	if err != nil {
+		t.Fatal(err)
 	}
-	b.joiner.Orphans(math.MaxUint64)
-	b.joiner.Advance(loop.End)
 	b.release()
 	audit := service.NewAudit(log, "replay", model.Epoch, 1)
 	n := 0

@@ -77,7 +77,7 @@ func (p *parted) learn(t testing.TB, i, end int) {
 		if p.apart && p.fb.Partition != i {
 			p.fb.Fate, p.fb.Loss = codec.WithdrawnRound, 0
 		}
-		if err := p.copies[i].Learn(&p.fb); err != nil {
+		if err := p.copies[i].Learn(&p.fb, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -155,7 +155,7 @@ func (p *parted) alike(t testing.TB) error {
 		if err := codec.ParseFeedback(&p.fb, b); err != nil {
 			return err
 		}
-		if err := one.Learn(&p.fb); err != nil {
+		if err := one.Learn(&p.fb, nil); err != nil {
 			return err
 		}
 	}

@@ -115,5 +115,5 @@ func (p *Progressive) law(dst []float64, t int, log *logView) {
 	d.Propensities[slot] = log.log.kept(log.row(t))
 	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough, Gamma: d.Gamma,
 		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: codec.Observed, Loss: loss, Context: d.Context}
-	p.err = p.replica.Learn(&p.feedback)
+	p.err = p.replica.Learn(&p.feedback, nil)
 }

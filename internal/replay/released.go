@@ -15,29 +15,30 @@ import (
 // the same: decisions at their log times, and outcomes right behind the last decision that was
 // read before they were written. They may have been stored later, so that it never says too many.
 type releases struct {
-	joiner    *loop.Joiner
-	off       bool    // the order of release cannot be known
-	n         int64   // rounds released
-	after     []int64 // per decision: rounds released after it and the outcomes that come right after it
-	time      int64   // log time of the last decision, or a later one that what is written now will not precede
-	given     int64   // outcomes
-	feedbacks []codec.Feedback
-	rejects   []codec.Reject
+	joiner   *loop.CutJoiner
+	off      bool    // the order of release cannot be known
+	n        int64   // rounds released
+	after    []int64 // per decision: rounds released after it and the outcomes that come right after it
+	time     int64   // log time of the last decision, or a later one that what is written now will not precede
+	cuts     int64
+	outcomes int64 // that came
+	ready    loop.Ready
 }
 
 // newReleases returns the releases of so many rounds. The joiner releases in the order in
 // which it reads decisions, which of several partitions is that of the rounds only if one is
 // decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
-	o := loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}
-	return &releases{off: partitions > 1 && lead > 1, joiner: loop.NewJoiner(o, func(int64) *loop.Rules { return rules })}
+	j := loop.NewCutJoiner(partitions, boundless(rounds), 0, func(int64) *loop.Rules { return rules })
+	return &releases{off: partitions > 1 && lead > 1, joiner: j}
 }
 
 // decided gives the decision of the next round, whose outcome may never come.
 func (r *releases) decided(d *codec.Decision, logTime int64, never bool) error {
 	r.time = logTime
-	at := loop.Place{Partition: d.Partition, Offset: int64(len(r.after))}
-	if err := r.joiner.AddDecided(at, logTime, d); err != nil {
+	e := loop.DecisionEvent{Offset: int64(len(r.after)), Time: logTime, D: *d}
+	c := codec.Cut{Decisions: []codec.Range{{Partition: d.Partition, Next: e.Offset + 1}}}
+	if err := r.take(&c, loop.Batch{Decisions: []loop.DecisionEvent{e}}); err != nil {
 		return err
 	}
 	if never {
@@ -55,25 +56,43 @@ func (r *releases) ending() bool {
 }
 
 // close closes what ends with the last decision.
-func (r *releases) close() {
-	r.joiner.Advance(r.time + 1)
+func (r *releases) close() error {
+	err := r.advance()
 	r.after[len(r.after)-1] = r.count()
+	return err
+}
+
+// advance cuts time alone, to behind the last decision.
+func (r *releases) advance() error {
+	r.time++
+	err := r.take(new(codec.Cut))
+	r.time--
+	return err
+}
+
+// take gives the joiner the next cut, up to the time at hand.
+func (r *releases) take(c *codec.Cut, b ...loop.Batch) error {
+	r.cuts++
+	c.Cut, c.Time = r.cuts, r.time
+	return r.joiner.Take(c, b)
 }
 
 // later says that whatever is written now will have a later log time than the last decision.
 func (r *releases) later() { r.time++ }
 
 // outcome gives an outcome that comes right after the last decision.
-func (r *releases) outcome(o *codec.Outcome) {
-	r.joiner.AddGiven(loop.Place{Offset: r.given}, r.time, o, true)
-	r.given++
+func (r *releases) outcome(o *codec.Outcome) error {
+	e := loop.OutcomeEvent{Offset: r.outcomes, Time: r.time, O: *o, Last: true}
+	r.outcomes++
+	c := codec.Cut{Outcomes: []codec.Range{{Next: r.outcomes}}}
+	err := r.take(&c, loop.Batch{Outcomes: []loop.OutcomeEvent{e}})
 	r.after[len(r.after)-1] = r.count()
+	return err
 }
 
 func (r *releases) count() int64 {
-	r.feedbacks = r.joiner.AppendReady(r.feedbacks[:0])
-	r.rejects = r.joiner.AppendRejects(r.rejects[:0])
-	r.n += int64(len(r.feedbacks))
+	r.joiner.Ready(&r.ready)
+	r.n += int64(len(r.ready.Feedback))
 	return r.n
 }
 
@@ -89,9 +108,9 @@ func (r *releases) by(t int) int64 {
 // atEnd returns the rounds that are released when all outcomes were given and nothing is
 // decided any more. A round that has none and whose window is not over by then waits on, and
 // with it those behind it.
-func (r *releases) atEnd() int64 {
-	r.joiner.Advance(r.time + 1)
-	return r.count()
+func (r *releases) atEnd() (int64, error) {
+	err := r.advance()
+	return r.count(), err
 }
 
 // Learned tells an [Injection] how much feedback the deciders have learned: the system that it

@@ -38,7 +38,9 @@ func TestReleasesByHand(t *testing.T) {
 		r := newReleases(&c.rules, 1, 1, len(c.raw))
 		give := func(due []awaited) {
 			for _, a := range due {
-				r.outcome(&codec.Outcome{ID: RoundID(int(a.round)), Kind: codec.Loss})
+				if err := r.outcome(&codec.Outcome{ID: RoundID(int(a.round)), Kind: codec.Loss}); err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
 		for i, d := range c.raw {
@@ -54,7 +56,11 @@ func TestReleasesByHand(t *testing.T) {
 		}
 		after := slices.Clone(r.after)
 		give(s.rest())
-		if got, want := fmt.Sprint(after, r.atEnd()), fmt.Sprint(c.after, c.end); got != want {
+		end, err := r.atEnd()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := fmt.Sprint(after, end), fmt.Sprint(c.after, c.end); got != want {
 			t.Errorf("%v, %+v: %s, want %s", c.raw, c.rules, got, want)
 		}
 	}

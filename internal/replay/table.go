@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -237,7 +236,7 @@ func legend(runs []Result) string {
 // voidText says why bounds in a table are void, "" if none is.
 func voidText(runs []Result) string {
 	for i := range runs {
-		if _, b := sharpest(&runs[i].Certificate); b != nil && b.Void != "" {
+		if b, ok := runs[i].Certificate.Sharpest(); ok && b.Void != "" {
 			return `; "void": ` + b.Void
 		}
 	}
@@ -281,18 +280,11 @@ func average(g []*Result, of func(*Result) float64) float64 {
 
 // spread returns mean ± standard error, or – where a run has no value.
 func spread(g []*Result, of func(*Result) *float64) string {
+	var values []float64
 	for _, r := range g {
-		if of(r) == nil {
-			return "–"
-		}
+		values = collect(values, of(r))
 	}
-	value := func(r *Result) float64 { return *of(r) }
-	mean := average(g, value)
-	if len(g) == 1 {
-		return words.Digits(mean)
-	}
-	square := average(g, func(r *Result) float64 { return (value(r) - mean) * (value(r) - mean) })
-	return words.Digits(mean) + " ± " + words.Short(math.Sqrt(square/float64(len(g)-1)))
+	return estimateOf(values, len(g)).text()
 }
 
 // table is text in aligned columns. With right all but the first two are aligned

@@ -20,15 +20,15 @@ func Targets() []Entry {
 		{"uniform", "", "every action alike"},
 		{"always", "ACTION", "one action always"},
 		{"baseline", "", "the action that each event names as its baseline (_ba of dsjson, baseline of our events)"},
-		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number " +
-			"of actions (of another text: of its SHA-256)"},
+		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number of " +
+			"actions (of another text: of its SHA-256)"},
 		{"eps", "E,POLICY", "any action with probability E, else the other policy"},
 		{"learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"},
 		{"model", "FILE", "the same with a model file"},
-		{"snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns no more; " +
-			"without N as it is now (or --at N)"},
-		{"table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row (or in " +
-			"order); or JSON lines with id or row, and propensities"},
+		{"snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns no more; without " +
+			"N as it is now (or --at N)"},
+		{"table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row (or in order); or " +
+			"JSON lines with id or row, and propensities"},
 	}
 }
 
@@ -92,8 +92,8 @@ func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
 func (o *OffPolicy) always(action string) (*target, error) {
 	a := slices.Index(o.log.log.actions, action)
 	if a < 0 {
-		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action,
-			strings.Join(o.log.log.actions, ", "))
+		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.log.actions,
+			", "))
 	}
 	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
 }
@@ -173,14 +173,22 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 		return nil, err
 	}
 	if base.law == nil {
-		return nil, errors.New("the log does not hold the probabilities with which logging would have played " +
-			"other actions: it cannot be mixed")
+		return nil, errors.New("the log does not hold the probabilities with which logging would have played other " +
+			"actions: it cannot be mixed")
 	}
 	mix := o.uniformly(epsilon)
 	return &target{failed: base.failed, flags: base.flags, madeOf: base.madeOf, law: func(dst []float64, t int) {
 		base.law(dst, t)
 		mix(dst, t)
 	}}, nil
+}
+
+// Mixed returns the policy that a specification mixes with uniform play; itself if it mixes none.
+func Mixed(spec string) string {
+	for strings.HasPrefix(spec, "eps:") {
+		_, spec, _ = strings.Cut(spec, ",")
+	}
+	return spec
 }
 
 func (o *OffPolicy) progressive(kind, spec string) (*target, error) {

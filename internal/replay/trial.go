@@ -78,12 +78,9 @@ type oracleBringer interface {
 	Oracle() (reg oracle.Regressor, orderFree bool, err error)
 }
 
-// bringsOracle returns env, in whatever row order, if it brings an oracle.
+// bringsOracle returns the environment that env shows if it brings an oracle.
 func bringsOracle(env Environment) oracleBringer {
-	if o, ok := env.(*ordered); ok {
-		env = o.Environment
-	}
-	e, _ := env.(oracleBringer)
+	e, _ := bare(env).(oracleBringer)
 	return e
 }
 

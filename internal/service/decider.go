@@ -164,6 +164,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
 	m.V, m.N = codec.Version, d.heart.Next()-1
 	m.ContextsThrough, m.LearnedThrough, m.Time = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough(), d.seen.time
+	m.Era = d.follower.heart.Era()
 	if err := d.flushRejects(ctx); err != nil {
 		return err
 	}

@@ -239,6 +239,10 @@ func (j *Joiner) readTail(ctx context.Context, tail stream.Tail) error {
 	return j.findEpochs(ctx)
 }
 
+// errCuts reports a feedback log of a joiner that logs its cuts: this one's marks and feedback
+// would not follow from them.
+var errCuts = fmt.Errorf("%w: the joiner before this one was of a newer program and logged its cuts, which this one cannot go on from", codec.ErrVersion)
+
 // readFrom reads the feedback log from an offset to the end, and reports whether
 // there was a mark, and how many feedbacks. Behind the first mark, or from the log's start, it restores the
 // heart's position; before it only its memory.
@@ -251,6 +255,9 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 			if err != nil {
 				return unlessForeign(err)
 			}
+			if m.Limits.Heart > 0 {
+				return errCuts
+			}
 			j.heart.Restore(&m)
 			j.lost.mark(&m)
 			j.void = m.Void
@@ -259,6 +266,11 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 			}
 			marked, j.marked = true, m.N
 			j.markAt, j.lastMark = r.Offset, m
+		case codec.TypeCut:
+			if err := codec.ParseCut(new(codec.Cut), r.Value); err != nil {
+				return unlessForeign(err)
+			}
+			return errCuts
 		case codec.TypeClass, codec.TypeEpoch:
 			return j.readEpoch(r)
 		case "":

@@ -98,11 +98,16 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 		return nil, err
 	}
 	for i := range m.Positions {
-		if pos := &m.Positions[i]; pos.Partition < len(f.told) {
-			f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)))
+		pos := &m.Positions[i]
+		if pos.Partition >= len(f.told) {
+			continue
+		}
+		f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)), pos.Round)
+		for _, done := range pos.Done {
+			f.told[pos.Partition] = max(f.told[pos.Partition], done.To)
 		}
 	}
-	err = readSnapshots(ctx, f.log, f.topics.Snapshots, m.Void, func(s *stored, err error) error {
+	err = readSnapshots(ctx, f.log, f.topics.Snapshots, &m, func(s *stored, err error) error {
 		for p := range min(len(f.told), len(s.state.rounds)) {
 			f.told[p] = max(f.told[p], s.state.rounds[p])
 		}
@@ -135,6 +140,7 @@ func (f *follower) restore(s *state) error {
 		return err
 	}
 	copy(f.rounds, s.rounds)
+	f.heart.BeginEra(s.era)
 	return f.heart.Restore(ep, s.through, s.learner)
 }
 
@@ -201,13 +207,19 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		if err := f.begin(ep); err != nil {
 			return err
 		}
+	case codec.TypeMark:
+		if m, err := codec.ParseFeedbackMark(r.Value); err == nil { // else it is for the joiner to tell
+			if err := f.beginEra(&m); err != nil {
+				return err
+			}
+		}
 	case "":
 		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
 			return f.others.pass(f.topics.Feedback, 0, r, err)
 		}
 		before := f.changes().Count
 		f.match()
-		if err := f.heart.Learn(&f.parsed); err != nil {
+		if err := f.heart.Learn(&f.parsed, nil); err != nil {
 			return err
 		}
 		f.tellChange(before)
@@ -218,6 +230,16 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		}
 	}
 	f.safe = r.Offset + 1
+	return nil
+}
+
+// beginEra begins the era of a mark. Feedback that was learned and that the log has lost cannot be
+// unlearned: who opens anew starts before it.
+func (f *follower) beginEra(m *codec.FeedbackMark) error {
+	if n := f.heart.LearnedThrough(); m.Voids(f.heart.Era(), n) {
+		return fmt.Errorf("feedback %d was learned in era %d of the feedback log, and era %d began before it: %w", n, f.heart.Era(), m.Era, errVoid)
+	}
+	f.heart.BeginEra(m.Era)
 	return nil
 }
 
@@ -316,7 +338,7 @@ func (f *follower) state() *state {
 // stateOf returns the state with what appendLearner says of the learner at work.
 func (f *follower) stateOf(appendLearner func([]byte) ([]byte, error)) (*state, error) {
 	d := f.epochs.byNum[f.heart.Epoch().Number]
-	s := &state{through: f.heart.LearnedThrough(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files}
+	s := &state{through: f.heart.LearnedThrough(), era: f.heart.Era(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files}
 	return s, s.encode(appendLearner)
 }
 

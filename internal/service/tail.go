@@ -12,6 +12,7 @@ import (
 // tail is what the last records of decisions tell of the other logs.
 type tail struct {
 	learned int64              // feedback learned by the last decision
+	era     int64              // of the feedback log at the last decision or mark
 	epoch   int64              // of the last decision
 	time    int64              // log time that contexts have reached
 	marked  bool               // there is a mark
@@ -49,6 +50,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 			d.recent.put(d.dec.N, r.Value)
 			d.recent.stored(d.dec.N, r.Offset)
 			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
+			s.era = max(s.era, d.dec.Era)
 			n++
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
@@ -60,7 +62,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				s.begun = m
 			}
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
-			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
+			s.learned, s.time, s.era = max(s.learned, m.LearnedThrough), max(s.time, m.Time), max(s.era, m.Era)
 			if m.LearnedLost > 0 {
 				s.learned = m.LearnedThrough
 			}
@@ -134,7 +136,7 @@ func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error
 		return nil
 	}
 	if got < d.seen.learned {
-		ok, err := f.announced(ctx, d.seen.learned)
+		ok, err := f.announced(ctx, d.seen.era, d.seen.learned)
 		if err != nil {
 			return err
 		}
@@ -147,8 +149,9 @@ func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error
 		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
 }
 
-// announced reports whether a mark in the feedback log says that feedback was lost.
-func (f *follower) announced(ctx context.Context, n int64) (found bool, err error) {
+// announced reports whether a mark in the feedback log says that feedback was lost, which was
+// learned in an era.
+func (f *follower) announced(ctx context.Context, era, n int64) (found bool, err error) {
 	first, end, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
 	for back := int64(1024); err == nil && !found; back *= 8 {
 		from := max(first, end-back)
@@ -157,7 +160,7 @@ func (f *follower) announced(ctx context.Context, n int64) (found bool, err erro
 				return nil
 			}
 			m, err := codec.ParseFeedbackMark(r.Value)
-			found = found || err == nil && m.Lost >= n
+			found = found || err == nil && (m.Lost >= n || m.Voids(era, n))
 			return unlessForeign(err)
 		})
 		if from == first {

@@ -77,6 +77,9 @@ func (f *fateCheck) run(ctx context.Context) error {
 		f.feedback.take()
 	}
 	f.v.report.LateLosses = latelosses.Compare(&f.losses)
+	if f.v.report.Cuts {
+		return nil
+	}
 	return f.finish(ctx)
 }
 
@@ -84,6 +87,10 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	v := f.v
 	if r.Type != "" {
 		f.feedback.keyless(v, r)
+	}
+	if v.report.Cuts = v.report.Cuts || cuts(r); v.report.Cuts {
+		f.passOver(r)
+		return nil
 	}
 	switch r.Type {
 	case "":
@@ -115,6 +122,28 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 		v.stray(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
 	}
 	return nil
+}
+
+// cuts reports whether a record is of a joiner that logs its cuts.
+func cuts(r *stream.Record) bool {
+	switch r.Type {
+	case codec.TypeCut:
+		return codec.ParseCut(new(codec.Cut), r.Value) == nil
+	case codec.TypeMark:
+		m, err := codec.ParseFeedbackMark(r.Value)
+		return err == nil && m.Limits.Heart > 0
+	}
+	return false
+}
+
+// passOver counts a record that follows from cuts, which are not replayed here.
+func (f *fateCheck) passOver(r *stream.Record) {
+	switch r.Type {
+	case "":
+		f.v.count(&f.v.report.Feedback, Tally{Records: 1, TooOld: 1})
+	case codec.TypeMark:
+		f.v.count(&f.v.report.Marks, Tally{Records: 1, TooOld: 1})
+	}
 }
 
 // due reports whether n may be the number of what comes next after so many records that

@@ -252,7 +252,7 @@ func (v *verification) finishRejects(d *decisionCheck, f *fateCheck) {
 			if key.partition >= 0 && key.partition < len(list) {
 				c = list[key.partition]
 			}
-			if c != nil && (key.offset < c.first || c.lost(key.offset, info.time)) {
+			if c != nil && (key.outcomes && v.report.Cuts || key.offset < c.first || c.lost(key.offset, info.time)) {
 				v.report.Rejects.TooOld++
 				continue
 			}

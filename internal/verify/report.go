@@ -59,12 +59,13 @@ type Report struct {
 	Marks       Tally                 `json:"marks"`
 	Outcomes    Tally                 `json:"outcomes"`
 	Rejects     Tally                 `json:"rejects"`
-	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
-	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
-	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
-	First       *Difference           `json:"first"`       // by log time, null if there is none
-	Foreign     int64                 `json:"foreign"`     // differences that are records of others, or damaged ones
-	Beside      *Difference           `json:"beside"`      // the first that is none of those, null if there is none
+	Pending     int64                 `json:"pending"`        // rounds that wait for their feedback
+	LateLosses  latelosses.Comparison `json:"late_losses"`    // of the feedback kept, as the logs have it
+	Differences int64                 `json:"differences"`    // all of them; after the first many may only be its consequences
+	First       *Difference           `json:"first"`          // by log time, null if there is none
+	Foreign     int64                 `json:"foreign"`        // differences that are records of others, or damaged ones
+	Beside      *Difference           `json:"beside"`         // the first that is none of those, null if there is none
+	Cuts        bool                  `json:"cuts,omitempty"` // the joiner logged its cuts; what follows from them is counted as too old
 	Seconds     float64               `json:"seconds"`
 	PerSecond   float64               `json:"decisions_per_second"`
 
@@ -159,6 +160,9 @@ func (r *Report) Write(w io.Writer) error {
 	}
 	if o := r.Old; o.Drawn > 0 {
 		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the learner's law\n", o.Drawn, o.Ruled)
+	}
+	if r.Cuts {
+		fmt.Fprintln(w, "  a newer program's joiner logged its cuts, which this one cannot replay: of the feedback, the marks and the rejects of outcomes behind the first it checks nothing; verify with the newer program")
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(nil); text != "" {

@@ -71,7 +71,7 @@ func (w *world) byHand(rec codec.Epoch, through int64) []byte {
 			return err
 		}
 		f.Epoch = ep.Number
-		return r.Learn(&f)
+		return r.Learn(&f, nil)
 	}))
 	b, err := ep.Learner.AppendBinary(nil)
 	w.no(err)

@@ -43,27 +43,19 @@ func openCloudEvent(b []byte) (data reader, id string) {
 	from, to := -1, 0
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+		switch key := r.named(&s); key {
 		case cloudMark:
-			r.once(&seen, 0)
-			if r.text() != "1.0" {
+			if r.once(&seen, 0).text() != "1.0" {
 				r.fail(errSpec)
 			}
 		case "id":
-			r.once(&seen, 1)
-			id = r.text()
+			id = r.once(&seen, 1).text()
 		case "data":
-			r.once(&seen, 2)
-			from = r.i
+			from = r.once(&seen, 2).i
 			r.skip(0)
 			to = r.i
 		default:
 			r.skip(0)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return r, ""
 		}
 	}
 	if r.space(); r.err == nil && r.i != len(r.b) {

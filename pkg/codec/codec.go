@@ -3,14 +3,14 @@
 // Four events flow through the loop: a [Context] asks for a decision, a
 // [Decision] records what was drawn and with which law, an [Outcome] says what
 // it was worth, a [Feedback] is the one record from which every replica learns.
-// Beside them stand the rare records: [Epoch], [Class], the marks, [Snapshot]
-// and [Reject].
+// Beside them stand the rare records: [Epoch], [Class], [Cut], the marks,
+// [Snapshot] and [Reject].
 //
 // On a log they are MessagePack maps with named keys, the version "v" first;
 // unknown keys are ignored. At the edges contexts and outcomes may also be JSON
 // or CloudEvents. The hot events are written and parsed by hand, without
-// allocation; github.com/vmihailenco/msgpack is the reference in tests and
-// writes the rare records.
+// allocation; the rare records by their fields' tags.
+// github.com/vmihailenco/msgpack is the reference in tests.
 //
 // # Aliasing
 //
@@ -49,6 +49,7 @@ const (
 	TypeOpen   = "open"  // a writer took over; written by the log itself
 	TypeEpoch  = "epoch" // an [Epoch]
 	TypeClass  = "class" // a [Class]
+	TypeCut    = "cut"   // a [Cut]
 	TypeMark   = "mark"  // a [FeedbackMark] or [DecisionMark]
 )
 
@@ -131,8 +132,8 @@ type Context struct {
 // MessagePack: {"v", "n", "partition", "id", "epoch", "learned_through",
 // "learned", "gamma", "contexts_through", "source", "time", "action",
 // "propensity", "propensities": {name: p…} in the order of the intervals,
-// "context": bytes}, and of a round that was not decided live "mode" and, of one in
-// shadow, "would": [p…] in the same order. As a reply, and in JSON, it is the short
+// "context": bytes}, of a round that was not decided live "mode" and, of one in
+// shadow, "would": [p…] in the same order, and "era" unless it is 0. As a reply, and in JSON, it is the short
 // form of [AppendDecisionJSON].
 type Decision struct {
 	Partition       int     // of the decisions topic
@@ -151,6 +152,7 @@ type Decision struct {
 	Context         []byte    // as it came
 	Mode            Mode      // other than Live: Propensities are the baseline's
 	Would           []float64 // the law that the learner would have drawn from; empty but in Shadow
+	Era             int64     // of the feedback log at LearnedThrough
 }
 
 // OutcomeKind says what an outcome reports.
@@ -207,6 +209,7 @@ const (
 	ReasonOverflow    = "overflow"     // feedback: more than max_pending rounds waited
 	ReasonDuplicateID = "duplicate-id" // feedback or reject: the round id was used before
 	ReasonInactive    = "inactive"     // feedback: no activation came in the window
+	ReasonLost        = "lost"         // feedback: the feedback log lost the record of the round's epoch
 	ReasonLate        = "late"         // reject: after the window
 	ReasonDuplicate   = "duplicate"    // reject: the round has its outcome already
 	ReasonOrphan      = "orphan"       // reject: no such round
@@ -286,99 +289,6 @@ type Class struct {
 	Bytes []byte `msgpack:"bytes"` // at most 512 KiB
 }
 
-// Position is where the joiner stands in one partition.
-type Position struct {
-	Partition int `msgpack:"partition"`
-	// Decisions: rounds 1..Released have their feedback, and so have those of
-	// Ahead (with order: arrival or early, or lost rounds). A restart reads decisions again from
-	// DecisionsFrom, which lies at or before the first round without feedback.
-	Released      int64   `msgpack:"released"`
-	Ahead         []int64 `msgpack:"ahead,omitempty"`
-	DecisionsFrom int64   `msgpack:"decisions_from"`
-	DecisionsTime int64   `msgpack:"decisions_time"` // log time reached there, ns: the running maximum goes on from it
-	// Outcomes: OutcomesThrough is the next unread offset, and every reject before
-	// it is stored; a restart reads again from OutcomesFrom, at or before the oldest
-	// outcome that a waiting round needs.
-	OutcomesThrough int64   `msgpack:"outcomes_through"`
-	OutcomesFrom    int64   `msgpack:"outcomes_from"`
-	OutcomesTime    int64   `msgpack:"outcomes_time"`    // log time reached at OutcomesFrom, ns
-	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read, or their reject not stored
-	// DecisionsThrough is the next unread offset of decisions, by which a restart sees
-	// that they lost their tail.
-	DecisionsThrough int64 `msgpack:"decisions_through,omitempty"`
-	// Outcomes before OutcomesLost had been passed when this log or that of decisions
-	// lost its tail: what lies there from OutcomesThrough of this mark on has no fate
-	// yet. 0: they did not.
-	OutcomesLost int64 `msgpack:"outcomes_lost,omitempty"`
-	// Refused are those of Parked whose rejects follow this mark: they are final from
-	// here on, whatever a later joiner reads first.
-	Refused []Refusal `msgpack:"refused,omitempty"`
-	// The forms that Ahead, Parked and Refused have in the record where they are long: a bit a
-	// round from Released+1 on, lowest bits first, and differences in base 128. Else nil.
-	AheadBits    []byte       `msgpack:"ahead_bits,omitempty"`
-	ParkedDeltas []byte       `msgpack:"parked_deltas,omitempty"`
-	RefusedRuns  []RefusedRun `msgpack:"refused_runs,omitempty"`
-}
-
-// Refusal says why an outcome at an offset is rejected.
-type Refusal struct {
-	Offset int64  `msgpack:"offset"`
-	Reason string `msgpack:"reason"`
-}
-
-// EpochRef says where an epoch record lies in the feedback log; a hint, since
-// offsets change when a log is mirrored.
-type EpochRef struct {
-	Epoch  int64 `msgpack:"epoch"`
-	Offset int64 `msgpack:"offset"` // of its first class record, or of itself
-}
-
-// FeedbackMark is the progress record of the joiner in the feedback log.
-type FeedbackMark struct {
-	V         int        `msgpack:"v"`
-	N         int64      `msgpack:"n"`    // the last feedback before it
-	Time      int64      `msgpack:"time"` // largest log time seen, ns
-	Positions []Position `msgpack:"positions"`
-	Epochs    []EpochRef `msgpack:"epochs"` // the current one last, and those that waiting rounds keep
-	// Feedback N+1..Lost was learned from and is no longer in the log, a power failure
-	// took its tail; those numbers are given anew, perhaps to other feedback. 0: none.
-	Lost int64 `msgpack:"lost,omitempty"`
-	// Void are the snapshots that learned feedback which is gone: what the log holds in
-	// its place may differ.
-	Void []SnapshotRef `msgpack:"void,omitempty"`
-	// Guard is what the guard has seen of the feedback before this mark; nil: there is none.
-	Guard []byte `msgpack:"guard,omitempty"`
-}
-
-// SnapshotRef names a snapshot.
-type SnapshotRef struct {
-	SHA256 string `msgpack:"sha256"`
-}
-
-// DecisionMark is the progress record of a decider in its decisions partition.
-type DecisionMark struct {
-	V               int   `msgpack:"v"`
-	N               int64 `msgpack:"n"` // the last decision before it
-	ContextsThrough int64 `msgpack:"contexts_through"`
-	LearnedThrough  int64 `msgpack:"learned_through"`
-	// Rounds GapFrom..GapTo were lost with the log's tail after a power failure and
-	// their numbers are not used again; 0: no gap.
-	GapFrom int64 `msgpack:"gap_from"`
-	GapTo   int64 `msgpack:"gap_to"`
-	Time    int64 `msgpack:"time,omitempty"` // log time that contexts have reached, ns
-	// Contexts ContextsThrough..ContextsLost-1 had been passed, and feedback
-	// LearnedThrough+1..LearnedLost had been learned from, when the tails of those
-	// logs were lost: from this mark on both positions have gone back. 0: they have not.
-	ContextsLost int64 `msgpack:"contexts_lost,omitempty"`
-	LearnedLost  int64 `msgpack:"learned_lost,omitempty"`
-	// Epoch began before this mark, with the learner of those before it; nothing was decided
-	// in it yet. Should the feedback log lose its record, this says what it was: of this
-	// Version of the model, in this Mode. 0: none did.
-	Epoch   int64  `msgpack:"epoch,omitempty"`
-	Version int64  `msgpack:"version,omitempty"`
-	Mode    string `msgpack:"mode,omitempty"`
-}
-
 // Snapshot is one chunk of a learner's state. It is complete when all Parts of
 // the same (Epoch, LearnedThrough, Nonce) are there and their bytes, joined,
 // have SHA256.
@@ -392,6 +302,7 @@ type Snapshot struct {
 	Parts          int    `msgpack:"parts"`
 	SHA256         string `msgpack:"sha256"` // of all bytes, hex
 	Bytes          []byte `msgpack:"bytes"`
+	Era            int64  `msgpack:"era,omitempty"` // of the feedback log at LearnedThrough
 }
 
 // Reject keeps a record that could not be used, with the reason. Its identity
@@ -407,4 +318,6 @@ type Reject struct {
 	ID        string `msgpack:"id"`             // round id, if it could be read
 	Bytes     []byte `msgpack:"bytes"`          // as it came
 	Size      int    `msgpack:"size,omitempty"` // of the record, if Bytes is only its beginning
+	Cut       int64  `msgpack:"cut,omitempty"`  // of an outcome: the cut that took it
+	Era       int64  `msgpack:"era,omitempty"`  // of an outcome: the era of that cut
 }

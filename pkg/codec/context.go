@@ -197,28 +197,21 @@ func (r *reader) context(c *Context) {
 	c.LoggedPropensity = 0
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+		switch key := r.named(&s); key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "id":
-			r.once(&seen, 1)
-			c.ID = r.textOrNull()
+			c.ID = r.once(&seen, 1).textOrNull()
 		case "features":
-			r.once(&seen, 2)
-			r.contextFeatures(c)
+			r.once(&seen, 2).contextFeatures(c)
 		case "actions":
-			r.once(&seen, 3)
-			if !r.null() {
+			if !r.once(&seen, 3).null() {
 				c.Actions = r.actions(actions)
 			}
 		case "baseline":
-			r.once(&seen, 4)
-			c.Baseline = r.baseline(c.Baseline)
+			c.Baseline = r.once(&seen, 4).baseline(c.Baseline)
 		case "logged_propensity":
-			r.once(&seen, 5)
-			if !r.null() {
+			if !r.once(&seen, 5).null() {
 				c.LoggedPropensity = r.float()
 			}
 		default:
@@ -228,10 +221,6 @@ func (r *reader) context(c *Context) {
 				return
 			}
 			r.stray("", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 }
@@ -290,7 +279,7 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 				break
 			}
 		}
-		name := r.key()
+		name := r.named(&s)
 		kind := r.kind()
 		if kind == tokNull {
 			r.null()
@@ -299,10 +288,6 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 		dst = append(dst, Feature{Name: name})
 		r.feature(&dst[len(dst)-1], kind)
 		r.countFeature()
-		if r.err != nil {
-			r.inKey(name)
-			return dst
-		}
 	}
 	return dst
 }
@@ -389,23 +374,16 @@ func (r *reader) action(a *Action) {
 	var seen uint32
 	byID := false
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+		switch key := r.named(&s); key {
 		case "name":
-			r.once(&seen, 0)
-			a.Name = r.text()
+			a.Name = r.once(&seen, 0).text()
 		case "features":
-			r.once(&seen, 1)
-			if !r.null() {
+			if !r.once(&seen, 1).null() {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
 			byID = byID || key == "id"
 			r.stray("actions.", key)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	if byID && seen&1 == 0 {

@@ -10,7 +10,11 @@ var decisionKeys = []string{
 // AppendDecision appends d as MessagePack. d is valid ([Decision.Validate]); it
 // panics if d.Action is no index of the propensities.
 func AppendDecision(dst []byte, d *Decision) []byte {
-	dst = appendMap(dst, len(decisionKeys)+modeKeys(d.Mode, d.Would))
+	n := len(decisionKeys) + modeKeys(d.Mode, d.Would)
+	if d.Era != 0 {
+		n++
+	}
+	dst = appendMap(dst, n)
 	dst = appendInt(appendKey(dst, "v"), Version)
 	dst = appendInt(appendKey(dst, "n"), d.N)
 	dst = appendInt(appendKey(dst, "partition"), int64(d.Partition))
@@ -23,7 +27,11 @@ func AppendDecision(dst []byte, d *Decision) []byte {
 	dst = appendInt(appendKey(dst, "source"), d.Source)
 	dst = appendInt(appendKey(dst, "time"), d.Time)
 	dst = appendDraw(dst, d.Actions, d.Propensities, d.Action)
-	return appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
+	dst = appendMode(appendBytes(appendKey(dst, "context"), d.Context), d.Mode, d.Would)
+	if d.Era != 0 {
+		dst = appendInt(appendKey(dst, "era"), d.Era)
+	}
+	return dst
 }
 
 // appendDraw appends the keys action, propensity and propensities.
@@ -52,59 +60,41 @@ func (r *reader) decision(d *Decision) {
 	var drawn string
 	var p float64
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+		switch key := r.named(&s); key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "n":
-			r.once(&seen, 1)
-			d.N = r.int()
+			d.N = r.once(&seen, 1).int()
 		case "partition":
-			r.once(&seen, 2)
-			d.Partition = r.small()
+			d.Partition = r.once(&seen, 2).small()
 		case "id":
-			r.once(&seen, 3)
-			d.ID = r.text()
+			d.ID = r.once(&seen, 3).text()
 		case "epoch":
-			r.once(&seen, 4)
-			d.Epoch = r.int()
+			d.Epoch = r.once(&seen, 4).int()
 		case "learned_through":
-			r.once(&seen, 5)
-			d.LearnedThrough = r.int()
+			d.LearnedThrough = r.once(&seen, 5).int()
 		case "learned":
-			r.once(&seen, 6)
-			d.Learned = r.int()
+			d.Learned = r.once(&seen, 6).int()
 		case "gamma":
-			r.once(&seen, 7)
-			d.Gamma = r.float()
+			d.Gamma = r.once(&seen, 7).float()
 		case "contexts_through":
-			r.once(&seen, 8)
-			d.ContextsThrough = r.int()
+			d.ContextsThrough = r.once(&seen, 8).int()
 		case "source":
-			r.once(&seen, 9)
-			d.Source = r.int()
+			d.Source = r.once(&seen, 9).int()
 		case "time":
-			r.once(&seen, 10)
-			d.Time = r.int()
+			d.Time = r.once(&seen, 10).int()
 		case "action":
-			r.once(&seen, 11)
-			drawn = r.text()
+			drawn = r.once(&seen, 11).text()
 		case "propensity":
-			r.once(&seen, 12)
-			p = r.float()
+			p = r.once(&seen, 12).float()
 		case "propensities":
-			r.once(&seen, 13)
-			d.Actions, d.Propensities = r.law(d.Actions, d.Propensities)
+			d.Actions, d.Propensities = r.once(&seen, 13).law(d.Actions, d.Propensities)
 		case "context":
-			r.once(&seen, 14)
-			d.Context = r.bytes()
+			d.Context = r.once(&seen, 14).bytes()
+		case "era":
+			d.Era = r.once(&seen, 17).int()
 		default:
 			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	r.require(seen, decisionKeys)
@@ -114,13 +104,9 @@ func (r *reader) decision(d *Decision) {
 // law reads the propensities, in order, and appends names and values.
 func (r *reader) law(actions []string, law []float64) ([]string, []float64) {
 	for s := r.open(tokMap); r.more(&s); {
-		name := r.key()
-		actions, law = append(actions, name), append(law, r.float())
+		actions, law = append(actions, r.named(&s)), append(law, r.float())
 		if len(actions) > MaxActions {
 			r.fail(errManyActions)
-		}
-		if r.err != nil {
-			r.inKey(name)
 		}
 	}
 	return actions, law

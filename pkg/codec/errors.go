@@ -41,6 +41,7 @@ var (
 	errSilent    = fmt.Errorf("%w: say one of loss, reward, withdrawn: true, activated: true", ErrCorrupt)
 	errSeveral   = fmt.Errorf("%w: say only one of loss, reward, withdrawn, activated", ErrCorrupt)
 	errSpec      = fmt.Errorf("%w: only CloudEvents of version 1.0 are read", ErrCorrupt)
+	errRow       = fmt.Errorf("%w: want a list of as many values as this version has", ErrCorrupt)
 	errNoCRC     = fmt.Errorf("%w: the checksum is missing at the end", ErrCorrupt)
 	errCRC       = fmt.Errorf("%w: the bytes do not have their checksum", ErrCorrupt)
 	errNoData    = fmt.Errorf("%w: the CloudEvent has no JSON data; data_base64 is not read", ErrCorrupt)

@@ -115,6 +115,17 @@ func FuzzParseFeedback(f *testing.F) {
 	})
 }
 
+func FuzzParseCut(f *testing.F) {
+	seed(f, "\x85\xa1v\x01\xa3cut\x01\xa4time\x00\xa9decisions\x91\x93\x00\x01\x00\xa8outcomes\x90"+crcKey+"0000")
+	f.Fuzz(func(t *testing.T, b []byte) {
+		used := sampleCut()
+		if x, ok := pure(t, &used, repair(b), ParseCut); ok {
+			x.V = Version
+			again(t, &x, AppendCut, ParseCut)
+		}
+	})
+}
+
 func FuzzParseRare(f *testing.F) {
 	long := longMark(longList + 1)
 	seed(f, "\x81\xa1v\x01", "\x82\xa1v\x01\xa5files\xdd\x7f\xff\xff\xff", string(AppendFeedbackMark(nil, &long)))
@@ -124,7 +135,15 @@ func FuzzParseRare(f *testing.F) {
 		{ParkedDeltas: []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1}},
 		{Ahead: []int64{7}, AheadBits: []byte{6}},
 	} {
-		f.Add(appendRare(nil, &FeedbackMark{V: markVersion, Positions: []Position{pos}}))
+		f.Add(appendRare(nil, feedbackMarkRecord, markVersion, &FeedbackMark{Positions: []Position{pos}}))
+	}
+	m := sampleCutMark()
+	b := AppendFeedbackMark(nil, &m)
+	for _, key := range []string{"eras", "limits", "positions", "lost"} {
+		at := bytes.Index(b, append([]byte{0xa0 | byte(len(key))}, key...)) + 1 + len(key)
+		for _, head := range []byte{mpNil, 0x90, 0x91, 0x9f} {
+			f.Add(append(append(bytes.Clone(b[:at]), head), b[at+1:]...))
+		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		b = repair(b)

@@ -60,8 +60,7 @@ func TestLongMarks(t *testing.T) {
 				t.Errorf("%d items in %d partitions: version %d, want %d: %v", n, partitions, got.V, want, err)
 			}
 			plain := m
-			plain.V = Version
-			if old := appendRare(nil, &plain); (want == Version) != (string(old) == string(b)) {
+			if old := appendRare(nil, feedbackMarkRecord, Version, &plain); (want == Version) != (string(old) == string(b)) {
 				t.Errorf("%d items in %d partitions: %d bytes, and %d as a list", n, partitions, len(b), len(old))
 			}
 		}
@@ -86,7 +85,7 @@ func TestLongMarkOfEach(t *testing.T) {
 			q.Refused, q.RefusedRuns = nil, refusedRuns(p.Refused)
 		}
 	}
-	if got, err := ParseFeedbackMark(appendRare(nil, &was)); err != nil || !same(got, m) {
+	if got, err := ParseFeedbackMark(appendRare(nil, feedbackMarkRecord, markVersion, &was)); err != nil || !same(got, m) {
 		t.Errorf("read otherwise: %v", err)
 	}
 }
@@ -166,7 +165,7 @@ func TestLongListsMalformed(t *testing.T) {
 
 func wrongLong(t *testing.T, version int, key string, pos Position) {
 	t.Helper()
-	_, err := ParseFeedbackMark(appendRare(nil, &FeedbackMark{V: version, Positions: []Position{pos}}))
+	_, err := ParseFeedbackMark(appendRare(nil, feedbackMarkRecord, version, &FeedbackMark{Positions: []Position{pos}}))
 	var e *Error
 	if field := "positions[0]." + key; key == "" && !errors.Is(err, errLongForm) || key != "" && (!errors.As(err, &e) || e.Field != field) || !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%s of %+v: %v", key, pos, err)

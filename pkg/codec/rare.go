@@ -2,50 +2,42 @@ package codec
 
 import (
 	"encoding/binary"
-	"fmt"
 	"hash/crc32"
-
-	"github.com/vmihailenco/msgpack/v5"
+	"reflect"
+	"strings"
 )
 
 // AppendEpoch appends x as MessagePack, as all of these do, in this build's
 // version whatever x.V says.
 func AppendEpoch(dst []byte, x *Epoch) []byte {
-	y := *x
-	y.V = epochVersion(x)
-	return appendRare(dst, &y)
+	return appendRare(dst, epochRecord, epochVersion(x), x)
 }
 
 // ParseEpoch parses an epoch. It refuses, as all of these do, a version later
 // than [Newest], a missing, repeated or mistyped key, bytes before or behind, and
 // bytes that do not have their checksum. The result shares no memory with b.
-func ParseEpoch(b []byte) (x Epoch, err error) {
-	err = parseRare("epoch", epochShape, b, &x)
-	return x, err
-}
+func ParseEpoch(b []byte) (Epoch, error) { return parsed[Epoch](epochRecord, b) }
 
 // AppendClass appends one piece of a class file.
-func AppendClass(dst []byte, x *Class) []byte {
-	y := *x
-	y.V = Version
-	return appendRare(dst, &y)
-}
+func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classRecord, Version, x) }
 
 // ParseClass parses one piece of a class file.
-func ParseClass(b []byte) (x Class, err error) {
-	err = parseRare("class", classShape, b, &x)
-	return x, err
-}
+func ParseClass(b []byte) (Class, error) { return parsed[Class](classRecord, b) }
 
-// AppendFeedbackMark appends a mark of the joiner.
+// AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
+	if x.Limits.Heart > 0 {
+		return appendRare(dst, cutMarkRecord, cutMarkVersion, x)
+	}
 	y := x.pack()
-	return appendRare(dst, &y)
+	return appendRare(dst, feedbackMarkRecord, y.V, &y)
 }
 
-// ParseFeedbackMark parses a mark of the joiner.
+// ParseFeedbackMark parses a mark of the joiner, of any version: of version 4 it has limits.
 func ParseFeedbackMark(b []byte) (x FeedbackMark, err error) {
-	if err = parseRare("feedback mark", feedbackMarkShape, b, &x); err == nil {
+	if versionOf(b) >= cutMarkVersion {
+		err = parseRare(cutMarkRecord, b, &x)
+	} else if err = parseRare(feedbackMarkRecord, b, &x); err == nil {
 		err = x.unpack()
 	}
 	return x, err
@@ -53,49 +45,74 @@ func ParseFeedbackMark(b []byte) (x FeedbackMark, err error) {
 
 // AppendDecisionMark appends a mark of a decider.
 func AppendDecisionMark(dst []byte, x *DecisionMark) []byte {
-	y := *x
-	y.V = Version
-	return appendRare(dst, &y)
+	return appendRare(dst, decisionMarkRecord, Version, x)
 }
 
 // ParseDecisionMark parses a mark of a decider.
-func ParseDecisionMark(b []byte) (x DecisionMark, err error) {
-	err = parseRare("decision mark", decisionMarkShape, b, &x)
-	return x, err
+func ParseDecisionMark(b []byte) (DecisionMark, error) {
+	return parsed[DecisionMark](decisionMarkRecord, b)
 }
 
 // AppendSnapshot appends one chunk of a snapshot.
 func AppendSnapshot(dst []byte, x *Snapshot) []byte {
-	y := *x
-	y.V = Version
-	return appendRare(dst, &y)
+	return appendRare(dst, snapshotRecord, Version, x)
 }
 
 // ParseSnapshot parses one chunk of a snapshot.
-func ParseSnapshot(b []byte) (x Snapshot, err error) {
-	err = parseRare("snapshot", snapshotShape, b, &x)
-	return x, err
-}
+func ParseSnapshot(b []byte) (Snapshot, error) { return parsed[Snapshot](snapshotRecord, b) }
 
 // AppendReject appends a reject.
-func AppendReject(dst []byte, x *Reject) []byte {
-	y := *x
-	y.V = Version
-	return appendRare(dst, &y)
-}
+func AppendReject(dst []byte, x *Reject) []byte { return appendRare(dst, rejectRecord, Version, x) }
 
 // ParseReject parses a reject.
-func ParseReject(b []byte) (x Reject, err error) {
-	err = parseRare("reject", rejectShape, b, &x)
-	return x, err
+func ParseReject(b []byte) (Reject, error) { return parsed[Reject](rejectRecord, b) }
+
+// record is a kind of rare record. The fields of its struct declare its keys, in their
+// order on the wire: numbers, texts, bytes, and lists of whole numbers or of structs of such.
+type record struct {
+	event  string
+	newest int64 // version
+	rows   bool  // what is inside is lists of values rather than maps
+	fields []field
 }
 
-// sink is an io.Writer that appends.
-type sink struct{ b []byte }
+// field is a field of a record, or of what is inside one.
+type field struct {
+	key      string
+	index    int  // of the field in its struct
+	optional bool // left out where it is empty
+	inside   []field
+}
 
-func (s *sink) Write(p []byte) (int, error) {
-	s.b = append(s.b, p...)
-	return len(p), nil
+var (
+	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
+	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
+	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
+	feedbackMarkRecord = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
+	cutMarkRecord      = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
+	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
+	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
+	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
+)
+
+// fieldsOf returns the fields of a struct that have a tag.
+func fieldsOf(t reflect.Type, tag string) (fields []field) {
+	for i := range t.NumField() {
+		key, option, _ := strings.Cut(t.Field(i).Tag.Get(tag), ",")
+		if key == "" || key == "-" {
+			continue
+		}
+		f := field{key: key, index: i, optional: option == "omitempty"}
+		inside := t.Field(i).Type
+		if inside.Kind() == reflect.Slice {
+			inside = inside.Elem()
+		}
+		if inside.Kind() == reflect.Struct {
+			f.inside = fieldsOf(inside, tag)
+		}
+		fields = append(fields, f)
+	}
+	return fields
 }
 
 // Rare records end with the key "crc": the CRC-32C of all bytes of the record
@@ -108,36 +125,99 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func appendRare(dst []byte, x any) []byte {
+// appendRare appends a record, x points to, in a version.
+func appendRare(dst []byte, rec *record, version int, x any) []byte {
 	from := len(dst)
-	s := sink{b: dst}
-	e := msgpack.NewEncoder(&s)
-	e.UseCompactInts(true)
-	if err := e.Encode(x); err != nil {
-		// Structs of numbers, texts, bytes and lists of such can be encoded, and the
-		// sink takes all.
-		panic(fmt.Sprintf("codec: encoding %T: %v", x, err))
-	}
-	s.b[from]++ // one more key in a map of less than 15: its head is one byte
-	sum := crc32.Checksum(s.b[from:], castagnoli)
-	return binary.BigEndian.AppendUint32(append(s.b, crcKey...), sum)
+	dst = rec.appendStruct(dst, rec.fields, reflect.ValueOf(x).Elem(), version)
+	sum := crc32.Checksum(dst[from:], castagnoli)
+	return binary.BigEndian.AppendUint32(append(dst, crcKey...), sum)
 }
 
-// parseRare checks b against the shape first, so that what the library then reads
-// is of the right types, nested as far as it should be and no longer than it says.
-func parseRare(event string, want shape, b []byte, x any) error {
+// appendStruct appends a struct. A record, which has a version, is a map with room for the checksum.
+func (rec *record) appendStruct(dst []byte, fields []field, v reflect.Value, version int) []byte {
+	row, n := rec.rows && version == 0, len(fields)
+	if version > 0 {
+		n++
+	}
+	for i := range fields {
+		if fields[i].leftOut(v) {
+			n--
+		}
+	}
+	if row {
+		dst = appendList(dst, n)
+	} else {
+		dst = appendMap(dst, n)
+	}
+	for i := range fields {
+		f := &fields[i]
+		if f.leftOut(v) {
+			continue
+		}
+		if !row {
+			dst = appendKey(dst, f.key)
+		}
+		if version > 0 && f.key == "v" {
+			dst = appendInt(dst, int64(version))
+		} else {
+			dst = rec.appendValue(dst, f, v.Field(f.index))
+		}
+	}
+	return dst
+}
+
+// leftOut reports whether a field of v is not written.
+func (f *field) leftOut(v reflect.Value) bool {
+	if !f.optional {
+		return false
+	}
+	v = v.Field(f.index)
+	return v.IsZero() || v.Kind() == reflect.Slice && v.Len() == 0
+}
+
+func (rec *record) appendValue(dst []byte, f *field, v reflect.Value) []byte {
+	switch v.Kind() {
+	case reflect.String:
+		return appendText(dst, v.String())
+	case reflect.Uint32:
+		return appendInt(dst, int64(v.Uint()))
+	case reflect.Slice:
+		switch {
+		case v.IsNil() && !rec.rows:
+			return append(dst, mpNil)
+		case v.Type().Elem().Kind() == reflect.Uint8:
+			return appendBytes(dst, v.Bytes())
+		}
+		dst = appendList(dst, v.Len())
+		for i := range v.Len() {
+			dst = rec.appendValue(dst, f, v.Index(i))
+		}
+		return dst
+	case reflect.Struct:
+		return rec.appendStruct(dst, f.inside, v, 0)
+	}
+	return appendInt(dst, v.Int())
+}
+
+// parsed is parseRare into a record of its own.
+func parsed[T any](rec *record, b []byte) (x T, err error) {
+	err = parseRare(rec, b, &x)
+	return x, err
+}
+
+// parseRare parses b into the struct that x points to, which is empty but for memory to reuse.
+func parseRare(rec *record, b []byte, x any) error {
+	v := reflect.ValueOf(x).Elem()
 	r := reader{b: b}
-	r.shape(want)
-	if err := r.end(event); err != nil {
-		return err
+	r.record(rec, rec.fields, v, true)
+	err := r.end(rec.event)
+	if err == nil {
+		err = wrong(rec.event, "crc", checkCRC(b))
 	}
-	if err := checkCRC(b); err != nil {
-		return wrong(event, "crc", err)
+	if err != nil {
+		v.SetZero()
 	}
-	if err := msgpack.Unmarshal(b, x); err != nil {
-		return wrong(event, "", fmt.Errorf("%w: %w", ErrCorrupt, err))
-	}
-	return nil
+	return err
 }
 
 func checkCRC(b []byte) error {
@@ -150,4 +230,118 @@ func checkCRC(b []byte) error {
 		return errCRC
 	}
 	return nil
+}
+
+// versionOf returns the version that a record says; 0 if it says none.
+func versionOf(b []byte) int64 {
+	r := reader{b: b}
+	for s := r.open(tokMap); r.more(&s); {
+		if r.key() == "v" {
+			return r.int()
+		}
+		r.skip(0)
+	}
+	return 0
+}
+
+// record reads a map into a struct. A missing key, or one of another type, must not pass.
+func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool) {
+	var seen uint32
+	for s := r.open(tokMap); r.more(&s); {
+		key := r.named(&s)
+		i := 0
+		for i < len(fields) && fields[i].key != key {
+			i++
+		}
+		if i == len(fields) {
+			r.skip(0)
+		} else {
+			r.once(&seen, i)
+			f := v.Field(fields[i].index)
+			if outer && key == "v" {
+				r.noFloat()
+				f.SetInt(r.versionUpTo(rec.newest))
+			} else {
+				r.value(rec, &fields[i], f)
+			}
+		}
+	}
+	for i := range fields {
+		if r.err == nil && !fields[i].optional && seen&(1<<i) == 0 {
+			r.fail(errMissing)
+			r.in(fields[i].key)
+		}
+	}
+}
+
+// value reads the value of a field, or an item of its list.
+func (r *reader) value(rec *record, f *field, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(strings.Clone(r.text()))
+	case reflect.Slice:
+		r.list(rec, f, v)
+	case reflect.Struct:
+		if rec.rows {
+			r.row(rec, f.inside, v)
+		} else {
+			r.record(rec, f.inside, v, false)
+		}
+	case reflect.Uint32:
+		r.noFloat()
+		n := r.int()
+		if n != int64(uint32(n)) {
+			r.fail(errRange)
+		}
+		v.SetUint(uint64(n))
+	default:
+		r.noFloat()
+		v.SetInt(r.int())
+	}
+}
+
+// list reads bytes or a list; null is none, but in rows.
+func (r *reader) list(rec *record, f *field, v reflect.Value) {
+	if !rec.rows && r.null() {
+		return
+	}
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		v.SetBytes(append([]byte{}, r.bytes()...))
+		return
+	}
+	if v.IsNil() {
+		v.Set(reflect.MakeSlice(v.Type(), 0, 0))
+	}
+	for s := r.open(tokList); r.more(&s); {
+		i := v.Len()
+		v.Grow(1)
+		v.SetLen(i + 1)
+		v.Index(i).SetZero()
+		if r.value(rec, f, v.Index(i)); r.err != nil && f.inside != nil {
+			r.in(item("", i))
+		}
+	}
+}
+
+// row reads a list with one value for each of the fields of a struct.
+func (r *reader) row(rec *record, fields []field, v reflect.Value) {
+	s := r.open(tokList)
+	if r.err == nil && s.left != len(fields) {
+		r.fail(errRow)
+	}
+	for i := range fields {
+		if r.err != nil {
+			return
+		}
+		if r.value(rec, &fields[i], v.Field(fields[i].index)); r.err != nil {
+			r.in(fields[i].key)
+		}
+	}
+}
+
+// noFloat fails if a float comes next: no number of these records is one.
+func (r *reader) noFloat() {
+	if r.i < len(r.b) && (r.b[r.i] == mpFloat32 || r.b[r.i] == mpFloat64) {
+		r.fail(errWantInt)
+	}
 }

@@ -1,21 +1,17 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"slices"
 	"testing"
 )
 
+// rareKinds are the kinds with a checksum.
 func rareKinds() []kind {
-	return []kind{
-		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),
-		rare("class", sampleClass(), AppendClass, ParseClass),
-		rare("feedback-mark", sampleFeedbackMark(), AppendFeedbackMark, ParseFeedbackMark),
-		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),
-		rare("snapshot", sampleSnapshot(), AppendSnapshot, ParseSnapshot),
-		rare("reject", sampleReject(), AppendReject, ParseReject),
-	}
+	return slices.DeleteFunc(kinds(), func(k kind) bool { return !bytes.Contains(k.append(), []byte(crcKey)) })
 }
 
 // No bit of a rare record can be flipped unnoticed, not even between two
@@ -42,7 +38,11 @@ func TestRareChecksum(t *testing.T) {
 			t.Errorf("%s: checksum %08x, want %08x", k.name, got, want)
 		}
 		without := append([]byte(nil), body...)
-		without[0]--
+		if without[0] == mpMap16 {
+			without[2]--
+		} else {
+			without[0]--
+		}
 		if _, err := k.parse(without); !errors.Is(err, errNoCRC) {
 			t.Errorf("%s: without a checksum: %v", k.name, err)
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -295,7 +296,7 @@ func TestReferenceContext(t *testing.T) {
 	})
 }
 
-func TestReferenceRare(t *testing.T) {
+func TestRareLong(t *testing.T) {
 	long := make([]byte, 70_000)
 	s := sampleSnapshot()
 	s.Bytes = long
@@ -307,4 +308,74 @@ func TestReferenceRare(t *testing.T) {
 	if got, err := ParseEpoch(AppendEpoch(nil, &Epoch{Epoch: 1})); err != nil || !same(got, e) {
 		t.Fatalf("%+v, %v", got, err)
 	}
+}
+
+// rareReference holds that a record is what the reference writes of its struct, and behind that the
+// checksum.
+func rareReference[T any](t *testing.T, appendTo func([]byte, *T) []byte, parse func([]byte) (T, error)) {
+	t.Helper()
+	rapid.Check(t, func(t *rapid.T) {
+		var x T
+		drawRare(t, reflect.ValueOf(&x).Elem())
+		var buf bytes.Buffer
+		e := msgpack.NewEncoder(&buf)
+		e.UseCompactInts(true)
+		if err := e.Encode(&x); err != nil {
+			t.Fatal(err)
+		}
+		want := append(buf.Bytes(), crcKey+"0000"...)
+		want[0]++
+		want = repair(want)
+		if got := appendTo(nil, &x); string(got) != string(want) {
+			t.Fatalf("%+v\n got %q\nwant %q", x, got, want)
+		}
+		if got, err := parse(want); err != nil || !reflect.DeepEqual(got, x) {
+			t.Fatalf("%v\n got %+v\nwant %+v", err, got, x)
+		}
+	})
+}
+
+// drawRare sets all that the tags of the reference name.
+func drawRare(t *rapid.T, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			switch f := v.Type().Field(i); {
+			case f.Tag.Get("msgpack") == "v":
+				v.Field(i).SetInt(Version)
+			case f.Tag.Get("msgpack") != "-" && !slices.Contains([]string{"AheadBits", "ParkedDeltas", "RefusedRuns", "Cause", "Continues"}, f.Name):
+				drawRare(t, v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		least := -1
+		if v.Type().Elem() == reflect.TypeFor[int64]() || v.Type().Elem() == reflect.TypeFor[Refusal]() {
+			least = 1 // of lists that are left out where they are empty
+		}
+		switch n := rapid.SampledFrom([]int{-1, 1, 2, 17, 300}).Draw(t, "length"); {
+		case n < least, n < 0:
+		case v.Type().Elem().Kind() == reflect.Uint8:
+			v.SetBytes(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
+		default:
+			n = min(n, 17)
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				drawRare(t, v.Index(i))
+			}
+		}
+	case reflect.String:
+		v.SetString(rapid.StringN(0, 300, -1).Draw(t, "text"))
+	default:
+		bits := rapid.IntRange(0, 63).Draw(t, "bits")
+		v.SetInt(rapid.Int64().Draw(t, "number") >> bits)
+	}
+}
+
+func TestReferenceRare(t *testing.T) {
+	rareReference(t, AppendEpoch, ParseEpoch)
+	rareReference(t, AppendClass, ParseClass)
+	rareReference(t, AppendFeedbackMark, ParseFeedbackMark)
+	rareReference(t, AppendDecisionMark, ParseDecisionMark)
+	rareReference(t, AppendSnapshot, ParseSnapshot)
+	rareReference(t, AppendReject, ParseReject)
 }

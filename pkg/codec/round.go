@@ -90,14 +90,11 @@ func (r *reader) round(o *Round) {
 	var seen uint32
 	asked := false
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.key()
-		switch key {
+		switch key := r.named(&s); key {
 		case "v":
-			r.once(&seen, 0)
-			r.version()
+			r.once(&seen, 0).version()
 		case "id":
-			r.once(&seen, 1)
-			o.ID = r.textOrNull()
+			o.ID = r.once(&seen, 1).textOrNull()
 		case "features":
 			r.once(&seen, 2)
 			asked = true
@@ -121,10 +118,6 @@ func (r *reader) round(o *Round) {
 			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) {
 				r.skip(0)
 			}
-		}
-		if r.err != nil {
-			r.inKey(key)
-			return
 		}
 	}
 	if o.Kind == noOutcome {
@@ -163,35 +156,28 @@ func (o *Round) ownBaseline() {
 func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 	switch key {
 	case "time":
-		r.once(seen, 5)
-		o.Time = r.roundTime()
+		o.Time = r.once(seen, 5).roundTime()
 	case "action":
-		r.once(seen, 6)
-		o.Action = r.textOrNull()
+		o.Action = r.once(seen, 6).textOrNull()
 	case "propensity":
-		r.once(seen, 7)
-		if !r.null() {
+		if !r.once(seen, 7).null() {
 			o.Propensity = r.float()
 		}
 	case "propensities":
-		r.once(seen, 8)
-		if !r.null() {
+		if !r.once(seen, 8).null() {
 			for s := r.open(tokMap); r.more(&s); {
 				o.LawActions = append(o.LawActions, r.key())
 				o.Propensities = append(o.Propensities, r.float())
 			}
 		}
 	case "weight":
-		r.once(seen, 9)
-		o.Weight = r.float()
+		o.Weight = r.once(seen, 9).float()
 	case "baseline":
-		r.once(seen, 10)
-		for s := r.open(tokList); r.more(&s); {
+		for s := r.once(seen, 10).open(tokList); r.more(&s); {
 			o.Baseline = append(o.Baseline, r.text())
 		}
 	case "inactive":
-		r.once(seen, 11)
-		o.Inactive = r.bool()
+		o.Inactive = r.once(seen, 11).bool()
 	default:
 		return false
 	}
@@ -210,17 +196,13 @@ func (r *reader) came(o *Round, key string, seen *uint32) bool {
 			r.roundKind(o, Withdrawn)
 		}
 	case "activated":
-		r.once(seen, 12)
-		o.Activated = !r.null() && r.bool()
+		o.Activated = !r.once(seen, 12).null() && r.bool()
 	case "outcome_time", "closed_at":
-		r.once(seen, 13)
-		o.OutcomeTime = r.roundTime()
+		o.OutcomeTime = r.once(seen, 13).roundTime()
 	case "defaulted":
-		r.once(seen, 14)
-		o.Defaulted = r.bool()
+		o.Defaulted = r.once(seen, 14).bool()
 	case "fate":
-		r.once(seen, fated)
-		r.roundFate(o)
+		r.once(seen, fated).roundFate(o)
 	default:
 		return false
 	}

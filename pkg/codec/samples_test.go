@@ -79,6 +79,51 @@ func sampleFeedbackMark() FeedbackMark {
 	}
 }
 
+// sampleCutMark is a mark of version 4.
+func sampleCutMark() FeedbackMark {
+	const at = 1_700_000_000_000_000_000
+	return FeedbackMark{
+		V: cutMarkVersion, N: 1000, Cut: 250, Time: at, Era: 2, Eras: []EraStart{{Era: 1, N: 0}, {Era: 2, N: 980}},
+		From: 900, FromCut: 200, Memory: 3, Remembers: 17, Rejects: 5, Limits: Limits{Heart: 1, Pending: 100_000, Bytes: 1 << 30, Dedup: 10_000},
+		Positions: []Position{
+			{Partition: 0, Round: 600, Time: at - 1, Decisions: 620, DecisionsSince: 610, DecisionsSum: 1<<32 - 1, Outcomes: 70_000, OutcomesSince: 69_990, OutcomesSum: 7},
+			{Partition: 1, Round: 400, Time: at, Decisions: 410, DecisionsSince: 400, DecisionsSum: 9, Outcomes: 300, OutcomesSince: 300, Done: []Run{{From: 401, To: 450}, {From: 452, To: 452}}, Again: 320},
+		},
+		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}}, Guard: []byte("guard"),
+		LostTails: []LostTail{{Topic: "outcomes", Partition: 1, Offset: 300, Was: 320}},
+	}
+}
+
+// newCutMark is the first mark of a log.
+func newCutMark() FeedbackMark {
+	return FeedbackMark{V: cutMarkVersion, From: -1, Memory: -1, Limits: Limits{Heart: 1}, Positions: make([]Position, 1)}
+}
+
+func sampleCut() Cut {
+	return Cut{
+		V: Version, Cut: 250, Time: 1_700_000_000_000_000_000,
+		Decisions: []Range{{Partition: 0, Next: 620, Sum: 1<<32 - 1}, {Partition: 2, Next: 1 << 33}}, Outcomes: []Range{{Partition: 1, Next: 1, Sum: 200}},
+	}
+}
+
+func sampleEraDecision() Decision {
+	d := sampleDecision()
+	d.Era = 3
+	return d
+}
+
+func sampleEraSnapshot() Snapshot {
+	x := sampleSnapshot()
+	x.Era = 3
+	return x
+}
+
+func sampleCutReject() Reject {
+	x := sampleReject()
+	x.Cut, x.Era = 250, 3
+	return x
+}
+
 func sampleDecisionMark() DecisionMark {
 	return DecisionMark{V: Version, N: 1000, ContextsThrough: 1200, LearnedThrough: 990, GapFrom: 400, GapTo: 410}
 }
@@ -116,13 +161,25 @@ func kinds() []kind {
 		hot("outcome-withdrawn", Outcome{ID: "r", Kind: Withdrawn}, AppendOutcome, ParseOutcome),
 		hot("outcome-activated", Outcome{ID: "r", Kind: Activated}, AppendOutcome, ParseOutcome),
 		hot("decision", sampleDecision(), AppendDecision, ParseDecision),
+		hot("decision-era", sampleEraDecision(), AppendDecision, ParseDecision),
 		hot("feedback", sampleFeedback(), AppendFeedback, ParseFeedback),
+		hot("feedback-lost", Feedback{
+			N: 1, Round: 2, ID: "l", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Fate: Skipped, Reason: ReasonLost,
+			OutcomePartition: -1, OutcomeOffset: -1, Context: []byte("{}"),
+		}, AppendFeedback, ParseFeedback),
+		hot("cut", sampleCut(), AppendCut, ParseCut),
+		hot("cut-empty", Cut{V: Version, Cut: 1, Time: 1}, AppendCut, ParseCut),
 		rare("epoch", sampleEpoch(), AppendEpoch, ParseEpoch),
 		rare("class", sampleClass(), AppendClass, ParseClass),
 		rare("feedback-mark", sampleFeedbackMark(), AppendFeedbackMark, ParseFeedbackMark),
+		rare("feedback-mark-4", sampleCutMark(), AppendFeedbackMark, ParseFeedbackMark),
+		rare("feedback-mark-4-new", newCutMark(), AppendFeedbackMark, ParseFeedbackMark),
 		rare("decision-mark", sampleDecisionMark(), AppendDecisionMark, ParseDecisionMark),
+		rare("decision-mark-era", DecisionMark{V: Version, N: 7, Era: 3}, AppendDecisionMark, ParseDecisionMark),
 		rare("snapshot", sampleSnapshot(), AppendSnapshot, ParseSnapshot),
+		rare("snapshot-era", sampleEraSnapshot(), AppendSnapshot, ParseSnapshot),
 		rare("reject", sampleReject(), AppendReject, ParseReject),
+		rare("reject-cut", sampleCutReject(), AppendReject, ParseReject),
 	}
 }
 

@@ -1,0 +1,230 @@
+package join
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"hindsight/internal/loop"
+)
+
+// ClockSkew is by how much the log times of two partitions may differ, in ns: they are of the clocks
+// of servers of one cluster, which no cluster that works has seconds apart.
+const ClockSkew = int64(10 * time.Second)
+
+// maxLead is how many decisions are read ahead of log time before outcomes are taken that may, as far
+// as log time tells, precede a decision that was not read.
+const maxLead = 50_000
+
+// chooser chooses what the next cut takes. These rules make it legal, whatever the clocks say:
+//
+//   - Nothing is left out: of each input all is in hand that the log held when its end was fetched, or
+//     else log time stops at the last record in hand.
+//   - Decisions are read to ends that are fetched when the outcomes are in hand. An outcome of an
+//     unknown round then has no round.
+//   - Log time is told by a record: one that the cut takes, or an earlier one of the feedback log.
+type chooser struct {
+	inputs     []*input // decisions by partition, then outcomes
+	partitions int
+	heart      *loop.CutJoiner
+	skew       int64
+	told       int64 // the largest log time that a taken record or the feedback log has told
+	lead       int   // decisions taken since log time moved
+
+	take  []int  // by input: records in hand that the cut takes
+	short []bool // by partition: more decisions than those in hand lie before the end
+	time  int64  // that the cut reaches
+	alone bool   // the cut takes decisions only
+}
+
+func newChooser(inputs []*input, heart *loop.CutJoiner, skew int64) *chooser {
+	n := len(inputs) / 2
+	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n), short: make([]bool, n)}
+}
+
+// reached returns the log time to which the records of an input are lifted.
+func (c *chooser) reached(i int) int64 {
+	if i >= c.partitions {
+		return c.heart.Now()
+	}
+	_, t := c.heart.Reached(i)
+	return t
+}
+
+// poll puts in hand what has come, and reports whether a cut has anything to take or to close.
+func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error) {
+	for i, in := range c.inputs {
+		if err := in.poll(ctx); err != nil {
+			return 0, 0, err
+		}
+		if i < c.partitions {
+			decisions += len(in.batch)
+		} else {
+			outcomes += len(in.batch)
+		}
+	}
+	return outcomes, decisions, nil
+}
+
+// due reports whether a round is due by a log time that a record has told.
+func (c *chooser) due() bool {
+	at, known := c.heart.Due()
+	if !known {
+		return false
+	}
+	latest := c.told
+	for i, in := range c.inputs {
+		if t, ok := in.last(c.reached(i)); ok {
+			latest = max(latest, t)
+		}
+	}
+	return at < latest
+}
+
+// choose fills in take and time. It reports false if nothing can be taken and nothing is due.
+func (c *chooser) choose(ctx context.Context) (bool, error) {
+	now := c.heart.Now()
+	limit := max(now, c.told)
+	for i, in := range c.inputs {
+		if t, ok := in.last(c.reached(i)); ok {
+			limit = max(limit, t)
+		}
+	}
+	limit, err := c.completeOutcomes(ctx, limit)
+	if err != nil {
+		return false, err
+	}
+	if limit, err = c.completeDecisions(ctx, limit); err != nil {
+		return false, err
+	}
+	c.takeDecisions(max(limit, now))
+	c.takeOutcomes(limit)
+	c.tell()
+	c.time = now
+	if !c.alone {
+		c.time = max(now, min(limit, c.told))
+	}
+	for _, n := range c.take {
+		if n > 0 {
+			return true, nil
+		}
+	}
+	at, known := c.heart.Due()
+	return known && at < c.time, nil
+}
+
+// completeOutcomes makes sure that no outcome up to the limit is left out, which it lowers to the last
+// one in hand of a partition that holds more.
+func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (int64, error) {
+	inputs := c.inputs[c.partitions:]
+	if err := fetchEnds(ctx, inputs); err != nil {
+		return 0, err
+	}
+	for _, in := range inputs {
+		done, err := in.complete(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if t, ok := in.last(c.heart.Now()); ok && !done {
+			limit = min(limit, t)
+		}
+	}
+	return limit, nil
+}
+
+// completeDecisions makes sure that all decisions are in hand which may precede an outcome up to the
+// limit. Where more lie before the end than those in hand, it has the cut take decisions alone; when
+// those are far ahead, log time follows them at a distance.
+func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, error) {
+	inputs := c.inputs[:c.partitions]
+	if err := fetchEnds(ctx, inputs); err != nil {
+		return 0, err
+	}
+	c.alone = false
+	for i, in := range inputs {
+		done, err := in.complete(ctx)
+		if err != nil {
+			return 0, err
+		}
+		t, ok := in.last(c.reached(i))
+		if c.short[i] = ok && !done; !c.short[i] {
+			continue
+		}
+		if c.lead < maxLead && c.heart.Room() > len(in.batch) {
+			c.alone = true
+			continue
+		}
+		limit = min(limit, t-c.skew-1)
+	}
+	return limit, nil
+}
+
+// takeDecisions takes all decisions in hand. While a partition holds more, those of the others wait
+// for it: decisions are taken in the order of log time, as far as that is known.
+func (c *chooser) takeDecisions(limit int64) {
+	until := int64(math.MaxInt64)
+	for i, in := range c.inputs[:c.partitions] {
+		if t, _ := in.last(c.reached(i)); c.short[i] {
+			until = min(until, t)
+		}
+	}
+	for i, in := range c.inputs[:c.partitions] {
+		c.take[i] = in.before(c.reached(i), max(until, limit))
+	}
+}
+
+func (c *chooser) takeOutcomes(limit int64) {
+	for i, in := range c.inputs[c.partitions:] {
+		c.take[c.partitions+i] = 0
+		if !c.alone {
+			c.take[c.partitions+i] = in.before(c.heart.Now(), limit)
+		}
+	}
+}
+
+// tell notes the log times of what the cut takes.
+func (c *chooser) tell() {
+	for i, in := range c.inputs {
+		for k := range c.take[i] {
+			c.told = max(c.told, in.batch[k].Time)
+		}
+	}
+}
+
+// taken notes that the cut was taken.
+func (c *chooser) taken() {
+	if !c.alone {
+		c.lead = 0
+	}
+	for i, in := range c.inputs {
+		if c.alone {
+			c.lead += c.take[i]
+		}
+		in.batch = in.batch[c.take[i]:]
+	}
+}
+
+// fetchEnds fetches the ends of partitions, at once where the inputs have pumps.
+func fetchEnds(ctx context.Context, inputs []*input) error {
+	if len(inputs) == 1 || inputs[0].pump == nil {
+		for _, in := range inputs {
+			if err := in.fetchEnd(ctx); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	errs := make([]error, len(inputs))
+	var group sync.WaitGroup
+	for i, in := range inputs {
+		group.Go(func() { errs[i] = in.fetchEnd(ctx) })
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

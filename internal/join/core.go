@@ -1,0 +1,417 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// Config is what a [Core] needs.
+type Config struct {
+	Log        stream.Log
+	Topics     Topics
+	Partitions int
+	Limits     codec.Limits
+	MarkEvery  int64  // feedbacks between marks
+	Seed       uint64 // of the hashes of ids
+	Owner      string // for people
+	Skew       int64  // between the clocks of partitions, ns; 0: one clock
+	Logger     *slog.Logger
+	Epochs     Epochs
+	Hooks      Hooks
+	Wake       func() // called from any goroutine when there is something to do; it must not block
+}
+
+// Topics are those that a joiner reads and writes.
+type Topics struct{ Decisions, Outcomes, Feedback, Rejects string }
+
+// Epochs knows the epochs of a feedback log.
+type Epochs interface {
+	// Rules returns the rules of an epoch, nil if it is not known.
+	Rules(epoch int64) *loop.Rules
+	// Read takes a class or an epoch record of the feedback log, in the order of the log. A record
+	// may be given more than once.
+	Read(r *stream.Record) error
+	// Refs returns where the epochs lie that are known, the current one last.
+	Refs() []codec.EpochRef
+}
+
+// Hooks are called with what passes, for metrics and logs. They must not keep what they are given.
+type Hooks struct {
+	Decision func(e *loop.DecisionEvent)
+	Outcome  func(e *loop.OutcomeEvent)
+	Feedback func(f *codec.Feedback)
+	Reject   func(r *codec.Reject)
+	// Foreign is called with a record that cannot be read. A nil error passes over it.
+	Foreign func(topic string, partition int, r *stream.Record, err error) error
+}
+
+// Core owns the feedback log of a model: it writes cuts, feedback, rejects and marks. One goroutine
+// uses it.
+type Core struct {
+	cfg      Config
+	heart    *loop.CutJoiner
+	feedback stream.Appender
+	rejects  stream.Appender
+	chooser  *chooser
+	taker    taker
+
+	failed  atomic.Pointer[error]
+	acked   atomic.Uint64 // seq of the last acknowledged append to feedback
+	sent    uint64        // seq of the last append
+	marks   markLog
+	queue   []rejected
+	queued  int   // bytes in queue
+	through int64 // offset behind the last own reject that was acknowledged
+	marked  int64 // N of the last mark
+	records int   // taken since the last mark
+	eras    []codec.EraStart
+	cutSeq  uint64    // of the last cut
+	cutAt   time.Time // when it was written
+	since   time.Time // when the oldest decision in hand came; zero: none
+	tickAt  time.Time
+
+	ready loop.Ready
+	cut   codec.Cut
+	buf   []byte
+}
+
+// rejected is a reject that waits for the acknowledgement of its cut.
+type rejected struct {
+	seq uint64
+	r   codec.Reject
+}
+
+// The pace of cuts. With an outcome in hand a cut is written at once if the one before it is
+// acknowledged, so that a loop of one round at a time does not wait.
+const (
+	cutEvery       = 5 * time.Millisecond // otherwise
+	decisionsEvery = 100 * time.Millisecond
+	manyDecisions  = 1000
+	markRecords    = 10_000   // taken between marks
+	maxQueued      = 16 << 20 // bytes of rejects that wait
+)
+
+// fail notes the first error of an append. From then on the core is dead.
+func (c *Core) fail(err error) {
+	if err != nil && c.failed.CompareAndSwap(nil, &err) {
+		c.cfg.Wake()
+	}
+}
+
+// ack is the AckFunc of feedback.
+func (c *Core) ack(seq uint64, offset int64, err error) {
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.acked.Store(seq)
+	c.marks.ack(seq, offset)
+}
+
+// Heart returns the heart, for figures.
+func (c *Core) Heart() *loop.CutJoiner { return c.heart }
+
+// Start has the inputs read ahead in goroutines.
+func (c *Core) Start(ctx context.Context) {
+	for _, in := range c.chooser.inputs {
+		in.start(ctx, c.cfg.Wake)
+	}
+}
+
+// Close releases everything. What was not acknowledged is unknown.
+func (c *Core) Close() {
+	if c.chooser != nil {
+		for _, in := range c.chooser.inputs {
+			in.close()
+		}
+	}
+	if c.feedback != nil {
+		c.feedback.Close()
+	}
+	if c.rejects != nil {
+		c.rejects.Close()
+	}
+}
+
+// Step writes a cut if it is time for one, with what follows from it. It reports whether it did
+// anything, and otherwise how long it may wait if nothing wakes it; 0: for ever. After an error the
+// core is dead.
+func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Duration, err error) {
+	if e := c.failed.Load(); e != nil {
+		return false, 0, *e
+	}
+	outcomes, decisions, err := c.chooser.poll(ctx)
+	if err != nil {
+		return false, 0, err
+	}
+	if wait = c.pace(outcomes, decisions, now); wait != 0 {
+		return false, max(wait, 0), c.storeRejects(ctx)
+	}
+	busy, err = c.chooser.choose(ctx)
+	if errors.Is(err, errHeld) {
+		return false, heldWait, c.storeRejects(ctx)
+	}
+	if err != nil {
+		return false, 0, err
+	}
+	if busy {
+		if err := c.write(ctx, now); err != nil {
+			return true, 0, err
+		}
+	}
+	if err := c.storeRejects(ctx); err != nil {
+		return busy, 0, err
+	}
+	if c.heart.LastN()-c.marked >= c.cfg.MarkEvery || c.records >= markRecords {
+		return true, 0, c.Mark(ctx)
+	}
+	return busy, 0, nil
+}
+
+// pace returns how long to wait before the next cut; 0: it is time, below 0: there is nothing to take.
+// It only chooses: a zero now, of a simulation, never waits.
+func (c *Core) pace(outcomes, decisions int, now time.Time) time.Duration {
+	if decisions == 0 {
+		c.since = time.Time{}
+	} else if c.since.IsZero() {
+		c.since = now
+	}
+	switch {
+	case outcomes == 0 && decisions == 0 && !c.chooser.due():
+		return -1
+	case now.IsZero() || decisions >= manyDecisions:
+		return 0
+	case outcomes > 0 || c.chooser.due():
+		if c.acked.Load() >= c.cutSeq {
+			return 0
+		}
+		return max(0, cutEvery-now.Sub(c.cutAt))
+	}
+	return max(0, decisionsEvery-now.Sub(c.since))
+}
+
+// write takes the cut that was chosen, and appends it and what follows from it.
+func (c *Core) write(ctx context.Context, now time.Time) error {
+	batches, n, err := c.taker.take(&c.cut, c.heart.LastCut()+1, c.chooser)
+	if err != nil {
+		return err
+	}
+	if err := c.heart.Take(&c.cut, batches); err != nil {
+		return err
+	}
+	c.chooser.taken()
+	c.records += n
+	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
+	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
+		return err
+	}
+	c.cutSeq, c.cutAt, c.since = c.sent, now, time.Time{}
+	c.heart.Ready(&c.ready)
+	for i := range c.ready.Feedback {
+		if err := c.appendFeedback(ctx, &c.ready.Feedback[i]); err != nil {
+			return err
+		}
+	}
+	return c.queueRejects(ctx, c.cutSeq)
+}
+
+func (c *Core) append(ctx context.Context, r *stream.Record) (err error) {
+	c.sent, err = c.feedback.Append(ctx, r)
+	return err
+}
+
+func (c *Core) appendFeedback(ctx context.Context, f *codec.Feedback) error {
+	c.buf = codec.AppendFeedback(c.buf[:0], f)
+	if err := c.append(ctx, &stream.Record{Key: []byte(f.ID), Value: c.buf}); err != nil {
+		return err
+	}
+	if c.cfg.Hooks.Feedback != nil {
+		c.cfg.Hooks.Feedback(f)
+	}
+	return nil
+}
+
+// queueRejects keeps the rejects of a cut until it is acknowledged: their log has no fence.
+func (c *Core) queueRejects(ctx context.Context, seq uint64) error {
+	for i := range c.ready.Rejects {
+		r := &c.ready.Rejects[i]
+		r.Fit()
+		c.queue = append(c.queue, rejected{seq, *r})
+		c.queued += len(r.Bytes)
+	}
+	if c.queued > maxQueued {
+		return c.feedback.Flush(ctx)
+	}
+	return nil
+}
+
+// storeRejects appends the rejects of acknowledged cuts.
+func (c *Core) storeRejects(ctx context.Context) error {
+	acked, k := c.acked.Load(), 0
+	for ; k < len(c.queue) && c.queue[k].seq <= acked; k++ {
+		r := &c.queue[k].r
+		if _, err := c.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+			return err
+		}
+		c.queued -= len(r.Bytes)
+		if c.cfg.Hooks.Reject != nil {
+			c.cfg.Hooks.Reject(r)
+		}
+	}
+	rest := copy(c.queue, c.queue[k:])
+	clear(c.queue[rest:])
+	c.queue = c.queue[:rest]
+	return nil
+}
+
+// Flush waits until all that follows from the cuts so far is stored.
+func (c *Core) Flush(ctx context.Context) error {
+	if err := c.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	if err := c.storeRejects(ctx); err != nil {
+		return err
+	}
+	return c.rejects.Flush(ctx)
+}
+
+// Mark appends a mark, once all that follows from the cuts before it is stored.
+func (c *Core) Mark(ctx context.Context) error {
+	if err := c.Flush(ctx); err != nil {
+		return err
+	}
+	var m codec.FeedbackMark
+	c.heart.Mark(&m)
+	m.Limits, m.Eras, m.Rejects, m.Epochs = c.cfg.Limits, c.eras, c.through, c.cfg.Epochs.Refs()
+	c.marks.refer(&m, c.heart.OldestCut())
+	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+		return err
+	}
+	c.marks.add(c.sent, &m)
+	c.marked, c.records = m.N, 0
+	return c.heart.SetLimits(&m)
+}
+
+// Stop stores the joiner's position, so that the next one starts there.
+func (c *Core) Stop(ctx context.Context) error {
+	if err := c.Mark(ctx); err != nil {
+		return err
+	}
+	return c.feedback.Flush(ctx)
+}
+
+// Append appends records of an epoch behind all that follows from the cuts so far, and returns the
+// offset of the first. They are stored when it returns.
+func (c *Core) Append(ctx context.Context, records []stream.Record) (first int64, err error) {
+	if err := c.feedback.Flush(ctx); err != nil {
+		return 0, err
+	}
+	if _, first, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Feedback, 0); err != nil {
+		return 0, err
+	}
+	for i := range records {
+		if err := c.append(ctx, &records[i]); err != nil {
+			return 0, err
+		}
+	}
+	return first, c.feedback.Flush(ctx)
+}
+
+// Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and
+// the next cut may close by that. at is the process's time, which only triggers it.
+func (c *Core) Tick(ctx context.Context, at time.Time) error {
+	due, known := c.heart.Due()
+	if !known || due > at.UnixNano() || at.Sub(c.tickAt) < time.Second {
+		return nil
+	}
+	c.tickAt = at
+	if err := c.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	c.cut = codec.Cut{Cut: c.heart.LastCut() + 1, Time: c.heart.Now()}
+	if err := c.heart.Take(&c.cut, nil); err != nil {
+		return err
+	}
+	_, offset, err := c.cfg.Log.Bounds(ctx, c.cfg.Topics.Feedback, 0)
+	if err != nil {
+		return err
+	}
+	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
+	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
+		return err
+	}
+	if err := c.feedback.Flush(ctx); err != nil {
+		return err
+	}
+	err = stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Feedback, 0, offset, offset+1<<20, func(r *stream.Record) error {
+		c.chooser.told = max(c.chooser.told, r.Time)
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reading back log time: %w", err)
+	}
+	return nil
+}
+
+// markLog knows where marks lie to which a restart may go back.
+type markLog struct {
+	mu    sync.Mutex
+	marks []markAt // ascending; those that no mark will refer to are dropped
+	dedup int64
+}
+
+type markAt struct {
+	seq    uint64
+	offset int64 // -1: not yet acknowledged
+	cut, n int64
+}
+
+func (l *markLog) add(seq uint64, m *codec.FeedbackMark) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.marks = append(l.marks, markAt{seq, -1, m.Cut, m.N})
+}
+
+func (l *markLog) ack(seq uint64, offset int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.marks) - 1; i >= 0; i-- {
+		if l.marks[i].seq == seq && l.marks[i].offset < 0 {
+			l.marks[i].offset = offset
+			return
+		}
+	}
+}
+
+// refer fills in From, FromCut and Memory of a new mark.
+func (l *markLog) refer(m *codec.FeedbackMark, oldest int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := m.N
+	m.From, m.FromCut, m.Memory = -1, m.Cut, -1
+	if oldest <= m.Cut {
+		for i := range l.marks {
+			if x := &l.marks[i]; x.offset >= 0 && x.cut < oldest {
+				m.From, m.FromCut, n = x.offset, x.cut, x.n
+			}
+		}
+	}
+	memory := -1
+	for i := range l.marks {
+		if x := &l.marks[i]; x.offset >= 0 && x.n <= n-l.dedup {
+			memory, m.Memory = i, x.offset
+		}
+	}
+	if memory > 0 { // From is not older
+		l.marks = l.marks[memory:]
+	}
+}

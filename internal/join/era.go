@@ -1,0 +1,249 @@
+package join
+
+import (
+	"context"
+	"slices"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// What a [codec.LostTail] calls a topic.
+const (
+	lostDecisions = "decisions"
+	lostOutcomes  = "outcomes"
+)
+
+// A power failure may take the tail of each log, and a log may grow again before a joiner comes. The
+// feedback log is the history: where an input does not hold what a cut took, the joiner begins an era
+// with a mark that says so. Rounds whose feedback exists keep it; all else is joined again.
+
+// taken is a range of an input that a cut took, or at which the mark of an era stands.
+type taken struct {
+	since, next int64
+	sum         uint32
+}
+
+// ledger is what the end of a feedback log says of its inputs.
+type ledger struct {
+	core   *Core
+	tail   stream.Tail
+	ranges [][]taken // by input, oldest first
+	marks  []placed
+	n, cut int64 // of the last in the log
+	time   int64 // of the last cut
+}
+
+// placed is a mark and where it lies.
+type placed struct {
+	at int64
+	m  *codec.FeedbackMark
+}
+
+// rangeAt returns where a mark stands in an input.
+func (c *Core) rangeAt(m *codec.FeedbackMark, i int) taken {
+	p := &m.Positions[i%c.cfg.Partitions]
+	if i < c.cfg.Partitions {
+		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
+	}
+	return taken{p.OutcomesSince, p.Outcomes, p.OutcomesSum}
+}
+
+// read reads the feedback log from the first mark at or behind an offset.
+func (l *ledger) read(ctx context.Context, from int64) error {
+	c := l.core
+	l.ranges, l.marks = make([][]taken, 2*c.cfg.Partitions), nil
+	var cut codec.Cut
+	return stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Feedback, 0, from, l.tail.Open, func(r *stream.Record) error {
+		switch {
+		case r.Type == codec.TypeMark:
+			m, err := codec.ParseFeedbackMark(r.Value)
+			if err != nil {
+				return err
+			}
+			l.mark(r.Offset, &m)
+		case len(l.marks) == 0:
+		case r.Type == codec.TypeCut:
+			if err := codec.ParseCut(&cut, r.Value); err != nil {
+				return err
+			}
+			l.take(&cut)
+		case r.Type == "":
+			l.n++
+		}
+		return nil
+	})
+}
+
+func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
+	for i := range l.ranges {
+		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool { return l.core.input(x.Topic, x.Partition) == i })
+		if lost || len(l.marks) == 0 {
+			l.ranges[i] = append(l.ranges[i], l.core.rangeAt(m, i))
+		}
+	}
+	l.marks = append(l.marks, placed{at, m})
+	l.n, l.cut, l.time = m.N, m.Cut, m.Time
+}
+
+func (l *ledger) take(cut *codec.Cut) {
+	l.cut, l.time = cut.Cut, max(l.time, cut.Time)
+	add := func(i int, r codec.Range) {
+		l.ranges[i] = append(l.ranges[i], taken{l.ranges[i][len(l.ranges[i])-1].next, r.Next, r.Sum})
+	}
+	for _, r := range cut.Decisions {
+		add(r.Partition, r)
+	}
+	for _, r := range cut.Outcomes {
+		add(l.core.cfg.Partitions+r.Partition, r)
+	}
+}
+
+// losses returns the inputs that no longer hold the last range that was taken of them, given the
+// offset of the last mark, and for each how much of it is left. Only then it reads on backwards.
+func (l *ledger) losses(ctx context.Context, at int64) (lost []codec.LostTail, err error) {
+	for back := int64(1024); ; back *= 8 {
+		if err := l.read(ctx, at); err != nil {
+			return nil, err
+		}
+		lost = lost[:0]
+		found := true
+		for i := range l.ranges {
+			r, ok, err := l.survivor(ctx, i)
+			if err != nil {
+				return nil, err
+			}
+			found = found && ok
+			if was := l.ranges[i][len(l.ranges[i])-1].next; r.next < was {
+				lost = append(lost, l.lostTail(i, r.next, was))
+			}
+		}
+		if found || at == l.tail.First {
+			return lost, nil
+		}
+		at = max(l.tail.First, l.tail.Open-back)
+	}
+}
+
+func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
+	x := codec.LostTail{Topic: lostDecisions, Partition: i % l.core.cfg.Partitions, Offset: offset, Was: was}
+	if i >= l.core.cfg.Partitions {
+		x.Topic = lostOutcomes
+	}
+	return x
+}
+
+// survivor returns the newest range of an input that is there. ok is false if no range is that was
+// read, and the input survives to its start if there are no others.
+func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
+	all := l.ranges[i]
+	for k := len(all) - 1; k >= 0; k-- {
+		if all[k].next == 0 {
+			return all[k], true, nil // nothing was taken before
+		}
+		there, err := l.holds(ctx, i, all[k])
+		if err != nil || there {
+			return all[k], true, err
+		}
+	}
+	return taken{}, false, nil
+}
+
+// holds reports whether an input holds what a range says was taken.
+func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
+	c := l.core
+	var sum uint32
+	next := int64(-1)
+	err := stream.Scan(ctx, c.cfg.Log, c.topic(i), i%c.cfg.Partitions, x.since, x.next, func(r *stream.Record) error {
+		sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
+		next = r.Offset + 1
+		return nil
+	})
+	return err == nil && next == x.next && sum == x.sum, err
+}
+
+// hangsOn reports whether a mark stands behind what is lost.
+func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
+	return slices.ContainsFunc(lost, func(x codec.LostTail) bool {
+		p := &m.Positions[x.Partition]
+		if x.Topic == lostOutcomes {
+			return p.Outcomes > x.Offset
+		}
+		return p.Decisions > x.Offset
+	})
+}
+
+// openEra begins an era: inputs that lost their tail are read again from there.
+func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) error {
+	from, err := c.marksBefore(ctx, l, last, lost)
+	if err != nil {
+		return err
+	}
+	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at, FromCut: from.m.Cut,
+		Memory: last.Memory, Rejects: last.Rejects, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard}
+	if m.Memory > from.at {
+		m.Memory = from.m.Memory
+	}
+	m.Eras = append(slices.Clone(last.Eras), codec.EraStart{Era: m.Era, N: m.N})
+	for p := range c.cfg.Partitions {
+		pos, err := l.position(ctx, p, last)
+		if err != nil {
+			return err
+		}
+		m.Positions = append(m.Positions, pos)
+	}
+	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era, "lost", lost)
+	if err := c.restore(ctx, l.tail.Open, m, true); err != nil {
+		return err
+	}
+	var told codec.FeedbackMark
+	c.heart.Mark(&told)
+	m.Positions, m.Remembers, m.Guard = told.Positions, told.Remembers, told.Guard
+	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
+		return err
+	}
+	c.marks.add(c.sent, m)
+	c.eras = m.Eras
+	return c.heart.SetLimits(m)
+}
+
+// position returns where the mark of an era stands in a partition, before the heart has its say.
+func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) (pos codec.Position, err error) {
+	d, _, err := l.survivor(ctx, p)
+	if err != nil {
+		return pos, err
+	}
+	i := l.core.cfg.Partitions + p
+	o, _, err := l.survivor(ctx, i)
+	if err != nil {
+		return pos, err
+	}
+	pos = codec.Position{Partition: p, Again: last.Positions[p].Again, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
+		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
+	if was := l.ranges[i][len(l.ranges[i])-1].next; o.next < was {
+		pos.Again = max(pos.Again, was)
+	}
+	return pos, nil
+}
+
+// marksBefore returns the newest mark that is no newer than the one to which the last mark goes back
+// and that hangs on nothing that is lost.
+func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) (placed, error) {
+	for from := max(l.tail.First, last.From-1024); ; from = max(l.tail.First, from-8*(l.tail.Open-from)) {
+		if err := l.read(ctx, from); err != nil {
+			return placed{}, err
+		}
+		for i := len(l.marks) - 1; i >= 0; i-- {
+			x := l.marks[i]
+			if (last.From < 0 || x.at <= last.From) && !hangsOn(x.m, lost) {
+				return x, nil
+			}
+		}
+		if from == l.tail.First {
+			return placed{}, &stream.Error{Op: "recover", Topic: c.cfg.Topics.Feedback, Offset: from, Err: ErrLost}
+		}
+	}
+}
+
+var _ = loop.End

@@ -1,0 +1,443 @@
+package join
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/mem"
+)
+
+var topics = Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
+
+// liveLog is a log to which somebody appends between any two calls of a step.
+type liveLog struct {
+	*mem.Log
+	live func()
+}
+
+func (l *liveLog) Bounds(ctx context.Context, topic string, partition int) (int64, int64, error) {
+	l.live()
+	first, next, err := l.Log.Bounds(ctx, topic, partition)
+	l.live()
+	return first, next, err
+}
+
+// Open and Writer return appenders whose Flush has acknowledgements arrive, which otherwise do so when
+// the world says.
+func (l *liveLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+	a, tail, err := l.Log.Open(ctx, topic, partition, o)
+	return flusher{a, l}, tail, err
+}
+
+func (l *liveLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
+	a, err := l.Log.Writer(ctx, topic, partition, ack)
+	return flusher{a, l}, err
+}
+
+type flusher struct {
+	stream.Appender
+	log *liveLog
+}
+
+func (f flusher) Flush(ctx context.Context) error {
+	f.log.DeliverAcks(-1)
+	return f.Appender.Flush(ctx)
+}
+
+// world is a log with deciders and users, and a joiner that is killed and replaced.
+type world struct {
+	t          *testing.T
+	rng        *rand.Rand
+	kind       string
+	log        *liveLog
+	partitions int
+	real       int64
+	back       int64 // by how much the clocks were set back
+	skews      []int64
+	at         int // whose clock the next append goes by: decisions, outcomes, feedback, rejects
+	rules      loop.Rules
+	limits     codec.Limits
+	owned      []stream.Appender // decisions
+	outcomes   []stream.Appender
+	n          []int64
+	open       []string // decided, at most once reported
+	all        []string
+	core       *Core
+	zombie     *Core
+	quiet      bool // nobody appends between calls
+	restarts   int
+	loses      bool // logs lose their tails
+	lost       int
+}
+
+// Read hands out epochs that are known to everybody.
+func (w *world) Read(*stream.Record) error { return nil }
+
+func (w *world) Refs() []codec.EpochRef { return []codec.EpochRef{{Epoch: 1}} }
+
+func (w *world) Rules(epoch int64) *loop.Rules {
+	if epoch == 1 {
+		return &w.rules
+	}
+	return nil
+}
+
+func (w *world) clock() int64 {
+	t := w.real - w.back
+	if w.kind == "skew" {
+		t += w.skews[w.at]
+	}
+	if w.kind == "coarse" {
+		t -= t % 50
+	}
+	return t
+}
+
+func newWorld(t *testing.T, seed uint64, kind string) *world {
+	rng := rand.New(rand.NewPCG(seed, 11))
+	w := &world{t: t, rng: rng, kind: kind, partitions: 1 + rng.IntN(3), real: 1e6}
+	for range 2*w.partitions + 2 {
+		w.skews = append(w.skews, rng.Int64N(200))
+	}
+	w.rules = loop.Rules{MaxActions: 5, Range: loop.Range{Min: 0, Max: 1}, Impute: rng.IntN(2) == 0, DefaultLoss: 1,
+		Outcomes: loop.Aggregate(rng.IntN(3)), Arrival: rng.IntN(4) == 0, Window: loop.Window{Nanos: 50 + rng.Int64N(1500)}}
+	if rng.IntN(4) == 0 {
+		w.rules.Window = loop.Window{Rounds: 1 + rng.Int64N(30)}
+	}
+	w.limits = codec.Limits{Heart: loop.Heart, Pending: 1000, Dedup: 1000}
+	if rng.IntN(4) == 0 {
+		w.limits = codec.Limits{Heart: loop.Heart, Pending: 3 + rng.Int64N(40), Dedup: rng.Int64N(30)}
+	}
+	clock := func() int64 { return w.clock() }
+	o := mem.Options{Clock: clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(30),
+		ManualAcks: true, LateStore: rng.IntN(2) == 0, StrictBytes: true}
+	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
+		w.at = map[string]int{"d": partition, "o": w.partitions + partition, "f": 2 * w.partitions, "r": 2*w.partitions + 1}[topic]
+		if !w.quiet && w.at >= 2*w.partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
+		}
+		return mem.None
+	}
+	w.log = &liveLog{Log: mem.New(o), live: w.live}
+	ctx := context.Background()
+	w.quiet = true
+	for name, n := range map[string]int{"d": w.partitions, "o": w.partitions, "f": 1, "r": 1} {
+		w.must(w.log.Create(ctx, name, n, stream.TopicOptions{}))
+	}
+	w.n = make([]int64, w.partitions)
+	for p := range w.partitions {
+		d, err := w.log.Writer(ctx, "d", p, nil)
+		w.must(err)
+		x, err := w.log.Writer(ctx, "o", p, nil)
+		w.must(err)
+		w.owned, w.outcomes = append(w.owned, d), append(w.outcomes, x)
+	}
+	return w
+}
+
+func (w *world) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// live appends a decision or an outcome now and then.
+func (w *world) live() {
+	if w.quiet {
+		return
+	}
+	for range w.rng.IntN(3) {
+		w.real += w.rng.Int64N(20)
+		switch k := w.rng.IntN(10); {
+		case k < 4:
+			w.decide()
+		case k < 8 && len(w.open) > 0:
+			i := w.rng.IntN(len(w.open))
+			w.report(w.open[i])
+			w.open = slices.Delete(w.open, i, i+1)
+		case k == 8 && len(w.all) > 0:
+			w.report(w.all[w.rng.IntN(len(w.all))])
+		}
+	}
+}
+
+func (w *world) append(a stream.Appender, value []byte) {
+	w.t.Helper()
+	_, err := a.Append(context.Background(), &stream.Record{Value: value})
+	w.must(err)
+	if w.rng.IntN(4) == 0 {
+		w.must(a.Flush(context.Background()))
+	}
+}
+
+func (w *world) decide() {
+	p := w.rng.IntN(w.partitions)
+	w.n[p]++
+	d := codec.Decision{Partition: p, N: w.n[p], ID: fmt.Sprint(p, "-", w.n[p]), Epoch: 1, Time: 5, Actions: []string{"a", "b"},
+		Propensities: []float64{.25, .75}, Action: 1, Context: []byte("{}")}
+	if len(w.all) > 0 && w.rng.IntN(20) == 0 {
+		d.ID = w.all[w.rng.IntN(len(w.all))]
+	}
+	w.append(w.owned[p], codec.AppendDecision(nil, &d))
+	w.must(w.owned[p].Flush(context.Background())) // somebody must have read it who reports
+	w.open, w.all = append(w.open, d.ID), append(w.all, d.ID)
+}
+
+func (w *world) report(id string) {
+	o := codec.Outcome{ID: id, Kind: codec.Loss, Value: .5}
+	if w.rng.IntN(30) == 0 {
+		o.ID = "nobody"
+	}
+	b := codec.AppendOutcome(nil, &o)
+	if w.rng.IntN(40) == 0 {
+		b = []byte{0xc1}
+	}
+	w.append(w.outcomes[w.rng.IntN(w.partitions)], b)
+}
+
+// lose has logs lose their tails. Deciders go on behind what any log tells of, and logs may grow
+// again before the next joiner comes.
+func (w *world) lose() {
+	w.lost++
+	for _, c := range []**Core{&w.core, &w.zombie} {
+		if *c != nil {
+			(*c).Close()
+			*c = nil
+		}
+	}
+	w.log.DeliverAcks(-1)
+	drop := func(topic string, partition int) {
+		if records := w.read(topic, partition); w.rng.IntN(2) == 0 && len(records) > 12 {
+			w.must(w.log.DropTail(topic, partition, records[len(records)-1-w.rng.IntN(10)].Offset))
+		}
+	}
+	for p := range w.partitions {
+		drop("d", p)
+		drop("o", p)
+	}
+	drop("f", 0)
+	w.real += 1000
+	alive := map[string]bool{}
+	for p := range w.partitions {
+		w.announceGap(p, alive)
+	}
+	w.open = slices.DeleteFunc(w.open, func(id string) bool { return !alive[id] })
+	w.all = slices.DeleteFunc(w.all, func(id string) bool { return !alive[id] })
+	for range w.rng.IntN(5) {
+		w.live()
+	}
+}
+
+// announceGap has a decider go on: numbers that another log tells of are not used again.
+func (w *world) announceGap(p int, alive map[string]bool) {
+	var last, told int64
+	var e loop.DecisionEvent
+	for _, r := range w.read("d", p) {
+		w.must(e.Parse(r.Type, r.Value))
+		last = max(last, e.D.N, e.GapTo)
+		if e.GapTo == 0 && e.D.N > 0 {
+			alive[strings.Clone(e.D.ID)] = true
+		}
+	}
+	for _, r := range w.read("f", 0) {
+		var f codec.Feedback
+		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.Partition == p {
+			told = max(told, f.Round)
+		}
+		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
+			told = max(told, m.Positions[p].Round)
+		}
+	}
+	if w.n[p] = max(last, told); told > last {
+		_, err := w.owned[p].Append(context.Background(), &stream.Record{Type: codec.TypeMark,
+			Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: last, GapFrom: last + 1, GapTo: told})})
+		w.must(err)
+		w.must(w.owned[p].Flush(context.Background()))
+	}
+}
+
+// restart opens a joiner in place of the one at work, which may live on for a while.
+func (w *world) restart() {
+	w.restarts++
+	if w.zombie != nil {
+		w.zombie.Close()
+		w.zombie = nil
+	}
+	if w.core != nil {
+		if w.rng.IntN(2) == 0 {
+			w.core.Close()
+		} else {
+			w.zombie = w.core
+		}
+	}
+	if w.rng.IntN(3) == 0 {
+		w.limits.Pending, w.limits.Dedup = w.limits.Pending+w.rng.Int64N(5), w.limits.Dedup+w.rng.Int64N(5)
+	}
+	skew := int64(0)
+	if w.kind != "plain" && w.kind != "coarse" {
+		skew = 300
+	}
+	var err error
+	w.core = nil
+	for w.core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
+		w.core, err = Open(context.Background(), Config{Log: w.log, Topics: topics, Partitions: w.partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
+			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: w, Wake: func() {}})
+	}
+	w.must(err)
+}
+
+// step has a joiner do something. One that was replaced may only meet its fence.
+func (w *world) step(c *Core) {
+	_, _, err := c.Step(context.Background(), time.Time{})
+	if err == nil && w.rng.IntN(10) == 0 {
+		err = c.Tick(context.Background(), time.Unix(0, w.real+w.rng.Int64N(3000)).Add(time.Duration(w.restarts)))
+		c.tickAt = time.Time{}
+	}
+	if c == w.zombie && err != nil {
+		if !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnknown) {
+			w.t.Fatal(err)
+		}
+		c.Close()
+		w.zombie = nil
+		return
+	}
+	if errors.Is(err, stream.ErrUnknown) {
+		w.restart()
+		return
+	}
+	w.must(err)
+}
+
+func (w *world) run(steps int) {
+	w.restart()
+	w.quiet = false
+	for range steps {
+		w.live()
+		switch w.rng.IntN(40) {
+		case 0:
+			w.real += w.rng.Int64N(4000)
+		case 1:
+			if w.kind == "back" && w.rng.IntN(8) == 0 {
+				w.back += w.rng.Int64N(3000)
+			}
+		case 2:
+			for range 60 {
+				w.live()
+			}
+		case 3, 4:
+			w.restart()
+		case 5:
+			if w.loses && w.rng.IntN(2) == 0 {
+				w.lose()
+				w.restart()
+			}
+		}
+		if w.zombie != nil && w.rng.IntN(2) == 0 {
+			w.step(w.zombie)
+		}
+		if w.rng.IntN(3) == 0 {
+			w.log.DeliverAcks(w.rng.IntN(5))
+		}
+		w.step(w.core)
+	}
+	w.quiet = true
+	w.log.DeliverAcks(-1)
+	for w.core.Heart().Pending() > 0 || w.busy() {
+		w.real += 500
+		if w.rules.Window.Rounds > 0 {
+			w.decideAll()
+		}
+		w.step(w.core)
+		if w.rules.Window.Rounds > 0 && !w.busy() {
+			break
+		}
+	}
+	w.must(w.core.Stop(context.Background()))
+	w.must(w.core.Flush(context.Background()))
+}
+
+func (w *world) decideAll() {
+	if w.rng.IntN(2) == 0 && len(w.all) < 2000 {
+		w.decide()
+	}
+}
+
+// busy reports whether anything is not taken.
+func (w *world) busy() bool {
+	outcomes, decisions, err := w.core.chooser.poll(context.Background())
+	w.must(err)
+	return outcomes+decisions > 0
+}
+
+func (w *world) read(topic string, partition int) (out []stream.Record) {
+	w.must(stream.Scan(context.Background(), w.log.Log, topic, partition, stream.Earliest, 1<<60, func(r *stream.Record) error {
+		x := *r
+		x.Value, x.Key = bytes.Clone(r.Value), bytes.Clone(r.Key)
+		out = append(out, x)
+		return nil
+	}))
+	return out
+}
+
+var seedFlag = flag.Int64("join.seed", -1, "play this seed only")
+
+func worlds() int {
+	if os.Getenv("HINDSIGHT_LONG") != "" {
+		return 6000
+	}
+	if testing.Short() {
+		return 10
+	}
+	return 60
+}
+
+// play plays worlds of a kind.
+func play(t *testing.T, kind string, loses bool) {
+	total := map[string]int{}
+	for seed := range uint64(worlds()) {
+		if *seedFlag >= 0 && seed != uint64(*seedFlag) {
+			continue
+		}
+		w := newWorld(t, seed, kind)
+		w.loses = loses
+		defer func() {
+			if t.Failed() {
+				t.Log("seed", seed)
+			}
+		}()
+		w.run(150)
+		if err := w.audit(total); err != nil {
+			w.dump()
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		total["restarts"] += w.restarts
+		total["losses"] += w.lost
+	}
+	t.Log(total)
+}
+
+// TestWorlds plays worlds in which joiners are killed and replaced at any point. What lies in the
+// logs must follow from the cuts, all cuts must be legal, and every decision has one feedback.
+func TestWorlds(t *testing.T) {
+	for _, kind := range []string{"plain", "coarse", "skew", "back"} {
+		t.Run(kind, func(t *testing.T) { play(t, kind, false) })
+	}
+}
+
+// TestLosses plays worlds in which logs lose their tails, too.
+func TestLosses(t *testing.T) { play(t, "plain", true) }

@@ -1,0 +1,370 @@
+package loop
+
+import "hindsight/pkg/codec"
+
+// CutJoiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
+// partition in the order of N. The order in which it takes its inputs is logged: [CutJoiner.Take]
+// takes what the next cut of the feedback log says. So all that it emits is a function of the logs,
+// and replaying the logs makes it again.
+//
+// A round has its fate by these rules: an outcome is in time if its log time is at most the round's
+// deadline; a round is closed once log time is later than its deadline and the rounds before it in
+// the line have their fate; an outcome whose round is neither waiting nor remembered is an orphan.
+// Across partitions rounds wait in the order in which their decisions were taken.
+type CutJoiner struct {
+	limits codec.Limits
+	rules  func(epoch int64) *Rules
+	parts  []cutPart
+
+	rounds    *table[knownRound]
+	memory    ring[forgettable] // released rounds that are remembered, ascending by N
+	forgotten int64             // feedback up to this N is not remembered
+	over      int               // rounds in memory of which no outcome is to come
+
+	queue   ring[inLine] // in the order of the decisions; entries of rounds that left stay until they are first
+	front   int64        // seq of the first in queue
+	waiting int          // rounds in queue
+	held    int          // those of them that have their fate
+	bytes   int          // what those in queue take
+	wait    int64        // log time, ns, that rounds with a fate have waited for their turn
+	pool    pendingPool
+
+	n    int64 // of the last feedback
+	now  int64 // log time reached
+	cut  int64 // number of the last cut taken
+	era  int64
+	eraN int64 // feedback before this era began
+
+	ready   Ready      // since the last call of Ready
+	handed  bool       // to the caller
+	emitted []*pending // which ready.Feedback aliases
+	turns   []turn
+	rewards bool // the last outcome with a value told a reward
+	guard   Guard
+	past    *past // while the joiner is restored: what was released
+}
+
+// inLine is the place of a round in the line.
+type inLine struct {
+	p         *pending // nil: the round has left
+	n         int64
+	partition int32
+}
+
+// cutPart is what the joiner knows of a partition.
+type cutPart struct {
+	next    int64       // N of the next decision
+	time    int64       // log time that decisions have reached
+	waiting int         // rounds in line
+	times   ring[int64] // log times of rounds first..next-1, which end the windows of those that wait
+	first   int64
+	done    []codec.Run // rounds from next on that have their feedback: their decisions were lost
+
+	decisions, outcomes cutRange
+	again               int64 // outcomes before this offset were taken in an earlier era
+}
+
+// cutRange is where a cut has left an input, and the last range that moved it.
+type cutRange struct {
+	next, since int64
+	sum         uint32
+}
+
+func (r *cutRange) move(to codec.Range) { *r = cutRange{next: to.Next, since: r.next, sum: to.Sum} }
+
+// NewCutJoiner returns a joiner at the start of its logs. limits are in force until the first mark
+// ([CutJoiner.SetLimits]). rules returns the rules of an epoch, nil if it does not exist. seed is
+// of the hashes of ids ([TableSeed]); it changes nothing that is emitted.
+func NewCutJoiner(partitions int, limits codec.Limits, seed uint64, rules func(epoch int64) *Rules) *CutJoiner {
+	j := &CutJoiner{limits: limits, rules: rules, rounds: newTable[knownRound](seed), parts: make([]cutPart, partitions)}
+	for i := range j.parts {
+		j.parts[i].next, j.parts[i].first = 1, 1
+	}
+	return j
+}
+
+// Guard returns the guard, which has seen all feedback. The caller tells it of an epoch between the
+// cut before the epoch's record and the cut behind it.
+func (j *CutJoiner) Guard() *Guard { return &j.guard }
+
+// Pending returns the number of rounds that wait for their fate or their turn.
+func (j *CutJoiner) Pending() int { return j.waiting }
+
+// PendingBytes returns what these take.
+func (j *CutJoiner) PendingBytes() int { return j.bytes }
+
+// LastN returns the N of the last feedback.
+func (j *CutJoiner) LastN() int64 { return j.n }
+
+// LastCut returns the number of the last cut taken.
+func (j *CutJoiner) LastCut() int64 { return j.cut }
+
+// Now returns the log time reached.
+func (j *CutJoiner) Now() int64 { return j.now }
+
+// Next returns the offsets from which a partition is to be read next.
+func (j *CutJoiner) Next(partition int) (decisions, outcomes int64) {
+	return j.parts[partition].decisions.next, j.parts[partition].outcomes.next
+}
+
+// Reached returns the last round of a partition that was taken, and the log time that its decisions
+// have reached.
+func (j *CutJoiner) Reached(partition int) (round, time int64) {
+	return j.parts[partition].next - 1, j.parts[partition].time
+}
+
+// Rewards reports whether the last outcome with a value told a reward.
+func (j *CutJoiner) Rewards() bool { return j.rewards }
+
+// Held returns the number of rounds that have their fate and wait for the rounds before them, and
+// for how long those released since the start had waited, in ns of log time.
+func (j *CutJoiner) Held() (rounds int, wait int64) { return j.held, j.wait }
+
+// Head returns the decision that waits longest, with its log time, nil if none waits. It is valid
+// until the next call of Take.
+func (j *CutJoiner) Head() (time int64, d *codec.Decision) {
+	if p := j.head(); p != nil {
+		return p.time, &p.d
+	}
+	return 0, nil
+}
+
+// Due returns the log time after which the oldest waiting round is closed, if it is known: when no
+// record comes and that time has passed, the caller cuts time alone.
+func (j *CutJoiner) Due() (int64, bool) {
+	if p := j.head(); p != nil {
+		return j.deadline(p)
+	}
+	return 0, false
+}
+
+// OldestCut returns the cut that took the oldest waiting round, the next one if none waits: a
+// restart reads from the newest mark before it.
+func (j *CutJoiner) OldestCut() int64 {
+	if p := j.head(); p != nil {
+		return p.cut
+	}
+	return j.cut + 1
+}
+
+func (j *CutJoiner) head() *pending {
+	if j.queue.len() == 0 {
+		return nil
+	}
+	return j.queue.at(0).p
+}
+
+// maxSpan is how many rounds the line may hold since the oldest that waits: those that left ahead
+// of their turn take memory there, and a restart reads all of them again.
+const maxSpan = 4_000_000
+
+// full reports whether more waits than the limits allow.
+func (j *CutJoiner) full() bool {
+	l := &j.limits
+	return int64(j.waiting) > l.Pending || l.Bytes > 0 && int64(j.bytes) > l.Bytes || j.queue.len() > maxSpan
+}
+
+// takeDecision takes a decision or a gap of a partition at its lifted log time.
+func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
+	part := &j.parts[partition]
+	part.time = time
+	switch {
+	case e.through() < part.next:
+	case e.GapTo > 0:
+		for part.next <= e.GapTo {
+			part.add(time)
+		}
+	default:
+		n := part.next
+		part.add(time)
+		switch {
+		case part.isDone(n):
+		case j.past.has(partition, n):
+			if j.queue.len() > 0 { // it has left the line, which is as long as it was
+				j.queue.push(inLine{n: n, partition: int32(partition)})
+			}
+		default:
+			j.admit(&e.D, e.Offset, time)
+		}
+	}
+}
+
+// has reports whether a decision is of a round that has its feedback.
+func (j *CutJoiner) has(partition int, n int64) bool {
+	return j.parts[partition].isDone(n) || j.past.has(partition, n)
+}
+
+// admit puts a new round in line.
+func (j *CutJoiner) admit(d *codec.Decision, offset, time int64) {
+	rules := j.rules(d.Epoch)
+	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
+	p := j.pool.alloc(textBytes(d, listed))
+	p.rules = rules
+	p.copy(d, listed)
+	p.trim()
+	p.offset, p.time, p.cut = offset, time, j.cut
+	p.seq = j.front + int64(j.queue.len())
+	p.size = p.weigh()
+	j.queue.push(inLine{p: p, n: d.N, partition: int32(d.Partition)})
+	j.waiting++
+	j.parts[d.Partition].waiting++
+	j.bytes += p.size
+	none := outPos{partition: -1, offset: -1, time: time}
+	slot, repeated := j.rounds.add(d.ID, knownRound{p: p})
+	switch {
+	case repeated:
+		p.slot = -1
+		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, none)
+	case p.rules == nil:
+		p.slot = slot
+		p.set(codec.Skipped, codec.ReasonLost, 0, none)
+	default:
+		p.slot = slot
+		return
+	}
+	j.finish(p)
+}
+
+// deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
+// window in rounds it is the log time of a later decision.
+func (j *CutJoiner) deadline(p *pending) (int64, bool) {
+	if w := p.rules.Window; w.Rounds > 0 {
+		return j.parts[p.d.Partition].timeOf(addTime(p.d.N, w.Rounds))
+	}
+	return addTime(p.time, p.rules.Window.Nanos), true
+}
+
+// takeOutcome gives an outcome to its round, or rejects it. Its log time is now.
+func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
+	if e.Err != nil {
+		j.reject(partition, e, codec.ReasonMalformed, e.Err, "")
+		return
+	}
+	if k := e.O.Kind; k == codec.Loss || k == codec.Reward {
+		j.rewards = k == codec.Reward
+	}
+	slot := j.rounds.get(e.O.ID)
+	if slot < 0 {
+		j.reject(partition, e, codec.ReasonOrphan, nil, e.O.ID)
+		return
+	}
+	known := j.rounds.value(slot)
+	if p := known.p; p != nil {
+		p.over = p.over || e.Last
+		j.apply(p, partition, e)
+		return
+	}
+	if !j.tookBefore(known, partition, e) {
+		j.reject(partition, e, reasonAfter(known.fate, known.reason, j.rules(known.epoch)), nil, e.O.ID)
+	}
+	if e.Last {
+		j.Over(e.O.ID)
+	}
+}
+
+// tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
+// its partition lost the tail that this outcome lay in, or may have lain in.
+func (j *CutJoiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
+	return k.n <= j.eraN && e.Offset < j.parts[partition].again && j.now <= k.closedAt
+}
+
+// apply gives a round in line an outcome.
+func (j *CutJoiner) apply(p *pending, partition int, e *OutcomeEvent) {
+	if p.ready {
+		j.reject(partition, e, reasonAfter(p.fate, p.reason, p.rules), nil, e.O.ID)
+		return
+	}
+	if deadline, known := j.deadline(p); known && j.now > deadline {
+		j.reject(partition, e, codec.ReasonLate, nil, e.O.ID)
+		return
+	}
+	size := p.size
+	reason, err := p.take(&e.O, outPos{partition, e.Offset, j.now})
+	j.bytes += p.size - size
+	if reason != "" {
+		j.reject(partition, e, reason, err, e.O.ID)
+		return
+	}
+	if p.ready {
+		j.finish(p)
+	}
+}
+
+// finish releases a round that is ready, or holds it until it is its turn. While a joiner is
+// restored nothing is released: what had been was passed over.
+func (j *CutJoiner) finish(p *pending) {
+	if j.past != nil || p.rules == nil || p.rules.Waits(p.d.N, p.d.LearnedThrough) {
+		p.held = true
+		j.held++
+		return
+	}
+	j.leave(p)
+}
+
+// settle closes the rounds at the head of the line that waited too long, and takes those that have
+// a fate out of it.
+func (j *CutJoiner) settle() {
+	if j.past != nil {
+		return
+	}
+	for j.queue.len() > 0 {
+		if p := j.queue.at(0).p; p != nil {
+			if !p.ready {
+				deadline, known := j.deadline(p)
+				p.expire(deadline, known, j.now)
+			}
+			if !p.ready {
+				return
+			}
+			j.leave(p)
+		}
+		first := j.queue.pop()
+		j.front++
+		j.parts[first.partition].trim(first.n)
+	}
+}
+
+// add notes the log time of the next decision if a round waits that may ask for it.
+func (q *cutPart) add(time int64) {
+	switch {
+	case q.waiting == 0:
+		q.times.n, q.first = 0, q.next+1
+	default:
+		q.times.push(time)
+	}
+	q.next++
+	for len(q.done) > 0 && q.done[0].To < q.next-1 {
+		q.done = q.done[1:]
+	}
+}
+
+// isDone reports whether a round, from the last that was taken on, has its feedback though its
+// decision was lost.
+func (q *cutPart) isDone(n int64) bool {
+	for _, r := range q.done {
+		if r.From <= n && n <= r.To {
+			return true
+		}
+	}
+	return false
+}
+
+// timeOf returns the log time of a decision behind one that waits, if it was taken.
+func (q *cutPart) timeOf(n int64) (int64, bool) {
+	i := n - q.first
+	if i < 0 || i >= int64(q.times.len()) {
+		return 0, false
+	}
+	return *q.times.at(int(i)), true
+}
+
+// trim drops the times up to that of a round that has left: those that wait are behind it.
+func (q *cutPart) trim(n int64) {
+	for q.times.len() > 0 && q.first <= n {
+		q.times.pop()
+		q.first++
+	}
+}
+
+// Room returns how many more rounds may wait.
+func (j *CutJoiner) Room() int { return int(j.limits.Pending) - j.waiting }

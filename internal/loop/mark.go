@@ -1,0 +1,41 @@
+package loop
+
+import (
+	"fmt"
+
+	"hindsight/pkg/codec"
+)
+
+// Mark sets dst to where the joiner stands. The caller adds the offsets (From, FromCut, Memory,
+// Rejects), Eras and Epochs, and may change Limits and raise Remembers.
+func (j *CutJoiner) Mark(dst *codec.FeedbackMark) {
+	*dst = codec.FeedbackMark{V: codec.Version, N: j.n, Cut: j.cut, Time: j.now, Era: j.era, Remembers: j.forgotten + 1,
+		Limits: j.limits, Positions: dst.Positions[:0], Guard: j.guard.Append(nil)}
+	for i := range j.parts {
+		q := &j.parts[i]
+		pos := codec.Position{Partition: i, Round: q.next - 1, Time: q.time,
+			Decisions: q.decisions.next, DecisionsSince: q.decisions.since, DecisionsSum: q.decisions.sum,
+			Outcomes: q.outcomes.next, OutcomesSince: q.outcomes.since, OutcomesSum: q.outcomes.sum}
+		for _, r := range q.done {
+			if r.To >= q.next {
+				pos.Done = append(pos.Done, codec.Run{From: max(r.From, q.next), To: r.To})
+			}
+		}
+		if q.again > q.outcomes.next {
+			pos.Again = q.again
+		}
+		dst.Positions = append(dst.Positions, pos)
+	}
+}
+
+// SetLimits puts the limits of a mark in force, from that mark on. The joiner that wrote the mark
+// calls it, and so does every one that replays its log. An error changes nothing.
+func (j *CutJoiner) SetLimits(m *codec.FeedbackMark) error {
+	if m.Limits.Heart != Heart {
+		return fmt.Errorf("the mark is of version %d of the joiner's rules, this program has version %d: %w",
+			m.Limits.Heart, Heart, codec.ErrVersion)
+	}
+	j.limits = m.Limits
+	j.forgotten = max(j.forgotten, m.Remembers-1)
+	return nil
+}
