@@ -28,7 +28,8 @@ type pending struct {
 
 // reset makes p a fresh round, keeping its memory.
 func (p *pending) reset() {
-	*p = pending{raw: p.raw[:0], d: codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
+	*p = pending{raw: p.raw[:0],
+		d:         codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
 		roundFate: roundFate{outPart: -1, outOff: -1, ids: p.ids[:0]}, outs: p.outs[:0]}
 }
 

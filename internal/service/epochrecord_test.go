@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -31,8 +32,8 @@ func TestDamagedModel(t *testing.T) {
 	}))
 	r.jc.Source.Model = []byte{'x' ^ 1} // what the log says now: only the sum tells
 	for role, open := range map[string]func() error{
-		RoleJoiner:  func() error { _, err := OpenJoiner(t.Context(), r.jc); return err },
-		RoleDecider: func() error { _, err := OpenDecider(t.Context(), r.dc); return err },
+		watch.RoleJoiner:  func() error { _, err := OpenJoiner(t.Context(), r.jc); return err },
+		watch.RoleDecider: func() error { _, err := OpenDecider(t.Context(), r.dc); return err },
 	} {
 		if err := open(); !errors.Is(err, codec.ErrCorrupt) || !strings.Contains(err.Error(), "epoch 1: its model has SHA-256 ") {
 			t.Errorf("the %s begins with a damaged model: %v", role, err)
@@ -50,7 +51,7 @@ func TestEpochNotAcknowledged(t *testing.T) {
 		}
 		return mem.None
 	}
-	if _, err := r.j.Switch(t.Context(), codec.Paused, causeAdmin); !errors.Is(err, stream.ErrUnknown) {
+	if _, err := r.j.Switch(t.Context(), codec.Paused, watch.CauseAdmin); !errors.Is(err, stream.ErrUnknown) {
 		t.Fatal(err)
 	}
 	if at, ok := r.j.offsets[2]; ok {

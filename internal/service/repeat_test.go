@@ -13,12 +13,7 @@ import (
 )
 
 // forget drops the bytes of decisions, and keeps none from here on: repeats are read back.
-func (r *recent) forget() {
-	for i := range r.rounds {
-		r.rounds[i].value = nil
-	}
-	r.bytes, r.most = 0, 0
-}
+func (r *recent) forget() { r.most = 0 }
 
 // TestRecent holds that the latest decisions are kept, as many as fit into the bytes and the
 // rounds that there are, and of the others of these rounds where they lie.
@@ -49,25 +44,43 @@ func TestRecent(t *testing.T) {
 			}
 			r.stored(n, n+100)
 		}
-		kept, located := 0, 0
+		kept, located, held := 0, 0, 0
 		for n := range last + 1 {
 			value, offset, ok := r.get(n)
 			if ok {
 				located++
 			}
-			if ok && offset != n+100 || value != nil && (len(value) != c.size || value[0] != byte(n)) {
+			if ok && offset != n+100 || value != nil && !bytes.Equal(value, bytes.Repeat([]byte{byte(n)}, c.size)) {
 				t.Errorf("%s: round %d is %v at %d", c.name, n, value, offset)
 			}
+			held += len(value)
 			if value != nil {
 				kept++
 			} else if kept > 0 && ok {
 				t.Errorf("%s: round %d is gone, and an earlier one is not", c.name, n)
 			}
 		}
-		if kept != c.kept || located != c.located || r.bytes != c.bytes {
+		if kept != c.kept || located != c.located || held != c.bytes {
 			t.Errorf("%s: %d rounds and %d bytes are kept, %d located; want %d, %d, %d",
-				c.name, kept, r.bytes, located, c.kept, c.bytes, c.located)
+				c.name, kept, held, located, c.kept, c.bytes, c.located)
 		}
+	}
+}
+
+// TestRecentAllocates holds that a decision's bytes take the place of those that are forgotten.
+func TestRecentAllocates(t *testing.T) {
+	var r recent
+	r.init(100, 1000)
+	n, value := int64(0), make([]byte, 37)
+	put := func() {
+		n++
+		r.put(n, value[:n%37+1])
+	}
+	for range 100 {
+		put()
+	}
+	if got := testing.AllocsPerRun(1000, put); got != 0 {
+		t.Errorf("%v allocations a decision", got)
 	}
 }
 

@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/monitor"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -34,9 +35,9 @@ type follower struct {
 	size   int     // bytes of the last snapshot that was restored or written
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
-	scope  *monitor.Scope // nil: nobody looks
-	others *strangers     // nil: nobody is told
-	warns  bool           // of changes: one decider of all does
+	scope  *watch.Scope // nil: nobody looks
+	others *strangers   // nil: nobody is told
+	warns  bool         // of changes: one decider of all does
 
 	// While a learner is taught for minutes what its epoch starts from, apart runs that without
 	// the lock that take is called with, and pause is called now and then, whose error ends it.
@@ -146,34 +147,24 @@ func (f *follower) restore(s *state) error {
 
 // lastFeedback returns the N of the last feedback in the log, 0 if there is none.
 func lastFeedback(ctx context.Context, log stream.Log, topic string) (n int64, err error) {
-	first, next, err := log.Bounds(ctx, topic, 0)
-	if err != nil {
-		return 0, err
-	}
 	var parsed codec.Feedback
-	for back := int64(16); n == 0; back *= 8 {
-		from := max(first, next-back)
-		err = scan(ctx, log, topic, 0, from, next, func(r *stream.Record) error {
-			switch r.Type {
-			case "":
-				if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
-					return unlessForeign(err)
-				}
-				n = parsed.N
-			case codec.TypeMark:
-				m, err := codec.ParseFeedbackMark(r.Value)
-				if err != nil {
-					return unlessForeign(err)
-				}
-				n = max(n, m.N)
+	err = stream.ScanBack(ctx, log, topic, 0, math.MaxInt64, 16, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
+				return unlessForeign(err)
 			}
-			return nil
-		})
-		if err != nil || from == first {
-			return n, err
+			n = parsed.N
+		case codec.TypeMark:
+			m, err := codec.ParseFeedbackMark(r.Value)
+			if err != nil {
+				return unlessForeign(err)
+			}
+			n = max(n, m.N)
 		}
-	}
-	return n, nil
+		return nil
+	}, func() bool { return n != 0 })
+	return n, err
 }
 
 // rewind starts reading the feedback log at its first record: what is known already

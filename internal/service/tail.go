@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -152,21 +153,14 @@ func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error
 // announced reports whether a mark in the feedback log says that feedback was lost, which was
 // learned in an era.
 func (f *follower) announced(ctx context.Context, era, n int64) (found bool, err error) {
-	first, end, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
-	for back := int64(1024); err == nil && !found; back *= 8 {
-		from := max(first, end-back)
-		err = scan(ctx, f.log, f.topics.Feedback, 0, from, end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			m, err := codec.ParseFeedbackMark(r.Value)
-			found = found || err == nil && (m.Lost >= n || m.Voids(era, n))
-			return unlessForeign(err)
-		})
-		if from == first {
-			break
+	err = stream.ScanBack(ctx, f.log, f.topics.Feedback, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
+		if r.Type != codec.TypeMark {
+			return nil
 		}
-	}
+		m, err := codec.ParseFeedbackMark(r.Value)
+		found = found || err == nil && (m.Lost >= n || m.Voids(era, n))
+		return unlessForeign(err)
+	}, func() bool { return found })
 	return found, err
 }
 
@@ -185,26 +179,18 @@ func (d *Decider) lostContexts(ctx context.Context, m *codec.DecisionMark) error
 // before through, and log time at, had been reached: through, or less if the log has
 // lost its tail since. Records in the place of lost ones are later.
 func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, through, at int64) (int64, error) {
-	first, end, err := log.Bounds(ctx, topic, partition)
+	_, end, err := log.Bounds(ctx, topic, partition)
 	if err != nil {
 		return 0, err
 	}
-	lost := through
-	if through > end {
-		lost = end
-	}
-	for back := int64(16); ; back *= 8 {
-		from, early := max(first, lost-back), false
-		err := scan(ctx, log, topic, partition, from, lost, func(r *stream.Record) error {
-			if r.Time > at {
-				lost = r.Offset
-				return errStop
-			}
-			early = true
-			return nil
-		})
-		if err != nil || early || from == first {
-			return lost, err
+	lost, early := min(through, end), false
+	err = stream.ScanBack(ctx, log, topic, partition, lost, 16, func(r *stream.Record) error {
+		if r.Time > at {
+			lost = r.Offset
+			return errStop
 		}
-	}
+		early = true
+		return nil
+	}, func() bool { return early })
+	return lost, err
 }

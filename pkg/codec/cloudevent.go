@@ -43,19 +43,27 @@ func openCloudEvent(b []byte) (data reader, id string) {
 	from, to := -1, 0
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case cloudMark:
-			if r.once(&seen, 0).text() != "1.0" {
+			r.once(&seen, 0)
+			if r.text() != "1.0" {
 				r.fail(errSpec)
 			}
 		case "id":
-			id = r.once(&seen, 1).text()
+			r.once(&seen, 1)
+			id = r.text()
 		case "data":
-			from = r.once(&seen, 2).i
+			r.once(&seen, 2)
+			from = r.i
 			r.skip(0)
 			to = r.i
 		default:
 			r.skip(0)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return r, ""
 		}
 	}
 	if r.space(); r.err == nil && r.i != len(r.b) {

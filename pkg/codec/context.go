@@ -197,21 +197,28 @@ func (r *reader) context(c *Context) {
 	c.LoggedPropensity = 0
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "v":
-			r.once(&seen, 0).version()
+			r.once(&seen, 0)
+			r.version()
 		case "id":
-			c.ID = r.once(&seen, 1).textOrNull()
+			r.once(&seen, 1)
+			c.ID = r.textOrNull()
 		case "features":
-			r.once(&seen, 2).contextFeatures(c)
+			r.once(&seen, 2)
+			r.contextFeatures(c)
 		case "actions":
-			if !r.once(&seen, 3).null() {
+			r.once(&seen, 3)
+			if !r.null() {
 				c.Actions = r.actions(actions)
 			}
 		case "baseline":
-			c.Baseline = r.once(&seen, 4).baseline(c.Baseline)
+			r.once(&seen, 4)
+			c.Baseline = r.baseline(c.Baseline)
 		case "logged_propensity":
-			if !r.once(&seen, 5).null() {
+			r.once(&seen, 5)
+			if !r.null() {
 				c.LoggedPropensity = r.float()
 			}
 		default:
@@ -221,6 +228,10 @@ func (r *reader) context(c *Context) {
 				return
 			}
 			r.stray("", key)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 }
@@ -279,7 +290,7 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 				break
 			}
 		}
-		name := r.named(&s)
+		name := r.key()
 		kind := r.kind()
 		if kind == tokNull {
 			r.null()
@@ -288,6 +299,10 @@ func (r *reader) namedFeatures(dst []Feature) []Feature {
 		dst = append(dst, Feature{Name: name})
 		r.feature(&dst[len(dst)-1], kind)
 		r.countFeature()
+		if r.err != nil {
+			r.inKey(name)
+			return dst
+		}
 	}
 	return dst
 }
@@ -374,16 +389,23 @@ func (r *reader) action(a *Action) {
 	var seen uint32
 	byID := false
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "name":
-			a.Name = r.once(&seen, 0).text()
+			r.once(&seen, 0)
+			a.Name = r.text()
 		case "features":
-			if !r.once(&seen, 1).null() {
+			r.once(&seen, 1)
+			if !r.null() {
 				a.Features = r.namedFeatures(a.Features)
 			}
 		default:
 			byID = byID || key == "id"
 			r.stray("actions.", key)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	if byID && seen&1 == 0 {

@@ -60,41 +60,62 @@ func (r *reader) decision(d *Decision) {
 	var drawn string
 	var p float64
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "v":
-			r.once(&seen, 0).version()
+			r.once(&seen, 0)
+			r.version()
 		case "n":
-			d.N = r.once(&seen, 1).int()
+			r.once(&seen, 1)
+			d.N = r.int()
 		case "partition":
-			d.Partition = r.once(&seen, 2).small()
+			r.once(&seen, 2)
+			d.Partition = r.small()
 		case "id":
-			d.ID = r.once(&seen, 3).text()
+			r.once(&seen, 3)
+			d.ID = r.text()
 		case "epoch":
-			d.Epoch = r.once(&seen, 4).int()
+			r.once(&seen, 4)
+			d.Epoch = r.int()
 		case "learned_through":
-			d.LearnedThrough = r.once(&seen, 5).int()
+			r.once(&seen, 5)
+			d.LearnedThrough = r.int()
 		case "learned":
-			d.Learned = r.once(&seen, 6).int()
+			r.once(&seen, 6)
+			d.Learned = r.int()
 		case "gamma":
-			d.Gamma = r.once(&seen, 7).float()
+			r.once(&seen, 7)
+			d.Gamma = r.float()
 		case "contexts_through":
-			d.ContextsThrough = r.once(&seen, 8).int()
+			r.once(&seen, 8)
+			d.ContextsThrough = r.int()
 		case "source":
-			d.Source = r.once(&seen, 9).int()
+			r.once(&seen, 9)
+			d.Source = r.int()
 		case "time":
-			d.Time = r.once(&seen, 10).int()
+			r.once(&seen, 10)
+			d.Time = r.int()
 		case "action":
-			drawn = r.once(&seen, 11).text()
+			r.once(&seen, 11)
+			drawn = r.text()
 		case "propensity":
-			p = r.once(&seen, 12).float()
+			r.once(&seen, 12)
+			p = r.float()
 		case "propensities":
-			d.Actions, d.Propensities = r.once(&seen, 13).law(d.Actions, d.Propensities)
+			r.once(&seen, 13)
+			d.Actions, d.Propensities = r.law(d.Actions, d.Propensities)
 		case "context":
-			d.Context = r.once(&seen, 14).bytes()
+			r.once(&seen, 14)
+			d.Context = r.bytes()
 		case "era":
-			d.Era = r.once(&seen, 17).int()
+			r.once(&seen, 17)
+			d.Era = r.int()
 		default:
 			r.modeKey(key, &seen, 15, &d.Mode, &d.Would)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	r.require(seen, decisionKeys)
@@ -104,9 +125,13 @@ func (r *reader) decision(d *Decision) {
 // law reads the propensities, in order, and appends names and values.
 func (r *reader) law(actions []string, law []float64) ([]string, []float64) {
 	for s := r.open(tokMap); r.more(&s); {
-		actions, law = append(actions, r.named(&s)), append(law, r.float())
+		name := r.key()
+		actions, law = append(actions, name), append(law, r.float())
 		if len(actions) > MaxActions {
 			r.fail(errManyActions)
+		}
+		if r.err != nil {
+			r.inKey(name)
 		}
 	}
 	return actions, law

@@ -54,51 +54,83 @@ func (r *reader) feedback(f *Feedback) {
 	var drawn string
 	var p float64
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "v":
-			r.once(&seen, 0).version()
+			r.once(&seen, 0)
+			r.version()
 		case "n":
-			f.N = r.once(&seen, 1).int()
+			r.once(&seen, 1)
+			f.N = r.int()
 		case "partition":
-			f.Partition = r.once(&seen, 2).small()
+			r.once(&seen, 2)
+			f.Partition = r.small()
 		case "round":
-			f.Round = r.once(&seen, 3).int()
+			r.once(&seen, 3)
+			f.Round = r.int()
 		case "id":
-			f.ID = r.once(&seen, 4).text()
+			r.once(&seen, 4)
+			f.ID = r.text()
 		case "epoch":
-			f.Epoch = r.once(&seen, 5).int()
+			r.once(&seen, 5)
+			f.Epoch = r.int()
 		case "learned_through":
-			f.LearnedThrough = r.once(&seen, 6).int()
+			r.once(&seen, 6)
+			f.LearnedThrough = r.int()
 		case "gamma":
-			f.Gamma = r.once(&seen, 7).float()
+			r.once(&seen, 7)
+			f.Gamma = r.float()
 		case "time":
-			f.Time = r.once(&seen, 8).int()
+			r.once(&seen, 8)
+			f.Time = r.int()
 		case "action":
-			drawn = r.once(&seen, 9).text()
+			r.once(&seen, 9)
+			drawn = r.text()
 		case "propensity":
-			p = r.once(&seen, 10).float()
+			r.once(&seen, 10)
+			p = r.float()
 		case "propensities":
-			f.Actions, f.Propensities = r.once(&seen, 11).law(f.Actions, f.Propensities)
-		case "fate":
-			f.Fate = r.once(&seen, 12).fate()
-		case "reason":
-			f.Reason = r.once(&seen, 13).text()
-		case "loss":
-			f.Loss = r.once(&seen, 14).float()
-		case "outcome_partition":
-			f.OutcomePartition = r.once(&seen, 15).small()
-		case "outcome_offset":
-			f.OutcomeOffset = r.once(&seen, 16).int()
-		case "closed_at":
-			f.ClosedAt = r.once(&seen, 17).int()
-		case "context":
-			f.Context = r.once(&seen, 18).bytes()
+			r.once(&seen, 11)
+			f.Actions, f.Propensities = r.law(f.Actions, f.Propensities)
 		default:
-			r.modeKey(key, &seen, 19, &f.Mode, &f.Would)
+			r.ending(f, key, &seen)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	r.require(seen, feedbackKeys)
 	f.Action = r.draw(f.Actions, f.Propensities, drawn, p)
+}
+
+// ending reads a key that tells how the round ended, or skips an unknown one.
+func (r *reader) ending(f *Feedback, key string, seen *uint32) {
+	switch key {
+	case "fate":
+		r.once(seen, 12)
+		f.Fate = r.fate()
+	case "reason":
+		r.once(seen, 13)
+		f.Reason = r.text()
+	case "loss":
+		r.once(seen, 14)
+		f.Loss = r.float()
+	case "outcome_partition":
+		r.once(seen, 15)
+		f.OutcomePartition = r.small()
+	case "outcome_offset":
+		r.once(seen, 16)
+		f.OutcomeOffset = r.int()
+	case "closed_at":
+		r.once(seen, 17)
+		f.ClosedAt = r.int()
+	case "context":
+		r.once(seen, 18)
+		f.Context = r.bytes()
+	default:
+		r.modeKey(key, seen, 19, &f.Mode, &f.Would)
+	}
 }
 
 func (r *reader) fate() Fate {

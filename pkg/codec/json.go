@@ -38,15 +38,8 @@ func (r *reader) space() {
 }
 
 // jsonMore moves to the next entry of an object or array, past the comma, or
-// past its closing bracket. In either format it ends a map or list in which reading has failed:
-// in one function, so that more is inlined.
+// past its closing bracket.
 func (r *reader) jsonMore(s *span) bool {
-	if r.err != nil {
-		if s.named {
-			r.in(label(s.name))
-		}
-		return false
-	}
 	r.space()
 	if r.i >= len(r.b) {
 		r.fail(errTruncated)

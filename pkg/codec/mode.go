@@ -76,13 +76,15 @@ func modeKeys(m Mode, would []float64) int {
 func (r *reader) modeKey(key string, seen *uint32, from int, m *Mode, would *[]float64) {
 	switch key {
 	case "mode":
-		v, err := ParseMode(r.once(seen, from).text())
+		r.once(seen, from)
+		v, err := ParseMode(r.text())
 		if err != nil && r.err == nil {
 			r.fail(errModeName)
 		}
 		*m = v
 	case "would":
-		for s := r.once(seen, from+1).open(tokList); r.more(&s); {
+		r.once(seen, from+1)
+		for s := r.open(tokList); r.more(&s); {
 			if len(*would) == MaxActions {
 				r.fail(errManyActions)
 			}
@@ -156,7 +158,11 @@ func (r *reader) baseline(dst []Share) []Share {
 				r.fail(errManyActions)
 				return dst
 			}
-			dst = append(dst, Share{Name: r.named(&s), P: r.float()})
+			name := r.key()
+			dst = append(dst, Share{Name: name, P: r.float()})
+			if r.err != nil {
+				r.inKey(name)
+			}
 		}
 	case tokList: // as rounds of logs have it: the first is what would be played
 		for s := r.open(tokList); r.more(&s); {

@@ -97,29 +97,42 @@ func (r *reader) outcome(o *Outcome) {
 	*o = Outcome{}
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "v":
-			r.once(&seen, 0).version()
+			r.once(&seen, 0)
+			r.version()
 		case "loss":
-			r.once(&seen, int(Loss)).worth(o, Loss)
+			r.once(&seen, int(Loss))
+			r.worth(o, Loss)
 		case "reward":
-			r.once(&seen, int(Reward)).worth(o, Reward)
+			r.once(&seen, int(Reward))
+			r.worth(o, Reward)
 		case "withdrawn":
-			r.once(&seen, int(Withdrawn)).said(o, Withdrawn)
+			r.once(&seen, int(Withdrawn))
+			r.said(o, Withdrawn)
 		case "activated":
-			r.once(&seen, int(Activated)).said(o, Activated)
+			r.once(&seen, int(Activated))
+			r.said(o, Activated)
 		case "id":
-			o.ID = r.once(&seen, 5).text()
+			r.once(&seen, 5)
+			o.ID = r.text()
 		case "action":
-			o.Action = r.once(&seen, 6).textOrNull()
+			r.once(&seen, 6)
+			o.Action = r.textOrNull()
 		case "outcome_id":
-			o.OutcomeID = r.once(&seen, 7).textOrNull()
+			r.once(&seen, 7)
+			o.OutcomeID = r.textOrNull()
 		default:
 			if key == cloudMark && r.json && !r.inner {
 				r.cloud = true
 				return
 			}
 			r.skip(0)
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	r.require(seen>>5, idKeys)

@@ -248,7 +248,7 @@ func versionOf(b []byte) int64 {
 func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool) {
 	var seen uint32
 	for s := r.open(tokMap); r.more(&s); {
-		key := r.named(&s)
+		key := r.key()
 		i := 0
 		for i < len(fields) && fields[i].key != key {
 			i++
@@ -264,6 +264,10 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 			} else {
 				r.value(rec, &fields[i], f)
 			}
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	for i := range fields {

@@ -51,9 +51,6 @@ type span struct {
 	left  int  // MessagePack: entries to come
 	close byte // JSON: the closing bracket
 	comma bool // JSON: an entry was read
-
-	named bool
-	name  string // if named, the key of the entry: an error in its value tells it
 }
 
 // newReader returns a reader at the first value of b.
@@ -113,6 +110,9 @@ func (r *reader) in(name string) {
 	}
 }
 
+// inKey names the key, which came with the bytes, of the value that failed.
+func (r *reader) inKey(key string) { r.in(label(key)) }
+
 // end checks that nothing follows the record and returns the error, if any.
 func (r *reader) end(event string) error {
 	if r.json && r.err == nil {
@@ -127,13 +127,12 @@ func (r *reader) end(event string) error {
 	return wrong(event, r.field, fmt.Errorf("%w (at byte %d)", r.err, r.at))
 }
 
-// once notes that a key was met, fails if it was met before, and returns r, at its value.
-func (r *reader) once(seen *uint32, bit int) *reader {
+// once notes that a key was met, and fails if it was met before.
+func (r *reader) once(seen *uint32, bit int) {
 	if *seen&(1<<bit) != 0 {
 		r.fail(errTwice)
 	}
 	*seen |= 1 << bit
-	return r
 }
 
 // require fails if one of keys was not met; key i has bit i.
@@ -214,7 +213,10 @@ func (r *reader) open(want token) span {
 
 // more reports whether another entry of s comes, and moves to it.
 func (r *reader) more(s *span) bool {
-	if r.json || r.err != nil {
+	if r.err != nil {
+		return false
+	}
+	if r.json {
 		return r.jsonMore(s)
 	}
 	s.left--
@@ -227,13 +229,6 @@ func (r *reader) key() string {
 		return r.jsonKey()
 	}
 	return r.text()
-}
-
-// named is key; an error in the value tells it.
-func (r *reader) named(s *span) string {
-	key := r.key()
-	s.named, s.name = true, key
-	return key
 }
 
 // text reads text; a bin is text too, as older MessagePack writers mean it. The

@@ -90,11 +90,14 @@ func (r *reader) round(o *Round) {
 	var seen uint32
 	asked := false
 	for s := r.open(tokMap); r.more(&s); {
-		switch key := r.named(&s); key {
+		key := r.key()
+		switch key {
 		case "v":
-			r.once(&seen, 0).version()
+			r.once(&seen, 0)
+			r.version()
 		case "id":
-			o.ID = r.once(&seen, 1).textOrNull()
+			r.once(&seen, 1)
+			o.ID = r.textOrNull()
 		case "features":
 			r.once(&seen, 2)
 			asked = true
@@ -118,6 +121,10 @@ func (r *reader) round(o *Round) {
 			if !r.decided(o, key, &seen) && !r.came(o, key, &seen) {
 				r.skip(0)
 			}
+		}
+		if r.err != nil {
+			r.inKey(key)
+			return
 		}
 	}
 	if o.Kind == noOutcome {
@@ -156,28 +163,35 @@ func (o *Round) ownBaseline() {
 func (r *reader) decided(o *Round, key string, seen *uint32) bool {
 	switch key {
 	case "time":
-		o.Time = r.once(seen, 5).roundTime()
+		r.once(seen, 5)
+		o.Time = r.roundTime()
 	case "action":
-		o.Action = r.once(seen, 6).textOrNull()
+		r.once(seen, 6)
+		o.Action = r.textOrNull()
 	case "propensity":
-		if !r.once(seen, 7).null() {
+		r.once(seen, 7)
+		if !r.null() {
 			o.Propensity = r.float()
 		}
 	case "propensities":
-		if !r.once(seen, 8).null() {
+		r.once(seen, 8)
+		if !r.null() {
 			for s := r.open(tokMap); r.more(&s); {
 				o.LawActions = append(o.LawActions, r.key())
 				o.Propensities = append(o.Propensities, r.float())
 			}
 		}
 	case "weight":
-		o.Weight = r.once(seen, 9).float()
+		r.once(seen, 9)
+		o.Weight = r.float()
 	case "baseline":
-		for s := r.once(seen, 10).open(tokList); r.more(&s); {
+		r.once(seen, 10)
+		for s := r.open(tokList); r.more(&s); {
 			o.Baseline = append(o.Baseline, r.text())
 		}
 	case "inactive":
-		o.Inactive = r.once(seen, 11).bool()
+		r.once(seen, 11)
+		o.Inactive = r.bool()
 	default:
 		return false
 	}
@@ -196,13 +210,17 @@ func (r *reader) came(o *Round, key string, seen *uint32) bool {
 			r.roundKind(o, Withdrawn)
 		}
 	case "activated":
-		o.Activated = !r.once(seen, 12).null() && r.bool()
+		r.once(seen, 12)
+		o.Activated = !r.null() && r.bool()
 	case "outcome_time", "closed_at":
-		o.OutcomeTime = r.once(seen, 13).roundTime()
+		r.once(seen, 13)
+		o.OutcomeTime = r.roundTime()
 	case "defaulted":
-		o.Defaulted = r.once(seen, 14).bool()
+		r.once(seen, 14)
+		o.Defaulted = r.bool()
 	case "fate":
-		r.once(seen, fated).roundFate(o)
+		r.once(seen, fated)
+		r.roundFate(o)
 	default:
 		return false
 	}

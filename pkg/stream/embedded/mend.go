@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,24 +40,21 @@ const (
 type mender struct {
 	e      *Engine
 	faults <-chan error
-	stop   context.CancelFunc
-	done   chan struct{}
 }
 
-func startMender(e *Engine, faults <-chan error) *mender {
-	ctx, stop := context.WithCancel(context.Background())
-	m := &mender{e: e, faults: faults, stop: stop, done: make(chan struct{})}
-	go m.run(ctx)
-	return m
-}
-
-func (m *mender) close() {
-	m.stop()
-	<-m.done
+// startMender begins to mend; stop ends it.
+func startMender(e *Engine, faults <-chan error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { (&mender{e, faults}).run(ctx) })
+	return func() error {
+		cancel()
+		running.Wait()
+		return nil
+	}
 }
 
 func (m *mender) run(ctx context.Context) {
-	defer close(m.done)
 	pause, mended := firstLook, time.Time{}
 	for {
 		select {

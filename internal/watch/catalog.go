@@ -1,4 +1,4 @@
-package service
+package watch
 
 import (
 	"fmt"
@@ -25,40 +25,48 @@ type MetricDoc struct {
 	Help, Alert string              // Alert: when to be woken; "": never by this alone
 }
 
-// catalog makes metrics, registers them if there is where to, and notes what
-// they are.
+// catalog makes metrics, registers them if there is where to, and notes what they are. A metric is
+// declared in one line, where what shows it is made; declared again, it is the same metric.
 type catalog struct {
-	reg  prometheus.Registerer // nil: nobody looks
+	reg  prometheus.Registerer // nil: disabled
 	docs []MetricDoc
+	made map[string]prometheus.Collector
+}
+
+func declare[V prometheus.Collector](c *catalog, kind, name, help, alert string, labels []label, create func(labels []string) V) V {
+	if v, ok := c.made[name]; ok {
+		return v.(V)
+	}
+	v := create(c.note(kind, name, help, alert, labels))
+	c.made[name] = v
+	if c.reg != nil {
+		c.reg.MustRegister(v) // fails only when two processes' worth of metrics meet in one registry
+	}
+	return v
 }
 
 func (c *catalog) counter(name, help, alert string, labels ...label) *prometheus.CounterVec {
-	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, c.note("counter", name, help, alert, labels))
-	c.register(v)
-	return v
+	return declare(c, "counter", name, help, alert, labels, func(names []string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, names)
+	})
 }
 
 func (c *catalog) gauge(name, help, alert string, labels ...label) *prometheus.GaugeVec {
-	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, c.note("gauge", name, help, alert, labels))
-	c.register(v)
-	return v
+	return declare(c, "gauge", name, help, alert, labels, func(names []string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, names)
+	})
 }
 
 func (c *catalog) gaugeFunc(name, help, alert string, f func() float64) {
-	c.note("gauge", name, help, alert, nil)
-	c.register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
+	declare(c, "gauge", name, help, alert, nil, func([]string) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f)
+	})
 }
 
 func (c *catalog) histogram(name, help, alert string, buckets []float64, labels ...label) *prometheus.HistogramVec {
-	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, c.note("histogram", name, help, alert, labels))
-	c.register(v)
-	return v
-}
-
-func (c *catalog) register(m prometheus.Collector) {
-	if c.reg != nil {
-		c.reg.MustRegister(m) // fails only when two processes' worth of metrics meet in one registry
-	}
+	return declare(c, "histogram", name, help, alert, labels, func(names []string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, names)
+	})
 }
 
 func (c *catalog) note(kind, name, help, alert string, labels []label) (names []string) {
@@ -98,7 +106,7 @@ func unitOf(name string) string {
 
 // MetricDocs returns all metrics of the services, in the order of the page that
 // lists them.
-func MetricDocs() []MetricDoc { return NewMetrics(nil, nil).docs }
+func MetricDocs() []MetricDoc { return NewMetrics(nil, nil).c.docs }
 
 // MetricsPage returns the page that lists all metrics, in Markdown.
 func MetricsPage() string {

@@ -1,4 +1,4 @@
-package service
+package watch
 
 import (
 	"sync"
@@ -48,8 +48,8 @@ func (l *lineAge) at(t time.Time) (age, overdue float64) {
 	return age, overdue
 }
 
-// age shows how old the head of the line is.
-func (j *joinerPart) age(now time.Time) {
+// Age shows how old the head of the line is.
+func (j *JoinerMetrics) Age(now time.Time) {
 	age, overdue := j.line.at(now)
 	j.oldest.Set(age)
 	j.overdue.Set(overdue)

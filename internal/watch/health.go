@@ -1,4 +1,4 @@
-package service
+package watch
 
 import (
 	"cmp"
@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// stuckAfter is how long a loop may not come round before it counts as dead. Work on
+// StuckAfter is how long a loop may not come round before it counts as dead. Work on
 // a slow log fails or comes round long before.
-const stuckAfter = time.Minute
+const StuckAfter = time.Minute
 
-// beatEvery is how often an idle loop comes round.
-const beatEvery = time.Second
+// BeatEvery is how often an idle loop comes round.
+const BeatEvery = time.Second
 
-// condition is what a part of a process is up to.
-type condition uint8
+// Condition is what a part of a process is up to.
+type Condition uint8
 
 const (
-	standingBy condition = iota // another process does its work
-	recovering
-	waiting // for an epoch, or for the one in which it may decide
-	working
-	stopped // by an error; it will be opened again
+	StandingBy Condition = iota // another process does its work
+	Recovering
+	Waiting // for an epoch, or for the one in which it may decide
+	Working
+	Stopped // by an error; it will be opened again
 )
 
 // Health knows how the parts of a process are. All methods are safe for concurrent
@@ -35,7 +35,7 @@ type Health struct {
 	now  func() time.Time
 
 	mu    sync.Mutex
-	parts []*part
+	parts []*Part
 }
 
 // NewHealth returns the health of a process whose work is role ([RoleDecider] or
@@ -43,40 +43,40 @@ type Health struct {
 // nothing is amiss.
 func NewHealth(role string) *Health { return &Health{role: role, now: time.Now} }
 
-// part is one decider or joiner of a process. All methods of a nil *part do nothing.
-type part struct {
+// Part is one decider or joiner of a process. All methods of a nil *Part do nothing.
+type Part struct {
 	h          *Health
 	role, name string
 
 	// guarded by h.mu
-	is    condition
+	is    Condition
 	why   string // of waiting, stopped, standingBy; of recovering: what ended it before, "": nothing
 	away  string // the log does not answer, or holds something up; "": it does neither
 	ended bool   // it was told to stop, and says no more
-	loops []*pulse
+	loops []*Heartbeat
 }
 
-// pulse is one loop of a part that is at work.
-type pulse struct {
+// Heartbeat is one loop of a part that is at work.
+type Heartbeat struct {
 	name string
 	at   atomic.Int64 // when it came round, ns
 	now  func() time.Time
 }
 
-// join adds a part. It stands by until it says otherwise.
-func (h *Health) join(role, name string) *part {
+// Join adds a part. It stands by until it says otherwise.
+func (h *Health) Join(role, name string) *Part {
 	if h == nil {
 		return nil
 	}
-	p := &part{h: h, role: role, name: name, why: "it has not begun"}
+	p := &Part{h: h, role: role, name: name, why: "it has not begun"}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.parts = append(h.parts, p)
 	return p
 }
 
-// leave takes a part away: it ended because it was told to.
-func (p *part) leave() {
+// Leave takes a part away: it ended because it was told to.
+func (p *Part) Leave() {
 	if p == nil {
 		return
 	}
@@ -90,18 +90,18 @@ func (p *part) leave() {
 	}
 }
 
-// end says that a part was told to stop.
-func (p *part) end() {
+// End says that a part was told to stop.
+func (p *Part) End() {
 	if p == nil {
 		return
 	}
-	p.set(standingBy, "shutting down")
+	p.Set(StandingBy, "shutting down")
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
 	p.ended = true
 }
 
-func (p *part) set(is condition, why string) {
+func (p *Part) Set(is Condition, why string) {
 	if p == nil {
 		return
 	}
@@ -111,13 +111,13 @@ func (p *part) set(is condition, why string) {
 		return
 	}
 	p.is, p.why = is, why
-	if is == recovering || is == stopped || is == standingBy {
+	if is == Recovering || is == Stopped || is == StandingBy {
 		p.loops, p.away = nil, ""
 	}
 }
 
-// reach notes what the log is known to hold up, and whether it answers.
-func (p *part) reach(held, err error) {
+// Reach notes what the log is known to hold up, and whether it answers.
+func (p *Part) Reach(held, err error) {
 	if p == nil {
 		return
 	}
@@ -131,20 +131,20 @@ func (p *part) reach(held, err error) {
 	}
 }
 
-// loop begins the watch over a loop that calls beat at least each beatEvery.
-func (p *part) loop(name string) *pulse {
+// Loop begins the watch over a loop that calls Beat at least each BeatEvery.
+func (p *Part) Loop(name string) *Heartbeat {
 	if p == nil {
 		return nil
 	}
-	l := &pulse{name: name, now: p.h.now}
-	l.beat()
+	l := &Heartbeat{name: name, now: p.h.now}
+	l.Beat()
 	p.h.mu.Lock()
 	defer p.h.mu.Unlock()
 	p.loops = append(p.loops, l)
 	return l
 }
 
-func (l *pulse) beat() {
+func (l *Heartbeat) Beat() {
 	if l != nil {
 		l.at.Store(l.now().UnixNano())
 	}
@@ -171,8 +171,8 @@ func (h *Health) Ready() error {
 			return errors.New(line(why))
 		}
 		if p.role == h.role {
-			atWork = atWork || p.is == working
-			if p.is == standingBy {
+			atWork = atWork || p.is == Working
+			if p.is == StandingBy {
 				idle = p.name + ": " + p.why
 			}
 		}
@@ -190,7 +190,7 @@ func (h *Health) Idle(role string) (why string) {
 	for _, p := range h.parts {
 		switch {
 		case p.role != role:
-		case p.is == working && p.away == "":
+		case p.is == Working && p.away == "":
 			return ""
 		default:
 			why = cmp.Or(why, line(cmp.Or(p.amiss(), p.why)))
@@ -201,17 +201,17 @@ func (h *Health) Idle(role string) (why string) {
 
 // amiss says what keeps a part from its work, "" if nothing does or another process
 // does that work.
-func (p *part) amiss() string {
+func (p *Part) amiss() string {
 	switch {
-	case p.is == recovering && p.why != "":
+	case p.is == Recovering && p.why != "":
 		return "recovering from the log after it stopped: " + p.why
-	case p.is == recovering:
+	case p.is == Recovering:
 		return "recovering from the log"
-	case p.is == stopped:
+	case p.is == Stopped:
 		return "stopped, it will be opened again: " + p.why
 	case p.away != "":
 		return p.away
-	case p.is == waiting:
+	case p.is == Waiting:
 		return p.why
 	}
 	return ""
@@ -231,9 +231,9 @@ func (h *Health) Alive() error {
 }
 
 // stuck says which loop of a part does not come round, "" if all do.
-func (p *part) stuck(now time.Time) string {
+func (p *Part) stuck(now time.Time) string {
 	for _, l := range p.loops {
-		if since := now.Sub(time.Unix(0, l.at.Load())); since > stuckAfter {
+		if since := now.Sub(time.Unix(0, l.at.Load())); since > StuckAfter {
 			return fmt.Sprintf("%s: its loop of %s has not come round for %d seconds", p.name, l.name, int(since.Seconds()))
 		}
 	}

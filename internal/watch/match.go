@@ -1,4 +1,4 @@
-package monitor
+package watch
 
 // matchWindow holds how probable the learner would have made what its baseline did, in the last
 // rounds of an apprentice.

@@ -1,18 +1,15 @@
-package service
+package watch
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hindsight/internal/monitor"
 	"hindsight/pkg/codec"
 )
 
@@ -20,6 +17,12 @@ import (
 const (
 	RoleDecider = "decider"
 	RoleJoiner  = "joiner"
+)
+
+// Who wants a switch of the mode.
+const (
+	CauseAdmin = "admin"
+	CauseGuard = "guard"
 )
 
 // Values of labels.
@@ -34,24 +37,24 @@ const (
 
 // The kinds of topics that are written here.
 const (
-	decisionsKind = "decisions"
-	feedbackKind  = "feedback"
-	contextsKind  = "contexts"
-	outcomesKind  = "outcomes"
-	rejectsKind   = "rejects"
-	snapshotsKind = "snapshots"
+	DecisionsKind = "decisions"
+	FeedbackKind  = "feedback"
+	ContextsKind  = "contexts"
+	OutcomesKind  = "outcomes"
+	RejectsKind   = "rejects"
+	SnapshotsKind = "snapshots"
 )
 
 // Events of leases.
 const (
-	leaseAcquired = "acquired"
-	leaseReleased = "released"
-	leaseLost     = "lost"
+	LeaseAcquired = "acquired"
+	LeaseReleased = "released"
+	LeaseLost     = "lost"
 )
 
 // Metrics are all that the services of one process count.
 type Metrics struct {
-	docs []MetricDoc
+	c *catalog
 
 	rejects      map[[2]string]prometheus.Counter // topic, reason
 	refused      map[string]map[int]prometheus.Counter
@@ -61,27 +64,33 @@ type Metrics struct {
 	restarts     *prometheus.CounterVec
 	leases       *prometheus.CounterVec
 	work         *prometheus.GaugeVec
+	switches     *prometheus.CounterVec
 
-	decider deciderMetrics
-	joiner  joinerMetrics
-	scope   *monitor.Scope
-	store   atomic.Pointer[StoreUsage]
-	log     *slog.Logger // of refused requests; nil: they are not logged
-	modes   modeMetrics
+	scope *Scope
+	store atomic.Pointer[StoreUsage]
+	log   *slog.Logger // of refused requests; nil: they are not logged
 }
 
 // Scope returns what the services of the process saw of their loop.
-func (m *Metrics) Scope() *monitor.Scope { return m.scope }
+func (m *Metrics) Scope() *Scope { return m.scope }
 
 // NewMetrics returns the metrics of one process, registered with reg unless that is
 // nil. health may be nil: nothing is ready then.
 func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
-	c := &catalog{reg: reg}
+	c := &catalog{reg: reg, made: map[string]prometheus.Collector{}}
 	m := newMetrics(c)
-	m.decider = newDeciderMetrics(c)
-	m.joiner = newJoinerMetrics(c)
+	decider, joiner := &owner{c: c, labels: []label{partitionLabel}, values: []string{"0"}}, &owner{c: c}
+	d, j := newDecider(decider), newJoiner(joiner) // to declare their metrics; there are none yet
 	m.scope = newScope(c)
-	m.modes = newModeMetrics(c)
+	d.declareMode()
+	j.declareGuard()
+	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.", "cause guard grows",
+		label{"cause", []string{CauseAdmin, CauseGuard}})
+	for _, cause := range []string{CauseAdmin, CauseGuard} {
+		m.switches.WithLabelValues(cause)
+	}
+	decider.reset()
+	joiner.reset()
 	m.storeMetrics(c)
 	c.gaugeFunc("hindsight_ready", "1 if /readyz says ready, else 0.", "0 for 2 minutes", func() float64 {
 		if health == nil || health.Ready() != nil {
@@ -95,15 +104,31 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 		}
 		return 0
 	})
-	m.docs = c.docs
 	return m
 }
 
+// Decider returns the metrics of the decider of a partition, which Close takes away.
+func (m *Metrics) Decider(partition int) *DeciderMetrics {
+	d := newDecider(&owner{c: m.c, labels: []label{partitionLabel}, values: []string{strconv.Itoa(partition)}})
+	d.declareMode()
+	return d
+}
+
+// Joiner returns the metrics of a joiner, which Close takes away.
+func (m *Metrics) Joiner() *JoinerMetrics {
+	j := newJoiner(&owner{c: m.c})
+	j.declareGuard()
+	return j
+}
+
+// Foreign counts records that the service did not write.
+func (m *Metrics) Foreign() prometheus.Counter { return foreignRecords(&owner{c: m.c}) }
+
 // newMetrics makes what deciders and joiners share.
 func newMetrics(c *catalog) *Metrics {
-	m := &Metrics{rejects: map[[2]string]prometheus.Counter{}, refused: map[string]map[int]prometheus.Counter{}, appendErrors: map[string]prometheus.Counter{}}
+	m := &Metrics{c: c, rejects: map[[2]string]prometheus.Counter{}, refused: map[string]map[int]prometheus.Counter{}, appendErrors: map[string]prometheus.Counter{}}
 	role := label{"role", []string{RoleDecider, RoleJoiner}}
-	topics := []string{"contexts", outcomesKind}
+	topics := []string{"contexts", OutcomesKind}
 	reasons := []string{codec.ReasonDuplicateID, codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, otherValue}
 	rejects := c.counter("hindsight_rejects_total", "Contexts and outcomes written to rejects, by reason.",
 		"its rate passes a tenth of the rate of outcomes", label{"topic", topics}, label{"reason", reasons})
@@ -112,7 +137,7 @@ func newMetrics(c *catalog) *Metrics {
 			m.rejects[[2]string{"contexts", r}] = rejects.WithLabelValues("contexts", r)
 		}
 		if r != codec.ReasonDuplicateID { // a joiner tells a repeated id by a feedback
-			m.rejects[[2]string{outcomesKind, r}] = rejects.WithLabelValues(outcomesKind, r)
+			m.rejects[[2]string{OutcomesKind, r}] = rejects.WithLabelValues(OutcomesKind, r)
 		}
 	}
 	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", noInbox, otherValue}
@@ -128,7 +153,7 @@ func newMetrics(c *catalog) *Metrics {
 			m.refused[s][n] = refused.WithLabelValues(s, code)
 		}
 	}
-	kinds := []string{decisionsKind, feedbackKind, outcomesKind, rejectsKind, snapshotsKind}
+	kinds := []string{DecisionsKind, FeedbackKind, OutcomesKind, RejectsKind, SnapshotsKind}
 	errs := c.counter("hindsight_append_errors_total", "Records whose append failed or is in doubt, by the kind of topic.",
 		"it grows", label{"topic", kinds})
 	for _, k := range kinds {
@@ -137,7 +162,7 @@ func newMetrics(c *catalog) *Metrics {
 	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.", "").WithLabelValues()
 	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.", "more than 3 in 10 minutes: two processes fight", role)
 	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened again.", "more than 3 in 10 minutes", role)
-	events := []string{leaseAcquired, leaseReleased, leaseLost}
+	events := []string{LeaseAcquired, LeaseReleased, LeaseLost}
 	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, acquired, given back and lost.", "lost grows", role,
 		label{"event", events})
 	m.work = c.gauge("hindsight_at_work", "Deciders (one for each partition) and joiners at work in this process.",
@@ -153,15 +178,15 @@ func newMetrics(c *catalog) *Metrics {
 	return m
 }
 
-// lease counts what happened to a lease.
-func (m *Metrics) lease(role, event string) {
+// Lease counts what happened to a lease.
+func (m *Metrics) Lease(role, event string) {
 	if m != nil {
 		m.leases.WithLabelValues(role, event).Inc()
 	}
 }
 
-// reject counts a record written to rejects.
-func (m *Metrics) reject(topic, reason string) {
+// Reject counts a record written to rejects.
+func (m *Metrics) Reject(topic, reason string) {
 	c := m.rejects[[2]string{topic, reason}]
 	if c == nil {
 		c = m.rejects[[2]string{topic, otherValue}]
@@ -171,14 +196,14 @@ func (m *Metrics) reject(topic, reason string) {
 	}
 }
 
-// noteReject counts a reject that was written, and keeps it for who looks.
-func (m *Metrics) noteReject(r *codec.Reject) {
-	m.reject(r.Topic, r.Reason)
+// NoteReject counts a reject that was written, and keeps it for who looks.
+func (m *Metrics) NoteReject(r *codec.Reject) {
+	m.Reject(r.Topic, r.Reason)
 	m.scope.Reject(r)
 }
 
-// refuse counts a request that was answered with an error.
-func (m *Metrics) refuse(subject string, code int) {
+// Refuse counts a request that was answered with an error.
+func (m *Metrics) Refuse(subject string, code int) {
 	if m == nil {
 		return
 	}
@@ -189,18 +214,18 @@ func (m *Metrics) refuse(subject string, code int) {
 	c.Inc()
 }
 
-// refuseReply counts a request that a bus did not hand over.
-func (m *Metrics) refuseReply(subject string) {
+// RefuseReply counts a request that a bus did not hand over.
+func (m *Metrics) RefuseReply(subject string) {
 	kind := "decide"
 	if strings.HasSuffix(subject, ".outcome") {
 		kind = "outcome"
 	}
-	m.refuse(kind, noInboxCode)
+	m.Refuse(kind, noInboxCode)
 }
 
-// appendError counts a record that was not, or perhaps not, stored. What ends with its
+// AppendError counts a record that was not, or perhaps not, stored. What ends with its
 // caller is no error of the log.
-func (m *Metrics) appendError(kind string, err error) {
+func (m *Metrics) AppendError(kind string, err error) {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m.appendErrors[kind].Inc()
 	}
@@ -210,53 +235,30 @@ func (m *Metrics) appendError(kind string, err error) {
 // without what was asked. It must come before the services.
 func (m *Metrics) LogTo(l *slog.Logger) { m.log = l }
 
-// refuseID is refuse of a request whose round has an id.
-func (m *Metrics) refuseID(subject string, code int, id string) {
-	m.refuse(subject, code)
+// RefuseID is Refuse of a request whose round has an id.
+func (m *Metrics) RefuseID(subject string, code int, id string) {
+	m.Refuse(subject, code)
 	if m != nil && m.log != nil && m.log.Enabled(context.Background(), slog.LevelDebug) {
 		m.log.Debug("request refused", "subject", subject, "code", code, "id", id)
 	}
 }
 
-// gauges makes gauges that are gone when their owner is.
-type gauges struct {
-	values []string // of the labels of all of them
+// StoreOutcome counts an outcome that came by request and is stored.
+func (m *Metrics) StoreOutcome() { m.stored.Inc() }
 
-	mu     sync.Mutex
-	made   []*prometheus.GaugeVec
-	closed bool
-}
-
-func (g *gauges) of(v *prometheus.GaugeVec) prometheus.Gauge {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed { // too late: nobody is to see it
-		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "gone"})
+// Restart counts a part of a role that stopped, because another owner took it over or not.
+func (m *Metrics) Restart(role string, fenced bool) {
+	m.restarts.WithLabelValues(role).Inc()
+	if fenced {
+		m.fences.WithLabelValues(role).Inc()
 	}
-	if !slices.Contains(g.made, v) {
-		g.made = append(g.made, v)
-	}
-	return v.WithLabelValues(g.values...)
 }
 
-// drop takes away gauges that have nothing to say any more.
-func (g *gauges) drop(all ...*prometheus.GaugeVec) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.made = slices.DeleteFunc(g.made, func(v *prometheus.GaugeVec) bool {
-		gone := slices.Contains(all, v)
-		if gone {
-			v.DeleteLabelValues(g.values...)
-		}
-		return gone
-	})
-}
+// AtWork returns how many parts of a role are at work.
+func (m *Metrics) AtWork(role string) prometheus.Gauge { return m.work.WithLabelValues(role) }
 
-func (g *gauges) close() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, v := range g.made {
-		v.DeleteLabelValues(g.values...)
-	}
-	g.made, g.closed = nil, true
-}
+// Switch counts a switch of the mode.
+func (m *Metrics) Switch(cause string) { m.switches.WithLabelValues(cause).Inc() }
+
+// Log returns where [Metrics.LogTo] said that requests are logged; nil: nowhere.
+func (m *Metrics) Log() *slog.Logger { return m.log }
