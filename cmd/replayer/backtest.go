@@ -265,7 +265,7 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 			}
 			for i := range b.orders {
 				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
-					Label: p.label, Seed: b.source.seed, Contexts: b.showing.on() && k == 0 && i == 0})
+					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() && k == 0 && i == 0})
 			}
 		}
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,8 +15,6 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
-	"hindsight/internal/replay"
-	"hindsight/pkg/codec"
 )
 
 type convert struct {
@@ -106,70 +103,31 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 
 // open opens a log in its format.
 func (c *convert) open(ctx context.Context, path string, o logs.Options) (records, error) {
-	columns, err := c.source.columnFlags.readMapping()
-	if err != nil {
+	var err error
+	if o.Mapping, err = c.source.columnFlags.readMapping(); err != nil {
 		return nil, err
 	}
 	if isTopics(path) {
 		return c.source.reading.openTopics(ctx, path, o)
 	}
-	named := !columns.IsZero()
-	if named {
-		if err := columns.Validate(); err != nil {
-			return nil, daemon.Usagef("%v", err)
-		}
-	}
-	openBandit := c.source.format == formatOpenBandit || c.source.format == formatAuto && !named && path != logs.Stdin && replay.SniffOpenBandit(path)
-	switch {
-	case openBandit && path != logs.Stdin:
-		t, items, err := replay.OpenBanditTables(path)
-		if err != nil {
-			return nil, err
-		}
-		return c.table(t, items, replay.Mapping{}, o)
-	case named || openBandit:
-		t, err := logs.OpenTables(path, o.Stdin)
-		if err != nil {
-			return nil, err
-		}
-		return c.table(t, nil, columns, o)
-	case c.source.format == formatBandit:
-		return nil, daemon.Usagef("--format bandit: %v", columns.Validate())
-	case c.source.format == formatMulticlass:
-		return nil, daemon.Usagef("--format multiclass: %v", errNoDecisions)
-	}
-	if o.Format = c.source.format; o.Format == formatAuto {
+	switch o.Format = c.source.format; {
+	case !o.Mapping.IsZero():
+		o.Format = logs.Bandit
+	case o.Format == formatAuto:
 		o.Format = ""
 	}
-	r, err := logs.Open(path, o)
-	var table *logs.TableError
-	if errors.As(err, &table) {
-		return c.sniffed(table, o)
+	if o.Format == logs.Bandit {
+		err = o.Mapping.Validate()
+	} else if o.Format == logs.Labelled {
+		err = logs.ErrLabelled
 	}
 	if err != nil {
-		return nil, err
+		return nil, daemon.Usagef("%v", err)
 	}
-	return r, nil
-}
-
-var errNoDecisions = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play it with backtest --data, or name its columns")
-
-// sniffed opens what turned out to be CSV.
-func (c *convert) sniffed(e *logs.TableError, o logs.Options) (records, error) {
-	_, head, err := e.Tables.Peek()
-	if err == nil && replay.SniffOpenBanditHead(head) {
-		return c.table(e.Tables, nil, replay.Mapping{}, o)
+	r, err := logs.Open(path, o)
+	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
+		return nil, daemon.Usagef("%v", err)
 	}
-	e.Tables.Close()
-	if bytes.HasPrefix(head, []byte("label,")) {
-		return nil, daemon.Usagef("%v", errNoDecisions)
-	}
-	return nil, daemon.Usagef("%v", e)
-}
-
-func (c *convert) table(t *logs.Tables, items [][]codec.Feature, columns replay.Mapping, o logs.Options) (records, error) {
-	lo := replay.LogOptions{Mapping: columns, Ledger: logs.NewLedger("", o.Rejects, o.Strict)}
-	r, err := replay.NewTableReader(t, items, lo, o.Dedup)
 	if err != nil {
 		return nil, err
 	}

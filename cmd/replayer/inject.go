@@ -340,7 +340,7 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay
 	}
 	r := &replay.Result{
 		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
-		Window: model.FormatWindow(l.policy.model.Window), Rounds: s.Rounds, Pending: s.Pending,
+		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds, Pending: s.Pending,
 		Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}

@@ -15,17 +15,14 @@ import (
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/pkg/codec"
 )
 
-// Formats of data that are no events.
-const (
-	formatAuto       = "auto"
-	formatMulticlass = "multiclass"
-	formatBandit     = "bandit"
-	formatOpenBandit = "obd"
-)
+// formatAuto stands for a format that the content of data tells.
+const formatAuto = "auto"
 
 // reading holds the flags that say how the records of a log are read, and what a log that
 // is topics is reached with.
@@ -116,114 +113,48 @@ func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 // if its columns are named, Open Bandit data if it has those, events by their content, and
 // any other CSV as a labelled one.
 func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
-	columns, err := s.readMapping()
-	if err != nil {
-		return nil, err
-	}
-	if !columns.IsZero() {
-		if s.format != formatAuto && s.format != formatBandit {
-			return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, formatBandit)
-		}
-		if err := columns.Validate(); err != nil {
-			return nil, daemon.Usagef("%v", err)
-		}
-		s.format = formatBandit
-	}
 	o, done, err := s.reading.options(s.reading.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	o.Inactive = true
-	switch s.format {
-	case formatBandit, formatMulticlass, formatOpenBandit:
-		return s.openTable(s.format, columns, o)
-	case formatAuto:
-	default:
-		if o.Format = s.format; !slices.Contains(logs.Formats(), s.format) {
-			return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, formatMulticlass, formatBandit, formatOpenBandit, logs.FormatNames())
-		}
-	}
-	return s.openEvents(ctx, columns, o)
-}
-
-// openEvents opens data that is not named a table.
-func (s *source) openEvents(ctx context.Context, columns replay.Mapping, o logs.Options) (replay.Environment, error) {
-	if isTopics(s.data) {
-		return s.openTopics(ctx, o)
-	}
-	if o.Format == "" && s.data != logs.Stdin && replay.SniffOpenBandit(s.data) {
-		return s.openTable(formatOpenBandit, columns, o)
-	}
-	r, err := logs.Open(s.data, o)
-	var table *logs.TableError
-	if errors.As(err, &table) {
-		return s.readTable("", columns, o, table.Tables)
-	}
-	if err != nil {
+	o.Inactive, o.Labelled, o.Typed = true, true, true
+	if o.Mapping, err = s.readMapping(); err != nil {
 		return nil, err
 	}
-	return s.readEvents(filepath.Base(s.data), r)
-}
-
-// openTable opens data that is CSV.
-func (s *source) openTable(format string, columns replay.Mapping, o logs.Options) (replay.Environment, error) {
-	if format == formatOpenBandit && s.data != logs.Stdin {
-		lo, err := s.tableOptions(format, columns, o)
-		if err != nil {
+	switch {
+	case !o.Mapping.IsZero() && s.format != formatAuto && s.format != logs.Bandit:
+		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, logs.Bandit)
+	case !o.Mapping.IsZero() || s.format == logs.Bandit:
+		if err := o.Mapping.Validate(); err != nil {
+			return nil, daemon.Usagef("%v", err)
+		}
+	case s.format == formatAuto:
+		if isTopics(s.data) {
+			return s.openTopics(ctx, o)
+		}
+	case !slices.Contains(append(logs.Formats(), logs.Labelled, logs.OpenBandit), s.format):
+		return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, logs.Labelled, logs.Bandit, logs.OpenBandit, logs.FormatNames())
+	default:
+		o.Format = s.format
+	}
+	var m *model.Model
+	o.Range = loop.Range{Min: 0, Max: 1}
+	if s.model != "" {
+		if m, err = s.parseModel(); err != nil {
 			return nil, err
 		}
-		log, err := replay.OpenOpenBandit(s.data, lo)
-		return log, errors.Join(err, lo.Ledger.Close())
+		o.Range, o.Actions = m.Range, m.Actions
 	}
-	t, err := logs.OpenTables(s.data, o.Stdin)
+	r, err := logs.Open(s.data, o)
 	if err != nil {
 		return nil, err
 	}
-	return s.readTable(format, columns, o, t)
-}
-
-// readTable reads CSV; format "" means by its first line.
-func (s *source) readTable(format string, columns replay.Mapping, o logs.Options, t *logs.Tables) (env replay.Environment, err error) {
-	if _, head, err := t.Peek(); format == "" && err == nil {
-		if format = formatMulticlass; replay.SniffOpenBanditHead(head) {
-			format = formatOpenBandit
-		}
+	c := r.Schema()
+	if c != nil && c.Format != logs.Labelled && m != nil && m.Reward != (c.Kind == codec.Reward) && m.Range != (loop.Range{Min: 0, Max: 1}) {
+		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model), r.Close())
 	}
-	lo, err := s.tableOptions(format, columns, o)
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	switch format {
-	case formatBandit:
-		env, err = replay.LogOfTables(t, lo)
-	case formatOpenBandit:
-		env, err = replay.OpenBanditOfTables(t, nil, lo)
-	default:
-		env, err = replay.MulticlassOfTables(t, lo.Ledger)
-	}
-	return env, errors.Join(err, lo.Ledger.Close())
-}
-
-// tableOptions returns how a table is read: with the model's range and actions.
-func (s *source) tableOptions(format string, columns replay.Mapping, o logs.Options) (replay.LogOptions, error) {
-	lo := replay.LogOptions{Mapping: columns, Ledger: logs.NewLedger(format, o.Rejects, o.Strict)}
-	if s.model == "" || format == formatMulticlass {
-		return lo, nil
-	}
-	m, err := s.parseModel()
-	if err != nil {
-		return lo, err
-	}
-	rewards := format == formatOpenBandit || columns.Reward != ""
-	if m.Reward != rewards && m.Range != (loop.Range{Min: 0, Max: 1}) {
-		return lo, daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model)
-	}
-	if lo.Range = m.Range; format == formatBandit {
-		lo.Actions = m.Actions
-	}
-	return lo, nil
+	return s.readEvents(filepath.Base(s.data), r)
 }
 
 // openTopics opens the topics of a live system.

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
@@ -42,8 +43,11 @@ type source struct {
 	rounds int
 	window string
 	order  string
-	seed   uint64
-	json   bool
+
+	modelWindow bool // the model file gives a window
+
+	seed uint64
+	json bool
 }
 
 // dataFlags are those of verbs that read a log.
@@ -183,11 +187,16 @@ func (s *source) markInvented(runs []replay.Result) {
 	}
 }
 
+// defaultWindow is that of runs without a model file, and of data without times.
+var defaultWindow = loop.Window{Rounds: 200}
+
 // policy is a model with the files that it names.
 type policy struct {
 	label string
 	model *model.Model
 	files map[string][]byte
+
+	defaultWindow bool // nothing gives a window, and the data has no times
 }
 
 // modelName is the name of models made here. It is part of what a draw depends on:
@@ -202,7 +211,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 			return nil, err
 		}
 	} else {
-		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
+		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, defaultWindow)
 		if replay.OwnDelays(env) != "" {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
@@ -235,6 +244,9 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 		p.model.Window = w
 	}
+	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !replay.Timed(env) {
+		p.model.Window, p.defaultWindow = defaultWindow, true
+	}
 	if p.model.Window.Rounds == 0 && !replay.Timed(env) {
 		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example --window 200", model.FormatWindow(p.model.Window))
 	}
@@ -250,6 +262,8 @@ func (s *source) parseModel() (*model.Model, error) {
 		return nil, err
 	}
 	m, warnings, err := model.ParseWithWarnings(s.model, b)
+	var keys struct{ Window any }
+	s.modelWindow = yaml.Unmarshal(b, &keys) != nil || keys.Window != nil
 	for _, d := range warnings {
 		s.reading.warn(d.Error())
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strings"
 
@@ -214,9 +213,10 @@ type parquetReader struct {
 func openParquet(in *input) (d *parquetReader, err error) {
 	f := in.file
 	if f == nil {
-		if f, err = spool(in); err != nil {
-			return nil, err
+		if f, err = unnamed("hindsight-*.parquet", in.r); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
 		}
+		in.closers = append(in.closers, func() { f.Close() })
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -266,25 +266,6 @@ func (d *parquetReader) readJSON(r *parquet.GenericReader[jsonRow]) {
 		}
 		return n, err
 	}
-}
-
-// spool copies a stream to a temporary file.
-func spool(in *input) (*os.File, error) {
-	f, err := os.CreateTemp("", "hindsight-*.parquet")
-	if err != nil {
-		return nil, err
-	}
-	removed := os.Remove(f.Name()) // where an open file has no name, nothing is left of it however the process ends
-	in.closers = append(in.closers, func() {
-		f.Close()
-		if removed != nil {
-			os.Remove(f.Name())
-		}
-	})
-	if _, err := io.Copy(f, in.r); err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
-	}
-	return f, nil
 }
 
 func (d *parquetReader) raw() []byte { return d.text }

@@ -27,8 +27,8 @@ type Rounds struct {
 	taught *logView // of a [Lesson]; nil: something else
 	listed []string // the actions of its model
 
-	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
-	rows []int32     // nil: row t
+	csv  *BanditLog // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
+	rows []int32    // nil: row t
 }
 
 // EncodeRounds returns all contexts of an environment. Where every round has the same
@@ -56,7 +56,7 @@ func encodeRounds(env Environment, featured bool) *Rounds {
 	}
 	switch {
 	case v == nil:
-		r.csv, r.rows = multiclassOf(env)
+		r.csv, r.rows = labelledOf(env)
 	case v.log.rows != nil:
 		r.view = v
 	default:
@@ -147,8 +147,10 @@ func (r *roundReader) given(t int) *codec.Context {
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
-	if r.csv != nil {
-		r.csv.drop()
+	if r.csv != nil && r.rows == nil {
+		r.csv.files.drop()
+	} else if r.csv != nil {
+		r.csv.files.dropBeyond(labelledBytes)
 	}
 	if r.log != nil {
 		r.log.files.drop()

@@ -24,6 +24,8 @@ type Trial struct {
 	Label  string            // of the learner, in results
 	Seed   uint64
 
+	DefaultWindow bool // neither flags nor the model file give one
+
 	Contexts bool // look for those in which the learner does worst
 
 	Change func(learner.Learner) learner.Learner // nil: the learner is played as the model has it
@@ -85,7 +87,7 @@ func bringsOracle(env Environment) oracleBringer {
 func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
-		Window: model.FormatWindow(t.Model.Window), Rounds: int64(trace.Rounds),
+		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
 	var bins []DelayBin

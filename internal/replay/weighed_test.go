@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -14,9 +15,9 @@ import (
 // 1/¼ = 4, and with η = √(log 2/(2·10 + 7)) the learner plays x next with probability e^-4η/(1 + e^-4η).
 func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 	const text = "a,r,p\nx,0,.25\ny,1,.75\nx,1,.25\n"
-	log, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{
-		Mapping: Mapping{Action: "a", Reward: "r", Propensity: "p"},
-	})
+	log, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{
+		Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p"},
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package replay
+package logs
 
 import (
 	"bytes"
@@ -55,6 +55,16 @@ func (m *Mapping) IsZero() bool {
 	return len(m.Features) == 0
 }
 
+// value is the column of outcomes.
+func (m *Mapping) value() string { return m.Loss + m.Reward }
+
+// untyped reports whether it names features without their types.
+func (m *Mapping) untyped() bool {
+	return m.FeaturePrefix != "" || slices.ContainsFunc(m.Features, func(f string) bool {
+		return !strings.HasSuffix(f, ":text") && !strings.HasSuffix(f, ":number")
+	})
+}
+
 // Override sets in m what o says.
 func (m *Mapping) Override(o Mapping) {
 	for _, k := range mappingKeys() {
@@ -73,8 +83,10 @@ func (m *Mapping) Override(o Mapping) {
 }
 
 var (
-	errNoAction    = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: in the file of --mapping")
-	errNoLoss      = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or --reward-column, or likewise in the file of --mapping")
+	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
+		"in the file of --mapping")
+	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
+		"--reward-column, or likewise in the file of --mapping")
 	errLossReward  = errors.New("a bandit log has a column of losses or one of rewards, not both")
 	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
 )
@@ -94,39 +106,29 @@ func (m *Mapping) Validate() error {
 	return nil
 }
 
-// MappingError says where the file of a mapping is wrong. Line and Column count from 1.
-type MappingError struct {
-	File         string
-	Line, Column int
-	Msg          string
-}
-
-func (e *MappingError) Error() string {
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
+const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: " +
+	"carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
 
 // ParseMapping reads a mapping from YAML: the flags' names as keys, with - or _. Errors
-// are [*MappingError].
+// are [*LineError].
 func ParseMapping(file string, b []byte) (Mapping, error) {
 	var m Mapping
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc); errors.Is(err, io.EOF) {
-		return m, &MappingError{file, 1, 1, "the mapping is empty; " + mappingExample}
+		return m, &LineError{File: file, Line: 1, Column: 1, Msg: "the mapping is empty; " + mappingExample}
 	} else if err != nil {
 		return m, syntaxError(file, err)
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		return m, &MappingError{file, root.Line, root.Column, "expected keys with the names of columns; " + mappingExample}
+		return m, wrongNode(file, root, "expected keys with the names of columns; "+mappingExample)
 	}
 	seen := map[string]bool{}
 	for i := 0; i < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		name := strings.ReplaceAll(key.Value, "_", "-")
 		if seen[name] {
-			return m, &MappingError{file, key.Line, key.Column, key.Value + " is there twice"}
+			return m, wrongNode(file, key, key.Value+" is there twice")
 		}
 		seen[name] = true
 		if err := m.set(name, key, value); err != nil {
@@ -137,11 +139,15 @@ func ParseMapping(file string, b []byte) (Mapping, error) {
 	return m, nil
 }
 
+func wrongNode(file string, n *yaml.Node, msg string) *LineError {
+	return &LineError{File: file, Line: int64(n.Line), Column: int64(n.Column), Msg: msg}
+}
+
 // syntaxError gives what the parser of YAML says its place: "yaml: line 3: …".
-func syntaxError(file string, err error) *MappingError {
-	e := &MappingError{file, 1, 1, strings.TrimPrefix(err.Error(), "yaml: ")}
+func syntaxError(file string, err error) *LineError {
+	e := &LineError{File: file, Line: 1, Column: 1, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if place, rest, ok := strings.Cut(e.Msg, ": "); ok {
-		if line, err := strconv.Atoi(strings.TrimPrefix(place, "line ")); err == nil {
+		if line, err := strconv.ParseInt(strings.TrimPrefix(place, "line "), 10, 64); err == nil {
 			e.Line, e.Msg = line, rest
 		}
 	}
@@ -149,7 +155,7 @@ func syntaxError(file string, err error) *MappingError {
 	return e
 }
 
-func (m *Mapping) set(name string, key, value *yaml.Node) *MappingError {
+func (m *Mapping) set(name string, key, value *yaml.Node) *LineError {
 	all := mappingKeys()
 	i := slices.IndexFunc(all, func(k mappingKey) bool { return k.name == name })
 	if i < 0 {
@@ -157,30 +163,32 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *MappingError {
 		for _, k := range all {
 			names = append(names, k.name)
 		}
-		return &MappingError{Line: key.Line, Column: key.Column, Msg: fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", "))}
+		return wrongNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
 	}
 	if all[i].text == nil {
 		return m.setFeatures(value)
 	}
 	if value.Kind != yaml.ScalarNode || value.Value == "" || value.Tag == "!!null" {
-		return &MappingError{Line: value.Line, Column: value.Column, Msg: fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value, key.Value, "decision_ts")}
+		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
+			key.Value, "decision_ts"))
 	}
 	*all[i].text(m) = value.Value
 	return nil
 }
 
-func (m *Mapping) setFeatures(value *yaml.Node) *MappingError {
+func (m *Mapping) setFeatures(value *yaml.Node) *LineError {
 	nodes := value.Content
 	if value.Kind == yaml.ScalarNode && value.Value != "" && value.Tag != "!!null" {
 		m.Features = SplitColumns(value.Value)
 		return nil
 	}
 	if value.Kind != yaml.SequenceNode {
-		return &MappingError{Line: value.Line, Column: value.Column, Msg: "features: expected a list of columns, for example features: [origin, distance:number]"}
+		return wrongNode("", value, "features: expected a list of columns, for example features: [origin, "+
+			"distance:number]")
 	}
 	for _, n := range nodes {
 		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
-			return &MappingError{Line: n.Line, Column: n.Column, Msg: "features: expected the name of a column"}
+			return wrongNode("", n, "features: expected the name of a column")
 		}
 		m.Features = append(m.Features, n.Value)
 	}
