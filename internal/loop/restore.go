@@ -3,7 +3,6 @@ package loop
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -21,11 +20,11 @@ type History struct {
 	// set: they follow from the records that are left, and [CutJoiner.Mark] tells them.
 	Opens bool
 	// Feedback are the feedbacks up to Mark, ascending, from N = From.Remembers on or before it.
-	Feedback iter.Seq2[*codec.Feedback, error]
+	Feedback func(yield func(*codec.Feedback, error) bool)
 	// Steps are the cuts and marks between From and Mark, in their order. Where a later mark, up to
 	// and with Mark, says that a log lost its tail, the cuts before that mark have no records of it
 	// from there on.
-	Steps iter.Seq2[*Step, error]
+	Steps func(yield func(*Step, error) bool)
 }
 
 // Step is a cut or a mark of a [History].
@@ -88,7 +87,7 @@ func (j *CutJoiner) begin(m *codec.FeedbackMark) error {
 // recall learns of all feedback what rounds it is of. That of later rounds is known beforehand in
 // the quiet pass. It is right that an id there counts as known as soon as it would after its
 // release: a round that has the same id and still waits at the mark was taken while this one waited.
-func (j *CutJoiner) recall(feedback iter.Seq2[*codec.Feedback, error]) error {
+func (j *CutJoiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) error {
 	j.past = &past{released: make([][]int64, len(j.parts))}
 	for f, err := range feedback {
 		if err != nil {
@@ -122,7 +121,7 @@ func ownReason(reason string) string {
 }
 
 // passAgain takes the cuts between the marks again. It reports whether an era began between them.
-func (j *CutJoiner) passAgain(steps iter.Seq2[*Step, error]) (era bool, err error) {
+func (j *CutJoiner) passAgain(steps func(yield func(*Step, error) bool)) (era bool, err error) {
 	for s, err := range steps {
 		switch {
 		case err != nil:
