@@ -42,9 +42,9 @@ type placed struct {
 }
 
 // rangeAt returns where a mark stands in an input.
-func (c *Core) rangeAt(m *codec.FeedbackMark, i int) taken {
-	p := &m.Positions[i%c.cfg.Partitions]
-	if i < c.cfg.Partitions {
+func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
+	p := &m.Positions[i%h.Partitions]
+	if i < h.Partitions {
 		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
 	}
 	return taken{p.OutcomesSince, p.Outcomes, p.OutcomesSum}
@@ -78,9 +78,9 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 
 func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
 	for i := range l.ranges {
-		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool { return l.core.input(x.Topic, x.Partition) == i })
+		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool { return l.core.history.Input(x.Topic, x.Partition) == i })
 		if lost || len(l.marks) == 0 {
-			l.ranges[i] = append(l.ranges[i], l.core.rangeAt(m, i))
+			l.ranges[i] = append(l.ranges[i], l.core.history.rangeAt(m, i))
 		}
 	}
 	l.marks = append(l.marks, placed{at, m})
@@ -155,7 +155,7 @@ func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
 	var sum uint32
 	next := int64(-1)
-	err := stream.Scan(ctx, c.cfg.Log, c.topic(i), i%c.cfg.Partitions, x.since, x.next, func(r *stream.Record) error {
+	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next, func(r *stream.Record) error {
 		sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
 		next = r.Offset + 1
 		return nil
@@ -176,12 +176,15 @@ func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 
 // openEra begins an era: inputs that lost their tail are read again from there.
 func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) error {
+	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
+		return err
+	}
 	from, err := c.marksBefore(ctx, l, last, lost)
 	if err != nil {
 		return err
 	}
 	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at, FromCut: from.m.Cut,
-		Memory: last.Memory, Rejects: last.Rejects, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard}
+		Memory: last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard}
 	if m.Memory > from.at {
 		m.Memory = from.m.Memory
 	}

@@ -57,6 +57,7 @@ type Report struct {
 	Snapshots   Tally                 `json:"snapshots"`
 	Epochs      Tally                 `json:"epochs"`
 	Marks       Tally                 `json:"marks"`
+	Cuts        Tally                 `json:"cuts"`
 	Outcomes    Tally                 `json:"outcomes"`
 	Rejects     Tally                 `json:"rejects"`
 	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
@@ -73,8 +74,12 @@ type Report struct {
 
 // rows are the kinds of records in the order of the report.
 func (r *Report) rows() []row {
-	return []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
+	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
 		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks}}
+	if r.Cuts.Records > 0 {
+		rows = append(rows, row{"cuts", r.Cuts})
+	}
+	return rows
 }
 
 type row struct {

@@ -24,6 +24,7 @@ type Config struct {
 	Name     string // of the model
 	Seed     []byte // the secret seed that the log was created with
 	Build    service.Build
+	OneClock bool                    // log times of all partitions are of one clock, as those of the embedded log are
 	Dedup    int                     // rounds whose ids the service remembers; 0: 100,000
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
 }
@@ -44,6 +45,7 @@ type verification struct {
 	surplus    map[rejectKey]*logCursor // of partitions that were added, at offset 0
 	late       latelosses.Outcomes
 	losses     losses
+	replays    bool // the feedback log has cuts, and its fates are replayed
 
 	// once says that the logs are read once only, and looked over on the way. What can
 	// be judged then is judged as ever; what cannot calls [verification.again].

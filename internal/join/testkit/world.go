@@ -1,27 +1,28 @@
-package join
+// Package testkit plays worlds with joiners that are killed and replaced, for tests.
+package testkit
 
 import (
 	"bytes"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
 
-var topics = Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
+// Topics are those of a world.
+var Topics = join.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
 
 // liveLog is a log to which somebody appends between any two calls of a step.
 type liveLog struct {
@@ -58,59 +59,68 @@ func (f flusher) Flush(ctx context.Context) error {
 	return f.Appender.Flush(ctx)
 }
 
-// world is a log with deciders and users, and a joiner that is killed and replaced.
-type world struct {
-	t          *testing.T
-	rng        *rand.Rand
-	kind       string
-	log        *liveLog
-	partitions int
-	real       int64
-	back       int64 // by how much the clocks were set back
-	skews      []int64
-	at         int // whose clock the next append goes by: decisions, outcomes, feedback, rejects
-	rules      loop.Rules
-	limits     codec.Limits
-	owned      []stream.Appender // decisions
-	outcomes   []stream.Appender
-	n          []int64
-	open       []string // decided, at most once reported
-	all        []string
-	core       *Core
-	zombie     *Core
-	quiet      bool // nobody appends between calls
-	restarts   int
-	loses      bool // logs lose their tails
-	lost       int
+// World is a log with deciders and users, and a joiner that is killed and replaced.
+type World struct {
+	t            testing.TB
+	rng          *rand.Rand
+	Kind         string
+	Log          *liveLog
+	Partitions   int
+	real         int64
+	back         int64 // by how much the clocks were set back
+	skews        []int64
+	at           int // whose clock the next append goes by: decisions, outcomes, feedback, rejects
+	rules        loop.Rules
+	limits       codec.Limits
+	owned        []stream.Appender // decisions
+	outcomes     []stream.Appender
+	N            []int64
+	open         []string // decided, at most once reported
+	all          []string
+	Core         *join.Core
+	zombie       *join.Core
+	quiet        bool // nobody appends between calls
+	Restarts     int
+	Loses        bool // logs lose their tails
+	Lost         int
+	LostFeedback bool // some time the feedback log lost its tail
+	ticks        int
 }
 
-// Read hands out epochs that are known to everybody.
-func (w *world) Read(*stream.Record) error { return nil }
+// epochs are those of a world, known to everybody.
+type epochs struct{ w *World }
 
-func (w *world) Refs() []codec.EpochRef { return []codec.EpochRef{{Epoch: 1}} }
+func (epochs) Read(*stream.Record) error { return nil }
 
-func (w *world) Rules(epoch int64) *loop.Rules {
+func (epochs) Refs() []codec.EpochRef { return []codec.EpochRef{{Epoch: 1}} }
+
+func (e epochs) Rules(epoch int64) *loop.Rules { return e.w.Rules(epoch) }
+
+// Rules returns the rules of an epoch.
+func (w *World) Rules(epoch int64) *loop.Rules {
 	if epoch == 1 {
 		return &w.rules
 	}
 	return nil
 }
 
-func (w *world) clock() int64 {
+func (w *World) clock() int64 {
 	t := w.real - w.back
-	if w.kind == "skew" {
+	if w.Kind == "skew" {
 		t += w.skews[w.at]
 	}
-	if w.kind == "coarse" {
+	if w.Kind == "coarse" {
 		t -= t % 50
 	}
 	return t
 }
 
-func newWorld(t *testing.T, seed uint64, kind string) *world {
+// New returns a world of a kind: its clock is plain or coarse, or the partitions' are skewed, or it goes
+// back now and then.
+func New(t testing.TB, seed uint64, kind string) *World {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	w := &world{t: t, rng: rng, kind: kind, partitions: 1 + rng.IntN(3), real: 1e6}
-	for range 2*w.partitions + 2 {
+	w := &World{t: t, rng: rng, Kind: kind, Partitions: 1 + rng.IntN(3), real: 1e6}
+	for range 2*w.Partitions + 2 {
 		w.skews = append(w.skews, rng.Int64N(200))
 	}
 	w.rules = loop.Rules{MaxActions: 5, Range: loop.Range{Min: 0, Max: 1}, Impute: rng.IntN(2) == 0, DefaultLoss: 1,
@@ -126,30 +136,30 @@ func newWorld(t *testing.T, seed uint64, kind string) *world {
 	o := mem.Options{Clock: clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(30),
 		ManualAcks: true, LateStore: rng.IntN(2) == 0, StrictBytes: true}
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
-		w.at = map[string]int{"d": partition, "o": w.partitions + partition, "f": 2 * w.partitions, "r": 2*w.partitions + 1}[topic]
-		if !w.quiet && w.at >= 2*w.partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions, "r": 2*w.Partitions + 1}[topic]
+		if !w.quiet && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
 			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
 		}
 		return mem.None
 	}
-	w.log = &liveLog{Log: mem.New(o), live: w.live}
+	w.Log = &liveLog{Log: mem.New(o), live: w.live}
 	ctx := context.Background()
 	w.quiet = true
-	for name, n := range map[string]int{"d": w.partitions, "o": w.partitions, "f": 1, "r": 1} {
-		w.must(w.log.Create(ctx, name, n, stream.TopicOptions{}))
+	for name, n := range map[string]int{"d": w.Partitions, "o": w.Partitions, "f": 1, "r": 1} {
+		w.must(w.Log.Create(ctx, name, n, stream.TopicOptions{}))
 	}
-	w.n = make([]int64, w.partitions)
-	for p := range w.partitions {
-		d, err := w.log.Writer(ctx, "d", p, nil)
+	w.N = make([]int64, w.Partitions)
+	for p := range w.Partitions {
+		d, err := w.Log.Writer(ctx, "d", p, nil)
 		w.must(err)
-		x, err := w.log.Writer(ctx, "o", p, nil)
+		x, err := w.Log.Writer(ctx, "o", p, nil)
 		w.must(err)
 		w.owned, w.outcomes = append(w.owned, d), append(w.outcomes, x)
 	}
 	return w
 }
 
-func (w *world) must(err error) {
+func (w *World) must(err error) {
 	w.t.Helper()
 	if err != nil {
 		w.t.Fatal(err)
@@ -157,7 +167,7 @@ func (w *world) must(err error) {
 }
 
 // live appends a decision or an outcome now and then.
-func (w *world) live() {
+func (w *World) live() {
 	if w.quiet {
 		return
 	}
@@ -176,7 +186,7 @@ func (w *world) live() {
 	}
 }
 
-func (w *world) append(a stream.Appender, value []byte) {
+func (w *World) append(a stream.Appender, value []byte) {
 	w.t.Helper()
 	_, err := a.Append(context.Background(), &stream.Record{Value: value})
 	w.must(err)
@@ -185,10 +195,10 @@ func (w *world) append(a stream.Appender, value []byte) {
 	}
 }
 
-func (w *world) decide() {
-	p := w.rng.IntN(w.partitions)
-	w.n[p]++
-	d := codec.Decision{Partition: p, N: w.n[p], ID: fmt.Sprint(p, "-", w.n[p]), Epoch: 1, Time: 5, Actions: []string{"a", "b"},
+func (w *World) decide() {
+	p := w.rng.IntN(w.Partitions)
+	w.N[p]++
+	d := codec.Decision{Partition: p, N: w.N[p], ID: fmt.Sprint(p, "-", w.N[p]), Epoch: 1, Time: 5, Actions: []string{"a", "b"},
 		Propensities: []float64{.25, .75}, Action: 1, Context: []byte("{}")}
 	if len(w.all) > 0 && w.rng.IntN(20) == 0 {
 		d.ID = w.all[w.rng.IntN(len(w.all))]
@@ -198,7 +208,7 @@ func (w *world) decide() {
 	w.open, w.all = append(w.open, d.ID), append(w.all, d.ID)
 }
 
-func (w *world) report(id string) {
+func (w *World) report(id string) {
 	o := codec.Outcome{ID: id, Kind: codec.Loss, Value: .5}
 	if w.rng.IntN(30) == 0 {
 		o.ID = "nobody"
@@ -207,33 +217,34 @@ func (w *world) report(id string) {
 	if w.rng.IntN(40) == 0 {
 		b = []byte{0xc1}
 	}
-	w.append(w.outcomes[w.rng.IntN(w.partitions)], b)
+	w.append(w.outcomes[w.rng.IntN(w.Partitions)], b)
 }
 
 // lose has logs lose their tails. Deciders go on behind what any log tells of, and logs may grow
 // again before the next joiner comes.
-func (w *world) lose() {
-	w.lost++
-	for _, c := range []**Core{&w.core, &w.zombie} {
+func (w *World) lose() {
+	w.Lost++
+	for _, c := range []**join.Core{&w.Core, &w.zombie} {
 		if *c != nil {
 			(*c).Close()
 			*c = nil
 		}
 	}
-	w.log.DeliverAcks(-1)
+	w.Log.DeliverAcks(-1)
 	drop := func(topic string, partition int) {
-		if records := w.read(topic, partition); w.rng.IntN(2) == 0 && len(records) > 12 {
-			w.must(w.log.DropTail(topic, partition, records[len(records)-1-w.rng.IntN(10)].Offset))
+		if records := w.Read(topic, partition); w.rng.IntN(2) == 0 && len(records) > 12 {
+			w.LostFeedback = w.LostFeedback || topic == "f"
+			w.must(w.Log.DropTail(topic, partition, records[len(records)-1-w.rng.IntN(10)].Offset))
 		}
 	}
-	for p := range w.partitions {
+	for p := range w.Partitions {
 		drop("d", p)
 		drop("o", p)
 	}
 	drop("f", 0)
 	w.real += 1000
 	alive := map[string]bool{}
-	for p := range w.partitions {
+	for p := range w.Partitions {
 		w.announceGap(p, alive)
 	}
 	w.open = slices.DeleteFunc(w.open, func(id string) bool { return !alive[id] })
@@ -244,17 +255,17 @@ func (w *world) lose() {
 }
 
 // announceGap has a decider go on: numbers that another log tells of are not used again.
-func (w *world) announceGap(p int, alive map[string]bool) {
+func (w *World) announceGap(p int, alive map[string]bool) {
 	var last, told int64
 	var e loop.DecisionEvent
-	for _, r := range w.read("d", p) {
+	for _, r := range w.Read("d", p) {
 		w.must(e.Parse(r.Type, r.Value))
 		last = max(last, e.D.N, e.GapTo)
 		if e.GapTo == 0 && e.D.N > 0 {
 			alive[strings.Clone(e.D.ID)] = true
 		}
 	}
-	for _, r := range w.read("f", 0) {
+	for _, r := range w.Read("f", 0) {
 		var f codec.Feedback
 		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil && f.Partition == p {
 			told = max(told, f.Round)
@@ -263,7 +274,7 @@ func (w *world) announceGap(p int, alive map[string]bool) {
 			told = max(told, m.Positions[p].Round)
 		}
 	}
-	if w.n[p] = max(last, told); told > last {
+	if w.N[p] = max(last, told); told > last {
 		_, err := w.owned[p].Append(context.Background(), &stream.Record{Type: codec.TypeMark,
 			Value: codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1, N: last, GapFrom: last + 1, GapTo: told})})
 		w.must(err)
@@ -272,41 +283,41 @@ func (w *world) announceGap(p int, alive map[string]bool) {
 }
 
 // restart opens a joiner in place of the one at work, which may live on for a while.
-func (w *world) restart() {
-	w.restarts++
+func (w *World) restart() {
+	w.Restarts++
 	if w.zombie != nil {
 		w.zombie.Close()
 		w.zombie = nil
 	}
-	if w.core != nil {
+	if w.Core != nil {
 		if w.rng.IntN(2) == 0 {
-			w.core.Close()
+			w.Core.Close()
 		} else {
-			w.zombie = w.core
+			w.zombie = w.Core
 		}
 	}
 	if w.rng.IntN(3) == 0 {
 		w.limits.Pending, w.limits.Dedup = w.limits.Pending+w.rng.Int64N(5), w.limits.Dedup+w.rng.Int64N(5)
 	}
 	skew := int64(0)
-	if w.kind != "plain" && w.kind != "coarse" {
+	if w.Kind != "plain" && w.Kind != "coarse" {
 		skew = 300
 	}
 	var err error
-	w.core = nil
-	for w.core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
-		w.core, err = Open(context.Background(), Config{Log: w.log, Topics: topics, Partitions: w.partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
-			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: w, Wake: func() {}})
+	w.Core = nil
+	for w.Core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
+		w.Core, err = join.Open(context.Background(), join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
+			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
 	}
 	w.must(err)
 }
 
 // step has a joiner do something. One that was replaced may only meet its fence.
-func (w *world) step(c *Core) {
+func (w *World) step(c *join.Core) {
 	_, _, err := c.Step(context.Background(), time.Time{})
 	if err == nil && w.rng.IntN(10) == 0 {
-		err = c.Tick(context.Background(), time.Unix(0, w.real+w.rng.Int64N(3000)).Add(time.Duration(w.restarts)))
-		c.tickAt = time.Time{}
+		w.ticks++ // the process's clock is far ahead, and one tick a second is allowed
+		err = c.Tick(context.Background(), time.Unix(0, w.real).Add(time.Duration(w.ticks)*time.Second))
 	}
 	if c == w.zombie && err != nil {
 		if !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnknown) {
@@ -323,7 +334,8 @@ func (w *world) step(c *Core) {
 	w.must(err)
 }
 
-func (w *world) run(steps int) {
+// Run plays a world until all is joined.
+func (w *World) Run(steps int) {
 	w.restart()
 	w.quiet = false
 	for range steps {
@@ -332,7 +344,7 @@ func (w *world) run(steps int) {
 		case 0:
 			w.real += w.rng.Int64N(4000)
 		case 1:
-			if w.kind == "back" && w.rng.IntN(8) == 0 {
+			if w.Kind == "back" && w.rng.IntN(8) == 0 {
 				w.back += w.rng.Int64N(3000)
 			}
 		case 2:
@@ -342,7 +354,7 @@ func (w *world) run(steps int) {
 		case 3, 4:
 			w.restart()
 		case 5:
-			if w.loses && w.rng.IntN(2) == 0 {
+			if w.Loses && w.rng.IntN(2) == 0 {
 				w.lose()
 				w.restart()
 			}
@@ -351,41 +363,53 @@ func (w *world) run(steps int) {
 			w.step(w.zombie)
 		}
 		if w.rng.IntN(3) == 0 {
-			w.log.DeliverAcks(w.rng.IntN(5))
+			w.Log.DeliverAcks(w.rng.IntN(5))
 		}
-		w.step(w.core)
+		w.step(w.Core)
 	}
 	w.quiet = true
-	w.log.DeliverAcks(-1)
-	for w.core.Heart().Pending() > 0 || w.busy() {
+	w.Log.DeliverAcks(-1)
+	for w.Core.Heart().Pending() > 0 || w.busy() {
 		w.real += 500
 		if w.rules.Window.Rounds > 0 {
 			w.decideAll()
 		}
-		w.step(w.core)
+		w.step(w.Core)
 		if w.rules.Window.Rounds > 0 && !w.busy() {
 			break
 		}
 	}
-	w.must(w.core.Stop(context.Background()))
-	w.must(w.core.Flush(context.Background()))
+	w.must(w.Core.Stop(context.Background()))
+	w.must(w.Core.Flush(context.Background()))
 }
 
-func (w *world) decideAll() {
+func (w *World) decideAll() {
 	if w.rng.IntN(2) == 0 && len(w.all) < 2000 {
 		w.decide()
 	}
 }
 
 // busy reports whether anything is not taken.
-func (w *world) busy() bool {
-	outcomes, decisions, err := w.core.chooser.poll(context.Background())
-	w.must(err)
-	return outcomes+decisions > 0
+func (w *World) busy() bool {
+	for p := range w.Partitions {
+		decisions, outcomes := w.Core.Heart().Next(p)
+		for topic, next := range map[string]int64{Topics.Decisions: decisions, Topics.Outcomes: outcomes} {
+			more := false
+			w.must(stream.Scan(context.Background(), w.Log.Log, topic, p, next, 1<<60, func(*stream.Record) error {
+				more = true
+				return stream.ErrStop
+			}))
+			if more {
+				return true
+			}
+		}
+	}
+	return false
 }
 
-func (w *world) read(topic string, partition int) (out []stream.Record) {
-	w.must(stream.Scan(context.Background(), w.log.Log, topic, partition, stream.Earliest, 1<<60, func(r *stream.Record) error {
+// Read returns the records of a partition.
+func (w *World) Read(topic string, partition int) (out []stream.Record) {
+	w.must(stream.Scan(context.Background(), w.Log.Log, topic, partition, stream.Earliest, 1<<60, func(r *stream.Record) error {
 		x := *r
 		x.Value, x.Key = bytes.Clone(r.Value), bytes.Clone(r.Key)
 		out = append(out, x)
@@ -393,48 +417,3 @@ func (w *world) read(topic string, partition int) (out []stream.Record) {
 	}))
 	return out
 }
-
-var seedFlag = flag.Int64("join.seed", -1, "play this seed only")
-
-func worlds() int {
-	if os.Getenv("HINDSIGHT_LONG") != "" {
-		return 6000
-	}
-	return 150
-}
-
-// play plays worlds of a kind.
-func play(t *testing.T, kind string, loses bool) {
-	total := map[string]int{}
-	for seed := range uint64(worlds()) {
-		if *seedFlag >= 0 && seed != uint64(*seedFlag) {
-			continue
-		}
-		w := newWorld(t, seed, kind)
-		w.loses = loses
-		defer func() {
-			if t.Failed() {
-				t.Log("seed", seed)
-			}
-		}()
-		w.run(150)
-		if err := w.audit(total); err != nil {
-			w.dump()
-			t.Fatalf("seed %d: %v", seed, err)
-		}
-		total["restarts"] += w.restarts
-		total["losses"] += w.lost
-	}
-	t.Log(total)
-}
-
-// TestWorlds plays worlds in which joiners are killed and replaced at any point. What lies in the
-// logs must follow from the cuts, all cuts must be legal, and every decision has one feedback.
-func TestWorlds(t *testing.T) {
-	for _, kind := range []string{"plain", "coarse", "skew", "back"} {
-		t.Run(kind, func(t *testing.T) { play(t, kind, false) })
-	}
-}
-
-// TestLosses plays worlds in which logs lose their tails, too.
-func TestLosses(t *testing.T) { play(t, "plain", true) }
