@@ -27,6 +27,14 @@ func joinWorlds() int {
 // replayLog replays what a log holds of a world.
 func replayLog(t testing.TB, w *testkit.World, log stream.Log) *verification {
 	t.Helper()
+	v, err := tryReplay(w, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
 	ctx := context.Background()
 	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions, late: latelosses.Outcomes{}, found: &findings{sites: map[site]int{}}}
 	v.topics = service.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
@@ -47,10 +55,7 @@ func replayLog(t testing.TB, w *testkit.World, log stream.Log) *verification {
 		err = f.run(ctx)
 	}
 	f.close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return v
+	return v, err
 }
 
 // playAll plays worlds of a kind and replays their logs.
