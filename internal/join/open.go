@@ -68,7 +68,7 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 // recover brings the heart to the end of the feedback log, and begins an era if inputs have lost what
 // cuts took.
 func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
-	at, m, err := LastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback, tail.First, tail.Open)
+	at, m, err := lastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback, tail.First, tail.Open)
 	if err != nil {
 		return err
 	}
@@ -98,8 +98,8 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	return c.openEra(ctx, &l, m, lost)
 }
 
-// LastMark returns the last mark of a feedback log, which begins and ends at offsets; nil if it has none.
-func LastMark(ctx context.Context, log stream.Log, topic string, first, end int64) (at int64, m *codec.FeedbackMark, err error) {
+// lastMark returns the last mark of a feedback log, which begins and ends at offsets; nil if it has none.
+func lastMark(ctx context.Context, log stream.Log, topic string, first, end int64) (at int64, m *codec.FeedbackMark, err error) {
 	for back := int64(1024); ; back *= 8 {
 		from := max(first, end-back)
 		err := stream.Scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
@@ -122,7 +122,9 @@ func LastMark(ctx context.Context, log stream.Log, topic string, first, end int6
 // restore makes the heart what it was at a mark, or is at the one that opens an era.
 func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool) (err error) {
 	c.marks.marks = nil
-	note := func(at int64, m *codec.FeedbackMark) { c.marks.marks = append(c.marks.marks, markAt{0, at, m.Cut, m.N}) }
+	note := func(at int64, m *codec.FeedbackMark) {
+		c.marks.marks = append(c.marks.marks, markAt{0, at, m.Cut, m.N})
+	}
 	if c.heart, err = c.history.Restore(ctx, at, m, opens, note); err == nil && !opens {
 		note(at, m)
 	}

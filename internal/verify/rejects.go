@@ -240,11 +240,11 @@ func (v *verification) wrongReject(info *rejectInfo, id, field, want, got string
 }
 
 // finishRejects looks for rejects of records that do not exist.
-func (v *verification) finishRejects(d *decisionCheck, f *fateCheck) {
+func (v *verification) finishRejects(d *decisionCheck, f fates) {
 	x := v.rejects
 	var logs [2][]*logCursor // contexts, outcomes
 	for p := range v.partitions {
-		logs[0], logs[1] = append(logs[0], d.lanes[p].contexts), append(logs[1], f.outcomes[p].c)
+		logs[0], logs[1] = append(logs[0], d.lanes[p].contexts), append(logs[1], f.outcomes(p))
 	}
 	for key, info := range x.all {
 		topic, list := contextsTopic, logs[0]

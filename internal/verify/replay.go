@@ -61,6 +61,50 @@ func (k knownEpochs) Rules(epoch int64) *loop.Rules { return k.v.rules(epoch) }
 func (knownEpochs) Read(*stream.Record) error       { return nil }
 func (knownEpochs) Refs() []codec.EpochRef          { return nil }
 
+// fates recomputes a feedback log.
+type fates interface {
+	cursor() *logCursor         // of feedback
+	decisions(p int) *logCursor // of a partition of decisions, nil: it reads them by itself
+	outcomes(p int) *logCursor  // likewise
+	openInputs(ctx context.Context) error
+	run(ctx context.Context) error
+	close()
+}
+
+// openFeedback opens the feedback log with what recomputes it: a joiner that logged its cuts is
+// replayed. Of one that did not fates are judged by their definition.
+func (v *verification) openFeedback(ctx context.Context) (fates, error) {
+	old, err := v.openFates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if v.replays, err = v.hasCuts(ctx, old.feedback); err != nil || !v.replays {
+		return old, err
+	}
+	return v.newReplay(old.feedback), nil
+}
+
+// hasCuts reports whether the last joiner logged its cuts.
+func (v *verification) hasCuts(ctx context.Context, c *logCursor) (cuts bool, err error) {
+	for back := int64(1024); ; back *= 8 {
+		from, known := max(c.first, c.end-back), false
+		err := stream.Scan(ctx, v.Log, c.topic, c.partition, from, c.end, func(r *stream.Record) error {
+			switch r.Type {
+			case codec.TypeCut:
+				cuts, known = true, true
+			case codec.TypeMark:
+				if m, err := codec.ParseFeedbackMark(r.Value); err == nil {
+					cuts, known = m.Limits.Heart > 0, true
+				}
+			}
+			return nil
+		})
+		if err != nil || known || from == c.first {
+			return cuts, err
+		}
+	}
+}
+
 func (v *verification) newReplay(feedback *logCursor) *replayCheck {
 	t := join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback, Rejects: v.topics.Rejects}
 	r := &replayCheck{v: v, feedback: feedback, n: -1, marks: map[int64]markPlace{}, epochs: map[int64]bool{}}
@@ -76,9 +120,9 @@ func (f *replayCheck) openInputs(ctx context.Context) error {
 	return err
 }
 
-func (f *replayCheck) cursor() *logCursor          { return f.feedback }
-func (f *replayCheck) decisions(int) *logCursor    { return nil }
-func (f *replayCheck) outcomesRead(int) *logCursor { return nil }
+func (f *replayCheck) cursor() *logCursor       { return f.feedback }
+func (f *replayCheck) decisions(int) *logCursor { return nil }
+func (f *replayCheck) outcomes(int) *logCursor  { return nil }
 func (f *replayCheck) wrong(r *stream.Record, field string, want, got any) {
 	f.v.differ(at(f.feedback, r, field, want, got))
 }
@@ -142,13 +186,29 @@ func (f *replayCheck) take(ctx context.Context, r *stream.Record) error {
 	return nil
 }
 
-// round compares a feedback with the next that follows from the last cut.
+// round compares a feedback with the next that follows from the last cut. One that is equal is not
+// parsed.
 func (f *replayCheck) round(r *stream.Record) error {
-	v, got := f.v, &f.got
 	f.checked.Records++
+	if len(f.due) == 0 {
+		return f.odd(r, nil)
+	}
+	want := &f.due[0]
+	if f.buf = codec.AppendFeedback(f.buf[:0], want); !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
+		return f.odd(r, want)
+	}
+	f.checked.Checked++
+	f.v.late.AddFeedback(&f.losses, want, f.v.rules(want.Epoch))
+	f.n, f.due = want.N, f.due[1:]
+	return nil
+}
+
+// odd takes a feedback that is not the next expected, which f.buf has if there is one.
+func (f *replayCheck) odd(r *stream.Record, want *codec.Feedback) error {
+	v, got := f.v, &f.got
 	if err := codec.ParseFeedback(got, r.Value); err != nil {
-		if len(f.due) > 0 && !codec.Foreign(err) {
-			f.due, f.n = f.due[1:], f.n+1
+		if want != nil && !codec.Foreign(err) {
+			f.n, f.due = want.N, f.due[1:]
 		}
 		return v.unread(f.feedback, r, "bytes", "a feedback", err, f.n)
 	}
@@ -156,32 +216,28 @@ func (f *replayCheck) round(r *stream.Record) error {
 	wrong := func(field string, want, have any) {
 		v.differ(at(f.feedback, r, field, want, have).in(got.N, got.ID))
 	}
-	if f.heart == nil {
+	switch {
+	case f.heart == nil:
 		if f.n >= 0 && got.N != f.n+1 {
 			wrong("n", f.n+1, got.N)
 		}
 		f.n = got.N
 		f.checked.TooOld++
 		return nil
-	}
-	f.checked.Checked++
-	if string(r.Key) != got.ID {
-		wrong("key", got.ID, string(r.Key))
-	}
-	if len(f.due) == 0 {
+	case want == nil:
 		wrong("round", "no feedback: the cuts before it have theirs", got.Round)
-		return nil
-	}
-	want := &f.due[0]
-	if f.buf = codec.AppendFeedback(f.buf[:0], want); !bytes.Equal(f.buf, r.Value) {
+	case !bytes.Equal(f.buf, r.Value):
 		field, w, have := feedbackField(want, got)
 		if field == "" {
 			field, w, have = bytesField(f.buf, r.Value)
 		}
 		wrong(field, w, have)
+	default:
+		wrong("key", got.ID, string(r.Key))
 	}
-	for len(f.due) > 0 && f.due[0].N <= max(want.N, got.N) {
-		f.n, f.due = f.due[0].N, f.due[1:]
+	f.checked.Checked++
+	for last := got.N; want != nil && len(f.due) > 0 && f.due[0].N <= max(want.N, last); f.due = f.due[1:] {
+		f.n = f.due[0].N
 	}
 	return nil
 }

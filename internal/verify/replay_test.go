@@ -124,3 +124,16 @@ func TestJoinWorlds(t *testing.T) {
 
 // TestJoinLosses plays worlds in which logs lose their tails, too.
 func TestJoinLosses(t *testing.T) { playAll(t, "plain", true) }
+
+// BenchmarkReplay reports rounds replayed a second.
+func BenchmarkReplay(b *testing.B) {
+	const rounds = 100_000
+	w := testkit.Long(b, rounds)
+	for b.Loop() {
+		v := replayLog(b, w, w.Log)
+		if r := v.report; r.ExitCode() != Identical || r.Feedback.Checked != rounds {
+			b.Fatalf("%+v", r)
+		}
+	}
+	b.ReportMetric(rounds*float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
+}

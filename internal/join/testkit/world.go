@@ -3,6 +3,7 @@ package testkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,7 +84,11 @@ type World struct {
 	Restarts     int
 	Loses        bool // logs lose their tails
 	Lost         int
-	LostFeedback bool // some time the feedback log lost its tail
+	LostFeedback bool  // some time the feedback log lost its tail
+	markEvery    int64 // 0: as it comes
+	actions      []string
+	law          []float64
+	context      []byte
 	ticks        int
 }
 
@@ -123,6 +128,7 @@ func New(t testing.TB, seed uint64, kind string) *World {
 	for range 2*w.Partitions + 2 {
 		w.skews = append(w.skews, rng.Int64N(200))
 	}
+	w.actions, w.law, w.context = []string{"a", "b"}, []float64{.25, .75}, []byte("{}")
 	w.rules = loop.Rules{MaxActions: 5, Range: loop.Range{Min: 0, Max: 1}, Impute: rng.IntN(2) == 0, DefaultLoss: 1,
 		Outcomes: loop.Aggregate(rng.IntN(3)), Arrival: rng.IntN(4) == 0, Window: loop.Window{Nanos: 50 + rng.Int64N(1500)}}
 	if rng.IntN(4) == 0 {
@@ -198,8 +204,8 @@ func (w *World) append(a stream.Appender, value []byte) {
 func (w *World) decide() {
 	p := w.rng.IntN(w.Partitions)
 	w.N[p]++
-	d := codec.Decision{Partition: p, N: w.N[p], ID: fmt.Sprint(p, "-", w.N[p]), Epoch: 1, Time: 5, Actions: []string{"a", "b"},
-		Propensities: []float64{.25, .75}, Action: 1, Context: []byte("{}")}
+	d := codec.Decision{Partition: p, N: w.N[p], ID: fmt.Sprint(p, "-", w.N[p]), Epoch: 1, Time: 5, Actions: w.actions, Propensities: w.law,
+		Action: 1, Context: w.context}
 	if len(w.all) > 0 && w.rng.IntN(20) == 0 {
 		d.ID = w.all[w.rng.IntN(len(w.all))]
 	}
@@ -306,7 +312,7 @@ func (w *World) restart() {
 	var err error
 	w.Core = nil
 	for w.Core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
-		w.Core, err = join.Open(context.Background(), join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits, MarkEvery: 1 + w.rng.Int64N(60),
+		w.Core, err = join.Open(context.Background(), join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits, MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
 			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
 	}
 	w.must(err)
@@ -416,4 +422,30 @@ func (w *World) Read(topic string, partition int) (out []stream.Record) {
 		return nil
 	}))
 	return out
+}
+
+// Long returns the log of a joiner that was never replaced, of rounds as large as users have them, each
+// with an outcome.
+func Long(t testing.TB, rounds int) *World {
+	w := New(t, 1, "plain")
+	w.rules = loop.Rules{MaxActions: 10, Range: loop.Range{Min: 0, Max: 1}, Window: loop.Window{Nanos: 1e6}}
+	w.limits = codec.Limits{Heart: loop.Heart, Pending: 10_000, Dedup: 10_000}
+	w.markEvery = 1000
+	for i := range 10 {
+		w.actions, w.law = append(w.actions, fmt.Sprint("action", i)), append(w.law, .1)
+	}
+	w.context = []byte(`{"features":{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6,"g":7,"h":8,"i":9,"j":10,"k":11,"l":12,"m":13,"n":14,"o":15,"p":"x"}}`)
+	w.restart()
+	for i := range rounds {
+		w.real += 1000
+		w.decide()
+		w.report(w.all[len(w.all)-1])
+		w.all, w.open = w.all[:0], w.open[:0]
+		if i%16 == 15 {
+			w.Log.DeliverAcks(-1)
+			w.step(w.Core)
+		}
+	}
+	w.Run(0)
+	return w
 }
