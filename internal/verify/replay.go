@@ -99,6 +99,9 @@ func (v *verification) hasCuts(ctx context.Context, c *logCursor) (cuts bool, er
 			}
 			return nil
 		})
+		if broken(err) {
+			return cuts, nil // told of where it is read
+		}
 		if err != nil || known || from == c.first {
 			return cuts, err
 		}

@@ -21,6 +21,9 @@ func joinWorlds() int {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		return 6000
 	}
+	if testing.Short() {
+		return 20
+	}
 	return 150
 }
 
@@ -136,4 +139,34 @@ func BenchmarkReplay(b *testing.B) {
 		}
 	}
 	b.ReportMetric(rounds*float64(b.N)/b.Elapsed().Seconds(), "rounds/s")
+}
+
+// TestReplayParts replays logs that end at any time, as those of a system that runs, and logs that have
+// lost all that is older than some time. Neither is a difference, and of the latter something is too old.
+func TestReplayParts(t *testing.T) {
+	total := Tally{}
+	for seed := range uint64(joinWorlds() / 5) {
+		w := testkit.New(t, 500+seed, "plain")
+		w.Run(60)
+		made := madeOf(w)
+		feedback := made.all["f/0"]
+		for k := range 8 {
+			at := feedback[len(feedback)*(k+1)/9].Time
+			r := replayLog(t, w, made.keep(func(r *stream.Record) bool { return r.Time <= at })).report
+			if r.ExitCode() != Identical {
+				t.Fatalf("seed %d, up to %d: %+v", seed, at, *r.First)
+			}
+			r = replayLog(t, w, made.keep(func(r *stream.Record) bool { return r.Time > at })).report
+			if r.Differences > 0 {
+				t.Fatalf("seed %d, from %d on: %+v", seed, at, *r.First)
+			}
+			if r.ExitCode() != TooOld && r.Feedback.Records > r.Feedback.Checked {
+				t.Fatalf("seed %d, from %d on: exit code %d", seed, at, r.ExitCode())
+			}
+			total.Records, total.Checked = total.Records+r.Feedback.Records, total.Checked+r.Feedback.Checked
+		}
+	}
+	if t.Logf("%+v", total); total.Checked < total.Records/4 {
+		t.Errorf("of %d feedbacks %d were checked", total.Records, total.Checked)
+	}
 }

@@ -173,3 +173,58 @@ func TestReplayLegal(t *testing.T) {
 		})
 	}
 }
+
+// TestReplayEras changes the mark of an era. What it says must follow from the records that are left.
+func TestReplayEras(t *testing.T) {
+	tests := []struct {
+		field  string
+		change func(m *codec.FeedbackMark) bool
+	}{
+		{"done", func(m *codec.FeedbackMark) bool {
+			for i := range m.Positions {
+				if p := &m.Positions[i]; len(p.Done) > 0 {
+					p.Done = nil
+					return true
+				}
+			}
+			return false
+		}},
+		{"positions[0].round", func(m *codec.FeedbackMark) bool { m.Positions[0].Round++; return true }},
+		{"n", func(m *codec.FeedbackMark) bool { m.N++; return true }},
+		{"cut", func(m *codec.FeedbackMark) bool { m.Cut++; return true }},
+		{"eras", func(m *codec.FeedbackMark) bool { m.Eras = nil; return true }},
+		{"eras", func(m *codec.FeedbackMark) bool { m.Era++; return true }},
+		{"lost", func(m *codec.FeedbackMark) bool { m.LostTails[0].Was = m.LostTails[0].Offset; return true }},
+		{"lost", func(m *codec.FeedbackMark) bool { m.LostTails[0].Offset++; return true }},
+	}
+	planted := map[string]int{}
+	for seed := range uint64(35) {
+		w := testkit.New(t, 60+seed, "plain")
+		w.Loses = true
+		w.Run(150)
+		for _, test := range tests {
+			made := madeOf(w)
+			if !editMark(func(m *codec.FeedbackMark) bool { return len(m.LostTails) > 0 && test.change(m) })(made) {
+				continue
+			}
+			v, err := tryReplay(w, made)
+			if err != nil {
+				t.Fatal(err)
+			}
+			planted[test.field]++
+			named := false
+			for at := range v.found.sites {
+				named = named || at.field == test.field || strings.HasSuffix(at.field, "."+test.field)
+			}
+			if !named {
+				t.Errorf("seed %d, %s: found as %+v", seed, test.field, v.report.First)
+			}
+		}
+	}
+	t.Log(planted)
+	for _, test := range tests {
+		if planted[test.field] == 0 {
+			t.Errorf("no world has a place for %s", test.field)
+		}
+	}
+}

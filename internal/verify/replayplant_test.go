@@ -42,6 +42,15 @@ func (l *madeLog) with(at string, records []stream.Record) *madeLog {
 	return c
 }
 
+// keep returns a copy with some of its records.
+func (l *madeLog) keep(ok func(r *stream.Record) bool) *madeLog {
+	c := &madeLog{all: map[string][]stream.Record{}}
+	for k, v := range l.all {
+		c.all[k] = slices.DeleteFunc(slices.Clone(v), func(r stream.Record) bool { return !ok(&r) })
+	}
+	return c
+}
+
 func (l *madeLog) Bounds(_ context.Context, topic string, partition int) (first, next int64, err error) {
 	r := l.all[partitionOf(topic, partition)]
 	if len(r) == 0 {
