@@ -31,6 +31,7 @@ type replayCheck struct {
 	ready   loop.Ready
 	next    codec.Cut
 	n       int64 // of the last feedback in the log; -1: none was read
+	first   int64 // of the first; 0: none was read
 	cut     int64 // of the last cut in the log; 0: none was read
 	mark    codec.FeedbackMark
 	marks   map[int64]markPlace // by offset
@@ -44,7 +45,7 @@ type replayCheck struct {
 }
 
 // markPlace is what is kept of a mark, to which later ones may refer.
-type markPlace struct{ cut, n int64 }
+type markPlace struct{ cut, n, remembers int64 }
 
 // heldDifference is one that no difference is if the mark of a later era says that the log has lost
 // what lies there.
@@ -224,7 +225,9 @@ func (f *replayCheck) odd(r *stream.Record, want *codec.Feedback) error {
 		if f.n >= 0 && got.N != f.n+1 {
 			wrong("n", f.n+1, got.N)
 		}
-		f.n = got.N
+		if f.n = got.N; f.first == 0 {
+			f.first = got.N
+		}
 		f.checked.TooOld++
 		return nil
 	case want == nil:

@@ -166,7 +166,7 @@ func TestReplayParts(t *testing.T) {
 			total.Records, total.Checked = total.Records+r.Feedback.Records, total.Checked+r.Feedback.Checked
 		}
 	}
-	if t.Logf("%+v", total); total.Checked < total.Records/4 {
-		t.Errorf("of %d feedbacks %d were checked", total.Records, total.Checked)
+	if t.Logf("%+v", total); total.Checked == 0 { // ids are remembered for long
+		t.Error("no log that has lost its beginning is replayed")
 	}
 }

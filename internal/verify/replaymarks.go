@@ -24,7 +24,7 @@ func (f *replayCheck) takeMark(ctx context.Context, r *stream.Record) error {
 		v.count(&v.report.Marks, Tally{TooOld: 1})
 		return nil
 	}
-	f.marks[r.Offset] = markPlace{m.Cut, m.N}
+	f.marks[r.Offset] = markPlace{m.Cut, m.N, m.Remembers}
 	opens := len(m.LostTails) > 0 || f.begun && m.Era != f.mark.Era
 	if len(m.Positions) != v.partitions {
 		f.wrong(r, "positions", v.partitions, len(m.Positions))
@@ -61,6 +61,10 @@ func (f *replayCheck) restore(ctx context.Context, r *stream.Record, m *codec.Fe
 		f.opens(r, m)
 	}
 	f.lose()
+	if !f.begun && f.forgot(m) {
+		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
+		return nil
+	}
 	heart, err := f.history.Restore(ctx, r.Offset, m, opens, nil)
 	if err != nil {
 		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
@@ -89,6 +93,16 @@ func (f *replayCheck) restore(ctx context.Context, r *stream.Record, m *codec.Fe
 		}
 	}
 	return f.accept(ctx, r, m, opens)
+}
+
+// forgot reports whether the log keeps too little feedback before a mark to know the ids that the
+// joiner remembered there.
+func (f *replayCheck) forgot(m *codec.FeedbackMark) bool {
+	least := m.Remembers
+	if from, known := f.marks[m.From]; known {
+		least = from.remembers
+	}
+	return f.feedback.cut() && m.N >= least && (f.first == 0 || f.first > least)
 }
 
 // shortened reports whether a log has lost its beginning to retention: then marks may go back to what
@@ -160,7 +174,7 @@ func (f *replayCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool
 	from, known := f.marks[m.From]
 	switch {
 	case m.From < 0:
-		from = markPlace{m.Cut, m.N}
+		from = markPlace{m.Cut, m.N, m.Remembers}
 		if oldest <= m.Cut {
 			f.wrong(r, "from", "a mark before cut "+i64(oldest), m.From)
 		}
