@@ -244,12 +244,12 @@ func healthy(address string) bool {
 	return bytes.HasPrefix(first, []byte("HTTP/1.1 200"))
 }
 
-// largeOutcomes reports what no round waits for, as large as it may be and larger: 30 MB are stored each
-// time, which an hour has room for.
+// largeOutcomes reports what no round waits for, as large as it may be and larger: 6 MB are stored each
+// time, since an hour has 500 turns and must not fill the store.
 func (a *attacker) largeOutcomes() string {
 	c := a.dial()
 	defer c.Close()
-	for i := range 500 {
+	for i := range 100 {
 		a.n++
 		size := 60 << 10
 		if i%20 == 0 {
@@ -258,12 +258,12 @@ func (a *attacker) largeOutcomes() string {
 		_ = c.PublishRequest("shop.outcome", c.NewInbox(), fmt.Appendf(nil, `{"id":"large%d","loss":1,"unknown":"%s"}`, a.n, strings.Repeat("u", size)))
 	}
 	_ = c.Flush()
-	return "500 sent"
+	return "100 sent"
 }
 
-// deaf asks with large contexts over connections that read nothing: 50 MB each time.
+// deaf asks with large contexts over connections that read nothing: 10 MB each time.
 func (a *attacker) deaf() string {
-	for range 20 {
+	for range 4 {
 		var all strings.Builder
 		all.WriteString("SUB _INBOX.deaf 1\r\n")
 		for range 10 {
@@ -275,7 +275,7 @@ func (a *attacker) deaf() string {
 			defer c.Close()
 		}
 	}
-	return "200 sent"
+	return "40 sent"
 }
 
 // connections opens more than there may be.

@@ -178,6 +178,19 @@ func fillLog(t *testing.T, a *asker, _ string) {
 	eventually(t, "the log is full", func() bool { return !a.ask() })
 }
 
+// TestStartOnFullDisk holds that a decider that finds no room at its start says which file it
+// could not write, and what to do.
+func TestStartOnFullDisk(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "disk")
+	mount(t, "none", dir, "tmpfs", 0, "size=1m,mode=0700")
+	fillDisk(t, nil, dir)
+	got := finish(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--admin", "none"))
+	want := "decider: write " + filepath.Join(dir, "LOCK") + ": no space left on device: make room, then start it again"
+	if got.code != 1 || !strings.Contains(got.stderr, want) {
+		t.Errorf("exit code %d, %s; want %s", got.code, got.stderr, want)
+	}
+}
+
 // fillDisk writes to a file until nothing fits.
 func fillDisk(t *testing.T, _ *asker, dir string) {
 	f, err := os.Create(filepath.Join(dir, "ballast"))

@@ -21,6 +21,7 @@ import (
 	"hindsight/internal/see"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 )
 
 func main() { daemon.Main("decider", command) }
@@ -118,7 +119,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	health := service.NewHealth(service.RoleDecider)
+	health := watch.NewHealth(watch.RoleDecider)
 	insight := service.NewInsight()
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health, Insight: insight})
@@ -130,7 +131,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer admin.Close()
-	metrics := service.NewMetrics(admin.Registry, health)
+	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
 	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
 	if err != nil {

@@ -13,12 +13,12 @@ import (
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/explain"
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/see"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 )
 
 func main() { daemon.Main("feedback-joiner", command) }
@@ -74,7 +74,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	health := service.NewHealth(service.RoleJoiner)
+	health := watch.NewHealth(watch.RoleJoiner)
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
 	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name, Health: health})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
@@ -84,7 +84,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	defer admin.Close()
-	metrics := service.NewMetrics(admin.Registry, health)
+	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
 	p, err := c.open(ctx, env)
 	if err != nil {
@@ -109,10 +109,9 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	if err != nil {
 		return err
 	}
-	return service.RunSharedJoiner(ctx, sharing, service.JoinerConfig{
-		Log: p.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Seed: seed, Partitions: partitions,
-		MaxPending: service.DefaultMaxPending, MaxBytes: c.pendingMiB << 20, Dedup: service.DefaultDedup, MarkEvery: service.DefaultMarkEvery,
-		AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
+	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
+		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
+		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
 }
 

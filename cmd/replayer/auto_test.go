@@ -12,7 +12,8 @@ import (
 func TestOraclesLive(t *testing.T) {
 	for _, oracle := range []string{"auto", "linear", "shared", "hybrid"} {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
-		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle}, noClass...)...)
+		r := object(t, append([]string{"inject", "--json", "--log", log, "--listen", "127.0.0.1:0", "--oracle", oracle},
+			noClass...)...)
 		checkRun(t, r, 300)
 		v := object(t, "verify", "--log", log, "--json")
 		if number(t, v, "differences") != 0 || number(t, v, "decisions.checked") != 300 || need(t, v, "first") != nil {
@@ -30,10 +31,12 @@ var noClass = []string{"--env", "linear:3,4", "--rounds", "300", "--window", "50
 func TestDefaultOracle(t *testing.T) {
 	world := append([]string{"backtest", "--json"}, noClass...)
 	said := execute(t.Context(), world...).stderr
-	if !strings.HasPrefix(said, "oracle auto; the default; 3 regressions an action, as large as the columns seen, the third on random features while ") {
+	if !strings.HasPrefix(said, "oracle auto; the default; 3 regressions an action, as large as the columns seen, the "+
+		"third on random features while ") {
 		t.Errorf("without a word: %s", said)
 	}
-	if said := execute(t.Context(), append(world, "--oracle", "linear")...).stderr; !strings.HasPrefix(said, "oracle linear; the model names it; 1 regression an action") {
+	if said := execute(t.Context(), append(world, "--oracle", "linear")...).stderr; !strings.HasPrefix(said,
+		"oracle linear; the model names it; 1 regression an action") {
 		t.Errorf("with --oracle linear: %s", said)
 	}
 	if said := execute(t.Context(), "backtest", "--rounds", "50").stderr; !strings.HasPrefix(said, "oracle hedge; ") {
@@ -59,7 +62,8 @@ func TestDefaultOracle(t *testing.T) {
 func TestOracleAndTwistFlags(t *testing.T) {
 	checkRun(t, object(t, "inject", "--json", "--log", "mem:", "--oracle", "auto", "--rounds", "200"), 200)
 	for _, name := range []string{"shared", "hybrid"} {
-		checkRun(t, object(t, "inject", "--json", "--log", "mem:", "--oracle", name, "--env", "linear:3,4", "--rounds", "200"), 200)
+		checkRun(t, object(t, "inject", "--json", "--log", "mem:", "--oracle", name, "--env", "linear:3,4", "--rounds",
+			"200"), 200)
 	}
 	data := writeFile(t, "log.csv", banditText)
 	for _, c := range []struct {
@@ -69,13 +73,16 @@ func TestOracleAndTwistFlags(t *testing.T) {
 		{[]string{"--oracle", "hedge"}, "expected auto, linear, fourier, shared or hybrid; hedge needs a model file"},
 		{[]string{"--twist", "permute"}, "permute takes the parameters share"},
 		{[]string{"--twist", "turn:1"}, `unknown twist "turn:1"`},
-		{[]string{"--data", data, "--action-column", "who", "--reward-column", "paid", "--twist", "permute:0.5"}, "does not tell the losses of all actions"},
+		{[]string{"--data", data, "--action-column", "who", "--reward-column", "paid", "--twist", "permute:0.5"},
+			"does not tell the losses of all actions"},
 	} {
-		if got := execute(t.Context(), append([]string{"backtest", "--rounds", "50"}, c.args...)...); got.code != 2 || !strings.Contains(got.stderr, c.want) {
+		if got := execute(t.Context(), append([]string{"backtest", "--rounds", "50"}, c.args...)...); got.code != 2 ||
+			!strings.Contains(got.stderr, c.want) {
 			t.Errorf("%v: exit code %d:\n%s\nwant %s", c.args, got.code, got.stderr, c.want)
 		}
 	}
-	twisted := runs(t, "--env", "bandit:3,.2,.8", "--rounds", "400", "--delays", "none", "--twist", "permute:0.5", "--twist", "rewards:.6,.3")[0].(map[string]any)
+	twisted := runs(t, "--env", "bandit:3,.2,.8", "--rounds", "400", "--delays", "none", "--twist", "permute:0.5",
+		"--twist", "rewards:.6,.3")[0].(map[string]any)
 	if name := need(t, twisted, "environment"); name != "bandit:3,0.2,0.8 permute:0.5 rewards:0.6,0.3" {
 		t.Errorf("environment %v", name)
 	}

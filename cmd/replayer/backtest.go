@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -37,7 +36,7 @@ type backtest struct {
 
 func backtestCommand(env *daemon.Env) *cobra.Command {
 	b := &backtest{env: env}
-	b.policies.trained.kafka.Getenv = env.Getenv
+	b.policies.trained.env = env
 	cmd := &cobra.Command{
 		Use:   "backtest",
 		Short: "Play learners against delays and row orders offline, with the code that runs live",
@@ -66,22 +65,23 @@ bytes a row and the contexts; memory does not grow with the log.`,
 			return b.run(cmd.Context())
 		},
 	}
-	b.source.flags(cmd.Flags())
-	b.source.reading.from(env)
-	b.source.reading.nats, b.source.reading.kafka = &b.policies.trained.nats, &b.policies.trained.kafka
-	cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
-	cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated (default: the log's own, else lognormal:20,1.5)")
-	cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	b.source.flags(env, cmd.Flags(), &b.policies.trained.access)
+	b.source.runFlags(cmd.Flags(), true)
+	grouped(cmd.Flags(), "Learners and delays", func() {
+		cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
+		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
+			"(default: the log's own, else lognormal:20,1.5)")
+		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
+	})
 	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
 	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
-	b.policies.flags(cmd.Flags())
+	grouped(cmd.Flags(), "Policies", func() { b.policies.flags(cmd.Flags()) })
 	b.showing.flags(cmd.Flags())
 	b.showing.sweepFlag(cmd.Flags())
 	return cmd
 }
 
 func (b *backtest) run(ctx context.Context) error {
-	b.source.reading.name = b.policies.trained.name
 	if b.policies.trained.log != "" && b.source.data == "" && !b.envNamed {
 		b.source.data = b.policies.trained.log
 	}
@@ -142,12 +142,9 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 			return err
 		}
 	}
-	table := b.env.Stdout
-	if b.source.json {
-		if err := json.NewEncoder(b.env.Stdout).Encode(found); err != nil {
-			return err
-		}
-		table = b.env.Stderr
+	table, err := tables(b.env, b.source.json, found)
+	if err != nil {
+		return err
 	}
 	if judged != nil {
 		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {
@@ -219,11 +216,27 @@ func (b *backtest) players() []player {
 	return slices.Compact(out)
 }
 
-// policy makes the learner of a player.
-func (b *backtest) policy(env replay.Environment, l player) (*policy, error) {
-	source := b.source
-	source.model = l.model
-	return source.policy(env, l.spec)
+// cast makes the learners of all players. Model files that would share a label are told apart by
+// their names.
+func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
+	players := b.players()
+	out, labels := make([]*policy, len(players)), map[string]int{}
+	for i, l := range players {
+		source := b.source
+		source.model = l.model
+		p, err := source.policy(env, l.spec)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = p
+		labels[p.label]++
+	}
+	for i, l := range players {
+		if labels[out[i].label] > 1 && l.spec == "" {
+			out[i].label = l.target()
+		}
+	}
+	return out, nil
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
@@ -234,13 +247,13 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 	if b.showing.on() && !slices.Contains(b.delays, "none") {
 		b.delays = append(b.delays, "none") // to compare with
 	}
+	policies, err := b.cast(env)
+	if err != nil {
+		return nil, err
+	}
 	var trials []*replay.Trial
 	var said []string
-	for _, l := range b.players() {
-		p, err := b.policy(env, l)
-		if err != nil {
-			return nil, err
-		}
+	for _, p := range policies {
 		if cost := p.model.Cost().String(); !slices.Contains(said, cost) {
 			said = append(said, cost)
 			fmt.Fprintln(b.env.Stderr, cost)
@@ -252,7 +265,7 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 			}
 			for i := range b.orders {
 				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
-					Label: p.label, Seed: b.source.seed, Contexts: b.showing.on() && k == 0 && i == 0})
+					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() && k == 0 && i == 0})
 			}
 		}
 	}

@@ -4,14 +4,14 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/bounded"
+	"hindsight/internal/logs"
 	"hindsight/internal/model"
-	"hindsight/internal/replay"
 )
 
 // columnFlags name the columns of a bandit log in CSV.
 type columnFlags struct {
 	mapping  string
-	columns  replay.Mapping
+	columns  logs.Mapping
 	features string
 }
 
@@ -30,18 +30,18 @@ func (c *columnFlags) flags(f *pflag.FlagSet) {
 
 // readMapping returns the columns of a bandit log: those of --mapping, and over them
 // those of flags.
-func (c *columnFlags) readMapping() (replay.Mapping, error) {
-	var m replay.Mapping
+func (c *columnFlags) readMapping() (logs.Mapping, error) {
+	var m logs.Mapping
 	if c.mapping != "" {
 		b, err := bounded.Read(c.mapping, model.MaxBytes)
 		if err != nil {
 			return m, err
 		}
-		if m, err = replay.ParseMapping(c.mapping, b); err != nil {
+		if m, err = logs.ParseMapping(c.mapping, b); err != nil {
 			return m, err
 		}
 	}
-	c.columns.Features = replay.SplitColumns(c.features)
+	c.columns.Features = logs.SplitColumns(c.features)
 	m.Override(c.columns)
 	return m, nil
 }

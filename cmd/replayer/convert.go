@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,24 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
-	"hindsight/internal/replay"
-	"hindsight/internal/servers"
-	"hindsight/pkg/codec"
 )
 
 type convert struct {
-	env             *daemon.Env
-	format, to, out string
-	json, keep      bool
-	reading         reading
-	columns         columnFlags
-	nats            servers.Flags
-	kafka           brokers.Flags
-	unwritten       int64    // events that the format cannot hold
-	firstUnwritten  []string // what the first say
+	env            *daemon.Env
+	to, out        string
+	json, keep     bool
+	source         source
+	unwritten      int64    // events that the format cannot hold
+	firstUnwritten []string // what the first say
 }
 
 // records is a log that is read record by record.
@@ -42,7 +34,7 @@ type records interface {
 }
 
 func convertCommand(env *daemon.Env) *cobra.Command {
-	c := &convert{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	c := &convert{env: env}
 	cmd := &cobra.Command{
 		Use:   "convert LOG",
 		Short: "Read a log in any format, account for every line, write it in another",
@@ -64,17 +56,11 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.format, "format", "", "format of LOG, one of "+logs.FormatNames()+", bandit, obd; default: by its content")
+	c.source.logFlags(env, f, new(access))
 	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
 	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as skipped all the same")
 	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to standard output")
-	c.reading.flags(f)
-	c.columns.flags(f)
-	f.StringVar(&c.reading.name, "name", "", "model in topics; default: the only one")
-	c.nats.Register(f)
-	c.kafka.Register(f)
-	c.reading.nats, c.reading.kafka = &c.nats, &c.kafka
 	return cmd
 }
 
@@ -82,7 +68,7 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	if c.to != "" && !slices.Contains(logs.WriteFormats(), c.to) {
 		return daemon.Usagef("--to %s: expected one of %s", c.to, strings.Join(logs.WriteFormats(), ", "))
 	}
-	o, done, err := c.reading.options(c.env.Stdin)
+	o, done, err := c.source.reading.options(c.env.Stdin)
 	if err != nil {
 		return err
 	}
@@ -117,68 +103,31 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 
 // open opens a log in its format.
 func (c *convert) open(ctx context.Context, path string, o logs.Options) (records, error) {
-	columns, err := c.columns.readMapping()
-	if err != nil {
+	var err error
+	if o.Mapping, err = c.source.columnFlags.readMapping(); err != nil {
 		return nil, err
 	}
 	if isTopics(path) {
-		return c.reading.openTopics(ctx, path, o)
+		return c.source.reading.openTopics(ctx, path, o)
 	}
-	named := !columns.IsZero()
-	if named {
-		if err := columns.Validate(); err != nil {
-			return nil, daemon.Usagef("%v", err)
-		}
+	switch o.Format = c.source.format; {
+	case !o.Mapping.IsZero():
+		o.Format = logs.Bandit
+	case o.Format == formatAuto:
+		o.Format = ""
 	}
-	openBandit := c.format == formatOpenBandit || c.format == "" && !named && path != logs.Stdin && replay.SniffOpenBandit(path)
-	switch {
-	case openBandit && path != logs.Stdin:
-		t, items, err := replay.OpenBanditTables(path)
-		if err != nil {
-			return nil, err
-		}
-		return c.table(t, items, replay.Mapping{}, o)
-	case named || openBandit:
-		t, err := logs.OpenTables(path, o.Stdin)
-		if err != nil {
-			return nil, err
-		}
-		return c.table(t, nil, columns, o)
-	case c.format == formatBandit:
-		return nil, daemon.Usagef("--format bandit: %v", columns.Validate())
-	case c.format == formatMulticlass:
-		return nil, daemon.Usagef("--format multiclass: %v", errNoDecisions)
-	}
-	o.Format = c.format
-	r, err := logs.Open(path, o)
-	var table *logs.TableError
-	if errors.As(err, &table) {
-		return c.sniffed(table, o)
+	if o.Format == logs.Bandit {
+		err = o.Mapping.Validate()
+	} else if o.Format == logs.Labelled {
+		err = logs.ErrLabelled
 	}
 	if err != nil {
-		return nil, err
+		return nil, daemon.Usagef("%v", err)
 	}
-	return r, nil
-}
-
-var errNoDecisions = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play it with backtest --data, or name its columns")
-
-// sniffed opens what turned out to be CSV.
-func (c *convert) sniffed(e *logs.TableError, o logs.Options) (records, error) {
-	_, head, err := e.Tables.Peek()
-	if err == nil && replay.SniffOpenBanditHead(head) {
-		return c.table(e.Tables, nil, replay.Mapping{}, o)
+	r, err := logs.Open(path, o)
+	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
+		return nil, daemon.Usagef("%v", err)
 	}
-	e.Tables.Close()
-	if bytes.HasPrefix(head, []byte("label,")) {
-		return nil, daemon.Usagef("%v", errNoDecisions)
-	}
-	return nil, daemon.Usagef("%v", e)
-}
-
-func (c *convert) table(t *logs.Tables, items [][]codec.Feature, columns replay.Mapping, o logs.Options) (records, error) {
-	lo := replay.LogOptions{Mapping: columns, Ledger: logs.NewLedger("", o.Rejects, o.Strict)}
-	r, err := replay.NewTableReader(t, items, lo, o.Dedup)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +165,7 @@ func (c *convert) copy(ctx context.Context, r records, w logs.Writer) error {
 func (c *convert) write(w logs.Writer, r *logs.Record) error {
 	err := w.Write(r)
 	var cannot *logs.UnwritableError
-	if !errors.As(err, &cannot) || c.reading.strict {
+	if !errors.As(err, &cannot) || c.source.reading.strict {
 		return err
 	}
 	if c.unwritten++; len(c.firstUnwritten) < logs.ShownMalformed {
@@ -246,7 +195,7 @@ func (c *convert) report(w io.Writer, a *logs.Account) error {
 		fmt.Fprintf(t, "not written\t%d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
 	}
 	if a.Forgotten {
-		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.reading.dedup)
+		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.source.reading.dedup)
 	}
 	return t.Flush()
 }

@@ -28,7 +28,8 @@ func TestConvert(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &a); r.code != 0 || err != nil {
 		t.Fatal(r, err)
 	}
-	if a.Read != 4 || a.Events != 1 || a.Duplicates != 1 || a.Skipped != 1 || a.Malformed != 1 || len(a.Errors) != 1 || !strings.Contains(a.Errors[0], in+":3:") {
+	if a.Read != 4 || a.Events != 1 || a.Duplicates != 1 || a.Skipped != 1 || a.Malformed != 1 || len(a.Errors) != 1 ||
+		!strings.Contains(a.Errors[0], in+":3:") {
 		t.Errorf("%s", r.stdout)
 	}
 	const want = `{"id":"e","features":{"u.x":1},"actions":["l","r"],"time":"2021-02-04T16:31:29.246Z","action":"r","propensity":0.25,"propensities":{"l":0.75,"r":0.25},"reward":1}` + "\n"

@@ -66,6 +66,24 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 	}
 }
 
+// TestWindowOfDataWithoutTimes: a model file without a window gets 200 rounds where the data has no
+// times, and the summary says so; one that gives a duration is refused.
+func TestWindowOfDataWithoutTimes(t *testing.T) {
+	data := writeFile(t, "log.csv", banditText)
+	for text, want := range map[string]string{
+		"": "window 200 rounds (none is given, and the data has no times)", "window: 9r\n": "window 9 rounds", "window: 10m\n": "this data has no times",
+	} {
+		model := writeFile(t, "model.yaml", "name: m\nversion: 1\nreward: {min: 0, max: 1}\n"+text)
+		got := execute(t.Context(), "backtest", "--data", data, "--action-column", "who", "--reward-column", "paid", "--model", model)
+		if said := strings.Join(strings.Fields(got.stdout+got.stderr), " "); !strings.Contains(said, want) || (got.code == 0) == (text == "window: 10m\n") {
+			t.Errorf("%q: exit code %d, %s", text, got.code, said)
+		}
+		if text == "" && strings.Contains(execute(t.Context(), "backtest", "--data", data, "--action-column", "who", "--reward-column", "paid", "--time-column", "at", "--model", model).stdout, "200 rounds") {
+			t.Error("data with times got a window in rounds")
+		}
+	}
+}
+
 // TestWrongData holds what is said of wrong data, flags and mappings.
 func TestWrongData(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText)

@@ -14,7 +14,8 @@ import (
 // there.
 func TestExplain(t *testing.T) {
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
-	if got := execute(t.Context(), "inject", "--rounds", "60", "--log", log, "--listen", "127.0.0.1:0"); got.code != daemon.Done {
+	if got := execute(t.Context(), "inject", "--rounds", "60", "--log", log, "--listen",
+		"127.0.0.1:0"); got.code != daemon.Done {
 		t.Fatalf("inject: %+v", got)
 	}
 	got := execute(t.Context(), "explain", "r20", "--log", log, "--json")
@@ -34,7 +35,8 @@ func TestExplain(t *testing.T) {
 	if hidden := execute(t.Context(), "explain", "r20", "--log", log, "--no-features"); strings.Contains(hidden.stdout, `"features"`) {
 		t.Errorf("features are shown: %s", hidden.stdout)
 	}
-	if none := execute(t.Context(), "explain", "nobody", "--log", log); none.code != daemon.Failed || !strings.Contains(none.stderr, "no decision that is kept has this id") {
+	if none := execute(t.Context(), "explain", "nobody", "--log", log); none.code != daemon.Failed ||
+		!strings.Contains(none.stderr, "no decision that is kept has this id") {
 		t.Errorf("%+v", none)
 	}
 	for _, wrong := range []string{"explain", "explain x --log mem:", "explain a b"} {

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
@@ -58,26 +57,28 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
-	f.source.flags(cmd.Flags())
-	f.source.reading.from(env)
-	f.source.reading.topicsFlags(env, cmd.Flags())
-	for _, name := range []string{"window", "order", "accept", "model", "oracle"} { // they are of runs
-		_ = cmd.Flags().MarkHidden(name)
-	}
+	f.source.flags(env, cmd.Flags(), new(access))
+	cmd.Flags().StringVar(&f.source.model, "model", "", "model file, by whose actions and range the log is read")
 	g, o := cmd.Flags(), &f.options
-	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing is played")
+	g.IntVar(&f.data.Rows, "fit-rows", 0, "rows to fit to and to hold out, the first of the data; 0: all, and nothing "+
+		"is played")
 	g.IntVar(&f.data.Columns, "columns", 200, "columns at most; of texts the values that occur most")
-	g.StringVar(&f.over, "over", formatAuto, "what functions know actions by: names, features, or auto: features where the actions of a log of events have some")
-	g.IntVar(&f.data.Shared, "action-columns", 50, "with features of actions: columns of theirs at most, those that occur most; where the actions are always the same a name is one, too")
-	g.BoolVar(&f.data.Bandit, "bandit", false, "of data that knows the loss of every action use that of one a row, drawn uniformly, as a log would have it")
+	g.StringVar(&f.over, "over", formatAuto, "what functions know actions by: names, features, or auto: features where "+
+		"the actions of a log of events have some")
+	g.IntVar(&f.data.Shared, "action-columns", 50, "with features of actions: columns of theirs at most, those that "+
+		"occur most; where the actions are always the same a name is one, too")
+	g.BoolVar(&f.data.Bandit, "bandit", false, "of data that knows the loss of every action use that of one a row, "+
+		"drawn uniformly, as a log would have it")
 	g.IntVar(&o.Functions, "functions", o.Functions, "functions of the class")
 	g.StringSliceVar(&o.Kinds, "kinds", o.Kinds, "kinds of functions, dealt in turn: ridge, logistic, trees")
 	g.Float64Var(&o.HoldOut, "hold-out", o.HoldOut, "share of the rows, the last of them, that no function is fitted to")
-	g.Float64Var(&o.Distance, "distance", o.Distance, "functions that predict within it of another, in root mean square, are dropped")
+	g.Float64Var(&o.Distance, "distance", o.Distance, "functions that predict within it of another, in root mean "+
+		"square, are dropped")
 	g.Float64Var(&o.Alpha, "alpha", o.Alpha, "level at which a function survives the rows held out")
 	most := float64(codec.MaxFeatures)
-	daemon.Bounds{"rounds": {0, 1e7}, "fit-rows": {0, 1e7}, "columns": {1, most}, "action-columns": {1, most}, "functions": {1, 1e4},
-		"hold-out": {.05, .9}, "distance": {0, 1}, "alpha": {0, 1}}.Set(g)
+	daemon.Bounds{"rounds": {0, 1e7}, "fit-rows": {0, 1e7}, "columns": {1, most}, "action-columns": {1, most},
+		"functions": {1, 1e4},
+		"hold-out":  {.05, .9}, "distance": {0, 1}, "alpha": {0, 1}}.Set(g)
 	g.BoolVar(&f.play, "play", true, "play the rows that were not used")
 	g.StringVar(&f.out, "out", "class.jsonl", "class file to write")
 	return cmd
@@ -115,7 +116,7 @@ func (f *fitting) run(ctx context.Context) error {
 	if _, err := model.ParseClass(f.out, file); err != nil {
 		return err
 	}
-	if err := os.WriteFile(f.out, file, 0o644); err != nil {
+	if err := whole.WriteText(f.out, string(file)); err != nil {
 		return err
 	}
 	report := newFitReport(f.out, len(file), data, class)
@@ -139,19 +140,17 @@ func (f *fitting) choose(env replay.Environment) error {
 	case f.over == formatAuto && !(featured && in != nil && in.Featured), f.over == "names":
 		f.data.Shared = 0
 		if featured {
-			fmt.Fprintln(f.env.Stderr, "the actions have features, which a class over names does not look at: --over features does")
+			fmt.Fprintln(f.env.Stderr, "the actions have features, which a class over names does not look at: --over features "+
+				"does")
 		}
 	}
 	return nil
 }
 
 func (f *fitting) write(r *fitReport) error {
-	table := f.env.Stdout
-	if f.source.json {
-		if err := json.NewEncoder(f.env.Stdout).Encode(r); err != nil {
-			return err
-		}
-		table = f.env.Stderr
+	table, err := tables(f.env, f.source.json, r)
+	if err != nil {
+		return err
 	}
 	return r.write(table)
 }
@@ -219,7 +218,8 @@ func (f *fitting) trial(env replay.Environment, o model.Oracle, files map[string
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
 	m.Resolve(env.Columns(), len(env.Actions()))
 	none, _ := replay.ParseDelays("none", f.source.seed) // it parses
-	return &replay.Trial{Rounds: replay.EncodeRoundsFor(env, m), Delays: none, Model: m, Files: files, Label: o.Kind, Seed: f.source.seed}
+	return &replay.Trial{Rounds: replay.EncodeRoundsFor(env, m), Delays: none, Model: m, Files: files, Label: o.Kind,
+		Seed: f.source.seed}
 }
 
 // fitReport is the JSON of fit.
@@ -261,8 +261,10 @@ func newPlayed(name string, r *replay.Result) played {
 }
 
 func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
-	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features), Actions: len(d.Actions), OfActions: len(d.ActionFeatures), Tried: c.Tried, Alike: c.Alike,
-		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha, Functions: c.Functions}
+	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features),
+		Actions: len(d.Actions), OfActions: len(d.ActionFeatures), Tried: c.Tried, Alike: c.Alike,
+		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha,
+		Functions: c.Functions}
 }
 
 func (r *fitReport) write(w io.Writer) error {
@@ -271,8 +273,10 @@ func (r *fitReport) write(w io.Writer) error {
 	if r.OfActions > 0 {
 		actions = fmt.Sprintf("%d of any action", r.OfActions)
 	}
-	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\n", r.File, len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
-	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows, r.HeldOut, r.Constant)
+	fmt.Fprintf(&b, "%s: %d functions (%d tried, %d too like another), %d columns, %s, %.1f MB\n", r.File,
+		len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
+	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows,
+		r.HeldOut, r.Constant)
 	fmt.Fprintf(&b, "%-10s %6s %8s %8s %8s %10s\n", "kind", "number", "best", "median", "worst", "surviving")
 	for _, kind := range fit.Kinds() {
 		var losses []float64
@@ -289,12 +293,14 @@ func (r *fitReport) write(w io.Writer) error {
 			fmt.Fprintf(&b, "%-10s %6d %8.4f %8.4f %8.4f %10d\n", kind, n, losses[0], losses[n/2], losses[n-1], survive)
 		}
 	}
-	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving, len(r.Functions), 100*r.Share, r.Alpha)
+	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving,
+		len(r.Functions), 100*r.Share, r.Alpha)
 	if r.Share > .5 {
 		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
 	}
 	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) }); best.HeldOut >= r.Constant {
-		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too few.\n")
+		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too " +
+			"few.\n")
 	}
 	if len(r.Played) > 0 {
 		fmt.Fprintf(&b, "\nmean %s on the %d rows behind them, without delay\n", r.Played[0].rewards.Of(), r.PlayedRows)

@@ -39,20 +39,24 @@ func adsLog(n int) string {
 func TestFitFeatures(t *testing.T) {
 	dir := t.TempDir()
 	log, class, m := filepath.Join(dir, "ads.json"), filepath.Join(dir, "ads.class.jsonl"), filepath.Join(dir, "m.yaml")
-	for name, text := range map[string]string{log: adsLog(300), m: "name: ads\noracle: {kind: hedge, class: ads.class.jsonl}\nwindow: 20 rounds\n"} {
+	for name, text := range map[string]string{log: adsLog(300),
+		m: "name: ads\noracle: {kind: hedge, class: ads.class.jsonl}\nwindow: 20 rounds\n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	o := object(t, "fit", "--data", log, "--fit-rows", "200", "--functions", "4", "--out", class, "--json")
-	if number(t, o, "actions") != 0 || number(t, o, "action_columns") != 1 || number(t, o, "columns") != 1 || len(need(t, o, "played").([]any)) != 2 {
+	if number(t, o, "actions") != 0 || number(t, o, "action_columns") != 1 || number(t, o, "columns") != 1 ||
+		len(need(t, o, "played").([]any)) != 2 {
 		t.Errorf("%v", o)
 	}
 	o = object(t, "backtest", "--data", log, "--model", m, "--json")
-	if len(need(t, o, "runs").([]any)) != 1 || number(t, o, "intake.weighted") != 300 || number(t, o, "estimators.events") != 600 {
+	if len(need(t, o, "runs").([]any)) != 1 || number(t, o, "intake.weighted") != 300 ||
+		number(t, o, "estimators.events") != 600 {
 		t.Errorf("%v", o)
 	}
-	if p := need(t, o, "policies").([]any); need(t, p[2].(map[string]any), "policy") != "baseline" || !strings.Contains(fmt.Sprint(need(t, p[2].(map[string]any), "flags")), "30 of 300 rows name no baseline action") {
+	if p := need(t, o, "policies").([]any); need(t, p[2].(map[string]any), "policy") != "baseline" ||
+		!strings.Contains(fmt.Sprint(need(t, p[2].(map[string]any), "flags")), "30 of 300 rows name no baseline action") {
 		t.Errorf("%v", p[2])
 	}
 	for want, args := range map[string]string{
@@ -62,7 +66,8 @@ func TestFitFeatures(t *testing.T) {
 		"is known in none":                         "--over names --data " + log,
 		"have features, which a class over names ": "--over names --fit-rows 100 --data " + log,
 	} {
-		if got := execute(t.Context(), append([]string{"fit", "--out", class}, strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"fit", "--out", class}, strings.Fields(args)...)...); got.code == 0 ||
+			!strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

@@ -39,7 +39,8 @@ func rankLog() string {
 // replayed returns what a backtest says of a log, but for its name and what the clock said.
 func replayed(t *testing.T, args ...string) map[string]any {
 	t.Helper()
-	o := object(t, append([]string{"backtest", "--json", "--bootstrap", "0", "--delays", "recorded", "--oracle", "hybrid", "--rounds", "50"}, args...)...)
+	o := object(t, append([]string{"backtest", "--json", "--bootstrap", "0", "--delays", "recorded", "--oracle", "hybrid",
+		"--rounds", "50"}, args...)...)
 	for _, r := range o["runs"].([]any) {
 		delete(r.(map[string]any), "rounds_per_second")
 		delete(r.(map[string]any), "environment")
@@ -63,11 +64,14 @@ func TestEveryFormatAsData(t *testing.T) {
 	text := []byte(rankLog())
 	data := write("log.json", text)
 	want := replayed(t, "--data", data)
-	if runs := want["runs"].([]any); len(runs) != 1 || number(t, runs[0].(map[string]any), "rounds") != 50 || need(t, runs[0].(map[string]any), "delays.spec") != "recorded" {
+	if runs := want["runs"].([]any); len(runs) != 1 || number(t, runs[0].(map[string]any), "rounds") != 50 ||
+		need(t, runs[0].(map[string]any), "delays.spec") != "recorded" {
 		t.Fatal(want)
 	}
-	in := object(t, "backtest", "--data", data, "--json", "--policy", "uniform", "--rejects", at("rejects"))["intake"].(map[string]any)
-	for key, x := range map[string]float64{"read": 65, "events": 61, "duplicates": 1, "dangling": 1, "skipped": 1, "malformed": 1, "rows": 61, "joined": 1, "actions": 3} {
+	in := object(t, "backtest", "--data", data, "--json", "--policy", "uniform", "--rejects",
+		at("rejects"))["intake"].(map[string]any)
+	for key, x := range map[string]float64{"read": 65, "events": 61, "duplicates": 1, "dangling": 1, "skipped": 1,
+		"malformed": 1, "rows": 61, "joined": 1, "actions": 3} {
 		if number(t, in, key) != x {
 			t.Errorf("intake: %s is %v, want %v", key, in[key], x)
 		}
@@ -83,7 +87,8 @@ func TestEveryFormatAsData(t *testing.T) {
 	half := bytes.Index(text, []byte("\n{\"_label_cost\":0,")) + 1
 	write("folder/1.zst", z.EncodeAll(text[:half], nil))
 	write("folder/sub/2", text[half:])
-	forms := [][]string{{"--data", write("log.gz", zipped.Bytes())}, {"--data", at("folder")}, {"--data", data, "--format", "dsjson"}}
+	forms := [][]string{{"--data", write("log.gz", zipped.Bytes())}, {"--data", at("folder")}, {"--data", data, "--format",
+		"dsjson"}}
 	for _, to := range []string{"jsonl", "msgpack", "parquet", "dsjson"} {
 		if r := execute(t.Context(), "convert", data, "--to", to, "--out", at("as."+to)); r.code != 0 {
 			t.Fatal(r)
@@ -95,10 +100,12 @@ func TestEveryFormatAsData(t *testing.T) {
 			t.Errorf("%v:\ngot  %v\nwant %v", form, got, want)
 		}
 	}
-	if r := execute(t.Context(), "backtest", "--data", data, "--strict"); r.code != 1 || !strings.Contains(r.stderr, "log.json:64:16: ") {
+	if r := execute(t.Context(), "backtest", "--data", data, "--strict"); r.code != 1 || !strings.Contains(r.stderr,
+		"log.json:64:16: ") {
 		t.Errorf("strict: %+v", r)
 	}
-	live := object(t, "inject", "--json", "--log", "mem:", "--data", data, "--delays", "recorded", "--oracle", "hybrid", "--window", "1h")
+	live := object(t, "inject", "--json", "--log", "mem:", "--data", data, "--delays", "recorded", "--oracle", "hybrid",
+		"--window", "1h")
 	if number(t, live, "rounds")+number(t, live, "pending") != 61 {
 		t.Errorf("live: %v", live)
 	}
@@ -114,11 +121,13 @@ func TestDataOnStandardInput(t *testing.T) {
 		{rankLog(), nil, `"format":"dsjson"`},
 		{banditText, []string{"--action-column", "who", "--reward-column", "paid"}, `"format":"bandit"`},
 		{"label,n_a\nx,1\ny,2\nx\n", nil, `"format":"multiclass","files":1,"bytes":20,"read":3,"events":2,"duplicates":0,"dangling":0,"skipped":0,"malformed":1`},
-		{",timestamp,item_id,position,click,propensity_score\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5\n", []string{"--min-events", "0"}, `"format":"obd"`},
+		{",timestamp,item_id,position,click,propensity_score\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5\n",
+			[]string{"--min-events", "0"}, `"format":"obd"`},
 	} {
 		var out, log bytes.Buffer
-		env := &daemon.Env{Args: append([]string{"backtest", "--data", "-", "--json", "--bootstrap", "0"}, c.args...), Getenv: func(string) string { return "" },
-			Stdin: strings.NewReader(c.text), Stdout: &out, Stderr: &log}
+		env := &daemon.Env{Args: append([]string{"backtest", "--data", "-", "--json", "--bootstrap", "0"}, c.args...),
+			Getenv: func(string) string { return "" },
+			Stdin:  strings.NewReader(c.text), Stdout: &out, Stderr: &log}
 		if code := daemon.Run(t.Context(), env, command(env)); code != 0 || !strings.Contains(out.String(), c.want) {
 			t.Errorf("%s: exit code %d: %s%s", c.want, code, out.String(), log.String())
 		}
@@ -130,7 +139,8 @@ func TestDataOnStandardInput(t *testing.T) {
 func TestTopicsAsData(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	log := "embedded:" + dir
-	r := object(t, "inject", "--rounds", "200", "--window", "50", "--delays", "constant:3", "--json", "--log", log, "--listen", "127.0.0.1:0")
+	r := object(t, "inject", "--rounds", "200", "--window", "50", "--delays", "constant:3", "--json", "--log", log,
+		"--listen", "127.0.0.1:0")
 	if number(t, r, "rounds") == 0 {
 		t.Fatal(r)
 	}
@@ -142,7 +152,8 @@ func TestTopicsAsData(t *testing.T) {
 	args := []string{"--json", "--bootstrap", "0", "--policy", "uniform", "--policy", "logging"}
 	topics := object(t, append([]string{"backtest", "--data", log}, args...)...)
 	file := object(t, append([]string{"backtest", "--data", out}, args...)...)
-	if in := topics["intake"].(map[string]any); number(t, in, "joined") != 200 || number(t, in, "rows") != 200 || in["action_sets"] != false {
+	if in := topics["intake"].(map[string]any); number(t, in, "joined") != 200 || number(t, in, "rows") != 200 ||
+		in["action_sets"] != false {
 		t.Errorf("intake: %v", in)
 	}
 	if !reflect.DeepEqual(topics["policies"], file["policies"]) {
@@ -153,13 +164,15 @@ func TestTopicsAsData(t *testing.T) {
 // TestConvertTables: CSV whose columns are named, and Open Bandit data, as events.
 func TestConvertTables(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText+"broken\n")
-	r := execute(t.Context(), "convert", data, "--id-column", "id", "--time-column", "at", "--outcome-time-column", "back", "--action-column", "who", "--reward-column", "paid", "--features", "x", "--to", "jsonl")
+	r := execute(t.Context(), "convert", data, "--id-column", "id", "--time-column", "at", "--outcome-time-column", "back",
+		"--action-column", "who", "--reward-column", "paid", "--features", "x", "--to", "jsonl")
 	first, _, _ := strings.Cut(r.stdout, "\n")
 	if want := `{"id":"q","features":{"x":1},"time":"2020-01-01T00:00:00Z","action":"b","reward":1,"outcome_time":"2020-01-01T00:00:25Z"}`; r.code != 0 || first != want || !strings.Contains(r.stderr, "malformed   1") {
 		t.Errorf("%+v", r)
 	}
 	labelled := writeFile(t, "l.csv", "label,n_a\nx,1\n")
-	if r := execute(t.Context(), "convert", labelled, "--to", "jsonl"); r.code != 2 || !strings.Contains(r.stderr, "are no decisions") {
+	if r := execute(t.Context(), "convert", labelled, "--to", "jsonl"); r.code != 2 || !strings.Contains(r.stderr,
+		"are no decisions") {
 		t.Errorf("%+v", r)
 	}
 	if r := execute(context.Background(), "convert", data); r.code != 2 || !strings.Contains(r.stderr, "--action-column") {
@@ -184,7 +197,8 @@ func TestFormatsPage(t *testing.T) {
 	}
 	data := writeFile(t, "log.json", rankLog())
 	keys := slices.Collect(func(yield func(string) bool) {
-		for _, o := range []map[string]any{object(t, "convert", data, "--json"), object(t, "backtest", "--data", data, "--json", "--policy", "uniform", "--bootstrap", "0")["intake"].(map[string]any)} {
+		for _, o := range []map[string]any{object(t, "convert", data, "--json"), object(t, "backtest", "--data", data,
+			"--json", "--policy", "uniform", "--bootstrap", "0")["intake"].(map[string]any)} {
 			for key := range o {
 				if !yield(key) {
 					return
@@ -192,7 +206,8 @@ func TestFormatsPage(t *testing.T) {
 			}
 		}
 	})
-	for _, key := range append(keys, "jsonl", "msgpack", "parquet", "dsjson", "cb_adf", "cb", "bandit", "obd", "multiclass") {
+	for _, key := range append(keys, "jsonl", "msgpack", "parquet", "dsjson", "cb_adf", "cb", "bandit", "obd",
+		"multiclass") {
 		if !bytes.Contains(page, []byte("`"+key+"`")) {
 			t.Errorf("compose/FORMATS.md does not name `%s`", key)
 		}

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,12 +40,11 @@ type inject struct {
 
 	partitions int
 	seedFile   string // of a log on servers or brokers
-	nats       servers.Flags
-	kafka      brokers.Flags
+	access     access
 }
 
 func injectCommand(env *daemon.Env) *cobra.Command {
-	in := &inject{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	in := &inject{env: env}
 	cmd := &cobra.Command{
 		Use:   "inject",
 		Short: "Play an environment or a file through the whole live loop",
@@ -61,13 +59,10 @@ what the logs hold, and audits them.`,
   replayer inject --rounds 5000 --delays exp:50 --json`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return in.run(cmd.Context()) },
 	}
-	in.source.flags(cmd.Flags())
-	in.source.reading.from(env)
-	in.source.reading.nats, in.source.reading.kafka = &in.nats, &in.kafka
 	f := cmd.Flags()
-	f.StringVar(&in.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
-	f.StringVar(&in.learner, "learner", "", "learner (default dafa, or the model file's)")
-	f.StringVar(&in.delays, "delays", "", "delays of outcomes, in later rounds (default: the log's own, else lognormal:20,1.5)")
+	in.source.flags(env, f, &in.access)
+	in.source.runFlags(f, true)
+	in.source.learnerFlags(f, &in.learner, &in.delays)
 	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
 	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
 	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is learned, as backtest does; larger is faster, but adds up to that much delay")
@@ -76,8 +71,6 @@ what the logs hold, and audits them.`,
 	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
-	in.nats.Register(f)
-	in.kafka.Register(f)
 	return cmd
 }
 
@@ -107,11 +100,7 @@ func (in *inject) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	spec := in.learner
-	if spec == "" && in.source.model == "" {
-		spec = "dafa"
-	}
-	p, err := in.source.policy(env, spec)
+	p, err := in.source.policy(env, in.learner)
 	if err != nil {
 		return err
 	}
@@ -168,15 +157,12 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	runs := []replay.Result{*result}
 	in.source.markInvented(runs)
 	result = &runs[0]
-	table := in.env.Stdout
 	if err := in.show(l, result); err != nil {
 		return err
 	}
-	if in.source.json {
-		if err := json.NewEncoder(in.env.Stdout).Encode(result); err != nil {
-			return err
-		}
-		table = in.env.Stderr
+	table, err := tables(in.env, in.source.json, result)
+	if err != nil {
+		return err
 	}
 	if err := replay.WriteRun(table, result); err != nil {
 		return err
@@ -211,7 +197,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 		return nil, nil, err
 	}
 	logger := l.logger()
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.nats, Kafka: l.kafka, Requests: l.requests(), Logger: logger})
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka, Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,14 +233,6 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 
 // logger shows warnings only: a run says what it does by its bar.
 func (l *live) logger() *slog.Logger { return warnings(l.env) }
-
-// warnings returns a logger that tells people of warnings, and programs of everything.
-func warnings(env *daemon.Env) *slog.Logger {
-	if _, lines := env.Stderr.(*daemon.Lines); lines {
-		return env.Logger
-	}
-	return slog.New(slog.NewTextHandler(env.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the
 // folder later.
@@ -362,7 +340,7 @@ func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay
 	}
 	r := &replay.Result{
 		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
-		Window: model.FormatWindow(l.policy.model.Window), Rounds: s.Rounds, Pending: s.Pending,
+		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds, Pending: s.Pending,
 		Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}

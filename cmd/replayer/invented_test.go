@@ -29,7 +29,8 @@ func TestInventedDelays(t *testing.T) {
 		{"backtest --rounds 60", "learner"},
 		{"backtest --delays none --data " + data, "learner"},
 	} {
-		if got := execute(t.Context(), strings.Fields(c.args)...); got.code != 0 || !strings.HasPrefix(strings.TrimSpace(got.stdout), c.begins) {
+		if got := execute(t.Context(), strings.Fields(c.args)...); got.code != 0 ||
+			!strings.HasPrefix(strings.TrimSpace(got.stdout), c.begins) {
 			t.Errorf("%s: exit code %d, %s%s", c.args, got.code, got.stdout, got.stderr)
 		}
 	}

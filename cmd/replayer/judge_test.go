@@ -18,13 +18,15 @@ import (
 // not is run.
 func TestResume(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
-	args := []string{"backtest", "--rounds", "200", "--orders", "2", "--delays", "none", "--delays", "exp:5", "--json", "--resume", file}
+	args := []string{"backtest", "--rounds", "200", "--orders", "2", "--delays", "none", "--delays", "exp:5", "--json",
+		"--resume", file}
 	first := execute(t.Context(), args...)
 	if first.code != 0 || strings.Contains(first.stderr, "finished before") {
 		t.Fatalf("%+v", first)
 	}
 	again := execute(t.Context(), args...)
-	if again.code != 0 || again.stdout != first.stdout || !strings.Contains(again.stderr, "4 of 4 runs were finished before") {
+	if again.code != 0 || again.stdout != first.stdout || !strings.Contains(again.stderr,
+		"4 of 4 runs were finished before") {
 		t.Errorf("exit code %d, %s\n%s\n%s", again.code, again.stderr, again.stdout, first.stdout)
 	}
 	more := execute(t.Context(), append(args, "--delays", "constant:3")...)
@@ -34,7 +36,8 @@ func TestResume(t *testing.T) {
 	if err := os.WriteFile(file, []byte("a,b\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := execute(t.Context(), args...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, "runs.jsonl:1: ") {
+	if got := execute(t.Context(), args...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr,
+		"runs.jsonl:1: ") {
 		t.Errorf("a file of something else: %+v", got)
 	}
 }
@@ -49,9 +52,11 @@ func TestInterruptedRuns(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	go afterFirstLine(ctx, file, cancel) // the first run is kept, the second goes on
-	args := []string{"backtest", "--rounds", "60000", "--learner", "uniform", "--learner", "dafa", "--delays", "none", "--resume", file}
+	args := []string{"backtest", "--rounds", "60000", "--learner", "uniform", "--learner", "dafa", "--delays", "none",
+		"--resume", file}
 	got := execute(ctx, args...)
-	if got.code != daemon.Interrupted || !strings.Contains(got.stdout, "uniform") || strings.Contains(got.stdout, "dafa") || !strings.Contains(got.stderr, "1 of 2 runs are finished and kept") {
+	if got.code != daemon.Interrupted || !strings.Contains(got.stdout, "uniform") || strings.Contains(got.stdout,
+		"dafa") || !strings.Contains(got.stderr, "1 of 2 runs are finished and kept") {
 		t.Fatalf("exit code %d, %s\n%s", got.code, got.stderr, got.stdout)
 	}
 }
@@ -87,7 +92,8 @@ func TestJudgedTwice(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	base := []string{"backtest", "--data", file, "--action-column", "a", "--reward-column", "r", "--propensity-column", "p", "--features", "x", "--bootstrap", "0", "--delays", "none", "--json"}
+	base := []string{"backtest", "--data", file, "--action-column", "a", "--reward-column", "r", "--propensity-column",
+		"p", "--features", "x", "--bootstrap", "0", "--delays", "none", "--json"}
 	for _, more := range [][]string{{"--learner", "egreedy:0.1"}, {"--policy", "learner:egreedy:0.1"}} {
 		o := object(t, append(base, more...)...)
 		runs, _ := o["runs"].([]any)
@@ -108,7 +114,8 @@ func TestJudgedTwice(t *testing.T) {
 func TestSnapshotPolicy(t *testing.T) {
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
 	object(t, "inject", "--rounds", "200", "--delays", "none", "--json", "--log", log, "--listen", "127.0.0.1:0")
-	o := object(t, "backtest", "--data", log, "--policy", "logging", "--policy", "snapshot:1", "--policy", "snapshot:200", "--policy", "snapshot", "--bootstrap", "0", "--json")
+	o := object(t, "backtest", "--data", log, "--policy", "logging", "--policy", "snapshot:1", "--policy", "snapshot:200",
+		"--policy", "snapshot", "--bootstrap", "0", "--json")
 	all, _ := o["policies"].([]any)
 	if len(all) != 4 {
 		t.Fatalf("%v", o)
@@ -126,13 +133,16 @@ func TestSnapshotPolicy(t *testing.T) {
 		t.Errorf("effective sample sizes %v, IPS %v of logging, the learner after 1, after 200, and as it is", ess, ips)
 	}
 	for want, args := range map[string][]string{
-		"feedback through 200, not 900":      {"--data", log, "--policy", "snapshot:900"},
-		"expected the number of a feedback":  {"--data", log, "--policy", "snapshot:x"},
-		"does not hold the model \"other\"":  {"--data", log, "--policy", "logging", "--policy", "snapshot", "--name", "other"},
-		"holds no log":                       {"--data", log, "--policy", "snapshot", "--log", "embedded:" + t.TempDir()},
-		"name its log, for example --log em": {"--data", writeBandit(t), "--action-column", "a", "--reward-column", "r", "--propensity-column", "p", "--policy", "snapshot"},
+		"feedback through 200, not 900":     {"--data", log, "--policy", "snapshot:900"},
+		"expected the number of a feedback": {"--data", log, "--policy", "snapshot:x"},
+		"does not hold the model \"other\"": {"--data", log, "--policy", "logging", "--policy", "snapshot", "--name",
+			"other"},
+		"holds no log": {"--data", log, "--policy", "snapshot", "--log", "embedded:" + t.TempDir()},
+		"name its log, for example --log em": {"--data", writeBandit(t), "--action-column", "a", "--reward-column", "r",
+			"--propensity-column", "p", "--policy", "snapshot"},
 	} {
-		if got := execute(t.Context(), append([]string{"backtest"}, args...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"backtest"}, args...)...); got.code == 0 ||
+			!strings.Contains(got.stderr, want) {
 			t.Errorf("%v: exit code %d: %s, want %s", args, got.code, got.stderr, want)
 		}
 	}
@@ -144,7 +154,8 @@ func TestInterruptedTopics(t *testing.T) {
 	object(t, "inject", "--rounds", "20", "--delays", "none", "--json", "--log", log, "--listen", "127.0.0.1:0")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := execute(ctx, "backtest", "--data", log); got.code != daemon.Interrupted || strings.Contains(got.stderr, "20 events") {
+	if got := execute(ctx, "backtest", "--data", log); got.code != daemon.Interrupted || strings.Contains(got.stderr,
+		"20 events") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -161,11 +172,14 @@ func writeBandit(t *testing.T) string {
 // TestWorst searches on a small scale; the file has the budget, and backtest plays it.
 func TestWorst(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "worst.txt")
-	o := object(t, "worst", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--total", "1000", "--max", "40", "--steps", "3", "--batch", "2", "--random", "3", "--draws", "1", "--out", file, "--json")
-	if number(t, o, "tried") != 3+4+3*2 || number(t, o, "steps") != 3 || need(t, o, "of") != "regret" || need(t, o, "file") != file {
+	o := object(t, "worst", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--total", "1000", "--max", "40", "--steps",
+		"3", "--batch", "2", "--random", "3", "--draws", "1", "--out", file, "--json")
+	if number(t, o, "tried") != 3+4+3*2 || number(t, o, "steps") != 3 || need(t, o, "of") != "regret" ||
+		need(t, o, "file") != file {
 		t.Errorf("%v", o)
 	}
-	if number(t, o, "found.delays.raw.D") != 1000 || number(t, o, "random.delays.raw.D") != 1000 || number(t, o, "none.delays.raw.D") != 0 {
+	if number(t, o, "found.delays.raw.D") != 1000 || number(t, o, "random.delays.raw.D") != 1000 ||
+		number(t, o, "none.delays.raw.D") != 0 {
 		t.Errorf("%v", o)
 	}
 	worst := number(t, o, "random.search")
@@ -191,7 +205,8 @@ func TestWorst(t *testing.T) {
 	if sum != 1000 || lines != 200 {
 		t.Errorf("%d delays that sum to %d", lines, sum)
 	}
-	runs := need(t, object(t, "backtest", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--delays", "recorded:"+file, "--json"), "runs").([]any)
+	runs := need(t, object(t, "backtest", "--env", "needle:0.4,0.2,0.6", "--rounds", "200", "--delays", "recorded:"+file,
+		"--json"), "runs").([]any)
 	if got := number(t, runs[0].(map[string]any), "delays.raw.D"); got != 1000 {
 		t.Errorf("played, they sum to %v", got)
 	}
@@ -201,7 +216,8 @@ func TestWorst(t *testing.T) {
 		"--draws 0":                        "--draws 0",
 		"--batch 0: it must be at least 1": "--rounds 20 --batch 0",
 	} {
-		if got := execute(t.Context(), append([]string{"worst", "--out", file}, strings.Fields(args)...)...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"worst", "--out", file},
+			strings.Fields(args)...)...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}
@@ -210,14 +226,16 @@ func TestWorst(t *testing.T) {
 // TestWorstLearner: by draws that the search did not see, what it finds hurts a learner
 // more than random delays of the same total, and those more than none.
 func TestWorstLearner(t *testing.T) {
-	o := object(t, "worst", "--env", "cyc:50,10", "--learner", "exp4dale", "--order", "arrival", "--rounds", "400", "--total", "4000", "--max", "50",
+	o := object(t, "worst", "--env", "cyc:50,10", "--learner", "exp4dale", "--order", "arrival", "--rounds", "400",
+		"--total", "4000", "--max", "50",
 		"--steps", "12", "--random", "6", "--draws", "2", "--out", filepath.Join(t.TempDir(), "w.txt"), "--json")
 	figure := func(row string) (mean, se float64) { return number(t, o, row+".fresh"), number(t, o, row+".fresh_se") }
 	found, foundSE := figure("found")
 	random, randomSE := figure("random")
 	none, noneSE := figure("none")
 	if found < random+3*math.Hypot(foundSE, randomSE) || random < none+3*math.Hypot(randomSE, noneSE) {
-		t.Errorf("regret %v ± %v as found, %v ± %v at random, %v ± %v without delay", found, foundSE, random, randomSE, none, noneSE)
+		t.Errorf("regret %v ± %v as found, %v ± %v at random, %v ± %v without delay", found, foundSE, random, randomSE, none,
+			noneSE)
 	}
 }
 
@@ -227,7 +245,8 @@ func TestFitCommand(t *testing.T) {
 	file := filepath.Join(dir, "c.jsonl")
 	o := object(t, "fit", "--rounds", "500", "--fit-rows", "300", "--functions", "6", "--out", file, "--json")
 	functions, _ := o["functions"].([]any)
-	if len(functions) != 6 || number(t, o, "rows") != 240 || number(t, o, "held_out") != 60 || number(t, o, "columns") != 5 || number(t, o, "played_rows") != 200 {
+	if len(functions) != 6 || number(t, o, "rows") != 240 || number(t, o, "held_out") != 60 ||
+		number(t, o, "columns") != 5 || number(t, o, "played_rows") != 200 {
 		t.Errorf("%v", o)
 	}
 	played := need(t, o, "played").([]any)
@@ -240,7 +259,8 @@ func TestFitCommand(t *testing.T) {
 		}
 	}
 	m := filepath.Join(dir, "m.yaml")
-	if err := os.WriteFile(m, []byte("name: m\noracle: {kind: hedge, eta: 0.5, class: c.jsonl}\nwindow: 200 rounds\n"), 0o644); err != nil {
+	if err := os.WriteFile(m, []byte("name: m\noracle: {kind: hedge, eta: 0.5, class: c.jsonl}\nwindow: 200 rounds\n"),
+		0o644); err != nil {
 		t.Fatal(err)
 	}
 	runs := need(t, object(t, "backtest", "--rounds", "100", "--model", m, "--json"), "runs").([]any)
@@ -253,7 +273,8 @@ func TestFitCommand(t *testing.T) {
 		"--columns 0: it must be at least 1": "--columns 0",
 		"has no features":                    "--env needle:0.4,0.2,0.6 --rounds 100",
 	} {
-		if got := execute(t.Context(), append([]string{"fit", "--out", file}, strings.Fields(args)...)...); got.code == 0 || !strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), append([]string{"fit", "--out", file}, strings.Fields(args)...)...); got.code == 0 ||
+			!strings.Contains(got.stderr, want) {
 			t.Errorf("%s: %+v", args, got)
 		}
 	}

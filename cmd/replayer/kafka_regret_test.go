@@ -27,7 +27,8 @@ const regretWindow = 200
 
 // args are those of an injection, but for its log, and of a backtest of the same.
 func (o *onBroker) args(seed int) []string {
-	return []string{"--env", "sigmoid", "--rounds", fmt.Sprint(o.rounds), "--delays", "exp:40", "--json", "--seed", fmt.Sprint(seed)}
+	return []string{"--env", "sigmoid", "--rounds", fmt.Sprint(o.rounds), "--delays", "exp:40", "--json", "--seed",
+		fmt.Sprint(seed)}
 }
 
 // regret plays a seed, has the logs verified as inject does and by verify, and returns the
@@ -36,16 +37,20 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 	t := o.t
 	t.Helper()
 	topics := service.TopicsOf(modelName)
-	for _, topic := range []string{topics.Contexts, topics.Decisions, topics.Outcomes, topics.Feedback, topics.Snapshots, topics.Rejects} {
+	for _, topic := range []string{topics.Contexts, topics.Decisions, topics.Outcomes, topics.Feedback, topics.Snapshots,
+		topics.Rejects} {
 		o.cluster.DeleteTopic(topic)
 	}
-	log := []string{"--log", "kafka://" + strings.Join(o.cluster.Brokers(), ","), "--seed-file", filepath.Join(t.TempDir(), "seed")}
-	args := append([]string{"inject", "--window", fmt.Sprint(regretWindow / partitions), "--partitions", fmt.Sprint(partitions)}, log...)
+	log := []string{"--log", "kafka://" + strings.Join(o.cluster.Brokers(), ","), "--seed-file", filepath.Join(t.TempDir(),
+		"seed")}
+	args := append([]string{"inject", "--window", fmt.Sprint(regretWindow / partitions), "--partitions",
+		fmt.Sprint(partitions)}, log...)
 	played := object(t, append(args, o.args(seed)...)...)
 	if rounds := number(t, played, "rounds"); rounds != float64(o.rounds) {
 		t.Errorf("seed %d, P = %d: %v rounds of %d", seed, partitions, rounds, o.rounds)
 	}
-	if got := execute(t.Context(), append([]string{"verify"}, log...)...); got.code != 0 || !strings.Contains(got.stdout, "identical") {
+	if got := execute(t.Context(), append([]string{"verify"}, log...)...); got.code != 0 || !strings.Contains(got.stdout,
+		"identical") {
 		t.Errorf("seed %d, P = %d: verify: exit code %d\n%s%s", seed, partitions, got.code, got.stdout, got.stderr)
 	}
 	return number(t, played, "regret")
@@ -54,7 +59,8 @@ func (o *onBroker) regret(partitions, seed int) float64 {
 // backtested returns the regret of a backtest.
 func (o *onBroker) backtested(seed int) float64 {
 	o.t.Helper()
-	runs := object(o.t, append([]string{"backtest", "--window", fmt.Sprint(regretWindow)}, o.args(seed)...)...)["runs"].([]any)
+	runs := object(o.t, append([]string{"backtest", "--window", fmt.Sprint(regretWindow)},
+		o.args(seed)...)...)["runs"].([]any)
 	return number(o.t, runs[0].(map[string]any), "regret")
 }
 
@@ -83,8 +89,10 @@ func TestKafkaRealRegretOfPartitions(t *testing.T) {
 		return
 	}
 	se := math.Hypot(one.SE(), four.SE())
-	t.Logf("%d seeds of %d rounds: regret %.2f ± %.2f at P = 1, %.2f ± %.2f at P = 4; difference %.2f, 2 se of it %.2f; seed by seed %.2f ± %.2f",
-		seeds, o.rounds, one.Mean(), one.SE(), four.Mean(), four.SE(), four.Mean()-one.Mean(), 2*se, paired.Mean(), paired.SE())
+	t.Logf("%d seeds of %d rounds: regret %.2f ± %.2f at P = 1, %.2f ± %.2f at P = 4; difference %.2f, 2 se of it %.2f; "+
+		"seed by seed %.2f ± %.2f",
+		seeds, o.rounds, one.Mean(), one.SE(), four.Mean(), four.SE(), four.Mean()-one.Mean(), 2*se, paired.Mean(),
+		paired.SE())
 	if !(math.Abs(four.Mean()-one.Mean()) <= 2*se) {
 		t.Errorf("regret %.2f at P = 4, %.2f at P = 1: more than two standard errors apart", four.Mean(), one.Mean())
 	}

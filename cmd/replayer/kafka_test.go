@@ -23,12 +23,15 @@ func TestKafka(t *testing.T) {
 	run := func(code int, says string, args ...string) {
 		t.Helper()
 		got := execute(t.Context(), args...)
-		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) || strings.Contains(all, "secret") {
+		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) ||
+			strings.Contains(all, "secret") {
 			t.Errorf("%.7s: exit code %d, want %d and %q:\n%s", args[0], got.code, code, says, all)
 		}
 	}
-	login := []string{"--log", "kafka://" + addr, "--kafka-user", "u", "--kafka-password-file", password, "--seed-file", seed}
-	run(0, "audit it again:  replayer verify --log kafka://"+addr, append([]string{"inject", "--rounds", "200", "--partitions", "2"}, login...)...)
+	login := []string{"--log", "kafka://" + addr, "--kafka-user", "u", "--kafka-password-file", password, "--seed-file",
+		seed}
+	run(0, "audit it again:  replayer verify --log kafka://"+addr, append([]string{"inject", "--rounds", "200",
+		"--partitions", "2"}, login...)...)
 	run(0, "identical", append([]string{"verify"}, login...)...)
 	run(0, "identical", "verify", "--log", "kafka://u:topsecret@"+addr, "--seed-file", seed)
 	run(1, "already", append([]string{"inject", "--rounds", "200"}, login...)...)

@@ -30,7 +30,8 @@ func listCommand(env *daemon.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  replayer list\n  replayer list --json",
 		RunE: func(*cobra.Command, []string) error {
-			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList(), replay.Targets()}
+			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList(),
+				replay.Targets()}
 			if asJSON {
 				return json.NewEncoder(env.Stdout).Encode(l)
 			}

@@ -33,8 +33,12 @@ func command(env *daemon.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return daemon.Usagef("which command?") },
 	}
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.AddCommand(injectCommand(env), teachCommand(env), daemon.Batch(backtestCommand(env)), verifyCommand(env), moveCommand(env),
+	verbs := []*cobra.Command{injectCommand(env), teachCommand(env), daemon.Batch(backtestCommand(env)),
+		verifyCommand(env), moveCommand(env),
 		explainCommand(env), tailCommand(env), daemon.Batch(windowCommand(env)), daemon.Batch(worstCommand(env)),
-		daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env), daemon.Batch(convertCommand(env)))
+		daemon.Batch(fitCommand(env)), daemon.Batch(paperCommand(env)), listCommand(env), daemon.Batch(convertCommand(env))}
+	for _, verb := range verbs {
+		cmd.AddCommand(withGroups(verb))
+	}
 	return cmd
 }

@@ -49,7 +49,8 @@ func object(t *testing.T, args ...string) map[string]any {
 
 func TestList(t *testing.T) {
 	got := execute(t.Context(), "list")
-	for _, want := range []string{"\n  dafa ", "\n  egreedy:EPSILON ", "\n  sigmoid ", "\n  lognormal:median,sigma ", "\n  linear "} {
+	for _, want := range []string{"\n  dafa ", "\n  egreedy:EPSILON ", "\n  sigmoid ", "\n  lognormal:median,sigma ",
+		"\n  linear "} {
 		if got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, no line %q in:\n%s", got.code, want, got.stdout)
 		}
@@ -101,7 +102,8 @@ func checkRun(t *testing.T, r map[string]any, rounds float64) {
 	for _, fate := range []string{"late", "duplicate", "orphan", "mismatch", "malformed"} {
 		number(t, r, "fates."+fate)
 	}
-	for _, path := range []string{"delays.raw.D", "delays.raw.d_max", "delays.released.D", "delays.released.d_max", "order", "seed", "rounds_per_second"} {
+	for _, path := range []string{"delays.raw.D", "delays.raw.d_max", "delays.released.D", "delays.released.d_max",
+		"order", "seed", "rounds_per_second"} {
 		number(t, r, path)
 	}
 	for _, path := range []string{"learner", "delays.spec", "window", "environment", "regret", "certificate"} {
@@ -115,13 +117,15 @@ func checkRun(t *testing.T, r map[string]any, rounds float64) {
 			}
 		}
 	}
-	if mean, uniform, best := number(t, r, "mean_loss"), number(t, r, "uniform_loss"), number(t, r, "best_loss"); mean < 0 || mean > 1 || best >= uniform {
+	if mean, uniform, best := number(t, r, "mean_loss"), number(t, r, "uniform_loss"),
+		number(t, r, "best_loss"); mean < 0 || mean > 1 || best >= uniform {
 		t.Errorf("mean loss %v, uniform %v, best %v", mean, uniform, best)
 	}
 }
 
 func TestBacktest(t *testing.T) {
-	args := []string{"backtest", "--rounds", "500", "--learner", "dafa", "--learner", "egreedy:0.1", "--delays", "none", "--delays", "exp:30", "--orders", "2", "--json"}
+	args := []string{"backtest", "--rounds", "500", "--learner", "dafa", "--learner", "egreedy:0.1", "--delays", "none",
+		"--delays", "exp:30", "--orders", "2", "--json"}
 	runs := func() []any {
 		runs, _ := need(t, object(t, args...), "runs").([]any)
 		return runs
@@ -157,7 +161,8 @@ func TestBacktest(t *testing.T) {
 		t.Errorf("the same flags gave\n%s\nand\n%s", a, b)
 	}
 	args = append(args, "--seed", "2")
-	if other := runs(); fmt.Sprint(need(t, other[0].(map[string]any), "mean_loss")) == fmt.Sprint(need(t, all[0].(map[string]any), "mean_loss")) {
+	if other := runs(); fmt.Sprint(need(t, other[0].(map[string]any), "mean_loss")) == fmt.Sprint(need(t,
+		all[0].(map[string]any), "mean_loss")) {
 		t.Error("another seed gave the same loss")
 	}
 }
@@ -179,14 +184,16 @@ func TestInjectInMemory(t *testing.T) {
 func TestInjectAndVerify(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "log")
 	log := "embedded:" + dir
-	inject := []string{"inject", "--rounds", "300", "--window", "50", "--delays", "exp:20+never:0.1", "--json", "--log", log, "--listen", "127.0.0.1:0"}
+	inject := []string{"inject", "--rounds", "300", "--window", "50", "--delays", "exp:20+never:0.1", "--json", "--log",
+		log, "--listen", "127.0.0.1:0"}
 	r := object(t, inject...)
 	checkRun(t, r, 300)
 	if number(t, r, "fates.skipped") == 0 {
 		t.Error("a tenth of the outcomes never came, and no round was skipped")
 	}
 	v := object(t, "verify", "--log", log, "--json")
-	for path, want := range map[string]float64{"decisions.records": 300, "decisions.checked": 300, "pending": number(t, r, "pending"),
+	for path, want := range map[string]float64{"decisions.records": 300, "decisions.checked": 300, "pending": number(t, r,
+		"pending"),
 		"feedback.records": number(t, r, "rounds"), "feedback.checked": number(t, r, "rounds")} {
 		if number(t, v, path) != want {
 			t.Errorf("%s: %v, want %v", path, need(t, v, path), want)
@@ -203,7 +210,8 @@ func TestInjectAndVerify(t *testing.T) {
 	}
 	t.Run("wrong seed", func(t *testing.T) { wrongSeed(t, log) })
 	t.Run("wrong name", func(t *testing.T) {
-		if got := execute(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != verify.CouldNotRun || !strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
+		if got := execute(t.Context(), "verify", "--log", log, "--name", "shop"); got.code != verify.CouldNotRun ||
+			!strings.Contains(got.stderr, `does not hold the model "shop", but: replay`) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -266,7 +274,8 @@ func cut(t *testing.T, dir string) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		got := execute(ctx, append(args, "embedded:"+damaged)...)
-		if text := got.stdout + got.stderr; got.code != 1 || !strings.Contains(text, "read replay."+topic+"[0]@") || !strings.Contains(text, "records are missing inside the log") {
+		if text := got.stdout + got.stderr; got.code != 1 || !strings.Contains(text, "read replay."+topic+"[0]@") ||
+			!strings.Contains(text, "records are missing inside the log") {
 			t.Errorf("%v: %+v", args, got)
 		}
 	}
@@ -302,7 +311,8 @@ func tamper(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), "verify", "--log", "embedded:"+dir)
-	if got.code != 1 || !strings.Contains(got.stdout, "DIFFERENT") || !strings.Contains(got.stdout, "replay.feedback[0]@") {
+	if got.code != 1 || !strings.Contains(got.stdout, "DIFFERENT") || !strings.Contains(got.stdout,
+		"replay.feedback[0]@") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -328,7 +338,8 @@ func TestInterrupted(t *testing.T) {
 	for _, args := range [][]string{
 		{"backtest", "--rounds", "2000000"},
 		{"inject", "--rounds", "1000000", "--log", "mem:"},
-		{"inject", "--rounds", "1000000", "--log", "embedded:" + filepath.Join(t.TempDir(), "log"), "--listen", "127.0.0.1:0"},
+		{"inject", "--rounds", "1000000", "--log", "embedded:" + filepath.Join(t.TempDir(), "log"), "--listen",
+			"127.0.0.1:0"},
 	} {
 		if got := execute(cancelled(t), args...); got.code != daemon.Interrupted || got.stdout != "" {
 			t.Errorf("%v, told before it began: exit code %d, %q, %q", args, got.code, got.stdout, got.stderr)
@@ -337,7 +348,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var out bytes.Buffer
-	env := &daemon.Env{Args: []string{"backtest", "--rounds", "2000000"}, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: interrupt{cancel}}
+	env := &daemon.Env{Args: []string{"backtest", "--rounds", "2000000"},
+		Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: interrupt{cancel}}
 	if code := daemon.Run(ctx, env, command(env)); code != daemon.Interrupted || out.Len() > 0 {
 		t.Errorf("in the middle: exit code %d, %s", code, out.String())
 	}
@@ -377,11 +389,13 @@ func TestUsage(t *testing.T) {
 		"verify --bogus":                           "unknown flag: --bogus",
 	} {
 		got := execute(t.Context(), strings.Fields(args)...)
-		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr, "Try: replayer") || got.stdout != "" {
+		if got.code != daemon.WrongUsage || !strings.Contains(got.stderr, says) || !strings.Contains(got.stderr,
+			"Try: replayer") || got.stdout != "" {
 			t.Errorf("%q: exit code %d, %q, %q; want %q", args, got.code, got.stdout, got.stderr, says)
 		}
 	}
-	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != verify.CouldNotRun || !strings.Contains(got.stderr, "holds no log") {
+	if got := execute(t.Context(), "verify", "--log", "embedded:"+t.TempDir()); got.code != verify.CouldNotRun ||
+		!strings.Contains(got.stderr, "holds no log") {
 		t.Errorf("verify of an empty folder: %+v", got)
 	}
 }
@@ -416,16 +430,19 @@ func TestLabelledFile(t *testing.T) {
 			if verb == "backtest" {
 				args = args[:3]
 			}
-			if got := execute(t.Context(), append(args, "--strict")...); got.code != daemon.Failed || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
+			if got := execute(t.Context(), append(args, "--strict")...); got.code != daemon.Failed ||
+				!strings.Contains(got.stderr, c.says) || got.stdout != "" {
 				t.Errorf("%s %s: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
 			}
 			got := execute(t.Context(), args...)
-			if counted := strings.Contains(got.stderr, " 1 malformed;"); !strings.Contains(got.stderr, c.says) || (got.code == daemon.Done) != counted {
+			if counted := strings.Contains(got.stderr, " 1 malformed;"); !strings.Contains(got.stderr, c.says) ||
+				(got.code == daemon.Done) != counted {
 				t.Errorf("%s %s, what is wrong left out: exit code %d, %q; want %q", verb, name, got.code, got.stderr, c.says)
 			}
 		}
 	}
-	if got := execute(t.Context(), "backtest", "--data", filepath.Join(dir, "none.csv")); got.code != daemon.Failed || !strings.Contains(got.stderr, "none.csv: no such file") {
+	if got := execute(t.Context(), "backtest", "--data", filepath.Join(dir, "none.csv")); got.code != daemon.Failed ||
+		!strings.Contains(got.stderr, "none.csv: no such file") {
 		t.Errorf("no file: %+v", got)
 	}
 }

@@ -20,15 +20,12 @@ import (
 )
 
 type move struct {
-	env      *daemon.Env
-	log, to  string
-	name     string
-	seedFile string
-	nats     servers.Flags
+	system
+	to string
 }
 
 func moveCommand(env *daemon.Env) *cobra.Command {
-	m := &move{env: env}
+	m := &move{system: system{env: env}}
 	cmd := &cobra.Command{
 		Use:   "move",
 		Short: "Move the log in a folder to NATS servers, verified on both sides",
@@ -82,7 +79,7 @@ func (m *move) run(ctx context.Context) error {
 	if err := m.check(); err != nil {
 		return err
 	}
-	from, seed, err := openRecorded(ctx, m.env, m.log, m.seedFile, servers.Flags{}, brokers.Flags{})
+	from, seed, err := m.openRecorded(ctx)
 	if err != nil {
 		return err
 	}
@@ -99,9 +96,6 @@ func (m *move) run(ctx context.Context) error {
 		return err
 	}
 	defer to.Close()
-	if m.name, err = chooseModel(ctx, from, m.log, m.name); err != nil {
-		return err
-	}
 	return m.move(ctx, from, to, spec.Dir, seed)
 }
 
@@ -151,7 +145,8 @@ func (m *move) verify(ctx context.Context, e *engine.Engine, log string, seed []
 		return "", err
 	}
 	if r.Differences > 0 {
-		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", servers.Show(log), servers.Show(log))
+		return "", fmt.Errorf("%s is not what it should be: see replayer verify --log %s", servers.Show(log),
+			servers.Show(log))
 	}
 	r.Seconds, r.PerSecond = 0, 0
 	text, err := json.Marshal(r)

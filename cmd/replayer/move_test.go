@@ -26,7 +26,8 @@ func TestMove(t *testing.T) {
 	run := func(code int, says string, args ...string) {
 		t.Helper()
 		got := execute(t.Context(), args...)
-		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) || strings.Contains(all, "topsecret") {
+		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) ||
+			strings.Contains(all, "topsecret") {
 			t.Fatalf("%q: exit code %d, want %d and %q:\n%s", args, got.code, code, says, all)
 		}
 	}
@@ -64,7 +65,8 @@ func TestMove(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m, err := conn.Request("$JS.API.STREAM.RESTORE."+gone, begin, time.Minute); err != nil || !strings.Contains(string(m.Data), "deliver_subject") {
+		if m, err := conn.Request("$JS.API.STREAM.RESTORE."+gone, begin, time.Minute); err != nil ||
+			!strings.Contains(string(m.Data), "deliver_subject") {
 			t.Fatalf("%s, %v", m.Data, err)
 		}
 	}
@@ -74,7 +76,8 @@ func TestMove(t *testing.T) {
 	if err != nil || info.Config.MaxAge != time.Hour || info.Config.DenyPurge || info.Config.Sealed {
 		t.Errorf("%+v, %v", info, err)
 	}
-	if info, err = js.StreamInfo(name + "_decisions_1"); err != nil || info.Config.MaxAge != time.Hour || !info.Config.DenyPurge || info.Config.Sealed {
+	if info, err = js.StreamInfo(name + "_decisions_1"); err != nil || info.Config.MaxAge != time.Hour ||
+		!info.Config.DenyPurge || info.Config.Sealed {
 		t.Errorf("%+v, %v", info, err)
 	}
 
@@ -98,7 +101,8 @@ func TestMoveRefuses(t *testing.T) {
 		{2, "nats://127.0.0.1:1", "nats://127.0.0.1:1", "only a folder"},
 		{1, "embedded:" + dir, "nats://127.0.0.1:1", "holds no log"},
 	} {
-		if got := execute(t.Context(), "move", "--log", c.from, "--to", c.to); got.code != c.code || !strings.Contains(got.stderr, c.is) {
+		if got := execute(t.Context(), "move", "--log", c.from, "--to", c.to); got.code != c.code ||
+			!strings.Contains(got.stderr, c.is) {
 			t.Errorf("%s to %s: %+v", c.from, c.to, got)
 		}
 	}

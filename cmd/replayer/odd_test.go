@@ -14,7 +14,8 @@ func TestOddData(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"pretty.json", "{\"id\":\"a\",\n\"action\":\"red\"}\n", "jq -c . FILE"},
 		{"cut.json", `{"_label_cost":-1.0,`, "cut.json:1:21: expected a text"},
-		{"named.csv", "at,item\n1,red\n", "name its columns by --action-column, --reward-column or --loss-column, --features and others: there are at, item"},
+		{"named.csv", "at,item\n1,red\n", "name its columns by --action-column, --reward-column or --loss-column, " +
+			"--features and others: there are at, item"},
 		{"semicolons.csv", "label;n_x\na;0,5\n", "0,5"},
 		{"wide.csv", "\xff\xfel\x00", "iconv -f UTF-16"},
 	} {
@@ -22,7 +23,8 @@ func TestOddData(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := execute(t.Context(), "backtest", "--data", path); got.code != 1 || !strings.Contains(got.stderr, c.want) || !strings.Contains(got.stderr, c.name) {
+		if got := execute(t.Context(), "backtest", "--data", path); got.code != 1 || !strings.Contains(got.stderr, c.want) ||
+			!strings.Contains(got.stderr, c.name) {
 			t.Errorf("%s: exit code %d: %s", c.name, got.code, got.stderr)
 		}
 	}

@@ -14,7 +14,8 @@ const openData = "../../../shared/data"
 
 // policyNames are how the check values call policies, and what --policy calls them.
 func policySpec(name string) string {
-	for old, spec := range map[string]string{"always_item_": "always:", "hash_u": "hash:user_feature_", "eps0.1_hash_u0": "eps:0.1,hash:user_feature_0"} {
+	for old, spec := range map[string]string{"always_item_": "always:", "hash_u": "hash:user_feature_",
+		"eps0.1_hash_u0": "eps:0.1,hash:user_feature_0"} {
 		if rest, ok := strings.CutPrefix(name, old); ok {
 			return spec + rest
 		}
@@ -30,8 +31,9 @@ func TestOpenBanditExpected(t *testing.T) {
 	if err != nil {
 		t.Skipf("the check values are not beside the repository: %v", err)
 	}
-	paths := map[string]string{"matched": "matched", "ESS": "ess", "max w": "max_weight", "IPS": "estimates.ips.value", "IPS se": "estimates.ips.se",
-		"SNIPS": "estimates.snips.value", "cIPS10": "estimates.cips10.value"}
+	paths := map[string]string{"matched": "matched", "ESS": "ess", "max w": "max_weight", "IPS": "estimates.ips.value",
+		"IPS se": "estimates.ips.se",
+		"SNIPS":  "estimates.snips.value", "cIPS10": "estimates.cips10.value"}
 	var columns []string
 	rows := map[string][][]string{}
 	for line := range strings.Lines(string(text)) {
@@ -44,7 +46,8 @@ func TestOpenBanditExpected(t *testing.T) {
 	}
 	values := 0
 	for log, want := range rows {
-		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men", strings.TrimPrefix(log, "men/")), "--bootstrap", "0", "--policy", "logging"}
+		args := []string{"backtest", "--json", "--data", filepath.Join(openData, "obd_men", strings.TrimPrefix(log, "men/")),
+			"--bootstrap", "0", "--policy", "logging"}
 		for _, row := range want {
 			args = append(args, "--policy", policySpec(row[1]))
 		}
@@ -91,14 +94,16 @@ func TestOpenBanditFlags(t *testing.T) {
 	data := writeFile(t, "men.csv", openBanditText)
 	zero := writeFile(t, "men.csv", openBanditText+"3,2019-11-24 00:00:04+00:00,0,2,0,0,0000000a00\n")
 	plain := writeFile(t, "log.csv", banditText)
-	o := object(t, "backtest", "--json", "--data", data, "--learner", "uniform", "--policy", "learner:egreedy:0.1", "--lambda", "inf", "--crossfit", "3", "--bootstrap", "50", "--min-events", "2")
+	o := object(t, "backtest", "--json", "--data", data, "--learner", "uniform", "--policy", "learner:egreedy:0.1",
+		"--lambda", "inf", "--crossfit", "3", "--bootstrap", "50", "--min-events", "2")
 	p := need(t, o, "policies").([]any)[0].(map[string]any)
 	for _, name := range []string{"ips", "snips", "dm", "dr", "sndr", "cips+Inf", "switchdr+Inf", "dros+Inf"} {
 		for _, part := range []string{"value", "se", "low", "high", "bootstrap.low", "bernstein.high"} {
 			need(t, p, "estimates."+name+"."+part)
 		}
 	}
-	if number(t, o, "estimators.crossfit") != 3 || number(t, o, "estimators.rows") != 3 || need(t, o, "estimators.of") != "reward" || number(t, o, "estimators.min_propensity") != .25 {
+	if number(t, o, "estimators.crossfit") != 3 || number(t, o, "estimators.rows") != 3 ||
+		need(t, o, "estimators.of") != "reward" || number(t, o, "estimators.min_propensity") != .25 {
 		t.Errorf("estimators %v", o["estimators"])
 	}
 	run := need(t, o, "runs").([]any)[0].(map[string]any)
@@ -114,9 +119,11 @@ func TestOpenBanditFlags(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--data", zero, "--policy", "uniform"}, 1, "men.csv:5: column propensity_score: the action was played with propensity 0"},
+		{[]string{"--data", zero, "--policy", "uniform"}, 1, "men.csv:5: column propensity_score: the action was played " +
+			"with propensity 0"},
 		{append([]string{"--policy", "uniform"}, columns...), 2, "name their column: --propensity-column"},
-		{append([]string{"--propensity-column", "x"}, columns...), 1, "log.csv:3: column x: the propensity 2 is not in (0, 1]"},
+		{append([]string{"--propensity-column", "x"}, columns...), 1,
+			"log.csv:3: column x: the propensity 2 is not in (0, 1]"},
 		{append([]string{"--accept", "0.5"}, columns...), 2, "--propensity-column"},
 		{[]string{"--env", "sigmoid", "--policy", "uniform"}, 2, "this data has none"},
 		{[]string{"--data", data, "--policy", "always:9"}, 2, `there is no action "9" in the log; there are 0, 1, 2`},
@@ -141,7 +148,8 @@ func TestOpenBanditFlags(t *testing.T) {
 func TestOpenBanditTable(t *testing.T) {
 	data := writeFile(t, "men.csv", openBanditText)
 	file := writeFile(t, "m.yaml", "name: m\nversion: 1\nreward: {min: 0, max: 1}\nwindow: 200\nlearner: greedy\n")
-	got := execute(t.Context(), "backtest", "--data", data, "--policy", "uniform", "--policy", "eps:0.1,hash:user_feature_0", "--policy", "model:"+file, "--learner", "uniform")
+	got := execute(t.Context(), "backtest", "--data", data, "--policy", "uniform", "--policy",
+		"eps:0.1,hash:user_feature_0", "--policy", "model:"+file, "--learner", "uniform")
 	if got.code != 0 {
 		t.Fatal(got.stderr)
 	}
@@ -150,8 +158,10 @@ func TestOpenBanditTable(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"! all policies: few events: 3 rows", "support missing", "\nlearner  delays", "each matched round weighs", "SNIPS"} {
-		if !strings.Contains(strings.ToLower(strings.ReplaceAll(got.stdout, "\n", " ")), strings.ToLower(strings.ReplaceAll(want, "\n", " "))) {
+	for _, want := range []string{"! all policies: few events: 3 rows", "support missing", "\nlearner  delays",
+		"each matched round weighs", "SNIPS"} {
+		if !strings.Contains(strings.ToLower(strings.ReplaceAll(got.stdout, "\n", " ")),
+			strings.ToLower(strings.ReplaceAll(want, "\n", " "))) {
 			t.Errorf("no %q in:\n%s", want, got.stdout)
 		}
 	}

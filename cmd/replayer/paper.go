@@ -46,7 +46,8 @@ everything as JSON, and a picture for each.`,
 	f.IntVar(&p.o.Seeds, "seeds", 0, "seeds a point (default 20, with --quick 5)")
 	f.Uint64Var(&p.o.Seed, "seed", 1, "the first seed")
 	daemon.Bounds{"seeds": {1, 1e4}, "seed": anySeed}.Set(f)
-	f.StringArrayVar(&p.claims, "claim", nil, "claim to try; may be repeated (default all: "+strings.Join(claimNames(), ", ")+")")
+	f.StringArrayVar(&p.claims, "claim", nil, "claim to try; may be repeated (default all: "+strings.Join(claimNames(),
+		", ")+")")
 	p.showing.htmlFlag(f)
 	f.StringVar(&p.out, "out", "", "folder for JSON, CSV and pictures")
 	f.BoolVar(&p.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
@@ -105,7 +106,7 @@ func (p *paperRun) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	made, err := p.showing.parameters(p.env, &source{seed: p.o.Seed})
+	made, err := p.showing.parameters(p.env, &source{seed: p.o.Seed}, nil, nil)
 	if err != nil {
 		return err
 	}

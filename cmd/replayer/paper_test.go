@@ -29,7 +29,8 @@ func TestPaperCommand(t *testing.T) {
 	if err := json.Unmarshal([]byte(r.stdout), &out); err != nil {
 		t.Fatal(err)
 	}
-	if len(out.Findings) != 1 || out.Findings[0].Claim != "unstable" || len(out.Findings[0].Checks) == 0 || len(out.Findings[0].Tables[0].Rows) == 0 {
+	if len(out.Findings) != 1 || out.Findings[0].Claim != "unstable" || len(out.Findings[0].Checks) == 0 ||
+		len(out.Findings[0].Tables[0].Rows) == 0 {
 		t.Errorf("%+v", out)
 	}
 	for _, name := range []string{"unstable.json", "unstable-1.csv", "unstable.png"} {
@@ -59,7 +60,8 @@ func TestContradictionsAreErrors(t *testing.T) {
 	if err := contradicted([]*paper.Finding{good}); err != nil {
 		t.Error(err)
 	}
-	if err := contradicted([]*paper.Finding{good, bad}); err == nil || !strings.Contains(err.Error(), "bad") || strings.Contains(err.Error(), "good") {
+	if err := contradicted([]*paper.Finding{good, bad}); err == nil || !strings.Contains(err.Error(), "bad") ||
+		strings.Contains(err.Error(), "good") {
 		t.Errorf("%v", err)
 	}
 }

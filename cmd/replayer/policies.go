@@ -30,9 +30,16 @@ type policies struct {
 }
 
 func (p *policies) flags(f *pflag.FlagSet) {
-	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; may be repeated (default logging, uniform, baseline where the log names some, and the learners that are played; with --report or --csv the first action, too, where rounds allow it; given without --learner, only learners that it names are played)")
-	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda), "of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least estimated error, for each policy and estimator")
-	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is fitted without the rows that it judges; 0: means of all rows, without features")
+	f.StringArrayVar(&p.specs, "policy", nil, "policy to judge on a log with propensities: logging, uniform, baseline, "+
+		"always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot:N, table:FILE; may be repeated "+
+		"(default logging, uniform, baseline where the log names some, and the learners that are played; with --report or "+
+		"--csv the first action, too, where rounds allow it; given without --learner, only learners that it names are "+
+		"played)")
+	f.StringVar(&p.lambda, "lambda", strconv.Itoa(ope.DefaultLambda),
+		"of clipped IPS, Switch-DR and DRos: a number, inf, or auto: of 1, 2, 5, … 1000, inf the one with the least "+
+			"estimated error, for each policy and estimator")
+	f.IntVar(&p.crossfit, "crossfit", ope.DefaultFolds, "folds in which the reward model of DM, DR and their kin is "+
+		"fitted without the rows that it judges; 0: means of all rows, without features")
 	f.IntVar(&p.bootstrap, "bootstrap", 1000, "bootstrap samples a policy; 0: none")
 	f.IntVar(&p.minEvents, "min-events", 1000, "flag a log with fewer rows")
 	daemon.Bounds{"crossfit": {0, math.MaxInt16}, "bootstrap": {0, 1e5}, "min-events": {0, maxRounds}}.Set(f)
@@ -81,7 +88,7 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	defer p.trained.close()
 	off, err := replay.NewOffPolicy(env, func(kind, spec string) (policy *replay.Progressive, err error) {
 		if kind == "snapshot" {
-			policy, err = p.trained.policy(ctx, b.env, env, spec)
+			policy, err = p.trained.policy(ctx, env, spec)
 		} else {
 			policy, err = b.progressive(env, kind, spec)
 		}
@@ -110,11 +117,15 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 
 // judgeAll judges the policies that the journal does not have. Interrupted, it returns
 // those that are judged, and the context's error.
-func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []string, o ope.Options) (*replay.Evaluations, error) {
+func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []string,
+	o ope.Options) (*replay.Evaluations, error) {
 	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
 	before := 0
 	for i, spec := range specs {
 		e, err := off.Kept(spec, o)
+		if errors.Is(err, replay.ErrDamaged) {
+			return nil, err
+		}
 		if err != nil && ctx.Err() == nil {
 			return nil, daemon.Usagef("--policy: %v", err)
 		}
@@ -144,8 +155,9 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 	err := g.Wait()
 	bar.finish()
 	for i, e := range out.Policies {
-		if e != nil && strings.Contains(specs[i], "snapshot") && b.policies.trained.log == b.source.data {
-			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on rows that came later")
+		if e != nil && isSnapshot(specs[i]) && b.policies.trained.log == b.source.data {
+			e.Flags = append(e.Flags, "it learned from rows of this very log: on those the estimates flatter it; judge it on "+
+				"rows that came later")
 		}
 	}
 	out.Policies = slices.DeleteFunc(out.Policies, func(e *ope.Evaluation) bool { return e == nil })
@@ -153,6 +165,12 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 		fmt.Fprintf(b.env.Stderr, "%d of %d policies are judged%s\n", len(out.Policies), len(specs), hint(b.journal))
 	}
 	return out, err
+}
+
+// isSnapshot reports whether a specification names a learner of a live system.
+func isSnapshot(spec string) bool {
+	kind, _, _ := strings.Cut(replay.Mixed(spec), ":")
+	return kind == "snapshot"
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.

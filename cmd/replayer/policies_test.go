@@ -34,7 +34,8 @@ func TestInjectPolicies(t *testing.T) {
 		{"--env", "cyc:40,5", "--model", filepath.Join(dir, "m.yaml")},
 	} {
 		log := "embedded:" + filepath.Join(t.TempDir(), "log")
-		r := object(t, append([]string{"inject", "--rounds", "200", "--json", "--log", log, "--listen", "127.0.0.1:0"}, args...)...)
+		r := object(t, append([]string{"inject", "--rounds", "200", "--json", "--log", log, "--listen", "127.0.0.1:0"},
+			args...)...)
 		if number(t, r, "rounds") != 200 || need(t, r, "certificate.measured.value") == nil {
 			t.Errorf("%v: %v", args, r)
 		}
@@ -47,13 +48,15 @@ func TestInjectPolicies(t *testing.T) {
 // TestBacktestPolicies holds that a backtest of a class of policies is against the best
 // of them, under the environment's own delays.
 func TestBacktestPolicies(t *testing.T) {
-	o := object(t, "backtest", "--env", "cyc:50,20", "--rounds", "400", "--learner", "fixed:a1", "--learner", "exp4dale", "--order", "arrival", "--json")
+	o := object(t, "backtest", "--env", "cyc:50,20", "--rounds", "400", "--learner", "fixed:a1", "--learner", "exp4dale",
+		"--order", "arrival", "--json")
 	runs, _ := o["runs"].([]any)
 	if len(runs) != 2 {
 		t.Fatalf("%v", o)
 	}
 	fixed, _ := runs[0].(map[string]any)
-	if number(t, fixed, "regret") != 0 || number(t, fixed, "best_loss") != 0.75 || need(t, fixed, "delays.spec") != "constant:20" {
+	if number(t, fixed, "regret") != 0 || number(t, fixed, "best_loss") != 0.75 ||
+		need(t, fixed, "delays.spec") != "constant:20" {
 		t.Errorf("%v", fixed)
 	}
 }
@@ -62,7 +65,8 @@ func TestBacktestPolicies(t *testing.T) {
 // their outcomes come, and in order where it is told so.
 func TestBacktestOrder(t *testing.T) {
 	delay := func(args ...string) float64 {
-		o := object(t, append([]string{"backtest", "--env", "sigmoid", "--oracle", "linear", "--rounds", "300", "--json"}, args...)...)
+		o := object(t, append([]string{"backtest", "--env", "sigmoid", "--oracle", "linear", "--rounds", "300", "--json"},
+			args...)...)
 		runs, _ := o["runs"].([]any)
 		run, _ := runs[0].(map[string]any)
 		return number(t, run, "delays.released.mean")
@@ -76,12 +80,14 @@ func TestBacktestOrder(t *testing.T) {
 // TestPoliciesUsage holds what is refused, and that it says what to do.
 func TestPoliciesUsage(t *testing.T) {
 	for want, args := range map[string][]string{
-		"exp4dale needs policies":            {"backtest", "--env", "hypercube:5,0.1", "--rounds", "10", "--learner", "exp4dale"},
-		"for backtests only: no live system": {"inject", "--env", "unstable", "--rounds", "10", "--learner", "greedy", "--log", "mem:"},
-		"its oracle (own) is Go code":        {"inject", "--env", "hypercube:5,0.1", "--rounds", "10", "--log", "mem:"},
-		"expected fifo, early or arrival":    {"backtest", "--rounds", "10", "--order", "lifo"},
-		"arrival needs an oracle":            {"backtest", "--env", "unstable", "--rounds", "10", "--order", "arrival"},
-		"neither plain nor a sum of delays":  {"backtest", "--rounds", "10", "--learner", "exp4dale:x"},
+		"exp4dale needs policies": {"backtest", "--env", "hypercube:5,0.1", "--rounds", "10", "--learner",
+			"exp4dale"},
+		"for backtests only: no live system": {"inject", "--env", "unstable", "--rounds", "10", "--learner", "greedy",
+			"--log", "mem:"},
+		"its oracle (own) is Go code":       {"inject", "--env", "hypercube:5,0.1", "--rounds", "10", "--log", "mem:"},
+		"expected fifo, early or arrival":   {"backtest", "--rounds", "10", "--order", "lifo"},
+		"arrival needs an oracle":           {"backtest", "--env", "unstable", "--rounds", "10", "--order", "arrival"},
+		"neither plain nor a sum of delays": {"backtest", "--rounds", "10", "--learner", "exp4dale:x"},
 	} {
 		if got := execute(t.Context(), args...); got.code == 0 || !strings.Contains(got.stderr, want) {
 			t.Errorf("%v: exit code %d: %s, want %q", args, got.code, got.stderr, want)

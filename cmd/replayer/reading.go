@@ -11,23 +11,18 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/pkg/codec"
 )
 
-// Formats of data that are no events.
-const (
-	formatAuto       = "auto"
-	formatMulticlass = "multiclass"
-	formatBandit     = "bandit"
-	formatOpenBandit = "obd"
-)
+// formatAuto stands for a format that the content of data tells.
+const formatAuto = "auto"
 
 // reading holds the flags that say how the records of a log are read, and what a log that
 // is topics is reached with.
@@ -36,35 +31,25 @@ type reading struct {
 	strict  bool
 	dedup   int
 
-	stdin io.Reader
-	name  string // of the model in topics; "": the only one
-	nats  *servers.Flags
-	kafka *brokers.Flags
-	env   *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
+	stdin  io.Reader
+	access *access     // to topics
+	env    *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
 
 	opened *replay.Environment // the data, read once
 	warned map[string]bool     // warnings told, by their text
 }
 
-func (r *reading) flags(f *pflag.FlagSet) {
-	r.opened = new(replay.Environment)
+// flags adds those of every verb that reads a log, and those of the servers that may hold it. What
+// should be known of the log is told on env's standard error.
+func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+	r.stdin, r.env, r.warned, r.opened, r.access = env.Stdin, env, map[string]bool{}, new(replay.Environment), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
-}
-
-// topicsFlags are those with which --data reaches topics on servers and brokers.
-func (r *reading) topicsFlags(env *daemon.Env, f *pflag.FlagSet) {
-	r.nats, r.kafka = &servers.Flags{}, &brokers.Flags{Getenv: env.Getenv}
-	r.nats.Register(f)
-	r.kafka.Register(f)
-	f.StringVar(&r.name, "name", "", "model in --data, if that is topics; default: the only one")
-}
-
-// from reads standard input from env, and says what should be known of a log there.
-func (r *reading) from(env *daemon.Env) {
-	r.stdin, r.env, r.warned = env.Stdin, env, map[string]bool{}
+	if f.Lookup("name") == nil {
+		a.flags(env, f)
+	}
 }
 
 // options returns how records are read; done closes the file of rejects.
@@ -128,114 +113,48 @@ func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 // if its columns are named, Open Bandit data if it has those, events by their content, and
 // any other CSV as a labelled one.
 func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
-	columns, err := s.readMapping()
-	if err != nil {
-		return nil, err
-	}
-	if !columns.IsZero() {
-		if s.format != formatAuto && s.format != formatBandit {
-			return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, formatBandit)
-		}
-		if err := columns.Validate(); err != nil {
-			return nil, daemon.Usagef("%v", err)
-		}
-		s.format = formatBandit
-	}
 	o, done, err := s.reading.options(s.reading.stdin)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
-	o.Inactive = true
-	switch s.format {
-	case formatBandit, formatMulticlass, formatOpenBandit:
-		return s.openTable(s.format, columns, o)
-	case formatAuto:
-	default:
-		if o.Format = s.format; !slices.Contains(logs.Formats(), s.format) {
-			return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, formatMulticlass, formatBandit, formatOpenBandit, logs.FormatNames())
-		}
-	}
-	return s.openEvents(ctx, columns, o)
-}
-
-// openEvents opens data that is not named a table.
-func (s *source) openEvents(ctx context.Context, columns replay.Mapping, o logs.Options) (replay.Environment, error) {
-	if isTopics(s.data) {
-		return s.openTopics(ctx, o)
-	}
-	if o.Format == "" && s.data != logs.Stdin && replay.SniffOpenBandit(s.data) {
-		return s.openTable(formatOpenBandit, columns, o)
-	}
-	r, err := logs.Open(s.data, o)
-	var table *logs.TableError
-	if errors.As(err, &table) {
-		return s.readTable("", columns, o, table.Tables)
-	}
-	if err != nil {
+	o.Inactive, o.Labelled, o.Typed = true, true, true
+	if o.Mapping, err = s.readMapping(); err != nil {
 		return nil, err
 	}
-	return s.readEvents(filepath.Base(s.data), r)
-}
-
-// openTable opens data that is CSV.
-func (s *source) openTable(format string, columns replay.Mapping, o logs.Options) (replay.Environment, error) {
-	if format == formatOpenBandit && s.data != logs.Stdin {
-		lo, err := s.tableOptions(format, columns, o)
-		if err != nil {
+	switch {
+	case !o.Mapping.IsZero() && s.format != formatAuto && s.format != logs.Bandit:
+		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, logs.Bandit)
+	case !o.Mapping.IsZero() || s.format == logs.Bandit:
+		if err := o.Mapping.Validate(); err != nil {
+			return nil, daemon.Usagef("%v", err)
+		}
+	case s.format == formatAuto:
+		if isTopics(s.data) {
+			return s.openTopics(ctx, o)
+		}
+	case !slices.Contains(append(logs.Formats(), logs.Labelled, logs.OpenBandit), s.format):
+		return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, logs.Labelled, logs.Bandit, logs.OpenBandit, logs.FormatNames())
+	default:
+		o.Format = s.format
+	}
+	var m *model.Model
+	o.Range = loop.Range{Min: 0, Max: 1}
+	if s.model != "" {
+		if m, err = s.parseModel(); err != nil {
 			return nil, err
 		}
-		log, err := replay.OpenOpenBandit(s.data, lo)
-		return log, errors.Join(err, lo.Ledger.Close())
+		o.Range, o.Actions = m.Range, m.Actions
 	}
-	t, err := logs.OpenTables(s.data, o.Stdin)
+	r, err := logs.Open(s.data, o)
 	if err != nil {
 		return nil, err
 	}
-	return s.readTable(format, columns, o, t)
-}
-
-// readTable reads CSV; format "" means by its first line.
-func (s *source) readTable(format string, columns replay.Mapping, o logs.Options, t *logs.Tables) (env replay.Environment, err error) {
-	if _, head, err := t.Peek(); format == "" && err == nil {
-		if format = formatMulticlass; replay.SniffOpenBanditHead(head) {
-			format = formatOpenBandit
-		}
+	c := r.Schema()
+	if c != nil && c.Format != logs.Labelled && m != nil && m.Reward != (c.Kind == codec.Reward) && m.Range != (loop.Range{Min: 0, Max: 1}) {
+		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model), r.Close())
 	}
-	lo, err := s.tableOptions(format, columns, o)
-	if err != nil {
-		t.Close()
-		return nil, err
-	}
-	switch format {
-	case formatBandit:
-		env, err = replay.LogOfTables(t, lo)
-	case formatOpenBandit:
-		env, err = replay.OpenBanditOfTables(t, nil, lo)
-	default:
-		env, err = replay.MulticlassOfTables(t, lo.Ledger)
-	}
-	return env, errors.Join(err, lo.Ledger.Close())
-}
-
-// tableOptions returns how a table is read: with the model's range and actions.
-func (s *source) tableOptions(format string, columns replay.Mapping, o logs.Options) (replay.LogOptions, error) {
-	lo := replay.LogOptions{Mapping: columns, Ledger: logs.NewLedger(format, o.Rejects, o.Strict)}
-	if s.model == "" || format == formatMulticlass {
-		return lo, nil
-	}
-	m, err := s.parseModel()
-	if err != nil {
-		return lo, err
-	}
-	rewards := format == formatOpenBandit || columns.Reward != ""
-	if m.Reward != rewards && m.Range != (loop.Range{Min: 0, Max: 1}) {
-		return lo, daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model)
-	}
-	if lo.Range = m.Range; format == formatBandit {
-		lo.Actions = m.Actions
-	}
-	return lo, nil
+	return s.readEvents(filepath.Base(s.data), r)
 }
 
 // openTopics opens the topics of a live system.
@@ -285,21 +204,12 @@ func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*
 	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
 		return nil, fmt.Errorf("%s: there is no log", log)
 	}
-	eo := engine.Options{Log: log, Read: true}
-	if r.nats != nil {
-		eo.NATS = *r.nats
-	}
-	if r.kafka != nil {
-		eo.Kafka = *r.kafka
-	}
-	if spec.Kind == "kafka" {
-		eo.Requests = servers.None
-	}
-	t := &topics{}
-	if t.engine, err = engine.Open(ctx, eo); err != nil {
+	t, a := &topics{}, *r.access // which may name another log's model later
+	if t.engine, err = a.open(ctx, &spec, log, nil); err != nil {
 		return nil, err
 	}
-	if t.name, err = chooseModel(ctx, t.engine, log, r.name); err == nil {
+	if err = a.choose(ctx, t.engine, log); err == nil {
+		t.name = a.name
 		at := service.TopicsOf(t.name)
 		t.Reader, err = logs.OpenTopics(ctx, t.engine.Log, at.Decisions, at.Outcomes, o)
 	}

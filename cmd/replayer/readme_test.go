@@ -32,7 +32,8 @@ func shown(t *testing.T, name, mark string) string {
 func TestReadmeBacktest(t *testing.T) {
 	line, ok := strings.CutPrefix(strings.TrimSpace(readme(t, "backtest")), "replayer ")
 	got := execute(t.Context(), strings.Fields(strings.Replace(line, "compose/", "../../compose/", 1))...)
-	for _, want := range []string{"\nlogging ", "\nuniform ", "\nlearner:dafa ", "\ndafa     none ", "few events: 120 rows"} {
+	for _, want := range []string{"\nlogging ", "\nuniform ", "\nlearner:dafa ", "\ndafa     none ",
+		"few events: 120 rows"} {
 		if !ok || got.code != 0 || !strings.Contains(got.stdout, want) {
 			t.Errorf("exit code %d, no %q in\n%s%s", got.code, want, got.stdout, got.stderr)
 		}
@@ -59,7 +60,8 @@ func TestReadmeData(t *testing.T) {
 	}
 	zeros := strings.Repeat(",0", 15) + ",100"
 	for name, want := range map[string][]string{
-		"pendigits.csv": {"label,n_1,n_2,n_3,n_4,n_5,n_6,n_7,n_8,n_9,n_10,n_11,n_12,n_13,n_14,n_15,n_16", "0" + zeros, "1" + zeros, "8" + zeros},
+		"pendigits.csv": {"label,n_1,n_2,n_3,n_4,n_5,n_6,n_7,n_8,n_9,n_10,n_11,n_12,n_13,n_14,n_15,n_16", "0" + zeros, "1" +
+			zeros, "8" + zeros},
 		"mushroom.csv": {"label,c_1,c_2,c_3,c_4,c_5,c_6,c_7,c_8,c_9,c_10,c_11,c_12,c_13,c_14,c_15,c_16,c_17,c_18,c_19,c_20,c_21,c_22",
 			"e" + strings.Repeat(",x", 22), "p" + strings.Repeat(",?", 22)},
 	} {

@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
+	"hindsight/internal/whole"
 )
 
 // showing holds the flags of reports.
@@ -40,7 +41,7 @@ func (s *showing) writePage(env *daemon.Env, page *report.Page) error {
 	if s.html == "" {
 		return nil
 	}
-	if err := create(s.html, func(f *os.File) error { return page.Write(f) }); err != nil {
+	if err := whole.Write(s.html, page.Write); err != nil {
 		return err
 	}
 	fmt.Fprintln(env.Stderr, "report:", s.html)
@@ -58,51 +59,94 @@ func (s *showing) write(env *daemon.Env, r *report.Results) error {
 }
 
 // parameters says what a report is made of; nil if there is none.
-func (s *showing) parameters(env *daemon.Env, src *source, delays ...string) (*report.Parameters, error) {
+func (s *showing) parameters(env *daemon.Env, src *source, delays, policies []string) (*report.Parameters, error) {
 	if !s.on() {
 		return nil, nil
 	}
-	p := &report.Parameters{Command: strings.Join(env.Args, " "), Version: daemon.Version(), Made: time.Now().UTC().Truncate(time.Second), Seed: src.seed, Inputs: []report.Input{}}
-	inputs, err := src.inputs(delays)
+	p := &report.Parameters{Command: strings.Join(env.Args, " "), Version: daemon.Version(),
+		Made: time.Now().UTC().Truncate(time.Second), Seed: src.seed, Inputs: []report.Input{}}
+	inputs, err := src.inputs(delays, policies)
 	if err != nil {
 		return nil, err
 	}
+	read := map[string]bool{}
 	for _, in := range inputs {
-		read, err := report.ReadInput(in[0], in[1])
+		if read[in[1]] {
+			continue
+		}
+		read[in[1]] = true
+		files, err := report.ReadInput(in[0], in[1])
 		if err != nil {
 			return nil, err
 		}
-		p.Inputs = append(p.Inputs, read...)
+		p.Inputs = append(p.Inputs, files...)
 	}
 	return p, nil
 }
 
 // inputs are the files that are read, each with its role.
-func (s *source) inputs(delays []string) (out [][2]string, err error) {
+func (s *source) inputs(delays, policies []string) (out [][2]string, err error) {
+	add := func(role, path string) { out = append(out, [2]string{role, path}) }
 	if s.data != "" && s.data != "-" && !isTopics(s.data) {
-		out = append(out, [2]string{"data", s.data})
+		add("data", s.data)
+		if items := s.items(); items != "" {
+			add("items", items)
+		}
 	}
 	if s.mapping != "" {
-		out = append(out, [2]string{"mapping", s.mapping})
+		add("mapping", s.mapping)
 	}
-	if s.model != "" {
-		out = append(out, [2]string{"model", s.model})
-		m, err := s.parseModel()
+	models := []string{s.model}
+	for _, spec := range policies {
+		switch kind, file, _ := strings.Cut(replay.Mixed(spec), ":"); kind {
+		case "model":
+			models = append(models, file)
+		case "table":
+			add("probabilities", file)
+		}
+	}
+	for _, file := range models {
+		if file == "" {
+			continue
+		}
+		add("model", file)
+		own := *s
+		own.model = file
+		m, err := own.parseModel()
 		if err != nil {
 			return nil, err
 		}
 		for _, name := range m.Files() {
-			out = append(out, [2]string{"file of the model", filepath.Join(filepath.Dir(s.model), name)})
+			add("file of the model", filepath.Join(filepath.Dir(file), name))
 		}
 	}
 	for _, spec := range delays {
 		for _, term := range strings.Split(spec, "+") {
 			if file, ok := strings.CutPrefix(strings.TrimSpace(term), "recorded:"); ok {
-				out = append(out, [2]string{"delays", file})
+				add("delays", file)
 			}
 		}
 	}
 	return out, nil
+}
+
+// items is the file of items that is read beside one of Open Bandit data, "" if none is: of a folder
+// each file is an input.
+func (s *source) items() string {
+	if s.reading.opened == nil {
+		return ""
+	}
+	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != "obd" {
+		return ""
+	}
+	items := filepath.Join(filepath.Dir(s.data), "item_context.csv")
+	if _, err := os.Stat(items); err != nil {
+		return ""
+	}
+	if info, err := os.Stat(s.data); err != nil || info.IsDir() {
+		return ""
+	}
+	return items
 }
 
 // show writes the report of an injection, if one is asked for.
@@ -110,8 +154,9 @@ func (in *inject) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment), Data: replay.Describe(l.environment)}
-	if r.Parameters, err = in.showing.parameters(in.env, &in.source, in.delays); err != nil {
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment),
+		Data: replay.Describe(l.environment)}
+	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
 	}
 	return in.showing.write(in.env, r)
@@ -125,7 +170,9 @@ const (
 )
 
 func (s *showing) sweepFlag(f *pflag.FlagSet) {
-	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders", sweepRounds, sweepOrders))
+	f.StringVar(&s.sweep, "sweep", "", fmt.Sprintf("of a report: the delays, in rounds, at which each learner is played "+
+		"to show value over delay, or none; default 0,1,3,10,… up to a tenth of the first %d rounds, in %d row orders",
+		sweepRounds, sweepOrders))
 }
 
 // sweepDelays are the delays of the sweep, growing; none if there is no report.
@@ -153,11 +200,11 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 	if err != nil || len(delays) == 0 {
 		return nil, err
 	}
-	for _, l := range b.players() {
-		p, err := b.policy(env, l)
-		if err != nil {
-			return nil, err
-		}
+	policies, err := b.cast(env)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range policies {
 		var trials []*replay.Trial
 		m := *p.model
 		m.Window = loop.Window{Rounds: max(m.Window.Rounds, delays[len(delays)-1]+1)}
@@ -176,7 +223,8 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 				}
 			}
 		}
-		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials, journal: b.journal}).play(ctx)
+		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials,
+			journal: b.journal}).play(ctx)
 		if err != nil {
 			return out, err
 		}
@@ -194,7 +242,7 @@ func (b *backtest) describe(env replay.Environment, r *report.Results) (err erro
 	if b.showing.on() {
 		r.Summarise()
 		r.Data = replay.Describe(env)
-		r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays...)
+		r.Parameters, err = b.showing.parameters(b.env, &b.source, b.delays, b.policies.specs)
 	}
 	return err
 }

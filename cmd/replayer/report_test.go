@@ -32,7 +32,8 @@ func writeShop(t *testing.T, rows int) string {
 		if i%11 == 10 {
 			reward, seen = "", ""
 		}
-		fmt.Fprintf(&b, "%d,%s,%s,%v,%s,%d,%s\n", 1_700_000_000+60*i, seen, item, p, reward, hour, []string{"free", "pro"}[x>>12%2])
+		fmt.Fprintf(&b, "%d,%s,%s,%v,%s,%d,%s\n", 1_700_000_000+60*i, seen, item, p, reward, hour,
+			[]string{"free", "pro"}[x>>12%2])
 	}
 	path := filepath.Join(t.TempDir(), "shop.csv")
 	if err := os.WriteFile(path, []byte(b.String()), 0o600); err != nil {
@@ -45,8 +46,10 @@ func writeShop(t *testing.T, rows int) string {
 func shopReport(t *testing.T, more ...string) (html string, got result) {
 	t.Helper()
 	html = filepath.Join(t.TempDir(), "out.html")
-	args := append([]string{"backtest", "--data", writeShop(t, 1200), "--time-column", "at", "--outcome-time-column", "seen", "--action-column", "item", "--propensity-column", "p",
-		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear", "--learner", "dafa", "--learner", "egreedy:0.05", "--policy", "logging", "--policy", "uniform", "--policy", "always:red",
+	args := append([]string{"backtest", "--data", writeShop(t, 1200), "--time-column", "at", "--outcome-time-column",
+		"seen", "--action-column", "item", "--propensity-column", "p",
+		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear", "--learner", "dafa",
+		"--learner", "egreedy:0.05", "--policy", "logging", "--policy", "uniform", "--policy", "always:red",
 		"--bootstrap", "50", "--sweep", "0,10,100", "--report", html}, more...)
 	got = execute(t.Context(), args...)
 	if got.code != 0 {
@@ -99,11 +102,13 @@ func TestReportJSONAndCSV(t *testing.T) {
 
 func TestReportUsage(t *testing.T) {
 	for _, sweep := range []string{"ten", "10,5", "-1"} {
-		if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "x.html"), "--sweep", sweep); got.code != 2 || !strings.Contains(got.stderr, "--sweep") {
+		if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "x.html"),
+			"--sweep", sweep); got.code != 2 || !strings.Contains(got.stderr, "--sweep") {
 			t.Errorf("--sweep %s: exit code %d: %s", sweep, got.code, got.stderr)
 		}
 	}
-	if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "none", "x.html"), "--sweep", "none"); got.code != 1 {
+	if got := execute(t.Context(), "backtest", "--rounds", "100", "--report", filepath.Join(t.TempDir(), "none", "x.html"),
+		"--sweep", "none"); got.code != 1 {
 		t.Errorf("a folder that is not there: exit code %d", got.code)
 	}
 }

@@ -46,14 +46,19 @@ func longBacktest(t *testing.T) []string {
 	t.Helper()
 	data := writeShop(t, 60)
 	log := "embedded:" + filepath.Join(t.TempDir(), "log")
-	columns := []string{"--data", data, "--time-column", "at", "--outcome-time-column", "seen", "--action-column", "item", "--propensity-column", "p",
+	columns := []string{"--data", data, "--time-column", "at", "--outcome-time-column", "seen", "--action-column", "item",
+		"--propensity-column", "p",
 		"--reward-column", "bought", "--features", "hour,plan", "--window", "200", "--oracle", "linear", "--json"}
-	object(t, append([]string{"inject", "--rounds", "20", "--delays", "none", "--log", log, "--listen", "127.0.0.1:0"}, columns...)...)
+	object(t, append([]string{"inject", "--rounds", "20", "--delays", "none", "--log", log, "--listen", "127.0.0.1:0"},
+		columns...)...)
 	model := writeFile(t, "m.yaml", "name: m\nlearner: {egreedy: 0.2}\nwindow: 200 rounds\n")
 	table := writeFile(t, "table.csv", "red,blue\n"+strings.Repeat(".5,.5\n.2,.8\n", 30))
-	return append([]string{"backtest", "--learner", "dafa", "--learner", "uniform", "--delays", "recorded", "--delays", "exp:5",
-		"--policy", "logging", "--policy", "always:red", "--policy", "hash:plan", "--policy", "eps:0.1,learner:greedy", "--policy", "model:" + model, "--policy", "table:" + table,
-		"--policy", "snapshot:7", "--policy", "snapshot", "--log", log, "--lambda", "inf", "--bootstrap", "20", "--sweep", "0,10"}, columns...)
+	return append([]string{"backtest", "--learner", "dafa", "--learner", "uniform", "--delays", "recorded", "--delays",
+		"exp:5",
+		"--policy", "logging", "--policy", "always:red", "--policy", "hash:plan", "--policy", "eps:0.1,learner:greedy",
+		"--policy", "model:" + model, "--policy", "table:" + table,
+		"--policy", "snapshot:7", "--policy", "snapshot", "--log", log, "--lambda", "inf", "--bootstrap", "20", "--sweep",
+		"0,10"}, columns...)
 }
 
 // TestResumeEverything: wherever a backtest was killed, the same command with its journal
@@ -102,11 +107,13 @@ func TestResumeEverything(t *testing.T) {
 		if page != wantPage {
 			t.Errorf("killed after %d of %d lines, resumed it is another report", n, len(lines))
 		}
-		if says := fmt.Sprintf("%d of %d policies were judged before", min(n, policies), policies); n > 0 && !strings.Contains(told, says) {
+		if says := fmt.Sprintf("%d of %d policies were judged before", min(n, policies), policies); n > 0 &&
+			!strings.Contains(told, says) {
 			t.Errorf("after %d lines: no %q in %s", n, says, told)
 		}
 		now, err := os.ReadFile(file)
-		if got := bytes.Count(now, []byte("\n")); err != nil || got != len(lines) || !bytes.HasPrefix(now, bytes.Join(lines[:n], nil)) {
+		if got := bytes.Count(now, []byte("\n")); err != nil || got != len(lines) ||
+			!bytes.HasPrefix(now, bytes.Join(lines[:n], nil)) {
 			t.Errorf("after %d lines there are %d, not %d (%v)", n, got, len(lines), err)
 		}
 	}
@@ -131,7 +138,8 @@ func TestKilledAndInterrupted(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "runs.jsonl")
 	html := filepath.Join(t.TempDir(), "out.html")
-	args := []string{"backtest", "--rounds", "20000", "--learner", "uniform", "--learner", "dafa", "--delays", "none", "--json"}
+	args := []string{"backtest", "--rounds", "20000", "--learner", "uniform", "--learner", "dafa", "--delays", "none",
+		"--json"}
 	want := execute(t.Context(), args...)
 	args = append(args, "--resume", file)
 
@@ -150,7 +158,8 @@ func TestKilledAndInterrupted(t *testing.T) {
 	if err := killed.Wait(); err == nil || killed.ProcessState.Exited() {
 		t.Fatalf("it was not killed in the middle: %v", killed.ProcessState)
 	}
-	if got := execute(t.Context(), args...); got.code != 0 || timeless(got.stdout) != timeless(want.stdout) || !strings.Contains(got.stderr, "1 of 2 runs were finished before") {
+	if got := execute(t.Context(), args...); got.code != 0 || timeless(got.stdout) != timeless(want.stdout) ||
+		!strings.Contains(got.stderr, "1 of 2 runs were finished before") {
 		t.Errorf("killed and resumed: exit code %d, %s\n%s\nnot\n%s", got.code, got.stderr, got.stdout, want.stdout)
 	}
 
@@ -170,14 +179,16 @@ func TestKilledAndInterrupted(t *testing.T) {
 		Parameters  *struct{ Version string }
 	}
 	page, _ := os.ReadFile(html)
-	if err := json.Unmarshal([]byte(got.stdout), &o); err != nil || got.code != daemon.Interrupted || !o.Interrupted || len(o.Runs) != 1 || o.Runs[0].Learner != "uniform" || o.Parameters == nil {
+	if err := json.Unmarshal([]byte(got.stdout), &o); err != nil || got.code != daemon.Interrupted || !o.Interrupted ||
+		len(o.Runs) != 1 || o.Runs[0].Learner != "uniform" || o.Parameters == nil {
 		t.Errorf("interrupted: exit code %d, %v: %s\n%s", got.code, err, got.stdout, got.stderr)
 	}
 	if !strings.Contains(string(page), "this backtest was interrupted") {
 		t.Error("the report does not say that the backtest was interrupted")
 	}
 	again := execute(t.Context(), args...)
-	if again.code != 0 || !strings.Contains(again.stderr, "1 of 2 runs were finished before") || !strings.Contains(again.stdout, `"learner":"dafa"`) || strings.Contains(again.stdout, `"interrupted"`) {
+	if again.code != 0 || !strings.Contains(again.stderr, "1 of 2 runs were finished before") ||
+		!strings.Contains(again.stdout, `"learner":"dafa"`) || strings.Contains(again.stdout, `"interrupted"`) {
 		t.Errorf("interrupted and resumed: exit code %d, %s\n%s", again.code, again.stderr, again.stdout)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"io"
 
 	"golang.org/x/term"
@@ -23,6 +24,15 @@ func screen(w io.Writer) (width int, terminal bool) {
 		}
 	}
 	return mostWidth, false
+}
+
+// tables returns where tables for people go: standard output, or where that gets v as JSON, standard
+// error.
+func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
+	if !asJSON {
+		return env.Stdout, nil
+	}
+	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
 }
 
 // writeJudged writes what a log says of policies: on a terminal what fits it.

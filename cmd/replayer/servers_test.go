@@ -14,7 +14,8 @@ import (
 func TestInjectPartitions(t *testing.T) {
 	var raw string
 	for _, partitions := range []int{1, 2, 4} {
-		o := object(t, "inject", "--rounds", "400", "--delays", "exp:10", "--seed", "3", "--log", "mem:", "--partitions", fmt.Sprint(partitions), "--json")
+		o := object(t, "inject", "--rounds", "400", "--delays", "exp:10", "--seed", "3", "--log", "mem:", "--partitions",
+			fmt.Sprint(partitions), "--json")
 		fates := o["fates"].(map[string]any)
 		if fates["observed"] != 400.0 || o["rounds"] != 400.0 {
 			t.Errorf("%d partitions: %v", partitions, o)
@@ -26,7 +27,8 @@ func TestInjectPartitions(t *testing.T) {
 			t.Errorf("%d partitions: delays as arrived are %s, of one partition %s", partitions, got, raw)
 		}
 	}
-	if got := execute(t.Context(), "inject", "--partitions", "0"); got.code != 2 || !strings.Contains(got.stderr, "at least 1") {
+	if got := execute(t.Context(), "inject", "--partitions", "0"); got.code != 2 || !strings.Contains(got.stderr,
+		"at least 1") {
 		t.Errorf("no partitions: exit code %d, %s", got.code, got.stderr)
 	}
 }
@@ -53,14 +55,18 @@ func TestServers(t *testing.T) {
 	run := func(code int, says string, args ...string) {
 		t.Helper()
 		got := execute(t.Context(), args...)
-		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) || strings.Contains(all, "secret") {
+		if all := got.stdout + got.stderr; got.code != code || !strings.Contains(all, says) ||
+			strings.Contains(all, "secret") {
 			t.Errorf("%.7s: exit code %d, want %d and %q:\n%s", args[0], got.code, code, says, all)
 		}
 	}
-	run(0, "audit it again:  replayer verify --log nats://***@"+s.Addr(), "inject", "--rounds", "200", "--partitions", "2", "--log", url, "--seed-file", seed)
+	run(0, "audit it again:  replayer verify --log nats://***@"+s.Addr(), "inject", "--rounds", "200", "--partitions", "2",
+		"--log", url, "--seed-file", seed)
 	run(0, "identical", "verify", "--log", url, "--seed-file", seed)
 	run(1, "already", "inject", "--rounds", "200", "--log", url, "--seed-file", seed)
-	run(1, "holds the seed of another system", "inject", "--rounds", "200", "--seed", "7", "--log", url, "--seed-file", seed)
-	run(4, "refuses this user, password or credentials", "verify", "--log", "nats://u:wrongsecret@"+s.Addr(), "--seed-file", seed)
+	run(1, "holds the seed of another system", "inject", "--rounds", "200", "--seed", "7", "--log", url, "--seed-file",
+		seed)
+	run(4, "refuses this user, password or credentials", "verify", "--log", "nats://u:wrongsecret@"+s.Addr(),
+		"--seed-file", seed)
 	run(2, "percent-encoded", "verify", "--log", "nats://u:p/secret@h")
 }

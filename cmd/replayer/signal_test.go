@@ -23,7 +23,8 @@ func TestSignalIsHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { silent.Close() })
-	for _, args := range []string{"tail --log nats://" + silent.Addr().String(), "convert -", "backtest --data -", "window --data -",
+	for _, args := range []string{"tail --log nats://" + silent.Addr().String(), "convert -", "backtest --data -",
+		"window --data -",
 		"worst --data -", "fit --data -", "inject --data - --log mem:",
 		"backtest --rounds 1000000000 --learner uniform --delays none", "inject --rounds 1000000000 --log mem:"} {
 		t.Run(args, func(t *testing.T) {

@@ -16,7 +16,8 @@ func TestSlips(t *testing.T) {
 		"fit shop.yaml":             "replayer fit --model shop.yaml",
 		"verify embedded:x":         "embedded:x",
 	} {
-		if got := execute(t.Context(), strings.Fields(args)...); got.code != daemon.WrongUsage || !strings.Contains(got.stderr, want) {
+		if got := execute(t.Context(), strings.Fields(args)...); got.code != daemon.WrongUsage ||
+			!strings.Contains(got.stderr, want) {
 			t.Errorf("%s: exit code %d, %s; want %s", args, got.code, got.stderr, want)
 		}
 	}
@@ -25,7 +26,8 @@ func TestSlips(t *testing.T) {
 // TestInjectInShort holds that inject begins with what was played, lost and possible.
 func TestInjectInShort(t *testing.T) {
 	got := execute(t.Context(), "inject", "--rounds", "40", "--log", "mem:")
-	if first, _, _ := strings.Cut(got.stdout, "; that of uniform"); got.code != 0 || !strings.HasPrefix(first, "in short            40 rounds were played; their mean loss is 0.") {
+	if first, _, _ := strings.Cut(got.stdout, "; that of uniform"); got.code != 0 || !strings.HasPrefix(first,
+		"in short            40 rounds were played; their mean loss is 0.") {
 		t.Errorf("exit code %d, %s%s", got.code, got.stdout, got.stderr)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
@@ -42,26 +43,76 @@ type source struct {
 	rounds int
 	window string
 	order  string
-	seed   uint64
-	json   bool
+
+	modelWindow bool // the model file gives a window
+
+	seed uint64
+	json bool
 }
 
-func (s *source) flags(f *pflag.FlagSet) {
-	f.StringVar(&s.env, "env", "sigmoid", "built-in environment: sigmoid, close:R, needle:S,N,O, and others that replayer list names")
-	f.StringVar(&s.data, "data", "", "log to replay instead of --env: a file or a folder, plain, gzip or zstd, or - for standard input, in any format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
-	f.StringVar(&s.format, "format", formatAuto, "of --data: auto (by content), multiclass (labelled CSV), bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
-	s.reading.flags(f)
-	f.StringArrayVar(&s.twists, "twist", nil, "change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
-	f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, linear, fourier (linear with 128 random features), shared or hybrid")
-	s.columnFlags.flags(f)
-	f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
-	f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
-	f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
-	f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a duration of the file's times; default: the model file's, else 200")
-	f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); default: the model file's, else early where it is allowed, else fifo")
+// dataFlags are those of verbs that read a log.
+func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+	grouped(f, "Data", func() {
+		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any format "+
+			"that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose columns are "+
+			"named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
+	})
+	s.logFlags(env, f, a)
+}
+
+// logFlags say how a log is read.
+func (s *source) logFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+	grouped(f, "Data", func() {
+		f.StringVar(&s.format, "format", formatAuto, "of the log: auto (by content), multiclass (labelled CSV), bandit (CSV "+
+			"whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+		s.reading.flags(env, f, a)
+		s.columnFlags.flags(f)
+	})
+}
+
+// flags are those of verbs that play an environment or a log.
+func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
+	s.dataFlags(env, f, a)
+	grouped(f, "Data", func() {
+		f.StringVar(&s.env, "env", "sigmoid", "built-in environment, played unless --data is given: sigmoid, close:R, "+
+			"needle:S,N,O, and others that replayer list names")
+		f.StringArrayVar(&s.twists, "twist", nil,
+			"change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
+		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
+	})
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
-	daemon.Bounds{"accept": {0, 1}, "rounds": {0, maxRounds}, "seed": anySeed}.Set(f)
+	s.accept = 1
+	daemon.Bounds{"rounds": {0, maxRounds}, "seed": anySeed}.Set(f)
+}
+
+// runFlags are those of verbs that play learners; window says whether one is given.
+func (s *source) runFlags(f *pflag.FlagSet, window bool) {
+	grouped(f, "Learners and delays", func() {
+		f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
+		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, "+
+			"linear, fourier (linear with 128 random features), shared or hybrid")
+		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is "+
+			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
+		if window {
+			f.StringVar(&s.window, "window", "", "how long a round waits for its outcome: 200 or 200r later rounds, or a "+
+				"duration of the file's times; default: the model file's, else 200")
+		}
+		f.StringVar(&s.order, "order", "", "order of learning: fifo; early, which learns the first rounds as their outcomes "+
+			"come, for oracles over features; or arrival for learners that allow it (exp4dale, or dafa with a finite class); "+
+			"default: the model file's, else early where it is allowed, else fifo")
+	})
+	daemon.Bounds{"accept": {0, 1}}.Set(f)
+}
+
+// learnerFlags are those of verbs that play one learner.
+func (s *source) learnerFlags(f *pflag.FlagSet, learner, delays *string) {
+	grouped(f, "Learners and delays", func() {
+		f.StringVar(learner, "learner", "", "learner (default dafa, or the model file's)")
+		if delays != nil {
+			f.StringVar(delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
+		}
+	})
 }
 
 // open returns the environment, twisted.
@@ -136,11 +187,16 @@ func (s *source) markInvented(runs []replay.Result) {
 	}
 }
 
+// defaultWindow is that of runs without a model file, and of data without times.
+var defaultWindow = loop.Window{Rounds: 200}
+
 // policy is a model with the files that it names.
 type policy struct {
 	label string
 	model *model.Model
 	files map[string][]byte
+
+	defaultWindow bool // nothing gives a window, and the data has no times
 }
 
 // modelName is the name of models made here. It is part of what a draw depends on:
@@ -155,7 +211,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 			return nil, err
 		}
 	} else {
-		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
+		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, defaultWindow)
 		if replay.OwnDelays(env) != "" {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
@@ -188,6 +244,9 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 		p.model.Window = w
 	}
+	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !replay.Timed(env) {
+		p.model.Window, p.defaultWindow = defaultWindow, true
+	}
 	if p.model.Window.Rounds == 0 && !replay.Timed(env) {
 		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example --window 200", model.FormatWindow(p.model.Window))
 	}
@@ -203,6 +262,8 @@ func (s *source) parseModel() (*model.Model, error) {
 		return nil, err
 	}
 	m, warnings, err := model.ParseWithWarnings(s.model, b)
+	var keys struct{ Window any }
+	s.modelWindow = yaml.Unmarshal(b, &keys) != nil || keys.Window != nil
 	for _, d := range warnings {
 		s.reading.warn(d.Error())
 	}

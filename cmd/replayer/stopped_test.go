@@ -23,7 +23,8 @@ func TestStoppedLogStays(t *testing.T) {
 	const age = 100 * time.Millisecond
 	dir := filepath.Join(t.TempDir(), "log")
 	log := "embedded:" + dir
-	if got := execute(t.Context(), "inject", "--rounds", "60", "--log", log, "--listen", "127.0.0.1:0"); got.code != daemon.Done {
+	if got := execute(t.Context(), "inject", "--rounds", "60", "--log", log, "--listen",
+		"127.0.0.1:0"); got.code != daemon.Done {
 		t.Fatalf("inject: %+v", got)
 	}
 	if err := embedded.SetAge(dir, age); err != nil {

@@ -7,28 +7,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
-	"hindsight/internal/engine"
-	"hindsight/internal/servers"
 	"hindsight/internal/tail"
 )
 
 // followed holds the flags of tail.
 type followed struct {
-	env   *daemon.Env
-	log   string
-	name  string
+	system
 	every time.Duration
 	last  int64
 	lines int
 	json  bool
-	nats  servers.Flags
-	kafka brokers.Flags
 }
 
 func tailCommand(env *daemon.Env) *cobra.Command {
-	t := &followed{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	t := &followed{system: system{env: env}}
 	cmd := &cobra.Command{
 		Use:   "tail",
 		Short: "Follow a live system: fates, delays and losses as they come",
@@ -42,34 +35,31 @@ The first line has what was read back (--last), too, but for decisions a second,
 those appended since.
 
 It only reads, needs no secret seed, and works beside a running system. Ctrl-C ends it.`,
-		Args:    daemon.NoArguments,
-		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log kafka://localhost:9092 --name shop --last -1",
-		RunE:    func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
+		Args: daemon.NoArguments,
+		Example: "  replayer tail\n  replayer tail --log embedded:DIR --every 10s --json\n  replayer tail --log " +
+			"kafka://localhost:9092 --name shop --last -1",
+		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.log, "log", engine.DefaultLog, "log to follow: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
-	f.StringVar(&t.name, "name", "", "model to follow; default: the only one in the log")
+	t.flags(f, "log to follow", false)
 	f.DurationVar(&t.every, "every", 2*time.Second, "how often a line is printed")
 	f.Int64Var(&t.last, "last", 1000, "records before the end of each topic that are read first; -1: all")
 	f.IntVar(&t.lines, "lines", 0, "end after so many lines; 0: go on")
 	f.BoolVar(&t.json, "json", false, "a JSON object a line")
-	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53}, "lines": {0, 1e9}}.Set(f)
-	t.nats.Register(f)
-	t.kafka.Register(f)
+	daemon.Bounds{"every": {float64(time.Millisecond), 24 * float64(time.Hour)}, "last": {-1, 1 << 53},
+		"lines": {0, 1e9}}.Set(f)
 	return cmd
 }
 
 func (t *followed) run(ctx context.Context) error {
-	e, err := openBeside(ctx, t.env, t.log, t.nats, t.kafka)
+	e, err := t.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
 	if e.Dir != "" && !e.Joined {
-		fmt.Fprintf(t.env.Stderr, "nobody serves %s: this is what it holds, and no decider can be started on it until this ends\n", e.Dir)
-	}
-	if t.name, err = chooseModel(ctx, e, t.log, t.name); err != nil {
-		return err
+		fmt.Fprintf(t.env.Stderr, "nobody serves %s: this is what it holds, and no decider can be started on it until this "+
+			"ends\n", e.Dir)
 	}
 	following, err := tail.Open(ctx, tail.Config{Log: e.Log, Name: t.name, Last: t.last})
 	if err != nil {

@@ -21,14 +21,16 @@ func TestInjectSpeed(t *testing.T) {
 	b.WriteString("at,done,arm,won,n_x\n")
 	for i := range 30 {
 		at := time.Unix(1_700_000_000, int64(i)*1e8).UTC()
-		fmt.Fprintf(&b, "%s,%s,%c,%d,%d\n", at.Format(time.RFC3339Nano), at.Add(350*time.Millisecond).Format(time.RFC3339Nano), 'a'+i%2, i%2, i)
+		fmt.Fprintf(&b, "%s,%s,%c,%d,%d\n", at.Format(time.RFC3339Nano),
+			at.Add(350*time.Millisecond).Format(time.RFC3339Nano), 'a'+i%2, i%2, i)
 	}
 	path := filepath.Join(t.TempDir(), "log.csv")
 	if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	play := func(speed string) map[string]any {
-		return object(t, "inject", "--data", path, "--time-column", "at", "--outcome-time-column", "done", "--action-column", "arm", "--reward-column", "won",
+		return object(t, "inject", "--data", path, "--time-column", "at", "--outcome-time-column", "done", "--action-column",
+			"arm", "--reward-column", "won",
 			"--features", "n_x", "--learner", "uniform", "--log", "mem:", "--speed", speed, "--json")
 	}
 	began := time.Now()
@@ -82,13 +84,16 @@ func TestTail(t *testing.T) {
 	defer cancel()
 	out := &untilSum{t: t, want: 200, stop: cancel}
 	var stderr bytes.Buffer
-	env := &daemon.Env{Args: []string{"tail", "--log", "embedded:" + dir, "--last", "-1", "--every", "50ms", "--json"}, Getenv: func(string) string { return "" },
-		Stdin: strings.NewReader(""), Stdout: out, Stderr: &stderr}
+	env := &daemon.Env{Args: []string{"tail", "--log", "embedded:" + dir, "--last", "-1", "--every", "50ms", "--json"},
+		Getenv: func(string) string { return "" },
+		Stdin:  strings.NewReader(""), Stdout: out, Stderr: &stderr}
 	daemon.Run(ctx, env, command(env))
-	if want := "nobody serves " + dir + ": this is what it holds, and no decider can be started on it until this ends\n"; !strings.HasPrefix(stderr.String(), want) {
+	if want := "nobody serves " + dir + ": this is what it holds, and no decider can be started on it until this " +
+		"ends\n"; !strings.HasPrefix(stderr.String(), want) {
 		t.Errorf("%q, want %q", &stderr, want)
 	}
 	if out.decided != 200 || out.appended != 0 || out.released != 200 || out.losses == nil || out.joinedRatio == nil {
-		t.Errorf("%v decisions and %v feedbacks of 200 (%v); %s%s", out.decided, out.released, run["fates"], &out.text, &stderr)
+		t.Errorf("%v decisions and %v feedbacks of 200 (%v); %s%s", out.decided, out.released, run["fates"], &out.text,
+			&stderr)
 	}
 }

@@ -10,10 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
-	"hindsight/internal/logs"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -28,12 +26,11 @@ type teach struct {
 	log        string
 	partitions int
 	seedFile   string
-	nats       servers.Flags
-	kafka      brokers.Flags
+	access     access
 }
 
 func teachCommand(env *daemon.Env) *cobra.Command {
-	t := &teach{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	t := &teach{env: env}
 	cmd := &cobra.Command{
 		Use:   "teach",
 		Short: "Start a live system from a log of what another system decided",
@@ -54,24 +51,14 @@ as the version before.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return t.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&t.source.data, "data", "", "log of decisions, in any format that replayer convert reads: "+
-		"a file, a folder, - for standard input, or the topics of another system")
-	f.StringVar(&t.source.format, "format", formatAuto, "of --data: auto (by content), "+
-		"bandit (CSV whose columns are named), obd (Open Bandit CSV or its folder), or one of "+logs.FormatNames())
+	t.source.dataFlags(env, f, &t.access)
 	f.StringVar(&t.source.model, "model", "", "model file, the one that the decider will be started with")
 	f.StringVar(&t.log, "log", "", "log of the system: embedded:DIR, nats://… or kafka://…, as for the decider")
 	f.IntVar(&t.partitions, "partitions", 0,
 		"partitions of contexts, decisions and outcomes (default 1); fixed from then on")
 	f.StringVar(&t.seedFile, "seed-file", "", "the secret seed of the draws, made if absent "+
 		"(default: the file seed in the folder of the log, or ./hindsight.seed)")
-	f.StringVar(&t.source.reading.name, "name", "", "model in --data, if that is topics; default: the only one")
 	daemon.Bounds{"partitions": {0, service.MaxPartitions}}.Set(f)
-	t.source.reading.flags(f)
-	t.source.columnFlags.flags(f)
-	t.source.reading.from(env)
-	t.nats.Register(f)
-	t.kafka.Register(f)
-	t.source.reading.nats, t.source.reading.kafka = &t.nats, &t.kafka
 	return cmd
 }
 
@@ -85,7 +72,8 @@ func (t *teach) run(ctx context.Context) error {
 		return err
 	}
 	logger := warnings(t.env)
-	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.nats, Kafka: t.kafka,
+	e, err := engine.Open(ctx, engine.Options{Log: t.log, Listen: "127.0.0.1:0", NATS: t.access.nats,
+		Kafka:    t.access.kafka,
 		Requests: servers.None, Logger: logger})
 	if err != nil {
 		return err

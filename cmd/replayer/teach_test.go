@@ -38,8 +38,10 @@ func TestTeachForms(t *testing.T) {
 	}{
 		"dsjson": {[]string{ranked}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
 		"own":    {[]string{own}, "taught 61 rounds: ", "e0", "propensities of the log are kept"},
-		"vw":     {[]string{writeFile(t, "log.dat", "1:0.5:0.5 | x:1\n2:0:0.25 | x:2 y\n2:1:0.25 | x:3\n")}, "taught 3 rounds: ", "r1", "propensities of the log are kept"},
-		"csv": {[]string{writeFile(t, "log.csv", banditText), "--action-column", "who", "--reward-column", "paid", "--time-column", "at", "--outcome-time-column", "back",
+		"vw": {[]string{writeFile(t, "log.dat", "1:0.5:0.5 | x:1\n2:0:0.25 | x:2 y\n2:1:0.25 | x:3\n")},
+			"taught 3 rounds: ", "r1", "propensities of the log are kept"},
+		"csv": {[]string{writeFile(t, "log.csv", banditText), "--action-column", "who", "--reward-column", "paid",
+			"--time-column", "at", "--outcome-time-column", "back",
 			"--id-column", "id", "--features", "x"}, "taught 4 rounds: ", "q", "the log has no propensities"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -60,7 +62,8 @@ func TestTeachForms(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 			liveOn(t, dir, file, nil)
-			if got := execute(t.Context(), args...); got.code != daemon.Failed || !strings.Contains(got.stderr, "is taught no more") {
+			if got := execute(t.Context(), args...); got.code != daemon.Failed || !strings.Contains(got.stderr,
+				"is taught no more") {
 				t.Errorf("taught while live: %+v", got)
 			}
 		})
@@ -72,8 +75,10 @@ func TestTeachSparesTheLive(t *testing.T) {
 	data, dir := writeFile(t, "log.json", rankLog()), filepath.Join(t.TempDir(), "log")
 	live := writeFile(t, "shop.yaml", "name: shop\nversion: 1\n")
 	liveOn(t, dir, live, nil)
-	next := writeFile(t, "next.yaml", "name: shop\nversion: 3\nwarm: keep\nreward: {min: 0, max: 1}\nwindow: 1h\nmissing: impute\n")
-	if got := execute(t.Context(), "teach", "--data", data, "--model", next, "--log", "embedded:"+dir); got.code != daemon.Failed || !strings.Contains(got.stderr, "is taught no more") {
+	next := writeFile(t, "next.yaml", "name: shop\nversion: 3\nwarm: keep\nreward: {min: 0, max: 1}\nwindow: "+
+		"1h\nmissing: impute\n")
+	if got := execute(t.Context(), "teach", "--data", data, "--model", next, "--log",
+		"embedded:"+dir); got.code != daemon.Failed || !strings.Contains(got.stderr, "is taught no more") {
 		t.Errorf("%+v", got)
 	}
 	liveOn(t, dir, live, nil)
@@ -88,7 +93,8 @@ func TestTeachPage(t *testing.T) {
 	_, rest, _ := strings.Cut(string(page), "```yaml\n")
 	file, _, _ := strings.Cut(rest, "```")
 	dir := filepath.Join(t.TempDir(), "food-data")
-	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml", strings.ReplaceAll(file, "   ", "")), "food-data", dir)
+	places := strings.NewReplacer("compose/", "../../compose/", "food.yaml", writeFile(t, "food.yaml",
+		strings.ReplaceAll(file, "   ", "")), "food-data", dir)
 	for line := range strings.Lines(shown(t, "compose/TEACH.md", "teach")) {
 		args := strings.Fields(places.Replace(line))
 		if got := execute(t.Context(), args[1:]...); args[0] != "replayer" || got.code != 0 {
@@ -106,10 +112,13 @@ func TestTeachUsage(t *testing.T) {
 	}{
 		{2, "--data", nil},
 		{2, "nothing would be left", []string{"--data", data, "--model", old, "--log", "mem:"}},
-		{daemon.Failed, "shop.yaml: the model must go on with what was taught", []string{"--data", data, "--model", old, "--log", "embedded:" + t.TempDir() + "/log"}},
-		{daemon.Failed, "which actions were taken", []string{"--data", writeFile(t, "d.csv", "label,n_a\nx,1\ny,2\n"), "--model", old, "--log", "embedded:" + t.TempDir() + "/log"}},
+		{daemon.Failed, "shop.yaml: the model must go on with what was taught", []string{"--data", data, "--model", old,
+			"--log", "embedded:" + t.TempDir() + "/log"}},
+		{daemon.Failed, "which actions were taken", []string{"--data", writeFile(t, "d.csv", "label,n_a\nx,1\ny,2\n"),
+			"--model", old, "--log", "embedded:" + t.TempDir() + "/log"}},
 	} {
-		if got := execute(t.Context(), append([]string{"teach"}, c.args...)...); got.code != c.code || !strings.Contains(got.stderr, c.want) {
+		if got := execute(t.Context(), append([]string{"teach"}, c.args...)...); got.code != c.code ||
+			!strings.Contains(got.stderr, c.want) {
 			t.Errorf("%v: %+v", c.args, got)
 		}
 	}
@@ -139,8 +148,10 @@ func liveOn(t *testing.T, dir, file string, ask func(e *engine.Engine)) {
 	}
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch, Seed: seed,
-			Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}, func() { close(ready) })
+		ended <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
+			Build: model.Epoch, Seed: seed,
+			Partitions: partitions, Owner: "test", Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
+			func() { close(ready) })
 	}()
 	select {
 	case <-ready:
@@ -212,13 +223,15 @@ func TestTaughtKnows(t *testing.T) {
 		return mean
 	}
 	dirs := []string{filepath.Join(t.TempDir(), "fresh"), filepath.Join(t.TempDir(), "taught")}
-	got := execute(t.Context(), "teach", "--data", writeFile(t, "log.csv", log.String()), "--action-column", "played", "--reward-column", "paid", "--propensity-column", "p",
+	got := execute(t.Context(), "teach", "--data", writeFile(t, "log.csv", log.String()), "--action-column", "played",
+		"--reward-column", "paid", "--propensity-column", "p",
 		"--feature-prefix", "n_", "--model", file, "--log", "embedded:"+dirs[1])
 	if got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	fresh, taught := loss(dirs[0]), loss(dirs[1])
-	if t.Logf("mean loss of the first %d requests: %.3f, of a system that was not taught %.3f", asked, taught, fresh); !(taught < fresh-.2) {
+	if t.Logf("mean loss of the first %d requests: %.3f, of a system that was not taught %.3f", asked, taught,
+		fresh); !(taught < fresh-.2) {
 		t.Errorf("mean loss %.3f, not taught %.3f", taught, fresh)
 	}
 }

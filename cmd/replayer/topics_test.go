@@ -44,7 +44,8 @@ func topicsOf(t *testing.T, log string) {
 	const rounds = 50 // as many as replayed looks at
 	dir := t.TempDir()
 	m := writeFile(t, "m.yaml", "name: fromtopics\nactions: [a1, a2, a3]\nwindow: 50 rounds\n")
-	r := object(t, "inject", "--env", "linear:2,3", "--rounds", fmt.Sprint(rounds), "--model", m, "--delays", "constant:3", "--partitions", "2", "--json", "--log", log, "--seed-file", filepath.Join(dir, "seed"))
+	r := object(t, "inject", "--env", "linear:2,3", "--rounds", fmt.Sprint(rounds), "--model", m, "--delays", "constant:3",
+		"--partitions", "2", "--json", "--log", log, "--seed-file", filepath.Join(dir, "seed"))
 	if got := number(t, r, "fates.observed"); got != rounds {
 		t.Fatalf("%v rounds with an outcome: %v", got, r)
 	}
@@ -65,26 +66,32 @@ func topicsOf(t *testing.T, log string) {
 	}
 	// A class is fitted from topics as it is from the file, and windows are priced.
 	fitted := func(data ...string) any {
-		o := object(t, append([]string{"fit", "--fit-rows", "40", "--functions", "6", "--out", filepath.Join(dir, "class.jsonl"), "--json"}, data...)...)
+		o := object(t, append([]string{"fit", "--fit-rows", "40", "--functions", "6", "--out",
+			filepath.Join(dir, "class.jsonl"), "--json"}, data...)...)
 		if number(t, o, "rows") == 0 || len(need(t, o, "played").([]any)) == 0 {
 			t.Errorf("%v", o)
 		}
 		return need(t, o, "functions")
 	}
-	if topics, file := fitted("--data", log, "--name", "fromtopics"), fitted("--data", out); !reflect.DeepEqual(topics, file) {
+	if topics, file := fitted("--data", log, "--name", "fromtopics"), fitted("--data", out); !reflect.DeepEqual(topics,
+		file) {
 		t.Errorf("fitted from topics: %v\nfrom the file: %v", topics, file)
 	}
-	if o := object(t, "window", "--data", log, "--name", "fromtopics", "--windows", "2,10", "--seeds", "1", "--json"); len(need(t, o, "windows").([]any)) != 2 {
+	if o := object(t, "window", "--data", log, "--name", "fromtopics", "--windows", "2,10", "--seeds", "1",
+		"--json"); len(need(t, o, "windows").([]any)) != 2 {
 		t.Errorf("window: %v", o)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	sum := &untilSum{t: t, want: rounds, stop: cancel}
 	var stderr bytes.Buffer
-	env := &daemon.Env{Args: []string{"tail", "--log", log, "--name", "fromtopics", "--last", "-1", "--every", "50ms", "--json"}, Getenv: func(string) string { return "" },
+	env := &daemon.Env{Args: []string{"tail", "--log", log, "--name", "fromtopics", "--last", "-1", "--every", "50ms",
+		"--json"}, Getenv: func(string) string { return "" },
 		Stdin: strings.NewReader(""), Stdout: sum, Stderr: &stderr}
-	if code := daemon.Run(ctx, env, command(env)); code != daemon.Done || sum.decided != rounds || sum.released != rounds || sum.losses == nil {
-		t.Errorf("tail: exit code %d, %v decisions and %v feedbacks of %d; %s%s", code, sum.decided, sum.released, rounds, &sum.text, &stderr)
+	if code := daemon.Run(ctx, env, command(env)); code != daemon.Done || sum.decided != rounds ||
+		sum.released != rounds || sum.losses == nil {
+		t.Errorf("tail: exit code %d, %v decisions and %v feedbacks of %d; %s%s", code, sum.decided, sum.released, rounds,
+			&sum.text, &stderr)
 	}
 }
 

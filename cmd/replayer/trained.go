@@ -8,39 +8,32 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/internal/servers"
 )
 
 // trained holds the flags that name a learner of a live system, a policy to be judged.
 type trained struct {
-	log   string
-	name  string
-	at    int64
-	nats  servers.Flags
-	kafka brokers.Flags
+	system
+	at int64
 
 	engine *engine.Engine // open once a policy asked for it
 }
 
 func (t *trained) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, and replayed itself unless --data or --env is given")
-	f.StringVar(&t.name, "name", "", "model in that log; default: the only one")
+	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, "+
+		"and replayed itself unless --data or --env is given")
 	f.Int64Var(&t.at, "at", 0, "feedback after which --policy snapshot is the learner of --log; 0: all")
 	daemon.Bounds{"at": {0, 1 << 53}}.Set(f)
-	t.nats.Register(f)
-	t.kafka.Register(f)
 }
 
 var errNoLog = errors.New("a snapshot is that of a live system: name its log, for example --log embedded:DIR")
 
 // policy returns the learner as it was after so much feedback, "" that of --at, as a
 // policy on the rows of data. Each call returns one of its own.
-func (t *trained) policy(ctx context.Context, env *daemon.Env, data replay.Environment, at string) (*replay.Progressive, error) {
+func (t *trained) policy(ctx context.Context, data replay.Environment, at string) (*replay.Progressive, error) {
 	n := t.at
 	if at != "" {
 		var err error
@@ -48,7 +41,7 @@ func (t *trained) policy(ctx context.Context, env *daemon.Env, data replay.Envir
 			return nil, fmt.Errorf("snapshot:%s: expected the number of a feedback, from 1", at)
 		}
 	}
-	if err := t.open(ctx, env); err != nil {
+	if err := t.open(ctx); err != nil {
 		return nil, err
 	}
 	l, err := replay.Trained(ctx, t.engine.Log, t.name, model.Epoch, n)
@@ -61,17 +54,14 @@ func (t *trained) policy(ctx context.Context, env *daemon.Env, data replay.Envir
 }
 
 // open opens the log, once.
-func (t *trained) open(ctx context.Context, env *daemon.Env) (err error) {
+func (t *trained) open(ctx context.Context) (err error) {
 	if t.engine != nil {
 		return nil
 	}
 	if t.log == "" {
 		return errNoLog
 	}
-	if t.engine, err = openBeside(ctx, env, t.log, t.nats, t.kafka); err != nil {
-		return err
-	}
-	t.name, err = chooseModel(ctx, t.engine, t.log, t.name)
+	t.engine, err = t.system.open(ctx)
 	return err
 }
 

@@ -3,32 +3,22 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
-	"hindsight/internal/servers"
 	"hindsight/internal/verify"
 )
 
 type verification struct {
-	env      *daemon.Env
-	log      string
-	name     string
-	seedFile string
-	json     bool
-	nats     servers.Flags
-	kafka    brokers.Flags
+	system
+	json bool
 }
 
 func verifyCommand(env *daemon.Env) *cobra.Command {
-	v := &verification{env: env, kafka: brokers.Flags{Getenv: env.Getenv}}
+	v := &verification{system: system{env: env}}
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Recompute everything that a log says was decided, and name the first difference",
@@ -53,44 +43,18 @@ checked, and some records are too old for that, 4 could not run.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&v.log, "log", engine.DefaultLog, "log to verify: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
-	f.StringVar(&v.name, "name", "", "model to verify; default: the only one in the log")
-	f.StringVar(&v.seedFile, "seed-file", "", "the secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
+	v.flags(f, "log to verify", true)
 	f.BoolVar(&v.json, "json", false, "one JSON object on standard output")
-	v.nats.Register(f)
-	v.kafka.Register(f)
 	return cmd
 }
 
 func (v *verification) run(ctx context.Context) error {
-	e, seed, err := openRecorded(ctx, v.env, v.log, v.seedFile, v.nats, v.kafka)
+	e, seed, err := v.openRecorded(ctx)
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	if v.name, err = chooseModel(ctx, e, v.log, v.name); err != nil {
-		return err
-	}
 	return v.verify(ctx, e, seed)
-}
-
-// chooseModel returns the name of the model in a log: that given, or the only one.
-func chooseModel(ctx context.Context, e *engine.Engine, log, name string) (string, error) {
-	names, err := engine.Models(ctx, e.Log)
-	if err != nil {
-		return "", err
-	}
-	switch {
-	case name == "" && len(names) == 0:
-		return "", fmt.Errorf("%s holds no model", servers.Show(log))
-	case name == "" && len(names) == 1:
-		return names[0], nil
-	case name == "":
-		return "", daemon.Usagef("the log holds several models: name one with --name: %s", strings.Join(names, ", "))
-	case !slices.Contains(names, name):
-		return "", fmt.Errorf("%s does not hold the model %q, but: %s", servers.Show(log), name, strings.Join(names, ", "))
-	}
-	return name, nil
 }
 
 func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte) error {

@@ -10,7 +10,8 @@ import (
 // What in a model file or a flag is seldom meant is said once, before the figures.
 func TestWarningsAreTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "shop.yaml")
-	if err := os.WriteFile(path, []byte("name: shop\nexplore: 0.05\nwindow: 10\noracle: {kind: linear}\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("name: shop\nexplore: 0.05\nwindow: 10\noracle: {kind: linear}\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	got := execute(t.Context(), "backtest", "--rounds", "50", "--model", path, "--learner", "dafa", "--learner", "greedy")
@@ -20,7 +21,8 @@ func TestWarningsAreTold(t *testing.T) {
 		}
 	}
 	got = execute(t.Context(), "backtest", "--rounds", "50", "--learner", "dafa:0.1", "--learner", "dafa:12")
-	if got.code != 0 || strings.Count(got.stderr, "warning: ") != 1 || !strings.Contains(got.stderr, "--learner egreedy:0.1") {
+	if got.code != 0 || strings.Count(got.stderr, "warning: ") != 1 || !strings.Contains(got.stderr,
+		"--learner egreedy:0.1") {
 		t.Errorf("exit code %d, %s", got.code, got.stderr)
 	}
 }

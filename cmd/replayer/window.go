@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +17,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
+	"hindsight/internal/whole"
 )
 
 type window struct {
@@ -47,14 +49,15 @@ the certificate says, and what the learner loses.`,
     --action-column carrier --reward-column on_time --features origin,dest --out windows`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
-	w.source.flags(cmd.Flags())
+	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return daemon.Usagef("%w; the windows to price are given by --windows", err)
+	})
+	w.source.flags(env, cmd.Flags(), new(access))
+	w.source.runFlags(cmd.Flags(), false)
+	w.source.learnerFlags(cmd.Flags(), &w.learner, &w.delays)
 	w.showing.htmlFlag(cmd.Flags())
-	w.source.reading.from(env)
-	w.source.reading.topicsFlags(env, cmd.Flags())
-	_ = cmd.Flags().MarkHidden("window")
-	cmd.Flags().StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
-	cmd.Flags().StringVar(&w.delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
-	cmd.Flags().StringSliceVar(&w.windows, "windows", nil, "windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
+	cmd.Flags().StringSliceVar(&w.windows, "windows", nil,
+		"windows to price: rounds, or durations for data with times; default: a ladder over what the data has")
 	cmd.Flags().IntVar(&w.seeds, "seeds", 5, "seeds a window: of contexts, losses, delays and draws")
 	daemon.Bounds{"seeds": {1, 1e4}}.Set(cmd.Flags())
 	cmd.Flags().StringVar(&w.out, "out", "", "folder for window.json, window.csv and window.png")
@@ -62,9 +65,6 @@ the certificate says, and what the learner loses.`,
 }
 
 func (w *window) run(ctx context.Context) error {
-	if w.source.window != "" {
-		return daemon.Usagef("--window: give the windows to price by --windows")
-	}
 	windows, runs, err := w.play(ctx)
 	if err != nil {
 		return err
@@ -74,28 +74,26 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.save(prices, &runs[0][0]); err != nil {
 		return err
 	}
-	p, err := w.showing.parameters(w.env, &w.source, w.delays)
+	p, err := w.showing.parameters(w.env, &w.source, []string{w.delays}, nil)
 	if err != nil {
 		return err
 	}
 	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
-	table := w.env.Stdout
-	if w.source.json {
-		if err := w.encode(json.NewEncoder(w.env.Stdout), prices); err != nil {
-			return err
-		}
-		table = w.env.Stderr
+	table, err := tables(w.env, w.source.json, w.priced(prices))
+	if err != nil {
+		return err
 	}
 	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
 }
 
-func (w *window) encode(e *json.Encoder, prices []replay.WindowPrice) error {
-	return e.Encode(struct {
+// priced is what window prints as JSON.
+func (w *window) priced(prices []replay.WindowPrice) any {
+	return struct {
 		Seeds   int                  `json:"seeds"`
 		Windows []replay.WindowPrice `json:"windows"`
-	}{w.seeds, prices})
+	}{w.seeds, prices}
 }
 
 // play backtests every window with every seed, in parallel over the cores.
@@ -123,7 +121,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if env, err = s.open(ctx); err != nil {
 			return nil, nil, err
 		}
-		p, err := s.policy(env, w.orDefault())
+		p, err := s.policy(env, w.learner)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -150,14 +148,6 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 	return windows, runs, g.Wait()
 }
 
-// orDefault returns the learner to play.
-func (w *window) orDefault() string {
-	if w.learner == "" && w.source.model == "" {
-		return model.DAFA
-	}
-	return w.learner
-}
-
 // choose returns the windows to price, growing.
 func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 	if len(w.windows) == 0 {
@@ -169,8 +159,10 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 		if err != nil {
 			return nil, daemon.Usagef("--windows: %v", err)
 		}
-		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos || (win.Rounds > 0) != (out[0].Rounds > 0)) {
-			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text, model.FormatWindow(out[n-1]))
+		if n := len(out); n > 0 && (win.Rounds <= out[n-1].Rounds && win.Nanos <= out[n-1].Nanos ||
+			(win.Rounds > 0) != (out[0].Rounds > 0)) {
+			return nil, daemon.Usagef("--windows: %s after %s: give windows of one kind, each longer than the one before", text,
+				model.FormatWindow(out[n-1]))
 		}
 		out = append(out, win)
 	}
@@ -188,28 +180,17 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		return err
 	}
-	if err := create(filepath.Join(w.out, "window.json"), func(f *os.File) error {
+	if err := whole.Write(filepath.Join(w.out, "window.json"), func(f io.Writer) error {
 		e := json.NewEncoder(f)
 		e.SetIndent("", "  ")
-		return w.encode(e, prices)
+		return e.Encode(w.priced(prices))
 	}); err != nil {
 		return err
 	}
-	if err := create(filepath.Join(w.out, "window.csv"), func(f *os.File) error { return replay.WriteWindowCSV(f, prices) }); err != nil {
-		return err
-	}
-	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
-}
-
-// create writes a file.
-func create(name string, write func(*os.File) error) error {
-	f, err := os.Create(name)
+	err := whole.Write(filepath.Join(w.out, "window.csv"),
+		func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
 	if err != nil {
 		return err
 	}
-	if err := write(f); err != nil {
-		_ = f.Close()
-		return err
-	}
-	return f.Close()
+	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

@@ -10,7 +10,8 @@ import (
 
 func TestWindowCommand(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "out")
-	r := execute(t.Context(), "window", "--rounds", "1000", "--windows", "20,200", "--seeds", "2", "--delays", "exp:50", "--json", "--out", dir)
+	r := execute(t.Context(), "window", "--rounds", "1000", "--windows", "20,200", "--seeds", "2", "--delays", "exp:50",
+		"--json", "--out", dir)
 	if r.code != 0 {
 		t.Fatalf("exit %d: %s", r.code, r.stderr)
 	}

@@ -3,10 +3,9 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -14,6 +13,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 )
 
 // worst holds the flags of the search for the worst delays.
@@ -51,18 +51,21 @@ maximum, on draws that the search did not see. The worst case is at least as bad
   replayer backtest --rounds 2000 --delays recorded:worst.txt --delays none   # play it again`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return w.run(cmd.Context()) },
 	}
-	w.source.flags(cmd.Flags())
-	w.source.reading.from(env)
-	w.source.reading.topicsFlags(env, cmd.Flags())
 	f := cmd.Flags()
-	f.StringVar(&w.learner, "learner", "", "learner (default dafa, or the model file's)")
-	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, else 20 a round)")
-	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds if that is less)")
+	w.source.flags(env, f, new(access))
+	w.source.runFlags(f, true)
+	w.source.learnerFlags(f, &w.learner, nil)
+	f.Int64Var(&w.total, "total", 0, "D, the sum of all delays, in later rounds (default that of the log's own delays, "+
+		"else 20 a round)")
+	f.Int64Var(&w.max, "max", 0, "the longest delay (default that of the log's own, else 100, or a tenth of the rounds "+
+		"if that is less)")
 	f.IntVar(&w.steps, "steps", 100, "steps of the search")
-	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on how many those are")
+	f.IntVar(&w.batch, "batch", 4, "sequences tried a step, in parallel over the cores; the result does not depend on "+
+		"how many those are")
 	f.IntVar(&w.random, "random", 20, "random sequences, to start from and to compare with")
 	f.IntVar(&w.draws, "draws", 3, "runs of a sequence, each with draws of its own, that the search goes by")
-	daemon.Bounds{"rounds": {0, 1e6}, "total": {0, 1 << 53}, "max": {0, 1 << 40}, "steps": {0, 1e6}, "batch": {1, 1e4}, "random": {1, 1e4}, "draws": {1, 1e4}}.Set(f)
+	daemon.Bounds{"rounds": {0, 1e6}, "total": {0, 1 << 53}, "max": {0, 1 << 40}, "steps": {0, 1e6}, "batch": {1, 1e4},
+		"random": {1, 1e4}, "draws": {1, 1e4}}.Set(f)
 	f.StringVar(&w.out, "out", "worst.txt", "file for the delays that were found")
 	return cmd
 }
@@ -83,13 +86,14 @@ func (w *worst) run(ctx context.Context) error {
 	if err := search.Validate(); err != nil {
 		return daemon.Usagef("--total, --max, --steps, --batch, --random: %v", err)
 	}
-	stress.bar = newProgress(w.env.Stderr, int64(search.Rounds)*int64(search.Candidates()*w.draws+3*replay.FreshDraws), "worst")
+	stress.bar = newProgress(w.env.Stderr, int64(search.Rounds)*int64(search.Candidates()*w.draws+3*replay.FreshDraws),
+		"worst")
 	found, err := search.Search(ctx)
 	if err != nil && (found == nil || !errors.Is(err, context.Canceled)) {
 		stress.bar.finish()
 		return err
 	}
-	if werr := create(w.out, func(f *os.File) error { return found.Found.Sequence.Write(f) }); werr != nil {
+	if werr := whole.Write(w.out, func(f io.Writer) error { return found.Found.Sequence.Write(f) }); werr != nil {
 		return werr
 	}
 	report, ferr := stress.report(ctx, found)
@@ -98,16 +102,14 @@ func (w *worst) run(ctx context.Context) error {
 		err = ferr
 	}
 	if report == nil {
-		fmt.Fprintf(w.env.Stderr, "the worst so far, %s %.4g in the draws of the search, is in %s\n", stress.what, found.Found.Harm, w.out)
+		fmt.Fprintf(w.env.Stderr, "the worst so far, %s %.4g in the draws of the search, is in %s\n", stress.what,
+			found.Found.Harm, w.out)
 		return err
 	}
 	report.File = w.out
-	table := w.env.Stdout
-	if w.source.json {
-		if err := json.NewEncoder(w.env.Stdout).Encode(report); err != nil {
-			return err
-		}
-		table = w.env.Stderr
+	table, err := tables(w.env, w.source.json, report)
+	if err != nil {
+		return err
 	}
 	return report.Write(table)
 }
@@ -128,11 +130,7 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := w.learner
-	if spec == "" && w.source.model == "" {
-		spec = model.DAFA
-	}
-	p, err := w.source.policy(env, spec)
+	p, err := w.source.policy(env, w.learner)
 	if err != nil {
 		return nil, err
 	}
@@ -142,8 +140,10 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	if err := w.complete(env, &b); err != nil {
 		return nil, err
 	}
-	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRounds(env), Model: p.model, Files: p.files, Label: p.label, Seed: w.source.seed}, draws: w.draws}
-	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed, Harm: s.harm}
+	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRoundsFor(env, p.model), Model: p.model, Files: p.files,
+		Label: p.label, Seed: w.source.seed}, draws: w.draws}
+	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed,
+		Harm: s.harm}
 	return s, nil
 }
 
@@ -201,7 +201,8 @@ func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.
 	if err != nil {
 		return nil, err
 	}
-	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Env.Name(), s.trial.Label, model.FormatWindow(s.trial.Model.Window), s.what, s.draws)
+	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Env.Name(), s.trial.Label,
+		model.FormatWindow(s.trial.Model.Window), s.what, s.draws)
 	for i := range replay.FreshDraws {
 		seed := s.trial.Seed + uint64(s.draws+i)
 		for _, c := range []struct {

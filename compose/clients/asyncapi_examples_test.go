@@ -1,10 +1,11 @@
 package clients
 
 import (
-	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/crc32"
 	"testing"
 
 	"github.com/vmihailenco/msgpack/v5"
@@ -70,17 +71,19 @@ func decodes(name string, b []byte) (err error) {
 			err = x.Validate()
 		}
 	case "epoch":
-		err = rare(b, codec.AppendEpoch, codec.ParseEpoch)
+		err = rare(b, codec.ParseEpoch)
 	case "class":
-		err = rare(b, codec.AppendClass, codec.ParseClass)
+		err = rare(b, codec.ParseClass)
 	case "decisionMark":
-		err = rare(b, codec.AppendDecisionMark, codec.ParseDecisionMark)
-	case "feedbackMark":
-		err = rare(b, codec.AppendFeedbackMark, codec.ParseFeedbackMark)
+		err = rare(b, codec.ParseDecisionMark)
+	case "cut":
+		err = rare(b, func(b []byte) (x codec.Cut, err error) { return x, codec.ParseCut(&x, b) })
+	case "feedbackMark", "feedbackMark4":
+		err = rare(b, codec.ParseFeedbackMark)
 	case "snapshot":
-		err = rare(b, codec.AppendSnapshot, codec.ParseSnapshot)
+		err = rare(b, codec.ParseSnapshot)
 	case "reject":
-		err = rare(b, codec.AppendReject, codec.ParseReject)
+		err = rare(b, codec.ParseReject)
 	case "decisionReply", "stored", "error": // clients read them: the schema is all there is
 	default:
 		err = fmt.Errorf("no codec of %s", name)
@@ -88,16 +91,16 @@ func decodes(name string, b []byte) (err error) {
 	return err
 }
 
-// rare reads a record whose checksum examples do not have: as the codec's own struct, all
-// of whose keys it must know, written and parsed by the codec.
-func rare[T any](b []byte, write func([]byte, *T) []byte, parse func([]byte) (T, error)) error {
-	var x T
-	r := msgpack.NewDecoder(bytes.NewReader(b))
-	r.DisallowUnknownFields(true)
-	if err := r.Decode(&x); err != nil {
-		return err
+// rare parses a record, to which it adds the checksum that examples do not have.
+func rare[T any](b []byte, parse func([]byte) (T, error)) error {
+	b = append([]byte(nil), b...)
+	if b[0] == 0xde { // a map of more than 15 keys
+		b[2]++
+	} else {
+		b[0]++
 	}
-	_, err := parse(write(nil, &x))
+	sum := crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli))
+	_, err := parse(binary.BigEndian.AppendUint32(append(b, "\xa3crc\xce"...), sum))
 	return err
 }
 
@@ -143,8 +146,12 @@ func (d *described) native(t *testing.T, s map[string]any, v any) any {
 		return out
 	case []any:
 		of, _ := s["items"].(map[string]any)
+		each := asList(s["prefixItems"])
 		out := []any{}
-		for _, inner := range v {
+		for i, inner := range v {
+			if i < len(each) {
+				of = each[i].(map[string]any)
+			}
 			out = append(out, d.native(t, of, inner))
 		}
 		return out

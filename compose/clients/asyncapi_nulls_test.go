@@ -27,8 +27,12 @@ func empty() map[string][]byte {
 		"class":        codec.AppendClass(nil, &codec.Class{V: 1}),
 		"decisionMark": codec.AppendDecisionMark(nil, &codec.DecisionMark{V: 1}),
 		"feedbackMark": codec.AppendFeedbackMark(nil, &codec.FeedbackMark{V: 1, Positions: make([]codec.Position, 1)}),
-		"snapshot":     codec.AppendSnapshot(nil, &codec.Snapshot{V: 1}),
-		"reject":       codec.AppendReject(nil, &codec.Reject{V: 1, Topic: "outcomes", Reason: codec.ReasonLate}),
+		"cut":          codec.AppendCut(nil, &codec.Cut{Cut: 1}),
+		"feedbackMark4": codec.AppendFeedbackMark(nil, &codec.FeedbackMark{
+			Limits: codec.Limits{Heart: 1}, Positions: make([]codec.Position, 1),
+		}),
+		"snapshot": codec.AppendSnapshot(nil, &codec.Snapshot{V: 1}),
+		"reject":   codec.AppendReject(nil, &codec.Reject{V: 1, Topic: "outcomes", Reason: codec.ReasonLate}),
 	}
 }
 

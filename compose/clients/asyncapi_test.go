@@ -138,7 +138,7 @@ func fill(v reflect.Value) {
 		v.SetFloat(0.5)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(1)
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint32:
 		v.SetUint(1)
 	}
 }
@@ -157,7 +157,8 @@ func written() map[string][][]byte {
 	epoch, warm := filled[codec.Epoch](), filled[codec.Epoch]()
 	epoch.WarmFrom, epoch.WarmTo, epoch.WarmEpoch = 0, 0, 0
 	clearFields(warm, "Continues", "Cause")
-	long := filled[codec.FeedbackMark]() // its lists take another form
+	mark, long := filled[codec.FeedbackMark](), filled[codec.FeedbackMark]() // the lists of long take another form
+	mark.Limits, long.Limits = codec.Limits{}, codec.Limits{}
 	for i := range int64(5000) {
 		pos := &long.Positions[0]
 		pos.Ahead, pos.Parked = append(pos.Ahead[:i], 2+i), append(pos.Parked[:i], i)
@@ -172,7 +173,9 @@ func written() map[string][][]byte {
 		"epoch":         {codec.AppendEpoch(nil, epoch), codec.AppendEpoch(nil, warm)},
 		"class":         {codec.AppendClass(nil, filled[codec.Class]())},
 		"decisionMark":  {codec.AppendDecisionMark(nil, filled[codec.DecisionMark]())},
-		"feedbackMark":  {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]()), codec.AppendFeedbackMark(nil, long)},
+		"cut":           {codec.AppendCut(nil, filled[codec.Cut]())},
+		"feedbackMark":  {codec.AppendFeedbackMark(nil, mark), codec.AppendFeedbackMark(nil, long)},
+		"feedbackMark4": {codec.AppendFeedbackMark(nil, filled[codec.FeedbackMark]())},
 		"snapshot":      {codec.AppendSnapshot(nil, filled[codec.Snapshot]())},
 		"reject":        {codec.AppendReject(nil, reject)},
 		"decisionReply": {codec.AppendDecisionReply(nil, decision, "huor", true)},
@@ -278,6 +281,7 @@ func TestAsyncAPI(t *testing.T) {
 		{"        learned_lost: {type: integer}\n", "        learned_lost: {type: integer}\n        learned_found: {type: integer}\n"},
 		{"refused:\n", "denied:\n"},
 		{"round: {type: integer", "round: {type: string"},
+		{"            minItems: 11\n", "            minItems: 12\n"},
 	} {
 		text := strings.Replace(d.text, plant[0], plant[1], 1)
 		if text == d.text || len(parseAsyncAPI(t, text).differences(t)) == 0 {

@@ -27,7 +27,7 @@ func TestLicences(t *testing.T) {
 	if err := write(&out, parts); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"github.com/nats-io/nats-server/v2", "Apache-2.0", "github.com/vmihailenco/msgpack/v5", "the Go standard library", "Redistribution and use in source and binary forms"} {
+	for _, want := range []string{"github.com/nats-io/nats-server/v2", "Apache-2.0", "github.com/segmentio/kafka-go", "the Go standard library", "Redistribution and use in source and binary forms"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the list", want)
 		}

@@ -101,12 +101,12 @@ func TestPasswords(t *testing.T) {
 		if got, _, err := c.f.password(a); err != nil || got != c.want {
 			t.Errorf("%q %v, want %q", got, err, c.want)
 		}
-		if m, err := c.f.login(a); err != nil || m.Name() != "SCRAM-SHA-512" {
+		if m, err := c.f.login(t.Context(), a); err != nil || m.Name() != "SCRAM-SHA-512" {
 			t.Errorf("%v %v", m, err)
 		}
 	}
 	f := Flags{Getenv: env}
-	if m, err := f.login(&access{}); m != nil || err != nil {
+	if m, err := f.login(t.Context(), &access{}); m != nil || err != nil {
 		t.Errorf("nobody logs in: %v %v", m, err)
 	}
 	if err := os.WriteFile(file, make([]byte, maxPassword+1), 0o600); err != nil {

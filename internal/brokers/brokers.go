@@ -40,6 +40,7 @@ const (
 // Flags say how to be let in, and what topics to make.
 type Flags struct {
 	User, PasswordFile, Mechanism string
+	TokenCommand                  string // program and arguments, separated by spaces
 	CA, Cert, Key                 string // files
 	Replication, MinISR           int
 	Getenv                        func(string) string // nil: os.Getenv
@@ -52,6 +53,8 @@ func (f *Flags) Register(fs *pflag.FlagSet) {
 		PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
 	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+
 		mechanismScram512+", or by a token, without a user: "+mechanismBearer)
+	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+mechanismBearer+
+		" to its standard output; it runs again when the token is refused, has expired, or is a minute old and a connection is made")
 	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
@@ -69,7 +72,7 @@ func (f *Flags) Dial(ctx context.Context, log, name string, logger *slog.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("--log %s: %w", nats.Redact(log), err)
 	}
-	o, err := f.options(a, logger)
+	o, err := f.options(ctx, a, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +101,7 @@ func advise(err error, o kafka.Options) error {
 }
 
 // options are what the engine is told.
-func (f *Flags) options(a *access, logger *slog.Logger) (o kafka.Options, err error) {
+func (f *Flags) options(ctx context.Context, a *access, logger *slog.Logger) (o kafka.Options, err error) {
 	o.Brokers = a.brokers
 	if o.Replication, err = choose("replication", a.replication, "--kafka-replication", f.Replication); err != nil {
 		return o, err
@@ -109,7 +112,7 @@ func (f *Flags) options(a *access, logger *slog.Logger) (o kafka.Options, err er
 	if o.Replication > 0 && o.MinISR > o.Replication {
 		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and --kafka-replication", o.MinISR, o.Replication)
 	}
-	if o.SASL, err = f.login(a); err != nil {
+	if o.SASL, err = f.login(ctx, a); err != nil {
 		return o, err
 	}
 	o.TLS, err = f.tls(a, logger)
@@ -128,13 +131,19 @@ func choose(key string, inURL int, flag string, byFlag int) (int, error) {
 }
 
 // login returns how to log in, nil if not at all.
-func (f *Flags) login(a *access) (sasl.Mechanism, error) {
-	if f.Mechanism == mechanismBearer {
-		if f.PasswordFile == "" {
-			return nil, fmt.Errorf("--kafka-sasl %s: which file has the token? Give --kafka-password-file", mechanismBearer)
-		}
-		_, err := bearer(f.PasswordFile).token()
-		return bearer(f.PasswordFile), err
+func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
+	command := strings.Fields(f.TokenCommand)
+	switch isBearer := f.Mechanism == mechanismBearer; {
+	case isBearer && f.PasswordFile != "" && len(command) > 0:
+		return nil, errors.New("the token is in --kafka-password-file or from --kafka-token-command, not both")
+	case isBearer && f.PasswordFile == "" && len(command) == 0:
+		return nil, fmt.Errorf("--kafka-sasl %s: where is the token from? Give --kafka-password-file or --kafka-token-command", mechanismBearer)
+	case isBearer:
+		b := &bearer{file: f.PasswordFile, command: command, limit: commandLimit}
+		_, err := b.token(ctx)
+		return b, err
+	case f.TokenCommand != "":
+		return nil, fmt.Errorf("--kafka-token-command is for --kafka-sasl %s", mechanismBearer)
 	}
 	user := f.User
 	if user == "" {

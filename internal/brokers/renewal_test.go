@@ -18,7 +18,7 @@ func TestRenewal(t *testing.T) {
 	}
 	cert, key := a.Issue("client")
 	f := Flags{CA: a.CA, Cert: cert, Key: key}
-	o, err := f.options(&access{}, nil)
+	o, err := f.options(t.Context(), &access{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,8 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 	a := Assumption{Name: Realizability}
 	switch {
 	case p.Functions == 0 && !bounded:
-		a.State, a.Detail = Assumed, "that losses are linear in the features, as this oracle sees them; nothing watches it, and no bound is proved"
+		a.State, a.Detail = Assumed, "that losses are linear in the features, as this oracle sees them; nothing watches "+
+			"it, and no bound is proved"
 	case p.Functions == 0:
 		a.State, a.Detail = Assumed, "that a function of the class is the truth; nothing watches it"
 	case p.Raised > 0:
@@ -53,27 +54,33 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 	case p.Refuted():
 		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v: no function survives", p.Alpha)
 	case !p.Alarm:
-		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha, p.Surviving, p.Functions)
+		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha,
+			p.Surviving, p.Functions)
 	default:
 		a.State = NotRefuted
-		a.Detail = fmt.Sprintf("at level %v: evidence %.3g, the alarm is raised at %.4g; %d of %d functions survive", p.Alpha, evidence, 1/p.Alpha, p.Surviving, p.Functions)
+		a.Detail = fmt.Sprintf("at level %v: evidence %.3g, the alarm is raised at %.4g; %d of %d functions survive", p.Alpha,
+			evidence, 1/p.Alpha, p.Surviving, p.Functions)
 	}
 	return a
 }
 
 func order(o *Options, p *learner.Plausible) Assumption {
-	const arrival = "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses or draws"
+	const arrival = "feedback is in the order of arrival: the drift is measured, and delays must not depend on losses " +
+		"or draws"
 	switch {
 	case o.Arrival && p.Functions > 0:
-		return Assumption{Order, Measured, fmt.Sprintf(arrival+"; the plausible set takes rounds in the order of decisions and asks for neither: rounds that came before their turn, charged 1 each until then: %d", p.Waiting)}
+		return Assumption{Order, Measured, fmt.Sprintf(arrival+"; the plausible set takes rounds in the order of decisions "+
+			"and asks for neither: rounds that came before their turn, charged 1 each until then: %d", p.Waiting)}
 	case o.Arrival:
 		return Assumption{Order, Measured, arrival + "; no plausible set is kept"}
 	case o.Early:
-		return Assumption{Order, Measured, "feedback of rounds decided while more than a third of the earlier ones were outstanding " +
+		return Assumption{Order, Measured, "feedback of rounds decided while more than a third of the earlier ones were " +
+			"outstanding " +
 			"is in the order of arrival: the drift is measured, and their delays must not depend on losses or draws; " +
 			"other feedback is in the order of decisions"}
 	}
-	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts must not react to draws of rounds still ahead"}
+	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions; with several partitions contexts " +
+		"must not react to draws of rounds still ahead"}
 }
 
 // policyOrder is order for policies, whose weights take feedback in any order.
@@ -81,14 +88,16 @@ func policyOrder(o *Options) Assumption {
 	if o.Arrival {
 		return Assumption{Order, Assumed, "feedback is in the order of arrival: delays must not depend on losses or draws"}
 	}
-	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions, and delays may depend on losses and draws"}
+	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions, and delays may depend on losses " +
+		"and draws"}
 }
 
 func missing(skipped int64) Assumption {
 	if skipped == 0 {
 		return Assumption{Missing, Holds, "no round was skipped"}
 	}
-	return Assumption{Missing, Assumed, fmt.Sprintf("rounds skipped and charged 1 each: %d; whether they depend on the loss is not known", skipped)}
+	return Assumption{Missing, Assumed, fmt.Sprintf("rounds skipped and charged 1 each: %d; whether they depend on the "+
+		"loss is not known", skipped)}
 }
 
 func silence(imputed int64, set bool) Assumption {
@@ -96,9 +105,11 @@ func silence(imputed int64, set bool) Assumption {
 	case imputed == 0:
 		return Assumption{Silence, Holds, "none was"}
 	case set:
-		return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; in the plausible set each is charged 1 and is no evidence, the other bounds are void if silence depends on the loss", imputed)}
+		return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; in the plausible set each is charged 1 and is no "+
+			"evidence, the other bounds are void if silence depends on the loss", imputed)}
 	}
-	return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; the bounds are void if silence depends on the loss", imputed)}
+	return Assumption{Silence, Void, fmt.Sprintf("losses imputed: %d; the bounds are void if silence depends on the loss",
+		imputed)}
 }
 
 func late(l *latelosses.Comparison) Assumption {

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"strings"
 
 	"hindsight/internal/latelosses"
 	"hindsight/pkg/learner"
@@ -71,6 +72,45 @@ type Certificate struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
+// KindOfBound is a bound of a certificate with its kind.
+type KindOfBound struct {
+	Kind  string // as in JSON
+	Holds string // how, in words
+	*Bound
+}
+
+// Name returns the kind in words.
+func (b *KindOfBound) Name() string { return strings.ReplaceAll(b.Kind, "_", " ") }
+
+// Bounds returns the bounds that there are, the sharpest kind first.
+func (c *Certificate) Bounds() (out []KindOfBound) {
+	add := func(kind, holds string, b *Bound) {
+		if b != nil {
+			out = append(out, KindOfBound{kind, holds, b})
+		}
+	}
+	if p := c.PlausibleSet; p != nil {
+		add(KindPlausibleSet, fmt.Sprintf("with probability %v, while the truth is in the class", 1-p.Alpha), &p.Bound)
+	}
+	add(KindMeasured, "in expectation, against the best policy of the class", c.Measured)
+	if r := c.RealisedLoss; r != nil {
+		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
+	}
+	add(KindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
+	add(KindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	return out
+}
+
+// Sharpest returns the bound of the sharpest kind that there is, whatever it says: kinds are chosen
+// before the run, so that it holds as it says. ok is false if there are no bounds.
+func (c *Certificate) Sharpest() (b KindOfBound, ok bool) {
+	bounds := c.Bounds()
+	if len(bounds) == 0 {
+		return b, false
+	}
+	return bounds[0], true
+}
+
 // Options are what a learner does not know of its run.
 type Options struct {
 	Rounds      int64                  // released, withdrawn ones left out; 0: as many as the learner counted
@@ -127,10 +167,12 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 		out.RealisedLoss = &RiskBound{*bound(KindRealisedLoss), learner.DefaultAlpha}
 		out.note("the bound by realised loss stands whatever the truth is")
 	}
-	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped), silence(c.Imputed, p.Functions > 0), late(o.Late)}
+	out.Assumptions = []Assumption{losses(), realizability(p, evidence, c.Bounded), order(o, p), missing(c.Skipped),
+		silence(c.Imputed, p.Functions > 0), late(o.Late)}
 	switch {
 	case f.Refuted:
-		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void", p.Alpha)
+		out.note("the class is refuted at level %v: no function of it is the truth, and the bounds that need one are void",
+			p.Alpha)
 	case c.Bounded:
 		out.note("measured drift and a priori hold in expectation if the class contains the truth (realizability)")
 	default:
@@ -151,7 +193,8 @@ func (o *Options) total(counted int64) int64 {
 // notes adds what is amiss.
 func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Options) {
 	if s.Eliminates {
-		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth survives, and what is given up is not seen in them")
+		c.note("actions that no surviving function thinks best are never played: all bounds hold only while the truth " +
+			"survives, and what is given up is not seen in them")
 	}
 	if s.Skipped > 0 {
 		c.note("conditional on outcomes missing at random (rounds skipped and charged 1 each: %d)", s.Skipped)
@@ -159,7 +202,8 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 	if s.Imputed > 0 {
 		text := "void if silence depends on the loss (losses imputed: %d)"
 		if p.Functions > 0 {
-			text = "measured drift and a priori are void if silence depends on the loss (losses imputed: %d; in the plausible set each is charged 1 and is no evidence)"
+			text = "measured drift and a priori are void if silence depends on the loss (losses imputed: %d; in the plausible " +
+				"set each is charged 1 and is no evidence)"
 		}
 		c.note(text, s.Imputed)
 	}
@@ -174,11 +218,13 @@ func (c *Certificate) change(changes oracle.Changes) {
 	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
 	if text := c.Changed(); text != "" {
 		a.State, a.Detail = Refuted, text
-		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all rounds, which then does not exist", changes.Count+1)
+		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all "+
+			"rounds, which then does not exist", changes.Count+1)
 	} else {
 		changes.Last = []oracle.Change{}
 	}
-	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of what is played is at most the predicted", oracle.ChangeAlarms)
+	a.Detail += fmt.Sprintf("; between two changes a false alarm has probability at most %v, if the expected loss of "+
+		"what is played is at most the predicted", oracle.ChangeAlarms)
 	c.Assumptions = append(c.Assumptions, a)
 }
 
@@ -187,7 +233,8 @@ func (c *Certificate) Changed() string {
 	if c.Changes == nil || c.Changes.Count == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("what was played lost more than predicted, and regressions were started anew (%d); the last after learned rounds", c.Changes.Count)
+	text := fmt.Sprintf("what was played lost more than predicted, and regressions were started anew (%d); the last "+
+		"after learned rounds", c.Changes.Count)
 	for _, x := range c.Changes.Last[max(0, len(c.Changes.Last)-4):] {
 		text += fmt.Sprintf(" %d (%s)", x.Example, cmp.Or(x.Action, "all actions"))
 	}
@@ -196,10 +243,13 @@ func (c *Certificate) Changed() string {
 
 func ofPolicies(c learner.PolicyCertificate, o *Options) Certificate {
 	t, wait := o.total(c.Rounds), float64(o.Outstanding)
-	out := Certificate{T: t, Measured: NewBound(c.Measured+wait, t), MeasuredDrift: NewBound(c.MeasuredDrift+wait, t), APriori: NewBound(c.APriori+wait, t)}
-	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded, Detail: "regret is against the best policy of the class"},
+	out := Certificate{T: t, Measured: NewBound(c.Measured+wait, t), MeasuredDrift: NewBound(c.MeasuredDrift+wait, t),
+		APriori: NewBound(c.APriori+wait, t)}
+	out.Assumptions = []Assumption{losses(), {Name: Realizability, State: NotNeeded,
+		Detail: "regret is against the best policy of the class"},
 		policyOrder(o), missing(c.Skipped), silence(c.Imputed, false), late(o.Late)}
-	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw of their round")
+	out.note("in expectation, against the best policy of the class, for losses that do not depend on the draw of their " +
+		"round")
 	out.notes(&learner.Plausible{}, &learner.Certificate{Skipped: c.Skipped, Imputed: c.Imputed}, o)
 	return out
 }

@@ -40,7 +40,8 @@ func (c *Certificate) state(name string) string {
 // lateLosses are n that came late with a mean of 0.7, beside one of 0.5 in time.
 func lateLosses(n int64, differ bool) *latelosses.Comparison {
 	late, onTime, se := .7, .5, .02
-	l := &latelosses.Comparison{OnTime: latelosses.Figures{N: 1, Mean: &onTime}, Late: latelosses.Figures{N: n, Mean: &late}, Differ: differ}
+	l := &latelosses.Comparison{OnTime: latelosses.Figures{N: 1, Mean: &onTime}, Late: latelosses.Figures{N: n,
+		Mean: &late}, Differ: differ}
 	if n > 1 {
 		l.Late.SE = &se
 	}
@@ -83,9 +84,14 @@ func TestStates(t *testing.T) {
 	}{
 		{"losses", set(nil), Options{}, Losses, Enforced, ""},
 		{"the alarm is silent", set(nil), Options{}, Realizability, NotRefuted, ""},
-		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted, "the bounds that need one are void"},
-		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }), Options{}, Realizability, NotRefuted, ""},
-		{"nothing survives, the alarm is off", set(func(p *learner.Plausible) { p.Surviving, p.Bound, p.Alarm = 0, math.Inf(1), false }), Options{}, Realizability, Refuted, "the bounds that need one are void"},
+		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted,
+			"the bounds that need one are void"},
+		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }),
+			Options{}, Realizability, NotRefuted, ""},
+		{"nothing survives, the alarm is off", set(func(p *learner.Plausible) {
+			p.Surviving, p.Bound, p.Alarm = 0,
+				math.Inf(1), false
+		}), Options{}, Realizability, Refuted, "the bounds that need one are void"},
 		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, Assumed, ""},
 		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, Assumed, ""},
 		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, Assumed, "no theorem"},
@@ -100,7 +106,8 @@ func TestStates(t *testing.T) {
 		{"late, different", set(nil), Options{Late: lateLosses(40, true)}, LateLosses, Refuted, ""},
 		{"late, unknown", set(nil), Options{}, LateLosses, Assumed, ""},
 		{"outstanding", set(nil), Options{Outstanding: 7}, Losses, Enforced, "charged 1 each: 7"},
-		{"elimination", learner.Certificate{Rounds: 10, Eliminates: true}, Options{}, Losses, Enforced, "only while the truth survives"},
+		{"elimination", learner.Certificate{Rounds: 10, Eliminates: true}, Options{}, Losses, Enforced,
+			"only while the truth survives"},
 	} {
 		got := Of(regressing{learner.NewUniform(), c.cert}, c.o)
 		if s := got.state(c.which); s != c.state {
@@ -119,7 +126,8 @@ func TestBoundsOf(t *testing.T) {
 		Plausible: learner.Plausible{Functions: 9, Surviving: 2, Alpha: .05, Bound: 40, Random: 30}}
 	l := regressing{learner.NewUniform(), cert}
 	c := Of(l, Options{Outstanding: 10})
-	if c.T != 110 || *c.PlausibleSet.Value != 50 || *c.PlausibleSet.MissingAtRandom != 40 || c.PlausibleSet.Vacuous || *c.MeasuredDrift.Value != 105 || c.MeasuredDrift.Vacuous || !c.APriori.Vacuous || c.APriori.Value != nil {
+	if c.T != 110 || *c.PlausibleSet.Value != 50 || *c.PlausibleSet.MissingAtRandom != 40 || c.PlausibleSet.Vacuous ||
+		*c.MeasuredDrift.Value != 105 || c.MeasuredDrift.Vacuous || !c.APriori.Vacuous || c.APriori.Value != nil {
 		t.Errorf("%+v", c)
 	}
 	if c := Of(l, Options{Rounds: 40}); c.T != 40 || !c.PlausibleSet.Vacuous {
@@ -130,12 +138,14 @@ func TestBoundsOf(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 	f, ok := Measure(l, 10)
-	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[KindMeasuredDrift] != 105 || !math.IsInf(f.Bounds[KindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
+	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[KindMeasuredDrift] != 105 ||
+		!math.IsInf(f.Bounds[KindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
 		t.Errorf("%+v", f)
 	}
 	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 60}}
 	c = Of(p, Options{})
-	if *c.Measured.Value != 7 || *c.MeasuredDrift.Value != 20 || !c.APriori.Vacuous || c.PlausibleSet != nil || c.state(Realizability) != NotNeeded {
+	if *c.Measured.Value != 7 || *c.MeasuredDrift.Value != 20 || !c.APriori.Vacuous || c.PlausibleSet != nil ||
+		c.state(Realizability) != NotNeeded {
 		t.Errorf("policies: %+v", c)
 	}
 	if f, ok := Measure(p, 0); !ok || f.Bounds[KindMeasured] != 7 || len(f.Bounds) != 3 {
@@ -190,7 +200,8 @@ func TestChanges(t *testing.T) {
 			if i >= right {
 				loss = 1
 			}
-			l.Learn(&learner.Round{Input: x, Propensities: []float64{1}, N: int64(i + 1), LearnedThrough: int64(i), Fate: learner.Observed, Loss: loss})
+			l.Learn(&learner.Round{Input: x, Propensities: []float64{1}, N: int64(i + 1), LearnedThrough: int64(i),
+				Fate: learner.Observed, Loss: loss})
 		}
 		return Of(l, Options{})
 	}
@@ -205,7 +216,8 @@ func TestChanges(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 	c = learn(2, 120, 30)
-	if c.Changes == nil || c.Changes.Count != 1 || c.state(Stillness) != Refuted || !strings.Contains(c.Assumptions[len(c.Assumptions)-1].Detail, "probability at most 0.002") ||
+	if c.Changes == nil || c.Changes.Count != 1 || c.state(Stillness) != Refuted ||
+		!strings.Contains(c.Assumptions[len(c.Assumptions)-1].Detail, "probability at most 0.002") ||
 		!slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, "between alarms (2)") }) {
 		t.Errorf("changed: %+v", c)
 	}

@@ -6,14 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
+	"io"
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"hindsight/internal/whole"
 )
 
 // Series is one line: X and Y have the same length, Err is empty or as long and holds
@@ -78,7 +82,14 @@ func (c *Chart) Save(file string) error {
 	c.room(p)
 	c.mark(p)
 	c.name(p)
-	return p.Save(20*vg.Centimeter, 12*vg.Centimeter, file)
+	picture, err := p.WriterTo(20*vg.Centimeter, 12*vg.Centimeter, strings.TrimPrefix(filepath.Ext(file), "."))
+	if err != nil {
+		return err
+	}
+	return whole.Write(file, func(w io.Writer) error {
+		_, err := picture.WriteTo(w)
+		return err
+	})
 }
 
 // add draws a series and returns how many points it has.

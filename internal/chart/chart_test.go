@@ -82,7 +82,8 @@ func TestWrongCharts(t *testing.T) {
 // Names stand under the axis, and what belongs to one name lies beside each other.
 func TestNames(t *testing.T) {
 	c := &Chart{Names: []string{"none", "late"}, Series: []Series{
-		{Name: "fifo", X: []float64{0, 1}, Y: []float64{1, 2}}, {Name: "bound", X: []float64{0, 1}, Y: []float64{3, 4}, Dashed: true}}}
+		{Name: "fifo", X: []float64{0, 1}, Y: []float64{1, 2}}, {Name: "bound", X: []float64{0, 1}, Y: []float64{3, 4},
+			Dashed: true}}}
 	file := filepath.Join(t.TempDir(), "a.svg")
 	if err := c.Save(file); err != nil {
 		t.Fatal(err)

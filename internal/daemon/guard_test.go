@@ -210,6 +210,13 @@ func TestAdminCertificate(t *testing.T) {
 		r.Body.Close()
 		t.Errorf("a client that others vouch for: %d", r.StatusCode)
 	}
+	old := &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS10, MaxVersion: tls.VersionTLS11}
+	if c, err := tls.Dial("tcp", "127.0.0.1:"+port, old); err == nil {
+		c.Close()
+		t.Errorf("%s is spoken", tls.VersionName(c.ConnectionState().Version))
+	} else if !strings.Contains(err.Error(), "protocol version") {
+		t.Errorf("TLS 1.1 is refused with: %v", err)
+	}
 	if r, err := http.Get("http://127.0.0.1:" + port + "/metrics"); err == nil {
 		defer r.Body.Close()
 		if text, _ := io.ReadAll(r.Body); r.StatusCode != 400 || strings.Contains(string(text), "go_goroutines") {

@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
@@ -88,7 +89,7 @@ func startLimited(b testing.TB, e *engine.Engine, source *service.Source, client
 	registry := prometheus.NewRegistry()
 	go func() {
 		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Metrics: service.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:

@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/secret"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
@@ -52,7 +53,7 @@ type Engine struct {
 	Dir      string     // of the embedded log; "" for others
 	Joined   bool       // another process serves it
 
-	Usage service.StoreUsage // of the embedded log that this process serves; nil: none
+	Usage watch.StoreUsage // of the embedded log that this process serves; nil: none
 
 	sharing func(ctx context.Context, name, holder string) (service.Sharing, error) // nil: nobody else can do the work
 	close   func() error

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
@@ -84,12 +83,12 @@ func restart(b *testing.B, dir string, dedup int) (engine, ours, cpu, bare time.
 	var j *service.Joiner
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		d, err = service.OpenDecider(b.Context(), service.DeciderConfig{Log: e.Log, Name: source.Name, Build: model.Epoch, Seed: seed, Partitions: 1,
+		d, err = service.OpenDecider(b.Context(), service.SystemConfig{Log: e.Log, Name: source.Name, Build: model.Epoch, Seed: seed, Partitions: 1,
 			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight, Owner: "bench", Logger: quiet})
 		return err
 	})
 	g.Go(func() (err error) {
-		j, err = service.OpenJoiner(b.Context(), service.JoinerConfig{Log: e.Log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash(seed), Partitions: 1,
+		j, err = service.OpenJoiner(b.Context(), service.SystemConfig{Log: e.Log, Source: source, Build: model.Epoch, Seed: seed, Partitions: 1,
 			MaxPending: service.DefaultMaxPending, Dedup: dedup, MarkEvery: service.DefaultMarkEvery, Owner: "bench", Logger: quiet})
 		return err
 	})

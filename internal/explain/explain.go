@@ -116,14 +116,13 @@ func (x *explainer) arrival(ctx context.Context) error {
 		return nil
 	}
 	out.Source, out.LogTime = "topic", Time(d.Time)
-	err := stream.Scan(ctx, x.Log, x.topics.Contexts, d.Partition, d.Source, d.Source+1, func(r *stream.Record) error {
+	return stream.Scan(ctx, x.Log, x.topics.Contexts, d.Partition, d.Source, d.Source+1, func(r *stream.Record) error {
 		out.Kept = bytes.Equal(r.Value, d.Context)
 		if !out.Kept {
 			x.note("the record at this offset of contexts is not what was decided: run replayer verify")
 		}
 		return nil
 	})
-	return err
 }
 
 // unread fills in what nobody read of the context, under the rules of its epoch; where they

@@ -62,10 +62,10 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: service.TopicsOf("m")}
 	w.must(service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}))
 	quiet := slog.New(slog.DiscardHandler)
-	w.j, err = service.OpenJoiner(t.Context(), service.JoinerConfig{Log: w.log, Source: *source, Build: model.Epoch, SeedHash: loop.SeedHash([]byte("seed")), Partitions: 1,
+	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch, Seed: []byte("seed"), Partitions: 1,
 		MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
 	w.must(err)
-	w.d, err = service.OpenDecider(t.Context(), service.DeciderConfig{Log: w.log, Name: "m", Build: model.Epoch, Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000,
+	w.d, err = service.OpenDecider(t.Context(), service.SystemConfig{Log: w.log, Name: "m", Build: model.Epoch, Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000,
 		SnapshotEvery: snapshotEvery, Logger: quiet})
 	w.must(err)
 	t.Cleanup(func() { w.d.Close(); w.j.Close() })

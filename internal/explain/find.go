@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"strings"
 
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
@@ -19,29 +21,17 @@ const firstBlock = 4096
 // within a block in order, until f's block is said to be the last: when done reports so after
 // it, or when its first record was appended before since.
 func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record), done func() bool) error {
-	first, end, err := x.Log.Bounds(ctx, topic, p)
-	if err != nil {
-		return err
-	}
-	for size := int64(firstBlock); end > first; size *= 4 {
-		from := max(first, end-size)
-		early, any := false, false
-		err := stream.Scan(ctx, x.Log, topic, p, from, end, func(r *stream.Record) error {
-			if !any {
-				any, early = true, r.Time < since
-			}
-			f(r)
-			return nil
-		})
-		if err != nil {
-			return err
+	early, any := false, false
+	return stream.ScanBack(ctx, x.Log, topic, p, math.MaxInt64, firstBlock, func(r *stream.Record) error {
+		if !any {
+			any, early = true, r.Time < since
 		}
-		if early || done() {
-			return nil
-		}
-		end = from
-	}
-	return nil
+		f(r)
+		return nil
+	}, func() bool {
+		any = false
+		return early || done()
+	})
 }
 
 func never() bool { return false }
@@ -95,7 +85,7 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 func (x *explainer) findFeedback(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	var f codec.Feedback
-	err := x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
+	return x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -105,7 +95,6 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 			f = codec.Feedback{}
 		}
 	}, func() bool { return x.fedRec != nil })
-	return err
 }
 
 // findRejects lists the outcomes of the round that were rejected.
@@ -168,12 +157,9 @@ func (x *explainer) counted(p int, r *stream.Record) {
 // outcome adds one unless it is there: of two stored rejects of one, and of a reject and the
 // record itself, the first counts.
 func (x *explainer) outcome(o Outcome) {
-	for i := range x.e.Outcomes {
-		if had := &x.e.Outcomes[i]; had.Partition == o.Partition && had.Offset == o.Offset {
-			return
-		}
+	if !slices.ContainsFunc(x.e.Outcomes, func(had Outcome) bool { return had.Partition == o.Partition && had.Offset == o.Offset }) {
+		x.e.Outcomes = append(x.e.Outcomes, o)
 	}
-	x.e.Outcomes = append(x.e.Outcomes, o)
 }
 
 // readOutcome returns what an outcome says.
@@ -182,18 +168,10 @@ func readOutcome(b []byte) (o Outcome) {
 	if codec.ParseOutcome(&c, b) != nil {
 		return o
 	}
-	o.Action = string([]byte(c.Action))
-	switch c.Kind {
-	case codec.Loss, codec.Reward:
+	o.Action, o.Kind = strings.Clone(c.Action), c.Kind.String()
+	if c.Kind == codec.Loss || c.Kind == codec.Reward {
 		value := c.Value
-		o.Kind, o.Value = "loss", &value
-		if c.Kind == codec.Reward {
-			o.Kind = "reward"
-		}
-	case codec.Withdrawn:
-		o.Kind = "withdrawn"
-	case codec.Activated:
-		o.Kind = "activated"
+		o.Value = &value
 	}
 	return o
 }

@@ -245,7 +245,8 @@ func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
 			}
 		}
 	case Trees:
-		o := treeOptions{depth: depths[rng.IntN(len(depths))], leaf: leaves[rng.IntN(len(leaves))], try: looks[rng.IntN(len(looks))]}
+		o := treeOptions{depth: depths[rng.IntN(len(depths))], leaf: leaves[rng.IntN(len(leaves))],
+			try: looks[rng.IntN(len(looks))]}
 		f.Trees, f.Depth = bags[rng.IntN(len(bags))], o.depth
 		for i := range f.Trees {
 			if i > 0 {

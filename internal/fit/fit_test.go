@@ -103,7 +103,8 @@ func TestTree(t *testing.T) {
 	}
 	wrong := 0
 	for i := range 400 {
-		x := &oracle.Input{Vector: []float64{-.95 + .1*float64(i%20), -.95 + .1*float64(i/20), 0}, Actions: []oracle.Action{{Name: "a"}}}
+		x := &oracle.Input{Vector: []float64{-.95 + .1*float64(i%20), -.95 + .1*float64(i/20), 0},
+			Actions: []oracle.Action{{Name: "a"}}}
 		var got [1]float64
 		class.Eval(got[:], x, 0)
 		if (got[0] > .5) != ((x.Vector[0] > 0) == (x.Vector[1] > 0)) {
@@ -113,7 +114,8 @@ func TestTree(t *testing.T) {
 	if wrong > 60 { // its first split is arbitrary: neither column tells anything alone
 		t.Errorf("%d of 400 points are on the wrong side", wrong)
 	}
-	if one := whole(d).tree(treeOptions{depth: 9, leaf: d.Len(), try: 1}, rand.New(rand.NewPCG(1, 1))); len(one.Splits) != 0 || len(one.Leaves) != 1 {
+	if one := whole(d).tree(treeOptions{depth: 9, leaf: d.Len(), try: 1},
+		rand.New(rand.NewPCG(1, 1))); len(one.Splits) != 0 || len(one.Leaves) != 1 {
 		t.Errorf("%d splits with leaves of all rows", len(one.Splits))
 	}
 }

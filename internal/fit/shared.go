@@ -90,7 +90,8 @@ func (d *Data) inputs() []oracle.Input {
 		in.Actions = make([]oracle.Action, 1)
 		for j, v := range x[len(d.Features):] {
 			if v != 0 { // a column by its full name is a number, whatever it stands for
-				in.Actions[0].Features = append(in.Actions[0].Features, oracle.Feature{Name: d.ActionFeatures[j], Kind: oracle.Number, Value: v})
+				in.Actions[0].Features = append(in.Actions[0].Features, oracle.Feature{Name: d.ActionFeatures[j],
+					Kind: oracle.Number, Value: v})
 			}
 		}
 	}
@@ -100,7 +101,8 @@ func (d *Data) inputs() []oracle.Input {
 // file returns the class of these functions.
 func (d *Data) file(functions ...model.Function) *model.ClassFile {
 	if d.ActionFeatures != nil {
-		return &model.ClassFile{Kind: model.SharedClass, Features: d.Features, ActionFeatures: d.ActionFeatures, Functions: functions}
+		return &model.ClassFile{Kind: model.SharedClass, Features: d.Features, ActionFeatures: d.ActionFeatures,
+			Functions: functions}
 	}
 	return &model.ClassFile{Kind: model.MixedClass, Features: d.Features, Actions: d.Actions, Functions: functions}
 }

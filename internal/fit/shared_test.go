@@ -55,8 +55,10 @@ func TestSharedFit(t *testing.T) {
 	}
 	value := make([]float64, class.Size())
 	at := func(q string, r float64) []float64 {
-		class.Eval(value, &oracle.Input{Features: []oracle.Feature{{Name: "q", Kind: oracle.Text, Text: q}, {Name: "noise", Kind: oracle.Number, Value: .5}},
-			Actions: []oracle.Action{{Name: "new", Features: []oracle.Feature{{Name: "r", Kind: oracle.Number, Value: r}, {Name: "kind", Kind: oracle.Text, Text: "toys"}}}}}, 0)
+		class.Eval(value, &oracle.Input{Features: []oracle.Feature{{Name: "q", Kind: oracle.Text, Text: q},
+			{Name: "noise", Kind: oracle.Number, Value: .5}},
+			Actions: []oracle.Action{{Name: "new", Features: []oracle.Feature{{Name: "r", Kind: oracle.Number, Value: r},
+				{Name: "kind", Kind: oracle.Text, Text: "toys"}}}}}, 0)
 		return value
 	}
 	for i, want := range map[string][2]float64{"1": {.18, .82}, "0": {0, 0}} {

@@ -81,7 +81,8 @@ func (l *Comparison) Warning(shown *words.Rewards) string {
 	if (*l.Late.Mean < *l.OnTime.Mean) == (shown == nil) {
 		side = "higher"
 	}
-	return fmt.Sprintf("the %[1]s that came late differ (%[2]s, against %[3]s in time): leaving them out biases what is learned, "+
+	return fmt.Sprintf("the %[1]s that came late differ (%[2]s, against %[3]s in time): leaving them out biases what is "+
+		"learned, "+
 		"which takes %[1]s to be %[4]s than they are; lengthen the window",
 		those, l.Late.line(shown), l.OnTime.line(shown), side)
 }

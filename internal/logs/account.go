@@ -26,19 +26,33 @@ func (c Class) String() string {
 	return [...]string{"", "event", "duplicate", "dangling", "skipped", "malformed"}[c]
 }
 
-// LineError says where a log is wrong. Line and Column count from 1; Column counts
-// bytes, and is 0 where the whole record is meant.
+// LineError says where a file is wrong. Line and Column count from 1; Column counts
+// bytes, and is 0 where the whole record is meant, or the column that Name names.
 type LineError struct {
 	File         string
 	Line, Column int64
+	Name         string
 	Msg          string
+
+	ends bool // it is not this record alone that cannot be read
 }
 
 func (e *LineError) Error() string {
-	if e.Column == 0 {
+	switch {
+	case e.Name != "":
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.text())
+	case e.Column == 0:
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
 	}
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
+}
+
+// text is what is wrong, with the column's name.
+func (e *LineError) text() string {
+	if e.Name == "" {
+		return e.Msg
+	}
+	return "column " + e.Name + ": " + e.Msg
 }
 
 // ShownMalformed is how many malformed records an [Account] shows.
@@ -127,46 +141,19 @@ func (a *Account) event(r *Record) {
 	}
 }
 
-// Ledger keeps the account of a log whose records another reader finds, as that of a
-// table does.
-type Ledger struct {
-	Account
-	rejects *rejects
-	strict  bool
-}
-
-// NewLedger returns an empty ledger; rejects may be nil, and strict says that the first
-// malformed record ends it.
-func NewLedger(format string, rejects io.Writer, strict bool) *Ledger {
-	return &Ledger{Account: Account{Format: format}, rejects: newRejects(rejects), strict: strict}
-}
-
-// Took counts an event that is handed on; its times and outcome are in r.
-func (l *Ledger) Took(r *Record) {
-	l.count(IsEvent, "")
-	l.event(r)
-}
-
-// Leave counts a record that is not handed on, for this reason; raw is what was read. Of a
-// malformed one bad is the error, which is returned where the ledger is strict.
-func (l *Ledger) Leave(class Class, at Reject, bad *LineError, raw []byte) error {
-	l.count(class, at.Reason)
+// leave counts a record that is not handed on, for this reason; raw is what was read. Of a
+// malformed one bad is the error.
+func (r *Reader) leave(class Class, at Reject, bad *LineError, raw []byte) {
+	r.account.count(class, at.Reason)
 	at.Class = class.String()
 	if bad != nil {
-		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.Msg
-		if len(l.Shown) < ShownMalformed {
-			l.Shown = append(l.Shown, bad)
+		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.text()
+		if len(r.account.Shown) < ShownMalformed {
+			r.account.Shown = append(r.account.Shown, bad)
 		}
 	}
-	l.rejects.add(at, raw)
-	if bad != nil && l.strict {
-		return bad
-	}
-	return nil
+	r.rejects.add(at, raw)
 }
-
-// Close writes the rest of the file of rejects.
-func (l *Ledger) Close() error { return l.rejects.flush() }
 
 // Reject is a line of the file of rejects: a record that is not handed on.
 type Reject struct {
@@ -237,5 +224,6 @@ func (a *Account) ReasonTexts() []string {
 
 // Summary says in a line what became of the records.
 func (a *Account) Summary() string {
-	return fmt.Sprintf("read %d: %d events, %d duplicates, %d dangling, %d skipped, %d malformed", a.Read, a.Events, a.Duplicates, a.Dangling, a.Skipped, a.Malformed)
+	return fmt.Sprintf("read %d: %d events, %d duplicates, %d dangling, %d skipped, %d malformed",
+		a.Read, a.Events, a.Duplicates, a.Dangling, a.Skipped, a.Malformed)
 }

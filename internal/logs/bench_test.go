@@ -72,7 +72,7 @@ func BenchmarkDecode(b *testing.B) {
 			text := benchText(b, c[0], c[1])
 			var rec Record
 			report(b, text, func() {
-				dec, _, err := newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), bufferBytes)}, c[1])
+				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), bufferBytes)})
 				for err == nil {
 					rec.Reset()
 					_, _, err = dec.next(&rec)

@@ -283,7 +283,8 @@ func (d *packEvents) next(r *Record) (Class, string, error) {
 		case !incomplete || d.end || len(d.buf)-d.from > MaxLineBytes:
 			d.rec, d.from, d.end = d.buf[d.from:], len(d.buf), true
 			d.n++
-			return 0, "", &LineError{Line: d.n, Msg: "not a MessagePack map, so that the rest of the file cannot be read: " + err.Error()}
+			return 0, "", &LineError{Line: d.n,
+				Msg: "not a MessagePack map, so that the rest of the file cannot be read: " + err.Error()}
 		}
 		if err := d.fill(); err != nil {
 			return 0, "", err

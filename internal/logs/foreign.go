@@ -50,7 +50,8 @@ func foreign(head []byte) error {
 	case nul > 0 && nul >= len(head)*3/8:
 		return errors.New("this is UTF-16 text" + recode("UTF-16LE") + " (or UTF-16BE)")
 	case nul > 0:
-		return errors.New("this is no text: byte " + fmt.Sprint(bytes.IndexByte(head, 0)+1) + " is 0; was it cut off, or is it of another program?")
+		return errors.New("this is no text: byte " + fmt.Sprint(bytes.IndexByte(head,
+			0)+1) + " is 0; was it cut off, or is it of another program?")
 	case jsonArray.Match(head):
 		return errors.New("this is a JSON array; an object a line is read: jq -c '.[]' FILE > NEW")
 	case otherText.Match(head):
@@ -86,5 +87,6 @@ func (l *layer) explain(err error) error {
 		return fmt.Errorf("reading zstd: %w: it refers back over more than %d MiB; compress it again without --long: "+
 			"zstd -dc --long=31 FILE | zstd > NEW", err, maxWindow>>20)
 	}
-	return fmt.Errorf("reading %s: %w: %s; copy it again, or take what can be read of it: %s -dc FILE > NEW", l.kind, err, what, l.kind)
+	return fmt.Errorf("reading %s: %w: %s; copy it again, or take what can be read of it: %s -dc FILE > NEW",
+		l.kind, err, what, l.kind)
 }

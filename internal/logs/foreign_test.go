@@ -65,18 +65,13 @@ func TestForeignFiles(t *testing.T) {
 		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		var err error
+		o := Options{}
 		if c.table {
-			var tables *Tables
-			if tables, err = OpenTables(path, nil); err == nil {
-				_, _, err = tables.Next()
-				tables.Close()
-			}
-		} else {
-			var r *Reader
-			if r, err = Open(path, Options{}); err == nil {
-				_, err = readAll(t, r)
-			}
+			o.Format = Labelled
+		}
+		r, err := Open(path, o)
+		if err == nil {
+			_, err = readAll(t, r)
 		}
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.file) {
 			t.Errorf("%s: %v, want %q", c.file, err, c.want)

@@ -18,6 +18,15 @@ const (
 	Parquet = "parquet" // a row a record
 )
 
+// Names of formats in CSV.
+const (
+	Labelled   = "multiclass" // a label a row, and features
+	Bandit     = "bandit"     // columns that a [Mapping] names
+	OpenBandit = "obd"        // Open Bandit data
+	Times      = "times"      // columns of times that a [Mapping] names, and nothing else of a bandit log
+	itemRows   = "items"      // of Open Bandit data
+)
+
 // Formats returns the names of the formats that are read.
 func Formats() []string { return []string{Dsjson, CB, CBADF, JSONL, Msgpack, Parquet} }
 
@@ -27,19 +36,32 @@ func FormatNames() string { return strings.Join(Formats(), ", ") }
 func known(format string) bool { return slices.Contains(Formats(), format) }
 
 // ErrCSV says that a file looks like CSV, whose columns need names.
-var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and others, or --mapping")
+var ErrCSV = errors.New("this looks like CSV, whose columns must be named: --action-column, --reward-column and " +
+	"others, or --mapping")
+
+// ErrLabelled says that a file is a labelled CSV.
+var ErrLabelled = errors.New("rows of a labelled CSV are no decisions, so that there is nothing to convert: play " +
+	"it with backtest --data, or name its columns")
 
 var errEmpty = errors.New("the log is empty")
 
-var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " + FormatNames())
+var errUnknownFormat = errors.New("the format is not known by its content; name it with --format, one of " +
+	"" + FormatNames())
 
-// newDecoder returns the decoder of a file, by its content where no format is named.
-func newDecoder(in *input, format string) (decoder, string, error) {
+// newDecoder returns the decoder of a file and its format: that of its content where none is named.
+func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
+	format = r.o.Format
+	if r.table != nil {
+		format = r.table.Format
+	}
 	head, err := in.head()
 	switch {
 	case err != nil:
 	case format == "":
 		format, err = Detect(head)
+		if errors.Is(err, ErrCSV) && r.account.Files == 0 {
+			format, err = r.csvFormat(head)
+		}
 	case format != Msgpack && format != Parquet:
 		err = foreign(head)
 	}
@@ -58,8 +80,24 @@ func newDecoder(in *input, format string) (decoder, string, error) {
 	case Parquet:
 		d, err := openParquet(in)
 		return d, format, err
+	case Labelled, Bandit, OpenBandit, Times, itemRows:
+		d, err := r.newRows(in, format)
+		return d, format, err
 	}
 	return nil, "", fmt.Errorf("%s: %w", in.name, errUnknownFormat)
+}
+
+// csvFormat tells CSV whose columns nobody named.
+func (r *Reader) csvFormat(head []byte) (string, error) {
+	switch {
+	case isOpenBanditHead(head):
+		return OpenBandit, nil
+	case r.o.Labelled:
+		return Labelled, nil
+	case bytes.HasPrefix(head, []byte("label,")):
+		return "", ErrLabelled
+	}
+	return "", ErrCSV
 }
 
 // detectBytes of a file decide what it is.

@@ -122,7 +122,8 @@ func (in *input) decompress(r io.Reader) error {
 			}
 			r = &layer{z, "gzip"}
 		case string(head) == "\x28\xb5\x2f\xfd":
-			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30), zstd.WithDecoderMaxWindow(maxWindow))
+			z, err := zstd.NewReader(buffered, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(1<<30),
+				zstd.WithDecoderMaxWindow(maxWindow))
 			if err != nil {
 				return fmt.Errorf("%s: zstd: %w", in.name, err)
 			}
@@ -148,4 +149,24 @@ func (c *counted) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	*c.n += int64(n)
 	return n, err
+}
+
+// unnamed copies a stream to a temporary file whose name is gone at once: nothing is left of it however
+// the process ends.
+func unnamed(pattern string, r io.Reader) (*os.File, error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err = os.Remove(f.Name()); err == nil {
+		_, err = io.Copy(f, r)
+	}
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }

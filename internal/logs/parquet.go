@@ -1,11 +1,12 @@
 package logs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
+	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
@@ -14,14 +15,14 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// row is a record in Parquet. Features and actions are JSON as in our events, so that the
-// columns are the same whatever a log holds and it can be written without knowing all of it.
+// row is a record in Parquet. Features and actions are lists, so that the columns are the same
+// whatever a log holds, and it can be written without knowing all of it.
 type row struct {
 	Kind         string    `parquet:"kind,dict"` // event or outcome
 	ID           string    `parquet:"id"`
 	Time         *int64    `parquet:"time,optional,timestamp(nanosecond)"`
-	Features     string    `parquet:"features,json"`       // {name: value}
-	Actions      string    `parquet:"actions,json"`        // [name | {name, features}], or "" where they are not known
+	Features     []cell    `parquet:"features,list"`
+	Actions      []choice  `parquet:"actions,list"`        // empty where they are not known
 	Action       string    `parquet:"action,dict"`         // played
 	Propensity   *float64  `parquet:"propensity,optional"` // of it
 	Propensities []float64 `parquet:"propensities,list"`   // aligned with actions; empty: not known
@@ -35,14 +36,46 @@ type row struct {
 	Activated    bool      `parquet:"activated"`
 }
 
+// cell is a feature: one of number, text and bool is there.
+type cell struct {
+	Name   string   `parquet:"name,dict"`
+	Number *float64 `parquet:"number,optional"`
+	Text   *string  `parquet:"text,optional"`
+	Bool   *bool    `parquet:"bool,optional"`
+}
+
+// choice is an action that could have been played.
+type choice struct {
+	Name     string `parquet:"name,dict"`
+	Features []cell `parquet:"features,list"`
+}
+
+// jsonRow is a record as earlier versions wrote it: features and actions are JSON as in our events.
+type jsonRow struct {
+	Kind         string    `parquet:"kind,dict"`
+	ID           string    `parquet:"id"`
+	Time         *int64    `parquet:"time,optional,timestamp(nanosecond)"`
+	Features     string    `parquet:"features,json"` // {name: value}
+	Actions      string    `parquet:"actions,json"`  // [name | {name, features}], or ""
+	Action       string    `parquet:"action,dict"`
+	Propensity   *float64  `parquet:"propensity,optional"`
+	Propensities []float64 `parquet:"propensities,list"`
+	Outcome      string    `parquet:"outcome,dict"`
+	Value        *float64  `parquet:"value,optional"`
+	OutcomeTime  *int64    `parquet:"outcome_time,optional,timestamp(nanosecond)"`
+	Weight       float64   `parquet:"weight"`
+	Baseline     []int32   `parquet:"baseline,list"`
+	Inactive     bool      `parquet:"inactive"`
+	Defaulted    bool      `parquet:"defaulted"`
+	Activated    bool      `parquet:"activated"`
+}
+
 // rowsPerGroup bounds what a file of Parquet holds in memory while it is written.
 const rowsPerGroup = 20_000
 
 type parquetWriter struct {
 	w    *parquet.GenericWriter[row]
 	rows []row
-	ctx  codec.Context
-	buf  []byte
 	n    int // rows of the group
 }
 
@@ -55,8 +88,10 @@ func newParquetWriter(w io.Writer) *parquetWriter {
 }
 
 func (p *parquetWriter) Write(r *Record) error {
-	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time), OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight,
-		Action: strings.Clone(r.Action), Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0}
+	x := row{Kind: "event", ID: strings.Clone(r.ID), Time: timeOrNil(r.Time),
+		OutcomeTime: timeOrNil(r.OutcomeTime), Weight: r.Weight, Action: strings.Clone(r.Action),
+		Inactive: r.Flags&Inactive != 0, Defaulted: r.Flags&Defaulted != 0, Activated: r.Flags&Activation != 0,
+		Features: cells(r.Features)}
 	if r.Kind == Outcome {
 		x.Kind = "outcome"
 	}
@@ -72,21 +107,58 @@ func (p *parquetWriter) Write(r *Record) error {
 	for _, a := range r.Baseline {
 		x.Baseline = append(x.Baseline, int32(a))
 	}
-	p.ctx = codec.Context{Features: r.Features}
-	if p.buf = codec.AppendContextJSON(p.buf[:0], &p.ctx); len(p.buf) > 2 {
-		x.Features = string(p.buf[len(`{"features":`) : len(p.buf)-1])
-	} else {
-		x.Features = "{}"
-	}
-	if len(r.Actions) > 0 {
-		p.ctx = codec.Context{Actions: r.Actions}
-		p.buf = codec.AppendContextJSON(p.buf[:0], &p.ctx)
-		x.Actions = string(p.buf[len(`{"actions":`) : len(p.buf)-1])
+	for i := range r.Actions {
+		a := &r.Actions[i]
+		x.Actions = append(x.Actions, choice{strings.Clone(a.Name), cells(a.Features)})
 	}
 	if p.rows = append(p.rows, x); len(p.rows) == rowsAtOnce {
 		return p.flush()
 	}
 	return nil
+}
+
+// cells copies features.
+func cells(features []codec.Feature) []cell {
+	out := make([]cell, 0, len(features))
+	for i := range features {
+		f := &features[i]
+		c := cell{Name: strings.Clone(f.Name)}
+		switch f.Kind {
+		case codec.Text:
+			text := strings.Clone(f.Text)
+			c.Text = &text
+		case codec.Bool:
+			is := f.Value != 0
+			c.Bool = &is
+		default:
+			number := f.Value
+			c.Number = &number
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// appendFeatures does the reverse.
+func appendFeatures(dst []codec.Feature, cells []cell) ([]codec.Feature, error) {
+	for _, c := range cells {
+		f := codec.Feature{Name: c.Name}
+		switch {
+		case c.Number != nil && c.Text == nil && c.Bool == nil:
+			f.Kind, f.Value = codec.Number, *c.Number
+		case c.Number == nil && c.Text != nil && c.Bool == nil:
+			f.Kind, f.Text = codec.Text, *c.Text
+		case c.Number == nil && c.Text == nil && c.Bool != nil:
+			f.Kind = codec.Bool
+			if *c.Bool {
+				f.Value = 1
+			}
+		default:
+			return nil, fmt.Errorf("feature %q: expected one of number, text and bool", c.Name)
+		}
+		dst = append(dst, f)
+	}
+	return dst, nil
 }
 
 var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
@@ -124,13 +196,16 @@ func (p *parquetWriter) Close() error {
 
 // parquetReader reads what [NewWriter] writes as Parquet.
 type parquetReader struct {
-	r    *parquet.GenericReader[row]
+	read func(rows []row) (int, error)
 	rows []row
 	at   int
+	json []jsonRow // of a file whose features are JSON, aligned with rows
 	n    int64
 	text []byte
 	ev   rounds
 	o    codec.Round
+
+	features []codec.Feature // used again
 }
 
 // openParquet opens a file, which the format wants whole: of what streams a copy is made
@@ -138,9 +213,10 @@ type parquetReader struct {
 func openParquet(in *input) (d *parquetReader, err error) {
 	f := in.file
 	if f == nil {
-		if f, err = spool(in); err != nil {
-			return nil, err
+		if f, err = unnamed("hindsight-*.parquet", in.r); err != nil {
+			return nil, fmt.Errorf("%s: %w", in.name, err)
 		}
+		in.closers = append(in.closers, func() { f.Close() })
 	}
 	info, err := f.Stat()
 	if err != nil {
@@ -163,30 +239,33 @@ func openParquet(in *input) (d *parquetReader, err error) {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
-		if _, ok := file.Schema().Lookup(name); !ok {
+		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
 			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer convert --to parquet writes", in.name, name)
 		}
 	}
-	return &parquetReader{r: parquet.NewGenericReader[row](file), rows: make([]row, 0, rowsAtOnce)}, nil
+	d = &parquetReader{rows: make([]row, 0, rowsAtOnce)}
+	if column, ok := file.Schema().Lookup("features"); ok && column.Node.Leaf() {
+		d.readJSON(parquet.NewGenericReader[jsonRow](file))
+	} else {
+		d.read = parquet.NewGenericReader[row](file).Read
+	}
+	return d, nil
 }
 
-// spool copies a stream to a temporary file.
-func spool(in *input) (*os.File, error) {
-	f, err := os.CreateTemp("", "hindsight-*.parquet")
-	if err != nil {
-		return nil, err
-	}
-	removed := os.Remove(f.Name()) // where an open file has no name, nothing is left of it however the process ends
-	in.closers = append(in.closers, func() {
-		f.Close()
-		if removed != nil {
-			os.Remove(f.Name())
+// readJSON reads rows whose features and actions are JSON.
+func (d *parquetReader) readJSON(r *parquet.GenericReader[jsonRow]) {
+	d.json = make([]jsonRow, rowsAtOnce)
+	d.read = func(rows []row) (int, error) {
+		clear(d.json)
+		n, err := r.Read(d.json)
+		for i := range n {
+			x := &d.json[i]
+			rows[i] = row{Kind: x.Kind, ID: x.ID, Time: x.Time, Action: x.Action, Propensity: x.Propensity,
+				Propensities: x.Propensities, Outcome: x.Outcome, Value: x.Value, OutcomeTime: x.OutcomeTime, Weight: x.Weight,
+				Baseline: x.Baseline, Inactive: x.Inactive, Defaulted: x.Defaulted, Activated: x.Activated}
 		}
-	})
-	if _, err := io.Copy(f, in.r); err != nil {
-		return nil, fmt.Errorf("%s: %w", in.name, err)
+		return n, err
 	}
-	return f, nil
 }
 
 func (d *parquetReader) raw() []byte { return d.text }
@@ -198,10 +277,17 @@ func (d *parquetReader) next(r *Record) (class Class, reason string, err error) 
 		}
 	}
 	x := &d.rows[d.at]
+	if d.n++; d.json != nil {
+		d.spell(&d.json[d.at])
+	} else {
+		err = d.spellLists(x)
+	}
 	d.at++
-	d.n++
 	r.Line = d.n
-	if class, err = d.record(x, r); err != nil {
+	if err == nil {
+		class, err = d.record(x, r)
+	}
+	if err != nil {
 		return 0, "", &LineError{Line: d.n, Msg: err.Error()}
 	}
 	return class, "", nil
@@ -216,7 +302,7 @@ func (d *parquetReader) fill() (err error) {
 	}()
 	rows := d.rows[:cap(d.rows)]
 	clear(rows)
-	n, err := d.r.Read(rows)
+	n, err := d.read(rows)
 	d.rows, d.at = rows[:n], 0
 	switch {
 	case n > 0:
@@ -227,17 +313,36 @@ func (d *parquetReader) fill() (err error) {
 	return err
 }
 
-// record makes a record of a row, by way of the event that it stands for.
-func (d *parquetReader) record(x *row, r *Record) (Class, error) {
+// spell writes the context of a row as in our events.
+func (d *parquetReader) spell(x *jsonRow) {
 	d.text = append(d.text[:0], `{"features":`...)
-	if x.Features == "" {
-		x.Features = "{}"
-	}
-	d.text = append(d.text, x.Features...)
+	d.text = append(d.text, cmp.Or(x.Features, "{}")...)
 	if x.Actions != "" {
 		d.text = append(append(d.text, `,"actions":`...), x.Actions...)
 	}
 	d.text = append(d.text, '}')
+}
+
+// spellLists does so for a row whose features and actions are lists.
+func (d *parquetReader) spellLists(x *row) (err error) {
+	var c codec.Context
+	if c.Features, err = appendFeatures(d.features[:0], x.Features); err != nil {
+		return err
+	}
+	d.features = c.Features
+	for _, a := range x.Actions {
+		features, err := appendFeatures(nil, a.Features)
+		if err != nil {
+			return err
+		}
+		c.Actions = append(c.Actions, codec.Action{Name: a.Name, Features: features})
+	}
+	d.text = codec.AppendContextJSON(d.text[:0], &c)
+	return nil
+}
+
+// record makes a record of a row, by way of the event that it stands for.
+func (d *parquetReader) record(x *row, r *Record) (Class, error) {
 	if err := codec.ParseRound(&d.o, d.text); err != nil {
 		return 0, err
 	}

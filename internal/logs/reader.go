@@ -7,11 +7,14 @@ import (
 	"io"
 	"math"
 	"os"
+
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
 )
 
 // Options say how a log is read.
 type Options struct {
-	Format  string    // "": by the content of each file; else a name of [Formats]
+	Format  string    // "": by the content of each file; else a name of [Formats], or of a log in CSV
 	Strict  bool      // stop at the first malformed record
 	Rejects io.Writer // gets a [Reject] a line for every record that is not handed on; nil: nobody does
 	Dedup   int       // ids of events, and as many observations, remembered to find repeats; 0: [DefaultDedup]
@@ -19,14 +22,31 @@ type Options struct {
 	// Inactive hands on events that were not activated, as events with the flag
 	// [Inactive]; they are counted as skipped all the same. Without it they are dropped.
 	Inactive bool
+
+	Mapping Mapping    // the columns of a log in CSV; zero: they are not named
+	Range   loop.Range // in which outcomes of a log in CSV must lie; zero: any
+	Actions []string   // that a log in CSV whose columns are named may have; nil: any
+	// Labelled says that a CSV whose columns nobody named is a labelled one; without it
+	// that is an error, for its rows are no decisions.
+	Labelled bool
+	// Typed says that a column of features is of numbers only if every cell is one; the
+	// log is read twice. Without it each cell has its own type.
+	Typed bool
+
+	types map[string]ColumnType // of columns whose names say none
+	items [][]codec.Feature     // of Open Bandit data; nil: not known
 }
 
 // Reader streams the records of a log: of a file, of all files of a folder, or of
 // standard input.
 type Reader struct {
-	o      Options
-	paths  []string
-	ledger *Ledger
+	o     Options
+	paths []string
+	table *table // of CSV; nil: events
+
+	account Account
+	rejects *rejects
+
 	events *Recent[int32]    // that came: id → how many were handed on before; [unhanded]
 	said   *Recent[struct{}] // observations that came
 	handed int32             // events
@@ -49,11 +69,34 @@ type decoder interface {
 
 // Open opens a log: a file, a folder, or [Stdin]. The error says what is wrong with it.
 func Open(path string, o Options) (*Reader, error) {
-	if o.Format != "" && !known(o.Format) {
-		return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
-	}
 	if o.Stdin == nil {
 		o.Stdin = os.Stdin
+	}
+	if o.Format == "" && !o.Mapping.IsZero() {
+		o.Format = Bandit
+	}
+	switch o.Format {
+	case "", Labelled, Times, itemRows:
+	case Bandit:
+		if err := o.Mapping.Validate(); err != nil {
+			return nil, err
+		}
+	case OpenBandit:
+	default:
+		if !known(o.Format) {
+			return nil, fmt.Errorf("format %q: expected one of %s", o.Format, FormatNames())
+		}
+	}
+	if path != Stdin && (o.Format == OpenBandit || o.Format == "" && isOpenBanditLog(path)) {
+		var err error
+		if path, err = o.openBandit(path); err != nil {
+			return nil, err
+		}
+	}
+	if o.Typed && o.types == nil {
+		if err := o.survey(path); err != nil {
+			return nil, err
+		}
 	}
 	paths, err := Files(path)
 	if err != nil {
@@ -67,8 +110,48 @@ func Open(path string, o Options) (*Reader, error) {
 	return r, nil
 }
 
+// openBandit finds the file of impressions, and reads that of the items beside it.
+func (o *Options) openBandit(path string) (string, error) {
+	path, file, err := findOpenBandit(path)
+	if err == nil && file != "" {
+		o.items, err = readItems(file)
+	}
+	o.Format = OpenBandit
+	return path, err
+}
+
+// survey finds the types of columns that say none. Standard input is copied, to be read twice.
+func (o *Options) survey(path string) (err error) {
+	m := o.Mapping
+	if o.Format == itemRows {
+		m = itemMapping
+	}
+	if !m.untyped() {
+		return nil
+	}
+	if path == Stdin {
+		f, err := unnamed("hindsight-*.csv", o.Stdin)
+		if err != nil {
+			return err
+		}
+		o.Stdin = f
+		defer f.Seek(0, io.SeekStart)
+	}
+	o.types, err = survey(path, *o)
+	return err
+}
+
 func newReader(o Options, format string) *Reader {
-	return &Reader{o: o, ledger: NewLedger(format, o.Rejects, o.Strict), events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
+	return &Reader{o: o, account: Account{Format: format}, rejects: newRejects(o.Rejects),
+		events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
+}
+
+// Schema returns what the rows of a log in CSV have, nil of another.
+func (r *Reader) Schema() *Schema {
+	if r.table == nil {
+		return nil
+	}
+	return &r.table.Schema
 }
 
 // open opens the next file.
@@ -78,13 +161,10 @@ func (r *Reader) open() error {
 		return fmt.Errorf("log: %w", err)
 	}
 	r.paths = r.paths[1:]
-	dec, format, err := newDecoder(in, r.o.Format)
-	if errors.Is(err, ErrCSV) && r.ledger.Files == 0 {
-		return &TableError{in.name, &Tables{stdin: r.o.Stdin, in: in, paths: r.paths}}
-	}
-	if errors.Is(err, errEmpty) && len(r.paths)+r.ledger.Files > 0 { // of a folder
+	dec, format, err := r.newDecoder(in)
+	if errors.Is(err, errEmpty) && len(r.paths)+r.account.Files > 0 { // of a folder
 		in.close()
-		if r.ledger.Files++; len(r.paths) == 0 {
+		if r.account.Files++; len(r.paths) == 0 {
 			return io.EOF
 		}
 		return r.open()
@@ -94,7 +174,7 @@ func (r *Reader) open() error {
 		return err
 	}
 	r.in, r.dec = in, dec
-	a := &r.ledger.Account
+	a := &r.account
 	a.Files++
 	switch {
 	case a.Format == "" || a.Format == format:
@@ -107,7 +187,7 @@ func (r *Reader) open() error {
 
 // Account returns what became of the records read so far.
 func (r *Reader) Account() *Account {
-	a := r.ledger.Account
+	a := r.account
 	a.Forgotten = r.events.Forgot() || r.said.Forgot()
 	if r.in != nil {
 		a.Bytes += r.in.bytes
@@ -118,14 +198,14 @@ func (r *Reader) Account() *Account {
 // Close closes the log. It does not close what Options name, but writes all rejects.
 func (r *Reader) Close() error {
 	if r.in != nil {
-		r.ledger.Bytes += r.in.bytes
+		r.account.Bytes += r.in.bytes
 		r.in.close()
 		r.in, r.dec = nil, nil
 	}
 	if r.err == nil {
 		r.err = io.EOF
 	}
-	return r.ledger.Close()
+	return r.rejects.flush()
 }
 
 // Next reads the next event or outcome. The error is io.EOF at the end, a [*LineError]
@@ -164,7 +244,7 @@ func asLineError(err error) *LineError {
 }
 
 func (r *Reader) nextFile() {
-	r.ledger.Bytes += r.in.bytes
+	r.account.Bytes += r.in.bytes
 	r.in.close()
 	r.in, r.dec = nil, nil
 	if len(r.paths) == 0 {
@@ -188,19 +268,24 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	}
 	switch {
 	case class == IsEvent:
-		r.ledger.Took(rec)
+		r.account.count(class, "")
+		r.account.event(rec)
 		r.handed++
 		return true
 	case class == IsDangling:
-		r.ledger.count(class, "")
+		r.account.count(class, "")
 		return true
 	}
 	at := Reject{File: rec.File, Line: rec.Line, Reason: reason}
 	if bad != nil && bad.File == "" {
 		bad.File = rec.File
 	}
-	if err := r.ledger.Leave(class, at, bad, r.dec.raw()); err != nil {
-		r.err = err
+	if bad != nil && bad.ends {
+		r.err = bad
+		return false
+	}
+	if r.leave(class, at, bad, r.dec.raw()); bad != nil && r.o.Strict {
+		r.err = bad
 	}
 	if inactive && r.o.Inactive {
 		r.handed++
@@ -233,6 +318,9 @@ func (r *Reader) isNew(rec *Record) bool {
 			return false
 		}
 		n := r.handed
+		if r.table != nil {
+			n = int32(rec.Line) // a repeat is told with the line of the first
+		}
 		if rec.Flags&Inactive != 0 && !r.o.Inactive {
 			n = unhanded
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
@@ -204,42 +205,60 @@ func (s *scan) hex() rune {
 	return rune(u)
 }
 
-var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}
+var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// number reads a number, rounded to the nearest float64. Up to 15 digits and a power of
-// ten up to 22 are one exact operation on two exact numbers, which rounds once.
+// decimal returns the number that text begins with, and the bytes it takes: a sign, digits and a point,
+// from 1 to 15 digits in all; n is 0 where there is none, or more digits. Digits and power of ten are
+// exact then, and their quotient is the float next to the number, as strconv has it (Clinger 1990, How to
+// Read Floating Point Numbers Accurately).
+func decimal(text string) (x float64, n int) {
+	negative := false
+	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
+		negative = text[0] == '-'
+		n = 1
+	}
+	var m uint64
+	first, fraction := n, 0
+	for ; n < len(text) && text[n]-'0' <= 9; n++ {
+		m = m*10 + uint64(text[n]-'0')
+	}
+	digits := n - first
+	if n < len(text) && text[n] == '.' {
+		n++
+		point := n
+		for ; n < len(text) && text[n]-'0' <= 9; n++ {
+			m = m*10 + uint64(text[n]-'0')
+		}
+		fraction = n - point
+		digits += fraction
+	}
+	if digits == 0 || digits > 15 {
+		return 0, 0
+	}
+	if x = float64(m); fraction > 0 {
+		x /= tens[fraction]
+	}
+	if negative {
+		x = -x
+	}
+	return x, n
+}
+
+// number reads a number, rounded to the nearest float64.
 func (s *scan) number() float64 {
 	s.peek()
-	b, start := s.b, s.i
-	i := start
-	if i < len(b) && b[i] == '-' {
-		i++
-	}
-	first := i
-	var m uint64
-	for ; i < len(b) && b[i]-'0' <= 9; i++ {
-		m = m*10 + uint64(b[i]-'0')
-	}
-	digits, fraction := i-first, 0
-	if i < len(b) && b[i] == '.' {
-		for i++; i < len(b) && b[i]-'0' <= 9; i++ {
-			m = m*10 + uint64(b[i]-'0')
-			fraction++
-		}
-	}
-	if digits == 0 {
+	b := s.b[s.i:]
+	text := unsafe.String(unsafe.SliceData(b), len(b))
+	if digits := strings.TrimPrefix(text, "-"); digits == "" || digits[0]-'0' > 9 {
 		s.fail("expected a number")
 		return 0
 	}
-	if digits+fraction > 15 || i < len(b) && b[i]|0x20 == 'e' {
-		return s.longNumber(start)
+	x, n := decimal(text)
+	if n == 0 || n < len(text) && text[n]|0x20 == 'e' {
+		return s.longNumber(s.i)
 	}
-	s.i = i
-	f := float64(m) / tens[fraction]
-	if first > start {
-		f = -f
-	}
-	return f
+	s.i += n
+	return x
 }
 
 // longNumber reads a number of any form.

@@ -30,7 +30,8 @@ func NewRecent[V any](most int) *Recent[V] {
 	if most <= 0 {
 		most = DefaultDedup
 	}
-	return &Recent[V]{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, index: make([]uint32, 16), most: most}
+	return &Recent[V]{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, index: make([]uint32, 16),
+		most: most}
 }
 
 func (s *Recent[V]) hash(kind byte, id []byte) idHash {

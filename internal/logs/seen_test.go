@@ -34,6 +34,15 @@ func TestRecent(t *testing.T) {
 					t.Fatalf("id %s is %d, %v, want %d, %v", id, got, is, want, ok)
 				}
 			}
+			used := 0
+			for _, place := range s.index {
+				if place != 0 {
+					used++
+				}
+			}
+			if used != len(order) || 2*used > len(s.index) {
+				t.Fatalf("%d of the index's %d places are used, by %d ids", used, len(s.index), len(order))
+			}
 			if _, other := s.Get(2, []byte(id)); other {
 				t.Fatal("an id of another kind is known")
 			}

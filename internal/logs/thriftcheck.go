@@ -13,7 +13,8 @@ type thriftWalk struct {
 	i int
 }
 
-var errThrift = errors.New("a structure of Parquet that is damaged: it names a size that is not there, or nests deeper than Parquet does")
+var errThrift = errors.New("a structure of Parquet that is damaged: it names a size that is not there, or nests " +
+	"deeper than Parquet does")
 
 // Types of the compact protocol.
 const (

@@ -1,9 +1,15 @@
 package logs
 
 import (
+	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 )
+
+// Times lie well within what nanoseconds since 1970 can say.
+const firstYear, lastYear = 1700, 2200
 
 // ParseTime reads a time of RFC 3339, or one that lacks the zone (UTC) or has a space
 // for T, as ns since 1970.
@@ -11,9 +17,10 @@ func ParseTime(text string) (int64, error) {
 	if ns, ok := fastTime(text); ok {
 		return ns, nil
 	}
-	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05"} {
+	for _, layout := range [...]string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00",
+		"2006-01-02 15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
-			if y := t.UTC().Year(); y < 1700 || y > 2200 {
+			if y := t.UTC().Year(); y < firstYear || y > lastYear {
 				break
 			}
 			return t.UnixNano(), nil
@@ -22,9 +29,35 @@ func ParseTime(text string) (int64, error) {
 	return NoTime, fmt.Errorf("%q is not a time as 2021-02-04T16:31:29.246Z, of the years 1700 to 2200", text)
 }
 
+var errTime = errors.New("expected a time: 2013-01-01T11:10:00Z, 2013-01-01 11:10:00 (UTC), or seconds since 1970")
+
+// parseTimeOrSeconds is ParseTime for cells of tables, which may hold seconds since 1970.
+func parseTimeOrSeconds(text string) (int64, error) {
+	text = strings.TrimSpace(text)
+	if ns, err := ParseTime(text); err == nil {
+		return ns, nil
+	}
+	seconds, fraction, point := strings.Cut(text, ".")
+	s, err := strconv.ParseInt(seconds, 10, 64)
+	nanos, ferr := strconv.ParseUint((fraction + "000000000")[:9], 10, 64)
+	if err != nil || ferr != nil || point && strings.Trim(fraction+"x",
+		"0123456789") != "x" || point && fraction == "" {
+		return 0, fmt.Errorf("%q: %w", text, errTime)
+	}
+	if strings.HasPrefix(seconds, "-") {
+		nanos = -nanos
+	}
+	t := time.Unix(s, int64(nanos)).UTC()
+	if y := t.Year(); y < firstYear || y > lastYear {
+		return 0, fmt.Errorf("%q is in the year %d: %w (not milliseconds)", text, y, errTime)
+	}
+	return t.UnixNano(), nil
+}
+
 // fastTime reads YYYY-MM-DDThh:mm:ss[.fraction]Z of the years 1970 to 2200 whose fields are in range.
 func fastTime(s string) (int64, bool) {
-	if len(s) < 20 || len(s) > 30 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' || s[16] != ':' || s[len(s)-1] != 'Z' {
+	if len(s) < 20 || len(s) > 30 || s[4] != '-' || s[7] != '-' || s[10] != 'T' || s[13] != ':' ||
+		s[16] != ':' || s[len(s)-1] != 'Z' {
 		return 0, false
 	}
 	y, ok0 := digitsOf(s[0:4])
@@ -33,7 +66,8 @@ func fastTime(s string) (int64, bool) {
 	h, ok3 := digitsOf(s[11:13])
 	mi, ok4 := digitsOf(s[14:16])
 	sec, ok5 := digitsOf(s[17:19])
-	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5) || y < 1970 || y > 2200 || mo < 1 || mo > 12 || day < 1 || day > 28 || h > 23 || mi > 59 || sec > 59 {
+	if !(ok0 && ok1 && ok2 && ok3 && ok4 && ok5) || y < 1970 || y > 2200 ||
+		mo < 1 || mo > 12 || day < 1 || day > 28 || h > 23 || mi > 59 || sec > 59 {
 		return 0, false
 	}
 	nanos := int64(0)

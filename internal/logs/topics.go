@@ -36,7 +36,7 @@ func OpenTopics(ctx context.Context, log stream.Log, decisions, outcomes string,
 	}
 	r := newReader(o, Topics)
 	r.in, r.dec = d.in, d
-	r.ledger.Files = len(d.lanes)
+	r.account.Files = len(d.lanes)
 	return r, nil
 }
 
@@ -72,7 +72,8 @@ func (d *topicReader) open(log stream.Log, topic string, partition int, outcomes
 	if err != nil {
 		return err
 	}
-	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r, next: next})
+	d.lanes = append(d.lanes, &lane{name: fmt.Sprintf("%s[%d]", topic, partition), outcomes: outcomes, r: r,
+		next: next})
 	return nil
 }
 

@@ -211,7 +211,8 @@ func (d *vwText) nextADF(r *Record) (Class, string, error) {
 		}
 		if tooLong || len(d.text)+len(line) > MaxLineBytes {
 			d.passADF()
-			return 0, "", &LineError{Line: r.Line, Msg: "an example of more than " + strconv.Itoa(MaxLineBytes>>20) + " MiB"}
+			return 0, "", &LineError{Line: r.Line, Msg: "an example of more than " +
+				"" + strconv.Itoa(MaxLineBytes>>20) + " MiB"}
 		}
 		d.text = append(append(d.text, line...), '\n')
 	}

@@ -35,7 +35,8 @@ func NewWriter(w io.Writer, format string) (Writer, error) {
 	case Parquet:
 		return newParquetWriter(w), nil
 	}
-	return nil, fmt.Errorf("format %q cannot be written: expected one of %s", format, strings.Join(WriteFormats(), ", "))
+	return nil, fmt.Errorf("format %q cannot be written: expected one of %s", format, strings.Join(WriteFormats(),
+		", "))
 }
 
 // UnwritableError says why a format cannot hold a record.
@@ -63,7 +64,8 @@ func appendRoundLine(dst []byte, o *codec.Round) []byte {
 
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
-	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome, Value: r.Value}
+	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
+		Value: r.Value}
 	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
 		o.Action = r.Action
 	} else {
@@ -165,7 +167,8 @@ func (d *dsjsonWriter) event(r *Record) error {
 	if len(r.Actions) == 0 {
 		var err error
 		if k, err = strconv.Atoi(r.Action); err != nil || k < 1 || k > codec.MaxActions || ordinal(k) != r.Action {
-			return fmt.Errorf("the actions are not known, and the one played, %q, is not a number from 1 to %d", r.Action, codec.MaxActions)
+			return fmt.Errorf("the actions are not known, and the one played, %q, is not a number from 1 to %d",
+				r.Action, codec.MaxActions)
 		}
 	}
 	if v, ok := reward(r); ok {

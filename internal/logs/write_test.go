@@ -242,3 +242,29 @@ func TestParquetSizes(t *testing.T) {
 		}
 	}
 }
+
+// A file whose features and actions are JSON, as earlier versions wrote it, is read as before.
+func TestParquetOfJSON(t *testing.T) {
+	var got []Record
+	r, err := Open("testdata/json.parquet", Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	for {
+		var rec Record
+		if err := r.Next(&rec); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, rec.Clone())
+	}
+	if len(got) != 2 || len(got[0].Features) != 3 || got[0].Actions[0].Features[0].Value != .5 || got[0].Action != "x" || got[1].Actions[1].Name != "y" {
+		t.Errorf("%+v", got)
+	}
+	again := readBack(t, Parquet, writeAll(t, Parquet, got))
+	for i := range got {
+		same(t, &again[i], &got[i])
+	}
+}

@@ -42,8 +42,10 @@ func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
 	j.forget()
 	j.takeDecisions(c.Decisions, b)
 	j.takeOutcomes(c.Outcomes, b[len(c.Decisions):])
-	j.now = max(j.now, c.Time)
-	j.settle()
+	if c.Time > j.now || len(j.turns) == 0 { // else the last outcome has settled all
+		j.now = max(j.now, c.Time)
+		j.settle()
+	}
 	for j.past == nil && j.waiting > 0 && j.full() {
 		j.queue.at(0).p.close(j.now, codec.ReasonOverflow)
 		j.settle()
@@ -109,7 +111,7 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 		case d.Partition != partition:
 			return &codec.Error{Event: "decision", Field: "partition",
 				Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, d.Partition, partition)}
-		case !j.has(partition, d.N) && j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch:
+		case j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
 			return fmt.Errorf("decision %d of partition %d is of epoch %d: %w", d.N, partition, d.Epoch, ErrNoEpoch)
 		}
 		next = e.through() + 1
@@ -117,16 +119,22 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 	return nil
 }
 
-// order sorts the turns of several partitions: within one they are in order.
-func (j *CutJoiner) order(batches int) {
-	if batches > 1 {
-		slices.SortFunc(j.turns, func(a, b turn) int {
-			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.batch, b.batch), cmp.Compare(a.index, b.index))
-		})
-	}
+// order sorts the turns of several partitions.
+func (j *CutJoiner) order() {
+	slices.SortFunc(j.turns, func(a, b turn) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.batch, b.batch), cmp.Compare(a.index, b.index))
+	})
 }
 
 func (j *CutJoiner) takeDecisions(ranges []codec.Range, b []Batch) {
+	if len(ranges) == 1 { // they are in order
+		events, time := b[0].Decisions, j.parts[ranges[0].Partition].time
+		for k := range events {
+			time = max(time, events[k].Time)
+			j.takeDecision(ranges[0].Partition, &events[k], time)
+		}
+		return
+	}
 	j.turns = j.turns[:0]
 	for i := range ranges {
 		time := j.parts[ranges[i].Partition].time
@@ -135,13 +143,20 @@ func (j *CutJoiner) takeDecisions(ranges []codec.Range, b []Batch) {
 			j.turns = append(j.turns, turn{time, int32(i), int32(k)})
 		}
 	}
-	j.order(len(ranges))
+	j.order()
 	for _, t := range j.turns {
 		j.takeDecision(ranges[t.batch].Partition, &b[t.batch].Decisions[t.index], t.time)
 	}
 }
 
 func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
+	if len(ranges) == 1 { // likewise
+		events := b[0].Outcomes
+		for k := range events {
+			j.takeOutcomeAt(ranges[0].Partition, &events[k], max(j.now, events[k].Time))
+		}
+		return
+	}
 	j.turns = j.turns[:0]
 	for i := range ranges {
 		time := j.now
@@ -150,14 +165,18 @@ func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 			j.turns = append(j.turns, turn{time, int32(i), int32(k)})
 		}
 	}
-	j.order(len(ranges))
+	j.order()
 	for _, t := range j.turns {
-		j.now = t.time
-		if e := &b[t.batch].Outcomes[t.index]; !e.Pass {
-			j.takeOutcome(ranges[t.batch].Partition, e)
-		}
-		j.settle()
+		j.takeOutcomeAt(ranges[t.batch].Partition, &b[t.batch].Outcomes[t.index], t.time)
 	}
+}
+
+func (j *CutJoiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
+	j.now = time
+	if !e.Pass {
+		j.takeOutcome(partition, e)
+	}
+	j.settle()
 }
 
 // move notes what the cut has taken, for marks.

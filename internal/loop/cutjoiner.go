@@ -1,10 +1,6 @@
 package loop
 
-import (
-	"slices"
-
-	"hindsight/pkg/codec"
-)
+import "hindsight/pkg/codec"
 
 // CutJoiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
 // partition in the order of N. The order in which it takes its inputs is logged: [CutJoiner.Take]
@@ -201,7 +197,7 @@ func (j *CutJoiner) has(partition int, n int64) bool {
 // admit puts a new round in line.
 func (j *CutJoiner) admit(d *codec.Decision, offset, time int64) {
 	rules := j.rules(d.Epoch)
-	listed := rules != nil && slices.Equal(rules.Actions, d.Actions)
+	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
 	p := j.pool.alloc(textBytes(d, listed))
 	p.rules = rules
 	p.copy(d, listed)
@@ -345,7 +341,12 @@ func (q *cutPart) add(time int64) {
 // isDone reports whether a round, from the last that was taken on, has its feedback though its
 // decision was lost.
 func (q *cutPart) isDone(n int64) bool {
-	return slices.ContainsFunc(q.done, func(r codec.Run) bool { return r.From <= n && n <= r.To })
+	for _, r := range q.done {
+		if r.From <= n && n <= r.To {
+			return true
+		}
+	}
+	return false
 }
 
 // timeOf returns the log time of a decision behind one that waits, if it was taken.

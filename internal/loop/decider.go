@@ -160,7 +160,7 @@ func (d *Decider) decide(dst *codec.Decision, raw []byte, id string, src Source)
 	u := learner.Uniform(d.seed, d.name, d.partition, d.next, id)
 	dst.Partition, dst.N, dst.ID, dst.Epoch = d.partition, d.next, id, r.epoch.Number
 	dst.LearnedThrough, dst.Learned, dst.Gamma = r.through, r.epoch.Learner.Learned(), gamma
-	dst.ContextsThrough, dst.Source, dst.Time = d.through, src.Offset, src.Time
+	dst.ContextsThrough, dst.Source, dst.Time, dst.Era = d.through, src.Offset, src.Time, r.era
 	dst.Actions = dst.Actions[:0]
 	for i := range in.Actions {
 		dst.Actions = append(dst.Actions, in.Actions[i].Name)

@@ -206,7 +206,7 @@ func sameNames(actions []oracle.Action, names []string) bool {
 		return false
 	}
 	for i, name := range names {
-		if actions[i].Name != name {
+		if !equalText(actions[i].Name, name) {
 			return false
 		}
 	}

@@ -12,7 +12,8 @@
 //
 // A [Replica] is one copy of the one learner, equal on every process that
 // followed the feedback log as far. A [Decider] decides for one partition with a
-// replica. A [Joiner] serves all partitions.
+// replica. A [Joiner] serves all partitions. A [CutJoiner] does the same in an order that the
+// feedback log records: it joins backtests, and is to take the place of the other.
 package loop
 
 import (
@@ -40,6 +41,9 @@ const (
 	Max
 	Min
 )
+
+// Aggregates returns the names of the ways in the model file, in their order.
+func Aggregates() []string { return []string{"first", "last", "sum", "mean", "max", "min"} }
 
 // Range maps losses and rewards of the user's scale onto losses in [0,1]:
 // loss = (x−Min)/(Max−Min), or for a reward (Max−x)/(Max−Min). Out of range is a

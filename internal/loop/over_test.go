@@ -44,8 +44,7 @@ func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most 
 		most = max(most, j.rounds.live)
 	}
 	for r, d := range delays {
-		e := DecisionEvent{Offset: int64(r), Time: int64(2 * r), D: codec.Decision{N: int64(r + 1), ID: strconv.Itoa(r), Epoch: 1,
-			Actions: []string{"a"}, Propensities: []float64{1}}}
+		e := DecisionEvent{Offset: int64(r), Time: int64(2 * r), D: handDecision(int64(r+1), strconv.Itoa(r))}
 		take(codec.Cut{Time: e.Time, Decisions: []codec.Range{{Next: e.Offset + 1}}}, Batch{Decisions: []DecisionEvent{e}})
 		if d < 0 && over {
 			j.Over(e.D.ID)

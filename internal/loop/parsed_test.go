@@ -12,7 +12,7 @@ import (
 // A context, a feedback's context and the names of actions that a caller has parsed do what their
 // bytes do, and the joiner keeps nothing of them.
 func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
-	rules := &Rules{Actions: []string{"a", "b", "c"}, MaxActions: 3, Range: Range{Min: 0, Max: 1}, Window: Window{Rounds: 2},
+	rules := &Rules{Actions: []string{"a", "b", "c"}, MaxActions: 3, Range: Range{Max: 1}, Window: Window{Rounds: 2},
 		Features: []FeatureRule{{Name: "x", Kind: NumberFeature}, {Name: "t", Kind: TextFeature}}}
 	type side struct {
 		r *Replica
@@ -48,7 +48,8 @@ func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
 			t.Fatalf("decision is %+v, not %+v", got, want)
 		}
 		want.Context = raw
-		o := codec.Outcome{ID: "round " + strconv.FormatInt(n-n%5, 10), Kind: codec.Loss, Value: float64(n%3) / 2} // some repeat, are late, or come first
+		// Some outcomes repeat, or are late.
+		o := codec.Outcome{ID: "round " + strconv.FormatInt(n-n%5, 10), Kind: codec.Loss, Value: float64(n%3) / 2}
 		feedback, rejects := takeRound(t, bytewise.j, &want, &o, true)
 		other, otherRejects := takeRound(t, parsed.j, &got, &o, false)
 		if !reflect.DeepEqual(otherRejects, rejects) {
@@ -79,7 +80,8 @@ func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
 
 // takeRound cuts a decision and an outcome, which go through their bytes or not. The memory that the
 // events point to is overwritten.
-func takeRound(t *testing.T, j *CutJoiner, d *codec.Decision, o *codec.Outcome, bytewise bool) ([]codec.Feedback, []codec.Reject) {
+func takeRound(t *testing.T, j *CutJoiner, d *codec.Decision, o *codec.Outcome, bytewise bool) (
+	[]codec.Feedback, []codec.Reject) {
 	t.Helper()
 	n := d.N
 	de, oe := DecisionEvent{Offset: n, Time: 2 * n, D: *d}, OutcomeEvent{Offset: n, Time: 2*n + 1, O: *o}

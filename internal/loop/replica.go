@@ -23,6 +23,7 @@ type Replica struct {
 	reader  *reader // for deciding
 	learn   *reader // for learning: apart, so that a decision's strings survive a Learn
 	through int64
+	era     int64 // of the feedback log
 	round   learner.Round
 	law     []float64 // scratch of Match
 }
@@ -35,6 +36,12 @@ func (r *Replica) Epoch() *Epoch { return r.epoch }
 
 // LearnedThrough returns τ: feedbacks 1..τ have been learned, or passed over.
 func (r *Replica) LearnedThrough() int64 { return r.through }
+
+// Era returns the era of the feedback log that was reached.
+func (r *Replica) Era() int64 { return r.era }
+
+// BeginEra begins an era, which decisions say from here on. One that is over is ignored.
+func (r *Replica) BeginEra(era int64) { r.era = max(r.era, era) }
 
 // Begin makes e the epoch at work, from its place in the feedback log on. An epoch
 // with a number that is not higher than the one at work is a repeat and ignored. One

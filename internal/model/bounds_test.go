@@ -75,7 +75,11 @@ func leaves(path string, of reflect.Type, f func(path string)) {
 	case kind == reflect.Struct:
 		for i := range of.NumField() {
 			field := of.Field(i)
-			leaves(strings.TrimPrefix(strings.TrimPrefix(path, "Learner.EXP4")+"."+field.Name, "."), field.Type, f)
+			name := strings.TrimPrefix(strings.TrimPrefix(path, "Learner.EXP4")+"."+field.Name, ".")
+			if field.Anonymous {
+				name = path
+			}
+			leaves(name, field.Type, f)
 		}
 	case kind == reflect.Slice:
 		leaves(path, of.Elem(), f)

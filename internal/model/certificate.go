@@ -3,17 +3,12 @@ package model
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
-
-// Elimination is a kind of learner: DA-FA that plays only what a surviving function thinks
-// best ([learner.DAFA.Eliminate]).
-const Elimination = "elimination"
 
 // Certificate says what DA-FA over a hedge oracle keeps beside what it learns, to say
 // what its regret is at most and whether its class can be right ([learner.Models]).
@@ -28,42 +23,33 @@ var defaultCertificate = Certificate{Alpha: learner.DefaultAlpha, Alarm: true}
 // maxAlpha keeps levels to what is worth saying.
 const maxAlpha = 0.5
 
-func (p *parser) certificate(n *yaml.Node) Certificate {
-	const example = "certificate: {alpha: 0.05, alarm: true}"
-	c := defaultCertificate
-	if n.Kind == yaml.ScalarNode && n.Value == "none" {
-		return Certificate{}
-	}
-	if n.Kind != yaml.MappingNode {
-		p.errorf(n, "certificate: expected none, or alpha and alarm, found %s; for example: %s", describe(n), example)
-		return c
-	}
-	p.mapping(n, "certificate", []string{"alpha", "alarm"}, func(k string, v *yaml.Node) {
-		switch k {
-		case "alpha":
-			if c.Alpha = p.number(v, "certificate.alpha", "alpha: 0.05"); !(c.Alpha > 0 && c.Alpha <= maxAlpha) {
-				p.errorf(v, "certificate.alpha: expected a level in (0, 0.5], found %v; for example: alpha: 0.05", c.Alpha)
-			}
-		case "alarm":
-			c.Alarm = p.boolean(v, "certificate.alarm", "alarm: true")
-		}
-	})
-	return c
-}
-
-// write writes the key, unless it is as if it were not there: the canonical form of a file
-// that an older program read stays what it was.
-func (c Certificate) write(w *writer) {
-	switch {
-	case c == defaultCertificate:
-	case c.Alpha == 0:
-		w.line("certificate", "none")
-	default:
-		w.line("certificate", "{alpha: "+formatFloat(c.Alpha)+", alarm: "+strconv.FormatBool(c.Alarm)+"}")
+func (c *Certificate) fields() []field {
+	return []field{
+		{key: "alpha", into: &c.Alpha, example: "alpha: 0.05", expected: "a level in (0, 0.5]",
+			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }},
+		{key: "alarm", into: &c.Alarm, example: "alarm: true"},
 	}
 }
 
-func (m *Model) certificateProblems(add func(key, format string, args ...any)) {
+func (c *Certificate) read(p *parser, n *yaml.Node) {
+	if *c = (Certificate{}); isWord(n, "none") {
+		return
+	}
+	if *c = defaultCertificate; n.Kind != yaml.MappingNode {
+		p.expected(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}")
+		return
+	}
+	p.fields(n, "certificate", c.fields())
+}
+
+func (c *Certificate) canonical() string {
+	if c.Alpha == 0 {
+		return "none"
+	}
+	return braces(c.fields())
+}
+
+func (m *Model) certificateProblems(add adder) {
 	if c := m.Certificate; !(c.Alpha >= 0 && c.Alpha <= maxAlpha) || c.Alpha == 0 && c.Alarm {
 		add("certificate", "alpha: expected a level in (0, 0.5], found %v; for example: certificate: {alpha: 0.05}", c.Alpha)
 	}
@@ -71,7 +57,8 @@ func (m *Model) certificateProblems(add func(key, format string, args ...any)) {
 		return
 	}
 	if m.Oracle.Kind != Hedge {
-		add("learner", "elimination leaves out what no surviving function of a class thinks best; use oracle: {kind: hedge, class: FILE}, or learner: dafa")
+		add("learner", "elimination leaves out what no surviving function of a class thinks best; "+
+			"use oracle: {kind: hedge, class: FILE}, or learner: dafa")
 	}
 	if m.Certificate.Alpha == 0 {
 		add("learner", "elimination needs the surviving functions; take certificate: none out")
@@ -81,11 +68,14 @@ func (m *Model) certificateProblems(add func(key, format string, args ...any)) {
 	}
 }
 
+var errElimination = errors.New("elimination needs a hedge oracle")
+
 // watch makes DA-FA keep what the certificate needs.
-func (m *Model) watch(d *learner.DAFA) (learner.Learner, error) {
+func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 	h, ok := d.Oracle().(*oracle.Hedge)
 	if ok && m.Certificate.Alpha > 0 {
-		models, err := learner.NewModels(h.Class(), learner.ModelsOptions{Alpha: m.Certificate.Alpha, Alarm: m.Certificate.Alarm})
+		options := learner.ModelsOptions{Alpha: m.Certificate.Alpha, Alarm: m.Certificate.Alarm}
+		models, err := learner.NewModels(h.Class(), options)
 		switch {
 		case err != nil:
 		case m.Arrival:
@@ -97,13 +87,11 @@ func (m *Model) watch(d *learner.DAFA) (learner.Learner, error) {
 			return nil, fmt.Errorf("model %s: %w", m.Name, err)
 		}
 	}
-	if m.Learner.Kind != Elimination {
+	switch {
+	case m.Learner.Kind != Elimination:
 		return d, nil
-	}
-	if !ok {
+	case !ok:
 		return nil, fmt.Errorf("model %s: %w", m.Name, errElimination)
 	}
 	return d, d.Eliminate()
 }
-
-var errElimination = errors.New("elimination needs a hedge oracle")

@@ -2,13 +2,12 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 
 	"hindsight/pkg/codec"
@@ -47,6 +46,29 @@ type Function struct {
 	Mixed oracle.MixedFunction // mixed and shared: linear, logistic or trees
 }
 
+// classKind is a kind of class: one file, and a name in classNames.
+type classKind interface {
+	example() string
+	// read checks a line, fills f from it and counts its numbers.
+	read(c *ClassFile, f *Function, l *classLine, size *classSize) error
+	write(dst []byte, f *Function) []byte // what a line has beside its prior
+	class(c *ClassFile) (oracle.Class, error)
+}
+
+func classNames() []string {
+	return []string{LinearClass, LogisticClass, TabularClass, MixedClass, SharedClass}
+}
+
+func (c *ClassFile) kind() classKind {
+	switch c.Kind {
+	case TabularClass:
+		return tableClass{}
+	case MixedClass, SharedClass:
+		return mixedClass{c.Kind == SharedClass}
+	}
+	return rowClass{c.Kind == LogisticClass}
+}
+
 // classSize is what the limit on numbers counts: a function of a tabular class
 // has a number for every key of the class, whether or not its line names it.
 type classSize struct {
@@ -71,42 +93,34 @@ type classLine struct {
 }
 
 const (
-	headerExample   = `{"hindsight_class":1,"kind":"linear","features":["age"],"actions":["red","green"]}`
-	functionExample = `{"prior":1,"w":[[0.1,0.5],[-0.2,0.5]]}`
-	tableExample    = `{"prior":1,"table":{"DE|true":[0.2,0.8]}}`
+	headerExample       = `{"hindsight_class":1,"kind":"linear","features":["age"],"actions":["red","green"]}`
+	sharedHeaderExample = `{"hindsight_class":1,"kind":"shared","features":["age"],"action_features":["price"]}`
 )
 
 // ParseClass reads a class file: JSON lines, a header and then one function a
 // line. The error is an *[Error] with the file and the line.
 func ParseClass(name string, b []byte) (*ClassFile, error) {
-	if len(b) > MaxClassBytes {
-		return nil, &Error{File: name, Msg: fmt.Sprintf("the class file has %d bytes, at most %d are allowed", len(b), MaxClassBytes)}
-	}
 	var c *ClassFile
-	size, line := classSize{keys: map[string]bool{}}, 0
-	for len(b) > 0 {
-		var text []byte
-		text, b, _ = bytes.Cut(b, []byte{'\n'})
-		line++
-		text = bytes.TrimSpace(text)
-		if len(text) == 0 {
-			continue
-		}
-		var err error
-		if c == nil {
+	size := classSize{keys: map[string]bool{}}
+	lines, err := jsonLines(name, "class", b, func(line int, text []byte) (err error) {
+		if text = bytes.TrimSpace(text); c == nil {
 			c, err = parseHeader(text)
 		} else {
 			err = c.parseFunction(text, &size)
 		}
 		if err != nil {
-			return nil, &Error{File: name, Line: line, Msg: err.Error()}
+			return &Error{File: name, Line: line, Msg: err.Error()}
 		}
-	}
+		return nil
+	})
 	switch {
+	case err != nil:
+		return nil, err
 	case c == nil:
 		return nil, &Error{File: name, Line: 1, Msg: "the class file is empty; its first line is for example " + headerExample}
 	case len(c.Functions) == 0:
-		return nil, &Error{File: name, Line: line, Msg: "the class has no function; add a line, for example " + c.example()}
+		msg := "the class has no function; add a line, for example " + c.kind().example()
+		return nil, &Error{File: name, Line: lines, Msg: msg}
 	}
 	return c, nil
 }
@@ -116,29 +130,31 @@ func parseHeader(text []byte) (*ClassFile, error) {
 	if err := decodeLine(text, &h); err != nil {
 		return nil, fmt.Errorf("class header: %w; for example %s", err, headerExample)
 	}
+	shared, n := h.Kind == SharedClass, len(h.ActionFeatures)
 	switch {
 	case h.Version == nil:
 		return nil, errors.New("the first line is not a class header: no hindsight_class; for example " + headerExample)
 	case *h.Version != 1:
 		return nil, fmt.Errorf("hindsight_class is %d, this version reads 1", *h.Version)
-	case !slices.Contains(classKinds(), h.Kind):
-		return nil, fmt.Errorf("kind: expected %s, found %q", strings.Join(classKinds(), " | "), h.Kind)
-	case h.Kind == SharedClass:
-		return sharedHeader(&h)
-	case h.ActionFeatures != nil:
+	case !slices.Contains(classNames(), h.Kind):
+		return nil, fmt.Errorf("kind: expected %s, found %q", strings.Join(classNames(), " | "), h.Kind)
+	case shared && h.Actions != nil:
+		return nil, errors.New("a shared class takes any action and lists none; for example " + sharedHeaderExample)
+	case shared && n == 0:
+		return nil, errors.New("action_features: expected at least one name; for example " + sharedHeaderExample)
+	case shared && (n > codec.MaxFeatures || len(h.Features) > codec.MaxFeatures):
+		return nil, fmt.Errorf("%d features and %d of actions, at most %d of each are allowed", len(h.Features), n, codec.MaxFeatures)
+	case !shared && h.ActionFeatures != nil:
 		return nil, fmt.Errorf("action_features are of a shared class, not of a %s one; for example %s", h.Kind, sharedHeaderExample)
-	case len(h.Actions) == 0:
+	case !shared && len(h.Actions) == 0:
 		return nil, errors.New("actions: expected at least one name; for example " + headerExample)
 	case len(h.Actions) > codec.MaxActions || len(h.Features) > codec.MaxFeatures:
-		return nil, fmt.Errorf("%d actions and %d features, at most %d and %d are allowed", len(h.Actions), len(h.Features), codec.MaxActions, codec.MaxFeatures)
+		return nil, fmt.Errorf("%d actions and %d features, at most %d and %d are allowed",
+			len(h.Actions), len(h.Features), codec.MaxActions, codec.MaxFeatures)
 	}
-	if err := checkNames("actions", h.Actions); err != nil {
-		return nil, err
-	}
-	if err := checkNames("features", h.Features); err != nil {
-		return nil, err
-	}
-	return &ClassFile{Kind: h.Kind, Features: h.Features, Actions: h.Actions}, nil
+	c := &ClassFile{Kind: h.Kind, Features: h.Features, Actions: h.Actions, ActionFeatures: h.ActionFeatures}
+	return c, cmp.Or(checkNames("actions", h.Actions), checkNames("features", h.Features),
+		checkNames("action_features", h.ActionFeatures))
 }
 
 func checkNames(what string, names []string) error {
@@ -157,8 +173,9 @@ func checkNames(what string, names []string) error {
 
 func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	var l classLine
+	k := c.kind()
 	if err := decodeLine(text, &l); err != nil {
-		return fmt.Errorf("function: %w; for example %s", err, c.example())
+		return fmt.Errorf("function: %w; for example %s", err, k.example())
 	}
 	f := Function{Prior: 1, W: l.W, Table: l.Table}
 	if l.Prior != nil {
@@ -167,41 +184,12 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	if f.Prior < 1e-300 {
 		return fmt.Errorf("prior: expected a positive number, found %v; leave a function out to give it none", f.Prior)
 	}
-	if !c.mixed() && l.given() {
-		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s", c.Kind, c.example())
+	if _, mixed := k.(mixedClass); !mixed && l.given() {
+		return fmt.Errorf("linear, logistic and trees are of a mixed class or a shared one, not of a %s one; for example %s",
+			c.Kind, k.example())
 	}
-	switch c.Kind {
-	case MixedClass, SharedClass:
-		if l.W != nil || l.Table != nil || !l.given() {
-			return fmt.Errorf("a function of a %s class has linear, logistic or trees; for example %s", c.Kind, c.example())
-		}
-		if err := c.parseMixed(&f, &l.mixedLine, size); err != nil {
-			return err
-		}
-	case TabularClass:
-		if l.W != nil || l.Table == nil {
-			return fmt.Errorf("a function of a tabular class has a table and no w; for example %s", tableExample)
-		}
-		for key, losses := range l.Table {
-			size.keys[key] = true
-			if len(losses) != len(c.Actions) {
-				return fmt.Errorf("table: a key has %d losses for %d actions; for example %s", len(losses), len(c.Actions), tableExample)
-			}
-		}
-		size.row = max(1, len(size.keys)) * len(c.Actions)
-	default:
-		if l.Table != nil || l.W == nil {
-			return fmt.Errorf("a function of a %s class has w and no table; for example %s", c.Kind, functionExample)
-		}
-		if len(l.W) != len(c.Actions) {
-			return fmt.Errorf("w has %d rows for %d actions: one row an action", len(l.W), len(c.Actions))
-		}
-		for a, row := range l.W {
-			if len(row) != len(c.Features)+1 {
-				return fmt.Errorf("w[%d], action %q, has %d numbers: expected %d, one a feature and the intercept", a, c.Actions[a], len(row), len(c.Features)+1)
-			}
-		}
-		size.row = len(c.Actions) * (len(c.Features) + 1)
+	if err := k.read(c, &f, &l, size); err != nil {
+		return err
 	}
 	if n := len(c.Functions) + 1; n*size.row > MaxClassNumbers {
 		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row, MaxClassNumbers)
@@ -210,26 +198,13 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	return nil
 }
 
-func (c *ClassFile) example() string {
-	switch c.Kind {
-	case TabularClass:
-		return tableExample
-	case MixedClass:
-		return mixedExample
-	case SharedClass:
-		return sharedExample
-	}
-	return functionExample
-}
-
 // decodeLine reads exactly one JSON object without unknown keys.
 func decodeLine(text []byte, into any) error {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(into); err != nil {
-		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return errors.New("the line ends inside a JSON object")
-		}
+	if err := dec.Decode(into); errors.Is(err, io.ErrUnexpectedEOF) {
+		return errLineEnds
+	} else if err != nil {
 		return errors.New(strings.TrimPrefix(err.Error(), "json: "))
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -241,122 +216,35 @@ func decodeLine(text []byte, into any) error {
 // Append appends the class file's bytes; equal classes have equal bytes. The
 // numbers must be finite.
 func (c *ClassFile) Append(dst []byte) []byte {
-	dst = append(dst, `{"hindsight_class":1,"kind":`...)
-	dst = appendJSON(dst, c.Kind)
-	dst = append(dst, `,"features":`...)
-	dst = appendStrings(dst, c.Features)
+	dst = appendJSON(append(dst, `{"hindsight_class":1,"kind":`...), c.Kind)
+	dst = appendStrings(append(dst, `,"features":`...), c.Features)
 	if c.Kind == SharedClass {
 		dst = appendStrings(append(dst, `,"action_features":`...), c.ActionFeatures)
 	} else {
 		dst = appendStrings(append(dst, `,"actions":`...), c.Actions)
 	}
 	dst = append(dst, "}\n"...)
-	for _, f := range c.Functions {
-		dst = append(dst, `{"prior":`...)
-		dst = appendNumber(dst, f.Prior)
-		switch c.Kind {
-		case TabularClass:
-			dst = appendTable(append(dst, `,"table":`...), f.Table)
-		case MixedClass, SharedClass:
-			dst = appendMixed(dst, &f.Mixed)
-		default:
-			dst = appendRows(append(dst, `,"w":`...), f.W)
-		}
-		dst = append(dst, "}\n"...)
+	for i := range c.Functions {
+		f := &c.Functions[i]
+		dst = appendNumber(append(dst, `{"prior":`...), f.Prior)
+		dst = append(c.kind().write(append(dst, ','), f), "}\n"...)
 	}
 	return dst
 }
 
-func appendTable(dst []byte, table map[string][]float64) []byte {
-	keys := make([]string, 0, len(table))
-	for k := range table {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	dst = append(dst, '{')
-	for i, k := range keys {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(appendJSON(dst, k), ':')
-		dst = appendNumbers(dst, table[k])
-	}
-	return append(dst, '}')
-}
-
-func appendRows(dst []byte, rows [][]float64) []byte { return appendList(dst, rows, appendNumbers) }
-
-func appendStrings(dst []byte, s []string) []byte { return appendList(dst, s, appendJSON) }
-
-func appendNumbers(dst []byte, v []float64) []byte { return appendList(dst, v, appendNumber) }
-
-// appendList appends a JSON list whose entries one appends.
-func appendList[T any](dst []byte, list []T, one func(dst []byte, v T) []byte) []byte {
-	dst = append(dst, '[')
-	for i, v := range list {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = one(dst, v)
-	}
-	return append(dst, ']')
-}
-
-func appendNumber(dst []byte, v float64) []byte {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		panic("model: a class file cannot hold a number that is not finite")
-	}
-	return strconv.AppendFloat(dst, v, 'g', -1, 64)
-}
-
-func appendJSON(dst []byte, s string) []byte {
-	b, err := json.Marshal(s)
-	if err != nil {
-		panic("model: a string has no JSON: " + err.Error())
-	}
-	return append(dst, b...)
-}
-
 // Class returns the functions in the form that an oracle evaluates.
-func (c *ClassFile) Class() (oracle.Class, error) {
-	switch c.Kind {
-	case TabularClass:
-		tables := make([]map[string][]float64, len(c.Functions))
-		for i, f := range c.Functions {
-			tables[i] = f.Table
-		}
-		return oracle.NewTabularClass(c.Features, c.Actions, tables)
-	case LogisticClass:
-		return oracle.NewLogisticClass(c.Features, c.Actions, c.weights())
-	case SharedClass:
-		functions := make([]oracle.SharedFunction, len(c.Functions))
-		for i, f := range c.Functions {
-			functions[i] = oracle.SharedFunction(f.Mixed)
-		}
-		return oracle.NewSharedClass(c.Features, c.ActionFeatures, functions)
-	case MixedClass:
-		functions := make([]oracle.MixedFunction, len(c.Functions))
-		for i, f := range c.Functions {
-			functions[i] = f.Mixed
-		}
-		return oracle.NewMixedClass(c.Features, c.Actions, functions)
-	}
-	return oracle.NewLinearClass(c.Features, c.Actions, c.weights())
-}
+func (c *ClassFile) Class() (oracle.Class, error) { return c.kind().class(c) }
 
-func (c *ClassFile) weights() [][][]float64 {
-	w := make([][][]float64, len(c.Functions))
-	for i, f := range c.Functions {
-		w[i] = f.W
+// functions returns one thing of each function.
+func functions[T any](c *ClassFile, one func(f *Function) T) []T {
+	out := make([]T, len(c.Functions))
+	for i := range c.Functions {
+		out[i] = one(&c.Functions[i])
 	}
-	return w
+	return out
 }
 
 // Priors returns the prior weight of each function, up to a factor.
 func (c *ClassFile) Priors() []float64 {
-	q := make([]float64, len(c.Functions))
-	for i, f := range c.Functions {
-		q[i] = f.Prior
-	}
-	return q
+	return functions(c, func(f *Function) float64 { return f.Prior })
 }

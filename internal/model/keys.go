@@ -1,173 +1,247 @@
 package model
 
 import (
+	"slices"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
-	"hindsight/pkg/oracle"
 )
 
-// keyNames returns the top-level keys in the order of the canonical form.
-func keyNames() []string {
-	return []string{"name", "version", "actions", "max_actions", "features", "max_features", "loss", "reward",
-		"learner", "explore", "oracle", "window", "missing", "default_loss", "outcomes", "activation", "order", "certificate", "warm", "baseline", "masked", "guard", "mode"}
+// fields returns the top-level keys, in the order of the canonical form.
+func (m *Model) fields() []field {
+	actions := nameList{&m.Actions, "any", "actions", "actions: [red, green, blue]"}
+	masked := nameList{&m.Masked, "none", "masked", "masked: [red]"}
+	outcomes := choice{loop.Aggregates(), int(m.Outcomes), func(i int) { m.Outcomes = loop.Aggregate(i) }}
+	mode := choice{codec.Modes(), int(m.Mode), func(i int) { m.Mode = codec.Mode(i) }}
+	return []field{
+		{key: "name", into: &m.Name, example: "name: shop"},
+		{key: "version", into: &m.Version, lo: 1, hi: 1 << 53, example: "version: 2"},
+		{key: "actions", into: actions},
+		{key: "max_actions", into: &m.MaxActions, lo: 1, hi: codec.MaxActions, example: "max_actions: 1000"},
+		{key: "features", into: features{&m.Features}},
+		{key: "max_features", into: &m.MaxFeatures, lo: 1, hi: codec.MaxFeatures, example: "max_features: 256"},
+		{key: "loss", into: scale{m, "loss"}, omit: m.Reward},
+		{key: "reward", into: scale{m, "reward"}, omit: !m.Reward},
+		{key: "learner", into: &m.Learner},
+		{key: "explore", into: &m.Explore},
+		{key: "oracle", into: &m.Oracle},
+		{key: "window", into: window{&m.Window}},
+		{key: "missing", into: either(&m.Impute, "skip", "impute")},
+		{key: "default_loss", into: &m.DefaultLoss, example: "default_loss: 1", omit: !m.Impute},
+		{key: "outcomes", into: outcomes},
+		{key: "activation", into: either(&m.Activation, "none", "required")},
+		{key: "order", into: m.order()},
+		{key: "certificate", into: &m.Certificate, omit: m.Certificate == defaultCertificate},
+		{key: "warm", into: &m.Warm},
+		{key: "baseline", into: baseline{&m.Baseline}, omit: m.Baseline.Kind == loop.FirstAction},
+		{key: "masked", into: masked, omit: len(m.Masked) == 0},
+		{key: "guard", into: guard{&m.Guard}, omit: !m.Guard.On()},
+		{key: "mode", into: mode, omit: m.Mode == codec.Live},
+	}
 }
 
-// key reads the value of one top-level key into m.
-func (p *parser) key(m *Model, key string, n *yaml.Node) {
-	switch key {
-	case "name":
-		m.Name = p.text(n, key, "name: shop")
-	case "version":
-		m.Version = p.integer(n, key, 1, 1<<53, "version: 2")
-	case "actions":
-		m.Actions = p.actions(n)
-	case "max_actions":
-		m.MaxActions = int(p.integer(n, key, 1, codec.MaxActions, "max_actions: 1000"))
-	case "features":
-		m.Features = p.features(n)
-	case "max_features":
-		m.MaxFeatures = int(p.integer(n, key, 1, codec.MaxFeatures, "max_features: 256"))
-	case "loss", "reward":
-		m.Reward = key == "reward"
-		m.Range = p.scale(n, key)
-	case "learner":
-		m.Learner = p.learner(n)
-	case "explore":
-		m.Explore = p.explore(n)
-	case "oracle":
-		m.Oracle = p.oracle(n)
-	case "window":
-		m.Window = p.window(n)
-	case "missing":
-		m.Impute = p.choice(n, key, "skip", "impute") == 1
-	case "default_loss":
-		m.DefaultLoss = p.number(n, key, "default_loss: 1")
-	case "outcomes":
-		m.Outcomes = loop.Aggregate(p.choice(n, key, aggregates()...))
-	case "activation":
-		m.Activation = p.choice(n, key, "none", "required") == 1
-	case "order":
-		k := p.choice(n, key, "fifo", "arrival", "early")
-		m.Arrival, m.Early = k == 1, k == 2
-	case "certificate":
-		m.Certificate = p.certificate(n)
-	case "warm":
-		m.Warm = p.warm(n)
+// Canonical returns the model file with every default written out. Equal models
+// have equal bytes, Parse reads back an equal model, and the canonical form of
+// that is the same again.
+func (m *Model) Canonical() []byte {
+	var b []byte
+	for _, f := range m.fields() {
+		if f.omit {
+			continue
+		}
+		v := f.canonical()
+		if b = append(append(b, f.key...), ':'); v[0] != '\n' {
+			b = append(b, ' ')
+		}
+		b = append(append(b, v...), '\n')
+	}
+	return b
+}
+
+// nameList is names of actions, or a word instead of them.
+type nameList struct {
+	list              *[]string
+	none, at, example string
+}
+
+func (l nameList) read(p *parser, n *yaml.Node) {
+	if *l.list = nil; isWord(n, l.none) {
+		return
+	}
+	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
+		p.expected(n, l.at, l.none+" or a list of names", l.example)
+		return
+	}
+	seen := make(map[string]bool, len(n.Content))
+	for _, c := range n.Content {
+		name, ok := p.scalar(c, l.at, "a name", l.example)
+		if !ok {
+			continue
+		}
+		if err := checkText(name); err != nil {
+			p.errorf(c, "%s: the name %v; for example: %s", l.at, err, l.example)
+		} else if seen[name] {
+			p.errorf(c, "%s: the name %q is there twice", l.at, name)
+		}
+		seen[name] = true
+		*l.list = append(*l.list, name)
+	}
+}
+
+func (l nameList) canonical() string {
+	if *l.list == nil {
+		return l.none
+	}
+	var s strings.Builder
+	for _, a := range *l.list {
+		s.WriteString("\n  - " + strconv.Quote(a))
+	}
+	return s.String()
+}
+
+type features struct{ list *[]loop.FeatureRule }
+
+func (l features) read(p *parser, n *yaml.Node) {
+	const example = "features: {age: number, price: {number: [0, 100]}, country: text, vip: bool}"
+	if *l.list = nil; isWord(n, "auto") {
+		return
+	}
+	if n.Kind != yaml.MappingNode || len(n.Content) == 0 {
+		p.expected(n, "features", "auto or names with their types", example)
+		return
+	}
+	p.mapping(n, "features", nil, func(name string, v *yaml.Node) {
+		if err := checkText(name); err != nil {
+			p.errorf(v, "features: the name %v", err)
+			return
+		}
+		*l.list = append(*l.list, p.feature(name, v))
+	})
+	slices.SortFunc(*l.list, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (p *parser) feature(name string, n *yaml.Node) loop.FeatureRule {
+	const example = "price: {number: [0, 100]}"
+	f, where := loop.FeatureRule{Name: name, Kind: loop.NumberFeature}, "features."+name
+	if n.Kind != yaml.MappingNode {
+		f.Kind += loop.FeatureKind(p.choice(n, where, "number", "text", "bool"))
+		return f
+	}
+	f.Bounded, f.Hi = true, 1
+	p.mapping(n, where, []string{"number"}, func(_ string, v *yaml.Node) {
+		if v.Kind != yaml.SequenceNode || len(v.Content) != 2 {
+			p.expected(v, where, "the least and the largest value", example)
+			return
+		}
+		f.Lo, f.Hi = p.number(v.Content[0], where, example), p.number(v.Content[1], where, example)
+		if !(f.Lo < f.Hi) {
+			p.errorf(v, "%s: the least value %v is not below the largest %v; for example: %s", where, f.Lo, f.Hi, example)
+		}
+	})
+	if len(n.Content) == 0 {
+		p.errorf(n, "%s: expected a type; for example: %s", where, example)
+	}
+	return f
+}
+
+func (l features) canonical() string {
+	if *l.list == nil {
+		return "auto"
+	}
+	var s strings.Builder
+	for _, f := range *l.list {
+		kind := f.Kind.String()
+		if f.Bounded {
+			kind = "{number: [" + formatFloat(f.Lo) + ", " + formatFloat(f.Hi) + "]}"
+		}
+		s.WriteString("\n  ? " + strconv.Quote(f.Name) + "\n  : " + kind) // a key after "? " may have any length
+	}
+	return s.String()
+}
+
+// scale is the key loss or reward.
+type scale struct {
+	m   *Model
+	key string
+}
+
+func (s scale) fields(example string) []field {
+	r := &s.m.Range
+	return []field{{key: "min", into: &r.Min, example: example}, {key: "max", into: &r.Max, example: example},
+		{key: "clip", into: &r.Clip, example: example}}
+}
+
+// maxRange keeps max − min finite.
+const maxRange = 1e300
+
+func (s scale) read(p *parser, n *yaml.Node) {
+	example := s.key + ": {min: 0, max: 1, clip: false}"
+	r := &s.m.Range
+	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
+	if n.Kind != yaml.MappingNode {
+		p.expected(n, s.key, "min, max and clip", example)
+		return
+	}
+	p.fields(n, s.key, s.fields(example))
+	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
+		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", s.key, r.Min, r.Max, example)
+	}
+}
+
+func (s scale) canonical() string { return braces(s.fields("")) }
+
+type window struct{ at *loop.Window }
+
+func (w window) read(p *parser, n *yaml.Node) {
+	s, ok := p.scalar(n, "window", "a duration or a number of rounds", "window: 10m")
+	if !ok {
+		return
+	}
+	var err error
+	if *w.at, err = ParseWindow(s); err != nil {
+		p.errorf(n, "%v", err)
+		return
+	}
+	if _, err := strconv.ParseInt(n.Value, 10, 64); err == nil && w.at.Rounds < fewRounds {
+		p.warn(n, "window: %s means rounds: a round waits until %d later ones are decided; "+
+			"for minutes write window: %[2]dm, and if rounds are meant, window: %[3]s", n.Value, w.at.Rounds, w.canonical())
+	}
+}
+
+// fewRounds is below which a window that is a bare number was perhaps meant in other units.
+const fewRounds = 100
+
+func (w window) canonical() string { return FormatWindow(*w.at) }
+
+func (w *Warm) read(p *parser, n *yaml.Node) {
+	const what, example = "none, keep, refit or the number of a feedback", "warm: refit"
+	*w = Warm{}
+	s, ok := p.scalar(n, "warm", what, example)
+	switch {
+	case !ok || s == "none":
+	case s == "refit":
+		w.Refit = true
+	case s == "keep":
+		w.Keep = true
+	case n.Tag == "!!int":
+		w.Through = p.integer(n, "warm", 1, 1<<53, "warm: 12000")
 	default:
-		p.modeKey(m, key, n)
+		p.expected(n, "warm", what, example)
 	}
 }
 
-// aggregates returns the names of loop.First, loop.Last, … in their order.
-func aggregates() []string { return []string{"first", "last", "sum", "mean", "max", "min"} }
-
-// finish fills what depends on several keys, and reports keys that fight.
-func (p *parser) finish(m *Model) {
-	if p.at["loss"] != nil && p.at["reward"] != nil {
-		p.errorf(p.at["reward"], "reward: loss is given too; keep one of them")
+func (w *Warm) canonical() string {
+	switch {
+	case w.Refit:
+		return "refit"
+	case w.Keep:
+		return "keep"
+	case w.Through > 0:
+		return strconv.FormatInt(w.Through, 10)
 	}
-	if p.at["default_loss"] != nil && !m.Impute {
-		p.errorf(p.at["default_loss"], "default_loss: it has no effect without missing: impute; for example: missing: impute")
-	}
-	m.borrow()
-	if m.Actions != nil && p.at["max_actions"] == nil {
-		m.MaxActions = len(m.Actions)
-	}
-	if p.at["oracle"] == nil {
-		m.defaultOracle(p.version)
-	}
-	if p.at["order"] == nil {
-		if m.DefaultOrder(); p.version == 1 {
-			m.Early = false
-		}
-	}
-	if o := p.at["oracle"]; m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 && o != nil {
-		m.Oracle.Eta = 0.5
-		if m.Oracle.Vovk {
-			m.Oracle.Eta = oracle.VovkEta
-		}
-		if m.Explore.Name == Paper {
-			m.Oracle.Eta = PaperEta
-		}
-	}
-}
-
-// scalar returns the text of a scalar that is not null.
-func (p *parser) scalar(n *yaml.Node, where, expected, example string) (string, bool) {
-	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
-		p.errorf(n, "%s: expected %s, found %s; for example: %s", where, expected, describe(n), example)
-		return "", false
-	}
-	return n.Value, true
-}
-
-func (p *parser) text(n *yaml.Node, where, example string) string {
-	s, _ := p.scalar(n, where, "a text", example)
-	return s
-}
-
-func (p *parser) integer(n *yaml.Node, where string, lo, hi int64, example string) int64 {
-	const expected = "a whole number"
-	s, ok := p.scalar(n, where, expected, example)
-	if !ok {
-		return lo
-	}
-	v, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n.Tag != "!!int" {
-		p.errorf(n, "%s: expected %s, found %q; for example: %s", where, expected, s, example)
-		return lo
-	}
-	if v < lo || v > hi {
-		p.errorf(n, "%s: expected %s in %d…%d, found %d; for example: %s", where, expected, lo, hi, v, example)
-		return lo
-	}
-	return v
-}
-
-func (p *parser) number(n *yaml.Node, where, example string) float64 {
-	s, ok := p.scalar(n, where, "a number", example)
-	if !ok {
-		return 0
-	}
-	v, err := parseFloat(s)
-	if err != nil || (n.Tag != "!!int" && n.Tag != "!!float") {
-		p.errorf(n, "%s: expected a finite number, found %q; for example: %s", where, s, example)
-		return 0
-	}
-	return v
-}
-
-func (p *parser) boolean(n *yaml.Node, where, example string) bool {
-	if n.Kind != yaml.ScalarNode || n.Tag != "!!bool" {
-		p.errorf(n, "%s: expected true or false, found %s; for example: %s", where, describe(n), example)
-		return false
-	}
-	var v bool
-	if err := n.Decode(&v); err != nil {
-		p.errorf(n, "%s: %v", where, err)
-	}
-	return v
-}
-
-// choice returns the index of the scalar in names.
-func (p *parser) choice(n *yaml.Node, where string, names ...string) int {
-	expected := names[0]
-	for _, name := range names[1:] {
-		expected += " | " + name
-	}
-	s, ok := p.scalar(n, where, expected, where+": "+names[0])
-	if !ok {
-		return 0
-	}
-	for i, name := range names {
-		if s == name {
-			return i
-		}
-	}
-	p.errorf(n, "%s: expected %s, found %q%s; for example: %s: %s", where, expected, s, didYouMean(s, names), where, names[0])
-	return 0
+	return "none"
 }

@@ -6,6 +6,10 @@ import (
 	"hindsight/pkg/oracle"
 )
 
+// mixedClass is a class of functions that differ in what they are. A shared one is over features of actions, and its
+// functions have one output.
+type mixedClass struct{ shared bool }
+
 // mixedLine is what a line of a mixed or shared class has beside its prior: one of these.
 type mixedLine struct {
 	Linear   [][]float64 `json:"linear"`   // a row an action, or a feature of actions and one more: one number a feature, then the intercept
@@ -21,56 +25,72 @@ type treeLine struct {
 	Leaves [][]float64  `json:"leaves"`
 }
 
-const mixedExample = `{"prior":1,"logistic":[[0.1,0.5],[-0.2,0.5]]} or {"prior":1,"trees":[{"splits":[[0,14.5,-1,-2]],"leaves":[[0.2,0.8],[0.6,0.1]]}]}`
-
 func (l *mixedLine) given() bool { return l.Linear != nil || l.Logistic != nil || l.Trees != nil }
 
-// parseMixed takes a line of a mixed class.
-func (c *ClassFile) parseMixed(f *Function, l *mixedLine, size *classSize) error {
+func (k mixedClass) example() string {
+	if k.shared {
+		return `{"prior":1,"linear":[[0.1,0.5],[-0.2,0.5]]} or ` +
+			`{"prior":1,"trees":[{"splits":[[1,14.5,-1,-2]],"leaves":[[0.2],[0.6]]}]}`
+	}
+	return `{"prior":1,"logistic":[[0.1,0.5],[-0.2,0.5]]} or ` +
+		`{"prior":1,"trees":[{"splits":[[0,14.5,-1,-2]],"leaves":[[0.2,0.8],[0.6,0.1]]}]}`
+}
+
+func (k mixedClass) read(c *ClassFile, f *Function, l *classLine, size *classSize) error {
+	if l.W != nil || l.Table != nil || !l.given() {
+		return fmt.Errorf("a function of a %s class has linear, logistic or trees; for example %s", c.Kind, k.example())
+	}
 	f.Mixed = oracle.MixedFunction{Linear: l.Linear, Logistic: l.Logistic}
 	size.mixed += (len(l.Linear) + len(l.Logistic)) * (len(c.Features) + 1)
+	outputs := len(c.Actions)
+	if k.shared {
+		outputs = 1
+	}
 	for i := range l.Trees {
 		tree := oracle.Tree{Leaves: l.Trees[i].Leaves}
 		for j, s := range l.Trees[i].Splits {
 			column, low, high := int(s[0]), int(s[2]), int(s[3])
 			if float64(column) != s[0] || float64(low) != s[2] || float64(high) != s[3] {
-				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; for example %s", i, j, s, c.example())
+				return fmt.Errorf("trees[%d].splits[%d] is %v: expected [column, at, low, high], all but at whole; for example %s",
+					i, j, s, k.example())
 			}
 			tree.Splits = append(tree.Splits, oracle.Split{Column: column, At: s[1], Low: low, High: high})
 		}
-		size.mixed += 4*len(tree.Splits) + c.outputs()*len(tree.Leaves)
+		size.mixed += 4*len(tree.Splits) + outputs*len(tree.Leaves)
 		f.Mixed.Trees = append(f.Mixed.Trees, tree)
 	}
 	if size.mixed > MaxClassNumbers {
-		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees", size.mixed, MaxClassNumbers)
+		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees",
+			size.mixed, MaxClassNumbers)
 	}
-	size.row = 0
-	if err := c.checkMixed(f.Mixed); err != nil {
-		return fmt.Errorf("%w; for example %s", err, c.example())
+	one := *c
+	one.Functions = []Function{*f}
+	if _, err := k.class(&one); err != nil {
+		return fmt.Errorf("%w; for example %s", err, k.example())
 	}
 	return nil
 }
 
-// appendMixed appends what a function has beside its prior.
-func appendMixed(dst []byte, f *oracle.MixedFunction) []byte {
-	switch {
-	case f.Linear != nil:
-		return appendRows(append(dst, `,"linear":`...), f.Linear)
-	case f.Logistic != nil:
-		return appendRows(append(dst, `,"logistic":`...), f.Logistic)
+func (mixedClass) write(dst []byte, f *Function) []byte {
+	switch m := &f.Mixed; {
+	case m.Linear != nil:
+		return appendRows(append(dst, `"linear":`...), m.Linear)
+	case m.Logistic != nil:
+		return appendRows(append(dst, `"logistic":`...), m.Logistic)
 	}
-	dst = append(dst, `,"trees":[`...)
-	for i := range f.Trees {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		t := &f.Trees[i]
-		splits := make([][]float64, len(t.Splits))
-		for j, s := range t.Splits {
-			splits[j] = []float64{float64(s.Column), s.At, float64(s.Low), float64(s.High)}
-		}
-		dst = append(appendRows(append(dst, `{"splits":`...), splits), `,"leaves":`...)
-		dst = append(appendRows(dst, t.Leaves), '}')
+	return appendList(append(dst, `"trees":`...), f.Mixed.Trees, func(dst []byte, t oracle.Tree) []byte {
+		dst = appendList(append(dst, `{"splits":`...), t.Splits, func(dst []byte, s oracle.Split) []byte {
+			return appendNumbers(dst, []float64{float64(s.Column), s.At, float64(s.Low), float64(s.High)})
+		})
+		return append(appendRows(append(dst, `,"leaves":`...), t.Leaves), '}')
+	})
+}
+
+func (k mixedClass) class(c *ClassFile) (oracle.Class, error) {
+	if k.shared {
+		shared := functions(c, func(f *Function) oracle.SharedFunction { return oracle.SharedFunction(f.Mixed) })
+		return oracle.NewSharedClass(c.Features, c.ActionFeatures, shared)
 	}
-	return append(dst, ']')
+	mixed := functions(c, func(f *Function) oracle.MixedFunction { return f.Mixed })
+	return oracle.NewMixedClass(c.Features, c.Actions, mixed)
 }

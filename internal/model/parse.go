@@ -2,6 +2,7 @@ package model
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -47,10 +48,7 @@ func (es Errors) Error() string {
 // sorted sorts es by lines and columns.
 func (es Errors) sorted() Errors {
 	slices.SortStableFunc(es, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return es
 }
@@ -89,7 +87,7 @@ func ParseLogged(file string, b []byte) (*Model, error) {
 }
 
 func parse(file string, b []byte, version int) (*Model, Errors, error) {
-	p := &parser{file: file, version: version, at: map[string]*yaml.Node{}}
+	p := &parser{file: file, version: version}
 	m := p.parse(b)
 	if len(p.errs) > 0 {
 		return nil, nil, p.errs.sorted()
@@ -107,6 +105,11 @@ type parser struct {
 
 func (p *parser) errorf(n *yaml.Node, format string, args ...any) {
 	p.errs = append(p.errs, p.errorAt(n, format, args...))
+}
+
+// warn adds what is allowed, but seldom what is meant.
+func (p *parser) warn(n *yaml.Node, format string, args ...any) {
+	p.warnings = append(p.warnings, p.errorAt(n, format, args...))
 }
 
 func (p *parser) errorAt(n *yaml.Node, format string, args ...any) *Error {
@@ -128,19 +131,41 @@ func (p *parser) parse(b []byte) *Model {
 	}
 	m := Default()
 	if root != nil {
-		p.mapping(root, "", keyNames(), func(key string, value *yaml.Node) {
-			p.at[key] = value
-			p.key(m, key, value)
-		})
+		p.at = p.fields(root, "", m.fields())
 	}
 	if len(p.errs) > 0 {
 		return nil // what follows would complain about half-read values
 	}
 	p.finish(m)
-	for _, bad := range m.problems() {
-		p.errorf(p.at[bad.key], "%s: %s", bad.key, bad.msg)
-	}
+	m.check(func(key, format string, args ...any) { p.errorf(p.at[key], key+": "+format, args...) })
 	return m
+}
+
+// finish fills what depends on several keys, and reports keys that fight.
+func (p *parser) finish(m *Model) {
+	if p.at["loss"] != nil && p.at["reward"] != nil {
+		p.errorf(p.at["reward"], "reward: loss is given too; keep one of them")
+	}
+	if p.at["default_loss"] != nil && !m.Impute {
+		p.errorf(p.at["default_loss"], "default_loss: it has no effect without missing: impute; for example: missing: impute")
+	}
+	if x := &m.Learner.EXP4; m.Learner.Kind == EXP4DALE && x.Policies == "" && m.Oracle.Kind == Hedge {
+		x.Policies = m.Oracle.Class
+	}
+	if m.Actions != nil && p.at["max_actions"] == nil {
+		m.MaxActions = len(m.Actions)
+	}
+	if p.at["oracle"] == nil {
+		m.defaultOracle(p.version)
+	}
+	if p.at["order"] == nil {
+		if m.DefaultOrder(); p.version == 1 {
+			m.Early = false
+		}
+	}
+	if m.Oracle.Kind == Hedge && m.Oracle.Eta == 0 {
+		m.Oracle.Eta = m.defaultEta()
+	}
 }
 
 var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)$`)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,18 +46,22 @@ func read(t *testing.T, name string) string {
 func TestEveryKey(t *testing.T) {
 	got := mustParse(t, read(t, "full.yaml"))
 	want := &Model{
-		Name: "shop", Version: 7, Actions: []string{"red", "green:2", "3"}, MaxActions: 5,
-		Features: []Feature{
-			{Name: "age", Kind: loop.NumberFeature},
-			{Name: "country", Kind: loop.TextFeature},
-			{Name: "price", Kind: loop.NumberFeature, Bounded: true, Lo: 0, Hi: 100},
-			{Name: "vip", Kind: loop.BoolFeature},
+		Name: "shop", Version: 7, MaxFeatures: 64,
+		rules: rules{
+			Actions: []string{"red", "green:2", "3"}, MaxActions: 5,
+			Features: []loop.FeatureRule{
+				{Name: "age", Kind: loop.NumberFeature},
+				{Name: "country", Kind: loop.TextFeature},
+				{Name: "price", Kind: loop.NumberFeature, Bounded: true, Lo: 0, Hi: 100},
+				{Name: "vip", Kind: loop.BoolFeature},
+			},
+			Reward: true, Range: loop.Range{Min: -1, Max: 3.5, Clip: true},
+			Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
+			Outcomes: loop.Mean, Activation: true,
 		},
-		MaxFeatures: 64, Reward: true, Range: loop.Range{Min: -1, Max: 3.5, Clip: true},
 		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
-		Oracle: Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
-		Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
-		Outcomes: loop.Mean, Activation: true, Certificate: Certificate{Alpha: 0.01},
+		Oracle:      Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
+		Certificate: Certificate{Alpha: 0.01},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -104,8 +109,8 @@ func TestVariants(t *testing.T) {
 		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\norder: arrival", func(m *Model) { m.Oracle, m.Arrival = hedge(0.5), true }},
 		{"order: early", func(m *Model) { m.Early = true }},
-		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = newShared(Hybrid); m.Oracle.Hashed = 64 }},
-		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Forget = 0.99 }},
+		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = shared{Hybrid}.defaults(); m.Oracle.Hashed = 64 }},
+		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
 		}},
@@ -113,10 +118,13 @@ func TestVariants(t *testing.T) {
 			m.Oracle = newRandom(Number{Auto: true})
 			m.Oracle.Bandwidth, m.Oracle.Columns, m.Oracle.Seed = .5, Number{Value: 17}, 9
 		}},
-		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle = newAuto(); m.Oracle.Steered = true }},
-		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = newAuto() }},
-		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = newLinear() }},
-		{"oracle: auto", func(m *Model) { m.Oracle = newAuto() }},
+		{"oracle: {kind: auto, share: steered}", func(m *Model) { m.Oracle.Steered = true }},
+		{"oracle: {kind: auto, share: fixed}", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
+		{"oracle: {fourier: 0}", func(m *Model) { m.Oracle = linear{}.defaults() }},
+		{"oracle: auto", func(m *Model) { m.Oracle = aggregate{}.defaults() }},
+		{"oracle: linear", func(m *Model) { m.Oracle = linear{}.defaults() }},
+		{"oracle: shared", func(m *Model) { m.Oracle = shared{Shared}.defaults() }},
+		{"oracle: hybrid", func(m *Model) { m.Oracle = shared{Hybrid}.defaults() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
 			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
 		}},
@@ -124,7 +132,7 @@ func TestVariants(t *testing.T) {
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
 		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
 		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: Elimination} }},
-		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = newLinear(); m.Oracle.Beta = Number{Value: 1} }},
+		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"missing: impute", func(m *Model) { m.Impute = true }},
@@ -175,7 +183,7 @@ func TestErrors(t *testing.T) {
 		{"explore: -1", `m.yaml:1:10: explore: unknown explore "-1"`},
 		{"explore: paper", `m.yaml:1:10: explore: explore paper needs the number of rounds T`},
 		{"explore: {paper: 100}", `m.yaml:1:10: explore: the paper's preset is for a finite class`},
-		{"oracle: linear", `m.yaml:1:9: oracle: expected a kind and its parameters, found "linear"`},
+		{"oracle: hedge", `m.yaml:1:9: oracle: expected a kind and its parameters, found "hedge"`},
 		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
@@ -253,9 +261,9 @@ func TestSeveralErrorsAtOnce(t *testing.T) {
 }
 
 func TestMemoryLimit(t *testing.T) {
-	linear := Default()
-	linear.Oracle = newLinear()
-	if got := linear.Memory(); got < 262e6 || got > 270e6 {
+	ridge := Default()
+	ridge.Oracle = linear{}.defaults()
+	if got := ridge.Memory(); got < 262e6 || got > 270e6 {
 		t.Errorf("the linear oracle needs %d bytes, want about 1000·257²/2·8", got)
 	}
 	if got := Default().Memory(); got < 524e6 || got > 540e6 {
@@ -334,14 +342,14 @@ func drawModel(t *rapid.T) *Model {
 	if rapid.Bool().Draw(t, "typed") {
 		names := rapid.SliceOfNDistinct(name, 1, 6, rapid.ID[string]).Draw(t, "features")
 		for _, n := range names {
-			f := Feature{Name: n, Kind: loop.FeatureKind(rapid.IntRange(1, 3).Draw(t, "kind"))}
+			f := loop.FeatureRule{Name: n, Kind: loop.FeatureKind(rapid.IntRange(1, 3).Draw(t, "kind"))}
 			if f.Kind == loop.NumberFeature && rapid.Bool().Draw(t, "bounded") {
 				f.Bounded, f.Lo = true, rapid.Float64Range(-1e9, 1e9).Draw(t, "lo")
 				f.Hi = f.Lo + 1 + pos.Draw(t, "span")
 			}
 			m.Features = append(m.Features, f)
 		}
-		sortFeatures(m.Features)
+		slices.SortFunc(m.Features, func(a, b loop.FeatureRule) int { return strings.Compare(a.Name, b.Name) })
 	}
 	m.Reward = rapid.Bool().Draw(t, "reward")
 	m.Range.Min = rapid.Float64Range(-1e6, 1e6).Draw(t, "min")
@@ -360,7 +368,7 @@ func drawModel(t *rapid.T) *Model {
 		}
 		m.Arrival = rapid.Bool().Draw(t, "arrival")
 	} else if rapid.Bool().Draw(t, "auto") {
-		m.Oracle = newAuto()
+		m.Oracle = aggregate{}.defaults()
 		m.MaxFeatures = min(m.MaxFeatures, 150) // its matrices are twice as many
 		m.Oracle.Seed = rapid.Int64Range(0, 1<<53).Draw(t, "seed")
 		m.Oracle.Steered = rapid.Bool().Draw(t, "steered")
@@ -370,7 +378,7 @@ func drawModel(t *rapid.T) *Model {
 		}
 	} else if rapid.Bool().Draw(t, "default") {
 		m.DefaultOracle()
-	} else if m.Oracle = newLinear(); rapid.Bool().Draw(t, "numbers") {
+	} else if m.Oracle = (linear{}.defaults()); rapid.Bool().Draw(t, "numbers") {
 		m.Oracle.Beta = Number{Value: rapid.Float64Range(0, 1).Draw(t, "beta")}
 		m.Oracle.Lambda = Number{Value: pos.Draw(t, "lambda")}
 	}

@@ -1,11 +1,7 @@
 package model
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
-	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,210 +39,169 @@ const (
 // ParsePolicies reads a policy file. The error is an *[Error] with the file, the line
 // and, within a line, the column.
 func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
-	if len(b) > MaxClassBytes {
-		return nil, &Error{File: name, Msg: fmt.Sprintf("the policy file has %d bytes, at most %d are allowed", len(b), MaxClassBytes)}
-	}
 	var f *PolicyFile
-	line, size := 0, 0
-	for len(b) > 0 {
-		var text []byte
-		text, b, _ = bytes.Cut(b, []byte{'\n'})
-		line++
-		if len(bytes.TrimSpace(text)) == 0 {
-			continue
-		}
-		p := newLineParser(name, line, text)
-		var err error
+	size := 0
+	lines, err := jsonLines(name, "policy", b, func(line int, text []byte) error {
+		r := newLineReader(name, line, text)
 		if f == nil {
-			f, err = p.policyHeader()
+			f = &PolicyFile{}
+			f.readHeader(r)
 		} else {
-			err = p.policy(f, &size)
+			f.readPolicy(r, &size)
 		}
-		if err == nil {
-			err = p.end()
-		}
-		if err != nil {
-			return nil, err
-		}
-	}
-	switch {
-	case f == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " + policyHeaderExample}
-	case len(f.Policies) == 0:
-		return nil, &Error{File: name, Line: line, Msg: "there is no policy; add a line, for example " + policyExample}
-	}
-	return f, nil
-}
-
-func (p *lineParser) policyHeader() (*PolicyFile, error) {
-	f, version := &PolicyFile{}, false
-	start := p.column()
-	err := p.object(func(key string, at int) error {
-		switch key {
-		case "hindsight_policies":
-			v, err := p.number()
-			version = true
-			if err == nil && v != 1 {
-				err = p.errorf(at, "hindsight_policies is %v, this version reads 1", v)
-			}
-			return err
-		case "actions":
-			return p.array(func(at int) error {
-				a, err := p.text()
-				if err != nil {
-					return err
-				}
-				if err := checkText(a); err != nil {
-					return p.errorf(at, "an action's name %v", err)
-				}
-				if slices.Contains(f.Actions, a) {
-					return p.errorf(at, "the action %q is there twice", a)
-				}
-				if len(f.Actions) == codec.MaxActions {
-					return p.errorf(at, "more than %d actions", codec.MaxActions)
-				}
-				f.Actions = append(f.Actions, a)
-				return nil
-			})
-		}
-		return p.errorf(at, "unknown key %q; expected hindsight_policies, actions", key)
+		return r.end()
 	})
 	switch {
 	case err != nil:
 		return nil, err
-	case !version:
-		return nil, p.errorf(start, "the first line is not a policy header: no hindsight_policies; for example %s", policyHeaderExample)
-	case len(f.Actions) == 0:
-		return nil, p.errorf(start, "actions: expected at least one name; for example %s", policyHeaderExample)
+	case f == nil:
+		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " + policyHeaderExample}
+	case len(f.Policies) == 0:
+		return nil, &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
 	}
 	return f, nil
 }
 
-func (p *lineParser) policy(f *PolicyFile, size *int) error {
-	l := PolicyLine{Prior: 1}
-	start := p.column()
-	err := p.object(func(key string, at int) (err error) {
+func (f *PolicyFile) readHeader(r *lineReader) {
+	start, version := r.column(), false
+	r.object("hindsight_policies, actions", func(key string, at int) bool {
+		switch key {
+		case "hindsight_policies":
+			version = true
+			if v := r.number(); v != 1 {
+				r.fail(at, "hindsight_policies is %v, this version reads 1", v)
+			}
+		case "actions":
+			r.list(func(at int) {
+				a := r.text()
+				if err := checkText(a); err != nil {
+					r.fail(at, "an action's name %v", err)
+				}
+				if slices.Contains(f.Actions, a) {
+					r.fail(at, "the action %q is there twice", a)
+				}
+				if len(f.Actions) == codec.MaxActions {
+					r.fail(at, "more than %d actions", codec.MaxActions)
+				}
+				f.Actions = append(f.Actions, a)
+			})
+		default:
+			return false
+		}
+		return true
+	})
+	if !version {
+		r.fail(start, "the first line is not a policy header: no hindsight_policies; for example %s", policyHeaderExample)
+	}
+	if len(f.Actions) == 0 {
+		r.fail(start, "actions: expected at least one name; for example %s", policyHeaderExample)
+	}
+}
+
+func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
+	l, start := PolicyLine{Prior: 1}, r.column()
+	closed := func() bool { n := len(l.Rules); return n > 0 && len(l.Rules[n-1].If) == 0 }
+	r.object("prior, rules", func(key string, at int) bool {
 		switch key {
 		case "prior":
-			if l.Prior, err = p.number(); err == nil && l.Prior < 1e-300 {
-				err = p.errorf(at, "prior: expected a positive number, found %v; leave a policy out to give it none", l.Prior)
+			if l.Prior = r.number(); l.Prior < 1e-300 {
+				r.fail(at, "prior: expected a positive number, found %v; leave a policy out to give it none", l.Prior)
 			}
-			return err
 		case "rules":
-			return p.array(func(at int) error {
-				if n := len(l.Rules); n > 0 && len(l.Rules[n-1].If) == 0 {
-					return p.errorf(at, "the rule before this one has no conditions: nothing comes here")
+			r.list(func(at int) {
+				if closed() {
+					r.fail(at, "the rule before this one has no conditions: nothing comes here")
 				}
-				r, err := p.rule(f)
-				if *size += 1 + len(r.If); err == nil && *size > MaxClassNumbers {
-					err = p.errorf(at, "more than %d rules and conditions in all", MaxClassNumbers)
+				rule := f.readRule(r)
+				if *size += 1 + len(rule.If); *size > MaxClassNumbers {
+					r.fail(at, "more than %d rules and conditions in all", MaxClassNumbers)
 				}
-				l.Rules = append(l.Rules, r)
-				return err
+				l.Rules = append(l.Rules, rule)
 			})
+		default:
+			return false
 		}
-		return p.errorf(at, "unknown key %q; expected prior, rules", key)
+		return true
 	})
-	switch {
-	case err != nil:
-		return err
-	case len(l.Rules) == 0:
-		return p.errorf(start, "rules: expected at least one; for example %s", policyExample)
-	case len(l.Rules[len(l.Rules)-1].If) > 0:
-		return p.errorf(start, "the last rule must have no \"if\", so that there is always something to play; for example %s", policyExample)
+	if len(l.Rules) == 0 {
+		r.fail(start, "rules: expected at least one; for example %s", policyExample)
+	}
+	if !closed() {
+		r.fail(start, "the last rule must have no \"if\", so that there is always something to play; for example %s",
+			policyExample)
 	}
 	f.Policies = append(f.Policies, l)
-	return nil
 }
 
-func (p *lineParser) rule(f *PolicyFile) (r learner.Rule, err error) {
-	start := p.column()
-	err = p.object(func(key string, at int) (err error) {
+func (f *PolicyFile) readRule(r *lineReader) (rule learner.Rule) {
+	start := r.column()
+	r.object("if, then", func(key string, at int) bool {
 		switch key {
 		case "if":
-			err = p.object(func(feature string, at int) error {
+			r.object("", func(feature string, at int) bool {
 				if err := checkText(feature); err != nil {
-					return p.errorf(at, "a feature's name %v", err)
+					r.fail(at, "a feature's name %v", err)
 				}
-				c, err := p.condition(feature)
-				r.If = append(r.If, c)
-				return err
+				rule.If = append(rule.If, readCondition(r, feature))
+				return true
 			})
-			slices.SortFunc(r.If, func(a, b learner.Condition) int { return strings.Compare(a.Feature, b.Feature) })
-			return err
+			slices.SortFunc(rule.If, func(a, b learner.Condition) int { return strings.Compare(a.Feature, b.Feature) })
 		case "then":
-			if r.Then, err = p.text(); err == nil && !slices.Contains(f.Actions, r.Then) {
-				err = p.errorf(at, "then: %q is not among the actions of the first line", r.Then)
+			if rule.Then = r.text(); !slices.Contains(f.Actions, rule.Then) {
+				r.fail(at, "then: %q is not among the actions of the first line", rule.Then)
 			}
-			return err
+		default:
+			return false
 		}
-		return p.errorf(at, "unknown key %q; expected if, then", key)
+		return true
 	})
-	if err == nil && r.Then == "" {
-		err = p.errorf(start, "a rule has no then; for example {\"then\":%q}", f.Actions[0])
+	if rule.Then == "" {
+		r.fail(start, "a rule has no then; for example {\"then\":%q}", f.Actions[0])
 	}
-	return r, err
+	return rule
 }
 
-// condition reads what a feature must be.
-func (p *lineParser) condition(feature string) (learner.Condition, error) {
-	c := learner.Condition{Feature: feature}
-	at := p.column()
-	t, err := p.next()
-	if err != nil {
-		return c, err
-	}
-	switch v := t.(type) {
+// readCondition reads what a feature must be.
+func readCondition(r *lineReader, feature string) learner.Condition {
+	c, at := learner.Condition{Feature: feature, Kind: oracle.Number}, r.column()
+	switch v := r.next().(type) {
 	case string:
 		c.Kind, c.Text = oracle.Text, v
-		return c, nil
+		return c
 	case bool:
-		c.Kind = oracle.Bool
-		if v {
+		if c.Kind = oracle.Bool; v {
 			c.Lo, c.Hi = 1, 1
 		}
-		return c, nil
+		return c
 	case json.Number:
-		c.Kind = oracle.Number
-		c.Lo, err = p.finite(v, at)
+		c.Lo = r.finite(v, at)
 		c.Hi = c.Lo
-		return c, err
+		return c
 	case json.Delim:
 		if v != '[' {
 			break
 		}
-		c.Kind = oracle.Number
 		var bounds []float64
-		err := p.rest(func(int) error {
-			v, err := p.number()
-			bounds = append(bounds, v)
-			return err
-		})
-		if err == nil && (len(bounds) != 2 || bounds[0] > bounds[1]) {
-			err = p.errorf(at, "if: %q: expected the least and the largest number, for example [18,30]", feature)
+		r.rest(func(int) { bounds = append(bounds, r.number()) })
+		if len(bounds) != 2 || bounds[0] > bounds[1] {
+			r.fail(at, "if: %q: expected the least and the largest number, for example [18,30]", feature)
+			return c
 		}
-		if err == nil {
-			c.Lo, c.Hi = bounds[0], bounds[1]
-		}
-		return c, err
+		c.Lo, c.Hi = bounds[0], bounds[1]
+		return c
 	}
-	return c, p.errorf(at, "if: %q: expected a text, a number, true, false or two numbers", feature)
+	r.fail(at, "if: %q: expected a text, a number, true, false or two numbers", feature)
+	return c
 }
 
 // Append appends the policy file's bytes; equal classes have equal bytes.
 func (f *PolicyFile) Append(dst []byte) []byte {
-	dst = append(dst, `{"hindsight_policies":1,"actions":`...)
-	dst = append(appendStrings(dst, f.Actions), "}\n"...)
+	dst = appendStrings(append(dst, `{"hindsight_policies":1,"actions":`...), f.Actions)
+	dst = append(dst, "}\n"...)
 	for _, l := range f.Policies {
-		dst = append(dst, `{"prior":`...)
-		dst = append(appendNumber(dst, l.Prior), `,"rules":[`...)
-		for j, r := range l.Rules {
-			if j > 0 {
-				dst = append(dst, ',')
-			}
-			dst = appendRule(dst, r)
-		}
-		dst = append(dst, "]}\n"...)
+		dst = appendNumber(append(dst, `{"prior":`...), l.Prior)
+		dst = appendList(append(dst, `,"rules":`...), l.Rules, appendRule)
+		dst = append(dst, "}\n"...)
 	}
 	return dst
 }
@@ -254,12 +209,12 @@ func (f *PolicyFile) Append(dst []byte) []byte {
 func appendRule(dst []byte, r learner.Rule) []byte {
 	dst = append(dst, '{')
 	if len(r.If) > 0 {
-		dst = append(dst, `"if":{`...)
 		for i, c := range r.If {
-			if i > 0 {
-				dst = append(dst, ',')
+			start := `,`
+			if i == 0 {
+				start = `"if":{`
 			}
-			dst = append(appendJSON(dst, c.Feature), ':')
+			dst = append(appendJSON(append(dst, start...), c.Feature), ':')
 			switch {
 			case c.Kind == oracle.Text:
 				dst = appendJSON(dst, c.Text)
@@ -293,14 +248,3 @@ func (f *PolicyFile) Priors() []float64 {
 	}
 	return q
 }
-
-// finite reads a number of a line.
-func (p *lineParser) finite(n json.Number, at int) (float64, error) {
-	v, err := n.Float64()
-	if err != nil || math.IsInf(v, 0) {
-		return 0, p.errorf(at, "%s is too large a number", n)
-	}
-	return v + 0, nil
-}
-
-var errLineEnds = errors.New("the line ends inside a JSON object")

@@ -59,7 +59,7 @@ func TestRandomRefused(t *testing.T) {
 		}
 	}
 	m := Default()
-	m.Oracle = newLinear()
+	m.Oracle = linear{}.defaults()
 	m.Oracle.Seed = 1
 	if m.Validate() == nil {
 		t.Error("a seed of no random features is valid")

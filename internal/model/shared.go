@@ -1,46 +1,66 @@
 package model
 
 import (
+	"fmt"
+
 	"hindsight/pkg/oracle"
 )
+
+// One regression for all actions, over features of actions: Hybrid has one intercept an action, too.
+const (
+	Shared = "shared"
+	Hybrid = "hybrid"
+)
+
+type shared struct{ kind string }
+
+func (s shared) name() string { return s.kind }
+func (shared) orders() orders { return orders{early: true} }
+
+func (s shared) defaults() Oracle {
+	auto := Number{Auto: true}
+	return Oracle{Kind: s.kind, Version: oracle.Newest, Beta: auto, Lambda: auto, Hashed: oracle.DefaultHashed}
+}
 
 // maxHashed is the largest D of a shared oracle: its matrix has D(D+1)/2 numbers.
 const maxHashed = 8192
 
-// newShared returns the shared or the hybrid oracle with its defaults.
-func newShared(kind string) Oracle {
-	return Oracle{Kind: kind, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Hashed: oracle.DefaultHashed}
+func (shared) fields(o *Oracle) []field {
+	hashed := field{key: "hashed", into: &o.Hashed, lo: 2, hi: maxHashed, example: "hashed: 256"}
+	return []field{versionField(o), betaField(o), lambdaField(o), hashed}
 }
 
-// resolveShared decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
-// hashed columns are in use is not known.
-func (m *Model) resolveShared(actions int) {
-	o := &m.Oracle
-	if actions <= 0 {
-		actions = m.mostActions()
-	}
-	if o.Beta.Auto {
-		o.Beta = Number{Value: oracle.AutoBeta(actions, int(o.Hashed))}
-	}
-	if o.Lambda.Auto {
-		o.Lambda = Number{Value: 1}
-	}
-}
-
-// shared builds the oracle; its parameters are decided.
-func (m *Model) shared() (oracle.Regressor, error) {
-	o := m.Oracle
-	return oracle.NewShared(oracle.SharedOptions{Hybrid: o.Kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value,
-		MaxFeatures: m.MaxFeatures, Schema: m.schema(), Version: o.Version})
-}
-
-func (m *Model) sharedProblems(add func(key, format string, args ...any)) {
+func (shared) check(m *Model, add adder) {
 	if h := m.Oracle.Hashed; h < 2 || h > maxHashed {
 		add("oracle", "hashed: expected a whole number in 2…%d, found %d; for example: hashed: 256", maxHashed, h)
 	}
-	m.lambdaProblem(add)
-	m.regressionProblems(add)
+	m.checkLambda(add)
+	m.checkFeatures(add)
 }
 
-// sharedMemory returns the bytes of its one matrix.
-func (m *Model) sharedMemory() int64 { return int64(oracle.LinearBytes(1, int(m.Oracle.Hashed))) }
+// resolve decides β, ½ if K·D² ≤ 1e5, else 0, and λ, which is 1: how many of the
+// hashed columns are in use is not known.
+func (shared) resolve(m *Model, _, actions int) {
+	if actions <= 0 {
+		actions = m.mostActions()
+	}
+	m.Oracle.Beta.decide(oracle.AutoBeta(actions, int(m.Oracle.Hashed)))
+	m.Oracle.Lambda.decide(1)
+}
+
+func (shared) memory(m *Model) float64 { return oracle.LinearBytes(1, int(m.Oracle.Hashed)) }
+
+func (s shared) cost(m *Model) Cost {
+	columns := int(m.Oracle.Hashed)
+	return Cost{Oracle: s.kind, Why: named,
+		State:    fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
+		Decision: work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
+}
+
+func (s shared) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
+	o := m.Oracle
+	return oracle.NewShared(oracle.SharedOptions{
+		Hybrid: s.kind == Hybrid, Hashed: int(o.Hashed), Beta: o.Beta.Value, Lambda: o.Lambda.Value, Version: o.Version,
+		MaxFeatures: m.MaxFeatures, Schema: m.schema(),
+	})
+}

@@ -3,6 +3,7 @@ package ope
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 )
 
@@ -107,12 +108,15 @@ func (e *Evaluation) flagRows(o Options) {
 func (e *Evaluation) flagSupport(u unsupported) {
 	switch {
 	case u.actions == 1:
-		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is known of it", percent(u.share))
+		e.flag("support missing: the policy plays an action that the log never played, in %s of its choices; nothing is "+
+			"known of it", percent(u.share))
 	case u.actions > 1:
-		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is known of them", u.actions, percent(u.share))
+		e.flag("support missing: the policy plays %d actions that the log never played, in %s of its choices; nothing is "+
+			"known of them", u.actions, percent(u.share))
 	}
 	if e.Matched == 0 {
-		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward model's guess")
+		e.flag("no overlap: no row has an action that the policy plays; only DM is an estimate, and it is the reward " +
+			"model's guess")
 	}
 }
 
@@ -154,7 +158,8 @@ func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
 		off := m.less(func(r *terms) float64 { return r.wr })
 		se := l.spreads([]estimator{off}, row, &sum)[0]
 		if math.Abs(off.value(&sum)) > max(rounding, maxOff*se) {
-			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; do not believe it here",
+			e.flag("%s contradicts what is known exactly: it gives the policy that made the log a mean of %s, which was %s; "+
+				"do not believe it here",
 				e.Estimates[i].Name, short(m.value(&sum)), short(known))
 		}
 	}
@@ -170,3 +175,13 @@ func (e *Evaluation) flagRewards() {
 func short(x float64) string { return strconv.FormatFloat(x, 'g', 3, 64) }
 
 func percent(x float64) string { return strconv.FormatFloat(100*x, 'f', 1, 64) + "%" }
+
+// SharedFlags are those that each of several policies has.
+func SharedFlags(policies []*Evaluation) []string {
+	if len(policies) < 2 {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(policies[0].Flags), func(f string) bool {
+		return slices.ContainsFunc(policies, func(p *Evaluation) bool { return !slices.Contains(p.Flags, f) })
+	})
+}

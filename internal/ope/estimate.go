@@ -70,7 +70,8 @@ func (e *Estimate) Mark() string {
 // Normal returns an estimate with its normal interval alone.
 func Normal(name string, value, se float64) Estimate {
 	none := Interval{Figure(math.NaN()), Figure(math.NaN())}
-	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se), High: Figure(value + normal95*se),
+	return Estimate{Name: name, Value: Figure(value), SE: Figure(se), Low: Figure(value - normal95*se),
+		High:      Figure(value + normal95*se),
 		Bootstrap: none, Bernstein: none}
 }
 
@@ -120,7 +121,8 @@ type Options struct {
 // Defaults returns λ = 10, a cross-fitted reward model, 1,000 bootstrap samples, rewards in
 // [0,1], a flag under 1,000 rows.
 func Defaults() Options {
-	return Options{Model: DefaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1}, MinRows: 1000}
+	return Options{Model: DefaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1},
+		MinRows: 1000}
 }
 
 // Validate reports what cannot be.

@@ -194,7 +194,8 @@ func TestLoggingPolicy(t *testing.T) {
 				t.Errorf("%s: %s is %v, want %v", behaviour, name, got, clicks/10000)
 			}
 		}
-		if e.MaxWeight != 1 || e.MeanWeight != 1 || e.ESS != 10000 || e.Matched != 10000 || e.Overlap < 1-1e-9 || len(e.Flags) != 0 {
+		if e.MaxWeight != 1 || e.MeanWeight != 1 || e.ESS != 10000 || e.Matched != 10000 || e.Overlap < 1-1e-9 ||
+			len(e.Flags) != 0 {
 			t.Errorf("%s: %+v", behaviour, e)
 		}
 	}

@@ -10,7 +10,8 @@ import (
 // byHand is four rows of two actions, judged for the policy that plays action 1 with
 // probability 3/4.
 func byHand() (*Sample, Policy) {
-	s := &Sample{Actions: 2, Action: []int32{0, 1, 1, 0}, Propensity: []float64{.5, .5, .125, .25}, Reward: []float64{1, 0, 1, 0}}
+	s := &Sample{Actions: 2, Action: []int32{0, 1, 1, 0}, Propensity: []float64{.5, .5, .125, .25}, Reward: []float64{1, 0,
+		1, 0}}
 	return s, func(dst []float64, _ int) { dst[0], dst[1] = .25, .75 }
 }
 
@@ -101,7 +102,8 @@ func TestBiasByHand(t *testing.T) {
 			t.Errorf("%s is marked %q", name, got)
 		}
 		near(t, name+" bias se", v.Bias.SE, want[1])
-		for _, none := range []Figure{v.SE, v.Low, v.High, v.Bootstrap.Low, v.Bootstrap.High, v.Bernstein.Low, v.Bernstein.High} {
+		for _, none := range []Figure{v.SE, v.Low, v.High, v.Bootstrap.Low, v.Bootstrap.High, v.Bernstein.Low,
+			v.Bernstein.High} {
 			if !math.IsNaN(float64(none)) {
 				t.Errorf("%s may be biased and has a standard error or an interval: %+v", name, v)
 			}
@@ -194,14 +196,18 @@ func TestFlags(t *testing.T) {
 		policy Policy
 		want   []string // beginnings
 	}{
-		"nothing":         {log(3000, 1./3, 0, 1, 2), uniform, nil},
-		"few":             {log(999, 1./3, 0, 1, 2), uniform, []string{"few events: 999 rows, fewer than 1000"}},
-		"propensities":    {log(3000, 2./3, 0, 1, 2), always(1), []string{"mean weight 0.5 is 38.7 standard errors below 1"}},
-		"all alike":       {log(3000, 2./3, 0, 1, 2), uniform, []string{"mean weight 0.5 is below 1 in every row"}},
-		"one missing":     {log(3000, 1./3, 0, 1), uniform, []string{"support missing: the policy plays an action that the log never played, in 33.3% of"}},
-		"two missing":     {log(3000, 1./3, 0), uniform, []string{"support missing: the policy plays 2 actions that the log never played, in 66.7%"}},
-		"no overlap":      {log(3000, 1./2, 0, 1), always(2), []string{"support missing", "no overlap", "mean weight 0 is below 1 in every row"}},
-		"small ESS":       {log(1002, .1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1), always(1), []string{"effective sample size 91 is below 100 (of 1002 rows)"}},
+		"nothing":      {log(3000, 1./3, 0, 1, 2), uniform, nil},
+		"few":          {log(999, 1./3, 0, 1, 2), uniform, []string{"few events: 999 rows, fewer than 1000"}},
+		"propensities": {log(3000, 2./3, 0, 1, 2), always(1), []string{"mean weight 0.5 is 38.7 standard errors below 1"}},
+		"all alike":    {log(3000, 2./3, 0, 1, 2), uniform, []string{"mean weight 0.5 is below 1 in every row"}},
+		"one missing": {log(3000, 1./3, 0, 1), uniform, []string{"support missing: the policy plays an action that the " +
+			"log never played, in 33.3% of"}},
+		"two missing": {log(3000, 1./3, 0), uniform, []string{"support missing: the policy plays 2 actions that the " +
+			"log never played, in 66.7%"}},
+		"no overlap": {log(3000, 1./2, 0, 1), always(2), []string{"support missing", "no overlap",
+			"mean weight 0 is below 1 in every row"}},
+		"small ESS": {log(1002, .1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 1), always(1),
+			[]string{"effective sample size 91 is below 100 (of 1002 rows)"}},
 		"small ESS share": {rare, always(1), []string{"effective sample size 149 is below 1% of 20000 rows", "mean weight"}},
 		"silent":          {silent, always(1), []string{"all 1000 matched rows have the outcome 0"}},
 	} {
@@ -226,18 +232,28 @@ func TestFlags(t *testing.T) {
 // TestRefused: rows and policies that cannot be are named.
 func TestRefused(t *testing.T) {
 	for want, change := range map[string]func(s *Sample, p *Policy, o *Options){
-		"row 2: propensity 0 of":                 func(s *Sample, _ *Policy, _ *Options) { s.Propensity[2] = 0 },
-		"row 1: propensity 1.5 of":               func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = 1.5 },
-		"row 1: propensity NaN of":               func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = math.NaN() },
-		"row 3: action 2 is none of 2":           func(s *Sample, _ *Policy, _ *Options) { s.Action[3] = 2 },
-		"row 0: reward +Inf":                     func(s *Sample, _ *Policy, _ *Options) { s.Reward[0] = math.Inf(1) },
-		"no rows":                                func(s *Sample, _ *Policy, _ *Options) { *s = Sample{Actions: 2} },
-		"policy p: row 0: the policy's prob":     func(_ *Sample, p *Policy, _ *Options) { *p = func(dst []float64, _ int) { dst[0] = .5 } },
-		"policy p: row 0: the policy plays acti": func(_ *Sample, p *Policy, _ *Options) { *p = func(dst []float64, _ int) { dst[0], dst[1] = -.5, 1.5 } },
-		"λ is -1":                                func(_ *Sample, _ *Policy, o *Options) { o.Lambda = -1 },
-		"-1 bootstrap":                           func(_ *Sample, _ *Policy, o *Options) { o.Bootstrap = -1 },
-		"shrinks means by 0":                     func(_ *Sample, _ *Policy, o *Options) { o.Model.Count = 0 },
-		"the range is empty":                     func(_ *Sample, _ *Policy, o *Options) { o.Range = Range{1, 1} },
+		"row 2: propensity 0 of":       func(s *Sample, _ *Policy, _ *Options) { s.Propensity[2] = 0 },
+		"row 1: propensity 1.5 of":     func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = 1.5 },
+		"row 1: propensity NaN of":     func(s *Sample, _ *Policy, _ *Options) { s.Propensity[1] = math.NaN() },
+		"row 3: action 2 is none of 2": func(s *Sample, _ *Policy, _ *Options) { s.Action[3] = 2 },
+		"row 0: reward +Inf":           func(s *Sample, _ *Policy, _ *Options) { s.Reward[0] = math.Inf(1) },
+		"no rows":                      func(s *Sample, _ *Policy, _ *Options) { *s = Sample{Actions: 2} },
+		"policy p: row 0: the policy's prob": func(_ *Sample, p *Policy, _ *Options) {
+			*p = func(dst []float64,
+				_ int) {
+				dst[0] = .5
+			}
+		},
+		"policy p: row 0: the policy plays acti": func(_ *Sample, p *Policy, _ *Options) {
+			*p = func(dst []float64,
+				_ int) {
+				dst[0], dst[1] = -.5, 1.5
+			}
+		},
+		"λ is -1":            func(_ *Sample, _ *Policy, o *Options) { o.Lambda = -1 },
+		"-1 bootstrap":       func(_ *Sample, _ *Policy, o *Options) { o.Bootstrap = -1 },
+		"shrinks means by 0": func(_ *Sample, _ *Policy, o *Options) { o.Model.Count = 0 },
+		"the range is empty": func(_ *Sample, _ *Policy, o *Options) { o.Range = Range{1, 1} },
 	} {
 		s, p := byHand()
 		o := Defaults()

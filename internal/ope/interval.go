@@ -32,7 +32,8 @@ func (l *look) bootstrap(row func(t int) terms, all []estimator, o Options) [][]
 		return out
 	}
 	n := l.s.Len()
-	r := resampling{row: row, done: l.s.memory().Drop, rng: rand.NewPCG(o.Seed, streamBootstrap), sums: make([]terms, o.Bootstrap)}
+	r := resampling{row: row, done: l.s.memory().Drop, rng: rand.NewPCG(o.Seed, streamBootstrap),
+		sums: make([]terms, o.Bootstrap)}
 	draws := make([]int, o.Bootstrap)
 	for b := range draws {
 		draws[b] = n

@@ -124,7 +124,8 @@ func TestBlocksOfABootstrap(t *testing.T) {
 	}
 	ips := e.Estimates.Get("ips")
 	half := float64(ips.Bootstrap.High-ips.Bootstrap.Low) / 2
-	if r := half / (normal95 * float64(ips.SE)); !(r > .6 && r < 1.4) || ips.Bootstrap.Low > ips.Value || ips.Bootstrap.High < ips.Value {
+	if r := half / (normal95 * float64(ips.SE)); !(r > .6 && r < 1.4) || ips.Bootstrap.Low > ips.Value ||
+		ips.Bootstrap.High < ips.Value {
 		t.Errorf("bootstrap %v, normal %v to %v", ips.Bootstrap, ips.Low, ips.High)
 	}
 }

@@ -149,7 +149,8 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &look{s: s, model: q.within, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions), pMin: math.Inf(1)}
+	l := &look{s: s, model: q.within, c: s.shares(), of: room, free: free, mass: make([]float64, s.Actions),
+		pMin: math.Inf(1)}
 	probs, rewards := make([]float64, s.Actions), make([]float64, s.Actions)
 	for t := range s.all() {
 		a, row := s.Action[t], l.of[lookFloats*t:][:lookFloats]

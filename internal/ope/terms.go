@@ -60,7 +60,8 @@ func (l *look) logged(t int, lambda *Lambdas) terms {
 func (l *look) rowTerms(t int, w, dm float64, lambda *Lambdas) terms {
 	c, r, e := l.c(t), l.s.Reward[t], l.e(t)
 	return terms{c: c, dm: c * dm, w: c * w, wr: c * w * r, we: c * w * e,
-		clipped: c * clipped(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e, shrunk: c * shrink(w, lambda.Shrink) * e}
+		clipped: c * clipped(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e,
+		shrunk: c * shrink(w, lambda.Shrink) * e}
 }
 
 // estimator is one of them.

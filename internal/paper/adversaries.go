@@ -17,9 +17,11 @@ func logOf(n int) float64 { return math.Log(float64(n)) }
 // specs are the delay adversaries, one of each kind, within a horizon.
 func specs(o Options) []string {
 	return size(o,
-		[]string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100", "head:1000,900", "starve-best:500",
+		[]string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100", "head:1000,900",
+			"starve-best:500",
 			"loss:10,200", "never:0.1", "never-bad:0.3", "reorder:50"},
-		[]string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100", "head:500,400", "starve-best:200",
+		[]string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100", "head:500,400",
+			"starve-best:200",
 			"loss:10,100", "never:0.1", "never-bad:0.3", "reorder:50"})
 }
 
@@ -34,13 +36,16 @@ func adversariesClaim() Claim {
 	return Claim{
 		Name:   "adversaries",
 		Source: "thm:DAFA-REGRET under assum:fifo, kept by release in order and a window of 200 rounds",
-		Says:   "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: the rounds that it skips are charged 1 each.)",
+		Says: "The bound holds for contexts and delays of an adversary if feedback comes in FIFO order. Here delays may " +
+			"look at all that was played and lost, and contexts are sorted by their best action. (The window is ours: the " +
+			"rounds that it skips are charged 1 each.)",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 3000)
 			var all []*cell
 			for _, spec := range specs(o) {
 				for _, p := range presets {
-					all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200, tune: p.tune(rounds)})
+					all = append(all, &cell{label: p.name, rounds: rounds, env: sorted(rounds, 4, 4), delays: spec, window: 200,
+						tune: p.tune(rounds)})
 				}
 			}
 			return plan{jobs(o, all), func(f *Finding) {
@@ -53,8 +58,10 @@ func adversariesClaim() Claim {
 
 func concludeAdversaries(f *Finding, all []*cell) {
 	t := Table{Title: fmt.Sprintf("regret after %d rounds, window 200", all[0].rounds),
-		Columns: []string{"delays", "D/T arrived", "released", "skipped", "uniform play", "default", "measured drift", "ratio", "paper", "measured drift", "ratio"}}
-	pic := chart.Chart{Title: "DA-FA under every delay: regret and its certificate by measured drift", X: "delays", Y: "regret", LogY: true}
+		Columns: []string{"delays", "D/T arrived", "released", "skipped", "uniform play", "default", "measured drift",
+			"ratio", "paper", "measured drift", "ratio"}}
+	pic := chart.Chart{Title: "DA-FA under every delay: regret and its certificate by measured drift", X: "delays",
+		Y: "regret", LogY: true}
 	worst, least, most, unchecked := math.Inf(1), math.Inf(1), 0.0, map[string]bool{}
 	for i := 0; i < len(all); i += len(presets) {
 		raw, released := all[i].delay()
@@ -73,15 +80,19 @@ func concludeAdversaries(f *Finding, all []*cell) {
 				unchecked[c.delays] = true
 			} else {
 				worst = math.Min(worst, b/r.Value)
-				f.check(within(c.regret, c.bound), "%s, %s: mean regret is below the certificate by measured drift", c.delays, c.label)
+				f.check(within(c.regret, c.bound), "%s, %s: mean regret is below the certificate by measured drift", c.delays,
+					c.label)
 			}
 		}
 		t.row(row...)
 	}
 	f.Tables = append(f.Tables, t)
-	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, within two standard errors of the paired difference"
+	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, within " +
+		"two standard errors of the paired difference"
 	f.Charts = append(f.Charts, Picture{"adversaries", pic})
-	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random is violated; where that refutes the class the bound is void (∞), and no check is made.",
+	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
+		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random "+
+		"is violated; where that refutes the class the bound is void (∞), and no check is made.",
 		worst, least, most, strings.Join(slices.Sorted(maps.Keys(unchecked)), " and "))
 }
 
@@ -99,7 +110,8 @@ func orderClaim() Claim {
 	return Claim{
 		Name:   "order",
 		Source: "assum:fifo; left open by the paper: feedback that is not FIFO",
-		Says:   "Is the FIFO assumption needed? Regret when feedback is held back to FIFO, with a window, and learned as it arrives.",
+		Says: "Is the FIFO assumption needed? Regret when feedback is held back to FIFO, with a window, and learned as " +
+			"it arrives.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 3000)
 			var all []*cell
@@ -121,8 +133,10 @@ func orderClaim() Claim {
 
 func concludeOrder(f *Finding, all []*cell) {
 	t := Table{Title: fmt.Sprintf("regret after %d rounds, default preset", all[0].rounds),
-		Columns: []string{"delays", "D/T arrived", "D/T FIFO", "D/T window", "FIFO", "window 200", "arrival", "FIFO − arrival"}}
-	pic := chart.Chart{Title: "What FIFO order costs: regret by the order of learning", X: "delays", Y: "regret", LogY: true}
+		Columns: []string{"delays", "D/T arrived", "D/T FIFO", "D/T window", "FIFO", "window 200", "arrival",
+			"FIFO − arrival"}}
+	pic := chart.Chart{Title: "What FIFO order costs: regret by the order of learning", X: "delays", Y: "regret",
+		LogY: true}
 	dearer, shorter, longer := 0, 0, 0
 	for i := 0; i < len(all); i += 3 {
 		fifo, window, arrival := all[i], all[i+1], all[i+2]
@@ -147,7 +161,9 @@ func concludeOrder(f *Finding, all []*cell) {
 	}
 	f.Checked = learnsSomething + ", in the order of arrival"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"order", pic})
-	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two standard errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them and more under %d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
+	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two standard "+
+		"errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them and more under "+
+		"%d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
 }
 
 // dmaxClaim looks for the factor √d_max that separates the upper from the lower bound.
@@ -155,13 +171,15 @@ func dmaxClaim() Claim {
 	return Claim{
 		Name:   "dmax",
 		Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
-		Says:   "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) seen? At constant delay d and fixed T the first grows like d, the second like √d.",
+		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) seen? At " +
+			"constant delay d and fixed T the first grows like d, the second like √d.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 4000)
 			var all []*cell
 			for _, env := range []string{"sigmoid", "close:0.3", "needle:.4,.2,.6"} {
 				for _, d := range size(o, []int{0, 25, 50, 100, 200, 400, 800, 1600, 3200}, []int{0, 50, 100, 200, 400, 800}) {
-					c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d", d)}
+					c := &cell{label: env, x: float64(d), rounds: rounds, env: builtin(env, rounds), delays: fmt.Sprintf("constant:%d",
+						d)}
 					start := *c // the rounds in which nothing can be known yet
 					start.rounds = max(d, 1)
 					start.env = func(seed uint64) replay.Environment { return replay.Head(c.env(seed), start.rounds) }
@@ -188,13 +206,16 @@ func builtin(spec string, rounds int) func(uint64) replay.Environment {
 }
 
 func concludeDMax(f *Finding, all []*cell) {
-	t := Table{Title: fmt.Sprintf("regret after %d rounds", all[0].rounds), Columns: []string{"environment", "delay", "regret", "added by delay", "regret of the first d rounds", "added beyond it"}}
-	pic := chart.Chart{Title: "What constant delay adds to regret", X: "delay", Y: "regret − regret without delay", LogX: true, LogY: true}
+	t := Table{Title: fmt.Sprintf("regret after %d rounds", all[0].rounds), Columns: []string{"environment", "delay",
+		"regret", "added by delay", "regret of the first d rounds", "added beyond it"}}
+	pic := chart.Chart{Title: "What constant delay adds to regret", X: "delay", Y: "regret − regret without delay",
+		LogX: true, LogY: true}
 	var seen []string
 	most := map[string]int{}
 	for i := 0; i < len(all); {
 		base := all[i]
-		total, beyond := chart.Series{Name: base.label}, chart.Series{Name: base.label + ", beyond the first d rounds", Dashed: true}
+		total, beyond := chart.Series{Name: base.label}, chart.Series{Name: base.label + ", beyond the first d rounds",
+			Dashed: true}
 		for ; i < len(all) && all[i].label == base.label; i += 2 {
 			c, start := all[i], all[i+1]
 			added, after := minus(c.regret, base.regret), minus(c.regret, base.regret)
@@ -217,7 +238,10 @@ func concludeDMax(f *Finding, all []*cell) {
 	}
 	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"dmax", pic})
-	f.Seen = "an observation: constant delay added regret like " + strings.Join(seen, ", ") + ". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope of 1 in all that delay added is no sign of the factor. " + beyondSeen(most) + " (Below 0 means that the T − d rounds after the blind start cost less than T rounds without delay.)"
+	f.Seen = "an observation: constant delay added regret like " + strings.Join(seen, ", ") +
+		". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope of 1 in " +
+		"all that delay added is no sign of the factor. " + beyondSeen(most) +
+		" (Below 0 means that the T − d rounds after the blind start cost less than T rounds without delay.)"
 }
 
 // beyondSeen says on which environments delay added more than the blind start, by how

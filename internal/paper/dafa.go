@@ -67,7 +67,7 @@ func steep(rounds, actions, functions int) func(uint64) replay.Environment {
 	return func(seed uint64) replay.Environment { return newSteep(seed, rounds, actions, functions) }
 }
 
-func newSteep(seed uint64, rounds, actions, functions int) *replay.Sigmoid {
+func newSteep(seed uint64, rounds, actions, functions int) *replay.Classed {
 	return replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8})
 }
 
@@ -78,7 +78,7 @@ func sorted(rounds, actions, functions int) func(uint64) replay.Environment {
 		e := &sortedRounds{newSteep(seed, rounds, actions, functions), make([]int, rounds)}
 		best, truth := make([]int, rounds), make([]float64, actions)
 		for t := range rounds {
-			e.Sigmoid.Truth(truth, t)
+			e.Classed.Truth(truth, t)
 			best[t], e.rows[t] = slices.Index(truth, slices.Min(truth)), t
 		}
 		slices.SortStableFunc(e.rows, func(a, b int) int { return best[a] - best[b] })
@@ -87,13 +87,13 @@ func sorted(rounds, actions, functions int) func(uint64) replay.Environment {
 }
 
 type sortedRounds struct {
-	*replay.Sigmoid
+	*replay.Classed
 	rows []int
 }
 
-func (e *sortedRounds) Context(dst *codec.Context, t int) { e.Sigmoid.Context(dst, e.rows[t]) }
-func (e *sortedRounds) Truth(dst []float64, t int) bool   { return e.Sigmoid.Truth(dst, e.rows[t]) }
-func (e *sortedRounds) Loss(t, a int) float64             { return e.Sigmoid.Loss(e.rows[t], a) }
+func (e *sortedRounds) Context(dst *codec.Context, t int) { e.Classed.Context(dst, e.rows[t]) }
+func (e *sortedRounds) Truth(dst []float64, t int) bool   { return e.Classed.Truth(dst, e.rows[t]) }
+func (e *sortedRounds) Loss(t, a int) float64             { return e.Classed.Loss(e.rows[t], a) }
 
 // sigmoid returns the environment of logistic functions with K actions and |F|
 // functions.

@@ -33,8 +33,14 @@ func exp4Claim() Claim {
 	return Claim{
 		Name:   "exp4",
 		Source: "thm:-exp4-main (EXP4-DALE)",
-		Says:   "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, one after the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all at once, where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package comment of pkg/learner repairs them.)",
-		plan:   func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
+		Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), for losses " +
+			"and contexts of an adversary: here one whose actions lose nothing at first and then always, one after the other, " +
+			"and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known D. The " +
+			"adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is proved " +
+			"of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all at once, " +
+			"where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package comment of " +
+			"pkg/learner repairs them.)",
+		plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
 	}
 }
 
@@ -92,7 +98,8 @@ func weightingClaim() Claim {
 	return Claim{
 		Name:   "weighting",
 		Source: "alg:delay-exp4, eqn:exp4-biased-estim (why the denominator is a maximum)",
-		Says:   "What does the delay-adapted estimator L/max(Q, Q̃) save over L/Q, where outcomes come when the law has moved?",
+		Says: "What does the delay-adapted estimator L/max(Q, Q̃) save over L/Q, where outcomes come when the law has " +
+			"moved?",
 		plan: func(o Options) plan {
 			o.Seeds = 4 * o.seeds() // regret has heavy tails: five seeds may miss the difference
 			var all []*cell
@@ -105,10 +112,11 @@ func weightingClaim() Claim {
 				{"cyc:1000,1000", 20000, "0"},                           // a rate that expects no delay
 			} {
 				for _, spec := range []string{"exp4dale:" + c.d, "exp4dale:plain," + c.d} {
-					all = append(all, &cell{label: label(spec), rounds: c.rounds, env: builtin(c.env, c.rounds), tune: func(m *model.Model) {
-						plays(spec)(m)
-						m.Arrival = true
-					}})
+					all = append(all, &cell{label: label(spec), rounds: c.rounds, env: builtin(c.env, c.rounds),
+						tune: func(m *model.Model) {
+							plays(spec)(m)
+							m.Arrival = true
+						}})
 				}
 			}
 			return plan{jobs(o, all), func(f *Finding) {
@@ -120,7 +128,8 @@ func weightingClaim() Claim {
 }
 
 func concludeWeighting(f *Finding, all []*cell) {
-	t := Table{Title: "regret", Columns: []string{"environment", "rounds", "delay-adapted", "plain weighting", "plain − adapted"}}
+	t := Table{Title: "regret", Columns: []string{"environment", "rounds", "delay-adapted", "plain weighting",
+		"plain − adapted"}}
 	pic := chart.Chart{Title: "Delay-adapted against plain importance weighting", X: "environment", Y: "regret"}
 	var seen []string
 	for i := 0; i < len(all); i += 2 {

@@ -13,7 +13,9 @@ func unstableClaim() Claim {
 	return Claim{
 		Name:   "unstable",
 		Source: "thm:lower-bound (realizability and a good oracle do not suffice)",
-		Says:   "Whatever the algorithm, an oracle of regret 0 but without stability costs Ω(T) at constant delay 1. Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is stable, on the same rounds and class.",
+		Says: "Whatever the algorithm, an oracle of regret 0 but without stability costs Ω(T) at constant delay 1. " +
+			"Played here by greedy, which regrets nothing without delay; beside it DA-FA with Hedge-Vovk, which is stable, on " +
+			"the same rounds and class.",
 		plan: func(o Options) plan {
 			var all []*cell
 			for _, rounds := range size(o, []int{500, 1000, 2000, 4000}, []int{250, 500, 1000}) {
@@ -34,7 +36,8 @@ func unstableClaim() Claim {
 }
 
 func concludeUnstable(f *Finding, all []*cell) {
-	t := Table{Title: "regret", Columns: []string{"T", "unstable oracle, delay 0", "Hedge-Vovk, delay 0", "unstable oracle, delay 1", "Hedge-Vovk, delay 1"}}
+	t := Table{Title: "regret", Columns: []string{"T", "unstable oracle, delay 0", "Hedge-Vovk, delay 0",
+		"unstable oracle, delay 1", "Hedge-Vovk, delay 1"}}
 	pic := chart.Chart{Title: "An oracle of regret 0 without stability", X: "T", Y: "regret", LogX: true, LogY: true}
 	names := []string{"unstable oracle, delay 0", "Hedge-Vovk, delay 0", "unstable oracle, delay 1", "Hedge-Vovk, delay 1"}
 	pic.Series = make([]chart.Series, len(names))
@@ -51,8 +54,10 @@ func concludeUnstable(f *Finding, all []*cell) {
 		half := float64(late.rounds) / 2
 		coin := math.Sqrt(float64(late.rounds)/4) / math.Sqrt(float64(len(late.regret)))
 		f.check(mean(all[i].regret) == 0, "T = %d: the unstable oracle regrets nothing without delay", late.rounds)
-		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 standard errors of fair coins", late.rounds)
-		f.check(within(all[i+3].regret, scaled(late.regret, .5)), "T = %d: Hedge-Vovk with delay 1 regrets less than half of that", late.rounds)
+		f.check(math.Abs(mean(late.regret)-half) <= 4*coin, "T = %d: with delay 1 it regrets T/2, within 4 standard errors "+
+			"of fair coins", late.rounds)
+		f.check(within(all[i+3].regret, scaled(late.regret, .5)),
+			"T = %d: Hedge-Vovk with delay 1 regrets less than half of that", late.rounds)
 		t.row(row...)
 	}
 	for i, s := range pic.Series[2:] {
@@ -67,7 +72,8 @@ func concludeUnstable(f *Finding, all []*cell) {
 	f.Checked = "0 without delay, T/2 with delay 1, and Hedge-Vovk less than half of that"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"unstable", pic})
 	last := all[len(all)-len(names):]
-	f.Seen = fmt.Sprintf("one round of delay made of regret 0 a fair coin a round: %.0f of T = %d. It added %.1f to Hedge-Vovk's %.1f.",
+	f.Seen = fmt.Sprintf("one round of delay made of regret 0 a fair coin a round: %.0f of T = %d. It added %.1f to "+
+		"Hedge-Vovk's %.1f.",
 		mean(last[2].regret), last[2].rounds, mean(minus(last[3].regret, last[1].regret)), mean(last[1].regret))
 }
 
@@ -84,7 +90,8 @@ func hypercubeClaim() Claim {
 	return Claim{
 		Name:   "hypercube",
 		Source: "lem:fa-full-info-lb and appendix-lb-f (lower bound for function classes)",
-		Says:   "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much better than playing uniformly; ε = ½ is learned, with the regret that is proved.",
+		Says: "Over 2ⁿ functions that differ in one best action a context, at ε = √(n/(100T)), no algorithm is much " +
+			"better than playing uniformly; ε = ½ is learned, with the regret that is proved.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 4000)
 			var all []*cell
@@ -105,7 +112,8 @@ func hypercubeClaim() Claim {
 func concludeHypercube(f *Finding, all []*cell) {
 	t := Table{Title: fmt.Sprintf("regret after %d rounds", all[0].rounds),
 		Columns: []string{"n = log₂|F|", "ε", "uniform play", "DA-FA", "DA-FA / uniform", "DA-FA / √(nT)"}}
-	pic := chart.Chart{Title: "DA-FA on the hypercube: share of uniform play's regret", X: "n = log₂|F|", Y: "regret / uniform's", LogX: true,
+	pic := chart.Chart{Title: "DA-FA on the hypercube: share of uniform play's regret", X: "n = log₂|F|",
+		Y: "regret / uniform's", LogX: true,
 		Series: []chart.Series{{Name: "ε = √(n/(100T))"}, {Name: "ε = ½"}}}
 	hard, easy := 0.0, 0.0
 	for i, c := range all {
@@ -124,12 +132,15 @@ func concludeHypercube(f *Finding, all []*cell) {
 		easy = math.Max(easy, 1-d.Value/u)
 		what := fmt.Sprintf("n = %d at ε = ½", int(c.x))
 		proved := presets[0].bound(c.rounds, 2, c.x*math.Ln2, 0)
-		f.check(within(c.regret, constant(proved, len(c.regret))), "%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
+		f.check(within(c.regret, constant(proved, len(c.regret))),
+			"%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
 		f.learns(what, c)
 	}
-	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is left is below the bound that is proved"
+	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is " +
+		"left is below the bound that is proved"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"hypercube", pic})
-	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.", 100*hard, 100*easy)
+	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.",
+		100*hard, 100*easy)
 }
 
 // block is a cell on blocks:d,N.
@@ -148,7 +159,9 @@ func blocksClaim() Claim {
 	return Claim{
 		Name:   "blocks",
 		Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
-		Says:   "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to know the future would.",
+		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones " +
+			"regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to know " +
+			"the future would.",
 		plan: func(o Options) plan {
 			rounds := size(o, 16384, 4096)
 			var blocks []block
@@ -200,7 +213,8 @@ func concludeBlocks(f *Finding, blocks []block) {
 		if fit, ok := fitSlope("the ratio over d + 1, "+line.Name, "about", 0, line.X, line.Y); ok {
 			f.Fits = append(f.Fits, fit)
 		}
-		f.check(within(constant(least, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d", line.Name, least)
+		f.check(within(constant(least, len(mean)), mean), "%s: regret is at least %v times √((d+1)T ln N/2), mean over d",
+			line.Name, least)
 		seen = append(seen, fmt.Sprintf("%.2f for %s", estimate(mean).Value, line.Name))
 		pic.Series, blocks = append(pic.Series, line), blocks[n:]
 	}

@@ -13,14 +13,16 @@ func oraclesClaim() Claim {
 	return Claim{
 		Name:   "oracles",
 		Source: "assum:stability; left open by the paper: weaker oracles",
-		Says:   "Which oracles are stable enough? Regret with and without delay, and the drift Σ p·g − min g that delay made, measured.",
+		Says: "Which oracles are stable enough? Regret with and without delay, and the drift Σ p·g − min g that delay " +
+			"made, measured.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 3000)
 			var all []*cell
 			for _, env := range []string{"sigmoid", "linear:5,5"} {
 				for _, delays := range []string{"none", "constant:100"} {
 					for _, kind := range oracleKinds(env) {
-						all = append(all, &cell{label: kind.name, rounds: rounds, env: builtin(env, rounds), delays: delays, tune: kind.tune})
+						all = append(all, &cell{label: kind.name, rounds: rounds, env: builtin(env, rounds), delays: delays,
+							tune: kind.tune})
 					}
 				}
 			}
@@ -47,7 +49,8 @@ func oracleKinds(env string) (out []oracleKind) {
 			m.Oracle = model.Oracle{Kind: model.Linear, Beta: model.Number{Value: beta}, Lambda: model.Number{Value: 1}}
 		}
 	}
-	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)", linear(1)},
+	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)",
+		linear(1)},
 		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
 }
 
@@ -63,8 +66,10 @@ func byDefault(name string) func(m *model.Model) {
 }
 
 func concludeOracles(f *Finding, all []*cell) {
-	t := Table{Title: fmt.Sprintf("after %d rounds", all[0].rounds), Columns: []string{"environment", "oracle", "delays", "regret", "drift"}}
-	pic := chart.Chart{Title: "Drift that constant delay 100 made, and regret with it, by oracle", X: "oracle", Y: "sum over rounds"}
+	t := Table{Title: fmt.Sprintf("after %d rounds", all[0].rounds), Columns: []string{"environment", "oracle", "delays",
+		"regret", "drift"}}
+	pic := chart.Chart{Title: "Drift that constant delay 100 made, and regret with it, by oracle", X: "oracle",
+		Y: "sum over rounds"}
 	var seen []string
 	for _, c := range all {
 		var drift []float64
@@ -85,5 +90,7 @@ func concludeOracles(f *Finding, all []*cell) {
 	}
 	f.Checked = learnsSomething
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"oracles", pic})
-	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") + ". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it stays so."
+	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") +
+		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it " +
+		"stays so."
 }

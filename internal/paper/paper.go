@@ -117,7 +117,8 @@ func (f *Finding) Holds() bool {
 // Claims lists everything that can be tried, in the order of the paper.
 func Claims() []Claim {
 	return []Claim{
-		exp4Claim(), blocksClaim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(), hypercubeClaim(),
+		exp4Claim(), blocksClaim(), weightingClaim(), unstableClaim(), dafaClaim(), adversariesClaim(), stabilityClaim(),
+		hypercubeClaim(),
 		orderClaim(), dmaxClaim(), oraclesClaim(),
 	}
 }

@@ -141,7 +141,8 @@ func TestACheckCanFail(t *testing.T) {
 	var cells []*cell
 	for _, spec := range []string{"none", "constant:50"} {
 		for _, pre := range presets {
-			cells = append(cells, &cell{label: pre.name, rounds: 2000, env: sorted(2000, 4, 4), delays: spec, window: 200, tune: pre.tune(2000)})
+			cells = append(cells, &cell{label: pre.name, rounds: 2000, env: sorted(2000, 4, 4), delays: spec, window: 200,
+				tune: pre.tune(2000)})
 		}
 	}
 	for _, j := range jobs(Options{Seeds: 2, Seed: 1}, cells) {
@@ -176,7 +177,8 @@ func TestLossySilence(t *testing.T) {
 		delays string
 		n      int64
 		want   bool
-	}{{"never-bad:0.3", 1, true}, {"loss:10,200", 3, true}, {"loss:10,100", 0, false}, {"never:0.1", 1, false}, {"starve-best:500", 8, false}} {
+	}{{"never-bad:0.3", 1, true}, {"loss:10,200", 3, true}, {"loss:10,100", 0, false}, {"never:0.1", 1, false},
+		{"starve-best:500", 8, false}} {
 		if got := lossy(&cell{delays: c.delays, runs: skips(c.n)}); got != c.want {
 			t.Errorf("%s with %d skipped: %v", c.delays, c.n, got)
 		}

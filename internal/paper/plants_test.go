@@ -185,7 +185,8 @@ var mistakes = map[string]func(h *oracle.Hedge) weighted{
 	wrongSign: func(h *oracle.Hedge) weighted { return newFlipped(h) },
 	never:     func(h *oracle.Hedge) weighted { return still{h} },
 	"ten η": func(h *oracle.Hedge) weighted {
-		other, err := oracle.NewHedge(h.Class(), oracle.HedgeOptions{Eta: 10 * math.Log(float64(h.Size())) / h.Regret(), Unproved: true})
+		other, err := oracle.NewHedge(h.Class(), oracle.HedgeOptions{Eta: 10 * math.Log(float64(h.Size())) / h.Regret(),
+			Unproved: true})
 		if err != nil {
 			panic(err)
 		}
@@ -217,20 +218,24 @@ const (
 var noticed = map[string]map[string]string{
 	"exp4": {wrongSign: "adaptive" + bounded + ";known D" + bounded, uniform: "adaptive" + bounded + ";known D" + bounded,
 		never: "adaptive" + bounded + ";known D" + bounded, tenth: "known D" + bounded, seer: higher,
-		root: "the exponent of regret over T;the exponent of regret over K,;the exponent of regret over KT + D", wholeR: cannot + "it has no R"},
+		root:   "the exponent of regret over T;the exponent of regret over K,;the exponent of regret over KT + D",
+		wholeR: cannot + "it has no R"},
 	"blocks": {wrongSign: everyone, uniform: everyone, tenth: everyone, never: everyone, root: everyone, wholeR: everyone,
 		seer: "regret is at least"},
 	"weighting": {wrongSign: "regrets less", uniform: "regrets less", never: "regrets less", seer: "regrets less",
 		tenth: noGamma, root: noGamma, wholeR: noGamma},
-	"unstable": {wrongSign: "less than half", uniform: "nothing without delay", never: "nothing without delay", seer: "it regrets T/2",
+	"unstable": {wrongSign: "less than half", uniform: "nothing without delay", never: "nothing without delay",
+		seer:  "it regrets T/2",
 		tenth: room, root: room, wholeR: room},
 	"dafa": {wrongSign: all, uniform: all, never: all, tenth: "cautious" + bounded + ";paper" + bounded, seer: higher,
 		root: "the exponent of regret over T;the exponent of regret over K,", wholeR: "the exponent of regret over log|F|"},
-	"adversaries": {wrongSign: both, uniform: both, tenth: "paper" + below, never: both, seer: higher, root: oneSize, wholeR: oneSize},
+	"adversaries": {wrongSign: both, uniform: both, tenth: "paper" + below, never: both, seer: higher, root: oneSize,
+		wholeR: oneSize},
 	"hypercube": {wrongSign: below, uniform: below, never: below, seer: "less than a fifth",
 		tenth: room, root: oneSize, wholeR: oneSize},
-	"order":   {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
-	"dmax":    {wrongSign: below, uniform: below, never: below, seer: higher, tenth: below, root: oneSize, wholeR: oneSize},
+	"order": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
+	"dmax": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: below, root: oneSize,
+		wholeR: oneSize},
 	"oracles": {wrongSign: below, uniform: below, never: below, seer: higher, tenth: room, root: oneSize, wholeR: oneSize},
 	"stability": {wrongSign: "Σ(f̂−f⋆)² is below", never: "Σ(f̂−f⋆)² is below", "ten η": "Σ KL is below",
 		uniform: cannot + "no law", tenth: cannot + "no γ", root: cannot + "no γ", wholeR: cannot + "no γ", seer: higher},

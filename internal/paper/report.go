@@ -4,9 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"strings"
+
+	"hindsight/internal/whole"
 )
 
 // Write writes a finding for people.
@@ -51,16 +52,12 @@ func (f *Finding) Save(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, f.Claim+".json"), append(out, '\n'), 0o644); err != nil {
+	if err := whole.WriteText(filepath.Join(dir, f.Claim+".json"), string(out)+"\n"); err != nil {
 		return err
 	}
 	for i := range f.Tables {
-		var b strings.Builder
-		if err := f.Tables[i].writeCSV(&b); err != nil {
-			return err
-		}
 		name := filepath.Join(dir, fmt.Sprintf("%s-%d.csv", f.Claim, i+1))
-		if err := os.WriteFile(name, []byte(b.String()), 0o644); err != nil {
+		if err := whole.Write(name, f.Tables[i].writeCSV); err != nil {
 			return err
 		}
 	}

@@ -17,12 +17,14 @@ func stabilityClaim() Claim {
 	return Claim{
 		Name:   "stability",
 		Source: "thm:Vovk-regret-and-stability and lemma:vovk-stability (the Hedge-Vovk oracle)",
-		Says:   "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = 2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
+		Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. " +
+			"Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = 2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
 		plan: func(o Options) plan {
 			var all []*movement
 			for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta, .2, .5}) {
 				for _, functions := range size(o, []int{2, 16, 128, 1024}, []int{2, 64}) {
-					all = append(all, &movement{eta: eta, functions: functions, rounds: size(o, 10000, 2000), runs: make([]moved, o.seeds())})
+					all = append(all, &movement{eta: eta, functions: functions, rounds: size(o, 10000, 2000),
+						runs: make([]moved, o.seeds())})
 				}
 			}
 			var jobs []job
@@ -59,7 +61,8 @@ type weighted interface {
 }
 
 // play feeds the oracle uniformly drawn actions.
-func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle.Hedge) weighted) (out moved, err error) {
+func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle.Hedge) weighted) (out moved,
+	err error) {
 	const actions = 5
 	env := replay.NewSigmoid(seed, m.rounds, replay.SigmoidOptions{Actions: actions, Functions: m.functions})
 	file, err := model.ParseClass("class", env.Class())
@@ -127,8 +130,10 @@ func (m *moved) add(f, next, truth []float64, a int, q, qNext []float64) {
 
 func concludeStability(f *Finding, all []*movement) {
 	t := Table{Title: fmt.Sprintf("sums over %d rounds, divided by log|F|", all[0].rounds),
-		Columns: []string{"η", "|F|", "Σ(f̂−f⋆)²", "sharper", "paper", "Σ KL", "sharper", "paper", "Σ‖f̂−f̂'‖² seen", "sharper", "paper"}}
-	regret := chart.Chart{Title: "The Hedge-Vovk oracle: regret and movement over η, divided by log|F|", X: "η", Y: "sum / log|F|", LogX: true, LogY: true}
+		Columns: []string{"η", "|F|", "Σ(f̂−f⋆)²", "sharper", "paper", "Σ KL", "sharper", "paper", "Σ‖f̂−f̂'‖² seen",
+			"sharper", "paper"}}
+	regret := chart.Chart{Title: "The Hedge-Vovk oracle: regret and movement over η, divided by log|F|", X: "η",
+		Y: "sum / log|F|", LogX: true, LogY: true}
 	lines := map[int]*chart.Series{}
 	var order []int
 	worst := [3]float64{}
@@ -147,7 +152,8 @@ func concludeStability(f *Finding, all []*movement) {
 		t.row(row...)
 		for i := range sums {
 			worst[i] = math.Max(worst[i], sums[i].Value/bounds[i])
-			f.check(sums[i].Value <= bounds[i]+2*se(sums[i]), "η = %.3g, |F| = %d: %s is below its sharper bound", m.eta, m.functions, []string{"Σ(f̂−f⋆)²", "Σ KL", "Σ‖f̂−f̂'‖²"}[i])
+			f.check(sums[i].Value <= bounds[i]+2*se(sums[i]), "η = %.3g, |F| = %d: %s is below its sharper bound", m.eta,
+				m.functions, []string{"Σ(f̂−f⋆)²", "Σ KL", "Σ‖f̂−f̂'‖²"}[i])
 		}
 		l, ok := lines[m.functions]
 		if !ok {
@@ -170,9 +176,12 @@ func concludeStability(f *Finding, all []*movement) {
 	f.Checked = "each sum is below its sharper bound, within two standard errors"
 	var wider [3]float64
 	for i, printed := range paperBounds(oracle.PaperEta) {
-		wider[i] = printed / [3]float64{1 / oracle.PaperEta, oracle.HedgeKL(oracle.PaperEta), oracle.HedgeKL(oracle.PaperEta) / 2}[i]
+		wider[i] = printed / [3]float64{1 / oracle.PaperEta, oracle.HedgeKL(oracle.PaperEta),
+			oracle.HedgeKL(oracle.PaperEta) / 2}[i]
 	}
-	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), for every η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g and %.3g times as large. Movement is the largest over the round's context and not over all, so it is seen from below.",
+	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), for every "+
+		"η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g and %.3g "+
+		"times as large. Movement is the largest over the round's context and not over all, so it is seen from below.",
 		worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
 }
 

@@ -14,8 +14,9 @@ func always(action string) learner.DecisionList { return learner.DecisionList{{T
 // rounds m0 … m−1 all arrive at round r. By then the law has moved: what was drawn with a
 // small probability then is almost certain now.
 func NewTrap(rounds, k, m0, m, r int) *Policed {
-	e := &Policed{name: specification("trap", float64(k), float64(m0), float64(m), float64(r)), rounds: rounds, actions: numbered("a", k),
-		delays: specification("hold", float64(m0), float64(m), float64(r))}
+	e := &Policed{name: specification("trap", float64(k), float64(m0), float64(m), float64(r)), rounds: rounds,
+		actions: numbered("a", k),
+		delays:  specification("hold", float64(m0), float64(m), float64(r))}
 	e.policies = constants(e.actions)
 	e.advice = func(i, _ int) int { return i }
 	e.loss = func(t, a int) float64 { return unless(t < m && a != 0 || t >= m && a != 1) }
@@ -29,7 +30,8 @@ const cycActions = 4
 // policies, the best of which changes every h rounds: the loss of action a is
 // 1[a ≠ ⌊t/h⌋ mod 4]; delays are d.
 func NewCyc(rounds, h, d int) *Policed {
-	e := &Policed{name: specification("cyc", float64(h), float64(d)), rounds: rounds, actions: numbered("a", cycActions),
+	e := &Policed{name: specification("cyc", float64(h), float64(d)), rounds: rounds, actions: numbered("a",
+		cycActions),
 		delays: specification("constant", float64(d))}
 	e.policies = constants(e.actions)
 	e.advice = func(i, _ int) int { return i }
@@ -56,8 +58,9 @@ func NewBetrayals(rounds, k int) *Policed {
 // [0, d+1], whose regret no learner keeps below about √((d+1)·T·ln N/2).
 func NewBlocks(seed uint64, rounds, d, n int) *Policed {
 	bits, losses := NewStream(seed, "blocks advice"), NewStream(seed, "blocks losses")
-	e := &Policed{name: specification("blocks", float64(d), float64(n)), rounds: rounds, actions: numbered("a", 2), features: numbered("p", n),
-		delays: specification("burst", float64(d+1))}
+	e := &Policed{name: specification("blocks", float64(d), float64(n)), rounds: rounds, actions: numbered("a", 2),
+		features: numbered("p", n),
+		delays:   specification("burst", float64(d+1))}
 	e.policies = &model.PolicyFile{Actions: e.actions}
 	for _, f := range e.features {
 		on := learner.Condition{Feature: f, Kind: oracle.Number, Lo: 1, Hi: 1}

@@ -23,9 +23,12 @@ const recordedDelays = "recorded"
 
 func delayKinds() []delayKind {
 	return slices.Concat(lawKinds(), orderKinds(), adaptiveKinds(), []delayKind{
-		{Entry: Entry{recordedDelays, "", "the log's own times of decisions and outcomes; for a bandit log with --outcome-time-column"},
+		{Entry: Entry{recordedDelays, "",
+			"the log's own times of decisions and outcomes; for a bandit log with --outcome-time-column"},
 			open: openOwnDelays, draw: drawRecorded},
-		{Entry: Entry{recordedDelays, "FILE", "the delays of a file: a whole number a line, or the word never; or a CSV with the columns decision_ts and outcome_ts (or as the flags say); from its top again when it ends"},
+		{Entry: Entry{recordedDelays, "FILE",
+			"the delays of a file: a whole number a line, or the word never; or a CSV with the columns " +
+				"decision_ts and outcome_ts (or as the flags say); from its top again when it ends"},
 			file: true, open: openFileDelays, draw: drawRecorded},
 	})
 }
@@ -55,7 +58,8 @@ func lawKinds() []delayKind {
 			draw: func(t *delayTerm, p *Play) int64 {
 				return whole(t.args[1] * oracle.Exp(-oracle.Log(t.uniform(p))/t.args[0]))
 			}},
-		{Entry: Entry{"never", "p", "an outcome is lost with probability p, and comes at once otherwise"}, args: []argument{{"p", 0, 1, false}},
+		{Entry: Entry{"never", "p", "an outcome is lost with probability p, and comes at once otherwise"},
+			args: []argument{{"p", 0, 1, false}},
 			draw: func(t *delayTerm, p *Play) int64 { return t.lose(p) }},
 	}
 }
@@ -63,19 +67,23 @@ func lawKinds() []delayKind {
 // orderKinds are delays that play with the order of outcomes.
 func orderKinds() []delayKind {
 	return []delayKind{
-		{Entry: Entry{"burst", "every", "outcomes come all at once, after every so many decisions"}, args: []argument{sizeArg("every")},
+		{Entry: Entry{"burst", "every", "outcomes come all at once, after every so many decisions"},
+			args: []argument{sizeArg("every")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				every := int64(t.args[0])
 				return every - 1 - int64(p.Round)%every
 			}},
-		{Entry: Entry{"head", "every,wait", "one round in so many waits and blocks the line, the others come at once"}, args: []argument{sizeArg("every"), countArg("wait")},
+		{Entry: Entry{"head", "every,wait",
+			"one round in so many waits and blocks the line, the others come at " +
+				"once"}, args: []argument{sizeArg("every"), countArg("wait")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				if int64(p.Round)%int64(t.args[0]) == 0 {
 					return int64(t.args[1])
 				}
 				return 0
 			}},
-		{Entry: Entry{"hold", "from,to,until", "outcomes of the rounds from … to−1 come all at once, right before decision until; the others at once"},
+		{Entry: Entry{"hold", "from,to,until",
+			"outcomes of the rounds from … to−1 come all at once, right before decision until; the others at once"},
 			args: []argument{countArg("from"), countArg("to"), countArg("until")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				if r := int64(p.Round); r >= int64(t.args[0]) && r < int64(t.args[1]) {
@@ -83,7 +91,9 @@ func orderKinds() []delayKind {
 				}
 				return 0
 			}},
-		{Entry: Entry{"reorder", "window", "each outcome comes at one of the next so many decisions, all alike: near ones change places"}, args: []argument{sizeArg("window")},
+		{Entry: Entry{"reorder", "window",
+			"each outcome comes at one of the next so many decisions, all alike: near ones change " +
+				"places"}, args: []argument{sizeArg("window")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				return min(int64(float64(t.args[0]*t.uniform(p))), int64(t.args[0])-1)
 			}},
@@ -93,7 +103,8 @@ func orderKinds() []delayKind {
 // adaptiveKinds are delays that look at what was played and at what it was worth.
 func adaptiveKinds() []delayKind {
 	return []delayKind{
-		{Entry: Entry{"starve-best", "extra", "outcomes of the best action are held back for so many decisions, the others come at once"},
+		{Entry: Entry{"starve-best", "extra",
+			"outcomes of the best action are held back for so many decisions, the others come at once"},
 			args: []argument{countArg("extra")}, open: needsTruth,
 			draw: func(t *delayTerm, p *Play) int64 {
 				if p.Truth != nil && p.Truth[p.Action] == slices.Min(p.Truth) {
@@ -101,11 +112,13 @@ func adaptiveKinds() []delayKind {
 				}
 				return 0
 			}},
-		{Entry: Entry{"loss", "low,high", "the delay depends on the loss: low for loss 0, high for loss 1"}, args: []argument{countArg("low"), countArg("high")},
+		{Entry: Entry{"loss", "low,high", "the delay depends on the loss: low for loss 0, high for loss 1"},
+			args: []argument{countArg("low"), countArg("high")},
 			draw: func(t *delayTerm, p *Play) int64 {
 				return whole(t.args[0] + float64((t.args[1]-t.args[0])*p.Loss))
 			}},
-		{Entry: Entry{"never-bad", "p", "a loss of 1 is lost with probability p, everything else comes at once"}, args: []argument{{"p", 0, 1, false}},
+		{Entry: Entry{"never-bad", "p", "a loss of 1 is lost with probability p, everything else comes at once"},
+			args: []argument{{"p", 0, 1, false}},
 			draw: func(t *delayTerm, p *Play) int64 {
 				if p.Loss < 1 {
 					return 0
@@ -126,7 +139,8 @@ func (t *delayTerm) lose(p *Play) int64 {
 	return 0
 }
 
-var errNoTruth = errors.New("the best action is not known of this data; it is of a built-in environment and of a labelled CSV")
+var errNoTruth = errors.New("the best action is not known of this data; it is of a built-in environment and of a " +
+	"labelled CSV")
 
 func needsTruth(t *delayTerm, o *DelayOptions) error {
 	if o.Env == nil || o.Env.Len() == 0 {

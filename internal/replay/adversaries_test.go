@@ -5,12 +5,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"hindsight/internal/logs"
 )
 
 // draws returns the delays of n rounds with one play.
@@ -117,7 +118,7 @@ func TestAdversaryErrors(t *testing.T) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
 	}
-	for _, env := range []Environment{nil, NewSigmoid(1, 5, SigmoidOptions{}), parseLog(t, "a,l\np,1\n", Mapping{Action: "a", Loss: "l"})} {
+	for _, env := range []Environment{nil, NewSigmoid(1, 5, SigmoidOptions{}), parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"})} {
 		if _, err := (DelayOptions{Env: env}).Parse("recorded"); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
 			t.Errorf("recorded of %v: %v", env, err)
 		}
@@ -211,52 +212,4 @@ func TestScheduleByTime(t *testing.T) {
 	if got := s.after(0); len(got) != 1 || got[0] != (awaited{time: 0, action: 1}) || times[0] != 30 {
 		t.Errorf("%+v, and the times of all runs are changed by one: %v", got, times)
 	}
-}
-
-func TestParseMapping(t *testing.T) {
-	want := Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y:text"}, FeaturePrefix: "f_"}
-	for _, text := range []string{
-		"time-column: at\noutcome_time_column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x, 'y:text']\nfeature-prefix: f_\n",
-		"{time_column: at, outcome-time-column: back, action-column: who, reward-column: paid, id-column: id, features: 'x, y:text', feature_prefix: f_}",
-	} {
-		if got, err := ParseMapping("m.yaml", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: %+v, %v", text, got, err)
-		}
-	}
-	for text, want := range map[string]string{
-		"":                                 "m.yaml:1:1: the mapping is empty; for example",
-		"# nothing\n":                      "m.yaml:1:1: ",
-		"- a\n":                            "m.yaml:1:1: expected keys",
-		"time-column: at\naction: who\n":   `m.yaml:2:1: unknown key "action"; the keys are time-column, outcome-time-column,`,
-		"time-column: a\ntime_column: b\n": "m.yaml:2:1: time_column is there twice",
-		"time-column: [a]\n":               "m.yaml:1:14: time-column: expected the name of a column",
-		"time-column:\naction-column: x\n": "m.yaml:1:13: time-column: expected the name of a column",
-		"action-column: x\nfeatures: {}\n": "m.yaml:2:11: features: expected a list",
-		"features:\n- a\n- [b]\n":          "m.yaml:3:3: features: expected the name of a column",
-		"time-column: a\n\tb: c\n":         "m.yaml:2:1: not YAML: ",
-		"time-column: \"a\nid-column: b\n": "m.yaml:",
-	} {
-		if _, err := ParseMapping("m.yaml", []byte(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q:\ngot  %v\nwant %s", text, err, want)
-		}
-	}
-	m := Mapping{Time: "a", Reward: "r", Features: []string{"x"}}
-	m.Override(Mapping{OutcomeTime: "b", Loss: "l"})
-	if !reflect.DeepEqual(m, Mapping{Time: "a", OutcomeTime: "b", Loss: "l", Features: []string{"x"}}) {
-		t.Errorf("flags over a file: %+v", m)
-	}
-	if (&Mapping{FeaturePrefix: "x"}).IsZero() || (&Mapping{Features: []string{"x"}}).IsZero() || !(&Mapping{}).IsZero() {
-		t.Error("IsZero")
-	}
-}
-
-func FuzzParseMapping(f *testing.F) {
-	f.Add("time-column: at\nfeatures: [x, 'y:text']\n")
-	f.Add("{features: 'x, y', id_column: 3}")
-	f.Add("a: &x [*x]")
-	f.Fuzz(func(t *testing.T, text string) {
-		if _, err := ParseMapping("m", []byte(text)); err != nil && !strings.HasPrefix(err.Error(), "m:") {
-			t.Fatalf("%q: no place in %v", text, err)
-		}
-	})
 }

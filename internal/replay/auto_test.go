@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
@@ -66,7 +67,7 @@ func sharedSet(t *testing.T, name string) Environment {
 	if _, err := os.Stat(path); err != nil {
 		t.Skipf("the data set %s is not beside the project", name)
 	}
-	env, err := OpenMulticlass(path)
+	env, err := openLog(path, logs.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,8 +27,8 @@ type Rounds struct {
 	taught *logView // of a [Lesson]; nil: something else
 	listed []string // the actions of its model
 
-	csv  *Multiclass // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
-	rows []int32     // nil: row t
+	csv  *BanditLog // a labelled CSV, of which round t is row rows[t]: an Environment's way is longer
+	rows []int32    // nil: row t
 }
 
 // EncodeRounds returns all contexts of an environment. Where every round has the same
@@ -56,7 +56,7 @@ func encodeRounds(env Environment, featured bool) *Rounds {
 	}
 	switch {
 	case v == nil:
-		r.csv, r.rows = multiclassOf(env)
+		r.csv, r.rows = labelledOf(env)
 	case v.log.rows != nil:
 		r.view = v
 	default:
@@ -147,8 +147,10 @@ func (r *roundReader) given(t int) *codec.Context {
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
-	if r.csv != nil {
-		r.csv.drop()
+	if r.csv != nil && r.rows == nil {
+		r.csv.files.drop()
+	} else if r.csv != nil {
+		r.csv.files.dropBeyond(labelledBytes)
 	}
 	if r.log != nil {
 		r.log.files.drop()
@@ -304,7 +306,7 @@ func (b *backtest) join(t int) error {
 	e := &b.decision[0]
 	e.Offset, e.Time = int64(t), b.decidedAt(t)
 	b.moved[0].Next, b.batch[0] = e.Offset+1, loop.Batch{Decisions: b.decision[:]}
-	if err := b.take(codec.Cut{Time: e.Time, Decisions: b.moved[:]}); err != nil {
+	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
 	if b.match.s.cut == Never {
@@ -323,7 +325,7 @@ func (b *backtest) joinOutcomes(due []awaited, t int) error {
 		b.outcomes++
 		b.trace.delays.came(int64(o.round), int64(t))
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
-		if err := b.take(codec.Cut{Outcomes: b.moved[:]}); err != nil {
+		if err := b.take(0, nil, b.moved[:]); err != nil {
 			return err
 		}
 	}
@@ -331,10 +333,10 @@ func (b *backtest) joinOutcomes(due []awaited, t int) error {
 }
 
 // take gives the joiner the next cut, which takes the batch unless it moves time alone.
-func (b *backtest) take(c codec.Cut) error {
-	c.Cut = b.cut.Cut + 1
-	b.cut = c
-	return b.joiner.Take(&b.cut, b.batch[:len(c.Decisions)+len(c.Outcomes)])
+func (b *backtest) take(time int64, decisions, outcomes []codec.Range) error {
+	b.cut.Cut++
+	b.cut.Time, b.cut.Decisions, b.cut.Outcomes = time, decisions, outcomes
+	return b.joiner.Take(&b.cut, b.batch[:len(decisions)+len(outcomes)])
 }
 
 // over lets the joiner forget a round of which no outcome is to come. An id that is there
@@ -384,7 +386,7 @@ func (b *backtest) finish() error {
 	if err := b.joinOutcomes(b.match.s.rest(), b.match.rounds.Len()-1); err != nil {
 		return err
 	}
-	if err := b.take(codec.Cut{Time: loop.End}); err != nil {
+	if err := b.take(loop.End, nil, nil); err != nil {
 		return err
 	}
 	return b.learn()

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -16,7 +17,7 @@ func BenchmarkBacktest(b *testing.B) {
 	if _, err := os.Stat(file); err != nil {
 		b.Skip("the data set pendigits is not beside the project")
 	}
-	env, err := OpenMulticlass(file)
+	env, err := openLog(file, logs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -32,7 +32,10 @@ type BanditLog struct {
 	columns []logColumn
 	cells   []cell // of features, row by row
 	long    []byte // texts of cells that are not among the values of their columns
-	d       int    // expanded columns, the constant included
+
+	texts    bool // some columns are not of numbers
+	labelled bool // action is the label: the loss of every action is known, 0 of the label and 1 of the others
+	d        int  // expanded columns, the constant included
 
 	rows    *eventRows // contexts that bring their own actions; nil: cells
 	weights []float64  // events that a row stands for, at least 1; nil: 1 each
@@ -49,11 +52,13 @@ type BanditLog struct {
 
 type logColumn struct {
 	name   string
-	at     int      // index in the file
-	text   bool     // said to be text
-	number bool     // said to be numbers; found to be when all is read
+	number bool
 	values []string // of a column of texts, that occur: the first so many
 }
+
+// mostValues is how many texts of a column are told apart: others are kept a row each, and are no columns
+// of a model.
+const mostValues = mostColumns
 
 var _ Environment = (*BanditLog)(nil)
 
@@ -114,23 +119,36 @@ func (b *BanditLog) Context(dst *codec.Context, t int) {
 		}
 		return
 	}
-	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], b.actions)}
+	*dst = codec.Context{Features: b.features(dst.Features[:0], t), Actions: appendActions(dst.Actions[:0], b.actions)}
 	for a := range b.items {
 		dst.Actions[a].Features = b.items[a]
 	}
-	for i := range b.columns {
-		switch c, v := &b.columns[i], b.cell(t, i); {
-		case v == absent:
-		case c.number:
-			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Number, Value: v.number()})
-		default:
-			dst.Features = append(dst.Features, codec.Feature{Name: c.name, Kind: codec.Text, Text: v.text(c.values, b.long)})
-		}
-	}
 }
 
-// Truth implements [Environment]: it is not known.
-func (b *BanditLog) Truth([]float64, int) bool { return false }
+// features appends the features of a row of cells to dst.
+func (b *BanditLog) features(dst []codec.Feature, t int) []codec.Feature {
+	for i, v := range b.cells[t*len(b.columns) : (t+1)*len(b.columns)] {
+		switch c := &b.columns[i]; {
+		case v == absent:
+		case c.number:
+			dst = append(dst, codec.Feature{Name: c.name, Kind: codec.Number, Value: v.number()})
+		default:
+			dst = append(dst, codec.Feature{Name: c.name, Kind: codec.Text, Text: v.text(c.values, b.long)})
+		}
+	}
+	return dst
+}
+
+// Truth implements [Environment]: it is known where rows have labels.
+func (b *BanditLog) Truth(dst []float64, t int) bool {
+	if b.labelled {
+		for a := range dst {
+			dst[a] = 1
+		}
+		dst[b.action[t]] = 0
+	}
+	return b.labelled
+}
 
 // slot returns where the recorded action of row t stands among those of its context.
 func (b *BanditLog) slot(t int) int {
@@ -144,6 +162,12 @@ func (b *BanditLog) slot(t int) int {
 // for the others, and where no outcome came. a is an index into the actions of the row's
 // context.
 func (b *BanditLog) Loss(t, a int) float64 {
+	if b.labelled {
+		if int(b.action[t]) == a {
+			return 0
+		}
+		return 1
+	}
 	if a != b.slot(t) || math.IsNaN(b.value[t]) {
 		return math.NaN()
 	}
@@ -163,10 +187,13 @@ type logView struct {
 	n    int
 }
 
-// logOf returns the bandit log that env shows, nil if it shows none.
+// logOf returns the bandit log that env shows, nil if it shows none, or one that knows all losses.
 func logOf(env Environment) *logView {
 	switch e := env.(type) {
 	case *BanditLog:
+		if e.labelled {
+			return nil
+		}
 		return &logView{log: e, n: e.Len()}
 	case *head:
 		if v := logOf(e.Environment); v != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
@@ -20,13 +21,13 @@ s,1577836820.5,b,,,3,"v,w"
 t,2020-01-01 00:00:30+00:00,a,0.25,2020-01-01T00:00:30Z,-2,u
 `
 
-func timedMapping() Mapping {
-	return Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y"}}
+func timedMapping() logs.Mapping {
+	return logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y"}}
 }
 
-func parseLog(t testing.TB, text string, m Mapping) *BanditLog {
+func parseLog(t testing.TB, text string, m logs.Mapping) *BanditLog {
 	t.Helper()
-	log, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{Mapping: m})
+	log, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,11 +107,11 @@ func TestRecordedByHand(t *testing.T) {
 
 func TestBanditLogTypesAndRanges(t *testing.T) {
 	text := "a,l,n,m\np,5,1,1\nq,15,2,x\n"
-	m := Mapping{Action: "a", Loss: "l", Features: []string{"n:text"}, FeaturePrefix: "m"}
-	if _, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{Mapping: m}); err == nil || !strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another range, for example loss:") {
+	m := logs.Mapping{Action: "a", Loss: "l", Features: []string{"n:text"}, FeaturePrefix: "m"}
+	if _, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.HasPrefix(err.Error(), "t.csv:2: column l: 5 is not in [0, 1]; a model file may give another range, for example loss:") {
 		t.Errorf("out of range: %v", err)
 	}
-	b, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{Mapping: m, Range: loop.Range{Min: 0, Max: 10, Clip: true}, Actions: []string{"q", "z", "p"}})
+	b, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m, Range: loop.Range{Min: 0, Max: 10, Clip: true}, Actions: []string{"q", "z", "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,61 +157,36 @@ func TestBanditLogErrors(t *testing.T) {
 		{header + "q,2020-01-01T00:00:00Z,b,1,2020-01-01T00:00:00Z,1,\xff\n", "t.csv:2: column y: a text is UTF-8"},
 		{header + "q,2020-01-01T00:00:00Z,\xff,1,2020-01-01T00:00:00Z,1,\n", "t.csv:2: column who: an action is UTF-8"},
 	} {
-		_, err := ReadLog("t.csv", strings.NewReader(c.text), LogOptions{Mapping: m})
-		var at *CSVError
+		_, err := readLog("t.csv", strings.NewReader(c.text), logOptions{Options: logs.Options{Mapping: m}})
+		var at *logs.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}
 	}
-	for want, change := range map[string]func(m *Mapping){
-		`column "z": there is no such column`:              func(m *Mapping) { m.Features = []string{"z"} },
-		"column paid: it is what is known after":           func(m *Mapping) { m.Features = []string{"paid"} },
-		"column back: it is what is known after":           func(m *Mapping) { m.Features = []string{"back"} },
-		"column who: it is the action":                     func(m *Mapping) { m.Features = []string{"who"} },
-		"column x: the feature is there twice":             func(m *Mapping) { m.Features = []string{"x", "x:text"} },
-		`t.csv:2: column y: "u" is not a finite number; `:  func(m *Mapping) { m.Features = []string{"y:number"} },
-		`t.csv:1: no column begins with "z"`:               func(m *Mapping) { m.FeaturePrefix = "z" },
-		"needs the column of its actions: --action-column": func(m *Mapping) { m.Action = "" },
-		"--loss-column or --reward-column":                 func(m *Mapping) { m.Reward = "" },
-		"not both":                                         func(m *Mapping) { m.Loss = "x" },
-		"an outcome time needs the time of the decision":   func(m *Mapping) { m.Time = "" },
+	for want, change := range map[string]func(m *logs.Mapping){
+		`column "z": there is no such column`:              func(m *logs.Mapping) { m.Features = []string{"z"} },
+		"column paid: it is what is known after":           func(m *logs.Mapping) { m.Features = []string{"paid"} },
+		"column back: it is what is known after":           func(m *logs.Mapping) { m.Features = []string{"back"} },
+		"column who: it is the action":                     func(m *logs.Mapping) { m.Features = []string{"who"} },
+		"column x: the feature is there twice":             func(m *logs.Mapping) { m.Features = []string{"x", "x:text"} },
+		`t.csv:2: column y: "u" is not a finite number; `:  func(m *logs.Mapping) { m.Features = []string{"y:number"} },
+		`t.csv:1: no column begins with "z"`:               func(m *logs.Mapping) { m.FeaturePrefix = "z" },
+		"needs the column of its actions: --action-column": func(m *logs.Mapping) { m.Action = "" },
+		"--loss-column or --reward-column":                 func(m *logs.Mapping) { m.Reward = "" },
+		"not both":                                         func(m *logs.Mapping) { m.Loss = "x" },
+		"an outcome time needs the time of the decision":   func(m *logs.Mapping) { m.Time = "" },
 	} {
 		m := timedMapping()
 		change(&m)
-		if _, err := ReadLog("t.csv", strings.NewReader(timedText), LogOptions{Mapping: m}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readLog("t.csv", strings.NewReader(timedText), logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := ReadLog("t.csv", strings.NewReader(timedText), LogOptions{Mapping: m, Actions: []string{"b"}}); err == nil || err.Error() != `t.csv:3: column who: the model does not list the action "a"` {
+	if _, err := readLog("t.csv", strings.NewReader(timedText), logOptions{Options: logs.Options{Mapping: m, Actions: []string{"b"}}}); err == nil || err.Error() != `t.csv:3: column who: the model does not list the action "a"` {
 		t.Errorf("an action that the model lacks: %v", err)
 	}
-	if _, err := OpenLog(t.TempDir()+"/none.csv", LogOptions{Mapping: m}); !errors.Is(err, os.ErrNotExist) {
+	if _, err := openLog(t.TempDir()+"/none.csv", logs.Options{Mapping: m}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
-	}
-}
-
-func TestParseTime(t *testing.T) {
-	at := func(y int, mo time.Month, d, h, mi, s, ns int) int64 {
-		return time.Date(y, mo, d, h, mi, s, ns, time.UTC).UnixNano()
-	}
-	for text, want := range map[string]int64{
-		"2013-01-01T11:10:00Z":             at(2013, 1, 1, 11, 10, 0, 0),
-		"2013-01-01T11:10:00.25+01:00":     at(2013, 1, 1, 10, 10, 0, 25e7),
-		"2019-11-24 00:01:03.979311+00:00": at(2019, 11, 24, 0, 1, 3, 979311000),
-		"2013-01-01 11:10:00":              at(2013, 1, 1, 11, 10, 0, 0),
-		" 1357038600 ":                     at(2013, 1, 1, 11, 10, 0, 0),
-		"1357038600.123456789":             at(2013, 1, 1, 11, 10, 0, 123456789),
-		"-1.5":                             -15e8,
-		"0":                                0,
-	} {
-		if got, err := parseTime(text); err != nil || got != want {
-			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
-		}
-	}
-	for _, text := range []string{"", "x", "1.", "1.x", "1e9", "11:10", "2013-13-01 00:00:00", "1357038600000", "99999999999999999999", "0001-01-01T00:00:00Z"} {
-		if got, err := parseTime(text); err == nil || !strings.Contains(err.Error(), "expected a time") {
-			t.Errorf("%q is %v, %v", text, got, err)
-		}
 	}
 }
 
@@ -219,12 +195,9 @@ func FuzzReadLog(f *testing.F) {
 	f.Add("id,at,who,paid,back,x,y\nq,1,b,1,0,,\n")
 	f.Add("id,at,who,paid,back,x,y\nq,-0.5,b,0x1p-2,9e9,nan,\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		b, err := ReadLog("t.csv", strings.NewReader(text), LogOptions{Mapping: timedMapping()})
+		b, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: timedMapping()}})
 		if err != nil {
-			var at *CSVError
-			if !errors.As(err, &at) || at.Line < 1 {
-				t.Fatalf("%q: no place in %v", text, err)
-			}
+			checkPlace(t, err)
 			return
 		}
 		var c codec.Context

@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -31,8 +32,8 @@ func flights(t testing.TB) string {
 	return path
 }
 
-func flightsMapping() Mapping {
-	return Mapping{Time: "decision_ts", OutcomeTime: "outcome_ts", Action: "carrier", Reward: "on_time", ID: "event_id",
+func flightsMapping() logs.Mapping {
+	return logs.Mapping{Time: "decision_ts", OutcomeTime: "outcome_ts", Action: "carrier", Reward: "on_time", ID: "event_id",
 		Features: []string{"origin", "dest", "distance", "month", "dow", "sched_hour"}}
 }
 
@@ -69,7 +70,7 @@ func play(t testing.TB, env Environment, learner, window, spec string) *Result {
 // which every round has its outcome, is one less a round.
 func TestFlights(t *testing.T) {
 	path := flights(t)
-	log, err := OpenLog(path, LogOptions{Mapping: flightsMapping()})
+	log, err := openLog(path, logs.Options{Mapping: flightsMapping()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +98,7 @@ func TestFlights(t *testing.T) {
 	if *own.Delays.Recorded != want || own.Delays.FIFOTax <= 0 {
 		t.Errorf("fixed:UA: delays %+v", own.Delays)
 	}
-	if _, err := OpenLog(path, LogOptions{Mapping: Mapping{Action: "carrier", Reward: "arr_delay_min"}}); err == nil || !strings.Contains(err.Error(), "flights_log.csv:2: column arr_delay_min: -8 is not in [0, 1]") {
+	if _, err := openLog(path, logs.Options{Mapping: logs.Mapping{Action: "carrier", Reward: "arr_delay_min"}}); err == nil || !strings.Contains(err.Error(), "flights_log.csv:2: column arr_delay_min: -8 is not in [0, 1]") {
 		t.Errorf("a reward out of range: %v", err)
 	}
 }
@@ -187,8 +188,8 @@ func randomLog(t *rapid.T, missing bool) *BanditLog {
 		}
 		fmt.Fprintf(&text, "%d,%d,%s,1\n", at, at+rapid.Int64Range(-2, 12).Draw(t, "wait"), who)
 	}
-	b, err := ReadLog("t.csv", strings.NewReader(text.String()), LogOptions{Actions: []string{"a", "b"},
-		Mapping: Mapping{Time: "at", OutcomeTime: "back", Action: "who", Loss: "loss"}})
+	b, err := readLog("t.csv", strings.NewReader(text.String()), logOptions{Options: logs.Options{Actions: []string{"a", "b"},
+		Mapping: logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Loss: "loss"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +404,7 @@ func TestInjectAdversaries(t *testing.T) {
 			t.Parallel()
 			var env Environment
 			if c.env == "log" {
-				log, err := OpenLog(flights(t), LogOptions{Mapping: flightsMapping()})
+				log, err := openLog(flights(t), logs.Options{Mapping: flightsMapping()})
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -14,7 +14,8 @@ func HasBaseline(env Environment) bool {
 	return v != nil && v.log.baseline != nil
 }
 
-var errNoBaseline = errors.New("no event of this log names a baseline action (_ba of dsjson, baseline of our events); always:ACTION is a baseline that you name yourself")
+var errNoBaseline = errors.New("no event of this log names a baseline action (_ba of dsjson, baseline of our " +
+	"events); always:ACTION is a baseline that you name yourself")
 
 // baseline plays what each event names as its baseline: the best one, where it ranks
 // several. An event that names none plays its first action, the baseline of Azure
@@ -35,7 +36,8 @@ func (o *OffPolicy) baseline() (*target, error) {
 	}
 	t := &target{madeOf: hex.EncodeToString(h.Sum(nil))}
 	if missing > 0 {
-		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first action, which may not be what your baseline would have done", missing, len(o.rows)))
+		t.flags = append(t.flags, fmt.Sprintf("%d of %d rows name no baseline action; there it plays the first action, "+
+			"which may not be what your baseline would have done", missing, len(o.rows)))
 	}
 	var eligible []int32
 	t.law = func(dst []float64, i int) {

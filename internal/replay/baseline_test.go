@@ -42,7 +42,8 @@ func TestBaseline(t *testing.T) {
 			t.Errorf("%v: %+v", err, e)
 		}
 	}
-	if err := judged(t, targetLog(t)).Check("baseline"); err == nil || !strings.Contains(err.Error(), "no event of this log names a baseline") {
+	if err := judged(t, targetLog(t)).Check("baseline"); err == nil || !strings.Contains(err.Error(),
+		"no event of this log names a baseline") {
 		t.Errorf("a log without baselines: %v", err)
 	}
 }

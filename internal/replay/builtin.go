@@ -16,49 +16,61 @@ type builtin struct {
 func builtins() []builtin {
 	mean := func(name string) argument { return argument{name, 0, 1, false} }
 	return []builtin{
-		{Entry{"sigmoid", "", "contexts uniform in [-1,1]^5, 5 actions, 100 logistic functions one of which is true; losses 0 or 1"}, nil,
+		{Entry{"sigmoid", "", "contexts uniform in [-1,1]^5, 5 actions, 100 logistic functions one of which is " +
+			"true; losses 0 or 1"}, nil,
 			func(seed uint64, rounds int, _ []float64) Environment {
 				return NewSigmoid(seed, rounds, SigmoidOptions{})
 			}},
-		{Entry{"close", "r", "the same, but the functions are near each other: coefficients of one centre and r times normal ones"}, []argument{{"r", 0, 1000, false}},
+		{Entry{"close", "r", "the same, but the functions are near each other: coefficients of one centre and r " +
+			"times normal ones"}, []argument{{"r", 0, 1000, false}},
 			func(seed uint64, rounds int, a []float64) Environment { return NewClose(seed, rounds, a[0]) }},
-		{Entry{"needle", "s,n,o", "no context, 10 actions: mean loss s of the first, n of one hidden among the others, o of the rest; needle:.4,.2,.6 traps greed"}, []argument{mean("s"), mean("n"), mean("o")},
+		{Entry{"needle", "s,n,o", "no context, 10 actions: mean loss s of the first, n of one hidden among the " +
+			"others, o of the rest; needle:.4,.2,.6 traps greed"}, []argument{mean("s"), mean("n"), mean("o")},
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewNeedle(seed, rounds, a[0], a[1], a[2])
 			}},
-		{Entry{"unstable", "", "the lower bound: an oracle without regret and without stability (no delay: regret 0 with greedy, delay 1: half of all rounds)"}, nil,
+		{Entry{"unstable", "", "the lower bound: an oracle without regret and without stability (no delay: regret " +
+			"0 with greedy, delay 1: half of all rounds)"}, nil,
 			func(seed uint64, rounds int, _ []float64) Environment { return NewUnstable(seed, rounds, false) }},
 		{Entry{"unstable-hedge", "", "the same rounds with Hedge-Vovk over the class"}, nil,
 			func(seed uint64, rounds int, _ []float64) Environment { return NewUnstable(seed, rounds, true) }},
-		{Entry{"hypercube", "n,eps", "n contexts, 2 actions, all 2^n functions: one action is better by eps in each context; eps 0: the paper's, sqrt(n/(100 T))"},
+		{Entry{"hypercube", "n,eps",
+			"n contexts, 2 actions, all 2^n functions: one action is better by eps in each context; eps 0: the " +
+				"paper's, sqrt(n/(100 T))"},
 			[]argument{{"n", 1, 1e6, true}, {"eps", 0, 0.5, false}},
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewHypercube(seed, rounds, int(a[0]), a[1])
 			}},
-		{Entry{"blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 rounds whose outcomes come at the end; regret is against the best policy"},
+		{Entry{"blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 rounds whose " +
+			"outcomes come at the end; regret is against the best policy"},
 			[]argument{{"d", 0, 1e6, true}, {"N", 1, 1000, true}},
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewBlocks(seed, rounds, int(a[0]), int(a[1]))
 			}},
-		{Entry{"trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; outcomes of rounds m0 to m all come at round r; meant for --order arrival"},
+		{Entry{"trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; " +
+			"outcomes of rounds m0 to m all come at round r; meant for --order arrival"},
 			[]argument{{"K", 2, 1000, true}, countArg("m0"), countArg("m"), countArg("r")},
 			func(_ uint64, rounds int, a []float64) Environment {
 				return NewTrap(rounds, int(a[0]), int(a[1]), int(a[2]), int(a[3]))
 			}},
-		{Entry{"cyc", "h,d", "4 actions, another is right every h rounds; outcomes come after d later decisions"}, []argument{{"h", 1, maxDelay, true}, countArg("d")},
+		{Entry{"cyc", "h,d", "4 actions, another is right every h rounds; outcomes come after d later decisions"},
+			[]argument{{"h", 1, maxDelay, true}, countArg("d")},
 			func(_ uint64, rounds int, a []float64) Environment { return NewCyc(rounds, int(a[0]), int(a[1])) }},
-		{Entry{"linear", "d,K", "contexts uniform in [-1,1]^d, K actions whose mean losses are linear in the context; losses 0 or 1"}, []argument{{"d", 1, 1000, true}, {"K", 1, 1000, true}},
+		{Entry{"linear", "d,K", "contexts uniform in [-1,1]^d, K actions whose mean losses are linear in the " +
+			"context; losses 0 or 1"}, []argument{{"d", 1, 1000, true}, {"K", 1, 1000, true}},
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewLinearWorld(seed, rounds, int(a[0]), int(a[1]))
 			}},
-		{Entry{"bandit", "K,m,o", "no context, K actions: mean loss m of one, o of the others"}, []argument{{"K", 1, 1000, true}, mean("m"), mean("o")},
+		{Entry{"bandit", "K,m,o", "no context, K actions: mean loss m of one, o of the others"}, []argument{{"K", 1,
+			1000, true}, mean("m"), mean("o")},
 			func(seed uint64, rounds int, a []float64) Environment {
 				return NewBandit(seed, rounds, int(a[0]), a[1], a[2])
 			}},
 	}
 }
 
-var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, needle:.4,.2,.6; `replayer list` names them all")
+var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, " +
+	"needle:.4,.2,.6; `replayer list` names them all")
 
 // NewEnvironment returns the built-in environment that a specification names.
 func NewEnvironment(spec string, seed uint64, rounds int) (Environment, error) {

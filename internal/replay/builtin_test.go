@@ -129,14 +129,15 @@ func TestNeedle(t *testing.T) {
 	hidden := map[int]int{}
 	for seed := range uint64(900) {
 		e := NewNeedle(seed, 10, 0.4, 0.2, 0.6)
-		star := -1
-		for a, m := range e.means {
+		star, means := -1, make([]float64, 10)
+		e.Truth(means, 0)
+		for a, m := range means {
 			switch {
 			case a == 0 && m == 0.4, a > 0 && m == 0.6:
 			case a > 0 && m == 0.2 && star < 0:
 				star = a
 			default:
-				t.Fatalf("means %v", e.means)
+				t.Fatalf("means %v", means)
 			}
 		}
 		hidden[star]++
@@ -149,7 +150,7 @@ func TestNeedle(t *testing.T) {
 	if len(hidden) != 9 {
 		t.Errorf("the needle lies at %v", hidden)
 	}
-	e := environment(t, "needle:0.4,0.2,0.6", 5, 20_000).(*Needle)
+	e := environment(t, "needle:0.4,0.2,0.6", 5, 20_000).(*Classed)
 	file, class := classOf(t, e)
 	if class.Size() != 10 || len(e.Actions()) != 10 || e.Columns() != 1 {
 		t.Fatalf("%d functions, %d actions, %d columns", class.Size(), len(e.Actions()), e.Columns())
@@ -167,10 +168,12 @@ func TestNeedle(t *testing.T) {
 			}
 		}
 	}
-	if got := fit(t, e); len(got) != 1 || e.means[got[0]] != 0.2 {
-		t.Errorf("the truth is %v with means %v", got, e.means)
+	means := make([]float64, 10)
+	e.Truth(means, 0)
+	if got := fit(t, e); len(got) != 1 || means[got[0]] != 0.2 {
+		t.Errorf("the truth is %v with means %v", got, means)
 	}
-	for a, p := range e.means {
+	for a, p := range means {
 		sum := 0.0
 		for round := range e.Len() {
 			sum += e.Loss(round, a)

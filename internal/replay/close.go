@@ -9,14 +9,11 @@ import (
 // common centre and r times standard normal ones, θ_ja = θ⁰_a + r·N(0, I). Centre and
 // intercepts are N(0, 0.7²), and all functions share the intercepts: the smaller r,
 // the nearer they are to each other.
-func NewClose(seed uint64, rounds int, r float64) *Sigmoid {
+func NewClose(seed uint64, rounds int, r float64) *Classed {
 	const k, n, d, scale = 5, 100, 5, 0.7
-	e := &Sigmoid{
-		name: specification("close", r), rounds: rounds, actions: numbered("a", k), features: numbered("x", d),
-		contexts: NewStream(seed, "close contexts"), losses: NewStream(seed, "close losses"),
-	}
+	e := newSigmoid("close", seed, rounds, k, d)
+	e.name = specification("close", r)
 	centre, away := NewStream(seed, "close centre"), NewStream(seed, "close functions")
-	e.class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}
 	for j := range n {
 		f := model.Function{Prior: 1, W: make([][]float64, k)}
 		for a := range f.W {

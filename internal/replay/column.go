@@ -21,7 +21,10 @@ type rowFiles struct {
 
 const (
 	columnBytes = 1 << 20
-	fileStep    = 1 << 20 // by which a file grows, a multiple of every page
+	// of a labelled CSV in memory where its rows are in any order: its rounds are so quick that reading a row
+	// again would take a fifth
+	labelledBytes = 128 << 20
+	fileStep      = 1 << 20 // by which a file grows, a multiple of every page
 )
 
 // drop lets the system take the memory of all columns, whose content stays. It is safe for
@@ -32,6 +35,16 @@ func (s *rowFiles) drop() {
 	}
 	for _, f := range s.files {
 		dropPages(f.data[:f.size])
+	}
+}
+
+// dropBeyond does so if the columns take more than so many bytes.
+func (s *rowFiles) dropBeyond(most int64) {
+	for _, f := range s.files {
+		most -= f.size
+	}
+	if most < 0 {
+		s.drop()
 	}
 }
 
@@ -130,6 +143,19 @@ func (x *texts) from(n int) *texts {
 	return out
 }
 
+// unnamedFile makes a temporary file whose name is gone at once: nothing is left of it
+// however the process ends.
+func unnamedFile(pattern string) (*os.File, error) {
+	f, err := os.CreateTemp("", pattern)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, fmt.Errorf("unnamed temporary file: %w", err)
+	}
+	return f, nil
+}
+
 // rowFile is one temporary file and its memory.
 type rowFile struct {
 	file *os.File
@@ -194,7 +220,8 @@ func (f *rowFile) grow(n int64) error {
 	zeros := make([]byte, 64<<10)
 	for ; f.size < n; f.size += int64(len(zeros)) {
 		if _, err := f.file.WriteAt(zeros, f.size); err != nil {
-			return fmt.Errorf("temporary file of rows in %s, of %d MB so far: %w; TMPDIR names another folder", os.TempDir(), f.size>>20, err)
+			return fmt.Errorf("temporary file of rows in %s, of %d MB so far: %w; TMPDIR names another folder",
+				os.TempDir(), f.size>>20, err)
 		}
 	}
 	if n <= int64(len(f.data)) {

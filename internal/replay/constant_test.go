@@ -55,8 +55,8 @@ func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
 	var b *BanditLog
 	var err error
 	if format == "csv" {
-		m := Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
-		b, err = ReadLog("log", &madeText{lines: n, line: csvLine}, LogOptions{Mapping: m, Dedup: dedup, files: files})
+		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
+		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, account: true, files: files})
 	} else {
 		line := map[string]func([]byte, int) []byte{logs.Dsjson: dsjsonLine, logs.JSONL: ourLine}[format]
 		var r *logs.Reader

@@ -175,7 +175,8 @@ func (c *contextTable) report(of string) *WorstContexts {
 	if c.sample != nil {
 		c.choose()
 	}
-	r := &WorstContexts{Of: of, Mean: seven(c.all.mean()), MinRounds: max(contextMin, c.all.n/contextMinPart), Untracked: c.untracked, Worst: []ContextGroup{}}
+	r := &WorstContexts{Of: of, Mean: seven(c.all.mean()), MinRounds: max(contextMin, c.all.n/contextMinPart),
+		Untracked: c.untracked, Worst: []ContextGroup{}}
 	c.each(func(name string, g *weighted) {
 		switch {
 		case g.n == 0 || g.n == c.all.n: // no group, or all
@@ -233,7 +234,8 @@ func (c *contextTable) group(name string, g *weighted) ContextGroup {
 	rest.ww -= g.ww
 	rest.wwl -= g.wwl
 	rest.wwll -= g.wwll
-	return ContextGroup{Context: name, Rounds: g.n, Share: float64(seven(float64(g.n) / float64(c.all.n))), Mean: seven(g.mean()), SE: seven(g.se()),
+	return ContextGroup{Context: name, Rounds: g.n, Share: float64(seven(float64(g.n) / float64(c.all.n))),
+		Mean: seven(g.mean()), SE: seven(g.se()),
 		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(), rest.se())), Part: seven(g.wl / c.all.wl)}
 }
 

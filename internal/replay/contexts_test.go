@@ -24,7 +24,8 @@ func fill(c *contextTable, rounds int, planted bool) {
 		} else {
 			loss = 1
 		}
-		c.add([]codec.Feature{{Name: "hour", Kind: codec.Number, Value: hour}, {Name: "plan", Kind: codec.Text, Text: plan}, {Name: "vip", Kind: codec.Bool, Value: math.Floor(2 * u(3))}}, 1, loss)
+		c.add([]codec.Feature{{Name: "hour", Kind: codec.Number, Value: hour}, {Name: "plan", Kind: codec.Text, Text: plan},
+			{Name: "vip", Kind: codec.Bool, Value: math.Floor(2 * u(3))}}, 1, loss)
 	}
 }
 
@@ -113,7 +114,8 @@ func TestRunHasWorstContexts(t *testing.T) {
 func TestSweepPairsOrders(t *testing.T) {
 	run := func(loss float64) Result { return Result{Rounds: 10, MeanLoss: &loss} }
 	got := NewSweep("dafa", []int64{0, 10}, [][]Result{{run(.2), run(.4)}, {run(.3), run(.5)}})
-	if p := got[1]; p.Delay != 10 || p.Orders != 2 || p.Rounds != 10 || p.Regret != nil || math.Abs(p.MeanLoss.Value-.4) > 1e-12 || math.Abs(p.Worse.Value-.1) > 1e-12 || *p.Worse.SE > 1e-12 {
+	if p := got[1]; p.Delay != 10 || p.Orders != 2 || p.Rounds != 10 || p.Regret != nil ||
+		math.Abs(p.MeanLoss.Value-.4) > 1e-12 || math.Abs(p.Worse.Value-.1) > 1e-12 || *p.Worse.SE > 1e-12 {
 		t.Errorf("%+v", p)
 	}
 	if got[0].Worse.Value != 0 {

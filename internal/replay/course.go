@@ -229,7 +229,8 @@ func (c *course) finish() *Course {
 		out.Most = append(out.Most, s.most)
 	}
 	out.Loss = *c.orEmpty(lineLoss)
-	out.Uniform, out.First, out.Best, out.Logged = c.line(lineUniform), c.line(lineFirst), c.line(lineBest), c.line(lineLogged)
+	out.Uniform, out.First, out.Best, out.Logged = c.line(lineUniform), c.line(lineFirst), c.line(lineBest),
+		c.line(lineLogged)
 	if out.Best == nil {
 		out.Regret = nil
 	}

@@ -49,7 +49,8 @@ func TestCourseKeepsSums(t *testing.T) {
 			if i > 0 {
 				from = got.Rounds[i-1]
 			}
-			if size := got.Rounds[i] - from; 2*size >= 3*got.Stretch || n >= courseStretches && 2*size < got.Stretch || i < last && size != got.Stretch {
+			if size := got.Rounds[i] - from; 2*size >= 3*got.Stretch || n >= courseStretches && 2*size < got.Stretch ||
+				i < last && size != got.Stretch {
 				t.Errorf("stretch %d has %d rounds, not %d", i, size, got.Stretch)
 			}
 			total += float64(x) * float64(got.Rounds[i]-from)
@@ -86,7 +87,8 @@ func TestCourseErrors(t *testing.T) {
 	got := c.finish()
 	near(t, "mean", got.Loss.SoFar[2], 2./3)
 	near(t, "standard error", got.Loss.SoFarSE[2], math.Sqrt(2./3)/3)
-	if !math.IsNaN(float64(got.Loss.SoFarSE[0])) || got.Uniform != nil || got.Regret != nil || got.Times != nil || len(got.Bounds) != 0 {
+	if !math.IsNaN(float64(got.Loss.SoFarSE[0])) || got.Uniform != nil || got.Regret != nil || got.Times != nil ||
+		len(got.Bounds) != 0 {
 		t.Errorf("what is not known is there: %+v", got)
 	}
 }
@@ -118,7 +120,8 @@ func TestCourseEndsAsTheResult(t *testing.T) {
 	if raw != r.Rounds || released != r.Rounds {
 		t.Errorf("%d and %d rounds in the histogram of %d", raw, released, r.Rounds)
 	}
-	if top := c.Delays[len(c.Delays)-1]; max(r.Delays.Raw.DMax, r.Delays.Released.DMax) < top.Low || max(r.Delays.Raw.DMax, r.Delays.Released.DMax) > top.High {
+	if top := c.Delays[len(c.Delays)-1]; max(r.Delays.Raw.DMax, r.Delays.Released.DMax) < top.Low || max(r.Delays.Raw.DMax,
+		r.Delays.Released.DMax) > top.High {
 		t.Errorf("the last bar is %+v, and the longest delays are %d and %d", top, r.Delays.Raw.DMax, r.Delays.Released.DMax)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"hindsight/internal/logs"
 )
 
 // Never is the delay of an outcome that does not come.
@@ -31,7 +33,8 @@ type Delays interface {
 	String() string
 }
 
-var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, lognormal:20,1.5, constant:10+never:0.05; `replayer list` names them all")
+var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, " +
+	"lognormal:20,1.5, constant:10+never:0.05; `replayer list` names them all")
 
 // DelayOptions are what the meaning of a specification of delays depends on.
 type DelayOptions struct {
@@ -39,7 +42,7 @@ type DelayOptions struct {
 	Env  Environment // nil: any; then what looks at an environment is refused
 	// Times names the columns of the times in a CSV file that recorded:FILE lends its
 	// delays from; "" stands for decision_ts and outcome_ts.
-	Times Mapping
+	Times logs.Mapping
 }
 
 // ParseDelays reads a specification of delays: a word with its numbers

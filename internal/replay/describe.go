@@ -31,7 +31,8 @@ type Propensities struct {
 
 // Describe says what env is.
 func Describe(env Environment) *Data {
-	d := &Data{Name: env.Name(), Rounds: int64(env.Len()), Actions: len(env.Actions()), Columns: env.Columns(), Observed: int64(env.Len())}
+	d := &Data{Name: env.Name(), Rounds: int64(env.Len()), Actions: len(env.Actions()), Columns: env.Columns(),
+		Observed: int64(env.Len())}
 	if d.Rounds > 0 {
 		d.Truth = env.Truth(make([]float64, d.Actions), 0)
 	}

@@ -13,14 +13,14 @@ import (
 )
 
 // someRows is a labelled CSV of n rows with a number, a category, and cells without one.
-func someRows(t *testing.T, n int) *Multiclass {
+func someRows(t *testing.T, n int) *BanditLog {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
 	for i := range n {
 		fmt.Fprintf(&text, "%c,%s,%s,%d\n", 'a'+i*i%3, []string{"", "-0.5", "1e3", "3"}[i%4], []string{"u", "", "v"}[i%3], i%7)
 	}
-	m, err := ReadMulticlass("t.csv", strings.NewReader(text.String()))
+	m, err := readLabelled("t.csv", strings.NewReader(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func someRows(t *testing.T, n int) *Multiclass {
 
 func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 	m := someRows(t, 40)
-	numbers, err := ReadMulticlass("t.csv", strings.NewReader("label,n_x,n_y\na,1,2\na,3,4\nb,,5\na,6,\nb,7,8\nb,9,10\n"))
+	numbers, err := readLabelled("t.csv", strings.NewReader("label,n_x,n_y\na,1,2\na,3,4\nb,,5\na,6,\nb,7,8\nb,9,10\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

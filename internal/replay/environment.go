@@ -111,6 +111,8 @@ func Environments() []Entry {
 		out = append(out, b.Entry)
 	}
 	return append(out,
-		Entry{"multiclass", "FILE", "a labelled CSV as a bandit: loss 0 for the label, 1 for the rest (--data; label first, n_ numbers, c_ categories)"},
-		Entry{"log", "LOG", "a log of decisions in any format, or the topics of a live system (--data; for CSV --action-column and others, or --mapping)"})
+		Entry{"multiclass", "FILE", "a labelled CSV as a bandit: loss 0 for the label, 1 for the rest (--data; " +
+			"label first, n_ numbers, c_ categories)"},
+		Entry{"log", "LOG", "a log of decisions in any format, or the topics of a live system (--data; for CSV " +
+			"--action-column and others, or --mapping)"})
 }

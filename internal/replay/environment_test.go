@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"bytes"
 	"math"
 	"reflect"
 	"strings"
@@ -13,7 +14,7 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-func sigmoid(t testing.TB) *Sigmoid {
+func sigmoid(t testing.TB) *Classed {
 	t.Helper()
 	return NewSigmoid(11, 3000, SigmoidOptions{Functions: 20})
 }
@@ -91,10 +92,18 @@ func TestSigmoidLosses(t *testing.T) {
 
 func TestSeeds(t *testing.T) {
 	a, b, c := NewSigmoid(1, 10, SigmoidOptions{}), NewSigmoid(1, 10, SigmoidOptions{}), NewSigmoid(2, 10, SigmoidOptions{})
-	if !reflect.DeepEqual(a, b) {
-		t.Error("the same seed gives another environment")
+	for i := range 10 {
+		f, g := make([]float64, 5), make([]float64, 5)
+		a.Truth(f, i)
+		b.Truth(g, i)
+		var x, y codec.Context
+		a.Context(&x, i)
+		b.Context(&y, i)
+		if !reflect.DeepEqual(f, g) || !reflect.DeepEqual(x, y) || a.Loss(i, 0) != b.Loss(i, 0) || !bytes.Equal(a.Class(), b.Class()) {
+			t.Error("the same seed gives another environment")
+		}
 	}
-	if string(a.Class()) == string(c.Class()) || a.x(0, 0) == c.x(0, 0) {
+	if string(a.Class()) == string(c.Class()) || a.value(0, 0) == c.value(0, 0) {
 		t.Error("another seed gives the same class or contexts")
 	}
 }

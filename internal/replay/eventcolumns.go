@@ -18,7 +18,8 @@ type eventColumns struct {
 
 func newEventColumns(files *rowFiles) *eventColumns {
 	numbers, times, indices := column[float64]{of: files}, column[int64]{of: files}, column[int32]{of: files}
-	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, value: numbers, props: numbers, weights: numbers,
+	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, value: numbers,
+		props: numbers, weights: numbers,
 		decided: times, came: times, flags: column[uint8]{of: files}, places: column[rowPlace]{of: files}, data: column[byte]{of: files}}
 }
 

@@ -13,7 +13,9 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	l.in.Unmatched = l.waits
 	l.in.Forgotten = l.in.Forgotten || l.early.Forgot()
 	keep := l.keep()
-	if keep.n == 0 {
+	if keep.n == 0 && l.schema != nil {
+		return nil, l.in.noRows(l.schema.File)
+	} else if keep.n == 0 {
 		return nil, l.in.nothing(l.log.name)
 	}
 	if l.arrange(keep); l.log.files.err != nil {
@@ -33,25 +35,40 @@ func (l *eventLoader) finish() (*BanditLog, error) {
 	}
 	l.in.Sets, l.in.Actions, l.in.Rows = l.rows.slots != nil, k, int64(keep.n)
 	b.d = len(l.cols) + 1
+	if l.schema != nil {
+		l.finishGrid()
+	}
 	if b.kind == 0 {
 		b.kind = codec.Loss
 	}
 	if b.scale = l.o.Range; b.scale == (loop.Range{}) {
-		b.scale = loop.Range{Min: 0, Max: 1}
-		if l.low < 0 || l.high > 1 {
-			b.scale = loop.Range{Min: l.low, Max: l.high}
-			if l.low == l.high {
-				b.scale.Max++
-			}
-		}
+		b.scale = b.valueRange()
 	}
 	return b, nil
 }
 
-// again finds the actions of the rows that are kept, where others were dropped.
+// valueRange returns [0,1], or where that does not hold all values of rows from the least to the largest.
+func (b *BanditLog) valueRange() loop.Range {
+	low, high := math.Inf(1), math.Inf(-1)
+	for t, v := range b.value {
+		if b.files.pass(t); !math.IsNaN(v) {
+			low, high = min(low, v), max(high, v)
+		}
+	}
+	switch {
+	case low >= 0 && high <= 1 || low > high:
+		return loop.Range{Min: 0, Max: 1}
+	case low == high:
+		high++
+	}
+	return loop.Range{Min: low, Max: high}
+}
+
+// again finds what the rows that are kept have, where others were dropped: actions, their features, columns.
 func (l *eventLoader) again() {
 	was := l.log.actions
 	l.log.actions, l.rows.index, l.inSets, l.sets, l.bare = nil, map[string]int32{}, false, [2]int{}, false
+	l.in.Featured, l.cols = false, map[string]struct{}{}
 	for _, a := range l.o.Actions {
 		l.actionIndex(a)
 	}
@@ -61,6 +78,7 @@ func (l *eventLoader) again() {
 		l.rows.parse(&c, t)
 		r := logs.Record{Actions: c.Actions, Action: was[a], Chosen: int(l.rows.slots[t])}
 		l.log.action[t], l.rows.slots[t] = l.play(&r)
+		l.columns(c.Features)
 	}
 }
 
@@ -111,6 +129,9 @@ func (l *eventLoader) arrange(keep keptRows) {
 // keep says which rows are replayed, and counts what they have.
 func (l *eventLoader) keep() keptRows {
 	c := l.kept
+	if l.log.labelled {
+		return keptRows{n: len(c.action.s), all: true}
+	}
 	k := keptRows{all: true}
 	last := noTime
 	sorted := true

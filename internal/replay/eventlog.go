@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 	"strings"
 	"unsafe"
 
@@ -93,8 +94,8 @@ type eventLoader struct {
 	buf    []byte
 	ctx    codec.Context
 	cols   map[string]struct{}
-	low    float64
-	high   float64
+	schema *logs.Schema // of CSV, whose rows are put into a grid; nil: contexts bring what they have
+	grid   *gridLoader
 }
 
 // outcome is an observation that waits for its event.
@@ -117,10 +118,14 @@ func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error)
 // readEventsIn keeps rows in files.
 func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
 	defer func() { err = errors.Join(err, r.Close()) }()
-	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r, early: logs.NewRecent[*outcome](o.Dedup),
-		kept: newEventColumns(files), cols: map[string]struct{}{}, low: math.Inf(1), high: math.Inf(-1)}
+	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
+		early: logs.NewRecent[*outcome](o.Dedup),
+		kept:  newEventColumns(files), cols: map[string]struct{}{}}
 	l.log = &BanditLog{name: name, rows: l.rows, intake: l.in, files: files}
-	for _, a := range o.Actions {
+	if l.schema = r.Schema(); l.schema != nil {
+		l.begin()
+	}
+	for _, a := range l.o.Actions {
 		l.actionIndex(a)
 	}
 	var rec logs.Record
@@ -157,20 +162,48 @@ func (l *eventLoader) actionIndex(name string) int32 {
 	return a
 }
 
+// begin takes what the log in CSV says of its rows.
+func (l *eventLoader) begin() {
+	b, s := l.log, l.schema
+	b.name, b.items, b.labelled = filepath.Base(s.File), s.Items, s.Format == logs.Labelled
+	if b.labelled {
+		l.o.Range = loop.Range{}
+	}
+	for _, c := range s.Columns {
+		b.columns = append(b.columns, logColumn{name: c.Name, number: c.Type == logs.Number})
+	}
+	l.grid, l.o.Actions = newGridLoader(b.files, len(b.columns)), s.Actions
+	if l.o.Range == (loop.Range{}) {
+		l.o.Range = loop.Range{Min: 0, Max: 1}
+	}
+}
+
 // event adds a row.
 func (l *eventLoader) event(r *logs.Record) error {
 	c := l.kept
 	t := len(c.action.s)
 	id := r.ID
-	if id == "" {
+	if l.schema != nil {
+		r.Actions = nil
+	} else if id == "" {
 		id = RoundID(t)
 	}
 	a, slot := l.play(r)
 	if n := len(l.o.Actions); n > 0 && len(l.log.actions) > n {
 		return fmt.Errorf("%s:%d: the model does not list the action %q", r.File, r.Line, l.log.actions[n])
 	}
-	l.place(id, r)
-	c.action.add(a)
+	if l.schema == nil {
+		l.place(id, r)
+		l.columns(r.Features)
+	} else {
+		l.grid.add(l.log, r.Features)
+		if l.schema.IDs {
+			l.grid.ids.add(id)
+		}
+	}
+	if c.action.add(a); l.log.labelled {
+		return nil
+	}
 	c.slots.add(slot)
 	c.props.add(r.Propensity)
 	c.weights.add(r.Weight)
@@ -183,14 +216,13 @@ func (l *eventLoader) event(r *logs.Record) error {
 		flags |= rowInactive
 	}
 	c.flags.add(flags)
-	l.columns(r.Features)
 	if err := l.came(t, r.Outcome, r.Value, r.OutcomeTime, r); err != nil {
 		return err
 	}
 	if r.Flags&logs.Defaulted != 0 {
 		c.flags.s[t] |= rowDefaulted
 	}
-	if r.ID == "" {
+	if r.ID == "" || l.schema != nil {
 		return nil
 	}
 	if o, ok := l.early.Get(0, []byte(r.ID)); ok && o != nil {
@@ -288,12 +320,13 @@ func (l *eventLoader) came(t int, kind codec.OutcomeKind, value float64, at int6
 		return fmt.Errorf("%s:%d: the log has losses and rewards: it must have one of both", r.File, r.Line)
 	}
 	if l.o.Reward != nil && *l.o.Reward != (kind == codec.Reward) {
-		return fmt.Errorf("%s:%d: the model gives the range of a %s, and the log has the other", r.File, r.Line, map[bool]string{true: "reward", false: "loss"}[*l.o.Reward])
+		return fmt.Errorf("%s:%d: the model gives the range of a %s, and the log has the other", r.File, r.Line,
+			map[bool]string{true: "reward", false: "loss"}[*l.o.Reward])
 	}
 	if scale := l.o.Range; scale != (loop.Range{}) && !scale.Clip && !(value >= scale.Min && value <= scale.Max) {
-		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min, scale.Max)
+		return fmt.Errorf("%s:%d: %v is not in [%v, %v], the model's range", r.File, r.Line, value, scale.Min,
+			scale.Max)
 	}
-	l.low, l.high = min(l.low, value), max(l.high, value)
 	l.kept.value.s[t], l.kept.came.s[t] = value, at
 	return nil
 }

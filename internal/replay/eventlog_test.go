@@ -61,6 +61,21 @@ func TestEventsJoin(t *testing.T) {
 	}
 }
 
+// TestDroppedRowsSayNothing: rows that are withdrawn or inactive set neither the scale of losses, nor
+// the number of columns, nor whether actions have features.
+func TestDroppedRowsSayNothing(t *testing.T) {
+	const kept = `{"id":"a","features":{"x":1},"actions":["p","q"],"action":"p","loss":1}` + "\n"
+	for _, dropped := range []string{
+		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p","loss":9,"inactive":true}` + "\n",
+		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p"}` + "\n" + `{"id":"b","withdrawn":true}` + "\n",
+	} {
+		b := readEvents(t, kept+dropped, EventOptions{}, logs.Options{Format: logs.JSONL})
+		if b.Len() != 1 || b.Columns() != 2 || b.intake.Featured || b.scale != (loop.Range{Min: 0, Max: 1}) {
+			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns(), b.intake.Featured, b.scale)
+		}
+	}
+}
+
 // Rounds keep their own actions, with their features and their law, whatever the order of
 // rows; rows are sorted by time.
 func TestEventsActionSets(t *testing.T) {
@@ -195,16 +210,12 @@ u,2020-01-01T00:00:50Z,a,,0.25
 `
 
 // TestTableAccount: a row that cannot be read is counted with its line, leaves nothing
-// behind, and lies in the file of rejects; a strict ledger stops at the first.
+// behind, and lies in the file of rejects; a strict reader stops at the first.
 func TestTableAccount(t *testing.T) {
-	m := Mapping{ID: "id", Time: "at", Action: "who", Reward: "paid", Propensity: "p"}
+	m := logs.Mapping{ID: "id", Time: "at", Action: "who", Reward: "paid", Propensity: "p"}
 	var rejects strings.Builder
-	l := logs.NewLedger("", &rejects, false)
-	b, err := ReadLog("bad.csv", strings.NewReader(badRows), LogOptions{Mapping: m, Ledger: l})
+	b, err := readLog("bad.csv", strings.NewReader(badRows), logOptions{Options: logs.Options{Mapping: m, Rejects: &rejects}, account: true})
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	in := b.intake
@@ -214,7 +225,7 @@ func TestTableAccount(t *testing.T) {
 	if !slices.Equal(b.Actions(), []string{"a", "b"}) || fmt.Sprint(b.ids.at(0), b.ids.at(1), b.ids.at(2)) != "qsu" || len(b.props) != 3 {
 		t.Errorf("%v %v %v", b.Actions(), b.ids.ends.s, b.props)
 	}
-	for i, want := range []string{"bad.csv:3: column at: ", "bad.csv:4: column paid: ", "bad.csv:7: 3 cells"} {
+	for i, want := range []string{"standard input:3: column at: ", "standard input:4: column paid: ", "standard input:7: 3 cells"} {
 		if !strings.HasPrefix(in.FirstMalformed[i], want) {
 			t.Errorf("%q, want %q", in.FirstMalformed[i], want)
 		}
@@ -222,7 +233,7 @@ func TestTableAccount(t *testing.T) {
 	if got := rejects.String(); strings.Count(got, "\n") != 4 || !strings.Contains(got, `"line":6,"class":"duplicate"`) || !strings.Contains(got, `"text":"r,yesterday,a,0,0.5"`) {
 		t.Errorf("%s", got)
 	}
-	if _, err := ReadLog("bad.csv", strings.NewReader(badRows), LogOptions{Mapping: m}); err == nil || !strings.HasPrefix(err.Error(), "bad.csv:3: column at") {
+	if _, err := readLog("bad.csv", strings.NewReader(badRows), logOptions{Options: logs.Options{Mapping: m}}); err == nil || !strings.HasPrefix(err.Error(), "bad.csv:3: column at") {
 		t.Errorf("strict: %v", err)
 	}
 }

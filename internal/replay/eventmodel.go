@@ -54,7 +54,8 @@ func UseActions(m *model.Model, env Environment) error {
 		m.Actions = slices.Clone(all)
 	}
 	if !slices.Equal(m.Actions, all) {
-		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or write actions: any", fewNames(m.Actions), fewNames(all))
+		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or "+
+			"write actions: any", fewNames(m.Actions), fewNames(all))
 	}
 	return nil
 }

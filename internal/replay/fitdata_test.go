@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	classes "hindsight/internal/fit"
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -16,7 +17,7 @@ import (
 // TestFitData: columns, losses and weights of a labelled CSV, of a log, and of a CSV of
 // which one action a row counts.
 func TestFitData(t *testing.T) {
-	m, err := ReadMulticlass("f.csv", strings.NewReader("label,n_x,c_y\na,1.5,u\nb,,v\na,2,u\nb,3,w\n"))
+	m, err := readLabelled("f.csv", strings.NewReader("label,n_x,c_y\na,1.5,u\nb,,v\na,2,u\nb,3,w\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestFitPendigits(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") == "" {
 		t.Skip("set HINDSIGHT_LONG=1: it takes a minute")
 	}
-	env, err := OpenMulticlass(file)
+	env, err := openLog(file, logs.Options{})
 	if err != nil {
 		t.Skipf("the data set pendigits is not beside the project: %v", err)
 	}

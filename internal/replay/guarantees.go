@@ -1,7 +1,10 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"hindsight/internal/certify"
@@ -20,22 +23,25 @@ func (t *table) certificate(r *Result) {
 	}
 	if p := c.PlausibleSet; p != nil {
 		how := fmt.Sprintf(" with probability %v, at all times at once", 1-p.Alpha)
-		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving, p.Functions))
+		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving,
+			p.Functions))
 		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
 			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
 		}
 	}
-	if b := c.RealisedLoss; b != nil {
-		how := fmt.Sprintf(" with probability %v, at all times at once, as if the best lost nothing", 1-b.Alpha)
-		row(boundText("realised loss", &b.Bound, c.T, how))
-	}
-	for _, k := range []struct {
-		name string
-		b    *Bound
-	}{{"measured", c.Measured}, {"measured drift", c.MeasuredDrift}, {"a priori", c.APriori}} {
-		if k.b != nil {
-			row(boundText(k.name, k.b, c.T, ""))
+	for _, b := range c.Bounds() {
+		how := ""
+		switch b.Kind {
+		case certify.KindPlausibleSet:
+			continue
+		case certify.KindRealisedLoss:
+			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha,
+				r.Rewards.Lost())
 		}
+		row(boundText(b.Name(), b.Bound, c.T, how))
+	}
+	if r.Rewards != nil && title == "" {
+		row(r.Rewards.Regret())
 	}
 	if r.Regret != nil && title == "" {
 		row("the true regret is " + words.Digits(*r.Regret))
@@ -81,61 +87,51 @@ func boundText(name string, b *Bound, rounds int64, how string) string {
 	return name + ": regret ≤ " + text + how
 }
 
-// sharpest returns the sharpest kind of bound that a run has, nil if it has none.
-func sharpest(c *Certificate) (kind string, b *Bound) {
-	switch {
-	case c.PlausibleSet != nil:
-		return "plausible set", &c.PlausibleSet.Bound
-	case c.Measured != nil:
-		return "measured loss", c.Measured
-	case c.RealisedLoss != nil:
-		return "realised loss", &c.RealisedLoss.Bound
-	case c.MeasuredDrift != nil:
-		return "measured drift", c.MeasuredDrift
-	}
-	return "", nil
-}
-
 // kindOf names the kinds of the bounds of runs.
 func kindOf(runs []Result) string {
-	text := ""
-	seen := map[string]bool{"": true}
+	var kinds []string
 	for i := range runs {
-		kind, _ := sharpest(&runs[i].Certificate)
-		if seen[kind] {
-			continue
+		if b, ok := runs[i].Certificate.Sharpest(); ok && !slices.Contains(kinds, b.Name()) {
+			kinds = append(kinds, b.Name())
 		}
-		seen[kind] = true
-		if text != "" {
-			text += " or "
-		}
-		text += kind
 	}
-	if text == "" {
-		return "none"
-	}
-	return text
+	return cmp.Or(strings.Join(kinds, " or "), "none")
 }
 
-// bound returns the mean of the sharpest bounds of a group, all of one kind, or what one of
-// them is instead.
-func bound(g []*Result) string {
-	void, vacuous := false, false
+// States of the bound of a group that has no figure.
+const (
+	NoBound = "none"
+	Void    = "void"
+	Vacuous = "vacuous"
+)
+
+// GroupBound returns the mean of the sharpest bounds of runs that differ in their row orders;
+// state says what one of them is instead, "" if each is a figure.
+func GroupBound(g []*Result) (mean float64, state string) {
+	sum := 0.0
 	for _, r := range g {
-		_, b := sharpest(&r.Certificate)
-		if b == nil {
-			return "–"
+		switch b, ok := r.Certificate.Sharpest(); {
+		case !ok:
+			return math.NaN(), NoBound
+		case b.Void != "":
+			state = Void
+		case b.Vacuous:
+			state = cmp.Or(state, Vacuous)
+		default:
+			sum += *b.Value
 		}
-		void, vacuous = void || b.Void != "", vacuous || b.Vacuous
 	}
-	switch {
-	case void:
-		return "void"
-	case vacuous:
-		return "vacuous"
+	if state != "" {
+		return math.NaN(), state
 	}
-	return words.Digits(average(g, func(r *Result) float64 {
-		_, b := sharpest(&r.Certificate)
-		return *b.Value
-	}))
+	return sum / float64(len(g)), ""
+}
+
+// bound writes the bound of a group.
+func bound(g []*Result) string {
+	mean, state := GroupBound(g)
+	if state == NoBound {
+		return "–"
+	}
+	return cmp.Or(state, words.Digits(mean))
 }

@@ -26,7 +26,8 @@ type guarantees struct {
 }
 
 // everyDelay are delays of every kind, windows of 200 rounds cut some of them short.
-var everyDelay = []string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100", "head:500,150",
+var everyDelay = []string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "pareto:1.5,10", "burst:100",
+	"head:500,150",
 	"starve-best:100", "loss:0,100", "never:0.1", "never-bad:0.3", "reorder:50", "constant:10+exp:20"}
 
 // deal plays runs dealt over environments and delays, with a way to spoil the environment.
@@ -34,7 +35,8 @@ func deal(t *testing.T, runs, rounds int, spoil func(Environment) Environment) *
 	t.Helper()
 	g := &guarantees{}
 	for i := range runs {
-		env, err := NewEnvironment([]string{"sigmoid", "close:0.3", "needle:.4,.2,.6"}[i/len(everyDelay)%3], uint64(i), rounds)
+		env, err := NewEnvironment([]string{"sigmoid", "close:0.3", "needle:.4,.2,.6"}[i/len(everyDelay)%3], uint64(i),
+			rounds)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +45,8 @@ func deal(t *testing.T, runs, rounds int, spoil func(Environment) Environment) *
 	return g
 }
 
-func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment) Environment, spec string, seed uint64) {
+func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment) Environment, spec string,
+	seed uint64) {
 	t.Helper()
 	m, files := ModelFor(env, "guarantee", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 	l, err := m.Build(files)
@@ -57,7 +60,8 @@ func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(seed), EncodeRounds(env), delays)
+	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(seed),
+		EncodeRounds(env), delays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +72,8 @@ func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment)
 	if regret <= c.Plausible.Bound+1e-8 {
 		g.covered++
 	} else {
-		g.uncovered = append(g.uncovered, fmt.Sprintf("%s, %s, seed %d: regret %v, bound %v of %d functions", env.Name(), spec, seed, regret, c.Plausible.Bound, c.Plausible.Surviving))
+		g.uncovered = append(g.uncovered, fmt.Sprintf("%s, %s, seed %d: regret %v, bound %v of %d functions", env.Name(),
+			spec, seed, regret, c.Plausible.Bound, c.Plausible.Surviving))
 	}
 	left, err := l.(*learner.DAFA).Models().Append(nil, 0)
 	if err != nil {
@@ -139,10 +144,12 @@ func TestGuarantees(t *testing.T) {
 	}
 	const alpha = learner.DefaultAlpha
 	g := deal(t, runs, rounds, nil)
-	t.Logf("%d runs of %d rounds: covered %d, by the sharper bound %d of %d, f⋆ survived %d of %d; false alarms %d of %d; mean regret %.1f, mean measured drift %.1f", runs, rounds,
+	t.Logf("%d runs of %d rounds: covered %d, by the sharper bound %d of %d, f⋆ survived %d of %d; false alarms %d of "+
+		"%d; mean regret %.1f, mean measured drift %.1f", runs, rounds,
 		g.covered, g.random, g.tested, g.survived, g.first, g.raised, g.tested, g.regret/float64(runs), g.bound/float64(runs))
 	if !few(runs-g.covered, runs, alpha) || !few(g.first-g.survived, g.first, alpha) {
-		t.Errorf("the plausible-set bound holds in %d of %d runs, f⋆ survived in %d of %d; %q", g.covered, runs, g.survived, g.first, g.uncovered)
+		t.Errorf("the plausible-set bound holds in %d of %d runs, f⋆ survived in %d of %d; %q", g.covered, runs, g.survived,
+			g.first, g.uncovered)
 	}
 	if !few(g.tested-g.random, g.tested, alpha) {
 		t.Errorf("with outcomes missing at random the sharper bound holds in %d of %d runs", g.random, g.tested)
@@ -166,9 +173,12 @@ func TestGuarantees(t *testing.T) {
 		"losses flipped": {4000, func(e Environment) Environment { return lossesFlipped{e} }}, // the measured-drift bound is far above small regret
 	} {
 		g = deal(t, faulty, fault.rounds, fault.spoil)
-		t.Logf("%s: covered %d, f⋆ survived %d, alarms %d of %d; mean regret %.1f, mean measured drift %.1f", name, g.covered, g.survived, g.raised, g.tested, g.regret/faulty, g.bound/faulty)
-		if few(faulty-g.covered, faulty, alpha) || few(g.raised, g.tested, alpha) || name == "losses flipped" && g.driftHolds() {
-			t.Errorf("%s: covered %d, alarms %d, mean regret %v, mean measured drift %v: a check cannot fail", name, g.covered, g.raised, g.regret/faulty, g.bound/faulty)
+		t.Logf("%s: covered %d, f⋆ survived %d, alarms %d of %d; mean regret %.1f, mean measured drift %.1f", name, g.covered,
+			g.survived, g.raised, g.tested, g.regret/faulty, g.bound/faulty)
+		if few(faulty-g.covered, faulty, alpha) || few(g.raised, g.tested, alpha) || name == "losses flipped" &&
+			g.driftHolds() {
+			t.Errorf("%s: covered %d, alarms %d, mean regret %v, mean measured drift %v: a check cannot fail", name, g.covered,
+				g.raised, g.regret/faulty, g.bound/faulty)
 		}
 	}
 }

@@ -38,8 +38,6 @@ type Intake struct {
 // IntakeOf returns what was read of the data that env shows, nil if that is not known.
 func IntakeOf(env Environment) *Intake {
 	switch e := env.(type) {
-	case *Multiclass:
-		return e.intake
 	case *BanditLog:
 		return e.intake
 	case *head:
@@ -62,11 +60,14 @@ func (in *Intake) Notes() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they said", in.Malformed)
+	note(in.Malformed, "malformed records left out: %d; figures are right only if they went wrong whatever they "+
+		"said", in.Malformed)
 	note(in.Withdrawn, "events withdrawn: %d; nobody saw what was decided, and they are no rounds", in.Withdrawn)
-	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts each for as many as it stands for, and a learner meets it once", in.Weighted)
+	note(in.Weighted, "events that stand for several, since others were dropped (pdrop): %d; every figure counts "+
+		"each for as many as it stands for, and a learner meets it once", in.Weighted)
 	note(in.Unpropensed, "events without a propensity: %d; policies cannot be judged on this log", in.Unpropensed)
-	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time", in.Untimed)
+	note(in.Untimed, "events without a time: %d; rows are in the order of the log, and a window cannot be a time",
+		in.Untimed)
 	note(in.Timeless, "outcomes without a time: %d; recorded delays take them as known at once", in.Timeless)
 	note(in.Unmatched, "outcomes without an event: %d", in.Unmatched)
 	note(in.Mismatch, "outcomes for another action than was played: %d, left out", in.Mismatch)
@@ -74,9 +75,19 @@ func (in *Intake) Notes() []string {
 		out = append(out, "rows were sorted by time")
 	}
 	if in.Forgotten {
-		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; --dedup remembers more")
+		out = append(out, "ids were forgotten for lack of room: repeats and outcomes further apart are not found; "+
+			"--dedup remembers more")
 	}
 	return out
+}
+
+// noRows is the error of a log in CSV without a row.
+func (in *Intake) noRows(file string) error {
+	msg := "there are no rows below the header"
+	if bad := in.Errors(); len(bad) > 0 {
+		msg = "there is no row below the header that can be read; the first says: " + bad[0]
+	}
+	return &logs.LineError{File: file, Line: 2, Msg: msg}
 }
 
 var errNoEvents = errors.New("there is no event in it that can be replayed")

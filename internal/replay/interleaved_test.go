@@ -196,7 +196,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.joinOutcomes(b.match.s.rest(), len(live)-1), b.take(codec.Cut{Time: loop.End}))
+	err = errors.Join(b.joinOutcomes(b.match.s.rest(), len(live)-1), b.take(loop.End, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,9 @@ type journalLine struct {
 
 const journalVersion = 1
 
+// ErrDamaged is that of a journal whose results cannot be read.
+var ErrDamaged = errors.New("a result that is kept is damaged")
+
 // OpenJournal opens or makes the journal at path; version names the build of the
 // program. A last line that was cut off by a crash is dropped; any other line that is
 // none of a journal is an error, and the file stays as it is.
@@ -77,7 +80,8 @@ func (j *Journal) read(path string) error {
 			return fmt.Errorf("%s:%d: no result of a run: name another file to resume from", path, n)
 		}
 		if *l.Version != journalVersion {
-			return fmt.Errorf("%s:%d: version %d, this program reads %d: name another file to resume from", path, n, *l.Version, journalVersion)
+			return fmt.Errorf("%s:%d: version %d, this program reads %d: name another file to resume from", path, n, *l.Version,
+				journalVersion)
 		}
 		j.done[l.Key] = l.Result
 		whole += int64(len(text))
@@ -105,7 +109,7 @@ func journalled[T any](j *Journal, key string) (*T, error) {
 	}
 	v := new(T)
 	if err := json.Unmarshal(kept, v); err != nil {
-		return nil, fmt.Errorf("%s: %w", j.file.Name(), err)
+		return nil, fmt.Errorf("%s: %w: name another file to resume from (%v)", j.file.Name(), ErrDamaged, err)
 	}
 	return v, nil
 }

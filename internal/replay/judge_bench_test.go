@@ -17,6 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -91,7 +92,7 @@ func vw(b *testing.B) []string {
 // linearTrial is a backtest of a labelled CSV with the linear oracle, without delay.
 func linearTrial(b *testing.B, file string) *Trial {
 	b.Helper()
-	env, err := OpenMulticlass(file)
+	env, err := openLog(file, logs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -258,7 +259,7 @@ func BenchmarkOpenBandit(b *testing.B) {
 	if _, err := os.Stat(folder); err != nil {
 		b.Skip("the Open Bandit data is not beside the project")
 	}
-	env, err := OpenOpenBandit(folder, LogOptions{})
+	env, err := openLog(folder, logs.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -22,8 +22,9 @@ type Lesson struct {
 }
 
 var (
-	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by --action-column")
-	errNotKept  = errors.New("the model must go on with what was taught, as its next version: " +
+	errNoLesson = errors.New("it does not say which actions were taken: a log of decisions does, in CSV by " +
+		"--action-column")
+	errNotKept = errors.New("the model must go on with what was taught, as its next version: " +
 		"write version: 2, or higher, and warm: keep; the log is taught as the version before")
 )
 

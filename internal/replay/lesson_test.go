@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
@@ -48,7 +49,7 @@ func lessonText(rounds int) string {
 // lessonOf returns the lesson of a log for a model with some more keys.
 func lessonOf(t *testing.T, rounds int, keys string) *Lesson {
 	t.Helper()
-	log := parseLog(t, lessonText(rounds), Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", ID: "id", Features: []string{"x"}})
+	log := parseLog(t, lessonText(rounds), logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", Propensity: "p", ID: "id", Features: []string{"x"}})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nreward: {min: 0, max: 1}\n"+keys))
 	if err != nil {
 		t.Fatal(err)
@@ -272,10 +273,12 @@ func TestLessonByHand(t *testing.T) {
 			late++
 		}
 		if f.ID != fmt.Sprintf("round-%d", n) || f.Fate != fate || math.Abs(f.Loss-loss) > 1e-12 || f.Mode != codec.Apprentice {
-			t.Errorf("round %d, paid %v: %+v", n, paid, f)
+			t.Errorf("round %d, paid %v: %s is %s with a loss of %v in mode %v; want %s with %v",
+				n, paid, f.ID, f.Fate, f.Loss, f.Mode, fate, loss)
 		}
 		if f.Actions[f.Action] != v.log.actions[v.action(n)] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.propensity(n) {
-			t.Errorf("round %d: %+v of %+v", n, f, c)
+			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
+				c.LoggedPropensity, v.log.actions[v.action(n)], v.propensity(n))
 		}
 		n++
 		return nil
@@ -290,7 +293,7 @@ func TestLessonByHand(t *testing.T) {
 
 // What cannot be taught is told before anything is written.
 func TestNoLesson(t *testing.T) {
-	log := parseLog(t, lessonText(10), Mapping{Action: "who", Reward: "paid", ID: "id", Features: []string{"x"}})
+	log := parseLog(t, lessonText(10), logs.Mapping{Action: "who", Reward: "paid", ID: "id", Features: []string{"x"}})
 	const keep = "version: 2\nwarm: keep\n"
 	for text, want := range map[string]string{
 		"version: 2\n":                             "write version: 2, or higher, and warm: keep",
@@ -317,7 +320,7 @@ func TestNoLesson(t *testing.T) {
 // in which the joiner closes it, changes nothing.
 func TestSilenceEndsBeforeTheNext(t *testing.T) {
 	text := "id,who,paid\n" + strings.Repeat("%d,a,\n", 11) + "%d,b,1\n"
-	log := parseLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), Mapping{Action: "who", Reward: "paid", ID: "id"})
+	log := parseLog(t, fmt.Sprintf(text, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11), logs.Mapping{Action: "who", Reward: "paid", ID: "id"})
 	m, err := model.Parse("m.yaml", []byte("name: shop\nversion: 2\nwarm: keep\nwindow: 3\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -146,9 +146,9 @@ func (m *match) score(r *Result) {
 		}
 	}
 	if uniform, best, known := Reference(m.rounds.Env); known {
-		if e := policed(m.rounds.Env); e != nil { // regret is against the best policy
-			n := float64(max(e.Len(), 1))
-			policy := e.BestPolicy() / n
+		if policy, ok := bestPolicy(m.rounds.Env); ok { // regret is against the best policy
+			n := float64(max(m.rounds.Env.Len(), 1))
+			policy /= n
 			if r.Regret != nil {
 				*r.Regret += (best - policy) * n
 			}

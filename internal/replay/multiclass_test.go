@@ -7,12 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/pkg/codec"
 )
 
-func read(t testing.TB, text string) *Multiclass {
+func read(t testing.TB, text string) *BanditLog {
 	t.Helper()
-	m, err := ReadMulticlass("t.csv", strings.NewReader(text))
+	m, err := readLabelled("t.csv", strings.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +43,8 @@ func TestMulticlass(t *testing.T) {
 			t.Errorf("row %d: %v, want %v", i, c.Features, want)
 		}
 		label := []int{1, 0, 1}[i]
-		if m.Label(i) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
-			t.Errorf("row %d: label %d, losses %v %v", i, m.Label(i), m.Loss(i, 0), m.Loss(i, 1))
+		if int(m.action[i]) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
+			t.Errorf("row %d: label %d, losses %v %v", i, m.action[i], m.Loss(i, 0), m.Loss(i, 1))
 		}
 	}
 }
@@ -67,13 +68,13 @@ func TestMulticlassErrors(t *testing.T) {
 		{"label,c_x\n\xff,a\n", "t.csv:2: column label: a label is UTF-8"},
 		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes"},
 	} {
-		_, err := ReadMulticlass("t.csv", strings.NewReader(c.text))
-		var at *CSVError
+		_, err := readLabelled("t.csv", strings.NewReader(c.text))
+		var at *logs.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}
 	}
-	if _, err := OpenMulticlass(t.TempDir() + "/none.csv"); !errors.Is(err, os.ErrNotExist) {
+	if _, err := openLog(t.TempDir()+"/none.csv", logs.Options{}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
 	}
 }
@@ -91,7 +92,7 @@ func TestPublicSets(t *testing.T) {
 		if _, err := os.Stat(path); err != nil {
 			t.Skipf("the public data sets are not here: %v", err)
 		}
-		m, err := OpenMulticlass(path)
+		m, err := openLog(path, logs.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,12 +118,9 @@ func FuzzReadMulticlass(f *testing.F) {
 	f.Add("label,n_x\na,-0\na,1e308\n")
 	f.Add("label,c_0\n0,000\n\f,")
 	f.Fuzz(func(t *testing.T, text string) {
-		m, err := ReadMulticlass("t.csv", strings.NewReader(text))
+		m, err := readLabelled("t.csv", strings.NewReader(text))
 		if err != nil {
-			var at *CSVError
-			if !errors.As(err, &at) || at.Line < 1 {
-				t.Fatalf("%q: no place in %v", text, err)
-			}
+			checkPlace(t, err)
 			return
 		}
 		var c codec.Context
@@ -132,8 +130,8 @@ func FuzzReadMulticlass(f *testing.F) {
 			if err := c.Validate(); err != nil {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if m.Label(i) < 0 || m.Label(i) >= len(m.Actions()) {
-				t.Fatalf("%q row %d: label %d", text, i, m.Label(i))
+			if m.action[i] < 0 || int(m.action[i]) >= len(m.Actions()) {
+				t.Fatalf("%q row %d: label %d", text, i, m.action[i])
 			}
 			for _, f := range c.Features {
 				if f.Kind == codec.Text {
@@ -141,7 +139,13 @@ func FuzzReadMulticlass(f *testing.F) {
 				}
 			}
 		}
-		if want := 1 + m.numbers.width + len(distinct); m.Columns() != want {
+		want := 1 + len(distinct)
+		for _, c := range m.columns {
+			if c.number {
+				want++
+			}
+		}
+		if m.Columns() != want {
 			t.Fatalf("%q: %d columns, want %d", text, m.Columns(), want)
 		}
 	})

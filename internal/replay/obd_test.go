@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/loop"
+	"hindsight/internal/logs"
 	"hindsight/pkg/codec"
 )
 
@@ -27,19 +27,29 @@ const (
 
 func readOBD(t testing.TB, text string) *BanditLog {
 	t.Helper()
-	b, err := ReadOpenBandit("men.csv", strings.NewReader(text), nil, loop.Range{})
+	b, err := readOpenBandit(t, text, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func TestOpenBandit(t *testing.T) {
-	items, err := ReadItems("item_context.csv", strings.NewReader(itemText))
-	if err != nil {
-		t.Fatal(err)
+// readOpenBandit reads impressions, beside which a file of items lies if there is a text of it.
+func readOpenBandit(t testing.TB, text, items string) (*BanditLog, error) {
+	if items == "" {
+		return readLog("men.csv", strings.NewReader(text), logOptions{Options: logs.Options{Format: logs.OpenBandit}})
 	}
-	b, err := ReadOpenBandit("men.csv", strings.NewReader(obdText), items, loop.Range{})
+	path := filepath.Join(t.TempDir(), "men.csv")
+	for name, text := range map[string]string{path: text, filepath.Join(filepath.Dir(path), "item_context.csv"): items} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return openLog(path, logs.Options{Format: logs.OpenBandit})
+}
+
+func TestOpenBandit(t *testing.T) {
+	b, err := readOpenBandit(t, obdText, itemText)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,53 +97,11 @@ func TestOpenBanditErrors(t *testing.T) {
 		header + "0,1,.5,noon,a\n":                                               `men.csv:2: column timestamp: "noon": expected a time`,
 		"item_id,click,propensity_score,user-item_affinity_0\n1,0,1,0\n":         `men.csv:2: column item_id: "1" is not an item: there are 1, numbered 0 to 0`,
 	} {
-		_, err := ReadOpenBandit("men.csv", strings.NewReader(text), nil, loop.Range{})
-		var at *CSVError
+		_, err := readOpenBandit(t, text, "")
+		var at *logs.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
 		}
-	}
-	for text, want := range map[string]string{
-		"item_id,item_feature_0\n0,1\n2,1\n":         "i.csv:1: column item_id: there are 2 items, but the item 1 is missing",
-		"item_id,item_feature_0\n0,1\n0,1\n":         `i.csv:3: column item_id: the id "0" is that of line 2, too`,
-		"item_id,item_feature_0\n0,1\nx,1\n":         `i.csv:3: column item_id: "x" is not an item`,
-		"item_id\n0\n":                               `i.csv:1: no column begins with "item_feature_"`,
-		"item_id,item_feature_0\n0,\"1\n":            "i.csv:2: not CSV",
-		"item_id,item_feature_0,item_feature_0\n0,1": "i.csv:1: column item_feature_0: the feature is there twice",
-	} {
-		if _, err := ReadItems("i.csv", strings.NewReader(text)); err == nil || !strings.HasPrefix(err.Error(), want) {
-			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
-		}
-	}
-}
-
-// TestFindOpenBandit looks for the files of a folder.
-func TestFindOpenBandit(t *testing.T) {
-	dir := t.TempDir()
-	write := func(name, text string) string {
-		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	if _, _, err := FindOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds no CSV file") || SniffOpenBandit(dir) {
-		t.Errorf("an empty folder: %v", err)
-	}
-	write("item_context.csv", itemText)
-	men := write("men.csv", obdText)
-	for _, path := range []string{dir, men} {
-		b, err := OpenOpenBandit(path, LogOptions{})
-		if err != nil || len(b.items) != 3 || !SniffOpenBandit(path) {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-	write("women.csv", obdText)
-	if _, _, err := FindOpenBandit(dir); err == nil || !strings.Contains(err.Error(), "holds men.csv, women.csv: name one of them") {
-		t.Errorf("two logs: %v", err)
-	}
-	if SniffOpenBandit(write("other.csv", "label,n_x\na,1\n")) || SniffOpenBandit(filepath.Join(dir, "none")) {
-		t.Error("something else is taken for Open Bandit data")
 	}
 }
 
@@ -141,12 +109,7 @@ func FuzzReadOpenBandit(f *testing.F) {
 	f.Add(obdText, itemText)
 	f.Add("item_id,click,action_prob\n3,,1e-300\n", "item_id,item_feature_0\n0,\n")
 	f.Fuzz(func(t *testing.T, text, itemsText string) {
-		items, err := ReadItems("i.csv", strings.NewReader(itemsText))
-		checkPlace(t, err)
-		if err != nil {
-			items = nil
-		}
-		b, err := ReadOpenBandit("men.csv", strings.NewReader(text), items, loop.Range{})
+		b, err := readOpenBandit(t, text, itemsText)
 		checkPlace(t, err)
 		if err != nil {
 			return
@@ -169,11 +132,11 @@ func FuzzReadOpenBandit(f *testing.F) {
 	})
 }
 
-// checkPlace reports an error without a place.
+// checkPlace reports an error without a place, but of what is no text.
 func checkPlace(t *testing.T, err error) {
 	t.Helper()
-	var at *CSVError
-	if err != nil && (!errors.As(err, &at) || at.Line < 1) {
+	var at *logs.LineError
+	if err != nil && !strings.Contains(err.Error(), ": this is ") && (!errors.As(err, &at) || at.Line < 1) {
 		t.Fatalf("no place in %v", err)
 	}
 }

@@ -50,8 +50,9 @@ type OffPolicySettings struct {
 }
 
 var (
-	errNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their column: --propensity-column")
-	errNoOutcomes     = errors.New("policies are judged by outcomes, and no row of this log has one")
+	errNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their " +
+		"column: --propensity-column")
+	errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
 )
 
 // NewOffPolicy looks at the log that env shows. makeLearner serves learner:, model:
@@ -90,7 +91,8 @@ func (o *OffPolicy) look() error {
 		o.events += o.log.stands(t)
 	}
 	o.rows = rows.s
-	o.sample = ope.Sample{Actions: len(o.env.Actions()), Action: action.s, Propensity: propensity.s, Reward: reward.s, Events: events.s}
+	o.sample = ope.Sample{Actions: len(o.env.Actions()), Action: action.s, Propensity: propensity.s, Reward: reward.s,
+		Events: events.s}
 	switch {
 	case files.err != nil:
 		return files.err
@@ -110,7 +112,8 @@ func (o *OffPolicy) Options() ope.Options {
 
 // Settings says what estimates with these options depend on.
 func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
-	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions, MinPropensity: o.minimum, Events: ope.Figure(o.events),
+	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
+		MinPropensity: o.minimum, Events: ope.Figure(o.events),
 		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
 	if o.log.log.kind == codec.Reward {
 		s.Of = "reward"
@@ -175,7 +178,8 @@ func appendFeatures(dst []oracle.Feature, from []codec.Feature) []oracle.Feature
 // flag adds the flags that the log itself raises, whatever the policy.
 func (o *OffPolicy) flag(e *ope.Evaluation) {
 	if o.dropped > 0 {
-		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing whatever they would be", o.dropped))
+		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing "+
+			"whatever they would be", o.dropped))
 	}
 }
 

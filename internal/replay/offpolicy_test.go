@@ -41,7 +41,7 @@ const targetText = "a,r,p,h,n,w\nx,1,.5,0000000b,3,u\ny,0,.25,0000000a00,4,u\nz,
 
 func targetLog(t testing.TB) *BanditLog {
 	t.Helper()
-	log, err := ReadLog("t.csv", strings.NewReader(targetText), LogOptions{Mapping: Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"h:text", "n", "w"}}})
+	log, err := readLog("t.csv", strings.NewReader(targetText), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"h:text", "n", "w"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func TestWriteEvaluations(t *testing.T) {
 // TestOptionsOfOtherRanges: the reward model goes with the range. Of two rows each is judged
 // by the other: y by that of y, (20 + 20)/2, and by that of x, 10, the mean.
 func TestOptionsOfOtherRanges(t *testing.T) {
-	log, err := ReadLog("t.csv", strings.NewReader("a,r,p\nx,10,.5\ny,20,.5\n"), LogOptions{Mapping: Mapping{Action: "a", Reward: "r", Propensity: "p"}, Range: loop.Range{Min: 10, Max: 20}})
+	log, err := readLog("t.csv", strings.NewReader("a,r,p\nx,10,.5\ny,20,.5\n"), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p"}, Range: loop.Range{Min: 10, Max: 20}}})
 	if err != nil {
 		t.Fatal(err)
 	}

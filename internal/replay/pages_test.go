@@ -8,52 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
-
-// TestChunksInPages: rows are what was put there, wherever they are and after their memory
-// was given back.
-func TestChunksInPages(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		c := chunks[int32]{width: rapid.IntRange(0, 40).Draw(t, "width"), most: rapid.IntRange(1, 1<<20).Draw(t, "most")}
-		n := rapid.IntRange(0, 5*chunkRows).Draw(t, "rows")
-		for i := range n {
-			for k := range c.add() {
-				c.row(i)[k] = int32(i*31 + k)
-			}
-			if i%1500 == 0 {
-				c.pages.drop()
-			}
-		}
-		c.pages.drop()
-		for i := range n {
-			for k, v := range c.row(i) {
-				if v != int32(i*31+k) {
-					t.Fatalf("row %d, cell %d is %d", i, k, v)
-				}
-			}
-		}
-		if runtime.GOOS == "linux" && c.width > 0 && n > 2*chunkRows && c.most < 4*chunkRows && c.pages.maps == nil {
-			t.Fatal("all is on the heap")
-		}
-	})
-}
-
-// TestPagesWithoutAFile: where no file can be made rows are on the heap.
-func TestPagesWithoutAFile(t *testing.T) {
-	t.Setenv("TMPDIR", "/nonexistent/folder")
-	t.Setenv("TMP", "/nonexistent/folder")
-	c := chunks[float64]{width: 3, most: 1}
-	for i := range 3 * chunkRows {
-		c.add()[2] = float64(i)
-	}
-	if c.pages.file != nil || c.row(3*chunkRows - 1)[2] != 3*chunkRows-1 {
-		t.Error("rows are not kept, or there is a file")
-	}
-}
 
 // rowText is a labelled CSV that is made while it is read.
 type rowText struct {
@@ -79,13 +37,9 @@ func (r *rowText) Read(p []byte) (int, error) {
 }
 
 // pagedRows reads a labelled CSV of which little is on the heap.
-func pagedRows(t *testing.T, n int) *Multiclass {
+func pagedRows(t *testing.T, n int) *BanditLog {
 	t.Helper()
-	f := newCSVFile("t.csv", &rowText{rows: n})
-	f.keepAccount(nil, "multiclass")
-	p := &csvParser{csvFile: f, m: &Multiclass{name: "t.csv"}}
-	p.m.numbers.most, p.m.categories.most = 1<<14, 1<<14
-	m, err := p.read()
+	m, err := readLog("t.csv", &rowText{rows: n}, logOptions{Options: logs.Options{Format: logs.Labelled}, files: &rowFiles{most: 1 << 14}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,16 +137,16 @@ func TestBacktestMemoryIsConstant(t *testing.T) {
 
 // TestPagedRowsAreTheRows plays rows in pages in another order as rows on the heap.
 func TestPagedRowsAreTheRows(t *testing.T) {
-	const n = 3 * chunkRows
+	const n = 3000
 	text := &strings.Builder{}
 	if _, err := io.Copy(text, &rowText{rows: n}); err != nil {
 		t.Fatal(err)
 	}
-	heap, err := ReadMulticlass("t.csv", strings.NewReader(text.String()))
+	heap, err := readLabelled("t.csv", strings.NewReader(text.String()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	play := func(m *Multiclass) string {
+	play := func(m *BanditLog) string {
 		r, err := trialOf(t, Order(m, 1, 1), "dafa", "50", "exp:5").Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

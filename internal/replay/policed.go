@@ -1,6 +1,8 @@
 package replay
 
 import (
+	"math"
+
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 )
@@ -28,19 +30,23 @@ func (e *Policed) Policies() []byte { return e.policies.Append(nil) }
 // be played with; "" if any will do.
 func (e *Policed) OwnDelays() string { return e.delays }
 
-// BestPolicy returns the loss of the best policy over all rounds.
-func (e *Policed) BestPolicy() float64 {
-	best := 0.0
+// bestPolicy returns the loss of the best policy over the rounds that env shows; ok is false if
+// regret is not against policies there.
+func bestPolicy(env Environment) (best float64, ok bool) {
+	e := policed(env)
+	if e == nil {
+		return 0, false
+	}
+	best = math.Inf(1)
 	for i := range e.policies.Policies {
 		sum := 0.0
-		for t := range e.rounds {
-			sum += e.loss(t, e.advice(i, t))
+		for t := range env.Len() {
+			at := roundOf(env, t)
+			sum += e.loss(at, e.advice(i, at))
 		}
-		if i == 0 || sum < best {
-			best = sum
-		}
+		best = min(best, sum)
 	}
-	return best
+	return best, true
 }
 
 // Name implements [Environment].
@@ -74,15 +80,32 @@ func (e *Policed) Truth(dst []float64, t int) bool {
 // Loss implements [Environment].
 func (e *Policed) Loss(t, a int) float64 { return e.loss(t, a) }
 
-// policed returns the environment that env is, in some row order, or nil.
-func policed(env Environment) *Policed {
+// bare returns the environment that env shows in some row order, or the first rounds of.
+func bare(env Environment) Environment {
 	switch e := env.(type) {
-	case *Policed:
-		return e
 	case *ordered:
-		return policed(e.Environment)
+		return bare(e.Environment)
+	case *head:
+		return bare(e.Environment)
 	}
-	return nil
+	return env
+}
+
+// roundOf returns which round of its [bare] environment round t of env is.
+func roundOf(env Environment, t int) int {
+	switch e := env.(type) {
+	case *ordered:
+		return roundOf(e.Environment, int(e.rows[t]))
+	case *head:
+		return roundOf(e.Environment, t)
+	}
+	return t
+}
+
+// policed returns the environment that env shows if its regret is against policies, else nil.
+func policed(env Environment) *Policed {
+	e, _ := bare(env).(*Policed)
+	return e
 }
 
 // OwnDelays returns the delays that an environment is meant to be played with, "" if

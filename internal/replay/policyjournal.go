@@ -42,7 +42,8 @@ const unknown = "?"
 // key returns the SHA-256 of all that a judgement depends on.
 func (o *OffPolicy) key(spec string, t *target, opt ope.Options) string {
 	h := sha256.New()
-	for _, text := range []string{o.journal.version, "policy", spec, t.madeOf, fmt.Sprintf("%+v %+v", o.Settings(opt), opt), o.digest()} {
+	for _, text := range []string{o.journal.version, "policy", spec, t.madeOf, fmt.Sprintf("%+v %+v", o.Settings(opt),
+		opt), o.digest()} {
 		hashPart(h, []byte(text))
 	}
 	return hex.EncodeToString(h.Sum(nil))
@@ -57,7 +58,8 @@ func (o *OffPolicy) digest() string {
 		for i, t := range o.rows {
 			o.log.log.files.pass(i)
 			o.files.pass(i)
-			hashWords(h, []int64{int64(t), int64(o.log.row(int(t))), int64(o.sample.Action[i]), int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(int(t))))})
+			hashWords(h, []int64{int64(t), int64(o.log.row(int(t))), int64(o.sample.Action[i]),
+				int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(int(t))))})
 		}
 		o.sum = hex.EncodeToString(h.Sum(nil))
 	})

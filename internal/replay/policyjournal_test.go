@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/ope"
 )
 
@@ -19,7 +20,7 @@ func TestPolicyJournalKey(t *testing.T) {
 		if err := os.WriteFile(table, []byte(probs), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		log := parseLog(t, text, Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"x"}})
+		log := parseLog(t, text, logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"x"}})
 		o, err := NewOffPolicy(log, nil)
 		if err != nil {
 			t.Fatal(err)

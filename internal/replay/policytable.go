@@ -47,7 +47,8 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 		estimates = append(estimates, []string{v.Name})
 	}
 	for _, p := range e.Policies {
-		for i, cell := range []string{clip(p.Policy), words.Count(int64(p.Matched)), words.Figure(float64(p.ESS), 3), words.Figure(p.MaxWeight, 3),
+		for i, cell := range []string{clip(p.Policy), words.Count(int64(p.Matched)), words.Figure(float64(p.ESS), 3),
+			words.Figure(p.MaxWeight, 3),
 			words.Figure(p.MeanWeight, 3) + plus(p.MeanWeightSE), words.Figure(p.Overlap, 2)} {
 			weights[i] = append(weights[i], cell)
 		}
@@ -105,17 +106,21 @@ func (e *Evaluations) words(width int, brief, biased bool) string {
 	if events := float64(s.Events); events > float64(s.Rows) {
 		rows += fmt.Sprintf(" that stand for %s events (pdrop)", words.Count(int64(math.Round(events))))
 	}
-	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows, s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
+	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows,
+		s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
 	if brief {
-		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More estimators, and 95 % intervals: --json, --report."
+		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +
+			"estimators, and 95 % intervals: --json, --report."
 	} else {
-		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest " +
+			"on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
-		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a bias, which is in --json."
+		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a " +
+			"bias, which is in --json."
 	}
 	out := wrap(text, width, 0) + "\n"
-	shared := e.sharedFlags()
+	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
 		out += "\n" + wrap("! all policies: "+f+".", width, 2)
 	}
@@ -131,16 +136,6 @@ func (e *Evaluations) words(width int, brief, biased bool) string {
 		return out
 	}
 	return out + "\n"
-}
-
-// sharedFlags are those that all of several policies have.
-func (e *Evaluations) sharedFlags() []string {
-	if len(e.Policies) < 2 {
-		return nil
-	}
-	return slices.DeleteFunc(slices.Clone(e.Policies[0].Flags), func(f string) bool {
-		return slices.ContainsFunc(e.Policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) })
-	})
 }
 
 // clip shortens the name of a policy, which the flags give in full.

@@ -54,7 +54,7 @@ func openProbTable(file string, actions []string) (*probTable, error) {
 	return t, nil
 }
 
-// readProbTable reads a table; errors of its content are [*CSVError].
+// readProbTable reads a table; errors of its content are [*logs.LineError].
 func readProbTable(file string, r io.Reader, actions []string) (*probTable, error) {
 	t := &probTable{file: file, actions: actions, byID: map[string]int32{}, byRow: map[int64]int32{}}
 	b := bufio.NewReader(r)
@@ -67,7 +67,7 @@ func readProbTable(file string, r io.Reader, actions []string) (*probTable, erro
 		return nil, err
 	}
 	if len(t.probs) == 0 {
-		return nil, &CSVError{File: file, Line: 1, Msg: "there are no rows of probabilities in it"}
+		return nil, &logs.LineError{File: file, Line: 1, Msg: "there are no rows of probabilities in it"}
 	}
 	return t, nil
 }
@@ -118,11 +118,11 @@ func (t *probTable) unknown(name string) error {
 }
 
 func (t *probTable) readCSV(r io.Reader) error {
-	f := newCSVFile(t.file, r)
-	header, err := f.next()
+	f := logs.NewCSV(t.file, r)
+	header, err := f.Row()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
-			return f.errorf(1, "", "the file is empty")
+			return f.Errorf(1, "", "the file is empty")
 		}
 		return err
 	}
@@ -136,11 +136,11 @@ func (t *probTable) readCSV(r io.Reader) error {
 		case name == "row":
 			columns[i] = rowColumn
 		default:
-			return f.errorf(1, strconv.Quote(name), "expected id, row or an action: %v", t.unknown(name))
+			return f.Errorf(1, strconv.Quote(name), "expected id, row or an action: %v", t.unknown(name))
 		}
 	}
 	for {
-		cells, err := f.next()
+		cells, err := f.Row()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -148,7 +148,7 @@ func (t *probTable) readCSV(r io.Reader) error {
 			return err
 		}
 		if len(cells) != len(columns) {
-			return f.errorf(f.line(0), "", "%d cells, but the header has %d columns", len(cells), len(columns))
+			return f.Errorf(f.Line(0), "", "%d cells, but the header has %d columns", len(cells), len(columns))
 		}
 		if err := t.csvRow(f, cells, columns); err != nil {
 			return err
@@ -162,7 +162,7 @@ const (
 	rowColumn = -3
 )
 
-func (t *probTable) csvRow(f *csvFile, cells []string, columns []int) (err error) {
+func (t *probTable) csvRow(f *logs.CSV, cells []string, columns []int) (err error) {
 	id, row := "", int64(0)
 	for i, c := range columns {
 		switch c {
@@ -170,13 +170,13 @@ func (t *probTable) csvRow(f *csvFile, cells []string, columns []int) (err error
 			id = strings.Clone(cells[i])
 		case rowColumn:
 			if row, err = strconv.ParseInt(cells[i], 10, 64); err != nil || row < 1 {
-				return f.errorf(f.line(i), "row", "%q is no row of the log: they count from 1", cells[i])
+				return f.Errorf(f.Line(i), "row", "%q is no row of the log: they count from 1", cells[i])
 			}
 		}
 	}
 	probs, err := t.add(id, row)
 	if err != nil {
-		return f.errorf(f.line(0), "", "%v", err)
+		return f.Errorf(f.Line(0), "", "%v", err)
 	}
 	for i, c := range columns {
 		if c < 0 || cells[i] == "" {
@@ -187,18 +187,18 @@ func (t *probTable) csvRow(f *csvFile, cells []string, columns []int) (err error
 			err = checkProbability(probs[c])
 		}
 		if err != nil {
-			return f.errorf(f.line(i), t.actions[c], "%q is no probability", cells[i])
+			return f.Errorf(f.Line(i), t.actions[c], "%q is no probability", cells[i])
 		}
 	}
 	if err := checkLaw(probs); err != nil {
-		return f.errorf(f.line(0), "", "%v", err)
+		return f.Errorf(f.Line(0), "", "%v", err)
 	}
 	return nil
 }
 
 func (t *probTable) readLines(r io.Reader) error {
 	d := json.NewDecoder(r)
-	for n := 1; ; n++ {
+	for n := int64(1); ; n++ {
 		var l struct {
 			ID           string             `json:"id"`
 			Row          int64              `json:"row"`
@@ -212,7 +212,7 @@ func (t *probTable) readLines(r io.Reader) error {
 			err = t.object(l.ID, l.Row, l.Propensities)
 		}
 		if err != nil {
-			return &CSVError{File: t.file, Line: n, Msg: err.Error()}
+			return &logs.LineError{File: t.file, Line: n, Msg: err.Error()}
 		}
 	}
 }

@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"hindsight/internal/logs"
 )
 
 // tableLog has the rounds q, r, s, of which s has no outcome, and the actions a, b.
 func tableLog(t testing.TB) *BanditLog {
 	t.Helper()
-	log, err := ReadLog("t.csv", strings.NewReader("id,a,r,p\nq,b,1,.5\nr,a,0,.25\ns,b,,.5\n"),
-		LogOptions{Mapping: Mapping{ID: "id", Action: "a", Reward: "r", Propensity: "p"}})
+	log, err := readLog("t.csv", strings.NewReader("id,a,r,p\nq,b,1,.5\nr,a,0,.25\ns,b,,.5\n"),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "a", Reward: "r", Propensity: "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +136,7 @@ func FuzzProbTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table, err := readProbTable("f", strings.NewReader(string(b)), []string{"a", "b"})
 		if err != nil {
-			var at *CSVError
+			var at *logs.LineError
 			if !errors.As(err, &at) || at.Line < 1 {
 				t.Errorf("%q: %v says no line", b, err)
 			}

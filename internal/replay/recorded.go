@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"sort"
 	"strconv"
 	"strings"
 
 	"hindsight/internal/bounded"
+	"hindsight/internal/logs"
 )
 
 // noTime is the time of an outcome that never came.
@@ -100,8 +102,9 @@ func (v *logView) delays() *RecordedDelays {
 }
 
 var (
-	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and --outcome-time-column, or lend those of a file with recorded:FILE")
-	errNoDelays    = errors.New("there are no delays in it")
+	errNotRecorded = errors.New("this data has no times of outcomes; name them with --time-column and " +
+		"--outcome-time-column, or lend those of a file with recorded:FILE")
+	errNoDelays = errors.New("there are no delays in it")
 )
 
 // openOwnDelays opens the delays of a bandit log.
@@ -131,13 +134,34 @@ func openFileDelays(t *delayTerm, o *DelayOptions) (err error) {
 		t.delays, err = readDelays(t.file, r)
 		return err
 	}
-	m := Mapping{Time: orText(o.Times.Time, "decision_ts"), OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")}
-	log, err := readLog(newCSVFile(t.file, r), LogOptions{Mapping: m})
+	t.delays, err = readTimes(t.file, logs.Mapping{Time: orText(o.Times.Time, "decision_ts"),
+		OutcomeTime: orText(o.Times.OutcomeTime, "outcome_ts")})
+	return err
+}
+
+// readTimes reads the delays of a CSV with the times of decisions and outcomes.
+func readTimes(file string, m logs.Mapping) ([]int64, error) {
+	r, err := logs.Open(file, logs.Options{Format: logs.Times, Mapping: m, Strict: true})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.delays = recorded(log.decided, log.came)
-	return nil
+	defer r.Close()
+	var decided, came []int64
+	var rec logs.Record
+	for {
+		err := r.Next(&rec)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		decided, came = append(decided, rec.Time), append(came, rec.OutcomeTime)
+	}
+	if len(decided) == 0 {
+		return nil, (&Intake{}).noRows(file)
+	}
+	return recorded(decided, came), nil
 }
 
 func orText(s, otherwise string) string {
@@ -151,10 +175,10 @@ func orText(s, otherwise string) string {
 func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 	var out []int64
 	lines := bufio.NewScanner(r)
-	for n := 1; lines.Scan(); n++ {
+	for n := int64(1); lines.Scan(); n++ {
 		d, err := parseDelay(lines.Text())
 		if err != nil {
-			return nil, &CSVError{File: file, Line: n, Msg: err.Error()}
+			return nil, &logs.LineError{File: file, Line: n, Msg: err.Error()}
 		}
 		out = append(out, d)
 	}

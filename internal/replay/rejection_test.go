@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -31,7 +32,7 @@ func worldLog(t testing.TB, seed uint64, rows int) *BanditLog {
 		}
 		fmt.Fprintf(&b, "%c,%d,%v,c%d\n", 'a'+a, l, logging[x][a], x)
 	}
-	log, err := ReadLog("w.csv", strings.NewReader(b.String()), LogOptions{Mapping: Mapping{Action: "a", Loss: "l", Propensity: "p", Features: []string{"x"}}})
+	log, err := readLog("w.csv", strings.NewReader(b.String()), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Loss: "l", Propensity: "p", Features: []string{"x"}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +107,7 @@ func TestReplayUnbiased(t *testing.T) {
 // TestReplayByHand: two of four rows match, with propensities ½ and ¼.
 func TestReplayByHand(t *testing.T) {
 	const text = "a,l,p\nx,1,.5\ny,1,.5\nx,0,.25\ny,,.5\nx,,.5\n"
-	log, err := ReadLog("h.csv", strings.NewReader(text), LogOptions{Mapping: Mapping{Action: "a", Loss: "l", Propensity: "p"}})
+	log, err := readLog("h.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Loss: "l", Propensity: "p"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,9 +80,8 @@ func TestRepeatedEvents(t *testing.T) {
 // TestRepeatedRows: of rows of a table with the same id the first counts; lines of Vowpal
 // Wabbit's text have no id, so that none is a repeat.
 func TestRepeatedRows(t *testing.T) {
-	l := logs.NewLedger("", nil, false)
-	b, err := ReadLog("log.csv", strings.NewReader("id,who,paid\na,x,0.25\nb,y,0.5\na,x,0.25\na,y,1\nc,y,0.75\n"),
-		LogOptions{Mapping: Mapping{ID: "id", Action: "who", Reward: "paid"}, Ledger: l})
+	b, err := readLog("log.csv", strings.NewReader("id,who,paid\na,x,0.25\nb,y,0.5\na,x,0.25\na,y,1\nc,y,0.75\n"),
+		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "who", Reward: "paid"}}, account: true})
 	if err != nil {
 		t.Fatal(err)
 	}

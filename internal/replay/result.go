@@ -18,6 +18,7 @@ type Result struct {
 	Order           int                   `json:"order"`
 	Seed            uint64                `json:"seed"`
 	Window          string                `json:"window"`
+	DefaultWindow   bool                  `json:"-"` // neither flags nor the model file give one
 	Rounds          int64                 `json:"rounds"`
 	Rewards         *words.Rewards        `json:"rewards,omitempty"` // of a log that has some: tables and reports show losses as these
 	Pending         int64                 `json:"pending"`           // decided, but still without feedback at the end

@@ -57,9 +57,11 @@ func example() Result {
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
 		Certificate: Certificate{
-			T:            20000,
-			PlausibleSet: &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100}, ExplorationCost: some(490.7),
-			Assumptions:   []certify.Assumption{{Name: certify.Losses, State: certify.Enforced, Detail: "out of range is rejected"}},
+			T:               20000,
+			PlausibleSet:    &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100},
+			ExplorationCost: some(490.7),
+			Assumptions: []certify.Assumption{{Name: certify.Losses, State: certify.Enforced,
+				Detail: "out of range is rejected"}},
 			MeasuredDrift: certify.NewBound(2350.5, 20000), APriori: certify.NewBound(math.Inf(1), 20000),
 			Notes: []string{"conditional on outcomes missing at random (rounds skipped and charged 1 each: 1000)"},
 		},
@@ -104,7 +106,8 @@ func TestEmptyResultJSON(t *testing.T) {
 			t.Errorf("%s is %s, want null", key, m[key])
 		}
 	}
-	for _, key := range strings.Fields("late_losses rounds mean_loss rounds_per_second seed learner order delays certificate environment window") {
+	for _, key := range strings.Fields("late_losses rounds mean_loss rounds_per_second seed learner order delays " +
+		"certificate environment window") {
 		if _, ok := m[key]; !ok {
 			t.Errorf("%s is missing", key)
 		}
@@ -132,7 +135,8 @@ func TestFates(t *testing.T) {
 	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped, codec.WithdrawnRound} {
 		f.AddFate(fate)
 	}
-	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonLate} {
+	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch,
+		codec.ReasonMalformed, codec.ReasonLate} {
 		if !f.AddReject(reason) {
 			t.Errorf("%s is not counted", reason)
 		}
@@ -163,7 +167,8 @@ func TestCertify(t *testing.T) {
 			t.Errorf("no note says %q: %q", want, c.Notes)
 		}
 	}
-	if c := certify.Of(learner.NewUniform(), certify.Options{Rounds: 1000, Late: &latelosses.Comparison{}}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
+	if c := certify.Of(learner.NewUniform(), certify.Options{Rounds: 1000,
+		Late: &latelosses.Comparison{}}); c.MeasuredDrift != nil || c.APriori != nil || len(c.Notes) != 1 {
 		t.Errorf("uniform: %+v", c)
 	}
 }
@@ -269,13 +274,15 @@ func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 func TestChangesAreSaid(t *testing.T) {
 	still, moved := Result{Learner: "dafa"}, Result{Learner: "dafa"}
 	still.Certificate.Changes = &oracle.Changes{}
-	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237}, {Example: 5012, Action: "b"}}}
+	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237},
+		{Example: 5012, Action: "b"}}}
 	for _, c := range []struct {
 		runs []Result
 		want string
 	}{
 		{[]Result{still, still}, ""},
-		{[]Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
+		{[]Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and " +
+			"regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
 	} {
 		var b strings.Builder
 		if err := WriteRunsIn(&b, c.runs, tableWidth); err != nil {

@@ -64,7 +64,8 @@ type logRound struct {
 
 // readDecisions returns the log time and LearnedThrough of each round, in the order of
 // log time over all partitions, and the index of each id.
-func readDecisions(ctx context.Context, log stream.Log, topic string, partitions int) (times, through []int64, ids map[string]int, err error) {
+func readDecisions(ctx context.Context, log stream.Log, topic string, partitions int) (times, through []int64,
+	ids map[string]int, err error) {
 	var rounds []logRound
 	var d codec.Decision
 	for p := range partitions {
@@ -99,7 +100,8 @@ func readDecisions(ctx context.Context, log stream.Log, topic string, partitions
 
 // arrivals returns for each round the number of later decisions before its first
 // outcome, by log time; Never if it has none.
-func arrivals(ctx context.Context, log stream.Log, topic string, partitions int, times []int64, ids map[string]int) ([]int64, error) {
+func arrivals(ctx context.Context, log stream.Log, topic string, partitions int, times []int64,
+	ids map[string]int) ([]int64, error) {
 	raw := make([]int64, len(times))
 	for i := range raw {
 		raw[i] = Never
@@ -127,23 +129,25 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	return raw, nil
 }
 
-func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build, late latelosses.Outcomes, decided int64) error {
+func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build,
+	late latelosses.Outcomes, decided int64) error {
 	audit := service.NewAudit(log, name, build, partitions)
 	var losses loop.LateLosses
 	var f codec.Feedback
-	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-		if r.Type == "" {
-			if err := codec.ParseFeedback(&f, r.Value); codec.Foreign(err) {
-				return nil
-			} else if err != nil {
-				return err
+	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
+		func(r *stream.Record) error {
+			if r.Type == "" {
+				if err := codec.ParseFeedback(&f, r.Value); codec.Foreign(err) {
+					return nil
+				} else if err != nil {
+					return err
+				}
+				s.Rounds++
+				s.Fates.AddFate(f.Fate)
+				late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
 			}
-			s.Rounds++
-			s.Fates.AddFate(f.Fate)
-			late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
-		}
-		return audit.Take(ctx, r)
-	})
+			return audit.Take(ctx, r)
+		})
 	if err != nil {
 		return err
 	}

@@ -16,9 +16,11 @@ func TestSummaryForeign(t *testing.T) {
 	if err := service.CreateTopics(t.Context(), log, "m", 1, service.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	d := codec.Decision{N: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Source: -1, Context: []byte(`{}`)}
+	d := codec.Decision{N: 1, ID: "a", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Source: -1,
+		Context: []byte(`{}`)}
 	strange := stream.Record{Value: []byte(`{"id":"c1","loss":0}`)}
-	for topic, r := range map[string]stream.Record{"m.decisions": {Value: codec.AppendDecision(nil, &d)}, "m.feedback": strange} {
+	for topic, r := range map[string]stream.Record{"m.decisions": {Value: codec.AppendDecision(nil, &d)},
+		"m.feedback": strange} {
 		w, err := log.Writer(t.Context(), topic, 0, nil)
 		if err != nil {
 			t.Fatal(err)

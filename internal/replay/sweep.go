@@ -43,7 +43,8 @@ func NewSweep(learner string, delays []int64, runs [][]Result) []SweepPoint {
 			regrets = collect(regrets, r.Regret)
 		}
 		n := len(runs[i])
-		out[i] = SweepPoint{Learner: learner, Delay: d, Orders: n, MeanLoss: estimateOf(losses, n), Regret: estimateOf(regrets, n), Worse: estimateOf(worse, n)}
+		out[i] = SweepPoint{Learner: learner, Delay: d, Orders: n, MeanLoss: estimateOf(losses, n),
+			Regret: estimateOf(regrets, n), Worse: estimateOf(worse, n)}
 		if n > 0 {
 			out[i].Rounds = runs[i][0].Rounds
 		}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -16,7 +15,7 @@ import (
 func WriteRun(w io.Writer, r *Result) error {
 	var t table
 	t.row("in short", r.brief())
-	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.Window, r.Order, r.Seed))
+	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.windowText(), r.Order, r.Seed))
 	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
@@ -54,6 +53,14 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	t.certificate(r)
 	return t.write(w, 80)
+}
+
+// windowText is the window, and where nothing gives one why it is this.
+func (r *Result) windowText() string {
+	if r.DefaultWindow {
+		return r.Window + " (none is given, and the data has no times)"
+	}
+	return r.Window
 }
 
 // brief says what was played, what was lost, and what was possible.
@@ -210,7 +217,7 @@ func legend(runs []Result) string {
 	for _, g := range Groups(runs) {
 		orders = max(orders, len(g))
 	}
-	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), first.Window)
+	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), first.windowText())
 	if first.UniformLoss != nil {
 		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss), words.Digits(*first.BestLoss))
 	}
@@ -229,7 +236,7 @@ func legend(runs []Result) string {
 // voidText says why bounds in a table are void, "" if none is.
 func voidText(runs []Result) string {
 	for i := range runs {
-		if _, b := sharpest(&runs[i].Certificate); b != nil && b.Void != "" {
+		if b, ok := runs[i].Certificate.Sharpest(); ok && b.Void != "" {
 			return `; "void": ` + b.Void
 		}
 	}
@@ -273,18 +280,11 @@ func average(g []*Result, of func(*Result) float64) float64 {
 
 // spread returns mean ± standard error, or – where a run has no value.
 func spread(g []*Result, of func(*Result) *float64) string {
+	var values []float64
 	for _, r := range g {
-		if of(r) == nil {
-			return "–"
-		}
+		values = collect(values, of(r))
 	}
-	value := func(r *Result) float64 { return *of(r) }
-	mean := average(g, value)
-	if len(g) == 1 {
-		return words.Digits(mean)
-	}
-	square := average(g, func(r *Result) float64 { return (value(r) - mean) * (value(r) - mean) })
-	return words.Digits(mean) + " ± " + words.Short(math.Sqrt(square/float64(len(g)-1)))
+	return estimateOf(values, len(g)).text()
 }
 
 // table is text in aligned columns. With right all but the first two are aligned

@@ -20,12 +20,15 @@ func Targets() []Entry {
 		{"uniform", "", "every action alike"},
 		{"always", "ACTION", "one action always"},
 		{"baseline", "", "the action that each event names as its baseline (_ba of dsjson, baseline of our events)"},
-		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number of actions (of another text: of its SHA-256)"},
+		{"hash", "FEATURE", "the action whose index is the feature's first 8 hexadecimal digits modulo the number of " +
+			"actions (of another text: of its SHA-256)"},
 		{"eps", "E,POLICY", "any action with probability E, else the other policy"},
 		{"learner", "LEARNER", "a learner that learns every row of the log, each after it was asked"},
 		{"model", "FILE", "the same with a model file"},
-		{"snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns no more; without N as it is now (or --at N)"},
-		{"table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row (or in order); or JSON lines with id or row, and propensities"},
+		{"snapshot", "N", "the learner of a live system (--log) as it was after feedback N, which learns no more; without " +
+			"N as it is now (or --at N)"},
+		{"table", "FILE", "a saved table of probabilities: CSV with a column an action, and id or row (or in order); or " +
+			"JSON lines with id or row, and propensities"},
 	}
 }
 
@@ -37,7 +40,8 @@ type target struct {
 	madeOf string       // a digest of what it is made of beside its specification and the log; [unknown]: nothing says
 }
 
-var errTarget = errors.New("expected logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
+var errTarget = errors.New("expected logging, uniform, baseline, always:ACTION, hash:FEATURE, eps:E,POLICY, " +
+	"learner:LEARNER, model:FILE, snapshot, snapshot:N or table:FILE; for example always:7, or eps:0.1,hash:country")
 
 // target returns the policy that a specification names.
 func (o *OffPolicy) target(spec string) (*target, error) {
@@ -88,7 +92,8 @@ func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
 func (o *OffPolicy) always(action string) (*target, error) {
 	a := slices.Index(o.log.log.actions, action)
 	if a < 0 {
-		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.log.actions, ", "))
+		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.log.actions,
+			", "))
 	}
 	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
 }
@@ -168,13 +173,22 @@ func (o *OffPolicy) epsilon(rest string) (*target, error) {
 		return nil, err
 	}
 	if base.law == nil {
-		return nil, errors.New("the log does not hold the probabilities with which logging would have played other actions: it cannot be mixed")
+		return nil, errors.New("the log does not hold the probabilities with which logging would have played other " +
+			"actions: it cannot be mixed")
 	}
 	mix := o.uniformly(epsilon)
 	return &target{failed: base.failed, flags: base.flags, madeOf: base.madeOf, law: func(dst []float64, t int) {
 		base.law(dst, t)
 		mix(dst, t)
 	}}, nil
+}
+
+// Mixed returns the policy that a specification mixes with uniform play; itself if it mixes none.
+func Mixed(spec string) string {
+	for strings.HasPrefix(spec, "eps:") {
+		_, spec, _ = strings.Cut(spec, ",")
+	}
+	return spec
 }
 
 func (o *OffPolicy) progressive(kind, spec string) (*target, error) {

@@ -74,7 +74,8 @@ func Trained(ctx context.Context, log stream.Log, name string, build service.Bui
 
 // lastSnapshot returns the newest good snapshot of at most that much feedback, nil if
 // there is none.
-func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *service.StoredSnapshot, err error) {
+func lastSnapshot(ctx context.Context, log stream.Log, name string, most int64) (best *service.StoredSnapshot,
+	err error) {
 	err = service.ReadSnapshots(ctx, log, name, func(s *service.StoredSnapshot, damaged error) error {
 		if damaged == nil && s.Through <= most && (best == nil || s.Through >= best.Through) {
 			best = s

@@ -18,12 +18,13 @@ func TestTrained(t *testing.T) {
 	liveLog(t, tr, func(log stream.Log) {
 		for _, n := range []int64{1, 57, 119, 120} {
 			audit := service.NewAudit(log, "replay", model.Epoch, 1)
-			err := stream.Scan(t.Context(), log, service.TopicsOf("replay").Feedback, 0, stream.Earliest, 1<<40, func(r *stream.Record) error {
-				if audit.Replica().LearnedThrough() == n {
-					return stream.ErrStop
-				}
-				return audit.Take(t.Context(), r)
-			})
+			err := stream.Scan(t.Context(), log, service.TopicsOf("replay").Feedback, 0, stream.Earliest, 1<<40,
+				func(r *stream.Record) error {
+					if audit.Replica().LearnedThrough() == n {
+						return stream.ErrStop
+					}
+					return audit.Take(t.Context(), r)
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -46,7 +47,8 @@ func TestTrained(t *testing.T) {
 		if l, err := Trained(t.Context(), log, "replay", model.Epoch, 0); err != nil || l.Through != 120 || !seen[l.Digest] {
 			t.Errorf("all of it: %+v, %v", l, err)
 		}
-		if _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(), "feedback through 120, not 121") {
+		if _, err := Trained(t.Context(), log, "replay", model.Epoch, 121); err == nil || !strings.Contains(err.Error(),
+			"feedback through 120, not 121") {
 			t.Errorf("beyond the end: %v", err)
 		}
 	})

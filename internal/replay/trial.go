@@ -24,6 +24,8 @@ type Trial struct {
 	Label  string            // of the learner, in results
 	Seed   uint64
 
+	DefaultWindow bool // neither flags nor the model file give one
+
 	Contexts bool // look for those in which the learner does worst
 
 	Change func(learner.Learner) learner.Learner // nil: the learner is played as the model has it
@@ -76,19 +78,16 @@ type oracleBringer interface {
 	Oracle() (reg oracle.Regressor, orderFree bool, err error)
 }
 
-// bringsOracle returns env, in whatever row order, if it brings an oracle.
+// bringsOracle returns the environment that env shows if it brings an oracle.
 func bringsOracle(env Environment) oracleBringer {
-	if o, ok := env.(*ordered); ok {
-		env = o.Environment
-	}
-	e, _ := env.(oracleBringer)
+	e, _ := bare(env).(oracleBringer)
 	return e
 }
 
 func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
-		Window: model.FormatWindow(t.Model.Window), Rounds: int64(trace.Rounds),
+		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
 	var bins []DelayBin

@@ -16,10 +16,12 @@ type twist struct {
 
 func twists() []twist {
 	return []twist{
-		{Entry{"permute", "share", "from that share of the rounds on the losses of actions are dealt anew: each action has those of another"},
+		{Entry{"permute", "share", "from that share of the rounds on the losses of actions are dealt anew: each " +
+			"action has those of another"},
 			[]argument{{"share", 0, 1, false}},
 			func(env Environment, seed uint64, a []float64) Environment { return newPermuted(env, seed, a[0]) }},
-		{Entry{"rewards", "high,low", "losses are drawn, 0 or 1: a mean loss of 0 becomes a mean reward of high, one of 1 a mean reward of low"},
+		{Entry{"rewards", "high,low",
+			"losses are drawn, 0 or 1: a mean loss of 0 becomes a mean reward of high, one of 1 a mean reward of low"},
 			[]argument{{"high", 0, 1, false}, {"low", 0, 1, false}},
 			func(env Environment, seed uint64, a []float64) Environment { return newNoisy(env, seed, a[0], a[1]) }},
 	}
@@ -33,7 +35,8 @@ func Twists() (out []Entry) {
 	return out
 }
 
-var errTwist = errors.New("expected NAME:NUMBER,…; for example: permute:0.5, rewards:.6,.3; `replayer list` names them all")
+var errTwist = errors.New("expected NAME:NUMBER,…; for example: permute:0.5, rewards:.6,.3; `replayer list` names " +
+	"them all")
 
 // Twist returns env as a specification changes it. What it does belongs to the places
 // of rounds: [Order] reorders what is beneath.
@@ -48,7 +51,8 @@ func Twist(env Environment, spec string, seed uint64) (Environment, error) {
 			return nil, fmt.Errorf("twist %w: %w", err, errTwist)
 		}
 		if !env.Truth(make([]float64, len(env.Actions())), 0) {
-			return nil, fmt.Errorf("twist %s: this data does not tell the losses of all actions; twist an environment or a labelled CSV", spec)
+			return nil, fmt.Errorf("twist %s: this data does not tell the losses of all actions; twist an "+
+				"environment or a labelled CSV", spec)
 		}
 		return t.make(env, seed, args), nil
 	}

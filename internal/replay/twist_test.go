@@ -10,9 +10,9 @@ import (
 
 const threeRows = "label,n_x\na,1\nb,2\nc,3\na,4\nb,5\nc,6\n"
 
-func threeLabels(t *testing.T) *Multiclass {
+func threeLabels(t *testing.T) *BanditLog {
 	t.Helper()
-	m, err := ReadMulticlass("three.csv", strings.NewReader(threeRows))
+	m, err := readLabelled("three.csv", strings.NewReader(threeRows))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,10 +115,11 @@ func TestLinearWorld(t *testing.T) {
 	if low < 0 || high > 1 || low > .3 || high < .7 {
 		t.Errorf("means from %v to %v", low, high)
 	}
-	for a, theta := range e.theta {
+	for a := range 6 {
 		sum := 0.0
-		for _, v := range theta {
-			sum += math.Abs(v)
+		for j := range 4 {
+			e.value = func(_, i int) float64 { return unless(i == j) }
+			sum += math.Abs(e.mean(0, a) - .5)
 		}
 		if math.Abs(sum-.5) > 1e-12 {
 			t.Errorf("action %d: Σ|θ| = %v", a, sum)

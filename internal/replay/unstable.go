@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
 
@@ -14,18 +13,22 @@ import (
 // [Unstable.Oracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over
 // F show that it is the oracle that fails.
 type Unstable struct {
-	rounds  int
-	hedge   bool
-	actions []string
-	coins   Stream // (function, round·2 + action); function T is f⋆
+	World
+	hedge bool
+	coins Stream // (function, round·2 + action); function T is f⋆
 }
-
-var _ Environment = (*Unstable)(nil)
 
 // NewUnstable returns the environment of a seed; hedge: with Hedge-Vovk over the class
 // in place of the unstable oracle.
 func NewUnstable(seed uint64, rounds int, hedge bool) *Unstable {
-	return &Unstable{rounds: rounds, hedge: hedge, actions: numbered("a", 2), coins: NewStream(seed, "unstable")}
+	e := &Unstable{hedge: hedge, coins: NewStream(seed, "unstable"),
+		World: World{name: "unstable", rounds: rounds, actions: numbered("a", 2), features: []string{"t"}}}
+	if hedge {
+		e.name = "unstable-hedge"
+	}
+	e.value = func(t, _ int) float64 { return float64(t) } // the number of the round is all there is
+	e.mean = e.star
+	return e
 }
 
 // star returns f⋆(x_t, a).
@@ -33,47 +36,13 @@ func (e *Unstable) star(t, a int) float64 {
 	return float64(e.coins.Uint64(uint64(e.rounds), uint64(t))>>63 ^ uint64(a))
 }
 
-// value returns f_i(x_t, a), i and t counting from 0.
-func (e *Unstable) value(i, t, a int) float64 {
+// of returns f_i(x_t, a), i and t counting from 0.
+func (e *Unstable) of(i, t, a int) float64 {
 	if i == t || i == e.rounds {
 		return e.star(t, a)
 	}
 	return float64(e.coins.Uint64(uint64(i), uint64(2*t+a)) >> 63)
 }
-
-// Name implements [Environment].
-func (e *Unstable) Name() string {
-	if e.hedge {
-		return "unstable-hedge"
-	}
-	return "unstable"
-}
-
-// Len implements [Environment].
-func (e *Unstable) Len() int { return e.rounds }
-
-// Actions implements [Environment].
-func (e *Unstable) Actions() []string { return e.actions }
-
-// Columns implements [Environment].
-func (e *Unstable) Columns() int { return 2 }
-
-// Context implements [Environment]: the number of the round is all there is.
-func (e *Unstable) Context(dst *codec.Context, t int) {
-	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], e.actions)}
-	dst.Features = append(dst.Features, codec.Feature{Name: "t", Kind: codec.Number, Value: float64(t)})
-}
-
-// Truth implements [Environment].
-func (e *Unstable) Truth(dst []float64, t int) bool {
-	for a := range dst {
-		dst[a] = e.star(t, a)
-	}
-	return true
-}
-
-// Loss implements [Environment].
-func (e *Unstable) Loss(t, a int) float64 { return e.star(t, a) }
 
 // Oracle returns the oracle that the environment is meant for, and whether it is
 // order-free.
@@ -103,7 +72,7 @@ func (c unstableClass) Size() int { return c.env.rounds + 1 }
 func (c unstableClass) Eval(dst []float64, x *oracle.Input, action int) {
 	t := c.env.roundOf(x)
 	for i := range dst {
-		dst[i] = c.env.value(i, t, action)
+		dst[i] = c.env.of(i, t, action)
 	}
 }
 
@@ -118,7 +87,7 @@ type unstableOracle struct {
 func (o *unstableOracle) Predict(dst []float64, x *oracle.Input) {
 	t := o.env.roundOf(x)
 	for a := range dst {
-		dst[a] = o.env.value(int(min(o.fed, int64(o.env.rounds-1))), t, a)
+		dst[a] = o.env.of(int(min(o.fed, int64(o.env.rounds-1))), t, a)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"hindsight/internal/logs"
 )
 
 // TestWideHeader holds that a header is refused by its width, before names are looked for in it.
@@ -13,12 +15,12 @@ func TestWideHeader(t *testing.T) {
 	for i := range 300_000 {
 		b.WriteString(",x" + strconv.Itoa(i))
 	}
-	m := Mapping{Action: "a", Reward: "r", FeaturePrefix: "x"}
+	m := logs.Mapping{Action: "a", Reward: "r", FeaturePrefix: "x"}
 	const want = "log:1: the header has 300003 columns, at most 131072 are allowed"
-	if _, err := ReadLog("log", strings.NewReader(b.String()+"\n"), LogOptions{Mapping: m}); err == nil || err.Error() != want {
+	if _, err := readLog("log", strings.NewReader(b.String()+"\n"), logOptions{Options: logs.Options{Mapping: m}}); err == nil || err.Error() != want {
 		t.Errorf("%.200v; want %s", err, want)
 	}
-	if _, err := ReadMulticlass("log", strings.NewReader(b.String()+"\n")); err == nil || err.Error() != want {
+	if _, err := readLabelled("log", strings.NewReader(b.String()+"\n")); err == nil || err.Error() != want {
 		t.Errorf("%.200v; want %s", err, want)
 	}
 }

@@ -64,7 +64,8 @@ func priceOf(w loop.Window, runs []Result) WindowPrice {
 			p.Vacuous, p.Void = p.Vacuous || b.Vacuous, cmp.Or(p.Void, b.Void)
 		}
 	}
-	p.MeanLoss, p.Regret, p.Bound = estimateOf(losses, len(runs)), estimateOf(regrets, len(runs)), estimateOf(bounds, len(runs))
+	p.MeanLoss, p.Regret, p.Bound = estimateOf(losses, len(runs)), estimateOf(regrets, len(runs)),
+		estimateOf(bounds, len(runs))
 	switch {
 	case p.Regret != nil:
 		p.cost = regrets
@@ -129,7 +130,8 @@ func recommend(prices []WindowPrice) {
 			diff[k] = p.cost[k] - prices[best].cost[k]
 		}
 		p.Worse = estimateOf(diff, len(diff))
-		if skipped := prices[chosen].Skipped; p.Worse.within(2) && (p.Skipped < skipped || p.Skipped == skipped && i < chosen) {
+		if skipped := prices[chosen].Skipped; p.Worse.within(2) && (p.Skipped < skipped || p.Skipped == skipped &&
+			i < chosen) {
 			chosen = i
 		}
 	}

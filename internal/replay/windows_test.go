@@ -19,7 +19,8 @@ func priced(regrets [][]float64, skipped []int64) ([]loop.Window, [][]Result) {
 	for w := range regrets {
 		windows = append(windows, loop.Window{Rounds: int64(10 * (w + 1))})
 		for _, v := range regrets[w] {
-			runs[w] = append(runs[w], Result{Rounds: 100, Regret: &v, MeanLoss: &v, Fates: Fates{Observed: 100 - skipped[w], Skipped: skipped[w]}})
+			runs[w] = append(runs[w], Result{Rounds: 100, Regret: &v, MeanLoss: &v, Fates: Fates{Observed: 100 - skipped[w],
+				Skipped: skipped[w]}})
 		}
 	}
 	return windows, runs
@@ -45,7 +46,8 @@ func TestTheWindowThatSkipsLeastAmongTheCheapest(t *testing.T) {
 		t.Errorf("proposed %v", got)
 	}
 	third := prices[2]
-	if third.Regret.Value != 6 || *third.Regret.SE != 1 || third.Worse.Value != .5 || *third.Worse.SE != .5 || third.Skipped != .03 {
+	if third.Regret.Value != 6 || *third.Regret.SE != 1 || third.Worse.Value != .5 || *third.Worse.SE != .5 ||
+		third.Skipped != .03 {
 		t.Errorf("third window: %+v, worse %+v", third, third.Worse)
 	}
 }
@@ -101,7 +103,8 @@ func TestDefaultWindows(t *testing.T) {
 	// Waits of 10, 20, 20 and 90 minutes: from a tenth of the median on, until one is enough.
 	minute := int64(60e9)
 	var text []string
-	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute, noTime}) {
+	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
+		noTime}) {
 		text = append(text, model.FormatWindow(w))
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
@@ -123,7 +126,8 @@ func TestPricesOfRealRuns(t *testing.T) {
 	runs := make([][]Result, len(windows))
 	for i, w := range windows {
 		m, files := ModelFor(env, "w", model.Learner{Kind: model.DAFA}, w)
-		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(context.Background(), nil)
+		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa",
+			Seed: 1}).Run(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,8 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 			mark = "◀ take"
 		}
 		bound := p.BoundText(p.Bound.text())
-		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3), words.Count(p.SigmaMax),
+		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
+			words.Count(p.SigmaMax),
 			bound, p.MeanLoss.Shown(first.Rewards).text(), p.Regret.text(), p.Worse.Length(first.Rewards).text())
 	}
 	if err := t.write(w, 100); err != nil {
@@ -41,10 +42,14 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 	case first.Rewards != nil:
 		what = "reward short of"
 	}
-	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in rounds as feedback is released. "+
-		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, and is void where the class is refuted. "+
-		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the cheapest, the one that skips least.",
-		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds, strings.ToUpper(beyond[:1])+beyond[1:], what)
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in "+
+		"rounds as feedback is released. "+
+		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, "+
+		"and is void where the class is refuted. "+
+		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+
+		"cheapest, the one that skips least.",
+		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
+		strings.ToUpper(beyond[:1])+beyond[1:], what)
 	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
 }
@@ -156,7 +161,8 @@ func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
 			c.Mark = &x
 		}
 	}
-	c.Series = []chart.Series{loss.series(name), bound.series("bound by measured drift"), skipped.series("share of rounds skipped")}
+	c.Series = []chart.Series{loss.series(name), bound.series("bound by measured drift"),
+		skipped.series("share of rounds skipped")}
 	c.Series[2].Err = nil
 	return c
 }

@@ -49,7 +49,8 @@ func (w *Worst) Validate() error {
 	case w.Max < 1:
 		return fmt.Errorf("a longest delay of %d: it must be at least 1", w.Max)
 	case w.Total < 1 || w.Total > most:
-		return fmt.Errorf("a total delay of %d: %d rounds that wait for at most %d have between 1 and %d", w.Total, w.Rounds, w.Max, most)
+		return fmt.Errorf("a total delay of %d: %d rounds that wait for at most %d have between 1 and %d", w.Total, w.Rounds,
+			w.Max, most)
 	case w.Steps < 0 || w.Batch < 1 || w.Random < 1:
 		return errors.New("steps, sequences a step and random ones must be positive")
 	}
@@ -123,19 +124,17 @@ func (w *Worst) try(ctx context.Context, tried []Tried) error {
 	return g.Wait()
 }
 
-// Harm is what a run cost its learner: the regret, or where the truth is not known the
-// loss of its policies over all rounds, 0 if none of them met a row; what says which.
+// Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed
+// reward of its policies over all rounds, 0 if none of them met a row; what says which.
 func (r *Result) Harm() (value float64, what string) {
-	rounds := float64(r.Rounds + r.Pending)
-	switch {
-	case r.Regret != nil:
+	if r.Regret != nil {
 		return *r.Regret, "regret"
-	case r.Replay != nil && math.IsNaN(float64(r.Replay.SNIPS.Value)):
-		return 0, "loss by propensities"
-	case r.Replay != nil:
-		return float64(r.Replay.SNIPS.Value) * rounds, "loss by propensities"
-	case r.MeanLoss != nil:
-		return *r.MeanLoss * rounds, "loss"
 	}
-	return 0, "loss"
+	if what = r.Rewards.Missed(); r.Replay != nil {
+		what += " by propensities"
+	}
+	if value, _ = r.Value(); math.IsNaN(value) {
+		return 0, what
+	}
+	return r.Rewards.Length(value) * float64(r.Rounds+r.Pending), what
 }

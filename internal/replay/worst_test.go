@@ -68,7 +68,8 @@ func planted(_ context.Context, s Sequence) (float64, error) {
 // TestWorstPlanted: the search finds a worst case that no plan, no random sequence and no
 // single change is near to; without its steps it does not.
 func TestWorstPlanted(t *testing.T) {
-	w := &Worst{Budget: Budget{Rounds: 450, Total: 4400, Max: 50}, Steps: 400, Batch: 12, Random: 20, Seed: 3, Harm: planted}
+	w := &Worst{Budget: Budget{Rounds: 450, Total: 4400, Max: 50}, Steps: 400, Batch: 12, Random: 20, Seed: 3,
+		Harm: planted}
 	const most = 5 * 16 * 50.
 	f, err := w.Search(t.Context())
 	if err != nil {

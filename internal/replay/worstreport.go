@@ -49,9 +49,11 @@ type WorstRow struct {
 
 // NewWorstReport begins the report of a search.
 func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of string, draws int) *WorstReport {
-	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total, Max: w.Max, Of: of, Seed: w.Seed,
+	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total,
+		Max: w.Max, Of: of, Seed: w.Seed,
 		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,
-		None: &WorstRow{Name: "no delay"}, Random: &WorstRow{Name: fmt.Sprintf("random, mean of %d", len(f.Random))}, Found: searched(&f.Found)}
+		None: &WorstRow{Name: "no delay"}, Random: &WorstRow{Name: fmt.Sprintf("random, mean of %d", len(f.Random))},
+		Found: searched(&f.Found)}
 	mean := 0.0
 	for i := range f.Random {
 		mean += f.Random[i].Harm / float64(len(f.Random))
@@ -114,17 +116,21 @@ func (r *WorstReport) Write(w io.Writer) error {
 
 // words say what was found.
 func (r *WorstReport) words() string {
-	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
-		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total), words.Count(r.Max), words.Count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
+	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The "+
+		"search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
+		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total), words.Count(r.Max),
+		words.Count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
 	found, random := *r.Found.Fresh, *r.Random.Fresh
 	se := math.Hypot(orZero(r.Found.FreshSE), orZero(r.Random.FreshSE))
 	switch {
 	case found > random+2*se && random > 0:
-		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ", FreshDraws, found/random)
+		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ",
+			FreshDraws, found/random)
 	case found > random+2*se:
 		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", FreshDraws)
 	default:
-		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the learner does not mind when these delays come, or the search was too short (--steps, --draws). ", FreshDraws)
+		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the "+
+			"learner does not mind when these delays come, or the search was too short (--steps, --draws). ", FreshDraws)
 	}
 	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -19,7 +20,8 @@ func (r *Results) Page() *Page {
 	b := &builder{Results: r, groups: replay.Groups(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
-	p.Sections = []Section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(), b.contexts(), b.parameters()}
+	p.Sections = []Section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
+		b.contexts(), b.parameters()}
 	return p
 }
 
@@ -96,13 +98,14 @@ func called(g []*replay.Result) string {
 const manySkipped = .1
 
 // interrupted says what an interrupted backtest is not.
-const interrupted = "this backtest was interrupted: what follows is what was finished by then, not all that was asked for. With --resume FILE the same command goes on from there."
+const interrupted = "this backtest was interrupted: what follows is what was finished by then, not all that was " +
+	"asked for. With --resume FILE the same command goes on from there."
 
 // flags are what speaks against believing the figures, the worst first.
 func (b *builder) flags() []Flag {
 	var out []Flag
 	add := func(l Level, format string, args ...any) { out = append(out, Flag{l, fmt.Sprintf(format, args...)}) }
-	all := shared(b.Policies)
+	all := ope.SharedFlags(b.Policies)
 	for _, f := range all {
 		add(Bad, "all policies: %s.", f)
 	}
@@ -115,7 +118,9 @@ func (b *builder) flags() []Flag {
 		out = slices.Insert(out, 0, Flag{Bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
-		add(Warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, --propensity-column names their column.", r.Rewards.Of())
+		add(Warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the "+
+			"rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, "+
+			"--propensity-column names their column.", r.Rewards.Of())
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
@@ -125,7 +130,8 @@ func (b *builder) flags() []Flag {
 			add(Bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices longer ones.", called(g), words.Percent(s), g[0].Window)
+			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices "+
+				"longer ones.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
@@ -155,24 +161,13 @@ func (b *builder) unweighted() *replay.Result {
 	return nil
 }
 
-// shared returns the flags that each of several policies has.
-func shared(policies []*ope.Evaluation) (out []string) {
-	if len(policies) < 2 {
-		return nil
-	}
-	for _, f := range policies[0].Flags {
-		if !slices.ContainsFunc(policies, func(p *ope.Evaluation) bool { return !slices.Contains(p.Flags, f) }) {
-			out = append(out, f)
-		}
-	}
-	return out
-}
-
 // vacuous says which runs have no bound below T; those with void ones have their own flag.
 func (b *builder) vacuous() string {
 	var names []string
 	for i, g := range b.groups {
-		if bounds := boundsOf(g[0]); len(bounds) > 0 && b.Summary[i].Void == "" && !slices.ContainsFunc(bounds, func(x bound) bool { return !x.Vacuous }) {
+		bounds := g[0].Certificate.Bounds()
+		if len(bounds) > 0 && b.Summary[i].Void == "" && !slices.ContainsFunc(bounds,
+			func(x certify.KindOfBound) bool { return !x.Vacuous }) {
 			names = append(names, called(g))
 		}
 	}
@@ -182,7 +177,8 @@ func (b *builder) vacuous() string {
 	if len(names) == len(b.groups) && len(names) > 1 {
 		names = []string{"all runs"}
 	}
-	return "for " + strings.Join(names, "; ") + " no bound on the regret says anything: each is at least as large as the number of rounds. What is seen may be good; it is not guaranteed."
+	return "for " + strings.Join(names, "; ") + " no bound on the regret says anything: each is at least as large as " +
+		"the number of rounds. What is seen may be good; it is not guaranteed."
 }
 
 // plusMinus writes a value with its standard error if that is known. A line may break
@@ -216,12 +212,14 @@ func (b *builder) tiles() []Tile {
 		out = append(out, Tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
 			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " + words.Digits(*r.BestLoss)})
+			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " +
+				words.Digits(*r.BestLoss)})
 		}
 		if s.Cost.known() {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
-		out = append(out, Tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean), fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
+		out = append(out, Tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean),
+			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
 		e, of := judge(p), b.Estimators.Of
@@ -304,15 +302,18 @@ func (b *builder) says() []string {
 func (b *builder) saysLoss(k int) string {
 	r, s := b.groups[k][0], &b.Summary[k]
 	if !s.Loss.known() {
-		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of the log.", r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
+		return fmt.Sprintf("What %s would have %s is not known: in none of the %s of %s did it draw the action of the log.",
+			r.Learner, did(r.Rewards), number(r.Rounds, "round"), r.Environment)
 	}
 	text := fmt.Sprintf("%s %s %s a round over %s of %s", r.Learner, did(r.Rewards), s.Loss.shown(r.Rewards),
 		number(r.Rounds, "round"), r.Environment)
 	if r.UniformLoss != nil {
-		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done", words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
+		text += fmt.Sprintf(": %s less than the uniform policy, and %s more than the best that could be done",
+			words.Digits(*r.UniformLoss-float64(s.Loss.Value)), words.Digits(float64(s.Loss.Value)-*r.BestLoss))
 	}
 	if r.Matched != nil {
-		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log", words.Percent(float64(s.Matched)))
+		text += fmt.Sprintf(", judged on those %s of the rounds in which it drew the action of the log",
+			words.Percent(float64(s.Matched)))
 	}
 	return text + "."
 }
@@ -340,9 +341,11 @@ func (b *builder) saysDelay(k int) string {
 	case value == 0:
 		return text + "as much."
 	case math.IsNaN(se) && value < 0:
-		return text + "the delays cost nothing that is seen in one row order, whose noise is not known; --orders 5 measures it."
+		return text + "the delays cost nothing that is seen in one row order, whose noise is not known; --orders 5 " +
+			"measures it."
 	case math.IsNaN(se):
-		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.", signed(value))
+		return text + fmt.Sprintf("the delays cost %s, in one row order, whose noise is not known; --orders 5 measures it.",
+			signed(value))
 	case cost.chance():
 		return text + fmt.Sprintf("the difference is within twice its standard error of %s, and may be chance.",
 			words.Short(se))

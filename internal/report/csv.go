@@ -2,18 +2,18 @@ package report
 
 import (
 	"encoding/csv"
-	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
+	"hindsight/internal/whole"
 )
 
 // File is one CSV file: the names of its columns, which are the paths of the same figures
@@ -39,12 +39,10 @@ func (r *Results) WriteCSV(dir string) error {
 		return err
 	}
 	for _, f := range r.Files() {
-		var b strings.Builder
-		w := csv.NewWriter(&b)
-		if err := w.WriteAll(append([][]string{f.Columns}, f.Rows...)); err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, f.Name), []byte(b.String()), 0o644); err != nil {
+		err := whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
+			return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -53,10 +51,18 @@ func (r *Results) WriteCSV(dir string) error {
 
 // Files returns all files of a backtest, also those without rows.
 func (r *Results) Files() []File {
-	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary), r.runsFile(), r.courseFile(), r.binsFile(), r.contextsFile(), r.assumptionsFile(),
-		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), r.policiesFile(), r.estimatesFile(), r.policyCourseFile(),
-		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators), rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
-		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(), oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
+	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary),
+		r.runsFile(), r.courseFile(),
+		perRun(r, "delays.csv", "the histogram of delays: a row a run and bar", binsOf),
+		perRun(r, "contexts.csv", "the worst contexts: a row a run and group", contextsOf),
+		perRun(r, "assumptions.csv", "what bounds stand on: a row a run and assumption",
+			func(r *replay.Result) []certify.Assumption { return r.Certificate.Assumptions }),
+		rowsFile("standings.csv", "a row a policy: how it stands", r.Standings), rowsFile("policies.csv",
+			"a row a policy: its weights and flags", values(r.Policies)), r.estimatesFile(), r.policyCourseFile(),
+		oneRow("estimators.csv", "one row: on what estimates depend", r.Estimators),
+		rowsFile("sweep.csv", "a row a learner and delay", r.Sweep),
+		oneRow("intake.csv", "one row: what became of each record that was read", r.Intake), r.skippedFile(),
+		oneRow("data.csv", "one row: what was replayed", r.Data), r.parametersFile()}
 }
 
 // runKey are the columns that say which run a row is of; run counts from 0 in the order
@@ -85,7 +91,8 @@ func (r *Results) runsFile() File {
 }
 
 func (r *Results) courseFile() File {
-	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds", Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
+	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds",
+		Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
 	lines := []string{"loss", "uniform", "first", "best", "logged"}
 	for _, l := range lines {
 		f.Columns = append(f.Columns, l+".mean", l+".se", l+".so_far", l+".so_far_se")
@@ -101,7 +108,7 @@ func (r *Results) courseFile() File {
 			continue
 		}
 		for k, n := range c.Rounds {
-			f.row(keyOf(i, &r.Runs[i]), []string{whole(n), at(c.Times, k, whole)}, courseCells(c, k))
+			f.row(keyOf(i, &r.Runs[i]), []string{numeral(n), at(c.Times, k, numeral)}, courseCells(c, k))
 		}
 	}
 	return f
@@ -119,7 +126,7 @@ func courseCells(c *replay.Course, k int) (row []string) {
 	for _, kind := range certify.Kinds() {
 		row = append(row, at(c.Bounds[kind], k, known))
 	}
-	return append(row, at(c.Arriving, k, known), at(c.Waiting, k, known), at(c.Most, k, whole), at(c.Held, k, known))
+	return append(row, at(c.Arriving, k, known), at(c.Waiting, k, known), at(c.Most, k, numeral), at(c.Held, k, known))
 }
 
 // at writes element k, nothing where there is none.
@@ -130,7 +137,7 @@ func at[T any](list []T, k int, write func(T) string) string {
 	return write(list[k])
 }
 
-func whole(n int64) string { return strconv.FormatInt(n, 10) }
+func numeral(n int64) string { return strconv.FormatInt(n, 10) }
 
 func known(x ope.Figure) string {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
@@ -139,60 +146,54 @@ func known(x ope.Figure) string {
 	return ""
 }
 
-func (r *Results) binsFile() File {
-	f := File{Name: "delays.csv", Holds: "the histogram of delays: a row a run and bar", Columns: append(append([]string{}, runKey...), columnsOf[replay.DelayBin]()...)}
+// perRun has rows for each run, of what a run has of it.
+func perRun[T any](r *Results, name, holds string, of func(*replay.Result) []T) File {
+	f := File{Name: name, Holds: holds, Columns: slices.Concat(runKey, columnsOf[T]())}
 	for i := range r.Runs {
-		if c := r.Runs[i].Course; c != nil {
-			for k := range c.Delays {
-				f.row(keyOf(i, &r.Runs[i]), cellsOf(&c.Delays[k]))
-			}
+		rows := of(&r.Runs[i])
+		for k := range rows {
+			f.row(keyOf(i, &r.Runs[i]), cellsOf(&rows[k]))
 		}
 	}
 	return f
 }
 
-func (r *Results) contextsFile() File {
-	f := File{Name: "contexts.csv", Holds: "the worst contexts: a row a run and group", Columns: append(append([]string{}, runKey...), append([]string{"of"}, columnsOf[replay.ContextGroup]()...)...)}
-	for i := range r.Runs {
-		if w := r.Runs[i].Contexts; w != nil {
-			for k := range w.Worst {
-				f.row(keyOf(i, &r.Runs[i]), []string{w.Of}, cellsOf(&w.Worst[k]))
-			}
-		}
-	}
-	return f
+// contextOf is a group of contexts with what it is compared by.
+type contextOf struct {
+	Of string `json:"of"`
+	replay.ContextGroup
 }
 
-func (r *Results) assumptionsFile() File {
-	f := File{Name: "assumptions.csv", Holds: "what bounds stand on: a row a run and assumption", Columns: append(append([]string{}, runKey...), columnsOf[certify.Assumption]()...)}
-	for i := range r.Runs {
-		for k := range r.Runs[i].Certificate.Assumptions {
-			f.row(keyOf(i, &r.Runs[i]), cellsOf(&r.Runs[i].Certificate.Assumptions[k]))
+func binsOf(r *replay.Result) []replay.DelayBin {
+	if r.Course == nil {
+		return nil
+	}
+	return r.Course.Delays
+}
+
+func contextsOf(r *replay.Result) (out []contextOf) {
+	if r.Contexts != nil {
+		for _, g := range r.Contexts.Worst {
+			out = append(out, contextOf{r.Contexts.Of, g})
 		}
 	}
-	return f
+	return out
 }
 
 func (r *Results) skippedFile() File {
-	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason", "skipped_by_reason"}}
+	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason",
+		"skipped_by_reason"}}
 	if r.Intake != nil {
 		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
-			f.row([]string{reason, whole(r.Intake.Reasons[reason])})
+			f.row([]string{reason, numeral(r.Intake.Reasons[reason])})
 		}
-	}
-	return f
-}
-
-func (r *Results) policiesFile() File {
-	f := File{Name: "policies.csv", Holds: "a row a policy: its weights and flags", Columns: columnsOf[ope.Evaluation]()}
-	for _, p := range r.Policies {
-		f.row(cellsOf(p))
 	}
 	return f
 }
 
 func (r *Results) estimatesFile() File {
-	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator", Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
+	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator",
+		Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
 	for _, p := range r.Policies {
 		for i := range p.Estimates {
 			f.row([]string{p.Policy, p.Estimates[i].Name}, cellsOf(&p.Estimates[i]))
@@ -202,29 +203,38 @@ func (r *Results) estimatesFile() File {
 }
 
 func (r *Results) policyCourseFile() File {
-	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows", "value", "se", "so_far", "so_far_se", "ess"}}
+	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows",
+		"value", "se", "so_far", "so_far_se", "ess"}}
 	for _, p := range r.Policies {
 		c := p.Course
 		if c == nil {
 			continue
 		}
 		for k, n := range c.Rows {
-			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]), known(c.ESS[k])})
+			f.row([]string{p.Policy, strconv.Itoa(n), known(c.Value[k]), known(c.SE[k]), known(c.SoFar[k]), known(c.SoFarSE[k]),
+				known(c.ESS[k])})
 		}
 	}
 	return f
 }
 
-// oneRow has the row of a struct, none if it is nil.
-func oneRow[T any](name, holds string, v *T) File {
-	if v == nil {
-		return rowsFile[T](name, holds, nil)
+// values are what pointers that are not nil point to.
+func values[T any](of []*T) (out []T) {
+	for _, v := range of {
+		if v != nil {
+			out = append(out, *v)
+		}
 	}
-	return rowsFile(name, holds, []T{*v})
+	return out
 }
 
+// oneRow has the row of a struct, none if it is nil.
+func oneRow[T any](name, holds string, v *T) File { return rowsFile(name, holds, values([]*T{v})) }
+
 func (r *Results) parametersFile() File {
-	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read", Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256", "interrupted")}
+	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read",
+		Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256",
+			"interrupted")}
 	p, interrupted := r.Parameters, []string{strconv.FormatBool(r.Interrupted)}
 	if p == nil {
 		return f

@@ -29,34 +29,45 @@ func (b *builder) delays() Section {
 		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
 	}
-	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of order, and the window bounds it.")
-	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true}, {Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
-		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"}, {Name: "σ_max", Means: "the most rounds that were open at once"},
-		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"}, {Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "came too late", Means: "outcomes behind the window, which are not learned"}}}
+	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in " +
+		"the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of " +
+		"order, and the window bounds it.")
+	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true},
+		{Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
+		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"},
+		{Name: "σ_max", Means: "the most rounds that were open at once"},
+		{Name: "overtaken", Means: "rounds whose outcome came after that of a later round"},
+		{Name: "skipped", Means: "rounds without an outcome in the window"}, {Name: "came too late",
+			Means: "outcomes behind the window, which are not learned"}}}
 	for _, r := range b.byDelays() {
-		t.delays(r.Delays.Spec, "it came", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending), share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
+		t.delays(r.Delays.Spec, "it came", &r.Delays.Raw, share(r.Delays.Overtaken, r.Rounds+r.Pending),
+			share(r.Fates.Skipped, r.Rounds), share(r.Fates.Late, r.Rounds))
 		t.delays("", "learned", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {
 		t.delays("in the log itself", "recorded", &d.DelayStats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
-		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for nothing: that is why a learner that meets a part of a log meets a part of its delays.")
+		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for " +
+			"nothing: that is why a learner that meets a part of a log meets a part of its delays.")
 	}
 	s.add(b.delayBars(), b.outstanding(), t)
 	return s
 }
 
 func (t *Table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
-	t.row(append([]string{spec, as, words.Digits(d.Mean), words.Count(d.P50), words.Count(d.P90), words.Count(d.P99), words.Count(d.DMax), words.Count(d.D), words.Count(d.SigmaMax)}, rest...)...)
+	t.row(append([]string{spec, as, words.Digits(d.Mean), words.Count(d.P50), words.Count(d.P90), words.Count(d.P99),
+		words.Count(d.DMax), words.Count(d.D), words.Count(d.SigmaMax)}, rest...)...)
 }
 
 func share(n, of int64) string { return words.Percent(float64(n) / float64(max(of, 1))) }
 
 // delayBars is the histogram of delays, a view for each kind.
 func (b *builder) delayBars() *Chart {
-	c := &Chart{ID: "delays", Title: "How late outcomes were", Kind: Bars, X: Axis{Label: "later rounds decided before it was there"}, Y: Axis{Label: "rounds", Zero: true}}
-	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours waited for rounds before it."
+	c := &Chart{ID: "delays", Title: "How late outcomes were", Kind: Bars,
+		X: Axis{Label: "later rounds decided before it was there"}, Y: Axis{Label: "rounds", Zero: true}}
+	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours waited for " +
+		"rounds before it."
 	all := b.byDelays()
 	for _, r := range all {
 		if r.Course == nil {
@@ -95,7 +106,8 @@ func binName(b replay.DelayBin) string {
 // outstanding is the chart of rounds that wait, a view for each kind of delays.
 func (b *builder) outstanding() *Chart {
 	c := &Chart{ID: "outstanding", Title: "Rounds that wait", Kind: Lines, Y: Axis{Label: "earlier rounds", Zero: true}}
-	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between the first two lines is what order costs."
+	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between " +
+		"the first two lines is what order costs."
 	for i, r := range b.byDelays() {
 		if r.Course == nil {
 			return nil
@@ -107,7 +119,8 @@ func (b *builder) outstanding() *Chart {
 		for _, n := range r.Course.Most {
 			most.Y = append(most.Y, ope.Figure(n))
 		}
-		view := View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned", Y: r.Course.Waiting}}}
+		view := View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned",
+			Y: r.Course.Waiting}}}
 		if held := r.Course.Held; len(held) > 0 && !math.IsNaN(float64(held[0])) { // else only a live joiner knew
 			view.Series = append(view.Series, Series{Name: "held back for order", Y: held})
 		}
@@ -115,36 +128,4 @@ func (b *builder) outstanding() *Chart {
 		c.Views = append(c.Views, view)
 	}
 	return c
-}
-
-// bound is one kind of bound on regret.
-type bound struct {
-	kind, name, holds string
-	replay.Bound
-}
-
-// boundsOf lists the bounds of a run, the sharpest kind first.
-func boundsOf(r *replay.Result) (out []bound) {
-	c := &r.Certificate
-	if c.PlausibleSet != nil {
-		out = append(out, bound{"plausible_set", "plausible set", fmt.Sprintf("with probability %v, while the truth is in the class", 1-c.PlausibleSet.Alpha), c.PlausibleSet.Bound})
-	}
-	if c.Measured != nil {
-		out = append(out, bound{"measured", "measured, of policies", "in expectation, against the best policy of the class", *c.Measured})
-	}
-	if c.RealisedLoss != nil {
-		out = append(out, bound{"realised_loss", "realised loss", fmt.Sprintf("with probability %v, whatever the truth is", 1-c.RealisedLoss.Alpha), c.RealisedLoss.Bound})
-	}
-	if c.MeasuredDrift != nil {
-		out = append(out, bound{"measured_drift", "measured drift", "in expectation, with the drift that was measured", *c.MeasuredDrift})
-	}
-	if c.APriori != nil {
-		out = append(out, bound{"a_priori", "a priori", "in expectation, known before the run but for the delays", *c.APriori})
-	}
-	for i := range out {
-		if void := out[i].Void; void != "" {
-			out[i].holds = "no longer: " + void
-		}
-	}
-	return out
 }

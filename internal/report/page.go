@@ -181,41 +181,27 @@ func (p *Page) Write(w io.Writer) error {
 		"chart":  func(v any) *Chart { c, _ := v.(*Chart); return c },
 		"table":  func(v any) *Table { t, _ := v.(*Table); return t },
 		"number": func(i int) int { return i + 1 },
+		"script": asset[template.JS],
+		"style":  asset[template.CSS],
+		"text":   asset[string],
 	}).ParseFS(assets, "assets/page.html")
 	if err != nil {
 		return err
 	}
-	view := struct {
-		*Page
-		Charts              []*Chart
-		Script, Own         template.JS
-		Style, LibraryStyle template.CSS
-		Licence             string
-	}{Page: p, Charts: p.charts()}
-	for _, f := range []struct {
-		name string
-		to   func(string)
-	}{
-		{"uPlot.iife.min.js", func(s string) { view.Script = template.JS(s) }},
-		{"report.js", func(s string) { view.Own = template.JS(s) }},
-		{"style.css", func(s string) { view.Style = template.CSS(s) }},
-		{"uPlot.min.css", func(s string) { view.LibraryStyle = template.CSS(s) }},
-		{"uPlot.LICENSE", func(s string) { view.Licence = s }},
-	} {
-		b, err := assets.ReadFile("assets/" + f.name)
-		if err != nil {
-			return err
-		}
-		f.to(string(b))
-	}
-	if err := t.Execute(w, view); err != nil {
+	if err := t.Execute(w, p); err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
 	return nil
 }
 
-// charts returns all charts in order.
-func (p *Page) charts() (out []*Chart) {
+// asset returns a file that is part of every page.
+func asset[T ~string](name string) (T, error) {
+	b, err := assets.ReadFile("assets/" + name)
+	return T(b), err
+}
+
+// Charts returns all charts in order.
+func (p *Page) Charts() (out []*Chart) {
 	for _, s := range p.Sections {
 		for _, part := range s.Parts {
 			if c, ok := part.(*Chart); ok {

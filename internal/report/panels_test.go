@@ -118,10 +118,13 @@ func distinct() *Results {
 	for i, p := range r.Policies {
 		d := float64(i)
 		p.ESS, p.MaxWeight, p.MeanWeight, p.Overlap = ope.Figure(91.37+d), 33.19+d, .9713-d/31, .3719+d/17
-		p.Estimates = ope.Estimates{ope.Normal("ips", .1283+d/19, .0213), ope.Normal("dr", .1173+d/7, .0117), ope.Normal("cips10", .1371+d/5, .0319)}
+		p.Estimates = ope.Estimates{ope.Normal("ips", .1283+d/19, .0213), ope.Normal("dr", .1173+d/7, .0117),
+			ope.Normal("cips10", .1371+d/5, .0319)}
 	}
-	r.Intake = &replay.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211, Events: 3_907, Duplicates: 83, Dangling: 71, Skipped: 97, Malformed: 53,
-		Reasons: map[string]int64{"checkpoint line": 59, "not activated": 38}, Defaulted: 1_203}, Rows: 20, Joined: 61, Unmatched: 9, Weighted: 811, Baselines: 1_733}
+	r.Intake = &replay.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211, Events: 3_907,
+		Duplicates: 83, Dangling: 71, Skipped: 97, Malformed: 53,
+		Reasons: map[string]int64{"checkpoint line": 59, "not activated": 38}, Defaulted: 1_203}, Rows: 20, Joined: 61,
+		Unmatched: 9, Weighted: 811, Baselines: 1_733}
 	for i := range r.Sweep {
 		r.Sweep[i].MeanLoss = &replay.Estimate{Value: .34567 + float64(i)/23, SE: some(.00123)}
 	}
@@ -161,7 +164,8 @@ func TestPanelsAreTold(t *testing.T) {
 		t.Error("not in CSV: ", m)
 	}
 	// The check can fail: without one of its sources figures are missing.
-	for _, file := range strings.Fields("summary.csv standings.csv estimates.csv policies.csv sweep.csv skipped.csv intake.csv") {
+	for _, file := range strings.Fields("summary.csv standings.csv estimates.csv policies.csv sweep.csv skipped.csv " +
+		"intake.csv") {
 		if len(inCSV(file).missing(page)) == 0 {
 			t.Errorf("without %s nothing is missing", file)
 		}

@@ -12,7 +12,8 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	page := &Page{Title: "What the paper claims, and what was seen", Foot: b.foot()}
 	checks, held := 0, 0
 	for _, f := range findings {
-		s := Section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " + f.Seen}}
+		s := Section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " +
+			f.Seen}}
 		for _, c := range f.Checks {
 			checks++
 			if c.Holds {
@@ -33,7 +34,8 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 		page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("all %d checks hold.", checks)})
 	}
 	page.Subtitle = fmt.Sprintf("%d claims · %d of %d checks hold", len(findings), held, checks)
-	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with it, and no number of runs proves it."}
+	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with it, and " +
+		"no number of runs proves it."}
 	page.Sections = append(page.Sections, b.parameters())
 	return page
 }

@@ -11,7 +11,8 @@ import (
 // FromChart makes a chart for a page of one that is else a picture: error bars become
 // bands, or whiskers where x are names.
 func FromChart(id, says string, from *chart.Chart) *Chart {
-	c := &Chart{ID: id, Title: from.Title, Says: says, Kind: Lines, Names: from.Names, X: Axis{Label: from.X}, Y: Axis{Label: from.Y}}
+	c := &Chart{ID: id, Title: from.Title, Says: says, Kind: Lines, Names: from.Names, X: Axis{Label: from.X},
+		Y: Axis{Label: from.Y}}
 	if from.Names != nil {
 		c.Kind = Points
 		for i := range from.Names {

@@ -51,9 +51,11 @@ func (b *builder) saysPolicies() string {
 	}
 	e, l := judge(best), judge(logging)
 	if best == logging {
-		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.", b.Estimators.Of, plusMinus(float64(l.Value), float64(l.SE)))
+		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.",
+			b.Estimators.Of, plusMinus(float64(l.Value), float64(l.SE)))
 	}
-	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s", strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
+	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s",
+		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
 		plusMinus(float64(e.Value), float64(e.SE)), plusMinus(float64(l.Value), float64(l.SE)))
 	if b.withinNoise() {
 		return text + "; the difference is within twice its standard error, so this log does not show that it is better."
@@ -77,11 +79,13 @@ func (b *builder) health() Section {
 	s := Section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
 	if len(b.Policies) == 0 && d != nil && d.Truth {
-		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a learner played is what it lost.")
+		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a learner " +
+			"played is what it lost.")
 		return s
 	}
 	if len(b.Policies) == 0 && (d == nil || d.Propensities == nil) {
-		s.say("The data does not say with which probabilities its actions were played, so there is nothing to weigh with. Learners are judged by what they meet, not by estimates.")
+		s.say("The data does not say with which probabilities its actions were played, so there is nothing to weigh with. " +
+			"Learners are judged by what they meet, not by estimates.")
 		return s
 	}
 	if d != nil && d.Propensities != nil {
@@ -89,7 +93,9 @@ func (b *builder) health() Section {
 		if p.Min == p.Max {
 			s.say("The log played every action with probability %s.", words.Digits(p.Min))
 		} else {
-			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min), words.Digits(p.Max), words.Digits(p.Median))
+			s.say("The log played its actions with probabilities from %s to %s, half of them at most %s. The smaller one is, "+
+				"the more a single round weighs; a zero would mean that nothing is known.", words.Digits(p.Min),
+				words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
 	t := &Table{Caption: "Weights of each policy", Columns: []Column{{Name: "policy", Text: true},
@@ -104,7 +110,8 @@ func (b *builder) health() Section {
 		s.say("%s", text)
 	}
 	for i, p := range b.Policies {
-		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)), words.Digits(p.MaxWeight),
+		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)),
+			words.Digits(p.MaxWeight),
 			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(Bad)
@@ -112,7 +119,8 @@ func (b *builder) health() Section {
 	}
 	s.add(t)
 	if len(b.Policies) > 0 {
-		s.add(Note("Policies in red have flags at the top of this page. The effective sample size is what the estimates of the next part rest on."))
+		s.add(Note("Policies in red have flags at the top of this page. The effective sample size is what the estimates of " +
+			"the next part rest on."))
 	}
 	return s
 }
@@ -131,7 +139,9 @@ func (b *builder) dropped() string {
 	if o == nil || !(float64(o.Events) > float64(o.Rows)) {
 		return ""
 	}
-	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s, and estimates, weights and overlap count each for as many as it stands for. What they rest on are the rows that are there, as ESS and standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
+	return fmt.Sprintf("The log was thinned out (pdrop): its %s with an outcome stand for %s, and estimates, weights "+
+		"and overlap count each for as many as it stands for. What they rest on are the rows that are there, as ESS and "+
+		"standard errors say.", number(int64(o.Rows), "row"), number(int64(math.Round(float64(o.Events))), "event"))
 }
 
 // estimators says of each estimator how people write it and what it is; a number or auto
@@ -166,7 +176,8 @@ func estimatorColumn(name string) Column {
 
 // playsTable says in words what policies play.
 func (b *builder) playsTable() *Table {
-	t := &Table{Caption: "What each policy plays", Columns: []Column{{Name: "policy", Text: true}, {Name: "plays", Text: true}}}
+	t := &Table{Caption: "What each policy plays", Columns: []Column{{Name: "policy", Text: true},
+		{Name: "plays", Text: true}}}
 	for _, s := range b.Standings {
 		t.row(s.Policy, s.Plays)
 	}
@@ -175,14 +186,18 @@ func (b *builder) playsTable() *Table {
 
 // intervals are those of the estimate that policies are ranked by.
 func (b *builder) intervals() *Table {
-	t := &Table{Caption: "DR: what is gained, and 95 % intervals", Columns: []Column{{Name: "policy", Text: true}, {Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"}, {Name: "normal", Means: "value ± 1.96 standard errors"},
-		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein", Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
+	t := &Table{Caption: "DR: what is gained, and 95 % intervals", Columns: []Column{{Name: "policy", Text: true},
+		{Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"},
+		{Name: "normal", Means: "value ± 1.96 standard errors"},
+		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein",
+			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
 	for i, p := range b.Policies {
 		e, lift := judge(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
-		t.row(p.Policy, plusMinus(float64(e.Value), nan), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low, e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
+		t.row(p.Policy, plusMinus(float64(e.Value), nan), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
+			e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
 	}
 	return t
 }
@@ -198,18 +213,24 @@ func interval(low, high ope.Figure) string {
 func (b *builder) policies() Section {
 	s := Section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 && b.Data != nil && b.Data.Truth {
-		s.say("No estimate is needed where every action's worth is known: learners are compared by what they lost, in the next part.")
+		s.say("No estimate is needed where every action's worth is known: learners are compared by what they lost, in the " +
+			"next part.")
 		return s
 	}
 	if len(b.Policies) == 0 {
-		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own propensities, or --propensity-column); --policy then names policies.")
+		s.say("No policy was judged: that needs a log that says with which probabilities it played (its own propensities, " +
+			"or --propensity-column); --policy then names policies.")
 		return s
 	}
 	o := b.Estimators
-	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &Table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more than three", Columns: []Column{{Name: "policy", Text: true}}}
+	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, "+
+		"believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing "+
+		"it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
+	t := &Table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more " +
+		"than three", Columns: []Column{{Name: "policy", Text: true}}}
 	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
-	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are below, of all estimators in --json and --csv. Press a policy to hide it."
+	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are " +
+		"below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
 		column := estimatorColumn(e.Name)
 		t.Columns = append(t.Columns, column)
@@ -245,7 +266,8 @@ func (b *builder) settings() string {
 	if o.WithoutOutcome > 0 {
 		text += fmt.Sprintf(" (%s rows without one are left out)", words.Count(int64(o.WithoutOutcome)))
 	}
-	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() + ". How far an estimate that may be biased is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
+	return text + ". Clipped IPS, Switch-DR, DRos and the reward model: " + o.Method() +
+		". How far an estimate that may be biased is from DR, or clipped IPS from IPS, is in --json and --csv as bias."
 }
 
 // policyCourse is the chart of policies over time.
@@ -253,16 +275,20 @@ func (b *builder) policyCourse() *Chart {
 	if len(b.Policies) == 0 || b.Policies[0].Course == nil {
 		return nil
 	}
-	c := &Chart{ID: "policy-course", Title: "Value of policies over time", Kind: Lines, X: Axis{Label: "rows"}, Y: Axis{Label: "mean " + b.Estimators.Of}}
-	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles rests on a few heavy rows."
+	c := &Chart{ID: "policy-course", Title: "Value of policies over time", Kind: Lines, X: Axis{Label: "rows"},
+		Y: Axis{Label: "mean " + b.Estimators.Of}}
+	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles rests on a " +
+		"few heavy rows."
 	for _, n := range b.Policies[0].Course.Rows {
 		c.At = append(c.At, float64(n))
 	}
 	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
 	for i, p := range b.Policies {
 		x := p.Course
-		soFar.Series = append(soFar.Series, band(Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"}, x.SoFar, x.SoFarSE))
-		each.Series = append(each.Series, band(Series{Name: p.Policy, Off: i >= 3, Aside: p.Policy == "logging"}, x.Value, x.SE))
+		soFar.Series = append(soFar.Series, band(Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"}, x.SoFar,
+			x.SoFarSE))
+		each.Series = append(each.Series, band(Series{Name: p.Policy, Off: i >= 3, Aside: p.Policy == "logging"}, x.Value,
+			x.SE))
 	}
 	c.Views = []View{soFar, each}
 	return c

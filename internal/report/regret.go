@@ -18,29 +18,40 @@ func (b *builder) regret() Section {
 		return s
 	}
 	g := b.groups[k]
+	rewards := b.rewards()
 	if g[0].Regret == nil {
-		s.say("The truth is not known, so neither is the regret: what the best action of each round would have lost. The bounds hold all the same, on the assumptions that are listed.")
+		s.say("The truth is not known, so neither is the regret: what the best action of each round would have %s. The "+
+			"bounds hold all the same, on the assumptions that are listed.", did(rewards))
 	} else {
-		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow ever more slowly; a bound that is below the number of rounds says something.")
+		s.say("Regret is what was lost above the best action of each round, summed. A learner that learns lets it grow " +
+			"ever more slowly; a bound that is below the number of rounds says something.")
+	}
+	if rewards != nil {
+		s.say("Here %s.", rewards.Regret())
 	}
 	if text := b.saysDelay(k); text != "" {
 		s.say("%s", called(g)+": "+b.Summary[k].Loss.shown(b.rewards()).String()+" a round. "+text)
 	}
 	s.add(b.regretCourse(g))
-	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"}, {Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
+	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"},
+		{Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
 	for _, g := range b.groups {
 		r := g[0]
 		regret := "–"
 		if r.Regret != nil {
 			regret = words.Digits(*r.Regret)
 		}
-		bounds := boundsOf(r)
+		bounds := r.Certificate.Bounds()
 		if len(bounds) == 0 {
 			t.row(called(g), regret, "none", "–", words.Count(r.Rounds), "this learner has no certificate")
 		}
 		name := called(g)
 		for _, x := range bounds {
-			t.row(name, regret, x.name, "∞", words.Count(r.Certificate.T), x.holds)
+			holds := x.Holds
+			if x.Void != "" {
+				holds = "no longer: " + x.Void
+			}
+			t.row(name, regret, x.Name(), "∞", words.Count(r.Certificate.T), holds)
 			value := &t.Rows[len(t.Rows)-1][3]
 			if x.Value != nil {
 				value.Text = words.Digits(*x.Value)
@@ -83,9 +94,10 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	if r.Course == nil {
 		return nil
 	}
-	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: "loss above the best", Zero: true}}
+	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
-	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
+	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so "+
+		"that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
 	if r.Regret == nil {
 		c.Title = "Bounds on the regret so far"
 	}
@@ -99,10 +111,10 @@ func (b *builder) regretCourse(g []*replay.Result) *Chart {
 	for _, s := range view.Series {
 		top = max(top, float64(s.Y[len(s.Y)-1]))
 	}
-	for _, x := range boundsOf(r) {
-		if y := r.Course.Bounds[x.kind]; y != nil {
+	for _, x := range r.Certificate.Bounds() {
+		if y := r.Course.Bounds[x.Kind]; y != nil {
 			far := top > 0 && !(float64(y[len(y)-1]) < 20*top)
-			view.Series = append(view.Series, Series{Name: "bound: " + x.name, Y: y, Aside: true, Off: far})
+			view.Series = append(view.Series, Series{Name: "bound: " + x.Name(), Y: y, Aside: true, Off: far})
 		}
 	}
 	if r.Course.Regret != nil {
@@ -131,7 +143,9 @@ func (b *builder) sweep() Section {
 	if shown != nil {
 		verb = "earn"
 	}
-	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders that are the same for each delay, and a window long enough that nothing is skipped.", verb, words.Count(first.Rounds), first.Orders)
+	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders "+
+		"that are the same for each delay, and a window long enough that nothing is skipped.", verb,
+		words.Count(first.Rounds), first.Orders)
 	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines,
 		X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
@@ -189,4 +203,12 @@ func estimate(e *replay.Estimate) string {
 		return plusMinus(e.Value, nan)
 	}
 	return plusMinus(e.Value, *e.SE)
+}
+
+// regretLabel is that of the axis of regret.
+func regretLabel(r *words.Rewards) string {
+	if r == nil {
+		return "loss above the best"
+	}
+	return "missed reward, in units of its range"
 }

@@ -33,28 +33,45 @@ func figures(x ...float64) (out []ope.Figure) {
 
 // example is results made by hand, with everything that there can be.
 func example() *Results {
-	line := replay.CourseLine{Mean: figures(.5, .3), SE: figures(nan, .1), SoFar: figures(.5, .4), SoFarSE: figures(nan, .05)}
+	line := replay.CourseLine{Mean: figures(.5, .3), SE: figures(nan, .1), SoFar: figures(.5, .4),
+		SoFarSE: figures(nan, .05)}
 	run := func(learner, delays string, loss float64) replay.Result {
-		return replay.Result{Environment: "shop <b>&</b>", Learner: learner, Seed: 1, Window: "200 rounds", Rounds: 20, MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
-			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: replay.DelayReport{Spec: delays, Raw: replay.DelayStats{D: 40, Mean: 2}, Released: replay.DelayStats{D: 80, Mean: 4}},
-			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20), APriori: certify.NewBound(math.Inf(1), 20),
-				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}}, Notes: []string{"a note"}},
-			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line, Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
-				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5}, Delays: []replay.DelayBin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
-			Contexts: &replay.WorstContexts{Of: "regret", Mean: .2, Groups: 9, MinRounds: 30, Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05, Above: .2, AboveSE: .06, Part: .7}}}}
+		return replay.Result{Environment: "shop <b>&</b>", Learner: learner, Seed: 1, Window: "200 rounds", Rounds: 20,
+			MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
+			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: replay.DelayReport{Spec: delays,
+				Raw: replay.DelayStats{D: 40, Mean: 2}, Released: replay.DelayStats{D: 80, Mean: 4}},
+			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
+				APriori:     certify.NewBound(math.Inf(1), 20),
+				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}},
+				Notes:       []string{"a note"}},
+			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line,
+				Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
+				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5},
+				Delays: []replay.DelayBin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
+			Contexts: &replay.WorstContexts{Of: "regret", Mean: .2, Groups: 9, MinRounds: 30,
+				Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05, Above: .2,
+					AboveSE: .06, Part: .7}}}}
 	}
 	policy := func(name string, value float64, flags ...string) *ope.Evaluation {
 		dr := ope.Normal("dr", value, .01)
-		return &ope.Evaluation{Policy: name, Rows: 1000, Matched: 300, ESS: 90, MaxWeight: 30, MeanWeight: .97, MeanWeightSE: .02, Overlap: .3, Support: 1, Flags: append([]string{}, flags...),
-			Estimates: ope.Estimates{ope.Normal("ips", value, .02), dr}, Course: &ope.Course{Rows: []int{500, 1000}, Value: figures(.1, .2), SE: figures(.01, .01), SoFar: figures(.1, .15), SoFarSE: figures(.01, .01), ESS: figures(50, 90)}}
+		return &ope.Evaluation{Policy: name, Rows: 1000, Matched: 300, ESS: 90, MaxWeight: 30, MeanWeight: .97,
+			MeanWeightSE: .02, Overlap: .3, Support: 1, Flags: append([]string{}, flags...),
+			Estimates: ope.Estimates{ope.Normal("ips", value, .02), dr}, Course: &ope.Course{Rows: []int{500, 1000},
+				Value: figures(.1, .2), SE: figures(.01, .01), SoFar: figures(.1, .15), SoFarSE: figures(.01, .01),
+				ESS: figures(50, 90)}}
 	}
 	return &Results{
-		Runs:       []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
-		Policies:   []*ope.Evaluation{policy("logging", .1), policy("always:7", .2, "effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
+		Runs: []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
+		Policies: []*ope.Evaluation{policy("logging", .1), policy("always:7", .2,
+			"effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
 		Estimators: &replay.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
-		Sweep:      []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3, SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35, SE: some(.01)}}},
-		Data:       &replay.Data{Name: "shop <b>&</b>", Rounds: 20, Actions: 10, Columns: 5, Observed: 18, Propensities: &replay.Propensities{Min: .01, P1: .01, Median: .1, Max: .5, Inverse: 10}},
-		Parameters: &Parameters{Command: "backtest --report out.html", Version: "devel", Made: time.Unix(1.7e9, 0).UTC(), Seed: 1, Inputs: []Input{{"data", "shop.csv", 12, strings.Repeat("ab", 32)}}},
+		Sweep: []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3,
+			SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35,
+			SE: some(.01)}}},
+		Data: &replay.Data{Name: "shop <b>&</b>", Rounds: 20, Actions: 10, Columns: 5, Observed: 18,
+			Propensities: &replay.Propensities{Min: .01, P1: .01, Median: .1, Max: .5, Inverse: 10}},
+		Parameters: &Parameters{Command: "backtest --report out.html", Version: "devel", Made: time.Unix(1.7e9, 0).UTC(),
+			Seed: 1, Inputs: []Input{{"data", "shop.csv", 12, strings.Repeat("ab", 32)}}},
 	}
 }
 
@@ -73,7 +90,8 @@ func TestPage(t *testing.T) {
 		}
 		at = i
 	}
-	for _, want := range []string{"always:7: effective sample size", "25.0% of the rounds were not learned", "country = DE", strings.Repeat("ab", 32), "shop &lt;b&gt;&amp;&lt;/b&gt;",
+	for _, want := range []string{"always:7: effective sample size", "25.0% of the rounds were not learned",
+		"country = DE", strings.Repeat("ab", 32), "shop &lt;b&gt;&amp;&lt;/b&gt;",
 		"the delays cost", "Permission is hereby granted", "Press a bound"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page does not say %q", want)
@@ -94,7 +112,8 @@ func TestPage(t *testing.T) {
 
 // Results without anything make a page, too.
 func TestEmptyPage(t *testing.T) {
-	for _, r := range []*Results{{}, {Runs: []replay.Result{{}}}, {Policies: []*ope.Evaluation{{Policy: "logging"}}, Estimators: &replay.OffPolicySettings{Of: "loss"}}} {
+	for _, r := range []*Results{{}, {Runs: []replay.Result{{}}}, {Policies: []*ope.Evaluation{{Policy: "logging"}},
+		Estimators: &replay.OffPolicySettings{Of: "loss"}}} {
 		var b strings.Builder
 		if err := r.Page().Write(&b); err != nil {
 			t.Fatal(err)
@@ -134,9 +153,11 @@ func TestFlags(t *testing.T) {
 // same orders with delays and without.
 func TestDelaysCost(t *testing.T) {
 	run := func(delays string, order int, loss float64) replay.Result {
-		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss), Delays: replay.DelayReport{Spec: delays}}
+		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss),
+			Delays: replay.DelayReport{Spec: delays}}
 	}
-	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6), run("none", 0, .3)}}
+	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
+		run("none", 0, .3)}}
 	r.Summarise()
 	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 { // of .2 and .1
 		t.Errorf("%+v", c)
@@ -240,10 +261,14 @@ func TestUnweightedIsFlagged(t *testing.T) {
 	r := example()
 	matched := int64(3)
 	r.Policies, r.Runs[0].Matched, r.Runs[1].Matched = nil, &matched, &matched
-	if !slices.ContainsFunc(r.Page().Flags, func(f Flag) bool { return strings.Contains(f.Text, "no unbiased estimate") }) {
+	if !slices.ContainsFunc(r.Page().Flags, func(f Flag) bool {
+		return strings.Contains(f.Text, "no unbiased "+
+			"estimate")
+	}) {
 		t.Errorf("%+v", r.Page().Flags)
 	}
-	for name, want := range map[string]string{"ips": "IPS", "cips10": "clipped IPS, λ\u00a010", "dros_auto": "DRos, λ\u00a0auto", "switchdrinf": "Switch-DR, λ\u00a0inf", "other": "other"} {
+	for name, want := range map[string]string{"ips": "IPS", "cips10": "clipped IPS, λ\u00a010",
+		"dros_auto": "DRos, λ\u00a0auto", "switchdrinf": "Switch-DR, λ\u00a0inf", "other": "other"} {
 		if got := estimatorColumn(name); got.Name != want || name != "other" && got.Means == "" {
 			t.Errorf("%s: %+v", name, got)
 		}
@@ -300,11 +325,16 @@ func TestCSV(t *testing.T) {
 		row       int
 		key, want string
 	}{
-		{"runs.csv", 0, "mean_loss", "0.35"}, {"runs.csv", 1, "delays.spec", "none"}, {"runs.csv", 0, "delays.raw.D", "40"}, {"runs.csv", 0, "certificate.measured_drift.value", "12"},
-		{"runs.csv", 0, "certificate.a_priori.value", ""}, {"runs.csv", 0, "certificate.plausible_set.surviving", ""}, {"runs.csv", 0, "fates.skipped", "5"},
-		{"course.csv", 0, "loss.se", ""}, {"course.csv", 1, "loss.so_far", "0.4"}, {"course.csv", 1, "bounds.measured_drift", "12"}, {"course.csv", 3, "run", "1"}, {"course.csv", 1, "first.mean", ""},
-		{"delays.csv", 1, "released", "19"}, {"contexts.csv", 0, "context", "country = DE"}, {"policies.csv", 1, "ess", "90"}, {"estimates.csv", 3, "value", "0.2"},
-		{"policy_course.csv", 1, "so_far", "0.15"}, {"sweep.csv", 1, "mean_loss.value", "0.35"}, {"sweep.csv", 1, "regret.value", ""}, {"data.csv", 0, "propensities.median", "0.1"},
+		{"runs.csv", 0, "mean_loss", "0.35"}, {"runs.csv", 1, "delays.spec", "none"}, {"runs.csv", 0, "delays.raw.D", "40"},
+		{"runs.csv", 0, "certificate.measured_drift.value", "12"},
+		{"runs.csv", 0, "certificate.a_priori.value", ""}, {"runs.csv", 0, "certificate.plausible_set.surviving", ""},
+		{"runs.csv", 0, "fates.skipped", "5"},
+		{"course.csv", 0, "loss.se", ""}, {"course.csv", 1, "loss.so_far", "0.4"}, {"course.csv", 1, "bounds.measured_drift",
+			"12"}, {"course.csv", 3, "run", "1"}, {"course.csv", 1, "first.mean", ""},
+		{"delays.csv", 1, "released", "19"}, {"contexts.csv", 0, "context", "country = DE"}, {"policies.csv", 1, "ess", "90"},
+		{"estimates.csv", 3, "value", "0.2"},
+		{"policy_course.csv", 1, "so_far", "0.15"}, {"sweep.csv", 1, "mean_loss.value", "0.35"},
+		{"sweep.csv", 1, "regret.value", ""}, {"data.csv", 0, "propensities.median", "0.1"},
 		{"parameters.csv", 0, "inputs.name", "shop.csv"}, {"parameters.csv", 0, "made", "2023-11-14T22:13:20Z"},
 	} {
 		rows := tables[c.file]
@@ -321,9 +351,11 @@ func TestCSV(t *testing.T) {
 // Every column of runs.csv is a path of the JSON.
 func TestColumnsArePathsOfJSON(t *testing.T) {
 	r := example().Runs[0]
-	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{}, &certify.Bound{}, &certify.RiskBound{}
+	r.Certificate.PlausibleSet, r.Certificate.Measured, r.Certificate.RealisedLoss = &certify.SetBound{}, &certify.Bound{},
+		&certify.RiskBound{}
 	c := &r.Certificate
-	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.Measured, &c.RealisedLoss.Bound, c.MeasuredDrift, c.APriori} {
+	for _, b := range []*certify.Bound{&c.PlausibleSet.Bound, c.Measured, &c.RealisedLoss.Bound, c.MeasuredDrift,
+		c.APriori} {
 		b.Void = certify.ClassRefuted // it is not there else
 	}
 	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
@@ -357,7 +389,8 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 
 // The library is the one that is named.
 func TestLibrary(t *testing.T) {
-	for name, want := range map[string]string{"uPlot.iife.min.js": LibraryScriptSHA256, "uPlot.min.css": LibraryStyleSHA256, "uPlot.LICENSE": LibraryLicenceSHA256} {
+	for name, want := range map[string]string{"uPlot.iife.min.js": LibraryScriptSHA256,
+		"uPlot.min.css": LibraryStyleSHA256, "uPlot.LICENSE": LibraryLicenceSHA256} {
 		b, err := assets.ReadFile("assets/" + name)
 		if err != nil {
 			t.Fatal(err)
@@ -375,12 +408,14 @@ func TestLibrary(t *testing.T) {
 // A picture's series are laid over one x; what a logarithm has no place for is left out.
 func TestFromChart(t *testing.T) {
 	c := FromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
-		{Name: "a", X: []float64{1, 100}, Y: []float64{2, 0}, Err: []float64{3, 1}}, {Name: "b", X: []float64{0, 10}, Y: []float64{5, 6}}}})
+		{Name: "a", X: []float64{1, 100}, Y: []float64{2, 0}, Err: []float64{3, 1}}, {Name: "b", X: []float64{0, 10},
+			Y: []float64{5, 6}}}})
 	if !slices.Equal(c.At, []float64{1, 10, 100}) {
 		t.Fatal(c.At)
 	}
 	a, b := c.Views[0].Series[0], c.Views[0].Series[1]
-	if a.Y[0] != 2 || a.Low[0] != .2 || a.High[0] != 5 || !math.IsNaN(float64(a.Y[2])) || !math.IsNaN(float64(a.Y[1])) || b.Y[1] != 6 || b.Low != nil {
+	if a.Y[0] != 2 || a.Low[0] != .2 || a.High[0] != 5 || !math.IsNaN(float64(a.Y[2])) || !math.IsNaN(float64(a.Y[1])) ||
+		b.Y[1] != 6 || b.Low != nil {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
@@ -393,7 +428,8 @@ func TestReadInput(t *testing.T) {
 		}
 	}
 	got, err := ReadInput("data", dir)
-	if err != nil || len(got) != 2 || got[0] != (Input{"data", "a.csv", 3, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}) || got[1].Name != "b.csv" {
+	if err != nil || len(got) != 2 || got[0] != (Input{"data", "a.csv", 3,
+		"ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}) || got[1].Name != "b.csv" {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := ReadInput("data", filepath.Join(dir, "none")); err == nil {

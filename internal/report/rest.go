@@ -12,7 +12,8 @@ var nan = math.NaN()
 
 // facts is a table of names and values.
 func facts(caption string) *Table {
-	return &Table{Caption: caption, Columns: []Column{{Name: "what", Text: true}, {Name: "how many"}, {Name: "", Text: true}}}
+	return &Table{Caption: caption, Columns: []Column{{Name: "what", Text: true}, {Name: "how many"},
+		{Name: "", Text: true}}}
 }
 
 // intake is the part on what was read.
@@ -24,7 +25,8 @@ func (b *builder) intake() Section {
 		t.row("read", words.Count(in.Read), fmt.Sprintf("%s bytes; files: %d", words.Count(in.Bytes), in.Files))
 		t.row("events", words.Count(in.Events), words.Percent(float64(in.Events)/float64(in.Read)))
 		t.row("duplicates", words.Count(in.Duplicates), "repeats of an event or of an observation")
-		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event", words.Count(in.Joined), words.Count(in.Unmatched)))
+		t.row("dangling", words.Count(in.Dangling), fmt.Sprintf("observations on their own: %s joined, %s without event",
+			words.Count(in.Joined), words.Count(in.Unmatched)))
 		t.row("skipped", words.Count(in.Skipped), "known, and nothing to learn from")
 		for _, text := range in.ReasonTexts() {
 			t.row("", "", text)
@@ -71,7 +73,8 @@ func (t *Table) intake(in *replay.Intake) {
 		}
 	}
 	add("silent, with a value for that", in.Defaulted, "nothing came; the log says which value stands for it")
-	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates count these for them")
+	add("stand for several", in.Weighted, "pdrop: others like them were dropped from the log, and estimates count these "+
+		"for them")
 	add("name a baseline", in.Baselines, "what would have been played without a learner: --policy baseline judges it")
 	add("activated later", in.Activated, "the log held them back, and an observation activated them")
 	add("withdrawn", in.Withdrawn, "never shown, and no rounds")
@@ -96,12 +99,14 @@ func (b *builder) contexts() Section {
 			mean, above, part = what+" a round", "below the rest", "part of all that is missed"
 		}
 		if len(w.Worst) == 0 {
-			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner, r.Delays.Spec, words.Count(w.MinRounds))))
+			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner,
+				r.Delays.Spec, words.Count(w.MinRounds))))
 			continue
 		}
-		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")", Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
-			{Name: mean}, {Name: above, Means: "± the standard error of the difference"},
-			{Name: part, Means: "of its sum over all rounds"}}}
+		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")",
+			Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
+				{Name: mean}, {Name: above, Means: "± the standard error of the difference"},
+				{Name: part, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
 			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), Mean{g.Mean, g.SE}.shown(shown).String(),
@@ -110,8 +115,11 @@ func (b *builder) contexts() Section {
 				clear++
 			}
 		}
-		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many groups some %s would be by chance. Groups of fewer than %s rounds (%d) are left out.",
-			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear, len(w.Worst), shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
+		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other "+
+			"rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many groups some %s would "+
+			"be by chance. Groups of fewer than %s rounds (%d) are left out.",
+			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear, len(w.Worst),
+			shown.Beyond(), words.Count(int64(math.Ceil(.025*float64(w.Groups)))), words.Count(w.MinRounds), w.Small)))
 	}
 	if !found {
 		if len(b.Runs) == 0 {
@@ -130,8 +138,10 @@ func (b *builder) parameters() Section {
 	if p == nil {
 		return s
 	}
-	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and more digits of them, are in --json and --csv.")
-	t := &Table{Caption: "How this report was made", Columns: []Column{{Name: "what", Text: true}, {Name: "value", Text: true}}}
+	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and " +
+		"more digits of them, are in --json and --csv.")
+	t := &Table{Caption: "How this report was made", Columns: []Column{{Name: "what", Text: true},
+		{Name: "value", Text: true}}}
 	t.row("command", "replayer "+p.Command)
 	t.row("version", p.Version)
 	t.row("seed", fmt.Sprint(p.Seed))
@@ -141,7 +151,8 @@ func (b *builder) parameters() Section {
 	}
 	t.row("charts", Library+", SHA-256 of its script "+LibraryScriptSHA256)
 	s.add(t)
-	files := &Table{Caption: "Inputs", Columns: []Column{{Name: "role", Text: true}, {Name: "file", Text: true}, {Name: "bytes"}, {Name: "SHA-256", Text: true}}}
+	files := &Table{Caption: "Inputs", Columns: []Column{{Name: "role", Text: true}, {Name: "file", Text: true},
+		{Name: "bytes"}, {Name: "SHA-256", Text: true}}}
 	for _, in := range p.Inputs {
 		files.row(in.Role, in.Name, words.Count(in.Bytes), in.SHA256)
 	}

@@ -48,12 +48,12 @@ type Group struct {
 	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
 	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
 	Released ope.Figure `json:"delay_released"`
-	Bound    ope.Figure `json:"bound"`       // the sharpest on regret of the first row order; null: none, vacuous, or void
-	Void     string     `json:"void"`        // what voids a bound of the first row order, class refuted; "": nothing
+	Bound    ope.Figure `json:"bound"`       // of the sharpest kind on regret; null: none, vacuous, or void
+	Void     string     `json:"void"`        // what voids a bound, class refuted; "": nothing
 	Cost     Mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
 	Speed    ope.Figure `json:"rounds_per_second"`
 
-	bounds int // how many kinds
+	state string // of a bound without a figure
 }
 
 // Standing is how a judged policy stands.
@@ -78,7 +78,8 @@ func (r *Results) Summarise() {
 		}
 	}
 	for _, p := range r.Policies {
-		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy), ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy),
+			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
 	}
 }
 
@@ -91,7 +92,8 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 		}
 		return meanOf(values)
 	}
-	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g), Cost: costOf(g, undelayed(g, all))}
+	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g),
+		Cost: costOf(g, undelayed(g, all))}
 	s.Regret = mean(func(r *replay.Result) float64 { return orNaN(r.Regret) })
 	s.Matched = mean(func(r *replay.Result) float64 {
 		if r.Matched == nil {
@@ -103,7 +105,13 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
-	s.Bound, s.Void, s.bounds = sharpest(g[0])
+	bound, state := replay.GroupBound(g)
+	s.Bound, s.state = ope.Figure(bound), state
+	for _, r := range g {
+		for _, x := range r.Certificate.Bounds() {
+			s.Void = cmp.Or(s.Void, x.Void)
+		}
+	}
 	return s
 }
 
@@ -171,20 +179,6 @@ func costOf(g, none []*replay.Result) Mean {
 	return m
 }
 
-// sharpest returns the least bound of a run that is not vacuous, else NaN, what voids one of
-// its bounds, and how many kinds of bounds there are.
-func sharpest(r *replay.Result) (least ope.Figure, void string, kinds int) {
-	least = ope.Figure(nan)
-	bounds := boundsOf(r)
-	for _, x := range bounds {
-		void = cmp.Or(void, x.Void)
-		if x.Value != nil && !x.Vacuous && !(least <= ope.Figure(*x.Value)) {
-			least = ope.Figure(*x.Value)
-		}
-	}
-	return least, void, len(bounds)
-}
-
 // plays says in words what a policy does that is named as --policy names it.
 func (r *Results) plays(spec string) string {
 	kind, rest, _ := strings.Cut(spec, ":")
@@ -220,5 +214,6 @@ func (r *Results) baselines() string {
 	if r.Intake == nil || r.Intake.Events == 0 {
 		return ""
 	}
-	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines), words.Count(r.Intake.Events))
+	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines),
+		words.Count(r.Intake.Events))
 }

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 
@@ -21,9 +22,11 @@ func (b *builder) value() Section {
 	if r := b.Runs[0]; r.Matched != nil {
 		text := "A learner meets a log only where it draws the recorded action; the other rounds are withdrawn. "
 		if r.Replay == nil {
-			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: compare learners with care."
+			text += "Without propensities its mean over the rounds it met is no unbiased estimate of anything: compare " +
+				"learners with care."
 		} else {
-			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies would have " + did(r.Rewards) + "."
+			text += "Each round that it met weighs one over its propensity, so that the mean estimates what its policies " +
+				"would have " + did(r.Rewards) + "."
 		}
 		s.say("%s", text)
 	}
@@ -33,13 +36,15 @@ func (b *builder) value() Section {
 
 // runTable has a line a learner and delays.
 func (b *builder) runTable() *Table {
-	t := &Table{Caption: "Learners and delays", Columns: []Column{{Name: "learner", Text: true}, {Name: "delays", Text: true},
+	t := &Table{Caption: "Learners and delays", Columns: []Column{{Name: "learner", Text: true},
+		{Name: "delays", Text: true},
 		{Name: "mean " + b.rewards().Of(), Means: "a round, ± the standard error over row orders"},
 		{Name: "regret", Means: "loss above the best action of each round, summed; unknown where the truth is"},
 		{Name: "skipped", Means: "rounds without an outcome in the window"},
 		{Name: "delay as it came", Means: "mean number of later rounds decided before the outcome"},
 		{Name: "as learned", Means: "and before the learner had it: what came early waits for the rounds before it"},
-		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class is refuted"}, {Name: "rounds a second", Means: "how fast it was played"}}}
+		{Name: "bound", Means: "the sharpest on regret; vacuous: not below the number of rounds; void: the class is refuted"},
+		{Name: "rounds a second", Means: "how fast it was played"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
 		t.Columns[3] = Column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
@@ -71,15 +76,7 @@ func (b *builder) runTable() *Table {
 
 // bound writes the sharpest bound.
 func (g *Group) bound() string {
-	switch {
-	case !math.IsNaN(float64(g.Bound)):
-		return words.Digits(float64(g.Bound))
-	case g.bounds == 0:
-		return "none"
-	case g.Void != "":
-		return "void"
-	}
-	return "vacuous"
+	return cmp.Or(g.state, words.Digits(float64(g.Bound)))
 }
 
 // lossCourse is the chart of losses over time.
@@ -95,19 +92,27 @@ func (b *builder) lossCourse() *Chart {
 	if shown != nil {
 		better = "Higher"
 	}
-	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are several, else of the run's own noise. Dashed lines are to compare with."
+	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are several, " +
+		"else of the run's own noise. Dashed lines are to compare with."
 	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
 	for i, g := range b.groups {
 		one := Series{Name: b.label(g), Off: i >= 6}
-		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) { return c.Loss.SoFar, c.Loss.SoFarSE }))
+		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,
+			[]ope.Figure) {
+			return c.Loss.SoFar, c.Loss.SoFarSE
+		}))
 		one.Off = i >= 2
-		each.Series = append(each.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure, []ope.Figure) { return c.Loss.Mean, c.Loss.SE }))
+		each.Series = append(each.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,
+			[]ope.Figure) {
+			return c.Loss.Mean, c.Loss.SE
+		}))
 	}
 	for _, l := range []struct {
 		name string
 		of   *replay.CourseLine
 		off  bool
-	}{{"uniform policy", first.Uniform, false}, {"always the first action", first.First, true}, {"best action of each round", first.Best, false}, {"what the log played", first.Logged, false}} {
+	}{{"uniform policy", first.Uniform, false}, {"always the first action", first.First, true},
+		{"best action of each round", first.Best, false}, {"what the log played", first.Logged, false}} {
 		if l.of != nil {
 			soFar.Series = append(soFar.Series, Series{Name: l.name, Y: l.of.SoFar, Aside: true, Off: l.off})
 			each.Series = append(each.Series, Series{Name: l.name, Y: l.of.Mean, Aside: true, Off: l.off})

@@ -1,6 +1,23 @@
 package secret
 
-import "strings"
+import (
+	"os"
+	"strings"
+)
+
+// TakeArguments returns the arguments of this process without the program's name, and, on Linux,
+// overwrites the passwords of URLs in them where other users look, in /proc and ps. It
+// reports whether there were any: until now they could be seen. Call it once, first.
+func TakeArguments() (args []string, seen bool) {
+	for _, arg := range os.Args[1:] {
+		args = append(args, strings.Clone(arg))
+		if from, to := inArgument(arg); to > from {
+			seen = true
+			mask(arg, from, to)
+		}
+	}
+	return args, seen
+}
 
 // inArgument returns where in an argument of a program the password of a URL is; an
 // empty range if it has none. It is rather too much than too little: up to the last @

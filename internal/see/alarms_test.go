@@ -3,7 +3,9 @@ package see
 import (
 	"maps"
 	"math"
+	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 func calm(n float64) map[string]float64 {
 	return map[string]float64{
 		"hindsight_ready": 1, "hindsight_standing_by": 0, "hindsight_outcomes_missing": 0, "hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
-		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n, "hindsight_feedback_total": 95 * n, "hindsight_feedback_total{fate=observed}": 90 * n,
+		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n, "hindsight_feedback_total{fate=observed}": 90 * n,
 		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9, "hindsight_pending_rounds": 1000,
 		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20, "hindsight_feedback_lag_records": 3,
 		"hindsight_joiner_lag_records": 10, "hindsight_requests_refused_total{code=503}": 5, "hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
@@ -24,6 +26,22 @@ func calm(n float64) map[string]float64 {
 		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0, "hindsight_oracle_changes": 0,
 		"hindsight_log_time_seconds": float64(begin.Unix()) + n, "hindsight_store_bytes": 3e9, "hindsight_store_limit_bytes": 4e9, "hindsight_store_free_bytes": 1e9,
 	}
+}
+
+// shown returns what samples have for numbers by name and label.
+func shown(v map[string]float64) map[string]vector {
+	out := map[string]vector{}
+	for name, x := range v {
+		name, label, _ := strings.Cut(strings.TrimSuffix(name, "}"), "{")
+		if out[name] == nil {
+			out[name] = vector{}
+		}
+		if label != "" {
+			label = strings.Replace(label, "=", `="`, 1) + `"`
+		}
+		out[name][label] = x
+	}
+	return out
 }
 
 var begin = time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
@@ -37,7 +55,7 @@ func watched(t *testing.T, end time.Duration, change func(at time.Duration, v ma
 	for at := time.Duration(0); at <= end; at += sampleEvery {
 		v := calm(at.Seconds())
 		change(at, v)
-		m := &moment{sample{begin.Add(at), v}, h}
+		m := &moment{sample{begin.Add(at), shown(v)}, h}
 		states = w.judge(m)
 		h.add(m.sample)
 	}
@@ -69,7 +87,7 @@ func TestAlarms(t *testing.T) {
 	}
 	scenarios := map[string]func(time.Duration, map[string]float64){
 		"NotReady": set("hindsight_ready", 0), "NoOutcomes": set("hindsight_outcomes_missing", 11),
-		"JoinRatioFell": set("hindsight_join_ratio", .3), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
+		"JoinRatioFell": set("hindsight_join_ratio", .2), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
 		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records", 2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
 		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1), "ManyRejects": grow("hindsight_rejects_total", 50),
 		"AppendErrors": grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1), "Restarts": grow("hindsight_restarts_total", .1),
@@ -86,7 +104,7 @@ func TestAlarms(t *testing.T) {
 		"ExamplesRefused": grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
 	}
 	for _, a := range Alarms() {
-		if a.here == nil {
+		if a.Elsewhere {
 			continue
 		}
 		change := scenarios[a.Name]
@@ -157,22 +175,104 @@ func TestSamples(t *testing.T) {
 	c.WithLabelValues("2", "y").Add(5)
 	g.Observe(7)
 	s := take(reg, begin)
-	want := map[string]float64{"c_total": 10, "c_total{a=1}": 5, "c_total{a=2}": 5, "c_total{b=x}": 2, "c_total{b=y}": 8, "h": 1}
-	if !maps.Equal(s.values, want) {
+	want := map[string]vector{"c_total": {`a="1",b="x"`: 2, `a="1",b="y"`: 3, `a="2",b="y"`: 5}, "h": {"": 1}}
+	if v := s.values["c_total"]; !reflect.DeepEqual(s.values, want) || v.sum() != 10 || v.sum(`a="1"`) != 5 || v.sum(`b="y"`) != 8 || v.sum(`b="y"`, `a="2"`) != 5 {
 		t.Errorf("%v", s.values)
 	}
 	h := &history{}
-	for i := range 300 {
-		h.add(sample{begin.Add(time.Duration(i) * sampleEvery), map[string]float64{"c_total": float64(50 * i)}})
+	for i := range 20000 {
+		h.add(sample{begin.Add(time.Duration(i) * sampleEvery), map[string]vector{"c_total": {"": float64(50 * i)}}})
 	}
-	m := &moment{sample{begin.Add(300 * sampleEvery), map[string]float64{"c_total": 300 * 50}}, h}
+	m := &moment{sample{begin.Add(20000 * sampleEvery), map[string]vector{"c_total": {"": 20000 * 50}}}, h}
 	if r := m.rate("c_total"); r != 10 {
 		t.Errorf("rate %v", r)
 	}
-	if n, reached := m.increase("c_total", time.Minute); n != 650 || !reached {
-		t.Errorf("increase %v, %v", n, reached)
+	if past := h.since(m.at, time.Minute); len(past) != 13 || m.at.Sub(past[0].at) != time.Minute+sampleEvery {
+		t.Errorf("%d samples of a minute", len(past))
 	}
-	if _, reached := m.increase("c_total", time.Hour); reached || len(h.samples) != int(samplesKept) {
-		t.Errorf("%d samples reach an hour", len(h.samples))
+	if past := h.since(m.at, 24*time.Hour); len(past) != int(samplesKept+oldKept) || m.at.Sub(past[0].at) < 24*time.Hour {
+		t.Errorf("%d samples of a day reach back for %v", len(past), m.at.Sub(past[0].at))
+	}
+}
+
+// TestPartitions holds that the page judges each partition, as Prometheus does, and not their sum.
+func TestPartitions(t *testing.T) {
+	for lag, want := range map[float64]int{600: 0, 1600: 1} {
+		reg, w, h := prometheus.NewRegistry(), newWatchman(), &history{}
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hindsight_contexts_lag_records", Help: "G."}, []string{"partition"})
+		reg.MustRegister(g)
+		g.WithLabelValues("0").Set(lag)
+		g.WithLabelValues("1").Set(lag)
+		var firing []AlarmState
+		for at := range time.Hour / sampleEvery {
+			m := &moment{take(reg, begin.Add(at*sampleEvery)), h}
+			firing = w.judge(m)
+			h.add(m.sample)
+		}
+		if len(firing) != want {
+			t.Errorf("%v records wait in each of two partitions: %+v", lag, firing)
+		}
+	}
+}
+
+// TestQueries holds what expressions are worth, and that those of all alarms are understood.
+func TestQueries(t *testing.T) {
+	h := &history{}
+	at := func(i int) sample {
+		n := float64(i)
+		return sample{begin.Add(time.Duration(i) * 5 * time.Second), map[string]vector{
+			"hindsight_a": {`p="0",q="x"`: n, `p="0",q="y"`: 2 * n, `p="1",q="x"`: -n},
+			"hindsight_b": {`p="0",q="x"`: 7, `p="1",q="x"`: 5}, "hindsight_c": {"": math.NaN()}, "hindsight_d": {"": 3}}}
+	}
+	for i := range 100 {
+		h.add(at(i))
+	}
+	m := &moment{at(100), h}
+	for expr, want := range map[string]vector{
+		`hindsight_a`:                                     {`p="0",q="x"`: 100, `p="0",q="y"`: 200, `p="1",q="x"`: -100},
+		`hindsight_a{q="x"} > 0`:                          {`p="0",q="x"`: 100},
+		`sum by (job, p) (hindsight_a)`:                   {`p="0"`: 300, `p="1"`: -100},
+		`max by (job) (hindsight_a) == 200`:               {"": 200},
+		`hindsight_a + 2 * hindsight_b`:                   {`p="0",q="x"`: 114, `p="1",q="x"`: -90},
+		`hindsight_b unless hindsight_a<0`:                {`p="0",q="x"`: 7},
+		`hindsight_d or hindsight_b > 6`:                  {"": 3, `p="0",q="x"`: 7},
+		`hindsight_b and hindsight_a > 0 or hindsight_d`:  {"": 3, `p="0",q="x"`: 7},
+		`hindsight_d and on (job) hindsight_b > 6`:        {"": 3},
+		`hindsight_d and on (job) hindsight_b > 7`:        {},
+		`hindsight_d and hindsight_b > 6`:                 {},
+		`hindsight_c == 0 or hindsight_c > 0`:             {},
+		`hindsight_nothing > 0 or hindsight_d * 0.5`:      {"": 1.5},
+		`increase(hindsight_a[1m])`:                       {`p="0",q="x"`: 13, `p="0",q="y"`: 26, `p="1",q="x"`: -13},
+		`rate(hindsight_a{p="1"}[1m])`:                    {`p="1",q="x"`: -.2},
+		`min_over_time(hindsight_a[1m])`:                  {`p="0",q="x"`: 87, `p="0",q="y"`: 174, `p="1",q="x"`: -100},
+		`avg_over_time((hindsight_a > 0)[1m:5s])`:         {`p="0",q="x"`: 93.5, `p="0",q="y"`: 187},
+		`abs(time() - (time() + hindsight_d - 1)) > 1`:    {"": 2},
+		`delta(hindsight_b[1h]) > 0`:                      {},
+		`hindsight_d > 1 and hindsight_d < 3 - 0.5 * 1`:   {},
+		`hindsight_d > 3 or hindsight_d >= 3`:             {"": 3},
+		`hindsight_d < 2 or hindsight_d - hindsight_d==0`: {"": 0},
+	} {
+		q, err := compile(expr)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		got := q(m)
+		for labels := range got {
+			got[labels] = math.Round(got[labels]*1e9) / 1e9
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", expr, got, want)
+		}
+	}
+	for _, expr := range []string{"", "hindsight_a >", "up", "sum(hindsight_a)", "rate(hindsight_a)", "hindsight_a[5m]", "(hindsight_a", "hindsight_a)", "rate(hindsight_a[x])"} {
+		if _, err := compile(expr); err == nil {
+			t.Errorf("%q is understood", expr)
+		}
+	}
+	for _, a := range Alarms() {
+		if _, err := compile(a.Expr); (err != nil) != a.Elsewhere && a.Name != "NoDecider" {
+			t.Errorf("%s: %v", a.Name, err)
+		}
 	}
 }

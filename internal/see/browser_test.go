@@ -122,6 +122,9 @@ func TestBrowserAlarm(t *testing.T) {
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.querySelector(".calm.soon")?.textContent.includes("No alarm yet") && document.querySelector(".alarm.coming") !== null`)
 	p.Picture("page-coming")
+	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text, "NoJoiner, DecisionsSlow") {
+		t.Errorf("alarms that this process cannot judge: %q", text)
+	}
 	wrong.Store(true)
 	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
 	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)

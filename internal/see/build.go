@@ -3,10 +3,10 @@ package see
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
-	"hindsight/internal/monitor"
-	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 )
 
@@ -33,7 +33,7 @@ func (s *See) state(now time.Time) *State {
 	} else {
 		out.Ready = true
 	}
-	out.Idle = Idle{s.o.Health.Idle(service.RoleDecider), s.o.Health.Idle(service.RoleJoiner)}
+	out.Idle = Idle{s.o.Health.Idle(watch.RoleDecider), s.o.Health.Idle(watch.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -46,9 +46,9 @@ func (s *See) state(now time.Time) *State {
 			a.Says += " It says: " + out.Why
 		}
 	}
-	out.Joiner = m.is("hindsight_at_work{role=joiner}", above(0))
+	out.Joiner = m.values["hindsight_at_work"].sum(`role="joiner"`) > 0
 	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
-		out.Refused[reason] = m.values["hindsight_rejects_total{reason="+reason+"}"]
+		out.Refused[reason] = m.values["hindsight_rejects_total"].sum(`reason="` + reason + `"`)
 	}
 	v := l.scope.View()
 	out.scope(&v, m)
@@ -57,7 +57,7 @@ func (s *See) state(now time.Time) *State {
 	}
 	e := &out.Exploration
 	e.Gamma, e.TopWeight = m.first("hindsight_gamma"), m.first("hindsight_top_weight")
-	e.Outside = m.values["hindsight_outside_feature_values_total"]
+	e.Outside = m.values["hindsight_outside_feature_values_total"].sum()
 	e.Surviving, e.Functions = m.first("hindsight_models_surviving"), m.first("hindsight_models")
 	if page, age := s.cert.look(s.o.Insight, now); page != nil {
 		out.Certificate, out.CertAge, out.Deciders = page, age.Seconds(), page.Partitions
@@ -66,10 +66,10 @@ func (s *See) state(now time.Time) *State {
 }
 
 func flow(m *moment) Flow {
-	f := Flow{Topic: m.rate("hindsight_decisions_total{source=topic}"), Requests: m.rate("hindsight_decisions_total{source=request}"),
+	f := Flow{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total", `source="request"`),
 		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"), Outcomes: m.rate("hindsight_outcomes_total"),
 		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"), Refused: m.rate("hindsight_requests_refused_total")}
-	if n := m.values["hindsight_at_work{role=decider}"]; n > 0 {
+	if n := m.values["hindsight_at_work"].sum(`role="decider"`); n > 0 {
 		f.Learned = m.rate("hindsight_learned_through") / n
 	}
 	return f
@@ -83,26 +83,27 @@ func waiting(m *moment) Waiting {
 
 // there returns what a metric shows, nil if it is not there or not finite.
 func (m *moment) there(name string) *float64 {
-	v, ok := m.value(name)
-	if !ok {
+	if len(m.values[name]) == 0 {
 		return nil
 	}
-	return monitor.Known(v)
+	return watch.Known(m.values[name].sum())
 }
 
 // first returns what a metric of deciders shows for the lowest partition here, nil if it is
 // not there.
 func (m *moment) first(name string) *float64 {
-	for p := range 1024 {
-		if v := m.there(name + "{partition=" + strconv.Itoa(p) + "}"); v != nil {
-			return v
+	lowest, value := math.MaxInt, (*float64)(nil)
+	for labels, v := range m.values[name] {
+		p, err := strconv.Atoi(strings.Trim(strings.TrimPrefix(labels, "partition="), `"`))
+		if x := watch.Known(v); x != nil && err == nil && p < lowest {
+			lowest, value = p, x
 		}
 	}
-	return nil
+	return value
 }
 
 // scope fills in what the last rounds tell.
-func (out *State) scope(v *monitor.View, m *moment) {
+func (out *State) scope(v *watch.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
@@ -110,7 +111,7 @@ func (out *State) scope(v *monitor.View, m *moment) {
 			x := ActionShare{Action: a.Action, Decisions: a.Decisions,
 				Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
 			if w.Rounds > 0 {
-				x.Mean = monitor.Known(v.Rewards.Shown(w.Loss))
+				x.Mean = watch.Known(v.Rewards.Shown(w.Loss))
 			}
 			out.Actions.Most = append(out.Actions.Most, x)
 		} else {
@@ -119,14 +120,14 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	}
 	r := &v.Recent
 	e := &out.Exploration
-	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = monitor.Known(v.Exploration.Floor), monitor.Known(v.Exploration.Entropy), v.Draws, monitor.Known(v.Evidence), v.Refuted
-	e.Effective, e.Largest = monitor.Known(r.Effective), monitor.Known(r.Largest)
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor), watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
+	e.Effective, e.Largest = watch.Known(r.Effective), watch.Known(r.Largest)
 	out.losses(v)
 	x := &v.Shadow
-	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: monitor.Known(x.Agreement), Rounds: x.Rounds, Uncovered: monitor.Known(x.Uncovered),
-		Excess: monitor.Known(x.Excess), Error: monitor.Known(x.StdErr),
-		Gap: monitor.Known(v.Rewards.Gap(x.Excess)), GapError: monitor.Known(v.Rewards.Length(x.StdErr))}
-	out.Apprentice = Apprentice{v.Match.Rounds, monitor.Known(v.Match.Rate)}
+	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds, Uncovered: watch.Known(x.Uncovered),
+		Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
+		Gap: watch.Known(v.Rewards.Gap(x.Excess)), GapError: watch.Known(v.Rewards.Length(x.StdErr))}
+	out.Apprentice = Apprentice{v.Match.Rounds, watch.Known(v.Match.Rate)}
 	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
@@ -141,20 +142,20 @@ func (out *State) scope(v *monitor.View, m *moment) {
 	}
 }
 
-func (out *State) losses(v *monitor.View) {
+func (out *State) losses(v *watch.View) {
 	r := &v.Recent
 	l := &out.Losses
-	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, monitor.Known(r.Loss), monitor.Known(r.Uniform), monitor.Known(r.JoinRatio)
-	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), monitor.Known(v.Rewards.Shown(r.Loss)), monitor.Known(v.Rewards.Shown(r.Uniform))
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform), watch.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)), watch.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
 		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: monitor.Known(loss),
-			Uniform: monitor.Known(uniform),
-			Mean:    monitor.Known(v.Rewards.Shown(loss)), UniformMean: monitor.Known(v.Rewards.Shown(uniform))})
+		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: watch.Known(loss),
+			Uniform: watch.Known(uniform),
+			Mean:    watch.Known(v.Rewards.Shown(loss)), UniformMean: watch.Known(v.Rewards.Shown(uniform))})
 	}
 }
 
@@ -164,12 +165,12 @@ func instant(ns int64) *time.Time {
 }
 
 // spread returns a histogram without the empty buckets at its ends.
-func spread(h *monitor.Histogram) Spread {
-	out := Spread{N: h.N, P50: monitor.Known(h.Quantile(.5)), P90: monitor.Known(h.Quantile(.9)), P99: monitor.Known(h.Quantile(.99)), Buckets: []HistCount{}}
+func spread(h *watch.Histogram) Spread {
+	out := Spread{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)), P99: watch.Known(h.Quantile(.99)), Buckets: []HistCount{}}
 	if h.N == 0 {
 		return out
 	}
-	out.Most = monitor.Known(h.Most)
+	out.Most = watch.Known(h.Most)
 	first, last := -1, 0
 	for i, n := range h.Counts {
 		if n > 0 {

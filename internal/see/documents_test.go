@@ -20,7 +20,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/service"
+	"hindsight/internal/watch"
 )
 
 var update = flag.Bool("update", false, "write the pages and files that are made from the code")
@@ -49,8 +49,8 @@ var metricOf = regexp.MustCompile(`\bhindsight_[a-z_]+`)
 // foreign returns the metrics that a text names and that no process has, and the labels that
 // they do not have.
 func foreign(text string) (out []string) {
-	known := map[string]service.MetricDoc{}
-	for _, d := range service.MetricDocs() {
+	known := map[string]watch.MetricDoc{}
+	for _, d := range watch.MetricDocs() {
 		known[d.Name] = d
 		if d.Type == "histogram" {
 			for _, suffix := range []string{"_bucket", "_sum", "_count"} {

@@ -1,6 +1,8 @@
 package see
 
 import (
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -10,29 +12,54 @@ import (
 
 const (
 	sampleEvery = 5 * time.Second
-	samplesKept = 10 * time.Minute / sampleEvery
+	samplesKept = 11 * time.Minute / sampleEvery // more than the rates of alarms reach back
+	oldEvery    = 10 * time.Minute               // beyond that
+	oldKept     = 24 * time.Hour / oldEvery
 )
 
-// sample is what all metrics showed at one moment: of each, by its name, the sum over all
-// label values, and for each label by name{label=value} the sum over the others. Of a
-// histogram it is the count.
+// vector holds numbers by their labels: a="x",b="y", in the order of the labels' names.
+type vector map[string]float64
+
+// sum adds up the numbers whose labels have these values (a="x"); without any: all numbers.
+func (v vector) sum(labels ...string) (sum float64) {
+	for have, x := range v {
+		if matches(have, labels) {
+			sum += x
+		}
+	}
+	return sum
+}
+
+// matches reports whether labels have these values. No value has a comma.
+func matches(have string, labels []string) bool {
+	for _, l := range labels {
+		if !slices.Contains(strings.Split(have, ","), l) {
+			return false
+		}
+	}
+	return true
+}
+
+// sample is what all metrics showed at one moment, by name. Of a histogram it is the count.
 type sample struct {
 	at     time.Time
-	values map[string]float64
+	values map[string]vector
 }
 
 // take looks at all metrics.
 func take(g prometheus.Gatherer, now time.Time) sample {
-	s := sample{at: now, values: map[string]float64{}}
+	s := sample{at: now, values: map[string]vector{}}
 	families, _ := g.Gather() // what it could gather is there beside an error
 	for _, f := range families {
+		v := vector{}
 		for _, m := range f.GetMetric() {
-			v := valueOf(m)
-			s.values[f.GetName()] += v
+			var labels []string
 			for _, l := range m.GetLabel() {
-				s.values[f.GetName()+"{"+l.GetName()+"="+l.GetValue()+"}"] += v
+				labels = append(labels, l.GetName()+`="`+l.GetValue()+`"`)
 			}
+			v[strings.Join(labels, ",")] = valueOf(m)
 		}
+		s.values[f.GetName()] = v
 	}
 	return s
 }
@@ -44,20 +71,26 @@ func valueOf(m *dto.Metric) float64 {
 	return m.GetCounter().GetValue() + m.GetGauge().GetValue() // one of them is nil, and 0
 }
 
-// history are the samples of the last minutes, oldest first.
+// history holds samples, oldest first: all of the last minutes, and a few of the day before.
 type history struct {
-	mu      sync.Mutex
-	samples []sample
+	mu          sync.Mutex
+	old, recent []sample
 }
 
 func (h *history) add(s sample) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.samples) >= int(samplesKept) {
-		copy(h.samples, h.samples[1:])
-		h.samples = h.samples[:len(h.samples)-1]
+	if len(h.recent) >= int(samplesKept) {
+		first := h.recent[0]
+		if n := len(h.old); n == 0 || first.at.Sub(h.old[n-1].at) >= oldEvery {
+			h.old = append(h.old, first)
+		}
+		if len(h.old) > int(oldKept) {
+			h.old = slices.Delete(h.old, 0, 1)
+		}
+		h.recent = slices.Delete(h.recent, 0, 1)
 	}
-	h.samples = append(h.samples, s)
+	h.recent = append(h.recent, s)
 }
 
 // since returns the samples of the last span before now, and the one before them, so that they
@@ -65,11 +98,12 @@ func (h *history) add(s sample) {
 func (h *history) since(now time.Time, span time.Duration) []sample {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	i := len(h.samples)
-	for i > 0 && now.Sub(h.samples[i-1].at) <= span {
+	all := slices.Concat(h.old, h.recent)
+	i := len(all)
+	for i > 0 && now.Sub(all[i-1].at) <= span {
 		i--
 	}
-	return append([]sample(nil), h.samples[max(0, i-1):]...)
+	return all[max(0, i-1):]
 }
 
 // moment is a sample with what was before it.
@@ -78,42 +112,8 @@ type moment struct {
 	h *history
 }
 
-// value returns what a metric shows now, and whether it is there.
-func (m *moment) value(name string) (float64, bool) {
-	v, ok := m.values[name]
-	return v, ok
-}
-
-// is reports whether a metric is there and its value satisfies f. NaN satisfies nothing that
-// is a comparison.
-func (m *moment) is(name string, f func(v float64) bool) bool {
-	v, ok := m.values[name]
-	return ok && f(v)
-}
-
-// increase returns by how much a counter grew within a span, or since the process started if
-// that is less; reached says that the samples go back that far. What was not there at the
-// beginning did not grow.
-func (m *moment) increase(name string, span time.Duration) (grown float64, reached bool) {
-	past := m.h.since(m.at, span)
-	if len(past) == 0 {
-		return 0, false
-	}
-	was, ok := past[0].values[name]
-	if !ok {
-		return 0, false
-	}
-	return m.values[name] - was, m.at.Sub(past[0].at) >= span
-}
-
-// grew reports whether a counter grew by more than most within a span.
-func (m *moment) grew(name string, span time.Duration, most float64) bool {
-	n, _ := m.increase(name, span)
-	return n > most
-}
-
 // rate returns the growth of a counter a second over the last few seconds.
-func (m *moment) rate(name string) float64 {
+func (m *moment) rate(name string, labels ...string) float64 {
 	past := m.h.since(m.at, sampleEvery)
 	if len(past) == 0 {
 		return 0
@@ -122,5 +122,5 @@ func (m *moment) rate(name string) float64 {
 	if seconds <= 0 {
 		return 0
 	}
-	return max(0, m.values[name]-past[0].values[name]) / seconds
+	return max(0, m.values[name].sum(labels...)-past[0].values[name].sum(labels...)) / seconds
 }

@@ -20,10 +20,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream/lease"
 	"hindsight/pkg/stream/mem"
 )
@@ -136,9 +136,9 @@ func newProcess(t *testing.T, log *mem.Log, role, name string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	health, p := service.NewHealth(role), &process{reg: prometheus.NewRegistry()}
+	health, p := watch.NewHealth(role), &process{reg: prometheus.NewRegistry()}
 	p.config = service.SystemConfig{Log: log, Bus: log, Name: "shop", Source: source, Build: model.Epoch, Seed: []byte("seed"), Partitions: 1,
-		Owner: name, Logger: slog.New(slog.DiscardHandler), Metrics: service.NewMetrics(p.reg, health), Health: health}
+		Owner: name, Logger: slog.New(slog.DiscardHandler), Metrics: watch.NewMetrics(p.reg, health), Health: health}
 	return p
 }
 
@@ -160,7 +160,7 @@ func (p *process) system(ctx context.Context) error { return service.RunSystem(c
 // joiner runs as feedback-joiner does.
 func (p *process) joiner(ctx context.Context) error {
 	c := &p.config
-	return service.RunSharedJoiner(ctx, c.Sharing, service.JoinerConfig{Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Partitions: 1,
+	return service.RunSharedJoiner(ctx, c.Sharing, service.SystemConfig{Log: c.Log, Source: c.Source, Build: c.Build, Seed: c.Seed, Partitions: 1,
 		MaxPending: 1000, Dedup: 1000, MarkEvery: 100, Owner: c.Owner, Logger: c.Logger, Metrics: c.Metrics, Health: c.Health}, nil)
 }
 
@@ -211,13 +211,13 @@ func recorded(t *testing.T, partly func(t *testing.T, log *mem.Log, p *tape)) *t
 // gone, and the joiner tells.
 func TestPlayedAlone(t *testing.T) {
 	recorded(t, func(t *testing.T, log *mem.Log, p *tape) {
-		d, j := newProcess(t, log, service.RoleDecider, "d"), newProcess(t, log, service.RoleJoiner, "j")
+		d, j := newProcess(t, log, watch.RoleDecider, "d"), newProcess(t, log, watch.RoleJoiner, "j")
 		d.config.Source = nil // --joiner=false
 		stop, stopJoiner := start(t, d.system), start(t, j.joiner)
 		p.record(t, log, processes{"d": d, "j": j}, 10, true)
 		stopJoiner()
 		p.record(t, log, processes{"d": d}, 10, true)
-		j = newProcess(t, log, service.RoleJoiner, "j")
+		j = newProcess(t, log, watch.RoleJoiner, "j")
 		defer start(t, j.joiner)()
 		stop()
 		p.record(t, log, processes{"j": j}, 10, true)
@@ -229,11 +229,11 @@ func TestPlayedStandby(t *testing.T) {
 	recorded(t, func(t *testing.T, log *mem.Log, p *tape) {
 		leases, running := lease.NewMemory(service.LeaseTTL), processes{}
 		for _, name := range []string{"a", "b", "j"} {
-			role := map[bool]string{true: service.RoleJoiner, false: service.RoleDecider}[name == "j"]
+			role := map[bool]string{true: watch.RoleJoiner, false: watch.RoleDecider}[name == "j"]
 			x := newProcess(t, log, role, name)
 			x.config.Sharing = service.Leased(lease.NewKeeper(leases, name))
 			run := x.system
-			if role == service.RoleJoiner {
+			if role == watch.RoleJoiner {
 				run = x.joiner
 			}
 			running[name] = x
@@ -251,7 +251,7 @@ func TestPlayedStandby(t *testing.T) {
 // Outcomes end; what the join ratio was before there was any is no number.
 func TestPlayedSilence(t *testing.T) {
 	recorded(t, func(t *testing.T, log *mem.Log, p *tape) {
-		d := newProcess(t, log, service.RoleDecider, "d")
+		d := newProcess(t, log, watch.RoleDecider, "d")
 		defer start(t, d.system)()
 		p.record(t, log, processes{"d": d}, 20, true)
 		p.record(t, log, processes{"d": d}, 90, false)

@@ -52,7 +52,7 @@ This page and ` + "`alerts.yml`" + ` are made from the code by ` + "`go test ./i
 `)
 	for _, a := range Alarms() {
 		mark, hold := a.Severity, "at once"
-		if a.here != nil {
+		if !a.Elsewhere {
 			mark += " ●"
 		}
 		if a.For > 0 {

@@ -14,8 +14,8 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/explain"
-	"hindsight/internal/monitor"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 )
 
 //go:embed assets
@@ -26,7 +26,7 @@ type Options struct {
 	Program string
 	Version string
 	Model   string
-	Health  *service.Health
+	Health  *watch.Health
 	Insight *service.Insight // nil: no decider is here
 }
 
@@ -62,7 +62,7 @@ func (c *certificate) look(i *service.Insight, now time.Time) (*service.Certific
 // live is what there is once the process has its metrics.
 type live struct {
 	gather prometheus.Gatherer
-	scope  *monitor.Scope
+	scope  *watch.Scope
 }
 
 // New returns one that knows nothing yet but whether the process is ready.
@@ -73,7 +73,7 @@ func New(o Options) *See {
 }
 
 // Watch looks at the metrics from now until the context ends.
-func (s *See) Watch(ctx context.Context, g prometheus.Gatherer, scope *monitor.Scope) {
+func (s *See) Watch(ctx context.Context, g prometheus.Gatherer, scope *watch.Scope) {
 	s.past.add(take(g, time.Now()))
 	s.live.Store(&live{g, scope})
 	go func() {

@@ -1,6 +1,7 @@
 package see
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/internal/words"
 )
 
@@ -100,12 +102,13 @@ func TestRewardState(t *testing.T) {
 		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
 		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
 			*l.Buckets[0].Mean != want.Max {
-			t.Errorf("%+v", s.Losses)
+			says, _ := json.Marshal(l)
+			t.Errorf("all earn %v in the range %+v, and the page says %s", want.Max, want, says)
 		}
 		m := take(w.see.live.Load().gather, s.Time)
-		if m.values["hindsight_recent_reward"] != want.Max ||
-			m.values["hindsight_recent_uniform_reward"] != want.Max || m.values["hindsight_recent_loss"] != 0 {
-			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"], want)
+		if m.values["hindsight_recent_reward"].sum() != want.Max ||
+			m.values["hindsight_recent_uniform_reward"].sum() != want.Max || m.values["hindsight_recent_loss"].sum() != 0 {
+			t.Errorf("%v of %+v", m.values["hindsight_recent_reward"].sum(), want)
 		}
 	}
 }
@@ -127,7 +130,7 @@ func TestShadowState(t *testing.T) {
 	}
 	m := take(w.see.live.Load().gather, s.Time)
 	for name, want := range map[string]*float64{"agreement_ratio": x.Agreement, "uncovered_ratio": x.Uncovered} {
-		if got := m.values["hindsight_shadow_"+name]; got != *want {
+		if got := m.values["hindsight_shadow_"+name].sum(); got != *want {
 			t.Errorf("%s is %v, the page says %v", name, got, *want)
 		}
 	}
@@ -146,8 +149,8 @@ func TestApprenticeState(t *testing.T) {
 		if *s.Apprentice.Match != want {
 			t.Errorf("baseline %s: %v, want %v", baseline, *s.Apprentice.Match, want)
 		}
-		if m := take(w.see.live.Load().gather, s.Time); m.values["hindsight_apprentice_match_ratio"] != want {
-			t.Errorf("the metric says %v", m.values["hindsight_apprentice_match_ratio"])
+		if m := take(w.see.live.Load().gather, s.Time); m.values["hindsight_apprentice_match_ratio"].sum() != want {
+			t.Errorf("the metric says %v", m.values["hindsight_apprentice_match_ratio"].sum())
 		}
 	}
 }
@@ -207,7 +210,7 @@ func TestExplainRefuses(t *testing.T) {
 // The alarm of a process that is not ready says why, as /readyz does.
 func TestNotReadySays(t *testing.T) {
 	w := newWorld(t, "window: 20 rounds\n")
-	w.see.o.Health = service.NewHealth(service.RoleDecider) // of nothing
+	w.see.o.Health = watch.NewHealth(watch.RoleDecider) // of nothing
 	for i := range w.see.watch.alarms {
 		if a := &w.see.watch.alarms[i]; a.Name == notReady {
 			a.here = func(*moment) bool { return true }
@@ -222,7 +225,7 @@ func TestNotReadySays(t *testing.T) {
 
 // Before there are metrics the page tells why the process is not ready.
 func TestStateBefore(t *testing.T) {
-	s := New(Options{Program: "feedback-joiner", Model: "shop", Health: service.NewHealth(service.RoleJoiner)})
+	s := New(Options{Program: "feedback-joiner", Model: "shop", Health: watch.NewHealth(watch.RoleJoiner)})
 	for _, p := range s.Pages() {
 		if p.Path == "/state" || p.Path == "/explain" {
 			r := httptest.NewRecorder()

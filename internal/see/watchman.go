@@ -17,13 +17,33 @@ type AlarmState struct {
 
 // watchman judges the alarms that one process can judge.
 type watchman struct {
-	alarms []Alarm
+	alarms []judged
 
 	mu    sync.Mutex
 	since map[string]time.Time // those whose condition holds
 }
 
-func newWatchman() *watchman { return &watchman{alarms: Alarms(), since: map[string]time.Time{}} }
+// judged is an alarm, and whether its condition holds here; nil: one process cannot judge it.
+type judged struct {
+	Alarm
+	here func(m *moment) bool
+}
+
+func newWatchman() *watchman {
+	w := &watchman{since: map[string]time.Time{}}
+	for _, a := range Alarms() {
+		x := judged{Alarm: a}
+		if !a.Elsewhere {
+			q, err := compile(a.Expr)
+			if err != nil {
+				panic(err) // not reached: a test compiles them all
+			}
+			x.here = func(m *moment) bool { return len(q(m)) > 0 }
+		}
+		w.alarms = append(w.alarms, x)
+	}
+	return w
+}
 
 // judge looks at every alarm and returns those whose condition holds, in the order of the
 // list.

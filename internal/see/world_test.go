@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -52,7 +53,7 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	if err := service.CreateTopics(t.Context(), w.log, "shop", 1, service.Retention{}); err != nil {
 		t.Fatal(err)
 	}
-	health, insight, reg := service.NewHealth(service.RoleDecider), service.NewInsight(), prometheus.NewRegistry()
+	health, insight, reg := watch.NewHealth(watch.RoleDecider), service.NewInsight(), prometheus.NewRegistry()
 	w.see = New(Options{Program: "decider", Version: "test", Model: "shop", Health: health, Insight: insight})
 	mux := http.NewServeMux()
 	for _, p := range w.see.Pages() {
@@ -61,7 +62,7 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
 	w.url = server.URL
-	metrics := service.NewMetrics(reg, health)
+	metrics := watch.NewMetrics(reg, health)
 	ctx, stop := context.WithCancel(t.Context())
 	w.see.Watch(ctx, reg, metrics.Scope())
 	seed := []byte(planted)

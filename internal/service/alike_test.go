@@ -32,7 +32,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	j, err := OpenJoiner(ctx, JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	j, err := OpenJoiner(ctx, SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Partitions: partitions, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +44,7 @@ func learnersAlike(t *testing.T, partitions, rounds int, seed uint64) {
 			deciders[p].Close()
 		}
 		var err error
-		deciders[p], err = OpenDecider(ctx, DeciderConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partition: p, Partitions: partitions,
+		deciders[p], err = OpenDecider(ctx, SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partition: p, Partitions: partitions,
 			Dedup: 1000, SnapshotEvery: int64(50 * (p + 1)), MaxInFlight: 100, Owner: fmt.Sprint("d", p), Logger: logger})
 		if err != nil {
 			t.Fatal(err)

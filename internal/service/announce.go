@@ -10,9 +10,9 @@ import (
 
 // announce writes the model as an epoch record if the log does not have it.
 func (j *Joiner) announce(ctx context.Context) error {
-	s := &j.cfg.Source
+	s := j.cfg.Source
 	s.goOn(j.epochs.last)
-	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.SeedHash)
+	fresh, err := s.follows(j.epochs.last, j.cfg.Partitions, j.cfg.seedHash())
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 		number = j.epochs.last.rec.Epoch + 1
 	}
 	number = max(number, j.lost.epoch, j.afterDropped()) // decisions were made in it, and its record is lost
-	rec := s.record(number, j.cfg.Partitions, j.cfg.SeedHash, j.heart.LastN())
+	rec := s.record(number, j.cfg.Partitions, j.cfg.seedHash(), j.heart.LastN())
 	j.lost.keepMode(&rec)
 	if err := j.planKeep(&rec); err != nil {
 		return err

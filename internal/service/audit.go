@@ -101,7 +101,7 @@ func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *S
 	if err != nil {
 		return err
 	}
-	return readSnapshots(ctx, log, topics.Snapshots, m.Void, func(s *stored, err error) error {
+	return readSnapshots(ctx, log, topics.Snapshots, &m, func(s *stored, err error) error {
 		if errors.Is(err, errVoid) {
 			return nil
 		}

@@ -10,16 +10,14 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// Who wanted an epoch, as its record says it.
-const (
-	causeAdmin = "admin"
-	causeGuard = "guard"
-	causeLost  = "lost" // the joiner: its record was lost
-)
+// causeLost says in an epoch's record that the joiner wanted it: the record of an earlier one was lost.
+// [watch.CauseAdmin] and [watch.CauseGuard] are the others.
+const causeLost = "lost"
 
 // guardWhy is what the guard says of a switch: the feedback at which it alarmed.
 const guardWhy = "worse than the baseline at feedback %d"
@@ -113,7 +111,7 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 // Switch changes the mode, and returns the number of the epoch in which it holds.
 func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
 	return c.ask(ctx, true, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(causeAdmin, why)) }
+		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(watch.CauseAdmin, why)) }
 	})
 }
 
@@ -198,7 +196,7 @@ func (j *Joiner) follow(ctx context.Context, o order) {
 // [ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	last := j.epochs.last
-	if last.rules.Mode == mode && (causeOf(last.rec.Cause) != causeGuard || causeOf(cause) == causeGuard) {
+	if last.rules.Mode == mode && (causeOf(last.rec.Cause) != watch.CauseGuard || causeOf(cause) == watch.CauseGuard) {
 		return last.rec.Epoch, nil
 	}
 	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
@@ -209,7 +207,7 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	}
 	n := j.epochs.last.rec.Epoch
 	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
-	j.cfg.Metrics.modes.switches[causeOf(cause)].Inc()
+	j.cfg.Metrics.Switch(causeOf(cause))
 	return n, nil
 }
 
@@ -233,10 +231,10 @@ func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause 
 }
 
 func causeOf(cause string) string {
-	if who, _, _ := strings.Cut(cause, ":"); who == causeGuard {
+	if who, _, _ := strings.Cut(cause, ":"); who == watch.CauseGuard {
 		return who
 	}
-	return causeAdmin
+	return watch.CauseAdmin
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one
@@ -246,11 +244,11 @@ func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
 		j.fail(err)
 		return 0, err
 	}
-	was, last := j.cfg.Source, j.epochs.last
-	j.cfg.Source = *s
+	was, last := *j.cfg.Source, j.epochs.last
+	*j.cfg.Source = *s
 	err := j.announce(ctx)
 	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
-		j.cfg.Source = was
+		*j.cfg.Source = was
 		j.epochs.undo(last)
 		return 0, err
 	}
@@ -310,7 +308,7 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}
-	_, err := j.Switch(ctx, rules.Guard.Then, cause(causeGuard, fmt.Sprintf(guardWhy, s.Raised)))
+	_, err := j.Switch(ctx, rules.Guard.Then, cause(watch.CauseGuard, fmt.Sprintf(guardWhy, s.Raised)))
 	return err
 }
 

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream/mem"
 )
@@ -28,7 +29,7 @@ func controlled(t *testing.T, c *Control) (stop func()) {
 		}
 		return ep, err
 	}
-	j, err := OpenJoiner(t.Context(), JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
+	j, err := OpenJoiner(t.Context(), SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("name: m\n")}, Build: build,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Control: c})
 	must(t, j, err)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -118,7 +119,7 @@ func TestCause(t *testing.T) {
 	if got := cause("admin", strings.Repeat("x", 1000)); len(got) > 250 {
 		t.Error(len(got))
 	}
-	if causeOf("guard: worse") != causeGuard || causeOf("admin: guard") != causeAdmin || causeOf("") != causeAdmin {
+	if causeOf("guard: worse") != watch.CauseGuard || causeOf("admin: guard") != watch.CauseAdmin || causeOf("") != watch.CauseAdmin {
 		t.Error("causeOf")
 	}
 }

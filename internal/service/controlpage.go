@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -51,7 +52,7 @@ type GuardPage struct {
 // it began to. An alarm that switched the mode goes on until somebody else begins an epoch:
 // the guard itself has then begun anew, and has nothing to go by.
 func alarm(s *loop.GuardSums, cause string) (raised int64, on bool) {
-	if s.Raised > 0 || causeOf(cause) != causeGuard {
+	if s.Raised > 0 || causeOf(cause) != watch.CauseGuard {
 		return s.Raised, s.Raised > 0
 	}
 	_, why, _ := strings.Cut(cause, ": ")

@@ -3,47 +3,21 @@ package service
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
-
-// DeciderConfig is what a decider needs.
-type DeciderConfig struct {
-	Log           stream.Log
-	Bus           stream.Bus // nil: no requests
-	Name          string     // of the model
-	Build         Build
-	Seed          []byte
-	Partition     int
-	Partitions    int
-	Dedup         int    // rounds whose ids are remembered
-	SnapshotEvery int64  // feedbacks between snapshots; 0: none. One decider of a model writes them
-	MaxInFlight   int    // decisions that may wait for their acknowledgement, if the log takes so many at once
-	AcceptLoss    bool   // go on without records that retention has dropped before they were read
-	Owner         string // for people
-	Logger        *slog.Logger
-	Metrics       *Metrics // nil: nobody looks
-	Health        *Health  // nil: nobody asks
-	Insight       *Insight // nil: nobody asks
-
-	Learned func(partition int, through int64) // as of [SystemConfig]
-
-	wrote *wrote // by this process, to the partition, so far; nil: nothing
-	front *front // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
-	rates *rates // of clients; nil: no limit
-}
 
 // Decider owns one partition of decisions. It decides what is in contexts of that
 // partition and what is asked by request, and learns from the feedback log between
 // decisions. All its work is done under mu.
 type Decider struct {
-	cfg    DeciderConfig
+	cfg    SystemConfig
 	topics Topics
 
 	mu       sync.Mutex
@@ -78,9 +52,9 @@ type Decider struct {
 
 	slice time.Duration // most that contexts are decided at once; 0: no limit
 
-	m       *deciderPart
-	part    *part     // of the process's health; may be nil
-	batchAt time.Time // when the contexts at work were taken up
+	m       *watch.DeciderMetrics
+	part    *watch.Part // of the process's health; may be nil
+	batchAt time.Time   // when the contexts at work were taken up
 	at      struct {
 		contexts, feedback atomic.Int64 // next unread offsets
 		epoch              atomic.Int64 // at work; 0: none
@@ -90,13 +64,13 @@ type Decider struct {
 // OpenDecider takes a partition of decisions over from any earlier owner and
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
-func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
+func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
 	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {
-		d.cfg.Metrics = NewMetrics(nil, nil)
+		d.cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
-	d.m = d.cfg.Metrics.decider.of(cfg.Partition)
+	d.m = d.cfg.Metrics.Decider(cfg.Partition)
 	d.flight = newFlight(d)
 	d.recent.init(cfg.Dedup, cfg.recentShare())
 	if d.cfg.wrote == nil {
@@ -104,8 +78,8 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 	}
 	out, tail, err := cfg.Log.Open(ctx, d.topics.Decisions, cfg.Partition, stream.OpenOptions{Owner: cfg.Owner, Ack: d.flight.ack})
 	if err != nil {
-		d.cfg.Metrics.appendError(decisionsKind, err)
-		d.m.close()
+		d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
+		d.m.Close()
 		return nil, err
 	}
 	d.out = out
@@ -120,10 +94,10 @@ func OpenDecider(ctx context.Context, cfg DeciderConfig) (*Decider, error) {
 
 func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	c := &d.cfg
-	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, c.Metrics.strangers(c.Logger)); err != nil {
+	if d.follower, err = openFollower(ctx, c.Log, d.topics, c.Partitions, c.Build, c.Logger, newStrangers(c.Metrics, c.Logger)); err != nil {
 		return err
 	}
-	d.follower.scope, d.follower.warns = c.Metrics.scope, c.Partition == 0
+	d.follower.scope, d.follower.warns = c.Metrics.Scope(), c.Partition == 0
 	if err := d.follower.catchUp(ctx); err != nil {
 		return err
 	}
@@ -132,7 +106,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 		return err
 	}
 	d.snapped, d.snapAt = d.follower.heart.LearnedThrough(), time.Now()
-	d.m.damaged.Add(float64(d.follower.broken))
+	d.m.SnapshotsDamaged(d.follower.broken)
 	if err := d.readTail(ctx, tail); err != nil {
 		return err
 	}
@@ -155,7 +129,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	d.at.contexts.Store(d.contexts.consumed())
 	d.show()
 	if d.follower.sizeAt > 0 && c.SnapshotEvery > 0 {
-		d.m.snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
+		d.m.Snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
 	}
 	return nil
 }
@@ -164,6 +138,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 func (d *Decider) mark(ctx context.Context, m codec.DecisionMark) error {
 	m.V, m.N = codec.Version, d.heart.Next()-1
 	m.ContextsThrough, m.LearnedThrough, m.Time = d.heart.ContextsThrough(), d.follower.heart.LearnedThrough(), d.seen.time
+	m.Era = d.follower.heart.Era()
 	if err := d.flushRejects(ctx); err != nil {
 		return err
 	}
@@ -179,14 +154,14 @@ func (d *Decider) append(ctx context.Context, r *stream.Record, t ticket) error 
 	}
 	d.flight.add(t)
 	_, err := d.out.Append(ctx, r)
-	d.cfg.Metrics.appendError(decisionsKind, err)
+	d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 	d.fail(err)
 	return err
 }
 
 // rejectAck is the AckFunc of rejects.
 func (d *Decider) rejectAck(_ uint64, _ int64, err error) {
-	d.cfg.Metrics.appendError(rejectsKind, err)
+	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
 	d.fail(err)
 }
 
@@ -286,8 +261,8 @@ func (d *Decider) appendDecision(ctx context.Context, t ticket) error {
 	d.unmarked = false
 	d.buf = codec.AppendDecision(d.buf[:0], &d.dec)
 	d.recent.put(d.dec.N, d.buf)
-	d.m.gamma.Set(d.dec.Gamma)
-	d.cfg.Metrics.scope.Decision(&d.dec)
+	d.m.Gamma.Set(d.dec.Gamma)
+	d.cfg.Metrics.Scope().Decision(&d.dec)
 	d.showOutstanding()
 	return d.append(ctx, &stream.Record{Key: []byte(d.dec.ID), Value: d.buf}, t)
 }
@@ -315,9 +290,9 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 	d.rejected = true
 	rej.Fit()
 	_, err := d.rejects.Append(ctx, &stream.Record{Value: codec.AppendReject(nil, &rej)})
-	d.cfg.Metrics.appendError(rejectsKind, err)
+	d.cfg.Metrics.AppendError(watch.RejectsKind, err)
 	if err == nil {
-		d.cfg.Metrics.noteReject(&rej)
+		d.cfg.Metrics.NoteReject(&rej)
 	}
 	return err
 }
@@ -403,7 +378,7 @@ func (d *Decider) Close() {
 		}
 	}
 	d.flight.abandon()
-	d.m.close()
+	d.m.Close()
 	if d.contexts != nil {
 		d.contexts.close()
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -160,7 +161,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 	f.d.fail(err) // before it no longer waits
 	t, ok := f.pop()
 	if err != nil {
-		f.d.cfg.Metrics.appendError(decisionsKind, err)
+		f.d.cfg.Metrics.AppendError(watch.DecisionsKind, err)
 		if ok {
 			f.refuse(&t)
 		}
@@ -171,7 +172,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 		return
 	}
 	f.d.recent.stored(t.n, offset)
-	f.d.m.decision(&t)
+	f.d.m.Decision(t.send != nil, t.at)
 	if t.send != nil {
 		t.send(t.reply)
 	}
@@ -184,7 +185,7 @@ func (f *flight) ack(_ uint64, offset int64, err error) {
 // refuse tells those who wait that their decision's fate is unknown.
 func (f *flight) refuse(t *ticket) {
 	if t.send != nil {
-		f.d.cfg.Metrics.refuseID("decide", 503, t.id)
+		f.d.cfg.Metrics.RefuseID("decide", 503, t.id)
 		data, headers := errorReply(503, unknownFate, t.id, t.json)
 		t.send(data, headers...)
 	}

@@ -21,7 +21,7 @@ func TestFlightAwaitRoom(t *testing.T) {
 		{"time", time.Second, func(*flight) { time.Sleep(time.Second) }}, // of the bubble's clock
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := &Decider{cfg: DeciderConfig{MaxInFlight: 2}}
+			d := &Decider{cfg: SystemConfig{MaxInFlight: 2}}
 			d.flight = newFlight(d)
 			d.flight.add(ticket{})
 			d.flight.awaitRoom(0) // there is room

@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -38,8 +39,8 @@ type strangers struct {
 	untold int       // since
 }
 
-func (m *Metrics) strangers(logger *slog.Logger) *strangers {
-	return &strangers{logger: logger, count: m.joiner.foreign.WithLabelValues()}
+func newStrangers(m *watch.Metrics, logger *slog.Logger) *strangers {
+	return &strangers{logger: logger, count: m.Foreign()}
 }
 
 // pass is [unlessForeign] and tells of it. s may be nil: nobody is told.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/embedded"
@@ -25,8 +26,8 @@ type visited struct {
 	topics Topics
 	reg    *prometheus.Registry
 	told   bytes.Buffer
-	jc     JoinerConfig
-	dc     DeciderConfig
+	jc     SystemConfig
+	dc     SystemConfig
 	j      *Joiner
 	d      *Decider
 	rounds int
@@ -35,10 +36,10 @@ type visited struct {
 
 func newVisited(t *testing.T, log stream.Log) *visited {
 	v := &visited{T: t, log: log, topics: createTopics(t, log, "m", 1), reg: prometheus.NewRegistry()}
-	logger, m := slog.New(slog.NewTextHandler(&v.told, nil)), NewMetrics(v.reg, nil)
-	v.jc = JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild, Partitions: 1,
+	logger, m := slog.New(slog.NewTextHandler(&v.told, nil)), watch.NewMetrics(v.reg, nil)
+	v.jc = SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger, Metrics: m}
-	v.dc = DeciderConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
+	v.dc = SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		SnapshotEvery: 7, Owner: "test", Logger: logger, Metrics: m}
 	v.open()
 	t.Cleanup(func() { v.shut() })

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -47,7 +48,7 @@ func TestFrontRoom(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			bus := &hungBus{hung: decideSubject("m", 2), goOn: make(chan struct{})}
 			f := newFront(bus, "m", partitions)
-			f.metrics = NewMetrics(nil, nil)
+			f.metrics = watch.NewMetrics(nil, nil)
 			var ids [partitions][]string
 			for i := 0; len(ids[1]) < 10 || len(ids[2]) < maxForwarded+10; i++ {
 				id := fmt.Sprint("id", i)
@@ -107,7 +108,7 @@ func (r *room) full() bool {
 // TestFrontTooLarge: a request that is too large with its headers is not forwarded.
 func TestFrontTooLarge(t *testing.T) {
 	f := newFront(&hungBus{}, "m", 2)
-	f.metrics = NewMetrics(nil, nil)
+	f.metrics = watch.NewMetrics(nil, nil)
 	for extra, want := range map[int]string{0: "answered", 1: "413"} {
 		got := make(chan string, 1)
 		f.request(stream.Message{Data: []byte(`{"actions":["a"]}`), Headers: []stream.Header{{Key: "k", Value: strings.Repeat("v", codec.MaxRecordBytes-len(`{"actions":["a"]}k`)+extra)}},
@@ -122,7 +123,7 @@ func TestFrontTooLarge(t *testing.T) {
 func TestFrontSpreads(t *testing.T) {
 	f := newFront(nil, "m", 5)
 	for _, p := range []int{0, 2, 3} {
-		f.set(p, &Decider{cfg: DeciderConfig{Partition: p}})
+		f.set(p, &Decider{cfg: SystemConfig{Partition: p}})
 	}
 	m := &stream.Message{Data: []byte(`{"actions":["a"]}`)}
 	count := func(n int) (got [5]int) {

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -16,8 +17,8 @@ import (
 // further. It serves as long as a decider of this process is at work.
 type front struct {
 	bus        stream.Bus
-	metrics    *Metrics // may be nil
-	rates      *rates   // may be nil
+	metrics    *watch.Metrics // may be nil
+	rates      *rates         // may be nil
 	name       string
 	partitions int
 	apart      bool   // nobody else hears what is asked on this bus
@@ -139,7 +140,7 @@ func (f *front) partitionOf(id string) int {
 }
 
 func (f *front) refuse(m stream.Message, code int, message, id string, json bool) {
-	f.metrics.refuseID("decide", code, id)
+	f.metrics.RefuseID("decide", code, id)
 	data, headers := errorReply(code, message, id, json)
 	m.Respond(data, headers...)
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -13,7 +14,7 @@ import (
 // one after the other, in their order.
 type gate struct {
 	subject string // for metrics
-	metrics *Metrics
+	metrics *watch.Metrics
 	handle  func(m stream.Message, at time.Time)
 
 	mu     sync.Mutex
@@ -39,7 +40,7 @@ const headerBytes = 64
 func heldBytes(m *stream.Message) int { return requestSize(m) + headerBytes*len(m.Headers) }
 
 // newGate starts a gate. close ends it.
-func newGate(subject string, metrics *Metrics, handle func(stream.Message, time.Time)) *gate {
+func newGate(subject string, metrics *watch.Metrics, handle func(stream.Message, time.Time)) *gate {
 	g := &gate{subject: subject, metrics: metrics, handle: handle, queue: make(chan arrival, maxWaiting), idle: make(chan struct{})}
 	go func() {
 		defer close(g.idle)
@@ -125,8 +126,8 @@ func (g *gate) waiting() int {
 }
 
 // refuse answers a request with an error.
-func refuse(m *stream.Message, metrics *Metrics, subject string, code int, message string) {
-	metrics.refuse(subject, code)
+func refuse(m *stream.Message, metrics *watch.Metrics, subject string, code int, message string) {
+	metrics.Refuse(subject, code)
 	data, headers := errorReply(code, message, "", !codec.IsMap(m.Data))
 	m.Respond(data, headers...)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -25,7 +26,7 @@ func TestGateStandsStill(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			release, entered, done := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
-			g := newGate("decide", NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
+			g := newGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) {
 				select {
 				case entered <- struct{}{}:
 				default:

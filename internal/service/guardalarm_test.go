@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 )
@@ -87,7 +88,7 @@ func TestGuardAlarmOutlastsItsSwitch(t *testing.T) {
 		mode  codec.Mode
 		epoch int64
 	}{{codec.Shadow, 3}, {codec.Shadow, 3}, {codec.Live, 4}} {
-		epoch, err := r.j.Switch(t.Context(), c.mode, cause(causeAdmin, "seen"))
+		epoch, err := r.j.Switch(t.Context(), c.mode, cause(watch.CauseAdmin, "seen"))
 		if r.must(err); epoch != c.epoch {
 			t.Errorf("epoch %d when somebody asks for %s, expected %d", epoch, c.mode, c.epoch)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
@@ -54,12 +55,12 @@ type daemon struct {
 	log    *bad
 	fault  atomic.Pointer[func(topic string, r *stream.Record) mem.Fault]
 	reg    *prometheus.Registry
-	health *Health
+	health *watch.Health
 	config SystemConfig
 }
 
 func newDaemon(t *testing.T, role string) *daemon {
-	d := &daemon{t: t, reg: prometheus.NewRegistry(), health: NewHealth(role)}
+	d := &daemon{t: t, reg: prometheus.NewRegistry(), health: watch.NewHealth(role)}
 	d.log = &bad{Log: mem.New(mem.Options{OnAppend: func(topic string, _ int, r *stream.Record) mem.Fault {
 		if f := d.fault.Load(); f != nil {
 			return (*f)(topic, r)
@@ -69,7 +70,7 @@ func newDaemon(t *testing.T, role string) *daemon {
 	createTopics(t, d.log, "m", 1)
 	seed := []byte("seed")
 	d.config = SystemConfig{Log: d.log, Bus: d.log, Name: "m", Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
-		Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler), Metrics: NewMetrics(d.reg, d.health), Health: d.health}
+		Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler), Metrics: watch.NewMetrics(d.reg, d.health), Health: d.health}
 	return d
 }
 
@@ -121,7 +122,7 @@ func (d *daemon) ready(want string) {
 
 func TestReadiness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		d.log.open = make(chan struct{})
 		d.ready("starting")
 		stop := d.run(d.system)
@@ -159,7 +160,7 @@ func (d *daemon) ask() ([]byte, error) {
 
 func TestReadinessWithoutEpoch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		source := d.config.Source
 		d.config.Source = nil
 		defer d.run(d.system)()
@@ -168,7 +169,7 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 		if got := scrape(t, d.reg); got[`hindsight_at_work{role="decider"}`] != 1 || got["hindsight_joiner_epoch"] != 0 {
 			t.Error("a decider alone shows a joiner, or not itself")
 		}
-		jc := JoinerConfig{Log: d.log, Source: *source, Build: testBuild, SeedHash: loop.SeedHash(d.config.Seed), Partitions: 1, MaxPending: 100,
+		jc := SystemConfig{Log: d.log, Source: source, Build: testBuild, Seed: d.config.Seed, Partitions: 1, MaxPending: 100,
 			Dedup: 100, MarkEvery: 10, Logger: d.config.Logger}
 		stop := d.run(func(ctx context.Context) error { return RunJoiner(ctx, jc, nil) })
 		pass(time.Second)
@@ -184,7 +185,7 @@ func TestReadinessWithoutEpoch(t *testing.T) {
 // With a lease that another process has there is nothing to be ready for.
 func TestReadinessWithoutLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		leases := lease.NewMemory(LeaseTTL)
 		other, err := lease.NewKeeper(leases, "other").Try(t.Context(), deciderLease(0))
 		if err != nil {
@@ -214,8 +215,8 @@ func TestReadinessWithoutLease(t *testing.T) {
 		pass(3 * LeaseTTL)
 		d.ready("")
 		stop()
-		for _, role := range []string{RoleDecider, RoleJoiner} {
-			for event, n := range map[string]float64{leaseAcquired: 2, leaseLost: 1, leaseReleased: 1} {
+		for _, role := range []string{watch.RoleDecider, watch.RoleJoiner} {
+			for event, n := range map[string]float64{watch.LeaseAcquired: 2, watch.LeaseLost: 1, watch.LeaseReleased: 1} {
 				want[fmt.Sprintf("hindsight_lease_events_total{event=%q,role=%q}", event, role)] = n
 			}
 		}
@@ -225,7 +226,7 @@ func TestReadinessWithoutLease(t *testing.T) {
 
 func TestReadinessOfStandbyJoiner(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleJoiner)
+		d := newDaemon(t, watch.RoleJoiner)
 		leases := lease.NewMemory(LeaseTTL)
 		other, err := lease.NewKeeper(leases, "other").Try(t.Context(), joinerLease)
 		if err != nil {
@@ -249,7 +250,7 @@ func TestReadinessOfStandbyJoiner(t *testing.T) {
 // Another owner takes the partition: this one says so, and takes it back later.
 func TestMetricsOfFences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		defer d.run(d.system)()
 		pass(time.Second)
 		d.ready("")
@@ -278,14 +279,14 @@ func TestMetricsOfFences(t *testing.T) {
 // Who was told to stop is not ready while it finishes its work.
 func TestReadinessWhileStopping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		release := make(chan struct{})
-		s := supervised{role: RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics, part: d.health.join(RoleDecider, RoleDecider)}
+		s := supervised{role: watch.RoleDecider, logger: d.config.Logger, metrics: d.config.Metrics, part: d.health.Join(watch.RoleDecider, watch.RoleDecider)}
 		ctx, cancel := context.WithCancel(t.Context())
 		stop := d.run(func(context.Context) error {
 			return s.run(ctx, func(context.Context) (func(context.Context) error, func(), error) {
-				s.part.set(working, "")
-				return func(context.Context) error { <-release; s.part.set(working, ""); return nil }, func() {}, nil
+				s.part.Set(watch.Working, "")
+				return func(context.Context) error { <-release; s.part.Set(watch.Working, ""); return nil }, func() {}, nil
 			})
 		})
 		pass(time.Second)
@@ -302,7 +303,7 @@ func TestReadinessWhileStopping(t *testing.T) {
 // A loop that does not come round is not alive.
 func TestLiveness(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		stop := d.run(d.system)
 		pass(time.Second)
 		release := make(chan struct{})
@@ -319,11 +320,11 @@ func TestLiveness(t *testing.T) {
 		if _, err := w.Append(t.Context(), &stream.Record{Value: []byte(`{"actions":["a"]}`)}); err != nil {
 			t.Fatal(err)
 		}
-		pass(stuckAfter / 2)
+		pass(watch.StuckAfter / 2)
 		if err := d.health.Alive(); err != nil {
 			t.Error(err)
 		}
-		pass(stuckAfter)
+		pass(watch.StuckAfter)
 		if err := d.health.Alive(); err == nil || !strings.Contains(err.Error(), "decider of partition 0: its loop of contexts") {
 			t.Errorf("a loop is stuck, and Alive says %v", err)
 		}
@@ -338,7 +339,7 @@ func TestLiveness(t *testing.T) {
 // all kinds of events has the metrics of the list and no others.
 func TestTwoDaemons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, b := newDaemon(t, RoleDecider), newDaemon(t, RoleDecider)
+		a, b := newDaemon(t, watch.RoleDecider), newDaemon(t, watch.RoleDecider)
 		a.config.Owner = plantedText
 		defer a.run(a.system)()
 		defer b.run(b.system)()
@@ -358,20 +359,19 @@ func TestTwoDaemons(t *testing.T) {
 		if x, y := scrape(t, a.reg)[series], scrape(t, b.reg)[series]; x != 3 || y != 0 {
 			t.Errorf("%v and %v decisions", x, y)
 		}
-		part := a.config.Metrics.decider.of(0)
-		part.snapshot(100, time.Now()) // none is due yet
-		part.age(time.Now())
-		part.certificate.show(&part.m.certificate, &part.gauges, &certify.Figures{Functions: 1}) // of a class
-		part.certificate.showWeights(&part.m.certificate, &part.gauges, weighted{})
-		part.gauges.of(part.m.changes).Set(0) // of an oracle that watches for them
-		modes := &a.config.Metrics.modes
-		for _, v := range []*prometheus.GaugeVec{modes.alarm, modes.evidence, modes.excess} { // of a model with a guard
-			v.WithLabelValues().Set(0)
-		}
-		a.config.Metrics.lease(RoleDecider, leaseLost)
+		part := a.config.Metrics.Decider(0)
+		part.Snapshot(100, time.Now()) // none is due yet
+		part.Age(time.Now())
+		part.Certificate(&certify.Figures{Functions: 1}) // of a class
+		part.Weights(weighted{})
+		part.Changes(0) // of an oracle that watches for them
+		guard := &loop.Guard{}
+		guard.Begin(1, false, &loop.Rules{Guard: loop.GuardRules{Margin: .1, Alpha: .05}})
+		a.config.Metrics.Joiner().Guard(guard, false)
+		a.config.Metrics.Lease(watch.RoleDecider, watch.LeaseLost)
 		pass(2 * time.Second)
 		names := checkExposed(t, exposed(t, a.reg), 1)
-		for _, d := range MetricDocs() {
+		for _, d := range watch.MetricDocs() {
 			if !names[d.Name] {
 				t.Errorf("%s is in the list, and no scrape shows it", d.Name)
 			}
@@ -388,26 +388,26 @@ func (weighted) AppendWeights(dst []float64) []float64 { return append(dst, .75,
 // A part that is to be opened again, or stands by, is in the process and not at work; one that
 // works, and one that is nowhere, is no reason.
 func TestIdle(t *testing.T) {
-	h := NewHealth(RoleDecider)
-	if why := h.Idle(RoleJoiner); why != "" {
+	h := watch.NewHealth(watch.RoleDecider)
+	if why := h.Idle(watch.RoleJoiner); why != "" {
 		t.Errorf("none is there: %q", why)
 	}
-	p := h.join(RoleJoiner, RoleJoiner)
+	p := h.Join(watch.RoleJoiner, watch.RoleJoiner)
 	for _, c := range []struct {
-		is         condition
+		is         watch.Condition
 		away       error
 		why, tells string
-	}{{standingBy, nil, "another has it", "another has it"}, {recovering, nil, "", "recovering"},
-		{working, nil, "", ""}, {working, errKilled, "", "the log is away: killed"},
-		{stopped, nil, "no space", "opened again: no space"}, {waiting, nil, "no epoch", "no epoch"}} {
-		p.set(c.is, c.why)
-		p.reach(nil, c.away)
-		if why := h.Idle(RoleJoiner); !strings.Contains(why, c.tells) || c.tells == "" && why != "" {
+	}{{watch.StandingBy, nil, "another has it", "another has it"}, {watch.Recovering, nil, "", "recovering"},
+		{watch.Working, nil, "", ""}, {watch.Working, errKilled, "", "the log is away: killed"},
+		{watch.Stopped, nil, "no space", "opened again: no space"}, {watch.Waiting, nil, "no epoch", "no epoch"}} {
+		p.Set(c.is, c.why)
+		p.Reach(nil, c.away)
+		if why := h.Idle(watch.RoleJoiner); !strings.Contains(why, c.tells) || c.tells == "" && why != "" {
 			t.Errorf("%v: %q, want %q", c.is, why, c.tells)
 		}
 	}
-	h.join(RoleDecider, "decider").set(working, "")
-	if h.Idle(RoleDecider) != "" || h.Idle(RoleJoiner) == "" {
+	h.Join(watch.RoleDecider, "decider").Set(watch.Working, "")
+	if h.Idle(watch.RoleDecider) != "" || h.Idle(watch.RoleJoiner) == "" {
 		t.Error("roles are mixed")
 	}
 }

@@ -169,23 +169,14 @@ func (in *input) awaitFor(ctx context.Context, stamp uint64, most time.Duration)
 	}
 }
 
-// await waits for the next batch.
+// await waits for the next batch of an input that is not pumped.
 func (in *input) await(ctx context.Context, stamp uint64) error {
-	if in.pump == nil {
-		b, err := in.reader.Next(ctx, in.buf[:0])
-		in.buf = b
-		if err != nil {
-			return err
-		}
-		return in.received(parcel{b, in.reader.Position()}, true, stamp)
+	b, err := in.reader.Next(ctx, in.buf[:0])
+	in.buf = b
+	if err != nil {
+		return err
 	}
-	in.release()
-	select {
-	case b, ok := <-in.pump.batches:
-		return in.received(b, ok, stamp)
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return in.received(parcel{b, in.reader.Position()}, true, stamp)
 }
 
 func (in *input) received(b parcel, ok bool, stamp uint64) error {

@@ -92,20 +92,23 @@ var (
 
 var errBusy = errors.New("the decider waits for its log")
 
-// hold takes d.mu, but does not wait for it for longer than a page may take: it is held while
-// the log is away.
-func (d *Decider) hold() bool {
-	for range 200 {
-		if d.mu.TryLock() {
-			return true
+// pageWait is how long a page waits for deciders, all together: one may be busy for as long as
+// its log is away.
+const pageWait = time.Second
+
+// hold takes d.mu, if that is free by a time.
+func (d *Decider) hold(until time.Time) bool {
+	for !d.mu.TryLock() {
+		if !time.Now().Before(until) {
+			return false
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return false
+	return true
 }
 
-// ask calls f on a decider that is at work, while nothing is learned.
-func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
+// ask calls f on a decider that is at work, while nothing is learned, if it is free by a time.
+func (i *Insight) ask(until time.Time, f func(d *Decider, ep *loop.Epoch)) error {
 	if i == nil {
 		return errNobody
 	}
@@ -113,7 +116,7 @@ func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
 	deciders := slices.Clone(i.deciders)
 	i.mu.Unlock()
 	for _, d := range deciders {
-		if !d.hold() {
+		if !d.hold(until) {
 			return errBusy
 		}
 		ep := d.follower.heart.Epoch()
@@ -128,13 +131,14 @@ func (i *Insight) ask(f func(d *Decider, ep *loop.Epoch)) error {
 	return errNobody
 }
 
-// outstanding returns the decisions of this process without feedback, and their partitions.
-func (i *Insight) outstanding() (n int64, partitions []int) {
+// outstanding returns the decisions of this process without feedback, and their partitions; of
+// deciders that are free by a time.
+func (i *Insight) outstanding(until time.Time) (n int64, partitions []int) {
 	i.mu.Lock()
 	deciders := slices.Clone(i.deciders)
 	i.mu.Unlock()
 	for _, d := range deciders {
-		if d.hold() {
+		if d.hold(until) {
 			n += d.outstanding()
 			d.mu.Unlock()
 			partitions = append(partitions, d.cfg.Partition)
@@ -160,10 +164,10 @@ func (i *Insight) Look() (*CertificatePage, error) {
 	if i == nil {
 		return nil, errNobody
 	}
-	page := &CertificatePage{}
+	page, until := &CertificatePage{}, time.Now().Add(pageWait)
 	o := certify.Options{Late: i.lateLosses()}
-	o.Outstanding, page.Partitions = i.outstanding()
-	err := i.ask(func(d *Decider, ep *loop.Epoch) {
+	o.Outstanding, page.Partitions = i.outstanding(until)
+	err := i.ask(until, func(d *Decider, ep *loop.Epoch) {
 		o.Arrival, o.Early = ep.Rules.Arrival, ep.Rules.Early
 		page.Epoch, page.LearnedThrough = ep.Number, d.follower.heart.LearnedThrough()
 		page.Certificate = certify.Of(ep.Learner, o)
@@ -203,7 +207,7 @@ func (i *Insight) Models(w http.ResponseWriter, r *http.Request) {
 	}
 	var models []learner.Model
 	code := http.StatusServiceUnavailable
-	asked := i.ask(func(d *Decider, ep *loop.Epoch) {
+	asked := i.ask(time.Now().Add(pageWait), func(d *Decider, ep *loop.Epoch) {
 		l, ok := ep.Learner.(interface{ Models() *learner.Models })
 		if !ok || l.Models() == nil {
 			code, err = http.StatusNotFound, errNoModels

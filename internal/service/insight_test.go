@@ -3,11 +3,14 @@ package service
 import (
 	"encoding/json"
 	"math"
+	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
@@ -326,4 +329,23 @@ func TestInsightMeanwhile(t *testing.T) {
 	}
 	close(end)
 	t.Logf("asked %d times", <-ended)
+}
+
+// TestCertificateIsRefusedSoon holds that the page of a process whose deciders all wait for their log
+// answers within a second, however many they are.
+func TestCertificateIsRefusedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := NewInsight()
+		for range 8 {
+			d := new(Decider)
+			d.mu.Lock()
+			i.enter(d)
+		}
+		began := time.Now()
+		w := httptest.NewRecorder()
+		i.Certificate(w, nil)
+		if took := time.Since(began); took > 1100*time.Millisecond || w.Code != http.StatusServiceUnavailable {
+			t.Errorf("%d after %v", w.Code, took)
+		}
+	})
 }

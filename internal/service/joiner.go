@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -12,38 +11,15 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// JoinerConfig is what a joiner needs.
-type JoinerConfig struct {
-	Log        stream.Log
-	Source     Source // the model; a newer version than the log's starts an epoch
-	Build      Build
-	SeedHash   string
-	Seed       []byte // the secret one, of which nothing is stored; nil: whoever knows that can choose ids that slow the joiner down
-	Partitions int
-	MaxPending int    // rounds that may wait
-	MaxBytes   int    // that these may hold; 0: [DefaultMaxBytes]
-	Dedup      int    // released rounds that are remembered
-	MarkEvery  int    // feedbacks between marks
-	AcceptLoss bool   // go on without records that retention has dropped before they were read
-	Owner      string // for people
-	Logger     *slog.Logger
-	Metrics    *Metrics // nil: nobody looks
-	Health     *Health  // nil: nobody asks
-	Insight    *Insight // nil: nobody asks
-	Control    *Control // nil: nobody changes anything
-
-	began *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
-	since *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
-}
-
 // Joiner owns the feedback log of a model: it announces the model, joins decisions
 // with outcomes, and releases feedback. One goroutine uses it.
 type Joiner struct {
-	cfg     JoinerConfig
+	cfg     SystemConfig
 	topics  Topics
 	heart   *loop.Joiner
 	epochs  *epochs
@@ -87,10 +63,10 @@ type Joiner struct {
 	markAt    int64     // where the last mark lies in the tail that was read; -1: none
 	lastMark  codec.FeedbackMark
 
-	m       *joinerPart
+	m       *watch.JoinerMetrics
 	others  *strangers
 	surplus surplus
-	part    *part          // of the process's health; may be nil
+	part    *watch.Part    // of the process's health; may be nil
 	at      []atomic.Int64 // by input: next unread offset
 }
 
@@ -110,13 +86,15 @@ type orphanCheck struct {
 
 // OpenJoiner takes the feedback log over from any earlier owner, recovers from its
 // tail, and announces the model if the log does not have it.
-func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
+func OpenJoiner(ctx context.Context, cfg SystemConfig) (*Joiner, error) {
 	j := &Joiner{cfg: cfg, topics: TopicsOf(cfg.Source.Name), wakeup: make(chan struct{}, 1), orders: make(chan order), over: make(chan struct{})}
+	source := *cfg.Source // which a renewal changes
+	j.cfg.Source = &source
 	if j.cfg.Metrics == nil {
-		j.cfg.Metrics = NewMetrics(nil, nil)
+		j.cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
-	j.m = j.cfg.Metrics.joiner.open()
-	j.others = j.cfg.Metrics.strangers(cfg.Logger)
+	j.m = j.cfg.Metrics.Joiner()
+	j.others = newStrangers(j.cfg.Metrics, cfg.Logger)
 	if j.cfg.began == nil {
 		j.cfg.began = new([2]atomic.Int64)
 	}
@@ -126,8 +104,8 @@ func OpenJoiner(ctx context.Context, cfg JoinerConfig) (*Joiner, error) {
 	var err error
 	j.feedback, tail, err = cfg.Log.Open(ctx, j.topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: j.ack})
 	if err != nil {
-		j.cfg.Metrics.appendError(feedbackKind, err)
-		j.m.close()
+		j.cfg.Metrics.AppendError(watch.FeedbackKind, err)
+		j.m.Close()
 		return nil, err
 	}
 	if err := j.recover(ctx, tail); err != nil {
@@ -267,6 +245,9 @@ func (j *Joiner) readFrom(ctx context.Context, from, end int64) (marked bool, n 
 			marked, j.marked = true, m.N
 			j.markAt, j.lastMark = r.Offset, m
 		case codec.TypeCut:
+			if err := codec.ParseCut(new(codec.Cut), r.Value); err != nil {
+				return unlessForeign(err)
+			}
 			return errCuts
 		case codec.TypeClass, codec.TypeEpoch:
 			return j.readEpoch(r)
@@ -360,7 +341,7 @@ func (j *Joiner) findEpochs(ctx context.Context) error {
 
 func (j *Joiner) ack(_ uint64, offset int64, err error) {
 	if err != nil {
-		j.cfg.Metrics.appendError(feedbackKind, err)
+		j.cfg.Metrics.AppendError(watch.FeedbackKind, err)
 		j.fail(err)
 		return
 	}
@@ -369,7 +350,7 @@ func (j *Joiner) ack(_ uint64, offset int64, err error) {
 
 // rejectAck is the AckFunc of rejects.
 func (j *Joiner) rejectAck(_ uint64, _ int64, err error) {
-	j.cfg.Metrics.appendError(rejectsKind, err)
+	j.cfg.Metrics.AppendError(watch.RejectsKind, err)
 	j.fail(err)
 }
 
@@ -391,7 +372,7 @@ func (j *Joiner) Heart() *loop.Joiner { return j.heart }
 // Close releases everything. What was not acknowledged is unknown.
 func (j *Joiner) Close() {
 	j.ended.Do(func() { close(j.over) })
-	j.m.close()
+	j.m.Close()
 	for _, in := range slices.Concat(j.inputs, j.surplus.inputs[0], j.surplus.inputs[1]) {
 		in.close()
 	}

@@ -17,25 +17,25 @@ func (j *Joiner) Run(ctx context.Context) error {
 	}
 	watching, over := context.WithCancel(ctx)
 	var looks sync.WaitGroup
-	looks.Go(func() { watch(watching, j.look) })
+	looks.Go(func() { lookOn(watching, j.look) })
 	defer looks.Wait()
 	defer over()
 	timer := time.NewTicker(100 * time.Millisecond)
 	defer timer.Stop()
 	tail := time.NewTicker(markInterval)
 	defer tail.Stop()
-	alive := j.part.loop("records")
+	alive := j.part.Loop("records")
 	j.wall = time.Now
 	defer j.cfg.Control.enter(j)()
 	j.pause = func() error {
-		alive.beat()
+		alive.Beat()
 		if ctx.Err() != nil {
 			return errOvertaken
 		}
 		return j.overtaken()
 	}
 	for {
-		alive.beat()
+		alive.Beat()
 		j.obey(work)
 		busy, err := j.Step(work)
 		if err != nil {

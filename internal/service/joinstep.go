@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -170,12 +171,12 @@ func (j *Joiner) give(ctx context.Context, in *input) error {
 	j.given += len(r.Value)
 	at := loop.Place{Partition: in.partition, Offset: r.Offset}
 	if in.topic == j.topics.Outcomes {
-		j.m.outcomes.Inc()
+		j.m.Outcome()
 		if r.Type != "" {
 			j.heart.PassOutcome(at, r.Time)
 			return nil
 		}
-		j.m.silence.outcome()
+		j.m.OutcomeCame()
 		j.heart.AddOutcome(at, r.Time, r.Value, cloudEventID(r))
 		return nil
 	}
@@ -187,8 +188,8 @@ func (j *Joiner) giveDecision(ctx context.Context, in *input, at loop.Place, r *
 	case "":
 		err := j.heart.AddDecision(at, r.Time, r.Value)
 		if err == nil {
-			j.m.silence.decision(r.Time)
-			j.cfg.Metrics.scope.Decision(j.heart.Admitted())
+			j.m.Decided(r.Time)
+			j.cfg.Metrics.Scope().Decision(j.heart.Admitted())
 		}
 		if codec.Foreign(err) { // only the service writes decisions: nobody waits for feedback on this one
 			j.heart.PassDecision(at, r.Time)
@@ -279,11 +280,11 @@ func (j *Joiner) release(ctx context.Context) error {
 		f := &j.feedbacks[i]
 		j.buf = codec.AppendFeedback(j.buf[:0], f)
 		if _, err := j.feedback.Append(ctx, &stream.Record{Key: []byte(f.ID), Value: j.buf}); err != nil {
-			j.cfg.Metrics.appendError(feedbackKind, err)
+			j.cfg.Metrics.AppendError(watch.FeedbackKind, err)
 			return err
 		}
-		j.m.release(f)
-		j.cfg.Metrics.scope.Feedback(f)
+		j.m.Release(f)
+		j.cfg.Metrics.Scope().Feedback(f)
 	}
 	if j.heart.LastN()-j.marked >= int64(j.cfg.MarkEvery) {
 		return j.mark(ctx)
@@ -304,10 +305,10 @@ func (j *Joiner) putRejects(ctx context.Context) error {
 		r := &j.rejected[i]
 		r.Fit()
 		if _, err := j.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
-			j.cfg.Metrics.appendError(rejectsKind, err)
+			j.cfg.Metrics.AppendError(watch.RejectsKind, err)
 			return err
 		}
-		j.cfg.Metrics.noteReject(r)
+		j.cfg.Metrics.NoteReject(r)
 	}
 	clear(j.rejected) // each may hold a large record
 	return j.rejects.Flush(ctx)
@@ -323,7 +324,7 @@ func (j *Joiner) mark(ctx context.Context) error {
 func (j *Joiner) appendMark(ctx context.Context, m *codec.FeedbackMark) error {
 	m.Epochs, m.Void = j.epochRefs(), j.void
 	_, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)})
-	j.cfg.Metrics.appendError(feedbackKind, err)
+	j.cfg.Metrics.AppendError(watch.FeedbackKind, err)
 	return err
 }
 

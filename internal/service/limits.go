@@ -22,9 +22,9 @@ const (
 )
 
 // options returns the limits of the heart.
-func (c *JoinerConfig) options() loop.JoinerOptions {
+func (c *SystemConfig) options() loop.JoinerOptions {
 	o := loop.JoinerOptions{Partitions: c.Partitions, MaxPending: c.MaxPending, Dedup: c.Dedup, Seed: loop.TableSeed(c.Seed),
-		MaxPendingBytes: c.MaxBytes, MaxSpan: maxSpan, MaxParked: maxParked, MaxParkedBytes: maxParkedBytes}
+		MaxPendingBytes: c.PendingBytes, MaxSpan: maxSpan, MaxParked: maxParked, MaxParkedBytes: maxParkedBytes}
 	if o.MaxPendingBytes == 0 {
 		o.MaxPendingBytes = DefaultMaxBytes
 	}

@@ -13,7 +13,7 @@ import (
 // TestPendingBytes holds that rounds that wait are bounded in bytes, too: the oldest closes
 // before its time, as where too many wait.
 func TestPendingBytes(t *testing.T) {
-	r := newRig(t, func(r *rig) { r.jc.MaxBytes = 20_000; r.rules.Window.Rounds = 100 })
+	r := newRig(t, func(r *rig) { r.jc.PendingBytes = 20_000; r.rules.Window.Rounds = 100 })
 	for _, id := range []string{"1", "2", "3", "4", "5", "6"} {
 		r.put(r.topics.Contexts, `{"id":%q,"actions":["a","b"],"unknown":%q}`, id, strings.Repeat("u", 4000))
 	}
@@ -26,7 +26,7 @@ func TestPendingBytes(t *testing.T) {
 		`hindsight_joiner_lag_records{topic="outcomes"}`: 0,
 	})
 	want := loop.JoinerOptions{MaxPendingBytes: 1 << 30, MaxSpan: 4_000_000, MaxParked: 50_000, MaxParkedBytes: 64 << 20}
-	if o := (&JoinerConfig{}).options(); o != want {
+	if o := (&SystemConfig{}).options(); o != want {
 		t.Errorf("the limits are %+v, LIMITS.md has %+v", o, want)
 	}
 }

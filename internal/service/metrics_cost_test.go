@@ -5,24 +5,25 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 )
 
 // What is counted on the way of a decision and of a feedback.
 func count(r *rig, f *codec.Feedback) {
-	r.d.m.gamma.Set(2)
+	r.d.m.Gamma.Set(2)
 	r.d.showOutstanding()
-	r.m.appendError(decisionsKind, nil)
-	r.d.m.decision(&ticket{n: 1, at: time.Now()})
-	r.d.m.replica(r.d.follower)
-	r.j.m.outcomes.Inc()
-	r.j.m.release(f)
-	r.m.reject("outcomes", codec.ReasonLate)
-	r.m.refuse("decide", 503)
+	r.m.AppendError(watch.DecisionsKind, nil)
+	r.d.m.Decision(false, time.Now())
+	r.d.m.Replica(r.d.follower.heart)
+	r.j.m.Outcome()
+	r.j.m.Release(f)
+	r.m.Reject("outcomes", codec.ReasonLate)
+	r.m.Refuse("decide", 503)
 	r.d.dec.N++
 	f.N++
-	r.m.scope.Decision(&r.d.dec)
-	r.m.scope.Feedback(f)
+	r.m.Scope().Decision(&r.d.dec)
+	r.m.Scope().Feedback(f)
 }
 
 func TestMetricsDoNotAllocate(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -22,7 +23,7 @@ const (
 // newTimedDaemon is a daemon whose log's clock is ahead of the process's by some time, and
 // whose rounds wait for their outcomes as long as windows says, by version of the model.
 func newTimedDaemon(t *testing.T, ahead time.Duration, windows ...time.Duration) *daemon {
-	d := newDaemon(t, RoleDecider)
+	d := newDaemon(t, watch.RoleDecider)
 	d.log.Log = mem.New(mem.Options{Clock: func() int64 { return time.Now().Add(ahead).UnixNano() }, OnAppend: func(topic string, _ int, r *stream.Record) mem.Fault {
 		if f := d.fault.Load(); f != nil {
 			return (*f)(topic, r)

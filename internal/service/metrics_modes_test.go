@@ -6,20 +6,21 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 )
 
 // TestGuardMetrics: the figures of a guard are there as long as there is one.
 func TestGuardMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	m := NewMetrics(reg, nil)
-	guard, g := &loop.Guard{}, &gauges{}
+	m := watch.NewMetrics(reg, nil)
+	guard, j := &loop.Guard{}, m.Joiner()
 	for number, on := range []bool{false, true, false, true} {
 		rules := &loop.Rules{}
 		if on {
 			rules.Guard = loop.GuardRules{Margin: .1, Alpha: .05}
 		}
 		guard.Begin(int64(number+1), false, rules)
-		m.modes.show(g, guard, "")
+		j.Guard(guard, false)
 		families, err := reg.Gather()
 		if err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"hindsight/internal/watch"
 )
 
 var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)
@@ -19,7 +21,7 @@ var aLoss = regexp.MustCompile(`_loss(_(mean|error|standard_error))?$`)
 // The names follow the convention, and each metric says what it is.
 func TestMetricNames(t *testing.T) {
 	seen := map[string]bool{}
-	for _, d := range MetricDocs() {
+	for _, d := range watch.MetricDocs() {
 		switch {
 		case seen[d.Name]:
 			t.Errorf("%s is there twice", d.Name)
@@ -48,8 +50,8 @@ func checkExposed(t *testing.T, page []byte, partitions int) (names map[string]b
 	if err != nil {
 		t.Fatal(err)
 	}
-	docs := map[string]MetricDoc{}
-	for _, d := range MetricDocs() {
+	docs := map[string]watch.MetricDoc{}
+	for _, d := range watch.MetricDocs() {
 		docs[d.Name] = d
 	}
 	names = map[string]bool{}

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -31,10 +32,10 @@ type rig struct {
 	topics Topics
 	fault  func(topic string, r *stream.Record) mem.Fault // nil: none
 	reg    *prometheus.Registry
-	m      *Metrics
+	m      *watch.Metrics
 	rules  loop.Rules
-	dc     DeciderConfig
-	jc     JoinerConfig
+	dc     SystemConfig
+	jc     SystemConfig
 	d      *Decider
 	j      *Joiner
 }
@@ -42,7 +43,7 @@ type rig struct {
 func newRig(t testing.TB, change func(*rig)) *rig {
 	t.Helper()
 	r := &rig{t: t, reg: prometheus.NewRegistry(), rules: loop.Rules{MaxActions: 100, Range: loop.Range{Max: 1}, Window: loop.Window{Rounds: 20}}}
-	r.m = NewMetrics(r.reg, nil)
+	r.m = watch.NewMetrics(r.reg, nil)
 	r.log = mem.New(mem.Options{OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
 		if r.fault == nil {
 			return mem.None
@@ -50,9 +51,9 @@ func newRig(t testing.TB, change func(*rig)) *rig {
 		return r.fault(topic, rec)
 	}})
 	r.topics = createTopics(t, r.log, "m", 1)
-	r.jc = JoinerConfig{Log: r.log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
+	r.jc = SystemConfig{Log: r.log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: r.build, Partitions: 1,
 		MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler), Metrics: r.m, Owner: plantedText}
-	r.dc = DeciderConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
+	r.dc = SystemConfig{Log: r.log, Name: "m", Build: r.build, Seed: []byte("seed"), Partitions: 1, Dedup: 100, MaxInFlight: 100,
 		Owner: plantedText, Logger: slog.New(slog.DiscardHandler), Metrics: r.m}
 	if change != nil {
 		change(r)

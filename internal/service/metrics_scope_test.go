@@ -4,21 +4,21 @@ import (
 	"math"
 	"testing"
 
-	"hindsight/internal/monitor"
+	"hindsight/internal/watch"
 )
 
 // What is seen of the loop, by a decider and a joiner of one process, and by each alone: the
 // joiner sees decisions and feedback in the logs that it reads and writes, the decider what
 // it decides and learns.
 func TestMetricsOfTheScope(t *testing.T) {
-	for name, alone := range map[string]string{"together": "", "decider": RoleDecider, "joiner": RoleJoiner} {
+	for name, alone := range map[string]string{"together": "", "decider": watch.RoleDecider, "joiner": watch.RoleJoiner} {
 		t.Run(name, func(t *testing.T) {
-			other := NewMetrics(nil, nil)
+			other := watch.NewMetrics(nil, nil)
 			r := newRig(t, func(r *rig) {
 				switch alone {
-				case RoleDecider:
+				case watch.RoleDecider:
 					r.jc.Metrics = other
-				case RoleJoiner:
+				case watch.RoleJoiner:
 					r.dc.Metrics = other
 				}
 			})
@@ -30,7 +30,7 @@ func TestMetricsOfTheScope(t *testing.T) {
 			r.must(r.settle())
 			r.outcomes("2", "3")
 			r.must(r.settle())
-			if alone != RoleDecider {
+			if alone != watch.RoleDecider {
 				r.expect(map[string]float64{`hindsight_head_of_line_partition`: 0, `hindsight_head_of_line_round`: 1, `hindsight_window_seconds`: math.Inf(1), `hindsight_outcome_delay_seconds`: 0})
 				if h := r.m.Scope().View().Head; h == nil || h.ID != plantedText+"1" {
 					t.Errorf("the head of the line is %+v", h)
@@ -49,7 +49,7 @@ func TestMetricsOfTheScope(t *testing.T) {
 			if e, w := r.value(`hindsight_importance_effective_ratio`), r.value(`hindsight_importance_largest_ratio`); !(e > 0 && e <= 1 && w >= 1./3 && w < 1) {
 				t.Errorf("effective %v, largest %v", e, w)
 			}
-			if alone != RoleDecider {
+			if alone != watch.RoleDecider {
 				r.expect(map[string]float64{`hindsight_outcome_delay_seconds`: 3})
 			}
 			r.put(r.topics.Outcomes, `{"id":"nobody","loss":1}`)
@@ -75,7 +75,7 @@ func TestScopeAfterRestart(t *testing.T) {
 	r.outcomes("1")
 	r.must(r.settle())
 	v := r.m.Scope().View()
-	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (monitor.Recent{Rounds: 2, Losses: 2, JoinRatio: 1, Loss: .5, Uniform: .5, Effective: v.Recent.Effective, Largest: v.Recent.Largest}) {
+	if v.Draws != 2 || v.Exploration.Decisions != 2 || v.Recent != (watch.Recent{Rounds: 2, Losses: 2, JoinRatio: 1, Loss: .5, Uniform: .5, Effective: v.Recent.Effective, Largest: v.Recent.Largest}) {
 		t.Errorf("%+v", v)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -22,7 +23,7 @@ var update = flag.Bool("update", false, "write the page of all metrics")
 func TestMetricsPage(t *testing.T) {
 	const path = "../../compose/METRICS.md"
 	if *update {
-		if err := os.WriteFile(path, []byte(MetricsPage()), 0o644); err != nil {
+		if err := os.WriteFile(path, []byte(watch.MetricsPage()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -30,7 +31,7 @@ func TestMetricsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(b) != MetricsPage() {
+	if string(b) != watch.MetricsPage() {
 		t.Error("compose/METRICS.md is not what the code says; write it with: go test ./internal/service -run MetricsPage -update")
 	}
 }
@@ -39,11 +40,11 @@ func TestMetricsPage(t *testing.T) {
 // that is born at 1 has not grown.
 func TestMetricsFromTheStart(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	NewMetrics(reg, NewHealth(RoleDecider))
+	watch.NewMetrics(reg, watch.NewHealth(watch.RoleDecider))
 	shown := scrape(t, reg)
-	for _, role := range []string{RoleDecider, RoleJoiner} {
+	for _, role := range []string{watch.RoleDecider, watch.RoleJoiner} {
 		want := []string{fmt.Sprintf("hindsight_at_work{role=%q}", role), fmt.Sprintf("hindsight_fences_total{role=%q}", role), fmt.Sprintf("hindsight_restarts_total{role=%q}", role)}
-		for _, event := range []string{leaseAcquired, leaseReleased, leaseLost} {
+		for _, event := range []string{watch.LeaseAcquired, watch.LeaseReleased, watch.LeaseLost} {
 			want = append(want, fmt.Sprintf("hindsight_lease_events_total{event=%q,role=%q}", event, role))
 		}
 		for _, series := range want {
@@ -163,7 +164,7 @@ func TestMetricsOfRejects(t *testing.T) {
 	for _, reason := range []string{"malformed", "orphan", "mismatch", "duplicate", "late"} {
 		r.expect(map[string]float64{fmt.Sprintf(`hindsight_rejects_total{reason=%q,topic="outcomes"}`, reason): 1})
 	}
-	r.m.reject("outcomes", plantedText) // no reason of ours
+	r.m.Reject("outcomes", plantedText) // no reason of ours
 	r.expect(map[string]float64{`hindsight_rejects_total{reason="other",topic="outcomes"}`: 1})
 	r.put(r.topics.Decisions, `{"id":%q}`, plantedText)
 	r.must(r.settle())
@@ -287,11 +288,11 @@ func TestMetricsOfAppendErrors(t *testing.T) {
 		kind, typ string // of the records that fail
 		give      func(*rig)
 	}{
-		{decisionsKind, "", func(r *rig) { r.contexts("1") }},
-		{feedbackKind, "", func(r *rig) { r.contexts("1"); r.outcomes("1") }},
-		{feedbackKind, "mark", func(r *rig) { r.j.marked = -1000 }},
-		{rejectsKind, "", func(r *rig) { r.put(r.topics.Contexts, "x"); r.contexts("1") }},
-		{rejectsKind, "", func(r *rig) { r.put(r.topics.Outcomes, "x") }},
+		{watch.DecisionsKind, "", func(r *rig) { r.contexts("1") }},
+		{watch.FeedbackKind, "", func(r *rig) { r.contexts("1"); r.outcomes("1") }},
+		{watch.FeedbackKind, "mark", func(r *rig) { r.j.marked = -1000 }},
+		{watch.RejectsKind, "", func(r *rig) { r.put(r.topics.Contexts, "x"); r.contexts("1") }},
+		{watch.RejectsKind, "", func(r *rig) { r.put(r.topics.Outcomes, "x") }},
 	} {
 		for _, fault := range []mem.Fault{mem.Full, mem.StoredUnknown, mem.TooLarge} {
 			r := newRig(t, nil)
@@ -321,9 +322,9 @@ func TestMetricsOfOpenErrors(t *testing.T) {
 	r := newRig(t, nil)
 	r.d.Close()
 	r.j.Close()
-	for _, kind := range []string{decisionsKind, feedbackKind} {
+	for _, kind := range []string{watch.DecisionsKind, watch.FeedbackKind} {
 		r.fault = failing("m." + kind)
-		if kind == decisionsKind {
+		if kind == watch.DecisionsKind {
 			_, err := OpenDecider(t.Context(), r.dc)
 			r.none(err)
 		} else {

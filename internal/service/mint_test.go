@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"hindsight/internal/check"
-	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -50,7 +49,7 @@ func newMinting(t *testing.T) *minting {
 	m := &minting{}
 	m.rig = newRig(t, func(r *rig) {
 		m.log = &deafLog{Log: r.log, topic: r.topics.Decisions}
-		r.dc.Log, r.jc.SeedHash = m.log, loop.SeedHash(r.dc.Seed)
+		r.dc.Log, r.jc.Seed = m.log, r.dc.Seed
 	})
 	m.must(m.settle())
 	return m

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -66,7 +67,7 @@ func (s *OutcomeService) request(m stream.Message) { s.requestOf(m, time.Now()) 
 func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 	json := !codec.IsMap(m.Data)
 	refuse := func(code int, message, id string) {
-		s.metrics.refuseID("outcome", code, id)
+		s.metrics.RefuseID("outcome", code, id)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}
@@ -97,7 +98,7 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 	w.append(r, start.Add(forwardLimit), func(_ int64, err error) {
 		switch {
 		case err == nil:
-			s.metrics.stored.Inc()
+			s.metrics.StoreOutcome()
 			m.Respond(codec.AppendStored(nil, id, json))
 		case errors.Is(err, stream.ErrTooLarge):
 			refuse(413, "the outcome is too large", id)
@@ -106,7 +107,7 @@ func (s *OutcomeService) requestOf(m stream.Message, start time.Time) {
 		case errors.Is(err, errNoRoom):
 			refuse(503, err.Error(), id)
 		default:
-			s.metrics.appendError(outcomesKind, err)
+			s.metrics.AppendError(watch.OutcomesKind, err)
 			refuse(503, fmt.Sprintf("the outcome log failed (%v); send it again, as it was: of the first outcome of a round, or of one outcome_id, repeats do no harm", err), id)
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -29,7 +30,7 @@ const overQuota = "outcomes and rejects hold half of the store: outcomes are tak
 type quota struct {
 	store   stream.Measured
 	topics  Topics
-	metrics *Metrics
+	metrics *watch.Metrics
 	left    atomic.Int64 // bytes
 	again   atomic.Int64 // with so many left the store is asked again
 	look    chan struct{}
@@ -37,15 +38,17 @@ type quota struct {
 	done    chan struct{}
 }
 
-// newQuota returns the quota of a log whose store may have a limit. close ends it.
-func newQuota(ctx context.Context, log stream.Log, topics Topics, m *Metrics) *quota {
+// newQuota returns the quota of a log whose store has a limit, nil if it has none. close ends it.
+func newQuota(ctx context.Context, log stream.Log, topics Topics, m *watch.Metrics) *quota {
 	store, ok := log.(stream.Measured)
 	if !ok {
 		return nil
 	}
 	q := &quota{store: store, topics: topics, metrics: m, look: make(chan struct{}, 1), done: make(chan struct{})}
 	q.left.Store(math.MaxInt64)
-	q.measure(ctx)
+	if !q.measure(ctx) {
+		return nil
+	}
 	ctx, q.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go q.run(ctx)
 	return q
@@ -73,19 +76,24 @@ func (q *quota) run(ctx context.Context) {
 	}
 }
 
-// measure asks the store. Where it cannot be asked, appends tell why.
-func (q *quota) measure(ctx context.Context) {
+// measure asks the store, and reports false if it has no limit. If the store does not answer,
+// appends tell why.
+func (q *quota) measure(ctx context.Context) bool {
 	held, limit, err := q.store.Fill(ctx, q.topics.Outcomes, q.topics.Rejects)
-	if err != nil || limit == 0 {
-		return
+	if err != nil {
+		return true
+	}
+	if limit == 0 {
+		return false
 	}
 	left := limit/quotaParts - held
 	q.again.Store(left - limit/quotaSteps)
 	was := q.left.Swap(left)
-	if log := q.metrics.log; log != nil && (was > 0) != (left > 0) {
+	if log := q.metrics.Log(); log != nil && (was > 0) != (left > 0) {
 		log.Warn("outcomes and rejects hold half of the store, or do no more", "outcomes_are_taken", left > 0,
 			"mib", held>>20, "limit_mib", limit>>20)
 	}
+	return true
 }
 
 // take reports whether an outcome of n bytes may be stored.

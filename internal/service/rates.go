@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -34,7 +35,7 @@ func newRates(most int) *rates {
 }
 
 // limit returns h for those who do not ask too often.
-func (r *rates) limit(subject string, metrics *Metrics, h func(stream.Message)) func(stream.Message) {
+func (r *rates) limit(subject string, metrics *watch.Metrics, h func(stream.Message)) func(stream.Message) {
 	if r == nil {
 		return h
 	}

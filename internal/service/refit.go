@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -31,7 +32,7 @@ func (d *Decider) unlocked(ctx context.Context, offset int64, f func() error) er
 // ahead looks, now and then, whether somebody has taken the decisions from the learner at
 // work: then nothing is decided until the epoch that says so has begun. mu is not held.
 func (d *Decider) ahead(ctx context.Context) {
-	if time.Since(d.refit.looked) < beatEvery {
+	if time.Since(d.refit.looked) < watch.BeatEvery {
 		return
 	}
 	d.refit.looked = time.Now()
@@ -75,7 +76,7 @@ func takesOver(rec *codec.Epoch) bool {
 func (d *Decider) halt(until int64) {
 	if ep := d.follower.heart.Epoch(); ep != nil && ep.Rules.Mode == codec.Live && until > d.refit.until {
 		d.refit.until = until
-		d.part.set(waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being taught first", until))
+		d.part.Set(watch.Waiting, fmt.Sprintf("nothing is decided until epoch %d has begun: a learner is being taught first", until))
 		d.cfg.Logger.Warn("nothing is decided until the learner of the next epoch is taught, and the mode asked for follows", "epoch", until)
 	}
 }
@@ -85,7 +86,7 @@ func (d *Decider) halt(until int64) {
 func (d *Decider) goOn() {
 	if d.refit.until > 0 && d.decides() != nil {
 		d.refit.until = 0
-		d.part.set(working, "")
+		d.part.Set(watch.Working, "")
 	}
 }
 

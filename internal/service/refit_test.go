@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -68,7 +69,7 @@ type refitted struct {
 }
 
 func newRefitted(t *testing.T) *refitted {
-	d := newDaemon(t, RoleDecider)
+	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*Source, error) {
 		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n")}, nil
@@ -170,7 +171,8 @@ func TestRefitDecidesOn(t *testing.T) {
 }
 
 // decider0 returns the configuration of the decider of partition 0, apart from any process.
-func (c *SystemConfig) decider0() DeciderConfig {
+func (c *SystemConfig) decider0() SystemConfig {
+	c.setDefaults()
 	d := c.decider(0)
 	d.Bus, d.Metrics, d.Health = nil, nil, nil
 	return d

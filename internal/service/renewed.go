@@ -4,7 +4,7 @@ import "context"
 
 // note notes where the feedback log ends now, once, or the next time if the log is away: what
 // begins there or later was asked for while this process was there.
-func (c *JoinerConfig) note(outer context.Context) {
+func (c *SystemConfig) note(outer context.Context) {
 	if c.since != nil {
 		return
 	}
@@ -21,7 +21,7 @@ func (c *JoinerConfig) note(outer context.Context) {
 // that starts with an older file than the log's is refused all the same, and so is an older
 // file that it is to read later: whoever asks for that is told.
 func (j *Joiner) adoptModel() {
-	last, s := j.epochs.last, &j.cfg.Source
+	last, s := j.epochs.last, j.cfg.Source
 	if last == nil || j.cfg.since == nil || last.rec.Name != s.Name || last.rec.Version <= s.Version {
 		return
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -56,7 +57,7 @@ func (w waitingJoiner) Joiner(ctx context.Context, _ *slog.Logger, run func(cont
 // older file than the log's is told that this is none.
 func TestRenewedReopens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDaemon(t, RoleDecider)
+		d := newDaemon(t, watch.RoleDecider)
 		version := int64(2)
 		c := &Control{Reload: func() (*Source, error) { return source(version), nil }}
 		older := func() {
@@ -100,7 +101,7 @@ func TestRenewedElsewhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := mem.New(mem.Options{})
 		createTopics(t, log, "m", 1)
-		jc := JoinerConfig{Log: log, Source: *source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
+		jc := SystemConfig{Log: log, Source: source(1), Build: modeBuild, Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)}
 		standby := waitingJoiner{make(chan struct{})}
 		c := &Control{}
 		ctx, stop := context.WithCancel(t.Context())

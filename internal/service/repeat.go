@@ -1,7 +1,6 @@
 package service
 
 import (
-	"bytes"
 	"context"
 	"maps"
 	"slices"
@@ -15,40 +14,44 @@ import (
 // requests, and those of the repeats that wait for older ones. Partitions have equal shares.
 const maxRecent = 16 << 20
 
-func (c *DeciderConfig) recentShare() int { return maxRecent / max(1, c.Partitions) }
+func (c *SystemConfig) recentShare() int { return maxRecent / max(1, c.Partitions) }
 
 // recent knows where the last decisions lie in the log, and has the bytes of as many of
-// them as it may hold. It is safe for concurrent use.
+// them as it may hold, in a ring. It is safe for concurrent use.
 type recent struct {
-	mu     sync.Mutex
-	rounds []recentRound // round n is at n modulo their number
-	most   int           // bytes
-	bytes  int
-	first  int64 // earlier rounds have no bytes here
+	mu      sync.Mutex
+	rounds  []recentRound // round n is at n modulo their number
+	ring    []byte        // byte i of all that was written is at i modulo most
+	most    int
+	written int
 }
 
 type recentRound struct {
 	n      int64
-	offset int64  // -1: not acknowledged
-	value  []byte // of the record; nil: it is to be read back
+	offset int64 // -1: not acknowledged
+	at     int   // the record's bytes were written from here on; -1: they did not fit
+	size   int
 }
 
 func (r *recent) init(rounds, most int) { r.rounds, r.most = make([]recentRound, rounds), most }
 
 func (r *recent) at(n int64) *recentRound { return &r.rounds[n%int64(len(r.rounds))] }
 
-// put adds the next round, whose record has these bytes.
+// put adds the next round, whose record has these bytes. They overwrite the oldest.
 func (r *recent) put(n int64, value []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e := r.at(n)
-	r.bytes += len(value) - len(e.value)
-	*e = recentRound{n, -1, bytes.Clone(value)}
-	for r.first = max(r.first, n-int64(len(r.rounds))+1); r.bytes > r.most; r.first++ {
-		e := r.at(r.first)
-		r.bytes -= len(e.value)
-		e.value = nil
+	if *e = (recentRound{n, -1, -1, len(value)}); len(value) > r.most {
+		return
 	}
+	e.at = r.written
+	r.written += len(value)
+	if more := min(r.written, r.most) - len(r.ring); more > 0 {
+		r.ring = append(r.ring, make([]byte, more)...)
+	}
+	from := e.at % r.most
+	copy(r.ring, value[copy(r.ring[from:], value):])
 }
 
 // stored notes where a round's record lies.
@@ -60,14 +63,20 @@ func (r *recent) stored(n, offset int64) {
 	}
 }
 
-// get returns the record of a round that is in the log, or where it lies.
+// get returns a copy of the record of a round that is in the log, or where it lies.
 func (r *recent) get(n int64) (value []byte, offset int64, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.at(n); e.n == n {
-		return e.value, e.offset, e.value != nil || e.offset >= 0
+	e := r.at(n)
+	if e.n != n {
+		return nil, -1, false
 	}
-	return nil, -1, false
+	if e.at >= 0 && r.written-e.at <= r.most {
+		from := e.at % r.most
+		value = append(value, r.ring[from:min(from+e.size, len(r.ring))]...)
+		value = append(value, r.ring[:e.size-len(value)]...)
+	}
+	return value, e.offset, value != nil || e.offset >= 0
 }
 
 // repeat is a request whose round was decided before. With an id, which was minted for that
@@ -110,12 +119,12 @@ func (d *Decider) sendAgain(r *repeat, value []byte) {
 		return
 	}
 	if r.id != "" && !sameButForID(dec.Context, r.m.Data) {
-		d.cfg.Metrics.refuseID("decide", 409, r.id)
+		d.cfg.Metrics.RefuseID("decide", 409, r.id)
 		data, headers := errorReply(409, d.usedIn(r.n), r.id, json)
 		r.m.Respond(data, headers...)
 		return
 	}
-	d.m.repeated.Inc()
+	d.m.Repeated.Inc()
 	r.m.Respond(reply(&dec, "", true, json))
 }
 

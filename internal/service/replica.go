@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/monitor"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -34,9 +35,9 @@ type follower struct {
 	size   int     // bytes of the last snapshot that was restored or written
 	sizeAt int64   // log time of the one restored; 0: there is none
 	parsed codec.Feedback
-	scope  *monitor.Scope // nil: nobody looks
-	others *strangers     // nil: nobody is told
-	warns  bool           // of changes: one decider of all does
+	scope  *watch.Scope // nil: nobody looks
+	others *strangers   // nil: nobody is told
+	warns  bool         // of changes: one decider of all does
 
 	// While a learner is taught for minutes what its epoch starts from, apart runs that without
 	// the lock that take is called with, and pause is called now and then, whose error ends it.
@@ -98,11 +99,16 @@ func (f *follower) bestSnapshot(ctx context.Context) (best *stored, err error) {
 		return nil, err
 	}
 	for i := range m.Positions {
-		if pos := &m.Positions[i]; pos.Partition < len(f.told) {
-			f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)))
+		pos := &m.Positions[i]
+		if pos.Partition >= len(f.told) {
+			continue
+		}
+		f.told[pos.Partition] = max(pos.Released, slices.Max(append(pos.Ahead, 0)), pos.Round)
+		for _, done := range pos.Done {
+			f.told[pos.Partition] = max(f.told[pos.Partition], done.To)
 		}
 	}
-	err = readSnapshots(ctx, f.log, f.topics.Snapshots, m.Void, func(s *stored, err error) error {
+	err = readSnapshots(ctx, f.log, f.topics.Snapshots, &m, func(s *stored, err error) error {
 		for p := range min(len(f.told), len(s.state.rounds)) {
 			f.told[p] = max(f.told[p], s.state.rounds[p])
 		}
@@ -135,39 +141,30 @@ func (f *follower) restore(s *state) error {
 		return err
 	}
 	copy(f.rounds, s.rounds)
+	f.heart.BeginEra(s.era)
 	return f.heart.Restore(ep, s.through, s.learner)
 }
 
 // lastFeedback returns the N of the last feedback in the log, 0 if there is none.
 func lastFeedback(ctx context.Context, log stream.Log, topic string) (n int64, err error) {
-	first, next, err := log.Bounds(ctx, topic, 0)
-	if err != nil {
-		return 0, err
-	}
 	var parsed codec.Feedback
-	for back := int64(16); n == 0; back *= 8 {
-		from := max(first, next-back)
-		err = scan(ctx, log, topic, 0, from, next, func(r *stream.Record) error {
-			switch r.Type {
-			case "":
-				if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
-					return unlessForeign(err)
-				}
-				n = parsed.N
-			case codec.TypeMark:
-				m, err := codec.ParseFeedbackMark(r.Value)
-				if err != nil {
-					return unlessForeign(err)
-				}
-				n = max(n, m.N)
+	err = stream.ScanBack(ctx, log, topic, 0, math.MaxInt64, 16, func(r *stream.Record) error {
+		switch r.Type {
+		case "":
+			if err := codec.ParseFeedback(&parsed, r.Value); err != nil {
+				return unlessForeign(err)
 			}
-			return nil
-		})
-		if err != nil || from == first {
-			return n, err
+			n = parsed.N
+		case codec.TypeMark:
+			m, err := codec.ParseFeedbackMark(r.Value)
+			if err != nil {
+				return unlessForeign(err)
+			}
+			n = max(n, m.N)
 		}
-	}
-	return n, nil
+		return nil
+	}, func() bool { return n != 0 })
+	return n, err
 }
 
 // rewind starts reading the feedback log at its first record: what is known already
@@ -201,6 +198,12 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		if err := f.begin(ep); err != nil {
 			return err
 		}
+	case codec.TypeMark:
+		if m, err := codec.ParseFeedbackMark(r.Value); err == nil { // else it is for the joiner to tell
+			if err := f.beginEra(&m); err != nil {
+				return err
+			}
+		}
 	case "":
 		if err := codec.ParseFeedback(&f.parsed, r.Value); err != nil {
 			return f.others.pass(f.topics.Feedback, 0, r, err)
@@ -218,6 +221,16 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 		}
 	}
 	f.safe = r.Offset + 1
+	return nil
+}
+
+// beginEra begins the era of a mark. Feedback that was learned and that the log has lost cannot be
+// unlearned: who opens anew starts before it.
+func (f *follower) beginEra(m *codec.FeedbackMark) error {
+	if n := f.heart.LearnedThrough(); m.Voids(f.heart.Era(), n) {
+		return fmt.Errorf("feedback %d was learned in era %d of the feedback log, and era %d began before it: %w", n, f.heart.Era(), m.Era, errVoid)
+	}
+	f.heart.BeginEra(m.Era)
 	return nil
 }
 
@@ -316,7 +329,7 @@ func (f *follower) state() *state {
 // stateOf returns the state with what appendLearner says of the learner at work.
 func (f *follower) stateOf(appendLearner func([]byte) ([]byte, error)) (*state, error) {
 	d := f.epochs.byNum[f.heart.Epoch().Number]
-	s := &state{through: f.heart.LearnedThrough(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files}
+	s := &state{through: f.heart.LearnedThrough(), era: f.heart.Era(), rounds: append([]int64(nil), f.rounds...), rec: d.rec, files: d.files}
 	return s, s.encode(appendLearner)
 }
 

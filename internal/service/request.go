@@ -73,7 +73,7 @@ func (d *Decider) requestInTurn(m stream.Message, start time.Time) {
 func (d *Decider) requestOf(m stream.Message, start time.Time) {
 	json := !codec.IsMap(m.Data)
 	refuse := func(code int, message, id string) {
-		d.cfg.Metrics.refuseID("decide", code, id)
+		d.cfg.Metrics.RefuseID("decide", code, id)
 		data, headers := errorReply(code, message, id, json)
 		m.Respond(data, headers...)
 	}

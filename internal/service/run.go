@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 
@@ -38,7 +39,7 @@ func (d *Decider) Run(ctx context.Context) error {
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.runContexts(gctx, work) })
 	g.Go(func() error { return d.runFeedback(gctx, work) })
-	g.Go(func() error { return watch(gctx, d.look) })
+	g.Go(func() error { return lookOn(gctx, d.look) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
@@ -86,11 +87,11 @@ func (d *Decider) serve() error {
 func (d *Decider) runContexts(ctx, work context.Context) error {
 	mark := time.NewTicker(markInterval)
 	defer mark.Stop()
-	idle := time.NewTicker(beatEvery)
+	idle := time.NewTicker(watch.BeatEvery)
 	defer idle.Stop()
-	alive := d.part.loop("contexts")
+	alive := d.part.Loop("contexts")
 	for ctx.Err() == nil {
-		alive.beat()
+		alive.Beat()
 		busy, err := d.StepContexts(work, contextSlice)
 		if err != nil {
 			return err
@@ -115,16 +116,16 @@ func (d *Decider) runContexts(ctx, work context.Context) error {
 }
 
 func (d *Decider) runFeedback(ctx, work context.Context) error {
-	idle := time.NewTicker(beatEvery)
+	idle := time.NewTicker(watch.BeatEvery)
 	defer idle.Stop()
-	alive := d.part.loop("feedback")
+	alive := d.part.Loop("feedback")
 	d.follower.pause = func() error {
-		alive.beat()
+		alive.Beat()
 		d.ahead(work)
 		return ctx.Err()
 	}
 	for ctx.Err() == nil {
-		alive.beat()
+		alive.Beat()
 		busy, err := d.StepFeedback(work, learnSlice)
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) { // an epoch was not begun, which the next start does
 			return nil
@@ -196,18 +197,18 @@ type OutcomeService struct {
 	gate    *gate
 	quota   *quota
 	stop    func()
-	metrics *Metrics
+	metrics *watch.Metrics
 }
 
 // ServeOutcomes starts an outcome service on <name>.outcome. m may be nil: nobody
 // looks.
-func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *Metrics) (*OutcomeService, error) {
+func ServeOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *watch.Metrics) (*OutcomeService, error) {
 	return serveOutcomes(ctx, log, bus, name, partitions, m, nil)
 }
 
-func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *Metrics, r *rates) (*OutcomeService, error) {
+func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name string, partitions int, m *watch.Metrics, r *rates) (*OutcomeService, error) {
 	if m == nil {
-		m = NewMetrics(nil, nil)
+		m = watch.NewMetrics(nil, nil)
 	}
 	s := &OutcomeService{metrics: m}
 	for p := range partitions {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/lease"
 )
@@ -26,56 +27,57 @@ type Sharing interface {
 
 // RunSharedJoiner is [RunJoiner] for processes of which one is to be the joiner: it
 // stands by until it is to be this one, and again when it is it no longer.
-func RunSharedJoiner(ctx context.Context, s Sharing, cfg JoinerConfig, ready func()) error {
+func RunSharedJoiner(ctx context.Context, s Sharing, cfg SystemConfig, ready func()) error {
+	cfg.setDefaults()
 	if s == nil {
 		return RunJoiner(ctx, cfg, ready)
 	}
 	cfg.note(ctx)
-	idle := cfg.Health.join(RoleJoiner, RoleJoiner)
-	idle.set(standingBy, "another process has the lease, or it cannot be asked for")
-	defer idle.leave()
-	defer idle.watchLog(ctx, cfg.Log, TopicsOf(cfg.Source.Name).Feedback)()
+	idle := cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)
+	idle.Set(watch.StandingBy, "another process has the lease, or it cannot be asked for")
+	defer idle.Leave()
+	defer watchLog(ctx, idle, cfg.Log, TopicsOf(cfg.Source.Name).Feedback)()
 	return s.Joiner(ctx, cfg.Logger, func(ctx context.Context) error {
-		return counted(ctx, cfg.Metrics, RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
+		return counted(ctx, cfg.Metrics, watch.RoleJoiner, func() error { return RunJoiner(ctx, cfg, ready) })
 	})
 }
 
 // runSharedDeciders runs the deciders of this process's share of the partitions.
 func (c *SystemConfig) runSharedDeciders(ctx context.Context, ready func()) error {
-	share := c.Health.join(RoleDecider, "deciders")
-	share.set(standingBy, "other processes own all partitions, or this one has not got its share yet")
-	defer share.leave()
-	defer share.watchLog(ctx, c.Log, TopicsOf(c.Name).Contexts)()
+	share := c.Health.Join(watch.RoleDecider, "deciders")
+	share.Set(watch.StandingBy, "other processes own all partitions, or this one has not got its share yet")
+	defer share.Leave()
+	defer watchLog(ctx, share, c.Log, TopicsOf(c.Name).Contexts)()
 	return c.Sharing.Deciders(ctx, c.Partitions, c.Logger.With("role", "decider"), func(ctx context.Context, p int) error {
-		return counted(ctx, c.Metrics, RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
+		return counted(ctx, c.Metrics, watch.RoleDecider, func() error { return RunDecider(ctx, c.decider(p), ready) })
 	})
 }
 
 // counted runs something under a lease, whose context ctx is, and counts what happens
 // to the lease.
-func counted(ctx context.Context, m *Metrics, role string, run func() error) error {
-	m.lease(role, leaseAcquired)
+func counted(ctx context.Context, m *watch.Metrics, role string, run func() error) error {
+	m.Lease(role, watch.LeaseAcquired)
 	err := run()
 	if errors.Is(context.Cause(ctx), lease.ErrLost) {
-		m.lease(role, leaseLost)
+		m.Lease(role, watch.LeaseLost)
 	} else {
-		m.lease(role, leaseReleased)
+		m.Lease(role, watch.LeaseReleased)
 	}
 	return err
 }
 
 // watchLog looks whether the log answers, until stop is called: who stands by because
 // nobody can be asked for a part should say so.
-func (p *part) watchLog(ctx context.Context, log stream.Log, topic string) (stop func()) {
+func watchLog(ctx context.Context, p *watch.Part, log stream.Log, topic string) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		watch(ctx, func(outer context.Context) {
+		lookOn(ctx, func(outer context.Context) {
 			ctx, cancel := context.WithTimeout(outer, lookLimit)
 			defer cancel()
 			if _, _, err := log.Bounds(ctx, topic, 0); outer.Err() == nil {
-				p.reach(nil, err)
+				p.Reach(nil, err)
 			}
 		})
 	}()

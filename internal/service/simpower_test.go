@@ -241,7 +241,7 @@ func (s *sim) noteFloors() {
 			see(i, n)
 		}
 	}
-	readSnapshots(s.ctx, s.log, s.topics.Snapshots, nil, func(x *stored, _ error) error {
+	readSnapshots(s.ctx, s.log, s.topics.Snapshots, new(codec.FeedbackMark), func(x *stored, _ error) error {
 		for p, n := range x.state.rounds {
 			see(p, n)
 		}

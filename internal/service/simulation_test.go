@@ -235,7 +235,7 @@ type simDecider struct {
 
 func (s *sim) openDecider(partition int) *simDecider {
 	w := &simDecider{s: s, p: s.newProcess(fmt.Sprintf("decider%d", partition))}
-	cfg := DeciderConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition, Partitions: s.o.partitions,
+	cfg := SystemConfig{Log: simLog{w.p}, Name: "m", Build: s.build, Seed: simKey, Partition: partition, Partitions: s.o.partitions,
 		Dedup: 1000, MaxInFlight: 1 + s.rng.IntN(20), Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)}
 	if partition == 0 {
 		cfg.SnapshotEvery = s.o.snapshots
@@ -338,8 +338,8 @@ func (s *sim) openJoiner() *simJoiner {
 		s.version++
 	}
 	var err error
-	w.j, err = OpenJoiner(s.ctx, JoinerConfig{Log: simLog{w.p}, Source: Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
-		Build: s.build, SeedHash: loop.SeedHash(simKey), Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
+	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
+		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
 		w.p.kill()

@@ -55,9 +55,9 @@ func TestLoopOnMemory(t *testing.T) {
 	log := mem.New(mem.Options{})
 	ts := createTopics(t, log, "m", 1)
 	logger := slog.New(slog.DiscardHandler)
-	jc := JoinerConfig{Log: log, Source: Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
+	jc := SystemConfig{Log: log, Source: &Source{Name: "m", Version: 1, Model: []byte("x")}, Build: testBuild,
 		Partitions: 1, MaxPending: 1000, Dedup: 100, MarkEvery: 10, Logger: logger}
-	dc := DeciderConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
+	dc := SystemConfig{Log: log, Name: "m", Build: testBuild, Seed: []byte("seed"), Partitions: 1, Dedup: 100,
 		SnapshotEvery: 50, MaxInFlight: 100, Owner: "test", Logger: logger}
 	j, err := OpenJoiner(ctx, jc)
 	must(t, j, err)

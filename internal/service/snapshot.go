@@ -17,6 +17,7 @@ import (
 // there when the feedback before it is gone.
 type state struct {
 	through int64   // feedbacks learned
+	era     int64   // of the feedback log then; in the records, not in bytes
 	rounds  []int64 // per partition: the highest round whose feedback was seen
 	rec     codec.Epoch
 	files   map[string][]byte
@@ -131,7 +132,7 @@ func chunks(s *state, feedbackFrom int64, nonce string, size int) []codec.Snapsh
 	out := make([]codec.Snapshot, parts)
 	for i := range out {
 		out[i] = codec.Snapshot{V: codec.Version, Epoch: s.rec.Epoch, LearnedThrough: s.through, FeedbackFrom: feedbackFrom,
-			Nonce: nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*size : min(len(b), (i+1)*size)]}
+			Nonce: nonce, Part: i, Parts: parts, SHA256: sum, Bytes: b[i*size : min(len(b), (i+1)*size)], Era: s.era}
 	}
 	return out
 }
@@ -151,8 +152,8 @@ var errBadSnapshot = errors.New("damaged snapshot")
 // readSnapshots calls f for each complete snapshot kept, in the order in which they
 // were completed; err tells of a damaged or void one. Snapshots without all their
 // chunks are passed over.
-// void names those that are void.
-func readSnapshots(ctx context.Context, log stream.Log, topic string, void []codec.SnapshotRef, f func(s *stored, err error) error) error {
+// The last mark says which are void.
+func readSnapshots(ctx context.Context, log stream.Log, topic string, last *codec.FeedbackMark, f func(s *stored, err error) error) error {
 	_, end, err := log.Bounds(ctx, topic, 0)
 	if err != nil {
 		return err
@@ -194,7 +195,8 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, void []cod
 			return f(s, fmt.Errorf("after feedback %d: %w: SHA-256 is %s, its record says %s", c.LearnedThrough, errBadSnapshot, got, c.SHA256))
 		}
 		s.state, err = parseState(p.bytes)
-		if err == nil && slices.Contains(void, codec.SnapshotRef{SHA256: c.SHA256}) {
+		s.state.era = c.Era
+		if err == nil && (slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era, c.LearnedThrough)) {
 			err = errVoid
 		}
 		return f(s, err)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 	"hindsight/pkg/stream"
@@ -149,14 +150,14 @@ func AwaitTopics(ctx context.Context, log stream.Log, name string, logger *slog.
 // RunJoiner keeps a joiner at work until the context ends: after an error it opens
 // a new one, which recovers from the log. Only a refused model ends it. ready is
 // called each time it is at work; it may be nil.
-func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
+func RunJoiner(ctx context.Context, cfg SystemConfig, ready func()) error {
 	if cfg.Metrics == nil {
-		cfg.Metrics = NewMetrics(nil, nil)
+		cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
 	if cfg.began == nil {
 		cfg.began = new([2]atomic.Int64)
 	}
-	s := supervised{role: RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.join(RoleJoiner, RoleJoiner)}
+	s := supervised{role: watch.RoleJoiner, logger: cfg.Logger, metrics: cfg.Metrics, part: cfg.Health.Join(watch.RoleJoiner, watch.RoleJoiner)}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		cfg.note(ctx)
 		j, err := OpenJoiner(ctx, cfg)
@@ -164,7 +165,7 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 			return nil, nil, err
 		}
 		j.part = s.part
-		s.part.set(working, "")
+		s.part.Set(watch.Working, "")
 		if ready != nil {
 			ready()
 		}
@@ -174,21 +175,21 @@ func RunJoiner(ctx context.Context, cfg JoinerConfig, ready func()) error {
 
 // RunDecider keeps a decider at work in the same way. ready is called when it has a
 // model to decide with.
-func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
+func RunDecider(ctx context.Context, cfg SystemConfig, ready func()) error {
 	if cfg.Metrics == nil {
-		cfg.Metrics = NewMetrics(nil, nil)
+		cfg.Metrics = watch.NewMetrics(nil, nil)
 	}
-	s := supervised{role: RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
-		part: cfg.Health.join(RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}
+	s := supervised{role: watch.RoleDecider, logger: cfg.Logger, metrics: cfg.Metrics,
+		part: cfg.Health.Join(watch.RoleDecider, fmt.Sprintf("decider of partition %d", cfg.Partition))}
 	return s.run(ctx, func(ctx context.Context) (func(context.Context) error, func(), error) {
 		d, err := OpenDecider(ctx, cfg)
 		if err != nil {
 			return nil, nil, err
 		}
 		d.part = s.part
-		s.part.set(waiting, "no epoch: no joiner has announced the model yet")
+		s.part.Set(watch.Waiting, "no epoch: no joiner has announced the model yet")
 		d.ready = func() {
-			s.part.set(working, "")
+			s.part.Set(watch.Working, "")
 			if ready != nil {
 				ready()
 			}
@@ -201,19 +202,19 @@ func RunDecider(ctx context.Context, cfg DeciderConfig, ready func()) error {
 type supervised struct {
 	role    string
 	logger  *slog.Logger
-	metrics *Metrics
-	part    *part
+	metrics *watch.Metrics
+	part    *watch.Part
 }
 
 // run opens and runs until the context ends.
 func (s *supervised) run(ctx context.Context, open func(context.Context) (run func(context.Context) error, close func(), err error)) error {
-	defer s.part.leave()
-	defer context.AfterFunc(ctx, s.part.end)()
-	work := s.metrics.work.WithLabelValues(s.role)
+	defer s.part.Leave()
+	defer context.AfterFunc(ctx, s.part.End)()
+	work := s.metrics.AtWork(s.role)
 	wait, why := firstRetry, ""
 	for {
 		start := time.Now()
-		s.part.set(recovering, why)
+		s.part.Set(watch.Recovering, why)
 		run, closeIt, err := open(ctx)
 		if err == nil {
 			work.Inc()
@@ -253,12 +254,9 @@ func (s *supervised) run(ctx context.Context, open func(context.Context) (run fu
 
 // stopped notes an error that ended the part.
 func (s *supervised) stopped(err error) {
-	s.metrics.restarts.WithLabelValues(s.role).Inc()
-	if errors.Is(err, stream.ErrFenced) {
-		s.metrics.fences.WithLabelValues(s.role).Inc()
-	}
+	s.metrics.Restart(s.role, errors.Is(err, stream.ErrFenced))
 	if err != nil {
-		s.part.set(stopped, err.Error())
+		s.part.Set(watch.Stopped, err.Error())
 	}
 }
 

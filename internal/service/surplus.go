@@ -1,11 +1,14 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync/atomic"
 
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -28,7 +31,7 @@ type surplusPlace struct {
 	partition int
 }
 
-var surplusKinds = [2]string{contextsKind, outcomesKind}
+var surplusKinds = [2]string{watch.ContextsKind, watch.OutcomesKind}
 
 func (j *Joiner) surplusTopic(i int) string {
 	return [2]string{j.topics.Contexts, j.topics.Outcomes}[i]
@@ -146,30 +149,21 @@ func Partitions(ctx context.Context, log stream.Log, name string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	first, end, err := log.Bounds(ctx, t.Feedback, 0)
-	for back := int64(2 * DefaultMarkEvery); err == nil; back *= 8 {
-		n, from := 0, max(first, end-back)
-		err = scan(ctx, log, t.Feedback, 0, from, end, func(r *stream.Record) error {
-			switch r.Type {
-			case codec.TypeMark:
-				if m, err := codec.ParseFeedbackMark(r.Value); err == nil && len(m.Positions) > 0 {
-					n = len(m.Positions)
-				}
-			case codec.TypeEpoch:
-				if e, err := codec.ParseEpoch(r.Value); err == nil && e.Partitions > 0 {
-					n = e.Partitions
-				}
+	n := 0
+	_ = stream.ScanBack(ctx, log, t.Feedback, 0, math.MaxInt64, 2*DefaultMarkEvery, func(r *stream.Record) error {
+		switch r.Type {
+		case codec.TypeMark:
+			if m, err := codec.ParseFeedbackMark(r.Value); err == nil && len(m.Positions) > 0 {
+				n = len(m.Positions)
 			}
-			return nil
-		})
-		if n > 0 {
-			return n, nil
+		case codec.TypeEpoch:
+			if e, err := codec.ParseEpoch(r.Value); err == nil && e.Partitions > 0 {
+				n = e.Partitions
+			}
 		}
-		if from == first {
-			break
-		}
-	}
-	return have, nil // also where the feedback cannot be read: that is said when it must be
+		return nil
+	}, func() bool { return n > 0 }) // feedback that cannot be read is told when it must be read
+	return cmp.Or(n, have), nil
 }
 
 // createAtLeast is [stream.Log.Create], but that somebody may have added partitions.

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -9,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -22,37 +24,63 @@ const (
 	DefaultMaxInFlight   = 1024
 )
 
-// SystemConfig is what one process of a model runs.
+// SystemConfig is what one process of a model runs, and what each of its deciders and its joiner
+// needs. A limit of 0 is the default where [RunSystem] or [RunSharedJoiner] opens them.
 type SystemConfig struct {
 	Log        stream.Log
 	Bus        stream.Bus // nil: no requests
 	Name       string     // of the model
-	Source     *Source    // nil: the joiner runs elsewhere
+	Source     *Source    // the model; a newer version than the log's starts an epoch. nil: the joiner runs elsewhere
 	Build      Build
-	Seed       []byte
+	Seed       []byte // the secret one, of which nothing is stored
 	Partitions int
 	Owned      []int   // without Sharing: the partitions decided here; nil: all
 	Sharing    Sharing // shares the work with other processes; nil: it is not shared
 	BusApart   bool    // with Sharing: requests on this process's bus reach no other process
 	AcceptLoss bool    // go on without records that retention has dropped before they were read
 	ClientRate int     // most requests a second that one client may send; 0: any number
-	Owner      string
+	Owner      string  // for people
 	Logger     *slog.Logger
-	Metrics    *Metrics // nil: nobody looks
-	Health     *Health  // nil: nobody asks
-	Insight    *Insight // nil: nobody asks
-	Control    *Control // nil: nobody changes anything
+	Metrics    *watch.Metrics // nil: disabled
+	Health     *watch.Health  // nil: disabled
+	Insight    *Insight       // nil: disabled
+	Control    *Control       // nil: nothing can be changed
+
+	Dedup         int   // rounds whose ids are remembered, released ones by the joiner
+	MaxPending    int   // rounds that may wait in the joiner
+	PendingBytes  int   // that these may hold
+	MarkEvery     int   // feedbacks between marks
+	MaxInFlight   int   // decisions that may wait for their acknowledgement, if the log takes so many at once
+	SnapshotEvery int64 // feedbacks between snapshots, which the decider of partition 0 writes; opened alone, 0: none
 
 	// Learned is told how many feedbacks the decider of a partition has learned, whenever that
 	// may have changed; nil: disabled.
 	Learned func(partition int, through int64)
 
-	// PendingBytes is what decisions may hold in the joiner while they wait; 0: [DefaultMaxBytes].
-	PendingBytes int
+	Partition int              // of a decider
+	wrote     *wrote           // by this process, to a decider's partition, so far; nil: nothing
+	written   []wrote          // by partition
+	front     *front           // takes requests for any partition; nil: this partition is the only one, or requests come by it alone
+	rates     *rates           // of clients; nil: no limit
+	began     *[2]atomic.Int64 // partitions of contexts and outcomes when the process began, 0: not yet known; nil: likewise
+	since     *int64           // the offset of the feedback log's end when Source was read; nil: at the opening
+}
 
-	front *front
-	rates *rates
-	wrote []wrote // by partition
+// setDefaults sets the limits that are 0.
+func (c *SystemConfig) setDefaults() {
+	c.Dedup = cmp.Or(c.Dedup, DefaultDedup)
+	c.MaxPending = cmp.Or(c.MaxPending, DefaultMaxPending)
+	c.MarkEvery = cmp.Or(c.MarkEvery, DefaultMarkEvery)
+	c.MaxInFlight = cmp.Or(c.MaxInFlight, DefaultMaxInFlight)
+	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, DefaultSnapshotEvery)
+}
+
+// seedHash returns the hash of the seed as epochs have it; "": there is no seed.
+func (c *SystemConfig) seedHash() string {
+	if c.Seed == nil {
+		return ""
+	}
+	return loop.SeedHash(c.Seed)
 }
 
 // RunSystem runs a joiner, if it has a model, deciders, and the outcome service, until
@@ -63,11 +91,12 @@ type SystemConfig struct {
 func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 	g, ctx := errgroup.WithContext(ctx)
 	if c.Metrics == nil {
-		c.Metrics = NewMetrics(nil, nil)
+		c.Metrics = watch.NewMetrics(nil, nil)
 	}
+	c.setDefaults()
 	c.Metrics.LogTo(c.Logger)
 	if b, ok := c.Bus.(stream.Refuser); ok {
-		b.OnRefused(c.Metrics.refuseReply)
+		b.OnRefused(c.Metrics.RefuseReply)
 	}
 	alone := c.Sharing == nil
 	parts := int32(1)
@@ -90,7 +119,7 @@ func RunSystem(ctx context.Context, c SystemConfig, ready func()) error {
 			ready()
 		}
 	}
-	c.rates, c.wrote = newRates(c.ClientRate), make([]wrote, c.Partitions)
+	c.rates, c.written = newRates(c.ClientRate), make([]wrote, c.Partitions)
 	if c.Bus != nil {
 		g.Go(func() error { return c.runOutcomes(ctx, done) })
 		if c.Partitions > 1 {
@@ -124,25 +153,20 @@ func allOf(partitions int) []int {
 	return all
 }
 
-func (c *SystemConfig) joiner() JoinerConfig {
-	return JoinerConfig{
-		Log: c.Log, Source: *c.Source, Build: c.Build, SeedHash: loop.SeedHash(c.Seed), Seed: c.Seed, Partitions: c.Partitions,
-		MaxPending: DefaultMaxPending, MaxBytes: c.PendingBytes, Dedup: DefaultDedup, MarkEvery: DefaultMarkEvery, AcceptLoss: c.AcceptLoss,
-		Owner: c.Owner, Logger: c.Logger.With("role", "joiner"), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Control: c.Control,
-	}
+func (c *SystemConfig) joiner() SystemConfig {
+	j := *c
+	j.Logger = c.Logger.With("role", "joiner")
+	return j
 }
 
-func (c *SystemConfig) decider(p int) DeciderConfig {
-	d := DeciderConfig{
-		Log: c.Log, Bus: c.Bus, front: c.front, rates: c.rates, Name: c.Name, Build: c.ownBuild(), Seed: c.Seed, Partition: p, Partitions: c.Partitions,
-		Dedup: DefaultDedup, MaxInFlight: DefaultMaxInFlight, AcceptLoss: c.AcceptLoss,
-		Owner: c.Owner, Logger: c.Logger.With("role", "decider", "partition", p), Metrics: c.Metrics, Health: c.Health, Insight: c.Insight, Learned: c.Learned,
+func (c *SystemConfig) decider(p int) SystemConfig {
+	d := *c
+	d.Partition, d.Build, d.Logger = p, c.ownBuild(), c.Logger.With("role", "decider", "partition", p)
+	if p < len(c.written) {
+		d.wrote = &c.written[p]
 	}
-	if p < len(c.wrote) {
-		d.wrote = &c.wrote[p]
-	}
-	if p == 0 {
-		d.SnapshotEvery = DefaultSnapshotEvery
+	if p != 0 {
+		d.SnapshotEvery = 0
 	}
 	return d
 }
@@ -150,7 +174,7 @@ func (c *SystemConfig) decider(p int) DeciderConfig {
 // ownBuild refuses epochs whose decisions this process could not make: a decision
 // drawn from another seed would not verify.
 func (c *SystemConfig) ownBuild() Build {
-	hash := loop.SeedHash(c.Seed)
+	hash := c.seedHash()
 	return func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		switch {
 		case rec.SeedHash != hash:

@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"fmt"
+	"math"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -12,6 +13,7 @@ import (
 // tail is what the last records of decisions tell of the other logs.
 type tail struct {
 	learned int64              // feedback learned by the last decision
+	era     int64              // of the feedback log at the last decision or mark
 	epoch   int64              // of the last decision
 	time    int64              // log time that contexts have reached
 	marked  bool               // there is a mark
@@ -49,6 +51,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 			d.recent.put(d.dec.N, r.Value)
 			d.recent.stored(d.dec.N, r.Offset)
 			s.learned, s.epoch, s.time = d.dec.LearnedThrough, d.dec.Epoch, max(s.time, d.dec.Time)
+			s.era = max(s.era, d.dec.Era)
 			n++
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
@@ -60,7 +63,7 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				s.begun = m
 			}
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
-			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
+			s.learned, s.time, s.era = max(s.learned, m.LearnedThrough), max(s.time, m.Time), max(s.era, m.Era)
 			if m.LearnedLost > 0 {
 				s.learned = m.LearnedThrough
 			}
@@ -134,7 +137,7 @@ func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error
 		return nil
 	}
 	if got < d.seen.learned {
-		ok, err := f.announced(ctx, d.seen.learned)
+		ok, err := f.announced(ctx, d.seen.era, d.seen.learned)
 		if err != nil {
 			return err
 		}
@@ -147,23 +150,17 @@ func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error
 		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
 }
 
-// announced reports whether a mark in the feedback log says that feedback was lost.
-func (f *follower) announced(ctx context.Context, n int64) (found bool, err error) {
-	first, end, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
-	for back := int64(1024); err == nil && !found; back *= 8 {
-		from := max(first, end-back)
-		err = scan(ctx, f.log, f.topics.Feedback, 0, from, end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			m, err := codec.ParseFeedbackMark(r.Value)
-			found = found || err == nil && m.Lost >= n
-			return unlessForeign(err)
-		})
-		if from == first {
-			break
+// announced reports whether a mark in the feedback log says that feedback was lost, which was
+// learned in an era.
+func (f *follower) announced(ctx context.Context, era, n int64) (found bool, err error) {
+	err = stream.ScanBack(ctx, f.log, f.topics.Feedback, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
+		if r.Type != codec.TypeMark {
+			return nil
 		}
-	}
+		m, err := codec.ParseFeedbackMark(r.Value)
+		found = found || err == nil && (m.Lost >= n || m.Voids(era, n))
+		return unlessForeign(err)
+	}, func() bool { return found })
 	return found, err
 }
 
@@ -182,26 +179,18 @@ func (d *Decider) lostContexts(ctx context.Context, m *codec.DecisionMark) error
 // before through, and log time at, had been reached: through, or less if the log has
 // lost its tail since. Records in the place of lost ones are later.
 func lostFrom(ctx context.Context, log stream.Log, topic string, partition int, through, at int64) (int64, error) {
-	first, end, err := log.Bounds(ctx, topic, partition)
+	_, end, err := log.Bounds(ctx, topic, partition)
 	if err != nil {
 		return 0, err
 	}
-	lost := through
-	if through > end {
-		lost = end
-	}
-	for back := int64(16); ; back *= 8 {
-		from, early := max(first, lost-back), false
-		err := scan(ctx, log, topic, partition, from, lost, func(r *stream.Record) error {
-			if r.Time > at {
-				lost = r.Offset
-				return errStop
-			}
-			early = true
-			return nil
-		})
-		if err != nil || early || from == first {
-			return lost, err
+	lost, early := min(through, end), false
+	err = stream.ScanBack(ctx, log, topic, partition, lost, 16, func(r *stream.Record) error {
+		if r.Time > at {
+			lost = r.Offset
+			return errStop
 		}
-	}
+		early = true
+		return nil
+	}, func() bool { return early })
+	return lost, err
 }

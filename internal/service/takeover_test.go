@@ -49,8 +49,8 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 // joiner opens a joiner, which takes the feedback log over.
 func (k *takeover) joiner() *Joiner {
 	k.Helper()
-	j, err := OpenJoiner(k.Context(), JoinerConfig{Log: askedLog{k.log, k}, Partitions: k.parts,
-		Source: Source{Name: "m", Version: 1, Model: []byte("x")},
+	j, err := OpenJoiner(k.Context(), SystemConfig{Log: askedLog{k.log, k}, Partitions: k.parts,
+		Source: &Source{Name: "m", Version: 1, Model: []byte("x")},
 		Build: func(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 			ep, err := testBuild(rec, files)
 			ep.Rules = &k.rules

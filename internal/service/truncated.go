@@ -99,7 +99,7 @@ func (f *follower) checkTail(ctx context.Context) error {
 // epochsOfSnapshots learns the epochs whose records the feedback log no longer has
 // from the snapshots, which hold them.
 func (j *Joiner) epochsOfSnapshots(ctx context.Context) error {
-	return readSnapshots(ctx, j.cfg.Log, j.topics.Snapshots, j.void, func(s *stored, err error) error {
+	return readSnapshots(ctx, j.cfg.Log, j.topics.Snapshots, &codec.FeedbackMark{Void: j.void}, func(s *stored, err error) error {
 		n := s.state.rec.Epoch
 		if err != nil || j.epochs.rules(n) != nil {
 			return nil // of one that is no use a decider says so

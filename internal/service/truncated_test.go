@@ -129,7 +129,7 @@ func TestRetentionDropsEpochs(t *testing.T) {
 	epoch := func(version int64, text string) (int64, error) {
 		t.Helper()
 		cfg := r.jc
-		cfg.Source.Version, cfg.Source.Model = version, []byte(text)
+		cfg.Source = &Source{Name: "m", Version: version, Model: []byte(text)}
 		j, err := OpenJoiner(t.Context(), cfg)
 		if err != nil {
 			return 0, err

@@ -31,7 +31,7 @@ func (u *unread) due(n int, now time.Time) (untold int64, due bool) {
 // noteUnread counts what nobody reads of a decided context, and names it now and then: names,
 // no values.
 func (d *Decider) noteUnread(raw []byte, res *loop.Result, now time.Time) {
-	d.m.unread.Add(float64(res.Unread))
+	d.m.Unread.Add(float64(res.Unread))
 	untold, due := d.unread.due(res.Unread, now)
 	if !due {
 		return
@@ -52,7 +52,7 @@ func (d *Decider) unreadOf(raw []byte, res *loop.Result) string {
 // noteOutside counts the values of a decided context that are outside the range which the model
 // states for their feature, and names the features now and then.
 func (d *Decider) noteOutside(raw []byte, res *loop.Result, now time.Time) {
-	d.m.outside.Add(float64(res.Outside))
+	d.m.Outside.Add(float64(res.Outside))
 	if untold, due := d.outside.due(res.Outside, now); due {
 		names := loop.Outside(d.follower.heart.Epoch().Rules, raw)
 		d.cfg.Logger.Warn("values of a context are outside the range that the model states for their feature: they are learned as they are; is the unit right, or the range?",

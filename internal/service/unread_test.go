@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 )
 
@@ -135,7 +136,7 @@ func TestErrorsCanBeRead(t *testing.T) {
 func TestByteOrderMark(t *testing.T) {
 	var seen stream.Message
 	got := make(chan struct{})
-	g := newGate("decide", NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
+	g := newGate("decide", watch.NewMetrics(nil, nil), func(m stream.Message, _ time.Time) { seen = m; close(got) })
 	defer g.close()
 	g.request(stream.Message{Data: []byte("\xef\xbb\xbf{}"), Respond: func([]byte, ...stream.Header) error { return nil }})
 	<-got

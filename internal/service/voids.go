@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -49,22 +50,15 @@ func (j *Joiner) findVoid(ctx context.Context) error {
 
 // lastMark returns the last mark of the feedback log, an empty one if there is none.
 func lastMark(ctx context.Context, log stream.Log, topic string) (m codec.FeedbackMark, err error) {
-	first, end, err := log.Bounds(ctx, topic, 0)
-	for back := int64(1024); err == nil && m.V == 0; back *= 8 {
-		from := max(first, end-back)
-		err = scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			x, err := codec.ParseFeedbackMark(r.Value)
-			if err == nil {
-				m = x
-			}
-			return unlessForeign(err)
-		})
-		if from == first {
-			break
+	err = stream.ScanBack(ctx, log, topic, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
+		if r.Type != codec.TypeMark {
+			return nil
 		}
-	}
+		x, err := codec.ParseFeedbackMark(r.Value)
+		if err == nil {
+			m = x
+		}
+		return unlessForeign(err)
+	}, func() bool { return m.V != 0 })
 	return m, err
 }

@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/loop"
+	"hindsight/internal/watch"
 	"hindsight/internal/words"
 	"hindsight/pkg/stream"
 )
@@ -14,9 +15,9 @@ import (
 // lookLimit is how long the log may take to say where it ends.
 const lookLimit = 2 * time.Second
 
-// watch looks at the log from time to time: what waits there, and whether it answers.
-func watch(ctx context.Context, look func(context.Context)) error {
-	tick := time.NewTicker(beatEvery)
+// lookOn looks at the log from time to time: what waits there, and whether it answers.
+func lookOn(ctx context.Context, look func(context.Context)) error {
+	tick := time.NewTicker(watch.BeatEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		look(ctx)
@@ -52,17 +53,17 @@ func (d *Decider) look(outer context.Context) {
 	defer cancel()
 	contexts, err := lag(ctx, d.cfg.Log, d.topics.Contexts, d.cfg.Partition, d.at.contexts.Load())
 	if err == nil {
-		d.m.contexts.Set(contexts)
+		d.m.ContextsLag.Set(contexts)
 		var feedback float64
 		if feedback, err = lag(ctx, d.cfg.Log, d.topics.Feedback, 0, d.at.feedback.Load()); err == nil {
-			d.m.feedback.Set(feedback)
+			d.m.FeedbackLag.Set(feedback)
 			err = d.lookTail(ctx)
 		}
 	}
 	if outer.Err() == nil {
-		d.part.reach(held(d.cfg.Log), err)
+		d.part.Reach(held(d.cfg.Log), err)
 	}
-	d.m.age(time.Now())
+	d.m.Age(time.Now())
 	d.showCertificate()
 }
 
@@ -77,19 +78,19 @@ func (d *Decider) showCertificate() {
 	if ep == nil {
 		return
 	}
-	d.m.certificate.showWeights(&d.m.m.certificate, &d.m.gauges, ep.Learner)
+	d.m.Weights(ep.Learner)
 	if f, ok := certify.Measure(ep.Learner, d.outstanding()); ok {
-		d.m.certificate.show(&d.m.m.certificate, &d.m.gauges, &f)
+		d.m.Certificate(&f)
 	}
 }
 
 // show publishes where the decider is. mu is held, or nobody else has the decider yet.
 func (d *Decider) show() {
-	d.m.replica(d.follower)
+	d.m.Replica(d.follower.heart)
 	if e := d.follower.heart.Epoch(); e != nil {
 		d.at.epoch.Store(e.Number)
-		d.m.gauges.of(d.cfg.Metrics.modes.mode).Set(float64(e.Rules.Mode))
-		d.cfg.Metrics.scope.Worth(e.Number, rewardsOf(e.Rules, false))
+		d.m.Mode(e.Rules.Mode)
+		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
 	d.at.feedback.Store(d.follower.in.consumed())
@@ -108,7 +109,7 @@ func rewardsOf(r *loop.Rules, told bool) *words.Rewards {
 }
 
 func (d *Decider) showOutstanding() {
-	d.m.outstanding.Set(float64(d.outstanding()))
+	d.m.Outstanding.Set(float64(d.outstanding()))
 }
 
 // outstanding returns the decisions of the partition whose feedback is not yet learned.
@@ -123,20 +124,20 @@ func (d *Decider) outstanding() int64 {
 // writeSnapshot writes a snapshot and counts it.
 func (d *Decider) writeSnapshot(ctx context.Context, s *state, from int64) error {
 	err := d.follower.writeSnapshot(ctx, s, from, d.cfg.Owner)
-	d.cfg.Metrics.appendError(snapshotsKind, err)
+	d.cfg.Metrics.AppendError(watch.SnapshotsKind, err)
 	if err != nil {
-		d.m.failed.Inc()
+		d.m.SnapshotWritten(false)
 		return err
 	}
-	d.m.written.Inc()
-	d.m.snapshot(d.follower.size, time.Now())
+	d.m.SnapshotWritten(true)
+	d.m.Snapshot(d.follower.size, time.Now())
 	return nil
 }
 
 // look measures what waits for the joiner, and for how long. It runs beside the joiner's
 // loop, and goes on if that stands still.
 func (j *Joiner) look(outer context.Context) {
-	j.m.age(time.Now())
+	j.m.Age(time.Now())
 	ctx, cancel := context.WithTimeout(outer, lookLimit)
 	defer cancel()
 	var waits [2]float64
@@ -149,15 +150,15 @@ func (j *Joiner) look(outer context.Context) {
 		waits[i/j.cfg.Partitions] += n // decisions of all partitions, then outcomes
 	}
 	if err == nil {
-		j.m.decisionsLag.Set(waits[0])
-		j.m.outcomesLag.Set(waits[1])
+		j.m.DecisionsLag.Set(waits[0])
+		j.m.OutcomesLag.Set(waits[1])
 	}
 	var added error
 	if err == nil {
 		added, err = j.countPartitions(ctx)
 	}
 	if outer.Err() == nil {
-		j.part.reach(cmp.Or(held(j.cfg.Log), j.whyHeld(), added), err)
+		j.part.Reach(cmp.Or(held(j.cfg.Log), j.whyHeld(), added), err)
 	}
 }
 
@@ -172,7 +173,10 @@ func (j *Joiner) showControl(now time.Time) {
 	j.shownAt = now
 	cause := j.epochs.last.rec.Cause
 	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard(), cause))
-	j.cfg.Metrics.modes.show(&j.m.gauges[0], j.heart.Guard(), cause)
+	guard := j.heart.Guard()
+	sums := guard.Sums()
+	_, on := alarm(&sums, cause)
+	j.m.Guard(guard, on)
 }
 
 // show publishes where the joiner is.
@@ -181,14 +185,14 @@ func (j *Joiner) show() {
 		j.at[i].Store(in.consumed())
 	}
 	now := time.Now()
-	j.m.heart(j.heart, j.cfg.Metrics.scope, now)
+	j.m.Heart(j.heart, j.cfg.Metrics.Scope(), now)
 	j.warnLate()
 	j.showControl(now)
 	j.cfg.Insight.see(j.heart.LateLosses())
 	if j.epochs.last != nil {
-		j.m.epoch.Set(float64(j.epochs.last.rec.Epoch))
+		j.m.Epoch.Set(float64(j.epochs.last.rec.Epoch))
 		rules := j.epochs.rules(j.epochs.last.rec.Epoch)
-		j.m.showWindow(rules)
-		j.cfg.Metrics.scope.Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.heart.Rewards()))
+		j.m.Window(rules)
+		j.cfg.Metrics.Scope().Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.heart.Rewards()))
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"hindsight/internal/monitor"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 )
 
@@ -39,8 +39,8 @@ func (t *Tail) Line() Line {
 	defer t.mu.Unlock()
 	now := time.Now()
 	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions, Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
-		DelayP50: monitor.Known(view.Delays.Quantile(.5)), DelayP99: monitor.Known(view.Delays.Quantile(.99)),
-		JoinRatio: monitor.Known(view.Recent.JoinRatio), Loss: monitor.Known(view.Recent.Loss), Uniform: monitor.Known(view.Recent.Uniform)}
+		DelayP50: watch.Known(view.Delays.Quantile(.5)), DelayP99: watch.Known(view.Delays.Quantile(.99)),
+		JoinRatio: watch.Known(view.Recent.JoinRatio), Loss: watch.Known(view.Recent.Loss), Uniform: watch.Known(view.Recent.Uniform)}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		l.Fates[f.String()] = t.now.fates[f] - t.was.fates[f]
 	}

@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"hindsight/internal/monitor"
 	"hindsight/internal/service"
+	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -30,7 +30,7 @@ type Config struct {
 type Tail struct {
 	cfg     Config
 	topics  service.Topics
-	scope   *monitor.Scope
+	scope   *watch.Scope
 	readers []reader
 
 	ends []int64 // of decisions, by partition, when [Open] looked
@@ -64,7 +64,7 @@ type reader struct {
 
 // Open finds where to begin.
 func Open(ctx context.Context, cfg Config) (*Tail, error) {
-	t := &Tail{cfg: cfg, topics: service.TopicsOf(cfg.Name), scope: monitor.NewScope(), released: -1, asked: time.Now(),
+	t := &Tail{cfg: cfg, topics: service.TopicsOf(cfg.Name), scope: watch.NewScope(), released: -1, asked: time.Now(),
 		now: counts{fates: map[codec.Fate]int64{}, rejects: map[string]int64{}}}
 	t.was = t.now.clone()
 	partitions, err := service.Partitions(ctx, cfg.Log, cfg.Name)

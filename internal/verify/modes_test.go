@@ -60,11 +60,14 @@ func (s *shopRig) changeActions(kind string) {
 		src := s.source(shopModel(kind, 2+i, actions+"\nwarm: keep"))
 		_, err := s.j.Renew(s.ctx, src)
 		s.no(err)
-		s.jc.Source = *src
+		s.jc.Source = src
 		s.pump()
 		from := s.read
 		s.rounds(12)
 		for _, d := range s.decisions(from) {
+			if d.Epoch < s.j.Epoch() {
+				continue // decided before, and read now
+			}
 			for _, name := range d.Actions {
 				if i == 1 && name == "b" || i == 2 && name == "c" && bytes.Contains(d.Context, []byte(`"c"`)) == false {
 					s.Errorf("round %d has the action %s", d.N, name)
@@ -132,7 +135,7 @@ func TestModeSurvivesRestart(t *testing.T) {
 	if m := mode(); m != codec.Paused {
 		t.Errorf("after a restart: %s", m)
 	}
-	s.jc.Source = *s.source(shopModel("linear", 1, "actions: [a, b]\nmode: live"))
+	s.jc.Source = s.source(shopModel("linear", 1, "actions: [a, b]\nmode: live"))
 	s.open()
 	if m := mode(); m != codec.Paused {
 		t.Errorf("with another mode in a file of the same version: %s", m)
@@ -141,7 +144,7 @@ func TestModeSurvivesRestart(t *testing.T) {
 	if n, err := s.j.Switch(s.ctx, codec.Paused, ""); n != epoch || err != nil {
 		t.Errorf("switched to the mode at work: epoch %d, %v; it was %d", n, err, epoch)
 	}
-	s.jc.Source = *s.source(shopModel("linear", 2, "actions: [a, b]\nwarm: keep"))
+	s.jc.Source = s.source(shopModel("linear", 2, "actions: [a, b]\nwarm: keep"))
 	s.open()
 	if m := mode(); m != codec.Live {
 		t.Errorf("with a new version: %s", m)
@@ -237,7 +240,7 @@ func TestRollbackOverModes(t *testing.T) {
 			t.Errorf("rolled back to feedback %d: another state", n)
 		}
 	}
-	s.jc.Source = *s.source(shopModel("linear", version, "actions: [c, d, a]\nwarm: refit"))
+	s.jc.Source = s.source(shopModel("linear", version, "actions: [c, d, a]\nwarm: refit"))
 	s.open()
 	if n := s.d.Replica().Epoch().Learner.Learned(); n < 20 {
 		t.Errorf("%d rounds learned again by their names", n)

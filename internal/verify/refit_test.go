@@ -36,7 +36,7 @@ func TestRefitVerify(t *testing.T) {
 			t.Fatalf("%d decided in the old epoch", len(late))
 		}
 		s.pump()
-		s.jc.Source = *s.source(shopModel("linear", 2, "actions: [a, b, c]\nwarm: "+warm))
+		s.jc.Source = s.source(shopModel("linear", 2, "actions: [a, b, c]\nwarm: "+warm))
 		s.rounds(15)
 		s.end()
 		if all := s.decisions(from); all[len(all)-1].Epoch != 2 {

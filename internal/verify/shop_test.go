@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -25,8 +24,8 @@ type shopRig struct {
 	ctx     context.Context
 	log     stream.Log
 	ts      service.Topics
-	jc      service.JoinerConfig
-	dc      service.DeciderConfig
+	jc      service.SystemConfig
+	dc      service.SystemConfig
 	j       *service.Joiner
 	d       *service.Decider
 	in, out stream.Appender
@@ -57,9 +56,9 @@ func newShop(t testing.TB, log stream.Log, text string) *shopRig {
 	s.out, err = log.Writer(s.ctx, s.ts.Outcomes, 0, nil)
 	s.no(err)
 	logger := slog.New(slog.DiscardHandler)
-	s.jc = service.JoinerConfig{Log: log, Build: model.Epoch, SeedHash: loop.SeedHash(worldSeed()), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 7, Logger: logger}
-	s.dc = service.DeciderConfig{Log: log, Name: "m", Build: model.Epoch, Seed: worldSeed(), Partitions: 1, Dedup: 1000, SnapshotEvery: 20, MaxInFlight: 100, Logger: logger}
-	s.jc.Source = *s.source(text)
+	s.jc = service.SystemConfig{Log: log, Build: model.Epoch, Seed: worldSeed(), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 7, Logger: logger}
+	s.dc = service.SystemConfig{Log: log, Name: "m", Build: model.Epoch, Seed: worldSeed(), Partitions: 1, Dedup: 1000, SnapshotEvery: 20, MaxInFlight: 100, Logger: logger}
+	s.jc.Source = s.source(text)
 	s.open()
 	return s
 }

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -116,7 +115,7 @@ func (w *world) tryJoiner() (err error) {
 		w.j.Close()
 		w.j = nil
 	}
-	j, err := service.OpenJoiner(w.ctx, service.JoinerConfig{Log: w.log, Source: w.source, Build: model.Epoch, SeedHash: loop.SeedHash(worldSeed()),
+	j, err := service.OpenJoiner(w.ctx, service.SystemConfig{Log: w.log, Source: &w.source, Build: model.Epoch, Seed: worldSeed(),
 		Partitions: w.parts, MaxPending: w.overflow, Dedup: worldDedup, MarkEvery: 10, Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		w.j = j
@@ -133,8 +132,8 @@ func (w *world) openDecider(p int) {
 	w.no(err)
 }
 
-func (w *world) deciderConfig(p int) service.DeciderConfig {
-	c := service.DeciderConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p, Partitions: w.parts,
+func (w *world) deciderConfig(p int) service.SystemConfig {
+	c := service.SystemConfig{Log: w.log, Name: worldName, Build: model.Epoch, Seed: worldSeed(), Partition: p, Partitions: w.parts,
 		Dedup: worldDedup, MaxInFlight: 100, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 	if p == 0 {
 		c.SnapshotEvery = 25

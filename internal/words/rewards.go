@@ -1,5 +1,7 @@
 package words
 
+import "fmt"
+
 // Rewards is the range of the rewards of a model or a log: the worth of its rounds, which is
 // worked out as losses in [0,1], is shown in it. nil: they have losses, which are shown as they
 // are.
@@ -47,4 +49,25 @@ func (r *Rewards) Gap(loss float64) float64 {
 		return loss
 	}
 	return 0 - r.Length(loss)
+}
+
+// Regret says what regret and its bounds are counted in, of rewards.
+func (r *Rewards) Regret() string {
+	return fmt.Sprintf("regret is missed reward, in units of the whole range from %s to %s", Digits(r.Min), Digits(r.Max))
+}
+
+// Lost says what was done with what regret sums.
+func (r *Rewards) Lost() string {
+	if r == nil {
+		return "lost"
+	}
+	return "missed"
+}
+
+// Missed names what regret sums.
+func (r *Rewards) Missed() string {
+	if r == nil {
+		return "loss"
+	}
+	return "missed reward"
 }

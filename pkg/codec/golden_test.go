@@ -76,8 +76,12 @@ func TestGoldenRead(t *testing.T) {
 // A record of a later version is refused with the error that says so, whatever
 // else it holds.
 func TestLaterVersion(t *testing.T) {
-	later := append([]byte("\x82\xa1v"), Newest+1, 0xa5, 'f', 'r', 'e', 's', 'h', mpNil)
 	for _, k := range kinds() {
+		newest := byte(Newest)
+		if strings.HasPrefix(k.name, "feedback-mark") {
+			newest = cutMarkVersion
+		}
+		later := append([]byte("\x82\xa1v"), newest+1, 0xa5, 'f', 'r', 'e', 's', 'h', mpNil)
 		if _, err := k.parse(later); !errors.Is(err, ErrVersion) {
 			t.Errorf("%s: %v", k.name, err)
 		}

@@ -1,5 +1,7 @@
 package codec
 
+import "slices"
+
 // FeedbackMark is the progress record of the joiner in the feedback log. It has two forms:
 // up to version 3, which the tags msgpack declare, and of version 4, of a joiner that logs
 // its cuts. Fields with one of the two tags are empty in the other form.
@@ -41,6 +43,12 @@ type FeedbackMark struct {
 	Guard []byte `msgpack:"guard,omitempty" v4:"guard,omitempty"`
 	// LostTails are the losses for which this mark begins an era.
 	LostTails []LostTail `msgpack:"-" v4:"lost"`
+}
+
+// Voids reports whether a claim about feedback n, made in an era, is void: a later era began
+// before that feedback, which the log had lost. A mark up to version 3 voids nothing.
+func (x *FeedbackMark) Voids(era, n int64) bool {
+	return slices.ContainsFunc(x.Eras, func(e EraStart) bool { return e.Era > era && e.N < n })
 }
 
 // EraStart says after which feedback an era began.

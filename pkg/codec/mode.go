@@ -113,17 +113,13 @@ func checkMode(m Mode, actions []string, would []float64) (string, error) {
 // checkGrid checks that a law is what can be drawn from: multiples of 2^-53 that sum
 // to exactly 1.
 func checkGrid(law []float64) error {
-	const one = 1 << 53
 	var sum uint64
 	for _, p := range law {
-		if !(p >= 0 && p <= 1) {
-			return errProbability
+		n, err := units(p)
+		if err != nil {
+			return err
 		}
-		units := uint64(p * one)
-		if float64(units) != p*one {
-			return errGrid
-		}
-		if sum += units; sum > one {
+		if sum += n; sum > one {
 			return errSum
 		}
 	}
@@ -131,6 +127,21 @@ func checkGrid(law []float64) error {
 		return errSum
 	}
 	return nil
+}
+
+const one = 1 << 53 // in units of 2^-53
+
+// units returns a probability in units of 2^-53, in which sums are exact: float64 would round
+// one just over 1 down to it.
+func units(p float64) (uint64, error) {
+	if !(p >= 0 && p <= 1) {
+		return 0, errProbability
+	}
+	n := uint64(p * one) // exact: a power of two
+	if float64(n) != p*one {
+		return 0, errGrid
+	}
+	return n, nil
 }
 
 // baseline reads the baseline of a context: the name of an action, a list that begins
@@ -217,7 +228,7 @@ func checkBaseline(b []Share) (string, error) {
 	if !(sum >= 1-baselineSlack && sum <= 1+baselineSlack) {
 		return "baseline", errBaselineSum
 	}
-	if i := duplicate(len(b), func(i int) string { return b[i].Name }); i >= 0 {
+	if i := Repeated(len(b), func(i int) string { return b[i].Name }); i >= 0 {
 		return "baseline." + label(b[i].Name), errDuplicate
 	}
 	return "", nil

@@ -16,19 +16,13 @@ func AppendEpoch(dst []byte, x *Epoch) []byte {
 // ParseEpoch parses an epoch. It refuses, as all of these do, a version later
 // than [Newest], a missing, repeated or mistyped key, bytes before or behind, and
 // bytes that do not have their checksum. The result shares no memory with b.
-func ParseEpoch(b []byte) (x Epoch, err error) {
-	err = parseRare(epochRecord, b, &x)
-	return x, err
-}
+func ParseEpoch(b []byte) (Epoch, error) { return parsed[Epoch](epochRecord, b) }
 
 // AppendClass appends one piece of a class file.
 func AppendClass(dst []byte, x *Class) []byte { return appendRare(dst, classRecord, Version, x) }
 
 // ParseClass parses one piece of a class file.
-func ParseClass(b []byte) (x Class, err error) {
-	err = parseRare(classRecord, b, &x)
-	return x, err
-}
+func ParseClass(b []byte) (Class, error) { return parsed[Class](classRecord, b) }
 
 // AppendFeedbackMark appends a mark of the joiner: of version 4 if it has limits.
 func AppendFeedbackMark(dst []byte, x *FeedbackMark) []byte {
@@ -55,9 +49,8 @@ func AppendDecisionMark(dst []byte, x *DecisionMark) []byte {
 }
 
 // ParseDecisionMark parses a mark of a decider.
-func ParseDecisionMark(b []byte) (x DecisionMark, err error) {
-	err = parseRare(decisionMarkRecord, b, &x)
-	return x, err
+func ParseDecisionMark(b []byte) (DecisionMark, error) {
+	return parsed[DecisionMark](decisionMarkRecord, b)
 }
 
 // AppendSnapshot appends one chunk of a snapshot.
@@ -66,25 +59,20 @@ func AppendSnapshot(dst []byte, x *Snapshot) []byte {
 }
 
 // ParseSnapshot parses one chunk of a snapshot.
-func ParseSnapshot(b []byte) (x Snapshot, err error) {
-	err = parseRare(snapshotRecord, b, &x)
-	return x, err
-}
+func ParseSnapshot(b []byte) (Snapshot, error) { return parsed[Snapshot](snapshotRecord, b) }
 
 // AppendReject appends a reject.
 func AppendReject(dst []byte, x *Reject) []byte { return appendRare(dst, rejectRecord, Version, x) }
 
 // ParseReject parses a reject.
-func ParseReject(b []byte) (x Reject, err error) {
-	err = parseRare(rejectRecord, b, &x)
-	return x, err
-}
+func ParseReject(b []byte) (Reject, error) { return parsed[Reject](rejectRecord, b) }
 
 // record is a kind of rare record. The fields of its struct declare its keys, in their
 // order on the wire: numbers, texts, bytes, and lists of whole numbers or of structs of such.
 type record struct {
 	event  string
-	rows   bool // what is inside is lists of values rather than maps
+	newest int64 // version
+	rows   bool  // what is inside is lists of values rather than maps
 	fields []field
 }
 
@@ -97,14 +85,14 @@ type field struct {
 }
 
 var (
-	epochRecord        = &record{"epoch", false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
-	classRecord        = &record{"class", false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
-	cutRecord          = &record{"cut", true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
-	feedbackMarkRecord = &record{"feedback mark", false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
-	cutMarkRecord      = &record{"feedback mark", true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
-	decisionMarkRecord = &record{"decision mark", false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
-	snapshotRecord     = &record{"snapshot", false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
-	rejectRecord       = &record{"reject", false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
+	epochRecord        = &record{"epoch", Newest, false, fieldsOf(reflect.TypeFor[Epoch](), "msgpack")}
+	classRecord        = &record{"class", Newest, false, fieldsOf(reflect.TypeFor[Class](), "msgpack")}
+	cutRecord          = &record{"cut", Newest, true, fieldsOf(reflect.TypeFor[Cut](), "msgpack")}
+	feedbackMarkRecord = &record{"feedback mark", Newest, false, fieldsOf(reflect.TypeFor[FeedbackMark](), "msgpack")}
+	cutMarkRecord      = &record{"feedback mark", cutMarkVersion, true, fieldsOf(reflect.TypeFor[FeedbackMark](), "v4")}
+	decisionMarkRecord = &record{"decision mark", Newest, false, fieldsOf(reflect.TypeFor[DecisionMark](), "msgpack")}
+	snapshotRecord     = &record{"snapshot", Newest, false, fieldsOf(reflect.TypeFor[Snapshot](), "msgpack")}
+	rejectRecord       = &record{"reject", Newest, false, fieldsOf(reflect.TypeFor[Reject](), "msgpack")}
 )
 
 // fieldsOf returns the fields of a struct that have a tag.
@@ -140,15 +128,14 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 // appendRare appends a record, x points to, in a version.
 func appendRare(dst []byte, rec *record, version int, x any) []byte {
 	from := len(dst)
-	dst = rec.appendMap(dst, rec.fields, reflect.ValueOf(x).Elem(), version)
+	dst = rec.appendStruct(dst, rec.fields, reflect.ValueOf(x).Elem(), version)
 	sum := crc32.Checksum(dst[from:], castagnoli)
 	return binary.BigEndian.AppendUint32(append(dst, crcKey...), sum)
 }
 
-// appendMap appends a struct as a map. That of a record, which has a version, has room for
-// the checksum.
-func (rec *record) appendMap(dst []byte, fields []field, v reflect.Value, version int) []byte {
-	n := len(fields)
+// appendStruct appends a struct. A record, which has a version, is a map with room for the checksum.
+func (rec *record) appendStruct(dst []byte, fields []field, v reflect.Value, version int) []byte {
+	row, n := rec.rows && version == 0, len(fields)
 	if version > 0 {
 		n++
 	}
@@ -157,15 +144,23 @@ func (rec *record) appendMap(dst []byte, fields []field, v reflect.Value, versio
 			n--
 		}
 	}
-	dst = appendMap(dst, n)
+	if row {
+		dst = appendList(dst, n)
+	} else {
+		dst = appendMap(dst, n)
+	}
 	for i := range fields {
 		f := &fields[i]
-		switch {
-		case f.leftOut(v):
-		case version > 0 && f.key == "v":
-			dst = appendInt(appendKey(dst, f.key), int64(version))
-		default:
-			dst = rec.appendValue(appendKey(dst, f.key), f, v.Field(f.index))
+		if f.leftOut(v) {
+			continue
+		}
+		if !row {
+			dst = appendKey(dst, f.key)
+		}
+		if version > 0 && f.key == "v" {
+			dst = appendInt(dst, int64(version))
+		} else {
+			dst = rec.appendValue(dst, f, v.Field(f.index))
 		}
 	}
 	return dst
@@ -199,16 +194,15 @@ func (rec *record) appendValue(dst []byte, f *field, v reflect.Value) []byte {
 		}
 		return dst
 	case reflect.Struct:
-		if !rec.rows {
-			return rec.appendMap(dst, f.inside, v, 0)
-		}
-		dst = appendList(dst, len(f.inside))
-		for i := range f.inside {
-			dst = rec.appendValue(dst, &f.inside[i], v.Field(f.inside[i].index))
-		}
-		return dst
+		return rec.appendStruct(dst, f.inside, v, 0)
 	}
 	return appendInt(dst, v.Int())
+}
+
+// parsed is parseRare into a record of its own.
+func parsed[T any](rec *record, b []byte) (x T, err error) {
+	err = parseRare(rec, b, &x)
+	return x, err
 }
 
 // parseRare parses b into the struct that x points to, which is empty but for memory to reuse.
@@ -266,7 +260,7 @@ func (r *reader) record(rec *record, fields []field, v reflect.Value, outer bool
 			f := v.Field(fields[i].index)
 			if outer && key == "v" {
 				r.noFloat()
-				f.SetInt(r.version())
+				f.SetInt(r.versionUpTo(rec.newest))
 			} else {
 				r.value(rec, &fields[i], f)
 			}

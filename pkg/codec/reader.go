@@ -147,12 +147,14 @@ func (r *reader) require(seen uint32, keys []string) {
 }
 
 // version reads the value of "v".
-func (r *reader) version() int64 {
+func (r *reader) version() int64 { return r.versionUpTo(Newest) }
+
+func (r *reader) versionUpTo(newest int64) int64 {
 	v := r.int()
 	switch {
 	case r.err != nil:
-	case v > Newest:
-		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, Newest))
+	case v > newest:
+		r.fail(fmt.Errorf("%w: version %d, and this one reads versions up to %d", ErrVersion, v, newest))
 	case v < 1:
 		r.fail(errOldest)
 	}

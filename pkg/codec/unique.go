@@ -10,11 +10,11 @@ const (
 	stackSlots = 1024 // of the table on the stack, which serves half as many names
 )
 
-// duplicate returns the index of the first of n names that occurred before it, or
+// Repeated returns the index of the first of n names that occurred before it, or
 // -1. It takes time in proportion to n, whatever the names: the seed of the hash
 // is fresh, and the result does not depend on it. It allocates only for more than
 // stackSlots/2 names.
-func duplicate(n int, name func(i int) string) int {
+func Repeated(n int, name func(i int) string) int {
 	if n <= fewNames {
 		return duplicateOfFew(n, name)
 	}
@@ -56,10 +56,6 @@ func duplicateOfFew(n int, name func(i int) string) int {
 	return -1
 }
 
-// Repeated returns the index of the first of n names that occurred before it, or -1, in
-// time in proportion to n.
-func Repeated(n int, name func(i int) string) int { return duplicate(n, name) }
-
 // sketch is a hash of the length and the last 8 bytes.
 func sketch(s string) uint8 {
 	var x uint64
@@ -71,16 +67,4 @@ func sketch(s string) uint8 {
 		}
 	}
 	return uint8((x ^ uint64(len(s))) * 0x9e3779b97f4a7c15 >> 56)
-}
-
-func duplicateText(names []string) int {
-	return duplicate(len(names), func(i int) string { return names[i] })
-}
-
-func duplicateFeature(features []Feature) int {
-	return duplicate(len(features), func(i int) string { return features[i].Name })
-}
-
-func duplicateAction(actions []Action) int {
-	return duplicate(len(actions), func(i int) string { return actions[i].Name })
 }

@@ -104,7 +104,7 @@ func (c *Context) Validate() error {
 			return wrong("context", item("actions", i)+".features."+label(name), err)
 		}
 	}
-	if i := duplicateAction(c.Actions); i >= 0 {
+	if i := Repeated(len(c.Actions), func(i int) string { return c.Actions[i].Name }); i >= 0 {
 		return wrong("context", item("actions", i)+".name", errDuplicate)
 	}
 	if !(c.LoggedPropensity >= 0 && c.LoggedPropensity <= 1) {
@@ -144,7 +144,7 @@ func checkFeatures(features []Feature) (string, error) {
 			return f.Name, err
 		}
 	}
-	if i := duplicateFeature(features); i >= 0 {
+	if i := Repeated(len(features), func(i int) string { return features[i].Name }); i >= 0 {
 		return features[i].Name, errDuplicate
 	}
 	return "", nil
@@ -233,21 +233,16 @@ func checkLaw(actions []string, law []float64, drawn int) (string, error) {
 	case drawn < 0 || drawn >= len(actions):
 		return "action", errIndex
 	}
-	const one = 1 << 53
-	var sum uint64 // in units of 2^-53, for float64 would round a sum just over 1 down to it
+	var sum uint64
 	for i, p := range law {
 		if err := checkName(actions[i], MaxNameBytes); err != nil {
 			return item("propensities", i) + ".name", err
 		}
-		if !(p >= 0 && p <= 1) {
-			return "propensities." + label(actions[i]), errProbability
+		n, err := units(p)
+		if err != nil {
+			return "propensities." + label(actions[i]), err
 		}
-		units := uint64(p * one) // exact: a power of two
-		if float64(units) != p*one {
-			return "propensities." + label(actions[i]), errGrid
-		}
-		sum += units // at most MaxActions·2^53 < 2^67: checked below before it can wrap
-		if sum > one {
+		if sum += n; sum > one { // before it can wrap
 			return "propensities", errSum
 		}
 	}
@@ -257,7 +252,7 @@ func checkLaw(actions []string, law []float64, drawn int) (string, error) {
 	if law[drawn] == 0 {
 		return "propensity", errNeverDrawn
 	}
-	if i := duplicateText(actions); i >= 0 {
+	if i := Repeated(len(actions), func(i int) string { return actions[i] }); i >= 0 {
 		return "propensities." + label(actions[i]), errDuplicate
 	}
 	return "", nil

@@ -196,7 +196,7 @@ func TestDuplicate(t *testing.T) {
 		for i := range names {
 			names[i] = "name-" + strconv.Itoa(i)
 		}
-		if i := duplicateText(names); i >= 0 {
+		if i := Repeated(len(names), func(i int) string { return names[i] }); i >= 0 {
 			t.Errorf("%d names: %d is no repeat", n, i)
 		}
 		for _, at := range []int{1, n / 2, n - 1} {
@@ -205,7 +205,7 @@ func TestDuplicate(t *testing.T) {
 			}
 			was := names[at]
 			names[at] = names[at/2]
-			if i := duplicateText(names); i != at {
+			if i := Repeated(len(names), func(i int) string { return names[i] }); i != at {
 				t.Errorf("%d names: the repeat at %d was found at %d", n, at, i)
 			}
 			names[at] = was
@@ -217,7 +217,7 @@ func TestDuplicate(t *testing.T) {
 func TestDuplicateIsNotQuadratic(t *testing.T) {
 	for _, n := range []int{50, 600, MaxFeatures} {
 		calls := 0
-		duplicate(n, func(i int) string {
+		Repeated(n, func(i int) string {
 			calls++
 			return strconv.Itoa(i)
 		})

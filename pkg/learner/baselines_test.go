@@ -34,7 +34,6 @@ func TestLawsByHand(t *testing.T) {
 		{"fixed, not eligible", learner.NewFixed("z"), [4]float64{0.25, 0.25, 0.25, 0.25}, 0},
 		{"greedy: the first of equal ones", learner.NewGreedy(reg), [4]float64{0, 1, 0, 0}, 0},
 		{"egreedy", must(learner.NewEpsilonGreedy(reg, 0.2)), [4]float64{0.05, 0.85, 0.05, 0.05}, 0},
-		{"inverse gap", learner.NewInverseGap(reg, learner.Fixed{G: 20}), [4]float64{0.1, 1 - 0.1 - 0.25 - 1.0/16, 0.25, 1.0 / 16}, 20},
 		// μ solves 2/μ + 1/(μ+3) + 1/(μ+6) = 1 at γ = 10
 		{"dafa", learner.NewDAFA(reg, learner.Fixed{G: 10}), [4]float64{1 / (dafaMu + 3), 1 / dafaMu, 1 / dafaMu, 1 / (dafaMu + 6)}, 10},
 	} {

@@ -60,8 +60,8 @@ func TestBorrowedTeachesTheOracle(t *testing.T) {
 // where an action is never played.
 func TestBorrowedEXP4ByHand(t *testing.T) {
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
-	play := func(a int) learner.Policy { return learner.PolicyFunc(func(*oracle.Input) int { return a }) }
-	e := must(learner.NewEXP4(learner.PolicyList{play(0), play(1), play(0)}, learner.EXP4Options{Eta: .5}))
+	play := func(a int) policy { return policy(func(*oracle.Input) int { return a }) }
+	e := must(learner.NewEXP4(policyList{play(0), play(1), play(0)}, learner.EXP4Options{Eta: .5}))
 	e.Learn(borrowed(x, 1, []float64{.25, .75}, 0, .5))
 	if got := e.AppendLosses(nil); got[0] != 2 || got[1] != 0 || got[2] != 2 {
 		t.Errorf("estimates %v, want 2, 0, 2", got)
@@ -82,9 +82,9 @@ func TestBorrowedEXP4ByHand(t *testing.T) {
 func TestBorrowedEXP4Unbiased(t *testing.T) {
 	const rounds = 20_000
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
-	var class learner.PolicyList
+	var class policyList
 	for a := range 3 {
-		class = append(class, learner.PolicyFunc(func(*oracle.Input) int { return a }))
+		class = append(class, policy(func(*oracle.Input) int { return a }))
 	}
 	e := must(learner.NewEXP4(class, learner.EXP4Options{Eta: .01}))
 	rng := rand.New(rand.NewPCG(1, 2))

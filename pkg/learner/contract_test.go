@@ -85,7 +85,6 @@ func TestContract(t *testing.T) {
 		"dafa vovk": func() learner.Learner {
 			return learner.NewDAFA(newHedge(oracle.HedgeOptions{Vovk: true, Unproved: true}), learner.Anytime{C: learner.Balanced})
 		},
-		"inversegap": func() learner.Learner { return learner.NewInverseGap(newLinear(), learner.Root{C: 20}) },
 	} {
 		t.Run(name, func(t *testing.T) { learnertest.Test(t, fresh, learnertest.Options{}) })
 	}

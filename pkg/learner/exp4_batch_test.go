@@ -95,11 +95,11 @@ func TestEXP4Batch(t *testing.T) {
 		const eta, size = 0.05, 6
 		rng := rand.New(rand.NewPCG(5, uint64(m)))
 		advice := func(x *oracle.Input, i int) int { return int(x.Vector[0]) * (i + 1) % len(x.Actions) }
-		var list []learner.Policy
+		var list []policy
 		w := make([]float64, size)
 		for i := range size {
 			w[i] = 1.0 / size
-			list = append(list, learner.PolicyFunc(func(x *oracle.Input) int { return advice(x, i) }))
+			list = append(list, policy(func(x *oracle.Input) int { return advice(x, i) }))
 		}
 		e, b := newEXP4(learner.EXP4Options{Eta: eta}, list...), &batchEXP4{eta: eta, advice: advice, w: w}
 		worst, learned := 0.0, int64(0)

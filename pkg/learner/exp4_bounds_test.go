@@ -22,8 +22,8 @@ type exp4World struct {
 // play returns the regret against the best policy and the three bounds.
 func (w exp4World) play(o learner.EXP4Options, seed uint64) (regret float64, c learner.PolicyCertificate) {
 	rng := rand.New(rand.NewPCG(seed, 11))
-	bit := func(i int) learner.Policy {
-		return learner.PolicyFunc(func(x *oracle.Input) int { return int(x.Vector[i]) })
+	bit := func(i int) policy {
+		return policy(func(x *oracle.Input) int { return int(x.Vector[i]) })
 	}
 	e := newEXP4(o, constant(0), constant(1), bit(0), bit(1))
 	at := make([][]learner.Round, w.rounds+1)

@@ -53,9 +53,9 @@ func ragged(w *world, l learner.Learner) (b []byte) {
 
 // ExampleEXP4 plays two policies written in Go: the second knows better.
 func ExampleEXP4() {
-	safe := learner.PolicyFunc(func(*oracle.Input) int { return 0 })
-	wise := learner.PolicyFunc(func(x *oracle.Input) int { return int(x.Vector[0]) })
-	l, err := learner.NewEXP4(learner.PolicyList{safe, wise}, learner.EXP4Options{})
+	safe := policy(func(*oracle.Input) int { return 0 })
+	wise := policy(func(x *oracle.Input) int { return int(x.Vector[0]) })
+	l, err := learner.NewEXP4(policyList{safe, wise}, learner.EXP4Options{})
 	if err != nil {
 		panic(err)
 	}

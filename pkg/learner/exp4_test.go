@@ -13,8 +13,8 @@ import (
 )
 
 // constant is the policy that plays one position.
-func constant(a int) learner.Policy {
-	return learner.PolicyFunc(func(x *oracle.Input) int { return min(a, len(x.Actions)-1) })
+func constant(a int) policy {
+	return policy(func(x *oracle.Input) int { return min(a, len(x.Actions)-1) })
 }
 
 func actions(k int) []oracle.Action {
@@ -25,8 +25,8 @@ func actions(k int) []oracle.Action {
 	return out
 }
 
-func newEXP4(o learner.EXP4Options, policies ...learner.Policy) *learner.EXP4 {
-	return must(learner.NewEXP4(learner.PolicyList(policies), o))
+func newEXP4(o learner.EXP4Options, policies ...policy) *learner.EXP4 {
+	return must(learner.NewEXP4(policyList(policies), o))
 }
 
 func near(t *testing.T, what string, got, want float64) {
@@ -121,13 +121,13 @@ func TestEXP4Prior(t *testing.T) {
 }
 
 func TestEXP4Errors(t *testing.T) {
-	two := learner.PolicyList{constant(0), constant(1)}
+	two := policyList{constant(0), constant(1)}
 	for _, o := range []learner.EXP4Options{{Eta: -1}, {Eta: math.NaN()}, {Prior: []float64{1}}, {Prior: []float64{1, 0}}, {Prior: []float64{1e308, 1e308}}} {
 		if _, err := learner.NewEXP4(two, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}
 	}
-	if _, err := learner.NewEXP4(learner.PolicyList{}, learner.EXP4Options{}); err == nil {
+	if _, err := learner.NewEXP4(policyList{}, learner.EXP4Options{}); err == nil {
 		t.Error("no policies are accepted")
 	}
 }
@@ -153,9 +153,9 @@ func drawRun(t *rapid.T, o learner.EXP4Options, see func(e *learner.EXP4, r *ste
 	k := rapid.IntRange(1, 4).Draw(t, "actions")
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 	patience := rapid.IntRange(0, 12).Draw(t, "patience")
-	var list learner.PolicyList
+	var list policyList
 	for i := range n {
-		list = append(list, learner.PolicyFunc(func(x *oracle.Input) int {
+		list = append(list, policy(func(x *oracle.Input) int {
 			return int(uint64(x.Vector[0])*uint64(i+1)*2654435761>>7) % len(x.Actions)
 		}))
 	}

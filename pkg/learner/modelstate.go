@@ -26,13 +26,15 @@ func appendFloats(b []byte, v []float64) []byte {
 	return b
 }
 
-func (m *Models) appendBinary(b []byte) ([]byte, error) {
-	on := byte(0)
-	if m.alarm != nil {
-		on = 1
+func flag(on bool) byte {
+	if on {
+		return 1
 	}
-	b = append(b, on)
-	b = appendFloats(b, []float64{m.alpha})
+	return 0
+}
+
+func (m *Models) appendBinary(b []byte) ([]byte, error) {
+	b = appendFloats(append(b, flag(m.alarm != nil)), []float64{m.alpha})
 	for _, v := range []int64{int64(m.size), m.unknown, m.charged, m.evidence, int64(len(m.which))} {
 		b = appendInt64(b, v)
 	}
@@ -65,11 +67,7 @@ func (a *alarm) appendBinary(b []byte) ([]byte, error) {
 		b = appendFloats(b, z)
 	}
 	for _, done := range a.refuted {
-		v := byte(0)
-		if done {
-			v = 1
-		}
-		b = append(b, v)
+		b = append(b, flag(done))
 	}
 	for _, reg := range []*oracle.Linear{a.resid, a.plain} {
 		at := len(b)
@@ -149,7 +147,7 @@ func (r *stateReader) float(low float64) float64 {
 func (m *Models) readBinary(b []byte) (*Models, []byte, error) {
 	r := stateReader{b: b}
 	on, alpha, size := r.byte(), r.float(0), r.int64()
-	if r.bad || on > 1 || on == 1 != (m.alarm != nil) || alpha != m.alpha || size != int64(m.size) {
+	if r.bad || on != flag(m.alarm != nil) || alpha != m.alpha || size != int64(m.size) {
 		return nil, nil, fmt.Errorf("models of another class or level: %w", ErrSnapshot)
 	}
 	f, err := m.fresh(0)

@@ -1,10 +1,6 @@
 package learner
 
-import (
-	"fmt"
-
-	"hindsight/pkg/oracle"
-)
+import "hindsight/pkg/oracle"
 
 // Policies is a finite class Π of policies π: context → action.
 type Policies interface {
@@ -13,37 +9,6 @@ type Policies interface {
 	// Advise sets dst[i] to the index in x.Actions of the action that π_i plays;
 	// len(dst) = Size(). It is a function of x alone; it may use scratch space.
 	Advise(dst []int32, x *oracle.Input)
-}
-
-// Policy is one policy written in Go: a pure function of the round.
-type Policy interface {
-	// Act returns an index into x.Actions.
-	Act(x *oracle.Input) int
-}
-
-// PolicyFunc is a function that is a [Policy].
-type PolicyFunc func(x *oracle.Input) int
-
-// Act implements [Policy].
-func (f PolicyFunc) Act(x *oracle.Input) int { return f(x) }
-
-// PolicyList is a class of policies written in Go.
-type PolicyList []Policy
-
-// Size implements [Policies].
-func (l PolicyList) Size() int { return len(l) }
-
-// Advise implements [Policies]. It panics if a policy plays an action that is not
-// there: that is a fault of the program.
-func (l PolicyList) Advise(dst []int32, x *oracle.Input) {
-	dst = dst[:len(l)]
-	for i, p := range l {
-		a := p.Act(x)
-		if a < 0 || a >= len(x.Actions) {
-			panic(fmt.Sprintf("learner: policy %d plays action %d of %d", i, a, len(x.Actions)))
-		}
-		dst[i] = int32(a)
-	}
 }
 
 // Argmin is the class of the policies that play the best action by each function of

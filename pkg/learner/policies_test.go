@@ -75,18 +75,6 @@ func de2() learner.Condition {
 	return learner.Condition{Feature: "country", Kind: oracle.Text, Text: "DE"}
 }
 
-// TestPolicyOutOfRange holds that a policy in Go that plays what is not there is
-// found at once.
-func TestPolicyOutOfRange(t *testing.T) {
-	defer func() {
-		if recover() == nil {
-			t.Error("action 5 of 2 is accepted")
-		}
-	}()
-	bad := learner.PolicyFunc(func(*oracle.Input) int { return 5 })
-	learner.PolicyList{bad}.Advise(make([]int32, 1), &oracle.Input{Actions: actions(2)})
-}
-
 // TestAdviceAllocates holds that advice needs no memory once warm.
 func TestAdviceAllocates(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))

@@ -21,7 +21,7 @@ const (
 	kindUniform
 	kindFixed
 	kindGreedy
-	kindInverseGap
+	_ // of a learner that is no more
 	kindEXP4
 	// Kinds from 32 on are in modelstate.go.
 )
@@ -63,10 +63,10 @@ func (c *Certificate) floats() [6]*float64 {
 
 func (c *Certificate) appendBinary(b []byte) []byte {
 	for _, v := range c.integers() {
-		b = binary.LittleEndian.AppendUint64(b, uint64(*v))
+		b = appendInt64(b, *v)
 	}
 	for _, v := range c.floats() {
-		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(*v))
+		b = appendFloats(b, []float64{*v})
 	}
 	return b
 }
@@ -75,19 +75,16 @@ func (c *Certificate) readBinary(b []byte) (rest []byte, err error) {
 	if len(b) < 8*11 {
 		return nil, fmt.Errorf("certificate is cut short: %w", ErrSnapshot)
 	}
+	r := stateReader{b: b}
 	for _, v := range c.integers() {
-		*v = int64(binary.LittleEndian.Uint64(b))
-		if *v < 0 {
+		if *v = r.int64(); r.bad {
 			return nil, fmt.Errorf("certificate has a negative count: %w", ErrSnapshot)
 		}
-		b = b[8:]
 	}
 	for _, v := range c.floats() {
-		*v = math.Float64frombits(binary.LittleEndian.Uint64(b))
-		if *v-*v != 0 {
+		if *v = r.float(math.Inf(-1)); r.bad {
 			return nil, fmt.Errorf("certificate has a sum that is not finite: %w", ErrSnapshot)
 		}
-		b = b[8:]
 	}
-	return b, nil
+	return r.b, nil
 }

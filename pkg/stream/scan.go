@@ -38,7 +38,7 @@ func Scan(ctx context.Context, log Log, topic string, partition int, from, end i
 			if err := f(&batch[i]); errors.Is(err, ErrStop) {
 				return nil
 			} else if err != nil {
-				return &Error{Op: "read", Topic: topic, Partition: partition, Offset: batch[i].Offset, Err: err}
+				return Place{topic, partition}.Fail("read", batch[i].Offset, err)
 			}
 		}
 	}
@@ -57,7 +57,7 @@ func Get(ctx context.Context, log Log, topic string, partition int, offset int64
 		return nil
 	})
 	if err == nil && value == nil {
-		err = &Error{Op: "read", Topic: topic, Partition: partition, Offset: offset, Err: ErrNotFound}
+		err = Place{topic, partition}.Fail("read", offset, ErrNotFound)
 	}
 	return value, err
 }

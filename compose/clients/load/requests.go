@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -91,6 +92,15 @@ func (a *asker) round(ctx context.Context, run uint32, i int) error {
 	return nil
 }
 
+// failed stores why a request is sent again.
+func (a *asker) failed(verb string, err error) {
+	if errors.Is(err, nats.ErrNoResponders) {
+		err = fmt.Errorf("%w: no decider of this model is on that server; look for the address in its log", err)
+	}
+	err = fmt.Errorf("%s.%s on %s: %w", a.model, verb, cmp.Or(a.nc.ConnectedUrlRedacted(), "no server"), err)
+	a.seen.failure.Store(&err)
+}
+
 // insist sends a request until it is answered with more than "not now". It waits longer each time, at least
 // for about as long as it is told to, and at random: requests that failed together do not come back together.
 func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, error) {
@@ -110,7 +120,9 @@ func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, e
 		case err == nil:
 			told, _ := strconv.Atoi(m.Header.Get("Retry-After"))
 			wait = max(wait, time.Duration(told)*time.Second)
+			err = errors.New(m.Header.Get("Nats-Service-Error"))
 		}
+		a.failed(verb, err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait/2 + rand.N(wait)):

@@ -20,7 +20,11 @@ var clicks = map[string]map[string]float64{
 var devices = []string{"desktop", "phone", "console"}
 
 // counts are what happened since the start.
-type counts struct{ contexts, decisions, outcomes, clicks atomic.Int64 }
+type counts struct {
+	contexts, decisions, outcomes, clicks atomic.Int64
+
+	failure atomic.Pointer[error] // of the last request that was refused or not answered; nil: none since the last line
+}
 
 func (c *counts) outcome(click int64) {
 	c.outcomes.Add(1)
@@ -77,8 +81,15 @@ func report(ctx context.Context, seen *counts) {
 	}
 }
 
-func show(seen *counts) {
-	n := seen.outcomes.Load()
-	fmt.Printf("contexts %d, decisions %d, outcomes %d, clicks %.3f an outcome (uniform play: 0.152, the best: 0.317)\n",
-		seen.contexts.Load(), seen.decisions.Load(), n, float64(seen.clicks.Load())/float64(max(n, 1)))
+func show(seen *counts) { fmt.Print(seen) }
+
+// String returns the line of the counts, and below it why requests are sent again.
+func (c *counts) String() string {
+	n := c.outcomes.Load()
+	line := fmt.Sprintf("contexts %d, decisions %d, outcomes %d, clicks %.3f an outcome (uniform play: 0.152, the best: 0.317)\n",
+		c.contexts.Load(), c.decisions.Load(), n, float64(c.clicks.Load())/float64(max(n, 1)))
+	if err := c.failure.Swap(nil); err != nil {
+		line += fmt.Sprintf("  some requests are sent again: %v\n", *err)
+	}
+	return line
 }

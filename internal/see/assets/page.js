@@ -79,6 +79,7 @@ function drawAlarms(s) {
   if (!s.alarms.some((a) => a.firing)) {
     cards.unshift(make("p", { class: cards.length ? "calm soon" : "calm" }, cards.length ? "No alarm yet " : "No alarm ", make("span", {}, "of those that one process can judge")));
   }
+  cards.push(make("p", { class: "quiet" }, "Only Prometheus, which sees all processes, judges ", s.elsewhere.join(", "), "."));
   show(byId("alarms"), ...cards);
 }
 

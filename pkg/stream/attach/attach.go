@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -60,7 +61,10 @@ func Lock(dir string) (unlock func() error, err error) {
 		return nil, err
 	}
 	f, err := os.OpenFile(filepath.Join(dir, LockFile), os.O_RDWR|os.O_CREATE|itself, 0o600)
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ELOOP):
+		return nil, fmt.Errorf("%s is a symbolic link, which is not followed: remove it", filepath.Join(dir, LockFile))
+	case err != nil:
 		return nil, fmt.Errorf("folder %s is not writable: %w", dir, err)
 	}
 	if err := hold(f, dir, lockFile); err != nil {
@@ -68,7 +72,7 @@ func Lock(dir string) (unlock func() error, err error) {
 	}
 	if err := sign(f); err != nil {
 		_ = f.Close()
-		return nil, fmt.Errorf("write %s: %w", f.Name(), err)
+		return nil, err // it names the file
 	}
 	return f.Close, nil // closing unlocks; the file stays, for removing it would race with another Lock
 }

@@ -14,6 +14,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -23,6 +24,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -88,15 +90,11 @@ type Engine struct {
 	so     *server.Options
 	server *server.Server
 	client *nats.Client
-	unlock func() error
 	url    string
 	access attach.Connect
-	mender *mender // nil: the store is not mended
+	view   string // folder of its own in place of Dir; "": none
 
-	unkeep func() // ends keepConnections; nil: it did not begin
-
-	view       string // folder of its own in place of Dir; "": none
-	unlockView func() error
+	closers []func() error // of Close; the last one begins
 }
 
 // Open locks the folder, making it if needed, and starts the server on it. Unless the
@@ -120,16 +118,16 @@ func Open(ctx context.Context, o Options) (*Engine, error) {
 	}
 	unlock, err := attach.Lock(o.Dir)
 	if err != nil {
-		return nil, err
+		return nil, advise(err)
 	}
-	e := &Engine{o: o, unlock: unlock}
+	e := &Engine{o: o, closers: []func() error{unlock}}
 	_ = os.Remove(filepath.Join(o.Dir, attach.ConnectFile)) // left by a process that crashed
 	if err = completeStreams(o.Dir); err == nil {
 		err = e.start(ctx)
 	}
 	if err != nil {
 		_ = e.Close()
-		return nil, err
+		return nil, advise(err)
 	}
 	return e, nil
 }
@@ -139,24 +137,14 @@ func (o *Options) complete() error {
 	if o.Dir == "" && !o.bare {
 		return errors.New("embedded log: no folder given")
 	}
-	if o.Host == "" {
-		o.Host = DefaultHost
-	}
+	o.Host = cmp.Or(o.Host, DefaultHost)
 	if ip := net.ParseIP(o.Host); o.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("embedded log: host %s is not a loopback address; run a NATS server to serve other machines", o.Host)
 	}
-	if o.Port == 0 {
-		o.Port = DefaultPort
-	}
-	if o.Sync == "" {
-		o.Sync = DefaultSync
-	}
-	if o.Name == "" {
-		o.Name = filepath.Base(os.Args[0])
-	}
-	if o.MaxConns == 0 {
-		o.MaxConns = DefaultMaxConns
-	}
+	o.Port = cmp.Or(o.Port, DefaultPort)
+	o.Sync = cmp.Or(o.Sync, DefaultSync)
+	o.Name = cmp.Or(o.Name, filepath.Base(os.Args[0]))
+	o.MaxConns = cmp.Or(o.MaxConns, DefaultMaxConns)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -169,7 +157,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.so, err = e.serverOptions(); err != nil {
 		return err
 	}
-	if !e.o.bare && e.view == "" {
+	if e.serves() {
 		if err := checkStopped(e.o.Dir); err != nil {
 			return err
 		}
@@ -177,6 +165,15 @@ func (e *Engine) start(ctx context.Context) error {
 	if e.server, err = server.NewServer(e.so); err != nil {
 		return fmt.Errorf("embedded server: %w", err)
 	}
+	inOrder := false
+	e.atClose(func() error {
+		e.server.Shutdown()
+		e.server.WaitForShutdown()
+		if inOrder {
+			return noteStopped(e.o.Dir)
+		}
+		return nil
+	})
 	log := &serverLog{log: e.o.Logger, faults: make(chan error, 1)}
 	e.server.SetLoggerV2(log, false, false, false)
 	e.server.Start()
@@ -206,8 +203,12 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !e.o.bare && e.view == "" {
-		e.mender = startMender(e, log.faults)
+	e.atClose(func() error {
+		inOrder = e.serves() && e.client.Log().Held() == nil
+		return e.client.Close()
+	})
+	if e.serves() {
+		e.atClose(startMender(e, log.faults))
 	}
 	if e.o.DontListen {
 		return nil
@@ -215,7 +216,11 @@ func (e *Engine) start(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	var keeping sync.WaitGroup
 	keeping.Go(func() { e.keepConnections(ctx) })
-	e.unkeep = func() { cancel(); keeping.Wait() }
+	e.atClose(func() error {
+		cancel()
+		keeping.Wait()
+		return nil
+	})
 	e.url = "nats://" + e.server.Addr().String()
 	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
 		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that is used",
@@ -284,7 +289,9 @@ func (e *Engine) writeConnect() error {
 	if err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(e.o.Dir, attach.ConnectFile), append(data, '\n'))
+	name := filepath.Join(e.o.Dir, attach.ConnectFile)
+	e.atClose(func() error { return os.Remove(name) })
+	return writeFile(name, append(data, '\n'))
 }
 
 // writeFile replaces a file, readable by its owner only. Nothing that is there is written
@@ -320,48 +327,15 @@ func (e *Engine) Access() attach.Connect { return e.access }
 // Close drains the bus, closes the log, stops the server, and unlocks the folder.
 func (e *Engine) Close() error {
 	var errs []error
-	if e.url != "" && !e.o.bare {
-		errs = append(errs, os.Remove(filepath.Join(e.o.Dir, attach.ConnectFile)))
-		e.url = ""
+	for _, f := range slices.Backward(e.closers) {
+		errs = append(errs, f())
 	}
-	if e.mender != nil {
-		e.mender.close()
-		e.mender = nil
-	}
-	if e.unkeep != nil {
-		e.unkeep()
-		e.unkeep = nil
-	}
-	inOrder := e.client != nil && e.client.Log().Held() == nil && !e.o.bare && e.view == ""
-	if e.client != nil {
-		errs = append(errs, e.client.Close())
-		e.client = nil
-	}
-	if e.server != nil {
-		e.server.Shutdown()
-		e.server.WaitForShutdown()
-		e.server = nil
-	}
-	if inOrder {
-		errs = append(errs, noteStopped(e.o.Dir))
-	}
-	if e.unlock != nil {
-		errs = append(errs, e.unlock())
-		e.unlock = nil
-	}
-	if e.view != "" {
-		errs = append(errs, os.RemoveAll(e.view))
-		e.view = ""
-	}
-	if e.unlockView != nil {
-		errs = append(errs, e.unlockView())
-		e.unlockView = nil
-	}
+	e.closers, e.url = nil, ""
 	return errors.Join(errs...)
 }
 
-// Locked reports whether a process holds a folder, and which: see [attach.Locked].
-func Locked(dir string) (holder string, held bool, err error) { return attach.Locked(dir) }
+// atClose has f called by Close, before what was given earlier.
+func (e *Engine) atClose(f func() error) { e.closers = append(e.closers, f) }
 
-// Dial joins the log of a folder that another process holds: see [attach.Dial].
-func Dial(dir, name string, o nats.Options) (*nats.Client, error) { return attach.Dial(dir, name, o) }
+// serves reports whether the engine serves the folder of a log.
+func (e *Engine) serves() bool { return !e.o.bare && e.view == "" }

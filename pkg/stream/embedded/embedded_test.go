@@ -27,15 +27,15 @@ import (
 // One process holds a folder; a second is told who.
 func TestLock(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	if who, held, err := embedded.Locked(dir); held || err != nil {
+	if who, held, err := attach.Locked(dir); held || err != nil {
 		t.Errorf("a folder that is not there: %q, %v, %v", who, held, err)
 	}
-	if _, err := embedded.Dial(dir, "test", nats.Options{}); !errors.Is(err, attach.ErrNotRunning) {
+	if _, err := attach.Dial(dir, "test", nats.Options{}); !errors.Is(err, attach.ErrNotRunning) {
 		t.Errorf("dial: %v", err)
 	}
 	e := open(t, embedded.Options{Dir: dir, Port: -1})
 	self := fmt.Sprintf("%d (%s)", os.Getpid(), filepath.Base(os.Args[0]))
-	who, held, err := embedded.Locked(dir)
+	who, held, err := attach.Locked(dir)
 	if who != self || !held || err != nil {
 		t.Errorf("held by %q, %v, %v; want %q", who, held, err, self)
 	}
@@ -44,7 +44,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("second open: %v", err)
 	}
 
-	c, err := embedded.Dial(dir, "test", nats.Options{})
+	c, err := attach.Dial(dir, "test", nats.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	closeEngine(t, e)
-	if _, held, err := embedded.Locked(dir); held || err != nil {
+	if _, held, err := attach.Locked(dir); held || err != nil {
 		t.Errorf("after close: %v, %v", held, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, attach.ConnectFile)); err == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"hindsight/pkg/stream"
+	"hindsight/pkg/stream/attach"
 	"hindsight/pkg/stream/embedded"
 	"hindsight/pkg/stream/nats"
 )
@@ -14,7 +15,7 @@ import (
 func TestDialFollows(t *testing.T) {
 	o := embedded.Options{Dir: t.TempDir(), Port: -1}
 	e := open(t, o)
-	c, err := embedded.Dial(o.Dir, "test", nats.Options{})
+	c, err := attach.Dial(o.Dir, "test", nats.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

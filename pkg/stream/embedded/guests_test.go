@@ -56,7 +56,7 @@ func openBare(t *testing.T) *Engine {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.Close() })
-	return b.e
+	return b
 }
 
 // Subscriptions take little memory, however deep their subjects are, of few connections or of
@@ -105,8 +105,7 @@ func TestGuestSubscriptions(t *testing.T) {
 // waits for all of them together; who reads stays.
 func TestGuestsThatDoNotRead(t *testing.T) {
 	e := openBare(t)
-	e.unkeep() // what it does is done here
-	e.unkeep = nil
+	_ = e.closers[len(e.closers)-1]() // ends keepConnections: what it does is done here
 	service, err := natsgo.Connect(e.URL(), natsgo.UserInfo(serviceUser, e.access.Password))
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package embedded_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"hindsight/pkg/stream/attach"
@@ -21,7 +22,7 @@ func TestPreparedLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 		e, err := embedded.Open(t.Context(), embedded.Options{Dir: dir, Port: -1})
-		if opens != (err == nil) {
+		if opens != (err == nil) || !opens && !strings.Contains(err.Error(), name+" is a symbolic link, which is not followed: remove it") {
 			t.Errorf("with a link as %s: %v", name, err)
 		}
 		if err == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -39,24 +40,21 @@ const (
 type mender struct {
 	e      *Engine
 	faults <-chan error
-	stop   context.CancelFunc
-	done   chan struct{}
 }
 
-func startMender(e *Engine, faults <-chan error) *mender {
-	ctx, stop := context.WithCancel(context.Background())
-	m := &mender{e: e, faults: faults, stop: stop, done: make(chan struct{})}
-	go m.run(ctx)
-	return m
-}
-
-func (m *mender) close() {
-	m.stop()
-	<-m.done
+// startMender begins to mend; stop ends it.
+func startMender(e *Engine, faults <-chan error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { (&mender{e, faults}).run(ctx) })
+	return func() error {
+		cancel()
+		running.Wait()
+		return nil
+	}
 }
 
 func (m *mender) run(ctx context.Context) {
-	defer close(m.done)
 	pause, mended := firstLook, time.Time{}
 	for {
 		select {
@@ -102,12 +100,28 @@ func (m *mender) mend(ctx context.Context, fault error, pause time.Duration) tim
 	return pause
 }
 
+// advise says what to do about an error that keeps the engine from starting.
+func advise(err error) error {
+	if fullDisk(err) != nil {
+		return fmt.Errorf("%w: make room, then start it again", err)
+	}
+	return err
+}
+
+// fullDisk returns the error of a full disk or quota that err wraps, nil if it wraps none.
+func fullDisk(err error) error {
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
+		if errors.Is(err, full) {
+			return full
+		}
+	}
+	return nil
+}
+
 // explain says what to do about an error of the store.
 func explain(fault error) error {
-	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT} {
-		if errors.Is(fault, full) {
-			return fmt.Errorf("%w: %w: make room, then it goes on by itself", stream.ErrFull, full)
-		}
+	if full := fullDisk(fault); full != nil {
+		return fmt.Errorf("%w: %w: make room, then it goes on by itself", stream.ErrFull, full)
 	}
 	return fmt.Errorf("%w: the store failed, and goes on by itself when it can write again: %w", stream.ErrUnavailable, fault)
 }

@@ -47,7 +47,7 @@ func openReadOnly(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{o: o, unlock: unlock}
+	e := &Engine{o: o, closers: []func() error{unlock}}
 	if err = e.makeView(); err == nil {
 		if err = layView(ctx, o.Dir, e.view); err == nil {
 			e.o.Dir, e.o.DontListen, e.o.MaxBytes, e.o.Log.Heartbeat = e.view, true, manyBytes, viewHeartbeat
@@ -79,9 +79,12 @@ func (e *Engine) makeView() (err error) {
 	if e.view, err = os.MkdirTemp("", viewPrefix); err != nil {
 		return err
 	}
-	if e.unlockView, err = attach.Lock(e.view); err != nil {
+	if unlock, err := attach.Lock(e.view); err == nil {
+		e.atClose(unlock)
+	} else {
 		e.o.Logger.Debug("the view is not locked", "error", err)
 	}
+	e.atClose(func() error { return os.RemoveAll(e.view) })
 	return nil
 }
 

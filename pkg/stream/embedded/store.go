@@ -139,32 +139,41 @@ func streamFiles(dir, pattern string) ([]string, error) {
 	return names, err
 }
 
+// eachStream calls f for the streams in a folder, with their configuration, its checksum if it
+// has one, and the path of the file with the configuration.
+func eachStream(dir string, f func(stream, path string, meta, sum []byte) error) error {
+	paths, err := streamFiles(dir, metaFile)
+	for i := 0; i < len(paths) && err == nil; i++ {
+		path := paths[i]
+		meta, sum, e := readMeta(path)
+		if e == nil {
+			e = f(filepath.Base(filepath.Dir(path)), path, meta, sum)
+		}
+		if e != nil {
+			err = fmt.Errorf("%s: %w", path, e)
+		}
+	}
+	return err
+}
+
 // completeStreams writes the checksums that a server killed while it made a stream did not
 // come to write, or that a power cut took. The next server would make the stream anew, but not
 // its checksum, and the one after that would leave the stream out with all that was stored in
 // the meantime. A configuration that a power cut took is removed: its stream is made anew with
 // the records that it holds.
 func completeStreams(dir string) error {
-	paths, err := streamFiles(dir, metaFile)
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		meta, sum, err := readMeta(path)
-		if err == nil && blank(meta) {
-			err = os.Remove(path)
-		} else if err == nil && blank(sum) && json.Valid(meta) {
-			stream := filepath.Dir(path)
-			whole := filepath.Join(stream, sumFile)
-			if err = os.WriteFile(whole+".tmp", []byte(metaSum(meta, filepath.Base(stream))), 0o600); err == nil {
-				err = os.Rename(whole+".tmp", whole)
+	return eachStream(dir, func(stream, path string, meta, sum []byte) error {
+		switch whole := filepath.Join(filepath.Dir(path), sumFile); {
+		case blank(meta):
+			return os.Remove(path)
+		case blank(sum) && json.Valid(meta):
+			if err := os.WriteFile(whole+".tmp", []byte(metaSum(meta, stream)), 0o600); err != nil {
+				return err
 			}
+			return os.Rename(whole+".tmp", whole)
 		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // blank reports whether a file has lost its content: a power cut leaves it empty or zeros.
@@ -173,44 +182,26 @@ func blank(data []byte) bool { return len(bytes.Trim(data, "\x00")) == 0 }
 // SetAge changes how long the topics in a folder that nobody serves keep records, 0
 // meaning for ever.
 func SetAge(dir string, age time.Duration) error {
-	paths, err := streamFiles(dir, metaFile)
-	if err != nil {
-		return err
-	}
-	for _, path := range paths {
-		meta, _, err := readMeta(path)
-		if err == nil {
-			meta, err = changeMeta(meta, map[string]string{"max_age": strconv.FormatInt(int64(age), 10)})
-		}
-		if err == nil {
-			err = writeMeta(path, meta, []byte(metaSum(meta, filepath.Base(filepath.Dir(path)))))
-		}
+	return eachStream(dir, func(stream, path string, meta, _ []byte) error {
+		meta, err := changeMeta(meta, map[string]string{"max_age": strconv.FormatInt(int64(age), 10)})
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			return err
 		}
-	}
-	return nil
+		return writeMeta(path, meta, []byte(metaSum(meta, stream)))
+	})
 }
 
 // Config returns the configuration of a stream in a folder, as the server's interface takes it.
 func Config(dir, stream string) (config map[string]any, err error) {
-	paths, err := streamFiles(dir, metaFile)
-	if err != nil {
-		return nil, err
+	err = eachStream(dir, func(name, _ string, meta, _ []byte) error {
+		if name != stream {
+			return nil
+		}
+		return json.Unmarshal(meta, &config)
+	})
+	if err == nil && config == nil {
+		err = fmt.Errorf("folder %s holds no stream %s", dir, stream)
 	}
-	for _, path := range paths {
-		if filepath.Base(filepath.Dir(path)) != stream {
-			continue
-		}
-		meta, _, err := readMeta(path)
-		if err == nil {
-			err = json.Unmarshal(meta, &config)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
-		}
-		delete(config, "Created") // not of the configuration
-		return config, nil
-	}
-	return nil, fmt.Errorf("folder %s holds no stream %s", dir, stream)
+	delete(config, "Created") // not of the configuration
+	return config, err
 }

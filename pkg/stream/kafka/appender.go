@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +70,7 @@ func (a *appender) start() error {
 	return nil
 }
 
-func (a *appender) fail(err error) error { return a.sender.p.fail("append", -1, err) }
+func (a *appender) fail(err error) error { return a.sender.p.Fail("append", -1, err) }
 
 // Append implements [stream.Appender].
 func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error) {
@@ -82,18 +83,20 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 		if a.dead != nil {
 			return 0, a.dead
 		}
-		size := recordSize(r, "", a.fill.count)
-		full := size + varintLen(int64(size))
-		if batchHead+full > a.hard {
-			return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, full, a.hard-batchHead))
-		}
-		if a.fill.count == 0 || a.fill.count < maxRecords && len(a.fill.b)+full <= a.soft {
-			a.fill.add(r, "", size)
+		b, before := a.fill, len(a.fill.b)
+		b.add(r, "")
+		if b.count == 1 && len(b.b) <= a.hard || b.count <= maxRecords && len(b.b) <= a.soft {
 			a.sent++
-			if a.fill.count == 1 {
+			if b.count == 1 {
 				signal(a.work)
 			}
 			return a.sent, nil
+		}
+		size := len(b.b) - before
+		b.count--
+		if b.b = b.b[:before]; batchHead+size > a.hard {
+			b.b = slices.Clone(b.b) // lets go of the room for what is too large
+			return 0, a.fail(fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, size, a.hard-batchHead))
 		}
 		if err := a.wait(ctx); err != nil {
 			return 0, err
@@ -175,7 +178,7 @@ func wallClock() time.Time { return time.Now().Round(0) }
 // both this owner and the next: so the log is asked first.
 func (a *appender) deliver(b []byte) (produced, error) {
 	me := owner{a.producer, a.epoch}
-	if p := &a.sender.p; wallClock().Sub(a.stirred) > idleCheck && me.isOurs(ownerID(p.topic, p.partition)) {
+	if p := &a.sender.p; wallClock().Sub(a.stirred) > idleCheck && me.isOurs(ownerID(p.Topic, p.Partition)) {
 		last, _, err := a.log.c.lastOwner(a.ctx, p)
 		if err == nil && me.before(last) {
 			err = stream.ErrFenced

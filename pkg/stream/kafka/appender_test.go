@@ -215,8 +215,8 @@ func TestKafkaRealForgets(t *testing.T) {
 	fill(t, b, "b", 1)
 	forgotten := func() {
 		for known := true; known; {
-			err := c.atLeader(ctx, &place{"t", 0}, func(cn *conn) (int16, error) {
-				all, code, err := cn.producers(&place{"t", 0})
+			err := c.atLeader(ctx, &place{Topic: "t", Partition: 0}, func(cn *conn) (int16, error) {
+				all, code, err := cn.producers(&place{Topic: "t", Partition: 0})
 				known = len(all) > 0
 				return code, err
 			})

@@ -38,7 +38,7 @@ func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 	ctx = sasl.WithMetadata(ctx, &sasl.Metadata{Host: host, Port: number})
 	session, message, err := m.Start(ctx)
 	if err != nil {
-		return fmt.Errorf("%w: mechanism %s cannot start", ErrAuthentication, m.Name())
+		return fmt.Errorf("%w: mechanism %s cannot start: %w", ErrAuthentication, m.Name(), err)
 	}
 	for done := false; !done; {
 		answer, err := cn.call(ctx, &saslauthenticate.Request{AuthBytes: message})
@@ -50,6 +50,7 @@ func (cn *conn) authenticate(ctx context.Context, m sasl.Mechanism) error {
 		}
 		r := answer.(*saslauthenticate.Response)
 		if r.ErrorCode != 0 {
+			_, _, _ = session.Next(ctx, []byte(refusal(r))) // what it keeps is refused
 			return fmt.Errorf("%w (mechanism %s): %s", ErrAuthentication, m.Name(), refusal(r))
 		}
 		if done, message, err = session.Next(ctx, r.AuthBytes); err != nil {

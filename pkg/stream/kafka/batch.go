@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
+	"slices"
 
 	"hindsight/pkg/stream"
 )
@@ -52,14 +53,20 @@ func (b *batch) reset() {
 	b.b, b.count = b.b[:batchHead], 0
 }
 
-// add appends a record that takes size bytes, as recordSize says.
-func (b *batch) add(r *stream.Record, nonce string, size int) {
-	o := binary.AppendVarint(b.b, int64(size))
-	o = append(o, 0, 0) // no attributes, the batch's time
+// add appends a record.
+func (b *batch) add(r *stream.Record, nonce string) {
+	start, headers := len(b.b), len(r.Headers)
+	if r.Type != "" {
+		headers++
+	}
+	if nonce != "" {
+		headers++
+	}
+	o := append(b.b, 0, 0) // no attributes, the batch's time
 	o = binary.AppendVarint(o, int64(b.count))
 	o = appendNullable(o, r.Key)
 	o = appendNullable(o, r.Value)
-	o = binary.AppendVarint(o, int64(headerCount(r, nonce)))
+	o = binary.AppendVarint(o, int64(headers))
 	if r.Type != "" {
 		o = appendHeader(o, stream.HeaderType, r.Type)
 	}
@@ -69,7 +76,8 @@ func (b *batch) add(r *stream.Record, nonce string, size int) {
 	if nonce != "" {
 		o = appendHeader(o, headerNonce, nonce)
 	}
-	b.b = o
+	var size [binary.MaxVarintLen64]byte
+	b.b = slices.Insert(o, start, size[:binary.PutVarint(size[:], int64(len(o)-start))]...)
 	b.count++
 }
 
@@ -102,44 +110,6 @@ func appendNullable(b, v []byte) []byte {
 func appendHeader(b []byte, key, value string) []byte {
 	b = append(binary.AppendVarint(b, int64(len(key))), key...)
 	return append(binary.AppendVarint(b, int64(len(value))), value...)
-}
-
-func headerCount(r *stream.Record, nonce string) int {
-	n := len(r.Headers)
-	if r.Type != "" {
-		n++
-	}
-	if nonce != "" {
-		n++
-	}
-	return n
-}
-
-// recordSize is what a record at an index of its batch takes, without the size itself
-// in front.
-func recordSize(r *stream.Record, nonce string, index int) int {
-	n := 2 + varintLen(int64(index)) + nullableSize(r.Key) + nullableSize(r.Value) + varintLen(int64(headerCount(r, nonce)))
-	if r.Type != "" {
-		n += headerSize(stream.HeaderType, r.Type)
-	}
-	for i := range r.Headers {
-		n += headerSize(r.Headers[i].Key, r.Headers[i].Value)
-	}
-	if nonce != "" {
-		n += headerSize(headerNonce, nonce)
-	}
-	return n
-}
-
-func nullableSize(v []byte) int {
-	if v == nil {
-		return 1
-	}
-	return varintLen(int64(len(v))) + len(v)
-}
-
-func headerSize(key, value string) int {
-	return varintLen(int64(len(key))) + len(key) + varintLen(int64(len(value))) + len(value)
 }
 
 // nextSequence is the sequence number after n more records. Like brokers it goes on

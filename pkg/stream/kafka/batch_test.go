@@ -23,7 +23,7 @@ func encode(recs []stream.Record, pid int64, epoch int16, sequence int32, now in
 	var b batch
 	b.reset()
 	for i := range recs {
-		b.add(&recs[i], "", recordSize(&recs[i], "", b.count))
+		b.add(&recs[i], "")
 	}
 	b.seal(pid, epoch, sequence, now)
 	return b.b
@@ -131,32 +131,6 @@ func setHeader(r *stream.Record, key, value string) {
 	r.Headers = append(r.Headers, stream.Header{Key: key, Value: value})
 }
 
-// The size that a record is said to have is the size it has.
-func TestRecordSize(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		recs := drawRecords(t)
-		var b batch
-		b.reset()
-		for i := range recs {
-			size := recordSize(&recs[i], "0123", b.count)
-			before := len(b.b)
-			b.add(&recs[i], "0123", size)
-			if got := len(b.b) - before; got != size+varintLen(int64(size)) {
-				t.Fatalf("record %d takes %d bytes, not %d", i, got, size+varintLen(int64(size)))
-			}
-		}
-	})
-}
-
-func TestVarintLen(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.Int64().Draw(t, "v")
-		if got, want := varintLen(v), len(binary.AppendVarint(nil, v)); got != want {
-			t.Fatalf("%d: %d, want %d", v, got, want)
-		}
-	})
-}
-
 // Like Kafka's DefaultRecordBatch.incrementSequence: 0 follows the largest.
 func TestNextSequence(t *testing.T) {
 	for _, x := range []struct {
@@ -177,7 +151,7 @@ func TestBatchAllocs(t *testing.T) {
 	fill := func() {
 		b.reset()
 		for range 100 {
-			b.add(&r, "", recordSize(&r, "", b.count))
+			b.add(&r, "")
 		}
 		b.seal(1, 2, 3, 4)
 	}

@@ -126,7 +126,7 @@ func TestKafkaRealBoundsWaitForReplicas(t *testing.T) {
 	if err := writer.ProduceSync(t.Context(), &kgo.Record{Topic: "alone", Value: []byte("x")}).FirstErr(); err != nil {
 		t.Fatal(err)
 	}
-	p := place{"alone", 0}
+	p := place{Topic: "alone", Partition: 0}
 	if _, next, err := c.ends(t.Context(), &p); next != 0 || err != nil {
 		t.Fatalf("what one replica has can be read: %d %v", next, err)
 	}

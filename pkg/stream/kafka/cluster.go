@@ -31,21 +31,16 @@ type cluster struct {
 	seeds      []string
 	brokers    map[int32]string // address by id
 	controller int32
-	topics     map[string]*topicInfo
+	topics     map[string][]int32   // leaders by partition; −1: none
 	created    map[string]time.Time // topics that we made
 	idle       map[string][]*conn   // by address
 	good       string               // address of the broker that answered last
 	closed     bool
 }
 
-// topicInfo is the answer to a question about a topic.
-type topicInfo struct {
-	leaders []int32 // by partition; −1: none
-}
-
 func (k *cluster) init(seeds []string) {
 	k.seeds = slices.Clone(seeds)
-	k.brokers, k.topics = map[int32]string{}, map[string]*topicInfo{}
+	k.brokers, k.topics = map[int32]string{}, map[string][]int32{}
 	k.created, k.idle = map[string]time.Time{}, map[string][]*conn{}
 	k.controller = -1
 }
@@ -182,32 +177,29 @@ func (k *cluster) learn(r *metadata.Response) {
 			delete(k.topics, t.Name)
 			continue
 		}
-		info := &topicInfo{leaders: make([]int32, len(t.Partitions))}
-		for j := range info.leaders {
-			info.leaders[j] = -1
-		}
+		leaders := slices.Repeat([]int32{-1}, len(t.Partitions))
 		for _, p := range t.Partitions {
-			if i := int(p.PartitionIndex); i >= 0 && i < len(info.leaders) && (p.ErrorCode == 0 || kafkago.Error(p.ErrorCode) == kafkago.ReplicaNotAvailable) {
-				info.leaders[i] = p.LeaderID
+			if i := int(p.PartitionIndex); i >= 0 && i < len(leaders) && (p.ErrorCode == 0 || kafkago.Error(p.ErrorCode) == kafkago.ReplicaNotAvailable) {
+				leaders[i] = p.LeaderID
 			}
 		}
-		k.topics[t.Name] = info
+		k.topics[t.Name] = leaders
 	}
 }
 
-// topic returns what is known of a topic, asking if nothing is or fresh is set.
-func (c *Client) topic(ctx context.Context, name string, fresh bool) (*topicInfo, error) {
+// topic returns the leaders of a topic's partitions, asking if they are not known or fresh is set.
+func (c *Client) topic(ctx context.Context, name string, fresh bool) ([]int32, error) {
 	if c.ctx.Err() != nil {
 		return nil, stream.ErrClosed
 	}
 	k := &c.cluster
 	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		k.mu.Lock()
-		info := k.topics[name]
+		leaders, known := k.topics[name]
 		isNew := time.Since(k.created[name]) < newTopicPeriod
 		k.mu.Unlock()
-		if info != nil && !fresh {
-			return info, nil
+		if known && !fresh {
+			return leaders, nil
 		}
 		r, err := c.metadata(ctx, []string{name})
 		if err != nil {
@@ -244,24 +236,34 @@ func (c *Client) pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// again calls try, with growing pauses, until it says that its error is final (nil is) or the
+// request timeout is over, and returns its last error.
+func (c *Client) again(ctx context.Context, try func(ctx context.Context) (final bool, err error)) error {
+	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
+	defer cancel()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		if final, err := try(limited); final || err == nil || c.pause(limited, backoff) != nil {
+			return err
+		}
+	}
+}
+
 // leader returns the address of a partition's leader; fresh asks again.
 func (c *Client) leader(ctx context.Context, p *place, fresh bool) (string, error) {
-	info, err := c.topic(ctx, p.topic, fresh)
+	leaders, err := c.topic(ctx, p.Topic, fresh)
+	if err == nil && p.Partition >= len(leaders) && !fresh { // there may be more by now
+		leaders, err = c.topic(ctx, p.Topic, true)
+	}
 	if err != nil {
 		return "", err
 	}
-	if p.partition >= len(info.leaders) && !fresh { // there may be more by now
-		if info, err = c.topic(ctx, p.topic, true); err != nil {
-			return "", err
-		}
-	}
-	if p.partition < 0 || p.partition >= len(info.leaders) {
+	if p.Partition < 0 || p.Partition >= len(leaders) {
 		return "", stream.ErrNotFound
 	}
 	k := &c.cluster
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	addr, ok := k.brokers[info.leaders[p.partition]]
+	addr, ok := k.brokers[leaders[p.Partition]]
 	if !ok {
 		return "", errNoLeader
 	}

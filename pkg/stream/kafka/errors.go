@@ -13,14 +13,10 @@ import (
 // ErrCorrupt reports a batch of records whose CRC or layout is wrong.
 var ErrCorrupt = stream.ErrCorrupt
 
-// place is one partition.
-type place struct {
-	topic     string
-	partition int
-}
+type place = stream.Place
 
 func newPlace(topic string, partition int) (place, error) {
-	p := place{topic, partition}
+	p := place{Topic: topic, Partition: partition}
 	if partition < 0 || partition > math.MaxInt32 {
 		return p, stream.ErrNotFound
 	}
@@ -43,13 +39,6 @@ func checkTopic(topic string) error {
 		}
 	}
 	return nil
-}
-
-func (p *place) fail(op string, offset int64, err error) error {
-	if located := (*stream.Error)(nil); errors.As(err, &located) {
-		return err
-	}
-	return &stream.Error{Op: op, Topic: p.topic, Partition: p.partition, Offset: offset, Err: err}
 }
 
 // codeError is an error of a broker with the contract's beside it.

@@ -49,7 +49,7 @@ func TestSameEpoch(t *testing.T) {
 		defer d.Close()
 		ctx := context.Background()
 		a := open(t, c, "t", 1)
-		rival := d.log.newAppender(place{"t", 0}, nil, messageBytes)
+		rival := d.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
 		defer rival.sender.close()
 		if _, err := rival.fence(ctx, owner{a.producer, a.epoch}, stream.OpenOptions{}); !errors.Is(err, errOpenAgain) {
 			t.Fatalf("open with an epoch that is taken: %v", err)
@@ -73,7 +73,7 @@ func TestEpochsRunOut(t *testing.T) {
 		defer c.Close()
 		ctx := context.Background()
 		first := open(t, c, "t", 1)
-		last := c.log.newAppender(place{"t", 0}, nil, messageBytes)
+		last := c.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
 		at, err := last.fence(ctx, owner{ownerID("t", 0), lastEpoch - 1}, stream.OpenOptions{})
 		if err != nil {
 			t.Fatal(err)
@@ -107,7 +107,7 @@ func TestEpochsRunOutForTwo(t *testing.T) {
 		defer c.Close()
 		ctx := context.Background()
 		open(t, c, "t", 1)
-		slow := c.log.newAppender(place{"t", 0}, nil, messageBytes)
+		slow := c.log.newAppender(place{Topic: "t", Partition: 0}, nil, messageBytes)
 		defer slow.sender.close()
 		if _, err := slow.fence(ctx, owner{ownerID("t", 0), lastEpoch}, stream.OpenOptions{}); err != nil {
 			t.Fatal(err)
@@ -191,7 +191,7 @@ func TestOwnerIsFound(t *testing.T) {
 func trimAll(t *testing.T, c *Client) {
 	t.Helper()
 	ctx := context.Background()
-	p := place{"t", 0}
+	p := place{Topic: "t", Partition: 0}
 	_, end, err := c.ends(ctx, &p)
 	if err == nil {
 		err = c.atLeader(ctx, &p, func(cn *conn) (int16, error) { return cn.deleteRecords(&p, end, 1000) })

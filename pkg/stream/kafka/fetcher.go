@@ -19,15 +19,6 @@ const (
 	chunks     = 3       // one in use, one ready, one being fetched
 )
 
-// source fetches batches of one partition. There is one implementation; what a reader
-// does does not depend on how the bytes come.
-type source interface {
-	// fetch returns batches from an offset on, none if there are none after a while.
-	// What it returned before is overwritten if its chunk is passed again.
-	fetch(ctx context.Context, offset int64, into *chunk) error
-	close()
-}
-
 // chunk is what one fetch brought.
 type chunk struct {
 	memory  []byte // reused
@@ -44,7 +35,8 @@ type leaderSource struct {
 	waits time.Time // since when there is nothing but an open transaction; zero: that is not so
 }
 
-// fetch implements source. It waits out a leader that moves.
+// fetch returns batches from an offset on, none if there are none after a while. What it
+// returned before is overwritten if its chunk is passed again. It waits out a leader that moves.
 func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) error {
 	start, told := time.Now(), false
 	for backoff, fresh := firstBackoff, false; ; backoff, fresh = min(2*backoff, maxBackoff), true {
@@ -54,7 +46,7 @@ func (s *leaderSource) fetch(ctx context.Context, offset int64, into *chunk) err
 		}
 		if backoff == maxBackoff && !told {
 			told = true
-			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.topic, "partition", s.p.partition, "error", err)
+			s.c.o.Logger.Warn("partition cannot be read now", "topic", s.p.Topic, "partition", s.p.Partition, "error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {
 			return err
@@ -115,7 +107,7 @@ func (s *leaderSource) outside(ctx context.Context, offset int64) error {
 
 // fetcher fetches ahead of a reader until it meets an error.
 type fetcher struct {
-	src   source
+	src   *leaderSource
 	full  chan *chunk // what was fetched, in order; the last one has err
 	empty chan *chunk
 	done  chan struct{} // closed when it is over
@@ -124,7 +116,7 @@ type fetcher struct {
 }
 
 // startFetcher fetches from an offset on.
-func startFetcher(ctx context.Context, src source, offset int64, told *atomic.Int64) *fetcher {
+func startFetcher(ctx context.Context, src *leaderSource, offset int64, told *atomic.Int64) *fetcher {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &fetcher{src: src, told: told, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}), stop: cancel}
 	for range chunks {

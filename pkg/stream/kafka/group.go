@@ -1,18 +1,16 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"slices"
 	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
-	"github.com/segmentio/kafka-go/sasl"
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/pkg/stream/lease"
@@ -37,28 +35,10 @@ type GroupOptions struct {
 }
 
 func (o *GroupOptions) complete() {
-	if o.Session == 0 {
-		o.Session = DefaultSession
-	}
-	if o.Heartbeat == 0 {
-		o.Heartbeat = min(DefaultHeartbeat, o.Session/6)
-	}
-	if o.Rebalance == 0 {
-		o.Rebalance = DefaultRebalance
-	}
-	if o.Backoff == 0 {
-		o.Backoff = DefaultBackoff
-	}
-}
-
-// groupAccess is how a group's member reaches the brokers.
-type groupAccess struct {
-	Brokers  []string
-	TLS      *tls.Config
-	SASL     sasl.Mechanism
-	Dial     func(ctx context.Context, network, address string) (net.Conn, error)
-	ClientID string
-	Logger   *slog.Logger
+	o.Session = cmp.Or(o.Session, DefaultSession)
+	o.Heartbeat = cmp.Or(o.Heartbeat, min(DefaultHeartbeat, o.Session/6))
+	o.Rebalance = cmp.Or(o.Rebalance, DefaultRebalance)
+	o.Backoff = cmp.Or(o.Backoff, DefaultBackoff)
 }
 
 // Group shares the partitions of a topic among processes by a consumer group: it says
@@ -66,7 +46,7 @@ type groupAccess struct {
 // read; the log's own tail is what counts. Like a lease it gives liveness, not safety: that is the fence's
 // ([stream.Log.Open]).
 type Group struct {
-	access      groupAccess
+	access      Options
 	name, topic string
 	o           GroupOptions
 	log         *Log // has positions; nil: none
@@ -76,18 +56,16 @@ type Group struct {
 // Group returns the group of that name, whose members share the partitions of topic.
 // logger is told who works on what; it may be nil.
 func (c *Client) Group(name, topic string, o GroupOptions, logger *slog.Logger) *Group {
-	a := groupAccess{Brokers: c.cluster.addresses(), TLS: c.o.TLS, SASL: c.o.SASL, Dial: c.o.Dial, ClientID: c.o.ClientID, Logger: logger}
+	a := c.o
+	a.Brokers, a.Logger = c.cluster.addresses(), logger
 	g := newGroup(a, name, topic, o)
 	g.log = c.log
 	return g
 }
 
-func newGroup(a groupAccess, name, topic string, o GroupOptions) *Group {
-	if a.Logger == nil {
-		a.Logger = slog.New(slog.DiscardHandler)
-	}
+func newGroup(a Options, name, topic string, o GroupOptions) *Group {
 	o.complete()
-	return &Group{access: a, name: name, topic: topic, o: o}
+	return &Group{access: a.withDefaults(), name: name, topic: topic, o: o}
 }
 
 // Reporting has the group commit the positions in these topics that the log is told ([Log.Report]).

@@ -89,7 +89,7 @@ func (o *office) member(who string, c *cable) (stop func()) {
 	if times == (GroupOptions{}) {
 		times = groupTimes
 	}
-	g := newGroup(groupAccess{Brokers: o.brokers, Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, times)
+	g := newGroup(Options{Brokers: o.brokers, Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, times)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -331,7 +331,7 @@ func TestGroupForgets(t *testing.T) {
 func TestGroupRunFails(t *testing.T) {
 	o := newOffice(t, 2)
 	want := errors.New("refused")
-	g := newGroup(groupAccess{Brokers: o.cluster.ListenAddrs()}, "m.deciders", o.topic, groupTimes)
+	g := newGroup(Options{Brokers: o.cluster.ListenAddrs()}, "m.deciders", o.topic, groupTimes)
 	err := g.Run(t.Context(), func(ctx context.Context, p int) error {
 		if p == 1 {
 			return fmt.Errorf("decider: %w", want)
@@ -388,7 +388,7 @@ func TestGroupRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer cluster.Close()
-	g := newGroup(groupAccess{Brokers: cluster.ListenAddrs()}, "m.deciders", "m.contexts", groupTimes)
+	g := newGroup(Options{Brokers: cluster.ListenAddrs()}, "m.deciders", "m.contexts", groupTimes)
 	err = g.Run(t.Context(), func(context.Context, int) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "group.min.session.timeout.ms") {
 		t.Error(err)

@@ -21,10 +21,6 @@ type groupLink struct {
 }
 
 func newGroupLink(dial func(ctx context.Context, network, address string) (net.Conn, error)) *groupLink {
-	if dial == nil {
-		d := &net.Dialer{KeepAlive: 15 * time.Second}
-		dial = d.DialContext
-	}
 	l := &groupLink{dial: dial, conns: map[*heardConn]struct{}{}}
 	l.heard.Store(time.Now().UnixNano())
 	return l

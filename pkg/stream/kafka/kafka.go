@@ -46,6 +46,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -88,21 +89,15 @@ const (
 )
 
 func (o Options) withDefaults() Options {
-	if o.ClientID == "" {
-		o.ClientID = DefaultClientID
-	}
+	o.ClientID = cmp.Or(o.ClientID, DefaultClientID)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{KeepAlive: 15 * time.Second}).DialContext
 	}
-	if o.RequestTimeout <= 0 {
-		o.RequestTimeout = DefaultRequestTimeout
-	}
-	if o.AckTimeout <= 0 {
-		o.AckTimeout = DefaultAckTimeout
-	}
+	o.RequestTimeout = cmp.Or(max(o.RequestTimeout, 0), DefaultRequestTimeout)
+	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), DefaultAckTimeout)
 	return o
 }
 

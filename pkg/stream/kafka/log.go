@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -67,7 +68,7 @@ func (l *Log) place(op, topic string, partition int) (place, error) {
 		err = stream.ErrClosed
 	}
 	if err != nil {
-		return p, p.fail(op, -1, err)
+		return p, p.Fail(op, -1, err)
 	}
 	return p, nil
 }
@@ -76,10 +77,7 @@ func (l *Log) place(op, topic string, partition int) (place, error) {
 func (l *Log) Close() error {
 	l.mu.Lock()
 	l.closed = true
-	all := make([]closer, 0, len(l.open))
-	for x := range l.open {
-		all = append(all, x)
-	}
+	all := slices.Collect(maps.Keys(l.open))
 	l.mu.Unlock()
 	for _, x := range all {
 		x.logClosed()
@@ -93,11 +91,11 @@ func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	info, err := l.c.topic(ctx, topic, true)
+	leaders, err := l.c.topic(ctx, topic, true)
 	if err != nil {
-		return 0, p.fail("partitions", -1, err)
+		return 0, p.Fail("partitions", -1, err)
 	}
-	return len(info.leaders), nil
+	return len(leaders), nil
 }
 
 // Topics implements [stream.Lister].
@@ -128,7 +126,7 @@ func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, n
 	}
 	first, next, err = l.c.settledEnds(ctx, &p)
 	if err != nil {
-		return 0, 0, p.fail("bounds", -1, err)
+		return 0, 0, p.Fail("bounds", -1, err)
 	}
 	return first, next, nil
 }
@@ -140,13 +138,13 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 		return err
 	}
 	if err := l.trim(ctx, &p, before); err != nil {
-		return p.fail("trim", before, err)
+		return p.Fail("trim", before, err)
 	}
 	return nil
 }
 
 func (l *Log) trim(ctx context.Context, p *place, before int64) error {
-	if !trimmable(p.topic) {
+	if !trimmable(p.Topic) {
 		return stream.ErrNotTrimmable
 	}
 	return l.c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -154,7 +152,7 @@ func (l *Log) trim(ctx context.Context, p *place, before int64) error {
 		if has, ok := cn.versions[protocol.DeleteRecords]; !ok || v < has[0] || v > has[1] {
 			if !l.untrimmed.Swap(true) {
 				l.c.o.Logger.Warn("the broker does not offer DeleteRecords: what could be dropped stays, "+
-					"unless the topic gets a retention.ms", "topic", p.topic)
+					"unless the topic gets a retention.ms", "topic", p.Topic)
 			}
 			return 0, nil
 		}

@@ -68,7 +68,7 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	}
 	a, tail, err := l.openAs(ctx, p, o)
 	if err != nil {
-		return nil, stream.Tail{}, p.fail("open", -1, err)
+		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
 	return a, tail, nil
 }
@@ -77,7 +77,7 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
 		return nil, stream.Tail{}, err
 	}
-	hard, err := l.c.largestMessage(ctx, p.topic)
+	hard, err := l.c.largestMessage(ctx, p.Topic)
 	if err != nil {
 		return nil, stream.Tail{}, err
 	}
@@ -105,7 +105,7 @@ func (l *Log) openAs(ctx context.Context, p place, o stream.OpenOptions) (*appen
 func (a *appender) own(ctx context.Context, o stream.OpenOptions) (stream.Tail, error) {
 	c, p := a.log.c, &a.sender.p
 	var tried owner
-	id := ownerID(p.topic, p.partition)
+	id := ownerID(p.Topic, p.Partition)
 	for try := range maxOpens {
 		last, first, err := c.lastOwner(ctx, p)
 		if err != nil {
@@ -146,7 +146,7 @@ func (a *appender) tryFence(ctx context.Context, me owner) error {
 	r := stream.Record{Type: "probe"}
 	var b batch
 	b.reset()
-	b.add(&r, "", recordSize(&r, "", 0))
+	b.add(&r, "")
 	b.seal(me.id, me.epoch-1, 0, time.Now().UnixMilli())
 	p, c := &a.sender.p, a.log.c
 	return c.atLeader(ctx, p, func(cn *conn) (int16, error) {
@@ -177,7 +177,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 	nonce := hex.EncodeToString(random[:])
 	var b batch
 	b.reset()
-	b.add(&r, nonce, recordSize(&r, nonce, 0))
+	b.add(&r, nonce)
 	if len(b.b) > a.hard {
 		return 0, fmt.Errorf("%w: %d bytes, the limit is %d", stream.ErrTooLarge, len(b.b), a.hard)
 	}
@@ -203,7 +203,7 @@ func (a *appender) fence(ctx context.Context, me owner, o stream.OpenOptions) (i
 // producers, which it does for a day, and by the record at the end.
 func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int64, err error) {
 	note := func(o owner) {
-		if o.isOurs(ownerID(p.topic, p.partition)) && last.before(o) {
+		if o.isOurs(ownerID(p.Topic, p.Partition)) && last.before(o) {
 			last = o
 		}
 	}
@@ -218,9 +218,6 @@ func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int
 	}
 	var known []producer
 	err = c.atLeader(ctx, p, func(cn *conn) (code int16, err error) {
-		if _, ok := cn.versions[describeProducers]; !ok {
-			return 0, nil
-		}
 		known, code, err = cn.producers(p)
 		return code, err
 	})
@@ -306,7 +303,7 @@ func (l *Log) Writer(ctx context.Context, topic string, partition int, ack strea
 	}
 	a, err := l.writer(ctx, p, ack)
 	if err != nil {
-		return nil, p.fail("writer", -1, err)
+		return nil, p.Fail("writer", -1, err)
 	}
 	return a, nil
 }
@@ -315,7 +312,7 @@ func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appende
 	if _, err := l.c.leader(ctx, &p, true); err != nil && !isTransient(err) {
 		return nil, err
 	}
-	hard, err := l.c.largestMessage(ctx, p.topic)
+	hard, err := l.c.largestMessage(ctx, p.Topic)
 	if err != nil {
 		return nil, err
 	}
@@ -337,17 +334,15 @@ func (l *Log) writer(ctx context.Context, p place, ack stream.AckFunc) (*appende
 
 // newProducer asks for a producer id.
 func (c *Client) newProducer(ctx context.Context) (id int64, epoch int16, err error) {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		m, err := c.askAny(limited, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
+	err = c.again(ctx, func(ctx context.Context) (bool, error) {
+		m, err := c.askAny(ctx, func() protocol.Message { return &initproducerid.Request{ProducerID: -1, ProducerEpoch: -1} },
 			func(m protocol.Message) error { return classify(m.(*initproducerid.Response).ErrorCode) })
-		if err == nil {
-			r := m.(*initproducerid.Response)
-			return r.ProducerID, r.ProducerEpoch, nil
+		if err != nil {
+			return !isTransient(err), err
 		}
-		if !isTransient(err) || c.pause(limited, backoff) != nil {
-			return 0, 0, err
-		}
-	}
+		r := m.(*initproducerid.Response)
+		id, epoch = r.ProducerID, r.ProducerEpoch
+		return true, nil
+	})
+	return id, epoch, err
 }

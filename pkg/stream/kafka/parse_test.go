@@ -217,10 +217,10 @@ func FuzzFields(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 1, 0, 1, 't', 0, 0, 0, 1, 0, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		x := fields{b: b}
-		x.partition(&place{"t", 0})
+		x.partition(&place{Topic: "t", Partition: 0})
 		x.tags()
 		for !x.bad {
-			_, _, _, _ = x.varbytes(), x.bytes(), x.string(), x.uvarint()
+			_, _, _, _ = x.varbytes(), x.bytes(), x.stringBytes(), x.uvarint()
 			x.varint()
 			x.int64()
 		}

@@ -10,7 +10,7 @@ import (
 func (l *Log) Report(topic string, partition int, next int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.at[place{topic, partition}] = next
+	l.at[place{Topic: topic, Partition: partition}] = next
 }
 
 // reported takes what was reported of topics since the last time: a partition that another process
@@ -20,7 +20,7 @@ func (l *Log) reported(topics []string) []reportedAt {
 	defer l.mu.Unlock()
 	var all []reportedAt
 	for p, next := range l.at {
-		if slices.Contains(topics, p.topic) {
+		if slices.Contains(topics, p.Topic) {
 			all = append(all, reportedAt{p, next})
 			delete(l.at, p)
 		}
@@ -56,10 +56,10 @@ func (m *groupMember) commit() error {
 			if was, ok := done[r.place]; ok && was == r.next {
 				continue
 			}
-			if offsets[r.topic] == nil {
-				offsets[r.topic] = map[int]int64{}
+			if offsets[r.Topic] == nil {
+				offsets[r.Topic] = map[int]int64{}
 			}
-			offsets[r.topic][r.partition] = r.next
+			offsets[r.Topic][r.Partition] = r.next
 		}
 		if err := generation.CommitOffsets(offsets); err != nil {
 			m.log.Debug("positions not committed, which are for information", "error", err)

@@ -58,14 +58,14 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 		err = stream.ErrAhead
 	}
 	if err != nil {
-		return nil, p.fail("read", from, err)
+		return nil, p.Fail("read", from, err)
 	}
 	r := &reader{log: l, p: p, pos: from, high: stable}
 	r.told.Store(stable)
 	r.ctx, r.cancel = context.WithCancel(l.c.ctx)
 	if err := l.register(r); err != nil {
 		r.cancel()
-		return nil, p.fail("read", from, err)
+		return nil, p.Fail("read", from, err)
 	}
 	return r, nil
 }
@@ -77,19 +77,19 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	for {
 		switch {
 		case r.ctx.Err() != nil:
-			return dst, r.p.fail("read", r.pos, stream.ErrClosed)
+			return dst, r.p.Fail("read", r.pos, stream.ErrClosed)
 		case ctx.Err() != nil:
 			return dst, ctx.Err()
 		case r.err != nil:
 			err := r.err
 			r.err = nil
-			return dst, r.p.fail("read", r.pos, err)
+			return dst, r.p.Fail("read", r.pos, err)
 		}
 		var err error
 		if dst, err = r.decode(dst, had+maxNext); err != nil {
 			r.restart()
 			if len(dst) == had {
-				return dst, r.p.fail("read", r.pos, err)
+				return dst, r.p.Fail("read", r.pos, err)
 			}
 			r.err = err
 		}
@@ -107,7 +107,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 			case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
 				return dst, err
 			}
-			return dst, r.p.fail("read", r.pos, err)
+			return dst, r.p.Fail("read", r.pos, err)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (r *reader) lookAtTime(s *stored) {
 	}
 	r.times = true
 	r.log.c.o.Logger.Error("a record has its producer's time, which is ahead: is message.timestamp.type still LogAppendTime?",
-		"topic", r.p.topic, "partition", r.p.partition, "offset", s.base, "time", time.UnixMilli(s.maxTime).UTC())
+		"topic", r.p.Topic, "partition", r.p.Partition, "offset", s.base, "time", time.UnixMilli(s.maxTime).UTC())
 }
 
 // advance takes the next chunk, waiting for it, but no longer than limit.

@@ -50,8 +50,8 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 	cn.begin(protocol.Produce, produceVersion)
 	b := appendInt16(cn.out, -1)                       // no transaction
 	b = appendInt32(appendInt16(b, -1), timeoutMillis) // acks from all in-sync replicas
-	b = appendString(appendInt32(b, 1), p.topic)
-	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	b = appendString(appendInt32(b, 1), p.Topic)
+	b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 	cn.out = append(appendInt32(b, int32(len(batch))), batch...)
 	if err := cn.send(); err != nil {
 		return r, true, err
@@ -86,10 +86,10 @@ func (cn *conn) produce(p *place, timeoutMillis int32, batch []byte) (r produced
 // partition reads the head of an answer about topics down to its first partition,
 // which must be p.
 func (f *fields) partition(p *place) bool {
-	if f.int32() != 1 || string(f.stringBytes()) != p.topic || f.int32() != 1 {
+	if f.int32() != 1 || string(f.stringBytes()) != p.Topic || f.int32() != 1 {
 		return false
 	}
-	return f.int32() == int32(p.partition) && !f.bad
+	return f.int32() == int32(p.Partition) && !f.bad
 }
 
 // fetched is the answer to a Fetch request for one partition.
@@ -121,8 +121,8 @@ func (cn *conn) fetch(p *place, offset int64, waitMillis, maxBytes int32, read i
 	b = appendInt32(appendInt32(b, waitMillis), 1) // at least 1 byte
 	b = append(appendInt32(b, maxBytes), byte(read))
 	b = appendInt32(appendInt32(b, 0), -1)       // no session
-	b = appendString(appendInt32(b, 1), p.topic) //
-	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	b = appendString(appendInt32(b, 1), p.Topic) //
+	b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 	b = appendInt64(appendInt32(b, -1), offset) // any epoch of the leader
 	b = appendInt32(appendInt64(b, -1), maxBytes)
 	cn.out = appendInt16(appendInt32(b, 0), 0) // nothing forgotten, no rack
@@ -184,8 +184,8 @@ func (cn *conn) askOffsets(p *place, of []position) error {
 	for _, q := range of {
 		cn.begin(protocol.ListOffsets, listOffsetsVersion)
 		b := append(appendInt32(cn.out, q.replica), byte(q.read))
-		b = appendString(appendInt32(b, 1), p.topic)
-		b = appendInt32(appendInt32(b, 1), int32(p.partition))
+		b = appendString(appendInt32(b, 1), p.Topic)
+		b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 		cn.out = appendInt64(appendInt32(b, -1), q.time)
 		if err := cn.send(); err != nil {
 			return err
@@ -250,8 +250,8 @@ func (cn *conn) bounds(p *place) (first, next int64, code int16, err error) {
 // deleteRecords drops what is before an offset.
 func (cn *conn) deleteRecords(p *place, before int64, timeoutMillis int32) (code int16, err error) {
 	cn.begin(protocol.DeleteRecords, deleteRecordsVersion)
-	b := appendString(appendInt32(cn.out, 1), p.topic)
-	b = appendInt32(appendInt32(b, 1), int32(p.partition))
+	b := appendString(appendInt32(cn.out, 1), p.Topic)
+	b = appendInt32(appendInt32(b, 1), int32(p.Partition))
 	cn.out = appendInt32(appendInt64(b, before), timeoutMillis)
 	if err := cn.send(); err != nil {
 		return 0, err
@@ -279,8 +279,11 @@ type producer struct {
 	open  int64 // where its open transaction begins; -1: it has none
 }
 
-// producers asks which idempotent producers the leader remembers.
+// producers asks which idempotent producers the leader remembers; none if it cannot say.
 func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
+	if _, ok := cn.versions[describeProducers]; !ok {
+		return nil, 0, nil
+	}
 	if err := cn.askProducers(p); err != nil {
 		return nil, 0, err
 	}
@@ -291,7 +294,7 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 	f := fields{b: body}
 	f.tags()  // of the header
 	f.int32() // throttled for
-	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.topic || f.uvarint() != 2 || f.int32() != int32(p.partition) {
+	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.Topic || f.uvarint() != 2 || f.int32() != int32(p.Partition) {
 		return nil, 0, cn.lost(errShort)
 	}
 	code = f.int16()
@@ -314,12 +317,12 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 func (cn *conn) askProducers(p *place) error {
 	cn.begin(describeProducers, 0)
 	b := append(cn.out, 0) // no tags in the header
-	b = append(b, 2, byte(len(p.topic)+1))
-	if n := len(p.topic) + 1; n >= 0x80 {
+	b = append(b, 2, byte(len(p.Topic)+1))
+	if n := len(p.Topic) + 1; n >= 0x80 {
 		b = append(b[:len(b)-1], byte(n)|0x80, byte(n>>7))
 	}
-	b = append(b, p.topic...)
-	b = appendInt32(append(b, 2), int32(p.partition))
+	b = append(b, p.Topic...)
+	b = appendInt32(append(b, 2), int32(p.Partition))
 	cn.out = append(b, 0, 0)
 	return cn.send()
 }

@@ -49,7 +49,7 @@ func (s *sender) deliver(ctx context.Context, batch []byte) (produced, error) {
 		}
 		if backoff > 8*firstBackoff && !warned {
 			warned = true
-			s.c.o.Logger.Warn("append is being repeated", "topic", s.p.topic, "partition", s.p.partition, "error", err)
+			s.c.o.Logger.Warn("append is being repeated", "topic", s.p.Topic, "partition", s.p.Partition, "error", err)
 		}
 		if err := s.c.pause(ctx, backoff); err != nil {
 			return r, s.undecided(err, maybe)

@@ -50,16 +50,16 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		return err
 	}
 	if partitions < 1 {
-		return p.fail("create", -1, errors.New("needs at least one partition"))
+		return p.Fail("create", -1, errors.New("needs at least one partition"))
 	}
 	if o.Trimmable && !trimmable(topic) {
-		return p.fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
-		return p.fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
 	}
 	if err := l.create(ctx, topic, partitions, o); err != nil {
-		return p.fail("create", -1, err)
+		return p.Fail("create", -1, err)
 	}
 	return nil
 }
@@ -157,20 +157,14 @@ func settings(o stream.TopicOptions, minISR int) []createtopics.RequestConfig {
 // createTopic asks the controller, again while that moves, and returns how many copies
 // the topic has, 0 if the broker does not say.
 func (c *Client) createTopic(ctx context.Context, r *createtopics.Request) (copies int, err error) {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		copies, err := c.createOnce(limited, r)
-		if err == nil || !isTransient(err) {
-			return copies, err
+	err = c.again(ctx, func(ctx context.Context) (final bool, err error) {
+		if copies, err = c.createOnce(ctx, r); err == nil || !isTransient(err) {
+			return true, err
 		}
-		if c.pause(limited, backoff) != nil {
-			return 0, err
-		}
-		if _, m := c.metadata(limited, []string{}); m != nil {
-			return 0, err
-		}
-	}
+		_, unknown := c.metadata(ctx, []string{})
+		return unknown != nil, err
+	})
+	return copies, err
 }
 
 func (c *Client) createOnce(ctx context.Context, r *createtopics.Request) (copies int, err error) {
@@ -205,41 +199,34 @@ func (k *cluster) made(topic string) {
 
 // awaitTopic waits until every partition of a new topic has a leader.
 func (c *Client) awaitTopic(ctx context.Context, topic string, partitions int) error {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		info, err := c.topic(limited, topic, true)
+	return c.again(ctx, func(ctx context.Context) (bool, error) {
+		leaders, err := c.topic(ctx, topic, true)
 		if err != nil {
-			return err
+			return true, err
 		}
-		led := 0
-		for _, id := range info.leaders {
-			if id >= 0 {
-				led++
+		unled := 0
+		for _, id := range leaders {
+			if id < 0 {
+				unled++
 			}
 		}
-		if led == len(info.leaders) {
-			return nil
+		if unled > 0 {
+			err = fmt.Errorf("%w: %d of %d partitions of the new topic have no leader", stream.ErrUnavailable, unled, partitions)
 		}
-		if c.pause(limited, backoff) != nil {
-			return fmt.Errorf("%w: %d of %d partitions of the new topic have no leader", stream.ErrUnavailable, partitions-led, partitions)
-		}
-	}
+		return false, err
+	})
 }
 
 // describe returns the settings of a topic.
-func (c *Client) describe(ctx context.Context, topic string) (map[string]string, error) {
-	limited, cancel := context.WithTimeout(ctx, c.o.RequestTimeout)
-	defer cancel()
-	for backoff := firstBackoff; ; backoff = min(2*backoff, maxBackoff) {
-		set, err := c.describeOnce(limited, topic)
-		if !errors.Is(err, stream.ErrNotFound) {
-			return set, err
+func (c *Client) describe(ctx context.Context, topic string) (set map[string]string, err error) {
+	err = c.again(ctx, func(ctx context.Context) (final bool, err error) {
+		if set, err = c.describeOnce(ctx, topic); errors.Is(err, stream.ErrNotFound) {
+			_, unknown := c.topic(ctx, topic, true)
+			return unknown != nil, err // another broker may know of it: it is new
 		}
-		if _, known := c.topic(limited, topic, true); known != nil || c.pause(limited, backoff) != nil {
-			return nil, err
-		} // else another broker knows of it: it is new
-	}
+		return true, err
+	})
+	return set, err
 }
 
 func (c *Client) describeOnce(ctx context.Context, topic string) (map[string]string, error) {

@@ -61,9 +61,6 @@ func (s *leaderSource) noteOpen(ctx context.Context, r *fetched) {
 func (c *Client) openTransaction(ctx context.Context, p *place, from int64) error {
 	who := "a producer"
 	_ = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
-		if _, ok := cn.versions[describeProducers]; !ok {
-			return 0, nil
-		}
 		known, code, err := cn.producers(p)
 		for _, k := range known {
 			if k.open == from {
@@ -72,10 +69,10 @@ func (c *Client) openTransaction(ctx context.Context, p *place, from int64) erro
 		}
 		return code, err
 	})
-	return &stream.Error{Op: "read", Topic: p.topic, Partition: p.partition, Offset: from, Err: fmt.Errorf(
+	return &stream.Error{Op: "read", Topic: p.Topic, Partition: p.Partition, Offset: from, Err: fmt.Errorf(
 		"the transaction of %s is open, and what lies behind is read when it ends; if that producer is dead: "+
 			"kafka-transactions.sh --bootstrap-server %s abort --topic %s --partition %d --start-offset %d",
-		who, strings.Join(c.o.Brokers, ","), p.topic, p.partition, from)}
+		who, strings.Join(c.o.Brokers, ","), p.Topic, p.Partition, from)}
 }
 
 // hold notes what a partition waits for, nil for nothing, and reports whether that is news.

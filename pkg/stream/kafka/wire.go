@@ -46,9 +46,7 @@ func (f *fields) int64() int64 {
 	return 0
 }
 
-// string reads a string that may be null, which reads as empty.
-func (f *fields) string() string { return string(f.stringBytes()) }
-
+// stringBytes reads a string that may be null, which reads as empty.
 func (f *fields) stringBytes() []byte {
 	n := int(f.int16())
 	if n <= 0 {
@@ -109,18 +107,4 @@ func appendInt64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint6
 
 func appendString(b []byte, s string) []byte {
 	return append(appendInt16(b, int16(len(s))), s...)
-}
-
-// varintLen is how many bytes binary.AppendVarint takes for v.
-func varintLen(v int64) int {
-	u := uint64(v) << 1
-	if v < 0 {
-		u = ^u
-	}
-	n := 1
-	for u >= 0x80 {
-		u >>= 7
-		n++
-	}
-	return n
 }

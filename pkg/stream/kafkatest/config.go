@@ -138,12 +138,13 @@ func (c *Cluster) properties(b *broker) map[string]string {
 }
 
 func (c *Cluster) protocol() string {
+	login := c.o.Tokens || len(c.o.Users) > 0
 	switch {
-	case c.o.TLS && len(c.o.Users) > 0:
+	case c.o.TLS && login:
 		return "SASL_SSL"
 	case c.o.TLS:
 		return "SSL"
-	case len(c.o.Users) > 0:
+	case login:
 		return "SASL_PLAINTEXT"
 	}
 	return "PLAINTEXT"
@@ -165,6 +166,11 @@ func (c *Cluster) security(b *broker, p map[string]string) {
 		for _, mechanism := range []string{"256", "512"} {
 			p["listener.name.client.scram-sha-"+mechanism+".sasl.jaas.config"] = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 		}
+	}
+	if c.o.Tokens {
+		p["listener.name.client.sasl.enabled.mechanisms"] = "OAUTHBEARER"
+		p["listener.name.client.oauthbearer.sasl.jaas.config"] =
+			"org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"broker\";"
 	}
 	if c.o.ACL {
 		p["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

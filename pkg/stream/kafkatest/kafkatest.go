@@ -36,6 +36,7 @@ type Options struct {
 	Brokers int    // each is also a controller; 0: 1. Their numbers start at 1.
 	TLS     bool   // clients must use TLS; Cluster.Authority signs
 	Users   []User // clients must log in as one of them, by PLAIN, SCRAM-SHA-256 or SCRAM-SHA-512
+	Tokens  bool   // clients must log in with an unsigned token, by OAUTHBEARER
 	ACL     bool   // users may do only what Cluster.Allow tells
 	// DiskMB puts each broker's records on a file system of that size, in MiB. Only
 	// root can make one: others skip.

@@ -39,88 +39,68 @@ func (m *Memory) Fail(err error) {
 // TTL implements [Store].
 func (m *Memory) TTL() time.Duration { return m.ttl }
 
-// get returns an entry that has not expired. mu is held.
-func (m *Memory) get(key string) (Entry, bool) {
-	e, ok := m.entries[key]
-	if ok && time.Since(e.at) >= m.ttl {
-		delete(m.entries, key)
-		return Entry{}, false
-	}
-	return e.Entry, ok
+// at returns an entry that has not expired. m is locked until unlock.
+func (m *Memory) at(key string) (e Entry, there bool, unlock func(), err error) {
+	m.mu.Lock()
+	got, ok := m.entries[key]
+	return got.Entry, ok && time.Since(got.at) < m.ttl, m.mu.Unlock, m.fail
 }
 
-func (m *Memory) put(key string, value []byte) uint64 {
-	m.last++
-	m.entries[key] = memoryEntry{Entry{Key: key, Value: bytes.Clone(value), Revision: m.last}, time.Now()}
-	return m.last
+// put changes an entry that has a revision, 0: that is not there. No value removes it.
+func (m *Memory) put(key string, value []byte, revision uint64) (uint64, error) {
+	e, there, unlock, err := m.at(key)
+	defer unlock()
+	switch {
+	case err != nil:
+		return 0, err
+	case there != (revision != 0), there && e.Revision != revision:
+		return 0, ErrTaken
+	}
+	delete(m.entries, key)
+	if value != nil {
+		m.last++
+		m.entries[key] = memoryEntry{Entry{Key: key, Value: bytes.Clone(value), Revision: m.last}, time.Now()}
+	}
+	return m.last, nil
 }
 
 // Create implements [Store].
 func (m *Memory) Create(ctx context.Context, key string, value []byte) (uint64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return 0, m.fail
-	}
-	if _, ok := m.get(key); ok {
-		return 0, ErrTaken
-	}
-	return m.put(key, value), nil
+	return m.put(key, value, 0)
 }
 
 // Update implements [Store].
 func (m *Memory) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return 0, m.fail
-	}
-	if e, ok := m.get(key); !ok || e.Revision != revision {
-		return 0, ErrTaken
-	}
-	return m.put(key, value), nil
+	return m.put(key, value, revision)
 }
 
 // Delete implements [Store].
 func (m *Memory) Delete(ctx context.Context, key string, revision uint64) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return m.fail
-	}
-	if e, ok := m.get(key); !ok || e.Revision != revision {
-		return ErrTaken
-	}
-	delete(m.entries, key)
-	return nil
+	_, err := m.put(key, nil, revision)
+	return err
 }
 
 // Get implements [Store].
 func (m *Memory) Get(ctx context.Context, key string) (Entry, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.fail != nil {
-		return Entry{}, m.fail
+	e, there, unlock, err := m.at(key)
+	defer unlock()
+	if err == nil && !there {
+		err = ErrNone
 	}
-	e, ok := m.get(key)
-	if !ok {
-		return Entry{}, ErrNone
+	if err != nil {
+		return Entry{}, err
 	}
 	return e, nil
 }
 
 // List implements [Store].
-func (m *Memory) List(ctx context.Context) ([]Entry, error) {
+func (m *Memory) List(ctx context.Context) (all []Entry, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.fail != nil {
-		return nil, m.fail
-	}
-	var all []Entry
-	for key := range m.entries {
-		if e, ok := m.get(key); ok {
-			all = append(all, e)
+	for _, e := range m.entries {
+		if time.Since(e.at) < m.ttl {
+			all = append(all, e.Entry)
 		}
 	}
-	return all, nil
+	return all, m.fail
 }

@@ -23,7 +23,6 @@ type appender struct {
 	p     *partition
 	owner uint64 // 0: no fence
 	ack   stream.AckFunc
-	seq   uint64 // of the last Append; touched by Append alone, read under mu
 
 	broken error // nothing more is stored; guarded by p.mu
 	lost   bool  // an acknowledgement was lost: later ones are unknown too; guarded by p.mu
@@ -31,7 +30,7 @@ type appender struct {
 	ackMu sync.Mutex // held while ack runs, so that Close can wait for it
 
 	mu    sync.Mutex
-	sent  uint64
+	sent  uint64 // number of the last Append
 	acked uint64
 	err   error         // of the first append that failed
 	wake  chan struct{} // closed at the next acknowledgement; nil while nobody waits
@@ -44,28 +43,28 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 		return nil, stream.Tail{}, err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, stream.Tail{}, p.fail("open", -1, err)
+		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
 	r := &stream.Record{Type: stream.TypeOpen, Value: o.Value, Headers: []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}}
 	fault := l.fault(p, r)
 	if fault == TooLarge || size(r) > l.o.MaxBytes {
-		return nil, stream.Tail{}, p.fail("open", -1, stream.ErrTooLarge)
+		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrTooLarge)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch fault {
 	case Full:
-		return nil, stream.Tail{}, p.fail("open", -1, stream.ErrFull)
+		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrFull)
 	case NotStoredUnknown:
-		return nil, stream.Tail{}, p.fail("open", -1, stream.ErrUnknown)
+		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrUnknown)
 	}
 	offset, err := p.store(r)
 	if err != nil {
-		return nil, stream.Tail{}, p.fail("open", -1, err)
+		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
 	p.owner++
 	if fault == StoredUnknown {
-		return nil, stream.Tail{}, p.fail("open", -1, stream.ErrUnknown)
+		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrUnknown)
 	}
 	return &appender{p: p, owner: p.owner, ack: o.Ack}, stream.Tail{First: p.first(), Open: offset, Next: p.next}, nil
 }
@@ -83,7 +82,7 @@ func (l *Log) fault(p *partition, r *stream.Record) Fault {
 	if l.o.OnAppend == nil {
 		return None
 	}
-	return l.o.OnAppend(p.topic, p.number, r)
+	return l.o.OnAppend(p.Topic, p.Partition, r)
 }
 
 // Append implements [stream.Appender].
@@ -93,7 +92,7 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	}
 	l := a.p.log
 	if l.isClosed() {
-		return 0, a.p.fail("append", -1, stream.ErrClosed)
+		return 0, a.p.Fail("append", -1, stream.ErrClosed)
 	}
 	a.mu.Lock()
 	err := a.err
@@ -103,27 +102,26 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	}
 	fault := l.fault(a.p, r)
 	if fault == TooLarge || size(r) > l.o.MaxBytes {
-		return 0, a.p.fail("append", -1, stream.ErrTooLarge)
+		return 0, a.p.Fail("append", -1, stream.ErrTooLarge)
 	}
 	a.mu.Lock()
-	a.seq++
 	a.sent++
+	seq := a.sent
 	a.mu.Unlock()
-	if !l.o.ManualAcks {
-		offset, err := a.store(r, fault)
-		a.deliver(a.seq, offset, err)
-		return a.seq, nil
-	}
-	h := pending{a: a, seq: a.seq, fault: fault}
-	if l.o.LateStore {
+	h := pending{a: a, seq: seq, fault: fault}
+	if l.o.ManualAcks && l.o.LateStore {
 		h.late = &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: slices.Clone(r.Headers)}
 	} else {
 		h.offset, h.err = a.store(r, fault)
 	}
+	if !l.o.ManualAcks {
+		a.deliver(seq, h.offset, h.err)
+		return seq, nil
+	}
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.acks = append(l.acks, h)
-	l.mu.Unlock()
-	return a.seq, nil
+	return seq, nil
 }
 
 // store decides the fate of an append.
@@ -132,28 +130,28 @@ func (a *appender) store(r *stream.Record, fault Fault) (int64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if a.broken == nil && a.owner != 0 && a.owner != p.owner {
-		a.broken = p.fail("append", -1, stream.ErrFenced)
+		a.broken = p.Fail("append", -1, stream.ErrFenced)
 	}
 	if a.broken == nil && fault == Full {
-		a.broken = p.fail("append", -1, stream.ErrFull)
+		a.broken = p.Fail("append", -1, stream.ErrFull)
 	}
 	if fault == NotStoredUnknown {
 		a.lost = true
 		if a.owner != 0 && a.broken == nil { // the chain of an owner's records is broken for good
-			a.broken = p.fail("append", -1, stream.ErrUnknown)
+			a.broken = p.Fail("append", -1, stream.ErrUnknown)
 		}
-		return 0, p.fail("append", -1, stream.ErrUnknown)
+		return 0, p.Fail("append", -1, stream.ErrUnknown)
 	}
 	if a.broken != nil {
 		return 0, a.broken
 	}
 	offset, err := p.store(r)
 	if err != nil {
-		a.broken = p.fail("append", -1, err)
+		a.broken = p.Fail("append", -1, err)
 		return 0, a.broken
 	}
 	if a.lost = a.lost || fault == StoredUnknown; a.lost {
-		return 0, p.fail("append", -1, stream.ErrUnknown)
+		return 0, p.Fail("append", -1, stream.ErrUnknown)
 	}
 	return offset, nil
 }
@@ -220,7 +218,7 @@ func (a *appender) Close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.acked = closedAcks
-	a.err = a.p.fail("append", -1, stream.ErrClosed)
+	a.err = a.p.Fail("append", -1, stream.ErrClosed)
 	a.signal()
 	return nil
 }
@@ -243,19 +241,4 @@ func (l *Log) DeliverAcks(n int) int {
 		}
 		h.a.deliver(h.seq, h.offset, h.err)
 	}
-}
-
-// PendingAcks returns how many acknowledgements are held back.
-func (l *Log) PendingAcks() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.acks)
-}
-
-// DropAcks forgets the acknowledgements held back: a crash of the process that
-// waits for them. Records not yet stored are lost.
-func (l *Log) DropAcks() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.acks = nil
 }

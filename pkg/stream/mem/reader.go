@@ -3,7 +3,6 @@ package mem
 import (
 	"context"
 	"slices"
-	"sync"
 
 	"hindsight/pkg/stream"
 )
@@ -12,8 +11,8 @@ import (
 type reader struct {
 	p       *partition
 	pos     int64
-	done    chan struct{}
-	once    sync.Once
+	ctx     context.Context // ends with Close, and with the log
+	cancel  context.CancelFunc
 	scratch []byte
 }
 
@@ -29,26 +28,24 @@ func (l *Log) Read(_ context.Context, topic string, partition int, from int64) (
 	case from == stream.Earliest:
 		from = p.first()
 	case from < p.first():
-		return nil, p.fail("read", from, stream.ErrTruncated)
+		return nil, p.Fail("read", from, stream.ErrTruncated)
 	case from > p.next:
-		return nil, p.fail("read", from, stream.ErrAhead)
+		return nil, p.Fail("read", from, stream.ErrAhead)
 	}
 	if p.search(from) == len(p.recs) {
 		from = p.next // passes a hole at the end
 	}
-	return &reader{p: p, pos: from, done: make(chan struct{})}, nil
+	r := &reader{p: p, pos: from}
+	r.ctx, r.cancel = context.WithCancel(l.ctx)
+	return r, nil
 }
 
 // Next implements [stream.Reader].
 func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record, error) {
 	p := r.p
 	for {
-		select {
-		case <-r.done:
-			return dst, p.fail("read", r.pos, stream.ErrClosed)
-		case <-p.log.closed:
-			return dst, p.fail("read", r.pos, stream.ErrClosed)
-		default:
+		if r.ctx.Err() != nil {
+			return dst, p.Fail("read", r.pos, stream.ErrClosed)
 		}
 		if err := ctx.Err(); err != nil {
 			return dst, err
@@ -56,11 +53,11 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		p.mu.Lock()
 		if r.pos > p.next {
 			p.mu.Unlock()
-			return dst, p.fail("read", r.pos, stream.ErrAhead)
+			return dst, p.Fail("read", r.pos, stream.ErrAhead)
 		}
 		if r.pos < p.first() {
 			p.mu.Unlock()
-			return dst, p.fail("read", r.pos, stream.ErrTruncated)
+			return dst, p.Fail("read", r.pos, stream.ErrTruncated)
 		}
 		if i := p.search(r.pos); i < len(p.recs) {
 			dst = r.take(dst, p.recs[i:min(len(p.recs), i+p.log.o.MaxBatch)])
@@ -74,8 +71,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		p.mu.Unlock()
 		select {
 		case <-wake:
-		case <-r.done:
-		case <-p.log.closed:
+		case <-r.ctx.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -121,6 +117,6 @@ func (r *reader) Position() int64 { return r.pos }
 
 // Close implements [stream.Reader].
 func (r *reader) Close() error {
-	r.once.Do(func() { close(r.done) })
+	r.cancel()
 	return nil
 }

@@ -76,7 +76,7 @@ const notWaiting = -1
 // deadAppender is why an appender is dead.
 type deadAppender struct{ err error }
 
-func (a *appender) fail(err error) error { return a.place.fail("append", -1, err) }
+func (a *appender) fail(err error) error { return a.Place.Fail("append", -1, err) }
 
 // start subscribes to the acknowledgements and registers with the log.
 func (a *appender) start() error {

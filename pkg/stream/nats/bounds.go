@@ -41,15 +41,12 @@ const (
 // follower may answer that, and it says nothing about an empty stream. On a replicated
 // stream it also needs the right to publish there, although nothing is ever stored.
 func (l *Log) Bounds(ctx context.Context, topic string, partition int) (first, next int64, err error) {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("bounds", topic, partition)
 	if err != nil {
-		return 0, 0, p.fail("bounds", -1, err)
-	}
-	if l.isClosed() {
-		return 0, 0, p.fail("bounds", -1, stream.ErrClosed)
+		return 0, 0, err
 	}
 	if first, next, err = l.bounds(ctx, l.o.BoundsConn, &p); err != nil {
-		return 0, 0, p.fail("bounds", -1, err)
+		return 0, 0, p.Fail("bounds", -1, err)
 	}
 	return first, next, nil
 }

@@ -18,21 +18,10 @@ import (
 // Bus is a [stream.Bus] on a connection, which stays the caller's.
 type Bus struct {
 	conn *natsgo.Conn
-	life atomic.Pointer[life] // of the connection to the server that is there now
+	life atomic.Pointer[spell] // between two losses of the connection
 
 	logger    *slog.Logger                         // told of refused requests; nil: nobody is
 	onRefused atomic.Pointer[func(subject string)] // called for each; nil: nobody is
-}
-
-// A life is the time between two losses of a connection.
-type life struct {
-	ctx context.Context
-	end context.CancelFunc
-}
-
-func newLife() *life {
-	ctx, end := context.WithCancel(context.Background())
-	return &life{ctx, end}
 }
 
 var (
@@ -44,7 +33,7 @@ var (
 // requests then fail at once while the server is away.
 func NewBus(conn *natsgo.Conn) *Bus {
 	b := &Bus{conn: conn}
-	b.life.Store(newLife())
+	b.life.Store(newSpell())
 	go b.follow(conn.StatusChanged(natsgo.RECONNECTING, natsgo.CLOSED))
 	return b
 }
@@ -52,7 +41,7 @@ func NewBus(conn *natsgo.Conn) *Bus {
 // follow ends a life whenever the connection breaks, until it is closed.
 func (b *Bus) follow(changes chan natsgo.Status) {
 	for s := range changes {
-		b.life.Swap(newLife()).end()
+		b.life.Swap(newSpell()).end(nil)
 		if s == natsgo.CLOSED || b.conn.IsClosed() {
 			b.conn.RemoveStatusListener(changes)
 			return

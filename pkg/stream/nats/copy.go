@@ -79,12 +79,12 @@ func (l *Log) eachPartition(ctx context.Context, topic, op string, f func(p *pla
 		return err
 	}
 	for i := n - 1; i >= 0; i-- {
-		p, err := newPlace(topic, i)
+		p, err := l.place(op, topic, i)
 		if err == nil {
 			err = f(&p)
 		}
 		if err != nil {
-			return p.fail(op, -1, err)
+			return p.Fail(op, -1, err)
 		}
 	}
 	return nil

@@ -12,12 +12,9 @@ var _ stream.Getter = (*Log)(nil)
 // Get implements [stream.Getter]: by a request instead of a consumer, of which a stream has a
 // thousand at most. A replica that lags behind does not have the record yet.
 func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64) ([]byte, error) {
-	p, err := newPlace(topic, partition)
-	if err == nil && l.isClosed() {
-		err = stream.ErrClosed
-	}
+	p, err := l.place("read", topic, partition)
 	if err != nil {
-		return nil, p.fail("read", offset, err)
+		return nil, err
 	}
 	seq := strconv.FormatInt(offset, 10)
 	m, err := l.ask(ctx, l.o.BoundsConn, l.o.APIPrefix+".DIRECT.GET."+p.stream, []byte(`{"seq":`+seq+`}`))
@@ -25,7 +22,7 @@ func (l *Log) Get(ctx context.Context, topic string, partition int, offset int64
 		err = stream.ErrNotFound
 	}
 	if err != nil {
-		return nil, p.fail("read", offset, err)
+		return nil, p.Fail("read", offset, err)
 	}
 	return m.Data, nil
 }

@@ -7,8 +7,8 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// spell is a time in which the server stores what it is sent. Its context ends with the
-// cause that nothing is stored any more.
+// spell is a time in which a server does what is asked: it stores what it is sent, or answers.
+// Its context ends with the cause why it does so no more.
 type spell struct {
 	ctx context.Context
 	end context.CancelCauseFunc

@@ -10,22 +10,31 @@ import (
 
 // place is one partition with its names on the server.
 type place struct {
-	topic     string
-	partition int
-	stream    string // shop_contexts_0
-	subject   string // shop.contexts.0
+	stream.Place
+	stream  string // shop_contexts_0
+	subject string // shop.contexts.0
 }
 
 // newPlace checks a topic's name and returns the place.
 func newPlace(topic string, partition int) (place, error) {
-	if err := checkTopic(topic); err != nil {
-		return place{}, err
-	}
-	if partition < 0 {
-		return place{}, stream.ErrNotFound
-	}
 	n := strconv.Itoa(partition)
-	return place{topic, partition, strings.ReplaceAll(topic, ".", "_") + "_" + n, topic + "." + n}, nil
+	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n, topic + "." + n}
+	if partition < 0 {
+		return p, stream.ErrNotFound
+	}
+	return p, checkTopic(topic)
+}
+
+// place returns a place for the operation op, or its error.
+func (l *Log) place(op, topic string, partition int) (place, error) {
+	p, err := newPlace(topic, partition)
+	if err == nil && l.isClosed() {
+		err = stream.ErrClosed
+	}
+	if err != nil {
+		err = p.Fail(op, -1, err)
+	}
+	return p, err
 }
 
 // checkTopic allows letters, digits, '-' and '_' in parts joined by single dots.
@@ -39,9 +48,4 @@ func checkTopic(topic string) error {
 		return fmt.Errorf("topic %q: only letters, digits, - and _ in parts joined by single dots", topic)
 	}
 	return nil
-}
-
-// fail locates an error.
-func (p *place) fail(op string, offset int64, err error) error {
-	return &stream.Error{Op: op, Topic: p.topic, Partition: p.partition, Offset: offset, Err: err}
 }

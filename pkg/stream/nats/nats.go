@@ -24,8 +24,12 @@
 package nats
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -61,33 +65,14 @@ type Options struct {
 }
 
 func (o Options) withDefaults(conn *natsgo.Conn) Options {
-	if o.Window <= 0 {
-		o.Window = DefaultWindow
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = DefaultMaxBatch
-	}
-	if o.AckTimeout <= 0 {
-		o.AckTimeout = DefaultAckTimeout
-	}
-	if o.APITimeout <= 0 {
-		o.APITimeout = DefaultAPITimeout
-	}
-	if o.Heartbeat <= 0 {
-		o.Heartbeat = DefaultHeartbeat
-	}
-	if o.APIPrefix == "" {
-		o.APIPrefix = DefaultAPIPrefix
-	}
-	if o.Replicas <= 0 {
-		o.Replicas = 1
-	}
-	if o.ReadConn == nil {
-		o.ReadConn = conn
-	}
-	if o.BoundsConn == nil {
-		o.BoundsConn = conn
-	}
+	o.Window = cmp.Or(max(o.Window, 0), DefaultWindow)
+	o.MaxBatch = cmp.Or(max(o.MaxBatch, 0), DefaultMaxBatch)
+	o.AckTimeout = cmp.Or(max(o.AckTimeout, 0), DefaultAckTimeout)
+	o.APITimeout = cmp.Or(max(o.APITimeout, 0), DefaultAPITimeout)
+	o.Heartbeat = cmp.Or(max(o.Heartbeat, 0), DefaultHeartbeat)
+	o.APIPrefix = cmp.Or(o.APIPrefix, DefaultAPIPrefix)
+	o.Replicas = max(o.Replicas, 1)
+	o.ReadConn, o.BoundsConn = cmp.Or(o.ReadConn, conn), cmp.Or(o.BoundsConn, conn)
 	return o
 }
 
@@ -102,8 +87,8 @@ type Log struct {
 
 	spell atomic.Pointer[spell] // see Hold
 
-	done    chan struct{} // closed by Close
-	once    sync.Once
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
 	watcher sync.WaitGroup
 }
 
@@ -123,17 +108,16 @@ func New(conn *natsgo.Conn, o Options) (*Log, error) {
 		return nil, fmt.Errorf("nats log: %w: the server has no headers", stream.ErrUnavailable)
 	}
 	l := &Log{conn: conn, o: o.withDefaults(conn), appenders: map[*appender]struct{}{},
-		readers: map[*reader]struct{}{}, done: make(chan struct{})}
+		readers: map[*reader]struct{}{}}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
 	l.spell.Store(newSpell())
-	l.watcher.Add(1)
-	go l.watch()
+	l.watcher.Go(l.watch)
 	return l, nil
 }
 
 // watch kills appenders that lost their connection or wait too long, and makes
 // readers start over after a reconnect.
 func (l *Log) watch() {
-	defer l.watcher.Done()
 	lost := l.conn.StatusChanged(natsgo.DISCONNECTED, natsgo.RECONNECTING, natsgo.CLOSED)
 	defer l.conn.RemoveStatusListener(lost)
 	back := l.o.ReadConn.StatusChanged(natsgo.CONNECTED, natsgo.CLOSED)
@@ -142,7 +126,7 @@ func (l *Log) watch() {
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.done:
+		case <-l.ctx.Done():
 			return
 		case s := <-lost:
 			for _, a := range l.allAppenders() {
@@ -163,46 +147,29 @@ func (l *Log) watch() {
 func (l *Log) allAppenders() []*appender {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*appender, 0, len(l.appenders))
-	for a := range l.appenders {
-		all = append(all, a)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.appenders))
 }
 
 func (l *Log) allReaders() []*reader {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := make([]*reader, 0, len(l.readers))
-	for r := range l.readers {
-		all = append(all, r)
-	}
-	return all
+	return slices.Collect(maps.Keys(l.readers))
 }
 
 // Close implements [stream.Log]. What is not acknowledged by then is unknown.
 func (l *Log) Close() error {
-	l.once.Do(func() {
-		l.mu.Lock()
-		close(l.done)
-		l.mu.Unlock()
-		l.watcher.Wait()
-		for _, a := range l.allAppenders() {
-			a.kill(a.fail(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)), a.fail(stream.ErrClosed))
-			a.release()
-		}
-		for _, r := range l.allReaders() {
-			_ = r.Close()
-		}
-	})
+	l.mu.Lock()
+	l.cancel()
+	l.mu.Unlock()
+	l.watcher.Wait()
+	for _, a := range l.allAppenders() {
+		a.kill(a.fail(fmt.Errorf("%w: %w", stream.ErrClosed, stream.ErrUnknown)), a.fail(stream.ErrClosed))
+		a.release()
+	}
+	for _, r := range l.allReaders() {
+		_ = r.Close()
+	}
 	return nil
 }
 
-func (l *Log) isClosed() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
+func (l *Log) isClosed() bool { return l.ctx.Err() != nil }

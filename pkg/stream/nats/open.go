@@ -20,35 +20,39 @@ const politeOpens = 4
 
 // Open implements [stream.Log].
 func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("open", topic, partition)
 	if err != nil {
-		return nil, stream.Tail{}, p.fail("open", -1, err)
+		return nil, stream.Tail{}, err
 	}
 	for try := 1; ; try++ {
-		i, err := l.info(ctx, l.conn, &p)
-		if err != nil {
-			return nil, stream.Tail{}, p.fail("open", -1, err)
+		a, tail, err := l.openOnce(ctx, p, o, try <= politeOpens)
+		if err == nil {
+			return a, tail, nil
 		}
-		a := &appender{place: p, log: l, fenced: true, ack: o.Ack, maxBytes: l.maxBytes(i)}
-		a.replicate(i)
-		publish := l.publishOpen
-		if a.replicated {
-			publish = l.publishLeap
+		if !errors.Is(err, errOpenAgain) {
+			return nil, stream.Tail{}, p.Fail("open", -1, err)
 		}
-		offset, err := publish(ctx, a, i, o, try <= politeOpens)
-		if errors.Is(err, errOpenAgain) {
-			continue
-		}
-		if err != nil {
-			return nil, stream.Tail{}, p.fail("open", -1, err)
-		}
-		a.first = offset + 1
-		if err := a.start(); err != nil {
-			return nil, stream.Tail{}, p.fail("open", -1, err)
-		}
-		first, _ := i.bounds()
-		return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, nil
 	}
+}
+
+func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (*appender, stream.Tail, error) {
+	i, err := l.info(ctx, l.conn, &p)
+	if err != nil {
+		return nil, stream.Tail{}, err
+	}
+	a := &appender{place: p, log: l, fenced: true, ack: o.Ack, maxBytes: l.maxBytes(i)}
+	a.replicate(i)
+	publish := l.publishOpen
+	if a.replicated {
+		publish = l.publishLeap
+	}
+	offset, err := publish(ctx, a, i, o, polite)
+	if err != nil {
+		return nil, stream.Tail{}, err
+	}
+	a.first = offset + 1
+	first, _ := i.bounds()
+	return a, stream.Tail{First: first, Open: int64(offset), Next: int64(offset) + 1}, a.start()
 }
 
 // errOpenAgain is the answer to an open record that came too late.
@@ -144,18 +148,18 @@ func (l *Log) maxBytes(i *streamInfo) int {
 
 // Writer implements [stream.Log].
 func (l *Log) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("writer", topic, partition)
 	if err != nil {
-		return nil, p.fail("writer", -1, err)
+		return nil, err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return nil, p.fail("writer", -1, err)
+		return nil, p.Fail("writer", -1, err)
 	}
 	a := &appender{place: p, log: l, ack: ack, maxBytes: l.maxBytes(i)}
 	a.replicate(i)
 	if err := a.start(); err != nil {
-		return nil, p.fail("writer", -1, err)
+		return nil, p.Fail("writer", -1, err)
 	}
 	return a, nil
 }

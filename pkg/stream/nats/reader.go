@@ -42,31 +42,33 @@ type reader struct {
 	hole        bool                 // a second one passed it too
 	silence     *time.Timer
 
-	kicked    chan struct{} // the connection is back; holds at most one
-	done      chan struct{}
-	closeOnce sync.Once
-	subMu     sync.Mutex
-	closing   bool // guarded by subMu
+	kicked  chan struct{}   // the connection is back; holds at most one
+	ctx     context.Context // ends with Close, and with the log
+	cancel  context.CancelFunc
+	subMu   sync.Mutex
+	closing bool // guarded by subMu
 }
 
 // Read implements [stream.Log].
 func (l *Log) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("read", topic, partition)
 	if err != nil {
-		return nil, p.fail("read", from, err)
+		return nil, err
 	}
 	r := &reader{place: p, log: l, conn: l.o.ReadConn, pos: from, earliest: from == stream.Earliest, batch: l.o.MaxBatch,
-		kicked: make(chan struct{}, 1), done: make(chan struct{}), silence: time.NewTimer(time.Hour)}
+		kicked: make(chan struct{}, 1), silence: time.NewTimer(time.Hour)}
+	r.ctx, r.cancel = context.WithCancel(l.ctx)
 	r.silence.Stop()
-	if err := r.connect(ctx); err != nil {
-		r.release()
-		return nil, p.fail("read", from, err)
-	}
+	err = r.connect(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.isClosed() {
+	if err == nil && l.isClosed() {
+		err = stream.ErrClosed
+	}
+	if err != nil {
 		r.release()
-		return nil, p.fail("read", from, stream.ErrClosed)
+		r.cancel()
+		return nil, p.Fail("read", from, err)
 	}
 	l.readers[r] = struct{}{}
 	return r, nil
@@ -175,7 +177,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 	had := len(dst)
 	for {
 		if err := r.ready(ctx); err != nil {
-			return dst, r.fail("read", r.pos, err)
+			return dst, r.Fail("read", r.pos, err)
 		}
 		m, err := r.receive(ctx)
 		if err == nil {
@@ -184,7 +186,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 		if errors.Is(err, errAgain) {
 			r.release()
 		} else if err != nil {
-			return dst, r.fail("read", r.pos, err)
+			return dst, r.Fail("read", r.pos, err)
 		}
 		if len(dst) > had {
 			return dst, nil
@@ -197,7 +199,7 @@ func (r *reader) Next(ctx context.Context, dst []stream.Record) ([]stream.Record
 func (r *reader) ready(ctx context.Context) error {
 	for {
 		switch {
-		case r.isDone():
+		case r.ctx.Err() != nil:
 			return stream.ErrClosed
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -217,18 +219,9 @@ func (r *reader) ready(ctx context.Context) error {
 		case <-wait.C:
 		case <-r.kicked:
 		case <-ctx.Done():
-		case <-r.done:
+		case <-r.ctx.Done():
 		}
 		wait.Stop()
-	}
-}
-
-func (r *reader) isDone() bool {
-	select {
-	case <-r.done:
-		return true
-	default:
-		return r.log.isClosed()
 	}
 }
 
@@ -257,9 +250,7 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 		return m, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
-	case <-r.done:
-		return nil, stream.ErrClosed
-	case <-r.log.done:
+	case <-r.ctx.Done():
 		return nil, stream.ErrClosed
 	case <-r.kicked:
 		return nil, errAgain
@@ -270,7 +261,7 @@ func (r *reader) receive(ctx context.Context) (*natsgo.Msg, error) {
 
 // gone is the error of a subscription that was closed under the reader.
 func (r *reader) gone() error {
-	if r.isDone() {
+	if r.ctx.Err() != nil {
 		return stream.ErrClosed
 	}
 	return fmt.Errorf("%w: the connection is closed", stream.ErrUnavailable)
@@ -382,7 +373,7 @@ func (r *reader) release() {
 
 // Close implements [stream.Reader].
 func (r *reader) Close() error {
-	r.closeOnce.Do(func() { close(r.done) })
+	r.cancel()
 	r.subMu.Lock()
 	r.closing = true
 	r.subMu.Unlock()

@@ -22,15 +22,15 @@ const duplicateWindow = 100 * time.Millisecond
 // by half does not exist, and can be created again.
 func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream.TopicOptions) error {
 	if partitions < 1 {
-		return &stream.Error{Op: "create", Topic: topic, Offset: -1, Err: errors.New("needs at least one partition")}
+		return stream.Place{Topic: topic}.Fail("create", -1, errors.New("needs at least one partition"))
 	}
 	for i := partitions - 1; i >= 0; i-- {
-		p, err := newPlace(topic, i)
+		p, err := l.place("create", topic, i)
 		if err != nil {
-			return &stream.Error{Op: "create", Topic: topic, Partition: i, Offset: -1, Err: err}
+			return err
 		}
 		if err := l.createOne(ctx, &p, partitions, o); err != nil {
-			return p.fail("create", -1, err)
+			return p.Fail("create", -1, err)
 		}
 	}
 	return nil
@@ -43,7 +43,7 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 	case !errors.Is(err, stream.ErrNotFound):
 		return err
 	}
-	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.partition, partitions, p.topic)
+	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
 	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
 		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
 		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable, Atomic: l.o.Replicas > 1,
@@ -92,32 +92,32 @@ func (i *streamInfo) partitions() int {
 
 // Partitions implements [stream.Log].
 func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
-	p, err := newPlace(topic, 0)
+	p, err := l.place("partitions", topic, 0)
 	if err != nil {
-		return 0, &stream.Error{Op: "partitions", Topic: topic, Offset: -1, Err: err}
+		return 0, err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return 0, p.fail("partitions", -1, err)
+		return 0, p.Fail("partitions", -1, err)
 	}
 	if n := i.partitions(); n > 0 {
 		return n, nil
 	}
-	return 0, p.fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey))
+	return 0, p.Fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey))
 }
 
 // Trim implements [stream.Log].
 func (l *Log) Trim(ctx context.Context, topic string, partition int, before int64) error {
-	p, err := newPlace(topic, partition)
+	p, err := l.place("trim", topic, partition)
 	if err != nil {
-		return p.fail("trim", before, err)
+		return err
 	}
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
-		return p.fail("trim", before, err)
+		return p.Fail("trim", before, err)
 	}
 	if i.Config.DenyPurge {
-		return p.fail("trim", before, stream.ErrNotTrimmable)
+		return p.Fail("trim", before, stream.ErrNotTrimmable)
 	}
 	first, next := i.bounds()
 	if before = min(before, next); before <= first {
@@ -127,7 +127,7 @@ func (l *Log) Trim(ctx context.Context, topic string, partition int, before int6
 		Sequence int64 `json:"seq"`
 	}{before}
 	if err := l.call(ctx, l.conn, "STREAM.PURGE."+p.stream, request, nil); err != nil {
-		return p.fail("trim", before, contractError(err))
+		return p.Fail("trim", before, contractError(err))
 	}
 	return nil
 }

@@ -65,6 +65,7 @@ func TestLog(t *testing.T, open func(t testing.TB) *Harness) {
 		{"CreateTogether", testCreateTogether},
 		{"Bounds", testBounds},
 		{"Positions", testPositions},
+		{"ScanBack", testScanBack},
 		{"NextWaits", testNextWaits},
 		{"NextCancelled", testNextCancelled},
 		{"NextClosed", testNextClosed},

@@ -1,0 +1,207 @@
+package logs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Mapping says which columns of a CSV file are what in a bandit log. "" stands for a
+// column that is not there.
+type Mapping struct {
+	Time          string   // of the decision
+	OutcomeTime   string   // at which the outcome was known; an empty cell: never
+	Action        string   // that was played
+	Loss, Reward  string   // one of both; an empty cell: no outcome
+	ID            string   // of the round
+	Propensity    string   // with which Action was played, in (0, 1]
+	Features      []string // columns that are features: NAME, or NAME:number, NAME:text
+	FeaturePrefix string   // columns whose name begins with it are features, too
+}
+
+// mappingKey is one key of a mapping: of its file, and behind -- of the command line.
+type mappingKey struct {
+	name string
+	text func(m *Mapping) *string // nil: features
+}
+
+func mappingKeys() []mappingKey {
+	return []mappingKey{
+		{"time-column", func(m *Mapping) *string { return &m.Time }},
+		{"outcome-time-column", func(m *Mapping) *string { return &m.OutcomeTime }},
+		{"action-column", func(m *Mapping) *string { return &m.Action }},
+		{"loss-column", func(m *Mapping) *string { return &m.Loss }},
+		{"reward-column", func(m *Mapping) *string { return &m.Reward }},
+		{"id-column", func(m *Mapping) *string { return &m.ID }},
+		{"propensity-column", func(m *Mapping) *string { return &m.Propensity }},
+		{"features", nil},
+		{"feature-prefix", func(m *Mapping) *string { return &m.FeaturePrefix }},
+	}
+}
+
+// IsZero reports whether the mapping says nothing.
+func (m *Mapping) IsZero() bool {
+	for _, k := range mappingKeys() {
+		if k.text != nil && *k.text(m) != "" {
+			return false
+		}
+	}
+	return len(m.Features) == 0
+}
+
+// value is the column of outcomes.
+func (m *Mapping) value() string { return m.Loss + m.Reward }
+
+// untyped reports whether it names features without their types.
+func (m *Mapping) untyped() bool {
+	return m.FeaturePrefix != "" || slices.ContainsFunc(m.Features, func(f string) bool {
+		return !strings.HasSuffix(f, ":text") && !strings.HasSuffix(f, ":number")
+	})
+}
+
+// Override sets in m what o says.
+func (m *Mapping) Override(o Mapping) {
+	for _, k := range mappingKeys() {
+		if k.text != nil && *k.text(&o) != "" {
+			*k.text(m) = *k.text(&o)
+		}
+	}
+	if o.Loss != "" {
+		m.Reward = o.Reward
+	} else if o.Reward != "" {
+		m.Loss = ""
+	}
+	if len(o.Features) > 0 {
+		m.Features = o.Features
+	}
+}
+
+var (
+	errNoAction = errors.New("a bandit log needs the column of its actions: --action-column, or action-column: " +
+		"in the file of --mapping")
+	errNoLoss = errors.New("a bandit log needs the column of its losses or of its rewards: --loss-column or " +
+		"--reward-column, or likewise in the file of --mapping")
+	errLossReward  = errors.New("a bandit log has a column of losses or one of rewards, not both")
+	errOutcomeTime = errors.New("an outcome time needs the time of the decision beside it: --time-column")
+)
+
+// Validate reports what a mapping of a bandit log lacks.
+func (m *Mapping) Validate() error {
+	switch {
+	case m.Action == "":
+		return errNoAction
+	case m.Loss == "" && m.Reward == "":
+		return errNoLoss
+	case m.Loss != "" && m.Reward != "":
+		return errLossReward
+	case m.OutcomeTime != "" && m.Time == "":
+		return errOutcomeTime
+	}
+	return nil
+}
+
+const mappingExample = "for example:\ntime-column: decision_ts\noutcome-time-column: outcome_ts\naction-column: " +
+	"carrier\nreward-column: on_time\nfeatures: [origin, dest, distance]"
+
+// ParseMapping reads a mapping from YAML: the flags' names as keys, with - or _. Errors
+// are [*LineError].
+func ParseMapping(file string, b []byte) (Mapping, error) {
+	var m Mapping
+	var doc yaml.Node
+	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc); errors.Is(err, io.EOF) {
+		return m, &LineError{File: file, Line: 1, Column: 1, Msg: "the mapping is empty; " + mappingExample}
+	} else if err != nil {
+		return m, syntaxError(file, err)
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		return m, wrongNode(file, root, "expected keys with the names of columns; "+mappingExample)
+	}
+	seen := map[string]bool{}
+	for i := 0; i < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		name := strings.ReplaceAll(key.Value, "_", "-")
+		if seen[name] {
+			return m, wrongNode(file, key, key.Value+" is there twice")
+		}
+		seen[name] = true
+		if err := m.set(name, key, value); err != nil {
+			err.File = file
+			return m, err
+		}
+	}
+	return m, nil
+}
+
+func wrongNode(file string, n *yaml.Node, msg string) *LineError {
+	return &LineError{File: file, Line: int64(n.Line), Column: int64(n.Column), Msg: msg}
+}
+
+// syntaxError gives what the parser of YAML says its place: "yaml: line 3: …".
+func syntaxError(file string, err error) *LineError {
+	e := &LineError{File: file, Line: 1, Column: 1, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+	if place, rest, ok := strings.Cut(e.Msg, ": "); ok {
+		if line, err := strconv.ParseInt(strings.TrimPrefix(place, "line "), 10, 64); err == nil {
+			e.Line, e.Msg = line, rest
+		}
+	}
+	e.Msg = "not YAML: " + e.Msg
+	return e
+}
+
+func (m *Mapping) set(name string, key, value *yaml.Node) *LineError {
+	all := mappingKeys()
+	i := slices.IndexFunc(all, func(k mappingKey) bool { return k.name == name })
+	if i < 0 {
+		var names []string
+		for _, k := range all {
+			names = append(names, k.name)
+		}
+		return wrongNode("", key, fmt.Sprintf("unknown key %q; the keys are %s", key.Value, strings.Join(names, ", ")))
+	}
+	if all[i].text == nil {
+		return m.setFeatures(value)
+	}
+	if value.Kind != yaml.ScalarNode || value.Value == "" || value.Tag == "!!null" {
+		return wrongNode("", value, fmt.Sprintf("%s: expected the name of a column, for example %s: %s", key.Value,
+			key.Value, "decision_ts"))
+	}
+	*all[i].text(m) = value.Value
+	return nil
+}
+
+func (m *Mapping) setFeatures(value *yaml.Node) *LineError {
+	nodes := value.Content
+	if value.Kind == yaml.ScalarNode && value.Value != "" && value.Tag != "!!null" {
+		m.Features = SplitColumns(value.Value)
+		return nil
+	}
+	if value.Kind != yaml.SequenceNode {
+		return wrongNode("", value, "features: expected a list of columns, for example features: [origin, "+
+			"distance:number]")
+	}
+	for _, n := range nodes {
+		if n.Kind != yaml.ScalarNode || n.Value == "" || n.Tag == "!!null" {
+			return wrongNode("", n, "features: expected the name of a column")
+		}
+		m.Features = append(m.Features, n.Value)
+	}
+	return nil
+}
+
+// SplitColumns splits a list of columns as a flag gives it.
+func SplitColumns(text string) []string {
+	var out []string
+	for _, name := range strings.Split(text, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,258 @@
+package logs
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"hindsight/pkg/codec"
+)
+
+// Schema says what the rows of a log in CSV have.
+type Schema struct {
+	Format       string // [Bandit], [Labelled] or [OpenBandit]
+	File         string // the first
+	Columns      []Column
+	Actions      []string          // that there are; nil: those that occur
+	Items        [][]codec.Feature // of each action; nil: actions have none
+	Kind         codec.OutcomeKind // of outcomes
+	IDs          bool
+	OutcomeTimes bool
+}
+
+// Column is a column of features.
+type Column struct {
+	Name string
+	Type ColumnType
+}
+
+// ColumnType says what the cells of a column are.
+type ColumnType uint8
+
+// The types of columns. A cell of an untyped one is a number if it looks like one.
+const (
+	Untyped ColumnType = iota
+	Number
+	Text
+)
+
+// maxColumns of a file leave room for those that are no features.
+const maxColumns = 2 * codec.MaxFeatures
+
+// table is what the files of a log in CSV have in common.
+type table struct {
+	Schema
+	o      *Options
+	m      Mapping
+	header []string
+	at     []int            // of the columns of features
+	places map[string][]int // of the header: where a name is
+
+	time, outcomeTime, action, value, id, propensity int // columns; -1: none
+
+	actions map[string]struct{} // of the rows so far
+	items   []codec.Action
+	last    int64 // time of the row above
+	ids     *Recent[int32]
+	key     []byte
+}
+
+const (
+	emptyFile    = "the file is empty; its first line names the columns"
+	labelledHint = "; the first line is for example: label,n_age,c_country"
+)
+
+// open reads the header of the first file.
+func (t *table) open(c *CSV) error {
+	header, err := c.Row()
+	switch {
+	case errors.Is(err, io.EOF) && t.Format == Labelled:
+		return c.Errorf(1, "", "the file is empty%s", labelledHint)
+	case errors.Is(err, io.EOF):
+		return c.Errorf(1, "", emptyFile)
+	case err != nil:
+		return err
+	case len(header) > maxColumns:
+		return c.Errorf(1, "", "the header has %d columns, at most %d are allowed", len(header), maxColumns)
+	}
+	for _, name := range header {
+		t.header = append(t.header, strings.Clone(name))
+	}
+	switch t.Format {
+	case Labelled:
+		return t.labelled(c)
+	case OpenBandit:
+		if err := t.openBandit(c); err != nil {
+			return err
+		}
+	}
+	return t.columns(c)
+}
+
+// labelled reads the header of a labelled CSV.
+func (t *table) labelled(c *CSV) error {
+	line := c.Line(0)
+	if t.header[0] != "label" {
+		return c.Errorf(line, t.header[0],
+			"the first column must be label%s; for a bandit log name its columns by --action-column, "+
+				"--reward-column or --loss-column, --features and others: there are "+
+				"%s", labelledHint, strings.Join(t.header, ", "))
+	}
+	if len(t.header)-1 > codec.MaxFeatures {
+		return c.Errorf(line, "", "%d columns, at most %d are allowed", len(t.header), codec.MaxFeatures+1)
+	}
+	t.time, t.outcomeTime, t.value, t.id, t.propensity = -1, -1, -1, -1, -1
+	for i, name := range t.header[1:] {
+		column := Column{name, Number}
+		if !strings.HasPrefix(name, "n_") {
+			column.Type = Text
+		}
+		switch {
+		case column.Type == Text && !strings.HasPrefix(name, "c_"):
+			return c.Errorf(line, strconv.Quote(name), "a column's name begins with n_ (number) or c_ (category)%s",
+				labelledHint)
+		case !isText(name, codec.MaxNameBytes):
+			return c.Errorf(line, strconv.Quote(name),
+				"a column's name is UTF-8 of at most %d bytes without control characters", codec.MaxNameBytes)
+		case slices.Contains(t.header[1:i+1], name):
+			return c.Errorf(line, name, "the column is there twice")
+		}
+		t.Columns, t.at = append(t.Columns, column), append(t.at, i+1)
+	}
+	return nil
+}
+
+// columns finds what the mapping names among the columns of the header.
+func (t *table) columns(c *CSV) error {
+	t.places = make(map[string][]int, len(t.header))
+	for i, name := range t.header {
+		t.places[name] = append(t.places[name], i)
+	}
+	m := &t.m
+	if t.Kind = codec.Loss; m.Reward != "" {
+		t.Kind = codec.Reward
+	}
+	t.IDs, t.OutcomeTimes = m.ID != "", m.OutcomeTime != ""
+	for _, column := range []struct {
+		name string
+		into *int
+	}{{m.Time, &t.time}, {m.OutcomeTime, &t.outcomeTime}, {m.Action, &t.action}, {m.value(), &t.value}, {m.ID,
+		&t.id}, {m.Propensity, &t.propensity}} {
+		var err error
+		if *column.into, err = t.column(c, column.name); err != nil {
+			return err
+		}
+	}
+	return t.findFeatures(c)
+}
+
+// column finds a column by its name; -1 for "".
+func (t *table) column(c *CSV, name string) (int, error) {
+	switch at := t.places[name]; {
+	case name == "":
+		return -1, nil
+	case len(at) == 0:
+		return 0, c.Errorf(c.Line(0), strconv.Quote(name), "there is no such column; there are %s",
+			strings.Join(t.header, ", "))
+	case len(at) > 1:
+		return 0, c.Errorf(c.Line(0), name, "the column is there twice")
+	default:
+		return at[0], nil
+	}
+}
+
+// findFeatures finds the columns of features.
+func (t *table) findFeatures(c *CSV) error {
+	for _, f := range t.m.Features {
+		column := Column{Name: f}
+		if name, ok := strings.CutSuffix(f, ":text"); ok {
+			column = Column{name, Text}
+		} else if name, ok := strings.CutSuffix(f, ":number"); ok {
+			column = Column{name, Number}
+		}
+		at, err := t.column(c, column.Name)
+		if err == nil {
+			err = t.feature(c, column, at)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if prefix := t.m.FeaturePrefix; prefix != "" {
+		before := len(t.Columns)
+		for i, name := range t.header {
+			if !strings.HasPrefix(name, prefix) || slices.Contains(t.at, i) || slices.Contains(t.used(), i) {
+				continue
+			}
+			if err := t.feature(c, Column{Name: name}, i); err != nil {
+				return err
+			}
+		}
+		if len(t.Columns) == before {
+			return c.Errorf(c.Line(0), "", "no column begins with %q; there are %s", prefix, strings.Join(t.header,
+				", "))
+		}
+	}
+	if n := len(t.Columns); n > codec.MaxFeatures {
+		return c.Errorf(c.Line(0), "", "%d features, at most %d are allowed", n, codec.MaxFeatures)
+	}
+	return nil
+}
+
+// used returns the columns that have a meaning besides those of features.
+func (t *table) used() []int {
+	return []int{t.time, t.outcomeTime, t.action, t.value, t.id, t.propensity}
+}
+
+func (t *table) feature(c *CSV, column Column, at int) error {
+	line := c.Line(0)
+	switch {
+	case at == t.value || at == t.outcomeTime:
+		return c.Errorf(line, column.Name, "it is what is known after the decision only: it cannot be a feature of it")
+	case at == t.action:
+		return c.Errorf(line, column.Name, "it is the action: it cannot be a feature of the decision")
+	case at == t.propensity:
+		return c.Errorf(line, column.Name, "it is the propensity of the action: it cannot be a feature of the decision")
+	case slices.ContainsFunc(t.Columns, func(o Column) bool { return o.Name == column.Name }):
+		return c.Errorf(line, column.Name, "the feature is there twice")
+	case !isText(column.Name, codec.MaxNameBytes) || column.Name == "":
+		return c.Errorf(line, strconv.Quote(column.Name),
+			"a feature's name is UTF-8 of 1 to %d bytes without control characters", codec.MaxNameBytes)
+	}
+	if column.Type == Untyped {
+		column.Type = t.o.types[column.Name]
+	}
+	t.Columns, t.at = append(t.Columns, column), append(t.at, at)
+	return nil
+}
+
+// survey returns the types of the columns of features whose names say none: numbers where every cell is
+// one.
+func survey(path string, o Options) (map[string]ColumnType, error) {
+	o.Typed, o.Strict, o.Rejects = false, false, nil
+	r, err := Open(path, o)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	types := map[string]ColumnType{}
+	var rec Record
+	for {
+		switch err := r.Next(&rec); {
+		case errors.Is(err, io.EOF):
+			return types, nil
+		case err != nil:
+			return nil, err
+		}
+		for i := range rec.Features {
+			f := &rec.Features[i]
+			if f.Kind == codec.Text {
+				types[f.Name] = Text
+			} else if _, known := types[f.Name]; !known {
+				types[f.Name] = Number
+			}
+		}
+	}
+}

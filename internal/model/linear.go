@@ -1,0 +1,142 @@
+package model
+
+import (
+	"fmt"
+
+	"go.yaml.in/yaml/v3"
+
+	"hindsight/pkg/oracle"
+)
+
+// Linear is ridge regression, and Fourier is it with random features, as flags name it.
+const (
+	Linear  = "linear"
+	Fourier = "fourier"
+)
+
+type linear struct{}
+
+func (linear) name() string   { return Linear }
+func (linear) orders() orders { return orders{early: true} }
+
+func (linear) defaults() Oracle {
+	auto := Number{Auto: true}
+	return Oracle{Kind: Linear, Version: oracle.Newest, Beta: auto, Lambda: auto}
+}
+
+// newRandom returns the linear oracle with m random features and the other defaults.
+func newRandom(m Number) Oracle {
+	o := linear{}.defaults()
+	o.Fourier, o.Columns, o.Bandwidth, o.Seed = m, Number{Auto: true}, 1, 1
+	return o
+}
+
+// randomised reports whether a linear oracle has random features, or may have them.
+func (o *Oracle) randomised() bool { return o.Fourier.Auto || o.Fourier.Value > 0 }
+
+func (linear) fields(o *Oracle) []field {
+	fourier, columns, seed := randomFields(o, o.randomised())
+	forget := field{key: "forget", into: &o.Forget, example: "forget: 0.998", omit: o.Forget == 0, ok: fades,
+		expected: "a number in [0.5, 1); leave it out to forget nothing"}
+	bandwidth := field{key: "bandwidth", into: &o.Bandwidth, example: "bandwidth: 1", omit: !o.randomised()}
+	return []field{versionField(o), betaField(o), lambdaField(o), forget, fourier, columns, bandwidth, seed}
+}
+
+func fades(forget float64) bool { return forget >= 0.5 && forget < 1 }
+
+// finish fills in what random features have by default, or reports keys that say
+// something of features that are not there.
+func (linear) finish(p *parser, o *Oracle, given map[string]*yaml.Node) {
+	if !o.randomised() {
+		for _, key := range []string{"columns", "bandwidth", "seed"} {
+			if n := given[key]; n != nil {
+				p.errorf(n, "oracle.%s: it has no effect without random features; "+
+					"for example: oracle: {kind: linear, fourier: %d}", key, oracle.DefaultFourier)
+			}
+		}
+		return
+	}
+	fill := newRandom(o.Fourier)
+	if given["columns"] == nil {
+		o.Columns = fill.Columns
+	}
+	if given["bandwidth"] == nil {
+		o.Bandwidth = fill.Bandwidth
+	}
+	if given["seed"] == nil {
+		o.Seed = fill.Seed
+	}
+}
+
+// Limits of the bandwidth of random features.
+const (
+	leastBandwidth = 1e-3
+	mostBandwidth  = 1e3
+)
+
+func (linear) check(m *Model, add adder) {
+	o := m.Oracle
+	if o.Forget != 0 && !fades(o.Forget) {
+		add("oracle", "forget: expected a number in [0.5, 1), found %v; for example: forget: 0.998", o.Forget)
+	}
+	m.checkLambda(add)
+	switch {
+	case !o.randomised() && (o.Columns != (Number{}) || o.Bandwidth != 0 || o.Seed != 0):
+		add("oracle", "columns, bandwidth and seed have no effect without random features; "+
+			"for example: oracle: {kind: linear, fourier: %d}", oracle.DefaultFourier)
+	case o.randomised() && !(o.Bandwidth >= leastBandwidth && o.Bandwidth <= mostBandwidth):
+		add("oracle", "bandwidth: expected a number in [%v, %v], found %v; for example: bandwidth: 1",
+			leastBandwidth, float64(mostBandwidth), o.Bandwidth)
+	}
+	if m.checkFourier(add) {
+		m.checkFeatures(add)
+	}
+}
+
+func (linear) resolve(m *Model, columns, actions int) {
+	o := &m.Oracle
+	if m.follows() {
+		o.Columns.decide(0)
+		o.Fourier.decide(oracle.DefaultFourier)
+		return
+	}
+	d, known, k := m.sizes(columns, actions)
+	m.decideFourier(k, d, oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1+oracle.DefaultFourier))
+	n := int(o.Fourier.Value)
+	if n == 0 { // as if there had been no word of them
+		o.Columns, o.Bandwidth, o.Seed = Number{}, 0, 0
+	}
+	o.Lambda.decide(oracle.AutoLambda(max(known, 1) + n))
+	o.Beta.decide(oracle.AutoBeta(k, d+n))
+}
+
+func (linear) memory(m *Model) float64 {
+	return oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1+int(m.Oracle.Fourier.Value))
+}
+
+func (linear) cost(m *Model) Cost {
+	if m.follows() {
+		return m.costOfFollowing(named, "1 regression", "")
+	}
+	why, other := named, m.Clone()
+	other.Oracle = aggregate{}.defaults()
+	if need := other.oracleMemory(); need > MaxMemory {
+		why = fmt.Sprintf("because auto would need up to %s, more than %s", bytesText(need), bytesText(MaxMemory))
+	}
+	d, _, _ := m.sizes(0, 0)
+	n := int(m.Oracle.Fourier.Value)
+	said := fmt.Sprintf("1 regression of %d columns", d+n)
+	if n > 0 {
+		said += fmt.Sprintf(", %d of them random features,", n)
+	}
+	return m.costOfSize(why, said, oracle.LinearBytes(1, d+n), n, d, d+n)
+}
+
+func (linear) build(m *Model, _ map[string][]byte) (oracle.Regressor, error) {
+	o := m.Oracle
+	return oracle.NewLinear(oracle.LinearOptions{
+		Version: o.Version, Beta: o.Beta.orByWhatComes(), Lambda: o.Lambda.orByWhatComes(), Forget: o.Forget,
+		Fourier: int(o.Fourier.Value), Columns: int(o.Columns.Value), Bandwidth: o.Bandwidth, Seed: uint64(o.Seed),
+		MaxFeatures: m.MaxFeatures, MaxActions: m.learnedActions(), Schema: m.schema(),
+	})
+}

@@ -1,0 +1,254 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"hindsight/pkg/oracle"
+)
+
+// Oracle names a regression oracle with its parameters.
+type Oracle struct {
+	Kind      string  // Linear, Auto, Hedge, Shared or Hybrid
+	Version   int     // of all but Hedge: of what is computed, 1…oracle.Newest
+	Beta      Number  // of all but Hedge: the optimism, in [0,1]
+	Lambda    Number  // of Linear, Shared and Hybrid: the ridge, > 0
+	Forget    float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
+	Hashed    int64   // of Shared and Hybrid: columns that features and products are hashed into
+	Fourier   Number  // of Auto and Linear: random features, 0: none
+	Columns   Number  // of Auto, and with random features of Linear: how many columns to expect, the constant included; 0: not known
+	Bandwidth float64 // of the random features of Linear, in units of √d, > 0
+	Seed      int64   // of the random features, ≥ 0
+	Steered   bool    // of Auto: the share is steered
+	Eta       float64 // of Hedge: the learning rate, in (0, 1/2] unless Unproved
+	Class     string  // of Hedge: a class file, relative to the model file
+	Unproved  bool    // of Hedge: accept what has no proof
+	Vovk      bool    // of Hedge: Vovk's substitution instead of the mean
+}
+
+// Number is a parameter that may be left to the program.
+type Number struct {
+	Auto  bool
+	Value float64 // 0 if Auto
+}
+
+// decide sets a parameter that was left to the program.
+func (n *Number) decide(v float64) {
+	if n.Auto {
+		*n = Number{Value: v}
+	}
+}
+
+// orByWhatComes returns the value of a parameter, or what leaves it to the oracle.
+func (n Number) orByWhatComes() float64 {
+	if n.Auto {
+		return oracle.ByWhatComes
+	}
+	return n.Value
+}
+
+// oracleKind is a kind of oracle: one file, and one line in oracleKinds.
+type oracleKind interface {
+	name() string
+	defaults() Oracle
+	fields(o *Oracle) []field // the keys of a model file, in the order of the canonical form
+	orders() orders
+	check(m *Model, add adder)
+	resolve(m *Model, columns, actions int) // see [Model.Resolve]
+	// The model of these is resolved. memory is the most bytes, 0 where files decide.
+	memory(m *Model) float64
+	cost(m *Model) Cost
+	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
+}
+
+// finisher is a kind with keys that depend on which others are given.
+type finisher interface {
+	finish(p *parser, o *Oracle, given map[string]*yaml.Node)
+}
+
+// orders says in which orders other than fifo an oracle may learn.
+type orders struct{ early, arrival bool }
+
+// oracleKinds returns the kinds that a model file may name, in the order of messages.
+func oracleKinds() []oracleKind {
+	return []oracleKind{aggregate{}, linear{}, hedge{}, shared{Shared}, shared{Hybrid}}
+}
+
+func kindNames() []string {
+	var names []string
+	for _, k := range oracleKinds() {
+		names = append(names, k.name())
+	}
+	return names
+}
+
+// earlyKinds returns the names of those that may learn early.
+func earlyKinds() (names []string) {
+	for _, k := range oracleKinds() {
+		if k.orders().early {
+			names = append(names, k.name())
+		}
+	}
+	return names
+}
+
+// kind returns the kind of the oracle.
+func (o *Oracle) kind() oracleKind {
+	for _, k := range oracleKinds() {
+		if k.name() == o.Kind {
+			return k
+		}
+	}
+	return environment(o.Kind)
+}
+
+// ParseOracle reads an oracle as flags write it, with its defaults: auto, linear, fourier,
+// which is linear with 128 random features, shared or hybrid.
+func ParseOracle(s string) (Oracle, error) {
+	if s == Fourier {
+		return newRandom(Number{Value: oracle.DefaultFourier}), nil
+	}
+	for _, k := range oracleKinds() {
+		if o := k.defaults(); k.name() == s && o.Version > 0 {
+			return o, nil
+		}
+	}
+	return Oracle{}, fmt.Errorf("unknown oracle %q: expected auto, linear, fourier, shared or hybrid; "+
+		"hedge needs a model file with its class", s)
+}
+
+func (o *Oracle) read(p *parser, n *yaml.Node) {
+	for _, k := range oracleKinds() {
+		if d := k.defaults(); d.Version > 0 && isWord(n, k.name()) {
+			*o = d
+			o.Version = p.version
+			return
+		}
+	}
+	*o = aggregate{}.defaults()
+	if n.Kind != yaml.MappingNode {
+		p.expected(n, "oracle", "a kind and its parameters", "oracle: auto")
+		return
+	}
+	o.Kind = Linear
+	for _, named := range kindsOf(n) {
+		if o.Kind = named.Value; !slices.Contains(kindNames(), o.Kind) {
+			p.wrongKind(named)
+			return
+		}
+	}
+	k := o.kind()
+	if *o = k.defaults(); o.Version > 0 {
+		o.Version = p.version
+	}
+	given := p.fields(n, "oracle", o.fields())
+	if f, ok := k.(finisher); ok {
+		f.finish(p, o, given)
+	}
+}
+
+func (p *parser) wrongKind(n *yaml.Node) {
+	if n.Value == Unstable || n.Value == Own {
+		p.errorf(n, "oracle.kind: %s is the oracle of an environment, for backtests only "+
+			"(replayer backtest --env unstable); a live system has linear or hedge", n.Value)
+		return
+	}
+	names := kindNames()
+	p.errorf(n, "oracle.kind: expected %s, found %s%s; for example: oracle: {kind: linear}",
+		strings.Join(names, " | "), describe(n), didYouMean(n.Value, names))
+}
+
+func (o *Oracle) fields() []field {
+	return append([]field{{key: "kind", into: word(o.Kind)}}, o.kind().fields(o)...)
+}
+
+func (o *Oracle) canonical() string { return braces(o.fields()) }
+
+// DefaultOracle sets the oracle of a model that names none: auto.
+func (m *Model) DefaultOracle() { m.defaultOracle(oracle.Newest) }
+
+// defaultOracle is [Model.DefaultOracle] for a version of what is computed. In version 1 it is
+// linear where auto, with as many actions and columns as the model allows, would take more
+// than [MaxMemory].
+func (m *Model) defaultOracle(version int) {
+	m.Oracle = aggregate{}.defaults()
+	m.Oracle.Version = version
+	if version == 1 && m.oracleMemory() > MaxMemory {
+		m.Oracle = linear{}.defaults()
+		m.Oracle.Version = version
+	}
+}
+
+// Resolve decides the parameters left to the program, once and for good, from
+// what is known about the data: columns is d with the constant, actions is K; 0
+// means unknown. λ is max(1, d/20), or 1 if d is unknown; β is ½ if K·d² ≤ 1e5,
+// else 0, where what the model lists, or else its limits, stand for the unknown; random
+// features count in d.
+//
+// Since version 2 of the oracle β, λ and the random features follow what comes, the same in
+// a backtest and live; they are decided there only where a model gives a value.
+func (m *Model) Resolve(columns, actions int) {
+	m.Oracle.kind().resolve(m, columns, actions)
+}
+
+// MaxMemory bounds the bytes of the linear oracle and of the aggregate: in version 1 at the
+// model's limits, since then as they come.
+const MaxMemory = 1 << 30
+
+// Memory returns the bytes of the learner's state at its largest, as far as the
+// model alone tells: with as many actions and columns as it allows
+// (actions may bring features of their own beside those that are listed).
+func (m *Model) Memory() int64 {
+	if !m.UsesOracle() {
+		return 0
+	}
+	return m.oracleMemory()
+}
+
+func (m *Model) oracleMemory() int64 {
+	c := *m
+	c.Resolve(0, 0)
+	return int64(c.Oracle.kind().memory(&c))
+}
+
+func (m *Model) buildOracle(files map[string][]byte) (oracle.Regressor, error) {
+	c := m.Clone()
+	c.Resolve(0, 0)
+	return c.Oracle.kind().build(c, files)
+}
+
+// Kinds of oracles that environments of the replayer bring, in Go code: no model file may
+// name them, for no live system could build them.
+const (
+	Unstable = "unstable" // the oracle of the lower bound: it depends on the order
+	Own      = "own"      // one that does not
+)
+
+// environment is the kind of an oracle that an environment of the replayer brings.
+type environment string
+
+func (e environment) name() string           { return string(e) }
+func (e environment) defaults() Oracle       { return Oracle{Kind: string(e)} }
+func (e environment) orders() orders         { return orders{arrival: e == Own} }
+func (environment) resolve(*Model, int, int) {}
+func (environment) memory(*Model) float64    { return 0 }
+func (environment) fields(o *Oracle) []field {
+	return []field{{key: "beta", into: &o.Beta}, {key: "lambda", into: &o.Lambda}}
+}
+
+func (e environment) check(_ *Model, add adder) {
+	if e != Unstable && e != Own {
+		add("oracle", "kind: expected %s, found %q", strings.Join(kindNames(), " | "), string(e))
+	}
+}
+
+func (e environment) cost(*Model) Cost {
+	return Cost{Oracle: string(e), Why: "the environment brings it"}
+}
+
+func (e environment) build(*Model, map[string][]byte) (oracle.Regressor, error) {
+	return nil, fmt.Errorf("%s is the oracle of an environment: it is for backtests only", string(e))
+}

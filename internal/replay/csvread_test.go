@@ -1,0 +1,73 @@
+package replay
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+
+	"hindsight/internal/logs"
+	"hindsight/internal/loop"
+)
+
+// logOptions say how a test reads a log in CSV.
+type logOptions struct {
+	logs.Options
+	account bool // rows that cannot be read, and repeats, are counted; without it the first ends the log
+	files   *rowFiles
+}
+
+// readLog reads a log in CSV, whose file has that name in errors.
+func readLog(file string, in io.Reader, o logOptions) (*BanditLog, error) {
+	var rejects strings.Builder
+	if o.Stdin, o.Typed, o.Strict = in, true, !o.account; o.Strict {
+		o.Rejects = &rejects
+	}
+	if o.Range == (loop.Range{}) {
+		o.Range = loop.Range{Min: 0, Max: 1}
+	}
+	if o.files == nil {
+		o.files = &rowFiles{}
+	}
+	var b *BanditLog
+	r, err := logs.Open(logs.Stdin, o.Options)
+	if err == nil {
+		b, err = readEventsIn(o.files, file, r, EventOptions{Range: o.Range, Dedup: o.Dedup})
+	}
+	if err == nil && o.Strict && b.intake.Duplicates > 0 {
+		err = repeatIn(rejects.String(), o.Mapping.ID)
+	}
+	var at *logs.LineError
+	if errors.As(err, &at) {
+		at.File = file
+	}
+	if err != nil {
+		return nil, err
+	}
+	b.name = file
+	return b, nil
+}
+
+// repeatIn returns the first repeat of a file of rejects as an error.
+func repeatIn(rejects, column string) error {
+	var x logs.Reject
+	if err := json.Unmarshal([]byte(strings.SplitN(rejects, "\n", 2)[0]), &x); err != nil {
+		return err
+	}
+	return &logs.LineError{Line: x.Line, Name: column, Msg: x.Reason}
+}
+
+// readLabelled reads a labelled CSV.
+func readLabelled(file string, in io.Reader) (*BanditLog, error) {
+	return readLog(file, in, logOptions{Options: logs.Options{Format: logs.Labelled}})
+}
+
+// openLog opens data of any format by itself.
+func openLog(path string, o logs.Options) (*BanditLog, error) {
+	o.Typed, o.Labelled, o.Strict, o.Range = true, true, true, loop.Range{Min: 0, Max: 1}
+	r, err := logs.Open(path, o)
+	if err != nil {
+		return nil, err
+	}
+	return ReadEvents(path, r, EventOptions{})
+}

@@ -1,0 +1,40 @@
+package watch
+
+import "hindsight/internal/loop"
+
+// lossMetrics compare the losses that came late with those in time.
+type lossMetrics struct {
+	count, mean, se     []*gauge // in time, late
+	differ              *gauge
+	shownTime, shownLat int64 // losses at the last look; -1: none was
+}
+
+func newLosses(o *owner) lossMetrics {
+	const since = " since this joiner took over or the last mark before that, in the last epoch that has any."
+	came := label{"came", []string{"in-time", "late"}}
+	return lossMetrics{
+		count: o.gauges("hindsight_losses",
+			"Rounds observed, and rounds without a loss in time for which one came late,"+since, "", came),
+		mean: o.gauges("hindsight_loss_mean", "Mean of those losses, on the scale of 0 to 1; NaN of none.", "", came),
+		se:   o.gauges("hindsight_loss_standard_error", "Standard error of that mean; NaN of fewer than two.", "", came),
+		differ: o.gauge("hindsight_late_losses_differ",
+			"1 if the two means differ by more than chance has it, else 0: where both are expected to be the same it is ever 1 with a probability "+
+				"of at most 1 in 100 (empirical-Bernstein confidence sequences), since this joiner took over.",
+			"1 for an hour: rounds that are skipped or imputed bias what is learned; lengthen the window"),
+		shownTime: -1, shownLat: -1,
+	}
+}
+
+// show publishes the losses of a joiner's heart, if there are more than there were.
+func (m *lossMetrics) show(l *loop.LateLosses) {
+	if l.OnTime.N == m.shownTime && l.Late.N == m.shownLat {
+		return
+	}
+	m.shownTime, m.shownLat = l.OnTime.N, l.Late.N
+	for i, x := range []*loop.Moments{&l.OnTime, &l.Late} {
+		m.count[i].Set(float64(x.N))
+		m.mean[i].Set(x.Mean())
+		m.se[i].Set(x.SE())
+	}
+	m.differ.Set(truth(l.Differ()))
+}

@@ -1,0 +1,254 @@
+package watch
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+
+	"hindsight/pkg/codec"
+)
+
+// Window is how many of the last decisions, and of the last rounds released, are kept.
+const Window = 1000
+
+// decided is what is kept of a decision.
+type decided struct {
+	action  int32 // in the table of names
+	floor   float64
+	entropy float64
+	shadow  shadowed
+}
+
+// decisionWindow holds the last decisions, and how often each action is among them.
+type decisionWindow struct {
+	ring [Window]decided
+	n    int // decisions in all, as far as the ring goes
+	at   int // of the next
+	nameTable
+}
+
+// nameTable numbers the actions of a window, and counts them.
+type nameTable struct {
+	names []actionCount
+	index map[string]int32
+	free  []int32
+}
+
+type actionCount struct {
+	name string
+	n    int
+}
+
+// add takes a decision, whose strings are copied where they are kept.
+func (w *decisionWindow) add(law []float64, action string, x shadowed) {
+	if w.n == Window {
+		w.drop(w.ring[w.at].action)
+	} else {
+		w.n++
+	}
+	floor, entropy := spread(law)
+	w.ring[w.at] = decided{w.name(action), floor, entropy, x}
+	w.at = (w.at + 1) % Window
+}
+
+// name returns the number of an action's name, counted once more.
+func (w *nameTable) name(name string) int32 {
+	if w.index == nil {
+		w.index = map[string]int32{}
+	}
+	i, ok := w.index[name]
+	if !ok {
+		if n := len(w.free); n > 0 {
+			i, w.free = w.free[n-1], w.free[:n-1]
+		} else {
+			i = int32(len(w.names))
+			w.names = append(w.names, actionCount{})
+		}
+		name = strings.Clone(name)
+		w.names[i] = actionCount{name: name}
+		w.index[name] = i
+	}
+	w.names[i].n++
+	return i
+}
+
+func (w *nameTable) drop(i int32) {
+	c := &w.names[i]
+	if c.n--; c.n == 0 {
+		delete(w.index, c.name)
+		c.name = ""
+		w.free = append(w.free, i)
+	}
+}
+
+// spread returns the least propensity of a law, and its entropy as a share of that of the
+// uniform law; 1 for a law of one action.
+func spread(law []float64) (floor, entropy float64) {
+	floor = 1
+	for _, p := range law {
+		floor = min(floor, p)
+		if p > 0 {
+			entropy -= p * math.Log(p)
+		}
+	}
+	if len(law) < 2 {
+		return floor, 1
+	}
+	return floor, entropy / math.Log(float64(len(law)))
+}
+
+// Exploration says how widely the last decisions explore; all NaN before the first.
+type Exploration struct {
+	Decisions int     // at most [Window]
+	Floor     float64 // least propensity of any action
+	Entropy   float64 // mean of the laws' entropies, each as a share of the uniform law's
+}
+
+func (w *decisionWindow) exploration() Exploration {
+	e := Exploration{Decisions: w.n, Floor: math.NaN(), Entropy: math.NaN()}
+	if w.n == 0 {
+		return e
+	}
+	e.Floor, e.Entropy = 1, 0
+	for i := range w.n {
+		e.Floor = min(e.Floor, w.ring[i].floor)
+		e.Entropy += w.ring[i].entropy / float64(w.n)
+	}
+	return e
+}
+
+// ActionCount is how often an action is among the last decisions.
+type ActionCount struct {
+	Action    string
+	Decisions int
+}
+
+// actions returns all actions of the window, the most frequent first.
+func (w *decisionWindow) actions() []ActionCount {
+	var out []ActionCount
+	for _, c := range w.names {
+		if c.n > 0 {
+			out = append(out, ActionCount{c.name, c.n})
+		}
+	}
+	slices.SortFunc(out, func(a, b ActionCount) int {
+		return cmp.Or(cmp.Compare(b.Decisions, a.Decisions), strings.Compare(a.Action, b.Action))
+	})
+	return out
+}
+
+// released is what is kept of a feedback.
+type released struct {
+	fate   codec.Fate
+	action int32 // in the table of names
+	loss   float64
+	weight float64 // of uniform play: 1/(K·p)
+	shadow shadowed
+}
+
+// feedbackWindow holds the last rounds released.
+type feedbackWindow struct {
+	ring [Window]released
+	n    int
+	at   int
+	nameTable
+}
+
+// add takes a round, whose action's name is copied where it is kept.
+func (w *feedbackWindow) add(r released, action string) {
+	if w.n == Window {
+		w.drop(w.ring[w.at].action)
+	}
+	w.n = min(w.n+1, Window)
+	r.action = w.name(action)
+	w.ring[w.at] = r
+	w.at = (w.at + 1) % Window
+}
+
+// ActionWorth is what the rounds of an action were worth.
+type ActionWorth struct {
+	Rounds int     // with a loss
+	Loss   float64 // mean
+}
+
+// worths returns what each action of the last rounds released with a loss was worth.
+func (w *feedbackWindow) worths() map[string]ActionWorth {
+	out := map[string]ActionWorth{}
+	for i := range w.n {
+		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+			name := w.names[x.action].name
+			was := out[name]
+			n := was.Rounds + 1
+			out[name] = ActionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
+		}
+	}
+	return out
+}
+
+// Known returns x for JSON, which has finite numbers only: nil if it is not one.
+func Known(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return &x
+}
+
+// Recent says what the last rounds released were worth. What nothing is known of is NaN.
+type Recent struct {
+	Rounds    int     // at most [Window]
+	Losses    int     // of them have one, real or imputed
+	JoinRatio float64 // observed, of those that are not withdrawn
+	Loss      float64 // mean
+	Uniform   float64 // what uniform play would have lost, estimated from the same rounds (self-normalised)
+	Excess    float64 // what the rounds lost over uniform play, a round, estimated about their mean loss
+	StdErr    float64 // of Excess, as if rounds were independent
+	Effective float64 // (Σw)²/(n·Σw²): as if so large a share of the rounds told of uniform play
+	Largest   float64 // the largest weight, as a share of all
+}
+
+func (w *feedbackWindow) recent() Recent {
+	var asked, observed int
+	var loss, sum, squares, largest, weighted float64
+	r := Recent{Rounds: w.n}
+	for i := range w.n {
+		x := &w.ring[i]
+		if x.fate != codec.WithdrawnRound {
+			asked++
+		}
+		if x.fate == codec.Observed {
+			observed++
+		}
+		if x.fate != codec.Observed && x.fate != codec.Imputed {
+			continue
+		}
+		r.Losses++
+		loss += x.loss
+		sum += x.weight
+		squares += x.weight * x.weight
+		weighted += x.weight * x.loss
+		largest = max(largest, x.weight)
+	}
+	n := float64(r.Losses) // 0: the quotients are NaN
+	r.JoinRatio = float64(observed) / float64(asked)
+	r.Loss, r.Uniform = loss/n, weighted/sum
+	r.Effective, r.Largest = sum*sum/(n*squares), largest/sum
+	r.Excess, r.StdErr = w.excess(r.Loss, n)
+	return r
+}
+
+// excess estimates what n rounds of a mean loss lost over uniform play, by the mean of
+// w·(mean − loss), and its standard error. One round of a large weight is most of both, which
+// a self-normalised estimate hides; actions that were never played count as losing the mean.
+func (w *feedbackWindow) excess(mean, n float64) (excess, stderr float64) {
+	var sum, squares float64
+	for i := range w.n {
+		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+			e := x.weight * (mean - x.loss)
+			sum += e
+			squares += e * e
+		}
+	}
+	excess = sum / n
+	return excess, math.Sqrt(max(0, squares/n-excess*excess) / n)
+}
