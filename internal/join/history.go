@@ -56,7 +56,8 @@ func (h *History) Heart(limits codec.Limits) *loop.CutJoiner {
 func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool,
 	mark func(at int64, m *codec.FeedbackMark)) (*loop.CutJoiner, error) {
 	if len(m.Positions) != h.Partitions {
-		return nil, fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), h.Partitions, codec.ErrCorrupt)
+		return nil, fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), h.Partitions,
+			codec.ErrCorrupt)
 	}
 	if mark == nil {
 		mark = func(int64, *codec.FeedbackMark) {}
@@ -70,7 +71,8 @@ func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, 
 	p.spans = h.Spans(ctx, func(i int) int64 { return h.rangeAt(p.from, i).next })
 	defer p.spans.Close()
 	heart := h.Heart(m.Limits)
-	if err := heart.Restore(&loop.History{From: p.from, Mark: m, Opens: opens, Feedback: p.feedback(m), Steps: p.steps(m)}); err != nil {
+	if err := heart.Restore(&loop.History{From: p.from, Mark: m, Opens: opens, Feedback: p.feedback(m),
+		Steps: p.steps(m)}); err != nil {
 		return nil, err
 	}
 	return heart, nil
@@ -99,7 +101,8 @@ func (h *past) findFrom(m *codec.FeedbackMark) error {
 		return err
 	}
 	if from.Cut != m.FromCut {
-		return fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From, from.Cut, m.FromCut, ErrHistory)
+		return fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
+			from.Cut, m.FromCut, ErrHistory)
 	}
 	h.from, h.fromAt = &from, m.From
 	return nil

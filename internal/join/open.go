@@ -99,7 +99,8 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 }
 
 // lastMark returns the last mark of a feedback log, which begins and ends at offsets; nil if it has none.
-func lastMark(ctx context.Context, log stream.Log, topic string, first, end int64) (at int64, m *codec.FeedbackMark, err error) {
+func lastMark(ctx context.Context, log stream.Log, topic string, first, end int64) (at int64, m *codec.FeedbackMark,
+	err error) {
 	for back := int64(1024); ; back *= 8 {
 		from := max(first, end-back)
 		err := stream.Scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {

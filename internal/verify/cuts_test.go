@@ -43,14 +43,17 @@ func TestVerifyCuts(t *testing.T) {
 	_, outcomes, err := s.log.Bounds(s.ctx, s.ts.Outcomes, 0)
 	s.no(err)
 	pos := codec.Position{Round: before.Decisions.Records, Time: 1e12, Decisions: decisions, Outcomes: outcomes}
-	m := codec.FeedbackMark{N: last.N, Time: 1e12, From: -1, Memory: -1, Remembers: last.N + 1, Era: 1, Eras: []codec.EraStart{{Era: 1, N: last.N}},
-		Limits: codec.Limits{Heart: 1, Pending: 100, Dedup: 100}, Positions: []codec.Position{pos}, Epochs: mark.Epochs, Guard: mark.Guard}
+	m := codec.FeedbackMark{N: last.N, Time: 1e12, From: -1, Memory: -1, Remembers: last.N + 1, Era: 1,
+		Eras:   []codec.EraStart{{Era: 1, N: last.N}},
+		Limits: codec.Limits{Heart: 1, Pending: 100, Dedup: 100}, Positions: []codec.Position{pos},
+		Epochs: mark.Epochs, Guard: mark.Guard}
 	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
 	write(codec.TypeCut, "", codec.AppendCut(nil, &codec.Cut{Cut: 1, Time: 1e12}))
 	m.Cut, m.FromCut = 1, 1
 	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
 	r := s.verify()
-	if r.ExitCode() != TooOld || r.Cuts != (Tally{Records: 1, Checked: 1}) || r.Feedback.TooOld != before.Feedback.Records {
+	if r.ExitCode() != TooOld || r.Cuts != (Tally{Records: 1, Checked: 1}) ||
+		r.Feedback.TooOld != before.Feedback.Records {
 		t.Errorf("exit %d\n%s", r.ExitCode(), r.text())
 	}
 	m.Positions[0].Round++

@@ -82,11 +82,13 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 		for i := range batches[k].Decisions {
 			e := &batches[k].Decisions[i]
 			if i == 0 {
-				l.first(at(c, r, fmt.Sprintf("decisions[%d]", x.Partition), "", ""), x.Partition, e.Offset, e.Time, heart)
+				l.first(at(c, r, fmt.Sprintf("decisions[%d]", x.Partition), "", ""), x.Partition, e.Offset, e.Time,
+					heart)
 			}
 			l.pass(x.Partition, e.Offset, e.Time)
 			if d := &e.D; d.N > 0 && e.GapTo == 0 && d.LearnedThrough > heart.LastN() && l.current(d, heart) {
-				l.v.differ(at(c, r, "decisions.learned_through", "at most "+i64(heart.LastN()), d.LearnedThrough).in(d.N, d.ID))
+				l.v.differ(at(c, r, "decisions.learned_through", "at most "+i64(heart.LastN()),
+					d.LearnedThrough).in(d.N, d.ID))
 			}
 		}
 	}
@@ -94,7 +96,8 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 		for i := range batches[len(cut.Decisions)+k].Outcomes {
 			e := &batches[len(cut.Decisions)+k].Outcomes[i]
 			if i == 0 {
-				l.first(at(c, r, fmt.Sprintf("outcomes[%d]", x.Partition), "", ""), l.v.partitions+x.Partition, e.Offset, e.Time, heart)
+				l.first(at(c, r, fmt.Sprintf("outcomes[%d]", x.Partition), "", ""), l.v.partitions+x.Partition,
+					e.Offset, e.Time, heart)
 			}
 			l.pass(l.v.partitions+x.Partition, e.Offset, e.Time)
 		}
@@ -150,7 +153,10 @@ func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.CutJ
 	}
 	slices.SortFunc(l.twice, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
 	for _, s := range l.suspects {
-		if !slices.ContainsFunc(l.twice, func(x stretch) bool { return x.from-l.skew <= s.time && s.time <= x.to+l.skew }) {
+		if !slices.ContainsFunc(l.twice, func(x stretch) bool {
+			return x.from-l.skew <= s.time &&
+				s.time <= x.to+l.skew
+		}) {
 			l.v.differ(s.Difference)
 		}
 	}

@@ -110,7 +110,8 @@ func (v *verification) hasCuts(ctx context.Context, c *logCursor) (cuts bool, er
 }
 
 func (v *verification) newReplay(feedback *logCursor) *replayCheck {
-	t := join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback, Rejects: v.topics.Rejects}
+	t := join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
+		Rejects: v.topics.Rejects}
 	r := &replayCheck{v: v, feedback: feedback, n: -1, marks: map[int64]markPlace{}, epochs: map[int64]bool{}}
 	r.history = join.History{Log: v.Log, Topics: t, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{v}}
 	r.legal = newLegality(v, 2*v.partitions)
@@ -325,13 +326,15 @@ func (f *replayCheck) fail(r *stream.Record, err error) error {
 			offset = place.Offset
 			for i, t := range []string{f.v.topics.Decisions, f.v.topics.Outcomes} {
 				if t == place.Topic {
-					field, input = []string{"decisions", "outcomes"}[i]+"["+i64(int64(place.Partition))+"].sum", i*f.v.partitions+place.Partition
+					field, input = []string{"decisions", "outcomes"}[i]+"["+i64(int64(place.Partition))+"].sum",
+						i*f.v.partitions+place.Partition
 				}
 			}
 		}
 		d := at(f.feedback, r, field, "the records that the log holds", err)
 		f.held = append(f.held, heldDifference{d, input, offset})
-	case errors.Is(err, loop.ErrGap), errors.Is(err, loop.ErrNoEpoch), errors.Is(err, loop.ErrCut), errors.Is(err, loop.ErrHistory),
+	case errors.Is(err, loop.ErrGap), errors.Is(err, loop.ErrNoEpoch), errors.Is(err, loop.ErrCut),
+		errors.Is(err, loop.ErrHistory),
 		errors.Is(err, join.ErrHistory), damaged(err):
 		f.wrong(r, "cut", "one that can be taken", err)
 	case errors.Is(err, stream.ErrNotFound):

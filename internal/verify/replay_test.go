@@ -22,9 +22,9 @@ func joinWorlds() int {
 		return 6000
 	}
 	if testing.Short() {
-		return 20
+		return 10
 	}
-	return 150
+	return 60
 }
 
 // replayLog replays what a log holds of a world.
@@ -39,7 +39,8 @@ func replayLog(t testing.TB, w *testkit.World, log stream.Log) *verification {
 
 func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
 	ctx := context.Background()
-	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions, late: latelosses.Outcomes{}, found: &findings{sites: map[site]int{}}}
+	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions,
+		late: latelosses.Outcomes{}, found: &findings{sites: map[site]int{}}}
 	v.topics = service.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
 	v.epochs.set(1, &epochInfo{rules: w.Rules(1)})
 	v.replays = true
@@ -110,7 +111,8 @@ func complete(t *testing.T, w *testkit.World, seed uint64) {
 	for p := range w.Partitions {
 		var e loop.DecisionEvent
 		for _, r := range w.Read("d", p) {
-			if e.Parse(r.Type, r.Value) == nil && e.GapTo == 0 && e.D.N > 0 && w.Rules(1).Window.Nanos > 0 && rounds[fmt.Sprint(p, "/", e.D.N)] != 1 {
+			if e.Parse(r.Type, r.Value) == nil && e.GapTo == 0 && e.D.N > 0 && w.Rules(1).Window.Nanos > 0 &&
+				rounds[fmt.Sprint(p, "/", e.D.N)] != 1 {
 				t.Fatalf("seed %d: round %d/%d has no feedback", seed, p, e.D.N)
 			}
 		}

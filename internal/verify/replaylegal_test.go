@@ -23,12 +23,14 @@ func rejoin(t *testing.T, w *testkit.World, made *madeLog, cuts []stream.Record,
 	defer spans.Close()
 	feedback, rejects := []stream.Record{}, []stream.Record{{Offset: 0, Type: stream.TypeOpen}}
 	add := func(to *[]stream.Record, at *stream.Record, kind, key string, value []byte) {
-		*to = append(*to, stream.Record{Offset: int64(len(*to)), Time: at.Time, Type: kind, Key: []byte(key), Value: value})
+		*to = append(*to, stream.Record{Offset: int64(len(*to)), Time: at.Time, Type: kind, Key: []byte(key),
+			Value: value})
 	}
 	mark := func(at *stream.Record) {
 		var m codec.FeedbackMark
 		heart.Mark(&m)
-		m.Limits, m.From, m.FromCut, m.Memory, m.Rejects, m.Epochs = limits, -1, m.Cut, -1, int64(len(rejects)), []codec.EpochRef{{Epoch: 1}}
+		m.Limits, m.From, m.FromCut, m.Memory, m.Rejects, m.Epochs = limits, -1, m.Cut, -1, int64(len(rejects)),
+			[]codec.EpochRef{{Epoch: 1}}
 		add(&feedback, at, codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
 	}
 	mark(&cuts[0])
@@ -99,7 +101,8 @@ func TestReplayLegal(t *testing.T) {
 					in := made.all[partitionOf(topic, x.Partition)]
 					first := in[slices.IndexFunc(in, func(r stream.Record) bool { return r.Offset >= at[x.Partition] })]
 					if i > 10 && first.Time < c.Time && slices.ContainsFunc(cuts[i+1:], func(c codec.Cut) bool {
-						return slices.ContainsFunc(*ranges(&c), func(y codec.Range) bool { return y.Partition == x.Partition })
+						return slices.ContainsFunc(*ranges(&c),
+							func(y codec.Range) bool { return y.Partition == x.Partition })
 					}) {
 						*ranges(c) = slices.Delete(*ranges(c), k, k+1)
 						return true
@@ -115,7 +118,8 @@ func TestReplayLegal(t *testing.T) {
 		change      func(made *madeLog, cuts []codec.Cut) bool
 	}{
 		{"as it was", "", func(*madeLog, []codec.Cut) bool { return true }},
-		{"outcomes are left out for one cut", "outcomes[", leave("o", func(c *codec.Cut) *[]codec.Range { return &c.Outcomes })},
+		{"outcomes are left out for one cut", "outcomes[",
+			leave("o", func(c *codec.Cut) *[]codec.Range { return &c.Outcomes })},
 		{"decisions are read to ends that are older than the outcomes", "decisions[",
 			leave("d", func(c *codec.Cut) *[]codec.Range { return &c.Decisions })},
 		{"time from the process's clock", "time", func(_ *madeLog, cuts []codec.Cut) bool {

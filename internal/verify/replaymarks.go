@@ -157,11 +157,15 @@ func (f *replayCheck) compare(r *stream.Record, m *codec.FeedbackMark) {
 	}
 	for i := range own.Positions {
 		p, q, name := &own.Positions[i], &m.Positions[i], fmt.Sprintf("positions[%d].", i)
-		fields = append(fields, pair{name + "partition", p.Partition, q.Partition}, pair{name + "round", p.Round, q.Round},
+		fields = append(fields, pair{name + "partition", p.Partition, q.Partition},
+			pair{name + "round", p.Round, q.Round},
 			pair{name + "time", p.Time, q.Time}, pair{name + "decisions", p.Decisions, q.Decisions},
-			pair{name + "decisions_since", p.DecisionsSince, q.DecisionsSince}, pair{name + "decisions_sum", p.DecisionsSum, q.DecisionsSum},
-			pair{name + "outcomes", p.Outcomes, q.Outcomes}, pair{name + "outcomes_since", p.OutcomesSince, q.OutcomesSince},
-			pair{name + "outcomes_sum", p.OutcomesSum, q.OutcomesSum}, pair{name + "done", p.Done, q.Done}, pair{name + "again", p.Again, q.Again})
+			pair{name + "decisions_since", p.DecisionsSince, q.DecisionsSince},
+			pair{name + "decisions_sum", p.DecisionsSum, q.DecisionsSum},
+			pair{name + "outcomes", p.Outcomes, q.Outcomes},
+			pair{name + "outcomes_since", p.OutcomesSince, q.OutcomesSince},
+			pair{name + "outcomes_sum", p.OutcomesSum, q.OutcomesSum}, pair{name + "done", p.Done, q.Done},
+			pair{name + "again", p.Again, q.Again})
 	}
 	if field, want, got := firstUnequal(fields); field != "" {
 		f.wrong(r, field, want, got)
@@ -192,7 +196,8 @@ func (f *replayCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool
 	case !met && m.Memory >= f.feedback.first:
 		f.wrong(r, "memory", "the offset of a mark before it", m.Memory)
 	case met && known && memory.n > least && !opens:
-		f.wrong(r, "memory", "a mark behind feedback "+i64(least)+" or earlier", fmt.Sprintf("%d, behind feedback %d", m.Memory, memory.n))
+		f.wrong(r, "memory", "a mark behind feedback "+i64(least)+" or earlier",
+			fmt.Sprintf("%d, behind feedback %d", m.Memory, memory.n))
 	}
 	f.refersEpochs(r, m)
 }

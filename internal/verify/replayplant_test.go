@@ -117,7 +117,8 @@ func TestReplayFlips(t *testing.T) {
 					t.Fatalf("seed %d: a flip in %s@%d is not found", seed, at, records[i].Offset)
 				}
 				if end := markBehind(made, at, records[i].Offset); r.First.Time > end {
-					t.Fatalf("seed %d: a flip in %s@%d is found at %+v, behind the mark at %d", seed, at, records[i].Offset, *r.First, end)
+					t.Fatalf("seed %d: a flip in %s@%d is found at %+v, behind the mark at %d", seed, at,
+						records[i].Offset, *r.First, end)
 				}
 			}
 		}
@@ -263,14 +264,16 @@ var plants = []plant{
 	})},
 	{"time from the process's clock", []string{"time"}, editCut(always(func(c *codec.Cut) { c.Time += 1e6 }))},
 	{"time goes back", []string{"time"}, editCut(always(func(c *codec.Cut) { c.Time = 1 }))},
-	{"sum over other records", []string{"decisions[0].sum", "decisions[1].sum", "decisions[2].sum"}, editCut(func(c *codec.Cut) bool {
-		if len(c.Decisions) == 0 {
-			return false
-		}
-		c.Decisions[0].Sum++
-		return true
-	})},
-	{"feedback before its cut", []string{"round"}, swap("f/0", func(a, b *stream.Record) bool { return a.Type == codec.TypeCut && b.Type == "" })},
+	{"sum over other records", []string{"decisions[0].sum", "decisions[1].sum", "decisions[2].sum"},
+		editCut(func(c *codec.Cut) bool {
+			if len(c.Decisions) == 0 {
+				return false
+			}
+			c.Decisions[0].Sum++
+			return true
+		})},
+	{"feedback before its cut", []string{"round"}, swap("f/0",
+		func(a, b *stream.Record) bool { return a.Type == codec.TypeCut && b.Type == "" })},
 	{"second feedback of a round", []string{"n", "round"}, func(l *madeLog) bool {
 		records := slices.Clone(l.all["f/0"])
 		for i := len(records) / 4; i+1 < len(records); i++ {
@@ -288,8 +291,10 @@ var plants = []plant{
 		return f.Reason == "" && f.OutcomeOffset >= 0
 	})},
 	{"loss", []string{"loss"}, editFeedback(always(func(f *codec.Feedback) { f.Loss = .125 }))},
-	{"outcome of another offset", []string{"outcome_offset"}, editFeedback(always(func(f *codec.Feedback) { f.OutcomeOffset++ }))},
-	{"learned_through", []string{"learned_through"}, editFeedback(always(func(f *codec.Feedback) { f.LearnedThrough++ }))},
+	{"outcome of another offset", []string{"outcome_offset"},
+		editFeedback(always(func(f *codec.Feedback) { f.OutcomeOffset++ }))},
+	{"learned_through", []string{"learned_through"},
+		editFeedback(always(func(f *codec.Feedback) { f.LearnedThrough++ }))},
 	{"log time of the decision", []string{"time"}, editFeedback(always(func(f *codec.Feedback) { f.Time++ }))},
 	{"key of a feedback", []string{"key"}, func(l *madeLog) bool {
 		return edit(l, "f/0", "", func(r *stream.Record) bool { r.Key = []byte("other"); return true })
@@ -298,20 +303,29 @@ var plants = []plant{
 	{"mark: cut", []string{"cut"}, editMark(always(func(m *codec.FeedbackMark) { m.Cut++ }))},
 	{"mark: time", []string{"time"}, editMark(always(func(m *codec.FeedbackMark) { m.Time++ }))},
 	{"mark: remembers", []string{"remembers"}, editMark(func(m *codec.FeedbackMark) bool { m.Remembers--; return m.Remembers > 0 })},
-	{"mark: decisions", []string{"positions[0].decisions"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Decisions++ }))},
-	{"mark: outcomes goes back", []string{"positions[0].outcomes"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Outcomes = m.Positions[0].OutcomesSince }))},
-	{"mark: sum", []string{"positions[0].outcomes_sum"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].OutcomesSum++ }))},
-	{"mark: round", []string{"positions[0].round"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Round++ }))},
+	{"mark: decisions", []string{"positions[0].decisions"},
+		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Decisions++ }))},
+	{"mark: outcomes goes back", []string{"positions[0].outcomes"},
+		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Outcomes = m.Positions[0].OutcomesSince }))},
+	{"mark: sum", []string{"positions[0].outcomes_sum"},
+		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].OutcomesSum++ }))},
+	{"mark: round", []string{"positions[0].round"},
+		editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Round++ }))},
 	{"mark: done", []string{"positions[0].done"}, editMark(always(func(m *codec.FeedbackMark) { m.Positions[0].Done = []codec.Run{{From: 1 << 20, To: 1 << 20}} }))},
 	{"mark: from", []string{"from"}, editMark(func(m *codec.FeedbackMark) bool { m.From++; return m.From > 0 })},
 	{"mark: from_cut", []string{"from_cut"}, editMark(always(func(m *codec.FeedbackMark) { m.FromCut++ }))},
 	{"mark: memory", []string{"memory"}, editMark(always(func(m *codec.FeedbackMark) { m.Memory = 1 << 40 }))},
 	{"mark: rejects", []string{"rejects"}, editMark(always(func(m *codec.FeedbackMark) { m.Rejects = 1 << 40 }))},
-	{"mark before its rejects", []string{"rejects"}, editMark(func(m *codec.FeedbackMark) bool { m.Rejects--; return m.Rejects > 0 })},
-	{"mark: eras", []string{"eras"}, editMark(always(func(m *codec.FeedbackMark) { m.Eras = []codec.EraStart{{Era: 1, N: m.N}} }))},
+	{"mark before its rejects", []string{"rejects"},
+		editMark(func(m *codec.FeedbackMark) bool { m.Rejects--; return m.Rejects > 0 })},
+	{"mark: eras", []string{"eras"}, editMark(always(func(m *codec.FeedbackMark) {
+		m.Eras = []codec.EraStart{{Era: 1,
+			N: m.N}}
+	}))},
 	{"mark: no epochs", []string{"epochs"}, editMark(always(func(m *codec.FeedbackMark) { m.Epochs = nil }))},
 	{"from one mark too new", []string{"from"}, tooNew},
-	{"limits changed without a mark", []string{"n", "round", "fate", "reason", "feedback", "closed_at", "outcome_offset", "loss", "outcome_partition"}, editMark(func(m *codec.FeedbackMark) bool {
+	{"limits changed without a mark", []string{"n", "round", "fate", "reason", "feedback", "closed_at",
+		"outcome_offset", "loss", "outcome_partition"}, editMark(func(m *codec.FeedbackMark) bool {
 		m.Limits.Pending = 1
 		return true
 	})},

@@ -37,7 +37,8 @@ type rejectPlace struct {
 type eraCut struct{ era, cut int64 }
 
 func newRejectReplay(v *verification, c *logCursor) *rejectReplay {
-	return &rejectReplay{v: v, c: c, seed: maphash.MakeSeed(), unmet: map[rejectPlace]codec.Reject{}, met: map[rejectPlace]uint64{}, lost: math.MinInt64}
+	return &rejectReplay{v: v, c: c, seed: maphash.MakeSeed(), unmet: map[rejectPlace]codec.Reject{},
+		met: map[rejectPlace]uint64{}, lost: math.MinInt64}
 }
 
 // expect takes note of rejects that must be stored.
@@ -63,7 +64,8 @@ func (x *rejectReplay) void(era, cut int64) { x.eras = append(x.eras, eraCut{era
 // exempt reports whether nobody knows what a reject should be.
 func (x *rejectReplay) exempt(r *codec.Reject) bool {
 	return slices.ContainsFunc(x.eras, func(e eraCut) bool { return e.era > r.Era && e.cut < r.Cut }) ||
-		slices.ContainsFunc(x.gaps, func(g stretch) bool { return g.from < r.Cut && r.Cut <= g.to }) || x.lost != -1 && r.Cut > x.lost
+		slices.ContainsFunc(x.gaps, func(g stretch) bool { return g.from < r.Cut && r.Cut <= g.to }) ||
+		x.lost != -1 && r.Cut > x.lost
 }
 
 // read compares what is stored up to the first reject of a later cut.
@@ -92,7 +94,8 @@ func (x *rejectReplay) compare(r *stream.Record, got *codec.Reject) {
 	x.v.count(&x.v.report.Rejects, Tally{Checked: 1})
 	at := rejectPlace{got.Partition, got.Offset, got.Cut}
 	wrong := func(field, want, have string) {
-		x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: field, Want: want, Got: have}.in(0, got.ID))
+		x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: field, Want: want,
+			Got: have}.in(0, got.ID))
 	}
 	want, due := x.unmet[at]
 	hash, met := x.met[at]
@@ -113,14 +116,17 @@ func (x *rejectReplay) compare(r *stream.Record, got *codec.Reject) {
 				return
 			}
 		}
-		wrong("offset", fmt.Sprintf("no reject: cut %d rejects no outcome there", at.cut), fmt.Sprintf("%s of outcomes[%d]@%d", got.Reason, at.partition, at.offset))
+		wrong("offset", fmt.Sprintf("no reject: cut %d rejects no outcome there", at.cut),
+			fmt.Sprintf("%s of outcomes[%d]@%d", got.Reason, at.partition, at.offset))
 	}
 }
 
 // rejectField names the first field in which two rejects differ.
 func rejectField(want, got *codec.Reject, wantBytes, gotBytes []byte) (field, w, g string) {
-	field, w, g = firstUnequal([]pair{{"time", want.Time, got.Time}, {"reason", want.Reason, got.Reason}, {"id", want.ID, got.ID},
-		{"detail", want.Detail, got.Detail}, {"bytes", want.Bytes, got.Bytes}, {"size", want.Size, got.Size}, {"era", want.Era, got.Era}})
+	field, w, g = firstUnequal([]pair{{"time", want.Time, got.Time}, {"reason", want.Reason, got.Reason},
+		{"id", want.ID, got.ID},
+		{"detail", want.Detail, got.Detail}, {"bytes", want.Bytes, got.Bytes}, {"size", want.Size, got.Size},
+		{"era", want.Era, got.Era}})
 	if field == "" || field == "bytes" {
 		return bytesField(wantBytes, gotBytes)
 	}
@@ -128,7 +134,8 @@ func rejectField(want, got *codec.Reject, wantBytes, gotBytes []byte) (field, w,
 }
 
 // mark checks that all rejects before a mark are stored, and what it says of where they end.
-func (x *rejectReplay) mark(ctx context.Context, c *logCursor, r *stream.Record, m *codec.FeedbackMark, begun bool) error {
+func (x *rejectReplay) mark(ctx context.Context, c *logCursor, r *stream.Record, m *codec.FeedbackMark,
+	begun bool) error {
 	later, err := x.read(ctx, m.Cut)
 	if err != nil {
 		return err
@@ -153,7 +160,8 @@ func (x *rejectReplay) mark(ctx context.Context, c *logCursor, r *stream.Record,
 }
 
 func missing(c *logCursor, r *stream.Record, of rejectPlace, rej *codec.Reject) Difference {
-	return at(c, r, "rejects", fmt.Sprintf("the reject of outcomes[%d]@%d, by cut %d", of.partition, of.offset, of.cut), "none").in(0, rej.ID)
+	return at(c, r, "rejects", fmt.Sprintf("the reject of outcomes[%d]@%d, by cut %d", of.partition, of.offset,
+		of.cut), "none").in(0, rej.ID)
 }
 
 // finish reads the rest. A reject may be of a cut that was appended meanwhile, but of none later.

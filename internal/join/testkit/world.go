@@ -40,12 +40,14 @@ func (l *liveLog) Bounds(ctx context.Context, topic string, partition int) (int6
 
 // Open and Writer return appenders whose Flush has acknowledgements arrive, which otherwise do so when
 // the world says.
-func (l *liveLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *liveLog) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	a, tail, err := l.Log.Open(ctx, topic, partition, o)
 	return flusher{a, l}, tail, err
 }
 
-func (l *liveLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender, error) {
+func (l *liveLog) Writer(ctx context.Context, topic string, partition int, ack stream.AckFunc) (stream.Appender,
+	error) {
 	a, err := l.Log.Writer(ctx, topic, partition, ack)
 	return flusher{a, l}, err
 }
@@ -130,7 +132,8 @@ func New(t testing.TB, seed uint64, kind string) *World {
 	}
 	w.actions, w.law, w.context = []string{"a", "b"}, []float64{.25, .75}, []byte("{}")
 	w.rules = loop.Rules{MaxActions: 5, Range: loop.Range{Min: 0, Max: 1}, Impute: rng.IntN(2) == 0, DefaultLoss: 1,
-		Outcomes: loop.Aggregate(rng.IntN(3)), Arrival: rng.IntN(4) == 0, Window: loop.Window{Nanos: 50 + rng.Int64N(1500)}}
+		Outcomes: loop.Aggregate(rng.IntN(3)), Arrival: rng.IntN(4) == 0,
+		Window: loop.Window{Nanos: 50 + rng.Int64N(1500)}}
 	if rng.IntN(4) == 0 {
 		w.rules.Window = loop.Window{Rounds: 1 + rng.Int64N(30)}
 	}
@@ -142,7 +145,8 @@ func New(t testing.TB, seed uint64, kind string) *World {
 	o := mem.Options{Clock: clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(30),
 		ManualAcks: true, LateStore: rng.IntN(2) == 0, StrictBytes: true}
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
-		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions, "r": 2*w.Partitions + 1}[topic]
+		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions,
+			"r": 2*w.Partitions + 1}[topic]
 		if !w.quiet && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
 			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
 		}
@@ -204,7 +208,8 @@ func (w *World) append(a stream.Appender, value []byte) {
 func (w *World) decide() {
 	p := w.rng.IntN(w.Partitions)
 	w.N[p]++
-	d := codec.Decision{Partition: p, N: w.N[p], ID: fmt.Sprint(p, "-", w.N[p]), Epoch: 1, Time: 5, Actions: w.actions, Propensities: w.law,
+	d := codec.Decision{Partition: p, N: w.N[p], ID: fmt.Sprint(p, "-", w.N[p]), Epoch: 1, Time: 5,
+		Actions: w.actions, Propensities: w.law,
 		Action: 1, Context: w.context}
 	if len(w.all) > 0 && w.rng.IntN(20) == 0 {
 		d.ID = w.all[w.rng.IntN(len(w.all))]
@@ -312,8 +317,10 @@ func (w *World) restart() {
 	var err error
 	w.Core = nil
 	for w.Core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
-		w.Core, err = join.Open(context.Background(), join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits, MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
-			Skew: skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
+		w.Core, err = join.Open(context.Background(),
+			join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits,
+				MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
+				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
 	}
 	w.must(err)
 }
@@ -415,12 +422,13 @@ func (w *World) busy() bool {
 
 // Read returns the records of a partition.
 func (w *World) Read(topic string, partition int) (out []stream.Record) {
-	w.must(stream.Scan(context.Background(), w.Log.Log, topic, partition, stream.Earliest, 1<<60, func(r *stream.Record) error {
-		x := *r
-		x.Value, x.Key = bytes.Clone(r.Value), bytes.Clone(r.Key)
-		out = append(out, x)
-		return nil
-	}))
+	w.must(stream.Scan(context.Background(), w.Log.Log, topic, partition, stream.Earliest, 1<<60,
+		func(r *stream.Record) error {
+			x := *r
+			x.Value, x.Key = bytes.Clone(r.Value), bytes.Clone(r.Key)
+			out = append(out, x)
+			return nil
+		}))
 	return out
 }
 
