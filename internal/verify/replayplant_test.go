@@ -88,7 +88,7 @@ func (r *madeReader) Close() error    { return nil }
 func TestReplayFlips(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	flips := 0
-	for seed := range uint64(joinWorlds() / 10) {
+	for seed := range uint64(max(5, joinWorlds()/10)) {
 		w := testkit.New(t, seed, "plain")
 		w.Run(60)
 		made := madeOf(w)
