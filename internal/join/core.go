@@ -58,6 +58,7 @@ type Hooks struct {
 // uses it.
 type Core struct {
 	cfg      Config
+	history  History
 	heart    *loop.CutJoiner
 	feedback stream.Appender
 	rejects  stream.Appender

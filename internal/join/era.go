@@ -42,9 +42,9 @@ type placed struct {
 }
 
 // rangeAt returns where a mark stands in an input.
-func (c *Core) rangeAt(m *codec.FeedbackMark, i int) taken {
-	p := &m.Positions[i%c.cfg.Partitions]
-	if i < c.cfg.Partitions {
+func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
+	p := &m.Positions[i%h.Partitions]
+	if i < h.Partitions {
 		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
 	}
 	return taken{p.OutcomesSince, p.Outcomes, p.OutcomesSum}
@@ -78,9 +78,12 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 
 func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
 	for i := range l.ranges {
-		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool { return l.core.input(x.Topic, x.Partition) == i })
+		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool {
+			return l.core.history.Input(x.Topic,
+				x.Partition) == i
+		})
 		if lost || len(l.marks) == 0 {
-			l.ranges[i] = append(l.ranges[i], l.core.rangeAt(m, i))
+			l.ranges[i] = append(l.ranges[i], l.core.history.rangeAt(m, i))
 		}
 	}
 	l.marks = append(l.marks, placed{at, m})
@@ -155,11 +158,12 @@ func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
 	var sum uint32
 	next := int64(-1)
-	err := stream.Scan(ctx, c.cfg.Log, c.topic(i), i%c.cfg.Partitions, x.since, x.next, func(r *stream.Record) error {
-		sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
-		next = r.Offset + 1
-		return nil
-	})
+	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
+		func(r *stream.Record) error {
+			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
+			next = r.Offset + 1
+			return nil
+		})
 	return err == nil && next == x.next && sum == x.sum, err
 }
 
@@ -176,12 +180,17 @@ func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 
 // openEra begins an era: inputs that lost their tail are read again from there.
 func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) error {
+	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
+		return err
+	}
 	from, err := c.marksBefore(ctx, l, last, lost)
 	if err != nil {
 		return err
 	}
-	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at, FromCut: from.m.Cut,
-		Memory: last.Memory, Rejects: last.Rejects, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(), Guard: last.Guard}
+	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at,
+		FromCut: from.m.Cut,
+		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
+		Guard: last.Guard}
 	if m.Memory > from.at {
 		m.Memory = from.m.Memory
 	}
@@ -193,7 +202,8 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		}
 		m.Positions = append(m.Positions, pos)
 	}
-	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era, "lost", lost)
+	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era,
+		"lost", lost)
 	if err := c.restore(ctx, l.tail.Open, m, true); err != nil {
 		return err
 	}
@@ -219,8 +229,9 @@ func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) 
 	if err != nil {
 		return pos, err
 	}
-	pos = codec.Position{Partition: p, Again: last.Positions[p].Again, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
-		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
+	pos = codec.Position{Partition: p, Again: last.Positions[p].Again, Decisions: d.next, DecisionsSince: d.since,
+		DecisionsSum: d.sum,
+		Outcomes:     o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
 	if was := l.ranges[i][len(l.ranges[i])-1].next; o.next < was {
 		pos.Again = max(pos.Again, was)
 	}
@@ -229,7 +240,8 @@ func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) 
 
 // marksBefore returns the newest mark that is no newer than the one to which the last mark goes back
 // and that hangs on nothing that is lost.
-func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) (placed, error) {
+func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) (placed,
+	error) {
 	for from := max(l.tail.First, last.From-1024); ; from = max(l.tail.First, from-8*(l.tail.Open-from)) {
 		if err := l.read(ctx, from); err != nil {
 			return placed{}, err

@@ -10,10 +10,10 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// spans reads again what cuts took, cut by cut.
-type spans struct {
+// Spans reads again what cuts took, cut by cut.
+type Spans struct {
 	ctx   context.Context
-	core  *Core
+	h     *History
 	from  func(i int) int64 // where to begin, by input
 	spans []*span           // by input; nil: not yet opened
 	taker taker
@@ -28,16 +28,16 @@ type span struct {
 	records []stream.Record // taken
 }
 
-func newSpans(ctx context.Context, c *Core, from func(i int) int64) *spans {
-	s := &spans{ctx: ctx, core: c, from: from, spans: make([]*span, 2*c.cfg.Partitions)}
-	s.taker = taker{hooks: &Hooks{Foreign: func(string, int, *stream.Record, error) error { return nil }}, topics: &c.cfg.Topics}
+// Spans returns a reader of what cuts took, from where each input is to be read.
+func (h *History) Spans(ctx context.Context, from func(i int) int64) *Spans {
+	s := &Spans{ctx: ctx, h: h, from: from, spans: make([]*span, 2*h.Partitions)}
+	s.taker = taker{hooks: &Hooks{Foreign: func(string, int, *stream.Record, error) error { return nil }},
+		topics: &h.Topics}
 	return s
 }
 
-func (s *spans) close() {
-	if s == nil {
-		return
-	}
+// Close closes its readers.
+func (s *Spans) Close() {
 	for _, x := range s.spans {
 		if x != nil {
 			x.reader.Close()
@@ -45,9 +45,9 @@ func (s *spans) close() {
 	}
 }
 
-// take returns what a cut took, of each input what lies before its limit, if it has one. The batches
+// Take returns what a cut took, of each input what lies before its limit, if it has one. The batches
 // are valid until the next call.
-func (s *spans) take(cut *codec.Cut, limits map[int]int64) ([]loop.Batch, error) {
+func (s *Spans) Take(cut *codec.Cut, limits map[int]int64) ([]loop.Batch, error) {
 	s.taker.batches = s.taker.batches[:0]
 	for _, r := range cut.Decisions {
 		records, cutOff, err := s.read(r.Partition, r.Next, limits)
@@ -55,20 +55,23 @@ func (s *spans) take(cut *codec.Cut, limits map[int]int64) ([]loop.Batch, error)
 			return nil, err
 		}
 		sum, err := s.taker.takeDecisions(r.Partition, records)
-		if err == nil && !cutOff {
-			err = s.compare(cut, s.core.cfg.Topics.Decisions, &r, sum)
+		if err != nil {
+			sum = sumOf(records)
+		}
+		if !cutOff && (err == nil || sum != r.Sum) { // then that is why it cannot be read
+			err = s.compare(cut, s.h.Topics.Decisions, &r, sum)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	for _, r := range cut.Outcomes {
-		records, cutOff, err := s.read(s.core.cfg.Partitions+r.Partition, r.Next, limits)
+		records, cutOff, err := s.read(s.h.Partitions+r.Partition, r.Next, limits)
 		if err != nil {
 			return nil, err
 		}
 		if sum := s.taker.takeOutcomes(records); !cutOff {
-			err = s.compare(cut, s.core.cfg.Topics.Outcomes, &r, sum)
+			err = s.compare(cut, s.h.Topics.Outcomes, &r, sum)
 		}
 		if err != nil {
 			return nil, err
@@ -77,7 +80,15 @@ func (s *spans) take(cut *codec.Cut, limits map[int]int64) ([]loop.Batch, error)
 	return s.taker.batches, nil
 }
 
-func (s *spans) compare(cut *codec.Cut, topic string, r *codec.Range, sum uint32) error {
+func sumOf(records []stream.Record) (sum uint32) {
+	for i := range records {
+		r := &records[i]
+		sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
+	}
+	return sum
+}
+
+func (s *Spans) compare(cut *codec.Cut, topic string, r *codec.Range, sum uint32) error {
 	if sum == r.Sum {
 		return nil
 	}
@@ -86,14 +97,14 @@ func (s *spans) compare(cut *codec.Cut, topic string, r *codec.Range, sum uint32
 }
 
 // goBack has inputs read again from where the mark of an era stands.
-func (s *spans) goBack(m *codec.FeedbackMark) error {
+func (s *Spans) goBack(m *codec.FeedbackMark) error {
 	for _, x := range m.LostTails {
-		i := s.core.input(x.Topic, x.Partition)
+		i := s.h.Input(x.Topic, x.Partition)
 		if old := s.spans[i]; old != nil {
 			old.reader.Close()
 		}
 		var err error
-		if s.spans[i], err = s.open(i, s.core.rangeAt(m, i).next); err != nil {
+		if s.spans[i], err = s.open(i, s.h.rangeAt(m, i).next); err != nil {
 			return err
 		}
 	}
@@ -102,7 +113,7 @@ func (s *spans) goBack(m *codec.FeedbackMark) error {
 
 // read returns the records of an input before an offset that were not yet taken, as far as they are
 // there, and whether a limit cuts them off.
-func (s *spans) read(i int, next int64, limits map[int]int64) (records []stream.Record, cutOff bool, err error) {
+func (s *Spans) read(i int, next int64, limits map[int]int64) (records []stream.Record, cutOff bool, err error) {
 	if at, ok := limits[i]; ok && at < next {
 		next, cutOff = at, true
 	}
@@ -110,9 +121,9 @@ func (s *spans) read(i int, next int64, limits map[int]int64) (records []stream.
 	return records, cutOff, err
 }
 
-func (s *spans) readTo(i int, next int64) ([]stream.Record, error) {
+func (s *Spans) readTo(i int, next int64) ([]stream.Record, error) {
 	if i >= len(s.spans) {
-		return nil, fmt.Errorf("%w: there is no partition %d", loop.ErrCut, i%s.core.cfg.Partitions)
+		return nil, fmt.Errorf("%w: there is no partition %d", loop.ErrCut, i%s.h.Partitions)
 	}
 	x := s.spans[i]
 	if x == nil {
@@ -150,17 +161,17 @@ func (x *span) keep() {
 	}
 }
 
-func (s *spans) open(i int, from int64) (*span, error) {
-	c := s.core
-	topic, partition := c.topic(i), i%c.cfg.Partitions
-	first, end, err := c.cfg.Log.Bounds(s.ctx, topic, partition)
+func (s *Spans) open(i int, from int64) (*span, error) {
+	h := s.h
+	topic, partition := h.Topic(i), i%h.Partitions
+	first, end, err := h.Log.Bounds(s.ctx, topic, partition)
 	if err != nil {
 		return nil, err
 	}
 	if from = max(from, first); from >= end {
 		return &span{reader: nothing{}, end: end}, nil
 	}
-	r, err := c.cfg.Log.Read(s.ctx, topic, partition, from)
+	r, err := h.Log.Read(s.ctx, topic, partition, from)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package verify
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"hindsight/pkg/codec"
@@ -10,8 +9,8 @@ import (
 	"hindsight/pkg/stream/mem"
 )
 
-// TestVerifyCuts: what follows from cuts is too old for this program, which says why; what lies
-// before the first, and the decisions, are checked.
+// TestVerifyCuts: a joiner that logs its cuts takes over from one that did not. What lies before its
+// first mark is too old; what follows from cuts, and the decisions, are checked.
 func TestVerifyCuts(t *testing.T) {
 	s := newShop(t, mem.New(mem.Options{Step: 2}), shopModel("linear", 1, "actions: [a, b, c]"))
 	s.rounds(15)
@@ -29,7 +28,7 @@ func TestVerifyCuts(t *testing.T) {
 		return err
 	}))
 	before := s.verify()
-	if before.ExitCode() != Identical || before.Cuts {
+	if before.ExitCode() != Identical || before.Cuts.Records > 0 {
 		t.Fatalf("%+v", before)
 	}
 
@@ -39,24 +38,28 @@ func TestVerifyCuts(t *testing.T) {
 		_, err := w.Append(s.ctx, &stream.Record{Type: kind, Key: []byte(key), Value: value})
 		s.no(err)
 	}
-	write(codec.TypeCut, "", codec.AppendCut(nil, &codec.Cut{Cut: 1, Time: 1}))
-	last.N++
-	write("", last.ID, codec.AppendFeedback(nil, &last)) // which no cut gives
-	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &codec.FeedbackMark{N: last.N, Cut: 1, Era: 1, Eras: []codec.EraStart{{Era: 1, N: last.N}},
-		Limits: codec.Limits{Heart: 1}, Positions: make([]codec.Position, 1), Epochs: mark.Epochs}))
-	out, err := s.log.Writer(s.ctx, s.ts.Rejects, 0, nil)
+	_, decisions, err := s.log.Bounds(s.ctx, s.ts.Decisions, 0)
 	s.no(err)
-	reject := codec.Reject{Topic: "outcomes", Offset: 1 << 30, Reason: codec.ReasonOrphan, ID: "x", Cut: 1, Era: 1}
-	_, err = out.Append(s.ctx, &stream.Record{Key: []byte("x"), Value: codec.AppendReject(nil, &reject)})
+	_, outcomes, err := s.log.Bounds(s.ctx, s.ts.Outcomes, 0)
 	s.no(err)
+	pos := codec.Position{Round: before.Decisions.Records, Time: 1e12, Decisions: decisions, Outcomes: outcomes}
+	m := codec.FeedbackMark{N: last.N, Time: 1e12, From: -1, Memory: -1, Remembers: last.N + 1, Era: 1,
+		Eras:   []codec.EraStart{{Era: 1, N: last.N}},
+		Limits: codec.Limits{Heart: 1, Pending: 100, Dedup: 100}, Positions: []codec.Position{pos},
+		Epochs: mark.Epochs, Guard: mark.Guard}
+	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
+	write(codec.TypeCut, "", codec.AppendCut(nil, &codec.Cut{Cut: 1, Time: 1e12}))
+	m.Cut, m.FromCut = 1, 1
+	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
 	r := s.verify()
-	var text bytes.Buffer
-	s.no(r.Write(&text))
-	if r.ExitCode() != TooOld || !r.Cuts || !strings.Contains(text.String(), "logged its cuts") {
-		t.Errorf("exit %d\n%s", r.ExitCode(), &text)
+	if r.ExitCode() != TooOld || r.Cuts != (Tally{Records: 1, Checked: 1}) ||
+		r.Feedback.TooOld != before.Feedback.Records {
+		t.Errorf("exit %d\n%s", r.ExitCode(), r.text())
 	}
-	if r.Feedback.TooOld != 1 || r.Feedback.Checked != before.Feedback.Checked || r.Marks.TooOld != 1 || r.Rejects.TooOld != 1 {
-		t.Errorf("feedback %+v, marks %+v, rejects %+v\nwas %+v", r.Feedback, r.Marks, r.Rejects, before.Feedback)
+	m.Positions[0].Round++
+	write(codec.TypeMark, "", codec.AppendFeedbackMark(nil, &m))
+	if r := s.verify(); r.ExitCode() != Different || r.First.Field != "positions[0].round" || r.Differences != 1 {
+		t.Errorf("exit %d\n%s", r.ExitCode(), r.text())
 	}
 	if r.Decisions != before.Decisions {
 		t.Errorf("decisions %+v, were %+v", r.Decisions, before.Decisions)

@@ -5,4 +5,8 @@
 // It knows nothing of how the rounds came about: a live system, an injected data set and
 // a simulated power failure are the same to it. Therefore it needs nothing of the
 // replayer, and everyone who writes logs may ask it.
+//
+// Where the joiner logged its cuts, the feedback log is replayed: the heart that joined takes the cuts
+// again (replay.go), cuts must be such as a joiner may choose (legal.go), and rejects must follow from
+// them (replayrejects.go).
 package verify

@@ -20,7 +20,7 @@ type fateCheck struct {
 	v        *verification
 	feedback *logCursor
 	lanes    []*roundLane
-	outcomes []*outcomeLane
+	outs     []*outcomeLane
 	ids      map[string]*heldID
 	memory   []*heldRound // judged, oldest first
 	missing  []missingReject
@@ -52,12 +52,16 @@ func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 	return f, nil
 }
 
+func (f *fateCheck) cursor() *logCursor         { return f.feedback }
+func (f *fateCheck) decisions(p int) *logCursor { return f.lanes[p].c }
+func (f *fateCheck) outcomes(p int) *logCursor  { return f.outs[p].c }
+
 func (f *fateCheck) close() {
 	f.feedback.close()
 	for _, l := range f.lanes {
 		l.c.close()
 	}
-	for _, l := range f.outcomes {
+	for _, l := range f.outs {
 		l.c.close()
 	}
 }
@@ -77,9 +81,6 @@ func (f *fateCheck) run(ctx context.Context) error {
 		f.feedback.take()
 	}
 	f.v.report.LateLosses = latelosses.Compare(&f.losses)
-	if f.v.report.Cuts {
-		return nil
-	}
 	return f.finish(ctx)
 }
 
@@ -87,10 +88,6 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 	v := f.v
 	if r.Type != "" {
 		f.feedback.keyless(v, r)
-	}
-	if v.report.Cuts = v.report.Cuts || cuts(r); v.report.Cuts {
-		f.passOver(r)
-		return nil
 	}
 	switch r.Type {
 	case "":
@@ -122,28 +119,6 @@ func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
 		v.stray(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
 	}
 	return nil
-}
-
-// cuts reports whether a record is of a joiner that logs its cuts.
-func cuts(r *stream.Record) bool {
-	switch r.Type {
-	case codec.TypeCut:
-		return codec.ParseCut(new(codec.Cut), r.Value) == nil
-	case codec.TypeMark:
-		m, err := codec.ParseFeedbackMark(r.Value)
-		return err == nil && m.Limits.Heart > 0
-	}
-	return false
-}
-
-// passOver counts a record that follows from cuts, which are not replayed here.
-func (f *fateCheck) passOver(r *stream.Record) {
-	switch r.Type {
-	case "":
-		f.v.count(&f.v.report.Feedback, Tally{Records: 1, TooOld: 1})
-	case codec.TypeMark:
-		f.v.count(&f.v.report.Marks, Tally{Records: 1, TooOld: 1})
-	}
 }
 
 // due reports whether n may be the number of what comes next after so many records that
@@ -388,7 +363,7 @@ func (f *fateCheck) lost(ctx context.Context, r *stream.Record, id *heldID, rule
 		}
 	}
 	several := rules.Outcomes != loop.First || rules.Activation
-	for p := range f.outcomes {
+	for p := range f.outs {
 		from := lostAfter(f.v.losses.outcomes, p, r.Offset)
 		if f.got.OutcomePartition == p && f.got.OutcomeOffset >= from {
 			return true, nil
@@ -396,7 +371,7 @@ func (f *fateCheck) lost(ctx context.Context, r *stream.Record, id *heldID, rule
 		if !several || from == loop.End {
 			continue
 		}
-		if late, err := f.outcomes[p].c.head(ctx); err != nil || late == nil || late.Offset >= from { // else all in time lie before it
+		if late, err := f.outs[p].c.head(ctx); err != nil || late == nil || late.Offset >= from { // else all in time lie before it
 			return true, err
 		}
 	}
@@ -417,7 +392,7 @@ func (f *fateCheck) ended(ctx context.Context, r *stream.Record, deadline int64)
 		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= deadline }); err != nil {
 			return err
 		}
-		for _, c := range []*logCursor{l.c, f.outcomes[p].c} {
+		for _, c := range []*logCursor{l.c, f.outs[p].c} {
 			if ok, err := past(c); ok || err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func (g *guardCheck) begin(f *fateCheck, r *stream.Record, rec *codec.Epoch) {
 		g.known = false
 		return
 	}
-	if by, _, _ := strings.Cut(rec.Cause, ":"); by == "guard" && g.known && g.guard.Sums().Raised == 0 {
+	if byGuard(rec) && g.known && g.guard.Sums().Raised == 0 {
 		f.v.differ(at(f.feedback, r, "cause", "not the guard, which has not alarmed", rec.Cause))
 	}
 	if rec.Continues == 0 {
@@ -46,4 +46,10 @@ func (g *guardCheck) mark(f *fateCheck, r *stream.Record, m *codec.FeedbackMark)
 		f.v.differ(at(f.feedback, r, "guard", fmt.Sprintf("%x", want), fmt.Sprintf("%x", m.Guard)))
 		g.known = false // told once
 	}
+}
+
+// byGuard reports whether the guard began an epoch.
+func byGuard(rec *codec.Epoch) bool {
+	by, _, _ := strings.Cut(rec.Cause, ":")
+	return by == "guard"
 }

@@ -77,7 +77,7 @@ func (f *fateCheck) aged() bool {
 // than the first one kept; or may have been given to an earlier round of the same
 // context, which was lost.
 func (f *fateCheck) unsure(h *heldRound, id *heldID) bool {
-	return slices.ContainsFunc(f.outcomes, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) }) ||
+	return slices.ContainsFunc(f.outs, func(l *outcomeLane) bool { return l.c.cut() && (!l.any || h.time <= l.since) }) ||
 		slices.ContainsFunc(id.outcomes, func(o *heldOutcome) bool { return o.time < h.time && f.v.losses.parts(o.time, h.time) })
 }
 
@@ -132,7 +132,7 @@ func (f *fateCheck) afterwards(id *heldID) {
 		want := late
 		switch v := id.verdict; {
 		case o.info == nil && (id.unsure || v == nil && f.aged()): // it may have counted in a round that is gone
-			if f.outcomes[o.partition].has(o.offset) {
+			if f.outs[o.partition].has(o.offset) {
 				f.v.count(&f.v.report.Outcomes, Tally{TooOld: 1})
 			}
 			continue

@@ -41,7 +41,7 @@ func (f *fateCheck) mark(ctx context.Context, r *stream.Record) error {
 
 // position checks where a mark says that the joiner is in one partition.
 func (f *fateCheck) position(ctx context.Context, r *stream.Record, p int, pos *codec.Position) error {
-	v, l, out := f.v, f.lanes[p], f.outcomes[p]
+	v, l, out := f.v, f.lanes[p], f.outs[p]
 	wrong := func(field string, want, got any) {
 		v.differ(at(f.feedback, r, "positions["+strconv.Itoa(p)+"]."+field, want, got))
 	}

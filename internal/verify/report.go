@@ -57,15 +57,15 @@ type Report struct {
 	Snapshots   Tally                 `json:"snapshots"`
 	Epochs      Tally                 `json:"epochs"`
 	Marks       Tally                 `json:"marks"`
+	Cuts        Tally                 `json:"cuts"`
 	Outcomes    Tally                 `json:"outcomes"`
 	Rejects     Tally                 `json:"rejects"`
-	Pending     int64                 `json:"pending"`        // rounds that wait for their feedback
-	LateLosses  latelosses.Comparison `json:"late_losses"`    // of the feedback kept, as the logs have it
-	Differences int64                 `json:"differences"`    // all of them; after the first many may only be its consequences
-	First       *Difference           `json:"first"`          // by log time, null if there is none
-	Foreign     int64                 `json:"foreign"`        // differences that are records of others, or damaged ones
-	Beside      *Difference           `json:"beside"`         // the first that is none of those, null if there is none
-	Cuts        bool                  `json:"cuts,omitempty"` // the joiner logged its cuts; what follows from them is counted as too old
+	Pending     int64                 `json:"pending"`     // rounds that wait for their feedback
+	LateLosses  latelosses.Comparison `json:"late_losses"` // of the feedback kept, as the logs have it
+	Differences int64                 `json:"differences"` // all of them; after the first many may only be its consequences
+	First       *Difference           `json:"first"`       // by log time, null if there is none
+	Foreign     int64                 `json:"foreign"`     // differences that are records of others, or damaged ones
+	Beside      *Difference           `json:"beside"`      // the first that is none of those, null if there is none
 	Seconds     float64               `json:"seconds"`
 	PerSecond   float64               `json:"decisions_per_second"`
 
@@ -74,8 +74,12 @@ type Report struct {
 
 // rows are the kinds of records in the order of the report.
 func (r *Report) rows() []row {
-	return []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
+	rows := []row{{"contexts", r.Contexts}, {"decisions", r.Decisions}, {"feedback", r.Feedback}, {"outcomes", r.Outcomes}, {"rejects", r.Rejects},
 		{"snapshots", r.Snapshots}, {"epochs", r.Epochs}, {"marks", r.Marks}}
+	if r.Cuts.Records > 0 {
+		rows = append(rows, row{"cuts", r.Cuts})
+	}
+	return rows
 }
 
 type row struct {
@@ -160,9 +164,6 @@ func (r *Report) Write(w io.Writer) error {
 	}
 	if o := r.Old; o.Drawn > 0 {
 		fmt.Fprintf(w, "  of %d decisions too old to be recomputed the draw from their law was checked, of %d all but the learner's law\n", o.Drawn, o.Ruled)
-	}
-	if r.Cuts {
-		fmt.Fprintln(w, "  a newer program's joiner logged its cuts, which this one cannot replay: of the feedback, the marks and the rejects of outcomes behind the first it checks nothing; verify with the newer program")
 	}
 	fmt.Fprintf(w, "  %d rounds wait for their feedback\n", r.Pending)
 	if text := r.LateLosses.Warning(nil); text != "" {

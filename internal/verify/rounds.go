@@ -70,7 +70,7 @@ func (f *fateCheck) openInputs(ctx context.Context) error {
 		}
 		o.watch(&v.losses)
 		f.lanes = append(f.lanes, &roundLane{c: d, ahead: map[int64]bool{}, begun: !f.feedback.cut()})
-		f.outcomes = append(f.outcomes, &outcomeLane{c: o})
+		f.outs = append(f.outs, &outcomeLane{c: o})
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func (l *outcomeLane) passed(offset int64) int64 {
 
 // readOutcomes reads all outcomes up to a log time.
 func (f *fateCheck) readOutcomes(ctx context.Context, through int64) error {
-	for p, l := range f.outcomes {
+	for p, l := range f.outs {
 		for {
 			r, err := l.c.head(ctx)
 			if err != nil {
@@ -271,7 +271,7 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) error {
 // guess returns the error that ends a verification where an outcome that cannot be read would
 // have to be guessed.
 func (f *fateCheck) guess(o *heldOutcome) error {
-	return f.outcomes[o.partition].c.failed(o.offset, o.newer)
+	return f.outs[o.partition].c.failed(o.offset, o.newer)
 }
 
 // settle compares the fate of an outcome with its reject; want 0 means that it
@@ -301,7 +301,7 @@ type missingReject struct {
 // that the joiner was past it, or one of a newer program, which could read it.
 func (f *fateCheck) finishOutcomes() error {
 	for _, m := range f.missing {
-		l := f.outcomes[m.partition]
+		l := f.outs[m.partition]
 		waits := !l.has(m.offset)
 		if !waits && (f.v.rejects.dropped(m.logTime) || f.v.losses.rejects(l.passed(m.offset))) {
 			f.v.count(&f.v.report.Outcomes, Tally{TooOld: 1}) // its reject may be gone

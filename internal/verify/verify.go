@@ -24,6 +24,7 @@ type Config struct {
 	Name     string // of the model
 	Seed     []byte // the secret seed that the log was created with
 	Build    service.Build
+	OneClock bool                    // log times of all partitions are of one clock, as those of the embedded log are
 	Dedup    int                     // rounds whose ids the service remembers; 0: 100,000
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
 }
@@ -44,6 +45,7 @@ type verification struct {
 	surplus    map[rejectKey]*logCursor // of partitions that were added, at offset 0
 	late       latelosses.Outcomes
 	losses     losses
+	replays    bool // the feedback log has cuts, and its fates are replayed
 
 	// once says that the logs are read once only, and looked over on the way. What can
 	// be judged then is judged as ever; what cannot calls [verification.again].
@@ -135,7 +137,7 @@ func (v *verification) again() {
 // on: feedback comes before its decision's end, the learner's feedback after it, and
 // after the snapshots.
 func (v *verification) run(ctx context.Context) error {
-	fates, err := v.openFates(ctx)
+	fates, err := v.openFeedback(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,7 +166,7 @@ func (v *verification) run(ctx context.Context) error {
 	if err := fates.openInputs(ctx); err != nil {
 		return err
 	}
-	v.total = fates.feedback.end - fates.feedback.first
+	v.total = fates.cursor().end - fates.cursor().first
 	for _, l := range decisions.lanes {
 		v.total += l.decisions.end - l.decisions.first
 	}
@@ -179,7 +181,7 @@ func (v *verification) run(ctx context.Context) error {
 	if look != nil {
 		look.finish(decisions.lanes)
 	}
-	if fates.feedback.first == fates.feedback.end { // a model that began has its epoch there
+	if c := fates.cursor(); c.first == c.end { // a model that began has its epoch there
 		if v.report.expired, err = service.Begun(ctx, v.Log, v.Name); v.report.expired {
 			v.report.Start = "nowhere: all feedback is older than what the log keeps"
 		}
@@ -189,11 +191,13 @@ func (v *verification) run(ctx context.Context) error {
 
 // share lets the two checks read together what both read. look looks over it on the
 // way, if it is not nil.
-func (v *verification) share(decisions *decisionCheck, fates *fateCheck, look *overlook) {
+func (v *verification) share(decisions *decisionCheck, fates fates, look *overlook) {
 	s := newFeeds(v.partitions + 1)
-	s.share(decisions.feedback, fates.feedback, look.feedback())
+	s.share(decisions.feedback, fates.cursor(), look.feedback())
 	for p, l := range decisions.lanes {
-		s.share(l.decisions, fates.lanes[p].c, look.decisions(l.decisions))
+		if c := fates.decisions(p); c != nil {
+			s.share(l.decisions, c, look.decisions(l.decisions))
+		}
 	}
 }
 

@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"hindsight/internal/join"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// legality checks, from the logs alone, that cuts took what they had to take:
+//
+//   - a cut leaves nothing out whose log time is before its own. Log times of two partitions may
+//     differ by the skew, and where the clock of a log ran through a stretch twice, nobody can tell;
+//   - its time was told by a record that was taken, or that lay in the feedback log;
+//   - a decision that it takes has learned from no feedback that comes later.
+type legality struct {
+	v        *verification
+	skew     int64
+	seen     []int64 // by input, feedback last: records before it were passed
+	clocks   []int64 // and their largest log time
+	twice    []stretch
+	suspects []suspect
+	told     int64   // the largest log time that was told
+	was      []int64 // by input: what lies before it was taken in an earlier era
+}
+
+// stretch is one of log time.
+type stretch struct{ from, to int64 }
+
+// suspect is a record of a log time that an earlier cut seems to have left out.
+type suspect struct {
+	Difference
+	time int64
+}
+
+// mostSuspects is how many are kept to the end.
+const mostSuspects = 1000
+
+func newLegality(v *verification, inputs int) legality {
+	l := legality{v: v, seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1), was: make([]int64, inputs)}
+	if !v.OneClock {
+		l.skew = int64(10 * time.Second)
+	}
+	return l
+}
+
+// pass takes note of a record's log time.
+func (l *legality) pass(i int, offset, t int64) {
+	if offset < l.seen[i] {
+		return
+	}
+	l.seen[i], l.told = offset+1, max(l.told, t)
+	if t >= l.clocks[i] {
+		l.clocks[i] = t
+		return
+	}
+	if k := len(l.twice) - 1; k >= 0 && t <= l.twice[k].to && l.clocks[i] >= l.twice[k].from {
+		l.twice[k] = stretch{min(t, l.twice[k].from), max(l.clocks[i], l.twice[k].to)}
+		return
+	}
+	l.twice = append(l.twice, stretch{t, l.clocks[i]})
+}
+
+// restart goes on at a mark.
+func (l *legality) restart(now int64, m *codec.FeedbackMark, h *join.History) {
+	l.told = max(l.told, now)
+	for _, x := range m.LostTails {
+		i := h.Input(x.Topic, x.Partition)
+		l.was[i], l.seen[i] = max(l.was[i], x.Was), min(l.seen[i], x.Offset)
+	}
+}
+
+// check checks a cut before the heart takes it.
+func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches []loop.Batch, heart *loop.CutJoiner) {
+	for k, x := range cut.Decisions {
+		for i := range batches[k].Decisions {
+			e := &batches[k].Decisions[i]
+			if i == 0 {
+				l.first(at(c, r, fmt.Sprintf("decisions[%d]", x.Partition), "", ""), x.Partition, e.Offset, e.Time,
+					heart)
+			}
+			l.pass(x.Partition, e.Offset, e.Time)
+			if d := &e.D; d.N > 0 && e.GapTo == 0 && d.LearnedThrough > heart.LastN() && l.current(d, heart) {
+				l.v.differ(at(c, r, "decisions.learned_through", "at most "+i64(heart.LastN()),
+					d.LearnedThrough).in(d.N, d.ID))
+			}
+		}
+	}
+	for k, x := range cut.Outcomes {
+		for i := range batches[len(cut.Decisions)+k].Outcomes {
+			e := &batches[len(cut.Decisions)+k].Outcomes[i]
+			if i == 0 {
+				l.first(at(c, r, fmt.Sprintf("outcomes[%d]", x.Partition), "", ""), l.v.partitions+x.Partition,
+					e.Offset, e.Time, heart)
+			}
+			l.pass(l.v.partitions+x.Partition, e.Offset, e.Time)
+		}
+	}
+	if latest := max(l.told, heart.Now()); cut.Time > latest || cut.Time < heart.Now() {
+		l.v.differ(at(c, r, "time", fmt.Sprintf("%d to %d, which a record told", heart.Now(), latest), cut.Time))
+	}
+}
+
+// current reports whether a decision is of the heart's era: what an earlier one had learned may be
+// gone.
+func (l *legality) current(d *codec.Decision, heart *loop.CutJoiner) bool {
+	var m codec.FeedbackMark
+	heart.Mark(&m)
+	return d.Era >= m.Era
+}
+
+// first suspects the first record that a cut takes of an input if the cut before should have taken it.
+func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.CutJoiner) {
+	if t+l.skew >= heart.Now() || offset < l.was[i] || len(l.suspects) >= mostSuspects {
+		return
+	}
+	d.Want = fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(), heart.LastCut())
+	d.Got = fmt.Sprintf("one at %d, at offset %d", t, offset)
+	l.suspects = append(l.suspects, suspect{d, t})
+}
+
+// finish looks at what was not taken, and at who remains suspect.
+func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.CutJoiner) error {
+	for i := range l.was {
+		if heart == nil {
+			break
+		}
+		topic, p, first := h.Topic(i), i%h.Partitions, true
+		err := stream.Scan(ctx, h.Log, topic, p, h.Position(heart, i), loop.End, func(r *stream.Record) error {
+			if first {
+				d := Difference{Topic: topic, Partition: p, Offset: r.Offset, Time: r.Time, Field: "cut"}
+				l.first(d, i, r.Offset, r.Time, heart)
+			}
+			first = false
+			l.pass(i, r.Offset, r.Time)
+			if i < h.Partitions && r.Type == "" {
+				l.v.report.Pending++
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if heart != nil {
+		l.v.report.Pending += int64(heart.Pending())
+	}
+	slices.SortFunc(l.twice, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
+	for _, s := range l.suspects {
+		if !slices.ContainsFunc(l.twice, func(x stretch) bool {
+			return x.from-l.skew <= s.time &&
+				s.time <= x.to+l.skew
+		}) {
+			l.v.differ(s.Difference)
+		}
+	}
+	return nil
+}
