@@ -137,7 +137,7 @@ func TestSparseNumbersLive(t *testing.T) {
 			user, time := []string{"Tom", "Anna"}[rng.IntN(2)], []string{"morning", "afternoon"}[rng.IntN(2)]
 			questions = append(questions, question{features(user, time), lossUnless(likes[user+" "+time])})
 		}
-		got := askAll(t, articles, questions)
+		got := askAll(t, "5a", articles, questions)
 		if t.Logf("%s: mean loss %.4f", name, got); !(got <= .035) {
 			t.Errorf("%s: mean loss %.4f, want at most .035", name, got)
 		}
