@@ -91,6 +91,9 @@ func (rulesOf) Refs() []codec.EpochRef          { return nil }
 // TestReplayLegal has a joiner break the rules by which it chooses cuts. All that it writes follows from
 // its cuts, and the cuts are found.
 func TestReplayLegal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: nothing for the race detector")
+	}
 	// leave has one cut leave out what it took of an input, though its log time is behind that.
 	leave := func(topic string, ranges func(c *codec.Cut) *[]codec.Range) func(made *madeLog, cuts []codec.Cut) bool {
 		return func(made *madeLog, cuts []codec.Cut) bool {
@@ -180,6 +183,9 @@ func TestReplayLegal(t *testing.T) {
 
 // TestReplayEras changes the mark of an era. What it says must follow from the records that are left.
 func TestReplayEras(t *testing.T) {
+	if testing.Short() {
+		t.Skip("one goroutine: nothing for the race detector")
+	}
 	tests := []struct {
 		field  string
 		change func(m *codec.FeedbackMark) bool
