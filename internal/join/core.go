@@ -408,7 +408,7 @@ func (l *markLog) refer(m *codec.FeedbackMark, oldest int64) {
 	}
 	memory := -1
 	for i := range l.marks {
-		if x := &l.marks[i]; x.offset >= 0 && x.n <= n-l.dedup {
+		if x := &l.marks[i]; x.offset >= 0 && x.n <= n-l.dedup && (m.From < 0 || x.offset <= m.From) {
 			memory, m.Memory = i, x.offset
 		}
 	}
