@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 
-	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -257,5 +256,3 @@ func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackM
 		}
 	}
 }
-
-var _ = loop.End

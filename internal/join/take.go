@@ -97,7 +97,7 @@ func (t *taker) takeOutcomes(records []stream.Record) (sum uint32) {
 		var e *loop.OutcomeEvent
 		events, e = grow(events)
 		e.Offset, e.Time = r.Offset, r.Time
-		e.Parse(r.Type, r.Value, cloudEventID(r))
+		e.Parse(r.Type, r.Value, CloudEventID(r))
 		if t.hooks.Outcome != nil {
 			t.hooks.Outcome(e)
 		}
@@ -107,7 +107,8 @@ func (t *taker) takeOutcomes(records []stream.Record) (sum uint32) {
 	return sum
 }
 
-func cloudEventID(r *stream.Record) string {
+// CloudEventID returns the id that the headers of a CloudEvent give a record, "" if they give none.
+func CloudEventID(r *stream.Record) string {
 	if len(r.Headers) == 0 {
 		return ""
 	}

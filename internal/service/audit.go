@@ -138,9 +138,6 @@ func (m *Models) AddSnapshot(s *StoredSnapshot) (loop.Epoch, error) {
 // Rules returns the rules of an epoch, nil if it is not known.
 func (m *Models) Rules(epoch int64) *loop.Rules { return m.e.rules(epoch) }
 
-// CloudEventID returns the id that a record's CloudEvents headers give it, or "".
-func CloudEventID(r *stream.Record) string { return cloudEventID(r) }
-
 // Request answers one request for a decision, as if it came over the bus.
 func (d *Decider) Request(m stream.Message) { d.request(m) }
 

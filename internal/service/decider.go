@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -235,7 +236,7 @@ func (d *Decider) decideRecord(ctx context.Context, r *stream.Record, logTime in
 		d.heart.Pass(r.Offset + 1)
 		return nil
 	}
-	res := d.decide(r.Value, cloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
+	res := d.decide(r.Value, join.CloudEventID(r), loop.Source{Offset: r.Offset, Through: r.Offset + 1, Time: logTime})
 	if res.Verdict != loop.Decided {
 		return d.reject(ctx, r, res)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -177,7 +178,7 @@ func (j *Joiner) give(ctx context.Context, in *input) error {
 			return nil
 		}
 		j.m.OutcomeCame()
-		j.heart.AddOutcome(at, r.Time, r.Value, cloudEventID(r))
+		j.heart.AddOutcome(at, r.Time, r.Value, join.CloudEventID(r))
 		return nil
 	}
 	return j.giveDecision(ctx, in, at, r)
@@ -381,19 +382,4 @@ func (j *Joiner) Tick(ctx context.Context, now time.Time) error {
 		}
 		return nil
 	})
-}
-
-func cloudEventID(r *stream.Record) string {
-	if len(r.Headers) == 0 {
-		return ""
-	}
-	id, _ := codec.CloudEventID(func(key string) string {
-		for _, h := range r.Headers {
-			if h.Key == key {
-				return h.Value
-			}
-		}
-		return ""
-	})
-	return id
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -129,7 +130,7 @@ func (d *Decider) markPassed() error {
 }
 
 func requestID(m *stream.Message) string {
-	return cloudEventID(&stream.Record{Headers: m.Headers})
+	return join.CloudEventID(&stream.Record{Headers: m.Headers})
 }
 
 // answer appends a decision that was asked for; its reply waits for the

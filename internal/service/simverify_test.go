@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"hindsight/internal/check"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -239,7 +240,7 @@ func (s *sim) verifyJoiner() {
 	for _, e := range s.events() {
 		switch {
 		case e.outcome:
-			j.AddOutcome(e.place, e.r.Time, e.r.Value, cloudEventID(&e.r))
+			j.AddOutcome(e.place, e.r.Time, e.r.Value, join.CloudEventID(&e.r))
 		case e.r.Type == "":
 			if err := j.AddDecision(e.place, e.r.Time, e.r.Value); err != nil {
 				s.fatal("replay of decisions: %v", err)

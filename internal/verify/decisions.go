@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hindsight/internal/join"
 	"slices"
 
 	"hindsight/internal/loop"
@@ -286,7 +287,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 	}
 	l.time = max(l.time, got.Time)
 	l.raw = r.Value // valid until the next head
-	if id = service.CloudEventID(r); id == "" {
+	if id = join.CloudEventID(r); id == "" {
 		id = l.minted(r.Offset)
 	}
 	l.takeContext(r, Tally{Checked: 1})

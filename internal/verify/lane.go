@@ -3,10 +3,10 @@ package verify
 import (
 	"context"
 	"hash/maphash"
+	"hindsight/internal/join"
 	"strconv"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -254,7 +254,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) (Tally, er
 		v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
 		return Tally{Checked: 1}, nil
 	}
-	id := service.CloudEventID(r)
+	id := join.CloudEventID(r)
 	var c codec.Context
 	err := codec.ParseContext(&c, r.Value)
 	if newer(err) && info.reasons() != malformed { // somebody could read it
@@ -308,5 +308,5 @@ func (l *decisionLane) invalid(r *stream.Record, epoch int64) bool {
 		}
 		return true // its rules are gone
 	}
-	return e.check.Decide(&l.want, r.Value, service.CloudEventID(r), loop.Source{Offset: r.Offset}).Verdict == loop.Invalid
+	return e.check.Decide(&l.want, r.Value, join.CloudEventID(r), loop.Source{Offset: r.Offset}).Verdict == loop.Invalid
 }

@@ -2,11 +2,11 @@ package verify
 
 import (
 	"context"
+	"hindsight/internal/join"
 	"slices"
 	"strings"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -231,7 +231,7 @@ func (f *fateCheck) readOutcome(p int, l *outcomeLane, r *stream.Record) error {
 	err := codec.ParseLargeOutcome(&l.outcome, r.Value)
 	if err == nil {
 		if l.outcome.OutcomeID == "" {
-			l.outcome.OutcomeID = service.CloudEventID(r)
+			l.outcome.OutcomeID = join.CloudEventID(r)
 		}
 		err = l.outcome.Validate()
 	}
