@@ -151,7 +151,7 @@ func (j *JoinerMetrics) Window(rules *loop.Rules) {
 }
 
 // Heart shows what waits.
-func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
+func (j *JoinerMetrics) Heart(h *loop.CutJoiner, late *loop.LateLosses, scope *Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
 	j.bytes.Set(float64(h.PendingBytes()))
 	head := Head{Partition: -1}
@@ -163,8 +163,6 @@ func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 	j.lane.Set(float64(head.Partition))
 	j.round.Set(float64(head.N))
 	scope.Wait(head)
-	parked, _ := h.Parked()
-	j.parked.Set(float64(parked))
 	holding, waited := h.Held()
 	j.holding.Set(float64(holding))
 	if waited > j.waited {
@@ -173,6 +171,5 @@ func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 	}
 	j.logTime.Set(float64(h.Now()) / 1e9)
 	j.missing.Set(j.silence.missing(h.Now(), scope.Usual))
-	losses := h.LateLosses()
-	j.losses.show(&losses)
+	j.losses.show(late)
 }
