@@ -55,6 +55,8 @@ type Epochs interface {
 
 // Hooks are called with what passes, for metrics and logs. They must not keep what they are given.
 type Hooks struct {
+	Cut      func() // a cut was taken, and is about to be appended
+	Era      func() // an era begins
 	Decision func(e *loop.DecisionEvent)
 	Outcome  func(e *loop.OutcomeEvent)
 	Feedback func(f *codec.Feedback)
@@ -191,6 +193,9 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 	if err := c.storeRejects(ctx); err != nil {
 		return busy, 0, err
 	}
+	if e := c.failed.Load(); e != nil {
+		return busy, 0, *e
+	}
 	if c.heart.LastN()-c.marked >= c.cfg.MarkEvery || c.records >= markRecords {
 		return true, 0, c.Mark(ctx)
 	}
@@ -242,6 +247,9 @@ func (c *Core) write(ctx context.Context, now time.Time) error {
 	}
 	c.chooser.taken()
 	c.records += n
+	if c.cfg.Hooks.Cut != nil {
+		c.cfg.Hooks.Cut()
+	}
 	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
 	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
 		return err
@@ -361,12 +369,17 @@ func (c *Core) Mark(ctx context.Context) error {
 	c.heart.Mark(&m)
 	m.Limits, m.Eras, m.Rejects, m.Epochs = c.cfg.Limits, c.eras, c.through, c.cfg.Epochs.Refs()
 	c.marks.refer(&m, c.heart.OldestCut())
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+	if err := c.appendMark(ctx, &m); err != nil {
 		return err
 	}
-	c.marks.add(c.sent, &m)
 	c.marked, c.records = m.N, 0
 	return c.heart.SetLimits(&m)
+}
+
+// appendMark has the mark known before it is acknowledged, which may be before Append returns.
+func (c *Core) appendMark(ctx context.Context, m *codec.FeedbackMark) error {
+	c.marks.add(c.sent+1, m)
+	return c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)})
 }
 
 // Stop stores the joiner's position, so that the next one starts there.

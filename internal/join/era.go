@@ -156,12 +156,17 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err err
 	return taken{}, false, nil
 }
 
-// holds reports whether an input holds what a range says was taken.
+// holds reports whether an input holds what a range says was taken. What retention has dropped of it
+// since was there.
 func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
+	first, end, err := c.cfg.Log.Bounds(ctx, c.history.Topic(i), i%c.cfg.Partitions)
+	if err != nil || x.next > end || x.since < first && first > LogStart {
+		return x.next <= end, err
+	}
 	var sum uint32
 	next := int64(-1)
-	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
+	err = stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
 		func(r *stream.Record) error {
 			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
 			next = r.Offset + 1
@@ -213,12 +218,18 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 	var told codec.FeedbackMark
 	c.heart.Mark(&told)
 	m.Positions, m.Remembers, m.Guard = told.Positions, told.Remembers, told.Guard
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
+	if err := c.appendMark(ctx, m); err != nil {
 		return err
 	}
-	c.marks.add(c.sent, m)
 	c.eras = m.Eras
+	c.noteEra()
 	return c.heart.SetLimits(m)
+}
+
+func (c *Core) noteEra() {
+	if c.cfg.Hooks.Era != nil {
+		c.cfg.Hooks.Era()
+	}
 }
 
 // position returns where the mark of an era stands in a partition, before the heart has its say.

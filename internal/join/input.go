@@ -16,11 +16,11 @@ type input struct {
 	topic     string
 	partition int
 	reader    stream.Reader
-	batch     []stream.Record // in hand, not yet taken
-	rest      []stream.Record // behind them, from one whose log time is not believed
+	batch     []stream.Record           // in hand, not yet taken
+	rest      []stream.Record           // read, behind those in hand
 	believe   func(*stream.Record) bool // nil: all
-	next      int64           // the reader's position behind the batch
-	end       int64           // of the partition, as last fetched
+	next      int64                     // the reader's position behind the batch
+	end       int64                     // of the partition, as last fetched
 
 	pump *pump
 	held bool // the pump waits until its last batch is taken
@@ -124,7 +124,9 @@ func (in *input) fetchEnd(ctx context.Context) (err error) {
 // and nothing is in hand, it waits for the next batch.
 func (in *input) complete(ctx context.Context) (bool, error) {
 	if len(in.batch) == 0 && len(in.rest) > 0 {
-		return false, errHeld
+		if in.hold(in.rest); len(in.batch) == 0 {
+			return false, errHeld
+		}
 	}
 	if len(in.batch) == 0 && in.next < in.end {
 		if err := in.await(ctx); err != nil {
@@ -134,11 +136,16 @@ func (in *input) complete(ctx context.Context) (bool, error) {
 	return in.next >= in.end && len(in.rest) == 0, nil
 }
 
-// hold puts records in hand up to one whose log time is not believed.
+// mostInHand bounds what a cut takes of a partition: the joiner makes feedback and rejects of all of it.
+const mostInHand = 8 << 20
+
+// hold puts records in hand, up to one whose log time is not believed, and not too many bytes.
 func (in *input) hold(records []stream.Record) {
 	in.batch, in.rest = records, nil
+	bytes := 0
 	for i := range records {
-		if in.believe != nil && !in.believe(&records[i]) {
+		bytes += len(records[i].Value)
+		if i > 0 && bytes > mostInHand || in.believe != nil && !in.believe(&records[i]) {
 			in.batch, in.rest = records[:i], records[i:]
 			return
 		}

@@ -28,6 +28,9 @@ func Open(ctx context.Context, cfg Config) (*Core, error) {
 	var err error
 	c.feedback, tail, err = cfg.Log.Open(ctx, cfg.Topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: c.ack})
 	if err != nil {
+		if cfg.Hooks.Append != nil {
+			cfg.Hooks.Append(cfg.Topics.Feedback, err)
+		}
 		return nil, err
 	}
 	if err := c.open(ctx, tail); err != nil {
@@ -156,6 +159,8 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 	}
 	c.eras = []codec.EraStart{{Era: era + 1}}
 	c.heart.BeginEra(era + 1)
+	c.cfg.Logger.Error("the feedback log has lost all that other logs know of it: an era begins", "era", era+1)
+	c.noteEra()
 	return nil
 }
 

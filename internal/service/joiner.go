@@ -96,8 +96,14 @@ func (j *Joiner) coreConfig() join.Config {
 		MarkEvery: int64(j.cfg.MarkEvery), Seed: loop.TableSeed(j.cfg.Seed), Owner: j.cfg.Owner, Skew: join.ClockSkew,
 		AcceptLoss: j.cfg.AcceptLoss, Logger: j.cfg.Logger, Epochs: j.epochs, Wake: j.wake, Believe: j.believe,
 		Claims: j.readClaims, Hooks: join.Hooks{
-			Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released, Reject: j.rejected,
+			Cut: j.tookCut, Era: j.m.Era, Decision: j.tookDecision, Outcome: j.tookOutcome, Feedback: j.released, Reject: j.rejected,
 			Foreign: j.others.pass, Append: j.appendFailed}}
+}
+
+// tookCut publishes what waits: the appends behind a cut may hang.
+func (j *Joiner) tookCut() {
+	j.m.Cut()
+	j.m.Heart(j.Heart(), &j.late.Losses, j.cfg.Metrics.Scope(), time.Now())
 }
 
 func (j *Joiner) tookDecision(e *loop.DecisionEvent) {

@@ -35,8 +35,20 @@ func TestPendingBytes(t *testing.T) {
 // TestStepBytes holds that a step does not collect the largest records by the thousand, with
 // what it makes of them, before it releases any.
 func TestStepBytes(t *testing.T) {
-	const rounds = 25
-	r := newRig(t, func(r *rig) { r.rules.Window.Rounds = 1 })
+	const rounds = 90
+	var now int64
+	first := int64(-1)
+	r := newRig(t, func(r *rig) {
+		r.rules.Window.Rounds = 1
+		r.log = mem.New(mem.Options{Clock: func() int64 { now += 1e9; return now }, OnAppend: func(topic string, _ int, rec *stream.Record) mem.Fault {
+			if topic == r.topics.Feedback && rec.Type == "" && first < 0 {
+				first = r.j.core.Consumed(0)
+			}
+			return mem.None
+		}})
+		createTopics(t, r.log, "m", 1)
+		r.jc.Log, r.dc.Log = r.log, r.log
+	})
 	for range rounds {
 		r.put(r.topics.Contexts, `{"actions":["a","b"],"unknown":%q}`, strings.Repeat("u", 1<<20-8<<10))
 	}
@@ -46,15 +58,10 @@ func TestStepBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	first := int64(-1)
-	r.fault = func(topic string, rec *stream.Record) mem.Fault {
-		if topic == r.topics.Feedback && rec.Type == "" && first < 0 {
-			first = r.j.core.Consumed(0)
-		}
-		return mem.None
+	for range rounds {
+		r.must(stepJoiner(r))
 	}
-	r.must(stepJoiner(r))
-	if first < 0 || first > 20 {
+	if first < 0 || first > 88 {
 		t.Errorf("the first feedback was stored when %d of %d decisions had been read", first, rounds)
 	}
 }

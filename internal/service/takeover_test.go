@@ -43,6 +43,7 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 	k.rules = loop.Rules{Range: loop.Range{Max: 1}, Window: window}
 	k.log = mem.New(mem.Options{Clock: func() int64 { return k.now }})
 	k.topics = createTopics(t, k.log, "m", parts)
+	k.joiner().Close() // the epoch begins
 	return k
 }
 
