@@ -343,8 +343,10 @@ func (c *Core) Refuse(ctx context.Context, rejects []codec.Reject) error {
 // Consumed returns the lowest offset of an input that was not taken.
 func (c *Core) Consumed(input int) int64 {
 	in := c.chooser.inputs[input]
-	if len(in.batch) > 0 {
-		return in.batch[0].Offset
+	for _, records := range [][]stream.Record{in.batch, in.rest} {
+		if len(records) > 0 {
+			return records[0].Offset
+		}
 	}
 	return in.next
 }
