@@ -39,6 +39,8 @@ type CutJoiner struct {
 	handed  bool       // to the caller
 	emitted []*pending // which ready.Feedback aliases
 	turns   []turn
+	told    []int64 // log times of the decisions of the cut, ascending
+	passed  int     // those of them that its outcomes have reached
 	rewards bool // the last outcome with a value told a reward
 	guard   Guard
 	past    *past // while the joiner is restored: what was released
@@ -168,6 +170,7 @@ func (j *CutJoiner) full() bool {
 func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 	part := &j.parts[partition]
 	part.time = time
+	j.told = append(j.told, time)
 	switch {
 	case e.through() < part.next:
 	case e.GapTo > 0:

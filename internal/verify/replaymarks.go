@@ -204,7 +204,7 @@ func (f *replayCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool
 
 func (f *replayCheck) refersEpochs(r *stream.Record, m *codec.FeedbackMark) {
 	k := len(m.Epochs)
-	if k == 0 || f.epoch > 0 && m.Epochs[k-1].Epoch != f.epoch {
+	if f.epoch > 0 && (k == 0 || m.Epochs[k-1].Epoch != f.epoch) {
 		f.wrong(r, "epochs", "the last is "+i64(f.epoch), m.Epochs)
 		return
 	}
