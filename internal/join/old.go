@@ -26,7 +26,7 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 		return err
 	}
 	if cuts || era.From < 0 && era.N == 0 {
-		return c.replay(ctx, tail.First, tail.Open)
+		return c.begins(ctx, tail)
 	}
 	era.Time, era.Eras, era.Epochs = m.Time, []codec.EraStart{{Era: 1, N: era.N}}, c.cfg.Epochs.Refs()
 	if era.Memory, err = c.memoryBefore(ctx, era.From, m.N-c.cfg.Limits.Dedup); err != nil {
@@ -40,7 +40,7 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 		era.Positions = append(era.Positions, pos)
 	}
 	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N)
-	if err := c.begin(ctx, tail, &era); err != nil {
+	if err := c.beginEra(ctx, tail, &era); err != nil {
 		return err
 	}
 	c.queueUnfinished()
@@ -72,10 +72,13 @@ func (c *Core) readBehind(ctx context.Context, from, end int64, m, era *codec.Fe
 			cuts = true
 			return stream.ErrStop
 		case codec.TypeClass, codec.TypeEpoch:
-			return c.cfg.Epochs.Read(r)
+			if err := c.cfg.Epochs.Read(r); err != nil {
+				return err
+			}
+			return c.begin(r)
 		case "":
 			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			if f.N != era.N+1 {
 				return fmt.Errorf("%w: feedback %d where %d was due, and no mark is kept", stream.ErrTruncated, f.N, era.N+1)

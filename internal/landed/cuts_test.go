@@ -2,6 +2,7 @@ package landed
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -19,6 +20,7 @@ import (
 
 // readEpochs are the epochs of a feedback log that was read.
 type readEpochs struct {
+	log     stream.Log
 	classes map[string][]byte
 	rules   map[int64]*loop.Rules
 	refs    []codec.EpochRef
@@ -27,6 +29,26 @@ type readEpochs struct {
 func (e *readEpochs) Rules(epoch int64) *loop.Rules { return e.rules[epoch] }
 
 func (e *readEpochs) Refs() []codec.EpochRef { return e.refs }
+
+func (e *readEpochs) Find(ctx context.Context, refs []codec.EpochRef) error {
+	for _, ref := range refs {
+		err := stream.Scan(ctx, e.log, service.TopicsOf("m").Feedback, 0, ref.Offset, 1<<60, func(r *stream.Record) error {
+			if r.Type == codec.TypeClass || r.Type == codec.TypeEpoch {
+				if err := e.Read(r); err != nil {
+					return err
+				}
+			}
+			if r.Type == codec.TypeEpoch {
+				return stream.ErrStop
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 func (e *readEpochs) Read(r *stream.Record) error {
 	if r.Type == codec.TypeClass {
@@ -75,7 +97,7 @@ func joinOn(t *testing.T, dir string) {
 		Topics: join.Topics{Decisions: ts.Decisions, Outcomes: ts.Outcomes, Feedback: ts.Feedback, Rejects: ts.Rejects},
 		Limits: codec.Limits{Heart: loop.Heart, Pending: 100_000, Dedup: 100_000}, Wake: func() {}}
 	goOn := func(outcome string) {
-		cfg.Epochs = &readEpochs{classes: map[string][]byte{}, rules: map[int64]*loop.Rules{}}
+		cfg.Epochs = &readEpochs{log: e.Log, classes: map[string][]byte{}, rules: map[int64]*loop.Rules{}}
 		c, err := join.Open(t.Context(), cfg)
 		if err != nil {
 			t.Fatal(err)

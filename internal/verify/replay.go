@@ -62,6 +62,8 @@ func (k knownEpochs) Rules(epoch int64) *loop.Rules { return k.v.rules(epoch) }
 func (knownEpochs) Read(*stream.Record) error       { return nil }
 func (knownEpochs) Refs() []codec.EpochRef          { return nil }
 
+func (knownEpochs) Find(context.Context, []codec.EpochRef) error { return nil }
+
 // fates recomputes a feedback log.
 type fates interface {
 	cursor() *logCursor         // of feedback
