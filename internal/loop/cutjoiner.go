@@ -44,6 +44,8 @@ type CutJoiner struct {
 	rewards bool // the last outcome with a value told a reward
 	guard   Guard
 	past    *past // while the joiner is restored: what was released
+
+	unfinished []codec.Reject // by a joiner that logged no cuts
 }
 
 // inLine is the place of a round in the line.
@@ -268,7 +270,7 @@ func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
 // tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
 func (j *CutJoiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
-	return k.n <= j.eraN && e.Offset < j.parts[partition].again && j.now <= k.closedAt
+	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt
 }
 
 // apply gives a round in line an outcome.
