@@ -130,7 +130,7 @@ type epoch struct {
 // round is a decision.
 type round struct {
 	codec.Decision
-	logged, order int64
+	order int64
 }
 
 // Run checks the logs of a model. The error tells of logs that cannot be read; what

@@ -107,7 +107,7 @@ func (c *checker) checkPartition(p int) {
 		case codec.TypeMark:
 			c.decisionMark(where, p, r, &was)
 		case "":
-			d := &round{logged: r.Time, order: r.order}
+			d := &round{order: r.order}
 			if err := codec.ParseDecision(&d.Decision, r.Value); err != nil {
 				c.fail("%s: %v", where, err)
 				continue

@@ -244,29 +244,6 @@ func (t *twin) reject(m *moment, reason string) {
 	}
 	at := place{"outcomes", m.partition, m.record.Offset}
 	t.c.expected[at] = append(t.c.expected[at], &expected{era: t.era, cut: t.cut, time: t.now, reason: reason})
-	if t.c.o.OneClock && t.era == 0 {
-		t.inTime(m, reason)
-	}
-}
-
-// inTime holds users' view of a reject where there is one clock: what came in time counts, and so does what
-// came after its decision.
-func (t *twin) inTime(m *moment, reason string) {
-	s := m.record.said
-	switch reason {
-	case codec.ReasonLate:
-		w := t.known(s.ID)
-		if w.fate == nil && m.record.Time <= t.deadline(w) || w.fate != nil && w.fate.Reason == "" && m.record.Time <= w.fate.ClosedAt {
-			t.c.fail("outcomes[%d]@%d of %d came in time, and cut %d makes it late", m.partition, m.record.Offset, m.record.Time, t.cut)
-		}
-	case codec.ReasonOrphan:
-		for _, d := range t.c.byID[s.ID] {
-			if d.logged < m.record.Time && t.rounds[s.ID] == nil {
-				t.c.fail("outcomes[%d]@%d of %d came after its decision of %d, and cut %d makes it an orphan", m.partition, m.record.Offset,
-					m.record.Time, d.logged, t.cut)
-			}
-		}
-	}
 }
 
 // set puts what a mark says in force.

@@ -344,6 +344,7 @@ func (s *sim) openJoiner() *simJoiner {
 		return nil
 	}
 	s.trace("%s opens feedback: the last is %d", w.p.name, w.j.Heart().LastN())
+	w.p.cuts = true
 	return w
 }
 
