@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -21,6 +22,7 @@ func (f *replayCheck) takeMark(ctx context.Context, r *stream.Record) error {
 		if f.begun {
 			f.wrong(r, "v", "4 or more behind cuts", m.V)
 		}
+		f.marks[r.Offset] = markPlace{loop.CutOf(&m), m.N, 0}
 		v.count(&v.report.Marks, Tally{TooOld: 1})
 		return nil
 	}
@@ -99,7 +101,7 @@ func (f *replayCheck) restore(ctx context.Context, r *stream.Record, m *codec.Fe
 // joiner remembered there.
 func (f *replayCheck) forgot(m *codec.FeedbackMark) bool {
 	least := m.Remembers
-	if from, known := f.marks[m.From]; known {
+	if from, known := f.marks[m.From]; known && from.cut >= 0 {
 		least = from.remembers
 	}
 	return f.feedback.cut() && m.N >= least && (f.first == 0 || f.first > least)
@@ -177,6 +179,8 @@ func (f *replayCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool
 	oldest := f.heart.OldestCut()
 	from, known := f.marks[m.From]
 	switch {
+	case m.From < 0 && m.FromCut < 0: // the logs' beginning
+		from = markPlace{cut: -1}
 	case m.From < 0:
 		from = markPlace{m.Cut, m.N, m.Remembers}
 		if oldest <= m.Cut {
@@ -204,7 +208,7 @@ func (f *replayCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool
 
 func (f *replayCheck) refersEpochs(r *stream.Record, m *codec.FeedbackMark) {
 	k := len(m.Epochs)
-	if k == 0 || f.epoch > 0 && m.Epochs[k-1].Epoch != f.epoch {
+	if f.epoch > 0 && (k == 0 || m.Epochs[k-1].Epoch != f.epoch) {
 		f.wrong(r, "epochs", "the last is "+i64(f.epoch), m.Epochs)
 		return
 	}
