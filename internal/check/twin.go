@@ -64,22 +64,29 @@ func newTwin(c *checker) *twin {
 	return t
 }
 
-// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time.
+// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time. Before an
+// outcome rounds are closed by the log times of decisions that are no later.
 func (t *twin) take(cut *codec.Cut, ranges []taken) {
 	t.cut = cut.Cut
 	t.forgotten = max(t.forgotten, t.n-t.limits.Dedup)
-	for _, m := range order(ranges, false, func(p int) int64 { return t.parts[p].time }) {
+	decisions := order(ranges, false, func(p int) int64 { return t.parts[p].time })
+	for _, m := range decisions {
 		t.decision(&m)
 	}
 	for _, m := range order(ranges, true, func(int) int64 { return t.now }) {
+		for len(decisions) > 0 && decisions[0].time <= m.time {
+			if decisions[0].time > t.now {
+				t.reach(decisions[0].time)
+			}
+			decisions = decisions[1:]
+		}
 		t.now = m.time
 		if m.record.said != nil {
 			t.outcome(&m)
 		}
 		t.settle()
 	}
-	t.now = max(t.now, cut.Time)
-	t.settle()
+	t.reach(cut.Time)
 	for t.past == nil && int64(len(t.line)) > t.limits.Pending {
 		t.line[0].close(t.now, codec.ReasonOverflow)
 		t.settle()
@@ -205,6 +212,12 @@ func (t *twin) finish(w *waiting) {
 	if t.past == nil && !w.waits() {
 		t.leave(w)
 	}
+}
+
+// reach moves log time on.
+func (t *twin) reach(time int64) {
+	t.now = max(t.now, time)
+	t.settle()
 }
 
 // settle closes rounds at the head of the line whose windows are over, and releases those with a fate.
