@@ -209,7 +209,7 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) {
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, errVoid) {
 		s.fatal("%s: %s: %v", who, what, err)
 	}
 	return false
