@@ -267,7 +267,7 @@ func (w *world) loseTail() bool {
 			from = m.Positions[0].DecisionsFrom
 		}
 	}
-	released := w.j.Heart().Released(0)
+	released := w.released()
 	for _, r := range w.records(w.ts.Decisions, 0) {
 		var d codec.Decision
 		if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil && r.Offset >= from && d.N <= released {
