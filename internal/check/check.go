@@ -113,6 +113,7 @@ type record struct {
 	round *round // of a decision
 	gapTo int64  // the last of the rounds that a mark of decisions says are lost; 0: none
 	said  *said  // of an outcome
+	lost  bool   // of a reject: the log does not have it any more
 }
 
 type place struct {
@@ -194,7 +195,7 @@ func (c *checker) load(ctx context.Context, log stream.Log) (err error) {
 	c.rejects, err = c.readAll(ctx, log, c.name+".rejects", 0)
 	for i := range c.o.LostRejects {
 		r := &c.o.LostRejects[i]
-		c.rejects = append(c.rejects, record{Record: *r, at: r.Time, order: c.orderOf(r)})
+		c.rejects = append(c.rejects, record{Record: *r, at: r.Time, order: c.orderOf(r), lost: true})
 	}
 	return err
 }

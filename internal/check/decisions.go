@@ -303,7 +303,7 @@ func (c *checker) minted(plain string, d *round, was *line) string {
 // checkEpochOf checks that a decision was made by the model that followed the
 // feedback it had learned.
 func (c *checker) checkEpochOf(where string, d *round) {
-	if d.Era < c.lastEra { // it may have begun another one, that is lost
+	if d.Era < c.lastEra || c.o.LostTails && c.epochs[d.Epoch] == nil { // it may be lost
 		return
 	}
 	if c.epochs[d.Epoch] == nil {

@@ -52,7 +52,7 @@ func (c *checker) checkRejects() {
 			c.r.Void++
 			continue
 		}
-		if at := (place{x.Topic, x.Partition, x.Offset}); !c.exists(&x) && !c.isLost(&x) {
+		if at := (place{x.Topic, x.Partition, x.Offset}); !c.exists(&x) && !c.isLost(&x) && !r.lost {
 			if x.Topic == "contexts" && c.o.LostTails {
 				continue
 			}
@@ -61,7 +61,7 @@ func (c *checker) checkRejects() {
 			c.checkReject(r, &x, at)
 		} else if c.refused[at] != nil {
 			c.r.Repeated++
-		} else {
+		} else if c.exists(&x) {
 			c.refused[at] = &refusal{x, r.order}
 			c.r.Rejects["contexts/"+x.Reason]++
 		}
@@ -102,6 +102,14 @@ func (c *checker) isVoid(x *codec.Reject) bool {
 
 // checkReject checks a reject of an outcome.
 func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
+	for _, e := range c.expected[at] {
+		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && !e.met {
+			e.met, e.order = true, r.order
+		}
+	}
+	if r.lost { // perhaps of a cut that was lost with it
+		return
+	}
 	cut, ok := c.cuts[cutOf{x.Era, x.Cut}]
 	if !ok || r.order < cut.order {
 		c.fail("rejects@%d: it follows from cut %d of era %d, which was not stored before: %+v", r.Offset, x.Cut, x.Era, *x)

@@ -181,7 +181,7 @@ func (t *twin) outcome(m *moment) {
 	switch {
 	case w == nil:
 		t.reject(m, codec.ReasonOrphan)
-	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && t.now <= w.fate.ClosedAt:
+	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && m.record.Time <= w.fate.ClosedAt:
 		// it had its fate in an earlier era
 	case w.fate != nil:
 		t.reject(m, reasonAfter(w.fate))
