@@ -18,6 +18,7 @@ type twin struct {
 	parts     []twinPart
 	line      []*waiting // in the order in which their decisions were taken
 	rounds    map[string]*waiting
+	told      []told           // log times that decisions told, behind now
 	due       []codec.Feedback // that follows from the last cut and was not met
 	// past is not nil while the twin goes back to where an era begins: the rounds that have their feedback.
 	// Then it closes, releases and rejects nothing.
@@ -49,6 +50,9 @@ type waiting struct {
 	n         int64           // of its feedback; 0: it waits
 }
 
+// told is a log time, and the cut that took the decision.
+type told struct{ time, cut int64 }
+
 // moment is a record in its place in the order of a cut.
 type moment struct {
 	time      int64 // lifted
@@ -64,29 +68,26 @@ func newTwin(c *checker) *twin {
 	return t
 }
 
-// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time. Before an
-// outcome rounds are closed by the log times of decisions that are no later.
+// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time. Before log
+// time moves on, rounds are closed by the log times of decisions that are no later.
 func (t *twin) take(cut *codec.Cut, ranges []taken) {
 	t.cut = cut.Cut
 	t.forgotten = max(t.forgotten, t.n-t.limits.Dedup)
-	decisions := order(ranges, false, func(p int) int64 { return t.parts[p].time })
-	for _, m := range decisions {
+	for _, m := range order(ranges, false, func(p int) int64 { return t.parts[p].time }) {
+		t.tell(m.time)
 		t.decision(&m)
 	}
 	for _, m := range order(ranges, true, func(int) int64 { return t.now }) {
-		for len(decisions) > 0 && decisions[0].time <= m.time {
-			if decisions[0].time > t.now {
-				t.reach(decisions[0].time)
-			}
-			decisions = decisions[1:]
-		}
+		t.pass(m.time)
 		t.now = m.time
 		if m.record.said != nil {
 			t.outcome(&m)
 		}
 		t.settle()
 	}
-	t.reach(cut.Time)
+	t.pass(cut.Time)
+	t.now = max(t.now, cut.Time)
+	t.settle()
 	for t.past == nil && int64(len(t.line)) > t.limits.Pending {
 		t.line[0].close(t.now, codec.ReasonOverflow)
 		t.settle()
@@ -214,10 +215,21 @@ func (t *twin) finish(w *waiting) {
 	}
 }
 
-// reach moves log time on.
-func (t *twin) reach(time int64) {
-	t.now = max(t.now, time)
-	t.settle()
+// tell notes that a decision is later than log time.
+func (t *twin) tell(time int64) {
+	if time > t.now {
+		t.told = append(t.told, told{time, t.cut})
+		slices.SortStableFunc(t.told, func(a, b told) int { return compare(a.time, b.time) })
+	}
+}
+
+// pass moves log time on to the last decision that is no later than a time.
+func (t *twin) pass(time int64) {
+	for len(t.told) > 0 && t.told[0].time <= time {
+		t.now = max(t.now, t.told[0].time)
+		t.told = t.told[1:]
+		t.settle()
+	}
 }
 
 // settle closes rounds at the head of the line whose windows are over, and releases those with a fate.
