@@ -32,7 +32,7 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 	if era.Memory, err = c.memoryBefore(ctx, era.From, m.N-c.cfg.Limits.Dedup); err != nil {
 		return err
 	}
-	lost, err := c.lostDecisions(ctx, m)
+	lost, err := c.missesDecisions(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,12 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 			return err
 		}
 		era.Positions = append(era.Positions, pos)
+		if was := &m.Positions[p]; lost {
+			era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, was.DecisionsThrough)
+			era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, was.OutcomesThrough)
+		}
 	}
-	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N)
+	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N, "lost", era.LostTails)
 	if err := c.beginEra(ctx, tail, &era); err != nil {
 		return err
 	}
@@ -143,9 +147,17 @@ func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.Feedback
 	return pos, err
 }
 
-// lostDecisions reports whether decisions are missing that a joiner without cuts had taken, or that
+// addLost adds that an input is taken again from an offset on, if it was taken further.
+func addLost(to []codec.LostTail, topic string, p int, offset, was int64) []codec.LostTail {
+	if was > offset {
+		to = append(to, codec.LostTail{Topic: topic, Partition: p, Offset: offset, Was: was})
+	}
+	return to
+}
+
+// missesDecisions reports whether decisions are missing that a joiner without cuts had taken, or that
 // offsets mean others now: the next decision of a partition is not the one behind those released.
-func (c *Core) lostDecisions(ctx context.Context, m *codec.FeedbackMark) (lost bool, err error) {
+func (c *Core) missesDecisions(ctx context.Context, m *codec.FeedbackMark) (lost bool, err error) {
 	for p := range m.Positions {
 		was, e := &m.Positions[p], loop.DecisionEvent{}
 		_, end, err := c.cfg.Log.Bounds(ctx, c.cfg.Topics.Decisions, p)
