@@ -2,7 +2,6 @@ package join
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"hindsight/internal/loop"
@@ -155,7 +154,7 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err err
 	for k := len(all) - 1; k >= 0; k-- {
 		if all[k].next == all[k].since { // nothing was taken before, or by a joiner that logged no cuts
 			if i < l.core.cfg.Partitions && k < len(all)-1 {
-				r, err = l.core.extent(ctx, i, i, 0, 0, math.MinInt64)
+				r, err = l.core.extent(ctx, i, 0, 0, 0, false)
 				return r, true, err // more may be gone: rounds that are known are passed over
 			}
 			return all[k], true, nil

@@ -42,10 +42,8 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 			return err
 		}
 		era.Positions = append(era.Positions, pos)
-		if was := &m.Positions[p]; lost {
-			era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, was.DecisionsThrough)
-			era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, was.OutcomesThrough)
-		}
+		era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, m.Positions[p].DecisionsThrough)
+		era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, m.Positions[p].OutcomesThrough)
 	}
 	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N, "lost", era.LostTails)
 	if err := c.beginEra(ctx, tail, &era); err != nil {
@@ -122,25 +120,24 @@ func (c *Core) memoryBefore(ctx context.Context, at, n int64) (memory int64, err
 // taken again.
 func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.FeedbackMark, crashed, lost bool) (
 	pos codec.Position, err error) {
-	was, until := &m.Positions[p], int64(math.MinInt64)
+	was := &m.Positions[p]
+	// Outcomes that wait for their decisions are orphans unless these are there now.
 	parked := func(x codec.Position) bool { return len(x.Parked) > 0 }
-	if was.DecisionsThrough == 0 || slices.ContainsFunc(m.Positions, parked) {
-		until = m.Time // outcomes that wait for their decisions are orphans unless these are there now
-	}
+	ahead := was.DecisionsThrough == 0 || slices.ContainsFunc(m.Positions, parked)
 	from, through, outcomes := was.DecisionsFrom, was.DecisionsThrough, was.OutcomesThrough
 	if lost {
-		from, through, until, outcomes = 0, 0, math.MinInt64, was.OutcomesFrom
+		from, through, outcomes, ahead = 0, 0, was.OutcomesFrom, false
 	}
-	d, err := c.extent(ctx, p, p, from, through, until)
+	d, err := c.extent(ctx, p, from, through, m.Time, ahead)
 	if err != nil {
 		return pos, err
 	}
-	pos.Decisions, pos.DecisionsSince, pos.DecisionsSum = d.next, d.since, d.sum
-	o, err := c.extent(ctx, c.cfg.Partitions+p, p, was.OutcomesFrom, outcomes, math.MinInt64)
+	o, err := c.extent(ctx, c.cfg.Partitions+p, was.OutcomesFrom, outcomes, m.Time, false)
 	if err != nil {
 		return pos, err
 	}
-	pos.Partition, pos.Outcomes, pos.OutcomesSince, pos.OutcomesSum = p, o.next, o.since, o.sum
+	pos = codec.Position{Partition: p, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
+		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
 	if crashed || lost {
 		_, pos.Again, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Outcomes, p)
 	}
@@ -180,17 +177,20 @@ func (c *Core) missesDecisions(ctx context.Context, m *codec.FeedbackMark) (lost
 	return lost, nil
 }
 
-// extent returns the range of an input from one offset to another, and on to records later than a log
-// time as far as clocks differ.
-func (c *Core) extent(ctx context.Context, i, p int, from, through, until int64) (taken, error) {
-	first, end, err := c.cfg.Log.Bounds(ctx, c.history.Topic(i), p)
+// extent returns the range of an input from one offset to another that was taken by a log time: a later
+// record has taken the place of one that is lost. Ahead of that it has records that are later by no more
+// than clocks differ.
+func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahead bool) (taken, error) {
+	topic, p := c.history.Topic(i), i%c.cfg.Partitions
+	first, end, err := c.cfg.Log.Bounds(ctx, topic, p)
 	if err != nil {
 		return taken{}, err
 	}
 	from = min(max(from, first), end)
 	x := taken{from, from, 0}
-	err = stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), p, from, math.MaxInt64, func(r *stream.Record) error {
-		if r.Offset >= through && r.Time-c.cfg.Skew > until {
+	err = stream.Scan(ctx, c.cfg.Log, topic, p, from, math.MaxInt64, func(r *stream.Record) error {
+		late := r.Time - time
+		if r.Offset < through && late > 0 || r.Offset >= through && (!ahead || late > c.cfg.Skew) {
 			return stream.ErrStop
 		}
 		x.next, x.sum = r.Offset+1, codec.Sum(x.sum, r.Offset, r.Time, r.Type, r.Value)
