@@ -41,17 +41,13 @@ type logCursor struct {
 	first     int64 // kept by the log, when it was asked and when reading began
 	end       int64
 
-	feed   *feed // of this side and another; nil: there is a reader
-	side   int
 	reader stream.Reader
 	batch  []stream.Record
 	i      int
 	after  int64 // before it everything was read; 0: nothing was
 	time   int64 // running maximum of the log times taken
 	read   func(n int)
-
-	losses []loss  // of the logs
-	kept   []int64 // by loss: the offset behind the last record taken that is certainly older
+	to     *queue // who else needs what is read; nil: nobody does
 }
 
 // openCursor fetches a partition's bounds.
@@ -95,18 +91,6 @@ func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 // next fetches more; nothing at the end.
 func (c *logCursor) next(ctx context.Context) (err error) {
 	c.i = 0
-	if c.feed != nil {
-		switch b, err := c.feed.next(ctx, c); {
-		case errors.Is(err, errLeft):
-			c.feed = nil
-		case err != nil || b == nil:
-			c.seek(c.end)
-			return err
-		default:
-			c.got(b.recs)
-			return nil
-		}
-	}
 	batch := c.batch[:0]
 	switch {
 	case c.reader != nil:
@@ -152,6 +136,9 @@ func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Re
 // got takes what was read.
 func (c *logCursor) got(batch []stream.Record) {
 	c.batch, c.after = batch, batch[len(batch)-1].Offset+1
+	if c.to != nil {
+		c.to.put(batch)
+	}
 	if c.read != nil {
 		c.read(len(batch))
 	}
@@ -159,17 +146,16 @@ func (c *logCursor) got(batch []stream.Record) {
 
 // receive reads at least one record, which must come, or nothing at the end.
 func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
-	defer cancel()
 	var err error
 	for err == nil && len(dst) == 0 && from.Position() < c.end {
-		dst, err = from.Next(wait, dst)
+		wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
+		if dst, err = from.Next(wait, dst); err != nil && wait.Err() != nil {
+			err = context.Cause(wait)
+		}
+		cancel()
 	}
 	if err == nil {
 		return dst, nil
-	}
-	if wait.Err() != nil {
-		err = context.Cause(wait)
 	}
 	at := from.Position()
 	told := fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, at, err)
@@ -216,32 +202,12 @@ func (c *logCursor) keyless(v *verification, r *stream.Record) {
 // take moves behind the head.
 func (c *logCursor) take() {
 	c.time = c.logTime(&c.batch[c.i])
-	for i := range c.losses {
-		if c.time < c.losses[i].since {
-			c.kept[i] = c.offset() + 1
-		}
-	}
 	c.i++
 }
 
-// watch lets the cursor see what it keeps from before each loss.
-func (c *logCursor) watch(l *losses) { c.losses, c.kept = l.all, make([]int64, len(l.all)) }
-
-// lost reports whether a loss may have taken a record from an offset, which was there before
-// a log time.
-func (c *logCursor) lost(offset, before int64) bool {
-	for i := range c.losses {
-		if before <= c.losses[i].time && offset >= c.kept[i] {
-			return true
-		}
-	}
-	return false
-}
-
 func (c *logCursor) close() {
-	if c.feed != nil {
-		c.feed.leave(c.side)
-		c.feed = nil
+	if c.to != nil {
+		c.to.end()
 	}
 	if c.reader != nil {
 		c.reader.Close()

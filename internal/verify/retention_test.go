@@ -148,7 +148,7 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 // a dropped record where the log keeps it no more.
 func TestVerifySnapshotGone(t *testing.T) {
 	w, _ := cutWorld(t)
-	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, false, nil)
+	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx)
 	w.no(err)
 	d := &decisionCheck{v: v, audit: service.NewAudit(w.log, worldName, model.Epoch, w.parts)}
 	s := v.snapshots[len(v.snapshots)-1]
@@ -231,7 +231,7 @@ func TestVerifyBesideAll(t *testing.T) {
 				}
 				r, err := w.run(w.log)
 				if err != nil || r.ExitCode() == Different {
-					t.Fatalf("%+v, system %d: %v\n%s", c, seed, err, r.text())
+					t.Fatalf("%+v, system %d: %v\n%+v", c, seed, err, r)
 				}
 				codes[r.ExitCode()]++
 			}

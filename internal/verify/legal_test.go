@@ -164,7 +164,7 @@ func TestReplayLegal(t *testing.T) {
 				changed++
 				v := replayLog(t, w, rejoin(t, w, made, cuts, parsed))
 				named := false
-				for at := range v.found.sites {
+				for at := range v.found {
 					named = named || test.field != "" && strings.HasPrefix(at.field, test.field)
 				}
 				if named {
@@ -223,7 +223,7 @@ func TestReplayEras(t *testing.T) {
 			}
 			planted[test.field]++
 			named := false
-			for at := range v.found.sites {
+			for at := range v.found {
 				named = named || at.field == test.field || strings.HasSuffix(at.field, "."+test.field)
 			}
 			if !named {

@@ -236,7 +236,7 @@ func swap(at string, ok func(a, b *stream.Record) bool) func(l *madeLog) bool {
 // names reports whether the first difference is named by its field. Of one log time that of a reject
 // comes behind that of the mark which asks for it.
 func (p *plant) names(v *verification) bool {
-	for at := range v.found.sites {
+	for at := range v.found {
 		if at.topic == "r" && slices.Contains(p.fields, at.field) {
 			return true
 		}
