@@ -13,9 +13,12 @@ import (
 // of servers of one cluster, which no cluster that works has seconds apart.
 const ClockSkew = int64(10 * time.Second)
 
-// maxLead is how many decisions are read ahead of log time before outcomes are taken that may, as far
-// as log time tells, precede a decision that was not read.
-const maxLead = 50_000
+// maxLead and maxLeadBytes are how many decisions are read ahead of log time before outcomes are taken
+// that may, as far as log time tells, precede a decision that was not read.
+const (
+	maxLead      = 50_000
+	maxLeadBytes = 64 << 20
+)
 
 // chooser chooses what the next cut takes. These rules make it legal, whatever the clocks say:
 //
@@ -31,6 +34,7 @@ type chooser struct {
 	skew       int64
 	told       int64 // the largest log time that a taken record or the feedback log has told
 	lead       int   // decisions taken since log time moved
+	leadBytes  int   // that they have
 
 	take  []int  // by input: records in hand that the cut takes
 	short []bool // by partition: more decisions than those in hand lie before the end
@@ -151,7 +155,7 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 		if c.short[i] = ok && !done; !c.short[i] {
 			continue
 		}
-		if c.lead < maxLead && c.heart.Room() > len(in.batch) {
+		if c.lead < maxLead && c.leadBytes < maxLeadBytes && c.heart.Room() > len(in.batch) {
 			c.alone = true
 			continue
 		}
@@ -195,11 +199,14 @@ func (c *chooser) tell() {
 // taken notes that the cut was taken.
 func (c *chooser) taken() {
 	if !c.alone {
-		c.lead = 0
+		c.lead, c.leadBytes = 0, 0
 	}
 	for i, in := range c.inputs {
 		if c.alone {
 			c.lead += c.take[i]
+			for k := range c.take[i] {
+				c.leadBytes += len(in.batch[k].Value)
+			}
 		}
 		in.batch = in.batch[c.take[i]:]
 	}

@@ -54,22 +54,26 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 	c := l.core
 	l.ranges, l.marks = make([][]taken, 2*c.cfg.Partitions), nil
 	var cut codec.Cut
+	var f codec.Feedback
 	return stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Feedback, 0, from, l.tail.Open, func(r *stream.Record) error {
 		switch {
 		case r.Type == codec.TypeMark:
 			m, err := codec.ParseFeedbackMark(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			l.mark(r.Offset, &m)
 		case len(l.marks) == 0:
 		case r.Type == codec.TypeCut:
 			if err := codec.ParseCut(&cut, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			l.take(&cut)
 		case r.Type == "":
-			l.n++
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return unlessForeign(err)
+			}
+			l.n = f.N
 		}
 		return nil
 	})
@@ -152,12 +156,17 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err err
 	return taken{}, false, nil
 }
 
-// holds reports whether an input holds what a range says was taken.
+// holds reports whether an input holds what a range says was taken. What retention has dropped of it
+// since was there.
 func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
+	first, end, err := c.cfg.Log.Bounds(ctx, c.history.Topic(i), i%c.cfg.Partitions)
+	if err != nil || x.next > end || x.since < first && first > LogStart {
+		return x.next <= end, err
+	}
 	var sum uint32
 	next := int64(-1)
-	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
+	err = stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
 		func(r *stream.Record) error {
 			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
 			next = r.Offset + 1
@@ -178,7 +187,7 @@ func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 }
 
 // openEra begins an era: inputs that lost their tail are read again from there.
-func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) error {
+func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail, era int64) error {
 	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
 		return err
 	}
@@ -186,7 +195,7 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 	if err != nil {
 		return err
 	}
-	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at,
+	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
 		FromCut: from.m.Cut,
 		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
 		Guard: last.Guard}
@@ -202,19 +211,25 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		m.Positions = append(m.Positions, pos)
 	}
 	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era,
-		"lost", lost)
+		"feedback", m.N, "lost", lost)
 	if err := c.restore(ctx, l.tail.Open, m, true); err != nil {
 		return err
 	}
 	var told codec.FeedbackMark
 	c.heart.Mark(&told)
 	m.Positions, m.Remembers, m.Guard = told.Positions, told.Remembers, told.Guard
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
+	if err := c.appendMark(ctx, m); err != nil {
 		return err
 	}
-	c.marks.add(c.sent, m)
 	c.eras = m.Eras
+	c.noteEra()
 	return c.heart.SetLimits(m)
+}
+
+func (c *Core) noteEra() {
+	if c.cfg.Hooks.Era != nil {
+		c.cfg.Hooks.Era()
+	}
 }
 
 // position returns where the mark of an era stands in a partition, before the heart has its say.

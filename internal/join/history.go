@@ -121,7 +121,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			switch r.Type {
 			case "":
 				if err := codec.ParseFeedback(&f, r.Value); err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				if n = f.N; f.N >= h.from.Remembers && !yield(&f, nil) {
 					return stream.ErrStop
@@ -129,7 +129,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			case codec.TypeMark:
 				x, err := codec.ParseFeedbackMark(r.Value)
 				if err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				h.mark(r.Offset, &x)
 				if r.Offset > h.fromAt {
@@ -141,7 +141,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 				}
 				x := new(codec.Cut)
 				if err := codec.ParseCut(x, r.Value); err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				h.passed = append(h.passed, loop.Step{N: n, Cut: x})
 			case codec.TypeClass, codec.TypeEpoch:

@@ -16,9 +16,11 @@ type input struct {
 	topic     string
 	partition int
 	reader    stream.Reader
-	batch     []stream.Record // in hand, not yet taken
-	next      int64           // the reader's position behind the batch
-	end       int64           // of the partition, as last fetched
+	batch     []stream.Record           // in hand, not yet taken
+	rest      []stream.Record           // read, behind those in hand
+	believe   func(*stream.Record) bool // nil: all
+	next      int64                     // the reader's position behind the batch
+	end       int64                     // of the partition, as last fetched
 
 	pump *pump
 	held bool // the pump waits until its last batch is taken
@@ -93,6 +95,10 @@ func (in *input) poll(ctx context.Context) error {
 	if len(in.batch) > 0 {
 		return nil
 	}
+	if len(in.rest) > 0 {
+		in.hold(in.rest)
+		return nil
+	}
 	if in.pump == nil {
 		if err := in.fetchEnd(ctx); err != nil || in.next >= in.end {
 			return err
@@ -117,16 +123,37 @@ func (in *input) fetchEnd(ctx context.Context) (err error) {
 // complete reports whether all that lies before the end last fetched is in hand. If the log holds more
 // and nothing is in hand, it waits for the next batch.
 func (in *input) complete(ctx context.Context) (bool, error) {
+	if len(in.batch) == 0 && len(in.rest) > 0 {
+		if in.hold(in.rest); len(in.batch) == 0 {
+			return false, errHeld
+		}
+	}
 	if len(in.batch) == 0 && in.next < in.end {
 		if err := in.await(ctx); err != nil {
 			return false, err
 		}
 	}
-	return in.next >= in.end, nil
+	return in.next >= in.end && len(in.rest) == 0, nil
 }
 
-// heldWait bounds the wait for records that the log holds back: those of an open transaction. The
-// joiner does its other work meanwhile.
+// mostInHand bounds what a cut takes of a partition: the joiner makes feedback and rejects of all of it.
+const mostInHand = 8 << 20
+
+// hold puts records in hand, up to one whose log time is not believed, and not too many bytes.
+func (in *input) hold(records []stream.Record) {
+	in.batch, in.rest = records, nil
+	bytes := 0
+	for i := range records {
+		bytes += len(records[i].Value)
+		if i > 0 && bytes > mostInHand || in.believe != nil && !in.believe(&records[i]) {
+			in.batch, in.rest = records[:i], records[i:]
+			return
+		}
+	}
+}
+
+// heldWait bounds the wait for records that the log holds back, those of an open transaction, and is how
+// long the joiner waits where one is not believed. It does its other work meanwhile.
 const heldWait = time.Second
 
 var errHeld = errors.New("the log holds records back")
@@ -158,8 +185,9 @@ func (in *input) receive(b pumped, ok bool) error {
 	if !ok {
 		return in.pump.err
 	}
-	in.batch, in.held, in.next = b.records, in.pump != nil, b.next
-	if len(in.batch) == 0 {
+	in.hold(b.records)
+	in.held, in.next = in.pump != nil, b.next
+	if len(b.records) == 0 {
 		in.release()
 	}
 	return nil

@@ -111,7 +111,7 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 		case d.Partition != partition:
 			return &codec.Error{Event: "decision", Field: "partition",
 				Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, d.Partition, partition)}
-		case j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
+		case j.past == nil && j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
 			return fmt.Errorf("decision %d of partition %d is of epoch %d: %w", d.N, partition, d.Epoch, ErrNoEpoch)
 		}
 		next = e.through() + 1

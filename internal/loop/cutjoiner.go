@@ -366,5 +366,9 @@ func (q *cutPart) trim(n int64) {
 	}
 }
 
+// BeginEra has a joiner at the start of its logs begin in an era, behind those of a feedback log that is
+// gone.
+func (j *CutJoiner) BeginEra(era int64) { j.era = era }
+
 // Room returns how many more rounds may wait.
 func (j *CutJoiner) Room() int { return int(j.limits.Pending) - j.waiting }

@@ -206,7 +206,7 @@ func (d *Decider) Err() error {
 // StepContexts decides contexts that are there, at most n, and reports whether
 // there were any. Rejects are stored before the first decision that passes them.
 func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error) {
-	if err := d.contexts.poll(ctx, 0); err != nil {
+	if err := d.contexts.poll(ctx); err != nil {
 		return false, err
 	}
 	d.mu.Lock()
@@ -304,7 +304,7 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 // that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
 	in := d.follower.in
-	if err := in.poll(ctx, 0); err != nil {
+	if err := in.poll(ctx); err != nil {
 		return false, err
 	}
 	if len(in.batch) == 0 {

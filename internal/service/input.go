@@ -2,8 +2,6 @@ package service
 
 import (
 	"context"
-	"errors"
-	"time"
 
 	"hindsight/pkg/stream"
 )
@@ -21,8 +19,6 @@ type input struct {
 	batch []stream.Record // not yet consumed
 	next  int64           // the reader's position behind the batch
 	time  int64           // running maximum of the log times consumed
-	read  uint64          // stamp of the batch's arrival
-	clear uint64          // stamp of the last time that the input was known to be empty
 
 	pump *pump
 	held bool // the pump waits until its last batch is consumed
@@ -91,99 +87,42 @@ func (in *input) close() {
 	in.reader.Close()
 }
 
-// poll makes a batch available if there is one without waiting. stamp marks the
-// moment of the call.
-func (in *input) poll(ctx context.Context, stamp uint64) error {
+// poll makes a batch available if there is one without waiting.
+func (in *input) poll(ctx context.Context) error {
 	if len(in.batch) > 0 {
 		return nil
 	}
 	if in.pump == nil {
-		return in.check(ctx, stamp)
+		_, end, err := in.log.Bounds(ctx, in.topic, in.partition)
+		if err != nil || in.next >= end {
+			return err
+		}
+		return in.await(ctx)
 	}
 	in.release()
 	select {
 	case b, ok := <-in.pump.batches:
-		return in.received(b, ok, stamp)
+		return in.received(b, ok)
 	default:
 		return nil
 	}
 }
 
-// check finds out whether an input without a batch is empty at this moment, and
-// waits for its next batch if it is not. It asks the log unless the reader has heard
-// of more already.
-func (in *input) check(ctx context.Context, stamp uint64) error {
-	if came, err := in.awaitKnown(ctx, stamp); came || err != nil {
-		return err
-	}
-	_, end, err := in.log.Bounds(ctx, in.topic, in.partition)
-	if err != nil {
-		return err
-	}
-	if in.next >= end {
-		in.clear = stamp
-		return nil
-	}
-	if in.pump == nil {
-		return in.await(ctx, stamp)
-	}
-	came, err := in.awaitFor(ctx, stamp, heldWait)
-	if err == nil && !came {
-		err = errHeld
-	}
-	return err
-}
-
-// heldWait bounds the wait for records that the log holds back: those of a transaction that is open.
-// Whoever waits does what else there is to do meanwhile.
-const heldWait = time.Second
-
-var errHeld = errors.New("the log holds records back")
-
-// knownWait bounds the wait for records that a reader has heard of: a log that was
-// damaged may not have them any more.
-const knownWait = 100 * time.Millisecond
-
-// awaitKnown waits for the next batch if the pump's reader has heard of records in it,
-// and reports whether it has come.
-func (in *input) awaitKnown(ctx context.Context, stamp uint64) (bool, error) {
-	r, ok := in.reader.(stream.Informed)
-	if !ok || in.pump == nil || r.Known() <= in.next {
-		return false, nil
-	}
-	return in.awaitFor(ctx, stamp, knownWait)
-}
-
-// awaitFor waits for the pump's next batch, but no longer than limit, and reports whether it has come.
-func (in *input) awaitFor(ctx context.Context, stamp uint64, most time.Duration) (bool, error) {
-	in.release()
-	limit := time.NewTimer(most)
-	defer limit.Stop()
-	select {
-	case b, ok := <-in.pump.batches:
-		return true, in.received(b, ok, stamp)
-	case <-limit.C:
-		return false, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-}
-
 // await waits for the next batch of an input that is not pumped.
-func (in *input) await(ctx context.Context, stamp uint64) error {
+func (in *input) await(ctx context.Context) error {
 	b, err := in.reader.Next(ctx, in.buf[:0])
 	in.buf = b
 	if err != nil {
 		return err
 	}
-	return in.received(parcel{b, in.reader.Position()}, true, stamp)
+	return in.received(parcel{b, in.reader.Position()}, true)
 }
 
-func (in *input) received(b parcel, ok bool, stamp uint64) error {
+func (in *input) received(b parcel, ok bool) error {
 	if !ok {
 		return in.pump.err
 	}
-	in.batch, in.read, in.held, in.next = b.records, stamp, in.pump != nil, b.next
+	in.batch, in.held, in.next = b.records, in.pump != nil, b.next
 	if len(in.batch) == 0 {
 		in.release()
 	}

@@ -227,11 +227,17 @@ func (f *follower) take(ctx context.Context, r *stream.Record) error {
 // beginEra begins the era of a mark. Feedback that was learned and that the log has lost cannot be
 // unlearned: who opens anew starts before it.
 func (f *follower) beginEra(m *codec.FeedbackMark) error {
-	if n := f.heart.LearnedThrough(); m.Voids(f.heart.Era(), n) {
+	n, ep := f.heart.LearnedThrough(), f.heart.Epoch()
+	if m.Era > f.heart.Era() && (m.Voids(f.heart.Era(), n) || ep != nil && !knows(m, ep.Number)) {
 		return fmt.Errorf("feedback %d was learned in era %d of the feedback log, and era %d began before it: %w", n, f.heart.Era(), m.Era, errVoid)
 	}
 	f.heart.BeginEra(m.Era)
 	return nil
+}
+
+// knows reports whether an epoch is one of those of a mark.
+func knows(m *codec.FeedbackMark, epoch int64) bool {
+	return slices.ContainsFunc(m.Epochs, func(e codec.EpochRef) bool { return e.Epoch == epoch })
 }
 
 // match notes how probably the learner would have done what the baseline did in a round of an
@@ -264,7 +270,7 @@ func (f *follower) catchUp(ctx context.Context) error {
 	}
 	for f.in.consumed() < end {
 		if len(f.in.batch) == 0 {
-			if err := f.in.await(ctx, 0); err != nil {
+			if err := f.in.await(ctx); err != nil {
 				return err
 			}
 		}

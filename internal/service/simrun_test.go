@@ -330,7 +330,7 @@ func (s *sim) drainJoiner() (busy bool) {
 	}
 	j := s.joiner
 	j.p.deliver(1 << 20)
-	n := j.j.heart.LastN()
+	n := j.j.Heart().LastN()
 	if !s.check(j.p.name, "ticks", j.j.Tick(s.ctx, time.Unix(0, s.now))) {
 		j.shut()
 		return true
@@ -341,5 +341,5 @@ func (s *sim) drainJoiner() (busy bool) {
 		j.shut()
 		return true
 	}
-	return busy || j.j.heart.LastN() > n
+	return busy || j.j.Heart().LastN() > n
 }

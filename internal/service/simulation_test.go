@@ -345,7 +345,7 @@ func (s *sim) openJoiner() *simJoiner {
 		w.p.kill()
 		return nil
 	}
-	s.trace("%s opens feedback: the last is %d", w.p.name, w.j.heart.LastN())
+	s.trace("%s opens feedback: the last is %d", w.p.name, w.j.Heart().LastN())
 	return w
 }
 

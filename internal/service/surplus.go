@@ -91,7 +91,7 @@ func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*input, error) {
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) { // its records are others than those that were refused
 		in, err = openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest, 0)
 	}
-	if err == nil && j.inputs[0].pump != nil {
+	if err == nil && j.wall != nil { // it runs
 		in.start(ctx, j.wake)
 	}
 	return in, err
@@ -120,25 +120,20 @@ func (j *Joiner) readSurplus(ctx context.Context) error {
 	return err
 }
 
-// refuseAll refuses the records of an input that are there. Rejects have no fence: a mark says first
-// that the joiner is still the one.
+// refuseAll refuses the records of an input that are there.
 func (j *Joiner) refuseAll(ctx context.Context, in *input, kind string) error {
-	j.stamp++
-	if err := in.poll(ctx, j.stamp); err != nil || len(in.batch) == 0 {
+	if err := in.poll(ctx); err != nil || len(in.batch) == 0 {
 		return err
 	}
-	j.rejected = j.rejected[:0]
+	var rejects []codec.Reject
 	why := fmt.Sprintf("partition %d was added: the model has 0 to %d", in.partition, j.cfg.Partitions-1)
 	for ; len(in.batch) > 0; in.take() {
 		if r := &in.batch[0]; r.Type == "" {
-			j.rejected = append(j.rejected, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition,
+			rejects = append(rejects, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition,
 				Offset: r.Offset, Time: r.Time, Reason: codec.ReasonMalformed, Bytes: r.Value, Detail: why})
 		}
 	}
-	if err := j.stop(ctx); err != nil {
-		return err
-	}
-	return j.putRejects(ctx)
+	return j.core.Refuse(ctx, rejects)
 }
 
 // Partitions returns how many partitions a model has, which began with so many: what the end of its

@@ -3,35 +3,12 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"hindsight/pkg/stream"
 )
 
-// stall is how long a read inside a log's bounds may take: the last records before
-// the end may be missing, and then nothing would ever come.
-const stall = time.Minute
-
 // mostBegun is how often reading begins where the first records are dropped before they come.
 const mostBegun = 10
-
-var errStalled = errors.New("nothing comes, though the log says that its end lies further; on Kafka a transaction may be open")
-
-// brokenLog is an error that says that a log has no record where it must have one, or that
-// its storage finds one damaged.
-type brokenLog struct {
-	Difference
-	err error
-}
-
-// broken reports whether an error of a log says so.
-func broken(err error) bool {
-	return errors.Is(err, stream.ErrGap) || errors.Is(err, stream.ErrCorrupt)
-}
-
-func (b *brokenLog) Error() string { return b.err.Error() }
-func (b *brokenLog) Unwrap() error { return b.err }
 
 // logCursor reads one partition from a position to an end that was fetched before.
 type logCursor struct {
@@ -145,25 +122,11 @@ func (c *logCursor) got(batch []stream.Record) {
 }
 
 // receive reads at least one record, which must come, or nothing at the end.
-func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	var err error
+func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) (_ []stream.Record, err error) {
 	for err == nil && len(dst) == 0 && from.Position() < c.end {
-		wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
-		if dst, err = from.Next(wait, dst); err != nil && wait.Err() != nil {
-			err = context.Cause(wait)
-		}
-		cancel()
+		dst, err = from.Next(ctx, dst)
 	}
-	if err == nil {
-		return dst, nil
-	}
-	at := from.Position()
-	told := fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, at, err)
-	if broken(err) {
-		return nil, &brokenLog{Difference{Topic: c.topic, Partition: c.partition, Offset: at, Time: c.time,
-			Field: "record", Want: "a record that the log can read", Got: err.Error()}, told}
-	}
-	return nil, told
+	return dst, err
 }
 
 // walk gives f each record up to the end, and closes the cursor.

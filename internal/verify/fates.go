@@ -62,6 +62,8 @@ type knownEpochs struct{ *service.Models }
 func (knownEpochs) Read(*stream.Record) error { return nil }
 func (knownEpochs) Refs() []codec.EpochRef    { return nil }
 
+func (knownEpochs) Find(context.Context, []codec.EpochRef) error { return nil }
+
 // openFates fetches the end of the feedback log, and then that of the rejects.
 func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 	c, err := v.openCursor(ctx, v.topics.Feedback, 0)
@@ -282,7 +284,9 @@ func (f *fateCheck) fail(r *stream.Record, err error) error {
 	switch {
 	case newer(err):
 		return f.feedback.failed(r.Offset, err)
-	case errors.Is(err, join.ErrLost), errors.As(err, &place) && (damaged(err) || broken(err)):
+	case broken(err):
+		return err
+	case errors.Is(err, join.ErrLost), errors.As(err, &place) && damaged(err):
 		field, input, offset := "sum", -1, int64(0)
 		if errors.As(err, &place) {
 			offset = place.Offset

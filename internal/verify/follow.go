@@ -159,7 +159,8 @@ func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
 
 // mark takes note of what a mark says of eras.
 func (d *decisionCheck) mark(r *stream.Record, m *codec.FeedbackMark) {
-	if d.anyEra = false; len(m.LostTails) > 0 || m.Lost > 0 {
+	known := d.eras.Limits.Heart > 0 || !d.feedback.cut()
+	if d.anyEra = false; m.Lost > 0 || known && m.Era > d.eras.Era {
 		d.v.losses.add(d.since, r.Time)
 	}
 	d.eras = *m

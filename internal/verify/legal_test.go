@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -87,6 +88,8 @@ type rulesOf struct{ w *testkit.World }
 func (r rulesOf) Rules(epoch int64) *loop.Rules { return r.w.Rules(epoch) }
 func (rulesOf) Read(*stream.Record) error       { return nil }
 func (rulesOf) Refs() []codec.EpochRef          { return nil }
+
+func (rulesOf) Find(context.Context, []codec.EpochRef) error { return nil }
 
 // TestReplayLegal has a joiner break the rules by which it chooses cuts. All that it writes follows from
 // its cuts, and the cuts are found.

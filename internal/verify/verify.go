@@ -77,6 +77,7 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 
 // attempt verifies the logs once.
 func (c Config) attempt(ctx context.Context) (v *verification, err error) {
+	c.Log = storage{c.Log}
 	v = &verification{Config: c, topics: service.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.report.Name = c.Name
 	v.models = newModelReader(v)

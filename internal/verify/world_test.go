@@ -17,7 +17,7 @@ import (
 
 const (
 	worldName  = "m"
-	worldDedup = 100
+	worldDedup = 20
 	worldClass = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b","c"]}
 {"prior":1,"w":[[0.1,0.5],[-0.2,0.5],[0,0.3]]}
 {"prior":2,"w":[[-0.1,0.5],[0.2,0.5],[0,0.9]]}
