@@ -132,12 +132,13 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 	}
 	v.count(&v.report.Rejects, Tally{Checked: 1})
 	field, want, got := x.compare(info, r)
+	kind := &v.report.Rejects
 	if field == "" && !holds() {
-		value = bytes.Clone(value)
+		value, kind = bytes.Clone(value), nil // not all models may be known yet
 		field, want, got = "reason", "one that holds", info.reason
 	}
 	if field != "" {
-		l.suspect(x.wrong(info, id, field, want, got), &v.report.Rejects, offset, 0, func() bool {
+		l.suspect(x.wrong(info, id, field, want, got), kind, offset, 0, func() bool {
 			return v.losses.parts(info.time, passed) || field == "reason" && holds()
 		})
 	}

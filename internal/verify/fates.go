@@ -35,6 +35,7 @@ type fateCheck struct {
 	begun    bool             // a mark was restored
 	lost     bool             // a cut took what is gone, and no mark was restored since
 	unread   bool             // a cut may be missing since the last one
+	ruleless bool             // the heart met a round whose rules are no longer kept
 
 	due     []codec.Feedback // what follows from the last cut and was not met
 	ready   loop.Ready
@@ -42,9 +43,11 @@ type fateCheck struct {
 	n       int64 // of the last feedback in the log; -1: none was read
 	first   int64 // of the first; 0: none was read
 	cut     int64 // of the last cut in the log; 0: none was read
+	met     int64 // the last that the heart took
 	mark    codec.FeedbackMark
 	marks   map[int64]markPlace // by offset
-	epoch   int64               // of the last epoch record
+	epoch   int64               // of the last epoch record; 0: none was read
+	oldest  int64               // of the first
 	epochs  map[int64]bool      // offsets of class and epoch records
 	losses  loop.LateLosses
 	checked Tally
@@ -57,11 +60,20 @@ type fateCheck struct {
 type markPlace struct{ cut, n, remembers int64 }
 
 // knownEpochs are the models that the check of fates has read.
-type knownEpochs struct{ *service.Models }
+type knownEpochs struct{ f *fateCheck }
 
-func (knownEpochs) Read(*stream.Record) error { return nil }
-func (knownEpochs) Refs() []codec.EpochRef    { return nil }
+// Rules returns the rules of an epoch. If retention has dropped them, what follows is too old.
+func (k knownEpochs) Rules(epoch int64) *loop.Rules {
+	f := k.f
+	rules := f.rules(epoch)
+	if rules == nil && f.feedback.cut() && (f.oldest == 0 || epoch < f.oldest) {
+		f.ruleless = true
+	}
+	return rules
+}
 
+func (knownEpochs) Read(*stream.Record) error                    { return nil }
+func (knownEpochs) Refs() []codec.EpochRef                       { return nil }
 func (knownEpochs) Find(context.Context, []codec.EpochRef) error { return nil }
 
 // openFates fetches the end of the feedback log, and then that of the rejects.
@@ -71,6 +83,11 @@ func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 		return nil, err
 	}
 	c.read = v.step
+	for p := range v.partitions { // what they keep now
+		if _, err := v.openCursor(ctx, v.topics.Outcomes, p); err != nil {
+			return nil, err
+		}
+	}
 	rejects, err := v.openCursor(ctx, v.topics.Rejects, 0)
 	if err != nil {
 		return nil, err
@@ -82,7 +99,7 @@ func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
 	f := &fateCheck{v: v, feedback: feedback, n: -1, models: service.NewModels(v.Build), marks: map[int64]markPlace{},
 		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects)}
 	f.rules = f.models.Rules
-	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f.models},
+	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
 		Topics: join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
 			Rejects: v.topics.Rejects}}
 	f.legal = newLegality(v, 2*v.partitions)
@@ -250,14 +267,19 @@ func (f *fateCheck) takeCut(ctx context.Context, r *stream.Record) error {
 		err = f.heart.Take(c, batches)
 	}
 	if err != nil {
-		return f.fail(r, err)
+		return f.fail(ctx, r, err)
+	}
+	if f.ruleless {
+		v.report.Cuts.Checked, v.report.Cuts.TooOld = v.report.Cuts.Checked-1, v.report.Cuts.TooOld+1
+		f.lose()
+		return nil
 	}
 	for i := range c.Outcomes {
 		n := int64(len(batches[len(c.Decisions)+i].Outcomes))
 		v.report.Outcomes.Records, v.report.Outcomes.Checked = v.report.Outcomes.Records+n, v.report.Outcomes.Checked+n
 	}
 	f.heart.Ready(&f.ready)
-	f.due = f.ready.Feedback
+	f.due, f.met = f.ready.Feedback, c.Cut
 	f.rejects.expect(f.ready.Rejects)
 	return nil
 }
@@ -279,7 +301,7 @@ func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []
 }
 
 // fail notes why a cut cannot be taken, or a mark be restored.
-func (f *fateCheck) fail(r *stream.Record, err error) error {
+func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error {
 	place := (*stream.Error)(nil)
 	switch {
 	case newer(err):
@@ -296,6 +318,9 @@ func (f *fateCheck) fail(r *stream.Record, err error) error {
 						i*f.v.partitions+place.Partition
 				}
 			}
+		}
+		if input >= 0 && f.dropped(ctx, input) {
+			break
 		}
 		behind := len(f.tails)
 		f.lost = true
@@ -317,12 +342,18 @@ func (f *fateCheck) fail(r *stream.Record, err error) error {
 	return nil
 }
 
+// dropped reports whether retention has dropped what the next cut may have taken of an input.
+func (f *fateCheck) dropped(ctx context.Context, input int) bool {
+	first, _, err := f.v.Log.Bounds(ctx, f.history.Topic(input), input%f.v.partitions)
+	return err == nil && first > join.LogStart && f.heart != nil && first > f.history.Position(f.heart, input)
+}
+
 // lose ends the replay until a mark can be restored.
 func (f *fateCheck) lose() {
 	if f.heart != nil {
-		f.rejects.gap(f.heart.LastCut())
+		f.rejects.gap(f.met)
 	}
-	f.heart, f.due = nil, nil
+	f.heart, f.due, f.ruleless = nil, nil, false
 }
 
 // begin takes an epoch record.
@@ -337,7 +368,9 @@ func (f *fateCheck) begin(r *stream.Record) {
 	if f.n >= 0 && rec.Through != f.n {
 		f.wrong(r, "through", f.n, rec.Through)
 	}
-	f.epoch = max(f.epoch, rec.Epoch)
+	if f.epoch = max(f.epoch, rec.Epoch); f.oldest == 0 {
+		f.oldest = rec.Epoch
+	}
 	rules := f.rules(rec.Epoch)
 	if f.heart == nil || rules == nil {
 		return

@@ -66,6 +66,11 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		return nil
 	}
 	heart, err := f.history.Restore(ctx, r.Offset, m, opens, nil)
+	if f.ruleless && err == nil {
+		f.ruleless = false
+		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
+		return nil
+	}
 	if err != nil {
 		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
 		if !newer(err) && !f.begun && f.shortened(ctx) {
@@ -77,9 +82,9 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		if f.lost && !opens {
 			return nil // of the same
 		}
-		return f.fail(r, err)
+		return f.fail(ctx, r, err)
 	}
-	f.heart, f.lost = heart, false
+	f.heart, f.lost, f.met = heart, false, m.Cut
 	f.copies.close()
 	if f.spans != nil {
 		f.spans.Close()

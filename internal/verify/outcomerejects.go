@@ -141,6 +141,9 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		return err
 	}
 	for at, rej := range x.unmet {
+		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
+			return c.failed(r.Offset, err)
+		}
 		if x.c.cut() && len(x.met) == 0 {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {

@@ -60,7 +60,7 @@ func TestVerifyWhileDropping(t *testing.T) {
 	}
 }
 
-// eagerLog drops outcomes of partition 0 before they are read.
+// eagerLog drops contexts of partition 0 before they are read.
 type eagerLog struct {
 	stream.Log
 	w     *world
@@ -71,7 +71,7 @@ type eagerLog struct {
 
 func (l *eagerLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	if err != nil || topic != l.w.ts.Outcomes || partition != 0 {
+	if err != nil || topic != l.w.ts.Contexts || partition != 0 {
 		return r, err
 	}
 	l.read++
