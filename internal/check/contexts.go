@@ -14,13 +14,13 @@ import (
 func (c *checker) checkContexts() {
 	for p := range c.n {
 		var through int64
-		passed := map[int64]int64{} // offset → log time of the first record of decisions that passes it
+		passed := map[int64]int64{} // offset → order of the first record of decisions that passes it
 		k := 0
 		for i := range c.decisions[p] {
 			r := &c.decisions[p][i]
 			through = max(through, contextsThrough(r))
 			for ; k < len(c.contexts[p]) && c.contexts[p][k].Offset < through; k++ {
-				passed[c.contexts[p][k].Offset] = r.at
+				passed[c.contexts[p][k].Offset] = r.order
 			}
 		}
 		for i := range c.contexts[p] {
@@ -63,7 +63,7 @@ func (c *checker) checkContext(p int, r *record, passed map[int64]int64) {
 		if !c.o.Unfinished {
 			c.fail("%s was neither decided nor rejected", where)
 		}
-	case gone && rej.at > at && !c.o.LooseTime:
+	case gone && rej.order > at:
 		c.fail("%s was passed before its reject was stored", where)
 	default:
 		c.checkRefused(where, p, r, rej)
@@ -88,7 +88,7 @@ func (c *checker) checkRefused(where string, p int, r *record, rej *refusal) {
 			id = headerID(r) // one that is minted repeats none
 		}
 		ok := slices.ContainsFunc(c.byID[id], func(d *round) bool {
-			return d.Partition == p && d.Source != r.Offset && (c.o.LooseTime || d.at <= rej.at)
+			return d.Partition == p && d.Source != r.Offset && d.order <= rej.order
 		})
 		if err != nil || !ok {
 			c.fail("%s was rejected as a repeat of %q, which was not decided before", where, id)
@@ -137,7 +137,7 @@ func (c *checker) checkSnapshots() {
 			open[key] = p
 		}
 		if p == nil || p.next != s.Part {
-			c.r.Cut++
+			c.r.Partial++
 			delete(open, key)
 			continue
 		}
@@ -163,7 +163,7 @@ func (c *checker) checkSnapshots() {
 		}
 	}
 	for _, p := range open {
-		c.r.Cut += p.next
+		c.r.Partial += p.next
 	}
 }
 

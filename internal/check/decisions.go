@@ -66,7 +66,7 @@ func (c *checker) checkDecisions() {
 		all = append(all, rounds...)
 	}
 	slices.SortStableFunc(all, func(a, b *round) int {
-		return compare(a.at, b.at, int64(a.Partition), int64(b.Partition), a.N, b.N)
+		return compare(a.order, b.order, int64(a.Partition), int64(b.Partition), a.N, b.N)
 	})
 	for _, r := range all {
 		c.byID[r.ID] = append(c.byID[r.ID], r)
@@ -107,11 +107,12 @@ func (c *checker) checkPartition(p int) {
 		case codec.TypeMark:
 			c.decisionMark(where, p, r, &was)
 		case "":
-			d := &round{at: r.at, offset: r.Offset}
+			d := &round{logged: r.Time, order: r.order}
 			if err := codec.ParseDecision(&d.Decision, r.Value); err != nil {
 				c.fail("%s: %v", where, err)
 				continue
 			}
+			r.round = d
 			c.decision(where, p, d, &was, records)
 			if c.taken(&was, d.ID, d.N) {
 				c.fail("%s: id %q was decided before, in round %d", where, d.ID, was.used[d.ID])
@@ -139,6 +140,7 @@ func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 			c.fail("%s: a gap of rounds %d to %d after round %d", where, m.GapFrom, m.GapTo, was.n)
 		}
 		c.r.Gaps++
+		r.gapTo = m.GapTo
 		for was.n < m.GapTo {
 			was.n++
 			c.gaps[p][was.n] = true

@@ -509,6 +509,7 @@ func (l *markLog) refer(m *codec.FeedbackMark, oldest int64) {
 	n := m.N
 	m.From, m.FromCut, m.Memory = -1, m.Cut, -1
 	if oldest <= m.Cut {
+		m.FromCut, n = -1, 0 // the logs' beginning, unless there is a mark
 		for i := range l.marks {
 			if x := &l.marks[i]; x.offset >= 0 && x.cut < oldest {
 				m.From, m.FromCut, n = x.offset, x.cut, x.n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -43,6 +44,13 @@ type placed struct {
 // rangeAt returns where a mark stands in an input.
 func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
 	p := &m.Positions[i%h.Partitions]
+	if loop.WithoutCuts(m) {
+		from := p.DecisionsFrom
+		if i >= h.Partitions {
+			from = p.OutcomesFrom
+		}
+		return taken{from, from, 0}
+	}
 	if i < h.Partitions {
 		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
 	}
@@ -82,10 +90,9 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
 	for i := range l.ranges {
 		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool {
-			return l.core.history.Input(x.Topic,
-				x.Partition) == i
+			return l.core.history.Input(x.Topic, x.Partition) == i
 		})
-		if lost || len(l.marks) == 0 {
+		if k := len(l.marks); lost || k == 0 || loop.WithoutCuts(l.marks[k-1].m) {
 			l.ranges[i] = append(l.ranges[i], l.core.history.rangeAt(m, i))
 		}
 	}
@@ -145,8 +152,8 @@ func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
 func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
 	all := l.ranges[i]
 	for k := len(all) - 1; k >= 0; k-- {
-		if all[k].next == 0 {
-			return all[k], true, nil // nothing was taken before
+		if all[k].next == all[k].since {
+			return all[k], true, nil // nothing was taken before, or by a joiner without cuts
 		}
 		there, err := l.holds(ctx, i, all[k])
 		if err != nil || there {
@@ -196,7 +203,7 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		return err
 	}
 	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
-		FromCut: from.m.Cut,
+		FromCut: loop.CutOf(from.m),
 		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
 		Guard: last.Guard}
 	if m.Memory > from.at {
@@ -212,7 +219,12 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 	}
 	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era,
 		"feedback", m.N, "lost", lost)
-	if err := c.restore(ctx, l.tail.Open, m, true); err != nil {
+	return c.beginEra(ctx, l.tail, m)
+}
+
+// beginEra begins an era with a mark: what it says of rounds follows from the records that are left.
+func (c *Core) beginEra(ctx context.Context, tail stream.Tail, m *codec.FeedbackMark) error {
+	if err := c.restore(ctx, tail.Open, m, true); err != nil {
 		return err
 	}
 	var told codec.FeedbackMark
@@ -256,6 +268,9 @@ func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) 
 // and that hangs on nothing that is lost.
 func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) (placed,
 	error) {
+	if last.FromCut < 0 && last.From < 0 {
+		return placed{-1, c.history.beginning()}, nil
+	}
 	for from := max(l.tail.First, last.From-1024); ; from = max(l.tail.First, from-8*(l.tail.Open-from)) {
 		if err := l.read(ctx, from); err != nil {
 			return placed{}, err

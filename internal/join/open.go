@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -97,14 +98,13 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if err != nil {
 		return err
 	}
-	if m == nil {
-		return c.begins(ctx, tail)
+	if m != nil {
+		if err := c.cfg.Epochs.Find(ctx, m.Epochs); err != nil {
+			return err
+		}
 	}
-	if m.Limits.Heart == 0 {
-		return fmt.Errorf("%s[0]@%d: a mark of a joiner without cuts: %w", c.cfg.Topics.Feedback, at, codec.ErrVersion)
-	}
-	if err := c.cfg.Epochs.Find(ctx, m.Epochs); err != nil {
-		return err
+	if m == nil || loop.WithoutCuts(m) {
+		return c.openWithoutCuts(ctx, tail, at, m)
 	}
 	c.marked, c.through, c.eras = m.N, m.Rejects, m.Eras
 	l := ledger{core: c, tail: tail}
@@ -115,6 +115,9 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
+		}
+		if m.Cut == 0 {
+			c.queueUnfinished()
 		}
 		if err := c.replay(ctx, at+1, tail.Open); err != nil && (len(lost) == 0 || !errors.Is(err, ErrLost)) {
 			return err
@@ -214,7 +217,7 @@ func lastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *c
 func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool) (err error) {
 	c.marks.marks = nil
 	note := func(at int64, m *codec.FeedbackMark) {
-		c.marks.marks = append(c.marks.marks, markAt{0, at, m.Cut, m.N})
+		c.marks.marks = append(c.marks.marks, markAt{0, at, loop.CutOf(m), m.N})
 	}
 	if c.heart, err = c.history.Restore(ctx, at, m, opens, note); err == nil && !opens {
 		note(at, m)

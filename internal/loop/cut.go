@@ -27,7 +27,8 @@ type turn struct {
 //     that their partition has reached;
 //   - then the outcomes, by (time, partition, offset). Their times are lifted to the log time
 //     reached. An outcome of an unknown round is an orphan at once, since a cut takes an outcome
-//     only after all decisions that may precede it;
+//     only after all decisions that may precede it. Before an outcome, log time is that of the last
+//     of the cut's decisions that are no later;
 //   - then log time is that of the cut. If more rounds wait than the limits allow, the oldest are
 //     closed.
 //
@@ -40,6 +41,7 @@ func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
 	j.reuse()
 	j.cut = c.Cut
 	j.forget()
+	j.told, j.passed = j.told[:0], 0
 	j.takeDecisions(c.Decisions, b)
 	j.takeOutcomes(c.Outcomes, b[len(c.Decisions):])
 	if c.Time > j.now || len(j.turns) == 0 { // else the last outcome has settled all
@@ -172,11 +174,23 @@ func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 }
 
 func (j *CutJoiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
+	j.passTold(time)
 	j.now = time
 	if !e.Pass {
 		j.takeOutcome(partition, e)
 	}
 	j.settle()
+}
+
+// passTold closes what is due by the decisions of the cut that are no later than a log time.
+func (j *CutJoiner) passTold(time int64) {
+	now := j.now
+	for ; j.passed < len(j.told) && j.told[j.passed] <= time; j.passed++ {
+		j.now = max(j.now, j.told[j.passed])
+	}
+	if j.now > now {
+		j.settle()
+	}
 }
 
 // move notes what the cut has taken, for marks.

@@ -172,7 +172,7 @@ func TestCutEqualsMerge(t *testing.T) {
 	checkWorlds(t, 12, func(t *rapid.T) {
 		w := genWorld(worldOptions{rounds: 14, memory: true, unique: true, noOrphans: true}).Draw(t, "world")
 		tame(w)
-		for _, r := range w.rules {
+		for _, r := range w.rules { // else the order of release knows cuts that took decisions alone
 			r.Arrival = false
 			r.Early = false
 		}

@@ -39,9 +39,13 @@ type CutJoiner struct {
 	handed  bool       // to the caller
 	emitted []*pending // which ready.Feedback aliases
 	turns   []turn
+	told    []int64 // log times of the decisions of the cut, ascending
+	passed  int     // those of them that its outcomes have reached
 	rewards bool // the last outcome with a value told a reward
 	guard   Guard
 	past    *past // while the joiner is restored: what was released
+
+	unfinished []codec.Reject // by a joiner that logged no cuts
 }
 
 // inLine is the place of a round in the line.
@@ -168,6 +172,7 @@ func (j *CutJoiner) full() bool {
 func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 	part := &j.parts[partition]
 	part.time = time
+	j.told = append(j.told, time)
 	switch {
 	case e.through() < part.next:
 	case e.GapTo > 0:
@@ -265,7 +270,7 @@ func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
 // tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
 func (j *CutJoiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
-	return k.n <= j.eraN && e.Offset < j.parts[partition].again && j.now <= k.closedAt
+	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt
 }
 
 // apply gives a round in line an outcome.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -31,6 +32,7 @@ type wire struct {
 	late   float64 // share of appends that are stored later than sent
 	prompt float64 // share of appends that are acknowledged at once
 	strays []*simAppender
+	stored int // records
 	fatal  func(format string, args ...any)
 	plant  planted
 }
@@ -186,8 +188,8 @@ type sent struct {
 	err    error
 }
 
-// ownerHeader says who sent a record.
-const ownerHeader = "sim-owner"
+// ownerHeader says who sent a record, orderHeader the how manieth it is of all that processes wrote.
+const ownerHeader, orderHeader = "sim-owner", "sim-order"
 
 func (a *simAppender) acknowledged(_ uint64, offset int64, err error) {
 	a.offset, a.failed = offset, err
@@ -240,6 +242,8 @@ func (a *simAppender) store(r *stream.Record) (int64, error) {
 		a.held = *r // a log that lets the next record overtake this one
 		return a.offset, a.failed
 	}
+	a.p.w.stored++
+	r.Headers = append(r.Headers, stream.Header{Key: orderHeader, Value: strconv.Itoa(a.p.w.stored)})
 	if _, err := a.inner.Append(context.Background(), r); err != nil {
 		return 0, err
 	}

@@ -39,7 +39,6 @@ type simOptions struct {
 	backwards  bool    // the log's clock goes back now and then
 	guesses    bool    // users write outcomes before the decisions
 	coarse     bool    // log times are whole milliseconds, as Kafka's are: many are equal
-	strict     bool    // fates and order follow from the logs alone
 	modes      bool    // operators switch them
 }
 
@@ -71,7 +70,6 @@ func optionsOf(rng *rand.Rand) simOptions {
 	case 1:
 		o.guesses = true
 	}
-	o.strict = !o.backwards && !o.guesses
 	o.rules.Early = o.markEvery%2 == 0
 	return o
 }

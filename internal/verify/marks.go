@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -17,10 +18,11 @@ func (f *fateCheck) takeMark(ctx context.Context, r *stream.Record) error {
 	if err != nil {
 		return v.unread(f.feedback, r, "bytes", "a mark", err, 0)
 	}
-	if m.Limits.Heart == 0 {
+	if loop.WithoutCuts(&m) {
 		if f.begun {
 			f.wrong(r, "v", "4 or more behind cuts", m.V)
 		}
+		f.marks[r.Offset] = markPlace{loop.CutOf(&m), m.N, 0}
 		v.count(&v.report.Marks, Tally{TooOld: 1})
 		return nil
 	}
@@ -107,7 +109,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 // joiner remembered there.
 func (f *fateCheck) forgot(m *codec.FeedbackMark) bool {
 	least := m.Remembers
-	if from, known := f.marks[m.From]; known {
+	if from, known := f.marks[m.From]; known && from.cut >= 0 {
 		least = from.remembers
 	}
 	return f.feedback.cut() && m.N >= least && (f.first == 0 || f.first > least)
@@ -181,6 +183,8 @@ func (f *fateCheck) refers(r *stream.Record, m *codec.FeedbackMark, opens bool) 
 	oldest := f.heart.OldestCut()
 	from, known := f.marks[m.From]
 	switch {
+	case m.From < 0 && m.FromCut < 0: // the logs' beginning
+		from = markPlace{cut: -1}
 	case m.From < 0:
 		from = markPlace{m.Cut, m.N, m.Remembers}
 		if oldest <= m.Cut {
