@@ -137,7 +137,7 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	v.settle()
-	return v.finish(ctx, fates.feedback)
+	return v.finish(ctx, decisions.feedback)
 }
 
 // finish says what it means that the feedback log holds no model, or nothing.
