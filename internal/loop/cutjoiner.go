@@ -39,9 +39,8 @@ type CutJoiner struct {
 	handed  bool       // to the caller
 	emitted []*pending // which ready.Feedback aliases
 	turns   []turn
-	told    []int64 // log times of the decisions of the cut, ascending
-	passed  int     // those of them that its outcomes have reached
-	rewards bool // the last outcome with a value told a reward
+	told    ring[told] // ascending
+	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
 	past    *past // while the joiner is restored: what was released
 
@@ -142,13 +141,18 @@ func (j *CutJoiner) Due() (int64, bool) {
 	return 0, false
 }
 
-// OldestCut returns the cut that took the oldest waiting round, the next one if none waits: a
-// restart reads from the newest mark before it.
+// OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
+// it reads from the newest mark before the cut. That is the cut which took the oldest waiting round, or
+// the oldest decision that log time has not reached.
 func (j *CutJoiner) OldestCut() int64 {
+	cut := j.cut + 1
 	if p := j.head(); p != nil {
-		return p.cut
+		cut = p.cut
 	}
-	return j.cut + 1
+	for i := range j.told.len() {
+		cut = min(cut, j.told.at(i).cut)
+	}
+	return cut
 }
 
 func (j *CutJoiner) head() *pending {
@@ -172,7 +176,7 @@ func (j *CutJoiner) full() bool {
 func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 	part := &j.parts[partition]
 	part.time = time
-	j.told = append(j.told, time)
+	j.tell(time)
 	switch {
 	case e.through() < part.next:
 	case e.GapTo > 0:
