@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -57,7 +58,7 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 	if err := c.recover(ctx, tail); err != nil {
 		return err
 	}
-	inputs := make([]*input, 0, 2*c.cfg.Partitions)
+	inputs := make([]*intake.Input, 0, 2*c.cfg.Partitions)
 	for i := range 2 * c.cfg.Partitions {
 		in, err := c.openInput(ctx, i)
 		if err != nil {
@@ -71,9 +72,9 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 }
 
 // openInput opens an input where the heart reads it next.
-func (c *Core) openInput(ctx context.Context, i int) (*input, error) {
+func (c *Core) openInput(ctx context.Context, i int) (*intake.Input, error) {
 	topic, p, from := c.history.Topic(i), i%c.cfg.Partitions, c.history.Position(c.heart, i)
-	in, err := openInput(ctx, c.cfg.Log, topic, p, from)
+	in, err := intake.Open(ctx, c.cfg.Log, topic, p, from)
 	if errors.Is(err, stream.ErrTruncated) {
 		what := "which waiting rounds may need"
 		if i < c.cfg.Partitions {
@@ -82,11 +83,11 @@ func (c *Core) openInput(ctx context.Context, i int) (*input, error) {
 		err = MissingFrom(ctx, c.cfg.Log, topic, p, from, err, what)
 		if c.cfg.AcceptLoss {
 			c.cfg.Logger.Error(GoingOn, "error", err)
-			in, err = openInput(ctx, c.cfg.Log, topic, p, 0)
+			in, err = intake.Open(ctx, c.cfg.Log, topic, p, 0)
 		}
 	}
 	if err == nil && c.cfg.Believe != nil {
-		in.believe = func(r *stream.Record) bool { return c.cfg.Believe(topic, p, r) }
+		in.Believe = func(r *stream.Record) bool { return c.cfg.Believe(topic, p, r) }
 	}
 	return in, err
 }
