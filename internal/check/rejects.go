@@ -59,7 +59,8 @@ func (c *checker) checkRejects() {
 			c.fail("rejects@%d: there is no such record at %v", r.Offset, at)
 		} else if x.Topic == "outcomes" {
 			c.checkReject(r, &x, at)
-		} else if c.refused[at] != nil {
+		} else if was := c.refused[at]; was != nil {
+			was.order = min(was.order, r.order)
 			c.r.Repeated++
 		} else if c.exists(&x) {
 			c.refused[at] = &refusal{x, r.order}
