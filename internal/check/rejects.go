@@ -104,7 +104,7 @@ func (c *checker) isVoid(x *codec.Reject) bool {
 // checkReject checks a reject of an outcome.
 func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
 	for _, e := range c.expected[at] {
-		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && !e.met {
+		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && (!e.met || r.order < e.order) {
 			e.met, e.order = true, r.order
 		}
 	}

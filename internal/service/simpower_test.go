@@ -80,7 +80,7 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true})
+		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs})
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
 		}
@@ -91,7 +91,7 @@ func TestCheckerAndGaps(t *testing.T) {
 				return r.Type == codec.TypeMark && err == nil && m.GapFrom > 0
 			})
 		})
-		if again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true}); err == nil && again.Broken == 0 && r.Lost > 0 {
+		if again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}); err == nil && again.Broken == 0 && r.Lost > 0 {
 			t.Errorf("seed %d: a gap was accepted that nobody announced", seed)
 		}
 	}
