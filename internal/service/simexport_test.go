@@ -25,9 +25,9 @@ func Simulate(t testing.TB, seed int64) *Simulated {
 	return s.simulated()
 }
 
-// SimulatePower runs the simulation of a seed with power losses.
-func SimulatePower(t testing.TB, seed int64, back bool) *Simulated {
-	return playPower(t, seed, back).simulated()
+// SimulatePower runs the simulation of a seed with power losses, in which some topics lose their tails; nil: all.
+func SimulatePower(t testing.TB, seed int64, only []string) *Simulated {
+	return playPower(t, seed, power{only: only}).simulated()
 }
 
 func (s *sim) simulated() *Simulated {
