@@ -124,7 +124,7 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 			return err
 		}
 	}
-	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut)
+	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut, m.Cut)
 	if err != nil || len(lost) == 0 && era < m.Era {
 		return err
 	}
@@ -157,7 +157,7 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 	if c.heart.LastCut() > 0 {
 		return fmt.Errorf("%w: no mark is kept", ErrHistory)
 	}
-	era, err := c.claimed(ctx, 0, 0, 0)
+	era, err := c.claimed(ctx, 0, 0, 0, 0)
 	if err != nil || era < 0 {
 		return err
 	}
@@ -170,8 +170,8 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 
 // claimed returns the largest era of a claim that the feedback log does not have: of deciders, who
 // learned more than there is, or of rejects, whose cut is gone. It is -1 if there is none. era, n and
-// cut are those of the feedback log's end.
-func (c *Core) claimed(ctx context.Context, era, n, cut int64) (claimed int64, err error) {
+// cut are those of the feedback log's end, marked is the cut before its last mark.
+func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed int64, err error) {
 	claimed = -1
 	beyond := func(x int64) { claimed = max(claimed, x) }
 	m := codec.FeedbackMark{Eras: c.eras}
@@ -191,9 +191,11 @@ func (c *Core) claimed(ctx context.Context, era, n, cut int64) (claimed int64, e
 		if r.Type != "" || err != nil || x.Cut == 0 {
 			return nil
 		}
-		if found = true; x.Era > era || x.Era == era && x.Cut > cut {
+		if x.Era > era || x.Era == era && x.Cut > cut {
 			beyond(x.Era)
 		}
+		// Not the last alone tells: an earlier joiner that was opening may have stored some again behind it.
+		found = found || x.Era <= era && x.Cut <= marked
 		return nil
 	}, func() bool { return found })
 	return claimed, err
