@@ -81,6 +81,11 @@ func logAlarms() []Alarm {
 			Says: "A process lost a lease that it did not give back: it stood still for longer than the lease lives.", Do: "Look for pauses (CPU, memory, network) of that process."},
 		{Name: "ForeignRecords", Expr: `increase(hindsight_foreign_records_total[10m]) > 0`, Severity: Wake,
 			Says: "Someone else writes to decisions or feedback. Nothing stops for it.", Do: "Only the service may: take that right from all others (its log says where the records are), and run replayer verify."},
+		{Name: "TailLost", Expr: `hindsight_eras_total > 0`, Severity: Wake,
+			Says: "A log did not hold what the joiner had read, or had written: it has lost its tail, as a power failure may " +
+				"take it. An era of the feedback log began, and what hung on what is gone was joined again.",
+			Do: "The joiner's log names what is lost. Look at the disks and at the log's settings for durability (DEPLOY.md); " +
+				"replayer verify says what can no longer be recomputed. It goes away with the joiner's next start."},
 		{Name: "Overflow", Expr: `increase(hindsight_overflow_rounds_total[10m]) > 0`, Severity: Wake,
 			Says: "Rounds are closed before their time because too many wait, or hold too much.", Do: "Find out why the head of the line waits; shorten the window, or raise --pending-mib where hindsight_pending_bytes has reached it."},
 		{Name: "ManyPending", Expr: `hindsight_pending_rounds > 500000`, For: 5 * minute, Severity: Look,

@@ -93,6 +93,7 @@ func TestAlarms(t *testing.T) {
 		"AppendErrors": grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1), "Restarts": grow("hindsight_restarts_total", .1),
 		"StoreFills": set("hindsight_store_bytes", 3.3e9),
 		"LeaseLost":  grow("hindsight_lease_events_total{event=lost}", .01), "ForeignRecords": grow("hindsight_foreign_records_total", .01),
+		"TailLost": set("hindsight_eras_total", 1),
 		"Overflow": grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds", 600000),
 		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set("hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds", 90000),
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
