@@ -61,6 +61,9 @@ func (l *legality) restart(now int64, m *codec.FeedbackMark, h *join.History) {
 	l.told = max(l.told, now)
 	for _, x := range m.LostTails {
 		i := h.Input(x.Topic, x.Partition)
+		if i < 0 {
+			continue
+		}
 		l.was[i], l.seen[i] = max(l.was[i], x.Was), min(l.seen[i], x.Offset)
 	}
 }
