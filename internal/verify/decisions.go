@@ -192,11 +192,7 @@ func (l *decisionLane) compare() {
 	if bytes.Equal(l.buf, l.rec.Value) {
 		return
 	}
-	field, want, have := decisionField(&l.want, &l.head)
-	if field == "" {
-		field, want, have = bytesField(l.buf, l.rec.Value)
-	}
-	l.wrong(field, want, have)
+	l.wrong(differs(&l.want, &l.head, l.buf, l.rec.Value))
 }
 
 // source finds the context of the decision at a lane's head, sets l.raw, and returns

@@ -105,7 +105,7 @@ func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 		value := codec.AppendReject(nil, &want)
 		x.met[at], x.own = maphash.Bytes(x.seed, value), r.Offset+1
 		if !bytes.Equal(value, r.Value) {
-			wrong(rejectField(&want, got, value, r.Value))
+			wrong(differs(&want, got, value, r.Value))
 		}
 	case met && hash != maphash.Bytes(x.seed, r.Value):
 		wrong("bytes", "those of the reject before it", "others")
@@ -119,18 +119,6 @@ func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 		wrong("offset", fmt.Sprintf("no reject: cut %d rejects no outcome there", at.cut),
 			fmt.Sprintf("%s of outcomes[%d]@%d", got.Reason, at.partition, at.offset))
 	}
-}
-
-// rejectField names the first field in which two rejects differ.
-func rejectField(want, got *codec.Reject, wantBytes, gotBytes []byte) (field, w, g string) {
-	field, w, g = firstUnequal([]pair{{"time", want.Time, got.Time}, {"reason", want.Reason, got.Reason},
-		{"id", want.ID, got.ID},
-		{"detail", want.Detail, got.Detail}, {"bytes", want.Bytes, got.Bytes}, {"size", want.Size, got.Size},
-		{"era", want.Era, got.Era}})
-	if field == "" || field == "bytes" {
-		return bytesField(wantBytes, gotBytes)
-	}
-	return field, w, g
 }
 
 // mark checks that all rejects before a mark are stored, and what it says of where they end.
@@ -167,43 +155,18 @@ func missing(c *logCursor, r *stream.Record, of rejectPlace, rej *codec.Reject) 
 		of.cut), "none").in(0, rej.ID)
 }
 
-// finish reads the rest. A reject may be of a cut that was appended meanwhile, but of none later.
-func (x *outcomeRejects) finish(ctx context.Context, cut int64) error {
-	appended := int64(-1)
-	for ; ; x.c.take() {
-		later, err := x.read(ctx, cut)
-		if later == nil || err != nil {
-			return err
+// finish reads the rest. A reject may be of a cut that was appended meanwhile.
+func (x *outcomeRejects) finish(ctx context.Context, cut int64, feedback *logCursor) error {
+	_, end, err := x.v.Log.Bounds(ctx, feedback.topic, 0)
+	for ; err == nil; x.c.take() {
+		later, failed := x.read(ctx, cut)
+		if later == nil || failed != nil {
+			return failed
 		}
-		if appended < 0 {
-			if appended, err = x.lastCut(ctx, cut); err != nil {
-				return err
-			}
-		}
-		if r := x.c.batch[x.c.i]; later.Cut > appended {
+		if r := x.c.batch[x.c.i]; end == feedback.end {
 			x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: "cut",
-				Want: fmt.Sprintf("at most %d, the last cut", appended), Got: i64(later.Cut)}.in(0, later.ID))
+				Want: fmt.Sprintf("at most %d, the last cut", cut), Got: i64(later.Cut)}.in(0, later.ID))
 		}
 	}
-}
-
-// lastCut returns the last cut that the feedback log holds now.
-func (x *outcomeRejects) lastCut(ctx context.Context, last int64) (int64, error) {
-	first, end, err := x.v.Log.Bounds(ctx, x.v.topics.Feedback, 0)
-	if err != nil {
-		return 0, err
-	}
-	var cut codec.Cut
-	for back := int64(1024); ; back *= 8 {
-		from, met := max(first, end-back), false
-		err := stream.Scan(ctx, x.v.Log, x.v.topics.Feedback, 0, from, end, func(r *stream.Record) error {
-			if r.Type == codec.TypeCut && codec.ParseCut(&cut, r.Value) == nil {
-				last, met = max(last, cut.Cut), true
-			}
-			return nil
-		})
-		if err != nil || met || from == first {
-			return last, err
-		}
-	}
+	return err
 }
