@@ -39,13 +39,14 @@ type Reply struct {
 // Options say what is known beside the logs. The zero value expects a system that
 // was left until nothing waited.
 type Options struct {
-	Seed       []byte                              // of the draws; nil: they are not recomputed
-	Rules      func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
-	Dedup      int64                               // rounds whose ids deciders remember; 0: all
-	Unfinished bool                                // rounds may wait, records may be unread
-	OneClock   bool                                // log times of all partitions are of one clock that never goes back
-	LostTails  bool                                // logs lost their tails: what deciders and rejects owe to others is not checked
-	Replies    []Reply                             // of requests that were answered with a decision
+	Seed        []byte                              // of the draws; nil: they are not recomputed
+	Rules       func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
+	Dedup       int64                               // rounds whose ids deciders remember; 0: all
+	Unfinished  bool                                // rounds may wait, records may be unread
+	OneClock    bool                                // log times of all partitions are of one clock that never goes back
+	LostTails   bool                                // logs lost their tails, and what was said of them is not checked
+	Replies     []Reply                             // of requests that were answered with a decision
+	LostRejects []stream.Record                     // of a log that lost its tail
 	// Order is the place of a record in the order in which records were written; nil: its log time.
 	Order func(r *stream.Record) int64
 }
@@ -98,6 +99,7 @@ type checker struct {
 	fed      map[place]*codec.Feedback
 	marks    []placed
 	eras     []*codec.FeedbackMark // marks that begin one
+	lastEra  int64
 	cuts     map[cutOf]cutRecord
 	expected map[place][]*expected
 	refused  map[place]*refusal // contexts
@@ -111,6 +113,7 @@ type record struct {
 	round *round // of a decision
 	gapTo int64  // the last of the rounds that a mark of decisions says are lost; 0: none
 	said  *said  // of an outcome
+	lost  bool   // of a reject: the log does not have it any more
 }
 
 type place struct {
@@ -130,7 +133,8 @@ type epoch struct {
 // round is a decision.
 type round struct {
 	codec.Decision
-	logged, order int64
+	order int64
+	lost  bool // its context is gone
 }
 
 // Run checks the logs of a model. The error tells of logs that cannot be read; what
@@ -189,6 +193,10 @@ func (c *checker) load(ctx context.Context, log stream.Log) (err error) {
 		return err
 	}
 	c.rejects, err = c.readAll(ctx, log, c.name+".rejects", 0)
+	for i := range c.o.LostRejects {
+		r := &c.o.LostRejects[i]
+		c.rejects = append(c.rejects, record{Record: *r, at: r.Time, order: c.orderOf(r), lost: true})
+	}
 	return err
 }
 
@@ -215,12 +223,15 @@ func (c *checker) readAll(ctx context.Context, log stream.Log, topic string, par
 			at = max(at, b.Time)
 			b.Key = append([]byte(nil), b.Key...)
 			b.Value = append([]byte(nil), b.Value...)
-			order := b.Time
-			if c.o.Order != nil {
-				order = c.o.Order(&b)
-			}
-			out = append(out, record{Record: b, at: at, order: order})
+			out = append(out, record{Record: b, at: at, order: c.orderOf(&b)})
 		}
 	}
 	return out, nil
+}
+
+func (c *checker) orderOf(r *stream.Record) int64 {
+	if c.o.Order != nil {
+		return c.o.Order(r)
+	}
+	return r.Time
 }

@@ -15,10 +15,10 @@ func (c *checker) checkContexts() {
 	for p := range c.n {
 		var through int64
 		passed := map[int64]int64{} // offset → order of the first record of decisions that passes it
-		k := 0
+		k, lost := 0, c.lostContexts(p)
 		for i := range c.decisions[p] {
 			r := &c.decisions[p][i]
-			through = max(through, contextsThrough(r))
+			through = max(through, min(contextsThrough(r), lost[i]))
 			for ; k < len(c.contexts[p]) && c.contexts[p][k].Offset < through; k++ {
 				passed[c.contexts[p][k].Offset] = r.order
 			}
@@ -53,6 +53,7 @@ func (c *checker) checkContext(p int, r *record, passed map[int64]int64) {
 	d, rej := c.source[p][r.Offset], c.refused[place{"contexts", p, r.Offset}]
 	at, gone := passed[r.Offset]
 	switch {
+	case d != nil && rej != nil && c.o.LostTails && rej.Reason == codec.ReasonDuplicateID: // of a decision that is lost
 	case d != nil && rej != nil:
 		c.fail("%s was decided in round %d, and rejected: %s", where, d.N, rej.Reason)
 	case d != nil:
@@ -90,7 +91,7 @@ func (c *checker) checkRefused(where string, p int, r *record, rej *refusal) {
 		ok := slices.ContainsFunc(c.byID[id], func(d *round) bool {
 			return d.Partition == p && d.Source != r.Offset && d.order <= rej.order
 		})
-		if err != nil || !ok {
+		if err != nil || !ok && !c.o.LostTails {
 			c.fail("%s was rejected as a repeat of %q, which was not decided before", where, id)
 		}
 	default:
@@ -150,6 +151,9 @@ func (c *checker) checkSnapshots() {
 		sum := fmt.Sprintf("%x", sha256.Sum256(p.bytes))
 		if sum != s.SHA256 {
 			c.fail("%s: the snapshot after feedback %d has SHA-256 %s, its record says %s", where, s.LearnedThrough, sum, s.SHA256)
+		}
+		if s.Era < c.lastEra { // it may be of feedback or an epoch that is lost
+			continue
 		}
 		if was, ok := sums[s.LearnedThrough]; ok && was != sum {
 			c.fail("%s: two snapshots after feedback %d differ", where, s.LearnedThrough)

@@ -119,6 +119,7 @@ func (h *history) takeCut(where string, r *record, x *codec.Cut) {
 			s.ranges = append(s.ranges, h.span(where, x, one, i == 1))
 		}
 	}
+	h.leftOut(where, &s)
 	h.cut, h.time = x.Cut, max(h.time, x.Time)
 	h.steps = append(h.steps, s)
 	if h.lost == "" {
@@ -147,6 +148,7 @@ func (h *history) span(where string, x *codec.Cut, one codec.Range, outcomes boo
 	t.stretch = stretch{h.next[i], one.Next, one.Sum}
 	if one.Next <= h.next[i] {
 		c.fail("%s: cut %d reads input %d up to offset %d, and an earlier one up to %d", where, x.Cut, i, one.Next, h.next[i])
+		return t
 	}
 	h.next[i] = one.Next
 	all := c.decisions[one.Partition]
@@ -158,6 +160,17 @@ func (h *history) span(where string, x *codec.Cut, one codec.Range, outcomes boo
 		h.told = max(h.told, t.records[k].Time)
 	}
 	return t
+}
+
+// leftOut checks that no earlier cut left out what a cut takes: cuts take what is older than their time.
+func (h *history) leftOut(where string, s *step) {
+	for i := range s.ranges {
+		x := &s.ranges[i]
+		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time < h.time {
+			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut, x.records[0].Offset,
+				x.input(h.c.n), x.records[0].Time, h.cut, h.time)
+		}
+	}
 }
 
 // before returns the records before an offset.
@@ -192,7 +205,7 @@ func (h *history) feed(where string, r *record, f *codec.Feedback) {
 	if err := f.Validate(); err != nil {
 		c.fail("%s: %v", where, err)
 	}
-	if f.N != h.n+1 || f.LearnedThrough >= f.N {
+	if f.N != h.n+1 || f.LearnedThrough >= f.N && h.era == 0 {
 		c.fail("%s: feedback %d, of a decision that had learned %d, after feedback %d", where, f.N, f.LearnedThrough, h.n)
 	}
 	h.n = f.N

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"hindsight/pkg/codec"
 )
@@ -63,6 +64,11 @@ func (h *history) checkFrom(where string, m *codec.FeedbackMark) {
 				w.Partition, w.cut)
 		}
 	}
+	for _, x := range h.twin.told {
+		if x.cut <= from.Cut {
+			h.c.fail("%s: a restart reads from behind cut %d, and cut %d told log time %d", where, from.Cut, x.cut, x.time)
+		}
+	}
 	if x := h.marks[m.Memory]; m.Memory >= 0 && (x == nil || x.N > from.N-m.Limits.Dedup) {
 		h.c.fail("%s: a restart learns of ids from @%d on, and needs those of feedback %d", where, m.Memory, from.N-m.Limits.Dedup)
 	}
@@ -103,7 +109,7 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 	for k := range steps {
 		s := &steps[k]
 		if s.mark != nil {
-			t.pass(s.mark)
+			t.passMark(s.mark)
 			continue
 		}
 		limits := t.limitsBehind(steps[k+1:], m)
@@ -118,6 +124,7 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 		return fmt.Sprintf("era %d begins at log time %d, and the records that are left are of %d", m.Era, m.Time, t.now)
 	}
 	t.now, t.past = m.Time, nil
+	t.told = slices.DeleteFunc(t.told, func(x told) bool { return x.time <= t.now })
 	for i := range t.parts {
 		t.parts[i].stand(&m.Positions[i])
 		t.parts[i].done = m.Positions[i].Done
@@ -125,8 +132,8 @@ func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
 	return ""
 }
 
-// pass passes a mark on the way back.
-func (t *twin) pass(m *codec.FeedbackMark) {
+// passMark passes a mark on the way back.
+func (t *twin) passMark(m *codec.FeedbackMark) {
 	if m.Era > t.era {
 		t.era = m.Era
 		for i := range t.parts {

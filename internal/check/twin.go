@@ -18,6 +18,7 @@ type twin struct {
 	parts     []twinPart
 	line      []*waiting // in the order in which their decisions were taken
 	rounds    map[string]*waiting
+	told      []told           // log times that decisions told, behind now
 	due       []codec.Feedback // that follows from the last cut and was not met
 	// past is not nil while the twin goes back to where an era begins: the rounds that have their feedback.
 	// Then it closes, releases and rejects nothing.
@@ -49,6 +50,9 @@ type waiting struct {
 	n         int64           // of its feedback; 0: it waits
 }
 
+// told is a log time, and the cut that took the decision.
+type told struct{ time, cut int64 }
+
 // moment is a record in its place in the order of a cut.
 type moment struct {
 	time      int64 // lifted
@@ -64,20 +68,24 @@ func newTwin(c *checker) *twin {
 	return t
 }
 
-// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time.
+// take takes what a cut takes: decisions by (time, partition, offset), then outcomes, then time. Before log
+// time moves on, rounds are closed by the log times of decisions that are no later.
 func (t *twin) take(cut *codec.Cut, ranges []taken) {
 	t.cut = cut.Cut
 	t.forgotten = max(t.forgotten, t.n-t.limits.Dedup)
 	for _, m := range order(ranges, false, func(p int) int64 { return t.parts[p].time }) {
+		t.tell(m.time)
 		t.decision(&m)
 	}
 	for _, m := range order(ranges, true, func(int) int64 { return t.now }) {
+		t.pass(m.time)
 		t.now = m.time
 		if m.record.said != nil {
 			t.outcome(&m)
 		}
 		t.settle()
 	}
+	t.pass(cut.Time)
 	t.now = max(t.now, cut.Time)
 	t.settle()
 	for t.past == nil && int64(len(t.line)) > t.limits.Pending {
@@ -174,7 +182,7 @@ func (t *twin) outcome(m *moment) {
 	switch {
 	case w == nil:
 		t.reject(m, codec.ReasonOrphan)
-	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && t.now <= w.fate.ClosedAt:
+	case w.n > 0 && w.n <= t.eraN && m.record.Offset < t.parts[m.partition].again && m.record.Time <= w.fate.ClosedAt:
 		// it had its fate in an earlier era
 	case w.fate != nil:
 		t.reject(m, reasonAfter(w.fate))
@@ -204,6 +212,23 @@ func (t *twin) deadline(w *waiting) int64 {
 func (t *twin) finish(w *waiting) {
 	if t.past == nil && !w.waits() {
 		t.leave(w)
+	}
+}
+
+// tell notes that a decision is later than log time.
+func (t *twin) tell(time int64) {
+	if time > t.now {
+		t.told = append(t.told, told{time, t.cut})
+		slices.SortStableFunc(t.told, func(a, b told) int { return compare(a.time, b.time) })
+	}
+}
+
+// pass moves log time on to the last decision that is no later than a time.
+func (t *twin) pass(time int64) {
+	for len(t.told) > 0 && t.told[0].time <= time {
+		t.now = max(t.now, t.told[0].time)
+		t.told = t.told[1:]
+		t.settle()
 	}
 }
 
@@ -244,29 +269,6 @@ func (t *twin) reject(m *moment, reason string) {
 	}
 	at := place{"outcomes", m.partition, m.record.Offset}
 	t.c.expected[at] = append(t.c.expected[at], &expected{era: t.era, cut: t.cut, time: t.now, reason: reason})
-	if t.c.o.OneClock && t.era == 0 {
-		t.inTime(m, reason)
-	}
-}
-
-// inTime holds users' view of a reject where there is one clock: what came in time counts, and so does what
-// came after its decision.
-func (t *twin) inTime(m *moment, reason string) {
-	s := m.record.said
-	switch reason {
-	case codec.ReasonLate:
-		w := t.known(s.ID)
-		if w.fate == nil && m.record.Time <= t.deadline(w) || w.fate != nil && w.fate.Reason == "" && m.record.Time <= w.fate.ClosedAt {
-			t.c.fail("outcomes[%d]@%d of %d came in time, and cut %d makes it late", m.partition, m.record.Offset, m.record.Time, t.cut)
-		}
-	case codec.ReasonOrphan:
-		for _, d := range t.c.byID[s.ID] {
-			if d.logged < m.record.Time && t.rounds[s.ID] == nil {
-				t.c.fail("outcomes[%d]@%d of %d came after its decision of %d, and cut %d makes it an orphan", m.partition, m.record.Offset,
-					m.record.Time, d.logged, t.cut)
-			}
-		}
-	}
 }
 
 // set puts what a mark says in force.

@@ -82,6 +82,8 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 				return unlessForeign(err)
 			}
 			l.n = f.N
+		case r.Type == codec.TypeClass || r.Type == codec.TypeEpoch: // its mark names them
+			return c.cfg.Epochs.Read(r)
 		}
 		return nil
 	})
@@ -152,8 +154,12 @@ func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
 func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
 	all := l.ranges[i]
 	for k := len(all) - 1; k >= 0; k-- {
-		if all[k].next == all[k].since {
-			return all[k], true, nil // nothing was taken before, or by a joiner without cuts
+		if all[k].next == all[k].since { // nothing was taken before, or by a joiner that logged no cuts
+			if i < l.core.cfg.Partitions && k < len(all)-1 {
+				r, err = l.core.extent(ctx, i, 0, 0, 0, false)
+				return r, true, err // more may be gone: rounds that are known are passed over
+			}
+			return all[k], true, nil
 		}
 		there, err := l.holds(ctx, i, all[k])
 		if err != nil || there {

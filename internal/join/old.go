@@ -32,14 +32,20 @@ func (c *Core) openWithoutCuts(ctx context.Context, tail stream.Tail, at int64, 
 	if era.Memory, err = c.memoryBefore(ctx, era.From, m.N-c.cfg.Limits.Dedup); err != nil {
 		return err
 	}
+	lost, err := c.missesDecisions(ctx, m)
+	if err != nil {
+		return err
+	}
 	for p := range m.Positions {
-		pos, err := c.positionWithoutCuts(ctx, p, m, era.N > m.N)
+		pos, err := c.positionWithoutCuts(ctx, p, m, era.N > m.N, lost)
 		if err != nil {
 			return err
 		}
 		era.Positions = append(era.Positions, pos)
+		era.LostTails = addLost(era.LostTails, lostDecisions, p, pos.Decisions, m.Positions[p].DecisionsThrough)
+		era.LostTails = addLost(era.LostTails, lostOutcomes, p, pos.Outcomes, m.Positions[p].OutcomesThrough)
 	}
-	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N)
+	c.cfg.Logger.Info("the joiner before this one logged no cuts: an era begins", "era", era.Era, "feedback", era.N, "lost", era.LostTails)
 	if err := c.beginEra(ctx, tail, &era); err != nil {
 		return err
 	}
@@ -110,36 +116,81 @@ func (c *Core) memoryBefore(ctx context.Context, at, n int64) (memory int64, err
 }
 
 // positionWithoutCuts returns where the mark of era 1 stands in a partition, before the heart has its
-// say. crashed says that feedback follows the last mark.
-func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.FeedbackMark, crashed bool) (pos codec.Position,
-	err error) {
-	was, until := &m.Positions[p], int64(math.MinInt64)
+// say. crashed says that feedback follows the last mark, lost that decisions are missing: then all is
+// taken again.
+func (c *Core) positionWithoutCuts(ctx context.Context, p int, m *codec.FeedbackMark, crashed, lost bool) (
+	pos codec.Position, err error) {
+	was := &m.Positions[p]
+	// Outcomes that wait for their decisions are orphans unless these are there now.
 	parked := func(x codec.Position) bool { return len(x.Parked) > 0 }
-	if was.DecisionsThrough == 0 || slices.ContainsFunc(m.Positions, parked) {
-		until = m.Time // outcomes that wait for their decisions are orphans unless these are there now
+	ahead := was.DecisionsThrough == 0 || slices.ContainsFunc(m.Positions, parked)
+	from, through, outcomes := was.DecisionsFrom, was.DecisionsThrough, was.OutcomesThrough
+	if lost {
+		from, through, outcomes, ahead = 0, 0, was.OutcomesFrom, false
 	}
-	d, err := c.extent(ctx, p, p, was.DecisionsFrom, was.DecisionsThrough, until)
+	d, err := c.extent(ctx, p, from, through, m.Time, ahead)
 	if err != nil {
 		return pos, err
 	}
-	o, err := c.extent(ctx, c.cfg.Partitions+p, p, was.OutcomesFrom, was.OutcomesThrough, math.MinInt64)
+	o, err := c.extent(ctx, c.cfg.Partitions+p, was.OutcomesFrom, outcomes, m.Time, false)
 	if err != nil {
 		return pos, err
 	}
 	pos = codec.Position{Partition: p, Decisions: d.next, DecisionsSince: d.since, DecisionsSum: d.sum,
 		Outcomes: o.next, OutcomesSince: o.since, OutcomesSum: o.sum}
-	if crashed {
+	if crashed || lost {
 		_, pos.Again, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Outcomes, p)
 	}
 	return pos, err
 }
 
-// extent returns the range of an input from one offset to another, and on to records later than a log
-// time as far as clocks differ.
-func (c *Core) extent(ctx context.Context, i, p int, from, through, until int64) (taken, error) {
+// addLost adds that an input is taken again from an offset on, if it was taken further.
+func addLost(to []codec.LostTail, topic string, p int, offset, was int64) []codec.LostTail {
+	if was > offset {
+		to = append(to, codec.LostTail{Topic: topic, Partition: p, Offset: offset, Was: was})
+	}
+	return to
+}
+
+// missesDecisions reports whether decisions are missing that a joiner without cuts had taken, or that
+// offsets mean others now: the next decision of a partition is not the one behind those released.
+func (c *Core) missesDecisions(ctx context.Context, m *codec.FeedbackMark) (lost bool, err error) {
+	for p := range m.Positions {
+		was, e := &m.Positions[p], loop.DecisionEvent{}
+		_, end, err := c.cfg.Log.Bounds(ctx, c.cfg.Topics.Decisions, p)
+		if err != nil {
+			return false, err
+		}
+		lost = lost || end < was.DecisionsThrough
+		err = stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Decisions, p, was.DecisionsFrom, was.DecisionsThrough,
+			func(r *stream.Record) error {
+				if err := e.Parse(r.Type, r.Value); err != nil || e.D.N == 0 {
+					return unlessForeign(err)
+				}
+				lost = lost || e.D.N > was.Released+1
+				return stream.ErrStop
+			})
+		if err != nil {
+			return false, err
+		}
+	}
+	return lost, nil
+}
+
+// extent returns the range of an input from one offset to another that was taken by a log time: a later
+// record has taken the place of one that is lost. Ahead of that it has records that are later by no more
+// than clocks differ.
+func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahead bool) (taken, error) {
+	topic, p := c.history.Topic(i), i%c.cfg.Partitions
+	first, end, err := c.cfg.Log.Bounds(ctx, topic, p)
+	if err != nil {
+		return taken{}, err
+	}
+	from = min(max(from, first), end)
 	x := taken{from, from, 0}
-	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), p, from, math.MaxInt64, func(r *stream.Record) error {
-		if r.Offset >= through && r.Time-c.cfg.Skew > until {
+	err = stream.Scan(ctx, c.cfg.Log, topic, p, from, math.MaxInt64, func(r *stream.Record) error {
+		late := r.Time - time
+		if r.Offset < through && late > 0 || r.Offset >= through && (!ahead || late > c.cfg.Skew) {
 			return stream.ErrStop
 		}
 		x.next, x.sum = r.Offset+1, codec.Sum(x.sum, r.Offset, r.Time, r.Type, r.Value)
@@ -169,7 +220,7 @@ func (h *past) addCutZero(m *codec.FeedbackMark) {
 	cut := &codec.Cut{}
 	for i := range 2 * h.Partitions {
 		x := h.rangeAt(m, i)
-		if r := (codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum}); x.next == h.rangeAt(h.from, i).next {
+		if r := (codec.Range{Partition: i % h.Partitions, Next: x.next, Sum: x.sum}); x.next <= h.rangeAt(h.from, i).next {
 			continue
 		} else if i < h.Partitions {
 			cut.Decisions = append(cut.Decisions, r)
@@ -177,7 +228,7 @@ func (h *past) addCutZero(m *codec.FeedbackMark) {
 			cut.Outcomes = append(cut.Outcomes, r)
 		}
 	}
-	h.passed = append([]loop.Step{{N: h.from.N, Cut: cut}}, h.passed...)
+	h.passed = append([]loop.Step{{N: h.from.N, Cut: cut, Mark: m}}, h.passed...)
 }
 
 // rejectedBefore returns the log times of the outcomes of cut 0 whose rejects are stored.

@@ -133,9 +133,12 @@ func (j *CutJoiner) Head() (time int64, d *codec.Decision) {
 }
 
 // Due returns the log time after which the oldest waiting round is closed, if it is known: when no
-// record comes and that time has passed, the caller cuts time alone.
+// record comes and that time has passed, the caller cuts time alone. Where an era has just begun it may
+// have its fate already.
 func (j *CutJoiner) Due() (int64, bool) {
-	if p := j.head(); p != nil {
+	if p := j.head(); p != nil && p.ready {
+		return 0, true
+	} else if p != nil {
 		return j.deadline(p)
 	}
 	return 0, false

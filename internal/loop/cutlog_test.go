@@ -195,7 +195,7 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 		Steps: func(yield func(*Step, error) bool) {
 			n := from.N
 			if zero := l.cutZero(from, m, start+1); zero != nil {
-				s := Step{N: n, Cut: zero.cut}
+				s := Step{N: n, Cut: zero.cut, Mark: zero.mark}
 				var done func()
 				s.Batches, done = l.batches(zero, func(q int) int64 { return l.limit(start, q, m, at) })
 				ok := yield(&s, nil)

@@ -24,8 +24,8 @@ func CutOf(m *codec.FeedbackMark) int64 {
 }
 
 // beginWithoutCuts puts the joiner where such a mark stands, without rounds.
-func (j *CutJoiner) beginWithoutCuts(m *codec.FeedbackMark, limits codec.Limits) {
-	j.n, j.cut, j.limits = m.N, -1, limits
+func (j *CutJoiner) beginWithoutCuts(m *codec.FeedbackMark) {
+	j.n, j.cut = m.N, -1
 	for i := range m.Positions {
 		pos, q := &m.Positions[i], &j.parts[i]
 		q.next, q.first, q.time = pos.Released+1, pos.Released+1, pos.DecisionsTime
@@ -34,10 +34,11 @@ func (j *CutJoiner) beginWithoutCuts(m *codec.FeedbackMark, limits codec.Limits)
 	j.past.open = map[Place]bool{}
 }
 
-// liftOutcomes gives the outcomes that a joiner without cuts had taken the log times they had there, and
+// beginCutZero puts the limits in force that held there, and gives the outcomes that a joiner without cuts had taken the log times they had there, and
 // leaves to the quiet pass those that may count: what was rejected stays rejected. Outcomes that had no
 // fate at the mark get one now, and rejects that were only announced are made ([CutJoiner.Unfinished]).
-func (j *CutJoiner) liftOutcomes(h *History, s *Step) {
+func (j *CutJoiner) beginCutZero(h *History, s *Step) {
+	j.limits = s.Mark.Limits
 	for i, r := range s.Cut.Outcomes {
 		pos := &h.From.Positions[r.Partition]
 		events, time := s.Batches[len(s.Cut.Decisions)+i].Outcomes, pos.OutcomesTime

@@ -31,10 +31,10 @@ type History struct {
 
 // Step is a cut or a mark of a [History].
 type Step struct {
-	N       int64      // feedbacks before it
-	Cut     *codec.Cut // nil: a mark
-	Batches []Batch    // of the cut
-	Mark    *codec.FeedbackMark
+	N       int64               // feedbacks before it
+	Cut     *codec.Cut          // nil: a mark
+	Batches []Batch             // of the cut
+	Mark    *codec.FeedbackMark // with cut 0: the mark of era 1
 }
 
 // past are the rounds that were released behind the older mark, by partition, ascending. It is not
@@ -88,7 +88,7 @@ func (j *CutJoiner) begin(h *History) error {
 		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
 	}
 	if WithoutCuts(m) {
-		j.beginWithoutCuts(m, h.Mark.Limits)
+		j.beginWithoutCuts(m)
 		return nil
 	}
 	j.n, j.cut, j.now, j.era = m.N, m.Cut, m.Time, m.Era
@@ -143,7 +143,7 @@ func (j *CutJoiner) passAgain(h *History) (era bool, err error) {
 		case s.Cut != nil:
 			j.n = s.N
 			if s.Cut.Cut == 0 {
-				j.liftOutcomes(h, s)
+				j.beginCutZero(h, s)
 			}
 			if err := j.Take(s.Cut, s.Batches); err != nil {
 				return era, err

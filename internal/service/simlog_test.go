@@ -23,6 +23,7 @@ type process struct {
 	dead      bool
 	fuse      int // operations until it is killed; 0: none
 	appenders []*simAppender
+	cuts      bool // the process is a joiner that may cut, and does not recover
 }
 
 // wire is what lies between the processes and the log.
@@ -127,8 +128,9 @@ func (l simLog) Bounds(ctx context.Context, topic string, partition int) (first,
 	if err := l.p.op(); err != nil {
 		return 0, 0, err
 	}
-	if first, next, err = l.p.w.log.Bounds(ctx, topic, partition); l.p.w.plant.unread && topic == "m.rejects" {
-		first = next
+	first, next, err = l.p.w.log.Bounds(ctx, topic, partition)
+	if topic == l.p.w.plant.stale && l.p.cuts && first < next && l.p.w.rng.IntN(2) == 0 {
+		next--
 	}
 	return first, next, err
 }
@@ -233,6 +235,9 @@ func (a *simAppender) Append(ctx context.Context, r *stream.Record) (uint64, err
 			a.deliver()
 		}
 	}
+	if w.plant.hasty && a.topic == "m.feedback" && a.user != nil && len(a.queue) > 0 {
+		a.user(a.seq, a.offset+1, nil)
+	}
 	return a.seq, nil
 }
 
@@ -324,13 +329,14 @@ func (w *wire) stray(all bool) {
 
 // planted are faults that the simulation must find.
 type planted struct {
-	unfenced  bool // earlier owners can go on writing
-	flushLies bool // Flush of rejects returns before they are stored
-	overtake  bool // records overtake each other
-	forget    bool // ids are forgotten
-	arrival   bool // feedback is released in the order of arrival
-	window    bool // windows are one round or nanosecond too long
-	silence   bool // silence is learned as another loss
-	seed      bool // deciders draw with another seed
-	unread    bool // joiners do not read what was rejected before them
+	unfenced  bool   // earlier owners can go on writing
+	flushLies bool   // Flush of rejects returns before they are stored
+	overtake  bool   // records overtake each other
+	forget    bool   // ids are forgotten
+	arrival   bool   // feedback is released in the order of arrival
+	window    bool   // windows are one round or nanosecond too long
+	silence   bool   // silence is learned as another loss
+	seed      bool   // deciders draw with another seed
+	hasty     bool   // appends of feedback are acknowledged before they are stored
+	stale     string // to a joiner the ends of this topic are those before its last record, now and then
 }

@@ -22,7 +22,9 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"silence is learned as another loss":               {silence: true},
 		"draws come from another seed":                     {seed: true},
 		"the log lets earlier owners write":                {unfenced: true},
-		"joiners do not know of rejects that are stored":   {unread: true},
+		"a cut's rejects are stored before it":             {hasty: true},
+		"a cut leaves the last outcome out":                {stale: "m.outcomes"},
+		"the end of decisions is that before an outcome":   {stale: "m.decisions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -209,7 +209,7 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) {
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, errVoid) {
 		s.fatal("%s: %s: %v", who, what, err)
 	}
 	return false
@@ -344,6 +344,7 @@ func (s *sim) openJoiner() *simJoiner {
 		return nil
 	}
 	s.trace("%s opens feedback: the last is %d", w.p.name, w.j.Heart().LastN())
+	w.p.cuts = true
 	return w
 }
 
