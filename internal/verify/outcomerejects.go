@@ -128,6 +128,8 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if err != nil {
 		return err
 	}
+	passed := r.Time
+	gone := func() bool { return x.v.losses.rejects(passed, x.v.rejects.lastBefore) }
 	for at, rej := range x.unmet {
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)
@@ -135,7 +137,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		if x.c.cut() && len(x.met) == 0 {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {
-			x.v.differ(missing(c, r, at, &rej))
+			x.v.suspect(missing(c, r, at, &rej), &x.v.report.Rejects, gone)
 		}
 	}
 	clear(x.unmet)
@@ -143,8 +145,8 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if later != nil {
 		end = x.c.offset()
 	}
-	if begun && (m.Rejects < max(x.own, x.last) || m.Rejects > end) {
-		x.v.differ(at(c, r, "rejects", fmt.Sprintf("%d to %d", max(x.own, x.last), end), m.Rejects))
+	if least, most := max(x.own, x.last), max(end, x.last); begun && (m.Rejects < least || m.Rejects > most) {
+		x.v.suspect(at(c, r, "rejects", fmt.Sprintf("%d to %d", least, most), m.Rejects), nil, gone)
 	}
 	x.last = m.Rejects
 	return nil
