@@ -209,7 +209,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		l.wrong("source", "at least "+i64(l.through), got.Source)
 		return src, got.ID, nil
 	}
-	if err := l.pass(ctx, got.Source, got.Epoch); err != nil {
+	if err := l.pass(ctx, got.Source, l.epoch()); err != nil {
 		return src, "", err
 	}
 	r, err := l.contexts.head(ctx)

@@ -215,7 +215,7 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		return nil
 	}
 	// No decision tells of an epoch in which all contexts were refused.
-	return l.passTo(ctx, m.ContextsThrough, func() int64 { return v.models.begun(m.LearnedThrough) })
+	return l.pass(ctx, m.ContextsThrough, func() int64 { return v.models.begun(m.LearnedThrough) })
 }
 
 // number checks the numbers of decisions that a mark tells of.
