@@ -219,13 +219,13 @@ func TestReplayEras(t *testing.T) {
 		{"lost", func(m *codec.FeedbackMark) bool { m.LostTails[0].Offset++; return true }},
 	}
 	planted := map[string]int{}
-	for seed := range uint64(35) {
+	for seed := range uint64(50) {
 		w := testkit.New(t, 60+seed, "plain")
 		w.Loses = true
 		w.Run(150)
 		for _, test := range tests {
 			made := madeOf(w)
-			if !editMark(func(m *codec.FeedbackMark) bool { return len(m.LostTails) > 0 && test.change(m) })(made) {
+			if !editMarkFrom(made, 0, func(m *codec.FeedbackMark) bool { return len(m.LostTails) > 0 && test.change(m) }) {
 				continue
 			}
 			v, err := tryReplay(w, made)
