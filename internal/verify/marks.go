@@ -94,7 +94,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	inputs := f.history
 	inputs.Log = f.log
 	f.spans = inputs.Spans(ctx, func(i int) int64 { return f.history.Position(f.heart, i) })
-	f.legal.restart(f.heart.Now(), m, &f.history)
+	f.legal.restart(f.heart.Now())
 	f.rejects.resume(m.Cut)
 	if opens {
 		f.compare(r, m)
@@ -129,6 +129,7 @@ func (f *fateCheck) shortened(ctx context.Context) bool {
 // opens takes note of a new era: differences that it tells of are none.
 func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 	f.tails = append(f.tails, m.LostTails...)
+	f.legal.lose(m, &f.history)
 	if f.n >= 0 && m.N != f.n {
 		f.wrong(r, "n", f.n, m.N)
 	}
