@@ -102,7 +102,7 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 	if limit, err = c.completeDecisions(ctx, limit); err != nil {
 		return false, err
 	}
-	c.takeDecisions(max(limit, now))
+	c.takeDecisions(now)
 	c.takeOutcomes(limit)
 	c.tell()
 	c.time = now
@@ -165,8 +165,9 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 }
 
 // takeDecisions takes all decisions in hand. While a partition holds more, those of the others wait
-// for it: decisions are taken in the order of log time, as far as that is known.
-func (c *chooser) takeDecisions(limit int64) {
+// for it: decisions are taken in the order of log time, as far as that is known. What is no later than
+// the log time reached is not left out.
+func (c *chooser) takeDecisions(now int64) {
 	until := int64(math.MaxInt64)
 	for i, in := range c.inputs[:c.partitions] {
 		if t, _ := in.last(c.reached(i)); c.short[i] {
@@ -174,7 +175,7 @@ func (c *chooser) takeDecisions(limit int64) {
 		}
 	}
 	for i, in := range c.inputs[:c.partitions] {
-		c.take[i] = in.before(c.reached(i), max(until, limit))
+		c.take[i] = in.before(c.reached(i), max(until, now))
 	}
 }
 

@@ -247,6 +247,12 @@ func (c *Core) write(ctx context.Context, now time.Time) error {
 	}
 	c.chooser.taken()
 	c.records += n
+	c.since = time.Time{}
+	return c.follow(ctx, now)
+}
+
+// follow appends the cut that was taken, and what follows from it.
+func (c *Core) follow(ctx context.Context, now time.Time) error {
 	if c.cfg.Hooks.Cut != nil {
 		c.cfg.Hooks.Cut()
 	}
@@ -254,7 +260,7 @@ func (c *Core) write(ctx context.Context, now time.Time) error {
 	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
 		return err
 	}
-	c.cutSeq, c.cutAt, c.since = c.sent, now, time.Time{}
+	c.cutSeq, c.cutAt = c.sent, now
 	c.heart.Ready(&c.ready)
 	for i := range c.ready.Feedback {
 		if err := c.appendFeedback(ctx, &c.ready.Feedback[i]); err != nil {
@@ -453,8 +459,7 @@ func (c *Core) Tick(ctx context.Context, now time.Time, clock int64) error {
 	if err != nil {
 		return err
 	}
-	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
+	if err := c.follow(ctx, now); err != nil { // where an era has just begun, some may
 		return err
 	}
 	if err := c.feedback.Flush(ctx); err != nil {

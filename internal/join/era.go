@@ -82,6 +82,8 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 				return unlessForeign(err)
 			}
 			l.n = f.N
+		case r.Type == codec.TypeClass || r.Type == codec.TypeEpoch: // its mark names them
+			return c.cfg.Epochs.Read(r)
 		}
 		return nil
 	})

@@ -2,6 +2,7 @@ package landed
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"log/slog"
 	"os"
@@ -24,6 +25,7 @@ type readEpochs struct {
 	classes map[string][]byte
 	rules   map[int64]*loop.Rules
 	refs    []codec.EpochRef
+	first   int64 // offset of the classes that were read; 0: none
 }
 
 func (e *readEpochs) Rules(epoch int64) *loop.Rules { return e.rules[epoch] }
@@ -56,15 +58,20 @@ func (e *readEpochs) Read(r *stream.Record) error {
 		if c.Part == 0 {
 			e.classes[c.File] = nil
 		}
+		if e.first == 0 {
+			e.first = r.Offset
+		}
 		e.classes[c.File] = append(e.classes[c.File], c.Bytes...)
 		return err
 	}
 	x, err := codec.ParseEpoch(r.Value)
+	at := cmp.Or(e.first, r.Offset)
+	e.first = 0
 	if err != nil || e.rules[x.Epoch] != nil {
 		return err
 	}
 	epoch, err := model.Epoch(&x, e.classes)
-	e.rules[x.Epoch], e.refs = epoch.Rules, append(e.refs, codec.EpochRef{Epoch: x.Epoch, Offset: r.Offset})
+	e.rules[x.Epoch], e.refs = epoch.Rules, append(e.refs, codec.EpochRef{Epoch: x.Epoch, Offset: at})
 	return err
 }
 

@@ -233,6 +233,9 @@ func (j *CutJoiner) doneBehind(partition int) (runs []codec.Run) {
 // restoreMark sets what a mark says of the joiner as a whole.
 func (j *CutJoiner) restoreMark(m *codec.FeedbackMark) error {
 	j.n, j.now, j.era, j.eraN = m.N, m.Time, m.Era, 0
+	for j.told.len() > 0 && j.told.at(0).time <= j.now {
+		j.told.pop()
+	}
 	if k := len(m.Eras); k > 0 {
 		j.eraN = m.Eras[k-1].N
 	}

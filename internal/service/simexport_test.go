@@ -13,7 +13,7 @@ type Simulated struct {
 	Seed  []byte
 	Build Build
 	Dedup int
-	Loose bool // the log's clock went back
+	Clock bool // it is one clock, which never goes back
 	Equal bool // log times are whole milliseconds
 }
 
@@ -25,5 +25,5 @@ func Simulate(t testing.TB, seed int64) *Simulated {
 	for _, text := range s.broken {
 		t.Errorf("seed %d: %s", seed, text)
 	}
-	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000, Loose: s.o.backwards, Equal: s.o.coarse}
+	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000, Clock: !s.o.backwards, Equal: s.o.coarse}
 }

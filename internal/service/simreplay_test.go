@@ -27,13 +27,10 @@ func TestSimulationVerifies(t *testing.T) {
 			equal, identical := 0, 0
 			for seed := g; seed < n && !t.Failed(); seed += groups {
 				s := service.Simulate(t, int64(seed))
-				if s.Loose {
-					continue
-				}
 				if s.Equal {
 					equal++
 				}
-				r, err := verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup})
+				r, err := verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup, OneClock: s.Clock})
 				if err != nil || r.Differences > 0 {
 					t.Errorf("seed %d: %v, %+v", seed, err, r)
 				} else if r.ExitCode() == verify.Identical {

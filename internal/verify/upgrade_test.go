@@ -43,7 +43,7 @@ func TestJoinWithoutCutsLosses(t *testing.T) {
 		}
 		w.Run(60)
 		v := replayLog(t, w, w.Log)
-		for at := range v.found.sites {
+		for at := range v.found {
 			if !w.LostFeedback || at.topic != "r" && at.field != "rejects" {
 				t.Fatalf("seed %d: %+v, first %+v", seed, at, *v.report.First)
 			}
