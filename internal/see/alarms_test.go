@@ -51,7 +51,7 @@ var begin = time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
 func watched(t *testing.T, end time.Duration, change func(at time.Duration, v map[string]float64)) (firing []string) {
 	t.Helper()
 	w, h := newWatchman(), &history{}
-	var states []AlarmState
+	var states []alarmState
 	for at := time.Duration(0); at <= end; at += sampleEvery {
 		v := calm(at.Seconds())
 		change(at, v)
@@ -103,8 +103,8 @@ func TestAlarms(t *testing.T) {
 		"NothingExplored": set("hindsight_propensity_entropy_ratio", 0), "FeaturesRefused": grow("hindsight_refused_feature_values", 1),
 		"ExamplesRefused": grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
 	}
-	for _, a := range Alarms() {
-		if a.Elsewhere {
+	for _, a := range alarms() {
+		if a.elsewhere() {
 			continue
 		}
 		change := scenarios[a.Name]
@@ -203,7 +203,7 @@ func TestPartitions(t *testing.T) {
 		reg.MustRegister(g)
 		g.WithLabelValues("0").Set(lag)
 		g.WithLabelValues("1").Set(lag)
-		var firing []AlarmState
+		var firing []alarmState
 		for at := range time.Hour / sampleEvery {
 			m := &moment{take(reg, begin.Add(at*sampleEvery)), h}
 			firing = w.judge(m)
@@ -270,8 +270,8 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%q is understood", expr)
 		}
 	}
-	for _, a := range Alarms() {
-		if _, err := compile(a.Expr); (err != nil) != a.Elsewhere && a.Name != "NoDecider" {
+	for _, a := range alarms() {
+		if _, err := compile(a.Expr); (err != nil) != a.elsewhere() && a.Name != "NoDecider" {
 			t.Errorf("%s: %v", a.Name, err)
 		}
 	}

@@ -114,9 +114,14 @@ func TestBrowserAlarm(t *testing.T) {
 	for i := range w.see.watch.alarms {
 		switch a := &w.see.watch.alarms[i]; a.Name {
 		case "NoOutcomes": // which fires when it has held for minutes
-			a.here = func(*moment) bool { return true }
+			a.query = func(*moment) vector { return vector{"": 1} }
 		case "DrawsDoNotFollowLaws":
-			a.here = func(*moment) bool { return wrong.Load() }
+			a.query = func(*moment) (v vector) {
+				if wrong.Load() {
+					v = vector{"": 1}
+				}
+				return v
+			}
 		}
 	}
 	p := b.Open(t, w.url+"/")

@@ -26,8 +26,8 @@ var meanings = map[string]string{
 // state returns all that is known now.
 func (s *See) state(now time.Time) *State {
 	out := &State{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now, UpSeconds: now.Sub(s.began).Seconds(),
-		Deciders: []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []Reject{}, Alarms: []AlarmState{},
-		Actions: Actions{Most: []ActionShare{}}, Losses: Losses{Buckets: []Bucket{}}, Elsewhere: s.watch.elsewhere()}
+		Deciders: []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []Reject{}, Alarms: []alarmState{},
+		Actions: Actions{Most: []ActionShare{}}, Losses: Losses{Buckets: []Bucket{}}, Elsewhere: s.watch.elsewhere}
 	if err := s.o.Health.Ready(); err != nil {
 		out.Why = err.Error()
 	} else {

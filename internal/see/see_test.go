@@ -74,7 +74,7 @@ func TestState(t *testing.T) {
 			t.Errorf("%s: %q is not told: %+v", topic, detail, s.Rejects)
 		}
 	}
-	if slices.ContainsFunc(s.Alarms, func(a AlarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
+	if slices.ContainsFunc(s.Alarms, func(a alarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)
 	}
 	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last), "/explain?format=text&id=" + url.QueryEscape(last)} {
@@ -213,11 +213,11 @@ func TestNotReadySays(t *testing.T) {
 	w.see.o.Health = watch.NewHealth(watch.RoleDecider) // of nothing
 	for i := range w.see.watch.alarms {
 		if a := &w.see.watch.alarms[i]; a.Name == notReady {
-			a.here = func(*moment) bool { return true }
+			a.query = func(*moment) vector { return vector{"": 1} }
 		}
 	}
 	s := w.state()
-	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
+	if i := slices.IndexFunc(s.Alarms, func(a alarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
 		!strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
 		t.Errorf("%q: %+v", s.Why, s.Alarms)
 	}
