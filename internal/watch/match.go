@@ -32,13 +32,7 @@ func (s *Scope) Matched(n int64, p float64) {
 	w.at, w.n = (w.at+1)%Window, min(w.n+1, Window)
 }
 
-// Match returns the match rate.
-func (s *Scope) Match() Match {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.match()
-}
-
+// match returns the match rate; s.mu is held.
 func (s *Scope) match() Match {
 	m := Match{Rounds: s.matches.n}
 	sum := 0.0

@@ -139,13 +139,6 @@ func (s *Scope) Worth(epoch int64, rewards *words.Rewards) {
 	}
 }
 
-// Rewards returns what the worth of rounds is shown as; nil: losses.
-func (s *Scope) Rewards() *words.Rewards {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rewards
-}
-
 // commonest returns the place of the oldest reject of the reason that most rejects have, so that
 // many of one reason do not push out the few of another.
 func (s *Scope) commonest() (at int) {
@@ -171,27 +164,6 @@ func (s *Scope) Wait(h Head) {
 	s.headID = append(s.headID[:0], h.ID...)
 	s.head, s.waiting = h, h.Partition >= 0
 	s.head.ID = "" // its memory is the joiner's
-}
-
-// Draws returns how many draws were checked, and the evidence against them ([DrawCheck]).
-func (s *Scope) Draws() (checked int64, evidence float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draws.Draws(), s.draws.Evidence()
-}
-
-// Exploration says how widely the last decisions explore.
-func (s *Scope) Exploration() Exploration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.decisions.exploration()
-}
-
-// Recent says what the last rounds released were worth.
-func (s *Scope) Recent() Recent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.feedback.recent()
 }
 
 // leastDelays is how many delays a median is of.

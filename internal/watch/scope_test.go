@@ -137,19 +137,19 @@ func TestWorthByAction(t *testing.T) {
 // A match counts once, whoever tells of it, and the last of them make the rate.
 func TestMatch(t *testing.T) {
 	s := NewScope()
-	if m := s.Match(); m.Rounds != 0 || !math.IsNaN(m.Rate) {
+	if m := s.match(); m.Rounds != 0 || !math.IsNaN(m.Rate) {
 		t.Errorf("of nothing: %+v", m)
 	}
 	s.Matched(1, 1)
 	s.Matched(1, 1)
 	s.Matched(2, .5)
-	if m := s.Match(); m != (Match{2, .75}) || s.View().Match != m {
+	if m := s.match(); m != (Match{2, .75}) || s.View().Match != m {
 		t.Errorf("%+v", m)
 	}
 	for n := range int64(Window) {
 		s.Matched(n+3, 0)
 	}
-	if m := s.Match(); m != (Match{Window, 0}) {
+	if m := s.match(); m != (Match{Window, 0}) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -194,7 +194,7 @@ func TestExcess(t *testing.T) {
 			f.Action = action
 			s.Feedback(f)
 		}
-		return s.Recent()
+		return s.feedback.recent()
 	}
 	var wrong, below, found int
 	var sum float64

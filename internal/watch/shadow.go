@@ -92,13 +92,7 @@ func (r *released) inShadow() bool {
 	return r.shadow.there && (r.fate == codec.Observed || r.fate == codec.Imputed)
 }
 
-// Shadow says what the learner would have done where the baseline answered.
-func (s *Scope) Shadow() Shadow {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shadow()
-}
-
+// shadow says what the learner would have done where the baseline answered; s.mu is held.
 func (s *Scope) shadow() Shadow {
 	var out Shadow
 	s.decisions.shadow(&out)
