@@ -26,13 +26,6 @@ type convert struct {
 	firstUnwritten []string // what the first say
 }
 
-// records is a log that is read record by record.
-type records interface {
-	Next(r *logs.Record) error
-	Account() *logs.Account
-	Close() error
-}
-
 func convertCommand(env *daemon.Env) *cobra.Command {
 	c := &convert{env: env}
 	cmd := &cobra.Command{
@@ -68,13 +61,13 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	if c.to != "" && !slices.Contains(logs.WriteFormats(), c.to) {
 		return daemon.Usagef("--to %s: expected one of %s", c.to, strings.Join(logs.WriteFormats(), ", "))
 	}
-	o, done, err := c.source.reading.options(c.env.Stdin)
+	o, done, err := c.source.reading.options()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	o.Inactive = c.keep
-	r, err := c.open(ctx, path, o)
+	r, err := c.source.openLog(ctx, path, o)
 	if err != nil {
 		return err
 	}
@@ -101,41 +94,8 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	return errors.Join(err, c.report(account, r.Account()))
 }
 
-// open opens a log in its format.
-func (c *convert) open(ctx context.Context, path string, o logs.Options) (records, error) {
-	var err error
-	if o.Mapping, err = c.source.columnFlags.readMapping(); err != nil {
-		return nil, err
-	}
-	if isTopics(path) {
-		return c.source.reading.openTopics(ctx, path, o)
-	}
-	switch o.Format = c.source.format; {
-	case !o.Mapping.IsZero():
-		o.Format = logs.Bandit
-	case o.Format == formatAuto:
-		o.Format = ""
-	}
-	if o.Format == logs.Bandit {
-		err = o.Mapping.Validate()
-	} else if o.Format == logs.Labelled {
-		err = logs.ErrLabelled
-	}
-	if err != nil {
-		return nil, daemon.Usagef("%v", err)
-	}
-	r, err := logs.Open(path, o)
-	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
-		return nil, daemon.Usagef("%v", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
 // copy writes all that is read.
-func (c *convert) copy(ctx context.Context, r records, w logs.Writer) error {
+func (c *convert) copy(ctx context.Context, r *records, w logs.Writer) error {
 	var rec logs.Record
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {

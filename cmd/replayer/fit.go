@@ -102,11 +102,7 @@ func (f *fitting) run(ctx context.Context) error {
 		return err
 	}
 	bar := newProgress(f.env.Stderr, int64(o.Functions), "fit")
-	last := 0
-	o.Progress = func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	}
+	o.Progress = bar.steps()
 	class, err := fit.Fit(ctx, data, *o)
 	bar.finish()
 	if err != nil {

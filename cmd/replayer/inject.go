@@ -319,11 +319,7 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 	}
 	bar := newProgress(env.Stderr, int64(in.Rounds.Len()), what)
 	start := time.Now()
-	last := 0
-	err := in.Run(ctx, func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	})
+	err := in.Run(ctx, bar.steps())
 	elapsed := time.Since(start)
 	bar.finish()
 	stop()
