@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -146,16 +145,14 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 	if err != nil {
 		return err
 	}
+	width, terminal := screen(table)
 	if judged != nil {
-		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {
+		if err := report.Judged(judged, terminal).WriteText(table, width); err != nil || len(found.Runs) == 0 {
 			return err
 		}
-		if _, err := io.WriteString(table, "\n"); err != nil {
-			return err
-		}
+		fmt.Fprintln(table)
 	}
-	width, _ := screen(table)
-	return replay.WriteRunsIn(table, found.Runs, width)
+	return report.Runs(found.Runs, width).WriteText(table, width)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that

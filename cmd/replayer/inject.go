@@ -20,6 +20,7 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
@@ -150,7 +151,7 @@ type live struct {
 }
 
 func (in *inject) play(ctx context.Context, l *live) error {
-	result, report, err := l.run(ctx)
+	result, audit, err := l.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,15 +165,15 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	if err := replay.WriteRun(table, result); err != nil {
+	if err := report.Run(result).WriteText(table, narrow); err != nil {
 		return err
 	}
 	fmt.Fprintln(table)
-	if err := report.Write(table); err != nil {
+	if err := audit.Write(table); err != nil {
 		return err
 	}
 	l.audit(table)
-	if code := report.ExitCode(); code != 0 {
+	if code := audit.ExitCode(); code != 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of this run do not verify")}
 	}
 	return nil

@@ -7,12 +7,12 @@ import (
 	"golang.org/x/term"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/replay"
 )
 
 // Widths of tables in columns. A terminal that is narrower than the least breaks lines.
 const (
 	leastWidth = 60
+	narrow     = 80 // of one run
 	mostWidth  = 100
 )
 
@@ -35,10 +35,3 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
 }
 
-// writeJudged writes what a log says of policies: on a terminal what fits it.
-func writeJudged(w io.Writer, judged *replay.Evaluations) error {
-	if width, terminal := screen(w); terminal {
-		return replay.WriteEvaluationsBriefly(w, judged, width)
-	}
-	return replay.WriteEvaluations(w, judged)
-}

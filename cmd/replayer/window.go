@@ -85,7 +85,7 @@ func (w *window) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
+	return report.WindowPrices(&runs[0][0], w.seeds, prices).WriteText(table, mostWidth)
 }
 
 // priced is what window prints as JSON.
@@ -187,10 +187,8 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	}); err != nil {
 		return err
 	}
-	err := whole.Write(filepath.Join(w.out, "window.csv"),
-		func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
-	if err != nil {
+	if err := report.WindowFile(prices).Save(w.out); err != nil {
 		return err
 	}
-	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
+	return report.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

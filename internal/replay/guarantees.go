@@ -2,101 +2,8 @@ package replay
 
 import (
 	"cmp"
-	"fmt"
 	"math"
-	"slices"
-	"strings"
-
-	"hindsight/internal/certify"
-	"hindsight/internal/words"
 )
-
-// certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
-// with T and beside them the truth and what exploring cost; the assumptions with their
-// states; and what does not hold.
-func (t *table) certificate(r *Result) {
-	c := &r.Certificate
-	title := "certificate"
-	row := func(text string) {
-		t.row(title, text)
-		title = ""
-	}
-	if p := c.PlausibleSet; p != nil {
-		how := fmt.Sprintf(" with probability %v, at all times at once", 1-p.Alpha)
-		row(boundText("plausible set", &p.Bound, c.T, how) + fmt.Sprintf("; %d of %d functions survive", p.Surviving,
-			p.Functions))
-		if x := p.MissingAtRandom; x != nil && p.Value != nil && *x < *p.Value {
-			row("and " + words.Digits(*x) + " if whether an outcome is missing does not depend on the loss")
-		}
-	}
-	for _, b := range c.Bounds() {
-		how := ""
-		switch b.Kind {
-		case certify.KindPlausibleSet:
-			continue
-		case certify.KindRealisedLoss:
-			how = fmt.Sprintf(" with probability %v, at all times at once, as if the best %s nothing", 1-c.RealisedLoss.Alpha,
-				r.Rewards.Lost())
-		}
-		row(boundText(b.Name(), b.Bound, c.T, how))
-	}
-	if r.Rewards != nil && title == "" {
-		row(r.Rewards.Regret())
-	}
-	if r.Regret != nil && title == "" {
-		row("the true regret is " + words.Digits(*r.Regret))
-	}
-	if c.ExplorationCost != nil {
-		row("exploring cost " + words.Digits(*c.ExplorationCost) + " so far by the model's own belief")
-	}
-	for _, n := range c.Notes {
-		row(n)
-	}
-	title = "assumptions"
-	var plain []string
-	for _, a := range c.Assumptions {
-		if a.State == certify.Enforced || a.State == certify.Holds || a.State == certify.NotNeeded {
-			plain = append(plain, strings.ReplaceAll(a.Name+" "+a.State, " ", words.NoBreak))
-		}
-	}
-	if plain != nil {
-		row(strings.Join(plain, ", "))
-	}
-	for _, a := range c.Assumptions {
-		if a.State != certify.Enforced && a.State != certify.Holds && a.State != certify.NotNeeded {
-			row(a.Name + " " + a.State + ": " + a.Detail)
-		}
-	}
-}
-
-// boundText says a bound and how it holds, or what voids it; beside it T, of which a vacuous
-// one says nothing.
-func boundText(name string, b *Bound, rounds int64, how string) string {
-	if b.Void != "" {
-		return name + ": void, " + b.Void
-	}
-	text := "∞"
-	if b.Value != nil {
-		text = words.Digits(*b.Value)
-	}
-	if b.Vacuous {
-		text += " (vacuous: not below T = " + words.Count(rounds) + ")"
-	} else {
-		text += " of T = " + words.Count(rounds)
-	}
-	return name + ": regret ≤ " + text + how
-}
-
-// kindOf names the kinds of the bounds of runs.
-func kindOf(runs []Result) string {
-	var kinds []string
-	for i := range runs {
-		if b, ok := runs[i].Certificate.Sharpest(); ok && !slices.Contains(kinds, b.Name()) {
-			kinds = append(kinds, b.Name())
-		}
-	}
-	return cmp.Or(strings.Join(kinds, " or "), "none")
-}
 
 // States of the bound of a group that has no figure.
 const (
@@ -127,11 +34,21 @@ func GroupBound(g []*Result) (mean float64, state string) {
 	return sum / float64(len(g)), ""
 }
 
-// bound writes the bound of a group.
-func bound(g []*Result) string {
-	mean, state := GroupBound(g)
-	if state == NoBound {
-		return "–"
+// Groups collects the runs of the same learner and delays, which differ in their row
+// orders, in the order in which each first comes.
+func Groups(runs []Result) [][]*Result {
+	var out [][]*Result
+	at := map[[2]string]int{}
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Learner, r.Delays.Spec}
+		g, ok := at[key]
+		if !ok {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], r)
 	}
-	return cmp.Or(state, words.Digits(mean))
+	return out
 }

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 	"weak"
 
 	"hindsight/internal/certify"
@@ -173,70 +172,6 @@ func TestCertify(t *testing.T) {
 	}
 }
 
-func widest(text string) int {
-	w := 0
-	for line := range strings.Lines(text) {
-		w = max(w, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
-	}
-	return w
-}
-
-func TestRunTable(t *testing.T) {
-	var b strings.Builder
-	r := example()
-	if err := WriteRun(&b, &r); err != nil {
-		t.Fatal(err)
-	}
-	bare := example()
-	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
-	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
-	bare.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
-	b.WriteByte('\n')
-	if err := WriteRun(&b, &bare); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "run.txt", b.String())
-	if w := widest(b.String()); w > 80 {
-		t.Errorf("%d columns wide", w)
-	}
-}
-
-func TestRunsTable(t *testing.T) {
-	var runs []Result
-	for _, l := range []string{"dafa", "egreedy:0.05", "uniform"} {
-		for _, d := range []string{"none", "lognormal:20,1.5"} {
-			for order := range 3 {
-				r := example()
-				r.Learner, r.Delays.Spec, r.Order = l, d, order
-				*r.MeanLoss += 0.01 * float64(order)
-				r.Regret = some(*r.Regret + 10*float64(order))
-				if l == "uniform" {
-					r.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
-				}
-				if l == "dafa" && d == "none" && order == 2 {
-					r.Certificate.PlausibleSet.Bound = *certify.NewBound(30000, 20000)
-				}
-				runs = append(runs, r)
-			}
-		}
-	}
-	runs[4].Regret = nil
-	runs = append(runs, example())
-	runs[len(runs)-1].Learner = "fixed:a"
-	var b strings.Builder
-	if err := WriteRunsIn(&b, runs, tableWidth); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "runs.txt", b.String())
-	if w := widest(b.String()); w > 100 {
-		t.Errorf("%d columns wide", w)
-	}
-	b.Reset()
-	if err := WriteRunsIn(&b, nil, tableWidth); err != nil || b.String() != "no runs\n" {
-		t.Errorf("no runs: %q, %v", b.String(), err)
-	}
-}
-
 // TestAResultIsSmall holds that a result does not keep the rounds of its run in memory.
 func TestAResultIsSmall(t *testing.T) {
 	for _, spec := range []string{"sigmoid", "blocks:3,4"} {
@@ -267,30 +202,4 @@ func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 		t.Fatal(err)
 	}
 	return weak.Make(trial.Rounds), r
-}
-
-// TestChangesAreSaid: the table of a backtest says of a group in which run regressions were
-// started anew, and when.
-func TestChangesAreSaid(t *testing.T) {
-	still, moved := Result{Learner: "dafa"}, Result{Learner: "dafa"}
-	still.Certificate.Changes = &oracle.Changes{}
-	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237},
-		{Example: 5012, Action: "b"}}}
-	for _, c := range []struct {
-		runs []Result
-		want string
-	}{
-		{[]Result{still, still}, ""},
-		{[]Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and " +
-			"regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
-	} {
-		var b strings.Builder
-		if err := WriteRunsIn(&b, c.runs, tableWidth); err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(strings.Fields(b.String()), " ")
-		if !strings.Contains(text, c.want) || strings.Contains(text, "Warning") != (c.want != "") {
-			t.Errorf("%s, want %q", text, c.want)
-		}
-	}
 }

@@ -32,8 +32,8 @@ type WindowPrice struct {
 	Worse       *Estimate `json:"worse"`       // loss (regret where it is known) above the best window's, paired by seed
 	Recommended bool      `json:"recommended"` // of the windows within 2 standard errors of the best, the one that skips least, then the shortest
 
-	window loop.Window
-	cost   []float64 // per run
+	Length loop.Window `json:"-"` // of the window
+	cost   []float64   // per run
 }
 
 // PriceWindows judges the runs of each window: runs[w] are those of windows[w], in the
@@ -48,7 +48,7 @@ func PriceWindows(windows []loop.Window, runs [][]Result) []WindowPrice {
 }
 
 func priceOf(w loop.Window, runs []Result) WindowPrice {
-	p := WindowPrice{Window: model.FormatWindow(w), window: w}
+	p := WindowPrice{Window: model.FormatWindow(w), Length: w}
 	var losses, regrets, bounds []float64
 	for i := range runs {
 		r := &runs[i]

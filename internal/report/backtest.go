@@ -181,17 +181,9 @@ func (b *builder) vacuous() string {
 		"the number of rounds. What is seen may be good; it is not guaranteed."
 }
 
-// plusMinus writes a value with its standard error if that is known. A line may break
-// before the error.
-func plusMinus(value, se float64) string {
-	text := words.Digits(value)
-	switch {
-	case math.IsNaN(value):
-		return "–"
-	case !math.IsNaN(se) && se != 0:
-		text = strings.Replace(words.WithError(value, se), "±", " ±\u00a0", 1)
-	}
-	return strings.Replace(text, "-", "−", 1)
+// typographic writes a text with signs for a page, where a line may break before an error.
+func typographic(text string) string {
+	return strings.NewReplacer("±", " ±\u00a0", "-", "−").Replace(text)
 }
 
 // delayed returns the place of the first group with delays, else the first; −1 of none.
@@ -258,7 +250,7 @@ func have(n int64) string {
 }
 
 // first is the value without its error.
-func (m Mean) first() string { return plusMinus(float64(m.Value), nan) }
+func (m Mean) first() string { return Mean{m.Value, ope.Figure(nan)}.String() }
 
 // between writes a 95 % interval.
 func between(low, high float64) string {

@@ -39,14 +39,18 @@ func (r *Results) WriteCSV(dir string) error {
 		return err
 	}
 	for _, f := range r.Files() {
-		err := whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
-			return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
-		})
-		if err != nil {
+		if err := f.Save(dir); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Save writes the file into a folder.
+func (f *File) Save(dir string) error {
+	return whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
+		return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
+	})
 }
 
 // Files returns all files of a backtest, also those without rows.
@@ -141,10 +145,12 @@ func numeral(n int64) string { return strconv.FormatInt(n, 10) }
 
 func known(x ope.Figure) string {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return full(v)
 	}
 	return ""
 }
+
+func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // perRun has rows for each run, of what a run has of it.
 func perRun[T any](r *Results, name, holds string, of func(*replay.Result) []T) File {

@@ -52,11 +52,11 @@ func (b *builder) saysPolicies() string {
 	e, l := judge(best), judge(logging)
 	if best == logging {
 		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.",
-			b.Estimators.Of, plusMinus(float64(l.Value), float64(l.SE)))
+			b.Estimators.Of, Mean{l.Value, l.SE}.String())
 	}
 	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s",
 		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
-		plusMinus(float64(e.Value), float64(e.SE)), plusMinus(float64(l.Value), float64(l.SE)))
+		Mean{e.Value, e.SE}.String(), Mean{l.Value, l.SE}.String())
 	if b.withinNoise() {
 		return text + "; the difference is within twice its standard error, so this log does not show that it is better."
 	}
@@ -112,7 +112,7 @@ func (b *builder) health() Section {
 	for i, p := range b.Policies {
 		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)),
 			words.Digits(p.MaxWeight),
-			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), words.Digits(p.Overlap), words.Percent(p.Support))
+			Mean{ope.Figure(p.MeanWeight), p.MeanWeightSE}.String(), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
 			t.mark(Bad)
 		}
@@ -196,7 +196,7 @@ func (b *builder) intervals() *Table {
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
-		t.row(p.Policy, plusMinus(float64(e.Value), nan), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
+		t.row(p.Policy, Mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
 			e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
 	}
 	return t
@@ -242,7 +242,7 @@ func (b *builder) policies() Section {
 		row := []string{p.Policy}
 		one := Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"} // as in the course
 		for _, e := range p.Estimates {
-			row = append(row, plusMinus(float64(e.Value), float64(e.SE))+e.Mark())
+			row = append(row, Mean{e.Value, e.SE}.String()+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
 		}
 		t.row(row...)

@@ -154,33 +154,25 @@ func (b *builder) sweep() Section {
 		{Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
 	view := View{Name: "mean " + shown.Of()}
 	var learners []string
-	lines := map[string]*Series{}
+	lines := map[string]*[2][]ope.Figure{} // means and their errors
 	for i := range b.Sweep {
 		p := &b.Sweep[i]
-		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss.Shown(shown)), worse(p.Worse.Length(shown)),
-			estimate(p.Regret))
+		t.row(p.Learner, words.Count(p.Delay), meanOfEstimate(p.MeanLoss).shown(shown).String(),
+			worse(meanOfEstimate(p.Worse).length(shown)), meanOfEstimate(p.Regret).String())
 		l := lines[p.Learner]
 		if l == nil {
-			l = &Series{Name: p.Learner}
+			l = new([2][]ope.Figure)
 			lines[p.Learner] = l
 			learners = append(learners, p.Learner)
 		}
 		if len(learners) == 1 {
 			c.At = append(c.At, max(float64(p.Delay), .5)) // a logarithm has no 0
 		}
-		e := p.MeanLoss.Shown(shown)
-		if e == nil {
-			e = &replay.Estimate{Value: nan}
-		}
-		half := ope.Figure(0)
-		if e.SE != nil {
-			half = ope.Figure(1.96 * *e.SE)
-		}
-		y := ope.Figure(e.Value)
-		l.Y, l.Low, l.High = append(l.Y, y), append(l.Low, y-half), append(l.High, y+half)
+		m := meanOfEstimate(p.MeanLoss).shown(shown)
+		l[0], l[1] = append(l[0], m.Value), append(l[1], m.SE)
 	}
 	for _, name := range learners {
-		view.Series = append(view.Series, *lines[name])
+		view.Series = append(view.Series, band(Series{Name: name}, lines[name][0], lines[name][1]))
 	}
 	c.Views = []View{view}
 	s.add(c, t)
@@ -188,21 +180,11 @@ func (b *builder) sweep() Section {
 }
 
 // worse writes what a delay costs: no gain that is within noise.
-func worse(e *replay.Estimate) string {
-	if e != nil && e.SE != nil && e.Value < 0 && -e.Value <= 2**e.SE {
-		return "within noise, ±\u00a0" + words.Short(*e.SE)
+func worse(m Mean) string {
+	if m.Value < 0 && m.chance() {
+		return "within noise, ±\u00a0" + words.Short(float64(m.SE))
 	}
-	return estimate(e)
-}
-
-func estimate(e *replay.Estimate) string {
-	switch {
-	case e == nil:
-		return "–"
-	case e.SE == nil:
-		return plusMinus(e.Value, nan)
-	}
-	return plusMinus(e.Value, *e.SE)
+	return m.String()
 }
 
 // regretLabel is that of the axis of regret.

@@ -234,7 +234,7 @@ func TestCostWithinNoise(t *testing.T) {
 			t.Errorf("%v ± %v: %+v", c.value, c.se, got)
 		}
 	}
-	if text := worse(&replay.Estimate{Value: -.01, SE: some(.01)}); strings.Contains(text, "−") {
+	if text := worse(Mean{-.01, .01}); strings.Contains(text, "−") {
 		t.Error(text)
 	}
 }

@@ -20,7 +20,23 @@ type Mean struct {
 // known reports whether there is a value.
 func (m Mean) known() bool { return !math.IsNaN(float64(m.Value)) }
 
-func (m Mean) String() string { return plusMinus(float64(m.Value), float64(m.SE)) }
+// text writes the mean with its error, as far as they are known.
+func (m Mean) text() string {
+	if !m.known() || math.IsNaN(float64(m.SE)) || m.SE == 0 {
+		return words.Digits(float64(m.Value))
+	}
+	return words.WithError(m.Value, m.SE)
+}
+
+func (m Mean) String() string { return typographic(m.text()) }
+
+// meanOfEstimate returns an estimate as a mean; nil is not known.
+func meanOfEstimate(e *replay.Estimate) Mean {
+	if e == nil {
+		return Mean{ope.Figure(nan), ope.Figure(nan)}
+	}
+	return Mean{ope.Figure(e.Value), ope.Figure(orNaN(e.SE))}
+}
 
 // shown is a mean loss as what the data has.
 func (m Mean) shown(r *words.Rewards) Mean {
@@ -126,7 +142,7 @@ func orNaN(x *float64) float64 {
 // there is no error.
 func meanOf(values []float64) Mean {
 	e := replay.NewEstimate(values)
-	return Mean{ope.Figure(e.Value), ope.Figure(orNaN(e.SE))}
+	return meanOfEstimate(&e)
 }
 
 // lossOf is what a group lost a round: the error is over row orders, or of a weighted mean.
