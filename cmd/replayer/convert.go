@@ -9,12 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
+	"hindsight/internal/words"
 )
 
 type convert struct {
@@ -144,18 +144,26 @@ func (c *convert) report(w io.Writer, a *logs.Account) error {
 			FirstUnwritten []string `json:"first_unwritten,omitempty"`
 		}{a, a.Errors(), c.unwritten, c.firstUnwritten})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "format\t%s; files: %d, bytes: %d\nread\t%d\n", a.Format, a.Files, a.Bytes, a.Read)
-	fmt.Fprintf(t, "events\t%d\t%d with an outcome, %d with the value for silence\n", a.Events, a.Observed, a.Defaulted)
-	fmt.Fprintf(t, "duplicates\t%d\ndangling\t%d\nskipped\t%d\t%s\nmalformed\t%d\n", a.Duplicates, a.Dangling, a.Skipped, strings.Join(a.ReasonTexts(), ", "), a.Malformed)
+	t := words.Table{Left: words.All}
+	t.Pair("format", "%s; files: %d, bytes: %d", a.Format, a.Files, a.Bytes)
+	t.Pair("read", "%d", a.Read)
+	t.Pair("events", "%d  %d with an outcome, %d with the value for silence", a.Events, a.Observed, a.Defaulted)
+	t.Pair("duplicates", "%d", a.Duplicates)
+	t.Pair("dangling", "%d", a.Dangling)
+	t.Pair("skipped", "%s", strings.TrimSpace(fmt.Sprintf("%d  %s", a.Skipped, strings.Join(a.ReasonTexts(), ", "))))
+	t.Pair("malformed", "%d", a.Malformed)
+	if err := t.Write(w, words.NoLimit); err != nil {
+		return err
+	}
 	for _, e := range a.Errors() {
-		fmt.Fprintf(t, "  %s\n", e)
+		fmt.Fprintf(w, "  %s\n", e)
 	}
 	if c.unwritten > 0 {
-		fmt.Fprintf(t, "not written\t%d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
+		fmt.Fprintf(w, "not written  %d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
 	}
 	if a.Forgotten {
-		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.source.reading.dedup)
+		fmt.Fprintf(w, "note         repeats more than %d records apart are not found; --dedup remembers more\n",
+			c.source.reading.dedup)
 	}
-	return t.Flush()
+	return nil
 }

@@ -4,12 +4,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // listing is the output of list --json.
@@ -43,7 +43,6 @@ func listCommand(env *daemon.Env) *cobra.Command {
 }
 
 func (l *listing) write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
 		title   string
 		entries []replay.Entry
@@ -55,15 +54,19 @@ func (l *listing) write(w io.Writer) error {
 		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
 		{"Policies judged on a log with propensities (--policy)", l.Policies},
 	} {
-		fmt.Fprintf(t, "%s\n", part.title)
+		t := words.Table{Indent: "  ", Left: words.All}
 		for _, e := range part.entries {
 			name := e.Name
 			if e.Params != "" {
 				name += ":" + e.Params
 			}
-			fmt.Fprintf(t, "  %s\t%s\n", name, e.Meaning)
+			t.Row(name, e.Meaning)
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(w, part.title)
+		if err := t.Write(w, words.NoLimit); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
-	return t.Flush()
+	return nil
 }

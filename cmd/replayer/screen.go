@@ -34,4 +34,3 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 	}
 	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
 }
-

@@ -48,10 +48,7 @@ func adversariesClaim() Claim {
 						tune: p.tune(rounds)})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeAdversaries(f, all)
-			}}
+			return played(o, all, concludeAdversaries)
 		},
 	}
 }
@@ -102,7 +99,7 @@ func addNamed(c *chart.Chart, k int, name string, e replay.Estimate) {
 		c.Series = append(c.Series, chart.Series{Name: name})
 	}
 	s := &c.Series[k]
-	s.X, s.Y, s.Err = append(s.X, float64(len(c.Names)-1)), append(s.Y, e.Value), append(s.Err, 2*se(e))
+	addPoint(s, float64(len(c.Names)-1), e)
 }
 
 // orderClaim compares FIFO, FIFO with a window, and order of arrival.
@@ -123,10 +120,7 @@ func orderClaim() Claim {
 					&cell{label: "window 200", rounds: rounds, env: env, delays: spec, window: 200},
 					&cell{label: "arrival", rounds: rounds, env: env, delays: spec, tune: arrival})
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeOrder(f, all)
-			}}
+			return played(o, all, concludeOrder)
 		},
 	}
 }
@@ -186,10 +180,7 @@ func dmaxClaim() Claim {
 					all = append(all, c, &start)
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeDMax(f, all)
-			}}
+			return played(o, all, concludeDMax)
 		},
 	}
 }
@@ -268,9 +259,14 @@ func minus(a, b []float64) []float64 {
 	return out
 }
 
+// addPoint adds a point with a bar of two standard errors.
+func addPoint(s *chart.Series, x float64, e replay.Estimate) {
+	s.X, s.Y, s.Err = append(s.X, x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+}
+
 // addSeen adds a point that is more than noise: what is not has no logarithm.
 func addSeen(s *chart.Series, x float64, e replay.Estimate) {
 	if x > 0 && e.Value > 2*se(e) {
-		s.X, s.Y, s.Err = append(s.X, x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+		addPoint(s, x, e)
 	}
 }

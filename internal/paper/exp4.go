@@ -119,10 +119,7 @@ func weightingClaim() Claim {
 						}})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeWeighting(f, all)
-			}}
+			return played(o, all, concludeWeighting)
 		},
 	}
 }

@@ -27,10 +27,7 @@ func unstableClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeUnstable(f, all)
-			}}
+			return played(o, all, concludeUnstable)
 		},
 	}
 }
@@ -48,7 +45,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 			row = append(row, e)
 			s := &pic.Series[k]
 			s.Name = names[k]
-			s.X, s.Y, s.Err = append(s.X, c.x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+			addPoint(s, c.x, e)
 		}
 		late := all[i+2]
 		half := float64(late.rounds) / 2
@@ -101,10 +98,7 @@ func hypercubeClaim() Claim {
 						env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeHypercube(f, all)
-			}}
+			return played(o, all, concludeHypercube)
 		},
 	}
 }
@@ -178,10 +172,7 @@ func blocksClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeBlocks(f, blocks)
-			}}
+			return played(o, all, func(f *Finding, _ []*cell) { concludeBlocks(f, blocks) })
 		},
 	}
 }
@@ -205,7 +196,7 @@ func concludeBlocks(f *Finding, blocks []block) {
 			ratios := b.ratios()
 			e := estimate(ratios)
 			t.row(b.n, b.label, b.d, estimate(b.regret), e)
-			line.X, line.Y, line.Err = append(line.X, b.x), append(line.Y, e.Value), append(line.Err, 2*se(e))
+			addPoint(&line, b.x, e)
 			for k := range mean {
 				mean[k] += ratios[k] / float64(n)
 			}

@@ -26,10 +26,7 @@ func oraclesClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeOracles(f, all)
-			}}
+			return played(o, all, concludeOracles)
 		},
 	}
 }

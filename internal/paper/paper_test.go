@@ -72,7 +72,7 @@ func TestTables(t *testing.T) {
 	}
 	b.Reset()
 	table.write(&b)
-	if b.String() != "t\n  d       regret  bound\n  10  2.5 ± 0.25      ∞\n  20        none    3.5\n" {
+	if b.String() != "t\n  d      regret  bound\n  10  2.50±0.25      ∞\n  20       none    3.5\n" {
 		t.Errorf("%q", b.String())
 	}
 }

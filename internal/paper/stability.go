@@ -160,7 +160,7 @@ func concludeStability(f *Finding, all []*movement) {
 			l = &chart.Series{Name: fmt.Sprintf("Σ KL, |F| = %d", m.functions)}
 			lines[m.functions], order = l, append(order, m.functions)
 		}
-		l.X, l.Y, l.Err = append(l.X, m.eta), append(l.Y, sums[1].Value), append(l.Err, 2*se(sums[1]))
+		addPoint(l, m.eta, sums[1])
 	}
 	bound := chart.Series{Name: "bound on Σ KL for every η ≤ ½", Dashed: true}
 	for _, m := range all {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"hindsight/internal/paper"
 )
@@ -41,11 +42,12 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 }
 
 func paperTable(from *paper.Table) *Table {
-	t := &Table{Caption: from.Title}
-	for i, name := range from.Columns {
-		t.Columns = append(t.Columns, Column{Name: name, Text: i == 0})
-	}
+	t := headed(1, from.Columns...)
+	t.Caption = from.Title
 	for _, row := range from.Texts() {
+		for i := range row {
+			row[i] = strings.ReplaceAll(row[i], "±", " ±\u00a0") // a line may break before it
+		}
 		t.row(row...)
 	}
 	return t
