@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -197,7 +196,7 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	logger := l.logger()
+	logger := warnings(l.env) // a run says what it does by its bar
 	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka, Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
@@ -231,9 +230,6 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 	}
 	return service.CreateTopics(ctx, e.Log, name, l.partitions, service.Retention{})
 }
-
-// logger shows warnings only: a run says what it does by its bar.
-func (l *live) logger() *slog.Logger { return warnings(l.env) }
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the
 // folder later.

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/report"
 )
 
 // Widths of tables in columns. A terminal that is narrower than the least breaks lines.
@@ -33,4 +34,13 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 		return env.Stdout, nil
 	}
 	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
+}
+
+// tell writes a page where tables for people go, and v as JSON.
+func tell(env *daemon.Env, asJSON bool, v any, page *report.Page, width int) error {
+	w, err := tables(env, asJSON, v)
+	if err != nil {
+		return err
+	}
+	return page.WriteText(w, width)
 }

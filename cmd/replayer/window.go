@@ -81,11 +81,7 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
-	table, err := tables(w.env, w.source.json, w.priced(prices))
-	if err != nil {
-		return err
-	}
-	return report.WindowPrices(&runs[0][0], w.seeds, prices).WriteText(table, mostWidth)
+	return tell(w.env, w.source.json, w.priced(prices), report.WindowPrices(&runs[0][0], w.seeds, prices), mostWidth)
 }
 
 // priced is what window prints as JSON.

@@ -108,11 +108,7 @@ func (w *worst) run(ctx context.Context) error {
 		return err
 	}
 	costs.File = w.out
-	table, err := tables(w.env, w.source.json, costs)
-	if err != nil {
-		return err
-	}
-	return report.Worst(costs).WriteText(table, narrow)
+	return tell(w.env, w.source.json, costs, report.Worst(costs), narrow)
 }
 
 // stress is a learner that sequences of delays are tried on.
