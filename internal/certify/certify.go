@@ -92,12 +92,12 @@ func (c *Certificate) Bounds() (out []KindOfBound) {
 	if p := c.PlausibleSet; p != nil {
 		add(KindPlausibleSet, fmt.Sprintf("with probability %v, while the truth is in the class", 1-p.Alpha), &p.Bound)
 	}
-	add(KindMeasured, "in expectation, against the best policy of the class", c.Measured)
+	add(kindMeasured, "in expectation, against the best policy of the class", c.Measured)
 	if r := c.RealisedLoss; r != nil {
 		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
 	}
-	add(KindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
-	add(KindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	add(kindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
+	add(kindAPriori, "in expectation, known before the run but for the delays", c.APriori)
 	return out
 }
 
@@ -150,10 +150,10 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	f := figuresOf(&c, wait)
 	bound := func(kind string) *Bound {
 		b := NewBound(f.Bounds[kind], t)
-		b.Void = f.Void(kind)
+		b.Void = f.void(kind)
 		return b
 	}
-	out := Certificate{T: t, MeasuredDrift: bound(KindMeasuredDrift), APriori: bound(KindAPriori),
+	out := Certificate{T: t, MeasuredDrift: bound(kindMeasuredDrift), APriori: bound(kindAPriori),
 		ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
 	if p.Functions > 0 {
@@ -215,9 +215,9 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 // change adds what the oracle noticed.
 func (c *Certificate) change(changes oracle.Changes) {
 	c.Changes = &changes
-	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
+	a := Assumption{stillness, NotRefuted, "what is played does not lose more than predicted"}
 	if text := c.Changed(); text != "" {
-		a.State, a.Detail = Refuted, text
+		a.State, a.Detail = refuted, text
 		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all "+
 			"rounds, which then does not exist", changes.Count+1)
 	} else {

@@ -22,8 +22,8 @@ import (
 	"hindsight/internal/secret"
 )
 
-// DefaultAdmin is where the admin pages are when nothing else is said.
-const DefaultAdmin = "127.0.0.1:9464"
+// defaultAdmin is where the admin pages are when nothing else is said.
+const defaultAdmin = "127.0.0.1:9464"
 
 // Limits of the admin server. A scrape is one small request.
 const (
@@ -50,7 +50,7 @@ type AdminFlag struct {
 
 // Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of the admin pages: / for people and its /state and /explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
+	flags.StringVar(&a.address, "admin", defaultAdmin, "address of the admin pages: / for people and its /state and /explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
 	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
 	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")
@@ -67,13 +67,13 @@ func (a *AdminFlag) Check() error {
 	host, port, err := net.SplitHostPort(a.address)
 	switch {
 	case err != nil || port == "":
-		return Usagef("--admin %q: expected HOST:PORT, for example %s, or none", a.address, DefaultAdmin)
+		return Usagef("--admin %q: expected HOST:PORT, for example %s, or none", a.address, defaultAdmin)
 	case (a.cert == "") != (a.key == ""):
 		return Usagef("--admin-cert and --admin-key go together")
 	case a.ca != "" && a.cert == "":
 		return Usagef("--admin-ca asks for the certificates of clients, which needs --admin-cert and --admin-key")
 	case !isLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
-		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client certificates, or listen on %s", a.address, AdminTokenEnv, DefaultAdmin)
+		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client certificates, or listen on %s", a.address, AdminTokenEnv, defaultAdmin)
 	}
 	return nil
 }

@@ -137,7 +137,7 @@ func (r *replay) decide() error {
 		x.e.Check = "identical"
 	}
 	x.had(r.audit.Rounds())
-	x.e.Had.LastAt = Time(r.at)
+	x.e.Had.LastAt = logTime(r.at)
 	look, err := r.audit.Replica().Look(d.Context)
 	if err != nil {
 		return nil // said by Check
@@ -220,9 +220,9 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 	if err != nil {
 		return stream.ErrStop
 	}
-	t := &Taught{Learned: rep.Epoch().Learner.Learned() > learned}
+	t := &taught{Learned: rep.Epoch().Learner.Learned() > learned}
 	for i, name := range before.Actions {
-		c := Changed{Action: name, PropensityBefore: before.Law[i], PropensityAfter: after.Law[i]}
+		c := changed{Action: name, PropensityBefore: before.Law[i], PropensityAfter: after.Law[i]}
 		if before.Predicted != nil {
 			c.PredictedBefore, c.PredictedAfter = &before.Predicted[i], &after.Predicted[i]
 		}

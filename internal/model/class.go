@@ -18,15 +18,15 @@ import (
 const (
 	LinearClass   = "linear"
 	LogisticClass = "logistic"
-	TabularClass  = "tabular"
+	tabularClass  = "tabular"
 	MixedClass    = "mixed"
 	SharedClass   = "shared"
 )
 
 // Limits on class files: a class is evaluated whole on every round.
 const (
-	MaxClassBytes   = 64 << 20
-	MaxClassNumbers = 1 << 22 // over all functions
+	maxClassBytes   = 64 << 20
+	maxClassNumbers = 1 << 22 // over all functions
 )
 
 // ClassFile is a finite class of functions as its file says it.
@@ -56,12 +56,12 @@ type classKind interface {
 }
 
 func classNames() []string {
-	return []string{LinearClass, LogisticClass, TabularClass, MixedClass, SharedClass}
+	return []string{LinearClass, LogisticClass, tabularClass, MixedClass, SharedClass}
 }
 
 func (c *ClassFile) kind() classKind {
 	switch c.Kind {
-	case TabularClass:
+	case tabularClass:
 		return tableClass{}
 	case MixedClass, SharedClass:
 		return mixedClass{c.Kind == SharedClass}
@@ -191,8 +191,8 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	if err := k.read(c, &f, &l, size); err != nil {
 		return err
 	}
-	if n := len(c.Functions) + 1; n*size.row > MaxClassNumbers {
-		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row, MaxClassNumbers)
+	if n := len(c.Functions) + 1; n*size.row > maxClassNumbers {
+		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row, maxClassNumbers)
 	}
 	c.Functions = append(c.Functions, f)
 	return nil

@@ -111,7 +111,7 @@ func TestClassTooLarge(t *testing.T) {
 		b.WriteString(`{"table":{"` + strings.Repeat("k", i%200+1) + string(rune('A'+i/200)) + `":[0]}}` + "\n")
 	}
 	if _, err := ParseClass("f", []byte(b.String())); err == nil || !strings.Contains(err.Error(), "more than the") {
-		t.Errorf("2100 functions with a key each: %v, want the limit of %d", err, MaxClassNumbers)
+		t.Errorf("2100 functions with a key each: %v, want the limit of %d", err, maxClassNumbers)
 	}
 }
 
@@ -119,14 +119,14 @@ func drawClass(t *rapid.T) *ClassFile {
 	name := names(8)
 	number := rapid.Float64Range(-1e12, 1e12)
 	c := &ClassFile{
-		Kind:     rapid.SampledFrom([]string{LinearClass, LogisticClass, TabularClass}).Draw(t, "kind"),
+		Kind:     rapid.SampledFrom([]string{LinearClass, LogisticClass, tabularClass}).Draw(t, "kind"),
 		Features: rapid.SliceOfNDistinct(name, 0, 4, rapid.ID[string]).Draw(t, "features"),
 		Actions:  rapid.SliceOfNDistinct(name, 1, 4, rapid.ID[string]).Draw(t, "actions"),
 	}
 	row := func(n int) []float64 { return rapid.SliceOfN(number, n, n).Draw(t, "row") }
 	for range rapid.IntRange(1, 4).Draw(t, "size") {
 		f := Function{Prior: rapid.Float64Range(1e-9, 1e9).Draw(t, "prior")}
-		if c.Kind == TabularClass {
+		if c.Kind == tabularClass {
 			f.Table = map[string][]float64{}
 			for range rapid.IntRange(0, 3).Draw(t, "keys") {
 				f.Table[name.Draw(t, "key")] = row(len(c.Actions))

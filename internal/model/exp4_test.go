@@ -75,7 +75,7 @@ func TestEpochEXP4(t *testing.T) {
 func TestEXP4RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Default()
-		m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: names(20).Draw(t, "file"), Plain: rapid.Bool().Draw(t, "plain"), Delays: Number{Auto: true}}}
+		m.Learner = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: names(20).Draw(t, "file"), Plain: rapid.Bool().Draw(t, "plain"), Delays: Number{Auto: true}}}
 		if rapid.Bool().Draw(t, "known") {
 			m.Learner.EXP4.Delays = Number{Value: float64(rapid.Int64Range(0, maxDelays).Draw(t, "D"))}
 			m.Learner.EXP4.Horizon = rapid.Int64Range(1, maxHorizon).Draw(t, "T")
@@ -101,13 +101,13 @@ func TestEXP4Text(t *testing.T) {
 		want func(m *Model)
 	}{
 		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
-			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
+			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
 		}},
 		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
-			m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
+			m.Learner = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
 		}},
 		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
-			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, Oracle{Kind: Hedge, Eta: 0.5, Class: "f.jsonl"}
+			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, Oracle{Kind: Hedge, Eta: 0.5, Class: "f.jsonl"}
 		}},
 	} {
 		want := Default()

@@ -59,9 +59,9 @@ func (k mixedClass) read(c *ClassFile, f *Function, l *classLine, size *classSiz
 		size.mixed += 4*len(tree.Splits) + outputs*len(tree.Leaves)
 		f.Mixed.Trees = append(f.Mixed.Trees, tree)
 	}
-	if size.mixed > MaxClassNumbers {
+	if size.mixed > maxClassNumbers {
 		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees",
-			size.mixed, MaxClassNumbers)
+			size.mixed, maxClassNumbers)
 	}
 	one := *c
 	one.Functions = []Function{*f}

@@ -60,7 +60,7 @@ type oracleKind interface {
 	resolve(m *Model, columns, actions int) // see [Model.Resolve]
 	// The model of these is resolved. memory is the most bytes, 0 where files decide.
 	memory(m *Model) float64
-	cost(m *Model) Cost
+	cost(m *Model) costs
 	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
 }
 
@@ -245,8 +245,8 @@ func (e environment) check(_ *Model, add adder) {
 	}
 }
 
-func (e environment) cost(*Model) Cost {
-	return Cost{Oracle: string(e), Why: "the environment brings it"}
+func (e environment) cost(*Model) costs {
+	return costs{Oracle: string(e), Why: "the environment brings it"}
 }
 
 func (e environment) build(*Model, map[string][]byte) (oracle.Regressor, error) {

@@ -59,9 +59,9 @@ func TestEveryKey(t *testing.T) {
 			Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
 			Outcomes: loop.Mean, Activation: true,
 		},
-		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
+		Learner: Learner{Kind: eGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
 		Oracle:      Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
-		Certificate: Certificate{Alpha: 0.01},
+		Certificate: certificate{Alpha: 0.01},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -92,14 +92,14 @@ func TestVariants(t *testing.T) {
 		text string
 		want func(*Model)
 	}{
-		{"learner: greedy", func(m *Model) { m.Learner = Learner{Kind: Greedy} }},
+		{"learner: greedy", func(m *Model) { m.Learner = Learner{Kind: greedy} }},
 		{"learner: uniform", func(m *Model) { m.Learner = Learner{Kind: Uniform} }},
-		{"learner: egreedy:0.05", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.05} }},
-		{"learner: egreedy", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.05} }},
-		{"learner:\n  egreedy: 0.2", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.2} }},
+		{"learner: egreedy:0.05", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.05} }},
+		{"learner: egreedy", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.05} }},
+		{"learner:\n  egreedy: 0.2", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.2} }},
 		{"learner: {fixed: red}", func(m *Model) { m.Learner = Learner{Kind: Fixed, Action: "red"} }},
 		{"learner: fixed:a:b", func(m *Model) { m.Learner = Learner{Kind: Fixed, Action: "a:b"} }},
-		{"explore: cautious", func(m *Model) { m.Explore = Explore{Name: Cautious} }},
+		{"explore: cautious", func(m *Model) { m.Explore = Explore{Name: cautious} }},
 		{"explore: 12.5", func(m *Model) { m.Explore = Explore{Factor: 12.5} }},
 		{"oracle: {kind: hedge, class: f.jsonl}", func(m *Model) { m.Oracle = hedge(0.5) }},
 		{"oracle: {kind: hedge, class: f.jsonl, eta: 0.25}", func(m *Model) { m.Oracle = hedge(0.25) }},
@@ -130,8 +130,8 @@ func TestVariants(t *testing.T) {
 		}},
 		{"certificate: {}", func(*Model) {}},
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
-		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
-		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: Elimination} }},
+		{"certificate: none", func(m *Model) { m.Certificate = certificate{} }},
+		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: elimination} }},
 		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
@@ -355,12 +355,12 @@ func drawModel(t *rapid.T) *Model {
 	m.Range.Min = rapid.Float64Range(-1e6, 1e6).Draw(t, "min")
 	m.Range.Max = m.Range.Min + 1 + pos.Draw(t, "range")
 	m.Range.Clip = rapid.Bool().Draw(t, "clip")
-	m.Learner = rapid.SampledFrom([]Learner{{Kind: DAFA}, {Kind: Greedy}, {Kind: Uniform}, {Kind: EGreedy, Epsilon: rapid.Float64Range(0, 1).Draw(t, "epsilon")}}).Draw(t, "learner")
+	m.Learner = rapid.SampledFrom([]Learner{{Kind: DAFA}, {Kind: greedy}, {Kind: Uniform}, {Kind: eGreedy, Epsilon: rapid.Float64Range(0, 1).Draw(t, "epsilon")}}).Draw(t, "learner")
 	if m.Actions != nil && rapid.Bool().Draw(t, "fixed") {
 		m.Learner = Learner{Kind: Fixed, Action: rapid.SampledFrom(m.Actions).Draw(t, "action")}
 	}
-	m.Certificate = rapid.SampledFrom([]Certificate{{}, defaultCertificate, {Alpha: 0.01}, {Alpha: 0.5, Alarm: true}}).Draw(t, "certificate")
-	m.Explore = rapid.SampledFrom([]Explore{{Name: Cautious}, {Name: Guaranteed}, {Name: Balanced}, {Name: Theory}, {Factor: pos.Draw(t, "factor")}}).Draw(t, "explore")
+	m.Certificate = rapid.SampledFrom([]certificate{{}, defaultCertificate, {Alpha: 0.01}, {Alpha: 0.5, Alarm: true}}).Draw(t, "certificate")
+	m.Explore = rapid.SampledFrom([]Explore{{Name: cautious}, {Name: guaranteed}, {Name: balanced}, {Name: theory}, {Factor: pos.Draw(t, "factor")}}).Draw(t, "explore")
 	if rapid.Bool().Draw(t, "hedge") {
 		m.Oracle = Oracle{Kind: Hedge, Eta: rapid.Float64Range(1e-3, 0.5).Draw(t, "eta"), Class: name.Draw(t, "class"), Unproved: rapid.Bool().Draw(t, "unproved")}
 		if rapid.Bool().Draw(t, "paper") {

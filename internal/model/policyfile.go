@@ -113,8 +113,8 @@ func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 					r.fail(at, "the rule before this one has no conditions: nothing comes here")
 				}
 				rule := f.readRule(r)
-				if *size += 1 + len(rule.If); *size > MaxClassNumbers {
-					r.fail(at, "more than %d rules and conditions in all", MaxClassNumbers)
+				if *size += 1 + len(rule.If); *size > maxClassNumbers {
+					r.fail(at, "more than %d rules and conditions in all", maxClassNumbers)
 				}
 				l.Rules = append(l.Rules, rule)
 			})

@@ -86,7 +86,7 @@ func concludeAdversaries(f *Finding, all []*cell) {
 	f.Tables = append(f.Tables, t)
 	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, within " +
 		"two standard errors of the paired difference"
-	f.Charts = append(f.Charts, Picture{"adversaries", pic})
+	f.Charts = append(f.Charts, picture{"adversaries", pic})
 	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
 		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random "+
 		"is violated; where that refutes the class the bound is void (∞), and no check is made.",
@@ -154,7 +154,7 @@ func concludeOrder(f *Finding, all []*cell) {
 		t.row(fifo.delays, raw, held, windowed, estimate(fifo.regret), estimate(window.regret), estimate(arrival.regret), tax)
 	}
 	f.Checked = learnsSomething + ", in the order of arrival"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"order", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"order", pic})
 	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two standard "+
 		"errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them and more under "+
 		"%d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
@@ -228,7 +228,7 @@ func concludeDMax(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = learnsSomething
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"dmax", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"dmax", pic})
 	f.Seen = "an observation: constant delay added regret like " + strings.Join(seen, ", ") +
 		". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope of 1 in " +
 		"all that delay added is no sign of the factor. " + beyondSeen(most) +

@@ -141,7 +141,7 @@ func concludeWeighting(f *Finding, all []*cell) {
 		seen = append(seen, fmt.Sprintf("%.0f of %.0f on %s", saved.Value, mean(plain.regret), name))
 	}
 	f.Checked = "delay-adapted weighting regrets less by over two standard errors of the paired difference"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"weighting", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"weighting", pic})
 	f.Seen = "the maximum in the denominator saved " + strings.Join(seen, ", ") + "."
 }
 

@@ -67,7 +67,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = "0 without delay, T/2 with delay 1, and Hedge-Vovk less than half of that"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"unstable", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"unstable", pic})
 	last := all[len(all)-len(names):]
 	f.Seen = fmt.Sprintf("one round of delay made of regret 0 a fair coin a round: %.0f of T = %d. It added %.1f to "+
 		"Hedge-Vovk's %.1f.",
@@ -132,7 +132,7 @@ func concludeHypercube(f *Finding, all []*cell) {
 	}
 	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is " +
 		"left is below the bound that is proved"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"hypercube", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"hypercube", pic})
 	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.",
 		100*hard, 100*easy)
 }
@@ -210,6 +210,6 @@ func concludeBlocks(f *Finding, blocks []block) {
 		pic.Series, blocks = append(pic.Series, line), blocks[n:]
 	}
 	f.Checked = fmt.Sprintf("regret is at least %v times the rate, within two standard errors", least)
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"blocks", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"blocks", pic})
 	f.Seen = "the mean ratio was " + strings.Join(seen, ", ") + "."
 }

@@ -86,7 +86,7 @@ func concludeOracles(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = learnsSomething
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"oracles", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"oracles", pic})
 	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") +
 		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it " +
 		"stays so."

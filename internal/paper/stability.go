@@ -172,7 +172,7 @@ func concludeStability(f *Finding, all []*movement) {
 		regret.Series = append(regret.Series, *lines[n])
 	}
 	regret.Series = append(regret.Series, bound)
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"stability", regret})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"stability", regret})
 	f.Checked = "each sum is below its sharper bound, within two standard errors"
 	var wider [3]float64
 	for i, printed := range paperBounds(oracle.PaperEta) {

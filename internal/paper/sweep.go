@@ -81,7 +81,7 @@ func (f *Finding) sweep(name string, s *sweep) {
 	}
 	f.Tables = append(f.Tables, t)
 	file := strings.NewReplacer("|", "", "/", "", " ", "", "+", "").Replace(s.axis)
-	f.Charts = append(f.Charts, Picture{f.Claim + "-" + file, pic})
+	f.Charts = append(f.Charts, picture{f.Claim + "-" + file, pic})
 }
 
 // finite is by how much an exponent that is seen at sizes like these may exceed that of
@@ -110,7 +110,7 @@ func (f *Finding) exponent(axis string, points []point) {
 		return
 	}
 	e := estimate(slopes)
-	f.Fits = append(f.Fits, Fit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE, Bound: &of.Slope})
+	f.Fits = append(f.Fits, slopeFit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE, Bound: &of.Slope})
 	f.check(e.Value <= of.Slope+finite+2*se(e), "the exponent of %s is at most that of its bound", what)
 }
 

@@ -26,7 +26,7 @@ func Judged(e *replay.Evaluations, screen bool) *Page {
 	weights := headed(2, "policy", "", "matched", "ESS", "max w", "mean w", "overlap")
 	estimates, biased := headed(2, "policy", ""), false
 	for _, v := range e.Policies[0].Estimates {
-		estimates.Columns = append(estimates.Columns, Column{Name: v.Name})
+		estimates.Columns = append(estimates.Columns, column{Name: v.Name})
 	}
 	for _, p := range e.Policies {
 		mean := words.Figure(p.MeanWeight, 3)
@@ -48,15 +48,15 @@ func Judged(e *replay.Evaluations, screen bool) *Page {
 	} else {
 		page = brief(weights, estimates)
 	}
-	page.Sections[0].add(Note(judgedLegend(e, screen, biased && !screen)))
+	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)))
 	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
-		page.Flags = append(page.Flags, Flag{Bad, "all policies: " + f + "."})
+		page.Flags = append(page.Flags, pageFlag{bad, "all policies: " + f + "."})
 	}
 	for _, p := range e.Policies {
 		for _, f := range p.Flags {
 			if !slices.Contains(shared, f) {
-				page.Flags = append(page.Flags, Flag{Bad, p.Policy + ": " + f + "."})
+				page.Flags = append(page.Flags, pageFlag{bad, p.Policy + ": " + f + "."})
 			}
 		}
 	}
@@ -64,13 +64,13 @@ func Judged(e *replay.Evaluations, screen bool) *Page {
 }
 
 // beside returns the columns of these names, and those of a table of the same rows, behind the first two.
-func (t *Table) beside(names []string, other *Table, others []string) *Table {
-	out := &Table{Columns: t.Columns[:2:2], Rows: make([][]Cell, len(t.Rows))}
+func (t *table) beside(names []string, other *table, others []string) *table {
+	out := &table{Columns: t.Columns[:2:2], Rows: make([][]tableCell, len(t.Rows))}
 	for i := range t.Rows {
 		out.Rows[i] = t.Rows[i][:2:2]
 	}
 	for _, from := range []struct {
-		*Table
+		*table
 		names []string
 	}{{t, names}, {other, others}} {
 		for k, c := range from.Columns {

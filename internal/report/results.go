@@ -22,8 +22,8 @@ type Results struct {
 	Runs       []replay.Result           `json:"runs"`                 // learners × delays × row orders
 	Policies   []*ope.Evaluation         `json:"policies,omitempty"`   // what a log with propensities says of policies
 	Estimators *replay.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
-	Summary    []Group                   `json:"summary,omitempty"`    // of runs: a group for each learner and kind of delays; with --report or --csv
-	Standings  []Standing                `json:"standings,omitempty"`  // of policies; with --report or --csv
+	Summary    []group                   `json:"summary,omitempty"`    // of runs: a group for each learner and kind of delays; with --report or --csv
+	Standings  []standing                `json:"standings,omitempty"`  // of policies; with --report or --csv
 	Sweep      []replay.SweepPoint       `json:"sweep,omitempty"`      // value over delay; with --report or --csv
 	Data       *replay.Data              `json:"data,omitempty"`       // what was replayed; with --report or --csv
 	Parameters *Parameters               `json:"parameters,omitempty"` // with --report or --csv

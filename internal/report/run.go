@@ -96,7 +96,7 @@ func ofMatched(r *replay.Result) string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
-	shown := func(e *ope.Estimate) string { return Mean{e.Value, e.SE}.shown(r.Rewards).text() }
+	shown := func(e *ope.Estimate) string { return mean{e.Value, e.SE}.shown(r.Rewards).text() }
 	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s",
 		r.Rewards.Of(), shown(&r.Replay.SNIPS), shown(&r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
 }
@@ -110,7 +110,7 @@ func delayLine(s *replay.DelayStats) string {
 // certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
 // with T and beside them the truth and what exploring cost; the assumptions with their
 // states; and what does not hold.
-func (t *Table) certificate(r *replay.Result) {
+func (t *table) certificate(r *replay.Result) {
 	c := &r.Certificate
 	title := "certificate"
 	row := func(text string) {

@@ -15,15 +15,15 @@ import (
 // learner and delays share a column, and speeds are left out.
 func Runs(runs []replay.Result, width int) *Page {
 	if len(runs) == 0 {
-		return brief(Note("no runs"))
+		return brief(note("no runs"))
 	}
 	r := Results{Runs: runs}
 	r.Summarise()
-	p := brief(r.runs(width, false), Note(legend(runs)))
+	p := brief(r.runs(width, false), note(legend(runs)))
 	for _, g := range replay.Groups(runs) {
 		for _, say := range []func(*replay.Result) string{lateWarning, changeWarning} {
 			if text := warning(g, say); text != "" {
-				p.Sections[0].add(Note(text))
+				p.Sections[0].add(note(text))
 			}
 		}
 	}
@@ -31,7 +31,7 @@ func Runs(runs []replay.Result, width int) *Page {
 }
 
 // runs has a row a learner and delays.
-func (r *Results) runs(width int, narrow bool) *Table {
+func (r *Results) runs(width int, narrow bool) *table {
 	shown, fourth := r.Runs[0].Rewards, "regret"
 	if r.Runs[0].Matched != nil {
 		fourth = "matched"

@@ -14,9 +14,9 @@ func (p *Page) WriteText(w io.Writer, width int) error {
 	for _, s := range p.Sections {
 		for _, part := range s.Parts {
 			switch part := part.(type) {
-			case *Table:
+			case *table:
 				parts = append(parts, part.text(width))
-			case Note:
+			case note:
 				parts = append(parts, words.Wrap(string(part), width, 0)+"\n")
 			}
 		}
@@ -34,13 +34,13 @@ func (p *Page) WriteText(w io.Writer, width int) error {
 
 // brief makes a page of parts that need no heading.
 func brief(parts ...any) *Page {
-	p := &Page{Sections: make([]Section, 1)}
+	p := &Page{Sections: make([]section, 1)}
 	p.Sections[0].add(parts...)
 	return p
 }
 
 // layout returns the table as columns of text. Those of words at its beginning are aligned to the left.
-func (t *Table) layout() *words.Table {
+func (t *table) layout() *words.Table {
 	out := &words.Table{Left: words.All}
 	var heads []string
 	named := false
@@ -64,7 +64,7 @@ func (t *Table) layout() *words.Table {
 	return out
 }
 
-func (t *Table) text(width int) string {
+func (t *table) text(width int) string {
 	var b strings.Builder
 	if t.Caption != "" {
 		b.WriteString(words.Wrap(t.Caption, width, 0) + "\n")
@@ -74,10 +74,10 @@ func (t *Table) text(width int) string {
 }
 
 // headed returns a table whose columns have names and nothing to explain, so many of words.
-func headed(texts int, names ...string) *Table {
-	t := &Table{}
+func headed(texts int, names ...string) *table {
+	t := &table{}
 	for i, name := range names {
-		t.Columns = append(t.Columns, Column{Name: name, Text: i < texts})
+		t.Columns = append(t.Columns, column{Name: name, Text: i < texts})
 	}
 	return t
 }

@@ -25,33 +25,33 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
-			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
+			page.Flags = append(page.Flags, pageFlag{good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
 				"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
 			switch {
 			case w.Void != "":
-				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is void: " + w.Void + "."})
+				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is void: " + w.Void + "."})
 			case w.Vacuous:
-				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is vacuous: it is at least as large as the " +
+				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is vacuous: it is at least as large as the " +
 					"number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
-				page.Flags = append(page.Flags, Flag{Warn, "it is the longest that was tried; a longer one may be better."})
+				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may be better."})
 			}
 		}
 	}
-	s := Section{ID: "windows", Title: "Windows"}
+	s := section{ID: "windows", Title: "Windows"}
 	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one " +
 		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the " +
 		"same seeds.")
-	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.",
+	s.add(fromChart("windows", "A round's share. Bands are two standard errors over seeds.",
 		WindowChart(prices, first)), windowTable(prices, first.Rewards))
-	page.Sections = []Section{s, b.parameters()}
+	page.Sections = []section{s, b.parameters()}
 	return page
 }
 
 // windowTable has a row a window.
-func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *Table {
-	t := &Table{Columns: []Column{{Name: "window", Text: true}, {Name: "skipped"},
+func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
+	t := &table{Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
 		{Name: "late", Means: "outcomes that came after it, a round"},
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
 		{Name: "σ_max", Means: "the most rounds that were open at once"},
@@ -59,16 +59,16 @@ func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *Table {
 		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest", Means: "paired by seed"}}}
 	for i := range prices {
 		w := &prices[i]
-		t.row(windowCells(w, shown, Mean.String, words.Digits)...)
+		t.row(windowCells(w, shown, mean.String, words.Digits)...)
 		if w.Recommended {
-			t.mark(Good)
+			t.mark(good)
 		}
 	}
 	return t
 }
 
 // windowCells are what is told of a window, means and figures as they are written.
-func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(Mean) string, digits func(float64) string) []string {
+func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(mean) string, digits func(float64) string) []string {
 	bound := mean(meanOfEstimate(w.Bound))
 	switch {
 	case w.Void != "":
@@ -93,7 +93,7 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 			mark = "◀ take"
 		}
 		short := func(x float64) string { return words.Figure(x, 3) }
-		t.row(slices.Insert(windowCells(&prices[i], first.Rewards, Mean.text, short), 1, mark)...)
+		t.row(slices.Insert(windowCells(&prices[i], first.Rewards, mean.text, short), 1, mark)...)
 	}
 	what := "loss beyond"
 	switch {
@@ -110,12 +110,12 @@ func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) 
 		"cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
 		strings.ToUpper(beyond[:1])+beyond[1:], what)
-	return brief(t, Note(legend))
+	return brief(t, note(legend))
 }
 
 // WindowFile returns the same figures as a CSV file.
-func WindowFile(prices []replay.WindowPrice) *File {
-	f := &File{Name: "window.csv", Columns: []string{"window", "skipped", "late", "d_released", "sigma_max", "bound",
+func WindowFile(prices []replay.WindowPrice) *csvFile {
+	f := &csvFile{Name: "window.csv", Columns: []string{"window", "skipped", "late", "d_released", "sigma_max", "bound",
 		"vacuous", "void", "mean_loss", "mean_loss_se", "regret", "regret_se", "worse", "worse_se", "recommended"}}
 	for i := range prices {
 		p := &prices[i]
@@ -155,7 +155,7 @@ func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart
 		if !p.Vacuous {
 			bound.add(x, meanOfEstimate(p.Bound), n)
 		}
-		skipped.add(x, Mean{ope.Figure(p.Skipped), ope.Figure(nan)}, 1)
+		skipped.add(x, mean{ope.Figure(p.Skipped), ope.Figure(nan)}, 1)
 		if p.Recommended {
 			c.Mark = &x
 		}
@@ -169,7 +169,7 @@ func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart
 // windowLine is a line over windows.
 type windowLine struct{ x, y, err []float64 }
 
-func (l *windowLine) add(x float64, m Mean, by float64) {
+func (l *windowLine) add(x float64, m mean, by float64) {
 	if !m.known() {
 		return
 	}

@@ -23,7 +23,7 @@ func Worst(r *replay.WorstReport) *Page {
 		}
 		t.row(cells...)
 	}
-	return brief(t, Note(worstLegend(r)))
+	return brief(t, note(worstLegend(r)))
 }
 
 // worstLegend says what was found.

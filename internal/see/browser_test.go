@@ -33,7 +33,7 @@ func TestBrowserPage(t *testing.T) {
 	b := browsertest.Start(t)
 	w := newWorld(t, "window: 2s\n")
 	last := w.play(600, 1)
-	w.until("an idle joiner", func(s *State) bool { return s.Waiting.Joiner != nil && *s.Waiting.Joiner == 0 }) // what is rejected now is last
+	w.until("an idle joiner", func(s *state) bool { return s.Waiting.Joiner != nil && *s.Waiting.Joiner == 0 }) // what is rejected now is last
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
@@ -92,7 +92,7 @@ func TestBrowserRewards(t *testing.T) {
 		id, _ := w.ask(r)
 		w.report(`{"id":%q,"reward":%d}`, id, i%3-2)
 	}
-	w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 60 })
+	w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 60 })
 	p := b.Open(t, w.url+"/")
 	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned -/.test(document.getElementById("loss-says").textContent)`)
 	if inside := browsertest.Eval[bool](p,

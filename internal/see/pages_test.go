@@ -91,7 +91,7 @@ This list is made from the code by ` + "`go test ./internal/see -run Documents -
 | field | type | meaning |
 |---|---|---|
 `)
-	describe(&b, comments(t), "", reflect.TypeFor[State]())
+	describe(&b, comments(t), "", reflect.TypeFor[state]())
 	return b.String()
 }
 

@@ -25,11 +25,11 @@ func TestState(t *testing.T) {
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
-	w.until("what is malformed", func(s *State) bool { return s.Refused["malformed"] == 2 })
+	w.until("what is malformed", func(s *state) bool { return s.Refused["malformed"] == 2 })
 	for i := range 25 { // more than are kept
 		w.report(`{"id":"nobody-%d","loss":1}`, i)
 	}
-	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
+	s := w.until("what was played", func(s *state) bool { // each part is told when it is known
 		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
@@ -68,7 +68,7 @@ func TestState(t *testing.T) {
 		t.Errorf("%v %+v %+v", s.Refused, s.Rejects, s.Certificate)
 	}
 	for topic, detail := range map[string]string{"contexts": "context: features.hour: ", "outcomes": "out of the model's range: 7 is not in [0, 1]"} {
-		if !slices.ContainsFunc(s.Rejects, func(r Reject) bool {
+		if !slices.ContainsFunc(s.Rejects, func(r reject) bool {
 			return r.Topic == topic && r.Reason == "malformed" && strings.HasPrefix(r.Detail, detail)
 		}) {
 			t.Errorf("%s: %q is not told: %+v", topic, detail, s.Rejects)
@@ -99,7 +99,7 @@ func TestRewardState(t *testing.T) {
 			id, _ := w.ask(r)
 			w.report(`{"id":%q,"reward":%v}`, id, want.Max)
 		}
-		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
+		s := w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
 		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
 			*l.Buckets[0].Mean != want.Max {
 			says, _ := json.Marshal(l)
@@ -121,7 +121,7 @@ func TestShadowState(t *testing.T) {
 		t.Errorf("of nothing: %+v", s.Shadow)
 	}
 	w.play(300, 1)
-	s := w.until("the shadow", func(s *State) bool {
+	s := w.until("the shadow", func(s *state) bool {
 		return s.Shadow.Decisions == 300 && s.Shadow.Rounds >= 100 && s.Certificate != nil && s.Mode == "shadow"
 	})
 	x := s.Shadow
@@ -145,7 +145,7 @@ func TestApprenticeState(t *testing.T) {
 	for baseline, want := range map[string]float64{"red": 1, "blue": 0} {
 		w := newWorld(t, "window: 5 rounds\nmode: apprentice\nlearner: {fixed: red}\nbaseline: {fixed: "+baseline+"}\n")
 		w.play(40, 1)
-		s := w.until("rounds of an apprentice", func(s *State) bool { return s.Apprentice.Rounds >= 20 })
+		s := w.until("rounds of an apprentice", func(s *state) bool { return s.Apprentice.Rounds >= 20 })
 		if *s.Apprentice.Match != want {
 			t.Errorf("baseline %s: %v, want %v", baseline, *s.Apprentice.Match, want)
 		}
@@ -163,7 +163,7 @@ func TestStateRefuted(t *testing.T) {
 	yaml := "window: 10 rounds\noracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
 	w := newWorldOf(t, yaml, map[string][]byte{"c.jsonl": []byte(class)})
 	w.play(150, 1)
-	s := w.until("a refuted class", func(s *State) bool {
+	s := w.until("a refuted class", func(s *state) bool {
 		w.see.cert.mu.Lock()
 		w.see.cert.page = nil // the next look computes it anew
 		w.see.cert.mu.Unlock()

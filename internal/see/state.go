@@ -6,9 +6,9 @@ import (
 	"hindsight/internal/service"
 )
 
-// State is the JSON of /state. What this process does not know, or nothing is known of yet, is
+// state is the JSON of /state. What this process does not know, or nothing is known of yet, is
 // null.
-type State struct {
+type state struct {
 	Program   string    `json:"program"`    // decider or feedback-joiner
 	Version   string    `json:"version"`    // of the build
 	Model     string    `json:"model"`      // name of the model
@@ -18,21 +18,21 @@ type State struct {
 	Why       string    `json:"why"`        // why it is not ready
 	Deciders  []int     `json:"deciders"`   // partitions decided here
 	Joiner    bool      `json:"joiner"`     // the joiner is at work here
-	Idle      Idle      `json:"idle"`       // what of this process is not at work now, and why
+	Idle      idle      `json:"idle"`       // what of this process is not at work now, and why
 	Mode      string    `json:"mode"`       // live, shadow, apprentice or paused; empty: no decider is at work here
 
-	Flow    Flow    `json:"flow"`    // what passes a second, over the last 5 to 10 seconds
-	Waiting Waiting `json:"waiting"` // what waits where
-	Actions Actions `json:"actions"` // what was played in the last 1,000 decisions known here
+	Flow    flows   `json:"flow"`    // what passes a second, over the last 5 to 10 seconds
+	Waiting waits   `json:"waiting"` // what waits where
+	Actions actions `json:"actions"` // what was played in the last 1,000 decisions known here
 	// how widely those explore, and whether draws follow their propensities
-	Exploration Exploration `json:"exploration"`
+	Exploration exploration `json:"exploration"`
 	// what the learner would have done in the last rounds of mode shadow
-	Shadow Shadow `json:"shadow"`
+	Shadow shadow `json:"shadow"`
 	// how often the learner would have done what its baseline did, in the last rounds of mode apprentice
-	Apprentice Apprentice `json:"apprentice"`
-	Losses     Losses     `json:"losses"` // what rounds were worth beside uniform play
+	Apprentice apprentice `json:"apprentice"`
+	Losses     losses     `json:"losses"` // what rounds were worth beside uniform play
 	// how late outcomes come, and how many feedbacks decisions did without
-	Delays Delays `json:"delays"`
+	Delays delays `json:"delays"`
 	// rounds released since the start, or since the snapshot that the process started from, by fate
 	Fates       map[string]int64         `json:"fates"`
 	Refused     map[string]float64       `json:"refused"`     // outcomes and contexts rejected since the start, by reason
@@ -40,19 +40,19 @@ type State struct {
 	// since it was computed: it takes the decider's time, and is kept for 5 s; what else is here is of now
 	CertAge float64 `json:"certificate_age_seconds"`
 	// the last rejects written here, at most 20 and some of each reason, newest first, without their bytes
-	Rejects   []Reject     `json:"rejects"`
+	Rejects   []reject     `json:"rejects"`
 	Alarms    []alarmState `json:"alarms"`    // whose condition holds, the most urgent first
 	Elsewhere []string     `json:"elsewhere"` // alarms that one process cannot judge: Prometheus can
 }
 
-// Idle says why a part that is in this process does not work now.
-type Idle struct {
+// idle says why a part that is in this process does not work now.
+type idle struct {
 	Decider string `json:"decider"` // why no decider is at work here; empty: one is, or none is in this process
 	Joiner  string `json:"joiner"`  // why the joiner is not at work here; empty: it is, or none is in this process
 }
 
-// Flow is what passes a second.
-type Flow struct {
+// flows is what passes a second.
+type flows struct {
 	Topic     float64 `json:"topic_contexts"`      // decisions of contexts that came by topic
 	Requests  float64 `json:"requests"`            // decisions of contexts that came by request
 	Decisions float64 `json:"decisions"`           // both
@@ -64,8 +64,8 @@ type Flow struct {
 	Refused   float64 `json:"refused"`             // requests answered with an error
 }
 
-// Waiting is what waits.
-type Waiting struct {
+// waits is what waits.
+type waits struct {
 	Contexts    *float64 `json:"contexts"`    // not yet read by a decider
 	Feedback    *float64 `json:"feedback"`    // not yet learned
 	Outstanding *float64 `json:"outstanding"` // decisions whose feedback is not learned
@@ -75,26 +75,26 @@ type Waiting struct {
 	Held *float64 `json:"held"`
 	// how long a round waits at most; null: as many rounds as the model says
 	Window *float64 `json:"window_seconds"`
-	Head   *Head    `json:"head"` // the round that all others wait for
+	Head   *head    `json:"head"` // the round that all others wait for
 }
 
-// Head is the head of the line.
-type Head struct {
+// head is the head of the line.
+type head struct {
 	Partition  int     `json:"partition"`   // of its decision
 	Round      int64   `json:"round"`       // its number there
 	ID         string  `json:"id"`          // of the round, for /explain
 	AgeSeconds float64 `json:"age_seconds"` // in log time, which goes on while the joiner stands still
 }
 
-// Actions is what was played.
-type Actions struct {
+// actions is what was played.
+type actions struct {
 	Decisions int           `json:"decisions"` // of which this is
-	Most      []ActionShare `json:"most"`      // the most frequent actions
+	Most      []actionShare `json:"most"`      // the most frequent actions
 	Others    int           `json:"others"`    // decisions for any other action
 }
 
-// ActionShare is how often an action was played.
-type ActionShare struct {
+// actionShare is how often an action was played.
+type actionShare struct {
 	Action    string   `json:"action"`    // its name
 	Decisions int      `json:"decisions"` // for it
 	Share     float64  `json:"share"`     // of those decisions
@@ -102,8 +102,8 @@ type ActionShare struct {
 	Mean      *float64 `json:"mean"`      // their mean loss or reward, as losses.of says
 }
 
-// Exploration is how widely the last decisions explore.
-type Exploration struct {
+// exploration is how widely the last decisions explore.
+type exploration struct {
 	// γ of the last decision, of the first partition here: the larger, the less is explored
 	Gamma    *float64 `json:"gamma"`
 	Floor    *float64 `json:"floor"`    // least propensity of any action
@@ -122,8 +122,8 @@ type Exploration struct {
 	Functions *float64 `json:"functions"`  // of the class
 }
 
-// Shadow is what the learner would have done where the baseline answered.
-type Shadow struct {
+// shadow is what the learner would have done where the baseline answered.
+type shadow struct {
 	Decisions int      `json:"decisions"` // of the last 1,000, made in shadow
 	Agreement *float64 `json:"agreement"` // mean probability that the learner would have done what the baseline did
 	Rounds    int      `json:"rounds"`    // of the last 1,000 released, made in shadow and with a loss
@@ -137,17 +137,17 @@ type Shadow struct {
 	GapError *float64 `json:"gap_error"` // standard error of that
 }
 
-// Apprentice is how near a learner is to what it learns from.
-type Apprentice struct {
+// apprentice is how near a learner is to what it learns from.
+type apprentice struct {
 	Rounds int `json:"rounds"` // of the last 1,000 of mode apprentice
 	// mean probability that the learner, asked just before it learned a round, would have done what the baseline
 	// did
 	Match *float64 `json:"match"`
 }
 
-// Losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
+// losses is what rounds were worth: as losses on the scale of 0 to 1, and as what the outcomes
 // are.
-type Losses struct {
+type losses struct {
 	// reward or loss: what mean and uniform_mean are, by the model, or reward once an outcome told one
 	Of          string   `json:"of"`
 	Rounds      int      `json:"rounds"`       // of the last 1,000 released that have a loss
@@ -160,11 +160,11 @@ type Losses struct {
 	JoinRatio     *float64   `json:"join_ratio"`
 	Start         *time.Time `json:"start"`          // log time at which the buckets begin
 	BucketSeconds float64    `json:"bucket_seconds"` // their width; it doubles when there would be more than 96
-	Buckets       []Bucket   `json:"buckets"`        // by the log time of the decision
+	Buckets       []bucket   `json:"buckets"`        // by the log time of the decision
 }
 
-// Bucket is one stretch of log time.
-type Bucket struct {
+// bucket is one stretch of log time.
+type bucket struct {
 	Rounds  int64    `json:"rounds"`  // with a loss
 	Loss    *float64 `json:"loss"`    // their mean
 	Uniform *float64 `json:"uniform"` // the estimate for uniform play
@@ -173,30 +173,30 @@ type Bucket struct {
 	UniformMean *float64 `json:"uniform_mean"` // the estimate for uniform play, likewise
 }
 
-// Delays is how late outcomes are.
-type Delays struct {
-	Seconds Spread `json:"seconds"` // from decision to outcome, in log time, of rounds observed
-	Rounds  Spread `json:"rounds"`  // feedbacks released and not yet learned at the decision (σ)
+// delays is how late outcomes are.
+type delays struct {
+	Seconds spreads `json:"seconds"` // from decision to outcome, in log time, of rounds observed
+	Rounds  spreads `json:"rounds"`  // feedbacks released and not yet learned at the decision (σ)
 }
 
-// Spread is how numbers are spread.
-type Spread struct {
+// spreads is how numbers are spread.
+type spreads struct {
 	N       int64       `json:"n"`       // how many
 	P50     *float64    `json:"p50"`     // median, by buckets of powers of two
 	P90     *float64    `json:"p90"`     // 90th percentile
 	P99     *float64    `json:"p99"`     // 99th percentile
 	Most    *float64    `json:"most"`    // the largest
-	Buckets []HistCount `json:"buckets"` // the powers of two between the smallest and the largest
+	Buckets []histCount `json:"buckets"` // the powers of two between the smallest and the largest
 }
 
-// HistCount counts the numbers in one bucket.
-type HistCount struct {
+// histCount counts the numbers in one bucket.
+type histCount struct {
 	To float64 `json:"to"` // upper end
 	N  int64   `json:"n"`  // below it and not in a bucket before
 }
 
-// Reject is a record that was rejected.
-type Reject struct {
+// reject is a record that was rejected.
+type reject struct {
 	Time      *time.Time `json:"time"`      // log time of the record
 	Topic     string     `json:"topic"`     // contexts or outcomes
 	Partition int        `json:"partition"` // of it

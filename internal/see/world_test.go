@@ -155,7 +155,7 @@ func (w *world) play(n int, seed uint64) (last string) {
 }
 
 // until waits until something is so.
-func (w *world) until(what string, f func(s *State) bool) *State {
+func (w *world) until(what string, f func(s *state) bool) *state {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
@@ -188,10 +188,10 @@ func (w *world) get(path string) (code int, body string) {
 	return a.StatusCode, string(b)
 }
 
-func (w *world) state() *State {
+func (w *world) state() *state {
 	w.t.Helper()
 	code, body := w.get("/state")
-	var s State
+	var s state
 	d := json.NewDecoder(strings.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil || code != 200 {

@@ -154,15 +154,15 @@ func (j *JoinerMetrics) Window(rules *loop.Rules) {
 func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
 	j.bytes.Set(float64(h.PendingBytes()))
-	head := Head{Partition: -1}
+	head := lineHead{Partition: -1}
 	if t, d := h.Head(); d != nil {
-		head = Head{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
+		head = lineHead{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
 	}
 	j.line.note(h, at)
 	j.Age(at)
 	j.lane.Set(float64(head.Partition))
 	j.round.Set(float64(head.N))
-	scope.Wait(head)
+	scope.wait(head)
 	parked, _ := h.Parked()
 	j.parked.Set(float64(parked))
 	holding, waited := h.Held()
@@ -172,7 +172,7 @@ func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 		j.waited = waited
 	}
 	j.logTime.Set(float64(h.Now()) / 1e9)
-	j.missing.Set(j.silence.missing(h.Now(), scope.Usual))
+	j.missing.Set(j.silence.missing(h.Now(), scope.usual))
 	losses := h.LateLosses()
 	j.losses.show(&losses)
 }

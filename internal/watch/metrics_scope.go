@@ -24,7 +24,7 @@ func newScope(c *catalog) *Scope {
 		func() float64 { return s.decisions.exploration().Entropy })
 	show("hindsight_draw_evidence", "Evidence that drawn actions do not follow their logged propensities, the largest "+
 		"since the start: while they do, it ever reaches 10,000 with probability at most 1 in 10,000.",
-		"it is 10,000: no estimate from this log holds; run replayer verify", s.draws.Evidence)
+		"it is 10,000: no estimate from this log holds; run replayer verify", s.draws.evidence)
 	show("hindsight_draws_checked", "Draws among 2 actions or more that this evidence is of.", "",
 		func() float64 { return float64(s.draws.draws) })
 	s.showRecent(show)

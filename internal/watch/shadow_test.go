@@ -33,7 +33,7 @@ func TestShadow(t *testing.T) {
 	skipped := feedback(4, codec.Skipped, 0, .5)
 	skipped.Mode, skipped.Would = codec.Shadow, would
 	s.Feedback(skipped)
-	if x := s.shadow(); x != (Shadow{Decisions: 2, Agreement: .5, Rounds: 2, Uncovered: 0, Excess: -.25, StdErr: math.Sqrt(.125)}) || s.View().Shadow != x {
+	if x := s.shadow(); x != (shadowWorth{Decisions: 2, Agreement: .5, Rounds: 2, Uncovered: 0, Excess: -.25, StdErr: math.Sqrt(.125)}) || s.View().Shadow != x {
 		t.Errorf("%+v", x)
 	}
 }
@@ -64,7 +64,7 @@ func TestShadowExcess(t *testing.T) {
 	var sum float64
 	for range worlds {
 		s := NewScope()
-		for n := int64(1); n <= Window; n++ {
+		for n := int64(1); n <= windowSize; n++ {
 			action, loss := r.IntN(2), 0.0
 			if r.Float64() < []float64{.2, .8}[action] {
 				loss = 1
