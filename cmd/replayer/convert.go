@@ -43,17 +43,21 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 		Args: daemon.OneArgument("log", "log.json"),
 		Example: `  replayer convert personalizer/ --to parquet --out log.parquet
   replayer convert log.json.gz --to jsonl --rejects bad.jsonl > log.jsonl
-  replayer convert log.csv --action-column offer --reward-column paid --propensity-column p --features age,country --to jsonl
+  replayer convert log.csv --action-column offer --reward-column paid --propensity-column p \
+    --features age,country --to jsonl
   replayer convert embedded:./hindsight-data --to parquet --out log.parquet
   replayer convert log.json                      # only account for its lines`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	c.source.logFlags(env, f, new(access))
-	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, only account")
+	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, "+
+		"only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
-	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as skipped all the same")
-	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to standard output")
+	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as "+
+		"skipped all the same")
+	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to "+
+		"standard output")
 	return cmd
 }
 

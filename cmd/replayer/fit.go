@@ -54,7 +54,8 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
   replayer fit --data personalizer.dsjson --over features
   replayer fit --data embedded:shop-data --name shop
-  replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
+  # with oracle: {kind: hedge, class: digits.class.jsonl} in digits.yaml:
+  replayer backtest --data pendigits.csv --model digits.yaml --window 200`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(env, cmd.Flags(), new(access))
@@ -297,7 +298,9 @@ func (r *fitReport) write(w io.Writer) error {
 	if r.Share > .5 {
 		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
 	}
-	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) }); best.HeldOut >= r.Constant {
+	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int {
+		return cmp.Compare(a.HeldOut, b.HeldOut)
+	}); best.HeldOut >= r.Constant {
 		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too " +
 			"few.\n")
 	}

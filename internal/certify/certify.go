@@ -53,10 +53,11 @@ type RiskBound struct {
 // Certificate holds what bounds the regret of the T rounds so far, withdrawn ones left out,
 // by kind, the sharpest first; kinds that a learner does not have are nil.
 type Certificate struct {
-	T             int64      `json:"t,omitempty"`
-	PlausibleSet  *SetBound  `json:"plausible_set,omitempty"`  // with probability 1−α
-	Measured      *Bound     `json:"measured,omitempty"`       // of policies: ΣL − min Ĉ, in expectation
-	RealisedLoss  *RiskBound `json:"realised_loss,omitempty"`  // with probability 1−α: what was lost, as if the best lost nothing
+	T            int64     `json:"t,omitempty"`
+	PlausibleSet *SetBound `json:"plausible_set,omitempty"` // with probability 1−α
+	Measured     *Bound    `json:"measured,omitempty"`      // of policies: ΣL − min Ĉ, in expectation
+	// with probability 1−α: what was lost, as if the best lost nothing
+	RealisedLoss  *RiskBound `json:"realised_loss,omitempty"`
 	MeasuredDrift *Bound     `json:"measured_drift,omitempty"` // in expectation
 	APriori       *Bound     `json:"a_priori,omitempty"`       // in expectation
 	// ExplorationCost is Σ(K−μ)/γ: what exploring cost so far by the model's own belief.

@@ -134,7 +134,9 @@ func TestBoundsOf(t *testing.T) {
 		t.Errorf("of 40 rounds: %+v", c)
 	}
 	b, err := json.Marshal(c)
-	if err != nil || !strings.Contains(string(b), `"plausible_set":{"value":50,"vacuous":false,"alpha":0.05,"surviving":2,"functions":9,"missing_at_random":40}`) || !strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
+	if err != nil || !strings.Contains(string(b),
+		`"plausible_set":{"value":50,"vacuous":false,"alpha":0.05,"surviving":2,"functions":9,"missing_at_random":40}`) ||
+		!strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
 		t.Errorf("%s, %v", b, err)
 	}
 	f, ok := Measure(l, 10)

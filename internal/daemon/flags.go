@@ -29,7 +29,8 @@ func fillFromEnv(flags *pflag.FlagSet, getenv func(string) string) error {
 			return
 		}
 		if err := f.Value.Set(text); err != nil {
-			first = fmt.Errorf("invalid value %q of the environment variable %s, which stands for --%s: %w", text, EnvName(f.Name), f.Name, err)
+			first = fmt.Errorf("invalid value %q of the environment variable %s, which stands for --%s: %w", text,
+				EnvName(f.Name), f.Name, err)
 			return
 		}
 		f.Changed = true

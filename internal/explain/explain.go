@@ -91,8 +91,8 @@ func (x *explainer) note(format string, args ...any) {
 // decided fills in what the decision's record says.
 func (x *explainer) decided() {
 	d, out := &x.dec, &x.e.Decision
-	*out = decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: logTime(x.rec.Time), Epoch: d.Epoch, Gamma: d.Gamma, Mode: d.Mode.String(),
-		Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
+	*out = decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: logTime(x.rec.Time), Epoch: d.Epoch,
+		Gamma: d.Gamma, Mode: d.Mode.String(), Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
 	for i, name := range d.Actions {
 		a := action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action}
 		if i < len(d.Would) {
@@ -144,8 +144,10 @@ func (x *explainer) closed() {
 		return
 	}
 	f := &x.fed
-	x.e.Feedback = &feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: logTime(x.fedRec.Time), Fate: f.Fate.String(), Reason: f.Reason,
-		Loss: f.Loss, Delay: seconds(f.ClosedAt - f.Time), Waited: seconds(x.fedRec.Time - f.ClosedAt), Overtaken: max(0, f.N-1-f.LearnedThrough)}
+	x.e.Feedback = &feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: logTime(x.fedRec.Time), Fate: f.Fate.String(),
+		Reason: f.Reason,
+		Loss:   f.Loss, Delay: seconds(f.ClosedAt - f.Time), Waited: seconds(x.fedRec.Time - f.ClosedAt),
+		Overtaken: max(0, f.N-1-f.LearnedThrough)}
 	if f.ClosedAt != loop.End {
 		x.e.Feedback.ClosedAt = logTime(f.ClosedAt)
 	} else {

@@ -26,9 +26,11 @@ type roundContext struct {
 	Offset    int64   `json:"offset"` // in contexts; -1: it came by request
 	LogTime   logTime `json:"log_time"`
 	Bytes     int     `json:"bytes"`
-	Kept      bool    `json:"kept"`               // the record is still in contexts, and is what was decided
-	Text      string  `json:"text,omitempty"`     // as JSON; only where features may be shown
-	NotRead   string  `json:"not_read,omitempty"` // names of features that the model does not list, and keys that no context has; where features may not be shown how many
+	Kept      bool    `json:"kept"`           // the record is still in contexts, and is what was decided
+	Text      string  `json:"text,omitempty"` // as JSON; only where features may be shown
+	// names of features that the model does not list, and keys that no context has; where features may not be shown
+	// how many
+	NotRead string `json:"not_read,omitempty"`
 }
 
 // decision is what was decided, and why.

@@ -20,7 +20,8 @@ const firstBlock = 4096
 // back calls f for the records of a partition in blocks from its end towards its beginning,
 // within a block in order, until f's block is said to be the last: when done reports so after
 // it, or when its first record was appended before since.
-func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record), done func() bool) error {
+func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record),
+	done func() bool) error {
 	early, any := false, false
 	return stream.ScanBack(ctx, x.Log, topic, p, math.MaxInt64, firstBlock, func(r *stream.Record) error {
 		if !any {
@@ -109,7 +110,8 @@ func (x *explainer) findRejects(ctx context.Context) error {
 			return
 		}
 		o := readOutcome(rej.Bytes)
-		o.Partition, o.Offset, o.LogTime, o.Became, o.Detail = rej.Partition, rej.Offset, logTime(rej.Time), rej.Reason, rej.Short()
+		o.Partition, o.Offset, o.LogTime, o.Became, o.Detail = rej.Partition, rej.Offset, logTime(rej.Time),
+			rej.Reason, rej.Short()
 		x.outcome(o)
 	}, never)
 }
@@ -157,7 +159,9 @@ func (x *explainer) counted(p int, r *stream.Record) {
 // outcome adds one unless it is there: of two stored rejects of one, and of a reject and the
 // record itself, the first counts.
 func (x *explainer) outcome(o outcome) {
-	if !slices.ContainsFunc(x.e.Outcomes, func(had outcome) bool { return had.Partition == o.Partition && had.Offset == o.Offset }) {
+	if !slices.ContainsFunc(x.e.Outcomes, func(had outcome) bool {
+		return had.Partition == o.Partition && had.Offset == o.Offset
+	}) {
 		x.e.Outcomes = append(x.e.Outcomes, o)
 	}
 }

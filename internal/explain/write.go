@@ -53,7 +53,8 @@ func (e *Explanation) writeContext(p *printer) {
 		if !c.Kept {
 			kept = "; the record is no longer kept, or is another"
 		}
-		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes, c.LogTime, kept)
+		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes,
+			c.LogTime, kept)
 	}
 	if c.Text != "" {
 		p.line("             %s", c.Text)
@@ -65,12 +66,14 @@ func (e *Explanation) writeContext(p *printer) {
 
 func (e *Explanation) writeDecision(p *printer) {
 	d, h := &e.Decision, &e.Had
-	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition, d.Offset, d.LogTime)
+	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition,
+		d.Offset, d.LogTime)
 	last := ""
 	if h.LastAt != 0 {
 		last = fmt.Sprintf(" (of %s)", h.LastAt)
 	}
-	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough, last, h.Learned)
+	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough,
+		last, h.Learned)
 	if h.OwnThrough != nil {
 		had := "no rounds"
 		if *h.OwnThrough > 0 {

@@ -96,7 +96,8 @@ func (x *exp4) check(add adder) {
 	case x.Delays.Auto && x.Horizon != 0:
 		add("learner", "horizon: it has no effect with d: auto; give both, or leave it out")
 	case !x.Delays.Auto && (x.Horizon < 1 || x.Horizon > maxHorizon):
-		add("learner", "d: with a known sum of delays the number of rounds must be known, too; for example: d: 20000, horizon: 10000")
+		add("learner", "d: with a known sum of delays the number of rounds must be known, too; for example: d: 20000, "+
+			"horizon: 10000")
 	}
 }
 

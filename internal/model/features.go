@@ -75,8 +75,8 @@ func (m *Model) checkFourier(add adder) bool {
 		return n.Auto || n.Value >= 0 && n.Value <= most && n.Value == math.Floor(n.Value)
 	}
 	if !whole(o.Columns, maxColumns) {
-		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: columns: 17",
-			maxColumns, o.Columns.Value)
+		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: "+
+			"columns: 17", maxColumns, o.Columns.Value)
 	}
 	ok := whole(o.Fourier, oracle.MaxFourier)
 	if !ok {

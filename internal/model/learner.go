@@ -168,7 +168,8 @@ const (
 	Paper      = "paper"
 )
 
-var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; for example: balanced")
+var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; " +
+	"for example: balanced")
 
 // ParseExplore reads how much to explore as flags write it: a name, a positive
 // number, or paper:T.
@@ -217,7 +218,8 @@ func (e Explore) Warning() string {
 	}
 	f := formatFloat(e.Factor)
 	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, "+
-		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave explore out", f, f)
+		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave "+
+		"explore out", f, f)
 }
 
 func (e *Explore) read(p *parser, n *yaml.Node) {

@@ -12,7 +12,8 @@ type mixedClass struct{ shared bool }
 
 // mixedLine is what a line of a mixed or shared class has beside its prior: one of these.
 type mixedLine struct {
-	Linear   [][]float64 `json:"linear"`   // a row an action, or a feature of actions and one more: one number a feature, then the intercept
+	// a row an action, or a feature of actions and one more: one number a feature, then the intercept
+	Linear   [][]float64 `json:"linear"`
 	Logistic [][]float64 `json:"logistic"` // the same
 	Trees    []treeLine  `json:"trees"`    // the function is their mean
 }

@@ -55,7 +55,8 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	case err != nil:
 		return nil, err
 	case f == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " + policyHeaderExample}
+		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " +
+			policyHeaderExample}
 	case len(f.Policies) == 0:
 		return nil, &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
 	}

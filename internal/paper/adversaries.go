@@ -165,8 +165,8 @@ func dmaxClaim() Claim {
 	return Claim{
 		Name:   "dmax",
 		Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
-		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) seen? At " +
-			"constant delay d and fixed T the first grows like d, the second like √d.",
+		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) " +
+			"seen? At constant delay d and fixed T the first grows like d, the second like √d.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 4000)
 			var all []*cell

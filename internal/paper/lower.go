@@ -130,8 +130,8 @@ func concludeHypercube(f *Finding, all []*cell) {
 			"%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
 		f.learns(what, c)
 	}
-	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is " +
-		"left is below the bound that is proved"
+	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and " +
+		"what is left is below the bound that is proved"
 	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"hypercube", pic})
 	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.",
 		100*hard, 100*easy)
@@ -153,9 +153,9 @@ func blocksClaim() Claim {
 	return Claim{
 		Name:   "blocks",
 		Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
-		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones " +
-			"regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to know " +
-			"the future would.",
+		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on " +
+			"random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help " +
+			"here, only to know the future would.",
 		plan: func(o Options) plan {
 			rounds := size(o, 16384, 4096)
 			var blocks []block

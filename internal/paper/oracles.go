@@ -46,8 +46,9 @@ func oracleKinds(env string) (out []oracleKind) {
 			m.Oracle = model.Oracle{Kind: model.Linear, Beta: model.Number{Value: beta}, Lambda: model.Number{Value: 1}}
 		}
 	}
-	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)",
-		linear(1)},
+	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)},
+		oracleKind{"VAW (β = 1)",
+			linear(1)},
 		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
 }
 

@@ -67,7 +67,8 @@ func TestTables(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	out, err := json.Marshal(table)
-	if err != nil || string(out) != `{"title":"t","columns":["d","regret","bound"],"rows":[[10,{"value":2.5,"se":0.25},null],[20,"none",3.5]]}` {
+	if err != nil || string(
+		out) != `{"title":"t","columns":["d","regret","bound"],"rows":[[10,{"value":2.5,"se":0.25},null],[20,"none",3.5]]}` {
 		t.Errorf("%s %v", out, err)
 	}
 	b.Reset()

@@ -110,7 +110,8 @@ func (f *Finding) exponent(axis string, points []point) {
 		return
 	}
 	e := estimate(slopes)
-	f.Fits = append(f.Fits, slopeFit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE, Bound: &of.Slope})
+	f.Fits = append(f.Fits, slopeFit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE,
+		Bound: &of.Slope})
 	f.check(e.Value <= of.Slope+finite+2*se(e), "the exponent of %s is at most that of its bound", what)
 }
 

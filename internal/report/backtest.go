@@ -112,7 +112,9 @@ func (b *builder) flags() []pageFlag {
 		add(bad, "all policies: %s.", f)
 	}
 	for _, p := range b.Policies {
-		if own := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool { return slices.Contains(all, f) }); len(own) > 0 {
+		if own := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool {
+			return slices.Contains(all, f)
+		}); len(own) > 0 {
 			add(bad, "policy %s: %s.", p.Policy, strings.Join(own, ". And: "))
 		}
 	}
@@ -327,7 +329,9 @@ func (b *builder) saysDelay(k int) string {
 	if !cost.known() {
 		return ""
 	}
-	none := slices.IndexFunc(b.Summary, func(g group) bool { return g.Learner == b.Summary[k].Learner && g.Delays == "none" })
+	none := slices.IndexFunc(b.Summary, func(g group) bool {
+		return g.Learner == b.Summary[k].Learner && g.Delays == "none"
+	})
 	value, se := float64(cost.Value), float64(cost.SE)
 	text := fmt.Sprintf("Without delay it would have %s %s a round: ", did(rewards),
 		b.Summary[none].Loss.shown(rewards).first())

@@ -209,8 +209,9 @@ func (r *Results) estimatesFile() csvFile {
 }
 
 func (r *Results) policyCourseFile() csvFile {
-	f := csvFile{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows",
-		"value", "se", "so_far", "so_far_se", "ess"}}
+	f := csvFile{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows",
+		Columns: []string{"policy", "rows",
+			"value", "se", "so_far", "so_far_se", "ess"}}
 	for _, p := range r.Policies {
 		c := p.Course
 		if c == nil {

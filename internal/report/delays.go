@@ -105,7 +105,8 @@ func binName(b replay.DelayBin) string {
 
 // outstanding is the chart of rounds that wait, a view for each kind of delays.
 func (b *builder) outstanding() *pageChart {
-	c := &pageChart{ID: "outstanding", Title: "Rounds that wait", Kind: lines, Y: axis{Label: "earlier rounds", Zero: true}}
+	c := &pageChart{ID: "outstanding", Title: "Rounds that wait", Kind: lines,
+		Y: axis{Label: "earlier rounds", Zero: true}}
 	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between " +
 		"the first two lines is what order costs."
 	for i, r := range b.byDelays() {

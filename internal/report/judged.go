@@ -98,8 +98,8 @@ func judgedLegend(e *replay.Evaluations, screen, biased bool) string {
 		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +
 			"estimators, and 95 % intervals: --json, --report."
 	} else {
-		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the estimates rest " +
-			"on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the " +
+			"estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
 	}
 	if biased {
 		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a " +

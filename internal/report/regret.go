@@ -94,7 +94,8 @@ func (b *builder) regretCourse(g []*replay.Result) *pageChart {
 	if r.Course == nil {
 		return nil
 	}
-	c := &pageChart{ID: "regret", Title: "Regret so far", Kind: lines, Y: axis{Label: regretLabel(b.rewards()), Zero: true}}
+	c := &pageChart{ID: "regret", Title: "Regret so far", Kind: lines,
+		Y: axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
 	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so "+
 		"that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
@@ -147,7 +148,8 @@ func (b *builder) sweep() section {
 		"that are the same for each delay, and a window long enough that nothing is skipped.", verb,
 		words.Count(first.Rounds), first.Orders)
 	c := &pageChart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: lines,
-		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true}, Y: axis{Label: "mean " + shown.Of() + " a round"}}
+		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true},
+		Y: axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
 	t := &table{Caption: "What delay costs", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},

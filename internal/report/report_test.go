@@ -159,7 +159,8 @@ func TestDelaysCost(t *testing.T) {
 	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
 		run("none", 0, .3)}}
 	r.Summarise()
-	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 { // of .2 and .1
+	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 {
+		// of .2 and .1
 		t.Errorf("%+v", c)
 	}
 	if r.Summary[1].Cost.known() || math.Abs(float64(r.Summary[1].Loss.Value)-.45) > 1e-12 {

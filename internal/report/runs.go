@@ -102,7 +102,9 @@ func replayed(r *replay.Result) string {
 	if r.Replay == nil {
 		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + ofMatched(r)
 	}
-	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
+	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one "+
+		"(SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)",
+		r.Replay.Accept)
 }
 
 // legend says what a table of runs is about, and what its columns mean.
@@ -114,18 +116,21 @@ func legend(runs []replay.Result) string {
 	}
 	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), windowText(first))
 	if first.UniformLoss != nil {
-		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss), words.Digits(*first.BestLoss))
+		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss),
+			words.Digits(*first.BestLoss))
 	}
 	if first.Matched != nil {
 		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(first)
 	}
 	if d := first.Delays.Recorded; d != nil {
-		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", delayLine(&d.DelayStats), words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
+		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", delayLine(&d.DelayStats),
+			words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
 	}
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
 	}
-	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` + kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + voidText(runs) + "."
+	return text + `. D/T: mean delay in rounds as outcomes arrived → as feedback was released. Bound: on regret, by ` +
+		kindOf(runs) + `; "vacuous" where it is not below T` + withoutWithdrawn(first) + voidText(runs) + "."
 }
 
 // voidText says why bounds in a table are void, "" if none is.

@@ -58,15 +58,15 @@ type group struct {
 	Delays   string     `json:"delays"`
 	Orders   int        `json:"orders"`
 	Rounds   int64      `json:"rounds"`
-	Loss     mean    `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
-	Regret   mean    `json:"regret"`    // null where the truth is not known
+	Loss     mean       `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
+	Regret   mean       `json:"regret"`    // null where the truth is not known
 	Matched  ope.Figure `json:"matched"`   // share of rounds in which the recorded action was drawn; null: no log
 	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
 	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
 	Released ope.Figure `json:"delay_released"`
 	Bound    ope.Figure `json:"bound"`       // of the sharpest kind on regret; null: none, vacuous, or void
 	Void     string     `json:"void"`        // what voids a bound, class refuted; "": nothing
-	Cost     mean    `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
+	Cost     mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
 	Speed    ope.Figure `json:"rounds_per_second"`
 
 	state string // of a bound without a figure
@@ -75,9 +75,10 @@ type group struct {
 // standing is how a judged policy stands.
 type standing struct {
 	Policy string     `json:"policy"`
-	Plays  string     `json:"plays"`            // in words
-	ESS    ope.Figure `json:"ess_share"`        // of the rows
-	Lift   ope.Figure `json:"dr_above_logging"` // its DR estimate less that of the policy that made the log; null if that was not judged
+	Plays  string     `json:"plays"`     // in words
+	ESS    ope.Figure `json:"ess_share"` // of the rows
+	// its DR estimate less that of the policy that made the log; null if that was not judged
+	Lift ope.Figure `json:"dr_above_logging"`
 }
 
 // Summarise sets what is made of runs and policies.

@@ -25,14 +25,16 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
-			page.Flags = append(page.Flags, pageFlag{good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
-				"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
+			page.Flags = append(page.Flags,
+				pageFlag{good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
+					"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
 			switch {
 			case w.Void != "":
 				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is void: " + w.Void + "."})
 			case w.Vacuous:
-				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is vacuous: it is at least as large as the " +
-					"number of rounds."})
+				page.Flags = append(page.Flags,
+					pageFlag{warn, "the bound of that window is vacuous: it is at least as large as the " +
+						"number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
 				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may be better."})
@@ -68,7 +70,8 @@ func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
 }
 
 // windowCells are what is told of a window, means and figures as they are written.
-func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(mean) string, digits func(float64) string) []string {
+func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(mean) string,
+	digits func(float64) string) []string {
 	bound := mean(meanOfEstimate(w.Bound))
 	switch {
 	case w.Void != "":

@@ -39,7 +39,8 @@ func worstLegend(r *replay.WorstReport) string {
 		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ",
 			replay.FreshDraws, found/random)
 	case found > random+2*se:
-		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", replay.FreshDraws)
+		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ",
+			replay.FreshDraws)
 	default:
 		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the "+
 			"learner does not mind when these delays come, or the search was too short (--steps, --draws). ", replay.FreshDraws)

@@ -25,8 +25,10 @@ var meanings = map[string]string{
 
 // state returns all that is known now.
 func (s *See) state(now time.Time) *state {
-	out := &state{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now, UpSeconds: now.Sub(s.began).Seconds(),
-		Deciders: []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []reject{}, Alarms: []alarmState{},
+	out := &state{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now,
+		UpSeconds: now.Sub(s.began).Seconds(),
+		Deciders:  []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []reject{},
+		Alarms:  []alarmState{},
 		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Elsewhere: s.watch.elsewhere}
 	if err := s.o.Health.Ready(); err != nil {
 		out.Why = err.Error()
@@ -47,7 +49,8 @@ func (s *See) state(now time.Time) *state {
 		}
 	}
 	out.Joiner = m.values["hindsight_at_work"].sum(`role="joiner"`) > 0
-	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
+	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch,
+		codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total"].sum(`reason="` + reason + `"`)
 	}
 	v := l.scope.View()
@@ -66,9 +69,12 @@ func (s *See) state(now time.Time) *state {
 }
 
 func flow(m *moment) flows {
-	f := flows{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total", `source="request"`),
-		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"), Outcomes: m.rate("hindsight_outcomes_total"),
-		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"), Refused: m.rate("hindsight_requests_refused_total")}
+	f := flows{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total",
+		`source="request"`),
+		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"),
+		Outcomes: m.rate("hindsight_outcomes_total"),
+		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"),
+		Refused: m.rate("hindsight_requests_refused_total")}
 	if n := m.values["hindsight_at_work"].sum(`role="decider"`); n > 0 {
 		f.Learned = m.rate("hindsight_learned_through") / n
 	}
@@ -78,7 +84,8 @@ func flow(m *moment) flows {
 func waiting(m *moment) waits {
 	return waits{Contexts: m.there("hindsight_contexts_lag_records"), Feedback: m.there("hindsight_feedback_lag_records"),
 		Outstanding: m.there("hindsight_decisions_outstanding"), Joiner: m.there("hindsight_joiner_lag_records"),
-		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"), Window: m.there("hindsight_window_seconds")}
+		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"),
+		Window: m.there("hindsight_window_seconds")}
 }
 
 // there returns what a metric shows, nil if it is not there or not finite.
@@ -120,12 +127,13 @@ func (out *state) scope(v *watch.View, m *moment) {
 	}
 	r := &v.Recent
 	e := &out.Exploration
-	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor), watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor),
+		watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
 	e.Effective, e.Largest = watch.Known(r.Effective), watch.Known(r.Largest)
 	out.losses(v)
 	x := &v.Shadow
-	out.Shadow = shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds, Uncovered: watch.Known(x.Uncovered),
-		Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
+	out.Shadow = shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds,
+		Uncovered: watch.Known(x.Uncovered), Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
 		Gap: watch.Known(v.Rewards.Gap(x.Excess)), GapError: watch.Known(v.Rewards.Length(x.StdErr))}
 	out.Apprentice = apprentice{v.Match.Rounds, watch.Known(v.Match.Rate)}
 	out.Delays = delays{spread(&v.Delays), spread(&v.Released)}
@@ -133,10 +141,11 @@ func (out *state) scope(v *watch.View, m *moment) {
 		out.Fates[f.String()] = n
 	}
 	for _, x := range v.Rejects {
-		out.Rejects = append(out.Rejects, reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition, Offset: x.Offset,
-			Reason: x.Reason, Detail: x.Detail, ID: x.ID, Means: meanings[x.Reason]})
+		out.Rejects = append(out.Rejects, reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition,
+			Offset: x.Offset, Reason: x.Reason, Detail: x.Detail, ID: x.ID, Means: meanings[x.Reason]})
 	}
-	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil { // not of a joiner that has left
+	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil {
+		// not of a joiner that has left
 		h := v.Head
 		out.Waiting.Head = &head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: *age}
 	}
@@ -145,8 +154,10 @@ func (out *state) scope(v *watch.View, m *moment) {
 func (out *state) losses(v *watch.View) {
 	r := &v.Recent
 	l := &out.Losses
-	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform), watch.Known(r.JoinRatio)
-	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)), watch.Known(v.Rewards.Shown(r.Uniform))
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform),
+		watch.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)),
+		watch.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
@@ -166,7 +177,8 @@ func instant(ns int64) *time.Time {
 
 // spread returns a histogram without the empty buckets at its ends.
 func spread(h *watch.Histogram) spreads {
-	out := spreads{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)), P99: watch.Known(h.Quantile(.99)), Buckets: []histCount{}}
+	out := spreads{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)),
+		P99: watch.Known(h.Quantile(.99)), Buckets: []histCount{}}
 	if h.N == 0 {
 		return out
 	}

@@ -39,7 +39,8 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("compose/%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update", name, err)
+			t.Errorf("compose/%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update",
+				name, err)
 		}
 	}
 }
@@ -95,7 +96,8 @@ func TestNoForeignMetrics(t *testing.T) {
 			t.Errorf("%s names no metric", name)
 		}
 	}
-	for _, planted := range []string{"rate(hindsight_nothing_total[1m])", `hindsight_at_work{role="cook"}`, `hindsight_at_work{rule="joiner"}`, "hindsight_ready_bucket"} {
+	for _, planted := range []string{"rate(hindsight_nothing_total[1m])", `hindsight_at_work{role="cook"}`,
+		`hindsight_at_work{rule="joiner"}`, "hindsight_ready_bucket"} {
 		if foreign(planted) == nil {
 			t.Errorf("%s is not seen", planted)
 		}
@@ -281,20 +283,24 @@ func TestPodMonitor(t *testing.T) {
 	_, monitors := read("podmonitor.yaml")
 	spec := at(monitors[0], "spec")
 	endpoint := at(spec, "podMetricsEndpoints", 0)
-	if job, _ := at(endpoint, "relabelings", 0, "replacement").(string); at(endpoint, "relabelings", 0, "targetLabel") != "job" || !strings.HasPrefix(job, "hindsight") {
+	if job, _ := at(endpoint, "relabelings", 0, "replacement").(string); at(endpoint, "relabelings", 0,
+		"targetLabel") != "job" || !strings.HasPrefix(job, "hindsight") {
 		t.Errorf("the job is %q", job)
 	}
 	found := false
 	for _, o := range objects {
-		if o["kind"] != "Deployment" || !reflect.DeepEqual(at(o, "spec", "template", "metadata", "labels"), at(spec, "selector", "matchLabels")) {
+		if o["kind"] != "Deployment" || !reflect.DeepEqual(at(o, "spec", "template", "metadata", "labels"),
+			at(spec, "selector", "matchLabels")) {
 			continue
 		}
 		found = true
 		c := at(o, "spec", "template", "spec", "containers", 0)
 		token := slices.ContainsFunc(at(c, "env").([]any), func(v any) bool {
-			return at(v, "name") == daemon.AdminTokenEnv && reflect.DeepEqual(at(v, "valueFrom", "secretKeyRef"), at(endpoint, "authorization", "credentials"))
+			return at(v, "name") == daemon.AdminTokenEnv && reflect.DeepEqual(at(v, "valueFrom", "secretKeyRef"),
+				at(endpoint, "authorization", "credentials"))
 		})
-		if !token || at(o, "metadata", "namespace") != at(monitors[0], "metadata", "namespace") || at(c, "ports", 0, "name") != at(endpoint, "port") {
+		if !token || at(o, "metadata", "namespace") != at(monitors[0], "metadata", "namespace") ||
+			at(c, "ports", 0, "name") != at(endpoint, "port") {
 			t.Errorf("it is not what the deployment says: %v", endpoint)
 		}
 	}
@@ -330,7 +336,8 @@ func TestPromtool(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput()
 		return string(out), err
 	}
-	for _, args := range [][]string{{"check", "config", "--syntax-only", "../../compose/prometheus.yml"}, {"check", "rules", "../../compose/alerts.yml"}} {
+	for _, args := range [][]string{{"check", "config", "--syntax-only", "../../compose/prometheus.yml"},
+		{"check", "rules", "../../compose/alerts.yml"}} {
 		if out, err := run(args...); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}

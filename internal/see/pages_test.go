@@ -40,11 +40,16 @@ func alertsPage() string {
 	var b strings.Builder
 	b.WriteString(`# Alerts
 
-What to be told of, and what to do then. ` + "`alerts.yml`" + ` has the conditions as rules for Prometheus, over all processes of a
-model; the page at ` + "`/`" + ` of the admin port judges those marked with ● by what its own process sees, without Prometheus.
-*wake*: someone, at once; *look*: today. All processes of a model must be one job, whose name begins with ` + "`hindsight`" + `: rules and
-dashboard tell models apart by it. Where one Prometheus watches several models, give each a ` + "`job_name`" + ` of its own; on Kubernetes a
-PodMonitor of its own (podmonitor.yaml). The rules hold with a ` + "`scrape_interval`" + ` of up to a minute, which is Prometheus's default; tell
+What to be told of, and what to do then. ` + "`alerts.yml`" + ` has the conditions as rules for Prometheus, over ` +
+		`all processes of a
+model; the page at ` + "`/`" + ` of the admin port judges those marked with ● by what its own process sees, ` +
+		`without Prometheus.
+*wake*: someone, at once; *look*: today. All processes of a model must be one job, whose name begins with ` +
+		"`hindsight`" + `: rules and
+dashboard tell models apart by it. Where one Prometheus watches several models, give each a ` + "`job_name`" +
+		` of its own; on Kubernetes a
+PodMonitor of its own (podmonitor.yaml). The rules hold with a ` + "`scrape_interval`" +
+		` of up to a minute, which is Prometheus's default; tell
 Grafana what it is (*Scrape interval* of the data source), for the dashboard's rates.
 
 This page is made from ` + "`alerts.yml`" + ` by ` + "`go test ./internal/see -run Documents -update`" + `.
@@ -71,20 +76,26 @@ func statePage(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString(`# The page
 
-` + "`http://127.0.0.1:9464/`" + ` of every decider and feedback-joiner (` + "`--admin`" + `) is one page that shows what that process knows of
+` + "`http://127.0.0.1:9464/`" + ` of every decider and feedback-joiner (` + "`--admin`" +
+		`) is one page that shows what that process knows of
 its loop, every second, with no network but that process: the loop with what passes a second, alarms with
-what to do about each ([ALERTS.md](ALERTS.md)), loss over time beside uniform play, what is played, delays, fates, exploration, the
+what to do about each ([ALERTS.md](ALERTS.md)), loss over time beside uniform play, what is played, delays, fates, ` +
+		`exploration, the
 certificate with its assumptions, the last rejects. It shows names of actions and ids of rounds, no features and
-no secrets; what is wrong with a rejected context may name the feature, without its value. A decider sees the feedback of all partitions and the decisions of its own; a joiner all of both, but no
+no secrets; what is wrong with a rejected context may name the feature, without its value. A decider sees the ` +
+		`feedback of all partitions and the decisions of its own; a joiner all of both, but no
 certificate. Where both are in one process, which is the default, the page has everything.
 
-` + "`/explain?id=ID`" + ` tells the life of one round in JSON, with ` + "`&format=text`" + ` for people: what ` + "`replayer explain ID`" + ` prints, without
-the context. It reads the logs back from their ends for at most 20 seconds, one round at a time; ` + "`replayer explain`" + ` may
+` + "`/explain?id=ID`" + ` tells the life of one round in JSON, with ` + "`&format=text`" + ` for people: what ` +
+		"`replayer explain ID`" + ` prints, without
+the context. It reads the logs back from their ends for at most 20 seconds, one round at a time; ` +
+		"`replayer explain`" + ` may
 take its time.
 
 ## /state
 
-The JSON behind the page. What the process does not know is null. Losses are on the scale of 0 to 1; where outcomes are rewards the
+The JSON behind the page. What the process does not know is null. Losses are on the scale of 0 to 1; where outcomes ` +
+		`are rewards the
 page shows rewards, on the model's own range.
 This list is made from the code by ` + "`go test ./internal/see -run Documents -update`" + `.
 

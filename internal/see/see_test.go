@@ -37,7 +37,8 @@ func TestState(t *testing.T) {
 	if !s.Ready || s.Program != "decider" || s.Model != "shop" || len(s.Deciders) != 1 || !s.Joiner || s.UpSeconds <= 0 {
 		t.Errorf("%+v", s)
 	}
-	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 || *s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
+	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 ||
+		*s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
 	}
 	if s.Apprentice.Rounds != 0 || s.Apprentice.Match != nil {
@@ -58,16 +59,20 @@ func TestState(t *testing.T) {
 	if l := s.Losses; l.Of != "loss" || *l.Mean != *l.Loss || *l.UniformMean != *l.Uniform {
 		t.Errorf("%+v", l)
 	}
-	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 || s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
+	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 ||
+		s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
 		t.Errorf("%+v", s.Losses)
 	}
-	if s.Delays.Seconds.N < 100 || *s.Delays.Seconds.P99 < *s.Delays.Seconds.P50 || s.Delays.Rounds.N < 100 || s.Waiting.Head == nil || *s.Waiting.Pending == 0 {
+	if s.Delays.Seconds.N < 100 || *s.Delays.Seconds.P99 < *s.Delays.Seconds.P50 || s.Delays.Rounds.N < 100 ||
+		s.Waiting.Head == nil || *s.Waiting.Pending == 0 {
 		t.Errorf("%+v %+v", s.Delays, s.Waiting)
 	}
-	if s.Refused["orphan"] == 0 || len(s.Rejects) == 0 || s.Rejects[0].Means == "" || s.Certificate == nil || s.Certificate.Certificate.T == 0 {
+	if s.Refused["orphan"] == 0 || len(s.Rejects) == 0 || s.Rejects[0].Means == "" || s.Certificate == nil ||
+		s.Certificate.Certificate.T == 0 {
 		t.Errorf("%v %+v %+v", s.Refused, s.Rejects, s.Certificate)
 	}
-	for topic, detail := range map[string]string{"contexts": "context: features.hour: ", "outcomes": "out of the model's range: 7 is not in [0, 1]"} {
+	for topic, detail := range map[string]string{"contexts": "context: features.hour: ",
+		"outcomes": "out of the model's range: 7 is not in [0, 1]"} {
 		if !slices.ContainsFunc(s.Rejects, func(r reject) bool {
 			return r.Topic == topic && r.Reason == "malformed" && strings.HasPrefix(r.Detail, detail)
 		}) {
@@ -77,13 +82,15 @@ func TestState(t *testing.T) {
 	if slices.ContainsFunc(s.Alarms, func(a alarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)
 	}
-	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last), "/explain?format=text&id=" + url.QueryEscape(last)} {
+	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last),
+		"/explain?format=text&id=" + url.QueryEscape(last)} {
 		code, body := w.get(path)
 		if code != 200 || len(body) < 200 || strings.Contains(body, planted) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 || !strings.Contains(body, "recomputed   identical") {
+	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 ||
+		!strings.Contains(body, "recomputed   identical") {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -125,7 +132,8 @@ func TestShadowState(t *testing.T) {
 		return s.Shadow.Decisions == 300 && s.Shadow.Rounds >= 100 && s.Certificate != nil && s.Mode == "shadow"
 	})
 	x := s.Shadow
-	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 || *x.Error <= 0 || *x.Error > .1 {
+	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 || *x.Error <= 0 ||
+		*x.Error > .1 {
 		t.Errorf("agreement %v, uncovered %v, excess %v ± %v", *x.Agreement, *x.Uncovered, *x.Excess, *x.Error)
 	}
 	m := take(w.see.live.Load().gather, s.Time)
@@ -193,7 +201,8 @@ func TestCertificateAge(t *testing.T) {
 
 func TestExplainRefuses(t *testing.T) {
 	w := newWorld(t, "window: 200 rounds\n")
-	for path, want := range map[string]int{"/explain": 400, "/explain?id=": 400, "/explain?id=" + strings.Repeat("x", maxID+1): 400, "/explain?id=nobody": 404} {
+	for path, want := range map[string]int{"/explain": 400, "/explain?id=": 400,
+		"/explain?id=" + strings.Repeat("x", maxID+1): 400, "/explain?id=nobody": 404} {
 		if code, body := w.get(path); code != want || !strings.Contains(body, `"message"`) {
 			t.Errorf("%.40s: %d %s", path, code, body)
 		}
@@ -230,7 +239,8 @@ func TestStateBefore(t *testing.T) {
 		if p.Path == "/state" || p.Path == "/explain" {
 			r := httptest.NewRecorder()
 			p.Answer(r, httptest.NewRequest(http.MethodGet, p.Path+"?id=x", nil))
-			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or shutting down")) || p.Path == "/explain" && r.Code != 503 {
+			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or shutting down")) ||
+				p.Path == "/explain" && r.Code != 503 {
 				t.Errorf("%s: %d %s", p.Path, r.Code, r.Body)
 			}
 		}

@@ -27,7 +27,8 @@ type catalog struct {
 	made map[string]prometheus.Collector
 }
 
-func declare[V prometheus.Collector](c *catalog, kind, name, help, alert string, labels []label, create func(labels []string) V) V {
+func declare[V prometheus.Collector](c *catalog, kind, name, help, alert string, labels []label,
+	create func(labels []string) V) V {
 	if v, ok := c.made[name]; ok {
 		return v.(V)
 	}

@@ -63,7 +63,8 @@ func TestRivalsAreLaws(t *testing.T) {
 // first of the least likely), 0, 0, ¼ (that behind it), ½ (that before it), ¼, and
 // p²/Σp² = 1/6 of it, each over ¼.
 func TestRivalsByHand(t *testing.T) {
-	want := [faults]float64{uniformly: 4. / 3, greedily: 0, leastLike: 4, first: 0, last: 0, slipBack: 1, slipAhead: 2, backwards: 1, tooSharply: 2. / 3}
+	want := [faults]float64{uniformly: 4. / 3, greedily: 0, leastLike: 4, first: 0, last: 0, slipBack: 1, slipAhead: 2,
+		backwards: 1, tooSharply: 2. / 3}
 	for i, got := range rivals([]float64{.5, .25, .25}, 1) {
 		if math.Abs(got-want[i]) > 1e-12 {
 			t.Errorf("rival %d: %v, want %v", i, got, want[i])

@@ -68,7 +68,8 @@ func NewScope() *Scope {
 // Decision takes a decision, of each partition in order; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Decision(d *codec.Decision) {
-	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) || d.Action >= len(d.Propensities) {
+	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) ||
+		d.Action >= len(d.Propensities) {
 		return
 	}
 	s.mu.Lock()
@@ -216,9 +217,10 @@ func (s *Scope) View() View {
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
 		Exploration: s.decisions.exploration(), Draws: s.draws.count(), Evidence: s.draws.evidence(),
-		Refuted: s.draws.refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
-		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...),
-		Delays: s.delays, Released: s.released}
+		Refuted: s.draws.refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{},
+		Recent: s.feedback.recent(), Rewards: s.rewards,
+		LossStart: s.losses.start, LossWidth: s.losses.width,
+		Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...), Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		v.Fates[f] = s.fates[f]
 	}

@@ -72,7 +72,8 @@ func TestDecisionWindow(t *testing.T) {
 }
 
 func feedback(n int64, fate codec.Fate, loss, p float64) *codec.Feedback {
-	return &codec.Feedback{N: n, Fate: fate, Loss: loss, Actions: []string{"a", "b"}, Propensities: []float64{p, 1 - p}, Time: n * 1e9, ClosedAt: n*1e9 + 5e8, LearnedThrough: max(0, n-4)}
+	return &codec.Feedback{N: n, Fate: fate, Loss: loss, Actions: []string{"a", "b"}, Propensities: []float64{p, 1 - p},
+		Time: n * 1e9, ClosedAt: n*1e9 + 5e8, LearnedThrough: max(0, n-4)}
 }
 
 // By hand: losses 0 and 1 with propensities ½ and ⅛ of two actions have weights 1 and 4:
@@ -89,10 +90,13 @@ func TestScopeFeedback(t *testing.T) {
 	s.Feedback(feedback(5, codec.Fate(9), 0, .5))
 	v := s.View()
 	r := v.Recent
-	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || r.Excess != -.75 || math.Abs(r.StdErr-math.Sqrt(25./32)) > 1e-12 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 || math.Abs(r.JoinRatio-1./3) > 1e-12 {
+	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || r.Excess != -.75 ||
+		math.Abs(r.StdErr-math.Sqrt(25./32)) > 1e-12 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 ||
+		math.Abs(r.JoinRatio-1./3) > 1e-12 {
 		t.Errorf("%+v", r)
 	}
-	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 || v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
+	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 ||
+		v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
 		t.Errorf("%v", v.Fates)
 	}
 	if v.Delays.N != 1 || v.Delays.Quantile(.5) != .5 || v.Released.N != 4 || v.Released.Most != 3 {
@@ -102,7 +106,8 @@ func TestScopeFeedback(t *testing.T) {
 		t.Errorf("%+v", v.Losses)
 	}
 	empty := NewScope().View()
-	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) || empty.Head != nil || empty.Evidence != 1 {
+	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) ||
+		empty.Head != nil || empty.Evidence != 1 {
 		t.Errorf("%+v", empty)
 	}
 }
@@ -213,7 +218,8 @@ func TestExcess(t *testing.T) {
 		}
 	}
 	if wrong > worlds/100 || below < worlds/10 || found < worlds*9/10 || math.Abs(sum-.15) > .01 {
-		t.Errorf("of %d: %d wrong, %d below uniform play's estimate by 0.05, %d found, of mean %v", worlds, wrong, below, found, sum)
+		t.Errorf("of %d: %d wrong, %d below uniform play's estimate by 0.05, %d found, of mean %v", worlds, wrong,
+			below, found, sum)
 	}
 	t.Logf("of %d: %d wrong, %d by the estimate alone; %d found, of mean %.3f", worlds, wrong, below, found, sum)
 }
@@ -234,7 +240,8 @@ func TestSeries(t *testing.T) {
 		for _, b := range s.buckets[:s.used] {
 			got = lossBucket{got.Rounds + b.Rounds, got.Loss + b.Loss, got.Weight + b.Weight, got.Weighted + b.Weighted}
 		}
-		if got.Rounds != n || math.Abs(got.Loss-sum) > 1e-9 || got.Weight != float64(2*n) || math.Abs(got.Weighted-2*sum) > 1e-9 {
+		if got.Rounds != n || math.Abs(got.Loss-sum) > 1e-9 || got.Weight != float64(2*n) ||
+			math.Abs(got.Weighted-2*sum) > 1e-9 {
 			t.Errorf("%+v, want %d rounds with %v", got, n, sum)
 		}
 	})
@@ -268,11 +275,13 @@ func TestHistogram(t *testing.T) {
 func TestScopeRejectsAndHead(t *testing.T) {
 	s := NewScope()
 	for i := range int64(keptRejects + 5) {
-		s.Reject(&codec.Reject{Topic: "outcomes", Offset: i, Reason: codec.ReasonLate, ID: "x", Detail: "planted", Bytes: []byte("planted")})
+		s.Reject(&codec.Reject{Topic: "outcomes", Offset: i, Reason: codec.ReasonLate, ID: "x", Detail: "planted",
+			Bytes: []byte("planted")})
 	}
 	s.wait(lineHead{Partition: 2, N: 7, ID: "seven"})
 	v := s.View()
-	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[0].Detail != "planted" || v.Rejects[keptRejects-1].Offset != 5 {
+	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[0].Detail != "planted" ||
+		v.Rejects[keptRejects-1].Offset != 5 {
 		t.Errorf("%+v", v.Rejects)
 	}
 	if v.Head == nil || *v.Head != (lineHead{Partition: 2, N: 7, ID: "seven"}) {

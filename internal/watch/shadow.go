@@ -43,8 +43,9 @@ type shadowWorth struct {
 
 	Rounds    int     // of the last [windowSize] released, made in shadow and with a loss
 	Uncovered float64 // mean probability that the learner would have done what the baseline never does
-	Excess    float64 // estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
-	StdErr    float64 // of Excess, as if rounds were independent
+	// estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
+	Excess float64
+	StdErr float64 // of Excess, as if rounds were independent
 }
 
 func (w *decisionWindow) shadow(s *shadowWorth) {
