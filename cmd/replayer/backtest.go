@@ -95,7 +95,7 @@ func (b *backtest) run(ctx context.Context) error {
 		}
 		defer b.journal.Close()
 	}
-	b.intake = replay.IntakeOf(env)
+	b.intake = env.Intake
 	judged, err := b.judge(ctx, env)
 	results := []replay.Result{}
 	if err == nil && len(b.players()) > 0 {
@@ -126,7 +126,7 @@ func (b *backtest) run(ctx context.Context) error {
 }
 
 // playAll plays all runs; interrupted, it returns those that are finished.
-func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]replay.Result, error) {
+func (b *backtest) playAll(ctx context.Context, env *replay.Rounds) ([]replay.Result, error) {
 	trials, err := b.trials(env)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 
 // encoded returns the rounds of the data in a row order, made once for all models that
 // look at the same of them. It is safe for concurrent use.
-func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *replay.Rounds {
+func (b *backtest) encoded(env *replay.Rounds, order int, m *model.Model) *replay.Rounds {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := roundsKey{order, replay.LooksAtActions(m)}
@@ -168,7 +168,7 @@ func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *r
 		if b.rounds == nil {
 			b.rounds = map[roundsKey]*replay.Rounds{}
 		}
-		b.rounds[key] = replay.EncodeRoundsFor(replay.Order(env, order, b.source.seed), m)
+		b.rounds[key] = replay.Order(env, order, b.source.seed).For(m)
 	}
 	return b.rounds[key]
 }
@@ -218,7 +218,7 @@ func (b *backtest) players() []player {
 
 // cast makes the learners of all players. Model files that would share a label are told apart by
 // their names.
-func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
+func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
@@ -240,7 +240,7 @@ func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
-func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
+func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}

@@ -67,15 +67,15 @@ func (p *policies) options(o ope.Options, seed uint64) (ope.Options, error) {
 
 // judge judges the policies on the log that env shows, in parallel over the cores; nil
 // for data without propensities, where none is asked for.
-func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.Evaluations, error) {
+func (b *backtest) judge(ctx context.Context, env *replay.Rounds) (*replay.Evaluations, error) {
 	p := &b.policies
-	if !replay.HasPropensities(env) && len(p.specs) == 0 {
+	if !env.HasPropensities() && len(p.specs) == 0 {
 		return nil, nil
 	}
 	specs := p.specs
 	if len(specs) == 0 {
 		specs = []string{"logging", "uniform"}
-		if replay.HasBaseline(env) {
+		if env.HasBaseline() {
 			specs = append(specs, "baseline")
 		}
 		for _, l := range b.players() {
@@ -103,8 +103,8 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	if b.journal != nil {
 		off.KeepIn(b.journal)
 	}
-	if len(p.specs) == 0 && b.showing.on() && len(env.Actions()) > 0 {
-		if first := "always:" + env.Actions()[0]; off.Check(first) == nil { // a usual baseline
+	if len(p.specs) == 0 && b.showing.on() && len(env.Actions) > 0 {
+		if first := "always:" + env.Actions[0]; off.Check(first) == nil { // a usual baseline
 			specs = append(specs, first)
 		}
 	}
@@ -174,7 +174,7 @@ func isSnapshot(spec string) bool {
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.
-func (b *backtest) progressive(env replay.Environment, kind, spec string) (*replay.Progressive, error) {
+func (b *backtest) progressive(env *replay.Rounds, kind, spec string) (*replay.Progressive, error) {
 	s := b.source
 	if kind == "model" {
 		s.model, spec = spec, ""

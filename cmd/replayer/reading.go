@@ -35,14 +35,14 @@ type reading struct {
 	access *access     // to topics
 	env    *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
 
-	opened *replay.Environment // the data, read once
-	warned map[string]bool     // warnings told, by their text
+	opened **replay.Rounds // the data, read once
+	warned map[string]bool // warnings told, by their text
 }
 
 // flags adds those of every verb that reads a log, and those of the servers that may hold it. What
 // should be known of the log is told on env's standard error.
 func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
-	r.stdin, r.env, r.warned, r.opened, r.access = env.Stdin, env, map[string]bool{}, new(replay.Environment), a
+	r.stdin, r.env, r.warned, r.opened, r.access = env.Stdin, env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
@@ -67,8 +67,8 @@ func (r *reading) options(stdin io.Reader) (o logs.Options, done func() error, e
 }
 
 // say tells what should be known of a log before its figures.
-func (r *reading) say(env replay.Environment) {
-	in := replay.IntakeOf(env)
+func (r *reading) say(env *replay.Rounds) {
+	in := env.Intake
 	if in == nil || r.env == nil {
 		return
 	}
@@ -96,7 +96,7 @@ func isTopics(data string) bool {
 }
 
 // readOnce opens the data, which all that is played shares.
-func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
+func (s *source) readOnce(ctx context.Context) (*replay.Rounds, error) {
 	if *s.reading.opened != nil {
 		return *s.reading.opened, nil
 	}
@@ -112,7 +112,7 @@ func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 // openData opens the data in its format: by itself topics by their address, a bandit log
 // if its columns are named, Open Bandit data if it has those, events by their content, and
 // any other CSV as a labelled one.
-func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
+func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 	o, done, err := s.reading.options(s.reading.stdin)
 	if err != nil {
 		return nil, err
@@ -158,7 +158,7 @@ func (s *source) openData(ctx context.Context) (env replay.Environment, err erro
 }
 
 // openTopics opens the topics of a live system.
-func (s *source) openTopics(ctx context.Context, o logs.Options) (replay.Environment, error) {
+func (s *source) openTopics(ctx context.Context, o logs.Options) (*replay.Rounds, error) {
 	t, err := s.reading.openTopics(ctx, s.data, o)
 	if err != nil {
 		return nil, err
@@ -168,7 +168,7 @@ func (s *source) openTopics(ctx context.Context, o logs.Options) (replay.Environ
 }
 
 // readEvents makes a log of events.
-func (s *source) readEvents(name string, r *logs.Reader) (replay.Environment, error) {
+func (s *source) readEvents(name string, r *logs.Reader) (*replay.Rounds, error) {
 	o := replay.EventOptions{Dedup: s.reading.dedup}
 	if s.model != "" {
 		m, err := s.parseModel()
@@ -180,7 +180,11 @@ func (s *source) readEvents(name string, r *logs.Reader) (replay.Environment, er
 			o.Reward = &m.Reward
 		}
 	}
-	return replay.ReadEvents(name, r, o)
+	b, err := replay.ReadEvents(name, r, o)
+	if err != nil {
+		return nil, err
+	}
+	return replay.OfTable(b), nil
 }
 
 // topics is the log of a live system, open to be read.

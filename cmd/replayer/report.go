@@ -136,7 +136,7 @@ func (s *source) items() string {
 	if s.reading.opened == nil {
 		return ""
 	}
-	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != "obd" {
+	if in := (*s.reading.opened).Intake; in == nil || in.Format != "obd" {
 		return ""
 	}
 	items := filepath.Join(filepath.Dir(s.data), "item_context.csv")
@@ -154,7 +154,7 @@ func (in *inject) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment),
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: l.environment.Intake,
 		Data: replay.Describe(l.environment)}
 	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 
 // swept plays each learner at each delay of the sweep. Interrupted, it returns what it has
 // of the learners that are finished, and the context's error.
-func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []replay.SweepPoint, err error) {
+func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.SweepPoint, err error) {
 	delays, err := b.showing.sweepDelays(min(env.Len(), sweepRounds))
 	if err != nil || len(delays) == 0 {
 		return nil, err
@@ -212,7 +212,7 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 			for i := range sweepOrders {
 				if len(trials) < sweepOrders { // the rounds of an order are made once
 					head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
-					trials = append(trials, &replay.Trial{Rounds: replay.EncodeRoundsFor(head, &m)})
+					trials = append(trials, &replay.Trial{Rounds: head.For(&m)})
 				} else {
 					trials = append(trials, &replay.Trial{Rounds: trials[i].Rounds})
 				}
@@ -238,7 +238,7 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 }
 
 // describe adds what a report says of the data and of the command.
-func (b *backtest) describe(env replay.Environment, r *report.Results) (err error) {
+func (b *backtest) describe(env *replay.Rounds, r *report.Results) (err error) {
 	if b.showing.on() {
 		r.Summarise()
 		r.Data = replay.Describe(env)

@@ -33,7 +33,7 @@ var errNoLog = errors.New("a snapshot is that of a live system: name its log, fo
 
 // policy returns the learner as it was after so much feedback, "" that of --at, as a
 // policy on the rows of data. Each call returns one of its own.
-func (t *trained) policy(ctx context.Context, data replay.Environment, at string) (*replay.Progressive, error) {
+func (t *trained) policy(ctx context.Context, data *replay.Rounds, at string) (*replay.Progressive, error) {
 	n := t.at
 	if at != "" {
 		var err error

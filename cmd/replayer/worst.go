@@ -140,7 +140,7 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	if err := w.complete(env, &b); err != nil {
 		return nil, err
 	}
-	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRoundsFor(env, p.model), Model: p.model, Files: p.files,
+	s := &stress{trial: replay.Trial{Rounds: env.For(p.model), Model: p.model, Files: p.files,
 		Label: p.label, Seed: w.source.seed}, draws: w.draws}
 	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed,
 		Harm: s.harm}
@@ -149,8 +149,8 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 
 // complete fills in what of a budget is not given: that of the delays that a log records,
 // else 20 a round and at most 100.
-func (w *worst) complete(env replay.Environment, b *replay.Budget) error {
-	if replay.RecordsDelays(env) {
+func (w *worst) complete(env *replay.Rounds, b *replay.Budget) error {
+	if env.RecordsDelays() {
 		d, err := w.source.delays(env, "recorded")
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.
 	if err != nil {
 		return nil, err
 	}
-	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Env.Name(), s.trial.Label,
+	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Name, s.trial.Label,
 		model.FormatWindow(s.trial.Model.Window), s.what, s.draws)
 	for i := range replay.FreshDraws {
 		seed := s.trial.Seed + uint64(s.draws+i)

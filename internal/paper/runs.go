@@ -18,7 +18,7 @@ type cell struct {
 	label  string
 	x      float64 // where it lies on the axis of its experiment
 	rounds int
-	env    func(seed uint64) replay.Environment
+	env    func(seed uint64) *replay.Rounds
 	delays string               // "": those that the environment is meant for
 	window int64                // in rounds; 0: long enough that nothing is skipped
 	tune   func(m *model.Model) // changes the default model; nil: leaves it
@@ -54,7 +54,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if c.tune != nil {
 		c.tune(m)
 		m.DefaultOrder()
-		m.Resolve(env.Columns(), len(env.Actions()))
+		m.Resolve(env.Columns, len(env.Actions))
 	}
 	if err := replay.UsePolicies(m, env); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err != nil {
 		return nil, err
 	}
-	t := &replay.Trial{Rounds: replay.EncodeRounds(env), Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
+	t := &replay.Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
 	if plant != nil {
 		t.Change = func(l learner.Learner) learner.Learner { return plant(l, env) }
 	}

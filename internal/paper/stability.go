@@ -65,7 +65,7 @@ func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle
 	err error) {
 	const actions = 5
 	env := replay.NewSigmoid(seed, m.rounds, replay.SigmoidOptions{Actions: actions, Functions: m.functions})
-	file, err := model.ParseClass("class", env.Class())
+	file, err := model.ParseClass("class", env.Class.Append(nil))
 	if err != nil {
 		return out, err
 	}

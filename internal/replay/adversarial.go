@@ -13,13 +13,12 @@ func always(action string) learner.DecisionList { return learner.DecisionList{{T
 // of action a is 1[a ≠ 0] before round m and 1[a ≠ 1] from then on, and the outcomes of
 // rounds m0 … m−1 all arrive at round r. By then the law has moved: what was drawn with a
 // small probability then is almost certain now.
-func NewTrap(rounds, k, m0, m, r int) *Policed {
-	e := &Policed{name: specification("trap", float64(k), float64(m0), float64(m), float64(r)), rounds: rounds,
-		actions: numbered("a", k),
-		delays:  specification("hold", float64(m0), float64(m), float64(r))}
-	e.policies = constants(e.actions)
-	e.advice = func(i, _ int) int { return i }
-	e.loss = func(t, a int) float64 { return unless(t < m && a != 0 || t >= m && a != 1) }
+func NewTrap(rounds, k, m0, m, r int) *World {
+	e := &World{name: specification("trap", float64(k), float64(m0), float64(m), float64(r)), rounds: rounds,
+		actions: numbered("a", k)}
+	e.Delays = specification("hold", float64(m0), float64(m), float64(r))
+	e.constants()
+	e.mean = func(t, a int) float64 { return unless(t < m && a != 0 || t >= m && a != 1) }
 	return e
 }
 
@@ -29,13 +28,11 @@ const cycActions = 4
 // NewCyc returns the environment cyc:h,d of ALGORITHMS.md, section 6: four constant
 // policies, the best of which changes every h rounds: the loss of action a is
 // 1[a ≠ ⌊t/h⌋ mod 4]; delays are d.
-func NewCyc(rounds, h, d int) *Policed {
-	e := &Policed{name: specification("cyc", float64(h), float64(d)), rounds: rounds, actions: numbered("a",
-		cycActions),
-		delays: specification("constant", float64(d))}
-	e.policies = constants(e.actions)
-	e.advice = func(i, _ int) int { return i }
-	e.loss = func(t, a int) float64 { return unless(a != t/h%cycActions) }
+func NewCyc(rounds, h, d int) *World {
+	e := &World{name: specification("cyc", float64(h), float64(d)), rounds: rounds, actions: numbered("a", cycActions)}
+	e.Delays = specification("constant", float64(d))
+	e.constants()
+	e.mean = func(t, a int) float64 { return unless(a != t/h%cycActions) }
 	return e
 }
 
@@ -43,11 +40,10 @@ func NewCyc(rounds, h, d int) *Policed {
 // none of which loses anything at first, and all of which but the last lose always from
 // some round on, one after the other, evenly over the first half of the rounds. The last
 // never loses, so regret is what was lost.
-func NewBetrayals(rounds, k int) *Policed {
-	e := &Policed{name: specification("betrayals", float64(k)), rounds: rounds, actions: numbered("a", k)}
-	e.policies = constants(e.actions)
-	e.advice = func(i, _ int) int { return i }
-	e.loss = func(t, a int) float64 { return unless(a < k-1 && t >= a*rounds/(2*(k-1))) }
+func NewBetrayals(rounds, k int) *World {
+	e := &World{name: specification("betrayals", float64(k)), rounds: rounds, actions: numbered("a", k)}
+	e.constants()
+	e.mean = func(t, a int) float64 { return unless(a < k-1 && t >= a*rounds/(2*(k-1))) }
 	return e
 }
 
@@ -56,19 +52,19 @@ func NewBetrayals(rounds, k int) *Policed {
 // each block of d+1 rounds; inside a block advice and losses are constant, and all its
 // outcomes come at its end: prediction with N experts over T/(d+1) rounds of losses in
 // [0, d+1], whose regret no learner keeps below about √((d+1)·T·ln N/2).
-func NewBlocks(seed uint64, rounds, d, n int) *Policed {
+func NewBlocks(seed uint64, rounds, d, n int) *World {
 	bits, losses := NewStream(seed, "blocks advice"), NewStream(seed, "blocks losses")
-	e := &Policed{name: specification("blocks", float64(d), float64(n)), rounds: rounds, actions: numbered("a", 2),
-		features: numbered("p", n),
-		delays:   specification("burst", float64(d+1))}
-	e.policies = &model.PolicyFile{Actions: e.actions}
+	e := &World{name: specification("blocks", float64(d), float64(n)), rounds: rounds, actions: numbered("a", 2),
+		features: numbered("p", n)}
+	e.Delays = specification("burst", float64(d+1))
+	e.Policies = &model.PolicyFile{Actions: e.actions}
 	for _, f := range e.features {
 		on := learner.Condition{Feature: f, Kind: oracle.Number, Lo: 1, Hi: 1}
-		e.policies.Policies = append(e.policies.Policies, model.PolicyLine{Prior: 1, Rules: learner.DecisionList{
+		e.Policies.Policies = append(e.Policies.Policies, model.PolicyLine{Prior: 1, Rules: learner.DecisionList{
 			{If: []learner.Condition{on}, Then: e.actions[1]}, {Then: e.actions[0]}}})
 	}
 	e.advice = func(i, t int) int { return int(bits.Uint64(uint64(t/(d+1)), uint64(i)) >> 63) }
 	e.value = func(t, i int) float64 { return float64(e.advice(i, t)) }
-	e.loss = func(t, a int) float64 { return unless(a == int(losses.Uint64(uint64(t/(d+1)), 0)>>63)) }
+	e.mean = func(t, a int) float64 { return unless(a == int(losses.Uint64(uint64(t/(d+1)), 0)>>63)) }
 	return e
 }

@@ -16,14 +16,14 @@ import (
 
 // regretOf returns the regret of a learner in an environment, under the delays that it is
 // meant for unless others are given.
-func regretOf(t testing.TB, env Environment, spec, delays string, arrival bool, seed uint64) (float64, *Result) {
+func regretOf(t testing.TB, env *Rounds, spec, delays string, arrival bool, seed uint64) (float64, *Result) {
 	t.Helper()
 	l, err := model.ParseLearner(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if delays == "" {
-		delays = OwnDelays(env)
+		delays = env.Delays
 	}
 	d, err := ParseDelays(delays, seed)
 	if err != nil {
@@ -37,7 +37,7 @@ func regretOf(t testing.TB, env Environment, spec, delays string, arrival bool, 
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: spec, Seed: seed}
+	trial := &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: spec, Seed: seed}
 	r, err := trial.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func many(few, all int) int {
 // counts its regret by, and that the best of them is the least sum.
 func TestPolicedTruth(t *testing.T) {
 	for _, spec := range []string{"blocks:4,16", "trap:3,10,40,80", "cyc:7,2"} {
-		e := environment(t, spec, 3, 120).(*Policed)
-		file, err := model.ParsePolicies("p", e.Policies())
+		e := environment(t, spec, 3, 120)
+		file, err := model.ParsePolicies("p", e.Policies.Append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,14 +93,14 @@ func TestPolicedTruth(t *testing.T) {
 		for _, v := range sums {
 			best = min(best, v)
 		}
-		if counted, ok := bestPolicy(e); !ok || counted != best {
+		if counted := bestPolicy(e); counted != best {
 			t.Errorf("%s: the best policy loses %v, counted as %v", spec, best, counted)
 		}
 	}
 }
 
 // inputOf is the context of a round as a learner sees it.
-func inputOf(e Environment, round int) *oracle.Input {
+func inputOf(e *Rounds, round int) *oracle.Input {
 	var c codec.Context
 	e.Context(&c, round)
 	x := &oracle.Input{}
@@ -132,7 +132,7 @@ func TestHeadOfWorlds(t *testing.T) {
 		for order := range 2 {
 			e := Order(environment(t, spec, 1, 50), order, 1)
 			m, files := ModelFor(e, "replay", model.Learner{Kind: "greedy"}, loop.Window{Rounds: 10})
-			trial := &Trial{Rounds: EncodeRoundsFor(Head(e, 20), m), Delays: delays(t, "none", 1), Model: m, Files: files, Seed: 1}
+			trial := &Trial{Rounds: Head(e, 20).For(m), Delays: delays(t, "none", 1), Model: m, Files: files, Seed: 1}
 			if _, err := trial.Run(t.Context(), nil); err != nil {
 				t.Errorf("%s: %v", spec, err)
 			}
@@ -197,7 +197,7 @@ func TestUnstable(t *testing.T) {
 // TestUnstableContract: unstable as it is, the oracle keeps the contract of all oracles.
 func TestUnstableContract(t *testing.T) {
 	fresh := func() oracle.Regressor {
-		reg, _, err := NewUnstable(5, 400, false).Oracle()
+		reg, err := NewUnstable(5, 400, false).Oracle()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,8 +212,8 @@ func TestUnstableContract(t *testing.T) {
 // TestUnstableClass holds the class to its definition: f_t is the truth at x_t, f⋆
 // everywhere, and everything else is a fair coin.
 func TestUnstableClass(t *testing.T) {
-	e := NewUnstable(5, 300, true)
-	class, f := unstableClass{e}, make([]float64, 301)
+	e := OfWorld(NewUnstable(5, 300, true))
+	class, f := unstableClass{&unstable{300, NewStream(5, "unstable")}}, make([]float64, 301)
 	heads, n := 0.0, 0.0
 	truth := make([]float64, 2)
 	for round := range 300 {
@@ -241,12 +241,12 @@ func TestUnstableClass(t *testing.T) {
 // class, and its claim: at the paper's ε a learner does as uniform play does, at ε = .158
 // better.
 func TestHypercube(t *testing.T) {
-	e := NewHypercube(2, 4000, 6, 0.2)
-	reg, free, err := e.Oracle()
-	if err != nil || !free {
+	e := OfWorld(NewHypercube(2, 4000, 6, 0.2))
+	reg, err := e.Oracle()
+	if err != nil || !e.OrderFree {
 		t.Fatal(err)
 	}
-	slow, err := oracle.NewHedge(cube(e.eps), oracle.HedgeOptions{})
+	slow, err := oracle.NewHedge(cube(0.2), oracle.HedgeOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -272,9 +272,10 @@ func TestHypercube(t *testing.T) {
 	}
 	share := func(eps float64) (float64, float64) {
 		return over(many(8, 40), func(s uint64) float64 {
-			env := NewHypercube(s, 4000, 20, eps)
+			env := OfWorld(NewHypercube(s, 4000, 20, eps))
+			uniform, best, _ := Reference(env)
 			r, _ := regretOf(t, env, "dafa", "none", false, s)
-			return r / (env.eps / 2 * 4000)
+			return r / (uniform - best) / 4000
 		})
 	}
 	mean, se := share(0)
@@ -295,7 +296,7 @@ type cube float64
 func (cube) Size() int { return 64 }
 
 func (eps cube) Eval(dst []float64, x *oracle.Input, action int) {
-	at := cubeContext(x, 6)
+	at := indexIn(x, "x", 6)
 	for i := range dst {
 		dst[i] = 0.5
 		if i>>at&1 == action {
@@ -394,7 +395,7 @@ func TestExp4NeedsPolicies(t *testing.T) {
 
 // Of three actions the first loses from the start, the second from round 2 of 8 on, the last never.
 func TestBetrayals(t *testing.T) {
-	e := NewBetrayals(8, 3)
+	e := OfWorld(NewBetrayals(8, 3))
 	for a, want := range []float64{8, 6, 0} {
 		sum := 0.0
 		for round := range e.Len() {
@@ -404,7 +405,7 @@ func TestBetrayals(t *testing.T) {
 			t.Errorf("action %d loses %v, want %v", a, sum, want)
 		}
 	}
-	if best, _ := bestPolicy(e); best != 0 {
+	if best := bestPolicy(e); best != 0 {
 		t.Errorf("the best policy loses %v", best)
 	}
 }

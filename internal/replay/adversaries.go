@@ -143,10 +143,7 @@ var errNoTruth = errors.New("the best action is not known of this data; it is of
 	"labelled CSV")
 
 func needsTruth(t *delayTerm, o *DelayOptions) error {
-	if o.Env == nil || o.Env.Len() == 0 {
-		return nil
-	}
-	if !o.Env.Truth(make([]float64, len(o.Env.Actions())), 0) {
+	if o.Env != nil && !o.Env.Known {
 		return fmt.Errorf("%s: %w", t.kind.Name, errNoTruth)
 	}
 	return nil

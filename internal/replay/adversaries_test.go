@@ -118,7 +118,7 @@ func TestAdversaryErrors(t *testing.T) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
 	}
-	for _, env := range []Environment{nil, NewSigmoid(1, 5, SigmoidOptions{}), parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"})} {
+	for _, env := range []*Rounds{nil, OfWorld(NewSigmoid(1, 5, SigmoidOptions{})), parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"})} {
 		if _, err := (DelayOptions{Env: env}).Parse("recorded"); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
 			t.Errorf("recorded of %v: %v", env, err)
 		}
@@ -135,7 +135,7 @@ func TestRecordedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := DelayOptions{Seed: 1, Env: NewSigmoid(1, 5, SigmoidOptions{}), Times: timedMapping()}
+	o := DelayOptions{Seed: 1, Env: OfWorld(NewSigmoid(1, 5, SigmoidOptions{})), Times: timedMapping()}
 	for spec, want := range map[string][]int64{
 		"recorded:" + list:                 {3, Never, 0, 3, Never},
 		"recorded:" + list + "+constant:1": {4, Never, 1, 4},

@@ -25,7 +25,7 @@ func BenchmarkBacktest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rounds := EncodeRounds(env)
+	rounds := env
 	base := 0.0
 	for _, c := range []struct {
 		name, oracle string
@@ -37,7 +37,7 @@ func BenchmarkBacktest(b *testing.B) {
 				b.Fatal(err)
 			}
 			m.Oracle.Beta = model.Number{Value: c.beta}
-			m.Resolve(env.Columns(), len(env.Actions()))
+			m.Resolve(env.Columns, len(env.Actions))
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"hindsight/internal/loop"
-	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -60,19 +59,7 @@ type logColumn struct {
 // of a model.
 const mostValues = mostColumns
 
-var _ Environment = (*BanditLog)(nil)
-
-// Name implements [Environment].
-func (b *BanditLog) Name() string { return b.name }
-
-// Len implements [Environment].
-func (b *BanditLog) Len() int { return len(b.action) }
-
-// Actions implements [Environment]: all that occur; which of them a round may play says
-// [BanditLog.Eligible].
-func (b *BanditLog) Actions() []string { return b.actions }
-
-// Eligible appends the actions of row t to dst, as indices into Actions, in the order of
+// Eligible appends the actions of row t to dst, as indices into all, in the order of
 // its context: that of a decision's propensities.
 func (b *BanditLog) Eligible(dst []int32, t int) []int32 {
 	if b.rows != nil && b.rows.slots != nil {
@@ -106,11 +93,7 @@ func (b *BanditLog) Law(dst []float64, t int) []float64 {
 	return b.rows.law(dst, t)
 }
 
-// Columns implements [Environment]: a column a number, one a text that occurs, and the
-// constant.
-func (b *BanditLog) Columns() int { return b.d }
-
-// Context implements [Environment].
+// Context sets dst to the context of row t, without an id, reusing its memory.
 func (b *BanditLog) Context(dst *codec.Context, t int) {
 	if b.rows != nil {
 		b.rows.parse(dst, t)
@@ -139,15 +122,12 @@ func (b *BanditLog) features(dst []codec.Feature, t int) []codec.Feature {
 	return dst
 }
 
-// Truth implements [Environment]: it is known where rows have labels.
-func (b *BanditLog) Truth(dst []float64, t int) bool {
-	if b.labelled {
-		for a := range dst {
-			dst[a] = 1
-		}
-		dst[b.action[t]] = 0
+// Truth sets dst to the losses of all actions in row t, which has a label.
+func (b *BanditLog) Truth(dst []float64, t int) {
+	for a := range dst {
+		dst[a] = 1
 	}
-	return b.labelled
+	dst[b.action[t]] = 0
 }
 
 // slot returns where the recorded action of row t stands among those of its context.
@@ -158,15 +138,12 @@ func (b *BanditLog) slot(t int) int {
 	return int(b.action[t])
 }
 
-// Loss implements [Environment]: that of the recorded action, on the scale [0,1]; NaN
-// for the others, and where no outcome came. a is an index into the actions of the row's
+// Loss returns that of the recorded action in row t, on the scale [0,1]; NaN for the others, and
+// where no outcome came. a is an index into the actions of the row's
 // context.
 func (b *BanditLog) Loss(t, a int) float64 {
 	if b.labelled {
-		if int(b.action[t]) == a {
-			return 0
-		}
-		return 1
+		return unless(int(b.action[t]) != a)
 	}
 	if a != b.slot(t) || math.IsNaN(b.value[t]) {
 		return math.NaN()
@@ -178,81 +155,51 @@ func (b *BanditLog) Loss(t, a int) float64 {
 	return (x - b.scale.Min) / (b.scale.Max - b.scale.Min)
 }
 
-// logView is a bandit log behind row orders and heads: what was recorded goes with the
-// row, times stay where they are. So a shuffled order meets the very arrivals of the
-// file with other contents.
-type logView struct {
-	log  *BanditLog
-	rows []int32 // nil: the file's
-	n    int
-}
-
-// logOf returns the bandit log that env shows, nil if it shows none, or one that knows all losses.
-func logOf(env Environment) *logView {
-	switch e := env.(type) {
-	case *BanditLog:
-		if e.labelled {
-			return nil
-		}
-		return &logView{log: e, n: e.Len()}
-	case *head:
-		if v := logOf(e.Environment); v != nil {
-			v.n = e.n
-			return v
-		}
-	case *ordered:
-		if v := logOf(e.Environment); v != nil {
-			if v.rows == nil {
-				v.rows = e.rows
-				return v
-			}
-			rows := make([]int32, len(e.rows))
-			for t, r := range e.rows {
-				rows[t] = int32(v.row(int(r)))
-			}
-			v.rows = rows
-			return v
-		}
+// again is features into what it returned for another row, or nil.
+func (b *BanditLog) again(dst []codec.Feature, row int) []codec.Feature {
+	k := len(b.columns)
+	if len(dst) != k || b.texts {
+		return b.features(dst[:0], row)
 	}
-	return nil
-}
-
-// rewardsOf returns the range of the rewards of a log, nil if there is no log or it has losses.
-func rewardsOf(v *logView) *words.Rewards {
-	if v == nil || v.log.kind != codec.Reward {
-		return nil
+	for i, v := range b.cells[row*k : (row+1)*k] { // there are all columns, and all are numbers
+		if v == absent {
+			return b.features(dst[:0], row)
+		}
+		dst[i].Value = v.number()
 	}
-	return &words.Rewards{Min: v.log.scale.Min, Max: v.log.scale.Max}
+	return dst
 }
 
-func (v *logView) row(t int) int {
-	if v.rows == nil {
-		return t
+// fits reports whether all rounds of a labelled CSV surely fit into records: names, texts,
+// actions and room for what is written with each.
+func (b *BanditLog) fits() bool {
+	const room = 64
+	size := 1 << 14
+	for i := range b.columns {
+		text := 0
+		for _, v := range b.columns[i].values {
+			text = max(text, len(v))
+		}
+		size += len(b.columns[i].name) + text + room
 	}
-	return int(v.rows[t])
+	for _, label := range b.actions {
+		size += 3*len(label) + room
+	}
+	return size <= codec.MaxRecordBytes
 }
 
-// action returns the recorded action of round t as an index into those of the log.
-func (v *logView) action(t int) int { return int(v.log.action[v.row(t)]) }
-
-// slot returns it as an index into those of the round's context.
-func (v *logView) slot(t int) int { return v.log.slot(v.row(t)) }
-
-// eligible appends the actions of round t, as indices into those of the log.
-func (v *logView) eligible(dst []int32, t int) []int32 { return v.log.Eligible(dst, v.row(t)) }
-
-// stands returns how many events round t stands for.
-func (v *logView) stands(t int) float64 {
-	if v.log.weights == nil {
+// stands returns how many events a row stands for.
+func (b *BanditLog) stands(row int) float64 {
+	if b.weights == nil {
 		return 1
 	}
-	return v.log.weights[v.row(t)]
+	return b.weights[row]
 }
 
-// feature returns a feature of the context of round t.
-func (v *logView) feature(t int, name string) (f codec.Feature, ok bool) {
+// feature returns a feature of the context of a row.
+func (b *BanditLog) feature(row int, name string) (f codec.Feature, ok bool) {
 	var c codec.Context
-	v.log.Context(&c, v.row(t))
+	b.Context(&c, row)
 	for _, f := range c.Features {
 		if f.Name == name {
 			return f, true
@@ -262,47 +209,15 @@ func (v *logView) feature(t int, name string) (f codec.Feature, ok bool) {
 }
 
 // observed reports whether an outcome of the recorded action came.
-func (v *logView) observed(t int) bool { return !math.IsNaN(v.log.value[v.row(t)]) }
+func (b *BanditLog) observed(row int) bool { return !math.IsNaN(b.value[row]) }
 
-// outcome returns the recorded outcome on the scale of the log.
-func (v *logView) outcome(t int) (codec.OutcomeKind, float64) {
-	return v.log.kind, v.log.value[v.row(t)]
-}
+// hasIDs reports whether the log has ids.
+func (b *BanditLog) hasIDs() bool { return b.rows != nil || b.ids != nil }
 
-func (v *logView) timed() bool { return v.log.decided != nil }
-
-// time returns the log time of decision t.
-func (v *logView) time(t int) int64 { return v.log.decided[t] }
-
-// propensity returns that of the recorded action; only of a log that has them.
-func (v *logView) propensity(t int) float64 { return v.log.props[v.row(t)] }
-
-// id returns the id of round t of a log that has ids.
-func (v *logView) id(t int) string {
-	if v.log.rows != nil {
-		return v.log.rows.id(v.row(t))
+// id returns that of a row of a log that has ids.
+func (b *BanditLog) id(row int) string {
+	if b.rows != nil {
+		return b.rows.id(row)
 	}
-	return v.log.ids.at(v.row(t))
-}
-
-// IsLog reports whether env shows a log that knows the outcome of the recorded action only.
-func IsLog(env Environment) bool { return logOf(env) != nil }
-
-// Timed reports whether env says when decisions were made; then a window may be a time.
-func Timed(env Environment) bool {
-	v := logOf(env)
-	return v != nil && v.timed()
-}
-
-// HasPropensities reports whether env says with which probabilities the recorded actions
-// were played.
-func HasPropensities(env Environment) bool {
-	v := logOf(env)
-	return v != nil && v.log.props != nil
-}
-
-// RecordsDelays reports whether env says when outcomes came.
-func RecordsDelays(env Environment) bool {
-	v := logOf(env)
-	return v != nil && v.log.came != nil
+	return b.ids.at(row)
 }

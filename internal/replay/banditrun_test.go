@@ -38,7 +38,7 @@ func flightsMapping() logs.Mapping {
 }
 
 // trialOf returns a trial of a learner with the windows and delays given.
-func trialOf(t testing.TB, env Environment, learner, window, spec string) *Trial {
+func trialOf(t testing.TB, env *Rounds, learner, window, spec string) *Trial {
 	t.Helper()
 	l, err := model.ParseLearner(learner)
 	if err != nil {
@@ -53,10 +53,10 @@ func trialOf(t testing.TB, env Environment, learner, window, spec string) *Trial
 		t.Fatal(err)
 	}
 	m, files := ModelFor(env, "replay", l, w)
-	return &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
+	return &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
 }
 
-func play(t testing.TB, env Environment, learner, window, spec string) *Result {
+func play(t testing.TB, env *Rounds, learner, window, spec string) *Result {
 	t.Helper()
 	r, err := trialOf(t, env, learner, window, spec).Run(t.Context(), nil)
 	if err != nil {
@@ -74,12 +74,12 @@ func TestFlights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := logOf(log).delays()
+	d := log.delays()
 	want := RecordedDelays{DelayStats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, 23_702}
-	if *d != want || log.Len() != 32_735 || len(log.Actions()) != 16 {
-		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions()), *d, want)
+	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
+		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
 	}
-	if low := slices.Min(recorded(log.decided, log.came)); low != 0 { // never 0 where the own decision counts
+	if low := slices.Min(recorded(log.table.decided, log.table.came)); low != 0 { // never 0 where the own decision counts
 		t.Errorf("the smallest delay is %d", low)
 	}
 	lent := play(t, environment(t, "needle:0.4,0.2,0.6", 1, log.Len()), "uniform", "200", "recorded:"+path)
@@ -175,7 +175,7 @@ func TestMeanLossOfMatched(t *testing.T) {
 
 // randomLog draws a log with ties of times, outcomes at and before decisions, and
 // outcomes that are missing.
-func randomLog(t *rapid.T, missing bool) *BanditLog {
+func randomLog(t *rapid.T, missing bool) *Rounds {
 	var text strings.Builder
 	text.WriteString("at,back,who,loss\n")
 	at := int64(1000)
@@ -217,16 +217,16 @@ func TestFatesOfALog(t *testing.T) {
 		for i, a := range trace.Actions {
 			deadline := int64(math.MaxInt64)
 			if w := rules.Window; w.Nanos > 0 {
-				deadline = b.decided[i] + w.Nanos
+				deadline = b.table.decided[i] + w.Nanos
 			} else if i+int(w.Rounds) < b.Len() {
-				deadline = b.decided[i+int(w.Rounds)]
+				deadline = b.table.decided[i+int(w.Rounds)]
 			}
-			came := b.came[i]
+			came := b.table.came[i]
 			if came != noTime {
-				came = max(came, b.decided[i])
+				came = max(came, b.table.decided[i])
 			}
 			switch {
-			case a != b.action[i]:
+			case a != b.table.action[i]:
 				want.Withdrawn++
 			case came == noTime:
 				want.Skipped++
@@ -238,7 +238,7 @@ func TestFatesOfALog(t *testing.T) {
 			}
 		}
 		if trace.Fates != want {
-			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.decided, b.came, trace.Actions, b.action)
+			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.table.decided, b.table.came, trace.Actions, b.table.action)
 		}
 	})
 }
@@ -248,7 +248,7 @@ func TestFatesOfALog(t *testing.T) {
 func TestTimesOfALog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := randomLog(rt, false)
-		env := Environment(b)
+		env := b
 		if rapid.Bool().Draw(rt, "shuffled") {
 			env = Order(b, 1, 7)
 		}
@@ -262,17 +262,17 @@ func TestTimesOfALog(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v := logOf(env)
+		v := env
 		for j, through := range trace.Through {
 			known := int64(0)
 			for i := range j {
-				if int(trace.Actions[i]) == v.action(i) && b.came[i] > b.decided[j] {
+				if int(trace.Actions[i]) == int(v.table.action[v.row(i)]) && b.table.came[i] > b.table.decided[j] {
 					break
 				}
 				known++
 			}
 			if through != known {
-				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.decided, b.came)
+				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.decided, b.table.came)
 			}
 		}
 	})
@@ -283,20 +283,19 @@ func TestTimesOfALog(t *testing.T) {
 func TestOrdersOfALog(t *testing.T) {
 	b := timedLog(t)
 	o := Order(Head(b, 4), 1, 3)
-	v, rows := logOf(o), o.(*ordered).rows
+	v, rows, ids := o, o.rows, o.reader()
 	if slices.IsSorted(rows) {
 		t.Fatal("not shuffled")
 	}
-	r := EncodeRounds(o)
 	for i, row := range rows {
-		if v.action(i) != int(b.action[row]) || v.time(i) != b.decided[i] || r.ID(i) != b.ids.at(int(row)) || v.observed(i) != (row != 2) {
+		if v.table.action[v.row(i)] != b.table.action[row] || v.time(i) != b.table.decided[i] || ids.id(i) != b.table.ids.at(int(row)) || v.table.observed(v.row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
-		if _, value := v.outcome(i); value != b.value[row] && row != 2 {
-			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.value[row], row)
+		if value := v.table.value[v.row(i)]; value != b.table.value[row] && row != 2 {
+			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.value[row], row)
 		}
 	}
-	if logOf(NewSigmoid(1, 1, SigmoidOptions{})) != nil || !Timed(Head(b, 2)) || !RecordsDelays(o) || logOf(Head(b, 2)).n != 2 {
+	if OfWorld(NewSigmoid(1, 1, SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() || Head(b, 2).Len() != 2 {
 		t.Error("what shows a log and what does not")
 	}
 }
@@ -402,7 +401,7 @@ func TestInjectAdversaries(t *testing.T) {
 	} {
 		t.Run(c.env+" "+c.spec, func(t *testing.T) {
 			t.Parallel()
-			var env Environment
+			var env *Rounds
 			if c.env == "log" {
 				log, err := openLog(flights(t), logs.Options{Mapping: flightsMapping()})
 				if err != nil {

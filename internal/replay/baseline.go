@@ -7,13 +7,6 @@ import (
 	"fmt"
 )
 
-// HasBaseline reports whether a row of the log that env shows says what a baseline would
-// have played.
-func HasBaseline(env Environment) bool {
-	v := logOf(env)
-	return v != nil && v.log.baseline != nil
-}
-
 var errNoBaseline = errors.New("no event of this log names a baseline action (_ba of dsjson, baseline of our " +
 	"events); always:ACTION is a baseline that you name yourself")
 
@@ -21,11 +14,11 @@ var errNoBaseline = errors.New("no event of this log names a baseline action (_b
 // several. An event that names none plays its first action, the baseline of Azure
 // Personalizer and of a model of ours that says nothing else; a flag says how many do.
 func (o *OffPolicy) baseline() (*target, error) {
-	log := o.log.log
+	log := o.log
 	if log.baseline == nil {
 		return nil, errNoBaseline
 	}
-	slot := func(i int) int32 { return log.baseline[o.log.row(int(o.rows[i]))] } // of row i that is judged on; -1: none is named
+	slot := func(i int) int32 { return log.baseline[o.row(i)] } // of row i that is judged on; -1: none is named
 	missing := 0
 	h := sha256.New()
 	for i := range o.rows {
@@ -41,7 +34,7 @@ func (o *OffPolicy) baseline() (*target, error) {
 	}
 	var eligible []int32
 	t.law = func(dst []float64, i int) {
-		eligible = o.log.eligible(eligible[:0], int(o.rows[i]))
+		eligible = log.Eligible(eligible[:0], o.row(i))
 		dst[eligible[max(slot(i), 0)]] = 1
 	}
 	return t, nil

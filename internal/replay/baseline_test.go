@@ -18,20 +18,20 @@ func TestBaseline(t *testing.T) {
 		line("none", "3", ``, same) + line("woken", "2", `,"_ba":[2]`, `,"_skipLearn":true`+same) +
 		`{"EventId":"woken","RewardValue":1,"Observations":[{"ActionTaken":true}]}` + "\n"
 	log := readEvents(t, text, EventOptions{}, logs.Options{})
-	if log.intake.Baselines != 2 || log.Len() != 3 || !HasBaseline(log) || HasBaseline(targetLog(t)) {
-		t.Fatalf("%+v", log.intake)
+	if log.Intake.Baselines != 2 || log.Len() != 3 || !log.HasBaseline() || targetLog(t).HasBaseline() {
+		t.Fatalf("%+v", log.Intake)
 	}
-	for env, want := range map[Environment][]string{log: {"y", "x", "z"}, Order(log, 0, 1): {"y", "x", "z"},
-		&ordered{log, []int32{2, 0, 1}}: {"z", "y", "x"}, Tail(log, 1): {"x", "z"}} {
+	for env, want := range map[*Rounds][]string{log: {"y", "x", "z"}, Order(log, 0, 1): {"y", "x", "z"},
+		log.Pick([]int32{2, 0, 1}): {"z", "y", "x"}, Tail(log, 1): {"x", "z"}} {
 		o := judged(t, env)
 		b, err := o.target("baseline")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i, name := range want {
-			dst := make([]float64, len(log.actions))
-			if b.law(dst, i); dst[o.log.log.rows.index[name]] != 1 {
-				t.Errorf("row %d plays %v of %v, want %s", i, dst, log.actions, name)
+			dst := make([]float64, len(log.Actions))
+			if b.law(dst, i); dst[o.log.rows.index[name]] != 1 {
+				t.Errorf("row %d plays %v of %v, want %s", i, dst, log.Actions, name)
 			}
 		}
 	}

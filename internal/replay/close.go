@@ -9,7 +9,7 @@ import (
 // common centre and r times standard normal ones, θ_ja = θ⁰_a + r·N(0, I). Centre and
 // intercepts are N(0, 0.7²), and all functions share the intercepts: the smaller r,
 // the nearer they are to each other.
-func NewClose(seed uint64, rounds int, r float64) *Classed {
+func NewClose(seed uint64, rounds int, r float64) *World {
 	const k, n, d, scale = 5, 100, 5, 0.7
 	e := newSigmoid("close", seed, rounds, k, d)
 	e.name = specification("close", r)
@@ -26,7 +26,7 @@ func NewClose(seed uint64, rounds int, r float64) *Classed {
 				}
 			}
 		}
-		e.class.Functions = append(e.class.Functions, f)
+		e.Class.Functions = append(e.Class.Functions, f)
 	}
 	return e
 }

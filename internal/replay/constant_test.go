@@ -49,10 +49,11 @@ func ourLine(dst []byte, i int) []byte {
 }
 
 // readMade reads a log of n rounds and keeps it in files.
-func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
+func readMade(t *testing.T, files *rowFiles, format string, n int) *Rounds {
 	t.Helper()
 	const dedup = 500
-	var b *BanditLog
+	var b *Rounds
+	var table *BanditLog
 	var err error
 	if format == "csv" {
 		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
@@ -63,7 +64,9 @@ func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
 		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup, Format: format}); err != nil {
 			t.Fatal(err)
 		}
-		b, err = readEventsIn(files, "log", r, EventOptions{Dedup: dedup})
+		if table, err = readEventsIn(files, "log", r, EventOptions{Dedup: dedup}); err == nil {
+			b = OfTable(table)
+		}
 	}
 	if err != nil || b.Len() != n {
 		t.Fatal(err, b.Len())
@@ -95,7 +98,7 @@ func TestLogMemoryIsConstant(t *testing.T) {
 		held := func(n int) int64 {
 			before := liveHeap()
 			env := readMade(t, &rowFiles{most: c.most}, c.format, n)
-			off := &OffPolicy{log: logOf(env), env: env, files: rowFiles{most: c.most}}
+			off := &OffPolicy{log: env.Log, env: env, files: rowFiles{most: c.most}}
 			if err := off.look(); err != nil {
 				t.Fatal(err)
 			}

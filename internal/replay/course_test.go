@@ -166,7 +166,7 @@ func BenchmarkCourse(b *testing.B) {
 	}
 	round := float64(time.Since(start)) / rounds
 	c := newCourse()
-	truth := make([]float64, len(env.Actions()))
+	truth := make([]float64, len(env.Actions))
 	env.Truth(truth, 0)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -18,7 +18,7 @@ type logOptions struct {
 }
 
 // readLog reads a log in CSV, whose file has that name in errors.
-func readLog(file string, in io.Reader, o logOptions) (*BanditLog, error) {
+func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	var rejects strings.Builder
 	if o.Stdin, o.Typed, o.Strict = in, true, !o.account; o.Strict {
 		o.Rejects = &rejects
@@ -45,7 +45,7 @@ func readLog(file string, in io.Reader, o logOptions) (*BanditLog, error) {
 		return nil, err
 	}
 	b.name = file
-	return b, nil
+	return OfTable(b), nil
 }
 
 // repeatIn returns the first repeat of a file of rejects as an error.
@@ -58,16 +58,20 @@ func repeatIn(rejects, column string) error {
 }
 
 // readLabelled reads a labelled CSV.
-func readLabelled(file string, in io.Reader) (*BanditLog, error) {
+func readLabelled(file string, in io.Reader) (*Rounds, error) {
 	return readLog(file, in, logOptions{Options: logs.Options{Format: logs.Labelled}})
 }
 
 // openLog opens data of any format by itself.
-func openLog(path string, o logs.Options) (*BanditLog, error) {
+func openLog(path string, o logs.Options) (*Rounds, error) {
 	o.Typed, o.Labelled, o.Strict, o.Range = true, true, true, loop.Range{Min: 0, Max: 1}
 	r, err := logs.Open(path, o)
 	if err != nil {
 		return nil, err
 	}
-	return ReadEvents(path, r, EventOptions{})
+	b, err := ReadEvents(path, r, EventOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return OfTable(b), nil
 }

@@ -39,7 +39,7 @@ var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by 
 // DelayOptions are what the meaning of a specification of delays depends on.
 type DelayOptions struct {
 	Seed uint64
-	Env  Environment // nil: any; then what looks at an environment is refused
+	Env  *Rounds // nil: any; then what looks at an environment is refused
 	// Times names the columns of the times in a CSV file that recorded:FILE lends its
 	// delays from; "" stands for decision_ts and outcome_ts.
 	Times logs.Mapping

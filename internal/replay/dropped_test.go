@@ -39,14 +39,14 @@ func TestDroppedByHand(t *testing.T) {
 	}
 	want("estimated IPS", float64(e.Estimates.Get("ips").Value), m)
 	want("events", float64(o.Settings(o.Options()).Events), 7)
-	if notes := strings.Join(log.intake.Notes(), "\n"); !strings.Contains(notes, "(pdrop): 2;") {
+	if notes := strings.Join(log.Intake.Notes(), "\n"); !strings.Contains(notes, "(pdrop): 2;") {
 		t.Errorf("notes %q", notes)
 	}
 	d, err := FitData(log, FitOptions{Columns: 5})
 	if err == nil || d != nil { // there is no feature
 		t.Fatal("fitted to nothing")
 	}
-	b := fitBuilder{env: log, log: logOf(log)}
+	b := fitBuilder{env: log}
 	for i, weight := range []float64{4, 2, 16} {
 		_, got := b.losses(i)
 		want(fmt.Sprintf("weight of row %d in a fit", i), got, weight)
@@ -73,15 +73,15 @@ func TestDroppedAreMet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := logOf(env)
+		log := env
 		met, u, least, most := 0., 0., math.Inf(1), 0.
 		for i := range log.n {
-			if !log.played(i, log.slot(i)) {
+			if !log.table.played(i, log.table.slot(i)) {
 				continue
 			}
 			met++
-			least, most = min(least, log.weight(i)), max(most, log.weight(i))
-			if f, _ := log.feature(i, "x"); f.Text == "u" {
+			least, most = min(least, log.table.weight(i)), max(most, log.table.weight(i))
+			if f, _ := log.table.feature(i, "x"); f.Text == "u" {
 				u++
 			}
 		}
@@ -98,7 +98,7 @@ func TestDroppedInJournal(t *testing.T) {
 		seen := map[string]bool{}
 		for weight := 2; weight < 5; weight++ {
 			text := fmt.Sprintf(`{"action":"x","actions":["x","y"],%s"loss":1,"weight":%d}`, propensity, weight)
-			seen[EncodeRounds(readEvents(t, text+"\n", EventOptions{}, logs.Options{})).digest()] = true
+			seen[readEvents(t, text+"\n", EventOptions{}, logs.Options{}).digest()] = true
 		}
 		if len(seen) != 3 {
 			t.Errorf("%d digests of 3 logs", len(seen))

@@ -13,7 +13,7 @@ import (
 )
 
 // someRows is a labelled CSV of n rows with a number, a category, and cells without one.
-func someRows(t *testing.T, n int) *BanditLog {
+func someRows(t *testing.T, n int) *Rounds {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
@@ -33,21 +33,17 @@ func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, env := range map[string]Environment{
+	for name, env := range map[string]*Rounds{
 		"rows": m, "numbers": numbers, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
-		"twisted": Order(newNoisy(newPermuted(m, 1, .5), 1, .6, .3), 1, 7),
+		"twisted": Order(twisted(t, twisted(t, m, "permute:.5"), "rewards:.6,.3"), 1, 7),
 	} {
-		rounds := EncodeRounds(env)
-		if rounds.csv == nil {
-			t.Errorf("%s: contexts are made the longer way", name)
-		}
-		reader := rounds.reader()
+		reader := env.reader()
 		for i := range env.Len() {
 			var c codec.Context
 			env.Context(&c, i)
 			c.ID, c.Actions = RoundID(i), nil
 			want := codec.AppendContext(nil, &c)
-			if got := reader.context(i); !bytes.Equal(got, want) || !bytes.Equal(rounds.Context(i), want) {
+			if got := reader.bytes(i); !bytes.Equal(got, want) || !bytes.Equal(env.reader().bytes(i), want) {
 				t.Fatalf("%s: context %d is %q, not %q", name, i, got, want)
 			}
 		}
@@ -70,7 +66,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
+				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), env, d)
 				b.forgets = forgets
 				r, err := traceOf(t.Context(), b)
 				if err != nil {

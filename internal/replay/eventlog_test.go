@@ -15,7 +15,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-func readEvents(t rapid.TB, text string, o EventOptions, lo logs.Options) *BanditLog {
+func readEvents(t rapid.TB, text string, o EventOptions, lo logs.Options) *Rounds {
 	t.Helper()
 	lo.Stdin, lo.Inactive = strings.NewReader(text), true
 	r, err := logs.Open(logs.Stdin, lo)
@@ -29,7 +29,7 @@ func readEvents(t rapid.TB, text string, o EventOptions, lo logs.Options) *Bandi
 	if !b.intake.Balanced() {
 		t.Fatalf("unbalanced: %+v", b.intake)
 	}
-	return b
+	return OfTable(b)
 }
 
 // Observations find their events before and behind them; the first counts, and an
@@ -44,7 +44,7 @@ func TestEventsJoin(t *testing.T) {
 		`{"EventId":"woken","_skipLearn":true,"_label_cost":0`+event+
 		`{"EventId":"woken","DeferredAction":false,"RewardValue":0.75,"Observations":[{"v":null,"DeferredAction":false},{"v":0.75,"DeferredAction":true}]}`+"\n"+
 		`{"EventId":"nobody","RewardValue":0.5}`+"\n", EventOptions{}, logs.Options{Format: logs.Dsjson})
-	in := b.intake
+	in := b.Intake
 	if in.Joined != 2 || in.Extra != 1 || in.Unmatched != 1 || in.Activated != 1 || in.Rows != 3 || in.Read != 8 || in.Events != 2 || in.Dangling != 4 || in.Skipped != 2 {
 		t.Fatalf("%+v", in)
 	}
@@ -52,8 +52,8 @@ func TestEventsJoin(t *testing.T) {
 		id    string
 		value float64
 	}{{"early", .5}, {"has", 1}, {"woken", .75}} {
-		if id := b.rows.id(i); id != want.id || b.value[i] != want.value {
-			t.Errorf("%s %v, want %+v", id, b.value[i], want)
+		if id := b.table.rows.id(i); id != want.id || b.table.value[i] != want.value {
+			t.Errorf("%s %v, want %+v", id, b.table.value[i], want)
 		}
 	}
 	if len(in.Notes()) == 0 || !strings.Contains(strings.Join(in.Notes(), "\n"), "outcomes without an event: 1") {
@@ -70,8 +70,8 @@ func TestDroppedRowsSayNothing(t *testing.T) {
 		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p"}` + "\n" + `{"id":"b","withdrawn":true}` + "\n",
 	} {
 		b := readEvents(t, kept+dropped, EventOptions{}, logs.Options{Format: logs.JSONL})
-		if b.Len() != 1 || b.Columns() != 2 || b.intake.Featured || b.scale != (loop.Range{Min: 0, Max: 1}) {
-			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns(), b.intake.Featured, b.scale)
+		if b.Len() != 1 || b.Columns != 2 || b.Intake.Featured || b.table.scale != (loop.Range{Min: 0, Max: 1}) {
+			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns, b.Intake.Featured, b.table.scale)
 		}
 	}
 }
@@ -82,30 +82,30 @@ func TestEventsActionSets(t *testing.T) {
 	b := readEvents(t, `{"id":"late","time":"2020-01-01T00:00:09Z","features":{"x":1},"actions":["c",{"name":"a","features":{"f":2}}],"action":"a","propensities":{"a":0.75,"c":0.25},"reward":3,"outcome_time":"2020-01-01T00:00:10Z"}
 {"id":"soon","time":"2020-01-01T00:00:01Z","features":{"t":"u"},"actions":["a","b","c"],"action":"b","propensity":0.5,"reward":1,"weight":2,"outcome_time":"2020-01-01T00:00:20Z"}
 `, EventOptions{}, logs.Options{})
-	if got := b.Actions(); !slices.Equal(got, []string{"c", "a", "b"}) || b.Columns() != 3 {
-		t.Errorf("actions %v, %d columns", got, b.Columns())
+	if got := b.Actions; !slices.Equal(got, []string{"c", "a", "b"}) || b.Columns != 3 {
+		t.Errorf("actions %v, %d columns", got, b.Columns)
 	}
-	if b.scale != (loop.Range{Min: 1, Max: 3}) || !b.intake.Sorted || !b.intake.Sets || !b.intake.Featured || b.intake.Weighted != 1 {
-		t.Errorf("%+v, intake %+v", b.scale, b.intake)
+	if b.table.scale != (loop.Range{Min: 1, Max: 3}) || !b.Intake.Sorted || !b.Intake.Sets || !b.Intake.Featured || b.Intake.Weighted != 1 {
+		t.Errorf("%+v, intake %+v", b.table.scale, b.Intake)
 	}
-	shuffled := &ordered{b, []int32{1, 0}}
-	for i, v := range []*logView{logOf(b), logOf(shuffled)} {
-		soon, late := i, 1-i
-		if v.id(soon) != "soon" || v.id(late) != "late" || v.slot(soon) != 1 || v.action(soon) != 2 || v.slot(late) != 1 || v.action(late) != 1 || v.stands(soon) != 2 {
-			t.Errorf("view %d: %v %v", i, v.slot(soon), v.action(soon))
+	shuffled := b.Pick([]int32{1, 0})
+	for i, v := range []*Rounds{b, shuffled} {
+		soon, late, v := v.row(i), v.row(1-i), v.Log
+		if v.id(soon) != "soon" || v.id(late) != "late" || v.slot(soon) != 1 || v.action[soon] != 2 || v.slot(late) != 1 || v.action[late] != 1 || v.stands(soon) != 2 {
+			t.Errorf("view %d: %v %v", i, v.slot(soon), v.action[soon])
 		}
-		if got := v.eligible(nil, soon); !slices.Equal(got, []int32{1, 2, 0}) {
+		if got := v.Eligible(nil, soon); !slices.Equal(got, []int32{1, 2, 0}) {
 			t.Errorf("eligible %v", got)
 		}
 	}
-	if law := b.Law(nil, 1); !slices.Equal(law, []float64{.25, .75}) || b.Law(nil, 0) != nil {
-		t.Errorf("laws %v, %v", law, b.Law(nil, 0))
+	if law := b.table.Law(nil, 1); !slices.Equal(law, []float64{.25, .75}) || b.table.Law(nil, 0) != nil {
+		t.Errorf("laws %v, %v", law, b.table.Law(nil, 0))
 	}
 	if b.Loss(0, 1) != 1 || b.Loss(1, 1) != 0 || !math.IsNaN(b.Loss(0, 0)) {
 		t.Errorf("losses %v %v %v", b.Loss(0, 1), b.Loss(1, 1), b.Loss(0, 0))
 	}
 	var c codec.Context
-	if err := codec.ParseContext(&c, EncodeRounds(shuffled).Context(0)); err != nil || c.ID != "late" || c.Actions[1].Features[0].Name != "f" {
+	if err := codec.ParseContext(&c, shuffled.reader().bytes(0)); err != nil || c.ID != "late" || c.Actions[1].Features[0].Name != "f" {
 		t.Errorf("%v, %+v", err, c)
 	}
 }
@@ -138,18 +138,18 @@ func TestActionFeaturesReachLearners(t *testing.T) {
 	loss := func(oracle string) float64 {
 		m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 50})
 		if m.Actions != nil || m.MaxActions != 3 || m.Oracle.Kind != model.Hybrid {
-			t.Fatalf("the model of %d actions that come and go: %d listed, at most %d, oracle %s", len(env.Actions()), len(m.Actions), m.MaxActions, m.Oracle.Kind)
+			t.Fatalf("the model of %d actions that come and go: %d listed, at most %d, oracle %s", len(env.Actions), len(m.Actions), m.MaxActions, m.Oracle.Kind)
 		}
 		var err error
 		if m.Oracle, err = model.ParseOracle(oracle); err != nil {
 			t.Fatal(err)
 		}
-		m.Resolve(env.Columns(), 3)
+		m.Resolve(env.Columns, 3)
 		d, err := DelayOptions{Seed: 1, Env: env}.Parse("constant:5")
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := (&Trial{Rounds: EncodeRoundsFor(env, m), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(t.Context(), nil)
+		r, err := (&Trial{Rounds: env.For(m), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,8 +187,8 @@ func TestEventsKeepAll(t *testing.T) {
 				t.Fatalf("row %d: %+v, want %+v", i, got, want[i])
 			}
 			names := []string{}
-			for _, a := range b.Eligible(nil, i) {
-				names = append(names, b.Actions()[a])
+			for _, a := range b.table.Eligible(nil, i) {
+				names = append(names, b.Actions[a])
 			}
 			for j, a := range want[i].Actions {
 				if names[j] != a.Name {
@@ -218,12 +218,12 @@ func TestTableAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := b.intake
+	in := b.Intake
 	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !in.Balanced() || in.Bytes != int64(len(badRows)) {
 		t.Errorf("%+v", in)
 	}
-	if !slices.Equal(b.Actions(), []string{"a", "b"}) || fmt.Sprint(b.ids.at(0), b.ids.at(1), b.ids.at(2)) != "qsu" || len(b.props) != 3 {
-		t.Errorf("%v %v %v", b.Actions(), b.ids.ends.s, b.props)
+	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ids.at(0), b.table.ids.at(1), b.table.ids.at(2)) != "qsu" || len(b.table.props) != 3 {
+		t.Errorf("%v %v %v", b.Actions, b.table.ids.ends.s, b.table.props)
 	}
 	for i, want := range []string{"standard input:3: column at: ", "standard input:4: column paid: ", "standard input:7: 3 cells"} {
 		if !strings.HasPrefix(in.FirstMalformed[i], want) {
@@ -275,15 +275,15 @@ func FuzzEvents(f *testing.F) {
 		if err != nil {
 			return
 		}
-		rounds, said := EncodeRounds(b), valuesOf(t, text)
+		rounds, said := b, valuesOf(t, text)
 		var c codec.Context
-		for i := range b.Len() {
-			if v := b.value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""], v) {
-				t.Fatalf("row %d: the outcome %v is that of another id than %q", i, v, rounds.ID(i))
+		for i := range b.action {
+			if v := b.value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.id(i)], v) && !slices.Contains(said[""], v) {
+				t.Fatalf("row %d: the outcome %v is that of another id than %q", i, v, rounds.id(i))
 			}
 			b.Context(&c, i)
 			e := b.Eligible(nil, i)
-			if rounds.ID(i) == "" || len(e) != len(c.Actions) || e[b.slot(i)] != b.action[i] || c.Actions[b.slot(i)].Name != b.actions[b.action[i]] {
+			if rounds.id(i) == "" || len(e) != len(c.Actions) || e[b.slot(i)] != b.action[i] || c.Actions[b.slot(i)].Name != b.actions[b.action[i]] {
 				t.Fatalf("row %d: eligible %v, context %+v, slot %d, action %d", i, e, c, b.slot(i), b.action[i])
 			}
 			if l := b.Loss(i, b.slot(i)); l < 0 || l > 1 {

@@ -34,13 +34,14 @@ func (b *BanditLog) fit(m *model.Model) {
 
 // UseActions gives a model the actions of the data where it lists none and the contexts
 // do not bring theirs, and reports one that cannot play what the data needs.
-func UseActions(m *model.Model, env Environment) error {
-	all := env.Actions()
-	if v := logOf(env); v != nil && v.log.rows != nil {
-		if m.Actions == nil && v.log.rows.largest == len(all) {
+func UseActions(m *model.Model, r *Rounds) error {
+	all := r.Actions
+	if r.Log != nil && r.Log.rows != nil {
+		n := r.Log.rows.largest
+		if m.Actions == nil && n == len(all) {
 			m.Actions = slices.Clone(all)
 		}
-		if n := v.log.rows.largest; n > m.MaxActions {
+		if n > m.MaxActions {
 			return fmt.Errorf("a round of the log has %d actions, and the model's max_actions is %d", n, m.MaxActions)
 		}
 		for _, a := range all {

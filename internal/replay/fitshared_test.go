@@ -60,8 +60,8 @@ func TestFitShared(t *testing.T) {
 	rest := Tail(log, 200)
 	m, _ := ModelFor(rest, "m", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 20})
 	m.Oracle = model.Oracle{Kind: model.Hedge, Eta: .5, Class: "c"}
-	m.Resolve(rest.Columns(), len(rest.Actions()))
-	r, err := (&Trial{Rounds: EncodeRoundsFor(rest, m), Delays: none(t, rest), Model: m,
+	m.Resolve(rest.Columns, len(rest.Actions))
+	r, err := (&Trial{Rounds: rest.For(m), Delays: none(t, rest), Model: m,
 		Files: map[string][]byte{"c": c.File.Append(nil)}, Seed: 1}).Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -6,54 +6,45 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Hypercube is the environment hypercube:n,eps of ALGORITHMS.md, section 6 (paper,
+// NewHypercube returns the environment hypercube:n,eps of ALGORITHMS.md, section 6 (paper,
 // lem:fa-full-info-lb): n contexts that come at random, two actions, and a class of 2ⁿ
 // functions, one for each choice of a best action in every context: f(x, best) = ½ − ε,
 // f(x, other) = ½. f⋆ is one of them by the seed, losses are Bernoulli. Of Ω(√(nT)) regret
 // none is saved by any learner at the paper's ε = √(n/(100·T)).
-type Hypercube struct {
-	World
-	n   int
-	eps float64
-}
-
-// NewHypercube returns the environment of a seed; eps = 0 stands for the paper's. Contexts are a number
-// to the eye, but only equal or not.
-func NewHypercube(seed uint64, rounds, n int, eps float64) *Hypercube {
-	e := &Hypercube{n: n, eps: eps, World: World{name: specification("hypercube", float64(n), eps), rounds: rounds,
-		actions: numbered("a", 2), features: []string{"x"}}}
+//
+// eps = 0 stands for the paper's. Contexts are a number to the eye, but only equal or not. Its oracle is
+// Hedge-Vovk over the 2ⁿ functions, as one small Hedge a context.
+func NewHypercube(seed uint64, rounds, n int, eps float64) *World {
+	e := &World{name: specification("hypercube", float64(n), eps), rounds: rounds, actions: numbered("a", 2),
+		features: []string{"x"}}
+	if eps == 0 {
+		eps = min(0.5, math.Sqrt(float64(n)/(100*float64(max(rounds, 1)))))
+	}
 	e.drawn(seed, "hypercube losses")
 	contexts, star := NewStream(seed, "hypercube contexts"), NewStream(seed, "hypercube function")
 	x := func(t int) uint64 { return contexts.Uint64(uint64(t), 0) % uint64(n) }
 	e.value = func(t, _ int) float64 { return float64(x(t)) }
 	e.mean = func(t, a int) float64 {
 		if int(star.Uint64(x(t), 0)>>63) == a {
-			return 0.5 - e.eps
+			return 0.5 - eps
 		}
 		return 0.5
 	}
-	if eps == 0 {
-		e.eps = min(0.5, math.Sqrt(float64(n)/(100*float64(max(rounds, 1)))))
+	e.OrderFree = true
+	e.Oracle = func() (oracle.Regressor, error) {
+		factors := make([]oracle.Class, n)
+		for i := range factors {
+			factors[i] = edge(eps)
+		}
+		return oracle.NewFactored(func(x *oracle.Input) int { return indexIn(x, "x", n) }, factors, oracle.HedgeOptions{})
 	}
 	return e
 }
 
-// Oracle returns Hedge-Vovk over the 2ⁿ functions, as one small Hedge a context; it is
-// order-free.
-func (e *Hypercube) Oracle() (reg oracle.Regressor, orderFree bool, err error) {
-	factors := make([]oracle.Class, e.n)
-	for i := range factors {
-		factors[i] = edge(e.eps)
-	}
-	reg, err = oracle.NewFactored(func(x *oracle.Input) int { return cubeContext(x, e.n) }, factors,
-		oracle.HedgeOptions{})
-	return reg, true, err
-}
-
-// cubeContext returns which of n contexts x is, 0 if none that is known.
-func cubeContext(x *oracle.Input, n int) int {
+// indexIn returns the feature of x that is an index below n, 0 if it has none that is.
+func indexIn(x *oracle.Input, name string, n int) int {
 	for i := range x.Features {
-		if f := &x.Features[i]; f.Name == "x" && f.Value >= 0 && f.Value < float64(n) {
+		if f := &x.Features[i]; f.Name == name && f.Value >= 0 && f.Value < float64(n) {
 			return int(f.Value)
 		}
 	}

@@ -39,6 +39,7 @@ type Injection struct {
 	// stopped, and comes to the same decisions and feedback.
 	Taught bool
 
+	rounds             *roundReader
 	match              *match
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
@@ -64,7 +65,7 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	in.Partitions = max(in.Partitions, 1)
-	in.early = map[int]stream.Record{}
+	in.early, in.rounds = map[int]stream.Record{}, in.Rounds.reader()
 	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
@@ -110,7 +111,7 @@ func (in *Injection) partition(t int) int {
 	if in.Partitions == 1 {
 		return 0
 	}
-	return loop.PartitionOf([]byte(in.Rounds.ID(t)), in.Partitions)
+	return loop.PartitionOf([]byte(in.rounds.id(t)), in.Partitions)
 }
 
 func (in *Injection) openWriters(ctx context.Context) error {
@@ -204,7 +205,7 @@ func (in *Injection) await(ctx context.Context) error {
 
 // send sends the next context.
 func (in *Injection) send(ctx context.Context) error {
-	r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
+	r := stream.Record{Key: []byte(in.rounds.id(in.sent)), Value: in.rounds.bytes(in.sent)}
 	_, err := in.contexts[in.partition(in.sent)].Append(ctx, &r)
 	return err
 }
@@ -236,7 +237,7 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	}
 	t := in.round()
 	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(in.match.n))
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.rounds.id(in.match.n))
 	}
 	if t > in.match.n {
 		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}
@@ -268,7 +269,7 @@ func (in *Injection) round() int {
 		}
 		return in.sent
 	}
-	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
+	for t < in.sent && in.dec.ID != in.rounds.id(t) {
 		t++
 	}
 	return t

@@ -35,23 +35,6 @@ type Intake struct {
 	Actions     int   `json:"actions"`
 }
 
-// IntakeOf returns what was read of the data that env shows, nil if that is not known.
-func IntakeOf(env Environment) *Intake {
-	switch e := env.(type) {
-	case *BanditLog:
-		return e.intake
-	case *head:
-		return IntakeOf(e.Environment)
-	case *ordered:
-		return IntakeOf(e.Environment)
-	case *permuted:
-		return IntakeOf(e.Environment)
-	case *noisy:
-		return IntakeOf(e.Environment)
-	}
-	return nil
-}
-
 // Notes are sentences on what a reader should know of the log before its figures.
 func (in *Intake) Notes() []string {
 	var out []string

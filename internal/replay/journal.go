@@ -203,34 +203,33 @@ func hashWords(h hash.Hash, words []int64) {
 // the loss and the truth of every action, and what a log recorded.
 func (r *Rounds) digest() string {
 	h := sha256.New()
-	_, _ = io.WriteString(h, r.Env.Name()+"\x00")
-	for _, a := range r.Env.Actions() {
+	_, _ = io.WriteString(h, r.Name+"\x00")
+	for _, a := range r.Actions {
 		_, _ = io.WriteString(h, a+"\x00")
 	}
-	k := len(r.Env.Actions())
+	k := len(r.Actions)
 	truth, row := make([]float64, k), make([]int64, 0, 2*k+4)
 	number := func(x float64) { row = append(row, int64(math.Float64bits(x))) }
-	log, rounds := logOf(r.Env), r.reader()
-	for t := range r.Env.Len() {
+	rounds := r.reader()
+	for t := range r.n {
 		if t%dropEvery == 0 {
 			r.drop()
 		}
 		_, _ = io.WriteString(h, rounds.id(t)+"\x00")
-		_, _ = h.Write(rounds.context(t))
+		_, _ = h.Write(rounds.bytes(t))
 		row = row[:0]
-		if log != nil {
-			row = log.appendRecorded(row, t)
-			number(r.Env.Loss(t, log.slot(t)))
+		if r.Log != nil {
+			row = r.appendRecorded(row, t)
+			number(r.Loss(t, r.Log.slot(r.row(t))))
 			hashWords(h, row)
 			continue
 		}
 		for a := range k {
-			number(r.Env.Loss(t, a))
+			number(r.Loss(t, a))
 		}
-		if r.Env.Truth(truth, t) {
-			for _, v := range truth {
-				number(v)
-			}
+		r.Truth(truth, t)
+		for _, v := range truth {
+			number(v)
 		}
 		hashWords(h, row)
 	}
@@ -238,18 +237,19 @@ func (r *Rounds) digest() string {
 }
 
 // appendRecorded appends what is recorded of round t, but for its loss.
-func (v *logView) appendRecorded(dst []int64, t int) []int64 {
-	dst = append(dst, int64(v.slot(t)))
-	if v.timed() {
-		dst = append(dst, v.time(t))
+func (r *Rounds) appendRecorded(dst []int64, t int) []int64 {
+	b, row := r.Log, r.row(t)
+	dst = append(dst, int64(b.slot(row)))
+	if b.decided != nil {
+		dst = append(dst, r.time(t))
 	}
-	if v.log.props != nil {
-		dst = append(dst, int64(math.Float64bits(v.propensity(t))), int64(math.Float64bits(v.weight(t))))
+	if b.props != nil {
+		dst = append(dst, int64(math.Float64bits(b.props[row])), int64(math.Float64bits(b.weight(row))))
 	}
-	if v.log.weights != nil {
-		dst = append(dst, int64(math.Float64bits(v.stands(t))))
+	if b.weights != nil {
+		dst = append(dst, int64(math.Float64bits(b.stands(row))))
 	}
-	if v.played(t, v.slot(t)) { // or it is not accepted
+	if b.played(row, b.slot(row)) { // or it is not accepted
 		dst = append(dst, 1)
 	}
 	return dst

@@ -12,7 +12,7 @@ import (
 )
 
 // journalTrial is a short trial over an environment.
-func journalTrial(t *testing.T, env Environment, learner, delays string) *Trial {
+func journalTrial(t *testing.T, env *Rounds, learner, delays string) *Trial {
 	t.Helper()
 	l, err := model.ParseLearner(learner)
 	if err != nil {
@@ -23,7 +23,7 @@ func journalTrial(t *testing.T, env Environment, learner, delays string) *Trial 
 		t.Fatal(err)
 	}
 	m, files := ModelFor(env, "replay", l, loop.Window{Rounds: 20})
-	return &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
+	return &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
 }
 
 func asJSON(t *testing.T, v any) string {
@@ -50,7 +50,7 @@ func openJournal(t *testing.T, path string) *Journal {
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	trials := []*Trial{
-		journalTrial(t, NewSigmoid(1, 200, SigmoidOptions{}), "dafa", "exp:5"),
+		journalTrial(t, OfWorld(NewSigmoid(1, 200, SigmoidOptions{})), "dafa", "exp:5"),
 		journalTrial(t, worldLog(t, 1, 300), "egreedy:0.1", "never:0.2"),
 		journalTrial(t, timedLog(t), "uniform", "none"),
 	}
@@ -100,7 +100,7 @@ func TestJournal(t *testing.T) {
 func TestJournalKey(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, filepath.Join(dir, "runs.jsonl"))
-	base := func() *Trial { return journalTrial(t, NewSigmoid(1, 50, SigmoidOptions{}), "dafa", "exp:5") }
+	base := func() *Trial { return journalTrial(t, OfWorld(NewSigmoid(1, 50, SigmoidOptions{})), "dafa", "exp:5") }
 	if one, other := j.key(base()), j.key(base()); one != other {
 		t.Fatal("equal trials have different keys")
 	}
@@ -126,11 +126,11 @@ func TestJournalKey(t *testing.T) {
 		"delays":        func(tr *Trial) { tr.Delays = Sequence(make([]int64, 50)) },
 		"delays of a 0": func(tr *Trial) { tr.Delays = recorded("0\n") },
 		"delays of a 1": func(tr *Trial) { tr.Delays = recorded("1\n") },
-		"length":        func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(1, 51, SigmoidOptions{})) },
-		"data":          func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(2, 50, SigmoidOptions{})) },
-		"rewards":       func(tr *Trial) { tr.Rounds = EncodeRounds(twistedWorld(t, "rewards:.9,.1")) },
-		"log":           func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 1, 50)) },
-		"other log":     func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 2, 50)) },
+		"length":        func(tr *Trial) { tr.Rounds = OfWorld(NewSigmoid(1, 51, SigmoidOptions{})) },
+		"data":          func(tr *Trial) { tr.Rounds = OfWorld(NewSigmoid(2, 50, SigmoidOptions{})) },
+		"rewards":       func(tr *Trial) { tr.Rounds = twistedWorld(t, "rewards:.9,.1") },
+		"log":           func(tr *Trial) { tr.Rounds = worldLog(t, 1, 50) },
+		"other log":     func(tr *Trial) { tr.Rounds = worldLog(t, 2, 50) },
 	} {
 		tr := base()
 		change(tr)
@@ -150,9 +150,9 @@ func TestJournalKey(t *testing.T) {
 	}
 }
 
-func twistedWorld(t *testing.T, spec string) Environment {
+func twistedWorld(t *testing.T, spec string) *Rounds {
 	t.Helper()
-	env, err := Twist(NewSigmoid(1, 50, SigmoidOptions{}), spec, 1)
+	env, err := Twist(OfWorld(NewSigmoid(1, 50, SigmoidOptions{})), spec, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -100,12 +100,12 @@ func linearTrial(b *testing.B, file string) *Trial {
 	if m.Oracle, err = model.ParseOracle(model.Linear); err != nil {
 		b.Fatal(err)
 	}
-	m.Resolve(env.Columns(), len(env.Actions()))
+	m.Resolve(env.Columns, len(env.Actions))
 	none, err := ParseDelays("none", 1)
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &Trial{Rounds: EncodeRounds(env), Delays: none, Model: m, Label: "dafa", Seed: 1}
+	return &Trial{Rounds: env, Delays: none, Model: m, Label: "dafa", Seed: 1}
 }
 
 // replayer builds the command.

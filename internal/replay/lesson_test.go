@@ -256,7 +256,7 @@ func TestLessonByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught(t, log, 1)
-	v, late := logOf(l.env), 0
+	v, late := l.env.Log, 0
 	n := 0
 	scan(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
 		var f codec.Feedback
@@ -264,7 +264,7 @@ func TestLessonByHand(t *testing.T) {
 		if err := errors.Join(codec.ParseFeedback(&f, r.Value), codec.ParseContext(&c, f.Context)); err != nil {
 			return err
 		}
-		_, paid := v.outcome(n)
+		paid := v.value[n]
 		fate, loss := codec.Observed, 1-paid
 		if !v.observed(n) || n%11 == 7 {
 			fate, loss = codec.Imputed, 1
@@ -276,9 +276,9 @@ func TestLessonByHand(t *testing.T) {
 			t.Errorf("round %d, paid %v: %s is %s with a loss of %v in mode %v; want %s with %v",
 				n, paid, f.ID, f.Fate, f.Loss, f.Mode, fate, loss)
 		}
-		if f.Actions[f.Action] != v.log.actions[v.action(n)] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.propensity(n) {
+		if f.Actions[f.Action] != v.actions[v.action[n]] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.props[n] {
 			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
-				c.LoggedPropensity, v.log.actions[v.action(n)], v.propensity(n))
+				c.LoggedPropensity, v.actions[v.action[n]], v.props[n])
 		}
 		n++
 		return nil

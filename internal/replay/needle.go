@@ -7,12 +7,11 @@ import "hindsight/internal/model"
 // needle, and o under every other function. f_0 has no needle; f⋆ is one of
 // f_1 … f_9 by the seed. Who never leaves action 0 for n < s < o never learns
 // which function is true. Losses are Bernoulli; all means are in [0,1].
-func NewNeedle(seed uint64, rounds int, safe, needle, other float64) *Classed {
+func NewNeedle(seed uint64, rounds int, safe, needle, other float64) *World {
 	const needleActions = 10
-	e := &Classed{World: World{name: specification("needle", safe, needle, other), rounds: rounds,
-		actions: numbered("a", needleActions)}}
+	e := &World{name: specification("needle", safe, needle, other), rounds: rounds, actions: numbered("a", needleActions)}
 	e.drawn(seed, "needle losses")
-	e.class = &model.ClassFile{Kind: model.LinearClass, Features: []string{}, Actions: e.actions}
+	e.Class = &model.ClassFile{Kind: model.LinearClass, Features: []string{}, Actions: e.actions}
 	var means []float64 // under f⋆
 	star := 1 + int(NewStream(seed, "needle function").Uint64(0, 0)%(needleActions-1))
 	for j := range needleActions {
@@ -30,7 +29,7 @@ func NewNeedle(seed uint64, rounds int, safe, needle, other float64) *Classed {
 				means = append(means, mean)
 			}
 		}
-		e.class.Functions = append(e.class.Functions, f)
+		e.Class.Functions = append(e.Class.Functions, f)
 	}
 	e.mean = func(_, a int) float64 { return means[a] }
 	return e

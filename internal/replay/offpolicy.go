@@ -15,7 +15,7 @@ import (
 // bytes a row beside the log, and 8 more where rows stand for several events, in temporary
 // files like those of the log.
 type OffPolicy struct {
-	log     *logView
+	log     *BanditLog
 	sample  ope.Sample
 	files   rowFiles // in which the sample lies
 	rows    []int32  // of the log that have an outcome
@@ -24,7 +24,7 @@ type OffPolicy struct {
 	minimum float64 // propensity
 	events  float64 // that the rows stand for
 
-	env      Environment
+	env      *Rounds
 	journal  *Journal // nil: none is kept
 	digested sync.Once
 	sum      string // of the rows
@@ -55,13 +55,13 @@ var (
 	errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
 )
 
-// NewOffPolicy looks at the log that env shows. makeLearner serves learner:, model:
+// NewOffPolicy looks at the log that is played. makeLearner serves learner:, model:
 // and snapshot:; nil refuses them.
-func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) {
-	if !HasPropensities(env) {
+func NewOffPolicy(env *Rounds, makeLearner LearnerFunc) (*OffPolicy, error) {
+	if !env.HasPropensities() {
 		return nil, errNoPropensities
 	}
-	o := &OffPolicy{log: logOf(env), learner: makeLearner, env: env, minimum: math.Inf(1)}
+	o := &OffPolicy{log: env.Log, learner: makeLearner, env: env, minimum: math.Inf(1)}
 	if err := o.look(); err != nil {
 		return nil, err
 	}
@@ -70,28 +70,28 @@ func NewOffPolicy(env Environment, makeLearner LearnerFunc) (*OffPolicy, error) 
 
 // look copies what estimators need of the rows that have an outcome.
 func (o *OffPolicy) look() error {
-	log := o.log.log
+	log := o.log
 	files := &o.files
 	indices, numbers := column[int32]{of: files}, column[float64]{of: files}
 	rows, action, propensity, reward, events := indices, indices, numbers, numbers, numbers
-	for t := range o.log.n {
-		if log.files.pass(t); !o.log.observed(t) {
+	for t := range o.env.n {
+		row := o.env.row(t)
+		if log.files.pass(t); !log.observed(row) {
 			o.dropped++
 			continue
 		}
-		_, value := o.log.outcome(t)
 		rows.add(int32(t))
-		action.add(int32(o.log.action(t)))
-		propensity.add(o.log.propensity(t))
-		reward.add(min(max(value, log.scale.Min), log.scale.Max))
+		action.add(log.action[row])
+		propensity.add(log.props[row])
+		reward.add(min(max(log.value[row], log.scale.Min), log.scale.Max))
 		if log.weights != nil {
-			events.add(o.log.stands(t))
+			events.add(log.stands(row))
 		}
-		o.minimum = min(o.minimum, o.log.propensity(t))
-		o.events += o.log.stands(t)
+		o.minimum = min(o.minimum, log.props[row])
+		o.events += log.stands(row)
 	}
 	o.rows = rows.s
-	o.sample = ope.Sample{Actions: len(o.env.Actions()), Action: action.s, Propensity: propensity.s, Reward: reward.s,
+	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.s, Propensity: propensity.s, Reward: reward.s,
 		Events: events.s}
 	switch {
 	case files.err != nil:
@@ -102,10 +102,13 @@ func (o *OffPolicy) look() error {
 	return nil
 }
 
+// row returns the row of the log that is judged on as number i.
+func (o *OffPolicy) row(i int) int { return o.env.row(int(o.rows[i])) }
+
 // Options returns the defaults for this log.
 func (o *OffPolicy) Options() ope.Options {
 	out := ope.Defaults()
-	scale := o.log.log.scale
+	scale := o.log.scale
 	out.Range = ope.Range{Min: scale.Min, Max: scale.Max}
 	return out
 }
@@ -115,7 +118,7 @@ func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
 	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
 		MinPropensity: o.minimum, Events: ope.Figure(o.events),
 		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
-	if o.log.log.kind == codec.Reward {
+	if o.log.kind == codec.Reward {
 		s.Of = "reward"
 	}
 	return s
@@ -146,7 +149,7 @@ func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, err
 
 // contexts returns what the reward model sees of the rows; nil if they have no features.
 func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
-	if o.env.Columns() <= 1 && !ActionsBringFeatures(o.env) {
+	if o.env.Columns <= 1 && !o.env.ActionsBringFeatures() {
 		return nil
 	}
 	var c codec.Context
@@ -154,7 +157,7 @@ func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
 	var features []oracle.Feature
 	return func(x *oracle.Input, t int) []int32 {
 		o.env.Context(&c, int(o.rows[t]))
-		index = o.log.log.indices(index[:0], &c)
+		index = o.log.indices(index[:0], &c)
 		features = appendFeatures(features[:0], c.Features)
 		x.Vector, x.Actions = c.Vector, x.Actions[:0]
 		for i := range c.Actions {
@@ -200,7 +203,7 @@ func (m *judgingMemory) Floats(n int) ([]float64, func(), error) { return m.file
 
 // Drop implements [ope.Memory].
 func (m *judgingMemory) Drop() {
-	m.o.log.log.files.drop()
+	m.o.log.files.drop()
 	m.o.files.drop()
 	m.files.drop()
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // judged returns the off-policy view of a log whose learners are those of [ModelFor].
-func judged(t testing.TB, env Environment) *OffPolicy {
+func judged(t testing.TB, env *Rounds) *OffPolicy {
 	t.Helper()
 	o, err := NewOffPolicy(env, func(_, spec string) (*Progressive, error) {
 		l, err := model.ParseLearner(spec)
@@ -29,7 +29,7 @@ func judged(t testing.TB, env Environment) *OffPolicy {
 		if err != nil {
 			return nil, err
 		}
-		return NewProgressive(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", SecretSeed(1), EncodeRounds(env)), nil
+		return NewProgressive(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}, "m", SecretSeed(1), env), nil
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +39,7 @@ func judged(t testing.TB, env Environment) *OffPolicy {
 
 const targetText = "a,r,p,h,n,w\nx,1,.5,0000000b,3,u\ny,0,.25,0000000a00,4,u\nz,,.5,,3,u\nx,.5,1,00000004zz,7,u\n"
 
-func targetLog(t testing.TB) *BanditLog {
+func targetLog(t testing.TB) *Rounds {
 	t.Helper()
 	log, err := readLog("t.csv", strings.NewReader(targetText), logOptions{Options: logs.Options{Mapping: logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"h:text", "n", "w"}}}})
 	if err != nil {
@@ -238,7 +238,7 @@ func TestContextsOfEvents(t *testing.T) {
 {"id":"2","features":{"x":3},"actions":[{"name":"b","features":{"f":4,"g":5}},"c"],"action":"b","propensity":0.5,"reward":0}
 `, EventOptions{}, logs.Options{})
 	show := judged(t, b).contexts()
-	names := b.Actions()
+	names := b.Actions
 	got := ""
 	for row := range 2 {
 		var x oracle.Input

@@ -53,7 +53,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 		return loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}
 	}
 	rules := m.Rules()
-	p.match = newMatch(EncodeRounds(env), delays(t, spec, seed), rules.Range)
+	p.match = newMatch(env, delays(t, spec, seed), rules.Range)
 	p.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}, func(int64) *loop.Rules { return rules })
 	for i := range partitions {
 		p.copies = append(p.copies, loop.NewReplica())
@@ -65,7 +65,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 
 // lane returns the partition of a round.
 func (p *parted) lane(t int) int {
-	return loop.PartitionOf([]byte(p.match.rounds.ID(t)), len(p.deciders))
+	return loop.PartitionOf([]byte(p.match.rounds.id(t)), len(p.deciders))
 }
 
 // learn lets a decider follow the log to before an index.
@@ -87,7 +87,7 @@ func (p *parted) round(t testing.TB, n int) {
 	i := p.lane(n)
 	p.learn(t, i, len(p.feedback)-p.rng.IntN(4))
 	through := loop.Source{Offset: p.offset[i], Through: p.offset[i] + 1}
-	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.context(n), "", through); r.Verdict != loop.Decided {
+	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.bytes(n), "", through); r.Verdict != loop.Decided {
 		t.Fatal(r.Verdict, r.Err)
 	}
 	p.match.decided(&p.dec)

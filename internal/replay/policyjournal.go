@@ -54,12 +54,12 @@ func (o *OffPolicy) key(spec string, t *target, opt ope.Options) string {
 func (o *OffPolicy) digest() string {
 	o.digested.Do(func() {
 		h := sha256.New()
-		hashPart(h, []byte(encodeRounds(o.env, true).digest()))
+		hashPart(h, []byte(o.env.withFeatures().digest()))
 		for i, t := range o.rows {
-			o.log.log.files.pass(i)
+			o.log.files.pass(i)
 			o.files.pass(i)
-			hashWords(h, []int64{int64(t), int64(o.log.row(int(t))), int64(o.sample.Action[i]),
-				int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(int(t))))})
+			hashWords(h, []int64{int64(t), int64(o.row(i)), int64(o.sample.Action[i]),
+				int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(o.row(i))))})
 		}
 		o.sum = hex.EncodeToString(h.Sum(nil))
 	})

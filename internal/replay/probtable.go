@@ -255,21 +255,21 @@ func (t *probTable) of(id string, row int) []float64 {
 
 // table plays the probabilities of a file.
 func (o *OffPolicy) table(file string) (*target, error) {
-	log := o.log.log
+	log := o.log
 	table, err := openProbTable(file, log.actions)
 	if err != nil {
 		return nil, err
 	}
-	named := log.ids != nil || log.rows != nil
+	named := log.hasIDs()
 	if len(table.byID) > 0 && !named {
 		return nil, fmt.Errorf("%s names rounds by id, and this log has none: name their column (--id-column), or give row", file)
 	}
 	var missing error
 	return &target{failed: func() error { return missing }, madeOf: table.sha256, law: func(dst []float64, t int) {
-		row := o.log.row(int(o.rows[t]))
+		row := o.row(t)
 		id := ""
 		if named {
-			id = o.log.id(int(o.rows[t]))
+			id = log.id(row)
 		}
 		probs := table.of(id, row)
 		if probs == nil {

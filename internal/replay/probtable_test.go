@@ -13,7 +13,7 @@ import (
 )
 
 // tableLog has the rounds q, r, s, of which s has no outcome, and the actions a, b.
-func tableLog(t testing.TB) *BanditLog {
+func tableLog(t testing.TB) *Rounds {
 	t.Helper()
 	log, err := readLog("t.csv", strings.NewReader("id,a,r,p\nq,b,1,.5\nr,a,0,.25\ns,b,,.5\n"),
 		logOptions{Options: logs.Options{Mapping: logs.Mapping{ID: "id", Action: "a", Reward: "r", Propensity: "p"}}})

@@ -18,7 +18,7 @@ import (
 // One that is frozen learns nothing: it is a policy that was trained elsewhere.
 type Progressive struct {
 	rounds  *roundReader // of a frozen one nil
-	env     Environment
+	env     *Rounds
 	index   map[string]int // of the log's actions
 	replica *loop.Replica
 	decider *loop.Decider
@@ -37,16 +37,16 @@ type Progressive struct {
 // NewProgressive returns the policy of a fresh learner over the rounds of a log; name
 // and seed are those of [Backtest].
 func NewProgressive(ep loop.Epoch, name string, seed []byte, rounds *Rounds) *Progressive {
-	p := NewFrozen(ep, name, seed, rounds.Env)
+	p := NewFrozen(ep, name, seed, rounds)
 	p.rounds = rounds.reader()
 	return p
 }
 
 // NewFrozen returns the policy of a learner as it is, on the rows of env, whose actions
 // it must know or take by name.
-func NewFrozen(ep loop.Epoch, name string, seed []byte, env Environment) *Progressive {
+func NewFrozen(ep loop.Epoch, name string, seed []byte, env *Rounds) *Progressive {
 	p := &Progressive{env: env, index: map[string]int{}, replica: loop.NewReplica(), epoch: ep.Number, madeOf: unknown}
-	for a, name := range env.Actions() {
+	for a, name := range env.Actions {
 		p.index[name] = a
 	}
 	p.replica.Begin(ep)
@@ -62,7 +62,7 @@ func (p *Progressive) StopWhen(stopped func() error) { p.stopped = stopped }
 // own actions is asked with the log's, in whatever order.
 func (p *Progressive) contextOf(t int) []byte {
 	if p.rounds != nil {
-		return p.rounds.context(t)
+		return p.rounds.bytes(t)
 	}
 	p.env.Context(&p.context, t)
 	p.context.ID = RoundID(t)
@@ -86,7 +86,7 @@ func (p *Progressive) spread(dst []float64) error {
 
 // law sets dst, which is zeroed, to the learner's probabilities in row t, then learns
 // the row.
-func (p *Progressive) law(dst []float64, t int, log *logView) {
+func (p *Progressive) law(dst []float64, t int) {
 	d := &p.decision
 	if p.n&1023 == 0 && p.stopped != nil && p.err == nil {
 		p.err = p.stopped()
@@ -106,13 +106,14 @@ func (p *Progressive) law(dst []float64, t int, log *logView) {
 		dst[0] = 1
 		return
 	}
-	slot := log.slot(t)
-	loss := p.env.Loss(t, slot)
+	log, row := p.env.Log, p.env.row(t)
+	slot := log.slot(row)
+	loss := log.Loss(row, slot)
 	if math.IsNaN(loss) || p.rounds == nil {
 		return
 	}
 	// What weighs by importance must weigh by what was done and kept, not by what it would do.
-	d.Propensities[slot] = log.log.kept(log.row(t))
+	d.Propensities[slot] = log.kept(row)
 	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough, Gamma: d.Gamma,
 		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: codec.Observed, Loss: loss, Context: d.Context}
 	p.err = p.replica.Learn(&p.feedback, nil)

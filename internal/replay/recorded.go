@@ -57,16 +57,16 @@ type RecordedDelays struct {
 }
 
 // delays describes the log's own delays, nil if it has none.
-func (v *logView) delays() *RecordedDelays {
-	if v.log.came == nil {
+func (r *Rounds) delays() *RecordedDelays {
+	if r.Log.came == nil {
 		return nil
 	}
-	decided, came := v.log.decided[:v.n], v.log.came[:v.n]
+	decided, came := r.times()
 	var d delayCounts
 	var waiting schedule
-	known, n := int64(0), int64(v.n)
+	known, n := int64(0), int64(r.n)
 	for t, at := range came {
-		v.log.files.pass(t)
+		r.Log.files.pass(t)
 		j := n
 		if at != noTime {
 			j = int64(firstNotBefore(decided, at))
@@ -84,21 +84,21 @@ func (v *logView) delays() *RecordedDelays {
 		}
 		d.sigma = max(d.sigma, int64(t)+1-known)
 	}
-	r := &RecordedDelays{DelayStats: d.stats()}
+	out := &RecordedDelays{DelayStats: d.stats()}
 	const end = int64(math.MaxInt64)
 	first := end
-	for t := v.n - 1; t >= 0; t-- {
-		v.log.files.pass(t)
+	for t := r.n - 1; t >= 0; t-- {
+		r.Log.files.pass(t)
 		at := came[t]
 		if at == noTime {
 			at = end
 		}
 		if first < at {
-			r.Overtaken++
+			out.Overtaken++
 		}
 		first = min(first, at)
 	}
-	return r
+	return out
 }
 
 var (
@@ -109,14 +109,10 @@ var (
 
 // openOwnDelays opens the delays of a bandit log.
 func openOwnDelays(t *delayTerm, o *DelayOptions) error {
-	if o.Env == nil {
+	if o.Env == nil || !o.Env.RecordsDelays() {
 		return errNotRecorded
 	}
-	v := logOf(o.Env)
-	if v == nil || v.log.came == nil {
-		return errNotRecorded
-	}
-	t.times, t.decided = v.log.came[:v.n], v.log.decided[:v.n]
+	t.decided, t.times = o.Env.times()
 	return nil
 }
 

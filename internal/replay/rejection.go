@@ -59,20 +59,20 @@ func (s *replaySums) result(accept float64) *Replay {
 		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
 }
 
-// Accepting returns env, a bandit log with propensities, such that replay accepts rows
-// by c: 1 all, 0 by the smallest propensity. Which ones is drawn from the seed. Other
-// environments are returned as they are, if c is 1.
-func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
+// Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all,
+// 0 by the smallest propensity. Which ones is drawn from the seed. Other rounds are returned as they are,
+// if c is 1.
+func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 	if !(c >= 0 && c <= 1) {
 		return nil, fmt.Errorf("%v: expected a propensity in (0, 1], or 0 for the smallest of the log", c)
 	}
 	if c == 1 {
-		return env, nil
+		return r, nil
 	}
-	log, ok := env.(*BanditLog)
-	if !ok || log.props == nil {
+	if !r.HasPropensities() {
 		return nil, errNoPropensities
 	}
+	log := *r.Log
 	if c == 0 {
 		c = 1
 		for t := range log.props {
@@ -80,39 +80,35 @@ func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
 			c = min(c, log.kept(t))
 		}
 	}
-	out := *log
 	stream := NewStream(seed, "accept")
 	rejected := column[bool]{of: log.files}
 	for t := range log.props {
 		log.files.pass(t)
 		rejected.add(stream.Uniform(uint64(t), 0)*log.kept(t) >= c)
 	}
-	out.accept, out.rejected = c, rejected.s
+	log.accept, log.rejected = c, rejected.s
+	out := *r
+	out.Log, out.table = &log, &log
 	return &out, log.files.err
 }
 
-// played reports whether replay takes action a for that of row t.
-func (v *logView) played(t, a int) bool {
-	return a == v.slot(t) && (v.log.rejected == nil || !v.log.rejected[v.row(t)])
+// played reports whether replay takes action a for that of a row.
+func (b *BanditLog) played(row, a int) bool {
+	return a == b.slot(row) && (b.rejected == nil || !b.rejected[row])
 }
 
-// kept returns the probability that the action of row t was played and the event kept.
-func (b *BanditLog) kept(t int) float64 {
-	if b.weights == nil {
-		return b.props[t]
-	}
-	return b.props[t] / b.weights[t]
-}
+// kept returns the probability that the action of a row was played and the event kept.
+func (b *BanditLog) kept(row int) float64 { return b.props[row] / b.stands(row) }
 
 // weight returns that of an accepted row; of a log without propensities the events that
 // it stands for.
-func (v *logView) weight(t int) float64 {
-	if v.log.props == nil {
-		return v.stands(t)
+func (b *BanditLog) weight(row int) float64 {
+	if b.props == nil {
+		return b.stands(row)
 	}
-	p := v.log.kept(v.row(t))
-	if c := v.log.accept; c > 0 {
-		p = min(c, p)
+	p := b.kept(row)
+	if b.accept > 0 {
+		p = min(b.accept, p)
 	}
 	return 1 / p
 }

@@ -261,7 +261,7 @@ func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Seed: 1}
+	trial := &Trial{Rounds: env, Delays: d, Model: m, Files: files, Seed: 1}
 	r, err := trial.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

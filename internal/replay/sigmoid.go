@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"strconv"
 
 	"hindsight/internal/model"
@@ -18,11 +19,8 @@ type SigmoidOptions struct {
 // NewSigmoid returns the environment of ALGORITHMS.md, section 6, of a seed: x is uniform in
 // [−1,1]^d, f_j(x,a) = σ(θ_ja·x + b_ja) with all coefficients N(0, Scale²), and
 // losses are Bernoulli with mean f⋆ = f_0, the first function of the class.
-func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *Classed {
-	k, n, d, scale := orElse(o.Actions, 5), orElse(o.Functions, 100), orElse(o.Features, 5), o.Scale
-	if scale == 0 {
-		scale = 1.5
-	}
+func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *World {
+	k, n, d, scale := cmp.Or(o.Actions, 5), cmp.Or(o.Functions, 100), cmp.Or(o.Features, 5), cmp.Or(o.Scale, 1.5)
 	e := newSigmoid("sigmoid", seed, rounds, k, d)
 	coefficients := NewStream(seed, "sigmoid coefficients")
 	for j := range n {
@@ -33,31 +31,23 @@ func NewSigmoid(seed uint64, rounds int, o SigmoidOptions) *Classed {
 				f.W[a][i] = float64(scale * coefficients.Normal(uint64(j), uint64(a*(d+1)+i)))
 			}
 		}
-		e.class.Functions = append(e.class.Functions, f)
+		e.Class.Functions = append(e.Class.Functions, f)
 	}
 	return e
-}
-
-// orElse returns n, or d if n is 0.
-func orElse(n, d int) int {
-	if n == 0 {
-		return d
-	}
-	return n
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
 // newSigmoid returns a world with a class of logistic functions that is still empty, whose streams begin
 // with the word that kind is.
-func newSigmoid(kind string, seed uint64, rounds, k, d int) *Classed {
-	e := &Classed{World: World{name: kind, rounds: rounds, actions: numbered("a", k)}}
+func newSigmoid(kind string, seed uint64, rounds, k, d int) *World {
+	e := &World{name: kind, rounds: rounds, actions: numbered("a", k)}
 	e.cube(d, seed, kind+" contexts")
 	e.drawn(seed, kind+" losses")
-	e.class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}
+	e.Class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}
 	// Summed left to right: the data of a seed must not change when an oracle's kernel sums in another order.
 	e.mean = func(t, a int) float64 {
-		w := e.class.Functions[0].W[a]
+		w := e.Class.Functions[0].W[a]
 		s := 0.0
 		for i := range e.features {
 			s += float64(e.value(t, i) * w[i])

@@ -79,7 +79,7 @@ func (o *OffPolicy) target(spec string) (*target, error) {
 func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
 	var eligible []int32
 	return func(dst []float64, t int) {
-		eligible = o.log.eligible(eligible[:0], int(o.rows[t]))
+		eligible = o.log.Eligible(eligible[:0], o.row(t))
 		if epsilon == 1 {
 			clear(dst)
 		}
@@ -90,9 +90,9 @@ func (o *OffPolicy) uniformly(epsilon float64) ope.Policy {
 }
 
 func (o *OffPolicy) always(action string) (*target, error) {
-	a := slices.Index(o.log.log.actions, action)
+	a := slices.Index(o.log.actions, action)
 	if a < 0 {
-		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.log.actions,
+		return nil, fmt.Errorf("there is no action %q in the log; there are %s", action, strings.Join(o.log.actions,
 			", "))
 	}
 	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
@@ -100,7 +100,7 @@ func (o *OffPolicy) always(action string) (*target, error) {
 
 // hash plays an action by the text of a feature; one that is absent counts as "".
 func (o *OffPolicy) hash(feature string) (*target, error) {
-	log := o.log.log
+	log := o.log
 	if log.rows != nil {
 		return o.hashEvents(feature), nil
 	}
@@ -121,7 +121,7 @@ func (o *OffPolicy) hash(feature string) (*target, error) {
 	none := int(hashText("") % k)
 	return &target{law: func(dst []float64, t int) {
 		a := none
-		switch v := log.cell(o.log.row(int(o.rows[t])), i); {
+		switch v := log.cell(o.row(t), i); {
 		case v == absent:
 		case c.number:
 			a = int(hashText(strconv.FormatFloat(v.number(), 'g', -1, 64)) % k)
@@ -138,14 +138,14 @@ func (o *OffPolicy) hash(feature string) (*target, error) {
 func (o *OffPolicy) hashEvents(feature string) *target {
 	var eligible []int32
 	return &target{law: func(dst []float64, t int) {
-		row := int(o.rows[t])
+		row := o.row(t)
 		text := ""
 		if f, ok := o.log.feature(row, feature); ok && f.Kind == codec.Text {
 			text = f.Text
 		} else if ok {
 			text = strconv.FormatFloat(f.Value, 'g', -1, 64)
 		}
-		eligible = o.log.eligible(eligible[:0], row)
+		eligible = o.log.Eligible(eligible[:0], row)
 		dst[eligible[hashText(text)%uint64(len(eligible))]] = 1
 	}}
 }
@@ -197,6 +197,6 @@ func (o *OffPolicy) progressive(kind, spec string) (*target, error) {
 		return nil, err
 	}
 	return &target{failed: func() error { return p.err }, madeOf: p.madeOf, law: func(dst []float64, t int) {
-		p.law(dst, int(o.rows[t]), o.log)
+		p.law(dst, int(o.rows[t]))
 	}}, nil
 }

@@ -13,7 +13,7 @@ import (
 // TestTrained: the learner after feedback N is that of who follows the log that far, with
 // and without snapshots before it.
 func TestTrained(t *testing.T) {
-	tr := trialOf(t, NewSigmoid(1, 120, SigmoidOptions{}), "dafa", "200", "exp:5")
+	tr := trialOf(t, OfWorld(NewSigmoid(1, 120, SigmoidOptions{})), "dafa", "200", "exp:5")
 	seen := map[string]bool{}
 	liveLog(t, tr, func(log stream.Log) {
 		for _, n := range []int64{1, 57, 119, 120} {

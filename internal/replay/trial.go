@@ -11,7 +11,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
-	"hindsight/pkg/oracle"
 )
 
 // Trial is one run of a backtest.
@@ -62,8 +61,8 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 // brings one in Go code.
 func (t *Trial) learner() (learner.Learner, error) {
 	kind := t.Model.Oracle.Kind
-	if e := bringsOracle(t.Rounds.Env); e != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
-		reg, _, err := e.Oracle()
+	if t.Rounds.Oracle != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
+		reg, err := t.Rounds.Oracle()
 		if err != nil {
 			return nil, err
 		}
@@ -72,21 +71,9 @@ func (t *Trial) learner() (learner.Learner, error) {
 	return t.Model.Build(t.Files)
 }
 
-// oracleBringer is an environment that brings an oracle in Go code.
-type oracleBringer interface {
-	// Oracle returns a fresh oracle, and whether it is order-free.
-	Oracle() (reg oracle.Regressor, orderFree bool, err error)
-}
-
-// bringsOracle returns the environment that env shows if it brings an oracle.
-func bringsOracle(env Environment) oracleBringer {
-	e, _ := bare(env).(oracleBringer)
-	return e
-}
-
 func (t *Trial) result(trace *Trace) *Result {
 	r := &Result{
-		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
+		Environment: t.Rounds.Name, Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
@@ -106,33 +93,32 @@ func SecretSeed(seed uint64) []byte {
 // ModelFor returns the model of an environment: its actions, and what the
 // environment tells of its data. class is the content of its class file, nil if
 // it has none.
-func ModelFor(env Environment, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
+func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
 	m = model.Default()
 	defer m.DefaultOrder()
 	m.Name, m.Learner, m.Window = name, learner, window
-	m.Actions = append([]string(nil), env.Actions()...)
+	m.Actions = append([]string(nil), r.Actions...)
 	m.MaxActions = max(m.MaxActions, len(m.Actions))
-	if c, ok := env.(interface{ Class() []byte }); ok {
+	if r.Class != nil {
 		const file = "class.jsonl"
 		m.Oracle = model.Oracle{Kind: model.Hedge, Eta: .5, Class: file}
-		return m, map[string][]byte{file: c.Class()}
+		return m, map[string][]byte{file: r.Class.Append(nil)}
 	}
-	if e := policed(env); e != nil {
-		files = map[string][]byte{policyFile: e.Policies()}
+	if r.Policies != nil {
+		files = map[string][]byte{policyFile: r.Policies.Append(nil)}
 	}
-	if e := bringsOracle(env); e != nil {
-		m.Oracle = model.Oracle{Kind: model.Own}
-		if _, orderFree, err := e.Oracle(); err == nil && !orderFree {
+	if r.Oracle != nil {
+		if m.Oracle = (model.Oracle{Kind: model.Own}); !r.OrderFree {
 			m.Oracle.Kind = model.Unstable
 		}
 		return m, files
 	}
-	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
+	m.MaxFeatures = max(m.MaxFeatures, r.Columns)
 	m.DefaultOracle()
-	if v := logOf(env); v != nil {
-		v.log.fit(m)
+	if r.Log != nil {
+		r.Log.fit(m)
 	}
-	m.Resolve(env.Columns(), len(env.Actions()))
+	m.Resolve(r.Columns, len(r.Actions))
 	return m, files
 }
 
@@ -142,17 +128,17 @@ const policyFile = "policies.jsonl"
 // UsePolicies gives the learner exp4dale the policies of the environment, or those that
 // go by its class, where the model names none, and the number of rounds where it is to
 // know the sum of delays.
-func UsePolicies(m *model.Model, env Environment) error {
+func UsePolicies(m *model.Model, r *Rounds) error {
 	x := &m.Learner.EXP4
 	if m.Learner.Kind != model.EXP4DALE {
 		return nil
 	}
 	if !x.Delays.Auto && x.Horizon == 0 {
-		x.Horizon = int64(env.Len())
+		x.Horizon = int64(r.n)
 	}
 	switch {
 	case x.Policies != "":
-	case policed(env) != nil:
+	case r.Policies != nil:
 		x.Policies = policyFile
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class

@@ -7,65 +7,48 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Unstable is the environment of the paper's lower bound (thm:lower-bound): T contexts
+// unstable is the environment of the paper's lower bound (thm:lower-bound): T contexts
 // that come in order, two actions, F = {f_1, …, f_T, f⋆} with f⋆(x, a1) ∈ {0, 1} by a fair
 // coin, f⋆(x, a2) = 1 − f⋆(x, a1), and f_i equal to f⋆ at x_i and fair coins elsewhere. Its
-// [Unstable.Oracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over
+// [unstableOracle] has regret 0 and no stability; the same rounds with Hedge-Vovk over
 // F show that it is the oracle that fails.
-type Unstable struct {
-	World
-	hedge bool
-	coins Stream // (function, round·2 + action); function T is f⋆
+type unstable struct {
+	rounds int
+	coins  Stream // (function, round·2 + action); function T is f⋆
 }
 
 // NewUnstable returns the environment of a seed; hedge: with Hedge-Vovk over the class
 // in place of the unstable oracle.
-func NewUnstable(seed uint64, rounds int, hedge bool) *Unstable {
-	e := &Unstable{hedge: hedge, coins: NewStream(seed, "unstable"),
-		World: World{name: "unstable", rounds: rounds, actions: numbered("a", 2), features: []string{"t"}}}
+func NewUnstable(seed uint64, rounds int, hedge bool) *World {
+	u := &unstable{rounds, NewStream(seed, "unstable")}
+	w := &World{name: "unstable", rounds: rounds, actions: numbered("a", 2), features: []string{"t"}, mean: u.star}
+	w.value = func(t, _ int) float64 { return float64(t) } // the number of the round is all there is
+	w.Oracle = func() (oracle.Regressor, error) { return &unstableOracle{env: u}, nil }
 	if hedge {
-		e.name = "unstable-hedge"
+		w.name, w.OrderFree = "unstable-hedge", true
+		w.Oracle = func() (oracle.Regressor, error) { return oracle.NewHedge(unstableClass{u}, oracle.HedgeOptions{}) }
 	}
-	e.value = func(t, _ int) float64 { return float64(t) } // the number of the round is all there is
-	e.mean = e.star
-	return e
+	return w
 }
 
 // star returns f⋆(x_t, a).
-func (e *Unstable) star(t, a int) float64 {
+func (e *unstable) star(t, a int) float64 {
 	return float64(e.coins.Uint64(uint64(e.rounds), uint64(t))>>63 ^ uint64(a))
 }
 
 // of returns f_i(x_t, a), i and t counting from 0.
-func (e *Unstable) of(i, t, a int) float64 {
+func (e *unstable) of(i, t, a int) float64 {
 	if i == t || i == e.rounds {
 		return e.star(t, a)
 	}
 	return float64(e.coins.Uint64(uint64(i), uint64(2*t+a)) >> 63)
 }
 
-// Oracle returns the oracle that the environment is meant for, and whether it is
-// order-free.
-func (e *Unstable) Oracle() (reg oracle.Regressor, orderFree bool, err error) {
-	if e.hedge {
-		reg, err = oracle.NewHedge(unstableClass{e}, oracle.HedgeOptions{})
-		return reg, true, err
-	}
-	return &unstableOracle{env: e}, false, nil
-}
-
 // roundOf returns t of a context, 0 if it has none that is known.
-func (e *Unstable) roundOf(x *oracle.Input) int {
-	for i := range x.Features {
-		if f := &x.Features[i]; f.Name == "t" && f.Value >= 0 && f.Value < float64(e.rounds) {
-			return int(f.Value)
-		}
-	}
-	return 0
-}
+func (e *unstable) roundOf(x *oracle.Input) int { return indexIn(x, "t", e.rounds) }
 
 // unstableClass is F, evaluated where it is needed.
-type unstableClass struct{ env *Unstable }
+type unstableClass struct{ env *unstable }
 
 func (c unstableClass) Size() int { return c.env.rounds + 1 }
 
@@ -80,7 +63,7 @@ func (c unstableClass) Eval(dst []float64, x *oracle.Input, action int) {
 // nothing else, in the round t that follows t−1 learned ones. For that round it errs
 // never, so R_T = 0; one round late it tosses coins.
 type unstableOracle struct {
-	env *Unstable
+	env *unstable
 	fed int64
 }
 

@@ -27,12 +27,14 @@ func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		built, err := m.Build(map[string][]byte{"p": constants([]string{"x", "y"}).Append(nil)})
+		w := &World{actions: []string{"x", "y"}}
+		w.constants()
+		built, err := m.Build(map[string][]byte{"p": w.Policies.Append(nil)})
 		if err != nil {
 			return nil, err
 		}
 		ep := loop.Epoch{Number: 1, Rules: m.Rules(), Learner: built}
-		return NewProgressive(ep, "m", SecretSeed(1), EncodeRounds(log)), nil
+		return NewProgressive(ep, "m", SecretSeed(1), log), nil
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -157,14 +157,14 @@ func mean(v []float64) float64 {
 // DefaultWindows are the windows worth a look: in rounds 10, 20, 50, … up to half of
 // those there are; for data with times, steps of 2 to 2.5 from a tenth of the median
 // recorded delay to the largest.
-func DefaultWindows(env Environment) []loop.Window {
-	if log := logOf(env); log != nil && log.log.came != nil {
-		return timedWindows(log.log.decided[:log.n], log.log.came[:log.n])
+func DefaultWindows(r *Rounds) []loop.Window {
+	if r.RecordsDelays() {
+		return timedWindows(r.times())
 	}
 	var out []loop.Window
 	for scale := int64(10); ; scale *= 10 {
 		for _, m := range []int64{1, 2, 5} {
-			if n := m * scale; n <= 10 || n <= int64(env.Len())/2 {
+			if n := m * scale; n <= 10 || n <= int64(r.n)/2 {
 				out = append(out, loop.Window{Rounds: n})
 				continue
 			}

@@ -126,7 +126,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	runs := make([][]Result, len(windows))
 	for i, w := range windows {
 		m, files := ModelFor(env, "w", model.Learner{Kind: model.DAFA}, w)
-		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa",
+		r, err := (&Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: "dafa",
 			Seed: 1}).Run(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)

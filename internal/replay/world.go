@@ -5,9 +5,11 @@ import (
 
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
 )
 
 // World is a built-in environment: contexts of numbers, and losses that are certain or drawn, 0 or 1.
+// Its methods are pure functions of the round.
 type World struct {
 	name              string
 	rounds            int
@@ -15,23 +17,20 @@ type World struct {
 	value             func(t, i int) float64 // of a feature
 	mean              func(t, a int) float64 // expected loss
 	losses            *Stream                // nil: losses are their means
+	Facts
 }
 
-var _ Environment = (*World)(nil)
+// Facts are what a world brings with its rounds.
+type Facts struct {
+	Class     *model.ClassFile                 // functions of which one is true; nil: none
+	Policies  *model.PolicyFile                // regret is against the best of these; nil: against the best action of each round
+	Delays    string                           // under which it is meant to be played; "": any
+	Oracle    func() (oracle.Regressor, error) // makes a fresh oracle in Go code; nil: it brings none
+	OrderFree bool                             // of Oracle
+	advice    func(i, t int) int               // of policy i, an action
+}
 
-// Name implements [Environment].
-func (w *World) Name() string { return w.name }
-
-// Len implements [Environment].
-func (w *World) Len() int { return w.rounds }
-
-// Actions implements [Environment].
-func (w *World) Actions() []string { return w.actions }
-
-// Columns implements [Environment].
-func (w *World) Columns() int { return len(w.features) + 1 }
-
-// Context implements [Environment].
+// Context sets dst to the context of round t, without an id, reusing its memory.
 func (w *World) Context(dst *codec.Context, t int) {
 	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], w.actions)}
 	for i, name := range w.features {
@@ -39,15 +38,14 @@ func (w *World) Context(dst *codec.Context, t int) {
 	}
 }
 
-// Truth implements [Environment].
-func (w *World) Truth(dst []float64, t int) bool {
+// Truth sets dst[a] to the expected loss of action a in round t.
+func (w *World) Truth(dst []float64, t int) {
 	for a := range dst {
 		dst[a] = w.mean(t, a)
 	}
-	return true
 }
 
-// Loss implements [Environment].
+// Loss returns the loss of action a in round t.
 func (w *World) Loss(t, a int) float64 {
 	if w.losses == nil {
 		return w.mean(t, a)
@@ -68,6 +66,15 @@ func (w *World) cube(d int, seed uint64, name string) {
 	w.value = func(t, i int) float64 { return float64(2*s.Uniform(uint64(t), uint64(i))) - 1 }
 }
 
+// constants lets regret be against the policies that play one action always.
+func (w *World) constants() {
+	f := &model.PolicyFile{Actions: w.actions}
+	for _, a := range w.actions {
+		f.Policies = append(f.Policies, model.PolicyLine{Prior: 1, Rules: always(a)})
+	}
+	w.Policies, w.advice = f, func(i, _ int) int { return i }
+}
+
 func appendActions(dst []codec.Action, names []string) []codec.Action {
 	dst = slices.Grow(dst, len(names))
 	for _, name := range names {
@@ -85,11 +92,9 @@ func numbered(prefix string, n int) []string {
 	return names
 }
 
-// Classed is a world that brings a class of functions of which one is true.
-type Classed struct {
-	World
-	class *model.ClassFile
+func unless(wrong bool) float64 {
+	if wrong {
+		return 1
+	}
+	return 0
 }
-
-// Class returns the file of the class.
-func (c *Classed) Class() []byte { return c.class.Append(nil) }
