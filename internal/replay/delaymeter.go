@@ -1,11 +1,8 @@
 package replay
 
-import (
-	"math/bits"
-)
+import "math/bits"
 
-// delayMeter measures the delays of a run while it goes on: what [MeasureDelays] and
-// [delayBins] say of all delays at once. It grows with the longest delay, not with the
+// delayMeter measures the delays of a run while it goes on. It grows with the longest delay, not with the
 // rounds; but outcomes that do not come before the run ends take a bit for each of its
 // rounds.
 type delayMeter struct {
@@ -25,8 +22,8 @@ func newDelayMeter(rounds int) *delayMeter {
 	return &delayMeter{rounds: int64(rounds), last: -1}
 }
 
-// decided takes the decision of round t = 0, 1, 2, …: its delay as [MeasureDelays] takes
-// it, how many outcomes came before it, and how many rounds it had learned.
+// decided takes the decision of round t = 0, 1, 2, …: its delay, cut at the end of the run, or
+// Never, how many outcomes came before it, and how many rounds it had learned.
 func (m *delayMeter) decided(t, delay, came, through int64) {
 	m.raw.sigma = max(m.raw.sigma, t-came)
 	m.released.sigma = max(m.released.sigma, t-through)
@@ -134,7 +131,7 @@ func (c *delayCounts) each(f func(delay, n int64)) {
 	}
 }
 
-// stats is [summarise] of the delays.
+// stats summarises the delays.
 func (c *delayCounts) stats() DelayStats {
 	s := DelayStats{D: c.sum, DMax: c.most, SigmaMax: c.sigma}
 	if c.rounds == 0 {
@@ -158,6 +155,15 @@ func (c *delayCounts) stats() DelayStats {
 		seen += n
 	})
 	return s
+}
+
+// DelayBin is a bar of a histogram of delays: the rounds whose delay is from Low to High
+// later rounds. Bars are powers of two apart: 0, 1, 2–3, 4–7, …
+type DelayBin struct {
+	Low      int64 `json:"low"`
+	High     int64 `json:"high"`
+	Raw      int64 `json:"raw"`      // rounds, as outcomes arrived; those that never came count with the rounds that were left
+	Released int64 `json:"released"` // as feedback was released
 }
 
 // binOf returns the bar of a delay, and makes those up to it.

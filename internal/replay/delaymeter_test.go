@@ -33,11 +33,20 @@ func TestDelayMeterAgainstTwin(t *testing.T) {
 			m.came(int64(r.round), int64(n-1))
 		}
 		got, bins := m.report("x")
-		if want := MeasureDelays("x", raw, through); got != want {
+		want := twin(raw, through)
+		want.Spec = "x"
+		if got != want {
 			t.Fatalf("%+v, want %+v", got, want)
 		}
-		if want := delayBins(raw, through); !reflect.DeepEqual(bins, want) {
+		if _, want := MeasureDelays("x", raw, through); !reflect.DeepEqual(bins, want) {
 			t.Fatalf("%+v, want %+v", bins, want)
+		}
+		rounds := [2]int{}
+		for _, b := range bins {
+			rounds[0], rounds[1] = rounds[0]+int(b.Raw), rounds[1]+int(b.Released)
+		}
+		if rounds != [2]int{n, n} {
+			t.Fatalf("%+v hold %v of %d rounds", bins, rounds, n)
 		}
 	})
 }

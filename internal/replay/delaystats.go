@@ -48,109 +48,32 @@ func InventedDelays(runs []Result) string {
 	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
 }
 
-// MeasureDelays makes the report of a run of T rounds. raw[t] is d_t as arrived:
-// the decisions after round t and before its outcome, or Never.
-// learnedThrough[t] is τ of the decision of round t, in feedbacks; feedback and
-// decisions are numbered alike, so it is at most t.
-func MeasureDelays(spec string, raw, learnedThrough []int64) DelayReport {
-	r := DelayReport{
-		Spec: spec, Raw: rawStats(raw), Released: releasedStats(learnedThrough), Overtaken: overtaken(raw),
-	}
-	r.FIFOTax = r.Released.D - r.Raw.D
-	return r
-}
-
-// arrival returns the number of rounds decided when the outcome of round t is
-// there, at most n.
-func arrival(t int, d, n int64) int64 {
-	if d == Never || d >= n {
-		return n
-	}
-	return min(int64(t)+1+d, n)
-}
-
-func rawStats(raw []int64) DelayStats {
-	d, sigma := arrivedDelays(raw)
-	s := summarise(d)
-	s.SigmaMax = sigma
-	return s
-}
-
-// arrivedDelays returns d_t as arrived, and σ_max.
-func arrivedDelays(raw []int64) (d []int64, sigma int64) {
+// MeasureDelays makes the report and the histogram of a run of T rounds. raw[t] is d_t as arrived:
+// the decisions after round t and before its outcome, or Never. learnedThrough[t] is τ of the decision
+// of round t, in feedbacks; feedback and decisions are numbered alike, so it is at most t.
+func MeasureDelays(spec string, raw, learnedThrough []int64) (DelayReport, []DelayBin) {
 	n := int64(len(raw))
-	d = make([]int64, n)
-	arrivals := make([]int64, n+1) // arrivals[i]: outcomes that come when i rounds are decided
-	for t := range raw {
-		at := arrival(t, raw[t], n)
-		arrivals[at]++
-		d[t] = at - int64(t) - 1
-	}
-	known := int64(0)
-	for t := range raw {
-		known += arrivals[t]
-		sigma = max(sigma, int64(t)-known)
-	}
-	return d, sigma
-}
-
-func releasedStats(learnedThrough []int64) DelayStats {
-	d, sigma := releasedDelays(learnedThrough)
-	s := summarise(d)
-	s.SigmaMax = sigma
-	return s
-}
-
-// releasedDelays returns d_t as released, and σ_max.
-func releasedDelays(learnedThrough []int64) (d []int64, sigma int64) {
-	n := len(learnedThrough)
-	// Since τ(t') < t' (counting from 1), all rounds up to t were decided with
-	// τ < t; what is more than those was decided later without knowing t.
-	below := make([]int64, n+1)
-	for i, tau := range learnedThrough {
-		below[max(0, min(tau, int64(n)))]++
-		sigma = max(sigma, int64(i)-tau)
-	}
-	d = make([]int64, n)
-	count := int64(0)
-	for i := range d {
-		count += below[i] // rounds with τ ≤ i, that is τ < i+1
-		d[i] = max(0, count-int64(i+1))
-	}
-	return d, sigma
-}
-
-// summarise fills all but SigmaMax; it sorts d.
-func summarise(d []int64) DelayStats {
-	var s DelayStats
-	if len(d) == 0 {
-		return s
-	}
-	slices.Sort(d)
-	for _, v := range d {
-		s.D += v
-	}
-	rank := func(percent int) int64 { return d[(len(d)*percent+99)/100-1] }
-	s.DMax = d[len(d)-1]
-	s.Mean = float64(s.D) / float64(len(d))
-	s.P50, s.P90, s.P99 = rank(50), rank(90), rank(99)
-	return s
-}
-
-// overtaken counts the rounds that the outcome of a later round came before.
-func overtaken(raw []int64) int64 {
-	const end = int64(1) << 62
-	first := end // of the outcomes of later rounds
-	n := int64(0)
-	for t := len(raw) - 1; t >= 0; t-- {
-		at := end
-		if raw[t] != Never {
-			at = int64(t) + raw[t]
+	m := newDelayMeter(len(raw))
+	// The meter takes them as they grow; which decisions they are of makes a difference to σ alone.
+	grown := slices.Sorted(slices.Values(learnedThrough))
+	var waiting schedule
+	came := int64(0)
+	for t, d := range raw {
+		at := int64(t)
+		cut := d
+		if d != Never {
+			cut = min(d, n-1-at)
+			waiting.push(awaited{due: at + d, round: int32(t)})
 		}
-		if first < at {
-			n++
+		m.decided(at, cut, came, grown[t])
+		m.released.sigma = max(m.released.sigma, at-learnedThrough[t])
+		for _, o := range waiting.after(t) {
+			m.came(int64(o.round), at)
+			came++
 		}
-		first = min(first, at)
 	}
-	return n
+	for _, o := range waiting.rest() {
+		m.came(int64(o.round), o.due)
+	}
+	return m.report(spec)
 }

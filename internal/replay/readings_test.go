@@ -30,7 +30,7 @@ func TestReadingsOfThePaper(t *testing.T) {
 		// order a missing round holds back those behind it: decision 4 lacks all three.
 		{"one never comes, in FIFO order", []int64{Never, 0, 0, 0}, []int64{0, 0, 0, 0}, 3, 6, 3, 3},
 	} {
-		r := MeasureDelays("", c.raw, c.learned)
+		r, _ := MeasureDelays("", c.raw, c.learned)
 		if r.Raw.D != c.rawD || r.Released.D != c.d || r.Released.DMax != c.dMax || r.Released.SigmaMax != c.sigmaMax {
 			t.Errorf("%s: D as arrived %d, as released %d, d_max %d, σ_max %d; want %d, %d, %d, %d", c.what,
 				r.Raw.D, r.Released.D, r.Released.DMax, r.Released.SigmaMax, c.rawD, c.d, c.dMax, c.sigmaMax)

@@ -52,7 +52,7 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err := s.readFeedback(ctx, log, name, partitions, build, late, int64(len(times))); err != nil {
 		return nil, err
 	}
-	s.Delays, s.Bins = MeasureDelays(spec, raw, through), delayBins(raw, through)
+	s.Delays, s.Bins = MeasureDelays(spec, raw, through)
 	return s, nil
 }
 
