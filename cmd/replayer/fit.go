@@ -217,7 +217,7 @@ func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]b
 	m.DefaultOrder()
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
 	m.Resolve(env.Columns, len(env.Actions))
-	none, _ := replay.ParseDelays("none", f.source.seed) // it parses
+	none, _ := replay.ParseDelays("none", replay.DelayOptions{Seed: f.source.seed}) // it parses
 	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
 		Seed: f.source.seed}
 }

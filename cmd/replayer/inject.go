@@ -142,7 +142,7 @@ func (in *inject) folder() (dir string, keep bool, err error) {
 type live struct {
 	*inject
 	environment *replay.Rounds
-	delays      replay.Delays
+	delays      *replay.Delays
 	policy      *policy
 	pace        replay.Pace
 	dir         string
@@ -334,7 +334,7 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 }
 
 func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection, elapsed time.Duration) (*replay.Result, error) {
-	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.String(), system.Build)
+	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.Spec, system.Build)
 	if err != nil {
 		return nil, err
 	}

@@ -218,7 +218,7 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 				}
 				t := trials[len(trials)-1]
 				t.Order, t.Model, t.Files, t.Label, t.Seed = i, &m, p.files, p.label, b.source.seed
-				if t.Delays, err = replay.ParseDelays(fmt.Sprintf("constant:%d", d), b.source.seed); err != nil {
+				if t.Delays, err = replay.ParseDelays(fmt.Sprintf("constant:%d", d), replay.DelayOptions{Seed: b.source.seed}); err != nil {
 					return nil, err
 				}
 			}

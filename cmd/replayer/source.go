@@ -164,7 +164,7 @@ func (s *source) defaultDelays(env *replay.Rounds) string {
 }
 
 // delays reads a specification of delays for an environment.
-func (s *source) delays(env *replay.Rounds, spec string) (replay.Delays, error) {
+func (s *source) delays(env *replay.Rounds, spec string) (*replay.Delays, error) {
 	if spec == "" {
 		spec = s.defaultDelays(env)
 	}
@@ -172,7 +172,9 @@ func (s *source) delays(env *replay.Rounds, spec string) (replay.Delays, error) 
 	if err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: s.seed, Env: env, Times: columns}.Parse(spec)
+	o := env.DelayOptions(s.seed)
+	o.Times = columns
+	d, err := replay.ParseDelays(spec, o)
 	if err != nil {
 		return nil, daemon.Usagef("--delays: %v", err)
 	}

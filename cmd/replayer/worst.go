@@ -168,7 +168,7 @@ func (w *worst) complete(env *replay.Rounds, b *replay.Budget) error {
 }
 
 // play runs the learner under delays with the draws of a seed.
-func (s *stress) play(ctx context.Context, d replay.Delays, seed uint64) (*replay.Result, error) {
+func (s *stress) play(ctx context.Context, d *replay.Delays, seed uint64) (*replay.Result, error) {
 	t := s.trial
 	t.Delays, t.Seed = d, seed
 	r, err := t.Run(ctx, nil)
@@ -182,7 +182,7 @@ func (s *stress) play(ctx context.Context, d replay.Delays, seed uint64) (*repla
 func (s *stress) harm(ctx context.Context, seq replay.Sequence) (float64, error) {
 	sum := 0.0
 	for i := range s.draws {
-		r, err := s.play(ctx, seq, s.trial.Seed+uint64(i))
+		r, err := s.play(ctx, seq.Delays(), s.trial.Seed+uint64(i))
 		if err != nil {
 			return 0, err
 		}
@@ -197,7 +197,7 @@ func (s *stress) harm(ctx context.Context, seq replay.Sequence) (float64, error)
 
 // report plays what was found, random sequences and no delay with fresh draws.
 func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.WorstReport, error) {
-	none, err := replay.ParseDelays("none", s.trial.Seed)
+	none, err := replay.ParseDelays("none", replay.DelayOptions{Seed: s.trial.Seed})
 	if err != nil {
 		return nil, err
 	}
@@ -206,9 +206,9 @@ func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.
 	for i := range replay.FreshDraws {
 		seed := s.trial.Seed + uint64(s.draws+i)
 		for _, c := range []struct {
-			delays replay.Delays
+			delays *replay.Delays
 			into   *replay.WorstRow
-		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence, r.Random}, {found.Found.Sequence, r.Found}} {
+		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence.Delays(), r.Random}, {found.Found.Sequence.Delays(), r.Found}} {
 			result, err := s.play(ctx, c.delays, seed)
 			if err != nil {
 				return nil, err

@@ -62,7 +62,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: seed, Env: env}.Parse(own(env, c.delays))
+	d, err := replay.ParseDelays(own(env, c.delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}

@@ -14,8 +14,7 @@ func always(action string) learner.DecisionList { return learner.DecisionList{{T
 // rounds m0 … m−1 all arrive at round r. By then the law has moved: what was drawn with a
 // small probability then is almost certain now.
 func NewTrap(rounds, k, m0, m, r int) *World {
-	e := &World{name: specification("trap", float64(k), float64(m0), float64(m), float64(r)), rounds: rounds,
-		actions: numbered("a", k)}
+	e := newWorld(rounds, k, "trap", float64(k), float64(m0), float64(m), float64(r))
 	e.Delays = specification("hold", float64(m0), float64(m), float64(r))
 	e.constants()
 	e.mean = func(t, a int) float64 { return unless(t < m && a != 0 || t >= m && a != 1) }
@@ -29,7 +28,7 @@ const cycActions = 4
 // policies, the best of which changes every h rounds: the loss of action a is
 // 1[a ≠ ⌊t/h⌋ mod 4]; delays are d.
 func NewCyc(rounds, h, d int) *World {
-	e := &World{name: specification("cyc", float64(h), float64(d)), rounds: rounds, actions: numbered("a", cycActions)}
+	e := newWorld(rounds, cycActions, "cyc", float64(h), float64(d))
 	e.Delays = specification("constant", float64(d))
 	e.constants()
 	e.mean = func(t, a int) float64 { return unless(a != t/h%cycActions) }
@@ -41,7 +40,7 @@ func NewCyc(rounds, h, d int) *World {
 // some round on, one after the other, evenly over the first half of the rounds. The last
 // never loses, so regret is what was lost.
 func NewBetrayals(rounds, k int) *World {
-	e := &World{name: specification("betrayals", float64(k)), rounds: rounds, actions: numbered("a", k)}
+	e := newWorld(rounds, k, "betrayals", float64(k))
 	e.constants()
 	e.mean = func(t, a int) float64 { return unless(a < k-1 && t >= a*rounds/(2*(k-1))) }
 	return e
@@ -54,8 +53,8 @@ func NewBetrayals(rounds, k int) *World {
 // [0, d+1], whose regret no learner keeps below about √((d+1)·T·ln N/2).
 func NewBlocks(seed uint64, rounds, d, n int) *World {
 	bits, losses := NewStream(seed, "blocks advice"), NewStream(seed, "blocks losses")
-	e := &World{name: specification("blocks", float64(d), float64(n)), rounds: rounds, actions: numbered("a", 2),
-		features: numbered("p", n)}
+	e := newWorld(rounds, 2, "blocks", float64(d), float64(n))
+	e.features = numbered("p", n)
 	e.Delays = specification("burst", float64(d+1))
 	e.Policies = &model.PolicyFile{Actions: e.actions}
 	for _, f := range e.features {

@@ -25,7 +25,7 @@ func regretOf(t testing.TB, env *Rounds, spec, delays string, arrival bool, seed
 	if delays == "" {
 		delays = env.Delays
 	}
-	d, err := ParseDelays(delays, seed)
+	d, err := ParseDelays(delays, DelayOptions{Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -372,7 +372,7 @@ func TestDelayAdapted(t *testing.T) {
 
 // TestHoldDelays holds that the rounds of an interval come all at once.
 func TestHoldDelays(t *testing.T) {
-	d, err := ParseDelays("hold:2,5,9", 1)
+	d, err := ParseDelays("hold:2,5,9", DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

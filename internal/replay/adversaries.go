@@ -143,7 +143,7 @@ var errNoTruth = errors.New("the best action is not known of this data; it is of
 	"labelled CSV")
 
 func needsTruth(t *delayTerm, o *DelayOptions) error {
-	if o.Env != nil && !o.Env.Known {
+	if o.Unknown {
 		return fmt.Errorf("%s: %w", t.kind.Name, errNoTruth)
 	}
 	return nil

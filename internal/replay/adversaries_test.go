@@ -15,7 +15,7 @@ import (
 )
 
 // draws returns the delays of n rounds with one play.
-func draws(d Delays, n int, p Play) []int64 {
+func draws(d *Delays, n int, p Play) []int64 {
 	out := make([]int64, n)
 	for t := range out {
 		p.Round = t
@@ -113,14 +113,15 @@ func TestAdversaryErrors(t *testing.T) {
 		"recorded:" + write("e", "x,y\n1,2"):  `e:1: column "decision_ts": there is no such column; there are x, y`,
 		"recorded:" + write("f", "at,back\n"): `f:1: column "decision_ts"`,
 	} {
-		_, err := DelayOptions{Seed: 1, Env: log}.Parse(spec)
+		_, err := ParseDelays(spec, log.DelayOptions(1))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
 	}
-	for _, env := range []*Rounds{nil, OfWorld(NewSigmoid(1, 5, SigmoidOptions{})), parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"})} {
-		if _, err := (DelayOptions{Env: env}).Parse("recorded"); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
-			t.Errorf("recorded of %v: %v", env, err)
+	for _, o := range []DelayOptions{{}, OfWorld(NewSigmoid(1, 5, SigmoidOptions{})).DelayOptions(1),
+		parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"}).DelayOptions(1)} {
+		if _, err := ParseDelays("recorded", o); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
+			t.Errorf("recorded of %+v: %v", o, err)
 		}
 	}
 }
@@ -135,20 +136,20 @@ func TestRecordedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := DelayOptions{Seed: 1, Env: OfWorld(NewSigmoid(1, 5, SigmoidOptions{})), Times: timedMapping()}
+	o := DelayOptions{Seed: 1, Times: timedMapping()}
 	for spec, want := range map[string][]int64{
 		"recorded:" + list:                 {3, Never, 0, 3, Never},
 		"recorded:" + list + "+constant:1": {4, Never, 1, 4},
 		"recorded:" + log:                  {2, 0, Never, 0, 2},
 	} {
-		d, err := o.Parse(spec)
+		d, err := ParseDelays(spec, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := draws(d, len(want), Play{}); !slices.Equal(got, want) || d.String() != spec {
+		if got := draws(d, len(want), Play{}); !slices.Equal(got, want) || d.Spec != spec {
 			t.Errorf("%v: %v, want %v", d, got, want)
 		}
-		if outcomeTimes(d) != nil {
+		if d.Times != nil {
 			t.Errorf("%v: another log's times of day", d)
 		}
 	}

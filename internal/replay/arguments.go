@@ -58,3 +58,10 @@ func specification(name string, args ...float64) string {
 	}
 	return name
 }
+
+// Entry describes one environment, delay or learner for people.
+type Entry struct {
+	Name    string `json:"name"`
+	Params  string `json:"params"` // as written behind the name; "" if none
+	Meaning string `json:"meaning"`
+}

@@ -69,7 +69,7 @@ type backtest struct {
 }
 
 // newBacktest returns a run over the rounds that has not begun.
-func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays) *backtest {
+func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *Delays) *backtest {
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
 	b.replica.Begin(ep)

@@ -21,7 +21,7 @@ func BenchmarkBacktest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, err := ParseDelays("none", 1)
+	d, err := ParseDelays("none", DelayOptions{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package replay
 
 import (
 	"math"
+	"slices"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -143,7 +144,10 @@ func (b *BanditLog) slot(t int) int {
 // context.
 func (b *BanditLog) Loss(t, a int) float64 {
 	if b.labelled {
-		return unless(int(b.action[t]) != a)
+		if int(b.action[t]) == a {
+			return 0
+		}
+		return 1
 	}
 	if a != b.slot(t) || math.IsNaN(b.value[t]) {
 		return math.NaN()
@@ -220,4 +224,53 @@ func (b *BanditLog) id(row int) string {
 		return b.rows.id(row)
 	}
 	return b.ids.at(row)
+}
+
+// played reports whether replay takes action a for that of a row.
+func (b *BanditLog) played(row, a int) bool {
+	return a == b.slot(row) && (b.rejected == nil || !b.rejected[row])
+}
+
+// kept returns the probability that the action of a row was played and the event kept.
+func (b *BanditLog) kept(row int) float64 { return b.props[row] / b.stands(row) }
+
+// weight returns that of an accepted row; of a log without propensities the events that
+// it stands for.
+func (b *BanditLog) weight(row int) float64 {
+	if b.props == nil {
+		return b.stands(row)
+	}
+	p := b.kept(row)
+	if b.accept > 0 {
+		p = min(b.accept, p)
+	}
+	return 1 / p
+}
+
+// Accepting returns the log such that replay accepts rows by c, as draws have it; 0: by the smallest
+// probability with which an action was played and the event kept.
+func (b *BanditLog) Accepting(c float64, draws Stream) (*BanditLog, error) {
+	if c == 0 {
+		c = 1
+		for t := range b.props {
+			b.files.pass(t)
+			c = min(c, b.kept(t))
+		}
+	}
+	rejected := column[bool]{of: b.files}
+	for t := range b.props {
+		b.files.pass(t)
+		rejected.add(draws.Uniform(uint64(t), 0)*b.kept(t) >= c)
+	}
+	out := *b
+	out.accept, out.rejected = c, rejected.s
+	return &out, b.files.err
+}
+
+func appendActions(dst []codec.Action, names []string) []codec.Action {
+	dst = slices.Grow(dst, len(names))
+	for _, name := range names {
+		dst = append(dst, codec.Action{Name: name})
+	}
+	return dst
 }

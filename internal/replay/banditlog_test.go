@@ -85,7 +85,7 @@ func TestBanditLog(t *testing.T) {
 	if got, want := b.table.decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("decided at %v, want %v", got, want)
 	}
-	if got, want := b.table.came, []int64{base + 25e9, base + 11e9, noTime, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.came, []int64{base + 25e9, base + 11e9, logs.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("outcomes at %v, want %v", got, want)
 	}
 }
@@ -98,7 +98,7 @@ func TestRecordedByHand(t *testing.T) {
 		t.Errorf("delays %v", got)
 	}
 	// Round 0: 3 − 0; 1: 2 − 1; 2: 4 − 2; 3: its outcome is not later than its decision.
-	got := b.delays()
+	got := DescribeDelays(b.table.decided, b.table.came, func(int) {})
 	want := &RecordedDelays{DelayStats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, 2}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

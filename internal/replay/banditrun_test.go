@@ -48,7 +48,7 @@ func trialOf(t testing.TB, env *Rounds, learner, window, spec string) *Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse(spec)
+	d, err := ParseDelays(spec, env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestFlights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := log.delays()
+	d := DescribeDelays(log.table.decided, log.table.came, func(int) {})
 	want := RecordedDelays{DelayStats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, 23_702}
 	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
 		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
@@ -222,13 +222,13 @@ func TestFatesOfALog(t *testing.T) {
 				deadline = b.table.decided[i+int(w.Rounds)]
 			}
 			came := b.table.came[i]
-			if came != noTime {
+			if came != logs.NoTime {
 				came = max(came, b.table.decided[i])
 			}
 			switch {
 			case a != b.table.action[i]:
 				want.Withdrawn++
-			case came == noTime:
+			case came == logs.NoTime:
 				want.Skipped++
 			case came > deadline:
 				want.Skipped++
@@ -353,7 +353,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	s, err := Summarize(ctx, log, name, tr.Delays.String(), model.Epoch)
+	s, err := Summarize(ctx, log, name, tr.Delays.Spec, model.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,13 +72,6 @@ func builtins() []builtin {
 var errEnvironment = errors.New("expected NAME or NAME:NUMBER,…; for example: sigmoid, close:0.3, " +
 	"needle:.4,.2,.6; `replayer list` names them all")
 
-// Entry describes one environment, delay or learner for people.
-type Entry struct {
-	Name    string `json:"name"`
-	Params  string `json:"params"` // as written behind the name; "" if none
-	Meaning string `json:"meaning"`
-}
-
 // Environments lists the environments.
 func Environments() []Entry {
 	var out []Entry

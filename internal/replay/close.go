@@ -1,8 +1,6 @@
 package replay
 
-import (
-	"hindsight/internal/model"
-)
+import "hindsight/internal/model"
 
 // NewClose returns the environment close:r of ALGORITHMS.md, section 6: that of
 // [NewSigmoid] with its defaults, but the coefficients of function j are those of a

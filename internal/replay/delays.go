@@ -23,14 +23,14 @@ type Play struct {
 	Truth  []float64 // expected loss an action; nil where it is not known
 }
 
-// Delays says when outcomes come back. It is a pure function of the play.
-type Delays interface {
-	// Delay returns how many later decisions of the partition are made before the
-	// outcome of the round is there: 0 means known to the next decision, [Never]
-	// that it does not come.
-	Delay(p *Play) int64
-	// String returns the specification that ParseDelays reads.
-	String() string
+// Delays says when outcomes come back, as a pure function of the play.
+type Delays struct {
+	Spec string // which [Parse] reads
+	// Delay returns how many later decisions of the partition are made before the outcome of the round is
+	// there: 0 means known to the next decision, [Never] that it does not come.
+	Delay    func(p *Play) int64
+	Times    []int64   // log times at which outcomes come, if those are the log's own; else nil
+	Recorded [][]int64 // what of a log or of files they depend on
 }
 
 var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by +; for example: none, exp:50, " +
@@ -38,8 +38,9 @@ var errDelays = errors.New("expected NAME or NAME:NUMBER,…, several joined by 
 
 // DelayOptions are what the meaning of a specification of delays depends on.
 type DelayOptions struct {
-	Seed uint64
-	Env  *Rounds // nil: any; then what looks at an environment is refused
+	Seed          uint64
+	Unknown       bool    // the best action is not known
+	Decided, Came []int64 // log times of decisions and outcomes; nil: the data has none
 	// Times names the columns of the times in a CSV file that recorded:FILE lends its
 	// delays from; "" stands for decision_ts and outcome_ts.
 	Times logs.Mapping
@@ -48,14 +49,10 @@ type DelayOptions struct {
 // ParseDelays reads a specification of delays: a word with its numbers
 // (pareto:1.5,10), or a sum of them (constant:10+exp:5). Terms of a sum draw
 // independently; an outcome that one of them loses is lost.
-func ParseDelays(spec string, seed uint64) (Delays, error) {
-	return DelayOptions{Seed: seed}.Parse(spec)
-}
-
-// Parse is [ParseDelays] for delays of an environment.
-func (o DelayOptions) Parse(spec string) (Delays, error) {
-	var sum delaySum
+func ParseDelays(spec string, o DelayOptions) (*Delays, error) {
+	var terms []delayTerm
 	var names []string
+	d := &Delays{}
 	for i, text := range strings.Split(spec, "+") {
 		term, err := parseTerm(strings.TrimSpace(text))
 		if err != nil {
@@ -67,11 +64,26 @@ func (o DelayOptions) Parse(spec string) (Delays, error) {
 				return nil, fmt.Errorf("delays %q: %w", spec, err)
 			}
 		}
-		sum.terms = append(sum.terms, term)
+		terms = append(terms, term)
 		names = append(names, term.String())
+		d.Recorded = append(d.Recorded, term.delays, term.times)
 	}
-	sum.spec = strings.Join(names, "+")
-	return &sum, nil
+	if len(terms) == 1 {
+		d.Times = terms[0].times
+	}
+	d.Spec = strings.Join(names, "+")
+	d.Delay = func(p *Play) int64 {
+		total := int64(0)
+		for i := range terms {
+			v := terms[i].kind.draw(&terms[i], p)
+			if v == Never {
+				return Never
+			}
+			total = min(total+v, maxDelay)
+		}
+		return total
+	}
+	return d, nil
 }
 
 type delayTerm struct {
@@ -110,32 +122,4 @@ func (t delayTerm) String() string {
 		return t.kind.Name + ":" + t.file
 	}
 	return specification(t.kind.Name, t.args...)
-}
-
-type delaySum struct {
-	terms []delayTerm
-	spec  string
-}
-
-func (d *delaySum) String() string { return d.spec }
-
-func (d *delaySum) Delay(p *Play) int64 {
-	total := int64(0)
-	for i := range d.terms {
-		v := d.terms[i].kind.draw(&d.terms[i], p)
-		if v == Never {
-			return Never
-		}
-		total = min(total+v, maxDelay)
-	}
-	return total
-}
-
-// outcomeTimes returns the log times at which outcomes come if those are the log's own,
-// else nil.
-func outcomeTimes(d Delays) []int64 {
-	if sum, ok := d.(*delaySum); ok && len(sum.terms) == 1 {
-		return sum.terms[0].times
-	}
-	return nil
 }

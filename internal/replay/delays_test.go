@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-func delays(t testing.TB, spec string, seed uint64) Delays {
+func delays(t testing.TB, spec string, seed uint64) *Delays {
 	t.Helper()
-	d, err := ParseDelays(spec, seed)
+	d, err := ParseDelays(spec, DelayOptions{Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,8 +24,8 @@ func TestParseDelays(t *testing.T) {
 		"none": "none", "constant:50": "constant:50", "exp:50.0": "exp:50", "lognormal:20,1.5": "lognormal:20,1.5",
 		"pareto:1.5, 10": "pareto:1.5,10", "constant:10 + never:0.05": "constant:10+never:0.05", "constant:1e3": "constant:1000",
 	} {
-		d, err := ParseDelays(spec, 1)
-		if err != nil || d.String() != want {
+		d, err := ParseDelays(spec, DelayOptions{Seed: 1})
+		if err != nil || d.Spec != want {
 			t.Errorf("%q reads as %v, %v, want %q", spec, d, err, want)
 		}
 	}
@@ -44,7 +44,7 @@ func TestParseDelays(t *testing.T) {
 		"none+":           "unknown delay \"\"",
 		"lognormal:20,-1": "lognormal: sigma is \"-1\"",
 	} {
-		_, err := ParseDelays(spec, 1)
+		_, err := ParseDelays(spec, DelayOptions{Seed: 1})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "for example") {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
@@ -67,7 +67,7 @@ func TestDelayList(t *testing.T) {
 			spec += ":1" + strings.Repeat(",1", strings.Count(e.Params, ","))
 		}
 		names = append(names, e.Name)
-		if d, err := (DelayOptions{Seed: 1, Env: timedLog(t)}).Parse(spec); e.Name != "starve-best" && (err != nil || d.String() != spec) || e.Meaning == "" {
+		if d, err := ParseDelays(spec, timedLog(t).DelayOptions(1)); e.Name != "starve-best" && (err != nil || d.Spec != spec) || e.Meaning == "" {
 			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}
@@ -123,25 +123,25 @@ func TestDelaysProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		terms := rapid.SliceOfN(term, 1, 3).Draw(t, "terms")
 		spec, seed := strings.Join(terms, "+"), rapid.Uint64().Draw(t, "seed")
-		d, err := ParseDelays(spec, seed)
+		d, err := ParseDelays(spec, DelayOptions{Seed: seed})
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := ParseDelays(d.String(), seed)
-		if err != nil || again.String() != d.String() {
-			t.Fatalf("%q reads as %v, %v", d, again, err)
+		again, err := ParseDelays(d.Spec, DelayOptions{Seed: seed})
+		if err != nil || again.Spec != d.Spec {
+			t.Fatalf("%q reads as %v, %v", d.Spec, again, err)
 		}
 		for i := range 50 {
 			v := d.Delay(&Play{Round: i})
 			if v < Never || v > maxDelay || v != again.Delay(&Play{Round: i}) {
-				t.Fatalf("%s: delay of round %d is %d, then %d", d, i, v, again.Delay(&Play{Round: i}))
+				t.Fatalf("%s: delay of round %d is %d, then %d", d.Spec, i, v, again.Delay(&Play{Round: i}))
 			}
 			switch {
 			case slices.Contains(terms, "never:1") && v != Never,
 				!strings.Contains(spec, "never") && v == Never,
 				slices.Contains(terms, "constant:3") && v != Never && v < 3,
 				slices.Equal(terms, []string{"none"}) && v != 0:
-				t.Fatalf("%s: delay %d", d, v)
+				t.Fatalf("%s: delay %d", d.Spec, v)
 			}
 		}
 	})
@@ -169,13 +169,13 @@ func FuzzParseDelays(f *testing.F) {
 		if strings.Contains(spec, recordedDelays) {
 			t.Skip("it names a file of this machine")
 		}
-		d, err := ParseDelays(spec, seed)
+		d, err := ParseDelays(spec, DelayOptions{Seed: seed})
 		if err != nil {
 			return
 		}
-		back, err := ParseDelays(d.String(), seed)
-		if err != nil || back.String() != d.String() || back.Delay(&Play{Round: 7}) != d.Delay(&Play{Round: 7}) {
-			t.Fatalf("%q → %q: %v", spec, d, err)
+		back, err := ParseDelays(d.Spec, DelayOptions{Seed: seed})
+		if err != nil || back.Spec != d.Spec || back.Delay(&Play{Round: 7}) != d.Delay(&Play{Round: 7}) {
+			t.Fatalf("%q → %q: %v", spec, d.Spec, err)
 		}
 	})
 }
@@ -259,7 +259,7 @@ func TestMeasureDelaysAgainstTwin(t *testing.T) {
 func TestFIFOTax(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := rapid.SampledFrom([]string{"none", "constant:7", "exp:20", "pareto:1.5,10", "exp:5+never:0.01"}).Draw(t, "spec")
-		d, err := ParseDelays(spec, rapid.Uint64().Draw(t, "seed"))
+		d, err := ParseDelays(spec, DelayOptions{Seed: rapid.Uint64().Draw(t, "seed")})
 		if err != nil {
 			t.Fatal(err)
 		}

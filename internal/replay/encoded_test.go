@@ -55,7 +55,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 	env := someRows(t, 400)
 	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1", "reorder:50"} {
 		for _, window := range []int64{5, 60, 1000} {
-			d, err := ParseDelays(spec, 1)
+			d, err := ParseDelays(spec, DelayOptions{Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -91,7 +91,7 @@ func (l *eventLoader) arrange(keep keptRows) {
 		if c.dropped(t) || math.IsNaN(c.value.s[t]) || c.flags.s[t]&rowDefaulted != 0 {
 			continue
 		}
-		if c.came.s[t] == noTime {
+		if c.came.s[t] == logs.NoTime {
 			l.in.Timeless++
 			c.came.s[t] = c.decided.s[t]
 		} else {
@@ -133,7 +133,7 @@ func (l *eventLoader) keep() keptRows {
 		return keptRows{n: len(c.action.s), all: true}
 	}
 	k := keptRows{all: true}
-	last := noTime
+	last := logs.NoTime
 	sorted := true
 	for t, f := range c.flags.s {
 		l.log.files.pass(t)
@@ -145,7 +145,7 @@ func (l *eventLoader) keep() keptRows {
 			continue
 		}
 		k.n++
-		if c.decided.s[t] == noTime {
+		if c.decided.s[t] == logs.NoTime {
 			l.in.Untimed++
 		}
 		if c.props.s[t] == 0 {

@@ -210,7 +210,7 @@ func (l *eventLoader) event(r *logs.Record) error {
 	l.baseline(r)
 	c.decided.add(r.Time)
 	c.value.add(math.NaN())
-	c.came.add(noTime)
+	c.came.add(logs.NoTime)
 	flags := uint8(0)
 	if r.Flags&logs.Inactive != 0 {
 		flags |= rowInactive

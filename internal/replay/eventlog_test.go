@@ -145,7 +145,7 @@ func TestActionFeaturesReachLearners(t *testing.T) {
 			t.Fatal(err)
 		}
 		m.Resolve(env.Columns, 3)
-		d, err := DelayOptions{Seed: 1, Env: env}.Parse("constant:5")
+		d, err := ParseDelays("constant:5", env.DelayOptions(1))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,10 +1,6 @@
 package replay
 
 import (
-	"fmt"
-	"slices"
-	"strings"
-
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -30,42 +26,4 @@ func (b *BanditLog) fit(m *model.Model) {
 	if b.intake.Featured && b.rows.slots != nil || m.Memory() > model.MaxMemory {
 		m.Oracle, _ = model.ParseOracle(model.Hybrid)
 	}
-}
-
-// UseActions gives a model the actions of the data where it lists none and the contexts
-// do not bring theirs, and reports one that cannot play what the data needs.
-func UseActions(m *model.Model, r *Rounds) error {
-	all := r.Actions
-	if r.Log != nil && r.Log.rows != nil {
-		n := r.Log.rows.largest
-		if m.Actions == nil && n == len(all) {
-			m.Actions = slices.Clone(all)
-		}
-		if n > m.MaxActions {
-			return fmt.Errorf("a round of the log has %d actions, and the model's max_actions is %d", n, m.MaxActions)
-		}
-		for _, a := range all {
-			if m.Actions != nil && !slices.Contains(m.Actions, a) {
-				return fmt.Errorf("the model does not list the action %q of the log", a)
-			}
-		}
-		return nil
-	}
-	if m.Actions == nil {
-		m.Actions = slices.Clone(all)
-	}
-	if !slices.Equal(m.Actions, all) {
-		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or "+
-			"write actions: any", fewNames(m.Actions), fewNames(all))
-	}
-	return nil
-}
-
-// fewNames writes the first of many names.
-func fewNames(all []string) string {
-	const most = 10
-	if len(all) > most {
-		return strings.Join(all[:most], ", ") + ", …"
-	}
-	return strings.Join(all, ", ")
 }

@@ -97,7 +97,7 @@ func fitPlay(t *testing.T, env *Rounds, order int, bandit bool) (class, linear f
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := ParseDelays("none", 1)
+	none, err := ParseDelays("none", DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func (g *guarantees) play(t *testing.T, env *Rounds, spoil func(*Rounds) *Rounds
 	if spoil != nil {
 		env = spoil(env)
 	}
-	delays, err := DelayOptions{Seed: seed, Env: env}.Parse(spec)
+	delays, err := ParseDelays(spec, env.DelayOptions(seed))
 	if err != nil {
 		t.Fatal(err)
 	}

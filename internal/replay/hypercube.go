@@ -15,8 +15,8 @@ import (
 // eps = 0 stands for the paper's. Contexts are a number to the eye, but only equal or not. Its oracle is
 // Hedge-Vovk over the 2ⁿ functions, as one small Hedge a context.
 func NewHypercube(seed uint64, rounds, n int, eps float64) *World {
-	e := &World{name: specification("hypercube", float64(n), eps), rounds: rounds, actions: numbered("a", 2),
-		features: []string{"x"}}
+	e := newWorld(rounds, 2, "hypercube", float64(n), eps)
+	e.features = []string{"x"}
 	if eps == 0 {
 		eps = min(0.5, math.Sqrt(float64(n)/(100*float64(max(rounds, 1)))))
 	}

@@ -22,7 +22,7 @@ type Injection struct {
 	Log    stream.Log
 	Topics service.Topics
 	Rounds *Rounds
-	Delays Delays
+	Delays *Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
 	// Rules of the model and what its deciders have learned: before a context is sent, what is
 	// released after the decision Lead rounds before must have been learned, so that the loop's

@@ -143,12 +143,9 @@ func (j *Journal) key(t *Trial) string {
 	hashPart(h, []byte(j.version))
 	hashPart(h, []byte(t.Label))
 	hashModel(h, t.Model, t.Files)
-	hashPart(h, []byte(t.Delays.String()))
-	if sum, ok := t.Delays.(*delaySum); ok {
-		for i := range sum.terms {
-			hashWords(h, sum.terms[i].delays)
-			hashWords(h, sum.terms[i].times)
-		}
+	hashPart(h, []byte(t.Delays.Spec))
+	for _, words := range t.Delays.Recorded {
+		hashWords(h, words)
 	}
 	looks := int64(0)
 	if t.Contexts {

@@ -18,7 +18,7 @@ func journalTrial(t *testing.T, env *Rounds, learner, delays string) *Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse(delays)
+	d, err := ParseDelays(delays, env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,12 +104,12 @@ func TestJournalKey(t *testing.T) {
 	if one, other := j.key(base()), j.key(base()); one != other {
 		t.Fatal("equal trials have different keys")
 	}
-	recorded := func(text string) Delays {
+	recorded := func(text string) *Delays {
 		file := filepath.Join(dir, "d.txt")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		d, err := ParseDelays("recorded:"+file, 1)
+		d, err := ParseDelays("recorded:"+file, DelayOptions{Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +123,7 @@ func TestJournalKey(t *testing.T) {
 		"order":         func(tr *Trial) { tr.Order = 1 },
 		"model":         func(tr *Trial) { tr.Model.Window.Rounds = 21 },
 		"files":         func(tr *Trial) { tr.Files["class.jsonl"] = append(tr.Files["class.jsonl"], '\n') },
-		"delays":        func(tr *Trial) { tr.Delays = Sequence(make([]int64, 50)) },
+		"delays":        func(tr *Trial) { tr.Delays = Sequence(make([]int64, 50)).Delays() },
 		"delays of a 0": func(tr *Trial) { tr.Delays = recorded("0\n") },
 		"delays of a 1": func(tr *Trial) { tr.Delays = recorded("1\n") },
 		"length":        func(tr *Trial) { tr.Rounds = OfWorld(NewSigmoid(1, 51, SigmoidOptions{})) },

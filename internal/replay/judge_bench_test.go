@@ -101,7 +101,7 @@ func linearTrial(b *testing.B, file string) *Trial {
 		b.Fatal(err)
 	}
 	m.Resolve(env.Columns, len(env.Actions))
-	none, err := ParseDelays("none", 1)
+	none, err := ParseDelays("none", DelayOptions{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -54,8 +55,8 @@ func NewLesson(env *Rounds, live *model.Model) (*Lesson, error) {
 func (l *Lesson) longest() (most int64) {
 	for t := range l.env.n {
 		l.env.Log.files.pass(t)
-		d := l.Delay(&Play{Round: t})
-		if most = max(most, d); d == Never && l.env.Log.observed(l.env.row(t)) && l.env.Log.came[t] != noTime {
+		d := l.delay(&Play{Round: t})
+		if most = max(most, d); d == Never && l.env.Log.observed(l.env.row(t)) && l.env.Log.came[t] != logs.NoTime {
 			l.Late++
 		}
 	}
@@ -77,21 +78,23 @@ func (l *Lesson) check() error {
 // Rounds returns the contexts, which name what was played, and its propensity if that is known.
 func (l *Lesson) Rounds() *Rounds {
 	r := *l.env
-	r.lesson = l
+	r.Complete = l.complete
 	return &r
 }
 
 // Propensities reports whether the log has them.
 func (l *Lesson) Propensities() bool { return l.env.Log.props != nil }
 
-// Delay implements [Delays]: the log's own, none where it has none, and never beyond the window.
-func (l *Lesson) Delay(p *Play) int64 {
+// Delays returns the log's own, none where it has none, and never beyond the window.
+func (l *Lesson) Delays() *Delays { return &Delays{Spec: recordedDelays, Delay: l.delay} }
+
+func (l *Lesson) delay(p *Play) int64 {
 	if !l.env.RecordsDelays() {
 		return 0
 	}
 	t := p.Round
 	decided, came := l.env.times()
-	d := recordedDelay(decided, came[t], t)
+	d := RecordedDelay(decided, came[t], t)
 	late := d >= l.window.Rounds
 	if l.window.Rounds == 0 && d != Never {
 		late = came[t]-decided[t] > l.window.Nanos
@@ -101,9 +104,6 @@ func (l *Lesson) Delay(p *Play) int64 {
 	}
 	return d
 }
-
-// String implements [Delays].
-func (l *Lesson) String() string { return recordedDelays }
 
 // complete adds what was played to the context of round t. Actions that the model lists are left out.
 func (l *Lesson) complete(c *codec.Context, t int) {

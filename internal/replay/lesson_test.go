@@ -111,7 +111,7 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		return err
 	}
 	in := Injection{Log: &cut{log, left, cancel}, Topics: service.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(), Partitions: partitions,
-		Rounds: l.Rounds(), Delays: l, Learned: learned, Taught: true}
+		Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
 	err = in.Run(ctx, func(int) {})
 	stop()
 	if ended := <-ended; ended != nil && !errors.Is(ended, context.Canceled) {

@@ -4,7 +4,7 @@ package replay
 // action a is ½ + θ_a·x with θ_a normal and scaled to Σ|θ_aj| = ½, so that it is linear
 // everywhere in [0,1]; losses are Bernoulli.
 func NewLinearWorld(seed uint64, rounds, d, k int) *World {
-	e := &World{name: specification("linear", float64(d), float64(k)), rounds: rounds, actions: numbered("a", k)}
+	e := newWorld(rounds, k, "linear", float64(d), float64(k))
 	e.cube(d, seed, "linear contexts")
 	e.drawn(seed, "linear losses")
 	all := make([][]float64, 0, k) // θ
@@ -33,7 +33,7 @@ func NewLinearWorld(seed uint64, rounds, d, k int) *World {
 // NewBandit returns the environment bandit:K,m,o of a seed: no context, mean loss m of one action, o of
 // the others; losses are Bernoulli.
 func NewBandit(seed uint64, rounds, k int, best, other float64) *World {
-	e := &World{name: specification("bandit", float64(k), best, other), rounds: rounds, actions: numbered("a", k)}
+	e := newWorld(rounds, k, "bandit", float64(k), best, other)
 	e.drawn(seed, "bandit losses")
 	star := int(NewStream(seed, "bandit action").Uint64(0, 0) % uint64(k))
 	e.mean = func(_, a int) float64 {

@@ -13,7 +13,7 @@ import (
 type match struct {
 	rounds *roundReader
 	scale  loop.Range // on which the model takes outcomes
-	delays Delays
+	delays *Delays
 	s      *schedule
 	play   Play
 	truth  []float64
@@ -27,9 +27,9 @@ type match struct {
 	contexts     *contextTable // nil: not looked at
 }
 
-func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
+func newMatch(rounds *Rounds, d *Delays, scale loop.Range) *match {
 	n := rounds.Len()
-	return &match{rounds: rounds.reader(), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
+	return &match{rounds: rounds.reader(), scale: scale, delays: d, s: newSchedule(n, d.Times),
 		truth: make([]float64, len(rounds.Actions)), course: newCourse()}
 }
 
@@ -139,7 +139,9 @@ func (m *match) score(r *Result) {
 	if log := m.rounds.Log; log != nil {
 		matched := m.matched
 		r.Matched = &matched
-		r.Delays.Recorded = m.rounds.delays()
+		if decided, came := m.rounds.times(); came != nil {
+			r.Delays.Recorded = DescribeDelays(decided, came, log.files.pass)
+		}
 		if log.props != nil {
 			r.Replay = m.replay.result(cmp.Or(log.accept, 1))
 		}

@@ -9,7 +9,7 @@ import "hindsight/internal/model"
 // which function is true. Losses are Bernoulli; all means are in [0,1].
 func NewNeedle(seed uint64, rounds int, safe, needle, other float64) *World {
 	const needleActions = 10
-	e := &World{name: specification("needle", safe, needle, other), rounds: rounds, actions: numbered("a", needleActions)}
+	e := newWorld(rounds, needleActions, "needle", safe, needle, other)
 	e.drawn(seed, "needle losses")
 	e.Class = &model.ClassFile{Kind: model.LinearClass, Features: []string{}, Actions: e.actions}
 	var means []float64 // under f⋆

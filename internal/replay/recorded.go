@@ -14,23 +14,20 @@ import (
 	"hindsight/internal/logs"
 )
 
-// noTime is the time of an outcome that never came.
-const noTime int64 = math.MinInt64
-
 // recorded returns the delays of a log by its times: the outcome of round t comes after
 // every decision with an earlier time, however late, and before the first, j, with the
 // same or a later one. Later decisions made before it are j−1−t, at least 0.
 func recorded(decided, came []int64) []int64 {
 	d := make([]int64, len(decided))
 	for t, at := range came {
-		d[t] = recordedDelay(decided, at, t)
+		d[t] = RecordedDelay(decided, at, t)
 	}
 	return d
 }
 
-// recordedDelay is that of the outcome of round t, which came at a time.
-func recordedDelay(decided []int64, at int64, t int) int64 {
-	if at == noTime {
+// RecordedDelay is that of the outcome of round t, which came at a time.
+func RecordedDelay(decided []int64, at int64, t int) int64 {
+	if at == logs.NoTime {
 		return Never
 	}
 	return int64(max(0, firstNotBefore(decided, at)-1-t))
@@ -56,19 +53,15 @@ type RecordedDelays struct {
 	Overtaken int64 `json:"overtaken"`
 }
 
-// delays describes the log's own delays, nil if it has none.
-func (r *Rounds) delays() *RecordedDelays {
-	if r.Log.came == nil {
-		return nil
-	}
-	decided, came := r.times()
+// DescribeDelays describes the delays of a log by its times; pass is called with each row.
+func DescribeDelays(decided, came []int64, pass func(t int)) *RecordedDelays {
 	var d delayCounts
 	var waiting schedule
-	known, n := int64(0), int64(r.n)
+	known, n := int64(0), int64(len(came))
 	for t, at := range came {
-		r.Log.files.pass(t)
+		pass(t)
 		j := n
-		if at != noTime {
+		if at != logs.NoTime {
 			j = int64(firstNotBefore(decided, at))
 		}
 		switch wait := max(0, j-int64(t)); wait {
@@ -87,10 +80,10 @@ func (r *Rounds) delays() *RecordedDelays {
 	out := &RecordedDelays{DelayStats: d.stats()}
 	const end = int64(math.MaxInt64)
 	first := end
-	for t := r.n - 1; t >= 0; t-- {
-		r.Log.files.pass(t)
+	for t := len(came) - 1; t >= 0; t-- {
+		pass(t)
 		at := came[t]
-		if at == noTime {
+		if at == logs.NoTime {
 			at = end
 		}
 		if first < at {
@@ -109,10 +102,10 @@ var (
 
 // openOwnDelays opens the delays of a bandit log.
 func openOwnDelays(t *delayTerm, o *DelayOptions) error {
-	if o.Env == nil || !o.Env.RecordsDelays() {
+	if o.Came == nil {
 		return errNotRecorded
 	}
-	t.decided, t.times = o.Env.times()
+	t.decided, t.times = o.Decided, o.Came
 	return nil
 }
 
@@ -204,7 +197,7 @@ func parseDelay(text string) (int64, error) {
 func drawRecorded(t *delayTerm, p *Play) int64 {
 	if t.times != nil {
 		i := p.Round % len(t.times)
-		return recordedDelay(t.decided, t.times[i], i)
+		return RecordedDelay(t.decided, t.times[i], i)
 	}
 	return t.delays[p.Round%len(t.delays)]
 }

@@ -72,43 +72,8 @@ func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 	if !r.HasPropensities() {
 		return nil, errNoPropensities
 	}
-	log := *r.Log
-	if c == 0 {
-		c = 1
-		for t := range log.props {
-			log.files.pass(t)
-			c = min(c, log.kept(t))
-		}
-	}
-	stream := NewStream(seed, "accept")
-	rejected := column[bool]{of: log.files}
-	for t := range log.props {
-		log.files.pass(t)
-		rejected.add(stream.Uniform(uint64(t), 0)*log.kept(t) >= c)
-	}
-	log.accept, log.rejected = c, rejected.s
+	log, err := r.Log.Accepting(c, NewStream(seed, "accept"))
 	out := *r
-	out.Log, out.table = &log, &log
-	return &out, log.files.err
-}
-
-// played reports whether replay takes action a for that of a row.
-func (b *BanditLog) played(row, a int) bool {
-	return a == b.slot(row) && (b.rejected == nil || !b.rejected[row])
-}
-
-// kept returns the probability that the action of a row was played and the event kept.
-func (b *BanditLog) kept(row int) float64 { return b.props[row] / b.stands(row) }
-
-// weight returns that of an accepted row; of a log without propensities the events that
-// it stands for.
-func (b *BanditLog) weight(row int) float64 {
-	if b.props == nil {
-		return b.stands(row)
-	}
-	p := b.kept(row)
-	if b.accept > 0 {
-		p = min(b.accept, p)
-	}
-	return 1 / p
+	out.Log, out.table = log, log
+	return &out, err
 }

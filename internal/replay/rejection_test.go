@@ -57,9 +57,9 @@ func replayOf(t testing.TB, env *Rounds, learner string, seed uint64) *Result {
 	return r
 }
 
-func none(t testing.TB, env *Rounds) Delays {
+func none(t testing.TB, env *Rounds) *Delays {
 	t.Helper()
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse("none")
+	d, err := ParseDelays("none", env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}

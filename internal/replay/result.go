@@ -117,3 +117,18 @@ type (
 func (r *Result) certifyOptions(m *model.Model) certify.Options {
 	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early, Late: &r.LateLosses}
 }
+
+// Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed
+// reward of its policies over all rounds, 0 if none of them met a row; what says which.
+func (r *Result) Harm() (value float64, what string) {
+	if r.Regret != nil {
+		return *r.Regret, "regret"
+	}
+	if what = r.Rewards.Missed(); r.Replay != nil {
+		what += " by propensities"
+	}
+	if value, _ = r.Value(); math.IsNaN(value) {
+		return 0, what
+	}
+	return r.Rewards.Length(value) * float64(r.Rounds+r.Pending), what
+}

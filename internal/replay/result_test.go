@@ -257,7 +257,7 @@ func TestAResultIsSmall(t *testing.T) {
 func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 	env := environment(t, spec, 1, 50)
 	m, files := ModelFor(env, "test", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 100})
-	d, err := ParseDelays("none", 1)
+	d, err := ParseDelays("none", DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

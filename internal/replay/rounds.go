@@ -21,6 +21,8 @@ type Rounds struct {
 	Known   bool       // what every action is worth is known
 	Log     *BanditLog // knows the outcome of the recorded action only; nil: the loss of every action is known
 	Intake  *Intake    // what was read of the data; nil: not known
+	// Complete adds to the context of a round; nil: nothing is added. All of a context is in it then.
+	Complete func(c *codec.Context, t int)
 	Facts
 
 	table    *BanditLog // nil: world
@@ -29,7 +31,6 @@ type Rounds struct {
 	from     int     // place of round 0: what belongs to places, such as times, does not move with the rows
 	rows     []int32 // by round; nil: the places
 	Featured bool    // contexts bring their actions with their features, although all rows have the same
-	lesson   *Lesson // contexts name what was played; nil: not
 
 	// Of twisted rounds, by place.
 	truth func(dst []float64, place int)
@@ -229,6 +230,13 @@ func (r *Rounds) ActionsBringFeatures() bool {
 	return r.Log != nil && (r.Log.items != nil || r.Intake != nil && r.Intake.Featured)
 }
 
+// DelayOptions returns what the meaning of delays depends on for these rounds.
+func (r *Rounds) DelayOptions(seed uint64) DelayOptions {
+	o := DelayOptions{Seed: seed, Unknown: !r.Known}
+	o.Decided, o.Came = r.times()
+	return o
+}
+
 // rewards returns the range of the rewards of a log, nil if there is no log or it has losses.
 func (r *Rounds) rewards() *words.Rewards {
 	if r.Log == nil || r.Log.kind != codec.Reward {
@@ -237,9 +245,12 @@ func (r *Rounds) rewards() *words.Rewards {
 	return &words.Rewards{Min: r.Log.scale.Min, Max: r.Log.scale.Max}
 }
 
-// times returns the log times of decisions and outcomes, which stay where they are: a shuffled order
-// meets the very arrivals of the file with other contents.
+// times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a shuffled
+// order// meets the very arrivals of the file with other contents.
 func (r *Rounds) times() (decided, came []int64) {
+	if !r.RecordsDelays() {
+		return nil, nil
+	}
 	to := r.from + r.n
 	return r.Log.decided[r.from:to], r.Log.came[r.from:to]
 }
@@ -292,7 +303,7 @@ func (r *roundReader) id(t int) string {
 
 // bytes returns the context of round t, valid until the next call.
 func (r *roundReader) bytes(t int) []byte {
-	if r.lesson == nil && r.Log != nil && r.Log.rows != nil {
+	if r.Complete == nil && r.Log != nil && r.Log.rows != nil {
 		return r.Log.rows.context(r.row(t))
 	}
 	r.raw = codec.AppendContext(r.raw[:0], r.given(t))
@@ -315,8 +326,8 @@ func (r *roundReader) given(t int) *codec.Context {
 	r.Context(c, t)
 	r.actions = c.Actions
 	c.ID = r.id(t)
-	if r.lesson != nil {
-		r.lesson.complete(c, t)
+	if r.Complete != nil {
+		r.Complete(c, t)
 	} else if !r.Featured {
 		c.Actions = nil
 	}

@@ -11,7 +11,7 @@ import (
 // the same from an environment.
 func TestScaleOfTheModel(t *testing.T) {
 	env := OfWorld(NewSigmoid(3, 400, SigmoidOptions{}))
-	d, err := ParseDelays("exp:5", 3)
+	d, err := ParseDelays("exp:5", DelayOptions{Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

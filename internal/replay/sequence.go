@@ -13,13 +13,10 @@ import (
 // reaches beyond the last decision: d_t ≤ n−1−t, so that all of Total is suffered.
 type Sequence []int64
 
-var _ Delays = Sequence(nil)
-
-// Delay implements [Delays].
-func (s Sequence) Delay(p *Play) int64 { return s[p.Round] }
-
-// String implements [Delays].
-func (s Sequence) String() string { return "sequence" }
+// Delays returns the sequence as delays.
+func (s Sequence) Delays() *Delays {
+	return &Delays{Spec: "sequence", Delay: func(p *Play) int64 { return s[p.Round] }}
+}
 
 // Write writes the delays as `recorded:FILE` takes them: one a line.
 func (s Sequence) Write(w io.Writer) error {
@@ -43,7 +40,7 @@ type Budget struct {
 
 // BudgetOf returns the budget of delays that do not look at what is played, over n
 // rounds: as they are suffered, so that one beyond the last decision ends there.
-func BudgetOf(d Delays, n int) Budget {
+func BudgetOf(d *Delays, n int) Budget {
 	b := Budget{Rounds: n}
 	for t := range n {
 		wait := d.Delay(&Play{Round: t})

@@ -41,7 +41,7 @@ func itoa(n int) string { return strconv.Itoa(n) }
 // newSigmoid returns a world with a class of logistic functions that is still empty, whose streams begin
 // with the word that kind is.
 func newSigmoid(kind string, seed uint64, rounds, k, d int) *World {
-	e := &World{name: kind, rounds: rounds, actions: numbered("a", k)}
+	e := newWorld(rounds, k, kind)
 	e.cube(d, seed, kind+" contexts")
 	e.drawn(seed, kind+" losses")
 	e.Class = &model.ClassFile{Kind: model.LogisticClass, Features: e.features, Actions: e.actions}

@@ -5,6 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"hindsight/internal/certify"
@@ -17,7 +20,7 @@ import (
 type Trial struct {
 	Rounds *Rounds
 	Order  int // the row order of Rounds
-	Delays Delays
+	Delays *Delays
 	Model  *model.Model
 	Files  map[string][]byte // that the model names
 	Label  string            // of the learner, in results
@@ -78,7 +81,7 @@ func (t *Trial) result(trace *Trace) *Result {
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
 	var bins []DelayBin
-	r.Delays, bins = trace.delays.report(t.Delays.String())
+	r.Delays, bins = trace.delays.report(t.Delays.Spec)
 	trace.match.score(r)
 	r.Course = trace.match.tell(bins)
 	return r
@@ -149,3 +152,41 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 }
 
 var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model file: learner: {kind: exp4dale, policies: FILE}")
+
+// UseActions gives a model the actions of the data where it lists none and the contexts
+// do not bring theirs, and reports one that cannot play what the data needs.
+func UseActions(m *model.Model, r *Rounds) error {
+	all := r.Actions
+	if r.Log != nil && r.Log.rows != nil {
+		n := r.Log.rows.largest
+		if m.Actions == nil && n == len(all) {
+			m.Actions = slices.Clone(all)
+		}
+		if n > m.MaxActions {
+			return fmt.Errorf("a round of the log has %d actions, and the model's max_actions is %d", n, m.MaxActions)
+		}
+		for _, a := range all {
+			if m.Actions != nil && !slices.Contains(m.Actions, a) {
+				return fmt.Errorf("the model does not list the action %q of the log", a)
+			}
+		}
+		return nil
+	}
+	if m.Actions == nil {
+		m.Actions = slices.Clone(all)
+	}
+	if !slices.Equal(m.Actions, all) {
+		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or "+
+			"write actions: any", fewNames(m.Actions), fewNames(all))
+	}
+	return nil
+}
+
+// fewNames writes the first of many names.
+func fewNames(all []string) string {
+	const most = 10
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + ", …"
+	}
+	return strings.Join(all, ", ")
+}

@@ -106,7 +106,10 @@ func noisy(r *Rounds, seed uint64, args []float64) (truth func(dst []float64, t 
 	loss = func(t, a int) float64 {
 		f := make([]float64, len(r.Actions))
 		truth(f, t)
-		return unless(losses.Uniform(uint64(t), uint64(a)) < f[a])
+		if losses.Uniform(uint64(t), uint64(a)) < f[a] {
+			return 1
+		}
+		return 0
 	}
 	return truth, loss
 }

@@ -21,7 +21,8 @@ type unstable struct {
 // in place of the unstable oracle.
 func NewUnstable(seed uint64, rounds int, hedge bool) *World {
 	u := &unstable{rounds, NewStream(seed, "unstable")}
-	w := &World{name: "unstable", rounds: rounds, actions: numbered("a", 2), features: []string{"t"}, mean: u.star}
+	w := newWorld(rounds, 2, "unstable")
+	w.features, w.mean = []string{"t"}, u.star
 	w.value = func(t, _ int) float64 { return float64(t) } // the number of the round is all there is
 	w.Oracle = func() (oracle.Regressor, error) { return &unstableOracle{env: u}, nil }
 	if hedge {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -184,7 +185,7 @@ var roundDurations = []time.Duration{
 func timedWindows(decided, came []int64) []loop.Window {
 	var waits []int64
 	for t, at := range came {
-		if at != noTime {
+		if at != logs.NoTime {
 			waits = append(waits, max(0, at-decided[t]))
 		}
 	}

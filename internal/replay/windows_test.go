@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"hindsight/internal/logs"
 	"math"
 	"slices"
 	"testing"
@@ -104,7 +105,7 @@ func TestDefaultWindows(t *testing.T) {
 	minute := int64(60e9)
 	var text []string
 	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
-		noTime}) {
+		logs.NoTime}) {
 		text = append(text, model.FormatWindow(w))
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
@@ -118,7 +119,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays("exp:50", 1)
+	d, err := ParseDelays("exp:50", DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,9 +30,17 @@ type Facts struct {
 	advice    func(i, t int) int               // of policy i, an action
 }
 
+// newWorld returns a world of k actions that is called by a word and its numbers.
+func newWorld(rounds, k int, name string, args ...float64) *World {
+	return &World{name: specification(name, args...), rounds: rounds, actions: numbered("a", k)}
+}
+
 // Context sets dst to the context of round t, without an id, reusing its memory.
 func (w *World) Context(dst *codec.Context, t int) {
-	*dst = codec.Context{Features: dst.Features[:0], Actions: appendActions(dst.Actions[:0], w.actions)}
+	*dst = codec.Context{Features: dst.Features[:0], Actions: slices.Grow(dst.Actions[:0], len(w.actions))}
+	for _, name := range w.actions {
+		dst.Actions = append(dst.Actions, codec.Action{Name: name})
+	}
 	for i, name := range w.features {
 		dst.Features = append(dst.Features, codec.Feature{Name: name, Kind: codec.Number, Value: w.value(t, i)})
 	}
@@ -73,14 +81,6 @@ func (w *World) constants() {
 		f.Policies = append(f.Policies, model.PolicyLine{Prior: 1, Rules: always(a)})
 	}
 	w.Policies, w.advice = f, func(i, _ int) int { return i }
-}
-
-func appendActions(dst []codec.Action, names []string) []codec.Action {
-	dst = slices.Grow(dst, len(names))
-	for _, name := range names {
-		dst = append(dst, codec.Action{Name: name})
-	}
-	return dst
 }
 
 // numbered returns prefix1, prefix2, ….

@@ -130,14 +130,14 @@ func TestSequenceFile(t *testing.T) {
 	if err := os.WriteFile(file, text.Bytes(), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays("recorded:"+file, 1)
+	d, err := ParseDelays("recorded:"+file, DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := BudgetOf(d, 30); got.Rounds != 30 || got.Total != 100 || got.Max != slices.Max(s) {
 		t.Errorf("its budget is %+v", got)
 	}
-	never, err := ParseDelays("never:1", 1)
+	never, err := ParseDelays("never:1", DelayOptions{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +145,7 @@ func TestSequenceFile(t *testing.T) {
 		t.Errorf("what never comes waits to the end: %+v", got)
 	}
 	for i := range s {
-		if p := (&Play{Round: i}); d.Delay(p) != s.Delay(p) {
+		if p := (&Play{Round: i}); d.Delay(p) != s.Delays().Delay(p) {
 			t.Fatalf("round %d: %d, want %d", i, d.Delay(p), s[i])
 		}
 	}
