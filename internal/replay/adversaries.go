@@ -33,10 +33,6 @@ func delayKinds() []delayKind {
 	})
 }
 
-func countArg(name string) argument { return argument{name, 0, maxDelay, true} }
-
-func sizeArg(name string) argument { return argument{name, 1, maxDelay, true} }
-
 func positiveArg(name string, hi float64) argument { return argument{name, 1e-9, hi, false} }
 
 // lawKinds are delays drawn from a law.

@@ -14,6 +14,13 @@ type argument struct {
 	whole  bool
 }
 
+// most is the largest whole number of later rounds: sums stay far from overflow, and it is beyond any horizon.
+const most = 1 << 40
+
+func countArg(name string) argument { return argument{name, 0, most, true} }
+
+func sizeArg(name string) argument { return argument{name, 1, most, true} }
+
 // parseArguments reads the numbers behind the word that e describes.
 func (e Entry) parseArguments(args []argument, text string, has bool) ([]float64, error) {
 	var fields []string

@@ -3,6 +3,7 @@ package replay
 import (
 	"math"
 	"slices"
+	"strconv"
 
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -200,16 +201,68 @@ func (b *BanditLog) stands(row int) float64 {
 	return b.weights[row]
 }
 
-// feature returns a feature of the context of a row.
-func (b *BanditLog) feature(row int, name string) (f codec.Feature, ok bool) {
-	var c codec.Context
-	b.Context(&c, row)
-	for _, f := range c.Features {
-		if f.Name == name {
-			return f, true
+// Features returns the names of the columns of features of a log of one schema, else nil.
+func (b *BanditLog) Features() []string {
+	if b.rows != nil {
+		return nil
+	}
+	names := []string{}
+	for _, c := range b.columns {
+		names = append(names, c.name)
+	}
+	return names
+}
+
+// Text returns a feature of a row as text, "" where it has none.
+func (b *BanditLog) Text(row int, feature string) string {
+	if b.rows == nil {
+		i := slices.IndexFunc(b.columns, func(c logColumn) bool { return c.name == feature })
+		switch v := b.cell(row, i); {
+		case v == absent:
+			return ""
+		case b.columns[i].number:
+			return strconv.FormatFloat(v.number(), 'g', -1, 64)
+		default:
+			return v.text(b.columns[i].values, b.long)
 		}
 	}
-	return f, false
+	var c codec.Context
+	b.rows.parse(&c, row)
+	for _, f := range c.Features {
+		switch {
+		case f.Name != feature:
+		case f.Kind == codec.Text:
+			return f.Text
+		default:
+			return strconv.FormatFloat(f.Value, 'g', -1, 64)
+		}
+	}
+	return ""
+}
+
+// Events reports whether rows bring their own contexts, as logs of events do.
+func (b *BanditLog) Events() bool { return b.rows != nil }
+
+// Sets reports whether rows differ in the actions that they may play.
+func (b *BanditLog) Sets() bool { return b.rows != nil && b.rows.slots != nil }
+
+// Largest returns how many actions a row has at most, of a log of events.
+func (b *BanditLog) Largest() int { return b.rows.largest }
+
+// Bytes returns the context of a row of a log of events.
+func (b *BanditLog) Bytes(row int) []byte { return b.rows.context(row) }
+
+// Pass is called with each row of a pass over the log: the system may take the memory of rows.
+func (b *BanditLog) Pass(t int) { b.files.pass(t) }
+
+// Drop lets the system take the memory of all rows; of a labelled CSV whose rows are in any order not
+// before it is large, since its rounds are so quick that reading a row again would take a fifth.
+func (b *BanditLog) Drop(shuffled bool) {
+	if b.labelled && shuffled {
+		b.files.dropBeyond(128 << 20)
+	} else {
+		b.files.drop()
+	}
 }
 
 // observed reports whether an outcome of the recorded action came.

@@ -22,7 +22,7 @@ func (o *OffPolicy) baseline() (*target, error) {
 	missing := 0
 	h := sha256.New()
 	for i := range o.rows {
-		if log.files.pass(i); slot(i) < 0 {
+		if log.Pass(i); slot(i) < 0 {
 			missing++
 		}
 		hashWords(h, []int64{int64(max(slot(i), 0))})

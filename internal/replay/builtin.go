@@ -54,7 +54,7 @@ func builtins() []builtin {
 				return NewTrap(rounds, int(a[0]), int(a[1]), int(a[2]), int(a[3]))
 			}},
 		{Entry{"cyc", "h,d", "4 actions, another is right every h rounds; outcomes come after d later decisions"},
-			[]argument{{"h", 1, maxDelay, true}, countArg("d")},
+			[]argument{sizeArg("h"), countArg("d")},
 			func(_ uint64, rounds int, a []float64) *World { return NewCyc(rounds, int(a[0]), int(a[1])) }},
 		{Entry{"linear", "d,K", "contexts uniform in [-1,1]^d, K actions whose mean losses are linear in the " +
 			"context; losses 0 or 1"}, []argument{{"d", 1, 1000, true}, {"K", 1, 1000, true}},

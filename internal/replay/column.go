@@ -21,10 +21,7 @@ type rowFiles struct {
 
 const (
 	columnBytes = 1 << 20
-	// of a labelled CSV in memory where its rows are in any order: its rounds are so quick that reading a row
-	// again would take a fifth
-	labelledBytes = 128 << 20
-	fileStep      = 1 << 20 // by which a file grows, a multiple of every page
+	fileStep    = 1 << 20 // by which a file grows, a multiple of every page
 )
 
 // drop lets the system take the memory of all columns, whose content stays. It is safe for
@@ -106,6 +103,8 @@ type texts struct {
 	ends  column[int64]
 }
 
+func newTexts(files *rowFiles) texts { return texts{column[byte]{of: files}, column[int64]{of: files}} }
+
 func (x *texts) add(text string) {
 	x.bytes.add(unsafe.Slice(unsafe.StringData(text), len(text))...)
 	x.ends.add(int64(len(x.bytes.s)))
@@ -119,28 +118,6 @@ func (x *texts) at(i int) string {
 	}
 	b := x.bytes.s[from:x.ends.s[i]]
 	return unsafe.String(unsafe.SliceData(b), len(b))
-}
-
-// cut drops all texts but the first n, if there are more.
-func (x *texts) cut(n int) {
-	if n >= len(x.ends.s) {
-		return
-	}
-	x.ends.cut(n)
-	end := int64(0)
-	if n > 0 {
-		end = x.ends.s[n-1]
-	}
-	x.bytes.cut(int(end))
-}
-
-// from returns the texts without the first n, which nothing may be added to.
-func (x *texts) from(n int) *texts {
-	out := &texts{}
-	for i := n; i < len(x.ends.s); i++ {
-		out.add(x.at(i))
-	}
-	return out
 }
 
 // unnamedFile makes a temporary file whose name is gone at once: nothing is left of it

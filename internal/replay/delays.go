@@ -3,6 +3,7 @@ package replay
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"hindsight/internal/logs"
@@ -58,7 +59,7 @@ func ParseDelays(spec string, o DelayOptions) (*Delays, error) {
 		if err != nil {
 			return nil, fmt.Errorf("delays %q: %w", spec, err)
 		}
-		term.stream = NewStream(o.Seed, "delay "+itoa(i))
+		term.stream = NewStream(o.Seed, "delay "+strconv.Itoa(i))
 		if term.kind.open != nil {
 			if err := term.kind.open(&term, &o); err != nil {
 				return nil, fmt.Errorf("delays %q: %w", spec, err)

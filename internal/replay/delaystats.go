@@ -2,7 +2,8 @@ package replay
 
 import (
 	"slices"
-	"strings"
+
+	"hindsight/internal/words"
 )
 
 // DelayStats are the delays of a run from one point of view (ALGORITHMS.md,
@@ -33,21 +34,6 @@ type DelayReport struct {
 	Recorded *RecordedDelays `json:"recorded,omitempty"`
 }
 
-// InventedDelays says which of the delays that were played on data are none of its own; "" if
-// all are.
-func InventedDelays(runs []Result) string {
-	var specs []string
-	for i := range runs {
-		if d := &runs[i].Delays; d.Invented && !slices.Contains(specs, d.Spec) {
-			specs = append(specs, d.Spec)
-		}
-	}
-	if specs == nil {
-		return ""
-	}
-	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
-}
-
 // MeasureDelays makes the report and the histogram of a run of T rounds. raw[t] is d_t as arrived:
 // the decisions after round t and before its outcome, or Never. learnedThrough[t] is τ of the decision
 // of round t, in feedbacks; feedback and decisions are numbered alike, so it is at most t.
@@ -76,4 +62,10 @@ func MeasureDelays(spec string, raw, learnedThrough []int64) (DelayReport, []Del
 		m.came(int64(o.round), o.due)
 	}
 	return m.report(spec)
+}
+
+// Line is the figures for people.
+func (s DelayStats) Line() string {
+	return words.Items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
+		words.Count(s.D), words.Count(s.DMax), words.Count(s.SigmaMax), words.Digits(s.Mean), words.Count(s.P50), words.Count(s.P90), words.Count(s.P99))
 }

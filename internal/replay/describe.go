@@ -56,7 +56,7 @@ func (r *Rounds) propensities() *Propensities {
 	p := &Propensities{Min: math.Inf(1)}
 	sum := 0.0
 	for t := range r.n {
-		r.Log.files.pass(t)
+		r.Log.Pass(t)
 		x := r.Log.props[r.row(t)]
 		p.Min, p.Max = min(p.Min, x), max(p.Max, x)
 		sum += 1 / x
@@ -75,7 +75,7 @@ func (r *Rounds) propensityRank(percent int) float64 {
 	for shift := 64 - step; shift >= 0; shift -= step {
 		var count [1 << step]int // of those that agree with low so far, by their next bits
 		for t := range r.n {
-			r.Log.files.pass(t)
+			r.Log.Pass(t)
 			if x := math.Float64bits(r.Log.props[r.row(t)]) >> shift; x>>step == low {
 				count[x&(1<<step-1)]++
 			}

@@ -81,7 +81,7 @@ func TestDroppedAreMet(t *testing.T) {
 			}
 			met++
 			least, most = min(least, log.table.weight(i)), max(most, log.table.weight(i))
-			if f, _ := log.table.feature(i, "x"); f.Text == "u" {
+			if log.table.Text(i, "x") == "u" {
 				u++
 			}
 		}

@@ -59,7 +59,7 @@ func (b *fitBuilder) index(t, i int) int {
 // say nothing of those to come.
 func (b *fitBuilder) actionValues(i int, f func(name string, v float64)) {
 	a := &b.ctx.Actions[i]
-	if log := b.env.Log; log == nil || log.rows == nil || log.rows.slots == nil {
+	if log := b.env.Log; log == nil || !log.Sets() {
 		f("="+a.Name, 1)
 	}
 	for i := range a.Features {

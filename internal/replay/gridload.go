@@ -20,7 +20,7 @@ type gridLoader struct {
 
 func newGridLoader(files *rowFiles, columns int) *gridLoader {
 	g := &gridLoader{cells: column[cell]{of: files}, long: column[byte]{of: files},
-		ids: texts{column[byte]{of: files}, column[int64]{of: files}}}
+		ids: newTexts(files)}
 	for range columns {
 		g.values = append(g.values, map[string]int32{})
 	}

@@ -11,10 +11,10 @@ import (
 	"hindsight/internal/words"
 )
 
-// certificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
+// addCertificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
 // with T and beside them the truth and what exploring cost; the assumptions with their
 // states; and what does not hold.
-func (t *table) certificate(r *Result) {
+func addCertificate(t *table, r *Result) {
 	c := &r.Certificate
 	title := "certificate"
 	row := func(text string) {

@@ -66,11 +66,10 @@ func (in *Intake) Notes() []string {
 
 // noRows is the error of a log in CSV without a row.
 func (in *Intake) noRows(file string) error {
-	msg := "there are no rows below the header"
 	if bad := in.Errors(); len(bad) > 0 {
-		msg = "there is no row below the header that can be read; the first says: " + bad[0]
+		return &logs.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be read; the first says: " + bad[0]}
 	}
-	return &logs.LineError{File: file, Line: 2, Msg: msg}
+	return logs.NoRows(file)
 }
 
 var errNoEvents = errors.New("there is no event in it that can be replayed")

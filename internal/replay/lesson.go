@@ -53,8 +53,8 @@ func NewLesson(env *Rounds, live *model.Model) (*Lesson, error) {
 // longest returns the most later decisions that were made before an outcome in time, and
 // counts those that came late.
 func (l *Lesson) longest() (most int64) {
-	for t := range l.env.n {
-		l.env.Log.files.pass(t)
+	for t := range l.env.Len() {
+		l.env.Log.Pass(t)
 		d := l.delay(&Play{Round: t})
 		if most = max(most, d); d == Never && l.env.Log.observed(l.env.row(t)) && l.env.Log.came[t] != logs.NoTime {
 			l.Late++
@@ -66,8 +66,8 @@ func (l *Lesson) longest() (most int64) {
 // check looks at every context before the first is taught.
 func (l *Lesson) check() error {
 	check, r := l.Model.Rules().Check(), l.Rounds().reader()
-	for t := range l.env.n {
-		l.env.Log.files.pass(t)
+	for t := range l.env.Len() {
+		l.env.Log.Pass(t)
 		if err := check(r.bytes(t)); err != nil {
 			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name, r.id(t), err)
 		}

@@ -140,7 +140,7 @@ func (m *match) score(r *Result) {
 		matched := m.matched
 		r.Matched = &matched
 		if decided, came := m.rounds.times(); came != nil {
-			r.Delays.Recorded = DescribeDelays(decided, came, log.files.pass)
+			r.Delays.Recorded = DescribeDelays(decided, came, log.Pass)
 		}
 		if log.props != nil {
 			r.Replay = m.replay.result(cmp.Or(log.accept, 1))

@@ -49,17 +49,13 @@ type OffPolicySettings struct {
 	Seed           uint64     `json:"seed"`
 }
 
-var (
-	errNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their " +
-		"column: --propensity-column")
-	errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
-)
+var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
 
 // NewOffPolicy looks at the log that is played. makeLearner serves learner:, model:
 // and snapshot:; nil refuses them.
 func NewOffPolicy(env *Rounds, makeLearner LearnerFunc) (*OffPolicy, error) {
 	if !env.HasPropensities() {
-		return nil, errNoPropensities
+		return nil, ErrNoPropensities
 	}
 	o := &OffPolicy{log: env.Log, learner: makeLearner, env: env, minimum: math.Inf(1)}
 	if err := o.look(); err != nil {
@@ -74,9 +70,9 @@ func (o *OffPolicy) look() error {
 	files := &o.files
 	indices, numbers := column[int32]{of: files}, column[float64]{of: files}
 	rows, action, propensity, reward, events := indices, indices, numbers, numbers, numbers
-	for t := range o.env.n {
+	for t := range o.env.Len() {
 		row := o.env.row(t)
-		if log.files.pass(t); !log.observed(row) {
+		if log.Pass(t); !log.observed(row) {
 			o.dropped++
 			continue
 		}
@@ -203,7 +199,7 @@ func (m *judgingMemory) Floats(n int) ([]float64, func(), error) { return m.file
 
 // Drop implements [ope.Memory].
 func (m *judgingMemory) Drop() {
-	m.o.log.files.drop()
+	m.o.log.Drop(false)
 	m.o.files.drop()
 	m.files.drop()
 }

@@ -56,7 +56,7 @@ func (o *OffPolicy) digest() string {
 		h := sha256.New()
 		hashPart(h, []byte(o.env.withFeatures().digest()))
 		for i, t := range o.rows {
-			o.log.files.pass(i)
+			o.log.Pass(i)
 			o.files.pass(i)
 			hashWords(h, []int64{int64(t), int64(o.row(i)), int64(o.sample.Action[i]),
 				int64(math.Float64bits(o.sample.Reward[i])), int64(math.Float64bits(o.log.stands(o.row(i))))})

@@ -6,7 +6,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"hindsight/internal/ope"
 	"hindsight/internal/words"
@@ -152,40 +151,4 @@ func plus(se ope.Figure) string {
 		return ""
 	}
 	return "±" + words.Figure(float64(se), 2)
-}
-
-// writeColumns writes columns, whose first cells are their heads, as tables of at most
-// that width below each other: what does not fit goes on with the first column again.
-func writeColumns(w io.Writer, columns [][]string, width int) error {
-	for from := 1; from < len(columns); {
-		t := table{right: true}
-		used, to := broadest(columns[0])+2, from
-		for to < len(columns) && (to == from || used+2+broadest(columns[to]) <= width) {
-			used += 2 + broadest(columns[to])
-			to++
-		}
-		for i := range columns[0] {
-			row := []string{columns[0][i], ""} // of two, which a table aligns to the left
-			for _, c := range columns[from:to] {
-				row = append(row, c[i])
-			}
-			t.row(row...)
-		}
-		if err := t.write(w, width); err != nil {
-			return err
-		}
-		if _, err := io.WriteString(w, "\n"); err != nil {
-			return err
-		}
-		from = to
-	}
-	return nil
-}
-
-func broadest(cells []string) int {
-	n := 0
-	for _, c := range cells {
-		n = max(n, utf8.RuneCountInString(c))
-	}
-	return n
 }

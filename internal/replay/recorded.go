@@ -148,7 +148,7 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 		decided, came = append(decided, rec.Time), append(came, rec.OutcomeTime)
 	}
 	if len(decided) == 0 {
-		return nil, (&Intake{}).noRows(file)
+		return nil, logs.NoRows(file)
 	}
 	return recorded(decided, came), nil
 }

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -59,6 +60,10 @@ func (s *replaySums) result(accept float64) *Replay {
 		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
 }
 
+// ErrNoPropensities is that of data on which no policy can be judged.
+var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their " +
+	"column: --propensity-column")
+
 // Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all,
 // 0 by the smallest propensity. Which ones is drawn from the seed. Other rounds are returned as they are,
 // if c is 1.
@@ -70,7 +75,7 @@ func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 		return r, nil
 	}
 	if !r.HasPropensities() {
-		return nil, errNoPropensities
+		return nil, ErrNoPropensities
 	}
 	log, err := r.Log.Accepting(c, NewStream(seed, "accept"))
 	out := *r

@@ -2,6 +2,8 @@ package replay
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"hindsight/internal/certify"
 	"hindsight/internal/latelosses"
@@ -131,4 +133,19 @@ func (r *Result) Harm() (value float64, what string) {
 		return 0, what
 	}
 	return r.Rewards.Length(value) * float64(r.Rounds+r.Pending), what
+}
+
+// InventedDelays says which of the delays that were played on data are none of its own; "" if
+// all are.
+func InventedDelays(runs []Result) string {
+	var specs []string
+	for i := range runs {
+		if d := &runs[i].Delays; d.Invented && !slices.Contains(specs, d.Spec) {
+			specs = append(specs, d.Spec)
+		}
+	}
+	if specs == nil {
+		return ""
+	}
+	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
 }

@@ -107,7 +107,7 @@ func Order(r *Rounds, i int, seed uint64) *Rounds {
 	if r.under != nil {
 		return Head(r.again(Order(r.under, i, seed)), r.n)
 	}
-	return r.Pick(NewStream(seed, "order "+itoa(i)).shuffle(r.n))
+	return r.Pick(NewStream(seed, "order "+strconv.Itoa(i)).shuffle(r.n))
 }
 
 // Pick returns so many of the rounds, in the order given.
@@ -260,12 +260,8 @@ func (r *Rounds) time(t int) int64 { return r.Log.decided[r.from+t] }
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
-	switch b := r.table; {
-	case b == nil:
-	case b.labelled && r.rows != nil:
-		b.files.dropBeyond(labelledBytes)
-	default:
-		b.files.drop()
+	if r.table != nil {
+		r.table.Drop(r.rows != nil)
 	}
 }
 
@@ -303,8 +299,8 @@ func (r *roundReader) id(t int) string {
 
 // bytes returns the context of round t, valid until the next call.
 func (r *roundReader) bytes(t int) []byte {
-	if r.Complete == nil && r.Log != nil && r.Log.rows != nil {
-		return r.Log.rows.context(r.row(t))
+	if r.Complete == nil && r.Log != nil && r.Log.Events() {
+		return r.Log.Bytes(r.row(t))
 	}
 	r.raw = codec.AppendContext(r.raw[:0], r.given(t))
 	return r.raw

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"hindsight/internal/ope"
-	"hindsight/pkg/codec"
 )
 
 // Targets lists the policies that a log can judge.
@@ -98,56 +97,17 @@ func (o *OffPolicy) always(action string) (*target, error) {
 	return &target{law: func(dst []float64, _ int) { dst[a] = 1 }}, nil
 }
 
-// hash plays an action by the text of a feature; one that is absent counts as "".
+// hash plays one of the actions that a row may play by the text of a feature; one that is absent counts
+// as "".
 func (o *OffPolicy) hash(feature string) (*target, error) {
-	log := o.log
-	if log.rows != nil {
-		return o.hashEvents(feature), nil
-	}
-	i := slices.IndexFunc(log.columns, func(c logColumn) bool { return c.name == feature })
-	if i < 0 {
-		var have []string
-		for _, c := range log.columns {
-			have = append(have, c.name)
-		}
+	if have := o.log.Features(); have != nil && !slices.Contains(have, feature) {
 		return nil, fmt.Errorf("there is no feature %q in the log; there are %s", feature, strings.Join(have, ", "))
 	}
-	c := &log.columns[i]
-	k := uint64(len(log.actions))
-	actions := make([]int, len(c.values))
-	for v, text := range c.values {
-		actions[v] = int(hashText(text) % k)
-	}
-	none := int(hashText("") % k)
-	return &target{law: func(dst []float64, t int) {
-		a := none
-		switch v := log.cell(o.row(t), i); {
-		case v == absent:
-		case c.number:
-			a = int(hashText(strconv.FormatFloat(v.number(), 'g', -1, 64)) % k)
-		case v&longText == 0:
-			a = actions[v]
-		default:
-			a = int(hashText(v.text(nil, log.long)) % k)
-		}
-		dst[a] = 1
-	}}, nil
-}
-
-// hashEvents does so for a log of events, among the actions that a row may play.
-func (o *OffPolicy) hashEvents(feature string) *target {
 	var eligible []int32
 	return &target{law: func(dst []float64, t int) {
-		row := o.row(t)
-		text := ""
-		if f, ok := o.log.feature(row, feature); ok && f.Kind == codec.Text {
-			text = f.Text
-		} else if ok {
-			text = strconv.FormatFloat(f.Value, 'g', -1, 64)
-		}
-		eligible = o.log.Eligible(eligible[:0], row)
-		dst[eligible[hashText(text)%uint64(len(eligible))]] = 1
-	}}
+		eligible = o.log.Eligible(eligible[:0], o.row(t))
+		dst[eligible[hashText(o.log.Text(o.row(t), feature))%uint64(len(eligible))]] = 1
+	}}, nil
 }
 
 // hashText returns the number that a text's first 8 hexadecimal digits are, or if it

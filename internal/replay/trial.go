@@ -157,8 +157,8 @@ var errNoPolicies = errors.New("exp4dale needs policies, and this data brings no
 // do not bring theirs, and reports one that cannot play what the data needs.
 func UseActions(m *model.Model, r *Rounds) error {
 	all := r.Actions
-	if r.Log != nil && r.Log.rows != nil {
-		n := r.Log.rows.largest
+	if r.Log != nil && r.Log.Events() {
+		n := r.Log.Largest()
 		if m.Actions == nil && n == len(all) {
 			m.Actions = slices.Clone(all)
 		}

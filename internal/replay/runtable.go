@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"strings"
-	"unicode/utf8"
 
 	"hindsight/internal/ope"
 	"hindsight/internal/words"
@@ -46,12 +44,12 @@ func WriteRun(w io.Writer, r *Result) error {
 		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
-		t.row("delays in the log", d.line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
+		t.row("delays in the log", d.Line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
 	}
-	t.row("delays as arrived", r.Delays.Raw.line())
-	t.row("delays as released", r.Delays.Released.line())
+	t.row("delays as arrived", r.Delays.Raw.Line())
+	t.row("delays as released", r.Delays.Released.Line())
 	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
-	t.certificate(r)
+	addCertificate(&t, r)
 	return t.write(w, 80)
 }
 
@@ -104,11 +102,6 @@ func (r *Result) replayed() string {
 		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + r.ofMatched()
 	}
 	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
-}
-
-func (s DelayStats) line() string {
-	return words.Items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
-		words.Count(s.D), words.Count(s.DMax), words.Count(s.SigmaMax), words.Digits(s.Mean), words.Count(s.P50), words.Count(s.P90), words.Count(s.P99))
 }
 
 // WriteRunsIn writes many runs for people, one line for all orders of the same
@@ -225,7 +218,7 @@ func legend(runs []Result) string {
 		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + first.replayed()
 	}
 	if d := first.Delays.Recorded; d != nil {
-		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.line(), words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
+		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.Line(), words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
 	}
 	if orders > 1 {
 		text += fmt.Sprintf(". Means over %d row orders, ± the standard error", orders)
@@ -285,102 +278,4 @@ func spread(g []*Result, of func(*Result) *float64) string {
 		values = collect(values, of(r))
 	}
 	return estimateOf(values, len(g)).text()
-}
-
-// table is text in aligned columns. With right all but the first two are aligned
-// to the right.
-type table struct {
-	rows  [][]string
-	right bool
-}
-
-func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
-
-// write writes the rows. A last cell that would pass the width goes on in the
-// next line, broken at spaces.
-func (t *table) write(w io.Writer, width int) error {
-	var size []int
-	for _, r := range t.rows {
-		for i, c := range r {
-			if i == len(size) {
-				size = append(size, 0)
-			}
-			size[i] = max(size[i], utf8.RuneCountInString(c))
-		}
-	}
-	last := len(size) - 1
-	indent := 0
-	for _, s := range size[:last] {
-		indent += s + 2
-	}
-	var b strings.Builder
-	for _, r := range t.rows {
-		for i, c := range r[:last] {
-			b.WriteString(t.pad(i, c, size[i]))
-			b.WriteString("  ")
-		}
-		if t.right {
-			b.WriteString(t.pad(last, r[last], size[last]))
-		} else {
-			b.WriteString(wrap(r[last], width-indent, indent))
-		}
-		b.WriteByte('\n')
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// writeIn writes the rows and an empty line: in one table, or where that is too wide in
-// several below each other, each with the first two columns as one and without the last.
-func (t *table) writeIn(w io.Writer, width int) error {
-	columns := make([][]string, len(t.rows[0]))
-	total := -2
-	for i := range columns {
-		for _, r := range t.rows {
-			columns[i] = append(columns[i], r[i])
-		}
-		total += broadest(columns[i]) + 2
-	}
-	if total <= width {
-		if err := t.write(w, width); err != nil {
-			return err
-		}
-		_, err := io.WriteString(w, "\n")
-		return err
-	}
-	for i, second := range columns[1] {
-		columns[1][i] = columns[0][i] + ", " + second
-	}
-	return writeColumns(w, columns[1:len(columns)-1], width)
-}
-
-func (t *table) pad(column int, cell string, size int) string {
-	space := strings.Repeat(" ", max(0, size-utf8.RuneCountInString(cell)))
-	if t.right && column > 1 {
-		return space + cell
-	}
-	return cell + space
-}
-
-// wrap breaks text at spaces into lines of at most width, indented but for the
-// first.
-func wrap(text string, width, indent int) string {
-	var b strings.Builder
-	used := 0
-	for i, word := range strings.Split(text, " ") {
-		n := utf8.RuneCountInString(word)
-		switch {
-		case i == 0:
-		case used+1+n > width:
-			b.WriteByte('\n')
-			b.WriteString(strings.Repeat(" ", indent))
-			used = 0
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(strings.ReplaceAll(word, words.NoBreak, " "))
-		used += n
-	}
-	return b.String()
 }
