@@ -94,7 +94,7 @@ func TestBanditLog(t *testing.T) {
 // later ones; that of round 1 at once; that of round 3 at its decision.
 func TestRecordedByHand(t *testing.T) {
 	b := timedLog(t)
-	if got := recorded(b.table.decided, b.table.came); !reflect.DeepEqual(got, []int64{2, 0, Never, 0}) {
+	if got := recordedOf(b); !reflect.DeepEqual(got, []int64{2, 0, Never, 0}) {
 		t.Errorf("delays %v", got)
 	}
 	// Round 0: 3 − 0; 1: 2 − 1; 2: 4 − 2; 3: its outcome is not later than its decision.
@@ -211,10 +211,18 @@ func FuzzReadLog(f *testing.F) {
 				t.Fatalf("%q row %d: loss %v", text, i, l)
 			}
 		}
-		for i, d := range recorded(b.table.decided, b.table.came) {
+		for i, d := range recordedOf(b) {
 			if d < Never || int(d) > b.Len()-1-i {
 				t.Fatalf("%q row %d of %d: delay %d", text, i, b.Len(), d)
 			}
 		}
 	})
+}
+
+// recordedOf returns the delays of all rounds by the log's own times.
+func recordedOf(r *Rounds) (d []int64) {
+	for t, at := range r.Log.came {
+		d = append(d, RecordedDelay(r.Log.decided, at, t))
+	}
+	return d
 }

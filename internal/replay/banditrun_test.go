@@ -79,7 +79,7 @@ func TestFlights(t *testing.T) {
 	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
 		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
 	}
-	if low := slices.Min(recorded(log.table.decided, log.table.came)); low != 0 { // never 0 where the own decision counts
+	if low := slices.Min(recordedOf(log)); low != 0 { // never 0 where the own decision counts
 		t.Errorf("the smallest delay is %d", low)
 	}
 	lent := play(t, environment(t, "needle:0.4,0.2,0.6", 1, log.Len()), "uniform", "200", "recorded:"+path)
@@ -288,7 +288,7 @@ func TestOrdersOfALog(t *testing.T) {
 		t.Fatal("not shuffled")
 	}
 	for i, row := range rows {
-		if v.table.action[v.row(i)] != b.table.action[row] || v.time(i) != b.table.decided[i] || ids.id(i) != b.table.ids.at(int(row)) || v.table.observed(v.row(i)) != (row != 2) {
+		if v.table.action[v.row(i)] != b.table.action[row] || v.time(i) != b.table.decided[i] || ids.id(i) != b.table.id(int(row)) || v.table.observed(v.row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
 		if value := v.table.value[v.row(i)]; value != b.table.value[row] && row != 2 {

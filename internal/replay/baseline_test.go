@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestBaseline(t *testing.T) {
 		}
 		for i, name := range want {
 			dst := make([]float64, len(log.Actions))
-			if b.law(dst, i); dst[o.log.rows.index[name]] != 1 {
+			if b.law(dst, i); dst[slices.Index(log.Actions, name)] != 1 {
 				t.Errorf("row %d plays %v of %v, want %s", i, dst, log.Actions, name)
 			}
 		}

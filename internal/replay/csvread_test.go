@@ -14,7 +14,7 @@ import (
 type logOptions struct {
 	logs.Options
 	account bool // rows that cannot be read, and repeats, are counted; without it the first ends the log
-	files   *rowFiles
+	heap    int  // bytes of a column in memory
 }
 
 // readLog reads a log in CSV, whose file has that name in errors.
@@ -26,13 +26,10 @@ func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	if o.Range == (loop.Range{}) {
 		o.Range = loop.Range{Min: 0, Max: 1}
 	}
-	if o.files == nil {
-		o.files = &rowFiles{}
-	}
 	var b *BanditLog
 	r, err := logs.Open(logs.Stdin, o.Options)
 	if err == nil {
-		b, err = readEventsIn(o.files, file, r, EventOptions{Range: o.Range, Dedup: o.Dedup})
+		b, err = ReadEvents(file, r, EventOptions{Range: o.Range, Dedup: o.Dedup, Heap: o.heap})
 	}
 	if err == nil && o.Strict && b.intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)

@@ -67,7 +67,7 @@ func TestDelayList(t *testing.T) {
 			spec += ":1" + strings.Repeat(",1", strings.Count(e.Params, ","))
 		}
 		names = append(names, e.Name)
-		if d, err := ParseDelays(spec, timedLog(t).DelayOptions(1)); e.Name != "starve-best" && (err != nil || d.Spec != spec) || e.Meaning == "" {
+		if d, err := ParseDelays(spec, DelayOptions{Seed: 1, Decided: []int64{1, 2}, Came: []int64{2, 3}}); e.Name != "starve-best" && (err != nil || d.Spec != spec) || e.Meaning == "" {
 			t.Errorf("%+v: %v, %v", e, d, err)
 		}
 	}

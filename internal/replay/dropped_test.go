@@ -32,13 +32,6 @@ func TestDroppedByHand(t *testing.T) {
 	want("SNIPS", float64(r.Replay.SNIPS.Value), 4./20)
 	want("ESS", float64(r.Replay.ESS), 400./272)
 
-	o := judged(t, log)
-	e, err := o.Evaluate("always:x", o.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want("estimated IPS", float64(e.Estimates.Get("ips").Value), m)
-	want("events", float64(o.Settings(o.Options()).Events), 7)
 	if notes := strings.Join(log.Intake.Notes(), "\n"); !strings.Contains(notes, "(pdrop): 2;") {
 		t.Errorf("notes %q", notes)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -103,7 +104,7 @@ func TestSeeds(t *testing.T) {
 			t.Error("the same seed gives another environment")
 		}
 	}
-	if string(a.Class.Append(nil)) == string(c.Class.Append(nil)) || a.value(0, 0) == c.value(0, 0) {
+	if string(a.Class.Append(nil)) == string(c.Class.Append(nil)) || a.Loss(0, 0) == c.Loss(0, 0) && a.Loss(1, 0) == c.Loss(1, 0) && a.Loss(2, 0) == c.Loss(2, 0) && a.Loss(3, 0) == c.Loss(3, 0) {
 		t.Error("another seed gives the same class or contexts")
 	}
 }
@@ -132,7 +133,7 @@ func TestOrder(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("label,n_row\n")
 	for i := range 100 {
-		text.WriteString([]string{"a", "b", "c"}[i%3] + "," + itoa(i) + "\n")
+		text.WriteString([]string{"a", "b", "c"}[i%3] + "," + strconv.Itoa(i) + "\n")
 	}
 	m := read(t, text.String())
 	if Order(m, 0, 5) != m {

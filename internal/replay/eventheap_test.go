@@ -32,7 +32,7 @@ func TestEventsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := readEventsIn(&rowFiles{most: 1 << 16}, "log", r, EventOptions{Dedup: 100})
+		b, err := ReadEvents("log", r, EventOptions{Dedup: 100, Heap: 1 << 16})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ type EventOptions struct {
 	Range   loop.Range // of losses or rewards; zero: [0,1] if it holds all, else from the least to the largest
 	Reward  *bool      // what Range is of; nil: whatever the log has
 	Actions []string   // that a model lists, the only ones that may be; nil: any
+	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
 	Dedup   int        // outcomes that may lie before their event; 0: [logs.DefaultDedup]. How many events an outcome may find says the reader's
 }
 
@@ -111,12 +112,8 @@ type outcome struct {
 // with Inactive, or events that are activated later are lost. Outcomes find their events
 // whether they lie before or behind them. Rows are in the order of time, where every
 // event has one.
-func ReadEvents(name string, r *logs.Reader, o EventOptions) (*BanditLog, error) {
-	return readEventsIn(&rowFiles{}, name, r, o)
-}
-
-// readEventsIn keeps rows in files.
-func readEventsIn(files *rowFiles, name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
+func ReadEvents(name string, r *logs.Reader, o EventOptions) (b *BanditLog, err error) {
+	files := &rowFiles{most: o.Heap}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
 		early: logs.NewRecent[*outcome](o.Dedup),

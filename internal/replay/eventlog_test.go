@@ -52,7 +52,7 @@ func TestEventsJoin(t *testing.T) {
 		id    string
 		value float64
 	}{{"early", .5}, {"has", 1}, {"woken", .75}} {
-		if id := b.table.rows.id(i); id != want.id || b.table.value[i] != want.value {
+		if id := b.table.id(i); id != want.id || b.table.value[i] != want.value {
 			t.Errorf("%s %v, want %+v", id, b.table.value[i], want)
 		}
 	}
@@ -222,8 +222,8 @@ func TestTableAccount(t *testing.T) {
 	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !in.Balanced() || in.Bytes != int64(len(badRows)) {
 		t.Errorf("%+v", in)
 	}
-	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ids.at(0), b.table.ids.at(1), b.table.ids.at(2)) != "qsu" || len(b.table.props) != 3 {
-		t.Errorf("%v %v %v", b.Actions, b.table.ids.ends.s, b.table.props)
+	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.id(0), b.table.id(1), b.table.id(2)) != "qsu" || len(b.table.props) != 3 {
+		t.Errorf("%v %v", b.Actions, b.table.props)
 	}
 	for i, want := range []string{"standard input:3: column at: ", "standard input:4: column paid: ", "standard input:7: 3 cells"} {
 		if !strings.HasPrefix(in.FirstMalformed[i], want) {

@@ -74,7 +74,7 @@ func TestLateLossesAreSaid(t *testing.T) {
 		if err := WriteRun(&one, c.r); err != nil {
 			t.Fatal(err)
 		}
-		if err := WriteRunsIn(&many, []Result{*c.r, *c.r}, tableWidth); err != nil {
+		if err := WriteRunsIn(&many, []Result{*c.r, *c.r}, 100); err != nil {
 			t.Fatal(err)
 		}
 		report := said(&verify.Report{LateLosses: c.r.LateLosses})

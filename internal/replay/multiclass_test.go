@@ -140,8 +140,8 @@ func FuzzReadMulticlass(f *testing.F) {
 			}
 		}
 		want := 1 + len(distinct)
-		for _, c := range m.table.columns {
-			if c.number {
+		for _, name := range m.table.Features() {
+			if strings.HasPrefix(name, "n_") {
 				want++
 			}
 		}

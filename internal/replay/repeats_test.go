@@ -65,7 +65,7 @@ func TestRepeatedEvents(t *testing.T) {
 			b := readEvents(t, written(t, format, repeated()), EventOptions{}, logs.Options{Format: format})
 			var got []string
 			for i := range b.Len() {
-				got = append(got, fmt.Sprint(b.table.rows.id(i), " ", b.Actions[b.table.action[i]], " ", b.table.value[i]))
+				got = append(got, fmt.Sprint(b.table.id(i), " ", b.Actions[b.table.action[i]], " ", b.table.value[i]))
 			}
 			if got, want := strings.Join(got, ", "), "a x 0.25, b y 0.125, c y 0.75, d x 0.5"; got != want {
 				t.Errorf("rows %s, want %s", got, want)

@@ -224,7 +224,7 @@ func TestRunsTable(t *testing.T) {
 	runs = append(runs, example())
 	runs[len(runs)-1].Learner = "fixed:a"
 	var b strings.Builder
-	if err := WriteRunsIn(&b, runs, tableWidth); err != nil {
+	if err := WriteRunsIn(&b, runs, 100); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "runs.txt", b.String())
@@ -232,7 +232,7 @@ func TestRunsTable(t *testing.T) {
 		t.Errorf("%d columns wide", w)
 	}
 	b.Reset()
-	if err := WriteRunsIn(&b, nil, tableWidth); err != nil || b.String() != "no runs\n" {
+	if err := WriteRunsIn(&b, nil, 100); err != nil || b.String() != "no runs\n" {
 		t.Errorf("no runs: %q, %v", b.String(), err)
 	}
 }
@@ -285,12 +285,26 @@ func TestChangesAreSaid(t *testing.T) {
 			"regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
 	} {
 		var b strings.Builder
-		if err := WriteRunsIn(&b, c.runs, tableWidth); err != nil {
+		if err := WriteRunsIn(&b, c.runs, 100); err != nil {
 			t.Fatal(err)
 		}
 		text := strings.Join(strings.Fields(b.String()), " ")
 		if !strings.Contains(text, c.want) || strings.Contains(text, "Warning") != (c.want != "") {
 			t.Errorf("%s, want %q", text, c.want)
 		}
+	}
+}
+
+// TestHarmOfNothing: a run that met no row of a log with propensities cost nothing, and the
+// report of such runs can be written.
+func TestHarmOfNothing(t *testing.T) {
+	r := &Result{Rounds: 5, Replay: (&replaySums{}).result(1)}
+	if value, _ := r.Harm(); value != 0 {
+		t.Errorf("%v", value)
+	}
+	row := &WorstRow{Name: "x"}
+	row.Add(r)
+	if _, err := json.Marshal(row); err != nil {
+		t.Error(err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/pkg/learner"
 )
 
 // TestProgressiveWeighsByWhatWasDone works the second law of a learner by hand that weighs by importance. The log
@@ -27,9 +28,11 @@ func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 		if err != nil {
 			return nil, err
 		}
-		w := &World{actions: []string{"x", "y"}}
-		w.constants()
-		built, err := m.Build(map[string][]byte{"p": w.Policies.Append(nil)})
+		constant := &model.PolicyFile{Actions: []string{"x", "y"}}
+		for _, a := range constant.Actions {
+			constant.Policies = append(constant.Policies, model.PolicyLine{Prior: 1, Rules: learner.DecisionList{{Then: a}}})
+		}
+		built, err := m.Build(map[string][]byte{"p": constant.Append(nil)})
 		if err != nil {
 			return nil, err
 		}
@@ -52,5 +55,24 @@ func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 	}
 	if err := p.failed(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDroppedByHand: three rows stand for 2, 1 and 4 events; terms of always x are 4, 0 and 0 over 7.
+func TestDroppedByHand(t *testing.T) {
+	const text = `{"action":"x","actions":["x","y"],"propensity":0.5,"loss":1,"weight":2}
+{"action":"y","actions":["x","y"],"propensity":0.5,"loss":1}
+{"action":"x","actions":["x","y"],"propensity":0.25,"loss":0,"weight":4}
+`
+	o := judged(t, readEvents(t, text, EventOptions{}, logs.Options{}))
+	e, err := o.Evaluate("always:x", o.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := float64(e.Estimates.Get("ips").Value); math.Abs(got-4./7) > 1e-12 {
+		t.Errorf("estimated IPS %v, want 4/7", got)
+	}
+	if got := float64(o.Settings(o.Options()).Events); got != 7 {
+		t.Errorf("%v events, want 7", got)
 	}
 }

@@ -3,7 +3,6 @@ package replay
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -148,19 +147,5 @@ func TestSequenceFile(t *testing.T) {
 		if p := (&Play{Round: i}); d.Delay(p) != s.Delays().Delay(p) {
 			t.Fatalf("round %d: %d, want %d", i, d.Delay(p), s[i])
 		}
-	}
-}
-
-// TestHarmOfNothing: a run that met no row of a log with propensities cost nothing, and the
-// report of such runs can be written.
-func TestHarmOfNothing(t *testing.T) {
-	r := &Result{Rounds: 5, Replay: (&replaySums{}).result(1)}
-	if value, _ := r.Harm(); value != 0 {
-		t.Errorf("%v", value)
-	}
-	row := &WorstRow{Name: "x"}
-	row.Add(r)
-	if _, err := json.Marshal(row); err != nil {
-		t.Error(err)
 	}
 }
