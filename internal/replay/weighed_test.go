@@ -58,8 +58,8 @@ func TestProgressiveWeighsByWhatWasDone(t *testing.T) {
 	}
 }
 
-// TestDroppedByHand: three rows stand for 2, 1 and 4 events; terms of always x are 4, 0 and 0 over 7.
-func TestDroppedByHand(t *testing.T) {
+// TestDroppedJudged: three rows stand for 2, 1 and 4 events; terms of always x are 4, 0 and 0 over 7.
+func TestDroppedJudged(t *testing.T) {
 	const text = `{"action":"x","actions":["x","y"],"propensity":0.5,"loss":1,"weight":2}
 {"action":"y","actions":["x","y"],"propensity":0.5,"loss":1}
 {"action":"x","actions":["x","y"],"propensity":0.25,"loss":0,"weight":4}
