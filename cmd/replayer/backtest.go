@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
+	"hindsight/internal/judge"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -29,7 +31,7 @@ type backtest struct {
 
 	envNamed bool            // by the flag
 	journal  *replay.Journal // of what is finished; nil: none is kept
-	intake   *replay.Intake  // of the data
+	intake   *dataset.Intake // of the data
 	mu       sync.Mutex
 	rounds   map[roundsKey]*replay.Rounds
 }
@@ -136,7 +138,7 @@ func (b *backtest) playAll(ctx context.Context, env *replay.Rounds) ([]replay.Re
 
 // write writes the results of runs and what a log says of policies, each if there is
 // any.
-func (b *backtest) write(found *report.Results, judged *replay.Evaluations) error {
+func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error {
 	if b.showing.on() {
 		if err := b.showing.write(b.env, found); err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/fit"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -217,7 +218,7 @@ func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]b
 	m.DefaultOrder()
 	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
 	m.Resolve(env.Columns, len(env.Actions))
-	none, _ := replay.ParseDelays("none", replay.DelayOptions{Seed: f.source.seed}) // it parses
+	none, _ := delay.Parse("none", delay.Options{Seed: f.source.seed}) // it parses
 	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
 		Seed: f.source.seed}
 }

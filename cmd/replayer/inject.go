@@ -16,6 +16,7 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -142,7 +143,7 @@ func (in *inject) folder() (dir string, keep bool, err error) {
 type live struct {
 	*inject
 	environment *replay.Rounds
-	delays      *replay.Delays
+	delays      *delay.Delays
 	policy      *policy
 	pace        replay.Pace
 	dir         string

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -169,7 +170,7 @@ func (s *source) openTopics(ctx context.Context, o logs.Options) (*replay.Rounds
 
 // readEvents makes a log of events.
 func (s *source) readEvents(name string, r *logs.Reader) (*replay.Rounds, error) {
-	o := replay.EventOptions{Dedup: s.reading.dedup}
+	o := dataset.Options{Dedup: s.reading.dedup}
 	if s.model != "" {
 		m, err := s.parseModel()
 		if err != nil {
@@ -180,7 +181,7 @@ func (s *source) readEvents(name string, r *logs.Reader) (*replay.Rounds, error)
 			o.Reward = &m.Reward
 		}
 	}
-	b, err := replay.ReadEvents(name, r, o)
+	b, err := dataset.Read(name, r, o)
 	if err != nil {
 		return nil, err
 	}

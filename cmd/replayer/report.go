@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
+	"hindsight/internal/judge"
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -98,7 +100,7 @@ func (s *source) inputs(delays, policies []string) (out [][2]string, err error) 
 	}
 	models := []string{s.model}
 	for _, spec := range policies {
-		switch kind, file, _ := strings.Cut(replay.Mixed(spec), ":"); kind {
+		switch kind, file, _ := strings.Cut(judge.Mixed(spec), ":"); kind {
 		case "model":
 			models = append(models, file)
 		case "table":
@@ -218,7 +220,7 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 				}
 				t := trials[len(trials)-1]
 				t.Order, t.Model, t.Files, t.Label, t.Seed = i, &m, p.files, p.label, b.source.seed
-				if t.Delays, err = replay.ParseDelays(fmt.Sprintf("constant:%d", d), replay.DelayOptions{Seed: b.source.seed}); err != nil {
+				if t.Delays, err = delay.Parse(fmt.Sprintf("constant:%d", d), delay.Options{Seed: b.source.seed}); err != nil {
 					return nil, err
 				}
 			}

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/term"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/replay"
+	"hindsight/internal/judge"
 )
 
 // Widths of tables in columns. A terminal that is narrower than the least breaks lines.
@@ -36,9 +36,9 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 }
 
 // writeJudged writes what a log says of policies: on a terminal what fits it.
-func writeJudged(w io.Writer, judged *replay.Evaluations) error {
+func writeJudged(w io.Writer, judged *judge.Evaluations) error {
 	if width, terminal := screen(w); terminal {
-		return replay.WriteEvaluationsBriefly(w, judged, width)
+		return judge.WriteEvaluationsBriefly(w, judged, width)
 	}
-	return replay.WriteEvaluations(w, judged)
+	return judge.WriteEvaluations(w, judged)
 }

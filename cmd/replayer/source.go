@@ -14,6 +14,7 @@ import (
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -164,7 +165,7 @@ func (s *source) defaultDelays(env *replay.Rounds) string {
 }
 
 // delays reads a specification of delays for an environment.
-func (s *source) delays(env *replay.Rounds, spec string) (*replay.Delays, error) {
+func (s *source) delays(env *replay.Rounds, spec string) (*delay.Delays, error) {
 	if spec == "" {
 		spec = s.defaultDelays(env)
 	}
@@ -174,7 +175,7 @@ func (s *source) delays(env *replay.Rounds, spec string) (*replay.Delays, error)
 	}
 	o := env.DelayOptions(s.seed)
 	o.Times = columns
-	d, err := replay.ParseDelays(spec, o)
+	d, err := delay.Parse(spec, o)
 	if err != nil {
 		return nil, daemon.Usagef("--delays: %v", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -67,7 +68,7 @@ func steep(rounds, actions, functions int) func(uint64) *replay.Rounds {
 }
 
 func newSteep(seed uint64, rounds, actions, functions int) *replay.Rounds {
-	return replay.OfWorld(replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
+	return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
 }
 
 // sorted returns the rounds of [steep] as an adversary sorts them: by the best action, so
@@ -89,7 +90,7 @@ func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
 // functions.
 func sigmoid(rounds, actions, functions int) func(uint64) *replay.Rounds {
 	return func(seed uint64) *replay.Rounds {
-		return replay.OfWorld(replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions}))
+		return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions}))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 )
 
@@ -50,7 +51,7 @@ func exp4Sweeps(o Options) []sweep {
 	const actions = 4
 	rounds := size(o, 32768, 8192)
 	betrayals := func(t, k int) func(uint64) *replay.Rounds {
-		return func(uint64) *replay.Rounds { return replay.OfWorld(replay.NewBetrayals(t, k)) }
+		return func(uint64) *replay.Rounds { return replay.OfWorld(world.NewBetrayals(t, k)) }
 	}
 	t, k, sum, n := sweep{axis: "T"}, sweep{axis: "K"}, sweep{axis: "KT + D"}, sweep{axis: "log N"}
 	for _, v := range size(o, []int{2048, 8192, 32768, 131072}, []int{2048, 16384}) {

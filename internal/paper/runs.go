@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -62,7 +63,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := replay.ParseDelays(own(env, c.delays), env.DelayOptions(seed))
+	d, err := delay.Parse(own(env, c.delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}

@@ -7,8 +7,11 @@ import (
 	"strconv"
 	"testing"
 
+	"hindsight/internal/delay"
+	"hindsight/internal/grammar"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -24,7 +27,7 @@ func regretOf(t testing.TB, env *Rounds, spec, delays string, arrival bool, seed
 	if delays == "" {
 		delays = env.Delays
 	}
-	d, err := ParseDelays(delays, DelayOptions{Seed: seed})
+	d, err := delay.Parse(delays, delay.Options{Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +85,7 @@ func TestPolicedTruth(t *testing.T) {
 		for round := range e.Len() {
 			class.Advise(advice, inputOf(e, round))
 			for i, a := range advice {
-				if want := e.advice(i, round); int(a) != want {
+				if want := e.Advice(i, round); int(a) != want {
 					t.Fatalf("%s: round %d: policy %d plays %d, counted as %d", spec, round, i, a, want)
 				}
 				sums[i] += e.Loss(round, int(a))
@@ -202,7 +205,7 @@ func TestHypercube(t *testing.T) {
 	}
 	share := func(eps float64) (float64, float64) {
 		return over(many(8, 40), func(s uint64) float64 {
-			env := OfWorld(NewHypercube(s, 4000, 20, eps))
+			env := environment(t, grammar.Write("hypercube", 20, eps), s, 4000)
 			uniform, best, _ := Reference(env)
 			r, _ := regretOf(t, env, "dafa", "none", false, s)
 			return r / (uniform - best) / 4000
@@ -237,7 +240,7 @@ func TestBlocks(t *testing.T) {
 		var means, errs []float64
 		for _, d := range c.delays {
 			mean, se := over(c.seeds, func(s uint64) float64 {
-				r, _ := regretOf(t, environment(t, specification("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+strconv.Itoa(c.rounds*d/2), "", true, s)
+				r, _ := regretOf(t, environment(t, grammar.Write("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+strconv.Itoa(c.rounds*d/2), "", true, s)
 				return r / math.Sqrt(float64((d+1)*c.rounds)*math.Log(float64(c.n))/2)
 			})
 			t.Logf("d = %d, N = %d: %.2f ± %.2f", d, c.n, mean, se)
@@ -287,12 +290,12 @@ func TestDelayAdapted(t *testing.T) {
 
 // TestHoldDelays holds that the rounds of an interval come all at once.
 func TestHoldDelays(t *testing.T) {
-	d, err := ParseDelays("hold:2,5,9", DelayOptions{Seed: 1})
+	d, err := delay.Parse("hold:2,5,9", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for round, want := range []int64{0, 0, 6, 5, 4, 0, 0} {
-		if got := d.Delay(&Play{Round: round}); got != want {
+		if got := d.Delay(&delay.Play{Round: round}); got != want {
 			t.Errorf("round %d: delay %d, want %d", round, got, want)
 		}
 	}
@@ -310,7 +313,7 @@ func TestExp4NeedsPolicies(t *testing.T) {
 
 // Of three actions the first loses from the start, the second from round 2 of 8 on, the last never.
 func TestBetrayals(t *testing.T) {
-	e := OfWorld(NewBetrayals(8, 3))
+	e := OfWorld(world.NewBetrayals(8, 3))
 	for a, want := range []float64{8, 6, 0} {
 		sum := 0.0
 		for round := range e.Len() {

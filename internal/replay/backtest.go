@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -16,7 +17,7 @@ type Trace struct {
 	LateLosses latelosses.Comparison
 
 	match  *match
-	delays *delayMeter
+	delays *delay.Meter
 }
 
 // run drives the heart over the rounds: decide, give the outcomes that are due, release,
@@ -69,15 +70,15 @@ type backtest struct {
 }
 
 // newBacktest returns a run over the rounds that has not begun.
-func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *Delays) *backtest {
+func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) *backtest {
 	n := rounds.Len()
 	b := &backtest{match: newMatch(rounds, d, ep.Rules.Range), replica: loop.NewReplica(), forgets: true}
 	b.replica.Begin(ep)
 	b.dec = &b.decision[0].D
-	b.parsed = rounds.table != nil && rounds.table.labelled && rounds.table.fits()
+	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewCutJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
-	b.trace = Trace{Rounds: n, match: b.match, delays: newDelayMeter(n)}
+	b.trace = Trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.Rounds())
 		return f.Bounds
@@ -100,7 +101,7 @@ func (b *backtest) round(t int) error {
 	b.match.decided(b.dec)
 	held, _ := b.joiner.Held()
 	b.match.course.decided(int64(t)-b.outcomes, int64(t)-b.dec.LearnedThrough, int64(held))
-	b.trace.delays.decided(int64(t), b.match.s.cut, b.outcomes, b.dec.LearnedThrough)
+	b.trace.delays.Decided(int64(t), b.match.s.Cut, b.outcomes, b.dec.LearnedThrough)
 	if b.each != nil {
 		b.each(t)
 	}
@@ -120,7 +121,7 @@ func (b *backtest) decide(t int, src loop.Source) loop.Result {
 		src.Parsed = b.match.rounds.given(t)
 		return b.decider.Decide(b.dec, nil, "", src)
 	}
-	return b.decider.Decide(b.dec, b.match.rounds.bytes(t), "", src)
+	return b.decider.Decide(b.dec, b.match.rounds.Bytes(t), "", src)
 }
 
 // decidedAt returns the log time of decision t: that of the file, or without one half
@@ -134,12 +135,12 @@ func (b *backtest) decidedAt(t int) int64 {
 
 // cameAt returns the log time of an outcome that comes right after decision t: the
 // file's if that says it, or that of the decision.
-func (b *backtest) cameAt(o awaited, t int) int64 {
+func (b *backtest) cameAt(o delay.Awaited, t int) int64 {
 	switch r := b.match.rounds; {
 	case !r.Timed():
 		return int64(2*t + 1)
-	case b.match.s.times != nil:
-		return max(o.time, r.time(t))
+	case b.match.s.Times != nil:
+		return max(o.Time, r.time(t))
 	default:
 		return r.time(t)
 	}
@@ -153,21 +154,21 @@ func (b *backtest) join(t int) error {
 	if err := b.take(e.Time, b.moved[:], nil); err != nil {
 		return err
 	}
-	if b.match.s.cut == Never {
+	if b.match.s.Cut == delay.Never {
 		b.over(b.dec.ID)
 	}
-	return b.joinOutcomes(b.match.s.after(t), t)
+	return b.joinOutcomes(b.match.s.After(t), t)
 }
 
 // joinOutcomes gives the joiner outcomes, which come right after decision t. Each is a cut of its
 // own, since its id is valid until the next one is made.
-func (b *backtest) joinOutcomes(due []awaited, t int) error {
+func (b *backtest) joinOutcomes(due []delay.Awaited, t int) error {
 	for _, o := range due {
 		e := &b.outcome[0]
 		e.Offset, e.Time, e.Last = b.outcomes, b.cameAt(o, t), b.forgets
 		b.match.outcome(&e.O, o)
 		b.outcomes++
-		b.trace.delays.came(int64(o.round), int64(t))
+		b.trace.delays.Came(int64(o.Round), int64(t))
 		b.moved[0].Next, b.batch[0] = b.outcomes, loop.Batch{Outcomes: b.outcome[:]}
 		if err := b.take(0, nil, b.moved[:]); err != nil {
 			return err
@@ -227,7 +228,7 @@ func (b *backtest) late(r *codec.Reject) {
 }
 
 func (b *backtest) finish() error {
-	if err := b.joinOutcomes(b.match.s.rest(), b.match.rounds.Len()-1); err != nil {
+	if err := b.joinOutcomes(b.match.s.Rest(), b.match.rounds.Len()-1); err != nil {
 		return err
 	}
 	if err := b.take(loop.End, nil, nil); err != nil {

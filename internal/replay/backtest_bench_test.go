@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -21,7 +22,7 @@ func BenchmarkBacktest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, err := ParseDelays("none", DelayOptions{Seed: 1})
+	d, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}

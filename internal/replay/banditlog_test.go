@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -47,7 +48,7 @@ func TestSeparators(t *testing.T) {
 			for i := range want.Len() {
 				want.Context(&a, i)
 				got.Context(&b, i)
-				if !reflect.DeepEqual(a, b) || got.table.id(i) != want.table.id(i) {
+				if !reflect.DeepEqual(a, b) || got.table.ID(i) != want.table.ID(i) {
 					t.Errorf("%q, row %d: %+v, want %+v", comma, i, b, a)
 				}
 			}
@@ -72,8 +73,8 @@ func TestBanditLog(t *testing.T) {
 		if !reflect.DeepEqual(c.Features, want[i]) {
 			t.Errorf("row %d: %v, want %v", i, c.Features, want[i])
 		}
-		if int(v.table.action[i]) != action || v.table.observed(i) != (i != 2) || v.table.id(i) != string("qrst"[i]) {
-			t.Errorf("row %d: action %d, observed %v, id %s", i, v.table.action[i], v.table.observed(i), v.table.id(i))
+		if int(v.table.Action[i]) != action || v.table.Observed(i) != (i != 2) || v.table.ID(i) != string("qrst"[i]) {
+			t.Errorf("row %d: action %d, observed %v, id %s", i, v.table.Action[i], v.table.Observed(i), v.table.ID(i))
 		}
 		if got := b.Loss(i, action); got != loss[i] && !(math.IsNaN(got) && math.IsNaN(loss[i])) {
 			t.Errorf("row %d: loss %v, want %v", i, got, loss[i])
@@ -82,10 +83,10 @@ func TestBanditLog(t *testing.T) {
 			t.Errorf("row %d: the loss of the other action is known", i)
 		}
 	}
-	if got, want := b.table.decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("decided at %v, want %v", got, want)
 	}
-	if got, want := b.table.came, []int64{base + 25e9, base + 11e9, logs.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, logs.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("outcomes at %v, want %v", got, want)
 	}
 }
@@ -94,12 +95,12 @@ func TestBanditLog(t *testing.T) {
 // later ones; that of round 1 at once; that of round 3 at its decision.
 func TestRecordedByHand(t *testing.T) {
 	b := timedLog(t)
-	if got := recordedOf(b); !reflect.DeepEqual(got, []int64{2, 0, Never, 0}) {
+	if got := recordedOf(b); !reflect.DeepEqual(got, []int64{2, 0, delay.Never, 0}) {
 		t.Errorf("delays %v", got)
 	}
 	// Round 0: 3 − 0; 1: 2 − 1; 2: 4 − 2; 3: its outcome is not later than its decision.
-	got := DescribeDelays(b.table.decided, b.table.came, func(int) {})
-	want := &RecordedDelays{DelayStats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, 2}
+	got := delay.Describe(b.table.Decided, b.table.Came, func(int) {})
+	want := &delay.Recorded{Stats: delay.Stats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, Overtaken: 2}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -118,7 +119,7 @@ func TestBanditLogTypesAndRanges(t *testing.T) {
 	if b.Loss(0, 2) != 0.5 || b.Loss(1, 0) != 1 {
 		t.Errorf("losses %v %v, want 0.5 and a clipped 1", b.Loss(0, 2), b.Loss(1, 0))
 	}
-	if kind, v := b.table.kind, b.table.value[1]; kind != codec.Loss || v != 15 {
+	if kind, v := b.table.Kind, b.table.Value[1]; kind != codec.Loss || v != 15 {
 		t.Errorf("outcome %v %v: it must be reported as recorded", kind, v)
 	}
 	var c codec.Context
@@ -203,16 +204,16 @@ func FuzzReadLog(f *testing.F) {
 		var c codec.Context
 		for i := range b.Len() {
 			b.Context(&c, i)
-			c.ID = b.table.id(i)
+			c.ID = b.table.ID(i)
 			if err := c.Validate(); err != nil {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if l := b.Loss(i, int(b.table.action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
+			if l := b.Loss(i, int(b.table.Action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
 				t.Fatalf("%q row %d: loss %v", text, i, l)
 			}
 		}
 		for i, d := range recordedOf(b) {
-			if d < Never || int(d) > b.Len()-1-i {
+			if d < delay.Never || int(d) > b.Len()-1-i {
 				t.Fatalf("%q row %d of %d: delay %d", text, i, b.Len(), d)
 			}
 		}
@@ -221,8 +222,8 @@ func FuzzReadLog(f *testing.F) {
 
 // recordedOf returns the delays of all rounds by the log's own times.
 func recordedOf(r *Rounds) (d []int64) {
-	for t, at := range r.Log.came {
-		d = append(d, RecordedDelay(r.Log.decided, at, t))
+	for t, at := range r.Log.Came {
+		d = append(d, delay.Of(r.Log.Decided, at, t))
 	}
 	return d
 }

@@ -13,12 +13,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
+	"hindsight/internal/world"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -48,7 +50,7 @@ func trialOf(t testing.TB, env *Rounds, learner, window, spec string) *Trial {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays(spec, env.DelayOptions(1))
+	d, err := delay.Parse(spec, env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,8 +76,8 @@ func TestFlights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := DescribeDelays(log.table.decided, log.table.came, func(int) {})
-	want := RecordedDelays{DelayStats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, 23_702}
+	d := delay.Describe(log.table.Decided, log.table.Came, func(int) {})
+	want := delay.Recorded{Stats: delay.Stats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, Overtaken: 23_702}
 	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
 		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
 	}
@@ -83,7 +85,7 @@ func TestFlights(t *testing.T) {
 		t.Errorf("the smallest delay is %d", low)
 	}
 	lent := play(t, environment(t, "needle:0.4,0.2,0.6", 1, log.Len()), "uniform", "200", "recorded:"+path)
-	raw := DelayStats{D: want.D - int64(log.Len()), DMax: want.DMax - 1, SigmaMax: want.SigmaMax - 1,
+	raw := delay.Stats{D: want.D - int64(log.Len()), DMax: want.DMax - 1, SigmaMax: want.SigmaMax - 1,
 		Mean: float64(want.D)/float64(log.Len()) - 1, P50: want.P50 - 1, P90: want.P90 - 1, P99: want.P99 - 1}
 	if got := lent.Delays.Raw; math.Abs(got.Mean-raw.Mean) > 1e-9 || got.D != raw.D || got.DMax != raw.DMax || got.SigmaMax != raw.SigmaMax || got.P50 != raw.P50 || got.P90 != raw.P90 || got.P99 != raw.P99 {
 		t.Errorf("lent delays as arrived %+v, want %+v", got, raw)
@@ -118,7 +120,7 @@ func TestAdversariesSeeTheDecision(t *testing.T) {
 		"loss:4,1": func(loss float64, _ bool) int64 { return 4 - 3*int64(loss) },
 		"never-bad:1": func(loss float64, _ bool) int64 {
 			if loss == 1 {
-				return Never
+				return delay.Never
 			}
 			return 0
 		},
@@ -217,16 +219,16 @@ func TestFatesOfALog(t *testing.T) {
 		for i, a := range trace.Actions {
 			deadline := int64(math.MaxInt64)
 			if w := rules.Window; w.Nanos > 0 {
-				deadline = b.table.decided[i] + w.Nanos
+				deadline = b.table.Decided[i] + w.Nanos
 			} else if i+int(w.Rounds) < b.Len() {
-				deadline = b.table.decided[i+int(w.Rounds)]
+				deadline = b.table.Decided[i+int(w.Rounds)]
 			}
-			came := b.table.came[i]
+			came := b.table.Came[i]
 			if came != logs.NoTime {
-				came = max(came, b.table.decided[i])
+				came = max(came, b.table.Decided[i])
 			}
 			switch {
-			case a != b.table.action[i]:
+			case a != b.table.Action[i]:
 				want.Withdrawn++
 			case came == logs.NoTime:
 				want.Skipped++
@@ -238,7 +240,7 @@ func TestFatesOfALog(t *testing.T) {
 			}
 		}
 		if trace.Fates != want {
-			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.table.decided, b.table.came, trace.Actions, b.table.action)
+			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.table.Decided, b.table.Came, trace.Actions, b.table.Action)
 		}
 	})
 }
@@ -266,13 +268,13 @@ func TestTimesOfALog(t *testing.T) {
 		for j, through := range trace.Through {
 			known := int64(0)
 			for i := range j {
-				if int(trace.Actions[i]) == int(v.table.action[v.row(i)]) && b.table.came[i] > b.table.decided[j] {
+				if int(trace.Actions[i]) == int(v.table.Action[v.Row(i)]) && b.table.Came[i] > b.table.Decided[j] {
 					break
 				}
 				known++
 			}
 			if through != known {
-				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.decided, b.table.came)
+				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.Decided, b.table.Came)
 			}
 		}
 	})
@@ -283,19 +285,19 @@ func TestTimesOfALog(t *testing.T) {
 func TestOrdersOfALog(t *testing.T) {
 	b := timedLog(t)
 	o := Order(Head(b, 4), 1, 3)
-	v, rows, ids := o, o.rows, o.reader()
+	v, rows, ids := o, o.rows, o.Reader()
 	if slices.IsSorted(rows) {
 		t.Fatal("not shuffled")
 	}
 	for i, row := range rows {
-		if v.table.action[v.row(i)] != b.table.action[row] || v.time(i) != b.table.decided[i] || ids.id(i) != b.table.id(int(row)) || v.table.observed(v.row(i)) != (row != 2) {
+		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.time(i) != b.table.Decided[i] || ids.id(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
-		if value := v.table.value[v.row(i)]; value != b.table.value[row] && row != 2 {
-			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.value[row], row)
+		if value := v.table.Value[v.Row(i)]; value != b.table.Value[row] && row != 2 {
+			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.Value[row], row)
 		}
 	}
-	if OfWorld(NewSigmoid(1, 1, SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() || Head(b, 2).Len() != 2 {
+	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() || Head(b, 2).Len() != 2 {
 		t.Error("what shows a log and what does not")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -126,7 +127,7 @@ func TestClose(t *testing.T) {
 func TestNeedle(t *testing.T) {
 	hidden := map[int]int{}
 	for seed := range uint64(900) {
-		e := NewNeedle(seed, 10, 0.4, 0.2, 0.6)
+		e := environment(t, "needle:0.4,0.2,0.6", seed, 10)
 		star, means := -1, make([]float64, 10)
 		e.Truth(means, 0)
 		for a, m := range means {
@@ -220,7 +221,7 @@ func TestNewEnvironmentErrors(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, e := range Environments() {
+	for _, e := range world.List() {
 		names = append(names, e.Name)
 	}
 	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc linear bandit multiclass log" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 )
 
@@ -53,7 +54,7 @@ func readMade(t *testing.T, heap int, format string, n int) *Rounds {
 	t.Helper()
 	const dedup = 500
 	var b *Rounds
-	var table *BanditLog
+	var table *dataset.Table
 	var err error
 	if format == "csv" {
 		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
@@ -64,7 +65,7 @@ func readMade(t *testing.T, heap int, format string, n int) *Rounds {
 		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup, Format: format}); err != nil {
 			t.Fatal(err)
 		}
-		if table, err = ReadEvents("log", r, EventOptions{Dedup: dedup, Heap: heap}); err == nil {
+		if table, err = dataset.Read("log", r, dataset.Options{Dedup: dedup, Heap: heap}); err == nil {
 			b = OfTable(table)
 		}
 	}

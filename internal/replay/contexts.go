@@ -254,14 +254,14 @@ func (c *contextTable) addContext(ctx *codec.Context, weight, loss float64) {
 // lost returns what round t lost, in which action a was played: its regret where the truth
 // is known, else its loss, with its weight; ok is false where neither is known.
 func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
-	switch log, row := m.rounds.Log, m.rounds.row(t); {
+	switch log, row := m.rounds.Log, m.rounds.Row(t); {
 	case m.rounds.Known:
 		m.rounds.Truth(m.truth, t)
 		return 1, m.truth[a] - slices.Min(m.truth), true
-	case !log.played(row, a) || !log.observed(row):
+	case !log.Played(row, a) || !log.Observed(row):
 		return 0, 0, false
 	default:
-		return log.weight(row), log.Loss(row, a), true
+		return log.Weight(row), log.Loss(row, a), true
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 )
@@ -26,12 +27,12 @@ func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	if o.Range == (loop.Range{}) {
 		o.Range = loop.Range{Min: 0, Max: 1}
 	}
-	var b *BanditLog
+	var b *dataset.Table
 	r, err := logs.Open(logs.Stdin, o.Options)
 	if err == nil {
-		b, err = ReadEvents(file, r, EventOptions{Range: o.Range, Dedup: o.Dedup, Heap: o.heap})
+		b, err = dataset.Read(file, r, dataset.Options{Range: o.Range, Dedup: o.Dedup, Heap: o.heap})
 	}
-	if err == nil && o.Strict && b.intake.Duplicates > 0 {
+	if err == nil && o.Strict && b.Intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)
 	}
 	var at *logs.LineError
@@ -41,7 +42,7 @@ func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	b.name = file
+	b.Name = file
 	return OfTable(b), nil
 }
 
@@ -66,7 +67,7 @@ func openLog(path string, o logs.Options) (*Rounds, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := ReadEvents(path, r, EventOptions{})
+	b, err := dataset.Read(path, r, dataset.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -38,7 +38,7 @@ func Describe(r *Rounds) *Data {
 	}
 	d.Observed = 0
 	for t := range r.n {
-		if r.Log.observed(r.row(t)) {
+		if r.Log.Observed(r.Row(t)) {
 			d.Observed++
 		}
 	}
@@ -57,7 +57,7 @@ func (r *Rounds) propensities() *Propensities {
 	sum := 0.0
 	for t := range r.n {
 		r.Log.Pass(t)
-		x := r.Log.props[r.row(t)]
+		x := r.Log.Props[r.Row(t)]
 		p.Min, p.Max = min(p.Min, x), max(p.Max, x)
 		sum += 1 / x
 	}
@@ -76,7 +76,7 @@ func (r *Rounds) propensityRank(percent int) float64 {
 		var count [1 << step]int // of those that agree with low so far, by their next bits
 		for t := range r.n {
 			r.Log.Pass(t)
-			if x := math.Float64bits(r.Log.props[r.row(t)]) >> shift; x>>step == low {
+			if x := math.Float64bits(r.Log.Props[r.Row(t)]) >> shift; x>>step == low {
 				count[x&(1<<step-1)]++
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 )
 
@@ -17,7 +18,7 @@ func TestDroppedByHand(t *testing.T) {
 {"action":"y","actions":["x","y"],"propensity":0.5,"loss":1}
 {"action":"x","actions":["x","y"],"propensity":0.25,"loss":0,"weight":4}
 `
-	log := readEvents(t, text, EventOptions{}, logs.Options{})
+	log := readEvents(t, text, dataset.Options{}, logs.Options{})
 	want := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-12 {
@@ -62,18 +63,18 @@ func TestDroppedAreMet(t *testing.T) {
 		fmt.Fprintf(&text, `{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+"\n", x, action, rng.IntN(2), weight)
 	}
 	for c, want := range map[float64]float64{0: .5, 1: .2} {
-		env, err := Accepting(readEvents(t, text.String(), EventOptions{}, logs.Options{}), c, 1)
+		env, err := Accepting(readEvents(t, text.String(), dataset.Options{}, logs.Options{}), c, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		log := env
 		met, u, least, most := 0., 0., math.Inf(1), 0.
 		for i := range log.n {
-			if !log.table.played(i, log.table.slot(i)) {
+			if !log.table.Played(i, log.table.Slot(i)) {
 				continue
 			}
 			met++
-			least, most = min(least, log.table.weight(i)), max(most, log.table.weight(i))
+			least, most = min(least, log.table.Weight(i)), max(most, log.table.Weight(i))
 			if log.table.Text(i, "x") == "u" {
 				u++
 			}
@@ -91,7 +92,7 @@ func TestDroppedInJournal(t *testing.T) {
 		seen := map[string]bool{}
 		for weight := 2; weight < 5; weight++ {
 			text := fmt.Sprintf(`{"action":"x","actions":["x","y"],%s"loss":1,"weight":%d}`, propensity, weight)
-			seen[readEvents(t, text+"\n", EventOptions{}, logs.Options{}).digest()] = true
+			seen[readEvents(t, text+"\n", dataset.Options{}, logs.Options{}).Digest()] = true
 		}
 		if len(seen) != 3 {
 			t.Errorf("%d digests of 3 logs", len(seen))

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -37,13 +39,13 @@ func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 		"rows": m, "numbers": numbers, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
 		"twisted": Order(twisted(t, twisted(t, m, "permute:.5"), "rewards:.6,.3"), 1, 7),
 	} {
-		reader := env.reader()
+		reader := env.Reader()
 		for i := range env.Len() {
 			var c codec.Context
 			env.Context(&c, i)
-			c.ID, c.Actions = RoundID(i), nil
+			c.ID, c.Actions = dataset.RoundID(i), nil
 			want := codec.AppendContext(nil, &c)
-			if got := reader.bytes(i); !bytes.Equal(got, want) || !bytes.Equal(env.reader().bytes(i), want) {
+			if got := reader.Bytes(i); !bytes.Equal(got, want) || !bytes.Equal(env.Reader().Bytes(i), want) {
 				t.Fatalf("%s: context %d is %q, not %q", name, i, got, want)
 			}
 		}
@@ -55,7 +57,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 	env := someRows(t, 400)
 	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1", "reorder:50"} {
 		for _, window := range []int64{5, 60, 1000} {
-			d, err := ParseDelays(spec, DelayOptions{Seed: 1})
+			d, err := delay.Parse(spec, delay.Options{Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,13 +11,14 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
 
 func sigmoid(t testing.TB) *Rounds {
 	t.Helper()
-	return OfWorld(NewSigmoid(11, 3000, SigmoidOptions{Functions: 20}))
+	return OfWorld(world.NewSigmoid(11, 3000, world.SigmoidOptions{Functions: 20}))
 }
 
 // TestSigmoidIsRealizable holds that the truth is what the first function of the
@@ -92,7 +93,7 @@ func TestSigmoidLosses(t *testing.T) {
 }
 
 func TestSeeds(t *testing.T) {
-	a, b, c := NewSigmoid(1, 10, SigmoidOptions{}), NewSigmoid(1, 10, SigmoidOptions{}), NewSigmoid(2, 10, SigmoidOptions{})
+	a, b, c := world.NewSigmoid(1, 10, world.SigmoidOptions{}), world.NewSigmoid(1, 10, world.SigmoidOptions{}), world.NewSigmoid(2, 10, world.SigmoidOptions{})
 	for i := range 10 {
 		f, g := make([]float64, 5), make([]float64, 5)
 		a.Truth(f, i)
@@ -181,7 +182,7 @@ func TestReference(t *testing.T) {
 		t.Errorf("regret %v, want 0.3", r)
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		e := NewSigmoid(rapid.Uint64().Draw(t, "seed"), 50, SigmoidOptions{Functions: 2})
+		e := world.NewSigmoid(rapid.Uint64().Draw(t, "seed"), 50, world.SigmoidOptions{Functions: 2})
 		uniform, best, known := Reference(OfWorld(e))
 		if !known || !(0 <= best && best < uniform && uniform <= 1) {
 			t.Fatalf("uniform %v, best %v, known %v", uniform, best, known)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	classes "hindsight/internal/fit" // the tests of this package have a fit of their own
+	"hindsight/internal/random"
 	"hindsight/pkg/codec"
 )
 
@@ -29,7 +30,7 @@ func FitData(env *Rounds, o FitOptions) (*classes.Data, error) {
 	if o.Rows > 0 {
 		n = min(n, o.Rows)
 	}
-	b := fitBuilder{env: env, o: o, stream: NewStream(o.Seed, "fit")}
+	b := fitBuilder{env: env, o: o, stream: random.New(o.Seed, "fit")}
 	d := &classes.Data{Actions: env.Actions}
 	d.Features = b.columns(n)
 	if o.Shared > 0 {
@@ -53,7 +54,7 @@ func FitData(env *Rounds, o FitOptions) (*classes.Data, error) {
 type fitBuilder struct {
 	env    *Rounds
 	o      FitOptions
-	stream Stream
+	stream random.Stream
 	ctx    codec.Context
 	at     map[string]int // column
 
@@ -138,13 +139,13 @@ func (b *fitBuilder) losses(t int) ([]float64, float64) {
 		out[a] = b.env.Loss(t, a)
 		return out, float64(k)
 	}
-	row := b.env.row(t)
-	if !log.observed(row) {
+	row := b.env.Row(t)
+	if !log.Observed(row) {
 		return nil, 0
 	}
-	out[log.action[row]] = log.Loss(row, log.slot(row))
-	if log.props == nil {
-		return out, log.stands(row)
+	out[log.Action[row]] = log.Loss(row, log.Slot(row))
+	if log.Props == nil {
+		return out, log.Stands(row)
 	}
-	return out, 1 / log.kept(row)
+	return out, 1 / log.Kept(row)
 }

@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/delay"
 	classes "hindsight/internal/fit"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 )
 
@@ -55,7 +57,7 @@ func TestFitData(t *testing.T) {
 
 // TestTail: what is behind the first rounds is what it was, of whatever data.
 func TestTail(t *testing.T) {
-	for _, env := range []*Rounds{OfWorld(NewSigmoid(1, 30, SigmoidOptions{})), worldLog(t, 1, 30), Head(worldLog(t, 1, 40), 30), timedLog(t)} {
+	for _, env := range []*Rounds{OfWorld(world.NewSigmoid(1, 30, world.SigmoidOptions{})), worldLog(t, 1, 30), Head(worldLog(t, 1, 40), 30), timedLog(t)} {
 		for _, n := range []int{0, 1, 3} {
 			rest := Tail(env, n)
 			if rest.Len() != env.Len()-n {
@@ -74,7 +76,7 @@ func TestTail(t *testing.T) {
 						t.Fatalf("%s: round %d: loss %v, want %v", env.Name, i, y, x)
 					}
 				}
-				if v.Log != nil && (w.Log.action[w.row(i)] != v.Log.action[v.row(i+n)] || v.Timed() && w.time(i) != v.time(i+n)) {
+				if v.Log != nil && (w.Log.Action[w.Row(i)] != v.Log.Action[v.Row(i+n)] || v.Timed() && w.time(i) != v.time(i+n)) {
 					t.Fatalf("%s: round %d is another", env.Name, i)
 				}
 			}
@@ -97,7 +99,7 @@ func fitPlay(t *testing.T, env *Rounds, order int, bandit bool) (class, linear f
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := ParseDelays("none", DelayOptions{Seed: 1})
+	none, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/dataset"
 	classes "hindsight/internal/fit"
 	"hindsight/pkg/codec"
 )
@@ -50,7 +51,7 @@ func (b *fitBuilder) index(t, i int) int {
 	if b.env.Log == nil {
 		return i
 	}
-	b.eligible = b.env.Log.Eligible(b.eligible[:0], b.env.row(t))
+	b.eligible = b.env.Log.Eligible(b.eligible[:0], b.env.Row(t))
 	return int(b.eligible[i])
 }
 
@@ -90,7 +91,7 @@ func (b *fitBuilder) actionColumns(n int) []string {
 			actions++
 			b.actionValues(i, func(name string, v float64) {
 				c := columns[name]
-				if c == nil && len(columns) == mostColumns {
+				if c == nil && len(columns) == dataset.MostColumns {
 					return
 				}
 				if c == nil {

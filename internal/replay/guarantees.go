@@ -8,17 +8,18 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/layout"
 	"hindsight/internal/words"
 )
 
 // addCertificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
 // with T and beside them the truth and what exploring cost; the assumptions with their
 // states; and what does not hold.
-func addCertificate(t *table, r *Result) {
+func addCertificate(t *layout.Table, r *Result) {
 	c := &r.Certificate
 	title := "certificate"
 	row := func(text string) {
-		t.row(title, text)
+		t.Row(title, text)
 		title = ""
 	}
 	if p := c.PlausibleSet; p != nil {

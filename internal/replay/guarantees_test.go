@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
@@ -56,7 +57,7 @@ func (g *guarantees) play(t *testing.T, env *Rounds, spoil func(*Rounds) *Rounds
 	if spoil != nil {
 		env = spoil(env)
 	}
-	delays, err := ParseDelays(spec, env.DelayOptions(seed))
+	delays, err := delay.Parse(spec, env.DelayOptions(seed))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -22,7 +23,7 @@ type Injection struct {
 	Log    stream.Log
 	Topics service.Topics
 	Rounds *Rounds
-	Delays *Delays
+	Delays *delay.Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
 	// Rules of the model and what its deciders have learned: before a context is sent, what is
 	// released after the decision Lead rounds before must have been learned, so that the loop's
@@ -39,7 +40,7 @@ type Injection struct {
 	// stopped, and comes to the same decisions and feedback.
 	Taught bool
 
-	rounds             *roundReader
+	rounds             *Reader
 	match              *match
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
@@ -65,7 +66,7 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	in.Partitions = max(in.Partitions, 1)
-	in.early, in.rounds = map[int]stream.Record{}, in.Rounds.reader()
+	in.early, in.rounds = map[int]stream.Record{}, in.Rounds.Reader()
 	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
@@ -88,7 +89,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
-	for _, t := range in.match.s.rest() {
+	for _, t := range in.match.s.Rest() {
 		if err := in.report(ctx, t); err != nil {
 			return err
 		}
@@ -205,7 +206,7 @@ func (in *Injection) await(ctx context.Context) error {
 
 // send sends the next context.
 func (in *Injection) send(ctx context.Context) error {
-	r := stream.Record{Key: []byte(in.rounds.id(in.sent)), Value: in.rounds.bytes(in.sent)}
+	r := stream.Record{Key: []byte(in.rounds.id(in.sent)), Value: in.rounds.Bytes(in.sent)}
 	_, err := in.contexts[in.partition(in.sent)].Append(ctx, &r)
 	return err
 }
@@ -280,7 +281,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
 	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
 	in.match.course.end(in.match.fileTime(t))
-	if err := in.due.decided(&in.dec, in.time, in.match.s.cut == Never); err != nil {
+	if err := in.due.decided(&in.dec, in.time, in.match.s.Cut == delay.Never); err != nil {
 		return err
 	}
 	if in.due.ending() {
@@ -289,7 +290,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 		}
 		in.due.later()
 	}
-	for _, r := range in.match.s.after(t) {
+	for _, r := range in.match.s.After(t) {
 		if err := in.report(ctx, r); err != nil {
 			return err
 		}
@@ -298,14 +299,14 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 }
 
 // report appends the outcome of a round.
-func (in *Injection) report(ctx context.Context, of awaited) error {
+func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
 	in.match.outcome(&in.out, of)
 	if err := in.due.outcome(&in.out); err != nil {
 		return err
 	}
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
 	in.reported++
-	_, err := in.outcomes[in.partition(int(of.round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
+	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
 
@@ -315,7 +316,7 @@ func (in *Injection) Score(r *Result) { in.match.score(r) }
 
 // Course returns how the run went, with the histogram of its delays. Bounds are not in it,
 // nor what was held back: only the live system knew those.
-func (in *Injection) Course(delays []DelayBin) *Course { return in.match.tell(delays) }
+func (in *Injection) Course(delays []delay.Bin) *Course { return in.match.tell(delays) }
 
 // WorstContexts looks for the contexts in which the learner did worst.
 func (in *Injection) WorstContexts() *WorstContexts { return in.match.worstContexts() }

@@ -55,7 +55,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if err := b.learnThrough(want.LearnedThrough); err != nil {
 		return err
 	}
-	res := b.decider.Decide(b.dec, b.match.rounds.bytes(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	res := b.decider.Decide(b.dec, b.match.rounds.Bytes(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -196,7 +196,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.joinOutcomes(b.match.s.rest(), len(live)-1), b.take(loop.End, nil, nil))
+	err = errors.Join(b.joinOutcomes(b.match.s.Rest(), len(live)-1), b.take(loop.End, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}

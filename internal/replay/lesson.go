@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -55,8 +56,8 @@ func NewLesson(env *Rounds, live *model.Model) (*Lesson, error) {
 func (l *Lesson) longest() (most int64) {
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
-		d := l.delay(&Play{Round: t})
-		if most = max(most, d); d == Never && l.env.Log.observed(l.env.row(t)) && l.env.Log.came[t] != logs.NoTime {
+		d := l.delay(&delay.Play{Round: t})
+		if most = max(most, d); d == delay.Never && l.env.Log.Observed(l.env.Row(t)) && l.env.Log.Came[t] != logs.NoTime {
 			l.Late++
 		}
 	}
@@ -65,10 +66,10 @@ func (l *Lesson) longest() (most int64) {
 
 // check looks at every context before the first is taught.
 func (l *Lesson) check() error {
-	check, r := l.Model.Rules().Check(), l.Rounds().reader()
+	check, r := l.Model.Rules().Check(), l.Rounds().Reader()
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
-		if err := check(r.bytes(t)); err != nil {
+		if err := check(r.Bytes(t)); err != nil {
 			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name, r.id(t), err)
 		}
 	}
@@ -83,35 +84,35 @@ func (l *Lesson) Rounds() *Rounds {
 }
 
 // Propensities reports whether the log has them.
-func (l *Lesson) Propensities() bool { return l.env.Log.props != nil }
+func (l *Lesson) Propensities() bool { return l.env.Log.Props != nil }
 
 // Delays returns the log's own, none where it has none, and never beyond the window.
-func (l *Lesson) Delays() *Delays { return &Delays{Spec: recordedDelays, Delay: l.delay} }
+func (l *Lesson) Delays() *delay.Delays { return &delay.Delays{Spec: delay.Own, Delay: l.delay} }
 
-func (l *Lesson) delay(p *Play) int64 {
+func (l *Lesson) delay(p *delay.Play) int64 {
 	if !l.env.RecordsDelays() {
 		return 0
 	}
 	t := p.Round
 	decided, came := l.env.times()
-	d := RecordedDelay(decided, came[t], t)
+	d := delay.Of(decided, came[t], t)
 	late := d >= l.window.Rounds
-	if l.window.Rounds == 0 && d != Never {
+	if l.window.Rounds == 0 && d != delay.Never {
 		late = came[t]-decided[t] > l.window.Nanos
 	}
 	if late {
-		return Never
+		return delay.Never
 	}
 	return d
 }
 
 // complete adds what was played to the context of round t. Actions that the model lists are left out.
 func (l *Lesson) complete(c *codec.Context, t int) {
-	log, row := l.env.Log, l.env.row(t)
-	c.Baseline = append(c.Baseline[:0], codec.Share{Name: c.Actions[log.slot(row)].Name, P: 1})
+	log, row := l.env.Log, l.env.Row(t)
+	c.Baseline = append(c.Baseline[:0], codec.Share{Name: c.Actions[log.Slot(row)].Name, P: 1})
 	c.LoggedPropensity = 0
-	if log.props != nil {
-		c.LoggedPropensity = log.props[row]
+	if log.Props != nil {
+		c.LoggedPropensity = log.Props[row]
 	}
 	if slices.EqualFunc(c.Actions, l.Model.Actions, isBare) {
 		c.Actions = nil

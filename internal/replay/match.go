@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
@@ -11,11 +12,11 @@ import (
 // match plays rounds against a learner: it scores each decision and says which
 // outcomes come back after it. Backtest and Injection share it.
 type match struct {
-	rounds *roundReader
+	rounds *Reader
 	scale  loop.Range // on which the model takes outcomes
-	delays *Delays
-	s      *schedule
-	play   Play
+	delays *delay.Delays
+	s      *delay.Schedule
+	play   delay.Play
 	truth  []float64
 	n      int // rounds so far
 
@@ -27,9 +28,9 @@ type match struct {
 	contexts     *contextTable // nil: not looked at
 }
 
-func newMatch(rounds *Rounds, d *Delays, scale loop.Range) *match {
+func newMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *match {
 	n := rounds.Len()
-	return &match{rounds: rounds.reader(), scale: scale, delays: d, s: newSchedule(n, d.Times),
+	return &match{rounds: rounds.Reader(), scale: scale, delays: d, s: delay.NewSchedule(n, d.Times),
 		truth: make([]float64, len(rounds.Actions)), course: newCourse()}
 }
 
@@ -53,7 +54,7 @@ func (m *match) told(t, a int, d *codec.Decision) {
 	m.loss += loss
 	m.scored++
 	m.course.now.of[lineLoss].add(1, loss)
-	m.play = Play{Round: t, Action: a, Loss: loss}
+	m.play = delay.Play{Round: t, Action: a, Loss: loss}
 	if m.rounds.Known {
 		m.rounds.Truth(m.truth, t)
 		regret := Regret(d.Propensities, m.truth)
@@ -61,58 +62,58 @@ func (m *match) told(t, a int, d *codec.Decision) {
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
-	m.s.add(m.delays.Delay(&m.play), a)
+	m.s.Add(m.delays.Delay(&m.play), a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
 func (m *match) recorded(t, a int) {
-	log, row := m.rounds.Log, m.rounds.row(t)
-	observed, stands := log.observed(row), log.stands(row)
+	log, row := m.rounds.Log, m.rounds.Row(t)
+	observed, stands := log.Observed(row), log.Stands(row)
 	if observed {
 		m.replay.row(stands)
-		m.course.now.of[lineLogged].add(stands, log.Loss(row, log.slot(row)))
+		m.course.now.of[lineLogged].add(stands, log.Loss(row, log.Slot(row)))
 	}
-	if !log.played(row, a) {
+	if !log.Played(row, a) {
 		m.withdrawn(t, a)
 		return
 	}
 	m.matched++
 	if !observed {
-		m.s.add(Never, a)
+		m.s.Add(delay.Never, a)
 		return
 	}
-	loss, weight := log.Loss(row, a), log.weight(row)
+	loss, weight := log.Loss(row, a), log.Weight(row)
 	m.loss += stands * loss
 	m.scored += stands
-	if log.props != nil {
+	if log.Props != nil {
 		m.replay.accept(stands, weight, loss)
 	}
 	m.course.now.of[lineLoss].add(weight, loss)
-	m.play = Play{Round: t, Action: a, Loss: loss}
-	m.s.add(m.delays.Delay(&m.play), a)
+	m.play = delay.Play{Round: t, Action: a, Loss: loss}
+	m.s.Add(m.delays.Delay(&m.play), a)
 }
 
 // withdrawn lays out a round that comes back at once.
 func (m *match) withdrawn(t, a int) {
-	if m.s.times != nil {
-		m.s.addAt(0, m.rounds.time(t), a)
+	if m.s.Times != nil {
+		m.s.AddAt(0, m.rounds.time(t), a)
 		return
 	}
-	m.s.add(0, a)
+	m.s.Add(0, a)
 }
 
 // outcome sets o to what is reported of a round, valid until the next call.
-func (m *match) outcome(o *codec.Outcome, of awaited) {
-	t, a := int(of.round), int(of.action)
+func (m *match) outcome(o *codec.Outcome, of delay.Awaited) {
+	t, a := int(of.Round), int(of.Action)
 	*o = codec.Outcome{ID: m.rounds.id(t)}
-	switch log, row := m.rounds.Log, m.rounds.row(t); {
+	switch log, row := m.rounds.Log, m.rounds.Row(t); {
 	case log == nil:
 		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Loss(t, a))
-	case !log.played(row, a):
+	case !log.Played(row, a):
 		o.Kind = codec.Withdrawn
 	default:
-		o.Kind, o.Value = log.kind, log.value[row]
+		o.Kind, o.Value = log.Kind, log.Value[row]
 	}
 }
 
@@ -140,10 +141,10 @@ func (m *match) score(r *Result) {
 		matched := m.matched
 		r.Matched = &matched
 		if decided, came := m.rounds.times(); came != nil {
-			r.Delays.Recorded = DescribeDelays(decided, came, log.Pass)
+			r.Delays.Recorded = delay.Describe(decided, came, log.Pass)
 		}
-		if log.props != nil {
-			r.Replay = m.replay.result(cmp.Or(log.accept, 1))
+		if log.Props != nil {
+			r.Replay = m.replay.result(cmp.Or(log.Accept, 1))
 		}
 	}
 	if uniform, best, known := Reference(m.rounds.Rounds); known {
@@ -160,7 +161,7 @@ func (m *match) score(r *Result) {
 }
 
 // tell returns the course of a run that is over, with the histogram of its delays.
-func (m *match) tell(delays []DelayBin) *Course {
+func (m *match) tell(delays []delay.Bin) *Course {
 	m.course.timed = m.rounds.Timed()
 	c := m.course.finish()
 	if m.rounds.Policies != nil { // there regret is against a policy

@@ -43,8 +43,8 @@ func TestMulticlass(t *testing.T) {
 			t.Errorf("row %d: %v, want %v", i, c.Features, want)
 		}
 		label := []int{1, 0, 1}[i]
-		if int(m.table.action[i]) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
-			t.Errorf("row %d: label %d, losses %v %v", i, m.table.action[i], m.Loss(i, 0), m.Loss(i, 1))
+		if int(m.table.Action[i]) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
+			t.Errorf("row %d: label %d, losses %v %v", i, m.table.Action[i], m.Loss(i, 0), m.Loss(i, 1))
 		}
 	}
 }
@@ -130,8 +130,8 @@ func FuzzReadMulticlass(f *testing.F) {
 			if err := c.Validate(); err != nil {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if m.table.action[i] < 0 || int(m.table.action[i]) >= len(m.Actions) {
-				t.Fatalf("%q row %d: label %d", text, i, m.table.action[i])
+			if m.table.Action[i] < 0 || int(m.table.Action[i]) >= len(m.Actions) {
+				t.Fatalf("%q row %d: label %d", text, i, m.table.Action[i])
 			}
 			for _, f := range c.Features {
 				if f.Kind == codec.Text {

@@ -57,8 +57,8 @@ func TestOpenBandit(t *testing.T) {
 	if got := b.Actions; !reflect.DeepEqual(got, []string{"0", "1", "2"}) || b.Len() != 2 || !b.Timed() || !b.HasPropensities() || b.RecordsDelays() {
 		t.Fatalf("actions %v, %d rows", got, b.Len())
 	}
-	if v.table.action[0] != 2 || v.table.action[1] != 0 || v.table.props[0] != .25 || v.table.props[1] != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
-		t.Errorf("actions %d %d, propensities %v %v", v.table.action[0], v.table.action[1], v.table.props[0], v.table.props[1])
+	if v.table.Action[0] != 2 || v.table.Action[1] != 0 || v.table.Props[0] != .25 || v.table.Props[1] != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
+		t.Errorf("actions %d %d, propensities %v %v", v.table.Action[0], v.table.Action[1], v.table.Props[0], v.table.Props[1])
 	}
 	if v.time(0) != v.time(1) {
 		t.Errorf("a time that goes back: %d after %d", v.time(1), v.time(0))
@@ -122,10 +122,10 @@ func FuzzReadOpenBandit(f *testing.F) {
 			if err := c.Validate(); err != nil && len(c.Actions) <= codec.MaxActions {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if p := v.table.props[i]; !(p > 0 && p <= 1) || int(v.table.action[i]) >= len(b.Actions) {
-				t.Fatalf("%q row %d: action %d, propensity %v", text, i, v.table.action[i], p)
+			if p := v.table.Props[i]; !(p > 0 && p <= 1) || int(v.table.Action[i]) >= len(b.Actions) {
+				t.Fatalf("%q row %d: action %d, propensity %v", text, i, v.table.Action[i], p)
 			}
-			if l := b.Loss(i, int(v.table.action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
+			if l := b.Loss(i, int(v.table.Action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
 				t.Fatalf("%q row %d: loss %v", text, i, l)
 			}
 		}

@@ -113,7 +113,7 @@ func TestBacktestMemoryIsConstant(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		few = 200_000
 	}
-	world := func(n int) *Rounds { return OfWorld(NewBandit(1, n, 3, .2, .6)) }
+	world := func(n int) *Rounds { return environment(t, "bandit:3,0.2,0.6", 1, n) }
 	rows := func(n int) *Rounds { return pagedRows(t, n) }
 	for _, c := range []struct {
 		name, delays string

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/random"
 )
 
 // Replay is what a log with propensities says of a learner that was replayed on it: its
@@ -77,7 +78,7 @@ func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 	if !r.HasPropensities() {
 		return nil, ErrNoPropensities
 	}
-	log, err := r.Log.Accepting(c, NewStream(seed, "accept"))
+	log, err := r.Log.Accepting(c, random.New(seed, "accept"))
 	out := *r
 	out.Log, out.table = log, log
 	return &out, err

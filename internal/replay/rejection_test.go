@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 )
 
 // worldLog draws a log of two contexts and three actions: the logging policy prefers the
@@ -57,9 +59,9 @@ func replayOf(t testing.TB, env *Rounds, learner string, seed uint64) *Result {
 	return r
 }
 
-func none(t testing.TB, env *Rounds) *Delays {
+func none(t testing.TB, env *Rounds) *delay.Delays {
 	t.Helper()
-	d, err := ParseDelays("none", env.DelayOptions(1))
+	d, err := delay.Parse("none", env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestReplayByHand(t *testing.T) {
 	if _, err := Accepting(log, 1.5, 1); err == nil {
 		t.Error("accepted with 1.5")
 	}
-	if _, err := Accepting(OfWorld(NewSigmoid(1, 10, SigmoidOptions{})), .5, 1); err == nil {
+	if _, err := Accepting(OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), .5, 1); err == nil {
 		t.Error("an environment without propensities")
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/model"
 	"hindsight/internal/words"
@@ -32,7 +33,7 @@ type Result struct {
 	BestLoss        *float64              `json:"best_loss"`
 	Fates           Fates                 `json:"fates"`
 	LateLosses      latelosses.Comparison `json:"late_losses"`
-	Delays          DelayReport           `json:"delays"`
+	Delays          delay.Report          `json:"delays"`
 	Certificate     Certificate           `json:"certificate"`
 	RoundsPerSecond float64               `json:"rounds_per_second"`
 

@@ -14,6 +14,7 @@ import (
 	"weak"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -50,10 +51,10 @@ func example() Result {
 		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
 		LateLosses: latelosses.Comparison{OnTime: latelosses.Figures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
 			Late: latelosses.Figures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
-		Delays: DelayReport{
+		Delays: delay.Report{
 			Spec:     "lognormal:20,1.5",
-			Raw:      DelayStats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
-			Released: DelayStats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
+			Raw:      delay.Stats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
+			Released: delay.Stats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
 		Certificate: Certificate{
@@ -257,7 +258,7 @@ func TestAResultIsSmall(t *testing.T) {
 func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 	env := environment(t, spec, 1, 50)
 	m, files := ModelFor(env, "test", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 100})
-	d, err := ParseDelays("none", DelayOptions{Seed: 1})
+	d, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

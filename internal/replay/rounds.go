@@ -6,8 +6,12 @@ import (
 	"strconv"
 	"unsafe"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/delay"
 	"hindsight/internal/model"
+	"hindsight/internal/random"
 	"hindsight/internal/words"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 )
 
@@ -15,18 +19,18 @@ import (
 // known of them. Their methods are pure functions of the round t = 0 … Len()−1 and safe for
 // concurrent use. [Order], [Head], [Tail], [Twist] and [Accepting] return other rounds.
 type Rounds struct {
-	Name    string     // with its parameters
-	Actions []string   // in the order of action indices; must not be changed
-	Columns int        // expanded columns of features, the constant included
-	Known   bool       // what every action is worth is known
-	Log     *BanditLog // knows the outcome of the recorded action only; nil: the loss of every action is known
-	Intake  *Intake    // what was read of the data; nil: not known
+	Name    string          // with its parameters
+	Actions []string        // in the order of action indices; must not be changed
+	Columns int             // expanded columns of features, the constant included
+	Known   bool            // what every action is worth is known
+	Log     *dataset.Table  // knows the outcome of the recorded action only; nil: the loss of every action is known
+	Intake  *dataset.Intake // what was read of the data; nil: not known
 	// Complete adds to the context of a round; nil: nothing is added. All of a context is in it then.
 	Complete func(c *codec.Context, t int)
-	Facts
+	world.Facts
 
-	table    *BanditLog // nil: world
-	world    *World
+	table    *dataset.Table // nil: world
+	world    *world.World
 	n        int
 	from     int     // place of round 0: what belongs to places, such as times, does not move with the rows
 	rows     []int32 // by round; nil: the places
@@ -40,25 +44,34 @@ type Rounds struct {
 }
 
 // OfTable returns the rows of a table in their order.
-func OfTable(b *BanditLog) *Rounds {
-	r := &Rounds{Name: b.name, Actions: b.actions, Columns: b.d, Known: b.labelled, Intake: b.intake, table: b, n: len(b.action)}
-	if !b.labelled {
+func OfTable(b *dataset.Table) *Rounds {
+	r := &Rounds{Name: b.Name, Actions: b.Actions, Columns: b.Columns, Known: b.Labelled, Intake: b.Intake, table: b, n: len(b.Action)}
+	if !b.Labelled {
 		r.Log = b
 	}
 	return r
 }
 
 // OfWorld returns the rounds of a world.
-func OfWorld(w *World) *Rounds {
-	return &Rounds{Name: w.name, Actions: w.actions, Columns: len(w.features) + 1, Known: true, Facts: w.Facts, world: w,
-		n: w.rounds}
+func OfWorld(w *world.World) *Rounds {
+	return &Rounds{Name: w.Name, Actions: w.Actions, Columns: len(w.Features) + 1, Known: true, Facts: w.Facts, world: w,
+		n: w.Rounds}
+}
+
+// NewEnvironment returns the rounds of the built-in environment that a specification names.
+func NewEnvironment(spec string, seed uint64, rounds int) (*Rounds, error) {
+	w, err := world.New(spec, seed, rounds)
+	if err != nil {
+		return nil, err
+	}
+	return OfWorld(w), nil
 }
 
 // Len returns the number of rounds.
 func (r *Rounds) Len() int { return r.n }
 
-// row returns which row of the table or world round t is.
-func (r *Rounds) row(t int) int {
+// Row returns which row of the table or world round t is.
+func (r *Rounds) Row(t int) int {
 	if r.rows == nil {
 		return r.from + t
 	}
@@ -68,10 +81,10 @@ func (r *Rounds) row(t int) int {
 // Context sets dst to the context of round t, without an id, reusing its memory.
 func (r *Rounds) Context(dst *codec.Context, t int) {
 	if r.table != nil {
-		r.table.Context(dst, r.row(t))
+		r.table.Context(dst, r.Row(t))
 		return
 	}
-	r.world.Context(dst, r.row(t))
+	r.world.Context(dst, r.Row(t))
 }
 
 // Truth sets dst[a] to the expected loss of action a in round t, of rounds where it is known.
@@ -80,9 +93,9 @@ func (r *Rounds) Truth(dst []float64, t int) {
 	case r.truth != nil:
 		r.truth(dst, r.from+t)
 	case r.table != nil:
-		r.table.Truth(dst, r.row(t))
+		r.table.Truth(dst, r.Row(t))
 	default:
-		r.world.Truth(dst, r.row(t))
+		r.world.Truth(dst, r.Row(t))
 	}
 }
 
@@ -93,9 +106,9 @@ func (r *Rounds) Loss(t, a int) float64 {
 	case r.loss != nil:
 		return r.loss(r.from+t, a)
 	case r.table != nil:
-		return r.table.Loss(r.row(t), a)
+		return r.table.Loss(r.Row(t), a)
 	}
-	return r.world.Loss(r.row(t), a)
+	return r.world.Loss(r.Row(t), a)
 }
 
 // Order returns the rounds in row order i: order 0 is their own, order i > 0 a shuffle that depends on
@@ -107,7 +120,7 @@ func Order(r *Rounds, i int, seed uint64) *Rounds {
 	if r.under != nil {
 		return Head(r.again(Order(r.under, i, seed)), r.n)
 	}
-	return r.Pick(NewStream(seed, "order "+strconv.Itoa(i)).shuffle(r.n))
+	return r.Pick(random.New(seed, "order "+strconv.Itoa(i)).Shuffle(r.n))
 }
 
 // Pick returns so many of the rounds, in the order given.
@@ -116,7 +129,7 @@ func (r *Rounds) Pick(rounds []int32) *Rounds {
 	if r.rows != nil || r.from > 0 {
 		rounds = slices.Clone(rounds)
 		for i, t := range rounds {
-			rounds[i] = int32(r.row(int(t)))
+			rounds[i] = int32(r.Row(int(t)))
 		}
 	}
 	out.rows, out.n = rounds, len(rounds)
@@ -138,7 +151,7 @@ func Head(r *Rounds, n int) *Rounds {
 func Tail(r *Rounds, n int) *Rounds {
 	n = min(n, r.n)
 	out := *r
-	out.from, out.n, out.Facts = r.from+n, r.n-n, Facts{}
+	out.from, out.n, out.Facts = r.from+n, r.n-n, world.Facts{}
 	if r.rows != nil {
 		out.rows = r.rows[n:]
 	}
@@ -151,11 +164,11 @@ func (r *Rounds) For(m *model.Model) *Rounds {
 	if !LooksAtActions(m) {
 		return r
 	}
-	return r.withFeatures()
+	return r.WithFeatures()
 }
 
-func (r *Rounds) withFeatures() *Rounds {
-	if r.Log == nil || r.Log.items == nil {
+func (r *Rounds) WithFeatures() *Rounds {
+	if r.Log == nil || r.Log.Items == nil {
 		return r
 	}
 	out := *r
@@ -196,7 +209,7 @@ func bestPolicy(r *Rounds) float64 {
 	for i := range r.Policies.Policies {
 		sum := 0.0
 		for t := range r.n {
-			sum += r.Loss(t, r.advice(i, r.row(t)))
+			sum += r.Loss(t, r.Advice(i, r.Row(t)))
 		}
 		best = min(best, sum)
 	}
@@ -214,35 +227,35 @@ func Regret(p, truth []float64) float64 {
 }
 
 // Timed reports whether the data says when decisions were made; then a window may be a time.
-func (r *Rounds) Timed() bool { return r.Log != nil && r.Log.decided != nil }
+func (r *Rounds) Timed() bool { return r.Log != nil && r.Log.Decided != nil }
 
 // HasPropensities reports whether the data says with which probabilities the recorded actions were played.
-func (r *Rounds) HasPropensities() bool { return r.Log != nil && r.Log.props != nil }
+func (r *Rounds) HasPropensities() bool { return r.Log != nil && r.Log.Props != nil }
 
 // HasBaseline reports whether a row says what a baseline would have played.
-func (r *Rounds) HasBaseline() bool { return r.Log != nil && r.Log.baseline != nil }
+func (r *Rounds) HasBaseline() bool { return r.Log != nil && r.Log.Baseline != nil }
 
 // RecordsDelays reports whether the data says when outcomes came.
-func (r *Rounds) RecordsDelays() bool { return r.Log != nil && r.Log.came != nil }
+func (r *Rounds) RecordsDelays() bool { return r.Log != nil && r.Log.Came != nil }
 
 // ActionsBringFeatures reports whether actions of the data have features.
 func (r *Rounds) ActionsBringFeatures() bool {
-	return r.Log != nil && (r.Log.items != nil || r.Intake != nil && r.Intake.Featured)
+	return r.Log != nil && (r.Log.Items != nil || r.Intake != nil && r.Intake.Featured)
 }
 
 // DelayOptions returns what the meaning of delays depends on for these rounds.
-func (r *Rounds) DelayOptions(seed uint64) DelayOptions {
-	o := DelayOptions{Seed: seed, Unknown: !r.Known}
+func (r *Rounds) DelayOptions(seed uint64) delay.Options {
+	o := delay.Options{Seed: seed, Unknown: !r.Known}
 	o.Decided, o.Came = r.times()
 	return o
 }
 
 // rewards returns the range of the rewards of a log, nil if there is no log or it has losses.
 func (r *Rounds) rewards() *words.Rewards {
-	if r.Log == nil || r.Log.kind != codec.Reward {
+	if r.Log == nil || r.Log.Kind != codec.Reward {
 		return nil
 	}
-	return &words.Rewards{Min: r.Log.scale.Min, Max: r.Log.scale.Max}
+	return &words.Rewards{Min: r.Log.Scale.Min, Max: r.Log.Scale.Max}
 }
 
 // times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a shuffled
@@ -252,11 +265,11 @@ func (r *Rounds) times() (decided, came []int64) {
 		return nil, nil
 	}
 	to := r.from + r.n
-	return r.Log.decided[r.from:to], r.Log.came[r.from:to]
+	return r.Log.Decided[r.from:to], r.Log.Came[r.from:to]
 }
 
 // time returns the log time of decision t.
-func (r *Rounds) time(t int) int64 { return r.Log.decided[r.from+t] }
+func (r *Rounds) time(t int) int64 { return r.Log.Decided[r.from+t] }
 
 // drop lets the system take the memory of rounds that were read.
 func (r *Rounds) drop() {
@@ -265,16 +278,13 @@ func (r *Rounds) drop() {
 	}
 }
 
-// RoundID is the id of round t = 0, 1, 2, … where the data has none.
-func RoundID(t int) string { return "r" + strconv.Itoa(t+1) }
+// Reader returns what makes contexts and ids for one run, in memory that it uses again.
+func (r *Rounds) Reader() *Reader { return &Reader{Rounds: r} }
 
-// reader returns what makes contexts and ids for one run, in memory that it uses again.
-func (r *Rounds) reader() *roundReader { return &roundReader{Rounds: r} }
-
-// roundReader makes contexts as bytes, with the ids under which they are injected: those of a log,
+// Reader makes contexts as bytes, with the ids under which they are injected: those of a log,
 // else "r1", "r2", …. Where every round has the same actions they are left out, and the model lists
 // them; else, as in logs of events, each context brings its own. It is not safe for concurrent use.
-type roundReader struct {
+type Reader struct {
 	*Rounds
 	name []byte
 	of   int // the round whose id name is, from 1
@@ -286,9 +296,9 @@ type roundReader struct {
 }
 
 // id returns the id of round t, valid until the next call of id or bytes.
-func (r *roundReader) id(t int) string {
-	if r.Log != nil && r.Log.hasIDs() {
-		return r.Log.id(r.row(t))
+func (r *Reader) id(t int) string {
+	if r.Log != nil && r.Log.HasIDs() {
+		return r.Log.ID(r.Row(t))
 	}
 	if r.of != t+1 {
 		r.of = t + 1
@@ -297,10 +307,10 @@ func (r *roundReader) id(t int) string {
 	return unsafe.String(unsafe.SliceData(r.name), len(r.name))
 }
 
-// bytes returns the context of round t, valid until the next call.
-func (r *roundReader) bytes(t int) []byte {
+// Bytes returns the context of round t, valid until the next call.
+func (r *Reader) Bytes(t int) []byte {
 	if r.Complete == nil && r.Log != nil && r.Log.Events() {
-		return r.Log.Bytes(r.row(t))
+		return r.Log.Bytes(r.Row(t))
 	}
 	r.raw = codec.AppendContext(r.raw[:0], r.given(t))
 	return r.raw
@@ -308,13 +318,13 @@ func (r *roundReader) bytes(t int) []byte {
 
 // given returns the context of round t itself, valid until the next call of given or bytes, where it
 // is not a log's that holds them as bytes.
-func (r *roundReader) given(t int) *codec.Context {
+func (r *Reader) given(t int) *codec.Context {
 	c := &r.ctx
-	if r.table != nil && r.table.labelled {
+	if r.table != nil && r.table.Labelled {
 		c.ID = r.id(t)
 		if r.at != t+1 {
 			r.at = t + 1
-			c.Features = r.table.again(c.Features, r.row(t))
+			c.Features = r.table.Again(c.Features, r.Row(t))
 		}
 		return c
 	}

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"io"
 
+	"hindsight/internal/layout"
 	"hindsight/internal/ope"
 	"hindsight/internal/words"
 )
 
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
 func WriteRun(w io.Writer, r *Result) error {
-	var t table
-	t.row("in short", r.brief())
-	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.windowText(), r.Order, r.Seed))
-	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
+	var t layout.Table
+	t.Row("in short", r.brief())
+	t.Row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.windowText(), r.Order, r.Seed))
+	t.Row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
 		loss = words.Digits(r.Rewards.Shown(*r.MeanLoss))
@@ -22,35 +23,35 @@ func WriteRun(w io.Writer, r *Result) error {
 	if r.UniformLoss != nil {
 		loss += "  (uniform " + words.Digits(*r.UniformLoss) + ", best " + words.Digits(*r.BestLoss) + ")"
 	}
-	t.row("mean "+r.Rewards.Of(), loss)
+	t.Row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
-		t.row("matched", words.Share(*r.Matched, r.Rounds)+
+		t.Row("matched", words.Share(*r.Matched, r.Rounds)+
 			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+r.ofMatched())
 	}
 	if r.Regret == nil {
-		t.row("regret", "not known: the truth is not")
+		t.Row("regret", "not known: the truth is not")
 	} else {
-		t.row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
+		t.Row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
 	}
 	f := r.Fates
-	t.row("rounds that were", words.Items("observed %s, imputed %s, skipped %s, withdrawn %s", words.Share(f.Observed, r.Rounds), words.Share(f.Imputed, r.Rounds), words.Share(f.Skipped, r.Rounds), words.Share(f.Withdrawn, r.Rounds)))
+	t.Row("rounds that were", words.Items("observed %s, imputed %s, skipped %s, withdrawn %s", words.Share(f.Observed, r.Rounds), words.Share(f.Imputed, r.Rounds), words.Share(f.Skipped, r.Rounds), words.Share(f.Withdrawn, r.Rounds)))
 	if r.Pending > 0 {
-		t.row("rounds that wait", words.Count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
+		t.Row("rounds that wait", words.Count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
 	}
-	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
+	t.Row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
 	if r.LateLosses.Differ {
-		t.row("warning", r.LateLosses.Warning(r.Rewards))
+		t.Row("warning", r.LateLosses.Warning(r.Rewards))
 	} else if text := r.LateLosses.Line(r.Rewards); text != "" {
-		t.row("late losses", text)
+		t.Row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
-		t.row("delays in the log", d.Line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
+		t.Row("delays in the log", d.Line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
 	}
-	t.row("delays as arrived", r.Delays.Raw.Line())
-	t.row("delays as released", r.Delays.Released.Line())
-	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
+	t.Row("delays as arrived", r.Delays.Raw.Line())
+	t.Row("delays as released", r.Delays.Released.Line())
+	t.Row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	addCertificate(&t, r)
-	return t.write(w, 80)
+	return t.Write(w, 80)
 }
 
 // windowText is the window, and where nothing gives one why it is this.
@@ -113,15 +114,15 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 		_, err := fmt.Fprintln(w, "no runs")
 		return err
 	}
-	t := table{right: true}
+	t := layout.Table{Right: true}
 	fourth := "regret"
 	if runs[0].Matched != nil {
 		fourth = "matched"
 	}
-	t.row("learner", "delays", "mean "+runs[0].Rewards.Of(), fourth, "skipped", "D/T in→out", "bound", "rounds/s")
+	t.Row("learner", "delays", "mean "+runs[0].Rewards.Of(), fourth, "skipped", "D/T in→out", "bound", "rounds/s")
 	for _, g := range Groups(runs) {
 		first := g[0]
-		t.row(first.Learner, first.Delays.Spec,
+		t.Row(first.Learner, first.Delays.Spec,
 			meanWorth(g),
 			regretOrMatched(g),
 			words.Percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
@@ -131,18 +132,18 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 			words.Digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
 	}
 	if text := InventedDelays(runs); text != "" {
-		if _, err := io.WriteString(w, wrap(text, width, 0)+"\n"); err != nil {
+		if _, err := io.WriteString(w, layout.Wrap(text, width, 0)+"\n"); err != nil {
 			return err
 		}
 	}
-	if err := t.writeIn(w, width); err != nil {
+	if err := t.WriteIn(w, width); err != nil {
 		return err
 	}
-	out := wrap(legend(runs), width, 0) + "\n"
+	out := layout.Wrap(legend(runs), width, 0) + "\n"
 	for _, g := range Groups(runs) {
 		for _, say := range []func(*Result) string{lateWarning, changeWarning} {
 			if text := warning(g, say); text != "" {
-				out += "\n" + wrap(text, width, 0) + "\n"
+				out += "\n" + layout.Wrap(text, width, 0) + "\n"
 			}
 		}
 	}

@@ -3,15 +3,17 @@ package replay
 import (
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 )
 
 // TestScaleOfTheModel: a model that takes outcomes on another scale than [0,1] learns
 // the same from an environment.
 func TestScaleOfTheModel(t *testing.T) {
-	env := OfWorld(NewSigmoid(3, 400, SigmoidOptions{}))
-	d, err := ParseDelays("exp:5", DelayOptions{Seed: 3})
+	env := OfWorld(world.NewSigmoid(3, 400, world.SigmoidOptions{}))
+	d, err := delay.Parse("exp:5", delay.Options{Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
@@ -20,7 +21,7 @@ import (
 type Trial struct {
 	Rounds *Rounds
 	Order  int // the row order of Rounds
-	Delays *Delays
+	Delays *delay.Delays
 	Model  *model.Model
 	Files  map[string][]byte // that the model names
 	Label  string            // of the learner, in results
@@ -80,8 +81,8 @@ func (t *Trial) result(trace *Trace) *Result {
 		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
-	var bins []DelayBin
-	r.Delays, bins = trace.delays.report(t.Delays.Spec)
+	var bins []delay.Bin
+	r.Delays, bins = trace.delays.Report(t.Delays.Spec)
 	trace.match.score(r)
 	r.Course = trace.match.tell(bins)
 	return r
@@ -119,7 +120,7 @@ func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window)
 	m.MaxFeatures = max(m.MaxFeatures, r.Columns)
 	m.DefaultOracle()
 	if r.Log != nil {
-		r.Log.fit(m)
+		r.Log.Fit(m)
 	}
 	m.Resolve(r.Columns, len(r.Actions))
 	return m, files

@@ -6,28 +6,30 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"hindsight/internal/grammar"
+	"hindsight/internal/random"
+	"hindsight/internal/world"
 )
 
 // twist makes of rounds whose truth is known others: by place, their expected losses and their losses.
 type twist struct {
-	Entry
-	args []argument
+	grammar.Entry
 	make func(r *Rounds, seed uint64, args []float64) (truth func(dst []float64, t int), loss func(t, a int) float64)
 }
 
 func twists() []twist {
 	return []twist{
-		{Entry{"permute", "share", "from that share of the rounds on the losses of actions are dealt anew: each " +
-			"action has those of another"},
-			[]argument{{"share", 0, 1, false}}, permuted},
-		{Entry{"rewards", "high,low",
-			"losses are drawn, 0 or 1: a mean loss of 0 becomes a mean reward of high, one of 1 a mean reward of low"},
-			[]argument{{"high", 0, 1, false}, {"low", 0, 1, false}}, noisy},
+		{grammar.Word("permute", "share", "from that share of the rounds on the losses of actions are dealt anew: each "+
+			"action has those of another", grammar.Number("share", 0, 1)), permuted},
+		{grammar.Word("rewards", "high,low",
+			"losses are drawn, 0 or 1: a mean loss of 0 becomes a mean reward of high, one of 1 a mean reward of low",
+			grammar.Number("high", 0, 1), grammar.Number("low", 0, 1)), noisy},
 	}
 }
 
 // Twists lists what [Twist] reads.
-func Twists() (out []Entry) {
+func Twists() (out []grammar.Entry) {
 	for _, t := range twists() {
 		out = append(out, t.Entry)
 	}
@@ -45,7 +47,7 @@ func Twist(r *Rounds, spec string, seed uint64) (*Rounds, error) {
 		if t.Name != name {
 			continue
 		}
-		args, err := t.parseArguments(t.args, rest, has)
+		args, err := t.Parse(rest, has)
 		if err != nil {
 			return nil, fmt.Errorf("twist %w: %w", err, errTwist)
 		}
@@ -60,8 +62,8 @@ func Twist(r *Rounds, spec string, seed uint64) (*Rounds, error) {
 
 func (t *twist) of(r *Rounds, seed uint64, args []float64) *Rounds {
 	out := *r
-	out.Name += " " + specification(t.Name, args...)
-	out.Facts, out.under = Facts{}, r
+	out.Name += " " + grammar.Write(t.Name, args...)
+	out.Facts, out.under = world.Facts{}, r
 	out.truth, out.loss = t.make(r, seed, args)
 	out.again = func(under *Rounds) *Rounds { return t.of(under, seed, args) }
 	return &out
@@ -70,7 +72,7 @@ func (t *twist) of(r *Rounds, seed uint64, args []float64) *Rounds {
 // permuted deals the losses of actions anew from a round on, by one cycle through all actions, so that
 // none keeps its losses.
 func permuted(r *Rounds, seed uint64, args []float64) (truth func(dst []float64, t int), loss func(t, a int) float64) {
-	cycle := NewStream(seed, "permute").shuffle(len(r.Actions))
+	cycle := random.New(seed, "permute").Shuffle(len(r.Actions))
 	of := make([]int32, len(cycle)) // action → whose losses it has
 	for i, a := range cycle {
 		of[a] = cycle[(i+1)%len(cycle)]
@@ -96,7 +98,7 @@ func permuted(r *Rounds, seed uint64, args []float64) (truth func(dst []float64,
 
 // noisy draws losses whose means are those of other rounds, moved.
 func noisy(r *Rounds, seed uint64, args []float64) (truth func(dst []float64, t int), loss func(t, a int) float64) {
-	high, low, losses := args[0], args[1], NewStream(seed, "rewards")
+	high, low, losses := args[0], args[1], random.New(seed, "rewards")
 	truth = func(dst []float64, t int) {
 		r.Truth(dst, t)
 		for a, v := range dst {

@@ -71,7 +71,7 @@ func TestPermute(t *testing.T) {
 // TestRewards: the mean loss is 1 − high where there was none and 1 − low elsewhere,
 // and losses are drawn with these means.
 func TestRewards(t *testing.T) {
-	e := twisted(t, OfWorld(NewBandit(1, 20_000, 2, 0, 1)), "rewards:.6,.3")
+	e := twisted(t, environment(t, "bandit:2,0,1", 1, 20_000), "rewards:.6,.3")
 	f := make([]float64, 2)
 	if e.Truth(f, 0); math.Abs(math.Min(f[0], f[1])-.4) > 1e-12 || math.Abs(math.Max(f[0], f[1])-.7) > 1e-12 {
 		t.Fatalf("means %v", f)

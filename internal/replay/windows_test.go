@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"hindsight/internal/logs"
 	"math"
 	"slices"
 	"testing"
 
+	"hindsight/internal/delay"
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -119,7 +120,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays("exp:50", DelayOptions{Seed: 1})
+	d, err := delay.Parse("exp:50", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

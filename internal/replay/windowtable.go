@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hindsight/internal/chart"
+	"hindsight/internal/layout"
 	"hindsight/internal/words"
 )
 
@@ -18,8 +19,8 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 			return err
 		}
 	}
-	t, beyond := table{right: true}, first.Rewards.Beyond()
-	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
+	t, beyond := layout.Table{Right: true}, first.Rewards.Beyond()
+	t.Row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
 		beyond+" best")
 	for i := range prices {
 		p := &prices[i]
@@ -28,11 +29,11 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 			mark = "◀ take"
 		}
 		bound := p.BoundText(p.Bound.text())
-		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
+		t.Row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
 			words.Count(p.SigmaMax),
 			bound, p.MeanLoss.Shown(first.Rewards).text(), p.Regret.text(), p.Worse.Length(first.Rewards).text())
 	}
-	if err := t.write(w, 100); err != nil {
+	if err := t.Write(w, 100); err != nil {
 		return err
 	}
 	what := "loss beyond"
@@ -50,7 +51,7 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		"cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
 		strings.ToUpper(beyond[:1])+beyond[1:], what)
-	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
+	_, err := io.WriteString(w, "\n"+layout.Wrap(legend, 100, 0)+"\n")
 	return err
 }
 

@@ -5,6 +5,8 @@ import (
 	"io"
 	"math"
 
+	"hindsight/internal/delay"
+	"hindsight/internal/layout"
 	"hindsight/internal/words"
 )
 
@@ -37,18 +39,18 @@ type WorstReport struct {
 
 // WorstRow is what sequences of a kind cost.
 type WorstRow struct {
-	Name     string       `json:"name"`
-	Search   *float64     `json:"search"` // by the draws of the search
-	Fresh    *float64     `json:"fresh"`  // mean by other draws
-	FreshSE  *float64     `json:"fresh_se"`
-	Skipped  float64      `json:"skipped"` // share of rounds, of the last run
-	Delays   *DelayReport `json:"delays"`  // of the last run
+	Name     string        `json:"name"`
+	Search   *float64      `json:"search"` // by the draws of the search
+	Fresh    *float64      `json:"fresh"`  // mean by other draws
+	FreshSE  *float64      `json:"fresh_se"`
+	Skipped  float64       `json:"skipped"` // share of rounds, of the last run
+	Delays   *delay.Report `json:"delays"`  // of the last run
 	n        int
 	sum, sqr float64
 }
 
 // NewWorstReport begins the report of a search.
-func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of string, draws int) *WorstReport {
+func NewWorstReport(w *delay.Worst, f *delay.WorstFound, environment, learner, window, of string, draws int) *WorstReport {
 	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total,
 		Max: w.Max, Of: of, Seed: w.Seed,
 		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,
@@ -66,7 +68,7 @@ func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of st
 	return r
 }
 
-func searched(t *Tried) *WorstRow {
+func searched(t *delay.Tried) *WorstRow {
 	harm := t.Harm
 	return &WorstRow{Name: t.Name, Search: &harm}
 }
@@ -90,8 +92,8 @@ func (w *WorstRow) Add(r *Result) {
 
 // Write writes the report for people, at most 80 columns wide.
 func (r *WorstReport) Write(w io.Writer) error {
-	t := table{right: true}
-	t.row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
+	t := layout.Table{Right: true}
+	t.Row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
 	for _, row := range append(append([]*WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
 		cells := []string{row.Name, "", "", "", ""}
 		if row.Search != nil {
@@ -105,12 +107,12 @@ func (r *WorstReport) Write(w io.Writer) error {
 			cells[3] = words.Percent(row.Skipped)
 			cells[4] = words.Figure(row.Delays.Raw.Mean, 3) + "→" + words.Figure(row.Delays.Released.Mean, 3)
 		}
-		t.row(cells...)
+		t.Row(cells...)
 	}
-	if err := t.write(w, 80); err != nil {
+	if err := t.Write(w, 80); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\n"+wrap(r.words(), 80, 0)+"\n")
+	_, err := io.WriteString(w, "\n"+layout.Wrap(r.words(), 80, 0)+"\n")
 	return err
 }
 

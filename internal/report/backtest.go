@@ -222,7 +222,7 @@ func (b *builder) tiles() []Tile {
 			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
-		e, of := judge(p), b.Estimators.Of
+		e, of := ranking(p), b.Estimators.Of
 		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
 			number(int64(p.Matched), "row"))
 		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {

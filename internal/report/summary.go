@@ -74,12 +74,12 @@ func (r *Results) Summarise() {
 	logging := ope.Figure(nan)
 	for _, p := range r.Policies {
 		if p.Policy == "logging" {
-			logging = judge(p).Value
+			logging = ranking(p).Value
 		}
 	}
 	for _, p := range r.Policies {
 		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy),
-			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ranking(p).Value - logging})
 	}
 }
 
