@@ -37,8 +37,6 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 
 // writeJudged writes what a log says of policies: on a terminal what fits it.
 func writeJudged(w io.Writer, judged *judge.Evaluations) error {
-	if width, terminal := screen(w); terminal {
-		return judge.WriteEvaluationsBriefly(w, judged, width)
-	}
-	return judge.WriteEvaluations(w, judged)
+	width, terminal := screen(w)
+	return layout.WritePolicies(w, judged, width, terminal)
 }

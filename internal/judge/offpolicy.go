@@ -207,3 +207,24 @@ func (m *judgingMemory) Drop() {
 	m.o.files.Drop()
 	m.files.Drop()
 }
+
+// Evaluations are what a log says of policies; its JSON is part of that of `backtest`.
+type Evaluations struct {
+	Settings OffPolicySettings
+	Policies []*ope.Evaluation
+}
+
+// Method says in words how estimates clip and fit.
+func (s *OffPolicySettings) Method() string {
+	text := fmt.Sprintf("λ = %v", float64(s.Lambda))
+	switch {
+	case math.IsInf(float64(s.Lambda), 1):
+		text = "no clipping"
+	case s.Lambda == 0:
+		text = "λ chosen for each policy"
+	}
+	if s.CrossFit > 1 {
+		return text + fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
+	}
+	return text + ", reward model of the same rows, by action"
+}

@@ -12,32 +12,16 @@ import (
 	"hindsight/internal/words"
 )
 
-// Evaluations are what a log says of policies; its JSON is part of that of `backtest`.
-type Evaluations struct {
-	Settings OffPolicySettings
-	Policies []*ope.Evaluation
-}
-
-// tableWidth is that of tables with a line a run or a policy.
-const tableWidth = 100
-
-// WriteEvaluations writes what a log says of policies for people, at most 100 columns
-// wide: the weights, the estimates, and the flags in words.
-func WriteEvaluations(w io.Writer, e *Evaluations) error { return e.write(w, tableWidth, false) }
-
-// WriteEvaluationsBriefly writes what fits a screen: of the weights the sample size that
-// they leave and their mean, of the estimators two, and the flags.
-func WriteEvaluationsBriefly(w io.Writer, e *Evaluations, width int) error {
-	return e.write(w, width, true)
-}
-
 // briefWeights and briefEstimates are what a screen has room for.
 var (
 	briefWeights   = []int{0, 2, 4}
 	briefEstimates = []string{"snips", "dr"}
 )
 
-func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
+// WritePolicies writes what a log says of policies for people, at most so wide: the weights, the estimates,
+// and the flags in words; briefly of the weights the sample size that they leave and their mean, and of the
+// estimators two.
+func WritePolicies(w io.Writer, e *Evaluations, width int, brief bool) error {
 	if len(e.Policies) == 0 {
 		return nil
 	}
@@ -67,7 +51,7 @@ func (e *Evaluations) write(w io.Writer, width int, brief bool) error {
 			return err
 		}
 	}
-	_, err := io.WriteString(w, e.words(width, brief, biased && !brief))
+	_, err := io.WriteString(w, policyLegend(e, width, brief, biased && !brief))
 	return err
 }
 
@@ -84,23 +68,8 @@ func briefly(weights, estimates [][]string) (out [][]string) {
 	return out
 }
 
-// Method says in words how estimates clip and fit.
-func (s *OffPolicySettings) Method() string {
-	text := fmt.Sprintf("λ = %v", float64(s.Lambda))
-	switch {
-	case math.IsInf(float64(s.Lambda), 1):
-		text = "no clipping"
-	case s.Lambda == 0:
-		text = "λ chosen for each policy"
-	}
-	if s.CrossFit > 1 {
-		return text + fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
-	}
-	return text + ", reward model of the same rows, by action"
-}
-
-// words are the legend and the flags.
-func (e *Evaluations) words(width int, brief, biased bool) string {
+// policyLegend is the legend and the flags.
+func policyLegend(e *Evaluations, width int, brief, biased bool) string {
 	s := &e.Settings
 	rows := words.Count(int64(s.Rows)) + " rows"
 	if events := float64(s.Events); events > float64(s.Rows) {

@@ -22,7 +22,7 @@ func TestSummaryFitsAScreen(t *testing.T) {
 	none.Delays.Spec = "none"
 	runs := []replay.Result{delayed, none}
 	var b strings.Builder
-	if err := WriteEvaluationsBriefly(&b, e, 80); err != nil {
+	if err := WritePolicies(&b, e, 80, true); err != nil {
 		t.Fatal(err)
 	}
 	b.WriteString("\n")

@@ -150,3 +150,22 @@ func InventedDelays(runs []Result) string {
 	}
 	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
 }
+
+// Groups collects the runs of the same learner and delays, which differ in their row
+// orders, in the order in which each first comes.
+func Groups(runs []Result) [][]*Result {
+	var out [][]*Result
+	at := map[[2]string]int{}
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Learner, r.Delays.Spec}
+		g, ok := at[key]
+		if !ok {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], r)
+	}
+	return out
+}

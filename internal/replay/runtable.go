@@ -13,8 +13,8 @@ import (
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
 func WriteRun(w io.Writer, r *Result) error {
 	var t layout.Table
-	t.Row("in short", r.brief())
-	t.Row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, r.windowText(), r.Order, r.Seed))
+	t.Row("in short", brief(r))
+	t.Row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, windowText(r), r.Order, r.Seed))
 	t.Row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
@@ -26,7 +26,7 @@ func WriteRun(w io.Writer, r *Result) error {
 	t.Row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
 		t.Row("matched", words.Share(*r.Matched, r.Rounds)+
-			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+r.ofMatched())
+			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+ofMatched(r))
 	}
 	if r.Regret == nil {
 		t.Row("regret", "not known: the truth is not")
@@ -55,7 +55,7 @@ func WriteRun(w io.Writer, r *Result) error {
 }
 
 // windowText is the window, and where nothing gives one why it is this.
-func (r *Result) windowText() string {
+func windowText(r *Result) string {
 	if r.DefaultWindow {
 		return r.Window + " (none is given, and the data has no times)"
 	}
@@ -63,7 +63,7 @@ func (r *Result) windowText() string {
 }
 
 // brief says what was played, what was lost, and what was possible.
-func (r *Result) brief() string {
+func brief(r *Result) string {
 	text := words.Count(r.Rounds) + " rounds were played"
 	if r.Delays.Invented {
 		text += ", with delays that are invented and not those of the data"
@@ -83,24 +83,24 @@ func (r *Result) brief() string {
 }
 
 // ofMatched is what must be said of a mean over matched rounds.
-func (r *Result) ofMatched() string {
+func ofMatched(r *Result) string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
 	return fmt.Sprintf("by propensities the %s of its policies is %s (SNIPS; IPS %s), effective sample size %s",
-		r.Rewards.Of(), r.shown(&r.Replay.SNIPS),
-		r.shown(&r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
+		r.Rewards.Of(), shown(r, &r.Replay.SNIPS),
+		shown(r, &r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
 }
 
 // shown writes an estimate of a loss with its error, as what the log has.
-func (r *Result) shown(e *ope.Estimate) string {
+func shown(r *Result, e *ope.Estimate) string {
 	return words.WithError(r.Rewards.Shown(float64(e.Value)), r.Rewards.Length(float64(e.SE)))
 }
 
 // replayed is what must be said of such means in a table of runs.
-func (r *Result) replayed() string {
+func replayed(r *Result) string {
 	if r.Replay == nil {
-		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + r.ofMatched()
+		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + ofMatched(r)
 	}
 	return fmt.Sprintf("Each matched round weighs 1/propensity, and mean "+r.Rewards.Of()+" is the weighted one (SNIPS), which estimates that of the learner's policies; of one run ± its standard error (--accept %v)", r.Replay.Accept)
 }
@@ -183,7 +183,7 @@ func changeWarning(r *Result) string { return r.Certificate.Changed() }
 // one.
 func meanWorth(g []*Result) string {
 	if len(g) == 1 && g[0].Replay != nil {
-		return g[0].shown(&g[0].Replay.SNIPS)
+		return shown(g[0], &g[0].Replay.SNIPS)
 	}
 	return spread(g, func(r *Result) *float64 {
 		if r.Replay == nil && r.MeanLoss == nil {
@@ -211,12 +211,12 @@ func legend(runs []Result) string {
 	for _, g := range Groups(runs) {
 		orders = max(orders, len(g))
 	}
-	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), first.windowText())
+	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), windowText(&first))
 	if first.UniformLoss != nil {
 		text += fmt.Sprintf("; mean loss of uniform %s, of the best policy %s", words.Digits(*first.UniformLoss), words.Digits(*first.BestLoss))
 	}
 	if first.Matched != nil {
-		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + first.replayed()
+		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(&first)
 	}
 	if d := first.Delays.Recorded; d != nil {
 		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", d.Line(), words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
@@ -245,25 +245,6 @@ func withoutWithdrawn(r Result) string {
 	return ", the number of rounds that are not withdrawn"
 }
 
-// Groups collects the runs of the same learner and delays, which differ in their row
-// orders, in the order in which each first comes.
-func Groups(runs []Result) [][]*Result {
-	var out [][]*Result
-	at := map[[2]string]int{}
-	for i := range runs {
-		r := &runs[i]
-		key := [2]string{r.Learner, r.Delays.Spec}
-		g, ok := at[key]
-		if !ok {
-			g = len(out)
-			at[key] = g
-			out = append(out, nil)
-		}
-		out[g] = append(out[g], r)
-	}
-	return out
-}
-
 func average(g []*Result, of func(*Result) float64) float64 {
 	sum := 0.0
 	for _, r := range g {
@@ -274,9 +255,5 @@ func average(g []*Result, of func(*Result) float64) float64 {
 
 // spread returns mean ± standard error, or – where a run has no value.
 func spread(g []*Result, of func(*Result) *float64) string {
-	var values []float64
-	for _, r := range g {
-		values = collect(values, of(r))
-	}
-	return estimateOf(values, len(g)).text()
+	return estimateText(MeanOf(g, of))
 }

@@ -9,6 +9,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/words"
 )
 
 // Estimate is a mean over runs with the standard error of that mean; of one run it is
@@ -33,8 +34,7 @@ type WindowPrice struct {
 	Worse       *Estimate `json:"worse"`       // loss (regret where it is known) above the best window's, paired by seed
 	Recommended bool      `json:"recommended"` // of the windows within 2 standard errors of the best, the one that skips least, then the shortest
 
-	window loop.Window
-	cost   []float64 // per run
+	cost []float64 // per run
 }
 
 // PriceWindows judges the runs of each window: runs[w] are those of windows[w], in the
@@ -49,7 +49,7 @@ func PriceWindows(windows []loop.Window, runs [][]Result) []WindowPrice {
 }
 
 func priceOf(w loop.Window, runs []Result) WindowPrice {
-	p := WindowPrice{Window: model.FormatWindow(w), window: w}
+	p := WindowPrice{Window: model.FormatWindow(w)}
 	var losses, regrets, bounds []float64
 	for i := range runs {
 		r := &runs[i]
@@ -147,6 +147,15 @@ func (e *Estimate) within(errors float64) bool {
 	return e.Value <= errors**e.SE
 }
 
+// MeanOf returns the mean of a value of runs; nil unless each has it.
+func MeanOf(g []*Result, of func(*Result) *float64) *Estimate {
+	var values []float64
+	for _, r := range g {
+		values = collect(values, of(r))
+	}
+	return estimateOf(values, len(g))
+}
+
 func mean(v []float64) float64 {
 	sum := 0.0
 	for _, x := range v {
@@ -205,6 +214,40 @@ func timedWindows(decided, came []int64) []loop.Window {
 	}
 	if len(out) == 0 {
 		return []loop.Window{{Nanos: int64(roundDurations[len(roundDurations)-1])}}
+	}
+	return out
+}
+
+// BoundText returns what stands for the bound, whose figure is text.
+func (p *WindowPrice) BoundText(text string) string {
+	switch {
+	case p.Void != "":
+		return "void"
+	case p.Vacuous:
+		return "vacuous"
+	}
+	return text
+}
+
+// Shown returns a loss as what the log has.
+func (e *Estimate) Shown(r *words.Rewards) *Estimate {
+	if e == nil || r == nil {
+		return e
+	}
+	out := e.Length(r)
+	out.Value = r.Shown(e.Value)
+	return out
+}
+
+// Length returns a distance between losses as one between what the log has.
+func (e *Estimate) Length(r *words.Rewards) *Estimate {
+	if e == nil || r == nil {
+		return e
+	}
+	out := &Estimate{Value: r.Length(e.Value)}
+	if e.SE != nil {
+		se := r.Length(*e.SE)
+		out.SE = &se
 	}
 	return out
 }

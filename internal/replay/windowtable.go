@@ -9,6 +9,7 @@ import (
 
 	"hindsight/internal/chart"
 	"hindsight/internal/layout"
+	"hindsight/internal/model"
 	"hindsight/internal/words"
 )
 
@@ -28,10 +29,10 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		if p.Recommended {
 			mark = "◀ take"
 		}
-		bound := p.BoundText(p.Bound.text())
+		bound := p.BoundText(estimateText(p.Bound))
 		t.Row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
 			words.Count(p.SigmaMax),
-			bound, p.MeanLoss.Shown(first.Rewards).text(), p.Regret.text(), p.Worse.Length(first.Rewards).text())
+			bound, estimateText(p.MeanLoss.Shown(first.Rewards)), estimateText(p.Regret), estimateText(p.Worse.Length(first.Rewards)))
 	}
 	if err := t.Write(w, 100); err != nil {
 		return err
@@ -55,41 +56,7 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 	return err
 }
 
-// BoundText returns what stands for the bound, whose figure is text.
-func (p *WindowPrice) BoundText(text string) string {
-	switch {
-	case p.Void != "":
-		return "void"
-	case p.Vacuous:
-		return "vacuous"
-	}
-	return text
-}
-
-// Shown returns a loss as what the log has.
-func (e *Estimate) Shown(r *words.Rewards) *Estimate {
-	if e == nil || r == nil {
-		return e
-	}
-	out := e.Length(r)
-	out.Value = r.Shown(e.Value)
-	return out
-}
-
-// Length returns a distance between losses as one between what the log has.
-func (e *Estimate) Length(r *words.Rewards) *Estimate {
-	if e == nil || r == nil {
-		return e
-	}
-	out := &Estimate{Value: r.Length(e.Value)}
-	if e.SE != nil {
-		se := r.Length(*e.SE)
-		out.SE = &se
-	}
-	return out
-}
-
-func (e *Estimate) text() string {
+func estimateText(e *Estimate) string {
 	switch {
 	case e == nil:
 		return "–"
@@ -110,9 +77,9 @@ func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
 	for i := range prices {
 		p := &prices[i]
 		row := []string{p.Window, full(p.Skipped), full(p.Late), full(p.Released), strconv.FormatInt(p.SigmaMax, 10)}
-		row = append(row, p.Bound.cells()[0], strconv.FormatBool(p.Vacuous), p.Void)
+		row = append(row, cells(p.Bound)[0], strconv.FormatBool(p.Vacuous), p.Void)
 		for _, e := range []*Estimate{p.MeanLoss, p.Regret, p.Worse} {
-			row = append(row, e.cells()...)
+			row = append(row, cells(e)...)
 		}
 		rows = append(rows, append(row, strconv.FormatBool(p.Recommended)))
 	}
@@ -120,7 +87,7 @@ func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
 }
 
 // cells returns value and standard error, empty where not known.
-func (e *Estimate) cells() []string {
+func cells(e *Estimate) []string {
 	switch {
 	case e == nil:
 		return []string{"", ""}
@@ -144,9 +111,10 @@ func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
 	name := "mean " + first.Rewards.Of()
 	for i := range prices {
 		p := &prices[i]
-		x := float64(p.window.Rounds)
-		if p.window.Nanos > 0 {
-			c.X, x = "window (minutes)", float64(p.window.Nanos)/60e9
+		window, _ := model.ParseWindow(p.Window)
+		x := float64(window.Rounds)
+		if window.Nanos > 0 {
+			c.X, x = "window (minutes)", float64(window.Nanos)/60e9
 		}
 		if p.Regret != nil {
 			name = "regret"
