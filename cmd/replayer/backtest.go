@@ -14,6 +14,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/dataset"
 	"hindsight/internal/judge"
+	"hindsight/internal/layout"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -157,7 +158,7 @@ func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error
 		}
 	}
 	width, _ := screen(table)
-	return replay.WriteRunsIn(table, found.Runs, width)
+	return layout.WriteRunsIn(table, found.Runs, width)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
 	"hindsight/internal/engine"
+	"hindsight/internal/layout"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
@@ -165,7 +166,7 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	if err := replay.WriteRun(table, result); err != nil {
+	if err := layout.WriteRun(table, result); err != nil {
 		return err
 	}
 	fmt.Fprintln(table)

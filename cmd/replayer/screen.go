@@ -8,6 +8,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/judge"
+	"hindsight/internal/layout"
 )
 
 // Widths of tables in columns. A terminal that is narrower than the least breaks lines.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/layout"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -85,7 +86,7 @@ func (w *window) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
+	return layout.WriteWindows(table, &runs[0][0], w.seeds, prices)
 }
 
 // priced is what window prints as JSON.
@@ -188,9 +189,9 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 		return err
 	}
 	err := whole.Write(filepath.Join(w.out, "window.csv"),
-		func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
+		func(f io.Writer) error { return layout.WriteWindowCSV(f, prices) })
 	if err != nil {
 		return err
 	}
-	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
+	return layout.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

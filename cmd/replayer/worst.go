@@ -12,6 +12,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
+	"hindsight/internal/layout"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/whole"
@@ -112,7 +113,7 @@ func (w *worst) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return report.Write(table)
+	return layout.WriteWorst(table, report)
 }
 
 // stress is a learner that sequences of delays are tried on.

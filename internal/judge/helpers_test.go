@@ -5,17 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
-	"pgregory.net/rapid"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
-	"hindsight/internal/certify"
+	"pgregory.net/rapid"
+
 	"hindsight/internal/dataset"
-	"hindsight/internal/delay"
-	"hindsight/internal/latelosses"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
@@ -164,40 +160,4 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
-}
-
-func example() replay.Result {
-	return replay.Result{
-		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
-		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
-		Fates: replay.Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
-		LateLosses: latelosses.Comparison{OnTime: latelosses.Figures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
-			Late: latelosses.Figures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
-		Delays: delay.Report{
-			Spec:     "lognormal:20,1.5",
-			Raw:      delay.Stats{D: 1201234, DMax: 8883, SigmaMax: 82, Mean: 60.0617, P50: 20, P90: 137, P99: 655},
-			Released: delay.Stats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
-			FIFOTax:  2500000, Overtaken: 15000,
-		},
-		Certificate: replay.Certificate{
-			T:               20000,
-			PlausibleSet:    &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100},
-			ExplorationCost: some(490.7),
-			Assumptions: []certify.Assumption{{Name: certify.Losses, State: certify.Enforced,
-				Detail: "out of range is rejected"}},
-			MeasuredDrift: certify.NewBound(2350.5, 20000), APriori: certify.NewBound(math.Inf(1), 20000),
-			Notes: []string{"conditional on outcomes missing at random (rounds skipped and charged 1 each: 1000)"},
-		},
-		RoundsPerSecond: 123456.7,
-	}
-}
-
-func some(x float64) *float64 { return &x }
-
-func widest(text string) int {
-	w := 0
-	for line := range strings.Lines(text) {
-		w = max(w, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
-	}
-	return w
 }

@@ -1,4 +1,4 @@
-// Package layout writes text tables and breaks lines, for terminals.
+// Package layout writes what runs, windows, policies and searches came to as text tables, for terminals.
 package layout
 
 import (
@@ -9,18 +9,18 @@ import (
 	"hindsight/internal/words"
 )
 
-// Table is text in aligned columns. With right all but the first two are aligned
+// table is text in aligned columns. With right all but the first two are aligned
 // to the right.
-type Table struct {
+type table struct {
 	rows  [][]string
-	Right bool
+	right bool
 }
 
-func (t *Table) Row(cells ...string) { t.rows = append(t.rows, cells) }
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// Write writes the rows. A last cell that would pass the width goes on in the
+// write writes the rows. A last cell that would pass the width goes on in the
 // next line, broken at spaces.
-func (t *Table) Write(w io.Writer, width int) error {
+func (t *table) write(w io.Writer, width int) error {
 	var size []int
 	for _, r := range t.rows {
 		for i, c := range r {
@@ -41,10 +41,10 @@ func (t *Table) Write(w io.Writer, width int) error {
 			b.WriteString(t.pad(i, c, size[i]))
 			b.WriteString("  ")
 		}
-		if t.Right {
+		if t.right {
 			b.WriteString(t.pad(last, r[last], size[last]))
 		} else {
-			b.WriteString(Wrap(r[last], width-indent, indent))
+			b.WriteString(wrap(r[last], width-indent, indent))
 		}
 		b.WriteByte('\n')
 	}
@@ -52,9 +52,9 @@ func (t *Table) Write(w io.Writer, width int) error {
 	return err
 }
 
-// WriteIn writes the rows and an empty line: in one table, or where that is too wide in
+// write writes the rows and an empty line: in one table, or where that is too wide in
 // several below each other, each with the first two columns as one and without the last.
-func (t *Table) WriteIn(w io.Writer, width int) error {
+func (t *table) writeIn(w io.Writer, width int) error {
 	columns := make([][]string, len(t.rows[0]))
 	total := -2
 	for i := range columns {
@@ -64,7 +64,7 @@ func (t *Table) WriteIn(w io.Writer, width int) error {
 		total += broadest(columns[i]) + 2
 	}
 	if total <= width {
-		if err := t.Write(w, width); err != nil {
+		if err := t.write(w, width); err != nil {
 			return err
 		}
 		_, err := io.WriteString(w, "\n")
@@ -73,20 +73,20 @@ func (t *Table) WriteIn(w io.Writer, width int) error {
 	for i, second := range columns[1] {
 		columns[1][i] = columns[0][i] + ", " + second
 	}
-	return WriteColumns(w, columns[1:len(columns)-1], width)
+	return writeColumns(w, columns[1:len(columns)-1], width)
 }
 
-func (t *Table) pad(column int, cell string, size int) string {
+func (t *table) pad(column int, cell string, size int) string {
 	space := strings.Repeat(" ", max(0, size-utf8.RuneCountInString(cell)))
-	if t.Right && column > 1 {
+	if t.right && column > 1 {
 		return space + cell
 	}
 	return cell + space
 }
 
-// Wrap breaks text at spaces into lines of at most width, indented but for the
+// wrap breaks text at spaces into lines of at most width, indented but for the
 // first.
-func Wrap(text string, width, indent int) string {
+func wrap(text string, width, indent int) string {
 	var b strings.Builder
 	used := 0
 	for i, word := range strings.Split(text, " ") {
@@ -107,11 +107,11 @@ func Wrap(text string, width, indent int) string {
 	return b.String()
 }
 
-// WriteColumns writes columns, whose first cells are their heads, as tables of at most
+// writeColumns writes columns, whose first cells are their heads, as tables of at most
 // that width below each other: what does not fit goes on with the first column again.
-func WriteColumns(w io.Writer, columns [][]string, width int) error {
+func writeColumns(w io.Writer, columns [][]string, width int) error {
 	for from := 1; from < len(columns); {
-		t := Table{Right: true}
+		t := table{right: true}
 		used, to := broadest(columns[0])+2, from
 		for to < len(columns) && (to == from || used+2+broadest(columns[to]) <= width) {
 			used += 2 + broadest(columns[to])
@@ -122,9 +122,9 @@ func WriteColumns(w io.Writer, columns [][]string, width int) error {
 			for _, c := range columns[from:to] {
 				row = append(row, c[i])
 			}
-			t.Row(row...)
+			t.row(row...)
 		}
-		if err := t.Write(w, width); err != nil {
+		if err := t.write(w, width); err != nil {
 			return err
 		}
 		if _, err := io.WriteString(w, "\n"); err != nil {

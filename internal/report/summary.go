@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"hindsight/internal/layout"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -105,7 +106,7 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
-	bound, state := replay.GroupBound(g)
+	bound, state := layout.GroupBound(g)
 	s.Bound, s.state = ope.Figure(bound), state
 	for _, r := range g {
 		for _, x := range r.Certificate.Bounds() {

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"hindsight/internal/layout"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
@@ -38,7 +39,7 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the " +
 		"same seeds.")
 	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.",
-		replay.WindowChart(prices, first)), windowTable(prices, first.Rewards))
+		layout.WindowChart(prices, first)), windowTable(prices, first.Rewards))
 	page.Sections = []Section{s, b.parameters()}
 	return page
 }

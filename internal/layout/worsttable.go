@@ -1,19 +1,19 @@
-package replay
+package layout
 
 import (
 	"fmt"
 	"io"
 	"math"
 
-	"hindsight/internal/layout"
+	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
 // WriteWorst writes the report of a search for people, at most 80 columns wide.
-func WriteWorst(w io.Writer, r *WorstReport) error {
-	t := layout.Table{Right: true}
-	t.Row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
-	for _, row := range append(append([]*WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
+func WriteWorst(w io.Writer, r *replay.WorstReport) error {
+	t := table{right: true}
+	t.row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
+	for _, row := range append(append([]*replay.WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
 		cells := []string{row.Name, "", "", "", ""}
 		if row.Search != nil {
 			cells[1] = words.Digits(*row.Search)
@@ -26,17 +26,17 @@ func WriteWorst(w io.Writer, r *WorstReport) error {
 			cells[3] = words.Percent(row.Skipped)
 			cells[4] = words.Figure(row.Delays.Raw.Mean, 3) + "→" + words.Figure(row.Delays.Released.Mean, 3)
 		}
-		t.Row(cells...)
+		t.row(cells...)
 	}
-	if err := t.Write(w, 80); err != nil {
+	if err := t.write(w, 80); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, "\n"+layout.Wrap(found(r), 80, 0)+"\n")
+	_, err := io.WriteString(w, "\n"+wrap(found(r), 80, 0)+"\n")
 	return err
 }
 
 // found says what was found.
-func found(r *WorstReport) string {
+func found(r *replay.WorstReport) string {
 	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The "+
 		"search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
 		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total), words.Count(r.Max),
@@ -46,12 +46,12 @@ func found(r *WorstReport) string {
 	switch {
 	case worst > random+2*se && random > 0:
 		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ",
-			FreshDraws, worst/random)
+			replay.FreshDraws, worst/random)
 	case worst > random+2*se:
-		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", FreshDraws)
+		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", replay.FreshDraws)
 	default:
 		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the "+
-			"learner does not mind when these delays come, or the search was too short (--steps, --draws). ", FreshDraws)
+			"learner does not mind when these delays come, or the search was too short (--steps, --draws). ", replay.FreshDraws)
 	}
 	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)
 }

@@ -1,4 +1,4 @@
-package judge
+package layout
 
 import (
 	"bytes"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"hindsight/internal/judge"
 	"hindsight/internal/ope"
 	"hindsight/internal/words"
 )
@@ -14,7 +15,7 @@ import (
 // TestWriteEvaluations holds the width and the parts of the table.
 func TestWriteEvaluations(t *testing.T) {
 	o := judged(t, worldLog(t, 2, 300))
-	e := &Evaluations{Settings: o.Settings(o.Options())}
+	e := &judge.Evaluations{Settings: o.Settings(o.Options())}
 	for _, spec := range []string{"logging", "uniform", "eps:0.1,eps:0.2,eps:0.3,eps:0.4,eps:0.5,always:c", "always:a"} {
 		p, err := o.Evaluate(spec, o.Options())
 		if err != nil {

@@ -1,21 +1,21 @@
-package replay
+package layout
 
 import (
 	"cmp"
 	"fmt"
 	"io"
 
-	"hindsight/internal/layout"
 	"hindsight/internal/ope"
+	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
 // WriteRun writes the figures of one run for people, at most 80 columns wide.
-func WriteRun(w io.Writer, r *Result) error {
-	var t layout.Table
-	t.Row("in short", brief(r))
-	t.Row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, windowText(r), r.Order, r.Seed))
-	t.Row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
+func WriteRun(w io.Writer, r *replay.Result) error {
+	var t table
+	t.row("in short", brief(r))
+	t.row("run", words.Items("%s, learner %s, delays %s, window %s, order %d, seed %d", r.Environment, r.Learner, r.Delays.Spec, windowText(r), r.Order, r.Seed))
+	t.row("rounds", words.Count(r.Rounds)+" at "+words.Digits(r.RoundsPerSecond)+" a second")
 	loss := "not known: no outcome"
 	if r.MeanLoss != nil {
 		loss = words.Digits(r.Rewards.Shown(*r.MeanLoss))
@@ -23,39 +23,39 @@ func WriteRun(w io.Writer, r *Result) error {
 	if r.UniformLoss != nil {
 		loss += "  (uniform " + words.Digits(*r.UniformLoss) + ", best " + words.Digits(*r.BestLoss) + ")"
 	}
-	t.Row("mean "+r.Rewards.Of(), loss)
+	t.row("mean "+r.Rewards.Of(), loss)
 	if r.Matched != nil {
-		t.Row("matched", words.Share(*r.Matched, r.Rounds)+
+		t.row("matched", words.Share(*r.Matched, r.Rounds)+
 			" rounds drew the action of the log; the mean "+r.Rewards.Of()+" is theirs, and "+ofMatched(r))
 	}
 	if r.Regret == nil {
-		t.Row("regret", "not known: the truth is not")
+		t.row("regret", "not known: the truth is not")
 	} else {
-		t.Row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
+		t.row("regret", words.Digits(*r.Regret)+"  of at most "+words.Count(r.Rounds+r.Pending))
 	}
 	f := r.Fates
-	t.Row("rounds that were", words.Items("observed %s, imputed %s, skipped %s, withdrawn %s", words.Share(f.Observed, r.Rounds), words.Share(f.Imputed, r.Rounds), words.Share(f.Skipped, r.Rounds), words.Share(f.Withdrawn, r.Rounds)))
+	t.row("rounds that were", words.Items("observed %s, imputed %s, skipped %s, withdrawn %s", words.Share(f.Observed, r.Rounds), words.Share(f.Imputed, r.Rounds), words.Share(f.Skipped, r.Rounds), words.Share(f.Withdrawn, r.Rounds)))
 	if r.Pending > 0 {
-		t.Row("rounds that wait", words.Count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
+		t.row("rounds that wait", words.Count(r.Pending)+" still: behind one without an outcome whose window no later decision ends")
 	}
-	t.Row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
+	t.row("outcomes that were", words.Items("late %s, duplicate %s, orphan %s, mismatch %s, malformed %s", words.Count(f.Late), words.Count(f.Duplicate), words.Count(f.Orphan), words.Count(f.Mismatch), words.Count(f.Malformed)))
 	if r.LateLosses.Differ {
-		t.Row("warning", r.LateLosses.Warning(r.Rewards))
+		t.row("warning", r.LateLosses.Warning(r.Rewards))
 	} else if text := r.LateLosses.Line(r.Rewards); text != "" {
-		t.Row("late losses", text)
+		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
-		t.Row("delays in the log", d.Line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
+		t.row("delays in the log", d.Line()+fmt.Sprintf(", %s overtaken (its own decision counts)", words.Share(d.Overtaken, r.Rounds)))
 	}
-	t.Row("delays as arrived", r.Delays.Raw.Line())
-	t.Row("delays as released", r.Delays.Released.Line())
-	t.Row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
+	t.row("delays as arrived", r.Delays.Raw.Line())
+	t.row("delays as released", r.Delays.Released.Line())
+	t.row("FIFO tax", fmt.Sprintf("%s in D; %s overtaken by a later one", words.Count(r.Delays.FIFOTax), words.Share(r.Delays.Overtaken, r.Rounds+r.Pending)))
 	addCertificate(&t, r)
-	return t.Write(w, 80)
+	return t.write(w, 80)
 }
 
 // windowText is the window, and where nothing gives one why it is this.
-func windowText(r *Result) string {
+func windowText(r *replay.Result) string {
 	if r.DefaultWindow {
 		return r.Window + " (none is given, and the data has no times)"
 	}
@@ -63,7 +63,7 @@ func windowText(r *Result) string {
 }
 
 // brief says what was played, what was lost, and what was possible.
-func brief(r *Result) string {
+func brief(r *replay.Result) string {
 	text := words.Count(r.Rounds) + " rounds were played"
 	if r.Delays.Invented {
 		text += ", with delays that are invented and not those of the data"
@@ -83,7 +83,7 @@ func brief(r *Result) string {
 }
 
 // ofMatched is what must be said of a mean over matched rounds.
-func ofMatched(r *Result) string {
+func ofMatched(r *replay.Result) string {
 	if r.Replay == nil {
 		return "no unbiased estimate of its policy: the log has no propensities"
 	}
@@ -93,12 +93,12 @@ func ofMatched(r *Result) string {
 }
 
 // shown writes an estimate of a loss with its error, as what the log has.
-func shown(r *Result, e *ope.Estimate) string {
+func shown(r *replay.Result, e *ope.Estimate) string {
 	return words.WithError(r.Rewards.Shown(float64(e.Value)), r.Rewards.Length(float64(e.SE)))
 }
 
 // replayed is what must be said of such means in a table of runs.
-func replayed(r *Result) string {
+func replayed(r *replay.Result) string {
 	if r.Replay == nil {
 		return "The mean " + r.Rewards.Of() + " is that of matched rounds, and " + ofMatched(r)
 	}
@@ -109,41 +109,41 @@ func replayed(r *Result) string {
 // learner and delays, at most width columns wide: what does not fit beside goes on
 // below, and speeds are left out. What varies over the orders is given as mean ±
 // standard error of the mean.
-func WriteRunsIn(w io.Writer, runs []Result, width int) error {
+func WriteRunsIn(w io.Writer, runs []replay.Result, width int) error {
 	if len(runs) == 0 {
 		_, err := fmt.Fprintln(w, "no runs")
 		return err
 	}
-	t := layout.Table{Right: true}
+	t := table{right: true}
 	fourth := "regret"
 	if runs[0].Matched != nil {
 		fourth = "matched"
 	}
-	t.Row("learner", "delays", "mean "+runs[0].Rewards.Of(), fourth, "skipped", "D/T in→out", "bound", "rounds/s")
-	for _, g := range Groups(runs) {
+	t.row("learner", "delays", "mean "+runs[0].Rewards.Of(), fourth, "skipped", "D/T in→out", "bound", "rounds/s")
+	for _, g := range replay.Groups(runs) {
 		first := g[0]
-		t.Row(first.Learner, first.Delays.Spec,
+		t.row(first.Learner, first.Delays.Spec,
 			meanWorth(g),
 			regretOrMatched(g),
-			words.Percent(average(g, func(r *Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
-			words.Figure(average(g, func(r *Result) float64 { return r.Delays.Raw.Mean }), 3)+
-				"→"+words.Figure(average(g, func(r *Result) float64 { return r.Delays.Released.Mean }), 3),
+			words.Percent(average(g, func(r *replay.Result) float64 { return float64(r.Fates.Skipped) / float64(max(r.Rounds, 1)) })),
+			words.Figure(average(g, func(r *replay.Result) float64 { return r.Delays.Raw.Mean }), 3)+
+				"→"+words.Figure(average(g, func(r *replay.Result) float64 { return r.Delays.Released.Mean }), 3),
 			bound(g),
-			words.Digits(average(g, func(r *Result) float64 { return r.RoundsPerSecond })))
+			words.Digits(average(g, func(r *replay.Result) float64 { return r.RoundsPerSecond })))
 	}
-	if text := InventedDelays(runs); text != "" {
-		if _, err := io.WriteString(w, layout.Wrap(text, width, 0)+"\n"); err != nil {
+	if text := replay.InventedDelays(runs); text != "" {
+		if _, err := io.WriteString(w, wrap(text, width, 0)+"\n"); err != nil {
 			return err
 		}
 	}
-	if err := t.WriteIn(w, width); err != nil {
+	if err := t.writeIn(w, width); err != nil {
 		return err
 	}
-	out := layout.Wrap(legend(runs), width, 0) + "\n"
-	for _, g := range Groups(runs) {
-		for _, say := range []func(*Result) string{lateWarning, changeWarning} {
+	out := wrap(legend(runs), width, 0) + "\n"
+	for _, g := range replay.Groups(runs) {
+		for _, say := range []func(*replay.Result) string{lateWarning, changeWarning} {
 			if text := warning(g, say); text != "" {
-				out += "\n" + layout.Wrap(text, width, 0) + "\n"
+				out += "\n" + wrap(text, width, 0) + "\n"
 			}
 		}
 	}
@@ -153,7 +153,7 @@ func WriteRunsIn(w io.Writer, runs []Result, width int) error {
 
 // warning says of a group what is said of the first of its runs of which something is said;
 // "" if nothing is.
-func warning(g []*Result, say func(r *Result) string) string {
+func warning(g []*replay.Result, say func(r *replay.Result) string) string {
 	n, first := 0, ""
 	for _, r := range g {
 		if text := say(r); text != "" {
@@ -170,22 +170,22 @@ func warning(g []*Result, say func(r *Result) string) string {
 	return fmt.Sprintf("Warning, %s with delays %s%s: %s.", g[0].Learner, g[0].Delays.Spec, orders, first)
 }
 
-func lateWarning(r *Result) string {
+func lateWarning(r *replay.Result) string {
 	if !r.LateLosses.Differ {
 		return ""
 	}
 	return r.LateLosses.Warning(r.Rewards)
 }
 
-func changeWarning(r *Result) string { return r.Certificate.Changed() }
+func changeWarning(r *replay.Result) string { return r.Certificate.Changed() }
 
 // meanWorth returns the mean loss or reward of a group; of a log with propensities the weighted
 // one.
-func meanWorth(g []*Result) string {
+func meanWorth(g []*replay.Result) string {
 	if len(g) == 1 && g[0].Replay != nil {
 		return shown(g[0], &g[0].Replay.SNIPS)
 	}
-	return spread(g, func(r *Result) *float64 {
+	return spread(g, func(r *replay.Result) *float64 {
 		if r.Replay == nil && r.MeanLoss == nil {
 			return nil
 		}
@@ -197,18 +197,18 @@ func meanWorth(g []*Result) string {
 
 // regretOrMatched returns the regret of a group, or of a log, of which none is known, how
 // many rounds matched.
-func regretOrMatched(g []*Result) string {
+func regretOrMatched(g []*replay.Result) string {
 	if g[0].Matched == nil {
-		return spread(g, func(r *Result) *float64 { return r.Regret })
+		return spread(g, func(r *replay.Result) *float64 { return r.Regret })
 	}
-	return words.Percent(average(g, func(r *Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) }))
+	return words.Percent(average(g, func(r *replay.Result) float64 { return float64(*r.Matched) / float64(max(r.Rounds, 1)) }))
 }
 
 // legend says what a table of runs is about, and what its columns mean.
-func legend(runs []Result) string {
+func legend(runs []replay.Result) string {
 	first := runs[0]
 	orders := 0
-	for _, g := range Groups(runs) {
+	for _, g := range replay.Groups(runs) {
 		orders = max(orders, len(g))
 	}
 	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), windowText(&first))
@@ -228,7 +228,7 @@ func legend(runs []Result) string {
 }
 
 // voidText says why bounds in a table are void, "" if none is.
-func voidText(runs []Result) string {
+func voidText(runs []replay.Result) string {
 	for i := range runs {
 		if b, ok := runs[i].Certificate.Sharpest(); ok && b.Void != "" {
 			return `; "void": ` + b.Void
@@ -238,14 +238,14 @@ func voidText(runs []Result) string {
 }
 
 // withoutWithdrawn says which rounds bounds are of.
-func withoutWithdrawn(r Result) string {
+func withoutWithdrawn(r replay.Result) string {
 	if r.Fates.Withdrawn == 0 {
 		return ""
 	}
 	return ", the number of rounds that are not withdrawn"
 }
 
-func average(g []*Result, of func(*Result) float64) float64 {
+func average(g []*replay.Result, of func(*replay.Result) float64) float64 {
 	sum := 0.0
 	for _, r := range g {
 		sum += of(r)
@@ -254,6 +254,6 @@ func average(g []*Result, of func(*Result) float64) float64 {
 }
 
 // spread returns mean ± standard error, or – where a run has no value.
-func spread(g []*Result, of func(*Result) *float64) string {
-	return estimateText(MeanOf(g, of))
+func spread(g []*replay.Result, of func(*replay.Result) *float64) string {
+	return estimateText(replay.MeanOf(g, of))
 }

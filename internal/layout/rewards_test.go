@@ -1,10 +1,11 @@
-package replay
+package layout
 
 import (
 	"strings"
 	"testing"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
@@ -13,13 +14,13 @@ import (
 func TestRewardsInTables(t *testing.T) {
 	loss, se := .3, .01
 	matched := int64(7)
-	r := Result{Environment: "shop", Learner: "dafa", Rounds: 10, Matched: &matched, MeanLoss: &loss,
+	r := replay.Result{Environment: "shop", Learner: "dafa", Rounds: 10, Matched: &matched, MeanLoss: &loss,
 		Rewards: &words.Rewards{Max: 2}}
-	price := WindowPrice{Window: "5 rounds", MeanLoss: &Estimate{loss, &se}, Worse: &Estimate{.1, &se}}
+	price := replay.WindowPrice{Window: "5 rounds", MeanLoss: &replay.Estimate{Value: loss, SE: &se}, Worse: &replay.Estimate{Value: .1, SE: &se}}
 	all := func() string {
 		var b strings.Builder
-		for _, err := range []error{WriteRun(&b, &r), WriteRunsIn(&b, []Result{r}, 100),
-			WriteWindows(&b, &r, 1, []WindowPrice{price})} {
+		for _, err := range []error{WriteRun(&b, &r), WriteRunsIn(&b, []replay.Result{r}, 100),
+			WriteWindows(&b, &r, 1, []replay.WindowPrice{price})} {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -33,7 +34,7 @@ func TestRewardsInTables(t *testing.T) {
 			t.Errorf("%q is not told: %s", want, text)
 		}
 	}
-	r.Replay = &Replay{SNIPS: ope.Normal("snips", .3, .01), IPS: ope.Normal("ips", .35, .01)}
+	r.Replay = &replay.Replay{SNIPS: ope.Normal("snips", .3, .01), IPS: ope.Normal("ips", .35, .01)}
 	if text := all(); !strings.Contains(text, "the reward of its policies is 1.400±0.020 (SNIPS; IPS 1.300±0.020)") ||
 		!strings.Contains(text, "mean reward is the weighted one") {
 		t.Error(text)
@@ -41,7 +42,7 @@ func TestRewardsInTables(t *testing.T) {
 	if strings.Contains(text, "mean loss") || strings.Contains(all(), "mean loss") {
 		t.Errorf("losses are shown: %s", text)
 	}
-	if c := WindowChart([]WindowPrice{price}, &r); c.Series[0].Name != "mean reward" || c.Series[0].Y[0] != 1.4 {
+	if c := WindowChart([]replay.WindowPrice{price}, &r); c.Series[0].Name != "mean reward" || c.Series[0].Y[0] != 1.4 {
 		t.Errorf("%+v", c.Series[0])
 	}
 }

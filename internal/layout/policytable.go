@@ -1,4 +1,4 @@
-package judge
+package layout
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"hindsight/internal/layout"
+	"hindsight/internal/judge"
 	"hindsight/internal/ope"
 	"hindsight/internal/words"
 )
@@ -21,7 +21,7 @@ var (
 // WritePolicies writes what a log says of policies for people, at most so wide: the weights, the estimates,
 // and the flags in words; briefly of the weights the sample size that they leave and their mean, and of the
 // estimators two.
-func WritePolicies(w io.Writer, e *Evaluations, width int, brief bool) error {
+func WritePolicies(w io.Writer, e *judge.Evaluations, width int, brief bool) error {
 	if len(e.Policies) == 0 {
 		return nil
 	}
@@ -47,7 +47,7 @@ func WritePolicies(w io.Writer, e *Evaluations, width int, brief bool) error {
 		tables = [][][]string{briefly(weights, estimates)}
 	}
 	for _, columns := range tables {
-		if err := layout.WriteColumns(w, columns, width); err != nil {
+		if err := writeColumns(w, columns, width); err != nil {
 			return err
 		}
 	}
@@ -69,7 +69,7 @@ func briefly(weights, estimates [][]string) (out [][]string) {
 }
 
 // policyLegend is the legend and the flags.
-func policyLegend(e *Evaluations, width int, brief, biased bool) string {
+func policyLegend(e *judge.Evaluations, width int, brief, biased bool) string {
 	s := &e.Settings
 	rows := words.Count(int64(s.Rows)) + " rows"
 	if events := float64(s.Events); events > float64(s.Rows) {
@@ -88,17 +88,17 @@ func policyLegend(e *Evaluations, width int, brief, biased bool) string {
 		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a " +
 			"bias, which is in --json."
 	}
-	out := layout.Wrap(text, width, 0) + "\n"
+	out := wrap(text, width, 0) + "\n"
 	shared := ope.SharedFlags(e.Policies)
 	for _, f := range shared {
-		out += "\n" + layout.Wrap("! all policies: "+f+".", width, 2)
+		out += "\n" + wrap("! all policies: "+f+".", width, 2)
 	}
 	for _, p := range e.Policies {
 		for _, f := range p.Flags {
 			if slices.Contains(shared, f) {
 				continue
 			}
-			out += "\n" + layout.Wrap("! "+p.Policy+": "+f+".", width, 2)
+			out += "\n" + wrap("! "+p.Policy+": "+f+".", width, 2)
 		}
 	}
 	if strings.HasSuffix(out, "\n") {

@@ -1,4 +1,4 @@
-package replay
+package layout
 
 import (
 	"encoding/csv"
@@ -8,20 +8,20 @@ import (
 	"strings"
 
 	"hindsight/internal/chart"
-	"hindsight/internal/layout"
 	"hindsight/internal/model"
+	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
 // WriteWindows writes the price of each window for people, at most 100 columns wide.
-func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) error {
-	if text := InventedDelays([]Result{*first}); text != "" {
+func WriteWindows(w io.Writer, first *replay.Result, seeds int, prices []replay.WindowPrice) error {
+	if text := replay.InventedDelays([]replay.Result{*first}); text != "" {
 		if _, err := io.WriteString(w, text+"\n"); err != nil {
 			return err
 		}
 	}
-	t, beyond := layout.Table{Right: true}, first.Rewards.Beyond()
-	t.Row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
+	t, beyond := table{right: true}, first.Rewards.Beyond()
+	t.row("window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
 		beyond+" best")
 	for i := range prices {
 		p := &prices[i]
@@ -30,11 +30,11 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 			mark = "◀ take"
 		}
 		bound := p.BoundText(estimateText(p.Bound))
-		t.Row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
+		t.row(p.Window, mark, words.Percent(p.Skipped), words.Percent(p.Late), words.Figure(p.Released, 3),
 			words.Count(p.SigmaMax),
 			bound, estimateText(p.MeanLoss.Shown(first.Rewards)), estimateText(p.Regret), estimateText(p.Worse.Length(first.Rewards)))
 	}
-	if err := t.Write(w, 100); err != nil {
+	if err := t.write(w, 100); err != nil {
 		return err
 	}
 	what := "loss beyond"
@@ -52,11 +52,11 @@ func WriteWindows(w io.Writer, first *Result, seeds int, prices []WindowPrice) e
 		"cheapest, the one that skips least.",
 		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
 		strings.ToUpper(beyond[:1])+beyond[1:], what)
-	_, err := io.WriteString(w, "\n"+layout.Wrap(legend, 100, 0)+"\n")
+	_, err := io.WriteString(w, "\n"+wrap(legend, 100, 0)+"\n")
 	return err
 }
 
-func estimateText(e *Estimate) string {
+func estimateText(e *replay.Estimate) string {
 	switch {
 	case e == nil:
 		return "–"
@@ -71,14 +71,14 @@ var WindowColumns = []string{"window", "skipped", "late", "d_released", "sigma_m
 	"mean_loss", "mean_loss_se", "regret", "regret_se", "worse", "worse_se", "recommended"}
 
 // WriteWindowCSV writes the same figures as their JSON.
-func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
+func WriteWindowCSV(w io.Writer, prices []replay.WindowPrice) error {
 	c := csv.NewWriter(w)
 	rows := [][]string{WindowColumns}
 	for i := range prices {
 		p := &prices[i]
 		row := []string{p.Window, full(p.Skipped), full(p.Late), full(p.Released), strconv.FormatInt(p.SigmaMax, 10)}
 		row = append(row, cells(p.Bound)[0], strconv.FormatBool(p.Vacuous), p.Void)
-		for _, e := range []*Estimate{p.MeanLoss, p.Regret, p.Worse} {
+		for _, e := range []*replay.Estimate{p.MeanLoss, p.Regret, p.Worse} {
 			row = append(row, cells(e)...)
 		}
 		rows = append(rows, append(row, strconv.FormatBool(p.Recommended)))
@@ -87,7 +87,7 @@ func WriteWindowCSV(w io.Writer, prices []WindowPrice) error {
 }
 
 // cells returns value and standard error, empty where not known.
-func cells(e *Estimate) []string {
+func cells(e *replay.Estimate) []string {
 	switch {
 	case e == nil:
 		return []string{"", ""}
@@ -103,7 +103,7 @@ func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 // where the truth is known, the whole loss where it is not, beside the bound and the
 // share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
 // logarithm.
-func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
+func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart {
 	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true,
 		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
 	n := float64(max(first.Rounds, 1))
@@ -125,7 +125,7 @@ func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
 		if !p.Vacuous {
 			bound.add(x, p.Bound, n)
 		}
-		skipped.add(x, &Estimate{Value: p.Skipped}, 1)
+		skipped.add(x, &replay.Estimate{Value: p.Skipped}, 1)
 		if p.Recommended {
 			c.Mark = &x
 		}
@@ -139,7 +139,7 @@ func WindowChart(prices []WindowPrice, first *Result) *chart.Chart {
 // windowLine is a line over windows.
 type windowLine struct{ x, y, err []float64 }
 
-func (l *windowLine) add(x float64, e *Estimate, by float64) {
+func (l *windowLine) add(x float64, e *replay.Estimate, by float64) {
 	if e == nil {
 		return
 	}

@@ -1,4 +1,4 @@
-package replay
+package layout
 
 import (
 	"cmp"
@@ -8,18 +8,18 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
-	"hindsight/internal/layout"
+	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
 // addCertificate adds the rows of a run's certificate: the bounds, the sharpest kind first,
 // with T and beside them the truth and what exploring cost; the assumptions with their
 // states; and what does not hold.
-func addCertificate(t *layout.Table, r *Result) {
+func addCertificate(t *table, r *replay.Result) {
 	c := &r.Certificate
 	title := "certificate"
 	row := func(text string) {
-		t.Row(title, text)
+		t.row(title, text)
 		title = ""
 	}
 	if p := c.PlausibleSet; p != nil {
@@ -72,7 +72,7 @@ func addCertificate(t *layout.Table, r *Result) {
 
 // boundText says a bound and how it holds, or what voids it; beside it T, of which a vacuous
 // one says nothing.
-func boundText(name string, b *Bound, rounds int64, how string) string {
+func boundText(name string, b *replay.Bound, rounds int64, how string) string {
 	if b.Void != "" {
 		return name + ": void, " + b.Void
 	}
@@ -89,7 +89,7 @@ func boundText(name string, b *Bound, rounds int64, how string) string {
 }
 
 // kindOf names the kinds of the bounds of runs.
-func kindOf(runs []Result) string {
+func kindOf(runs []replay.Result) string {
 	var kinds []string
 	for i := range runs {
 		if b, ok := runs[i].Certificate.Sharpest(); ok && !slices.Contains(kinds, b.Name()) {
@@ -108,7 +108,7 @@ const (
 
 // GroupBound returns the mean of the sharpest bounds of runs that differ in their row orders;
 // state says what one of them is instead, "" if each is a figure.
-func GroupBound(g []*Result) (mean float64, state string) {
+func GroupBound(g []*replay.Result) (mean float64, state string) {
 	sum := 0.0
 	for _, r := range g {
 		switch b, ok := r.Certificate.Sharpest(); {
@@ -129,7 +129,7 @@ func GroupBound(g []*Result) (mean float64, state string) {
 }
 
 // bound writes the bound of a group.
-func bound(g []*Result) string {
+func bound(g []*replay.Result) string {
 	mean, state := GroupBound(g)
 	if state == NoBound {
 		return "–"

@@ -1,16 +1,17 @@
-package judge
+package layout
 
 import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/judge"
 	"hindsight/internal/replay"
 )
 
 // TestSummaryFitsAScreen: two policies and two runs on 80 columns and 24 lines.
 func TestSummaryFitsAScreen(t *testing.T) {
 	o := judged(t, worldLog(t, 2, 300))
-	e := &Evaluations{Settings: o.Settings(o.Options())}
+	e := &judge.Evaluations{Settings: o.Settings(o.Options())}
 	for _, spec := range []string{"logging", "uniform"} {
 		p, err := o.Evaluate(spec, o.Options())
 		if err != nil {
@@ -26,7 +27,7 @@ func TestSummaryFitsAScreen(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.WriteString("\n")
-	if err := replay.WriteRunsIn(&b, runs, 80); err != nil {
+	if err := WriteRunsIn(&b, runs, 80); err != nil {
 		t.Fatal(err)
 	}
 	if w, n := widest(b.String()), strings.Count(b.String(), "\n"); w > 80 || n > 23 {

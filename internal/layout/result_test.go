@@ -1,4 +1,4 @@
-package replay
+package layout
 
 import (
 	"encoding/json"
@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/replay"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
@@ -44,11 +45,11 @@ func golden(t *testing.T, name, got string) {
 
 func some(x float64) *float64 { return &x }
 
-func example() Result {
-	return Result{
+func example() replay.Result {
+	return replay.Result{
 		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
 		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
-		Fates: Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
+		Fates: replay.Fates{Observed: 19000, Skipped: 1000, Late: 998, Duplicate: 3},
 		LateLosses: latelosses.Comparison{OnTime: latelosses.Figures{N: 19000, Mean: some(0.31), SE: some(0.0034)},
 			Late: latelosses.Figures{N: 996, Mean: some(0.322), SE: some(0.0148)}},
 		Delays: delay.Report{
@@ -57,7 +58,7 @@ func example() Result {
 			Released: delay.Stats{D: 3701234, DMax: 201, SigmaMax: 201, Mean: 185.0617, P50: 180, P90: 200, P99: 201},
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
-		Certificate: Certificate{
+		Certificate: replay.Certificate{
 			T:               20000,
 			PlausibleSet:    &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100},
 			ExplorationCost: some(490.7),
@@ -77,7 +78,7 @@ func TestResultJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, "result.json", string(b)+"\n")
-	var back Result
+	var back replay.Result
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, r) {
 		t.Errorf("read back %+v, %v", back, err)
 	}
@@ -85,7 +86,7 @@ func TestResultJSON(t *testing.T) {
 
 // TestEmptyResultJSON holds that every promised key is there, 0 or null.
 func TestEmptyResultJSON(t *testing.T) {
-	b, err := json.Marshal(&Result{})
+	b, err := json.Marshal(&replay.Result{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +133,7 @@ func TestBounds(t *testing.T) {
 }
 
 func TestFates(t *testing.T) {
-	var f Fates
+	var f replay.Fates
 	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped, codec.WithdrawnRound} {
 		f.AddFate(fate)
 	}
@@ -145,7 +146,7 @@ func TestFates(t *testing.T) {
 	if f.AddReject("foreign") {
 		t.Error("an unknown reason is counted")
 	}
-	if want := (Fates{2, 1, 1, 1, 2, 1, 1, 1, 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
+	if want := (replay.Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1, Mismatch: 1, Malformed: 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 }
@@ -203,7 +204,7 @@ func TestRunTable(t *testing.T) {
 }
 
 func TestRunsTable(t *testing.T) {
-	var runs []Result
+	var runs []replay.Result
 	for _, l := range []string{"dafa", "egreedy:0.05", "uniform"} {
 		for _, d := range []string{"none", "lognormal:20,1.5"} {
 			for order := range 3 {
@@ -255,14 +256,14 @@ func TestAResultIsSmall(t *testing.T) {
 }
 
 // played runs an environment and returns its rounds as far as they are still there.
-func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
+func played(t *testing.T, spec string) (weak.Pointer[replay.Rounds], *replay.Result) {
 	env := environment(t, spec, 1, 50)
-	m, files := ModelFor(env, "test", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 100})
+	m, files := replay.ModelFor(env, "test", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 100})
 	d, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := &Trial{Rounds: env, Delays: d, Model: m, Files: files, Seed: 1}
+	trial := &replay.Trial{Rounds: env, Delays: d, Model: m, Files: files, Seed: 1}
 	r, err := trial.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -273,16 +274,16 @@ func played(t *testing.T, spec string) (weak.Pointer[Rounds], *Result) {
 // TestChangesAreSaid: the table of a backtest says of a group in which run regressions were
 // started anew, and when.
 func TestChangesAreSaid(t *testing.T) {
-	still, moved := Result{Learner: "dafa"}, Result{Learner: "dafa"}
+	still, moved := replay.Result{Learner: "dafa"}, replay.Result{Learner: "dafa"}
 	still.Certificate.Changes = &oracle.Changes{}
 	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237},
 		{Example: 5012, Action: "b"}}}
 	for _, c := range []struct {
-		runs []Result
+		runs []replay.Result
 		want string
 	}{
-		{[]Result{still, still}, ""},
-		{[]Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and " +
+		{[]replay.Result{still, still}, ""},
+		{[]replay.Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and " +
 			"regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
 	} {
 		var b strings.Builder
