@@ -76,7 +76,7 @@ func readLog(file string, in io.Reader, o logOptions) (*replay.Rounds, error) {
 	if o.Range == (loop.Range{}) {
 		o.Range = loop.Range{Min: 0, Max: 1}
 	}
-	var b *dataset.table
+	var b *dataset.Table
 	r, err := logs.Open(logs.Stdin, o.Options)
 	if err == nil {
 		b, err = dataset.Read(file, r, dataset.Options{Range: o.Range, Dedup: o.Dedup, Heap: o.heap})
