@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
+	"hindsight/internal/judge"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -28,7 +30,7 @@ type backtest struct {
 
 	envNamed bool            // by the flag
 	journal  *replay.Journal // of what is finished; nil: none is kept
-	intake   *replay.Intake  // of the data
+	intake   *dataset.Intake // of the data
 	mu       sync.Mutex
 	rounds   map[roundsKey]*replay.Rounds
 }
@@ -96,7 +98,7 @@ func (b *backtest) run(ctx context.Context) error {
 		}
 		defer b.journal.Close()
 	}
-	b.intake = replay.IntakeOf(env)
+	b.intake = env.Intake
 	judged, err := b.judge(ctx, env)
 	results := []replay.Result{}
 	if err == nil && len(b.players()) > 0 {
@@ -127,7 +129,7 @@ func (b *backtest) run(ctx context.Context) error {
 }
 
 // playAll plays all runs; interrupted, it returns those that are finished.
-func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]replay.Result, error) {
+func (b *backtest) playAll(ctx context.Context, env *replay.Rounds) ([]replay.Result, error) {
 	trials, err := b.trials(env)
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]repla
 
 // write writes the results of runs and what a log says of policies, each if there is
 // any.
-func (b *backtest) write(found *report.Results, judged *replay.Evaluations) error {
+func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error {
 	if b.showing.on() {
 		if err := b.showing.write(b.env, found); err != nil {
 			return err
@@ -159,7 +161,7 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 
 // encoded returns the rounds of the data in a row order, made once for all models that
 // look at the same of them. It is safe for concurrent use.
-func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *replay.Rounds {
+func (b *backtest) encoded(env *replay.Rounds, order int, m *model.Model) *replay.Rounds {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := roundsKey{order, replay.LooksAtActions(m)}
@@ -167,7 +169,7 @@ func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *r
 		if b.rounds == nil {
 			b.rounds = map[roundsKey]*replay.Rounds{}
 		}
-		b.rounds[key] = replay.EncodeRoundsFor(replay.Order(env, order, b.source.seed), m)
+		b.rounds[key] = replay.Order(env, order, b.source.seed).For(m)
 	}
 	return b.rounds[key]
 }
@@ -217,7 +219,7 @@ func (b *backtest) players() []player {
 
 // cast makes the learners of all players. Model files that would share a label are told apart by
 // their names.
-func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
+func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
@@ -239,7 +241,7 @@ func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
-func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
+func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}

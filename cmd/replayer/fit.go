@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/fit"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -127,13 +128,13 @@ func (f *fitting) run(ctx context.Context) error {
 }
 
 // choose decides whether functions are shared by all actions.
-func (f *fitting) choose(env replay.Environment) error {
-	featured := replay.ActionsBringFeatures(env)
-	switch in := replay.IntakeOf(env); {
+func (f *fitting) choose(env *replay.Rounds) error {
+	featured := env.ActionsBringFeatures()
+	switch in := env.Intake; {
 	case !slices.Contains([]string{formatAuto, "names", "features"}, f.over):
 		return daemon.Usagef("--over %q: expected names, features or auto", f.over)
 	case f.over == "features" && !featured:
-		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name())
+		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name)
 	case f.over == formatAuto && !(featured && in != nil && in.Featured), f.over == "names":
 		f.data.Shared = 0
 		if featured {
@@ -154,7 +155,7 @@ func (f *fitting) write(r *fitReport) error {
 
 // plays plays the rows that were not fitted to, without delay: the class, and learners
 // over features that start there, or that start with the first row.
-func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byte) ([]played, error) {
+func (f *fitting) plays(ctx context.Context, env *replay.Rounds, class []byte) ([]played, error) {
 	used := f.data.Rows
 	rest := replay.Tail(env, used)
 	file := filepath.Base(f.out)
@@ -171,7 +172,7 @@ func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byt
 			return nil, err
 		}
 		trials, names = append(trials, f.trial(rest, o, nil)), append(names, kind+", fresh")
-		if !replay.IsLog(env) { // what a log says of the first rows cannot be taken from what it says of all
+		if env.Log == nil { // what a log says of the first rows cannot be taken from what it says of all
 			trials = append(trials, f.trial(env, o, nil), f.trial(replay.Head(env, used), o, nil))
 			names = append(names, kind+", from the first row", "")
 		}
@@ -208,14 +209,14 @@ func behind(all, beginning *replay.Result) *float64 {
 }
 
 // trial is the default learner over an oracle.
-func (f *fitting) trial(env replay.Environment, o model.Oracle, files map[string][]byte) *replay.Trial {
+func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]byte) *replay.Trial {
 	m, _ := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 	m.Oracle = o
 	m.DefaultOrder()
-	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
-	m.Resolve(env.Columns(), len(env.Actions()))
-	none, _ := replay.ParseDelays("none", f.source.seed) // it parses
-	return &replay.Trial{Rounds: replay.EncodeRoundsFor(env, m), Delays: none, Model: m, Files: files, Label: o.Kind,
+	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
+	m.Resolve(env.Columns, len(env.Actions))
+	none, _ := delay.Parse("none", delay.Options{Seed: f.source.seed}) // it parses
+	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
 		Seed: f.source.seed}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
@@ -85,7 +86,7 @@ func (in *inject) run(ctx context.Context) error {
 			return daemon.Usagef("%v", err)
 		}
 	}
-	var env replay.Environment
+	var env *replay.Rounds
 	err := daemon.Hurried(ctx, func() (err error) {
 		env, err = in.source.open(ctx)
 		return err
@@ -148,8 +149,8 @@ func (in *inject) folder() (dir string, keep bool, err error) {
 // live is one injection with the system that it plays to.
 type live struct {
 	*inject
-	environment replay.Environment
-	delays      replay.Delays
+	environment *replay.Rounds
+	delays      *delay.Delays
 	policy      *policy
 	pace        replay.Pace
 	dir         string
@@ -299,7 +300,7 @@ func (l *live) writeSeed(seed []byte) error {
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	m := l.policy.model
 	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
-		Partitions: l.partitions, Rounds: replay.EncodeRoundsFor(l.environment, m), Delays: l.delays, Pace: l.pace}
+		Partitions: l.partitions, Rounds: l.environment.For(m), Delays: l.delays, Pace: l.pace}
 	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
 	if err != nil {
 		return nil, err
@@ -338,12 +339,12 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 
 func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection,
 	elapsed time.Duration) (*replay.Result, error) {
-	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.String(), system.Build)
+	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.Spec, system.Build)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay.Result{
-		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
+		Environment: l.environment.Name, Learner: l.policy.label, Seed: l.source.seed,
 		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds,
 		Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),

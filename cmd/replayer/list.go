@@ -8,18 +8,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
+	"hindsight/internal/grammar"
+	"hindsight/internal/judge"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
+	"hindsight/internal/world"
 )
 
 // listing is the output of list --json.
 type listing struct {
-	Learners     []replay.Entry `json:"learners"`
-	Oracles      []replay.Entry `json:"oracles"`
-	Environments []replay.Entry `json:"environments"`
-	Twists       []replay.Entry `json:"twists"`
-	Delays       []replay.Entry `json:"delays"`
-	Policies     []replay.Entry `json:"policies"`
+	Learners     []grammar.Entry `json:"learners"`
+	Oracles      []grammar.Entry `json:"oracles"`
+	Environments []grammar.Entry `json:"environments"`
+	Twists       []grammar.Entry `json:"twists"`
+	Delays       []grammar.Entry `json:"delays"`
+	Policies     []grammar.Entry `json:"policies"`
 }
 
 func listCommand(env *daemon.Env) *cobra.Command {
@@ -30,8 +34,8 @@ func listCommand(env *daemon.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  replayer list\n  replayer list --json",
 		RunE: func(*cobra.Command, []string) error {
-			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList(),
-				replay.Targets()}
+			l := listing{replay.Learners(), replay.Oracles(), world.List(), replay.Twists(), delay.List(),
+				judge.Targets()}
 			if asJSON {
 				return json.NewEncoder(env.Stdout).Encode(l)
 			}
@@ -45,7 +49,7 @@ func listCommand(env *daemon.Env) *cobra.Command {
 func (l *listing) write(w io.Writer) error {
 	for _, part := range []struct {
 		title   string
-		entries []replay.Entry
+		entries []grammar.Entry
 	}{
 		{"Learners (--learner, or learner: in a model file)", l.Learners},
 		{"Oracles (oracle: in a model file)", l.Oracles},

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -33,14 +34,14 @@ type reading struct {
 	access *access     // to topics
 	env    *daemon.Env // whose standard error gets what should be known of the log and the model
 
-	opened *replay.Environment // the data, read once
-	warned map[string]bool     // warnings told, by their text
+	opened **replay.Rounds // the data, read once
+	warned map[string]bool // warnings told, by their text
 }
 
 // flags adds those of every verb that reads a log, and those of the servers that may hold it. What
 // should be known of the log is told on env's standard error.
 func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
-	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(replay.Environment), a
+	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
 	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
@@ -62,8 +63,8 @@ func (r *reading) options() (o logs.Options, done func() error, err error) {
 }
 
 // say tells what should be known of a log before its figures.
-func (r *reading) say(env replay.Environment) {
-	in := replay.IntakeOf(env)
+func (r *reading) say(env *replay.Rounds) {
+	in := env.Intake
 	if in == nil {
 		return
 	}
@@ -91,7 +92,7 @@ func isTopics(data string) bool {
 }
 
 // readOnce opens the data, which all that is played shares.
-func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
+func (s *source) readOnce(ctx context.Context) (*replay.Rounds, error) {
 	if *s.reading.opened != nil {
 		return *s.reading.opened, nil
 	}
@@ -105,7 +106,7 @@ func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 }
 
 // openData opens the data as rounds.
-func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
+func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
 	o, done, err := s.reading.options()
 	if err != nil {
 		return nil, err
@@ -114,7 +115,7 @@ func (s *source) openData(ctx context.Context) (env replay.Environment, err erro
 	o.Inactive, o.Labelled, o.Typed = true, true, true
 	whole := loop.Range{Min: 0, Max: 1}
 	o.Range = whole
-	events := replay.EventOptions{Dedup: s.reading.dedup}
+	events := dataset.Options{Dedup: s.reading.dedup}
 	var m *model.Model
 	if s.model != "" {
 		if m, err = s.parseModel(); err != nil {
@@ -135,7 +136,11 @@ func (s *source) openData(ctx context.Context) (env replay.Environment, err erro
 		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other",
 			s.model), r.Close())
 	}
-	return replay.ReadEvents(r.name, r.Reader, events)
+	table, err := dataset.Read(r.name, r.Reader, events)
+	if err != nil {
+		return nil, err
+	}
+	return replay.OfTable(table), nil
 }
 
 // openLog opens a log in its format, alike for every verb: by itself topics by their address, a bandit log

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
+	"hindsight/internal/judge"
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -99,7 +101,7 @@ func (s *source) inputs(delays, policies []string) (out [][2]string, err error) 
 	}
 	models := []string{s.model}
 	for _, spec := range policies {
-		switch kind, file, _ := strings.Cut(replay.Mixed(spec), ":"); kind {
+		switch kind, file, _ := strings.Cut(judge.Mixed(spec), ":"); kind {
 		case "model":
 			models = append(models, file)
 		case "table":
@@ -137,7 +139,7 @@ func (s *source) items() string {
 	if s.reading.opened == nil {
 		return ""
 	}
-	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != "obd" {
+	if in := (*s.reading.opened).Intake; in == nil || in.Format != "obd" {
 		return ""
 	}
 	items := filepath.Join(filepath.Dir(s.data), "item_context.csv")
@@ -155,7 +157,7 @@ func (in *inject) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment),
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: l.environment.Intake,
 		Data: replay.Describe(l.environment)}
 	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
@@ -196,7 +198,7 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 
 // swept plays each learner at each delay of the sweep. Interrupted, it returns what it has
 // of the learners that are finished, and the context's error.
-func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []replay.SweepPoint, err error) {
+func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.SweepPoint, err error) {
 	delays, err := b.showing.sweepDelays(min(env.Len(), sweepRounds))
 	if err != nil || len(delays) == 0 {
 		return nil, err
@@ -211,11 +213,11 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 		var rounds [sweepOrders]*replay.Rounds // of an order, the same at each delay
 		for i := range rounds {
 			head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
-			rounds[i] = replay.EncodeRoundsFor(head, &m)
+			rounds[i] = head.For(&m)
 		}
 		var trials []*replay.Trial
 		for _, d := range delays {
-			constant, err := replay.ParseDelays(fmt.Sprintf("constant:%d", d), b.source.seed)
+			constant, err := delay.Parse(fmt.Sprintf("constant:%d", d), delay.Options{Seed: b.source.seed})
 			if err != nil {
 				return nil, err
 			}
@@ -236,7 +238,7 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 }
 
 // describe adds what a report says of the data and of the command.
-func (b *backtest) describe(env replay.Environment, r *report.Results) (err error) {
+func (b *backtest) describe(env *replay.Rounds, r *report.Results) (err error) {
 	if b.showing.on() {
 		r.Summarise()
 		r.Data = replay.Describe(env)

@@ -14,6 +14,7 @@ import (
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -118,7 +119,7 @@ func (s *source) learnerFlags(f *pflag.FlagSet, learner, delays *string) {
 }
 
 // open returns the environment, twisted.
-func (s *source) open(ctx context.Context) (replay.Environment, error) {
+func (s *source) open(ctx context.Context) (*replay.Rounds, error) {
 	env, err := s.openPlain(ctx)
 	for _, spec := range s.twists {
 		if err != nil {
@@ -131,7 +132,7 @@ func (s *source) open(ctx context.Context) (replay.Environment, error) {
 	return env, err
 }
 
-func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
+func (s *source) openPlain(ctx context.Context) (*replay.Rounds, error) {
 	if s.data != "" {
 		env, err := s.readOnce(ctx)
 		if err != nil {
@@ -155,18 +156,18 @@ func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
 
 // defaultDelays are those of inject and backtest: the log's own, or where it has none
 // these.
-func (s *source) defaultDelays(env replay.Environment) string {
-	if replay.RecordsDelays(env) {
+func (s *source) defaultDelays(env *replay.Rounds) string {
+	if env.RecordsDelays() {
 		return "recorded"
 	}
-	if own := replay.OwnDelays(env); own != "" {
+	if own := env.Delays; own != "" {
 		return own
 	}
 	return "lognormal:20,1.5"
 }
 
 // delays reads a specification of delays for an environment.
-func (s *source) delays(env replay.Environment, spec string) (replay.Delays, error) {
+func (s *source) delays(env *replay.Rounds, spec string) (*delay.Delays, error) {
 	if spec == "" {
 		spec = s.defaultDelays(env)
 	}
@@ -174,7 +175,9 @@ func (s *source) delays(env replay.Environment, spec string) (replay.Delays, err
 	if err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: s.seed, Env: env, Times: columns}.Parse(spec)
+	o := env.DelayOptions(s.seed)
+	o.Times = columns
+	d, err := delay.Parse(spec, o)
 	if err != nil {
 		return nil, daemon.Usagef("--delays: %v", err)
 	}
@@ -206,7 +209,7 @@ type policy struct {
 const modelName = "replay"
 
 // policy returns the model for a learner's specification; "" is the model file's.
-func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
+func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 	p := &policy{label: spec}
 	if s.model != "" {
 		if err := s.readModel(p, env); err != nil {
@@ -214,7 +217,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 	} else {
 		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, defaultWindow)
-		if replay.OwnDelays(env) != "" {
+		if env.Delays != "" {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
 	}
@@ -246,10 +249,10 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 		p.model.Window = w
 	}
-	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !replay.Timed(env) {
+	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !env.Timed() {
 		p.model.Window, p.defaultWindow = defaultWindow, true
 	}
-	if p.model.Window.Rounds == 0 && !replay.Timed(env) {
+	if p.model.Window.Rounds == 0 && !env.Timed() {
 		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example "+
 			"--window 200", model.FormatWindow(p.model.Window))
 	}
@@ -273,7 +276,7 @@ func (s *source) parseModel() (*model.Model, error) {
 	return m, err
 }
 
-func (s *source) readModel(p *policy, env replay.Environment) (err error) {
+func (s *source) readModel(p *policy, env *replay.Rounds) (err error) {
 	if p.model, err = s.parseModel(); err != nil {
 		return err
 	}
@@ -286,17 +289,17 @@ func (s *source) readModel(p *policy, env replay.Environment) (err error) {
 	if err := replay.UseActions(p.model, env); err != nil {
 		return daemon.Usagef("%s: %v", s.model, err)
 	}
-	p.model.Resolve(env.Columns(), len(env.Actions()))
+	p.model.Resolve(env.Columns, len(env.Actions))
 	return nil
 }
 
 // setOracle replaces the oracle by another with its defaults.
-func (s *source) setOracle(p *policy, env replay.Environment) (err error) {
+func (s *source) setOracle(p *policy, env *replay.Rounds) (err error) {
 	if p.model.Oracle, err = model.ParseOracle(s.oracle); err != nil {
 		return daemon.Usagef("--oracle: %v", err)
 	}
-	p.model.MaxFeatures = max(p.model.MaxFeatures, env.Columns())
-	p.model.Resolve(env.Columns(), len(env.Actions()))
+	p.model.MaxFeatures = max(p.model.MaxFeatures, env.Columns)
+	p.model.Resolve(env.Columns, len(env.Actions))
 	maps.DeleteFunc(p.files, func(name string, _ []byte) bool { return !slices.Contains(p.model.Files(), name) })
 	return nil
 }

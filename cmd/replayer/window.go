@@ -125,7 +125,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if err != nil {
 			return nil, nil, err
 		}
-		rounds := replay.EncodeRoundsFor(env, p.model)
+		rounds := env.For(p.model)
 		for i := range windows {
 			m := *p.model
 			m.Window = windows[i]
@@ -145,7 +145,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 }
 
 // choose returns the windows to price, growing.
-func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
+func (w *window) choose(env *replay.Rounds) ([]loop.Window, error) {
 	if len(w.windows) == 0 {
 		return replay.DefaultWindows(env), nil
 	}
@@ -162,7 +162,7 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 		}
 		out = append(out, win)
 	}
-	if out[0].Rounds == 0 && !replay.Timed(env) {
+	if out[0].Rounds == 0 && !env.Timed() {
 		return nil, daemon.Usagef("--windows %s: this data has no times; give windows in rounds", w.windows[0])
 	}
 	return out, nil

@@ -227,3 +227,8 @@ func (a *Account) Summary() string {
 	return fmt.Sprintf("read %d: %d events, %d duplicates, %d dangling, %d skipped, %d malformed",
 		a.Read, a.Events, a.Duplicates, a.Dangling, a.Skipped, a.Malformed)
 }
+
+// NoRows is the error of a file in CSV without a row.
+func NoRows(file string) error {
+	return &LineError{File: file, Line: 2, Msg: "there are no rows below the header"}
+}

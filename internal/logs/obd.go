@@ -206,7 +206,7 @@ func readItems(file string) ([][]codec.Feature, error) {
 		out[a] = items[a]
 	}
 	if len(out) == 0 {
-		return nil, &LineError{File: file, Line: 2, Msg: "there are no rows below the header"}
+		return nil, NoRows(file)
 	}
 	return out, nil
 }

@@ -176,7 +176,7 @@ func dmaxClaim() Claim {
 						d)}
 					start := *c // the rounds in which nothing can be known yet
 					start.rounds = max(d, 1)
-					start.env = func(seed uint64) replay.Environment { return replay.Head(c.env(seed), start.rounds) }
+					start.env = func(seed uint64) *replay.Rounds { return replay.Head(c.env(seed), start.rounds) }
 					all = append(all, c, &start)
 				}
 			}
@@ -186,8 +186,8 @@ func dmaxClaim() Claim {
 }
 
 // builtin returns an environment by its specification, which must be right.
-func builtin(spec string, rounds int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
+func builtin(spec string, rounds int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
 		env, err := replay.NewEnvironment(spec, seed, rounds)
 		if err != nil {
 			panic(err) // a constant of this package

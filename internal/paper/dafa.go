@@ -7,7 +7,7 @@ import (
 
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/pkg/codec"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -64,43 +64,34 @@ func (p *preset) bound(rounds, actions int, logF float64, d int) float64 {
 // steep returns an environment of logistic functions so steep that losses are nearly
 // certain and the functions far apart: a bound of few functions is far below the regret
 // of uniform play here, at no more than thousands of rounds.
-func steep(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment { return newSteep(seed, rounds, actions, functions) }
+func steep(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds { return newSteep(seed, rounds, actions, functions) }
 }
 
-func newSteep(seed uint64, rounds, actions, functions int) *replay.Classed {
-	return replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8})
+func newSteep(seed uint64, rounds, actions, functions int) *replay.Rounds {
+	return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
 }
 
 // sorted returns the rounds of [steep] as an adversary sorts them: by the best action, so
 // that for long nothing is seen of the others, and then all at once.
-func sorted(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
-		e := &sortedRounds{newSteep(seed, rounds, actions, functions), make([]int, rounds)}
-		best, truth := make([]int, rounds), make([]float64, actions)
+func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
+		e := newSteep(seed, rounds, actions, functions)
+		order, best, truth := make([]int32, rounds), make([]int, rounds), make([]float64, actions)
 		for t := range rounds {
-			e.Classed.Truth(truth, t)
-			best[t], e.rows[t] = slices.Index(truth, slices.Min(truth)), t
+			e.Truth(truth, t)
+			best[t], order[t] = slices.Index(truth, slices.Min(truth)), int32(t)
 		}
-		slices.SortStableFunc(e.rows, func(a, b int) int { return best[a] - best[b] })
-		return e
+		slices.SortStableFunc(order, func(a, b int32) int { return best[a] - best[b] })
+		return e.Pick(order)
 	}
 }
 
-type sortedRounds struct {
-	*replay.Classed
-	rows []int
-}
-
-func (e *sortedRounds) Context(dst *codec.Context, t int) { e.Classed.Context(dst, e.rows[t]) }
-func (e *sortedRounds) Truth(dst []float64, t int) bool   { return e.Classed.Truth(dst, e.rows[t]) }
-func (e *sortedRounds) Loss(t, a int) float64             { return e.Classed.Loss(e.rows[t], a) }
-
 // sigmoid returns the environment of logistic functions with K actions and |F|
 // functions.
-func sigmoid(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
-		return replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions})
+func sigmoid(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
+		return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions}))
 	}
 }
 

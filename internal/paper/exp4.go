@@ -7,6 +7,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 )
 
@@ -49,8 +50,8 @@ func exp4Claim() Claim {
 func exp4Sweeps(o Options) []sweep {
 	const actions = 4
 	rounds := size(o, 32768, 8192)
-	betrayals := func(t, k int) func(uint64) replay.Environment {
-		return func(uint64) replay.Environment { return replay.NewBetrayals(t, k) }
+	betrayals := func(t, k int) func(uint64) *replay.Rounds {
+		return func(uint64) *replay.Rounds { return replay.OfWorld(world.NewBetrayals(t, k)) }
 	}
 	t, k, sum, n := sweep{axis: "T"}, sweep{axis: "K"}, sweep{axis: "KT + D"}, sweep{axis: "log N"}
 	for _, v := range size(o, []int{2048, 8192, 32768, 131072}, []int{2048, 16384}) {
@@ -70,7 +71,7 @@ func exp4Sweeps(o Options) []sweep {
 }
 
 // addEXP4 adds a point at x to both lines: T rounds, K actions, N policies and delay d.
-func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) replay.Environment) {
+func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) *replay.Rounds) {
 	if s.lines == nil {
 		s.lines = make([]line, 2)
 	}
@@ -146,9 +147,9 @@ func concludeWeighting(f *Finding, all []*cell) {
 }
 
 // own says that an environment is played with the delays that it is meant for.
-func own(env replay.Environment, spec string) string {
+func own(env *replay.Rounds, spec string) string {
 	if spec != "" {
 		return spec
 	}
-	return replay.OwnDelays(env)
+	return env.Delays
 }

@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // plant makes a wrong algorithm of the true one.
-type plant func(l learner.Learner, env replay.Environment) learner.Learner
+type plant func(l learner.Learner, env *replay.Rounds) learner.Learner
 
 func (o Options) seeds() int {
 	switch {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -18,7 +19,7 @@ type cell struct {
 	label  string
 	x      float64 // where it lies on the axis of its experiment
 	rounds int
-	env    func(seed uint64) replay.Environment
+	env    func(seed uint64) *replay.Rounds
 	delays string               // "": those that the environment is meant for
 	window int64                // in rounds; 0: long enough that nothing is skipped
 	tune   func(m *model.Model) // changes the default model; nil: leaves it
@@ -62,7 +63,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if c.tune != nil {
 		c.tune(m)
 		m.DefaultOrder()
-		m.Resolve(env.Columns(), len(env.Actions()))
+		m.Resolve(env.Columns, len(env.Actions))
 	}
 	if err := replay.UsePolicies(m, env); err != nil {
 		return nil, err
@@ -70,11 +71,11 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: seed, Env: env}.Parse(own(env, c.delays))
+	d, err := delay.Parse(own(env, c.delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}
-	t := &replay.Trial{Rounds: replay.EncodeRounds(env), Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
+	t := &replay.Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
 	if plant != nil {
 		t.Change = func(l learner.Learner) learner.Learner { return plant(l, env) }
 	}

@@ -7,7 +7,9 @@ import (
 
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
+	"hindsight/internal/random"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -65,8 +67,8 @@ type weighted interface {
 func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle.Hedge) weighted) (out moved,
 	err error) {
 	const actions = 5
-	env := replay.NewSigmoid(seed, m.rounds, replay.SigmoidOptions{Actions: actions, Functions: m.functions})
-	file, err := model.ParseClass("class", env.Class())
+	env := world.NewSigmoid(seed, m.rounds, world.SigmoidOptions{Actions: actions, Functions: m.functions})
+	file, err := model.ParseClass("class", env.Class.Append(nil))
 	if err != nil {
 		return out, err
 	}
@@ -82,7 +84,7 @@ func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle
 	if mistake != nil {
 		h = mistake(hedge)
 	}
-	draw := replay.NewStream(seed, "paper stability actions")
+	draw := random.New(seed, "paper stability actions")
 	var c codec.Context
 	x, truth := oracle.Input{}, make([]float64, actions)
 	f, next, q, qNext := make([]float64, actions), make([]float64, actions), []float64(nil), []float64(nil)

@@ -254,21 +254,21 @@ func (c *contextTable) addContext(ctx *codec.Context, weight, loss float64) {
 // lost returns what round t lost, in which action a was played: its regret where the truth
 // is known, else its loss, with its weight; ok is false where neither is known.
 func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
-	switch {
-	case m.log == nil && m.rounds.Env.Truth(m.truth, t):
+	switch log, row := m.rounds.Log, m.rounds.Row(t); {
+	case m.rounds.Known:
+		m.rounds.Truth(m.truth, t)
 		return 1, m.truth[a] - slices.Min(m.truth), true
-	case m.log == nil:
-		return 1, m.rounds.Env.Loss(t, a), true
-	case !m.log.played(t, a) || !m.log.observed(t):
+	case !log.Played(row, a) || !log.Observed(row):
 		return 0, 0, false
+	default:
+		return log.Weight(row), log.Loss(row, a), true
 	}
-	return m.log.weight(t), m.rounds.Env.Loss(t, a), true
 }
 
 // look adds a round to the table of contexts.
 func (m *match) look(t, a int) {
 	if weight, loss, ok := m.lost(t, a); ok {
-		m.rounds.Env.Context(&m.contexts.ctx, t)
+		m.rounds.Context(&m.contexts.ctx, t)
 		m.contexts.addContext(&m.contexts.ctx, weight, loss)
 	}
 }
@@ -276,7 +276,7 @@ func (m *match) look(t, a int) {
 // worstContexts returns what the table of contexts says; nil if there is none.
 func (m *match) worstContexts() *WorstContexts {
 	of := "loss"
-	if m.log == nil && m.known {
+	if m.rounds.Known {
 		of = "regret"
 	}
 	return m.contexts.report(of)

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 )
 
@@ -35,7 +36,7 @@ type Course struct {
 	Most     []int64      `json:"outstanding_released_max"` // the most
 	Held     []ope.Figure `json:"held"`                     // mean number of rounds that have their fate and wait for those before them
 
-	Delays []DelayBin `json:"delays"` // histogram over the whole run
+	Delays []delay.Bin `json:"delays"` // histogram over the whole run
 }
 
 // CourseLine is a mean over time, with standard errors: in each stretch, and from the

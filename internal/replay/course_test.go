@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/random"
 )
 
 // A course says of a run of any length what all of its rounds say, in at most so many
@@ -15,7 +16,7 @@ import (
 func TestCourseKeepsSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 2000).Draw(t, "rounds")
-		seed := NewStream(rapid.Uint64().Draw(t, "seed"), "course")
+		seed := random.New(rapid.Uint64().Draw(t, "seed"), "course")
 		c := newCourse()
 		c.timed = true
 		c.bounds = func() map[string]float64 { return map[string]float64{"a_priori": float64(c.sizeSoFar())} }
@@ -166,7 +167,7 @@ func BenchmarkCourse(b *testing.B) {
 	}
 	round := float64(time.Since(start)) / rounds
 	c := newCourse()
-	truth := make([]float64, len(env.Actions()))
+	truth := make([]float64, len(env.Actions))
 	env.Truth(truth, 0)
 	b.ReportAllocs()
 	for b.Loop() {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"hindsight/internal/delay"
+	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 )
@@ -94,7 +96,7 @@ func TestDefaultWindows(t *testing.T) {
 	minute := int64(60e9)
 	var text []string
 	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
-		noTime}) {
+		logs.NoTime}) {
 		text = append(text, model.FormatWindow(w))
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
@@ -108,7 +110,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays("exp:50", 1)
+	d, err := delay.Parse("exp:50", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +118,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	runs := make([][]Result, len(windows))
 	for i, w := range windows {
 		m, files := ModelFor(env, "w", model.Learner{Kind: model.DAFA}, w)
-		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa",
+		r, err := (&Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: "dafa",
 			Seed: 1}).Run(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)

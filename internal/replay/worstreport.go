@@ -3,6 +3,8 @@ package replay
 import (
 	"fmt"
 	"math"
+
+	"hindsight/internal/delay"
 )
 
 // FreshDraws is the number of runs, with draws that a search did not see, by which what
@@ -34,18 +36,18 @@ type WorstReport struct {
 
 // WorstRow is what sequences of a kind cost.
 type WorstRow struct {
-	Name     string       `json:"name"`
-	Search   *float64     `json:"search"` // by the draws of the search
-	Fresh    *float64     `json:"fresh"`  // mean by other draws
-	FreshSE  *float64     `json:"fresh_se"`
-	Skipped  float64      `json:"skipped"` // share of rounds, of the last run
-	Delays   *DelayReport `json:"delays"`  // of the last run
+	Name     string        `json:"name"`
+	Search   *float64      `json:"search"` // by the draws of the search
+	Fresh    *float64      `json:"fresh"`  // mean by other draws
+	FreshSE  *float64      `json:"fresh_se"`
+	Skipped  float64       `json:"skipped"` // share of rounds, of the last run
+	Delays   *delay.Report `json:"delays"`  // of the last run
 	n        int
 	sum, sqr float64
 }
 
 // NewWorstReport begins the report of a search.
-func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of string, draws int) *WorstReport {
+func NewWorstReport(w *delay.Worst, f *delay.WorstFound, environment, learner, window, of string, draws int) *WorstReport {
 	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total,
 		Max: w.Max, Of: of, Seed: w.Seed,
 		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,
@@ -63,7 +65,7 @@ func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of st
 	return r
 }
 
-func searched(t *Tried) *WorstRow {
+func searched(t *delay.Tried) *WorstRow {
 	harm := t.Harm
 	return &WorstRow{Name: t.Name, Search: &harm}
 }

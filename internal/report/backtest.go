@@ -17,7 +17,7 @@ func (r *Results) Page() *Page {
 	if r.Summary == nil {
 		r.Summarise()
 	}
-	b := &builder{Results: r, groups: replay.Groups(r.Runs)}
+	b := &builder{Results: r, groups: groupsOf(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
 	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
@@ -218,7 +218,7 @@ func (b *builder) tiles() []tile {
 			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
-		e, of := judge(p), b.Estimators.Of
+		e, of := ranking(p), b.Estimators.Of
 		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
 			number(int64(p.Matched), "row"))
 		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {

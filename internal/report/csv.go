@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/whole"
@@ -170,7 +171,7 @@ type contextOf struct {
 	replay.ContextGroup
 }
 
-func binsOf(r *replay.Result) []replay.DelayBin {
+func binsOf(r *replay.Result) []delay.Bin {
 	if r.Course == nil {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -45,7 +46,7 @@ func (b *builder) delays() section {
 		t.delays("", "learned", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {
-		t.delays("in the log itself", "recorded", &d.DelayStats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
+		t.delays("in the log itself", "recorded", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
 		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for " +
@@ -55,7 +56,7 @@ func (b *builder) delays() section {
 	return s
 }
 
-func (t *table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
+func (t *table) delays(spec, as string, d *delay.Stats, rest ...string) {
 	t.row(append([]string{spec, as, words.Digits(d.Mean), words.Count(d.P50), words.Count(d.P90), words.Count(d.P99),
 		words.Count(d.DMax), words.Count(d.D), words.Count(d.SigmaMax)}, rest...)...)
 }
@@ -82,7 +83,7 @@ func (b *builder) delayBars() *pageChart {
 	for _, r := range all {
 		raw, released := series{Name: "as it came"}, series{Name: "as it was learned"}
 		for i := range c.Names {
-			var bin replay.DelayBin
+			var bin delay.Bin
 			if i < len(r.Course.Delays) {
 				bin = r.Course.Delays[i]
 			}
@@ -93,7 +94,7 @@ func (b *builder) delayBars() *pageChart {
 	return c
 }
 
-func binName(b replay.DelayBin) string {
+func binName(b delay.Bin) string {
 	if b.Low == b.High {
 		return words.Count(b.Low)
 	}

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/judge"
 	"hindsight/internal/ope"
-	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
 
@@ -19,7 +19,7 @@ var (
 
 // Judged makes the page of what a log says of policies for a terminal: the weights, the estimates, and the flags in
 // words. A screen gets what fits it.
-func Judged(e *replay.Evaluations, screen bool) *Page {
+func Judged(e *judge.Evaluations, screen bool) *Page {
 	if len(e.Policies) == 0 {
 		return &Page{}
 	}
@@ -86,7 +86,7 @@ func (t *table) beside(names []string, other *table, others []string) *table {
 }
 
 // judgedLegend says what the columns of such tables mean.
-func judgedLegend(e *replay.Evaluations, screen, biased bool) string {
+func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
 	s := &e.Settings
 	rows := words.Count(int64(s.Rows)) + " rows"
 	if events := float64(s.Events); events > float64(s.Rows) {

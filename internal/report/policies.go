@@ -9,9 +9,9 @@ import (
 	"hindsight/internal/words"
 )
 
-// judge returns the estimate that a policy is ranked by: DR, which is right if either
+// ranking returns the estimate that a policy is ranked by: DR, which is right if either
 // propensities or the reward model are.
-func judge(p *ope.Evaluation) *ope.Estimate {
+func ranking(p *ope.Evaluation) *ope.Estimate {
 	if e := p.Estimates.Get("dr"); e != nil {
 		return e
 	}
@@ -27,7 +27,7 @@ func (b *builder) best() *ope.Evaluation {
 		sign = -1
 	}
 	for _, p := range b.Policies {
-		if len(p.Estimates) > 0 && (best == nil || sign*float64(judge(p).Value) > sign*float64(judge(best).Value)) {
+		if len(p.Estimates) > 0 && (best == nil || sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
 			best = p
 		}
 	}
@@ -49,7 +49,7 @@ func (b *builder) saysPolicies() string {
 	if best == nil || logging == nil {
 		return ""
 	}
-	e, l := judge(best), judge(logging)
+	e, l := ranking(best), ranking(logging)
 	if best == logging {
 		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.",
 			b.Estimators.Of, mean{l.Value, l.SE}.String())
@@ -70,7 +70,7 @@ func (b *builder) withinNoise() bool {
 	if best == nil || logging == nil || best == logging {
 		return false
 	}
-	e, l := judge(best), judge(logging)
+	e, l := ranking(best), ranking(logging)
 	return math.Abs(float64(e.Value-l.Value)) <= 2*math.Hypot(float64(e.SE), float64(l.SE))
 }
 
@@ -192,7 +192,7 @@ func (b *builder) intervals() *table {
 		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein",
 			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
 	for i, p := range b.Policies {
-		e, lift := judge(p), "–"
+		e, lift := ranking(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}

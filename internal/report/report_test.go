@@ -16,6 +16,8 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/chart"
+	"hindsight/internal/delay"
+	"hindsight/internal/judge"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -38,8 +40,8 @@ func example() *Results {
 	run := func(learner, delays string, loss float64) replay.Result {
 		return replay.Result{Environment: "shop <b>&</b>", Learner: learner, Seed: 1, Window: "200 rounds", Rounds: 20,
 			MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
-			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: replay.DelayReport{Spec: delays,
-				Raw: replay.DelayStats{D: 40, Mean: 2}, Released: replay.DelayStats{D: 80, Mean: 4}},
+			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: delay.Report{Spec: delays,
+				Raw: delay.Stats{D: 40, Mean: 2}, Released: delay.Stats{D: 80, Mean: 4}},
 			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
 				APriori:     certify.NewBound(math.Inf(1), 20),
 				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}},
@@ -47,7 +49,7 @@ func example() *Results {
 			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line,
 				Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
 				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5},
-				Delays: []replay.DelayBin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
+				Delays: []delay.Bin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
 			Contexts: &replay.WorstContexts{Of: "regret", Mean: .2, Groups: 9, MinRounds: 30,
 				Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05, Above: .2,
 					AboveSE: .06, Part: .7}}}}
@@ -64,7 +66,7 @@ func example() *Results {
 		Runs: []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
 		Policies: []*ope.Evaluation{policy("logging", .1), policy("always:7", .2,
 			"effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
-		Estimators: &replay.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
+		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
 		Sweep: []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3,
 			SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35,
 			SE: some(.01)}}},
@@ -113,7 +115,7 @@ func TestPage(t *testing.T) {
 // Results without anything make a page, too.
 func TestEmptyPage(t *testing.T) {
 	for _, r := range []*Results{{}, {Runs: []replay.Result{{}}}, {Policies: []*ope.Evaluation{{Policy: "logging"}},
-		Estimators: &replay.OffPolicySettings{Of: "loss"}}} {
+		Estimators: &judge.OffPolicySettings{Of: "loss"}}} {
 		var b strings.Builder
 		if err := r.Page().Write(&b); err != nil {
 			t.Fatal(err)
@@ -154,7 +156,7 @@ func TestFlags(t *testing.T) {
 func TestDelaysCost(t *testing.T) {
 	run := func(delays string, order int, loss float64) replay.Result {
 		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss),
-			Delays: replay.DelayReport{Spec: delays}}
+			Delays: delay.Report{Spec: delays}}
 	}
 	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
 		run("none", 0, .3)}}
@@ -244,7 +246,7 @@ func TestCostWithinNoise(t *testing.T) {
 func TestBestPolicyTile(t *testing.T) {
 	for value, noise := range map[float64]bool{.12: true, .2: false} {
 		r := example()
-		best := judge(r.Policies[1])
+		best := ranking(r.Policies[1])
 		*best = ope.Normal("dr", value, .01)
 		r.Policies[1].NonZero = 1234
 		tiles := r.Page().Tiles
@@ -361,7 +363,7 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	}
 	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
 	r.Rewards = &words.Rewards{}
-	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
+	r.Delays.Recorded, r.Replay = &delay.Recorded{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
 	r.Matched = &matched
 	for _, e := range []*ope.Estimate{&r.Replay.IPS, &r.Replay.SNIPS} {

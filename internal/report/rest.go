@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"hindsight/internal/replay"
+	"hindsight/internal/dataset"
 	"hindsight/internal/words"
 )
 
@@ -66,7 +66,7 @@ func (b *builder) intake() section {
 }
 
 // intake adds what a log told of its events, where it told anything.
-func (t *table) intake(in *replay.Intake) {
+func (t *table) intake(in *dataset.Intake) {
 	add := func(what string, n int64, means string) {
 		if n > 0 {
 			t.row(what, words.Count(n), means)

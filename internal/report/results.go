@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/judge"
 	"hindsight/internal/logs"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
@@ -19,10 +21,10 @@ type Results struct {
 	// true: by Ctrl-C or SIGTERM; the rest is what was finished by then, not all that was asked for
 	Interrupted bool `json:"interrupted,omitempty"`
 
-	Intake     *replay.Intake            `json:"intake,omitempty"`     // what became of each record of a log
-	Runs       []replay.Result           `json:"runs"`                 // learners × delays × row orders
-	Policies   []*ope.Evaluation         `json:"policies,omitempty"`   // what a log with propensities says of policies
-	Estimators *replay.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
+	Intake     *dataset.Intake          `json:"intake,omitempty"`     // what became of each record of a log
+	Runs       []replay.Result          `json:"runs"`                 // learners × delays × row orders
+	Policies   []*ope.Evaluation        `json:"policies,omitempty"`   // what a log with propensities says of policies
+	Estimators *judge.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
 	// of runs: a group for each learner and kind of delays; with --report or --csv
 	Summary    []group             `json:"summary,omitempty"`
 	Standings  []standing          `json:"standings,omitempty"`  // of policies; with --report or --csv

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -51,7 +52,7 @@ func Run(r *replay.Result) *Page {
 		t.row("late losses", text)
 	}
 	if d := r.Delays.Recorded; d != nil {
-		t.row("delays in the log", delayLine(&d.DelayStats)+fmt.Sprintf(", %s overtaken (its own decision counts)",
+		t.row("delays in the log", delayLine(&d.Stats)+fmt.Sprintf(", %s overtaken (its own decision counts)",
 			words.Share(d.Overtaken, r.Rounds)))
 	}
 	t.row("delays as arrived", delayLine(&r.Delays.Raw))
@@ -101,7 +102,7 @@ func ofMatched(r *replay.Result) string {
 		r.Rewards.Of(), shown(&r.Replay.SNIPS), shown(&r.Replay.IPS), words.Figure(float64(r.Replay.ESS), 3))
 }
 
-func delayLine(s *replay.DelayStats) string {
+func delayLine(s *delay.Stats) string {
 	return words.Items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s", words.Count(s.D),
 		words.Count(s.DMax), words.Count(s.SigmaMax), words.Digits(s.Mean), words.Count(s.P50), words.Count(s.P90),
 		words.Count(s.P99))

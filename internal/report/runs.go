@@ -20,7 +20,7 @@ func Runs(runs []replay.Result, width int) *Page {
 	r := Results{Runs: runs}
 	r.Summarise()
 	p := brief(r.runs(width, false), note(legend(runs)))
-	for _, g := range replay.Groups(runs) {
+	for _, g := range groupsOf(runs) {
 		for _, say := range []func(*replay.Result) string{lateWarning, changeWarning} {
 			if text := warning(g, say); text != "" {
 				p.Sections[0].add(note(text))
@@ -48,7 +48,7 @@ func (r *Results) runs(width int, narrow bool) *table {
 			known = words.Percent(float64(g.Matched))
 		}
 		bound := g.bound()
-		if bound == replay.NoBound {
+		if bound == noBound {
 			bound = "–"
 		}
 		row := []string{g.Learner, g.Delays, g.Loss.shown(shown).text(), known, words.Percent(float64(g.Skipped)),
@@ -111,7 +111,7 @@ func replayed(r *replay.Result) string {
 func legend(runs []replay.Result) string {
 	first := &runs[0]
 	orders := 0
-	for _, g := range replay.Groups(runs) {
+	for _, g := range groupsOf(runs) {
 		orders = max(orders, len(g))
 	}
 	text := fmt.Sprintf("%s, %s rounds, window %s", first.Environment, words.Count(first.Rounds), windowText(first))
@@ -123,7 +123,7 @@ func legend(runs []replay.Result) string {
 		text += ". Matched: rounds that drew the action of the log; the others are withdrawn. " + replayed(first)
 	}
 	if d := first.Delays.Recorded; d != nil {
-		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", delayLine(&d.DelayStats),
+		text += fmt.Sprintf(". In the log itself %s; %s of rounds are overtaken by a later one", delayLine(&d.Stats),
 			words.Percent(float64(d.Overtaken)/float64(max(first.Rounds, 1))))
 	}
 	if orders > 1 {

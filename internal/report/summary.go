@@ -84,19 +84,19 @@ type standing struct {
 // Summarise sets what is made of runs and policies.
 func (r *Results) Summarise() {
 	r.Summary, r.Standings = []group{}, []standing{}
-	groups := replay.Groups(r.Runs)
+	groups := groupsOf(r.Runs)
 	for _, g := range groups {
 		r.Summary = append(r.Summary, summary(g, groups))
 	}
 	logging := ope.Figure(nan)
 	for _, p := range r.Policies {
 		if p.Policy == "logging" {
-			logging = judge(p).Value
+			logging = ranking(p).Value
 		}
 	}
 	for _, p := range r.Policies {
 		r.Standings = append(r.Standings, standing{Policy: p.Policy, Plays: r.plays(p.Policy),
-			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ranking(p).Value - logging})
 	}
 }
 
@@ -122,7 +122,7 @@ func summary(g []*replay.Result, all [][]*replay.Result) group {
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
-	bound, state := replay.GroupBound(g)
+	bound, state := groupBound(g)
 	s.Bound, s.state = ope.Figure(bound), state
 	for _, r := range g {
 		for _, x := range r.Certificate.Bounds() {
@@ -233,4 +233,52 @@ func (r *Results) baselines() string {
 	}
 	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines),
 		words.Count(r.Intake.Events))
+}
+
+// States of the bound of a group that has no figure.
+const (
+	noBound      = "none"
+	voidBound    = "void"
+	vacuousBound = "vacuous"
+)
+
+// groupBound returns the mean of the sharpest bounds of runs that differ in their row orders;
+// state says what one of them is instead, "" if each is a figure.
+func groupBound(g []*replay.Result) (mean float64, state string) {
+	sum := 0.0
+	for _, r := range g {
+		switch b, ok := r.Certificate.Sharpest(); {
+		case !ok:
+			return math.NaN(), noBound
+		case b.Void != "":
+			state = voidBound
+		case b.Vacuous:
+			state = cmp.Or(state, vacuousBound)
+		default:
+			sum += *b.Value
+		}
+	}
+	if state != "" {
+		return math.NaN(), state
+	}
+	return sum / float64(len(g)), ""
+}
+
+// groupsOf collects the runs of the same learner and delays, which differ in their row
+// orders, in the order in which each first comes.
+func groupsOf(runs []replay.Result) [][]*replay.Result {
+	var out [][]*replay.Result
+	at := map[[2]string]int{}
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Learner, r.Delays.Spec}
+		g, ok := at[key]
+		if !ok {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], r)
+	}
+	return out
 }

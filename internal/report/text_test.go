@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/json"
 	"flag"
 	"math"
 	"os"
@@ -10,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/judge"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/loop"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -20,19 +19,6 @@ import (
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files of tables")
-
-// oneRun is the run of the golden file of results.
-func oneRun(t *testing.T) (r replay.Result) {
-	t.Helper()
-	b, err := os.ReadFile("../replay/testdata/result.json")
-	if err == nil {
-		err = json.Unmarshal(b, &r)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // text writes a page for a terminal.
 func text(t *testing.T, p *Page, width int) string {
@@ -74,7 +60,7 @@ func uncertain() replay.Certificate {
 }
 
 func TestRunText(t *testing.T) {
-	full, bare := oneRun(t), oneRun(t)
+	full, bare := oneRun(), oneRun()
 	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
 	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
 	bare.Certificate = uncertain()
@@ -86,7 +72,7 @@ func TestRunsText(t *testing.T) {
 	for _, l := range []string{"dafa", "egreedy:0.05", "uniform"} {
 		for _, d := range []string{"none", "lognormal:20,1.5"} {
 			for order := range 3 {
-				r := oneRun(t)
+				r := oneRun()
 				r.Learner, r.Delays.Spec, r.Order = l, d, order
 				*r.MeanLoss += 0.01 * float64(order)
 				r.Regret = some(*r.Regret + 10*float64(order))
@@ -101,7 +87,7 @@ func TestRunsText(t *testing.T) {
 		}
 	}
 	runs[4].Regret = nil
-	runs = append(runs, oneRun(t))
+	runs = append(runs, oneRun())
 	runs[len(runs)-1].Learner = "fixed:a"
 	checkGolden(t, "runs.txt", text(t, Runs(runs, 100), 100), 100)
 	if got := text(t, Runs(nil, 100), 100); got != "no runs\n" {
@@ -116,7 +102,7 @@ func TestWarningsAreSaid(t *testing.T) {
 	still.Certificate.Changes = &oracle.Changes{}
 	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237},
 		{Example: 5012, Action: "b"}}}
-	late := oneRun(t)
+	late := oneRun()
 	late.LateLosses.Differ = true
 	for _, c := range []struct {
 		runs []replay.Result
@@ -144,8 +130,8 @@ func TestWarningsAreSaid(t *testing.T) {
 }
 
 // evaluations are of three policies by eight estimators, one of which may be biased.
-func evaluations() *replay.Evaluations {
-	e := &replay.Evaluations{Settings: replay.OffPolicySettings{Of: "loss", Rows: 300, Actions: 3, MinPropensity: .1,
+func evaluations() *judge.Evaluations {
+	e := &judge.Evaluations{Settings: judge.OffPolicySettings{Of: "loss", Rows: 300, Actions: 3, MinPropensity: .1,
 		Lambda: 10, CrossFit: 5}}
 	for _, name := range []string{"logging", "uniform", "eps:0.1,eps:0.2,eps:0.3,eps:0.4,eps:0.5,always:c"} {
 		p := &ope.Evaluation{Policy: name, Rows: 300, Matched: 290, ESS: 120, MaxWeight: 3, MeanWeight: .97,
@@ -176,17 +162,17 @@ func TestJudgedText(t *testing.T) {
 	if strings.HasSuffix(got, "\n\n") {
 		t.Error("it ends with an empty line")
 	}
-	if got := text(t, Judged(&replay.Evaluations{}, false), 100); got != "" {
+	if got := text(t, Judged(&judge.Evaluations{}, false), 100); got != "" {
 		t.Errorf("%q of no policy", got)
 	}
 }
 
 // Two policies and two runs fit 80 columns and 24 lines.
 func TestSummaryFitsAScreen(t *testing.T) {
-	e, none := evaluations(), oneRun(t)
+	e, none := evaluations(), oneRun()
 	e.Policies = e.Policies[:2]
 	none.Delays.Spec = "none"
-	got := text(t, Judged(e, true), 80) + "\n" + text(t, Runs([]replay.Result{oneRun(t), none}, 80), 80)
+	got := text(t, Judged(e, true), 80) + "\n" + text(t, Runs([]replay.Result{oneRun(), none}, 80), 80)
 	checkWidth(t, got, 80)
 	if n := strings.Count(got, "\n"); n > 23 || strings.Contains(got, "\n\n\n") {
 		t.Errorf("%d lines, or two empty ones:\n%s", n, got)
@@ -232,8 +218,8 @@ func TestRewardsInText(t *testing.T) {
 
 // The picture and the file of windows have each of them, also of one that says nothing.
 func TestWindowFigures(t *testing.T) {
-	prices := []replay.WindowPrice{{Length: loop.Window{Rounds: 10}, Bound: &replay.Estimate{Value: 20}, Recommended: true,
-		MeanLoss: &replay.Estimate{Value: .3, SE: some(.01)}}, {Length: loop.Window{Rounds: 20}}}
+	prices := []replay.WindowPrice{{Window: "10 rounds", Bound: &replay.Estimate{Value: 20}, Recommended: true,
+		MeanLoss: &replay.Estimate{Value: .3, SE: some(.01)}}, {Window: "20 rounds"}}
 	c := WindowChart(prices, &replay.Result{Rounds: 100})
 	if len(c.Series) != 3 || c.Series[0].X[0] != 10 || c.Series[0].Err[0] != .02 || c.Series[1].Y[0] != .2 ||
 		len(c.Series[2].X) != 2 || *c.Mark != 10 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hindsight/internal/chart"
+	"hindsight/internal/model"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -75,9 +76,9 @@ func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(mean) st
 	bound := mean(meanOfEstimate(w.Bound))
 	switch {
 	case w.Void != "":
-		bound = replay.Void
+		bound = voidBound
 	case w.Vacuous:
-		bound = replay.Vacuous
+		bound = vacuousBound
 	}
 	return []string{w.Window, words.Percent(w.Skipped), words.Percent(w.Late), digits(w.Released),
 		words.Count(w.SigmaMax), bound, mean(meanOfEstimate(w.MeanLoss).shown(shown)), mean(meanOfEstimate(w.Regret)),
@@ -145,9 +146,10 @@ func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart
 	name := "mean " + first.Rewards.Of()
 	for i := range prices {
 		p := &prices[i]
-		x := float64(p.Length.Rounds)
-		if p.Length.Nanos > 0 {
-			c.X, x = "window (minutes)", float64(p.Length.Nanos)/60e9
+		w, _ := model.ParseWindow(p.Window) // as PriceWindows wrote it
+		x := float64(w.Rounds)
+		if w.Nanos > 0 {
+			c.X, x = "window (minutes)", float64(w.Nanos)/60e9
 		}
 		if p.Regret != nil {
 			name = "regret"
