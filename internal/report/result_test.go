@@ -37,8 +37,9 @@ func oneRun() replay.Result {
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
 		Certificate: replay.Certificate{
-			T:               20000,
-			PlausibleSet:    &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100},
+			T: 20000,
+			PlausibleSet: &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3,
+				Functions: 100},
 			ExplorationCost: some(490.7),
 			Assumptions: []certify.Assumption{{Name: certify.Losses, State: certify.Enforced,
 				Detail: "out of range is rejected"}},
@@ -124,7 +125,8 @@ func TestFates(t *testing.T) {
 	if f.AddReject("foreign") {
 		t.Error("an unknown reason is counted")
 	}
-	if want := (replay.Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1, Mismatch: 1, Malformed: 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
+	if want := (replay.Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1,
+		Mismatch: 1, Malformed: 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
 		t.Errorf("%+v, want %+v", f, want)
 	}
 }
