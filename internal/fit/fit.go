@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -162,15 +163,7 @@ func apart(x, y []float64) float64 {
 // {f : softmax(−2L)(f) > α/|F|}, L the sum of squares over the held-out losses, each
 // once (ALGORITHMS.md, section 2.1).
 func (c *Class) finish(d *Data) {
-	slices.SortStableFunc(c.Functions, func(a, b Fitted) int {
-		switch {
-		case a.HeldOut < b.HeldOut:
-			return -1
-		case a.HeldOut > b.HeldOut:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(c.Functions, func(a, b Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	least := math.Inf(1)
 	for i := range c.Functions {
 		least = min(least, c.Functions[i].sum)
