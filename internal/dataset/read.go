@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +26,7 @@ type Options struct {
 }
 
 // eventRows are rows whose contexts bring their own actions: each as it will be asked,
-// with its id before and its law behind it.
+// with its id before it.
 type eventRows struct {
 	data    []byte
 	places  []rowPlace
@@ -36,12 +35,11 @@ type eventRows struct {
 	largest int // most actions of a row
 }
 
-// rowPlace says where a row lies: id, context, and law if it is there.
+// rowPlace says where a row lies: id and context.
 type rowPlace struct {
 	at      int64
 	context int32
 	id      uint16
-	law     uint16 // numbers of 8 bytes
 }
 
 func (e *eventRows) id(r int) string {
@@ -61,17 +59,6 @@ func (e *eventRows) parse(dst *codec.Context, r int) {
 	if err := codec.ParseContext(dst, e.context(r)); err != nil {
 		panic(fmt.Sprintf("replay: a context that was written here does not parse: %v", err))
 	}
-}
-
-// law appends the whole law of a row, in the order of its actions; nothing if it is not
-// known.
-func (e *eventRows) law(dst []float64, r int) []float64 {
-	p := e.places[r]
-	b := e.data[p.at+int64(p.id)+int64(p.context):]
-	for i := range int(p.law) {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
-	}
-	return dst
 }
 
 // row flags while a log is loaded.
@@ -272,12 +259,6 @@ func (l *eventLoader) place(id string, r *logs.Record) {
 	l.buf = append(l.buf[:0], id...)
 	l.buf = codec.AppendContext(l.buf, &l.ctx)
 	p := rowPlace{at: int64(len(l.kept.data.All)), context: int32(len(l.buf) - len(id)), id: uint16(len(id))}
-	if n := len(r.Propensities); n > 0 && n < math.MaxUint16 {
-		p.law = uint16(n)
-		for _, v := range r.Propensities {
-			l.buf = binary.LittleEndian.AppendUint64(l.buf, math.Float64bits(v))
-		}
-	}
 	l.kept.data.Add(l.buf...)
 	l.kept.places.Add(p)
 }

@@ -26,35 +26,6 @@ func (c Class) String() string {
 	return [...]string{"", "event", "duplicate", "dangling", "skipped", "malformed"}[c]
 }
 
-// LineError says where a file is wrong. Line and Column count from 1; Column counts
-// bytes, and is 0 where the whole record is meant, or the column that Name names.
-type LineError struct {
-	File         string
-	Line, Column int64
-	Name         string
-	Msg          string
-
-	ends bool // it is not this record alone that cannot be read
-}
-
-func (e *LineError) Error() string {
-	switch {
-	case e.Name != "":
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.text())
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-// text is what is wrong, with the column's name.
-func (e *LineError) text() string {
-	if e.Name == "" {
-		return e.Msg
-	}
-	return "column " + e.Name + ": " + e.Msg
-}
-
 // ShownMalformed is how many malformed records an [Account] shows.
 const ShownMalformed = 10
 
@@ -82,15 +53,6 @@ type Account struct {
 	// Forgotten says that ids were forgotten for lack of room: repeats further apart
 	// than that are not found.
 	Forgotten bool `json:"ids_forgotten,omitempty"`
-}
-
-// Balanced reports whether every record has its class.
-func (a *Account) Balanced() bool {
-	skipped := int64(0)
-	for _, n := range a.Reasons {
-		skipped += n
-	}
-	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }
 
 // Errors returns the texts of the malformed records shown.
@@ -226,9 +188,4 @@ func (a *Account) ReasonTexts() []string {
 func (a *Account) Summary() string {
 	return fmt.Sprintf("read %d: %d events, %d duplicates, %d dangling, %d skipped, %d malformed",
 		a.Read, a.Events, a.Duplicates, a.Dangling, a.Skipped, a.Malformed)
-}
-
-// NoRows is the error of a file in CSV without a row.
-func NoRows(file string) error {
-	return &LineError{File: file, Line: 2, Msg: "there are no rows below the header"}
 }

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"math"
 	"strconv"
 
 	"hindsight/pkg/codec"
@@ -259,53 +258,4 @@ func ordinal(i int) string {
 		return ordinals[i]
 	}
 	return strconv.Itoa(i)
-}
-
-// whole reads a whole number.
-func (s *scan) whole() int {
-	f := s.number()
-	if s.ok() && (f != math.Trunc(f) || math.Abs(f) > 1<<31) {
-		s.fail("expected a whole number")
-		return 0
-	}
-	return int(f)
-}
-
-func (s *scan) wholes(dst []int) []int {
-	if s.null() || !s.open('[') {
-		return dst
-	}
-	for first := true; s.more(&first, ']'); {
-		dst = append(dst, s.whole())
-	}
-	return dst
-}
-
-func (s *scan) numbers(dst []float64) []float64 {
-	if s.null() || !s.open('[') {
-		return dst
-	}
-	for first := true; s.more(&first, ']'); {
-		dst = append(dst, s.number())
-	}
-	return dst
-}
-
-// time reads a time; null is none.
-func (s *scan) time() int64 {
-	if s.null() {
-		return NoTime
-	}
-	at := s.i
-	text := s.text()
-	if !s.ok() {
-		return NoTime
-	}
-	t, err := ParseTime(text)
-	if err != nil {
-		s.i = at
-		s.fail(err.Error())
-		return NoTime
-	}
-	return t
 }

@@ -45,7 +45,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 	var rec Record
 	for {
 		err := r.Next(&rec)
-		if a := r.Account(); !a.Balanced() {
+		if a := r.Account(); !balanced(a) {
 			t.Fatalf("unbalanced account %+v", a)
 		}
 		if errors.Is(err, io.EOF) {
@@ -54,7 +54,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 		if err != nil {
 			return out, err
 		}
-		out = append(out, rec.Clone())
+		out = append(out, clone(&rec))
 	}
 }
 

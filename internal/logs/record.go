@@ -77,20 +77,6 @@ func (r *Record) Reset() {
 // Observed reports whether an outcome came: a loss, a reward or a withdrawal.
 func (r *Record) Observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
 
-// Clone returns a copy of r that shares no memory with it.
-func (r *Record) Clone() Record {
-	c := *r
-	c.ID, c.Action = strings.Clone(r.ID), strings.Clone(r.Action)
-	c.Features = cloneFeatures(r.Features)
-	c.Actions = nil
-	for _, a := range r.Actions {
-		c.Actions = append(c.Actions, codec.Action{Name: strings.Clone(a.Name), Features: cloneFeatures(a.Features)})
-	}
-	c.Baseline = append([]int(nil), r.Baseline...)
-	c.Propensities = append([]float64(nil), r.Propensities...)
-	return c
-}
-
 func cloneFeatures(in []codec.Feature) (out []codec.Feature) {
 	for _, f := range in {
 		f.Name, f.Text = strings.Clone(f.Name), strings.Clone(f.Text)

@@ -2,6 +2,7 @@ package logs
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -366,4 +367,53 @@ func (s *scan) join(a, b string) string {
 	start := len(s.arena)
 	s.arena = append(append(append(s.arena, a...), '.'), b...)
 	return unsafe.String(unsafe.SliceData(s.arena[start:]), len(s.arena)-start)
+}
+
+// whole reads a whole number.
+func (s *scan) whole() int {
+	f := s.number()
+	if s.ok() && (f != math.Trunc(f) || math.Abs(f) > 1<<31) {
+		s.fail("expected a whole number")
+		return 0
+	}
+	return int(f)
+}
+
+func (s *scan) wholes(dst []int) []int {
+	if s.null() || !s.open('[') {
+		return dst
+	}
+	for first := true; s.more(&first, ']'); {
+		dst = append(dst, s.whole())
+	}
+	return dst
+}
+
+func (s *scan) numbers(dst []float64) []float64 {
+	if s.null() || !s.open('[') {
+		return dst
+	}
+	for first := true; s.more(&first, ']'); {
+		dst = append(dst, s.number())
+	}
+	return dst
+}
+
+// time reads a time; null is none.
+func (s *scan) time() int64 {
+	if s.null() {
+		return NoTime
+	}
+	at := s.i
+	text := s.text()
+	if !s.ok() {
+		return NoTime
+	}
+	t, err := ParseTime(text)
+	if err != nil {
+		s.i = at
+		s.fail(err.Error())
+		return NoTime
+	}
+	return t
 }
