@@ -12,6 +12,8 @@ import (
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/recent"
+	"hindsight/internal/scan"
 	"hindsight/internal/spill"
 	"hindsight/pkg/codec"
 )
@@ -22,7 +24,7 @@ type Options struct {
 	Reward  *bool      // what Range is of; nil: whatever the log has
 	Actions []string   // that a model lists, the only ones that may be; nil: any
 	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
-	Dedup   int        // outcomes that may lie before their event; 0: [logs.DefaultDedup]. How many events an outcome may find says the reader's
+	Dedup   int        // outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the reader's
 }
 
 // eventRows are rows whose contexts bring their own actions: each as it will be asked,
@@ -75,12 +77,12 @@ type eventLoader struct {
 	rows   *eventRows
 	in     *Intake
 	kept   *eventColumns
-	reader *logs.Reader           // knows the rows of ids
-	early  *logs.Recent[*outcome] // outcomes before their event
-	waits  int64                  // of early, without event
-	inSets bool                   // rows differ in their actions
-	bare   bool                   // a row does not say its actions
-	sets   [2]int                 // fewest and most actions of a row that says them
+	reader *logs.Reader             // knows the rows of ids
+	early  *recent.Memory[*outcome] // outcomes before their event
+	waits  int64                    // of early, without event
+	inSets bool                     // rows differ in their actions
+	bare   bool                     // a row does not say its actions
+	sets   [2]int                   // fewest and most actions of a row that says them
 	buf    []byte
 	ctx    codec.Context
 	cols   map[string]struct{}
@@ -105,7 +107,7 @@ func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	files := &spill.Files{Most: o.Heap}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
-		early: logs.NewRecent[*outcome](o.Dedup),
+		early: recent.New[*outcome](o.Dedup),
 		kept:  newEventColumns(files), cols: map[string]struct{}{}}
 	l.log = &Table{Name: name, rows: l.rows, Intake: l.in, files: files}
 	if l.schema = r.Schema(); l.schema != nil {
@@ -196,7 +198,7 @@ func (l *eventLoader) event(r *logs.Record) error {
 	l.baseline(r)
 	c.decided.Add(r.Time)
 	c.value.Add(math.NaN())
-	c.came.Add(logs.NoTime)
+	c.came.Add(scan.NoTime)
 	flags := uint8(0)
 	if r.Flags&logs.Inactive != 0 {
 		flags |= rowInactive

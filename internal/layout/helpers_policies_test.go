@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/scan"
 )
 
 // judged returns the off-policy view of a log whose learners are those of [ModelFor].
@@ -84,7 +85,7 @@ func readLog(file string, in io.Reader, o logOptions) (*replay.Rounds, error) {
 	if err == nil && o.Strict && b.Intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)
 	}
-	var at *logs.LineError
+	var at *scan.LineError
 	if errors.As(err, &at) {
 		at.File = file
 	}
@@ -108,5 +109,5 @@ func repeatIn(rejects, column string) error {
 	if err := json.Unmarshal([]byte(strings.SplitN(rejects, "\n", 2)[0]), &x); err != nil {
 		return err
 	}
-	return &logs.LineError{Line: x.Line, Name: column, Msg: x.Reason}
+	return &scan.LineError{Line: x.Line, Name: column, Msg: x.Reason}
 }

@@ -52,7 +52,7 @@ func (t *table) write(w io.Writer, width int) error {
 	return err
 }
 
-// write writes the rows and an empty line: in one table, or where that is too wide in
+// writeIn writes the rows and an empty line: in one table, or where that is too wide in
 // several below each other, each with the first two columns as one and without the last.
 func (t *table) writeIn(w io.Writer, width int) error {
 	columns := make([][]string, len(t.rows[0]))

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"hindsight/internal/scan"
 )
 
 // Class is what became of a record that was read.
@@ -49,7 +51,7 @@ type Account struct {
 	Last      int64 `json:"last_time_ns,omitempty"`
 
 	// Shown are the first malformed records.
-	Shown []*LineError `json:"-"`
+	Shown []*scan.LineError `json:"-"`
 	// Forgotten says that ids were forgotten for lack of room: repeats further apart
 	// than that are not found.
 	Forgotten bool `json:"ids_forgotten,omitempty"`
@@ -92,7 +94,7 @@ func (a *Account) event(r *Record) {
 	case r.Flags&Defaulted != 0:
 		a.Defaulted++
 	}
-	if r.Time == NoTime {
+	if r.Time == scan.NoTime {
 		return
 	}
 	if a.First == 0 || r.Time < a.First {
@@ -105,11 +107,11 @@ func (a *Account) event(r *Record) {
 
 // leave counts a record that is not handed on, for this reason; raw is what was read. Of a
 // malformed one bad is the error.
-func (r *Reader) leave(class Class, at Reject, bad *LineError, raw []byte) {
+func (r *Reader) leave(class Class, at Reject, bad *scan.LineError, raw []byte) {
 	r.account.count(class, at.Reason)
 	at.Class = class.String()
 	if bad != nil {
-		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.text()
+		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.Text()
 		if len(r.account.Shown) < ShownMalformed {
 			r.account.Shown = append(r.account.Shown, bad)
 		}

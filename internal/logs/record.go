@@ -1,14 +1,11 @@
 package logs
 
 import (
-	"math"
 	"strings"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
-
-// NoTime is a time that the log does not say.
-const NoTime int64 = math.MinInt64
 
 // Kind is what a record is.
 type Kind uint8
@@ -69,7 +66,7 @@ type Record struct {
 // Reset makes r an empty event that keeps its memory.
 func (r *Record) Reset() {
 	*r = Record{
-		Kind: Event, Time: NoTime, OutcomeTime: NoTime, Chosen: -1, Weight: 1,
+		Kind: Event, Time: scan.NoTime, OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1,
 		Features: r.Features[:0], Actions: r.Actions[:0], Baseline: r.Baseline[:0], Propensities: r.Propensities[:0],
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	"pgregory.net/rapid"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -80,7 +81,7 @@ func drawFeatures(t *rapid.T, label string) (out []codec.Feature) {
 
 // drawRecord draws what every format can hold.
 func drawRecord(t *rapid.T, id string) Record {
-	times := rapid.OneOf(rapid.Just(NoTime), rapid.Int64Range(-1e18, 6e18))
+	times := rapid.OneOf(rapid.Just(scan.NoTime), rapid.Int64Range(-1e18, 6e18))
 	var r Record
 	r.Reset()
 	r.ID = id

@@ -1,4 +1,4 @@
-package logs
+package scan
 
 import "fmt"
 
@@ -10,21 +10,21 @@ type LineError struct {
 	Name         string
 	Msg          string
 
-	ends bool // it is not this record alone that cannot be read
+	Ends bool // it is not this record alone that cannot be read
 }
 
 func (e *LineError) Error() string {
 	switch {
 	case e.Name != "":
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.text())
+		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text())
 	case e.Column == 0:
 		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
 	}
 	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
 }
 
-// text is what is wrong, with the column's name.
-func (e *LineError) text() string {
+// Text is what is wrong, with the column's name.
+func (e *LineError) Text() string {
 	if e.Name == "" {
 		return e.Msg
 	}
