@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"hindsight/internal/daemon"
 	"hindsight/internal/dataset"
 	"hindsight/internal/judge"
-	"hindsight/internal/layout"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -59,7 +57,7 @@ bytes a row and the contexts; memory does not grow with the log.`,
   replayer backtest --data pendigits.csv --orders 5
   replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
     --action-column carrier --reward-column on_time --features origin,dest,distance
-  replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0 --json
+  replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0
   replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json
   replayer backtest --data pendigits.csv --orders 20 --resume runs.jsonl
   replayer backtest --data pendigits.csv --orders 5 --report out.html --csv out`,
@@ -71,12 +69,14 @@ bytes a row and the contexts; memory does not grow with the log.`,
 	b.source.flags(env, cmd.Flags(), &b.policies.trained.access)
 	b.source.runFlags(cmd.Flags(), true)
 	grouped(cmd.Flags(), "Learners and delays", func() {
-		cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
+		cmd.Flags().StringArrayVar(&b.learners, "learner", nil,
+			"learner; may be repeated (default dafa, or the model file's)")
 		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
 			"(default: the log's own, else lognormal:20,1.5)")
 		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	})
-	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
+	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies "+
+		"as they finish; what it has is not done again")
 	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
 	grouped(cmd.Flags(), "Policies", func() { b.policies.flags(cmd.Flags()) })
 	b.showing.flags(cmd.Flags())
@@ -149,16 +149,14 @@ func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error
 	if err != nil {
 		return err
 	}
+	width, terminal := screen(table)
 	if judged != nil {
-		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {
+		if err := report.Judged(judged, terminal).WriteText(table, width); err != nil || len(found.Runs) == 0 {
 			return err
 		}
-		if _, err := io.WriteString(table, "\n"); err != nil {
-			return err
-		}
+		fmt.Fprintln(table)
 	}
-	width, _ := screen(table)
-	return layout.WriteRunsIn(table, found.Runs, width)
+	return report.Runs(found.Runs, width).WriteText(table, width)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that
@@ -267,7 +265,8 @@ func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 				return nil, err
 			}
 			for i := range b.orders {
-				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
+				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model,
+					Files: p.files,
 					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() && k == 0 && i == 0})
 			}
 		}

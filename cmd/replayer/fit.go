@@ -55,7 +55,8 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
   replayer fit --data personalizer.dsjson --over features
   replayer fit --data embedded:shop-data --name shop
-  replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
+  # with oracle: {kind: hedge, class: digits.class.jsonl} in digits.yaml:
+  replayer backtest --data pendigits.csv --model digits.yaml --window 200`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(env, cmd.Flags(), new(access))
@@ -103,11 +104,7 @@ func (f *fitting) run(ctx context.Context) error {
 		return err
 	}
 	bar := newProgress(f.env.Stderr, int64(o.Functions), "fit")
-	last := 0
-	o.Progress = func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	}
+	o.Progress = bar.steps()
 	class, err := fit.Fit(ctx, data, *o)
 	bar.finish()
 	if err != nil {
@@ -278,7 +275,8 @@ func (r *fitReport) write(w io.Writer) error {
 		len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
 	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows,
 		r.HeldOut, r.Constant)
-	fmt.Fprintf(&b, "%-10s %6s %8s %8s %8s %10s\n", "kind", "number", "best", "median", "worst", "surviving")
+	kinds := words.Table{Left: 1}
+	kinds.Row("kind", "number", "best", "median", "worst", "surviving")
 	for _, kind := range fit.Kinds() {
 		var losses []float64
 		survive := 0
@@ -291,20 +289,25 @@ func (r *fitReport) write(w io.Writer) error {
 			}
 		}
 		if n := len(losses); n > 0 {
-			fmt.Fprintf(&b, "%-10s %6d %8.4f %8.4f %8.4f %10d\n", kind, n, losses[0], losses[n/2], losses[n-1], survive)
+			loss := func(i int) string { return fmt.Sprintf("%.4f", losses[i]) }
+			kinds.Row(kind, fmt.Sprint(n), loss(0), loss(n/2), loss(n-1), fmt.Sprint(survive))
 		}
 	}
+	_ = kinds.Write(&b, words.NoLimit) // a builder takes all
 	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving,
 		len(r.Functions), 100*r.Share, r.Alpha)
 	if r.Share > .5 {
 		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
 	}
-	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) }); best.HeldOut >= r.Constant {
+	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int {
+		return cmp.Compare(a.HeldOut, b.HeldOut)
+	}); best.HeldOut >= r.Constant {
 		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too " +
 			"few.\n")
 	}
 	if len(r.Played) > 0 {
 		fmt.Fprintf(&b, "\nmean %s on the %d rows behind them, without delay\n", r.Played[0].rewards.Of(), r.PlayedRows)
+		learners := words.Table{Indent: "  ", Left: words.All}
 		for _, p := range r.Played {
 			loss := "not known"
 			if p.MeanLoss != nil {
@@ -313,8 +316,9 @@ func (r *fitReport) write(w io.Writer) error {
 			if p.Matched != nil {
 				loss += fmt.Sprintf("  over %d rows that drew the action of the log", *p.Matched)
 			}
-			fmt.Fprintf(&b, "  %-28s %s\n", p.Name, loss)
+			learners.Row(p.Name, loss)
 		}
+		_ = learners.Write(&b, words.NoLimit)
 	}
 	fmt.Fprintf(&b, "\nIn a model file: oracle: {kind: hedge, class: %s}\n", filepath.Base(r.File))
 	_, err := io.WriteString(w, b.String())

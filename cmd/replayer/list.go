@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +12,7 @@ import (
 	"hindsight/internal/grammar"
 	"hindsight/internal/judge"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 	"hindsight/internal/world"
 )
 
@@ -47,7 +47,6 @@ func listCommand(env *daemon.Env) *cobra.Command {
 }
 
 func (l *listing) write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
 		title   string
 		entries []grammar.Entry
@@ -59,15 +58,19 @@ func (l *listing) write(w io.Writer) error {
 		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
 		{"Policies judged on a log with propensities (--policy)", l.Policies},
 	} {
-		fmt.Fprintf(t, "%s\n", part.title)
+		t := words.Table{Indent: "  ", Left: words.All}
 		for _, e := range part.entries {
 			name := e.Name
 			if e.Params != "" {
 				name += ":" + e.Params
 			}
-			fmt.Fprintf(t, "  %s\t%s\n", name, e.Meaning)
+			t.Row(name, e.Meaning)
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(w, part.title)
+		if err := t.Write(w, words.NoLimit); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
-	return t.Flush()
+	return nil
 }

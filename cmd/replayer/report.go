@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -207,22 +208,22 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 		return nil, err
 	}
 	for _, p := range policies {
-		var trials []*replay.Trial
 		m := *p.model
 		m.Window = loop.Window{Rounds: max(m.Window.Rounds, delays[len(delays)-1]+1)}
+		var rounds [sweepOrders]*replay.Rounds // of an order, the same at each delay
+		for i := range rounds {
+			head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
+			rounds[i] = head.For(&m)
+		}
+		var trials []*replay.Trial
 		for _, d := range delays {
-			for i := range sweepOrders {
-				if len(trials) < sweepOrders { // the rounds of an order are made once
-					head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
-					trials = append(trials, &replay.Trial{Rounds: head.For(&m)})
-				} else {
-					trials = append(trials, &replay.Trial{Rounds: trials[i].Rounds})
-				}
-				t := trials[len(trials)-1]
-				t.Order, t.Model, t.Files, t.Label, t.Seed = i, &m, p.files, p.label, b.source.seed
-				if t.Delays, err = delay.Parse(fmt.Sprintf("constant:%d", d), delay.Options{Seed: b.source.seed}); err != nil {
-					return nil, err
-				}
+			constant, err := delay.Parse(fmt.Sprintf("constant:%d", d), delay.Options{Seed: b.source.seed})
+			if err != nil {
+				return nil, err
+			}
+			for i := range rounds {
+				trials = append(trials, &replay.Trial{Rounds: rounds[i], Order: i, Delays: constant, Model: &m,
+					Files: p.files, Label: p.label, Seed: b.source.seed})
 			}
 		}
 		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials,
@@ -230,10 +231,7 @@ func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.
 		if err != nil {
 			return out, err
 		}
-		byDelay := make([][]replay.Result, len(delays))
-		for i := range byDelay {
-			byDelay[i] = results[i*sweepOrders : (i+1)*sweepOrders]
-		}
+		byDelay := slices.Collect(slices.Chunk(results, sweepOrders))
 		out = append(out, replay.NewSweep(p.label, delays, byDelay)...)
 	}
 	return out, nil

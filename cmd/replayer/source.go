@@ -54,9 +54,9 @@ type source struct {
 // dataFlags are those of verbs that read a log.
 func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any format "+
-			"that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose columns are "+
-			"named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
+		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any "+
+			"format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose "+
+			"columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
 	})
 	s.logFlags(env, f, a)
 }
@@ -79,7 +79,8 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 			"needle:S,N,O, and others that replayer list names")
 		f.StringArrayVar(&s.twists, "twist", nil,
 			"change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
-		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
+		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment",
+			defaultRounds))
 	})
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
@@ -91,8 +92,8 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
-		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, "+
-			"linear, fourier (linear with 128 random features), shared or hybrid")
+		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: "+
+			"auto, linear, fourier (linear with 128 random features), shared or hybrid")
 		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is "+
 			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 		if window {
@@ -111,7 +112,8 @@ func (s *source) learnerFlags(f *pflag.FlagSet, learner, delays *string) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(learner, "learner", "", "learner (default dafa, or the model file's)")
 		if delays != nil {
-			f.StringVar(delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
+			f.StringVar(delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else "+
+				"lognormal:20,1.5)")
 		}
 	})
 }
@@ -251,7 +253,8 @@ func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 		p.model.Window, p.defaultWindow = defaultWindow, true
 	}
 	if p.model.Window.Rounds == 0 && !env.Timed() {
-		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example --window 200", model.FormatWindow(p.model.Window))
+		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example "+
+			"--window 200", model.FormatWindow(p.model.Window))
 	}
 	if err := p.model.Validate(); err != nil {
 		return nil, err
@@ -332,7 +335,8 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 		return daemon.Usagef("--learner: %v", err)
 	}
 	if p.model.Explore.Warning() != "" {
-		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
+		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly "+
+			"at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

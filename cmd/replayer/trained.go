@@ -24,8 +24,8 @@ type trained struct {
 }
 
 func (t *trained) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, "+
-		"and replayed itself unless --data or --env is given")
+	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy "+
+		"snapshot, and replayed itself unless --data or --env is given")
 	f.Int64Var(&t.at, "at", 0, "feedback after which --policy snapshot is the learner of --log; 0: all")
 	daemon.Bounds{"at": {0, 1 << 53}}.Set(f)
 }

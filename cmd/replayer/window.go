@@ -13,7 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/layout"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -82,11 +81,7 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
-	table, err := tables(w.env, w.source.json, w.priced(prices))
-	if err != nil {
-		return err
-	}
-	return layout.WriteWindows(table, &runs[0][0], w.seeds, prices)
+	return tell(w.env, w.source.json, w.priced(prices), report.WindowPrices(&runs[0][0], w.seeds, prices), mostWidth)
 }
 
 // priced is what window prints as JSON.
@@ -188,10 +183,8 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	}); err != nil {
 		return err
 	}
-	err := whole.Write(filepath.Join(w.out, "window.csv"),
-		func(f io.Writer) error { return layout.WriteWindowCSV(f, prices) })
-	if err != nil {
+	if err := report.WindowFile(prices).Save(w.out); err != nil {
 		return err
 	}
-	return layout.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
+	return report.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

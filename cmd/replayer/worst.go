@@ -12,9 +12,9 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/delay"
-	"hindsight/internal/layout"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/internal/whole"
 )
 
@@ -98,22 +98,18 @@ func (w *worst) run(ctx context.Context) error {
 	if werr := whole.Write(w.out, func(f io.Writer) error { return found.Found.Sequence.Write(f) }); werr != nil {
 		return werr
 	}
-	report, ferr := stress.report(ctx, found)
+	costs, ferr := stress.report(ctx, found)
 	stress.bar.finish()
 	if err == nil {
 		err = ferr
 	}
-	if report == nil {
+	if costs == nil {
 		fmt.Fprintf(w.env.Stderr, "the worst so far, %s %.4g in the draws of the search, is in %s\n", stress.what,
 			found.Found.Harm, w.out)
 		return err
 	}
-	report.File = w.out
-	table, err := tables(w.env, w.source.json, report)
-	if err != nil {
-		return err
-	}
-	return layout.WriteWorst(table, report)
+	costs.File = w.out
+	return tell(w.env, w.source.json, costs, report.Worst(costs), narrow)
 }
 
 // stress is a learner that sequences of delays are tried on.

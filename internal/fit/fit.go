@@ -16,13 +16,13 @@ import (
 
 // Kinds of functions.
 const (
-	Ridge    = "ridge"
-	Logistic = "logistic"
-	Trees    = "trees"
+	kindRidge    = "ridge"
+	kindLogistic = "logistic"
+	kindTrees    = "trees"
 )
 
 // Kinds lists them.
-func Kinds() []string { return []string{Ridge, Logistic, Trees} }
+func Kinds() []string { return []string{kindRidge, kindLogistic, kindTrees} }
 
 // Options say what class is built. The zero value is not usable; see [Defaults].
 type Options struct {
@@ -228,11 +228,11 @@ var (
 
 // draw fits a function of a kind.
 func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
-	s := resample(d, scale, kind != Trees, rng)
+	s := resample(d, scale, kind != kindTrees, rng)
 	f := &Fitted{Kind: kind, Columns: len(s.columns)}
 	switch kind {
-	case Ridge, Logistic:
-		if f.Lambda = lambdas[rng.IntN(len(lambdas))]; kind == Ridge {
+	case kindRidge, kindLogistic:
+		if f.Lambda = lambdas[rng.IntN(len(lambdas))]; kind == kindRidge {
 			f.f.Linear = s.ridge(f.Lambda)
 		} else {
 			f.f.Logistic = s.logistic(f.Lambda)
@@ -244,7 +244,7 @@ func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
 				}
 			}
 		}
-	case Trees:
+	case kindTrees:
 		o := treeOptions{depth: depths[rng.IntN(len(depths))], leaf: leaves[rng.IntN(len(leaves))],
 			try: looks[rng.IntN(len(looks))]}
 		f.Trees, f.Depth = bags[rng.IntN(len(bags))], o.depth

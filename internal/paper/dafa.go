@@ -57,7 +57,8 @@ func (p *preset) bound(rounds, actions int, logF float64, d int) float64 {
 	if p.eta == oracle.DefaultEta { // its γ grows with what was learned: d rounds are played with the first
 		late = float64(d) * (k - 1) / p.steepest(1, k, logF)
 	}
-	return p.explores(t, k, logF) + late + p.steepest(t, k, logF)/4*logF/p.eta + 2*float64(d)*math.Sqrt(t*oracle.HedgeKL(p.eta)/2*logF)
+	return p.explores(t, k, logF) + late + p.steepest(t, k, logF)/4*logF/p.eta + 2*float64(d)*math.Sqrt(
+		t*oracle.HedgeKL(p.eta)/2*logF)
 }
 
 // steep returns an environment of logistic functions so steep that losses are nearly
@@ -99,8 +100,9 @@ func dafaClaim() Claim {
 	return Claim{
 		Name:   "dafa",
 		Source: "thm:DAFA-REGRET with thm:Vovk-regret (DA-FA with the Hedge-Vovk oracle)",
-		Says:   "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where the bound, with the constants that are proved, is less than uniform play regrets.",
-		plan:   func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
+		Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where " +
+			"the bound, with the constants that are proved, is less than uniform play regrets.",
+		plan: func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
 	}
 }
 
@@ -114,7 +116,9 @@ func dafaSweeps(o Options) []sweep {
 		values []int
 		at     func(v int) at
 	}{
-		{"T", size(o, []int{4000, 8000, 16000, 32000, 64000}, []int{8000, 32000}), func(v int) at { return at{v, actions, functions, 0} }},
+		{"T", size(o, []int{4000, 8000, 16000, 32000, 64000}, []int{8000, 32000}), func(v int) at {
+			return at{v, actions, functions, 0}
+		}},
 		{"K", size(o, []int{2, 4, 8, 16, 32}, []int{2, 4, 12}), func(v int) at { return at{rounds, v, functions, 0} }},
 		{"log|F|", size(o, []int{2, 4, 16, 128}, []int{2, 4, 16}), func(v int) at { return at{rounds, actions, v, 0} }},
 		{"D/T", size(o, []int{0, 5, 10, 20}, []int{5, 10}), func(v int) at { return at{rounds, actions, functions, v} }},
@@ -129,7 +133,8 @@ func dafaSweeps(o Options) []sweep {
 				if a.name == "log|F|" {
 					x = logOf(v)
 				}
-				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n), delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
+				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n),
+					delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
 				l.points = append(l.points, point{c, p.bound(at.t, at.k, logOf(at.n), at.d)})
 			}
 			s.lines = append(s.lines, l)

@@ -44,6 +44,14 @@ func jobs(o Options, cells []*cell) []job {
 	return out
 }
 
+// played is the plan of cells, of which something is concluded when all figures per seed are there.
+func played(o Options, cells []*cell, conclude func(f *Finding, cells []*cell)) plan {
+	return plan{jobs(o, cells), func(f *Finding) {
+		gather(cells)
+		conclude(f, cells)
+	}}
+}
+
 // play runs a cell with a seed.
 func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Result, error) {
 	env := c.env(seed)

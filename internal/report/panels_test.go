@@ -86,13 +86,13 @@ func (f told) missing(p *Page) (out []string) {
 		}
 		for _, part := range s.Parts {
 			switch x := part.(type) {
-			case *Table:
+			case *table:
 				for _, row := range x.Rows {
 					for i, c := range row {
 						check(s.ID+", "+x.Caption+", "+x.Columns[i].Name, strings.ReplaceAll(c.Text, "SHA-256", ""))
 					}
 				}
-			case *Chart:
+			case *pageChart:
 				for _, v := range x.Views {
 					for _, line := range v.Series {
 						for i, y := range line.Y {
@@ -149,7 +149,7 @@ func TestPanelsAreTold(t *testing.T) {
 	beside := told{float64(r.Intake.Events) / float64(r.Intake.Read), float64(r.Data.Observed) / float64(r.Data.Rounds)}
 	inJSON := func() (f told) { f.json(all); return append(f, beside...) }
 	inCSV := func(without string) (f told) {
-		for _, file := range r.Files() {
+		for _, file := range r.files() {
 			if file.Name != without {
 				for _, row := range file.Rows {
 					f.text(strings.Join(row, " ; "))

@@ -134,7 +134,7 @@ func TestFlags(t *testing.T) {
 		p.Flags = append(p.Flags, few)
 	}
 	flags := r.Page().Flags
-	if !slices.IsSortedFunc(flags, func(a, b Flag) int { return rank(a.Level) - rank(b.Level) }) {
+	if !slices.IsSortedFunc(flags, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) }) {
 		t.Errorf("%+v", flags)
 	}
 	n := 0
@@ -146,7 +146,7 @@ func TestFlags(t *testing.T) {
 	if n != 1 || flags[0].Text != "all policies: "+few+"." {
 		t.Errorf("%d flags of few events: %+v", n, flags)
 	}
-	if flags := (&Results{}).Page().Flags; len(flags) != 1 || flags[0].Level != Good {
+	if flags := (&Results{}).Page().Flags; len(flags) != 1 || flags[0].Level != good {
 		t.Errorf("%+v", flags)
 	}
 }
@@ -161,7 +161,8 @@ func TestDelaysCost(t *testing.T) {
 	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
 		run("none", 0, .3)}}
 	r.Summarise()
-	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 { // of .2 and .1
+	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 {
+		// of .2 and .1
 		t.Errorf("%+v", c)
 	}
 	if r.Summary[1].Cost.known() || math.Abs(float64(r.Summary[1].Loss.Value)-.45) > 1e-12 {
@@ -193,12 +194,12 @@ func TestRewardsAreShown(t *testing.T) {
 	for _, s := range page.Sections {
 		for _, part := range s.Parts {
 			switch x := part.(type) {
-			case *Table:
+			case *table:
 				names = append(names, x.Caption)
 				for _, c := range x.Columns {
 					names = append(names, c.Name)
 				}
-			case *Chart:
+			case *pageChart:
 				names = append(names, x.Title, x.Y.Label)
 				if line := x.Views[0].Series[0]; x.ID == "course" &&
 					(line.Y[1] != 1.2 || !(line.Low[1] < 1.2 && line.High[1] > 1.2)) {
@@ -231,12 +232,12 @@ func TestCostWithinNoise(t *testing.T) {
 		{-.01, nan, nil, "none seen", "one row order"},
 		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
 	} {
-		if got := costTile(Mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
+		if got := costTile(mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
 			!strings.Contains(got.Note, c.notes) {
 			t.Errorf("%v ± %v: %+v", c.value, c.se, got)
 		}
 	}
-	if text := worse(&replay.Estimate{Value: -.01, SE: some(.01)}); strings.Contains(text, "−") {
+	if text := worse(mean{-.01, .01}); strings.Contains(text, "−") {
 		t.Error(text)
 	}
 }
@@ -263,7 +264,7 @@ func TestUnweightedIsFlagged(t *testing.T) {
 	r := example()
 	matched := int64(3)
 	r.Policies, r.Runs[0].Matched, r.Runs[1].Matched = nil, &matched, &matched
-	if !slices.ContainsFunc(r.Page().Flags, func(f Flag) bool {
+	if !slices.ContainsFunc(r.Page().Flags, func(f pageFlag) bool {
 		return strings.Contains(f.Text, "no unbiased "+
 			"estimate")
 	}) {
@@ -301,7 +302,7 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	tables := map[string][]map[string]string{}
-	for _, f := range r.Files() {
+	for _, f := range r.files() {
 		file, err := os.Open(filepath.Join(dir, f.Name))
 		if err != nil {
 			t.Fatal(err)
@@ -409,7 +410,7 @@ func TestLibrary(t *testing.T) {
 
 // A picture's series are laid over one x; what a logarithm has no place for is left out.
 func TestFromChart(t *testing.T) {
-	c := FromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
+	c := fromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
 		{Name: "a", X: []float64{1, 100}, Y: []float64{2, 0}, Err: []float64{3, 1}}, {Name: "b", X: []float64{0, 10},
 			Y: []float64{5, 6}}}})
 	if !slices.Equal(c.At, []float64{1, 10, 100}) {

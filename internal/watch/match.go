@@ -3,15 +3,15 @@ package watch
 // matchWindow holds how probable the learner would have made what its baseline did, in the last
 // rounds of an apprentice.
 type matchWindow struct {
-	ring [Window]float64
+	ring [windowSize]float64
 	n    int
 	at   int
 	last int64 // feedback taken
 }
 
-// Match says how often an apprentice would have done what the baseline did.
-type Match struct {
-	Rounds int     // at most [Window]
+// matchRate says how often an apprentice would have done what the baseline did.
+type matchRate struct {
+	Rounds int     // at most [windowSize]
 	Rate   float64 // mean probability; NaN of none
 }
 
@@ -29,18 +29,12 @@ func (s *Scope) Matched(n int64, p float64) {
 	}
 	w.last = n
 	w.ring[w.at] = p
-	w.at, w.n = (w.at+1)%Window, min(w.n+1, Window)
+	w.at, w.n = (w.at+1)%windowSize, min(w.n+1, windowSize)
 }
 
-// Match returns the match rate.
-func (s *Scope) Match() Match {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.match()
-}
-
-func (s *Scope) match() Match {
-	m := Match{Rounds: s.matches.n}
+// match returns the match rate; s.mu is held.
+func (s *Scope) match() matchRate {
+	m := matchRate{Rounds: s.matches.n}
 	sum := 0.0
 	for _, p := range s.matches.ring[:m.Rounds] {
 		sum += p

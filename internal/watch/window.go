@@ -9,8 +9,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Window is how many of the last decisions, and of the last rounds released, are kept.
-const Window = 1000
+// windowSize is how many of the last decisions, and of the last rounds released, are kept.
+const windowSize = 1000
 
 // decided is what is kept of a decision.
 type decided struct {
@@ -22,7 +22,7 @@ type decided struct {
 
 // decisionWindow holds the last decisions, and how often each action is among them.
 type decisionWindow struct {
-	ring [Window]decided
+	ring [windowSize]decided
 	n    int // decisions in all, as far as the ring goes
 	at   int // of the next
 	nameTable
@@ -42,14 +42,14 @@ type actionCount struct {
 
 // add takes a decision, whose strings are copied where they are kept.
 func (w *decisionWindow) add(law []float64, action string, x shadowed) {
-	if w.n == Window {
+	if w.n == windowSize {
 		w.drop(w.ring[w.at].action)
 	} else {
 		w.n++
 	}
 	floor, entropy := spread(law)
 	w.ring[w.at] = decided{w.name(action), floor, entropy, x}
-	w.at = (w.at + 1) % Window
+	w.at = (w.at + 1) % windowSize
 }
 
 // name returns the number of an action's name, counted once more.
@@ -98,15 +98,15 @@ func spread(law []float64) (floor, entropy float64) {
 	return floor, entropy / math.Log(float64(len(law)))
 }
 
-// Exploration says how widely the last decisions explore; all NaN before the first.
-type Exploration struct {
-	Decisions int     // at most [Window]
+// exploration says how widely the last decisions explore; all NaN before the first.
+type exploration struct {
+	Decisions int     // at most [windowSize]
 	Floor     float64 // least propensity of any action
 	Entropy   float64 // mean of the laws' entropies, each as a share of the uniform law's
 }
 
-func (w *decisionWindow) exploration() Exploration {
-	e := Exploration{Decisions: w.n, Floor: math.NaN(), Entropy: math.NaN()}
+func (w *decisionWindow) exploration() exploration {
+	e := exploration{Decisions: w.n, Floor: math.NaN(), Entropy: math.NaN()}
 	if w.n == 0 {
 		return e
 	}
@@ -118,21 +118,21 @@ func (w *decisionWindow) exploration() Exploration {
 	return e
 }
 
-// ActionCount is how often an action is among the last decisions.
-type ActionCount struct {
+// playedAction is how often an action is among the last decisions.
+type playedAction struct {
 	Action    string
 	Decisions int
 }
 
 // actions returns all actions of the window, the most frequent first.
-func (w *decisionWindow) actions() []ActionCount {
-	var out []ActionCount
+func (w *decisionWindow) actions() []playedAction {
+	var out []playedAction
 	for _, c := range w.names {
 		if c.n > 0 {
-			out = append(out, ActionCount{c.name, c.n})
+			out = append(out, playedAction{c.name, c.n})
 		}
 	}
-	slices.SortFunc(out, func(a, b ActionCount) int {
+	slices.SortFunc(out, func(a, b playedAction) int {
 		return cmp.Or(cmp.Compare(b.Decisions, a.Decisions), strings.Compare(a.Action, b.Action))
 	})
 	return out
@@ -149,7 +149,7 @@ type released struct {
 
 // feedbackWindow holds the last rounds released.
 type feedbackWindow struct {
-	ring [Window]released
+	ring [windowSize]released
 	n    int
 	at   int
 	nameTable
@@ -157,30 +157,30 @@ type feedbackWindow struct {
 
 // add takes a round, whose action's name is copied where it is kept.
 func (w *feedbackWindow) add(r released, action string) {
-	if w.n == Window {
+	if w.n == windowSize {
 		w.drop(w.ring[w.at].action)
 	}
-	w.n = min(w.n+1, Window)
+	w.n = min(w.n+1, windowSize)
 	r.action = w.name(action)
 	w.ring[w.at] = r
-	w.at = (w.at + 1) % Window
+	w.at = (w.at + 1) % windowSize
 }
 
-// ActionWorth is what the rounds of an action were worth.
-type ActionWorth struct {
+// actionWorth is what the rounds of an action were worth.
+type actionWorth struct {
 	Rounds int     // with a loss
 	Loss   float64 // mean
 }
 
 // worths returns what each action of the last rounds released with a loss was worth.
-func (w *feedbackWindow) worths() map[string]ActionWorth {
-	out := map[string]ActionWorth{}
+func (w *feedbackWindow) worths() map[string]actionWorth {
+	out := map[string]actionWorth{}
 	for i := range w.n {
 		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
 			name := w.names[x.action].name
 			was := out[name]
 			n := was.Rounds + 1
-			out[name] = ActionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
+			out[name] = actionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
 		}
 	}
 	return out
@@ -196,7 +196,7 @@ func Known(x float64) *float64 {
 
 // Recent says what the last rounds released were worth. What nothing is known of is NaN.
 type Recent struct {
-	Rounds    int     // at most [Window]
+	Rounds    int     // at most [windowSize]
 	Losses    int     // of them have one, real or imputed
 	JoinRatio float64 // observed, of those that are not withdrawn
 	Loss      float64 // mean

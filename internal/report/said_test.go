@@ -1,4 +1,4 @@
-package layout
+package report
 
 import (
 	"encoding/json"
@@ -18,22 +18,16 @@ func TestLateLossesAreSaid(t *testing.T) {
 		r          *replay.Result
 		warns, has bool
 	}{{biased, true, true}, {fair, false, true}, {prompt, false, false}} {
-		var one, many strings.Builder
-		if err := WriteRun(&one, c.r); err != nil {
-			t.Fatal(err)
-		}
-		if err := WriteRunsIn(&many, []replay.Result{*c.r, *c.r}, 100); err != nil {
-			t.Fatal(err)
-		}
-		report := said(&verify.Report{LateLosses: c.r.LateLosses})
-		for _, text := range []string{one.String(), many.String(), report} {
+		one, many := text(t, Run(c.r), 80), text(t, Runs([]replay.Result{*c.r, *c.r}, 100), 100)
+		audit := said(&verify.Report{LateLosses: c.r.LateLosses})
+		for _, text := range []string{one, many, audit} {
 			text = strings.Join(strings.Fields(text), " ")
 			if got := strings.Contains(text, "arning") && strings.Contains(text, "lengthen the window"); got != c.warns {
 				t.Errorf("%s: a warning is %v in: %s", c.r.Delays.Spec, got, text)
 			}
 		}
-		if got := strings.Contains(one.String(), "late losses "); got != (c.has && !c.warns) {
-			t.Errorf("%s: late losses are not as they should be in: %s", c.r.Delays.Spec, &one)
+		if got := strings.Contains(one, "late losses "); got != (c.has && !c.warns) {
+			t.Errorf("%s: late losses are not as they should be in: %s", c.r.Delays.Spec, one)
 		}
 	}
 	// Losses of 0 come at once, those of 1 after the window, unless the run ends before.

@@ -1,16 +1,13 @@
-package layout
+package report
 
 import (
 	"encoding/json"
-	"flag"
 	"math"
-	"os"
 	"reflect"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 	"weak"
 
 	"hindsight/internal/certify"
@@ -19,33 +16,14 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write golden files anew")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := "testdata/" + name
-	if *rewrite {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -rewrite writes it anew):\n%s", path, got)
-	}
-}
-
-func some(x float64) *float64 { return &x }
-
-func example() replay.Result {
+// oneRun is a run made by hand.
+func oneRun() replay.Result {
 	return replay.Result{
 		Environment: "sigmoid", Learner: "dafa", Order: 0, Seed: 1, Window: "200 rounds",
 		Rounds: 20000, MeanLoss: some(0.31415926), Regret: some(533.6), UniformLoss: some(0.5), BestLoss: some(0.2871),
@@ -72,12 +50,12 @@ func example() replay.Result {
 }
 
 func TestResultJSON(t *testing.T) {
-	r := example()
+	r := oneRun()
 	b, err := json.MarshalIndent(&r, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "result.json", string(b)+"\n")
+	checkGolden(t, "result.json", string(b)+"\n", words.NoLimit)
 	var back replay.Result
 	if err := json.Unmarshal(b, &back); err != nil || !reflect.DeepEqual(back, r) {
 		t.Errorf("read back %+v, %v", back, err)
@@ -175,70 +153,6 @@ func TestCertify(t *testing.T) {
 	}
 }
 
-func widest(text string) int {
-	w := 0
-	for line := range strings.Lines(text) {
-		w = max(w, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")))
-	}
-	return w
-}
-
-func TestRunTable(t *testing.T) {
-	var b strings.Builder
-	r := example()
-	if err := WriteRun(&b, &r); err != nil {
-		t.Fatal(err)
-	}
-	bare := example()
-	bare.Regret, bare.UniformLoss, bare.BestLoss = nil, nil, nil
-	bare.LateLosses.Late.Mean, bare.LateLosses.Differ = some(0.61), true
-	bare.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
-	b.WriteByte('\n')
-	if err := WriteRun(&b, &bare); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "run.txt", b.String())
-	if w := widest(b.String()); w > 80 {
-		t.Errorf("%d columns wide", w)
-	}
-}
-
-func TestRunsTable(t *testing.T) {
-	var runs []replay.Result
-	for _, l := range []string{"dafa", "egreedy:0.05", "uniform"} {
-		for _, d := range []string{"none", "lognormal:20,1.5"} {
-			for order := range 3 {
-				r := example()
-				r.Learner, r.Delays.Spec, r.Order = l, d, order
-				*r.MeanLoss += 0.01 * float64(order)
-				r.Regret = some(*r.Regret + 10*float64(order))
-				if l == "uniform" {
-					r.Certificate = certify.Of(learner.NewUniform(), certify.Options{Rounds: 1, Late: &latelosses.Comparison{}})
-				}
-				if l == "dafa" && d == "none" && order == 2 {
-					r.Certificate.PlausibleSet.Bound = *certify.NewBound(30000, 20000)
-				}
-				runs = append(runs, r)
-			}
-		}
-	}
-	runs[4].Regret = nil
-	runs = append(runs, example())
-	runs[len(runs)-1].Learner = "fixed:a"
-	var b strings.Builder
-	if err := WriteRunsIn(&b, runs, 100); err != nil {
-		t.Fatal(err)
-	}
-	golden(t, "runs.txt", b.String())
-	if w := widest(b.String()); w > 100 {
-		t.Errorf("%d columns wide", w)
-	}
-	b.Reset()
-	if err := WriteRunsIn(&b, nil, 100); err != nil || b.String() != "no runs\n" {
-		t.Errorf("no runs: %q, %v", b.String(), err)
-	}
-}
-
 // TestAResultIsSmall holds that a result does not keep the rounds of its run in memory.
 func TestAResultIsSmall(t *testing.T) {
 	for _, spec := range []string{"sigmoid", "blocks:3,4"} {
@@ -269,30 +183,4 @@ func played(t *testing.T, spec string) (weak.Pointer[replay.Rounds], *replay.Res
 		t.Fatal(err)
 	}
 	return weak.Make(trial.Rounds), r
-}
-
-// TestChangesAreSaid: the table of a backtest says of a group in which run regressions were
-// started anew, and when.
-func TestChangesAreSaid(t *testing.T) {
-	still, moved := replay.Result{Learner: "dafa"}, replay.Result{Learner: "dafa"}
-	still.Certificate.Changes = &oracle.Changes{}
-	moved.Certificate.Changes = &oracle.Changes{Count: 2, Last: []oracle.Change{{Example: 3237},
-		{Example: 5012, Action: "b"}}}
-	for _, c := range []struct {
-		runs []replay.Result
-		want string
-	}{
-		{[]replay.Result{still, still}, ""},
-		{[]replay.Result{still, moved}, "(in 1 of 2 row orders; the first): what was played lost more than predicted, and " +
-			"regressions were started anew (2); the last after learned rounds 3237 (all actions) 5012 (b)."},
-	} {
-		var b strings.Builder
-		if err := WriteRunsIn(&b, c.runs, 100); err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Join(strings.Fields(b.String()), " ")
-		if !strings.Contains(text, c.want) || strings.Contains(text, "Warning") != (c.want != "") {
-			t.Errorf("%s, want %q", text, c.want)
-		}
-	}
 }
