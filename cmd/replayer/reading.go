@@ -16,6 +16,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/recent"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -44,7 +45,7 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
-	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
+	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 	if f.Lookup("name") == nil {
 		a.flags(env, f)

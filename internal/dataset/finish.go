@@ -5,6 +5,7 @@ import (
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 	"hindsight/internal/spill"
 	"hindsight/pkg/codec"
 )
@@ -92,7 +93,7 @@ func (l *eventLoader) arrange(keep keptRows) {
 		if c.dropped(t) || math.IsNaN(c.value.All[t]) || c.flags.All[t]&rowDefaulted != 0 {
 			continue
 		}
-		if c.came.All[t] == logs.NoTime {
+		if c.came.All[t] == scan.NoTime {
 			l.in.Timeless++
 			c.came.All[t] = c.decided.All[t]
 		} else {
@@ -134,7 +135,7 @@ func (l *eventLoader) keep() keptRows {
 		return keptRows{n: len(c.action.All), all: true}
 	}
 	k := keptRows{all: true}
-	last := logs.NoTime
+	last := scan.NoTime
 	sorted := true
 	for t, f := range c.flags.All {
 		l.log.files.Pass(t)
@@ -146,7 +147,7 @@ func (l *eventLoader) keep() keptRows {
 			continue
 		}
 		k.n++
-		if c.decided.All[t] == logs.NoTime {
+		if c.decided.All[t] == scan.NoTime {
 			l.in.Untimed++
 		}
 		if c.props.All[t] == 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 )
 
 // Intake says what became of every record of a log that was read, and what was made of
@@ -67,9 +68,9 @@ func (in *Intake) Notes() []string {
 // noRows is the error of a log in CSV without a row.
 func (in *Intake) noRows(file string) error {
 	if bad := in.Errors(); len(bad) > 0 {
-		return &logs.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be read; the first says: " + bad[0]}
+		return &scan.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be read; the first says: " + bad[0]}
 	}
-	return logs.NoRows(file)
+	return scan.NoRows(file)
 }
 
 var errNoEvents = errors.New("there is no event in it that can be replayed")

@@ -1,7 +1,6 @@
 package dataset
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +12,8 @@ import (
 
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/recent"
+	"hindsight/internal/scan"
 	"hindsight/internal/spill"
 	"hindsight/pkg/codec"
 )
@@ -23,11 +24,11 @@ type Options struct {
 	Reward  *bool      // what Range is of; nil: whatever the log has
 	Actions []string   // that a model lists, the only ones that may be; nil: any
 	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
-	Dedup   int        // outcomes that may lie before their event; 0: [logs.DefaultDedup]. How many events an outcome may find says the reader's
+	Dedup   int        // outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the reader's
 }
 
 // eventRows are rows whose contexts bring their own actions: each as it will be asked,
-// with its id before and its law behind it.
+// with its id before it.
 type eventRows struct {
 	data    []byte
 	places  []rowPlace
@@ -36,12 +37,11 @@ type eventRows struct {
 	largest int // most actions of a row
 }
 
-// rowPlace says where a row lies: id, context, and law if it is there.
+// rowPlace says where a row lies: id and context.
 type rowPlace struct {
 	at      int64
 	context int32
 	id      uint16
-	law     uint16 // numbers of 8 bytes
 }
 
 func (e *eventRows) id(r int) string {
@@ -63,17 +63,6 @@ func (e *eventRows) parse(dst *codec.Context, r int) {
 	}
 }
 
-// law appends the whole law of a row, in the order of its actions; nothing if it is not
-// known.
-func (e *eventRows) law(dst []float64, r int) []float64 {
-	p := e.places[r]
-	b := e.data[p.at+int64(p.id)+int64(p.context):]
-	for i := range int(p.law) {
-		dst = append(dst, math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
-	}
-	return dst
-}
-
 // row flags while a log is loaded.
 const (
 	rowInactive = 1 << iota
@@ -88,12 +77,12 @@ type eventLoader struct {
 	rows   *eventRows
 	in     *Intake
 	kept   *eventColumns
-	reader *logs.Reader           // knows the rows of ids
-	early  *logs.Recent[*outcome] // outcomes before their event
-	waits  int64                  // of early, without event
-	inSets bool                   // rows differ in their actions
-	bare   bool                   // a row does not say its actions
-	sets   [2]int                 // fewest and most actions of a row that says them
+	reader *logs.Reader             // knows the rows of ids
+	early  *recent.Memory[*outcome] // outcomes before their event
+	waits  int64                    // of early, without event
+	inSets bool                     // rows differ in their actions
+	bare   bool                     // a row does not say its actions
+	sets   [2]int                   // fewest and most actions of a row that says them
 	buf    []byte
 	ctx    codec.Context
 	cols   map[string]struct{}
@@ -118,7 +107,7 @@ func Read(name string, r *logs.Reader, o Options) (b *Table, err error) {
 	files := &spill.Files{Most: o.Heap}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	l := &eventLoader{o: o, in: &Intake{}, rows: &eventRows{index: map[string]int32{}}, reader: r,
-		early: logs.NewRecent[*outcome](o.Dedup),
+		early: recent.New[*outcome](o.Dedup),
 		kept:  newEventColumns(files), cols: map[string]struct{}{}}
 	l.log = &Table{Name: name, rows: l.rows, Intake: l.in, files: files}
 	if l.schema = r.Schema(); l.schema != nil {
@@ -209,7 +198,7 @@ func (l *eventLoader) event(r *logs.Record) error {
 	l.baseline(r)
 	c.decided.Add(r.Time)
 	c.value.Add(math.NaN())
-	c.came.Add(logs.NoTime)
+	c.came.Add(scan.NoTime)
 	flags := uint8(0)
 	if r.Flags&logs.Inactive != 0 {
 		flags |= rowInactive
@@ -272,12 +261,6 @@ func (l *eventLoader) place(id string, r *logs.Record) {
 	l.buf = append(l.buf[:0], id...)
 	l.buf = codec.AppendContext(l.buf, &l.ctx)
 	p := rowPlace{at: int64(len(l.kept.data.All)), context: int32(len(l.buf) - len(id)), id: uint16(len(id))}
-	if n := len(r.Propensities); n > 0 && n < math.MaxUint16 {
-		p.law = uint16(n)
-		for _, v := range r.Propensities {
-			l.buf = binary.LittleEndian.AppendUint64(l.buf, math.Float64bits(v))
-		}
-	}
 	l.kept.data.Add(l.buf...)
 	l.kept.places.Add(p)
 }

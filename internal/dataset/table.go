@@ -90,15 +90,6 @@ func (b *Table) Indices(dst []int32, c *codec.Context) []int32 {
 	return dst
 }
 
-// Law appends the propensities of all actions of row t to dst, in the order of Eligible;
-// nothing where the log does not hold them.
-func (b *Table) Law(dst []float64, t int) []float64 {
-	if b.rows == nil {
-		return dst
-	}
-	return b.rows.law(dst, t)
-}
-
 // Context sets dst to the context of row t, without an id, reusing its memory.
 func (b *Table) Context(dst *codec.Context, t int) {
 	if b.rows != nil {

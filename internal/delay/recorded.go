@@ -13,6 +13,7 @@ import (
 	"hindsight/internal/bounded"
 	"hindsight/internal/grammar"
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 )
 
 // recorded returns the delays of a log by its times: the outcome of round t comes after
@@ -28,7 +29,7 @@ func recorded(decided, came []int64) []int64 {
 
 // Of is that of the outcome of round t, which came at a time.
 func Of(decided []int64, at int64, t int) int64 {
-	if at == logs.NoTime {
+	if at == scan.NoTime {
 		return Never
 	}
 	return int64(max(0, firstNotBefore(decided, at)-1-t))
@@ -62,7 +63,7 @@ func Describe(decided, came []int64, pass func(t int)) *Recorded {
 	for t, at := range came {
 		pass(t)
 		j := n
-		if at != logs.NoTime {
+		if at != scan.NoTime {
 			j = int64(firstNotBefore(decided, at))
 		}
 		switch wait := max(0, j-int64(t)); wait {
@@ -84,7 +85,7 @@ func Describe(decided, came []int64, pass func(t int)) *Recorded {
 	for t := len(came) - 1; t >= 0; t-- {
 		pass(t)
 		at := came[t]
-		if at == logs.NoTime {
+		if at == scan.NoTime {
 			at = end
 		}
 		if first < at {
@@ -149,7 +150,7 @@ func readTimes(file string, m logs.Mapping) ([]int64, error) {
 		decided, came = append(decided, rec.Time), append(came, rec.OutcomeTime)
 	}
 	if len(decided) == 0 {
-		return nil, logs.NoRows(file)
+		return nil, scan.NoRows(file)
 	}
 	return recorded(decided, came), nil
 }
@@ -168,7 +169,7 @@ func readDelays(file string, r *bufio.Reader) ([]int64, error) {
 	for n := int64(1); lines.Scan(); n++ {
 		d, err := parseLine(lines.Text())
 		if err != nil {
-			return nil, &logs.LineError{File: file, Line: n, Msg: err.Error()}
+			return nil, &scan.LineError{File: file, Line: n, Msg: err.Error()}
 		}
 		out = append(out, d)
 	}

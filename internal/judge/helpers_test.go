@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
+	"hindsight/internal/scan"
 )
 
 func readEvents(t rapid.TB, text string, o dataset.Options, lo logs.Options) *replay.Rounds {
@@ -28,7 +29,7 @@ func readEvents(t rapid.TB, text string, o dataset.Options, lo logs.Options) *re
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !b.Intake.Balanced() {
+	if !balanced(&b.Intake.Account) {
 		t.Fatalf("unbalanced: %+v", b.Intake)
 	}
 	return replay.OfTable(b)
@@ -65,7 +66,7 @@ func readLog(file string, in io.Reader, o logOptions) (*replay.Rounds, error) {
 	if err == nil && o.Strict && b.Intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)
 	}
-	var at *logs.LineError
+	var at *scan.LineError
 	if errors.As(err, &at) {
 		at.File = file
 	}
@@ -89,7 +90,7 @@ func repeatIn(rejects, column string) error {
 	if err := json.Unmarshal([]byte(strings.SplitN(rejects, "\n", 2)[0]), &x); err != nil {
 		return err
 	}
-	return &logs.LineError{Line: x.Line, Name: column, Msg: x.Reason}
+	return &scan.LineError{Line: x.Line, Name: column, Msg: x.Reason}
 }
 
 func timedLog(t testing.TB) *replay.Rounds { return parseLog(t, timedText, timedMapping()) }
@@ -160,4 +161,13 @@ func asJSON(t *testing.T, v any) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+// balanced reports whether every record has its class.
+func balanced(a *logs.Account) bool {
+	skipped := int64(0)
+	for _, n := range a.Reasons {
+		skipped += n
+	}
+	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }

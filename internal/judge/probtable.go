@@ -15,6 +15,7 @@ import (
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 )
 
 // probTable is a saved table of probabilities: what a policy that was computed elsewhere
@@ -54,7 +55,7 @@ func openProbTable(file string, actions []string) (*probTable, error) {
 	return t, nil
 }
 
-// readProbTable reads a table; errors of its content are [*logs.LineError].
+// readProbTable reads a table; errors of its content are [*scan.LineError].
 func readProbTable(file string, r io.Reader, actions []string) (*probTable, error) {
 	t := &probTable{file: file, actions: actions, byID: map[string]int32{}, byRow: map[int64]int32{}}
 	b := bufio.NewReader(r)
@@ -67,7 +68,7 @@ func readProbTable(file string, r io.Reader, actions []string) (*probTable, erro
 		return nil, err
 	}
 	if len(t.probs) == 0 {
-		return nil, &logs.LineError{File: file, Line: 1, Msg: "there are no rows of probabilities in it"}
+		return nil, &scan.LineError{File: file, Line: 1, Msg: "there are no rows of probabilities in it"}
 	}
 	return t, nil
 }
@@ -118,7 +119,7 @@ func (t *probTable) unknown(name string) error {
 }
 
 func (t *probTable) readCSV(r io.Reader) error {
-	f := logs.NewCSV(t.file, r)
+	f := scan.NewCSV(t.file, r)
 	header, err := f.Row()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
@@ -162,7 +163,7 @@ const (
 	rowColumn = -3
 )
 
-func (t *probTable) csvRow(f *logs.CSV, cells []string, columns []int) (err error) {
+func (t *probTable) csvRow(f *scan.CSV, cells []string, columns []int) (err error) {
 	id, row := "", int64(0)
 	for i, c := range columns {
 		switch c {
@@ -212,7 +213,7 @@ func (t *probTable) readLines(r io.Reader) error {
 			err = t.object(l.ID, l.Row, l.Propensities)
 		}
 		if err != nil {
-			return &logs.LineError{File: t.file, Line: n, Msg: err.Error()}
+			return &scan.LineError{File: t.file, Line: n, Msg: err.Error()}
 		}
 	}
 }

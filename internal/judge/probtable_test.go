@@ -11,6 +11,7 @@ import (
 
 	"hindsight/internal/logs"
 	"hindsight/internal/replay"
+	"hindsight/internal/scan"
 )
 
 // tableLog has the rounds q, r, s, of which s has no outcome, and the actions a, b.
@@ -137,7 +138,7 @@ func FuzzProbTable(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		table, err := readProbTable("f", strings.NewReader(string(b)), []string{"a", "b"})
 		if err != nil {
-			var at *logs.LineError
+			var at *scan.LineError
 			if !errors.As(err, &at) || at.Line < 1 {
 				t.Errorf("%q: %v says no line", b, err)
 			}

@@ -12,6 +12,7 @@ import (
 	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -86,7 +87,7 @@ func TestBanditLog(t *testing.T) {
 	if got, want := b.table.Decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("decided at %v, want %v", got, want)
 	}
-	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, logs.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, scan.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("outcomes at %v, want %v", got, want)
 	}
 }
@@ -159,7 +160,7 @@ func TestBanditLogErrors(t *testing.T) {
 		{header + "q,2020-01-01T00:00:00Z,\xff,1,2020-01-01T00:00:00Z,1,\n", "t.csv:2: column who: an action is UTF-8"},
 	} {
 		_, err := readLog("t.csv", strings.NewReader(c.text), logOptions{Options: logs.Options{Mapping: m}})
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}

@@ -18,6 +18,7 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/scan"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/internal/world"
@@ -224,13 +225,13 @@ func TestFatesOfALog(t *testing.T) {
 				deadline = b.table.Decided[i+int(w.Rounds)]
 			}
 			came := b.table.Came[i]
-			if came != logs.NoTime {
+			if came != scan.NoTime {
 				came = max(came, b.table.Decided[i])
 			}
 			switch {
 			case a != b.table.Action[i]:
 				want.Withdrawn++
-			case came == logs.NoTime:
+			case came == scan.NoTime:
 				want.Skipped++
 			case came > deadline:
 				want.Skipped++

@@ -25,7 +25,7 @@ func TestCourseKeepsSums(t *testing.T) {
 			u := seed.Uniform(uint64(i), 0)
 			truth := []float64{u, 1 - u}
 			c.truth(truth, u)
-			c.now.of[lineLoss].add(1, u*u)
+			c.now.of[lineLoss].Add(1, u*u)
 			wait := int64(10 * u)
 			c.decided(wait/2, wait, 1)
 			c.end(int64(i) * 1e6)
@@ -82,7 +82,7 @@ func near(t interface{ Errorf(string, ...any) }, what string, got ope.Figure, wa
 func TestCourseErrors(t *testing.T) {
 	c := newCourse()
 	for _, loss := range []float64{0, 1, 1} {
-		c.now.of[lineLoss].add(1, loss)
+		c.now.of[lineLoss].Add(1, loss)
 		c.end(0)
 	}
 	got := c.finish()
@@ -146,7 +146,7 @@ func TestCourseAllocatesNothing(t *testing.T) {
 	truth := []float64{.1, .9, .5}
 	if n := testing.AllocsPerRun(10_000, func() {
 		c.truth(truth, .4)
-		c.now.of[lineLoss].add(1, .1)
+		c.now.of[lineLoss].Add(1, .1)
 		c.decided(1, 2, 1)
 		c.end(0)
 	}); n != 0 {
@@ -172,7 +172,7 @@ func BenchmarkCourse(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		c.truth(truth, .4)
-		c.now.of[lineLoss].add(1, .1)
+		c.now.of[lineLoss].Add(1, .1)
 		c.decided(1, 2, 1)
 		c.end(0)
 	}

@@ -9,6 +9,7 @@ import (
 	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 )
 
 // logOptions say how a test reads a log in CSV.
@@ -35,7 +36,7 @@ func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	if err == nil && o.Strict && b.Intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)
 	}
-	var at *logs.LineError
+	var at *scan.LineError
 	if errors.As(err, &at) {
 		at.File = file
 	}
@@ -52,7 +53,7 @@ func repeatIn(rejects, column string) error {
 	if err := json.Unmarshal([]byte(strings.SplitN(rejects, "\n", 2)[0]), &x); err != nil {
 		return err
 	}
-	return &logs.LineError{Line: x.Line, Name: column, Msg: x.Reason}
+	return &scan.LineError{Line: x.Line, Name: column, Msg: x.Reason}
 }
 
 // readLabelled reads a labelled CSV.

@@ -177,7 +177,7 @@ func useOracle(t *testing.T, tr *Trial, env *Rounds, kind string) {
 func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 	topics := service.TopicsOf("replay")
 	var live []codec.Decision
-	scan(t, log, topics.Decisions, func(r *stream.Record) error {
+	scanned(t, log, topics.Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, slices.Clone(r.Value))
 		live = append(live, d)
@@ -230,7 +230,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 }
 
 // scan reads the data records of a topic of one partition.
-func scan(t *testing.T, log stream.Log, topic string, f func(r *stream.Record) error) {
+func scanned(t *testing.T, log stream.Log, topic string, f func(r *stream.Record) error) {
 	t.Helper()
 	err := stream.Scan(t.Context(), log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != "" {

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"hindsight/internal/delay"
-	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -57,7 +57,7 @@ func (l *Lesson) longest() (most int64) {
 	for t := range l.env.Len() {
 		l.env.Log.Pass(t)
 		d := l.delay(&delay.Play{Round: t})
-		if most = max(most, d); d == delay.Never && l.env.Log.Observed(l.env.Row(t)) && l.env.Log.Came[t] != logs.NoTime {
+		if most = max(most, d); d == delay.Never && l.env.Log.Observed(l.env.Row(t)) && l.env.Log.Came[t] != scan.NoTime {
 			l.Late++
 		}
 	}

@@ -259,7 +259,7 @@ func TestLessonByHand(t *testing.T) {
 	taught(t, log, 1)
 	v, late := l.env.Log, 0
 	n := 0
-	scan(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
+	scanned(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
 		var f codec.Feedback
 		var c codec.Context
 		if err := errors.Join(codec.ParseFeedback(&f, r.Value), codec.ParseContext(&c, f.Context)); err != nil {
@@ -336,7 +336,7 @@ func TestSilenceEndsBeforeTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught(t, live, 1)
-	scan(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
+	scanned(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		if want := max(0, d.N-1-3); d.LearnedThrough != want {

@@ -53,7 +53,7 @@ func (m *match) told(t, a int, d *codec.Decision) {
 	loss := m.rounds.Loss(t, a)
 	m.loss += loss
 	m.scored++
-	m.course.now.of[lineLoss].add(1, loss)
+	m.course.now.of[lineLoss].Add(1, loss)
 	m.play = delay.Play{Round: t, Action: a, Loss: loss}
 	if m.rounds.Known {
 		m.rounds.Truth(m.truth, t)
@@ -72,7 +72,7 @@ func (m *match) recorded(t, a int) {
 	observed, stands := log.Observed(row), log.Stands(row)
 	if observed {
 		m.replay.row(stands)
-		m.course.now.of[lineLogged].add(stands, log.Loss(row, log.Slot(row)))
+		m.course.now.of[lineLogged].Add(stands, log.Loss(row, log.Slot(row)))
 	}
 	if !log.Played(row, a) {
 		m.withdrawn(t, a)
@@ -89,7 +89,7 @@ func (m *match) recorded(t, a int) {
 	if log.Props != nil {
 		m.replay.accept(stands, weight, loss)
 	}
-	m.course.now.of[lineLoss].add(weight, loss)
+	m.course.now.of[lineLoss].Add(weight, loss)
 	m.play = delay.Play{Round: t, Action: a, Loss: loss}
 	m.s.Add(m.delays.Delay(&m.play), a)
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -69,7 +70,7 @@ func TestMulticlassErrors(t *testing.T) {
 		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes"},
 	} {
 		_, err := readLabelled("t.csv", strings.NewReader(c.text))
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -98,7 +99,7 @@ func TestOpenBanditErrors(t *testing.T) {
 		"item_id,click,propensity_score,user-item_affinity_0\n1,0,1,0\n":         `men.csv:2: column item_id: "1" is not an item: there are 1, numbered 0 to 0`,
 	} {
 		_, err := readOpenBandit(t, text, "")
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
 		}
@@ -135,7 +136,7 @@ func FuzzReadOpenBandit(f *testing.F) {
 // checkPlace reports an error without a place, but of what is no text.
 func checkPlace(t *testing.T, err error) {
 	t.Helper()
-	var at *logs.LineError
+	var at *scan.LineError
 	if err != nil && !strings.Contains(err.Error(), ": this is ") && (!errors.As(err, &at) || at.Line < 1) {
 		t.Fatalf("no place in %v", err)
 	}

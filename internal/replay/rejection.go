@@ -35,7 +35,7 @@ type Replay struct {
 type replaySums struct {
 	rows, events, squares float64 // Σ1, Σs, Σs²
 	swl                   float64 // Σ s·w·l of those accepted
-	weighted                      // those accepted
+	ope.Weighted                  // those accepted
 }
 
 // row counts a row that has an outcome.
@@ -48,17 +48,17 @@ func (r *replaySums) row(s float64) {
 // accept counts one that is accepted.
 func (r *replaySums) accept(s, weight, loss float64) {
 	r.swl += s * weight * loss
-	r.add(weight, loss)
+	r.Add(weight, loss)
 }
 
 // result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose
 // terms are w·l − s·IPS.
 func (s *replaySums) result(accept float64) *Replay {
-	ips := s.wl / s.events
-	square := max(0, s.wwll-2*ips*s.swl+ips*ips*s.squares)
+	ips := s.WL / s.events
+	square := max(0, s.WWLL-2*ips*s.swl+ips*ips*s.squares)
 	se := math.Sqrt(square*s.rows/(s.rows-1)) / s.events
-	return &Replay{Accept: accept, Rounds: s.n, ESS: ope.Figure(s.w * s.w / s.ww),
-		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
+	return &Replay{Accept: accept, Rounds: s.N, ESS: ope.Figure(s.W * s.W / s.WW),
+		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.Mean(), s.Spread())}
 }
 
 // ErrNoPropensities is that of data on which no policy can be judged.

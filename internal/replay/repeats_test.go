@@ -8,6 +8,7 @@ import (
 
 	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -15,7 +16,7 @@ import (
 // events that follow and before their outcomes.
 func repeated() []logs.Record {
 	event := func(id, action string, reward float64) logs.Record {
-		r := logs.Record{Kind: logs.Event, ID: id, Time: logs.NoTime, OutcomeTime: logs.NoTime, Weight: 1,
+		r := logs.Record{Kind: logs.Event, ID: id, Time: scan.NoTime, OutcomeTime: scan.NoTime, Weight: 1,
 			Features: []codec.Feature{{Name: "of." + id, Kind: codec.Number, Value: 1}},
 			Actions:  []codec.Action{{Name: "x"}, {Name: "y"}}, Action: action, Propensity: .5}
 		if action == "y" {
@@ -27,7 +28,7 @@ func repeated() []logs.Record {
 		return r
 	}
 	outcome := func(id string, reward float64) logs.Record {
-		return logs.Record{Kind: logs.Outcome, ID: id, OutcomeTime: logs.NoTime, Outcome: codec.Reward, Value: reward}
+		return logs.Record{Kind: logs.Outcome, ID: id, OutcomeTime: scan.NoTime, Outcome: codec.Reward, Value: reward}
 	}
 	none := math.NaN()
 	return []logs.Record{

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 	"hindsight/internal/words"
 )
 
@@ -194,7 +194,7 @@ var roundDurations = []time.Duration{
 func timedWindows(decided, came []int64) []loop.Window {
 	var waits []int64
 	for t, at := range came {
-		if at != logs.NoTime {
+		if at != scan.NoTime {
 			waits = append(waits, max(0, at-decided[t]))
 		}
 	}

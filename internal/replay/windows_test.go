@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"hindsight/internal/delay"
-	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 )
 
 // priced returns runs with the given regrets and shares of skipped rounds.
@@ -96,7 +96,7 @@ func TestDefaultWindows(t *testing.T) {
 	minute := int64(60e9)
 	var text []string
 	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
-		logs.NoTime}) {
+		scan.NoTime}) {
 		text = append(text, model.FormatWindow(w))
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {

@@ -1,32 +1,36 @@
-package logs
+package scan
 
 import (
 	"bufio"
 	"bytes"
 	"errors"
 	"io"
+	"strconv"
 )
 
 // MaxLineBytes is the longest line that is read; what is longer is malformed and passed
 // in constant memory.
 const MaxLineBytes = 64 << 20
 
-// bufferBytes is read at once.
-const bufferBytes = 256 << 10
+// ErrTooLong says of a line that it is too long.
+var ErrTooLong = "a line of more than " + strconv.Itoa(MaxLineBytes>>20) + " MiB"
 
-// lines splits a file into lines.
-type lines struct {
+// BufferBytes is read at once.
+const BufferBytes = 256 << 10
+
+// Lines splits a file into lines.
+type Lines struct {
 	r    *bufio.Reader
-	n    int64 // of the line last read, from 1
+	N    int64 // of the line last read, from 1
 	long []byte
 }
 
-func newLines(r *bufio.Reader) *lines { return &lines{r: r} }
+func NewLines(r *bufio.Reader) *Lines { return &Lines{r: r} }
 
-// next returns the next line without its end, valid until the next call; tooLong says
+// Next returns the next line without its end, valid until the next call; tooLong says
 // that it is only the beginning. The error is io.EOF behind the last line, or the
 // reader's.
-func (l *lines) next() (line []byte, tooLong bool, err error) {
+func (l *Lines) Next() (line []byte, tooLong bool, err error) {
 	line, err = l.r.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		line, tooLong, err = l.nextLong(line)
@@ -34,8 +38,8 @@ func (l *lines) next() (line []byte, tooLong bool, err error) {
 	if err != nil && (!errors.Is(err, io.EOF) || len(line) == 0) {
 		return nil, false, err
 	}
-	l.n++
-	if l.n == 1 {
+	l.N++
+	if l.N == 1 {
 		line = bytes.TrimPrefix(line, []byte("\ufeff"))
 	}
 	if n := len(line); n > 0 && line[n-1] == '\n' {
@@ -48,7 +52,7 @@ func (l *lines) next() (line []byte, tooLong bool, err error) {
 }
 
 // nextLong collects a line that is longer than the buffer.
-func (l *lines) nextLong(first []byte) (line []byte, tooLong bool, err error) {
+func (l *Lines) nextLong(first []byte) (line []byte, tooLong bool, err error) {
 	l.long = append(l.long[:0], first...)
 	for {
 		part, err := l.r.ReadSlice('\n')

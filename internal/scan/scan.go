@@ -1,7 +1,9 @@
-package logs
+// Package scan reads text: JSON, lines, CSV, times; and says where a file is wrong.
+package scan
 
 import (
 	"encoding/binary"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -10,35 +12,35 @@ import (
 	"unsafe"
 )
 
-// maxDepth bounds how deep JSON may be nested.
-const maxDepth = 64
+// MaxDepth bounds how deep JSON may be nested.
+const MaxDepth = 64
 
-// scan reads JSON. Its strings alias the bytes, or where they hold escapes the arena.
+// JSON reads JSON. Its strings alias the bytes, or where they hold escapes the arena.
 // After the first error, which fail notes with its place, it reads nothing more.
-type scan struct {
+type JSON struct {
 	b     []byte
 	i     int
-	msg   string // of the first error; "" none
-	at    int
+	Msg   string // of the first error; "" none
+	At    int
 	arena []byte
 }
 
-func (s *scan) reset(b []byte) {
-	s.b, s.i, s.msg, s.at = b, 0, "", 0
+func (s *JSON) Reset(b []byte) {
+	s.b, s.i, s.Msg, s.At = b, 0, "", 0
 	s.arena = s.arena[:0]
 }
 
-func (s *scan) fail(msg string) {
-	if s.msg == "" {
-		s.msg, s.at = msg, s.i
+func (s *JSON) Fail(msg string) {
+	if s.Msg == "" {
+		s.Msg, s.At = msg, s.i
 		s.i = len(s.b)
 	}
 }
 
-func (s *scan) ok() bool { return s.msg == "" }
+func (s *JSON) Ok() bool { return s.Msg == "" }
 
-// peek returns the first byte of the next value, 0 at the end.
-func (s *scan) peek() byte {
+// Peek returns the first byte of the next value, 0 at the end.
+func (s *JSON) Peek() byte {
 	for s.i < len(s.b) {
 		switch c := s.b[s.i]; c {
 		case ' ', '\t', '\r', '\n':
@@ -50,13 +52,13 @@ func (s *scan) peek() byte {
 	return 0
 }
 
-// open moves past { or [.
-func (s *scan) open(c byte) bool {
-	if s.peek() != c {
+// Open moves past { or [.
+func (s *JSON) Open(c byte) bool {
+	if s.Peek() != c {
 		if c == '{' {
-			s.fail("expected an object {…}")
+			s.Fail("expected an object {…}")
 		} else {
-			s.fail("expected a list […]")
+			s.Fail("expected a list […]")
 		}
 		return false
 	}
@@ -64,11 +66,11 @@ func (s *scan) open(c byte) bool {
 	return true
 }
 
-// more moves to the next entry, or past the closing bracket; first is true before the
+// More moves to the next entry, or past the closing bracket; first is true before the
 // first entry.
-func (s *scan) more(first *bool, end byte) bool {
-	switch c := s.peek(); {
-	case s.msg != "":
+func (s *JSON) More(first *bool, end byte) bool {
+	switch c := s.Peek(); {
+	case s.Msg != "":
 		return false
 	case c == end && c != 0:
 		s.i++
@@ -80,35 +82,35 @@ func (s *scan) more(first *bool, end byte) bool {
 		s.i++
 		return true
 	case c == 0:
-		s.fail("the record ends too early")
+		s.Fail("the record ends too early")
 	default:
-		s.fail("expected , or " + string(rune(end)))
+		s.Fail("expected , or " + string(rune(end)))
 	}
 	return false
 }
 
-// key reads a key and its colon.
-func (s *scan) key() string {
-	k := s.text()
-	if s.peek() != ':' {
-		s.fail("expected : behind a key")
+// Key reads a key and its colon.
+func (s *JSON) Key() string {
+	k := s.Text()
+	if s.Peek() != ':' {
+		s.Fail("expected : behind a key")
 		return ""
 	}
 	s.i++
 	return k
 }
 
-// text reads a string.
-func (s *scan) text() string {
-	if s.peek() != '"' {
-		s.fail("expected a text \"…\"")
+// Text reads a string.
+func (s *JSON) Text() string {
+	if s.Peek() != '"' {
+		s.Fail("expected a text \"…\"")
 		return ""
 	}
 	from := s.i + 1
 	i := quoteOrSlash(s.b, from)
 	switch {
 	case i == len(s.b):
-		s.fail("a text has no end")
+		s.Fail("a text has no end")
 		return ""
 	case s.b[i] == '\\':
 		return s.escaped(from)
@@ -136,7 +138,7 @@ func quoteOrSlash(b []byte, i int) int {
 }
 
 // escaped reads a string with escapes, whose content begins at from.
-func (s *scan) escaped(from int) string {
+func (s *JSON) escaped(from int) string {
 	start := len(s.arena)
 	for s.i = from; s.i < len(s.b); {
 		switch c := s.b[s.i]; c {
@@ -150,13 +152,13 @@ func (s *scan) escaped(from int) string {
 			s.i++
 		}
 	}
-	s.fail("a text has no end")
+	s.Fail("a text has no end")
 	return ""
 }
 
-func (s *scan) escape() {
+func (s *JSON) escape() {
 	if s.i+1 >= len(s.b) {
-		s.fail("a text has no end")
+		s.Fail("a text has no end")
 		return
 	}
 	c := s.b[s.i+1]
@@ -177,13 +179,13 @@ func (s *scan) escape() {
 		if utf16.IsSurrogate(u) && s.i < len(s.b) {
 			u = utf16.DecodeRune(u, s.hex())
 			if u == utf8.RuneError {
-				s.fail("half a surrogate pair")
+				s.Fail("half a surrogate pair")
 			}
 		}
 		s.arena = utf8.AppendRune(s.arena, u)
 		return
 	default:
-		s.fail("not an escape of JSON")
+		s.Fail("not an escape of JSON")
 		return
 	}
 	s.i += 2
@@ -191,14 +193,14 @@ func (s *scan) escape() {
 }
 
 // hex reads \uXXXX.
-func (s *scan) hex() rune {
+func (s *JSON) hex() rune {
 	if len(s.b)-s.i < 6 || s.b[s.i] != '\\' || s.b[s.i+1] != 'u' {
-		s.fail("expected \\uXXXX")
+		s.Fail("expected \\uXXXX")
 		return 0
 	}
 	u, err := strconv.ParseUint(unsafe.String(&s.b[s.i+2], 4), 16, 32)
 	if err != nil {
-		s.fail("expected \\uXXXX")
+		s.Fail("expected \\uXXXX")
 		return 0
 	}
 	s.i += 6
@@ -207,11 +209,11 @@ func (s *scan) hex() rune {
 
 var tens = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15}
 
-// decimal returns the number that text begins with, and the bytes it takes: a sign, digits and a point,
+// Decimal returns the number that text begins with, and the bytes it takes: a sign, digits and a point,
 // from 1 to 15 digits in all; n is 0 where there is none, or more digits. Digits and power of ten are
 // exact then, and their quotient is the float next to the number, as strconv has it (Clinger 1990, How to
 // Read Floating Point Numbers Accurately).
-func decimal(text string) (x float64, n int) {
+func Decimal(text string) (x float64, n int) {
 	negative := false
 	if len(text) > 0 && (text[0] == '-' || text[0] == '+') {
 		negative = text[0] == '-'
@@ -244,16 +246,16 @@ func decimal(text string) (x float64, n int) {
 	return x, n
 }
 
-// number reads a number, rounded to the nearest float64.
-func (s *scan) number() float64 {
-	s.peek()
+// Number reads a number, rounded to the nearest float64.
+func (s *JSON) Number() float64 {
+	s.Peek()
 	b := s.b[s.i:]
 	text := unsafe.String(unsafe.SliceData(b), len(b))
 	if digits := strings.TrimPrefix(text, "-"); digits == "" || digits[0]-'0' > 9 {
-		s.fail("expected a number")
+		s.Fail("expected a number")
 		return 0
 	}
-	x, n := decimal(text)
+	x, n := Decimal(text)
 	if n == 0 || n < len(text) && text[n]|0x20 == 'e' {
 		return s.longNumber(s.i)
 	}
@@ -262,81 +264,81 @@ func (s *scan) number() float64 {
 }
 
 // longNumber reads a number of any form.
-func (s *scan) longNumber(start int) float64 {
+func (s *JSON) longNumber(start int) float64 {
 	i := start
 	for i < len(s.b) && (s.b[i]-'0' <= 9 || s.b[i] == '.' || s.b[i]|0x20 == 'e' || s.b[i] == '+' || s.b[i] == '-') {
 		i++
 	}
 	f, err := strconv.ParseFloat(unsafe.String(&s.b[start], i-start), 64)
 	if err != nil {
-		s.fail("not a number that a float64 holds")
+		s.Fail("not a number that a float64 holds")
 		return 0
 	}
 	s.i = i
 	return f
 }
 
-// word reads true, false or null.
-func (s *scan) word(w string) {
-	s.peek()
+// Word reads true, false or null.
+func (s *JSON) Word(w string) {
+	s.Peek()
 	if len(s.b)-s.i < len(w) || string(s.b[s.i:s.i+len(w)]) != w {
-		s.fail("expected " + w)
+		s.Fail("expected " + w)
 		return
 	}
 	s.i += len(w)
 }
 
-// null reads null if that is next.
-func (s *scan) null() bool {
-	if s.peek() != 'n' {
+// Null reads null if that is next.
+func (s *JSON) Null() bool {
+	if s.Peek() != 'n' {
 		return false
 	}
-	s.word("null")
+	s.Word("null")
 	return true
 }
 
-func (s *scan) boolean() bool {
-	if s.peek() == 't' {
-		s.word("true")
-		return s.ok()
+func (s *JSON) Boolean() bool {
+	if s.Peek() == 't' {
+		s.Word("true")
+		return s.Ok()
 	}
-	s.word("false")
+	s.Word("false")
 	return false
 }
 
-// skip passes a value.
-func (s *scan) skip(depth int) {
-	if depth > maxDepth {
-		s.fail("nested too deep")
+// Skip passes a value.
+func (s *JSON) Skip(depth int) {
+	if depth > MaxDepth {
+		s.Fail("nested too deep")
 		return
 	}
-	switch s.peek() {
+	switch s.Peek() {
 	case '{':
 		s.i++
-		for first := true; s.more(&first, '}'); {
-			s.key()
-			s.skip(depth + 1)
+		for first := true; s.More(&first, '}'); {
+			s.Key()
+			s.Skip(depth + 1)
 		}
 	case '[':
 		s.i++
-		for first := true; s.more(&first, ']'); {
-			s.skip(depth + 1)
+		for first := true; s.More(&first, ']'); {
+			s.Skip(depth + 1)
 		}
 	case '"':
 		s.skipText()
 	case 't':
-		s.word("true")
+		s.Word("true")
 	case 'f':
-		s.word("false")
+		s.Word("false")
 	case 'n':
-		s.word("null")
+		s.Word("null")
 	default:
-		s.number()
+		s.Number()
 	}
 }
 
 // skipText passes a string.
-func (s *scan) skipText() {
+func (s *JSON) skipText() {
 	for i := s.i + 1; ; {
 		i = quoteOrSlash(s.b, i)
 		switch {
@@ -344,26 +346,75 @@ func (s *scan) skipText() {
 			s.i = i + 1
 			return
 		case i+1 >= len(s.b):
-			s.fail("a text has no end")
+			s.Fail("a text has no end")
 			return
 		}
 		i += 2
 	}
 }
 
-// end checks that nothing follows.
-func (s *scan) end() {
-	if s.peek() != 0 || s.ok() && s.i < len(s.b) {
-		s.fail("bytes behind the record")
+// End checks that nothing follows.
+func (s *JSON) End() {
+	if s.Peek() != 0 || s.Ok() && s.i < len(s.b) {
+		s.Fail("bytes behind the record")
 	}
 }
 
-// join makes a name a.b in the arena.
-func (s *scan) join(a, b string) string {
+// Join makes a name a.b in the arena.
+func (s *JSON) Join(a, b string) string {
 	if a == "" {
 		return b
 	}
 	start := len(s.arena)
 	s.arena = append(append(append(s.arena, a...), '.'), b...)
 	return unsafe.String(unsafe.SliceData(s.arena[start:]), len(s.arena)-start)
+}
+
+// Whole reads a whole number.
+func (s *JSON) Whole() int {
+	f := s.Number()
+	if s.Ok() && (f != math.Trunc(f) || math.Abs(f) > 1<<31) {
+		s.Fail("expected a whole number")
+		return 0
+	}
+	return int(f)
+}
+
+func (s *JSON) Wholes(dst []int) []int {
+	if s.Null() || !s.Open('[') {
+		return dst
+	}
+	for first := true; s.More(&first, ']'); {
+		dst = append(dst, s.Whole())
+	}
+	return dst
+}
+
+func (s *JSON) Numbers(dst []float64) []float64 {
+	if s.Null() || !s.Open('[') {
+		return dst
+	}
+	for first := true; s.More(&first, ']'); {
+		dst = append(dst, s.Number())
+	}
+	return dst
+}
+
+// Time reads a time; null is none.
+func (s *JSON) Time() int64 {
+	if s.Null() {
+		return NoTime
+	}
+	at := s.i
+	text := s.Text()
+	if !s.Ok() {
+		return NoTime
+	}
+	t, err := ParseTime(text)
+	if err != nil {
+		s.i = at
+		s.Fail(err.Error())
+		return NoTime
+	}
+	return t
 }

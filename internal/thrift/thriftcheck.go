@@ -1,4 +1,4 @@
-package logs
+package thrift
 
 import (
 	"encoding/binary"
@@ -87,7 +87,7 @@ func (w *thriftWalk) structure(depth int) error {
 
 // value passes a value, in which structs, lists and maps nest to a depth that is bounded.
 func (w *thriftWalk) value(t byte, depth int) error {
-	if depth > maxDepth {
+	if depth > 64 {
 		return errThrift
 	}
 	switch t {

@@ -1,4 +1,4 @@
-package logs
+package scan
 
 import (
 	"bufio"
@@ -14,9 +14,9 @@ import (
 // line may begin with a byte order mark. Before the first quote, a row is a line split at the separator;
 // encoding/csv reads what follows.
 type CSV struct {
-	file   string
+	File   string
 	comma  byte
-	lines  *lines      // until the first quote
+	lines  *Lines      // until the first quote
 	csv    *csv.Reader // from there on
 	tap    tap
 	before int64 // lines before those that csv reads
@@ -31,12 +31,12 @@ const separatorBytes = 4 << 10
 func NewCSV(file string, r io.Reader) *CSV {
 	buffered, ok := r.(*bufio.Reader)
 	if !ok {
-		buffered = bufio.NewReaderSize(r, bufferBytes)
+		buffered = bufio.NewReaderSize(r, BufferBytes)
 	}
 	start, _ := buffered.Peek(separatorBytes) // an error comes again when it is read
 	start = bytes.TrimLeft(bytes.TrimPrefix(start, []byte("\ufeff")), "\r\n")
 	header, _, _ := bytes.Cut(start, []byte("\n"))
-	c := &CSV{file: file, comma: Separator(header), lines: newLines(buffered)}
+	c := &CSV{File: file, comma: Separator(header), lines: NewLines(buffered)}
 	if c.comma == 0 {
 		c.comma = ','
 	}
@@ -47,12 +47,12 @@ func NewCSV(file string, r io.Reader) *CSV {
 // [*LineError] says that this row cannot be read.
 func (c *CSV) Row() ([]string, error) {
 	for c.lines != nil {
-		line, tooLong, err := c.lines.next()
+		line, tooLong, err := c.lines.Next()
 		switch {
 		case err != nil:
 			return nil, err
 		case tooLong:
-			return nil, c.Errorf(c.lines.n, "", "%s", errTooLong)
+			return nil, c.Errorf(c.lines.N, "", "%s", ErrTooLong)
 		case len(line) == 0:
 		case bytes.IndexByte(line, '"') < 0:
 			c.line = line
@@ -73,7 +73,7 @@ func (c *CSV) Row() ([]string, error) {
 
 // quoted leaves a line and the rest of the file to encoding/csv.
 func (c *CSV) quoted(line []byte) {
-	c.before = c.lines.n - 1
+	c.before = c.lines.N - 1
 	c.tap = tap{r: io.MultiReader(bytes.NewReader(append(bytes.Clone(line), '\n')), c.lines.r)}
 	c.csv = csv.NewReader(&c.tap)
 	c.csv.Comma, c.csv.ReuseRecord, c.csv.FieldsPerRecord = rune(c.comma), true, -1
@@ -83,7 +83,7 @@ func (c *CSV) quoted(line []byte) {
 // Line returns the line of a cell of the row last read.
 func (c *CSV) Line(cell int) int64 {
 	if c.lines != nil {
-		return c.lines.n
+		return c.lines.N
 	}
 	line, _ := c.csv.FieldPos(cell)
 	return c.before + int64(line)
@@ -91,11 +91,11 @@ func (c *CSV) Line(cell int) int64 {
 
 // Errorf returns a [*LineError]; column is the name of a column, or "".
 func (c *CSV) Errorf(line int64, column, format string, args ...any) error {
-	return &LineError{File: c.file, Line: line, Name: column, Msg: fmt.Sprintf(format, args...)}
+	return &LineError{File: c.File, Line: line, Name: column, Msg: fmt.Sprintf(format, args...)}
 }
 
-// raw returns the bytes of the row last read, without its end.
-func (c *CSV) raw() []byte {
+// Raw returns the bytes of the row last read, without its end.
+func (c *CSV) Raw() []byte {
 	if c.lines != nil {
 		return c.line
 	}
@@ -131,4 +131,21 @@ func splitCells(dst []string, line string, comma byte) []string {
 		}
 	}
 	return append(dst, line[from:])
+}
+
+// Separator returns what separates the columns of a CSV file by its header: a comma, else
+// a semicolon or a tab; 0 where there is none of these outside of quotes.
+func Separator(header []byte) byte {
+	var bare []byte // what is outside of quotes
+	for i, part := range bytes.Split(header, []byte{'"'}) {
+		if i%2 == 0 {
+			bare = append(bare, part...)
+		}
+	}
+	for _, c := range []byte(",;\t") {
+		if bytes.IndexByte(bare, c) >= 0 {
+			return c
+		}
+	}
+	return 0
 }

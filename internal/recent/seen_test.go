@@ -1,4 +1,4 @@
-package logs
+package recent
 
 import (
 	"strconv"
@@ -11,7 +11,7 @@ import (
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		most := rapid.IntRange(1, 40).Draw(t, "most")
-		s := NewRecent[int](most)
+		s := New[int](most)
 		have := map[string]int{}
 		var order []string
 		for i, n := range rapid.SliceOfN(rapid.IntRange(0, 80), 0, 300).Draw(t, "ids") {

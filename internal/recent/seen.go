@@ -1,4 +1,5 @@
-package logs
+// Package recent remembers something of the last ids, in bounded memory.
+package recent
 
 import "hash/maphash"
 
@@ -8,7 +9,7 @@ const DefaultDedup = 1 << 20
 // Recent remembers something of each of the last ids, as hashes of 96 bits under a fresh
 // seed: two ids among a million are taken for one with a probability of 2^-57. Ids of
 // different kinds are different. It is not safe for concurrent use.
-type Recent[V any] struct {
+type Memory[V any] struct {
 	seeds [2]maphash.Seed
 	ring  []remembered[V]
 	index []uint32 // open addressing with linear probing: a place in the ring, from 1; 0: free. A power of two, at most half full
@@ -26,21 +27,21 @@ type remembered[V any] struct {
 type idHash [3]uint32
 
 // NewRecent returns a memory of at most so many ids; of none or fewer: [DefaultDedup].
-func NewRecent[V any](most int) *Recent[V] {
+func New[V any](most int) *Memory[V] {
 	if most <= 0 {
 		most = DefaultDedup
 	}
-	return &Recent[V]{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, index: make([]uint32, 16),
+	return &Memory[V]{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, index: make([]uint32, 16),
 		most: most}
 }
 
-func (s *Recent[V]) hash(kind byte, id []byte) idHash {
+func (s *Memory[V]) hash(kind byte, id []byte) idHash {
 	a, b := maphash.Bytes(s.seeds[0], id)+uint64(kind), maphash.Bytes(s.seeds[1], id)
 	return idHash{uint32(a), uint32(a >> 32), uint32(b)}
 }
 
 // find returns the slot of the index that has an id, or else the free one for it.
-func (s *Recent[V]) find(id idHash) (slot int, ok bool) {
+func (s *Memory[V]) find(id idHash) (slot int, ok bool) {
 	mask := len(s.index) - 1
 	for slot = int(id[0]) & mask; s.index[slot] != 0; slot = (slot + 1) & mask {
 		if s.ring[s.index[slot]-1].id == id {
@@ -51,7 +52,7 @@ func (s *Recent[V]) find(id idHash) (slot int, ok bool) {
 }
 
 // Get returns what is remembered of an id.
-func (s *Recent[V]) Get(kind byte, id []byte) (v V, ok bool) {
+func (s *Memory[V]) Get(kind byte, id []byte) (v V, ok bool) {
 	slot, ok := s.find(s.hash(kind, id))
 	if ok {
 		v = s.ring[s.index[slot]-1].v
@@ -60,7 +61,7 @@ func (s *Recent[V]) Get(kind byte, id []byte) (v V, ok bool) {
 }
 
 // Put remembers v of an id, and reports whether the id is new.
-func (s *Recent[V]) Put(kind byte, id []byte, v V) bool {
+func (s *Memory[V]) Put(kind byte, id []byte, v V) bool {
 	r := remembered[V]{s.hash(kind, id), v}
 	if slot, ok := s.find(r.id); ok {
 		s.ring[s.index[slot]-1].v = v
@@ -84,7 +85,7 @@ func (s *Recent[V]) Put(kind byte, id []byte, v V) bool {
 }
 
 // grow keeps the index at most half full; the last of the ring is not in it.
-func (s *Recent[V]) grow() {
+func (s *Memory[V]) grow() {
 	if 2*len(s.ring) <= len(s.index) {
 		return
 	}
@@ -97,7 +98,7 @@ func (s *Recent[V]) grow() {
 
 // forget takes an id out of the index, and moves those behind it up that it kept away from
 // their places (Knuth, volume 3, section 6.4, algorithm R).
-func (s *Recent[V]) forget(id idHash) {
+func (s *Memory[V]) forget(id idHash) {
 	mask := len(s.index) - 1
 	free, _ := s.find(id)
 	for i := (free + 1) & mask; s.index[i] != 0; i = (i + 1) & mask {
@@ -111,4 +112,4 @@ func (s *Recent[V]) forget(id idHash) {
 }
 
 // Forgot reports whether ids were forgotten for lack of room.
-func (s *Recent[V]) Forgot() bool { return s.full }
+func (s *Memory[V]) Forgot() bool { return s.full }

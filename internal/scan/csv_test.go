@@ -1,4 +1,4 @@
-package logs
+package scan
 
 import (
 	"bytes"
@@ -28,12 +28,12 @@ func TestTimesOfTables(t *testing.T) {
 		"-1.5":                             -15e8,
 		"0":                                0,
 	} {
-		if got, err := parseTimeOrSeconds(text); err != nil || got != want {
+		if got, err := ParseTimeOrSeconds(text); err != nil || got != want {
 			t.Errorf("%q is %v, %v, want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "x", "1.", "1.x", "1e9", "11:10", "2013-13-01 00:00:00", "1357038600000", "99999999999999999999", "0001-01-01T00:00:00Z"} {
-		if got, err := parseTimeOrSeconds(text); err == nil || !strings.Contains(err.Error(), "expected a time") {
+		if got, err := ParseTimeOrSeconds(text); err == nil || !strings.Contains(err.Error(), "expected a time") {
 			t.Errorf("%q is %v, %v", text, got, err)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDecimalIsTheFloatNextToIt(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, n := decimal(string(b) + ",7")
+		v, n := Decimal(string(b) + ",7")
 		if n == 0 {
 			continue
 		}
@@ -77,7 +77,7 @@ func FuzzRows(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		got, want := NewCSV("t.csv", iotest.OneByteReader(bytes.NewReader(text))), NewCSV("t.csv", bytes.NewReader(text))
-		if want.lines.n = 1; bytes.HasPrefix(text, []byte("\ufeff")) {
+		if want.lines.N = 1; bytes.HasPrefix(text, []byte("\ufeff")) {
 			text = text[3:]
 		}
 		want.lines.r.Reset(bytes.NewReader(text))
@@ -97,38 +97,4 @@ func FuzzRows(f *testing.F) {
 			}
 		}
 	})
-}
-
-// TestRowsAllocateNothing: what a row of a labelled CSV says lies in memory that is used again.
-func TestRowsAllocateNothing(t *testing.T) {
-	text := "label,n_a,c_b\n" + strings.Repeat("x,0.25,u\ny,-17,v\n", 1000)
-	r, err := Open(Stdin, Options{Stdin: strings.NewReader(text), Labelled: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var rec Record
-	next := func() {
-		if err := r.Next(&rec); err != nil {
-			t.Fatal(err)
-		}
-	}
-	next() // labels are new
-	next()
-	if n := testing.AllocsPerRun(500, next); n > 0 {
-		t.Errorf("%v allocations a row", n)
-	}
-}
-
-func TestReadingEndsWithTheErrorOfTheFile(t *testing.T) {
-	broken := errors.New("broken")
-	for _, text := range []string{"label,n_a\nx,1\nx,", "label,n_a\nx,1\n\"x\",2\nx,"} {
-		r, err := Open(Stdin, Options{Stdin: io.MultiReader(strings.NewReader(text), iotest.ErrReader(broken)), Labelled: true})
-		var rec Record
-		for err == nil {
-			err = r.Next(&rec)
-		}
-		if !errors.Is(err, broken) {
-			t.Errorf("error is %v", err)
-		}
-	}
 }

@@ -1,4 +1,5 @@
-package logs
+// Package thrift checks what a file of Parquet says of its sizes before the library believes it.
+package thrift
 
 import (
 	"encoding/binary"
@@ -18,8 +19,8 @@ var errNoParquet = errors.New("not Parquet, or cut: PAR1 and the footer are not 
 
 const parquetMagic = "PAR1"
 
-// checkFooter checks the ends of a file and the size of the footer.
-func checkFooter(f io.ReaderAt, size int64) error {
+// CheckFooter checks the ends of a file and the size of the footer.
+func CheckFooter(f io.ReaderAt, size int64) error {
 	const ends = 8 // the size of the footer and the magic
 	head, tail := make([]byte, len(parquetMagic)), make([]byte, ends)
 	if size < int64(len(parquetMagic)+ends) {
@@ -49,8 +50,8 @@ const (
 	headerBytes   = 64 << 10 // of a page's header, with its statistics
 )
 
-// checkPages checks the headers of all pages against the file and these limits.
-func checkPages(f io.ReaderAt, size int64, md *format.FileMetaData) error {
+// CheckPages checks the headers of all pages against the file and these limits.
+func CheckPages(f io.ReaderAt, size int64, md *format.FileMetaData) error {
 	buf := make([]byte, headerBytes)
 	for g := range md.RowGroups {
 		for c := range md.RowGroups[g].Columns {

@@ -1,12 +1,16 @@
-package logs
+package scan
 
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
 )
+
+// NoTime is a time that the log does not say.
+const NoTime int64 = math.MinInt64
 
 // Times lie well within what nanoseconds since 1970 can say.
 const firstYear, lastYear = 1700, 2200
@@ -31,8 +35,8 @@ func ParseTime(text string) (int64, error) {
 
 var errTime = errors.New("expected a time: 2013-01-01T11:10:00Z, 2013-01-01 11:10:00 (UTC), or seconds since 1970")
 
-// parseTimeOrSeconds is ParseTime for cells of tables, which may hold seconds since 1970.
-func parseTimeOrSeconds(text string) (int64, error) {
+// ParseTimeOrSeconds is ParseTime for cells of tables, which may hold seconds since 1970.
+func ParseTimeOrSeconds(text string) (int64, error) {
 	text = strings.TrimSpace(text)
 	if ns, err := ParseTime(text); err == nil {
 		return ns, nil
