@@ -101,6 +101,8 @@ func (epochs) Read(*stream.Record) error { return nil }
 
 func (epochs) Refs() []codec.EpochRef { return []codec.EpochRef{{Epoch: 1}} }
 
+func (epochs) Find(context.Context, []codec.EpochRef) error { return nil }
+
 func (e epochs) Rules(epoch int64) *loop.Rules { return e.w.Rules(epoch) }
 
 // Rules returns the rules of an epoch.
@@ -282,7 +284,7 @@ func (w *World) announceGap(p int, alive map[string]bool) {
 			told = max(told, f.Round)
 		}
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
-			told = max(told, m.Positions[p].Round)
+			told = max(told, m.Positions[p].Round, m.Positions[p].Released)
 		}
 	}
 	if w.N[p] = max(last, told); told > last {
@@ -330,7 +332,8 @@ func (w *World) step(c *join.Core) {
 	_, _, err := c.Step(context.Background(), time.Time{})
 	if err == nil && w.rng.IntN(10) == 0 {
 		w.ticks++ // the process's clock is far ahead, and one tick a second is allowed
-		err = c.Tick(context.Background(), time.Unix(0, w.real).Add(time.Duration(w.ticks)*time.Second))
+		at := time.Unix(0, w.real).Add(time.Duration(w.ticks) * time.Second)
+		err = c.Tick(context.Background(), at, at.UnixNano())
 	}
 	if c == w.zombie && err != nil {
 		if !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnknown) {

@@ -236,7 +236,7 @@ func swap(at string, ok func(a, b *stream.Record) bool) func(l *madeLog) bool {
 // names reports whether the first difference is named by its field. Of one log time that of a reject
 // comes behind that of the mark which asks for it.
 func (p *plant) names(v *verification) bool {
-	for at := range v.found.sites {
+	for at := range v.found {
 		if at.topic == "r" && slices.Contains(p.fields, at.field) {
 			return true
 		}
@@ -320,7 +320,7 @@ var plants = []plant{
 	{"mark: memory", []string{"memory"}, editMark(always(func(m *codec.FeedbackMark) { m.Memory = 1 << 40 }))},
 	{"mark: rejects", []string{"rejects"}, editMark(always(func(m *codec.FeedbackMark) { m.Rejects = 1 << 40 }))},
 	{"mark before its rejects", []string{"rejects"},
-		editMark(func(m *codec.FeedbackMark) bool { m.Rejects--; return m.Rejects > 0 })},
+		editMark(func(m *codec.FeedbackMark) bool { m.Rejects /= 2; return m.Rejects > 0 })},
 	{"mark: eras", []string{"eras"}, editMark(always(func(m *codec.FeedbackMark) {
 		m.Eras = []codec.EraStart{{Era: 1,
 			N: m.N}}
@@ -345,7 +345,7 @@ var plants = []plant{
 		}
 		return false
 	}},
-	{"reject: cut", []string{"cut"}, editReject(always(func(x *codec.Reject) { x.Cut-- }))},
+	{"reject: cut", []string{"cut", "offset"}, editReject(always(func(x *codec.Reject) { x.Cut-- }))},
 	{"reject: reason", []string{"reason"}, editReject(func(x *codec.Reject) bool { x.Reason = codec.ReasonMismatch; return true })},
 	{"reject: time", []string{"time"}, editReject(always(func(x *codec.Reject) { x.Time++ }))},
 	{"reject: offset", []string{"offset"}, editReject(always(func(x *codec.Reject) { x.Offset += 1 << 30 }))},

@@ -12,9 +12,9 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// rejectReplay compares the rejects of outcomes that are stored with those that follow from the cuts.
+// outcomeRejects compares the rejects of outcomes that are stored with those that follow from the cuts.
 // A reject is stored when its cut is, at least once, and before the next mark.
-type rejectReplay struct {
+type outcomeRejects struct {
 	v     *verification
 	c     *logCursor
 	seed  maphash.Seed
@@ -36,13 +36,13 @@ type rejectPlace struct {
 // eraCut says after which cut an era began.
 type eraCut struct{ era, cut int64 }
 
-func newRejectReplay(v *verification, c *logCursor) *rejectReplay {
-	return &rejectReplay{v: v, c: c, seed: maphash.MakeSeed(), unmet: map[rejectPlace]codec.Reject{},
+func newOutcomeRejects(v *verification, c *logCursor) *outcomeRejects {
+	return &outcomeRejects{v: v, c: c, seed: maphash.MakeSeed(), unmet: map[rejectPlace]codec.Reject{},
 		met: map[rejectPlace]uint64{}, lost: math.MinInt64}
 }
 
 // expect takes note of rejects that must be stored.
-func (x *rejectReplay) expect(rejects []codec.Reject) {
+func (x *outcomeRejects) expect(rejects []codec.Reject) {
 	for i := range rejects {
 		r := rejects[i]
 		r.Fit()
@@ -51,25 +51,25 @@ func (x *rejectReplay) expect(rejects []codec.Reject) {
 }
 
 // gap begins a stretch of cuts that are not replayed, resume ends it.
-func (x *rejectReplay) gap(last int64) { x.lost = last }
+func (x *outcomeRejects) gap(last int64) { x.lost = last }
 
-func (x *rejectReplay) resume(cut int64) {
+func (x *outcomeRejects) resume(cut int64) {
 	x.gaps = append(x.gaps, stretch{x.lost, cut})
 	x.lost = -1
 }
 
 // void takes note of an era: what earlier ones told of later cuts is void.
-func (x *rejectReplay) void(era, cut int64) { x.eras = append(x.eras, eraCut{era, cut}) }
+func (x *outcomeRejects) void(era, cut int64) { x.eras = append(x.eras, eraCut{era, cut}) }
 
 // exempt reports whether nobody knows what a reject should be.
-func (x *rejectReplay) exempt(r *codec.Reject) bool {
+func (x *outcomeRejects) exempt(r *codec.Reject) bool {
 	return slices.ContainsFunc(x.eras, func(e eraCut) bool { return e.era > r.Era && e.cut < r.Cut }) ||
 		slices.ContainsFunc(x.gaps, func(g stretch) bool { return g.from < r.Cut && r.Cut <= g.to }) ||
 		x.lost != -1 && r.Cut > x.lost
 }
 
 // read compares what is stored up to the first reject of a later cut.
-func (x *rejectReplay) read(ctx context.Context, cut int64) (later *codec.Reject, err error) {
+func (x *outcomeRejects) read(ctx context.Context, cut int64) (later *codec.Reject, err error) {
 	for ; ; x.c.take() {
 		r, err := x.c.head(ctx)
 		if err != nil || r == nil {
@@ -90,7 +90,7 @@ func (x *rejectReplay) read(ctx context.Context, cut int64) (later *codec.Reject
 	}
 }
 
-func (x *rejectReplay) compare(r *stream.Record, got *codec.Reject) {
+func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 	x.v.count(&x.v.report.Rejects, Tally{Checked: 1})
 	at := rejectPlace{got.Partition, got.Offset, got.Cut}
 	wrong := func(field, want, have string) {
@@ -134,13 +134,16 @@ func rejectField(want, got *codec.Reject, wantBytes, gotBytes []byte) (field, w,
 }
 
 // mark checks that all rejects before a mark are stored, and what it says of where they end.
-func (x *rejectReplay) mark(ctx context.Context, c *logCursor, r *stream.Record, m *codec.FeedbackMark,
+func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Record, m *codec.FeedbackMark,
 	begun bool) error {
 	later, err := x.read(ctx, m.Cut)
 	if err != nil {
 		return err
 	}
 	for at, rej := range x.unmet {
+		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
+			return c.failed(r.Offset, err)
+		}
 		if x.c.cut() && len(x.met) == 0 {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {
@@ -165,7 +168,7 @@ func missing(c *logCursor, r *stream.Record, of rejectPlace, rej *codec.Reject) 
 }
 
 // finish reads the rest. A reject may be of a cut that was appended meanwhile, but of none later.
-func (x *rejectReplay) finish(ctx context.Context, cut int64) error {
+func (x *outcomeRejects) finish(ctx context.Context, cut int64) error {
 	appended := int64(-1)
 	for ; ; x.c.take() {
 		later, err := x.read(ctx, cut)
@@ -185,7 +188,7 @@ func (x *rejectReplay) finish(ctx context.Context, cut int64) error {
 }
 
 // lastCut returns the last cut that the feedback log holds now.
-func (x *rejectReplay) lastCut(ctx context.Context, last int64) (int64, error) {
+func (x *outcomeRejects) lastCut(ctx context.Context, last int64) (int64, error) {
 	first, end, err := x.v.Log.Bounds(ctx, x.v.topics.Feedback, 0)
 	if err != nil {
 		return 0, err

@@ -40,25 +40,23 @@ func replayLog(t testing.TB, w *testkit.World, log stream.Log) *verification {
 func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
 	ctx := context.Background()
 	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions,
-		late: latelosses.Outcomes{}, found: &findings{sites: map[site]int{}}}
+		late: latelosses.Outcomes{}, found: map[site]Difference{}}
+	v.models = newModelReader(v)
 	v.topics = service.Topics{Decisions: "d", Outcomes: "o", Feedback: "f", Rejects: "r"}
-	v.epochs.set(1, &epochInfo{rules: w.Rules(1)})
-	v.replays = true
-	c, err := v.openCursor(ctx, "f", 0)
+	f, err := v.openFates(ctx)
 	if err == nil {
 		err = v.readRejects(ctx)
 	}
-	f := v.newReplay(c)
+	f.history.Epochs, f.rules = rulesOf{w}, w.Rules
+	f.log = v.handOn(&decisionCheck{v: v, feedback: &logCursor{}}, f.feedback)
 	if w.Kind == "skew" || w.Kind == "back" {
 		f.legal.skew = 300
-	}
-	if err == nil {
-		err = f.openInputs(ctx)
 	}
 	if err == nil {
 		err = f.run(ctx)
 	}
 	f.close()
+	v.settle()
 	return v, err
 }
 
@@ -74,7 +72,7 @@ func playAll(t *testing.T, kind string, loses bool) {
 		w.Run(150)
 		v := replayLog(t, w, w.Log)
 		r := v.report
-		for at := range v.found.sites {
+		for at := range v.found {
 			// Nothing in the log tells yet that cuts are gone whose rejects are there.
 			if !w.LostFeedback || at.topic != "r" && at.field != "rejects" {
 				t.Fatalf("seed %d: %+v, first %+v", seed, at, *r.First)

@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,8 @@ func (r rulesOf) Rules(epoch int64) *loop.Rules { return r.w.Rules(epoch) }
 func (rulesOf) Read(*stream.Record) error       { return nil }
 func (rulesOf) Refs() []codec.EpochRef          { return nil }
 
+func (rulesOf) Find(context.Context, []codec.EpochRef) error { return nil }
+
 // TestReplayLegal has a joiner break the rules by which it chooses cuts. All that it writes follows from
 // its cuts, and the cuts are found.
 func TestReplayLegal(t *testing.T) {
@@ -164,7 +167,7 @@ func TestReplayLegal(t *testing.T) {
 				changed++
 				v := replayLog(t, w, rejoin(t, w, made, cuts, parsed))
 				named := false
-				for at := range v.found.sites {
+				for at := range v.found {
 					named = named || test.field != "" && strings.HasPrefix(at.field, test.field)
 				}
 				if named {
@@ -223,7 +226,7 @@ func TestReplayEras(t *testing.T) {
 			}
 			planted[test.field]++
 			named := false
-			for at := range v.found.sites {
+			for at := range v.found {
 				named = named || at.field == test.field || strings.HasSuffix(at.field, "."+test.field)
 			}
 			if !named {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 
 	"hindsight/pkg/stream"
 )
@@ -11,8 +12,7 @@ import (
 // A running system drops old records while they are verified. What is gone when a cursor
 // begins to read was as good as gone before. Later it may look like a difference, or end the
 // reading. So where something is wrong and records were dropped meanwhile, the logs are
-// verified anew. What was dropped in an attempt is known in the next one: what is wrong in
-// the same place there is a difference.
+// verified anew. A difference in the same place in two attempts is one.
 
 // mostAttempts is how often the logs are verified while records are dropped.
 const mostAttempts = 4
@@ -27,54 +27,44 @@ type site struct {
 	field     string
 }
 
-// mostSites is how many sites findings remember.
+// mostSites is how many sites an attempt remembers.
 const mostSites = 1 << 16
 
-// findings are the differences of all attempts, and those found in two.
-type findings struct {
-	attempt int
-	sites   map[site]int // and the attempt that found them last
-	twice   int64
-	first   *Difference // of those found twice
-}
-
-func (f *findings) add(d *Difference) {
-	at := site{d.Topic, d.Partition, d.Offset, d.Field}
-	last, known := f.sites[at]
-	if known || len(f.sites) < mostSites {
-		f.sites[at] = f.attempt
-	}
-	if !known || last == f.attempt {
-		return
-	}
-	f.twice++
-	if f.first == nil || d.before(f.first) {
-		f.first = d
-	}
-}
+func (d *Difference) site() site { return site{d.Topic, d.Partition, d.Offset, d.Field} }
 
 // judge verifies the logs until what was dropped meanwhile does not matter.
 func (c Config) judge(ctx context.Context) (*Report, error) {
-	v, err := c.attempt(ctx, true, nil)
-	found := &findings{sites: map[site]int{}}
-	if errors.Is(err, errTwice) {
-		v, err = c.attempt(ctx, false, found)
-	}
-	for v.doubtful(err) {
-		switch dropped, failed := v.dropped(ctx); {
-		case failed != nil:
-			return nil, failed
-		case !dropped:
+	known := map[site]Difference{} // of the attempts before
+	for attempt := 1; ; attempt++ {
+		v, err := c.attempt(ctx)
+		if !v.doubtful(err) {
 			return &v.report, err
-		case found.twice > 0:
-			v.report.Differences, v.report.First, v.report.Foreign, v.report.Beside = found.twice, found.first, 0, nil
+		}
+		if dropped, failed := v.dropped(ctx); failed != nil || !dropped {
+			return &v.report, errors.Join(err, failed)
+		}
+		if v.keepKnown(known) {
 			return &v.report, nil
-		case found.attempt == mostAttempts:
+		}
+		if attempt == mostAttempts {
 			return nil, v.tooFast(err)
 		}
-		v, err = c.attempt(ctx, false, found)
+		maps.Copy(known, v.found)
 	}
-	return &v.report, err
+}
+
+// keepKnown reports the differences alone that an earlier attempt found too, if there are any.
+func (v *verification) keepKnown(known map[site]Difference) bool {
+	var twice Report
+	for s, d := range v.found {
+		if _, ok := known[s]; ok {
+			twice.add(&d)
+		}
+	}
+	if twice.Differences > 0 {
+		v.report.Differences, v.report.First, v.report.Foreign, v.report.Beside = twice.Differences, twice.First, 0, nil
+	}
+	return twice.Differences > 0
 }
 
 // doubtful reports whether what came of an attempt may come of records dropped meanwhile.
