@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"hindsight/internal/scan"
 )
 
 // Class is what became of a record that was read.
@@ -24,35 +26,6 @@ const (
 // String returns the class's name in JSON.
 func (c Class) String() string {
 	return [...]string{"", "event", "duplicate", "dangling", "skipped", "malformed"}[c]
-}
-
-// LineError says where a file is wrong. Line and Column count from 1; Column counts
-// bytes, and is 0 where the whole record is meant, or the column that Name names.
-type LineError struct {
-	File         string
-	Line, Column int64
-	Name         string
-	Msg          string
-
-	ends bool // it is not this record alone that cannot be read
-}
-
-func (e *LineError) Error() string {
-	switch {
-	case e.Name != "":
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.text())
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-// text is what is wrong, with the column's name.
-func (e *LineError) text() string {
-	if e.Name == "" {
-		return e.Msg
-	}
-	return "column " + e.Name + ": " + e.Msg
 }
 
 // ShownMalformed is how many malformed records an [Account] shows.
@@ -78,19 +51,10 @@ type Account struct {
 	Last      int64 `json:"last_time_ns,omitempty"`
 
 	// Shown are the first malformed records.
-	Shown []*LineError `json:"-"`
+	Shown []*scan.LineError `json:"-"`
 	// Forgotten says that ids were forgotten for lack of room: repeats further apart
 	// than that are not found.
 	Forgotten bool `json:"ids_forgotten,omitempty"`
-}
-
-// Balanced reports whether every record has its class.
-func (a *Account) Balanced() bool {
-	skipped := int64(0)
-	for _, n := range a.Reasons {
-		skipped += n
-	}
-	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }
 
 // Errors returns the texts of the malformed records shown.
@@ -130,7 +94,7 @@ func (a *Account) event(r *Record) {
 	case r.Flags&Defaulted != 0:
 		a.Defaulted++
 	}
-	if r.Time == NoTime {
+	if r.Time == scan.NoTime {
 		return
 	}
 	if a.First == 0 || r.Time < a.First {
@@ -143,11 +107,11 @@ func (a *Account) event(r *Record) {
 
 // leave counts a record that is not handed on, for this reason; raw is what was read. Of a
 // malformed one bad is the error.
-func (r *Reader) leave(class Class, at Reject, bad *LineError, raw []byte) {
+func (r *Reader) leave(class Class, at Reject, bad *scan.LineError, raw []byte) {
 	r.account.count(class, at.Reason)
 	at.Class = class.String()
 	if bad != nil {
-		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.text()
+		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.Text()
 		if len(r.account.Shown) < ShownMalformed {
 			r.account.Shown = append(r.account.Shown, bad)
 		}

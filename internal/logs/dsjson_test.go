@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -45,7 +46,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 	var rec Record
 	for {
 		err := r.Next(&rec)
-		if a := r.Account(); !a.Balanced() {
+		if a := r.Account(); !balanced(a) {
 			t.Fatalf("unbalanced account %+v", a)
 		}
 		if errors.Is(err, io.EOF) {
@@ -54,7 +55,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 		if err != nil {
 			return out, err
 		}
-		out = append(out, rec.Clone())
+		out = append(out, clone(&rec))
 	}
 }
 
@@ -90,7 +91,7 @@ func TestPublishedSamples(t *testing.T) {
 func TestDsjsonEvent(t *testing.T) {
 	all, _ := readSample(t, "dsjson_cb.json")
 	e := all[0]
-	at, _ := ParseTime("2021-02-04T16:31:29.246Z")
+	at, _ := scan.ParseTime("2021-02-04T16:31:29.246Z")
 	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 || e.Propensity != 0.05000000074505806 ||
 		e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.Observed() {
 		t.Errorf("%+v", e)
@@ -148,10 +149,10 @@ func TestDsjsonLines(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var r Record
 			r.Reset()
-			d := newDsjson(newLines(newTextInput(c.line)))
+			d := newDsjson(scan.NewLines(newTextInput(c.line)))
 			class, reason, err := d.next(&r)
 			if err != nil {
-				var bad *LineError
+				var bad *scan.LineError
 				if c.class != 0 || !errors.As(err, &bad) || !strings.Contains(err.Error(), c.reason) {
 					t.Fatalf("error %v, want one with %q", err, c.reason)
 				}
@@ -178,7 +179,7 @@ func TestRejectsAndStrict(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	r = openText(t, text, Options{Strict: true})
-	var bad *LineError
+	var bad *scan.LineError
 	if all, err := readAll(t, r); !errors.As(err, &bad) || bad.Line != 2 || len(all) != 1 {
 		t.Errorf("%v %v", all, err)
 	}

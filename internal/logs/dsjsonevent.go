@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -98,7 +99,7 @@ func (d *dsjson) decision(r *Record) error {
 		}
 	}
 	if r.OutcomeTime = e.last; r.Flags&Defaulted != 0 || r.Outcome == 0 {
-		r.OutcomeTime = NoTime
+		r.OutcomeTime = scan.NoTime
 	}
 	return validate(&d.ctx, r)
 }

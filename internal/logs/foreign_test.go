@@ -10,6 +10,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/klauspost/compress/zstd"
+
+	"hindsight/internal/scan"
 )
 
 // wide writes text as UTF-16, little endian, without a mark.
@@ -90,7 +92,7 @@ func TestNotForeign(t *testing.T) {
 		t.Errorf("MessagePack: %s, %v", format, err)
 	}
 	for header, want := range map[string]byte{"a,b;c": ',', "a;b": ';', "a\tb;c": ';', "a\tb": '\t', `"a,b";c`: ';', "a": 0} {
-		if got := Separator([]byte(header)); got != want {
+		if got := scan.Separator([]byte(header)); got != want {
 			t.Errorf("%q: %q, want %q", header, got, want)
 		}
 	}

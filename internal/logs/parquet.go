@@ -12,6 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
+	"hindsight/internal/scan"
+	"hindsight/internal/thrift"
 	"hindsight/pkg/codec"
 )
 
@@ -164,7 +166,7 @@ func appendFeatures(dst []codec.Feature, cells []cell) ([]codec.Feature, error) 
 var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
 
 func timeOrNil(ns int64) *int64 {
-	if ns == NoTime {
+	if ns == scan.NoTime {
 		return nil
 	}
 	return &ns
@@ -228,14 +230,14 @@ func openParquet(in *input) (d *parquetReader, err error) {
 			err = fmt.Errorf("%s: not Parquet that can be read: %v", in.name, x)
 		}
 	}()
-	if err := checkFooter(f, info.Size()); err != nil {
+	if err := thrift.CheckFooter(f, info.Size()); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	if err := checkPages(f, info.Size(), file.Metadata()); err != nil {
+	if err := thrift.CheckPages(f, info.Size(), file.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
@@ -288,7 +290,7 @@ func (d *parquetReader) next(r *Record) (class Class, reason string, err error) 
 		class, err = d.record(x, r)
 	}
 	if err != nil {
-		return 0, "", &LineError{Line: d.n, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: d.n, Msg: err.Error()}
 	}
 	return class, "", nil
 }
@@ -406,7 +408,7 @@ func (d *parquetReader) kind(x *row, r *Record) (Class, error) {
 
 func orNoTime(t *int64) int64 {
 	if t == nil {
-		return NoTime
+		return scan.NoTime
 	}
 	return *t
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/recent"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -47,9 +49,9 @@ type Reader struct {
 	account Account
 	rejects *rejects
 
-	events *Recent[int32]    // that came: id → how many were handed on before; [unhanded]
-	said   *Recent[struct{}] // observations that came
-	handed int32             // events
+	events *recent.Memory[int32]    // that came: id → how many were handed on before; [unhanded]
+	said   *recent.Memory[struct{}] // observations that came
+	handed int32                    // events
 	key    []byte
 
 	in  *input
@@ -143,7 +145,7 @@ func (o *Options) survey(path string) (err error) {
 
 func newReader(o Options, format string) *Reader {
 	return &Reader{o: o, account: Account{Format: format}, rejects: newRejects(o.Rejects),
-		events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
+		events: recent.New[int32](o.Dedup), said: recent.New[struct{}](o.Dedup)}
 }
 
 // Schema returns what the rows of a log in CSV have, nil of another.
@@ -214,7 +216,7 @@ func (r *Reader) Next(rec *Record) error {
 	for r.err == nil {
 		rec.Reset()
 		class, reason, err := r.dec.next(rec)
-		var bad *LineError
+		var bad *scan.LineError
 		if err != nil {
 			if bad = asLineError(err); bad == nil {
 				if errors.Is(err, io.EOF) {
@@ -237,8 +239,8 @@ func (r *Reader) Next(rec *Record) error {
 }
 
 // asLineError returns the [LineError] that err is, or nil.
-func asLineError(err error) *LineError {
-	var bad *LineError
+func asLineError(err error) *scan.LineError {
+	var bad *scan.LineError
 	errors.As(err, &bad)
 	return bad
 }
@@ -255,7 +257,7 @@ func (r *Reader) nextFile() {
 }
 
 // file gives a record its class for good, and reports whether it is handed on.
-func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) bool {
+func (r *Reader) file(rec *Record, class Class, reason string, bad *scan.LineError) bool {
 	if (class == IsEvent || class == IsDangling) && !r.isNew(rec) {
 		class, reason = IsDuplicate, "the event came before"
 		if rec.Kind == Outcome {
@@ -280,7 +282,7 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	if bad != nil && bad.File == "" {
 		bad.File = rec.File
 	}
-	if bad != nil && bad.ends {
+	if bad != nil && bad.Ends {
 		r.err = bad
 		return false
 	}

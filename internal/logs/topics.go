@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -133,7 +134,7 @@ func (d *topicReader) next(r *Record) (Class, string, error) {
 		class, err = IsEvent, d.decision(r, first)
 	}
 	if err != nil {
-		return 0, "", &LineError{File: r.File, Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{File: r.File, Line: r.Line, Msg: err.Error()}
 	}
 	return class, "", nil
 }

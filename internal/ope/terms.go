@@ -148,10 +148,12 @@ func estimators() []estimator {
 		{name: "cips", lambda: func(l Lambdas) float64 { return l.Clip }, mean: func(r *terms) float64 { return r.clipped },
 			kept: func(w float64, l Lambdas) float64 { return clipped(w, l.Clip) }, whole: ips,
 			span: func(b float64, l Lambdas, r, _ Range) float64 { return r.weighted(min(b, l.Clip)) }},
-		{name: "switchdr", lambda: func(l Lambdas) float64 { return l.Switch }, mean: func(r *terms) float64 { return r.dm + r.switched },
-			kept: func(w float64, l Lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
+		{name: "switchdr", lambda: func(l Lambdas) float64 { return l.Switch }, mean: func(r *terms) float64 {
+			return r.dm + r.switched
+		}, kept: func(w float64, l Lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
 			span: func(b float64, l Lambdas, r, q Range) float64 { return r.corrected(min(b, l.Switch), q) }},
-		{name: "dros", lambda: func(l Lambdas) float64 { return l.Shrink }, mean: func(r *terms) float64 { return r.dm + r.shrunk },
+		{name: "dros", lambda: func(l Lambdas) float64 { return l.Shrink },
+			mean: func(r *terms) float64 { return r.dm + r.shrunk },
 			kept: func(w float64, l Lambdas) float64 { return shrink(w, l.Shrink) }, whole: dr,
 			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 	}

@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 )
 
@@ -15,7 +16,7 @@ type tracedRun struct {
 }
 
 // traced plays the rounds.
-func traced(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d Delays) (*tracedRun, error) {
+func traced(ctx context.Context, ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *delay.Delays) (*tracedRun, error) {
 	return traceOf(ctx, newBacktest(ep, name, seed, rounds, d))
 }
 
@@ -24,7 +25,7 @@ func traceOf(ctx context.Context, b *backtest) (*tracedRun, error) {
 	r := &tracedRun{}
 	b.each = func(int) {
 		r.Actions = append(r.Actions, int32(b.dec.Action))
-		r.Raw = append(r.Raw, b.match.s.cut)
+		r.Raw = append(r.Raw, b.match.s.Cut)
 		r.Through = append(r.Through, b.dec.LearnedThrough)
 	}
 	var err error
