@@ -72,11 +72,13 @@ func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error)
 	return outcomes, decisions, nil
 }
 
-// due reports whether a round is due by a log time that a record has told.
+// due reports whether a round is due by a log time that a record has told, or may be by the decisions in
+// hand.
 func (c *chooser) due() bool {
 	at, known := c.heart.Due()
 	if !known {
-		return false
+		p, missing := c.heart.Missing()
+		return missing > 0 && int64(len(c.inputs[p].Batch)) >= missing
 	}
 	latest := c.told
 	for i, in := range c.inputs {

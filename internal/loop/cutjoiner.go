@@ -144,6 +144,17 @@ func (j *CutJoiner) Due() (int64, bool) {
 	return 0, false
 }
 
+// Missing returns how many decisions of a partition must be taken before it is known when the oldest
+// waiting round is due: its window is of rounds. 0: it is known, or none waits.
+func (j *CutJoiner) Missing() (partition int, decisions int64) {
+	p := j.head()
+	if p == nil || p.rules == nil || p.rules.Window.Rounds == 0 {
+		return 0, 0
+	}
+	partition = p.d.Partition
+	return partition, max(0, addTime(p.d.N, p.rules.Window.Rounds)-j.parts[partition].next+1)
+}
+
 // OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
 // it reads from the newest mark before the cut. That is the cut which took the oldest waiting round, or
 // the oldest decision that log time has not reached.
