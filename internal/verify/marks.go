@@ -47,6 +47,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 	if f.begun && !opens && !slices.Equal(m.Eras, f.mark.Eras) {
 		f.wrong(r, "eras", f.mark.Eras, m.Eras)
 	}
+	if !f.begun {
+		f.rejects.void(m.Era, m.Cut)
+	}
 	if err := f.rejects.mark(ctx, f.feedback, r, m, f.begun); err != nil {
 		return err
 	}
@@ -61,6 +64,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.FeedbackMark, opens bool) error {
 	if opens {
 		f.opens(r, m)
+	}
+	if f.begun {
+		f.mark.Era, f.mark.Eras = m.Era, m.Eras
 	}
 	f.lose()
 	if !f.begun && f.forgot(m) {
@@ -78,9 +84,6 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		if !newer(err) && !f.begun && f.shortened(ctx) {
 			return nil
 		}
-		if f.begun {
-			f.mark.Era, f.mark.Eras = m.Era, m.Eras
-		}
 		if f.lost && !opens {
 			return nil // of the same
 		}
@@ -94,7 +97,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	inputs := f.history
 	inputs.Log = f.log
 	f.spans = inputs.Spans(ctx, func(i int) int64 { return f.history.Position(f.heart, i) })
-	f.legal.restart(f.heart.Now(), m, &f.history)
+	f.legal.restart(f.heart.Now())
 	f.rejects.resume(m.Cut)
 	if opens {
 		f.compare(r, m)
@@ -129,6 +132,7 @@ func (f *fateCheck) shortened(ctx context.Context) bool {
 // opens takes note of a new era: differences that it tells of are none.
 func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 	f.tails = append(f.tails, m.LostTails...)
+	f.legal.lose(m, &f.history)
 	if f.n >= 0 && m.N != f.n {
 		f.wrong(r, "n", f.n, m.N)
 	}
@@ -140,6 +144,11 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 		f.wrong(r, "eras", eras, m.Eras)
 	}
 	f.rejects.void(m.Era, m.Cut)
+	for _, x := range m.LostTails {
+		if x.Topic == "rejects" {
+			f.rejects.own, f.rejects.last = min(f.rejects.own, x.Offset), min(f.rejects.last, x.Offset)
+		}
+	}
 }
 
 // survives checks where the mark of an era stands in an input that has lost its tail.
