@@ -98,7 +98,7 @@ func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int6
 		return Tally{TooOld: 1}, nil // its decision or its reject may be gone
 	default:
 		l.suspect(at(l.contexts, r, "decision", "a decision or a reject", "neither"), &v.report.Contexts, r.Offset, 0,
-			func() bool { return v.losses.rejects(passed, x.lastBefore) })
+			func() bool { return v.losses.rejects(passed) })
 		return Tally{Checked: 1}, nil
 	}
 	header := join.CloudEventID(r)

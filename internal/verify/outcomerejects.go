@@ -129,7 +129,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		return err
 	}
 	passed := r.Time
-	gone := func() bool { return x.v.losses.rejects(passed, x.v.rejects.lastBefore) }
+	gone := func() bool { return x.v.losses.rejects(passed) }
 	for at, rej := range x.unmet {
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)

@@ -71,7 +71,7 @@ type eagerLog struct {
 
 func (l *eagerLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	if err != nil || topic != l.w.ts.Contexts || partition != 0 {
+	if err != nil || topic != l.w.ts.Contexts || partition != 0 || from != stream.Earliest {
 		return r, err
 	}
 	l.read++

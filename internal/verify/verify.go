@@ -194,6 +194,10 @@ func (v *verification) suspect(d Difference, kind *Tally, excused func() bool) {
 
 // settle judges the suspicions once all was read.
 func (v *verification) settle() {
+	for i := range v.losses.all {
+		m := &v.losses.all[i]
+		m.rejects = v.rejects.lastBefore(m.since)
+	}
 	for _, s := range v.suspects {
 		if !s.excused() {
 			v.differ(s.Difference)
