@@ -46,7 +46,8 @@ func TestSimulationVerifies(t *testing.T) {
 }
 
 func verified(t *testing.T, s *service.Simulated) (*verify.Report, error) {
-	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup, OneClock: s.Clock})
+	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup,
+		OneClock: s.Clock})
 }
 
 // powerTopics are those that lose their tails: HINDSIGHT_POWER, of which "all" are all.
