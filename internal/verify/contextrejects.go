@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
 
 	"hindsight/pkg/codec"
@@ -175,8 +176,13 @@ func (v *verification) finishRejects(ctx context.Context) error {
 		if key.outcomes {
 			topic, name = v.topics.Outcomes, outcomesTopic
 		}
-		kept, _, err := v.Log.Bounds(ctx, topic, key.partition)
-		if err == nil && key.offset < kept || v.losses.after(info.time) {
+		behind := int64(math.MaxInt64) // log time of what lies behind it
+		err := stream.Scan(ctx, v.Log, topic, key.partition, key.offset, math.MaxInt64, func(r *stream.Record) error {
+			behind = r.Time
+			return stream.ErrStop
+		})
+		kept, _, bounds := v.Log.Bounds(ctx, topic, key.partition)
+		if err == nil && bounds == nil && (key.offset < kept || v.losses.parts(info.time, behind)) {
 			v.report.Rejects.TooOld++
 			continue
 		}

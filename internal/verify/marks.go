@@ -47,6 +47,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 	if f.begun && !opens && !slices.Equal(m.Eras, f.mark.Eras) {
 		f.wrong(r, "eras", f.mark.Eras, m.Eras)
 	}
+	if !f.begun {
+		f.rejects.void(m.Era, m.Cut)
+	}
 	if err := f.rejects.mark(ctx, f.feedback, r, m, f.begun); err != nil {
 		return err
 	}
@@ -61,6 +64,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.FeedbackMark, opens bool) error {
 	if opens {
 		f.opens(r, m)
+	}
+	if f.begun {
+		f.mark.Era, f.mark.Eras = m.Era, m.Eras
 	}
 	f.lose()
 	if !f.begun && f.forgot(m) {
@@ -77,9 +83,6 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		f.v.count(&f.v.report.Marks, Tally{TooOld: 1})
 		if !newer(err) && !f.begun && f.shortened(ctx) {
 			return nil
-		}
-		if f.begun {
-			f.mark.Era, f.mark.Eras = m.Era, m.Eras
 		}
 		if f.lost && !opens {
 			return nil // of the same
@@ -141,6 +144,11 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 		f.wrong(r, "eras", eras, m.Eras)
 	}
 	f.rejects.void(m.Era, m.Cut)
+	for _, x := range m.LostTails {
+		if x.Topic == "rejects" {
+			f.rejects.own, f.rejects.last = min(f.rejects.own, x.Offset), min(f.rejects.last, x.Offset)
+		}
+	}
 }
 
 // survives checks where the mark of an era stands in an input that has lost its tail.
