@@ -167,8 +167,8 @@ func (h *history) leftOut(where string, s *step) {
 	for i := range s.ranges {
 		x := &s.ranges[i]
 		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time < h.time {
-			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut, x.records[0].Offset,
-				x.input(h.c.n), x.records[0].Time, h.cut, h.time)
+			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut,
+				x.records[0].Offset, x.input(h.c.n), x.records[0].Time, h.cut, h.time)
 		}
 	}
 }
@@ -241,12 +241,24 @@ func (h *history) once(where string, f *codec.Feedback) {
 		c.r.Lost++
 	case d == nil:
 		c.fail("%s: feedback %d is of round %d of partition %d, which does not exist", where, f.N, f.Round, f.Partition)
-	case f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action ||
-		f.Mode != d.Mode || !slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) ||
-		!slices.Equal(f.Would, d.Would) || !bytes.Equal(f.Context, d.Context):
+	case !d.copiedBy(f):
 		c.fail("%s: feedback %d differs from its decision, round %d of partition %d", where, f.N, f.Round, f.Partition)
 	}
 	c.fed[at] = f
+}
+
+// fill copies a decision to its feedback.
+func (d *round) fill(f *codec.Feedback) {
+	f.Partition, f.Round, f.ID, f.Epoch = d.Partition, d.N, d.ID, d.Epoch
+	f.LearnedThrough, f.Gamma, f.Mode, f.Would = d.LearnedThrough, d.Gamma, d.Mode, d.Would
+	f.Actions, f.Propensities, f.Action, f.Context = d.Actions, d.Propensities, d.Action, d.Context
+}
+
+// copiedBy reports whether a feedback says what its decision does.
+func (d *round) copiedBy(f *codec.Feedback) bool {
+	want := *f
+	d.fill(&want)
+	return bytes.Equal(codec.AppendFeedback(nil, f), codec.AppendFeedback(nil, &want))
 }
 
 // end checks that nothing is missing at the end of the log.

@@ -34,5 +34,6 @@ func (s *sim) simulated() *Simulated {
 	for _, text := range s.broken {
 		s.t.Errorf("seed %d: %s", s.seed, text)
 	}
-	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000, Clock: !s.o.backwards, Equal: s.o.coarse}
+	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000,
+		Clock: !s.o.backwards, Equal: s.o.coarse}
 }

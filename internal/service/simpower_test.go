@@ -51,8 +51,8 @@ func TestPowerLoss(t *testing.T) {
 	for _, k := range slices.Sorted(maps.Keys(total)) {
 		t.Logf("%9d %s", total[k], k)
 	}
-	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "eras", "lost tails of decisions", "lost tails of outcomes",
-		"rounds without decisions", "void rejects", "lost rejects"} {
+	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "eras", "lost tails of decisions",
+		"lost tails of outcomes", "lost tails of rejects", "rounds without decisions", "void rejects", "lost rejects"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}
@@ -81,7 +81,8 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs})
+		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}
+		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
 		}
@@ -92,7 +93,8 @@ func TestCheckerAndGaps(t *testing.T) {
 				return r.Type == codec.TypeMark && err == nil && m.GapFrom > 0
 			})
 		})
-		if again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}); err == nil && again.Broken == 0 && r.Lost > 0 {
+		again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
+		if err == nil && again.Broken == 0 && r.Lost > 0 {
 			t.Errorf("seed %d: a gap was accepted that nobody announced", seed)
 		}
 	}
@@ -136,7 +138,7 @@ func playPower(t testing.TB, seed int64, p power) *sim {
 	s.power = &p
 	s.o.backwards, s.o.guesses, s.o.coarse = p.back, false, false
 	s.run()
-	s.dumpFeedback()
+	s.traceFeedback()
 	s.verifyPower()
 	return s
 }
@@ -268,24 +270,25 @@ func (u *users) lost() {
 	}
 }
 
-// dumpFeedback traces the end of the feedback log.
-func (s *sim) dumpFeedback() {
+// traceFeedback traces the feedback log.
+func (s *sim) traceFeedback() {
+	if *simSeed < 0 {
+		return
+	}
 	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
 		switch r.Type {
 		case codec.TypeMark:
 			m, _ := codec.ParseFeedbackMark(r.Value)
-			s.trace("@%d mark n %d cut %d era %d eras %v from %d rejects %d epochs %v lost %v pos %+v", r.Offset, m.N, m.Cut, m.Era, m.Eras, m.From, m.Rejects, m.Epochs, m.LostTails, len(m.Positions))
-		case codec.TypeEpoch:
-			e, _ := codec.ParseEpoch(r.Value)
-			s.trace("@%d epoch %d through %d continues %d", r.Offset, e.Epoch, e.Through, e.Continues)
+			s.trace("@%d mark: n %d, cut %d, era %d %v, from %d, rejects %d, epochs %v, lost %v", r.Offset, m.N, m.Cut, m.Era,
+				m.Eras, m.From, m.Rejects, m.Epochs, m.LostTails)
 		case codec.TypeCut:
 			var c codec.Cut
 			codec.ParseCut(&c, r.Value)
-			s.trace("@%d cut %+v", r.Offset, c)
+			s.trace("@%d cut %d at %d: decisions %v, outcomes %v", r.Offset, c.Cut, c.Time, c.Decisions, c.Outcomes)
 		case "":
 			var f codec.Feedback
 			codec.ParseFeedback(&f, r.Value)
-			s.trace("@%d feedback %d of %d/%d %s %s", r.Offset, f.N, f.Partition, f.Round, f.Fate, f.Reason)
+			s.trace("@%d feedback %d of round %d/%d: %s %s", r.Offset, f.N, f.Partition, f.Round, f.Fate, f.Reason)
 		default:
 			s.trace("@%d %s", r.Offset, r.Type)
 		}

@@ -46,19 +46,16 @@ func TestSimulationVerifies(t *testing.T) {
 }
 
 func verified(t *testing.T, s *service.Simulated) (*verify.Report, error) {
-	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup, OneClock: s.Clock})
+	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup,
+		OneClock: s.Clock})
 }
 
-// powerTopics are those that lose their tails: HINDSIGHT_POWER, of which "all" are all.
+// powerTopics are those that lose their tails: those of HINDSIGHT_POWER, else all.
 func powerTopics() []string {
-	switch only := os.Getenv("HINDSIGHT_POWER"); only {
-	case "":
-		return []string{"m.snapshots"}
-	case "all":
-		return nil
-	default:
+	if only := os.Getenv("HINDSIGHT_POWER"); only != "" {
 		return strings.Split(only, ",")
 	}
+	return nil
 }
 
 // TestPowerLossVerifies has the replayer recompute what power losses left: what is gone is too old, and the

@@ -23,7 +23,8 @@ func TestSimulation(t *testing.T) {
 	n := simSeeds(t)
 	var mu sync.Mutex
 	total := map[string]int{}
-	for _, seed := range []int64{2004, 5906, 6309, 7560} { // a joiner that was paused rejected what its successor had counted
+	// A joiner that was paused rejected what its successor had counted.
+	for _, seed := range []int64{2004, 5906, 6309, 7560} {
 		runSeed(t, seed)
 	}
 	t.Run("seeds", func(t *testing.T) {

@@ -70,7 +70,8 @@ func (s *sim) countReasons() {
 }
 
 func (s *sim) checkOptions() check.Options {
-	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Order: writtenAs, Replies: s.users.replies()}
+	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Order: writtenAs,
+		Replies: s.users.replies()}
 }
 
 // writtenAs is the how manieth record of all that processes wrote it is.
@@ -121,7 +122,8 @@ func (s *sim) verifyOwners() {
 func (s *sim) verifyWhole() {
 	for p := range s.o.partitions {
 		s.records(s.topics.Decisions, p, func(r *stream.Record) {
-			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.ContextsLost+m.LearnedLost+m.Era > 0) {
+			m, err := codec.ParseDecisionMark(r.Value)
+			if r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.ContextsLost+m.LearnedLost+m.Era > 0) {
 				s.fatal("decisions[%d]@%d tells of a loss: %+v, %v", p, r.Offset, m, err)
 			}
 		})
