@@ -39,14 +39,15 @@ type Reply struct {
 // Options say what is known beside the logs. The zero value expects a system that
 // was left until nothing waited.
 type Options struct {
-	Seed        []byte                              // of the draws; nil: they are not recomputed
-	Rules       func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
-	Dedup       int64                               // rounds whose ids deciders remember; 0: all
-	Unfinished  bool                                // rounds may wait, records may be unread
-	OneClock    bool                                // log times of all partitions are of one clock that never goes back
-	LostTails   bool                                // logs lost their tails; without OneClock it is not known of which contexts
-	Replies     []Reply                             // of requests that were answered with a decision
-	LostRejects []stream.Record                     // of a log that lost its tail
+	Seed       []byte                              // of the draws; nil: they are not recomputed
+	Rules      func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
+	Dedup      int64                               // rounds whose ids deciders remember; 0: all
+	Unfinished bool                                // rounds may wait, records may be unread
+	OneClock   bool                                // log times of all partitions are of one clock that never goes back
+	// logs lost their tails; without OneClock it is not known of which contexts
+	LostTails   bool
+	Replies     []Reply         // of requests that were answered with a decision
+	LostRejects []stream.Record // of a log that lost its tail
 	// Order is the place of a record in the order in which records were written; nil: its log time.
 	Order func(r *stream.Record) int64
 }
@@ -141,8 +142,8 @@ type round struct {
 // is wrong with their content is in the report.
 func Run(ctx context.Context, log stream.Log, name string, partitions int, options ...Options) (*Report, error) {
 	c := &checker{name: name, n: partitions, r: &Report{Fates: map[string]int{}, Rejects: map[string]int{}},
-		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{}, cuts: map[cutOf]cutRecord{},
-		expected: map[place][]*expected{}, refused: map[place]*refusal{}}
+		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{},
+		cuts: map[cutOf]cutRecord{}, expected: map[place][]*expected{}, refused: map[place]*refusal{}}
 	if len(options) > 0 {
 		c.o = options[0]
 	}

@@ -167,8 +167,8 @@ func (h *history) leftOut(where string, s *step) {
 	for i := range s.ranges {
 		x := &s.ranges[i]
 		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time < h.time {
-			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut, x.records[0].Offset,
-				x.input(h.c.n), x.records[0].Time, h.cut, h.time)
+			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut,
+				x.records[0].Offset, x.input(h.c.n), x.records[0].Time, h.cut, h.time)
 		}
 	}
 }
@@ -241,7 +241,8 @@ func (h *history) once(where string, f *codec.Feedback) {
 		c.r.Lost++
 	case d == nil:
 		c.fail("%s: feedback %d is of round %d of partition %d, which does not exist", where, f.N, f.Round, f.Partition)
-	case f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action ||
+	case f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma ||
+		f.Action != d.Action ||
 		f.Mode != d.Mode || !slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) ||
 		!slices.Equal(f.Would, d.Would) || !bytes.Equal(f.Context, d.Context):
 		c.fail("%s: feedback %d differs from its decision, round %d of partition %d", where, f.N, f.Round, f.Partition)

@@ -39,7 +39,8 @@ func (h *history) mark(where string, r *record, m *codec.FeedbackMark) {
 func (h *history) compare(where string, m *codec.FeedbackMark) {
 	own := h.twin.mark()
 	own.Limits = m.Limits
-	is := codec.FeedbackMark{N: m.N, Cut: m.Cut, Time: m.Time, Era: m.Era, Remembers: m.Remembers, Limits: m.Limits, Positions: m.Positions}
+	is := codec.FeedbackMark{N: m.N, Cut: m.Cut, Time: m.Time, Era: m.Era, Remembers: m.Remembers, Limits: m.Limits,
+		Positions: m.Positions}
 	if !bytes.Equal(codec.AppendFeedbackMark(nil, &is), codec.AppendFeedbackMark(nil, &own)) {
 		h.c.fail("%s: the mark is %+v\nand the twin stands at %+v", where, is, own)
 	}
@@ -60,8 +61,8 @@ func (h *history) checkFrom(where string, m *codec.FeedbackMark) {
 	}
 	for _, w := range h.twin.line {
 		if w.cut <= from.Cut {
-			h.c.fail("%s: a restart reads from behind cut %d, and round %d of partition %d waits since cut %d", where, from.Cut, w.N,
-				w.Partition, w.cut)
+			h.c.fail("%s: a restart reads from behind cut %d, and round %d of partition %d waits since cut %d", where,
+				from.Cut, w.N, w.Partition, w.cut)
 		}
 	}
 	for _, x := range h.twin.told {
@@ -70,7 +71,8 @@ func (h *history) checkFrom(where string, m *codec.FeedbackMark) {
 		}
 	}
 	if x := h.marks[m.Memory]; m.Memory >= 0 && (x == nil || x.N > from.N-m.Limits.Dedup) {
-		h.c.fail("%s: a restart learns of ids from @%d on, and needs those of feedback %d", where, m.Memory, from.N-m.Limits.Dedup)
+		h.c.fail("%s: a restart learns of ids from @%d on, and needs those of feedback %d", where, m.Memory,
+			from.N-m.Limits.Dedup)
 	}
 }
 

@@ -104,7 +104,8 @@ func (c *checker) isVoid(x *codec.Reject) bool {
 // checkReject checks a reject of an outcome.
 func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
 	for _, e := range c.expected[at] {
-		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && (!e.met || r.order < e.order) {
+		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time &&
+			(!e.met || r.order < e.order) {
 			e.met, e.order = true, r.order
 		}
 	}
@@ -121,7 +122,8 @@ func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
 			continue
 		}
 		if e.reason != x.Reason || e.time != x.Time {
-			c.fail("rejects@%d: it says %q at %d, and from cut %d follows %q at %d", r.Offset, x.Reason, x.Time, x.Cut, e.reason, e.time)
+			c.fail("rejects@%d: it says %q at %d, and from cut %d follows %q at %d", r.Offset, x.Reason, x.Time, x.Cut,
+				e.reason, e.time)
 		}
 		if e.met {
 			c.r.Repeated++

@@ -136,7 +136,8 @@ func (t *twin) decision(m *moment) {
 		t.c.fail("cut %d takes round %d of partition %d where %d is due", t.cut, d.N, m.partition, q.next)
 	}
 	if t.past == nil && t.era == 0 && d.LearnedThrough > t.n {
-		t.c.fail("cut %d takes round %d of partition %d, which had learned feedback %d, behind feedback %d", t.cut, d.N, m.partition, d.LearnedThrough, t.n)
+		t.c.fail("cut %d takes round %d of partition %d, which had learned feedback %d, behind feedback %d", t.cut, d.N,
+			m.partition, d.LearnedThrough, t.n)
 	}
 	q.times[d.N], q.next = m.time, d.N+1
 	if t.past[roundAt(m.partition, d.N)] || q.isDone(d.N) {
@@ -257,8 +258,10 @@ func (t *twin) leave(w *waiting) {
 	t.n++
 	w.n = t.n
 	f, d := *w.fate, &w.Decision
-	f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma = t.n, d.Partition, d.N, d.ID, d.Epoch, d.LearnedThrough, d.Gamma
-	f.Time, f.Actions, f.Propensities, f.Action, f.Context, f.Mode, f.Would = w.time, d.Actions, d.Propensities, d.Action, d.Context, d.Mode, d.Would
+	f.N, f.Partition, f.Round, f.ID, f.Epoch, f.LearnedThrough, f.Gamma = t.n, d.Partition, d.N, d.ID, d.Epoch,
+		d.LearnedThrough, d.Gamma
+	f.Time, f.Actions, f.Propensities, f.Action, f.Context, f.Mode, f.Would = w.time, d.Actions, d.Propensities, d.Action,
+		d.Context, d.Mode, d.Would
 	t.due = append(t.due, f)
 }
 
