@@ -1,10 +1,6 @@
 package delay
 
-import (
-	"slices"
-
-	"hindsight/internal/words"
-)
+import "slices"
 
 // Stats are the delays of a run from one point of view (ALGORITHMS.md,
 // section 0). d_t is the number of later rounds decided without knowing round t,
@@ -62,10 +58,4 @@ func Measure(spec string, raw, learnedThrough []int64) (Report, []Bin) {
 		m.Came(int64(o.Round), o.due)
 	}
 	return m.Report(spec)
-}
-
-// Line is the figures for people.
-func (s Stats) Line() string {
-	return words.Items("D %s, d_max %s, σ_max %s, mean %s, p50 %s, p90 %s, p99 %s",
-		words.Count(s.D), words.Count(s.DMax), words.Count(s.SigmaMax), words.Digits(s.Mean), words.Count(s.P50), words.Count(s.P90), words.Count(s.P99))
 }

@@ -131,7 +131,7 @@ func (e *editor) sweep(from, to int) {
 
 // Random draws a sequence: pieces of one size, of any order of magnitude up to Max, are
 // put on random rounds, so that some sequences are even and some are few long waits.
-func (b Budget) Random(rng *rand.Rand) Sequence {
+func (b Budget) random(rng *rand.Rand) Sequence {
 	e := editor{Budget: b, rng: rng, s: make(Sequence, b.Rounds)}
 	e.balance(0, 0, e.grain(b.Max))
 	return e.s
@@ -170,7 +170,7 @@ func (p *namedSequence) sequence(b Budget, rng *rand.Rand) Sequence {
 }
 
 // Mutate returns a changed copy of s, of the same budget.
-func (b Budget) Mutate(s Sequence, rng *rand.Rand) Sequence {
+func (b Budget) mutate(s Sequence, rng *rand.Rand) Sequence {
 	e := editor{Budget: b, rng: rng, s: append(Sequence(nil), s...), sum: b.Total}
 	length := int(e.grain(int64(b.Rounds)))
 	from := rng.IntN(b.Rounds - length + 1)

@@ -67,7 +67,7 @@ func (w *Worst) Search(ctx context.Context) (*WorstFound, error) {
 	}
 	out := &WorstFound{}
 	for i := range w.Random {
-		out.Random = append(out.Random, Tried{Name: "random", Sequence: w.Budget.Random(w.rng(0, i))})
+		out.Random = append(out.Random, Tried{Name: "random", Sequence: w.Budget.random(w.rng(0, i))})
 	}
 	for i, p := range plans() {
 		out.Plans = append(out.Plans, Tried{Name: p.name, Sequence: p.sequence(w.Budget, w.rng(1, i))})
@@ -81,7 +81,7 @@ func (w *Worst) Search(ctx context.Context) (*WorstFound, error) {
 	batch := make([]Tried, w.Batch)
 	for step := range w.Steps {
 		for i := range batch {
-			batch[i] = Tried{Name: "found", Sequence: w.Mutate(out.Found.Sequence, w.rng(2+step, i))}
+			batch[i] = Tried{Name: "found", Sequence: w.mutate(out.Found.Sequence, w.rng(2+step, i))}
 		}
 		if err := w.try(ctx, batch); err != nil {
 			return out, err

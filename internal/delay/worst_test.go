@@ -35,14 +35,14 @@ func TestSequences(t *testing.T) {
 		b := Budget{Rounds: rapid.IntRange(2, 60).Draw(rt, "n"), Max: rapid.Int64Range(1, 80).Draw(rt, "max")}
 		b.Total = rapid.Int64Range(1, b.Most()).Draw(rt, "total")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 1))
-		s := b.Random(rng)
+		s := b.random(rng)
 		checkBudget(rt, b, s)
 		for _, p := range plans() {
 			checkBudget(rt, b, p.sequence(b, rng))
 		}
 		for range 20 {
 			was := slices.Clone(s)
-			next := b.Mutate(s, rng)
+			next := b.mutate(s, rng)
 			if !slices.Equal(s, was) {
 				rt.Fatal("Mutate changed what it was given")
 			}
@@ -120,7 +120,7 @@ func TestWorstInterrupted(t *testing.T) {
 // TestSequenceFile: what is written is what `recorded:FILE` plays.
 func TestSequenceFile(t *testing.T) {
 	b := Budget{Rounds: 30, Total: 100, Max: 12}
-	s := b.Random(rand.New(rand.NewPCG(1, 2)))
+	s := b.random(rand.New(rand.NewPCG(1, 2)))
 	var text bytes.Buffer
 	if err := s.Write(&text); err != nil {
 		t.Fatal(err)

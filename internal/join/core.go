@@ -33,9 +33,9 @@ type Config struct {
 	// Believe reports whether the log time of a record is believed; nil: always. Where one is not,
 	// nothing behind it is taken.
 	Believe func(topic string, partition int, r *stream.Record) bool
-	// Claims calls claim for each record of deciders that says how much of the feedback log it knew
-	// in an era; nil: there are none. The last mark is of what the feedback log knows itself.
-	Claims func(ctx context.Context, claim func(era, n int64)) error
+	// Claims calls claim for each record of deciders that says how much of the feedback log it knew in
+	// an era: feedback up to n, and an epoch; 0: none. nil: there are none.
+	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error
 }
 
 // Topics are those that a joiner reads and writes.

@@ -196,6 +196,12 @@ func (c *Core) extent(ctx context.Context, i int, from, through, time int64, ahe
 		x.next, x.sum = r.Offset+1, codec.Sum(x.sum, r.Offset, r.Time, r.Type, r.Value)
 		return nil
 	})
+	if err == nil && x.next == x.since { // then the record before tells whether the log loses its tail later
+		err = stream.Scan(ctx, c.cfg.Log, topic, p, from-1, from, func(r *stream.Record) error {
+			x.since, x.sum = r.Offset, codec.Sum(0, r.Offset, r.Time, r.Type, r.Value)
+			return nil
+		})
+	}
 	return x, err
 }
 

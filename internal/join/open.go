@@ -113,6 +113,10 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if err != nil {
 		return err
 	}
+	inputs := len(lost)
+	if lost, err = c.lostRejects(ctx, m, lost); err != nil {
+		return err
+	}
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
@@ -120,7 +124,7 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if m.Cut == 0 {
 			c.queueUnfinished()
 		}
-		if err := c.replay(ctx, at+1, tail.Open); err != nil && (len(lost) == 0 || !errors.Is(err, ErrLost)) {
+		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
 			return err
 		}
 	}
@@ -128,7 +132,7 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if err != nil || len(lost) == 0 && era < m.Era {
 		return err
 	}
-	if len(lost) == 0 { // what the last cut lacked is there now
+	if inputs == 0 { // what the last cut lacked is there now
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
@@ -174,10 +178,13 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed int64, err error) {
 	claimed = -1
 	beyond := func(x int64) { claimed = max(claimed, x) }
-	m := codec.FeedbackMark{Eras: c.eras}
+	m, newest := codec.FeedbackMark{Eras: c.eras}, int64(0)
+	if refs := c.cfg.Epochs.Refs(); len(refs) > 0 {
+		newest = refs[len(refs)-1].Epoch
+	}
 	if c.cfg.Claims != nil {
-		err = c.cfg.Claims(ctx, func(e, learned int64) {
-			if e > era || learned > n && !m.Voids(e, learned) {
+		err = c.cfg.Claims(ctx, func(e, learned, epoch int64) {
+			if e > era || learned > n && !m.Voids(e, learned) || e == era && epoch > newest {
 				beyond(e)
 			}
 		})

@@ -12,19 +12,19 @@ import (
 )
 
 // Class is what became of a record that was read.
-type Class uint8
+type class uint8
 
 // The classes: each record that is read has exactly one.
 const (
-	IsEvent     Class = iota + 1 // an event, handed on
-	IsDuplicate                  // a repeat of an event or of an observation
-	IsDangling                   // an observation on its own line, handed on
-	IsSkipped                    // known, and no event that is learned or counted; the reason says why
-	IsMalformed                  // not a record of this format
+	isEvent     class = iota + 1 // an event, handed on
+	isDuplicate                  // a repeat of an event or of an observation
+	isDangling                   // an observation on its own line, handed on
+	isSkipped                    // known, and no event that is learned or counted; the reason says why
+	isMalformed                  // not a record of this format
 )
 
 // String returns the class's name in JSON.
-func (c Class) String() string {
+func (c class) String() string {
 	return [...]string{"", "event", "duplicate", "dangling", "skipped", "malformed"}[c]
 }
 
@@ -66,22 +66,22 @@ func (a *Account) Errors() []string {
 	return out
 }
 
-func (a *Account) count(c Class, reason string) {
+func (a *Account) count(c class, reason string) {
 	a.Read++
 	switch c {
-	case IsEvent:
+	case isEvent:
 		a.Events++
-	case IsDuplicate:
+	case isDuplicate:
 		a.Duplicates++
-	case IsDangling:
+	case isDangling:
 		a.Dangling++
-	case IsSkipped:
+	case isSkipped:
 		a.Skipped++
 		if a.Reasons == nil {
 			a.Reasons = map[string]int64{}
 		}
 		a.Reasons[reason]++
-	case IsMalformed:
+	case isMalformed:
 		a.Malformed++
 	}
 }
@@ -89,7 +89,7 @@ func (a *Account) count(c Class, reason string) {
 // event notes what the account says of an event that is handed on.
 func (a *Account) event(r *Record) {
 	switch {
-	case r.Observed():
+	case r.observed():
 		a.Observed++
 	case r.Flags&Defaulted != 0:
 		a.Defaulted++
@@ -107,7 +107,7 @@ func (a *Account) event(r *Record) {
 
 // leave counts a record that is not handed on, for this reason; raw is what was read. Of a
 // malformed one bad is the error.
-func (r *Reader) leave(class Class, at Reject, bad *scan.LineError, raw []byte) {
+func (r *Reader) leave(class class, at Reject, bad *scan.LineError, raw []byte) {
 	r.account.count(class, at.Reason)
 	at.Class = class.String()
 	if bad != nil {
@@ -131,7 +131,7 @@ type Reject struct {
 }
 
 // MaxRejectBytes is how much of a record a [Reject] keeps.
-const MaxRejectBytes = 64 << 10
+const maxRejectBytes = 64 << 10
 
 // rejects writes what is not handed on, a JSON object a line.
 type rejects struct {
@@ -150,7 +150,7 @@ func (r *rejects) add(x Reject, raw []byte) {
 	if r == nil || r.err != nil {
 		return
 	}
-	raw = raw[:min(len(raw), MaxRejectBytes)]
+	raw = raw[:min(len(raw), maxRejectBytes)]
 	if utf8.Valid(raw) {
 		x.Text = string(raw)
 	} else {

@@ -76,7 +76,7 @@ func BenchmarkDecode(b *testing.B) {
 			report(b, text, func() {
 				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), scan.BufferBytes)})
 				for err == nil {
-					rec.Reset()
+					rec.reset()
 					_, _, err = dec.next(&rec)
 				}
 				if !errors.Is(err, io.EOF) {

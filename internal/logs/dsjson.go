@@ -41,7 +41,7 @@ func newDsjson(l *scan.Lines) *dsjson { return &dsjson{lines: l} }
 
 func (d *dsjson) raw() []byte { return d.line }
 
-func (d *dsjson) next(r *Record) (Class, string, error) {
+func (d *dsjson) next(r *Record) (class, string, error) {
 	line, tooLong, err := d.lines.Next()
 	if err != nil {
 		d.line = nil
@@ -52,18 +52,18 @@ func (d *dsjson) next(r *Record) (Class, string, error) {
 	case tooLong:
 		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	case line[0] != '{':
 		if line[0] == '[' {
-			return IsSkipped, "checkpoint line", nil
+			return isSkipped, "checkpoint line", nil
 		}
-		return IsSkipped, "line without {", nil
+		return isSkipped, "line without {", nil
 	}
 	return d.parse(r)
 }
 
 // parse reads a line that begins with {.
-func (d *dsjson) parse(r *Record) (Class, string, error) {
+func (d *dsjson) parse(r *Record) (class, string, error) {
 	s, e := &d.scan, &d.event
 	s.Reset(d.line)
 	*e = dsEvent{index: -1, enqueued: scan.NoTime, last: scan.NoTime}

@@ -30,7 +30,7 @@ const (
 )
 
 // parse makes a record of one event.
-func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
+func (d *rounds) parse(b []byte, r *Record) (class, string, error) {
 	o := &d.round
 	if err := codec.ParseRound(o, b); err != nil {
 		return 0, "", err
@@ -41,17 +41,17 @@ func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
 			return d.outcome(r)
 		case o.ID != "" && (len(o.Features) > 0 || o.Actions != nil || len(o.Vector) > 0):
 			d.wait(o.ID, b)
-			return IsSkipped, "context that waits for its decision", nil
+			return isSkipped, "context that waits for its decision", nil
 		}
-		return IsSkipped, "neither a decision nor an outcome", nil
+		return isSkipped, "neither a decision nor an outcome", nil
 	}
 	if len(o.Features) == 0 && len(o.Vector) == 0 && o.Actions == nil {
 		d.recall()
 	}
-	return IsEvent, "", d.event(r)
+	return isEvent, "", d.event(r)
 }
 
-func (d *rounds) outcome(r *Record) (Class, string, error) {
+func (d *rounds) outcome(r *Record) (class, string, error) {
 	o := &d.round
 	r.Kind, r.ID, r.Action, r.Outcome, r.Value, r.OutcomeTime = Outcome, o.ID, o.Action, o.Kind, o.Value, o.OutcomeTime
 	if r.OutcomeTime == scan.NoTime {
@@ -63,7 +63,7 @@ func (d *rounds) outcome(r *Record) (Class, string, error) {
 	if o.ID == "" {
 		return 0, "", errors.New("an outcome without id")
 	}
-	return IsDangling, "", validate(&d.ctx, r)
+	return isDangling, "", validate(&d.ctx, r)
 }
 
 // wait keeps a context, and forgets the oldest where there are too many.
@@ -231,7 +231,7 @@ type jsonEvents struct {
 
 func (d *jsonEvents) raw() []byte { return d.line }
 
-func (d *jsonEvents) next(r *Record) (Class, string, error) {
+func (d *jsonEvents) next(r *Record) (class, string, error) {
 	line, tooLong, err := d.lines.Next()
 	if d.line = line; err != nil {
 		return 0, "", err
@@ -241,7 +241,7 @@ func (d *jsonEvents) next(r *Record) (Class, string, error) {
 	case tooLong:
 		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	case !codec.IsJSON(line):
 		return 0, "", &scan.LineError{Line: r.Line, Msg: "expected a JSON object"}
 	}
@@ -267,7 +267,7 @@ func (d *packEvents) raw() []byte { return d.rec }
 
 // next reads the next map. What is no map ends the file, since nothing says where the
 // next begins.
-func (d *packEvents) next(r *Record) (Class, string, error) {
+func (d *packEvents) next(r *Record) (class, string, error) {
 	for {
 		n, incomplete, err := codec.RecordLength(d.buf[d.from:])
 		switch {

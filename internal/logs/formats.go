@@ -60,7 +60,7 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	switch {
 	case err != nil:
 	case format == "":
-		format, err = Detect(head)
+		format, err = detect(head)
 		if errors.Is(err, ErrCSV) && r.account.Files == 0 {
 			format, err = r.csvFormat(head)
 		}
@@ -106,7 +106,7 @@ func (r *Reader) csvFormat(head []byte) (string, error) {
 const detectBytes = 64 << 10
 
 // Detect returns the format of a log by its first bytes, decompressed.
-func Detect(head []byte) (string, error) {
+func detect(head []byte) (string, error) {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(head) == 0 {
 		return "", errEmpty

@@ -272,7 +272,7 @@ func (d *parquetReader) readJSON(r *parquet.GenericReader[jsonRow]) {
 
 func (d *parquetReader) raw() []byte { return d.text }
 
-func (d *parquetReader) next(r *Record) (class Class, reason string, err error) {
+func (d *parquetReader) next(r *Record) (class class, reason string, err error) {
 	if d.at == len(d.rows) {
 		if err := d.fill(); err != nil {
 			return 0, "", err
@@ -344,7 +344,7 @@ func (d *parquetReader) spellLists(x *row) (err error) {
 }
 
 // record makes a record of a row, by way of the event that it stands for.
-func (d *parquetReader) record(x *row, r *Record) (Class, error) {
+func (d *parquetReader) record(x *row, r *Record) (class, error) {
 	if err := codec.ParseRound(&d.o, d.text); err != nil {
 		return 0, err
 	}
@@ -375,7 +375,7 @@ func (d *parquetReader) record(x *row, r *Record) (Class, error) {
 	return d.kind(x, r)
 }
 
-func (d *parquetReader) kind(x *row, r *Record) (Class, error) {
+func (d *parquetReader) kind(x *row, r *Record) (class, error) {
 	o := &d.ev.round
 	switch x.Kind {
 	case "outcome":
@@ -403,7 +403,7 @@ func (d *parquetReader) kind(x *row, r *Record) (Class, error) {
 		}
 		o.Baseline = append(o.Baseline, o.Actions[a].Name)
 	}
-	return IsEvent, d.ev.event(r)
+	return isEvent, d.ev.event(r)
 }
 
 func orNoTime(t *int64) int64 {

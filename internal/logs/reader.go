@@ -64,7 +64,7 @@ type decoder interface {
 	// next reads the next record into r, which was reset, and says what it is: IsEvent,
 	// IsDangling, IsSkipped with a reason, or IsMalformed with a [LineError]. Any other
 	// error ends the file: io.EOF at its end.
-	next(r *Record) (class Class, reason string, err error)
+	next(r *Record) (class class, reason string, err error)
 	// raw returns the bytes of the record last read, for the file of rejects.
 	raw() []byte
 }
@@ -214,7 +214,7 @@ func (r *Reader) Close() error {
 // where Strict stops, or says that the file cannot be read on.
 func (r *Reader) Next(rec *Record) error {
 	for r.err == nil {
-		rec.Reset()
+		rec.reset()
 		class, reason, err := r.dec.next(rec)
 		var bad *scan.LineError
 		if err != nil {
@@ -226,7 +226,7 @@ func (r *Reader) Next(rec *Record) error {
 				}
 				continue
 			}
-			class = IsMalformed
+			class = isMalformed
 		}
 		if rec.File == "" {
 			rec.File = r.in.name
@@ -257,24 +257,24 @@ func (r *Reader) nextFile() {
 }
 
 // file gives a record its class for good, and reports whether it is handed on.
-func (r *Reader) file(rec *Record, class Class, reason string, bad *scan.LineError) bool {
-	if (class == IsEvent || class == IsDangling) && !r.isNew(rec) {
-		class, reason = IsDuplicate, "the event came before"
+func (r *Reader) file(rec *Record, class class, reason string, bad *scan.LineError) bool {
+	if (class == isEvent || class == isDangling) && !r.isNew(rec) {
+		class, reason = isDuplicate, "the event came before"
 		if rec.Kind == Outcome {
 			reason = "the observation came before"
 		}
 	}
-	inactive := class == IsEvent && rec.Flags&Inactive != 0
+	inactive := class == isEvent && rec.Flags&Inactive != 0
 	if inactive {
-		class, reason = IsSkipped, "not activated"
+		class, reason = isSkipped, "not activated"
 	}
 	switch {
-	case class == IsEvent:
+	case class == isEvent:
 		r.account.count(class, "")
 		r.account.event(rec)
 		r.handed++
 		return true
-	case class == IsDangling:
+	case class == isDangling:
 		r.account.count(class, "")
 		return true
 	}

@@ -64,7 +64,7 @@ type Record struct {
 }
 
 // Reset makes r an empty event that keeps its memory.
-func (r *Record) Reset() {
+func (r *Record) reset() {
 	*r = Record{
 		Kind: Event, Time: scan.NoTime, OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1,
 		Features: r.Features[:0], Actions: r.Actions[:0], Baseline: r.Baseline[:0], Propensities: r.Propensities[:0],
@@ -72,7 +72,7 @@ func (r *Record) Reset() {
 }
 
 // Observed reports whether an outcome came: a loss, a reward or a withdrawal.
-func (r *Record) Observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
+func (r *Record) observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
 
 func cloneFeatures(in []codec.Feature) (out []codec.Feature) {
 	for _, f := range in {

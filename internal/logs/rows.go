@@ -51,7 +51,7 @@ func (r *Reader) newRows(in *input, format string) (decoder, error) {
 
 func (d *rows) raw() []byte { return d.Raw() }
 
-func (d *rows) next(r *Record) (class Class, reason string, err error) {
+func (d *rows) next(r *Record) (class class, reason string, err error) {
 	if err, d.bad = d.bad, nil; err != nil {
 		return 0, "", err
 	}
@@ -70,7 +70,7 @@ func (d *rows) next(r *Record) (class Class, reason string, err error) {
 		}
 		if again {
 			r.Line = d.Line(d.id)
-			return IsDuplicate, fmt.Sprintf("the id %q is that of line %d, too", r.ID, before), nil
+			return isDuplicate, fmt.Sprintf("the id %q is that of line %d, too", r.ID, before), nil
 		}
 	}
 	known, err := d.rowAction(r, row)
@@ -89,7 +89,7 @@ func (d *rows) next(r *Record) (class Class, reason string, err error) {
 	if r.Time != scan.NoTime {
 		d.last = r.Time
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // rowOutcome reads what a row says of the action besides its name.

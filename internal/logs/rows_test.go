@@ -32,7 +32,7 @@ func TestTableRecords(t *testing.T) {
 		t.Errorf("%+v", q)
 	}
 	want := []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}, {Name: "y", Kind: codec.Text, Text: "2"}}
-	if !slices.Equal(q.Features, want) || second.Observed() || second.OutcomeTime != scan.NoTime || !slices.Equal(second.Features, []codec.Feature{{Name: "x", Kind: codec.Text, Text: "u"}}) {
+	if !slices.Equal(q.Features, want) || second.observed() || second.OutcomeTime != scan.NoTime || !slices.Equal(second.Features, []codec.Feature{{Name: "x", Kind: codec.Text, Text: "u"}}) {
 		t.Errorf("%+v %+v", q.Features, second)
 	}
 }

@@ -29,7 +29,7 @@ type vwText struct {
 
 func (d *vwText) raw() []byte { return d.text }
 
-func (d *vwText) next(r *Record) (Class, string, error) {
+func (d *vwText) next(r *Record) (class, string, error) {
 	d.names.Reset(nil)
 	d.text = d.text[:0]
 	if d.adf {
@@ -44,7 +44,7 @@ func (d *vwText) next(r *Record) (Class, string, error) {
 	case tooLong:
 		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	}
 	return d.single(r)
 }
@@ -111,7 +111,7 @@ func parseLabel(text []byte) (l cbLabel, err error) {
 
 // single reads a line of cb. The file names only the actions that were played; how many
 // there are, none says, so that the actions are not known.
-func (d *vwText) single(r *Record) (Class, string, error) {
+func (d *vwText) single(r *Record) (class, string, error) {
 	label, rest, ok := bytes.Cut(d.text, []byte("|"))
 	if !ok {
 		return 0, "", &scan.LineError{Line: r.Line, Msg: errNoBar.Error()}
@@ -121,7 +121,7 @@ func (d *vwText) single(r *Record) (Class, string, error) {
 		err = errors.New("actions count from 1")
 	}
 	if err == nil && !l.known {
-		return IsSkipped, "no label", nil
+		return isSkipped, "no label", nil
 	}
 	if err == nil {
 		r.Features, err = d.features(r.Features, rest)
@@ -134,7 +134,7 @@ func (d *vwText) single(r *Record) (Class, string, error) {
 	if err != nil {
 		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // features reads |ns:scale name:value … |ns …, without the first bar.
@@ -192,7 +192,7 @@ func (d *vwText) feature(others []codec.Feature, ns, text string, scale float64)
 }
 
 // nextADF reads the lines of an example.
-func (d *vwText) nextADF(r *Record) (Class, string, error) {
+func (d *vwText) nextADF(r *Record) (class, string, error) {
 	for {
 		line, tooLong, err := d.lines.Next()
 		if err != nil {
@@ -230,7 +230,7 @@ func (d *vwText) passADF() {
 }
 
 // example makes a record of an example's lines.
-func (d *vwText) example(r *Record) (Class, string, error) {
+func (d *vwText) example(r *Record) (class, string, error) {
 	n, number := 0, r.Line
 	for line := range bytes.Lines(d.text) {
 		if err := d.adfLine(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
@@ -243,7 +243,7 @@ func (d *vwText) example(r *Record) (Class, string, error) {
 	case len(r.Actions) == 0:
 		return 0, "", &scan.LineError{Line: r.Line, Msg: "an example without actions"}
 	case r.Chosen < 0:
-		return IsSkipped, "no label", nil
+		return isSkipped, "no label", nil
 	}
 	for i := range r.Actions {
 		r.Actions[i].Name = ordinal(i + 1)
@@ -252,7 +252,7 @@ func (d *vwText) example(r *Record) (Class, string, error) {
 	if err := validate(&d.ctx, r); err != nil {
 		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // adfLine reads line n of an example.

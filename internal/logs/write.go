@@ -180,7 +180,7 @@ func (d *dsjsonWriter) event(r *Record) error {
 	}
 	d.number("_label_Action", float64(k))
 	d.number("_labelIndex", float64(k-1))
-	if r.Observed() && r.Outcome != codec.Withdrawn {
+	if r.observed() && r.Outcome != codec.Withdrawn {
 		d.key("o")
 		d.observations(r)
 	}

@@ -83,7 +83,7 @@ func drawFeatures(t *rapid.T, label string) (out []codec.Feature) {
 func drawRecord(t *rapid.T, id string) Record {
 	times := rapid.OneOf(rapid.Just(scan.NoTime), rapid.Int64Range(-1e18, 6e18))
 	var r Record
-	r.Reset()
+	r.reset()
 	r.ID = id
 	if rapid.IntRange(0, 4).Draw(t, "outcome") == 0 {
 		r.Kind, r.Outcome, r.Value, r.OutcomeTime = Outcome, codec.Reward, rapid.Float64().Draw(t, "v"), times.Draw(t, "at")
@@ -219,7 +219,7 @@ func TestWithoutFormat(t *testing.T) {
 
 func FuzzParquet(f *testing.F) {
 	var r Record
-	r.Reset()
+	r.reset()
 	r.ID, r.Action, r.Features = "a", "x", []codec.Feature{{Name: "f", Kind: codec.Number, Value: 1}}
 	fuzzFormat(f, Parquet, string(writeAll(f, Parquet, []Record{r, r})))
 }
@@ -228,7 +228,7 @@ func FuzzParquet(f *testing.F) {
 // allocated for them.
 func TestParquetSizes(t *testing.T) {
 	var r Record
-	r.Reset()
+	r.reset()
 	r.ID, r.Action, r.Features = "a", "x", []codec.Feature{{Name: "f", Kind: codec.Number, Value: 1}}
 	good := writeAll(t, Parquet, []Record{r, r})
 	for name, damage := range map[string]func(b []byte) []byte{

@@ -148,7 +148,7 @@ func (e *Evaluation) flagWeights() {
 
 // flagModel says which estimators are wrong about the policy that made the log, whose mean is
 // known exactly.
-func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
+func (e *Evaluation) flagModel(l *look, lambda lambdas) {
 	row := func(t int) terms { return l.logged(t, &lambda) }
 	sum := l.sum(row)
 	known := sum.wr / sum.c

@@ -206,7 +206,7 @@ func TestHypercube(t *testing.T) {
 	share := func(eps float64) (float64, float64) {
 		return over(many(8, 40), func(s uint64) float64 {
 			env := environment(t, grammar.Write("hypercube", 20, eps), s, 4000)
-			uniform, best, _ := Reference(env)
+			uniform, best, _ := reference(env)
 			r, _ := regretOf(t, env, "dafa", "none", false, s)
 			return r / (uniform - best) / 4000
 		})

@@ -39,7 +39,7 @@ func autoRun(t *testing.T, env *Rounds, name, delay string, order int) (*Result,
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.result(trace.Trace), l.(*learner.DAFA).Oracle()
+	return tr.result(trace.trace), l.(*learner.DAFA).Oracle()
 }
 
 // holdBound fails if the mixture has lost more than its theorem allows over the best

@@ -11,7 +11,7 @@ import (
 )
 
 // Trace is what a run leaves behind.
-type Trace struct {
+type trace struct {
 	Rounds     int
 	Fates      Fates
 	LateLosses latelosses.Comparison
@@ -24,7 +24,7 @@ type Trace struct {
 // learn. It is the code that runs live, without logs between. progress is called now and
 // then with the number of rounds done; it may be nil. Memory does not grow with the rounds,
 // but with those from the first one on that waits for its outcome.
-func (b *backtest) run(ctx context.Context, progress func(done int)) (*Trace, error) {
+func (b *backtest) run(ctx context.Context, progress func(done int)) (*trace, error) {
 	for t := range b.trace.Rounds {
 		if t&15 == 0 && ctx.Err() != nil { // a round may take a millisecond
 			return nil, ctx.Err()
@@ -51,7 +51,7 @@ type backtest struct {
 	replica *loop.Replica
 	decider *loop.Decider
 	joiner  *loop.CutJoiner
-	trace   Trace
+	trace   trace
 	forgets bool        // the joiner forgets rounds that are over, which changes no result
 	each    func(t int) // called after each decision; nil: not
 
@@ -78,9 +78,9 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
 	b.joiner = loop.NewCutJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
-	b.trace = Trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
+	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
-		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.Rounds())
+		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.rounds())
 		return f.Bounds
 	}
 	return b
@@ -197,7 +197,7 @@ func (b *backtest) learn() error {
 	b.joiner.Ready(&b.ready)
 	for i := range b.ready.Feedback {
 		f := &b.ready.Feedback[i]
-		b.trace.Fates.AddFate(f.Fate)
+		b.trace.Fates.addFate(f.Fate)
 		if f.Fate == codec.Observed {
 			b.losses.AddObserved(f.Epoch, f.Loss)
 		}
@@ -210,7 +210,7 @@ func (b *backtest) learn() error {
 		}
 	}
 	for i := range b.ready.Rejects {
-		b.trace.Fates.AddReject(b.ready.Rejects[i].Reason)
+		b.trace.Fates.addReject(b.ready.Rejects[i].Reason)
 		b.late(&b.ready.Rejects[i])
 	}
 	return nil

@@ -427,7 +427,7 @@ func TestInjectAdversaries(t *testing.T) {
 			if got.Delays.Raw != want.Delays.Raw || *got.MeanLoss != *want.MeanLoss {
 				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss, want.Delays.Raw, *want.MeanLoss)
 			}
-			if got.Rounds+got.Pending != want.Rounds || got.Fates.Rounds() != got.Rounds {
+			if got.Rounds+got.Pending != want.Rounds || got.Fates.rounds() != got.Rounds {
 				t.Errorf("%d rounds and %d that wait, %+v", got.Rounds, got.Pending, got.Fates)
 			}
 			loses := strings.Contains(c.spec, "never")

@@ -174,16 +174,16 @@ func TestOrder(t *testing.T) {
 
 // TestReference is a hand-worked example: two labels, so uniform errs half the time.
 func TestReference(t *testing.T) {
-	uniform, best, known := Reference(read(t, "label\na\nb\na\n"))
+	uniform, best, known := reference(read(t, "label\na\nb\na\n"))
 	if uniform != 0.5 || best != 0 || !known {
 		t.Errorf("uniform %v, best %v, known %v", uniform, best, known)
 	}
-	if r := Regret([]float64{0.5, 0.25, 0.25}, []float64{0.4, 0.2, 1}); math.Abs(r-0.3) > 1e-15 { // .2+.05+.25−.2
+	if r := lawRegret([]float64{0.5, 0.25, 0.25}, []float64{0.4, 0.2, 1}); math.Abs(r-0.3) > 1e-15 { // .2+.05+.25−.2
 		t.Errorf("regret %v, want 0.3", r)
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		e := world.NewSigmoid(rapid.Uint64().Draw(t, "seed"), 50, world.SigmoidOptions{Functions: 2})
-		uniform, best, known := Reference(OfWorld(e))
+		uniform, best, known := reference(OfWorld(e))
 		if !known || !(0 <= best && best < uniform && uniform <= 1) {
 			t.Fatalf("uniform %v, best %v, known %v", uniform, best, known)
 		}

@@ -98,7 +98,7 @@ func exact(d *codec.Decision) string {
 }
 
 // decisionsOf returns what the backtest of a trial decides.
-func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
+func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
 	t.Helper()
 	l, err := tr.learner()
 	if err != nil {

@@ -57,7 +57,7 @@ func (m *match) told(t, a int, d *codec.Decision) {
 	m.play = delay.Play{Round: t, Action: a, Loss: loss}
 	if m.rounds.Known {
 		m.rounds.Truth(m.truth, t)
-		regret := Regret(d.Propensities, m.truth)
+		regret := lawRegret(d.Propensities, m.truth)
 		m.regret += regret
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
@@ -147,7 +147,7 @@ func (m *match) score(r *Result) {
 			r.Replay = m.replay.result(cmp.Or(log.Accept, 1))
 		}
 	}
-	if uniform, best, known := Reference(m.rounds.Rounds); known {
+	if uniform, best, known := reference(m.rounds.Rounds); known {
 		if m.rounds.Policies != nil { // regret is against the best policy
 			n := float64(max(m.rounds.Len(), 1))
 			policy := bestPolicy(m.rounds.Rounds) / n

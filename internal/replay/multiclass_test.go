@@ -106,7 +106,7 @@ func TestPublicSets(t *testing.T) {
 				t.Fatalf("%s row %d: %v", c.name, i, x.Validate())
 			}
 		}
-		uniform, best, _ := Reference(m)
+		uniform, best, _ := reference(m)
 		if want := 1 - 1/float64(c.actions); best != 0 || uniform < want-1e-9 || uniform > want+1e-9 {
 			t.Errorf("%s: uniform %v, best %v", c.name, uniform, best)
 		}

@@ -69,7 +69,7 @@ type Fates struct {
 }
 
 // AddFate counts the fate of a round.
-func (f *Fates) AddFate(fate codec.Fate) {
+func (f *Fates) addFate(fate codec.Fate) {
 	switch fate {
 	case codec.Observed:
 		f.Observed++
@@ -84,7 +84,7 @@ func (f *Fates) AddFate(fate codec.Fate) {
 
 // AddReject counts the reason for which an outcome was rejected, and reports
 // whether it is one of the fates of outcomes.
-func (f *Fates) AddReject(reason string) bool {
+func (f *Fates) addReject(reason string) bool {
 	switch reason {
 	case codec.ReasonLate:
 		f.Late++
@@ -103,7 +103,7 @@ func (f *Fates) AddReject(reason string) bool {
 }
 
 // Rounds returns the number of rounds that have a fate.
-func (f *Fates) Rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
+func (f *Fates) rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
 
 // Rejected returns the number of outcomes that were not used.
 func (f *Fates) Rejected() int64 {
@@ -149,23 +149,4 @@ func InventedDelays(runs []Result) string {
 		return ""
 	}
 	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
-}
-
-// Groups collects the runs of the same learner and delays, which differ in their row
-// orders, in the order in which each first comes.
-func Groups(runs []Result) [][]*Result {
-	var out [][]*Result
-	at := map[[2]string]int{}
-	for i := range runs {
-		r := &runs[i]
-		key := [2]string{r.Learner, r.Delays.Spec}
-		g, ok := at[key]
-		if !ok {
-			g = len(out)
-			at[key] = g
-			out = append(out, nil)
-		}
-		out[g] = append(out[g], r)
-	}
-	return out
 }

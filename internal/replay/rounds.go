@@ -184,7 +184,7 @@ func LooksAtActions(m *model.Model) bool {
 
 // Reference returns the mean expected loss of the uniform policy and of the best one, which plays
 // argmin_a f⋆(x,a) in every round; known is false where the truth is not known.
-func Reference(r *Rounds) (uniform, best float64, known bool) {
+func reference(r *Rounds) (uniform, best float64, known bool) {
 	if !r.Known {
 		return 0, 0, false
 	}
@@ -217,7 +217,7 @@ func bestPolicy(r *Rounds) float64 {
 }
 
 // Regret returns Σ_a p(a)·f⋆(a) − min f⋆ of one round.
-func Regret(p, truth []float64) float64 {
+func lawRegret(p, truth []float64) float64 {
 	sum, low := 0.0, truth[0]
 	for a, v := range truth {
 		sum += float64(p[a] * v)

@@ -144,7 +144,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 					return err
 				}
 				s.Rounds++
-				s.Fates.AddFate(f.Fate)
+				s.Fates.addFate(f.Fate)
 				late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
 			}
 			return audit.Take(ctx, r)
@@ -180,7 +180,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		}
 		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
 			seen[id] = true
-			s.Fates.AddReject(rej.Reason)
+			s.Fates.addReject(rej.Reason)
 			late.AddReject(&rej)
 		}
 		return nil

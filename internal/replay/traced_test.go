@@ -9,7 +9,7 @@ import (
 
 // tracedRun is a run of which every round is kept.
 type tracedRun struct {
-	*Trace
+	*trace
 	Actions []int32 // played, per round
 	Raw     []int64 // delays as arrived, per round; -1: never
 	Through []int64 // LearnedThrough, per round
@@ -29,6 +29,6 @@ func traceOf(ctx context.Context, b *backtest) (*tracedRun, error) {
 		r.Through = append(r.Through, b.dec.LearnedThrough)
 	}
 	var err error
-	r.Trace, err = b.run(ctx, nil)
+	r.trace, err = b.run(ctx, nil)
 	return r, err
 }

@@ -75,7 +75,7 @@ func (t *Trial) learner() (learner.Learner, error) {
 	return t.Model.Build(t.Files)
 }
 
-func (t *Trial) result(trace *Trace) *Result {
+func (t *Trial) result(trace *trace) *Result {
 	r := &Result{
 		Environment: t.Rounds.Name, Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),

@@ -9,7 +9,6 @@ import (
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/scan"
-	"hindsight/internal/words"
 )
 
 // Estimate is a mean over runs with the standard error of that mean; of one run it is
@@ -147,15 +146,6 @@ func (e *Estimate) within(errors float64) bool {
 	return e.Value <= errors**e.SE
 }
 
-// MeanOf returns the mean of a value of runs; nil unless each has it.
-func MeanOf(g []*Result, of func(*Result) *float64) *Estimate {
-	var values []float64
-	for _, r := range g {
-		values = collect(values, of(r))
-	}
-	return estimateOf(values, len(g))
-}
-
 func mean(v []float64) float64 {
 	sum := 0.0
 	for _, x := range v {
@@ -214,40 +204,6 @@ func timedWindows(decided, came []int64) []loop.Window {
 	}
 	if len(out) == 0 {
 		return []loop.Window{{Nanos: int64(roundDurations[len(roundDurations)-1])}}
-	}
-	return out
-}
-
-// BoundText returns what stands for the bound, whose figure is text.
-func (p *WindowPrice) BoundText(text string) string {
-	switch {
-	case p.Void != "":
-		return "void"
-	case p.Vacuous:
-		return "vacuous"
-	}
-	return text
-}
-
-// Shown returns a loss as what the log has.
-func (e *Estimate) Shown(r *words.Rewards) *Estimate {
-	if e == nil || r == nil {
-		return e
-	}
-	out := e.Length(r)
-	out.Value = r.Shown(e.Value)
-	return out
-}
-
-// Length returns a distance between losses as one between what the log has.
-func (e *Estimate) Length(r *words.Rewards) *Estimate {
-	if e == nil || r == nil {
-		return e
-	}
-	out := &Estimate{Value: r.Length(e.Value)}
-	if e.SE != nil {
-		se := r.Length(*e.SE)
-		out.SE = &se
 	}
 	return out
 }

@@ -17,7 +17,6 @@ import (
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
-	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -108,26 +107,6 @@ func TestBounds(t *testing.T) {
 		if _, err := json.Marshal(b); err != nil {
 			t.Errorf("NewBound(%v, 100): %v", c.x, err)
 		}
-	}
-}
-
-func TestFates(t *testing.T) {
-	var f replay.Fates
-	for _, fate := range []codec.Fate{codec.Observed, codec.Observed, codec.Imputed, codec.Skipped, codec.WithdrawnRound} {
-		f.AddFate(fate)
-	}
-	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch,
-		codec.ReasonMalformed, codec.ReasonLate} {
-		if !f.AddReject(reason) {
-			t.Errorf("%s is not counted", reason)
-		}
-	}
-	if f.AddReject("foreign") {
-		t.Error("an unknown reason is counted")
-	}
-	if want := (replay.Fates{Observed: 2, Imputed: 1, Skipped: 1, Withdrawn: 1, Late: 2, Duplicate: 1, Orphan: 1,
-		Mismatch: 1, Malformed: 1}); f != want || f.Rounds() != 5 || f.Rejected() != 6 {
-		t.Errorf("%+v, want %+v", f, want)
 	}
 }
 

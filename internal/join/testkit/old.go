@@ -2,8 +2,12 @@ package testkit
 
 import (
 	"cmp"
+	"compress/gzip"
 	"context"
+	"encoding/json"
+	"errors"
 	"math"
+	"os"
 	"slices"
 
 	"hindsight/internal/loop"
@@ -39,24 +43,50 @@ func (w *World) RunOld(steps int, stops bool) {
 		if w.rng.IntN(40) == 0 {
 			w.real += w.rng.Int64N(4000)
 		}
-		j.step()
+		j.step(false)
 		if !j.release(false) {
 			panic("it did not crash")
 		}
 	}
-	j.step()
+	j.step(stops)
 	if j.release(!stops) && stops {
 		j.mark(j.heart.Mark())
+		j.heart.Orphans(math.MaxUint64)
+		j.heart.Advance(loop.End)
+		for _, f := range j.heart.AppendReady(nil) {
+			w.Rest = append(w.Rest, codec.AppendFeedback(nil, &f))
+		}
 	}
 	w.must(j.feedback.Close())
 	w.must(j.rejects.Close())
 }
 
+// Save records a world in a file.
+func (w *World) Save(path string) {
+	x := recording{Kind: w.Kind, Partitions: w.Partitions, Skews: w.skews, First: w.first, Stride: w.stride,
+		Real: w.real, Back: w.back, Rules: w.rules, Limits: w.limits, N: w.N, Open: w.open, All: w.all, Rest: w.Rest}
+	for topic, n := range map[string]int{"d": w.Partitions, "o": w.Partitions, "f": 1, "r": 1} {
+		for p := range n {
+			for _, r := range w.Read(topic, p) {
+				x.Records = append(x.Records, recordedRecord{topic, p, r.Time, r.Type, r.Key, r.Value})
+			}
+		}
+	}
+	slices.SortStableFunc(x.Records, func(a, b recordedRecord) int {
+		return cmp.Or(cmp.Compare(a.Topic, b.Topic), cmp.Compare(a.Partition, b.Partition))
+	})
+	f, err := os.Create(path)
+	w.must(err)
+	z, err := gzip.NewWriterLevel(f, gzip.BestCompression)
+	w.must(err)
+	w.must(errors.Join(json.NewEncoder(z).Encode(&x), z.Close(), f.Close()))
+}
+
 // Lose has logs lose their tails.
 func (w *World) Lose() { w.lose() }
 
-// step takes some of the records that are there, in the order of log time.
-func (j *oldJoiner) step() {
+// step takes some of the records that are there, or all, in the order of log time.
+func (j *oldJoiner) step(all bool) {
 	type head struct {
 		time  int64
 		input int
@@ -80,6 +110,9 @@ func (j *oldJoiner) step() {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.input, b.input), cmp.Compare(a.r.Offset, b.r.Offset))
 	})
 	k := j.w.rng.IntN(len(heads) + 1)
+	if all {
+		k = len(heads)
+	}
 	for _, h := range heads[:k] {
 		j.next[h.input], j.lifted[h.input] = h.r.Offset+1, h.time
 		at := loop.Place{Partition: h.input % j.w.Partitions, Offset: h.r.Offset}
@@ -89,7 +122,7 @@ func (j *oldJoiner) step() {
 			j.w.must(j.heart.AddDecision(at, h.r.Time, h.r.Value))
 		}
 	}
-	if k == len(heads) {
+	if k == len(heads) && j.w.rng.IntN(2) == 0 {
 		_, seq := j.heart.Parked()
 		j.heart.Orphans(seq)
 	}
