@@ -15,7 +15,7 @@ import (
 // campaign is trials that are played in parallel over the cores.
 type campaign struct {
 	env     *daemon.Env
-	what    string // the trials are: runs
+	what    string // the trials are: runs; "": what is finished is not told
 	trials  []*replay.Trial
 	journal *replay.Journal // of finished ones; nil: none is kept
 }
@@ -50,7 +50,7 @@ func (r *campaign) play(ctx context.Context) ([]replay.Result, error) {
 			finished = append(finished, *result)
 		}
 	}
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) && r.what != "" {
 		fmt.Fprintf(r.env.Stderr, "%d of %d %s are finished%s\n", len(finished), len(r.trials), r.what, hint(r.journal))
 	}
 	return finished, err

@@ -153,7 +153,8 @@ func (c *checker) checkSnapshots() {
 		c.r.Snapshots++
 		sum := fmt.Sprintf("%x", sha256.Sum256(p.bytes))
 		if sum != s.SHA256 {
-			c.fail("%s: the snapshot after feedback %d has SHA-256 %s, its record says %s", where, s.LearnedThrough, sum, s.SHA256)
+			c.fail("%s: the snapshot after feedback %d has SHA-256 %s, its record says %s", where, s.LearnedThrough,
+				sum, s.SHA256)
 		}
 		if s.Era < c.lastEra { // it may be of feedback or an epoch that is lost
 			continue

@@ -32,7 +32,8 @@ func (c *checker) checkEpochs() {
 			continue
 		}
 		last = rec.Epoch
-		if got := fmt.Sprintf("%x", sha256.Sum256(rec.Model)); got != rec.SHA256 || rec.Name != c.name || rec.Partitions != c.n {
+		if got := fmt.Sprintf("%x", sha256.Sum256(rec.Model)); got != rec.SHA256 || rec.Name != c.name ||
+			rec.Partitions != c.n {
 			c.fail("feedback@%d: epoch %d: model %q, %d partitions, SHA-256 %s, its bytes have %s",
 				r.Offset, rec.Epoch, rec.Name, rec.Partitions, rec.SHA256, got)
 		}
@@ -177,7 +178,8 @@ func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 		c.fail("%s: a mark after round %d where %d was the last", where, n, was.n)
 	}
 	if m.ContextsThrough < was.through || m.LearnedThrough < was.learned {
-		c.fail("%s: a mark goes back: contexts %d after %d, learned %d after %d", where, m.ContextsThrough, was.through, m.LearnedThrough, was.learned)
+		c.fail("%s: a mark goes back: contexts %d after %d, learned %d after %d", where, m.ContextsThrough, was.through,
+			m.LearnedThrough, was.learned)
 	}
 	was.through, was.learned = max(was.through, m.ContextsThrough), max(was.learned, m.LearnedThrough)
 }
@@ -197,7 +199,8 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	c.checkSource(where, d, was, records)
 	c.checkEpochOf(where, d)
 	c.checkDraw(where, d)
-	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough), max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
+	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough),
+		max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
 	if d.Source >= 0 && !d.lost {
 		if d.Time < was.time {
 			c.fail("%s: round %d has the time %d after %d", where, d.N, d.Time, was.time)
@@ -295,7 +298,8 @@ func (c *checker) minted(plain string, d *round, was *line) string {
 		if c.o.Seed == nil && strings.HasPrefix(d.ID, plain+"-") {
 			return d.ID
 		}
-		id = fmt.Sprintf("%s-%016x", plain, hash64([]byte("hindsight/id/1"), c.o.Seed, []byte(c.name), []byte(plain), binary.BigEndian.AppendUint64(nil, try)))
+		id = fmt.Sprintf("%s-%016x", plain, hash64([]byte("hindsight/id/1"), c.o.Seed, []byte(c.name), []byte(plain),
+			binary.BigEndian.AppendUint64(nil, try)))
 	}
 	return id
 }
@@ -311,7 +315,8 @@ func (c *checker) checkEpochOf(where string, d *round) {
 		return
 	}
 	for _, e := range c.order {
-		if e.rec.Epoch <= d.Epoch && e.rec.Through > d.LearnedThrough || e.rec.Epoch > d.Epoch && e.rec.Through < d.LearnedThrough {
+		if e.rec.Epoch <= d.Epoch && e.rec.Through > d.LearnedThrough || e.rec.Epoch > d.Epoch &&
+			e.rec.Through < d.LearnedThrough {
 			c.fail("%s: round %d is of epoch %d after feedback %d, but epoch %d began after feedback %d",
 				where, d.N, d.Epoch, d.LearnedThrough, e.rec.Epoch, e.rec.Through)
 		}

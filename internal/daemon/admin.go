@@ -259,14 +259,6 @@ func firstLine(s string) string {
 	return strings.TrimRight(s, "\r")
 }
 
-// Addr returns where the pages are, "" if they are off.
-func (a *Admin) Addr() string {
-	if a.listener == nil {
-		return ""
-	}
-	return a.listener.Addr().String()
-}
-
 // Close ends the server after the work that it tells of, when the pages under way are
 // answered.
 func (a *Admin) Close() error {

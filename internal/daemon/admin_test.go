@@ -203,3 +203,11 @@ func TestAdminCloseWithIdleClients(t *testing.T) {
 		t.Fatal("Close hangs")
 	}
 }
+
+// Addr returns where the pages are, "" if they are off.
+func (a *Admin) Addr() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.Addr().String()
+}

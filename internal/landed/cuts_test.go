@@ -131,7 +131,8 @@ func joinOn(t *testing.T, dir string) {
 	if !bytes.HasPrefix(is, was) {
 		t.Errorf("rounds with feedback were %x, and are %x", was, is)
 	}
-	if decided := decidedRounds(t, e.Log, ts.Decisions); int64(len(is)) > decided || len(is) == len(was) && len(is) < int(decided) {
+	if decided := decidedRounds(t, e.Log, ts.Decisions); int64(len(is)) > decided || len(is) == len(was) &&
+		len(is) < int(decided) {
 		t.Errorf("of %d decisions %d had their feedback, and have %d", decided, len(was), len(is))
 	}
 }

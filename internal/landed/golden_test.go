@@ -31,7 +31,8 @@ func TestLandings(t *testing.T) {
 	for _, l := range All() {
 		logs, err := filepath.Glob(filepath.Join("testdata", "logs", l.Short(), "*.tar.gz"))
 		if err != nil || len(l.Revision) != 40 || len(logs) < 5 {
-			t.Errorf("%+v has golden logs %v: %v; make them: go test ./internal/landed -run TestMake -make %s", l, logs, err, l.Short())
+			t.Errorf("%+v has golden logs %v: %v; make them: go test ./internal/landed -run TestMake -make %s", l, logs,
+				err, l.Short())
 		}
 	}
 }
@@ -103,7 +104,8 @@ func open(t *testing.T, dir string) (*engine.Engine, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +121,8 @@ func verified(t *testing.T, dir string) *verify.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.ExitCode() != verify.TooOld || v.Differences > 0 || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records || v.Decisions.Checked != v.Decisions.Records || v.Snapshots.Checked == 0 {
+	if v.ExitCode() != verify.TooOld || v.Differences > 0 || v.Feedback.Checked+v.Feedback.TooOld != v.Feedback.Records ||
+		v.Decisions.Checked != v.Decisions.Records || v.Snapshots.Checked == 0 {
 		t.Errorf("exit code %d, %+v: decisions %+v, snapshots %+v", v.ExitCode(), v.First, v.Decisions, v.Snapshots)
 	}
 	return v
@@ -151,8 +154,9 @@ func run(t *testing.T, dir string, work func(url string)) error {
 	defer cancel()
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
+			Build: model.Epoch,
+			Seed:  seed, Partitions: 1, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
 	case err := <-done:

@@ -222,7 +222,7 @@ func TestWindowFigures(t *testing.T) {
 		MeanLoss: &replay.Estimate{Value: .3, SE: some(.01)}}, {Window: "20 rounds"}}
 	c := WindowChart(prices, &replay.Result{Rounds: 100})
 	if len(c.Series) != 3 || c.Series[0].X[0] != 10 || c.Series[0].Err[0] != .02 || c.Series[1].Y[0] != .2 ||
-		len(c.Series[2].X) != 2 || *c.Mark != 10 {
+		c.Series[1].Err[0] != 0 || len(c.Series[2].X) != 2 || *c.Mark != 10 {
 		t.Errorf("chart %+v", c)
 	}
 	f := WindowFile(prices)

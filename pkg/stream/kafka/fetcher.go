@@ -116,7 +116,8 @@ type fetcher struct {
 // startFetcher fetches from an offset on.
 func startFetcher(ctx context.Context, src *leaderSource, offset int64) *fetcher {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}), stop: cancel}
+	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}),
+		stop: cancel}
 	for range chunks {
 		f.empty <- &chunk{of: f}
 	}

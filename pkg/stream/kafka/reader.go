@@ -173,7 +173,8 @@ func (r *reader) lookAtTime(s *stored) {
 		return
 	}
 	r.times = true
-	r.log.c.o.Logger.Error("a record has its producer's time, which is ahead: is message.timestamp.type still LogAppendTime?",
+	r.log.c.o.Logger.Error("a record has its producer's time, which is ahead: is message.timestamp.type still "+
+		"LogAppendTime?",
 		"topic", r.p.Topic, "partition", r.p.Partition, "offset", s.base, "time", time.UnixMilli(s.maxTime).UTC())
 }
 

@@ -22,7 +22,8 @@ import (
 func begin(t testing.TB, brokers []string, topic, prefix string, n int) (end func(commit bool)) {
 	t.Helper()
 	ctx := context.Background()
-	p, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("tx"), kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	p, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.TransactionalID("tx"),
+		kgo.RecordPartitioner(kgo.ManualPartitioner()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +31,8 @@ func begin(t testing.TB, brokers []string, topic, prefix string, n int) (end fun
 		t.Fatal(err)
 	}
 	for i := range n {
-		if err := p.ProduceSync(ctx, &kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%s%d", prefix, i)}).FirstErr(); err != nil {
+		if err := p.ProduceSync(ctx,
+			&kgo.Record{Topic: topic, Value: fmt.Appendf(nil, "%s%d", prefix, i)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,7 +87,8 @@ func TestPositionKeepsBytes(t *testing.T) {
 	defer c.Close()
 	a := open(t, c, "t", 1)
 	for i := range 40 { // more than three fetches
-		_, err := a.Append(context.Background(), &stream.Record{Value: []byte(fmt.Sprintf("%06d", i) + strings.Repeat("x", 100_000))})
+		_, err := a.Append(context.Background(),
+			&stream.Record{Value: []byte(fmt.Sprintf("%06d", i) + strings.Repeat("x", 100_000))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -257,7 +260,8 @@ func TestReaderIsPatient(t *testing.T) {
 	for _, x := range []struct {
 		err  *kerr.Error
 		want error
-	}{{kerr.NotLeaderForPartition, stream.ErrUnavailable}, {kerr.TopicAuthorizationFailed, ErrAuthorization}, {kerr.KafkaStorageError, stream.ErrUnavailable}} {
+	}{{kerr.NotLeaderForPartition, stream.ErrUnavailable}, {kerr.TopicAuthorizationFailed, ErrAuthorization},
+		{kerr.KafkaStorageError, stream.ErrUnavailable}} {
 		r, err := c.Log().Read(ctx, "t", 0, 1)
 		if err != nil {
 			t.Fatal(err)
