@@ -74,10 +74,13 @@ func rulesOf(e *codec.Epoch) (check.Rules, error) {
 	if err != nil {
 		return check.Rules{}, err
 	}
+	if m.Outcomes != loop.First || m.Activation {
+		return check.Rules{}, fmt.Errorf("epoch %d: the checker knows rounds of one outcome only", e.Epoch)
+	}
 	return check.Rules{
 		Actions: m.Actions, MaxActions: m.MaxActions, WindowRounds: int64(m.Window.Rounds), WindowNanos: m.Window.Nanos,
 		Impute: m.Impute, DefaultLoss: m.DefaultLoss, Min: m.Range.Min, Max: m.Range.Max, Clip: m.Range.Clip,
-		Arrival: m.Arrival, Early: m.Early, Several: m.Outcomes != loop.First || m.Activation,
+		Arrival: m.Arrival, Early: m.Early,
 	}, nil
 }
 

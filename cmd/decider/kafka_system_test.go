@@ -176,7 +176,7 @@ func (w *pipeline) end() { w.stop(); w.group.Wait() }
 func (s *brokered) settled() {
 	s.t.Helper()
 	eventually(s.t, "every record has its fate", func() bool {
-		r, err := check.Run(s.t.Context(), s.log, "shop", s.partitions, check.Options{Unfinished: true})
+		r, err := check.Run(s.t.Context(), s.log, "shop", s.partitions, check.Options{Rules: rulesOf, Unfinished: true})
 		if err != nil {
 			s.t.Error(err)
 			return true

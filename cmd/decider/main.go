@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -168,12 +167,13 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	limitMemory(env, partitions, c.pendingMiB)
-	sharing, err := e.Sharing(ctx, source.Name, owner())
+	sharing, err := e.Sharing(ctx, source.Name, daemon.Owner("decider"))
 	if err != nil {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(),
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss,
+		Owner:  daemon.Owner("decider"),
 		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
 	if c.joiner {
@@ -203,13 +203,4 @@ func (c *config) seed(spec engine.Spec, begun func() (bool, error)) ([]byte, err
 		path = filepath.Join(dir, engine.SeedName)
 	}
 	return daemon.SeedOf(path, begun)
-}
-
-// owner names this process for people who look at the log.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("decider@%s/%d", host, os.Getpid())
 }

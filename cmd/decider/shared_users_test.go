@@ -133,7 +133,7 @@ func (u *users) end() {
 	u.group.Wait()
 	s := u.s
 	eventually(s.t, "every record has its fate", func() bool {
-		r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions, check.Options{Unfinished: true})
+		r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions, check.Options{Rules: rulesOf, Unfinished: true})
 		if err != nil {
 			s.t.Error(err)
 			return true

@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +19,7 @@ import (
 	"hindsight/internal/watch"
 )
 
-func main() { daemon.Main("feedback-joiner", command) }
+func main() { daemon.Main(program, command) }
 
 type config struct {
 	log, model, seedFile string
@@ -82,7 +80,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := watch.NewHealth(watch.RoleJoiner)
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
-	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name,
+	sight := see.New(see.Options{Program: program, Version: daemon.Version(), Model: source.Name,
 		Health: health})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
@@ -111,7 +109,7 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	modelfile.Announce(env.Logger, source)
-	owner := owner()
+	owner := daemon.Owner(program)
 	sharing, err := p.sharing(ctx, source.Name, owner)
 	if err != nil {
 		return err
@@ -121,13 +119,4 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
 		Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
-}
-
-// owner names this process for people who look at the log.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("feedback-joiner@%s/%d", host, os.Getpid())
 }

@@ -117,7 +117,9 @@ func (f *fitting) run(ctx context.Context) error {
 	if err := whole.WriteText(f.out, string(file)); err != nil {
 		return err
 	}
-	report := newFitReport(f.out, len(file), data, class)
+	report := &fitReport{File: f.out, Bytes: len(file), Class: class, Columns: len(data.Features),
+		Actions: len(data.Actions), OfActions: len(data.ActionFeatures),
+		Share: float64(class.Surviving) / float64(len(class.Functions))}
 	if rest := env.Len() - f.data.Rows; f.play && f.data.Rows > 0 && rest > 0 {
 		if report.Played, err = f.plays(ctx, env, file); err != nil {
 			return err
@@ -222,22 +224,15 @@ func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]b
 
 // fitReport is the JSON of fit.
 type fitReport struct {
-	File       string       `json:"file"`
-	Bytes      int          `json:"bytes"`
-	Rows       int          `json:"rows"` // fitted to
-	HeldOut    int          `json:"held_out"`
-	Columns    int          `json:"columns"`
-	Actions    int          `json:"actions"` // 0: any, by their features
-	OfActions  int          `json:"action_columns"`
-	Tried      int          `json:"tried"`
-	Alike      int          `json:"alike"` // dropped
-	Constant   float64      `json:"constant"`
-	Surviving  int          `json:"surviving"`
-	Share      float64      `json:"surviving_share"`
-	Alpha      float64      `json:"alpha"`
-	Functions  []fit.Fitted `json:"functions"` // in the file's order, the best first
-	Played     []played     `json:"played,omitempty"`
-	PlayedRows int          `json:"played_rows,omitempty"`
+	File  string `json:"file"`
+	Bytes int    `json:"bytes"`
+	*fit.Class
+	Columns    int      `json:"columns"`
+	Actions    int      `json:"actions"` // 0: any, by their features
+	OfActions  int      `json:"action_columns"`
+	Share      float64  `json:"surviving_share"`
+	Played     []played `json:"played,omitempty"`
+	PlayedRows int      `json:"played_rows,omitempty"`
 }
 
 // played is what a learner lost on the rows that nothing was fitted to.
@@ -256,13 +251,6 @@ func newPlayed(name string, r *replay.Result) played {
 		p.MeanLoss = &snips
 	}
 	return p
-}
-
-func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
-	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features),
-		Actions: len(d.Actions), OfActions: len(d.ActionFeatures), Tried: c.Tried, Alike: c.Alike,
-		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha,
-		Functions: c.Functions}
 }
 
 func (r *fitReport) write(w io.Writer) error {

@@ -199,23 +199,13 @@ func (r *records) end() error {
 
 // openTopics opens the topics of a model in a log.
 func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*records, error) {
-	spec, err := engine.Parse(log)
+	of := system{env: &daemon.Env{}, log: log, access: *r.access} // which may name another log's model later
+	e, err := of.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
-		return nil, fmt.Errorf("%s: there is no log", log)
-	}
-	t, a := &records{}, *r.access // which may name another log's model later
-	if t.engine, err = a.open(ctx, &spec, log, nil); err != nil {
-		return nil, err
-	}
-	if err = a.choose(ctx, t.engine, log); err == nil {
-		t.name = a.name
-		at := service.TopicsOf(t.name)
-		t.Reader, err = logs.OpenTopics(ctx, t.engine.Log, at.Decisions, at.Outcomes, o)
-	}
-	if err != nil {
+	t, at := &records{name: of.name, engine: e}, service.TopicsOf(of.name)
+	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, o); err != nil {
 		return nil, errors.Join(err, t.end())
 	}
 	return t, nil

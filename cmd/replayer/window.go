@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -176,11 +175,11 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		return err
 	}
-	if err := whole.Write(filepath.Join(w.out, "window.json"), func(f io.Writer) error {
-		e := json.NewEncoder(f)
-		e.SetIndent("", "  ")
-		return e.Encode(w.priced(prices))
-	}); err != nil {
+	text, err := json.MarshalIndent(w.priced(prices), "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := whole.WriteText(filepath.Join(w.out, "window.json"), string(text)+"\n"); err != nil {
 		return err
 	}
 	if err := report.WindowFile(prices).Save(w.out); err != nil {

@@ -206,7 +206,8 @@ func (s *stress) report(ctx context.Context, found *delay.WorstFound) (*replay.W
 		for _, c := range []struct {
 			delays *delay.Delays
 			into   *replay.WorstRow
-		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence.Delays(), r.Random}, {found.Found.Sequence.Delays(), r.Found}} {
+		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence.Delays(), r.Random},
+			{found.Found.Sequence.Delays(), r.Found}} {
 			result, err := s.play(ctx, c.delays, seed)
 			if err != nil {
 				return nil, err

@@ -50,21 +50,19 @@ type Flags struct {
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
 	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the "+
-		"environment variable "+
-		PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
-	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512,
-		"how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+
-			mechanismScram512+", or by a token, without a user: "+mechanismBearer)
-	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that "+
-		"writes the token of "+mechanismBearer+
+		"environment variable "+PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+
+		mechanismScram256+" or "+mechanismScram512+", or by a token, without a user: "+mechanismBearer)
+	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+
+		mechanismBearer+
 		" to its standard output; it runs again when the token is refused, has expired, or is a minute old and a "+
 		"connection is made")
 	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the "+
 		"system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
-	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: "+
-		"what the brokers say)")
+	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the "+
+		"brokers say)")
 	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than "+
 		"there are, at least 1)")
 	daemon.Bounds{"kafka-replication": {0, maxCopies}, "kafka-min-isr": {0, maxCopies}}.Set(fs)
@@ -169,8 +167,8 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 	case user == "":
 		return nil, nil // the variable may be there for others
 	case from == "":
-		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the "+
-			"environment variable %s", PasswordEnv)
+		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment "+
+			"variable %s", PasswordEnv)
 	case password == "":
 		return nil, fmt.Errorf("the password in %s is empty", from)
 	}

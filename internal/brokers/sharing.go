@@ -30,8 +30,8 @@ type sharing struct {
 	name string
 }
 
-func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context,
-	partition int) error) error {
+func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
+	run func(ctx context.Context, partition int) error) error {
 	t := service.TopicsOf(s.name)
 	return s.group(DecidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
 }

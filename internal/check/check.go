@@ -3,6 +3,9 @@
 // It is independent of the code that wrote them: of this module it uses only the
 // codec and the contract of the log. It takes the whole history, so that the first
 // record of every partition must still be there.
+//
+// What the joiner must have written follows from the cuts in the feedback log. A naive joiner of the
+// checker's own, the twin, takes what each of them says was taken.
 package check
 
 import (
@@ -13,7 +16,7 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// Rules are what a model says about its rounds.
+// Rules are what a model says about its rounds, of which the first outcome counts.
 type Rules struct {
 	Actions      []string // the model's own list; nil: any
 	MaxActions   int      // 0: any number
@@ -25,9 +28,6 @@ type Rules struct {
 	Clip         bool
 	Arrival      bool // feedback in the order of arrival
 	Early        bool // also of rounds decided while more than a third of the earlier ones were outstanding
-	// Several says that a round may use several outcomes (aggregates, activations):
-	// fates are then checked for consistency and not recomputed.
-	Several bool
 }
 
 // Reply is an answer that somebody got to a request for a decision.
@@ -39,12 +39,16 @@ type Reply struct {
 // Options say what is known beside the logs. The zero value expects a system that
 // was left until nothing waited.
 type Options struct {
-	Seed       []byte                              // of the draws; nil: they are not recomputed
-	Rules      func(e *codec.Epoch) (Rules, error) // nil: fates are checked for consistency only
-	Dedup      int64                               // rounds whose ids are remembered; 0: all
-	Unfinished bool                                // rounds may wait, records may be unread
-	LooseTime  bool                                // log time went back: what depends on the order of log times is not checked
-	Replies    []Reply                             // of requests that were answered with a decision
+	Seed        []byte                              // of the draws; nil: they are not recomputed
+	Rules       func(e *codec.Epoch) (Rules, error) // nil: fates are not recomputed
+	Dedup       int64                               // rounds whose ids deciders remember; 0: all
+	Unfinished  bool                                // rounds may wait, records may be unread
+	OneClock    bool                                // log times of all partitions are of one clock that never goes back
+	LostTails   bool                                // logs lost their tails; without OneClock it is not known of which contexts
+	Replies     []Reply                             // of requests that were answered with a decision
+	LostRejects []stream.Record                     // of a log that lost its tail
+	// Order is the place of a record in the order in which records were written; nil: its log time.
+	Order func(r *stream.Record) int64
 }
 
 // Report is what a check found.
@@ -57,16 +61,19 @@ type Report struct {
 	Requests  int            // of them
 	Outcomes  int            // records
 	Gaps      int            // announcements of lost rounds
-	Lost      int            // rounds with feedback whose decisions are announced as lost
+	Lost      int            // feedbacks of rounds whose decisions are announced as lost
 	Waiting   int            // rounds without feedback
 	Unread    int            // contexts and outcomes without a fate
 	Fates     map[string]int // of rounds
-	Rejects   map[string]int // reasons of outcomes and contexts ("contexts/malformed"), each record once
+	Rejects   map[string]int // reasons of outcomes and contexts ("contexts/malformed"), each that must be once
 	Repeated  int            // rejects written more than once
+	Void      int            // rejects of cuts that were lost
 	Snapshots int            // complete ones
-	Cut       int            // records of incomplete ones
+	Partial   int            // records of incomplete ones
 	Openings  int            // of decisions and feedback
 	Epochs    int
+	Cuts      int
+	Eras      int
 }
 
 const most = 50
@@ -80,23 +87,33 @@ type checker struct {
 	contexts, decisions, outcomes [][]record
 	feedback, snapshots, rejects  []record
 
-	epochs  map[int64]*epoch
-	order   []*epoch
-	rounds  [][]*round          // by partition, in order
-	byN     []map[int64]*round  // by partition
-	byID    map[string][]*round // in the order of log time
-	total   int64               // feedbacks
-	gaps    []map[int64]bool    // by partition: rounds that are announced as lost
-	ghosts  map[string]bool     // ids of those of them that have feedback
-	refused map[place]*refusal
-	wants   map[place]string // what the outcomes' fates must be
-	source  []map[int64]*round
+	epochs map[int64]*epoch
+	order  []*epoch
+	rounds [][]*round          // by partition, in order
+	byN    []map[int64]*round  // by partition
+	byID   map[string][]*round // in the order of writing
+	source []map[int64]*round  // by partition and offset of contexts
+	gaps   []map[int64]bool    // by partition: rounds that are announced as lost
+
+	total    int64 // feedbacks
+	fed      map[place]*codec.Feedback
+	marks    []placed
+	eras     []*codec.FeedbackMark // marks that begin one
+	lastEra  int64
+	cuts     map[cutOf]cutRecord
+	expected map[place][]*expected
+	refused  map[place]*refusal // contexts
 }
 
-// record is a record of a log with its log time, made monotone.
+// record is a record of a log.
 type record struct {
 	stream.Record
-	at int64
+	at    int64  // log time, made monotone
+	order int64  // [Options.Order]
+	round *round // of a decision
+	gapTo int64  // the last of the rounds that a mark of decisions says are lost; 0: none
+	said  *said  // of an outcome
+	lost  bool   // of a reject: the log does not have it any more
 }
 
 type place struct {
@@ -105,31 +122,27 @@ type place struct {
 	offset    int64
 }
 
+// roundAt is the place of a round.
+func roundAt(partition int, n int64) place { return place{"", partition, n} }
+
 type epoch struct {
 	rec   codec.Epoch
 	rules *Rules
 }
 
-// round is a decision with its feedback.
+// round is a decision.
 type round struct {
 	codec.Decision
-	at, offset int64
-	f          *codec.Feedback
-	closed     int64 // log time of the feedback record
-	late       bool  // another round had the id before
-}
-
-// refusal is the first reject of a record.
-type refusal struct {
-	codec.Reject
-	at int64
+	order int64
+	lost  bool // its context is gone
 }
 
 // Run checks the logs of a model. The error tells of logs that cannot be read; what
 // is wrong with their content is in the report.
 func Run(ctx context.Context, log stream.Log, name string, partitions int, options ...Options) (*Report, error) {
 	c := &checker{name: name, n: partitions, r: &Report{Fates: map[string]int{}, Rejects: map[string]int{}},
-		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, refused: map[place]*refusal{}, ghosts: map[string]bool{}, wants: map[place]string{}}
+		epochs: map[int64]*epoch{}, byID: map[string][]*round{}, fed: map[place]*codec.Feedback{}, cuts: map[cutOf]cutRecord{},
+		expected: map[place][]*expected{}, refused: map[place]*refusal{}}
 	if len(options) > 0 {
 		c.o = options[0]
 	}
@@ -139,11 +152,8 @@ func Run(ctx context.Context, log stream.Log, name string, partitions int, optio
 	c.checkEpochs()
 	c.checkDecisions()
 	c.checkFeedback()
-	c.readRejects()
-	c.checkFates()
-	c.checkOutcomes()
+	c.checkRejects()
 	c.checkContexts()
-	c.checkMarks()
 	c.checkSnapshots()
 	c.checkReplies()
 	return c.r, nil
@@ -162,25 +172,36 @@ func (c *checker) load(ctx context.Context, log stream.Log) (err error) {
 		dst  *[][]record
 	}{{"contexts", &c.contexts}, {"decisions", &c.decisions}, {"outcomes", &c.outcomes}} {
 		for p := range c.n {
-			recs, err := readAll(ctx, log, c.name+"."+t.name, p)
+			recs, err := c.readAll(ctx, log, c.name+"."+t.name, p)
 			if err != nil {
 				return err
 			}
 			*t.dst = append(*t.dst, recs)
 		}
 	}
-	if c.feedback, err = readAll(ctx, log, c.name+".feedback", 0); err != nil {
+	for p := range c.outcomes {
+		for i := range c.outcomes[p] {
+			if r := &c.outcomes[p][i]; r.Type == "" {
+				r.said = parseOutcome(r)
+			}
+		}
+	}
+	if c.feedback, err = c.readAll(ctx, log, c.name+".feedback", 0); err != nil {
 		return err
 	}
-	if c.snapshots, err = readAll(ctx, log, c.name+".snapshots", 0); err != nil {
+	if c.snapshots, err = c.readAll(ctx, log, c.name+".snapshots", 0); err != nil {
 		return err
 	}
-	c.rejects, err = readAll(ctx, log, c.name+".rejects", 0)
+	c.rejects, err = c.readAll(ctx, log, c.name+".rejects", 0)
+	for i := range c.o.LostRejects {
+		r := &c.o.LostRejects[i]
+		c.rejects = append(c.rejects, record{Record: *r, at: r.Time, order: c.orderOf(r), lost: true})
+	}
 	return err
 }
 
 // readAll returns copies of the records that a partition holds.
-func readAll(ctx context.Context, log stream.Log, topic string, partition int) ([]record, error) {
+func (c *checker) readAll(ctx context.Context, log stream.Log, topic string, partition int) ([]record, error) {
 	first, end, err := log.Bounds(ctx, topic, partition)
 	if err != nil || first >= end {
 		return nil, err
@@ -202,8 +223,15 @@ func readAll(ctx context.Context, log stream.Log, topic string, partition int) (
 			at = max(at, b.Time)
 			b.Key = append([]byte(nil), b.Key...)
 			b.Value = append([]byte(nil), b.Value...)
-			out = append(out, record{b, at})
+			out = append(out, record{Record: b, at: at, order: c.orderOf(&b)})
 		}
 	}
 	return out, nil
+}
+
+func (c *checker) orderOf(r *stream.Record) int64 {
+	if c.o.Order != nil {
+		return c.o.Order(r)
+	}
+	return r.Time
 }

@@ -12,15 +12,18 @@ import (
 // checkContexts checks that every context was either decided or rejected, and that
 // what passes a rejected one was written after its reject.
 func (c *checker) checkContexts() {
+	if c.o.LostTails && !c.o.OneClock {
+		return
+	}
 	for p := range c.n {
 		var through int64
-		passed := map[int64]int64{} // offset → log time of the first record of decisions that passes it
-		k := 0
+		passed := map[int64]int64{} // offset → order of the first record of decisions that passes it
+		k, lost := 0, c.lostContexts(p)
 		for i := range c.decisions[p] {
 			r := &c.decisions[p][i]
-			through = max(through, contextsThrough(r))
+			through = max(through, min(contextsThrough(r), lost[i]))
 			for ; k < len(c.contexts[p]) && c.contexts[p][k].Offset < through; k++ {
-				passed[c.contexts[p][k].Offset] = r.at
+				passed[c.contexts[p][k].Offset] = r.order
 			}
 		}
 		for i := range c.contexts[p] {
@@ -53,6 +56,7 @@ func (c *checker) checkContext(p int, r *record, passed map[int64]int64) {
 	d, rej := c.source[p][r.Offset], c.refused[place{"contexts", p, r.Offset}]
 	at, gone := passed[r.Offset]
 	switch {
+	case d != nil && rej != nil && c.o.LostTails && rej.Reason == codec.ReasonDuplicateID: // of a decision that is lost
 	case d != nil && rej != nil:
 		c.fail("%s was decided in round %d, and rejected: %s", where, d.N, rej.Reason)
 	case d != nil:
@@ -63,7 +67,7 @@ func (c *checker) checkContext(p int, r *record, passed map[int64]int64) {
 		if !c.o.Unfinished {
 			c.fail("%s was neither decided nor rejected", where)
 		}
-	case gone && rej.at > at && !c.o.LooseTime:
+	case gone && rej.order > at:
 		c.fail("%s was passed before its reject was stored", where)
 	default:
 		c.checkRefused(where, p, r, rej)
@@ -88,9 +92,9 @@ func (c *checker) checkRefused(where string, p int, r *record, rej *refusal) {
 			id = headerID(r) // one that is minted repeats none
 		}
 		ok := slices.ContainsFunc(c.byID[id], func(d *round) bool {
-			return d.Partition == p && d.Source != r.Offset && (c.o.LooseTime || d.at <= rej.at)
+			return d.Partition == p && d.Source != r.Offset && d.order <= rej.order
 		})
-		if err != nil || !ok {
+		if err != nil || !ok && !c.o.LostTails {
 			c.fail("%s was rejected as a repeat of %q, which was not decided before", where, id)
 		}
 	default:
@@ -137,7 +141,7 @@ func (c *checker) checkSnapshots() {
 			open[key] = p
 		}
 		if p == nil || p.next != s.Part {
-			c.r.Cut++
+			c.r.Partial++
 			delete(open, key)
 			continue
 		}
@@ -151,6 +155,9 @@ func (c *checker) checkSnapshots() {
 		if sum != s.SHA256 {
 			c.fail("%s: the snapshot after feedback %d has SHA-256 %s, its record says %s", where, s.LearnedThrough, sum, s.SHA256)
 		}
+		if s.Era < c.lastEra { // it may be of feedback or an epoch that is lost
+			continue
+		}
 		if was, ok := sums[s.LearnedThrough]; ok && was != sum {
 			c.fail("%s: two snapshots after feedback %d differ", where, s.LearnedThrough)
 		}
@@ -163,7 +170,7 @@ func (c *checker) checkSnapshots() {
 		}
 	}
 	for _, p := range open {
-		c.r.Cut += p.next
+		c.r.Partial += p.next
 	}
 }
 

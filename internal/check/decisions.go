@@ -16,6 +16,9 @@ func (c *checker) checkEpochs() {
 	var last int64
 	for i := range c.feedback {
 		r := &c.feedback[i]
+		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
+			c.lastEra = m.Era
+		}
 		if r.Type != codec.TypeEpoch {
 			continue
 		}
@@ -66,7 +69,7 @@ func (c *checker) checkDecisions() {
 		all = append(all, rounds...)
 	}
 	slices.SortStableFunc(all, func(a, b *round) int {
-		return compare(a.at, b.at, int64(a.Partition), int64(b.Partition), a.N, b.N)
+		return compare(a.order, b.order, int64(a.Partition), int64(b.Partition), a.N, b.N)
 	})
 	for _, r := range all {
 		c.byID[r.ID] = append(c.byID[r.ID], r)
@@ -88,8 +91,9 @@ func compare(pairs ...int64) int {
 
 // line is what a partition of decisions says so far.
 type line struct {
-	n, through, learned, source, epoch, time int64
-	used                                     map[string]int64 // id → the last round that had it
+	n, through, learned, source, epoch, time, era int64
+	used                                          map[string]int64 // id → the last round that had it
+	lost                                          []int64          // by record: contexts from here on were lost behind it
 }
 
 func (c *checker) checkPartition(p int) {
@@ -97,7 +101,7 @@ func (c *checker) checkPartition(p int) {
 	for i := range c.contexts[p] {
 		records[c.contexts[p][i].Offset] = &c.contexts[p][i]
 	}
-	was := line{source: -1, used: map[string]int64{}}
+	was := line{source: -1, used: map[string]int64{}, lost: c.lostContexts(p)}
 	for i := range c.decisions[p] {
 		r := &c.decisions[p][i]
 		where := fmt.Sprintf("decisions[%d]@%d", p, r.Offset)
@@ -107,11 +111,13 @@ func (c *checker) checkPartition(p int) {
 		case codec.TypeMark:
 			c.decisionMark(where, p, r, &was)
 		case "":
-			d := &round{at: r.at, offset: r.Offset}
+			d := &round{order: r.order}
+			lost := was.lost[i]
 			if err := codec.ParseDecision(&d.Decision, r.Value); err != nil {
 				c.fail("%s: %v", where, err)
 				continue
 			}
+			r.round, d.lost = d, d.Source >= lost || c.o.LostTails && !c.o.OneClock
 			c.decision(where, p, d, &was, records)
 			if c.taken(&was, d.ID, d.N) {
 				c.fail("%s: id %q was decided before, in round %d", where, d.ID, was.used[d.ID])
@@ -127,6 +133,21 @@ func (c *checker) checkPartition(p int) {
 	}
 }
 
+// lostContexts returns for each record of decisions from which offset on the contexts are not those that it
+// knew, as a later mark says.
+func (c *checker) lostContexts(p int) []int64 {
+	lost := make([]int64, len(c.decisions[p]))
+	from := int64(1<<63 - 1)
+	for i := len(lost) - 1; i >= 0; i-- {
+		r := &c.decisions[p][i]
+		if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil && m.ContextsLost > 0 {
+			from = min(from, m.ContextsThrough)
+		}
+		lost[i] = from
+	}
+	return lost
+}
+
 func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 	m, err := codec.ParseDecisionMark(r.Value)
 	if err != nil {
@@ -139,6 +160,7 @@ func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 			c.fail("%s: a gap of rounds %d to %d after round %d", where, m.GapFrom, m.GapTo, was.n)
 		}
 		c.r.Gaps++
+		r.gapTo = m.GapTo
 		for was.n < m.GapTo {
 			was.n++
 			c.gaps[p][was.n] = true
@@ -146,9 +168,10 @@ func (c *checker) decisionMark(where string, p int, r *record, was *line) {
 	}
 	if m.ContextsLost >= was.through {
 		was.through = min(was.through, m.ContextsThrough)
+		was.source, was.time = min(was.source, m.ContextsThrough-1), 0
 	}
-	if m.LearnedLost >= was.learned {
-		was.learned = min(was.learned, m.LearnedThrough)
+	if m.Era > was.era {
+		was.era, was.learned, was.epoch = m.Era, min(was.learned, m.LearnedThrough), 0
 	}
 	if n != was.n {
 		c.fail("%s: a mark after round %d where %d was the last", where, n, was.n)
@@ -175,7 +198,7 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	c.checkEpochOf(where, d)
 	c.checkDraw(where, d)
 	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough), max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
-	if d.Source >= 0 {
+	if d.Source >= 0 && !d.lost {
 		if d.Time < was.time {
 			c.fail("%s: round %d has the time %d after %d", where, d.N, d.Time, was.time)
 		}
@@ -191,6 +214,9 @@ func (c *checker) checkSource(where string, d *round, was *line, records map[int
 		return
 	} else if err := x.Validate(); err != nil {
 		c.fail("%s: round %d: %v", where, d.N, err)
+	}
+	if d.lost {
+		return
 	}
 	names := make([]string, len(x.Actions))
 	for i := range x.Actions {
@@ -277,6 +303,9 @@ func (c *checker) minted(plain string, d *round, was *line) string {
 // checkEpochOf checks that a decision was made by the model that followed the
 // feedback it had learned.
 func (c *checker) checkEpochOf(where string, d *round) {
+	if d.Era < c.lastEra || c.o.LostTails && c.epochs[d.Epoch] == nil { // it may be lost
+		return
+	}
 	if c.epochs[d.Epoch] == nil {
 		c.fail("%s: round %d is of epoch %d, which was never announced", where, d.N, d.Epoch)
 		return

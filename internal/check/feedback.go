@@ -8,110 +8,278 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// checkFeedback checks the feedback log by itself and against the decisions.
+// history reads the feedback log in its order, and has the twin join what its cuts took.
+type history struct {
+	c      *checker
+	twin   *twin
+	lost   string // why the twin cannot follow, until an era begins; "": it does
+	n      int64  // feedbacks so far
+	cut    int64
+	time   int64   // of the last cut
+	told   int64   // the largest log time of a record taken, or of this log
+	next   []int64 // by input: decisions by partition, then outcomes
+	era    int64
+	epoch  int64
+	steps  []step
+	marks  map[int64]*codec.FeedbackMark // by offset
+	origin bool                          // a mark was met
+}
+
+// step is a cut or a mark, with the feedbacks before it.
+type step struct {
+	n      int64
+	cut    *codec.Cut
+	ranges []taken
+	mark   *codec.FeedbackMark
+}
+
+// taken is what a cut took of an input.
+type taken struct {
+	partition int
+	outcomes  bool
+	stretch
+	records []record
+}
+
+// input is the number of an input.
+func (x *taken) input(partitions int) int { return inputOf(x.partition, x.outcomes, partitions) }
+
+func inputOf(partition int, outcomes bool, partitions int) int {
+	if outcomes {
+		return partitions + partition
+	}
+	return partition
+}
+
+// checkFeedback checks the feedback log: what lies behind each cut is what follows from it.
 func (c *checker) checkFeedback() {
-	next := make([]int, c.n) // in rounds, for FIFO
+	h := &history{c: c, twin: newTwin(c), next: make([]int64, 2*c.n), marks: map[int64]*codec.FeedbackMark{}}
+	if c.o.Rules == nil {
+		h.lost = "the rules are not known"
+	}
 	for i := range c.feedback {
 		r := &c.feedback[i]
-		where := fmt.Sprintf("feedback@%d", r.Offset)
-		switch r.Type {
-		case codec.TypeOpen:
-			c.r.Openings++
-		case codec.TypeClass, codec.TypeMark:
-		case codec.TypeEpoch:
-			if e, err := codec.ParseEpoch(r.Value); err == nil && e.Through != c.total {
-				c.fail("%s: epoch %d says that %d feedbacks lie before it, it is %d", where, e.Epoch, e.Through, c.total)
+		h.told = max(h.told, r.Time)
+		h.record(fmt.Sprintf("feedback@%d", r.Offset), r)
+	}
+	h.end()
+}
+
+func (h *history) record(where string, r *record) {
+	c := h.c
+	switch r.Type {
+	case codec.TypeOpen:
+		c.r.Openings++
+	case codec.TypeClass:
+	case codec.TypeEpoch:
+		if e, err := codec.ParseEpoch(r.Value); err == nil {
+			if h.epoch = e.Epoch; e.Through != h.n {
+				c.fail("%s: epoch %d says that %d feedbacks lie before it, it is %d", where, e.Epoch, e.Through, h.n)
 			}
-		case "":
-			f := new(codec.Feedback)
-			if err := codec.ParseFeedback(f, r.Value); err != nil {
-				c.fail("%s: %v", where, err)
-				continue
-			}
-			c.feed(where, f, r, next)
-		default:
-			c.fail("%s: a record of type %q", where, r.Type)
+		}
+	case codec.TypeMark:
+		m, err := codec.ParseFeedbackMark(r.Value)
+		if err != nil {
+			c.fail("%s: %v", where, err)
+			return
+		}
+		h.mark(where, r, &m)
+	case codec.TypeCut:
+		x := new(codec.Cut)
+		if err := codec.ParseCut(x, r.Value); err != nil {
+			c.fail("%s: %v", where, err)
+			return
+		}
+		h.takeCut(where, r, x)
+	case "":
+		f := new(codec.Feedback)
+		if err := codec.ParseFeedback(f, r.Value); err != nil {
+			c.fail("%s: %v", where, err)
+			return
+		}
+		h.feed(where, r, f)
+	default:
+		c.fail("%s: a record of type %q", where, r.Type)
+	}
+}
+
+// takeCut checks that a cut follows on the one before it, and gives the twin what it took.
+func (h *history) takeCut(where string, r *record, x *codec.Cut) {
+	c := h.c
+	c.r.Cuts++
+	if !h.origin || x.Cut != h.cut+1 || x.Time < h.time {
+		c.fail("%s: cut %d at %d after cut %d at %d", where, x.Cut, x.Time, h.cut, h.time)
+	}
+	if h.lost == "" && len(h.twin.due) > 0 {
+		c.fail("%s: cut %d, and feedback %d of the one before it is missing", where, x.Cut, h.twin.due[0].N)
+	}
+	s := step{n: h.n, cut: x}
+	for i, all := range [][]codec.Range{x.Decisions, x.Outcomes} {
+		for _, one := range all {
+			s.ranges = append(s.ranges, h.span(where, x, one, i == 1))
 		}
 	}
-	for _, rounds := range c.rounds {
-		for _, d := range rounds {
-			if d.f != nil {
-				continue
-			}
-			c.r.Waiting++
-			if !c.o.Unfinished {
-				c.fail("round %d of partition %d (%q) has no feedback", d.N, d.Partition, d.ID)
-			}
+	h.leftOut(where, &s)
+	h.cut, h.time = x.Cut, max(h.time, x.Time)
+	h.steps = append(h.steps, s)
+	if h.lost == "" {
+		h.lost = missing(&s, nil, c.n)
+	}
+	c.cuts[cutOf{h.era, x.Cut}] = cutRecord{r.order, h.lost == ""}
+	if h.lost != "" {
+		return
+	}
+	if x.Time > h.told {
+		c.fail("%s: cut %d is at %d, which no record told: the last is of %d", where, x.Cut, x.Time, h.told)
+	}
+	h.twin.due = nil
+	h.twin.take(x, s.ranges)
+}
+
+// span returns what a range says was taken.
+func (h *history) span(where string, x *codec.Cut, one codec.Range, outcomes bool) taken {
+	c := h.c
+	t := taken{partition: one.Partition, outcomes: outcomes}
+	if one.Partition < 0 || one.Partition >= c.n {
+		c.fail("%s: cut %d takes records of partition %d", where, x.Cut, one.Partition)
+		return t
+	}
+	i := t.input(c.n)
+	t.stretch = stretch{h.next[i], one.Next, one.Sum}
+	if one.Next <= h.next[i] {
+		c.fail("%s: cut %d reads input %d up to offset %d, and an earlier one up to %d", where, x.Cut, i, one.Next, h.next[i])
+		return t
+	}
+	h.next[i] = one.Next
+	all := c.decisions[one.Partition]
+	if outcomes {
+		all = c.outcomes[one.Partition]
+	}
+	t.records = before(all, t.next)[len(before(all, t.since)):]
+	for k := range t.records {
+		h.told = max(h.told, t.records[k].Time)
+	}
+	return t
+}
+
+// leftOut checks that no earlier cut left out what a cut takes: cuts take what is older than their time.
+func (h *history) leftOut(where string, s *step) {
+	for i := range s.ranges {
+		x := &s.ranges[i]
+		if h.c.o.OneClock && h.era == 0 && len(x.records) > 0 && x.records[0].Time < h.time {
+			h.c.fail("%s: cut %d takes offset %d of input %d, of %d, which cut %d at %d left out", where, s.cut.Cut, x.records[0].Offset,
+				x.input(h.c.n), x.records[0].Time, h.cut, h.time)
 		}
 	}
 }
 
-// feed checks one feedback against its decision.
-func (c *checker) feed(where string, f *codec.Feedback, r *record, next []int) {
+// before returns the records before an offset.
+func before(all []record, offset int64) []record {
+	k, _ := slices.BinarySearchFunc(all, offset, func(r record, offset int64) int { return compare(r.Offset, offset) })
+	return all[:k]
+}
+
+// missing says which records of a cut are not what it took; "": none. limits are offsets of inputs from
+// which the records are known to be lost.
+func missing(s *step, limits map[int]int64, partitions int) string {
+	for i := range s.ranges {
+		x := &s.ranges[i]
+		if limit, ok := limits[x.input(partitions)]; ok && limit < x.next {
+			continue
+		}
+		var sum uint32
+		for k := range x.records {
+			r := &x.records[k]
+			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
+		}
+		if last := len(x.records) - 1; last < 0 || x.records[last].Offset != x.next-1 || sum != x.sum {
+			return fmt.Sprintf("cut %d took other records of input %d before offset %d", s.cut.Cut, x.input(partitions), x.next)
+		}
+	}
+	return ""
+}
+
+// feed checks one feedback: it is the next that follows from the last cut, and each round has one.
+func (h *history) feed(where string, r *record, f *codec.Feedback) {
+	c := h.c
 	if err := f.Validate(); err != nil {
 		c.fail("%s: %v", where, err)
 	}
-	if f.N != c.total+1 {
-		c.fail("%s: feedback %d after %d", where, f.N, c.total)
+	if f.N != h.n+1 || f.LearnedThrough >= f.N && h.era == 0 {
+		c.fail("%s: feedback %d, of a decision that had learned %d, after feedback %d", where, f.N, f.LearnedThrough, h.n)
 	}
-	c.total = max(c.total, f.N)
-	if f.LearnedThrough >= f.N {
-		c.fail("%s: feedback %d is of a decision that had learned through %d", where, f.N, f.LearnedThrough)
+	h.n = f.N
+	c.total = f.N
+	c.r.Fates[f.Fate.String()]++
+	h.once(where, f)
+	if h.lost != "" {
+		return
 	}
+	if len(h.twin.due) == 0 {
+		c.fail("%s: feedback %d does not follow from cut %d", where, f.N, h.cut)
+		return
+	}
+	want := h.twin.due[0]
+	h.twin.due = h.twin.due[1:]
+	if !bytes.Equal(r.Value, codec.AppendFeedback(nil, &want)) {
+		c.fail("%s: the feedback is %+v\nand from cut %d follows %+v", where, *f, h.cut, want)
+	}
+}
+
+// once checks that a round exists, has no other feedback, and is what its feedback says.
+func (h *history) once(where string, f *codec.Feedback) {
+	c := h.c
 	var d *round
 	if f.Partition < c.n {
 		d = c.byN[f.Partition][f.Round]
 	}
+	at := roundAt(f.Partition, f.Round)
 	switch {
+	case c.fed[at] != nil:
+		c.fail("%s: round %d of partition %d had feedback %d before", where, f.Round, f.Partition, c.fed[at].N)
 	case d == nil && f.Partition < c.n && c.gaps[f.Partition][f.Round]:
-		delete(c.gaps[f.Partition], f.Round)
-		c.ghosts[f.ID] = true
 		c.r.Lost++
-		return
 	case d == nil:
 		c.fail("%s: feedback %d is of round %d of partition %d, which does not exist", where, f.N, f.Round, f.Partition)
-		return
-	case d.f != nil:
-		c.fail("%s: round %d of partition %d had feedback %d before", where, f.Round, f.Partition, d.f.N)
-		return
-	}
-	d.f, d.closed = f, r.at
-	c.r.Fates[f.Fate.String()]++
-	waits := true
-	if e := c.epochs[d.Epoch]; e != nil && e.rules != nil {
-		outstanding := d.N - 1 - d.LearnedThrough
-		waits = !e.rules.Arrival && !(e.rules.Early && 3*outstanding > d.N-1)
-	}
-	rounds := c.rounds[f.Partition]
-	for next[f.Partition] < len(rounds) && rounds[next[f.Partition]].f != nil && rounds[next[f.Partition]] != d {
-		next[f.Partition]++
-	}
-	if want := rounds[next[f.Partition]]; want != d && waits {
-		c.fail("%s: feedback of round %d of partition %d before that of round %d", where, f.Round, f.Partition, want.N)
-	}
-	if f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action || f.Mode != d.Mode ||
-		!slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) || !slices.Equal(f.Would, d.Would) || !bytes.Equal(f.Context, d.Context) {
+	case f.ID != d.ID || f.Epoch != d.Epoch || f.LearnedThrough != d.LearnedThrough || f.Gamma != d.Gamma || f.Action != d.Action ||
+		f.Mode != d.Mode || !slices.Equal(f.Actions, d.Actions) || !slices.Equal(f.Propensities, d.Propensities) ||
+		!slices.Equal(f.Would, d.Would) || !bytes.Equal(f.Context, d.Context):
 		c.fail("%s: feedback %d differs from its decision, round %d of partition %d", where, f.N, f.Round, f.Partition)
 	}
-	if f.Time != d.at && !c.o.LooseTime {
-		c.fail("%s: feedback %d says that its round is of %d, its decision is of %d", where, f.N, f.Time, d.at)
-	}
-	if !c.o.LooseTime && r.at < d.at {
-		c.fail("%s: feedback %d was written before its decision", where, f.N)
-	}
+	c.fed[at] = f
 }
 
-// ofGhost reports whether an outcome is about a round whose decision may be lost.
-func (c *checker) ofGhost(r *record) bool {
-	var o codec.Outcome
-	return len(c.ghosts) > 0 && codec.ParseOutcome(&o, r.Value) == nil && c.ghosts[o.ID]
-}
-
-// roundOf returns the round that an outcome is about, nil if there is none.
-func (c *checker) roundOf(r *record) *round {
-	var o codec.Outcome
-	if codec.ParseOutcome(&o, r.Value) != nil || len(c.byID[o.ID]) == 0 {
-		return nil
+// end checks that nothing is missing at the end of the log.
+func (h *history) end() {
+	c := h.c
+	if h.lost != "" && c.o.Rules != nil {
+		c.fail("%s, and no era begins behind it", h.lost)
 	}
-	return c.byID[o.ID][0]
+	if h.lost == "" && len(h.twin.due) > 0 && !c.o.Unfinished {
+		c.fail("feedback %d is missing: %+v", h.twin.due[0].N, h.twin.due[0])
+	}
+	for p, rounds := range c.rounds {
+		for _, d := range rounds {
+			if c.fed[roundAt(p, d.N)] != nil {
+				continue
+			}
+			c.r.Waiting++
+			if !c.o.Unfinished {
+				c.fail("round %d of partition %d (%q) has no feedback", d.N, p, d.ID)
+			}
+		}
+		for i := range c.outcomes[p] {
+			r := &c.outcomes[p][i]
+			if r.said == nil {
+				continue
+			}
+			if c.r.Outcomes++; r.Offset < h.next[c.n+p] {
+				continue
+			}
+			c.r.Unread++
+			if !c.o.Unfinished {
+				c.fail("no cut took outcomes[%d]@%d of %d", p, r.Offset, r.Time)
+			}
+		}
+	}
 }

@@ -1,123 +1,185 @@
 package check
 
 import (
+	"bytes"
 	"fmt"
-	"math"
 	"slices"
 
 	"hindsight/pkg/codec"
 )
 
-// checkMarks checks the joiner's marks against what was done before them.
-func (c *checker) checkMarks() {
-	var n, epoch int64
-	var read []codec.Position
-	done := c.doneOutcomes()
-	for i := range c.feedback {
-		r := &c.feedback[i]
-		where := fmt.Sprintf("feedback@%d", r.Offset)
-		switch r.Type {
-		case "":
-			var f codec.Feedback
-			if codec.ParseFeedback(&f, r.Value) == nil {
-				n = max(n, f.N)
-			}
-		case codec.TypeMark:
-			m, err := codec.ParseFeedbackMark(r.Value)
-			if err != nil {
-				c.fail("%s: %v", where, err)
-				continue
-			}
-			if m.N != n {
-				c.fail("%s: a mark after feedback %d where %d was the last", where, m.N, n)
-			}
-			if len(m.Positions) != c.n {
-				c.fail("%s: a mark with %d positions", where, len(m.Positions))
-				continue
-			}
-			for i := range m.Positions {
-				c.checkPosition(where, &m.Positions[i], m.N, r.at, done[m.Positions[i].Partition])
-				if read == nil {
-					continue
-				}
-				is, was := &m.Positions[i], &read[i]
-				if is.Released < was.Released || is.OutcomesThrough < was.OutcomesThrough && c.r.Lost == 0 {
-					c.fail("%s: a mark goes back in partition %d: round %d after %d, outcomes %d after %d", where, i, is.Released, was.Released,
-						is.OutcomesThrough, was.OutcomesThrough)
-				}
-			}
-			read = m.Positions
-			if last := len(m.Epochs) - 1; last < 0 || m.Epochs[last].Epoch != epoch {
-				c.fail("%s: a mark of epochs %v in epoch %d", where, m.Epochs, epoch)
-			}
-		case codec.TypeEpoch:
-			if x, err := codec.ParseEpoch(r.Value); err == nil {
-				epoch = x.Epoch
-			}
-		}
-	}
-}
-
-// doneOutcome is what is known of an outcome to which a mark may refer.
-type doneOutcome struct {
-	refused *refusal // nil: none
-	by      int64    // the feedback with which nothing is left to do for it; 0: nothing ever was
-}
-
-// doneOutcomes looks up each outcome once: there may be as many marks as outcomes.
-func (c *checker) doneOutcomes() [][]doneOutcome {
-	all := make([][]doneOutcome, c.n)
-	for p := range all {
-		all[p] = make([]doneOutcome, len(c.outcomes[p]))
-		for i := range c.outcomes[p] {
-			o := &c.outcomes[p][i]
-			done := &all[p][i]
-			done.refused = c.refused[place{"outcomes", p, o.Offset}]
-			if done.refused != nil || o.Type != "" || c.ofGhost(o) {
-				continue
-			}
-			done.by = math.MaxInt64
-			if d := c.roundOf(o); d != nil && d.f != nil {
-				done.by = d.f.N
-			}
-		}
-	}
-	return all
-}
-
-// checkPosition checks that nothing before a position still needs doing.
-func (c *checker) checkPosition(where string, pos *codec.Position, n, at int64, done []doneOutcome) {
-	p := pos.Partition
-	ahead := map[int64]bool{}
-	for _, a := range pos.Ahead {
-		ahead[a] = true
-	}
-	for _, d := range c.rounds[p] {
-		if d.at > at && d.offset >= pos.DecisionsFrom {
-			break // both grow
-		}
-		done := d.f != nil && d.f.N <= n
-		if said := d.N <= pos.Released || ahead[d.N]; said != done && d.at <= at {
-			c.fail("%s: the mark says that round %d of partition %d has its feedback: %v, before it: %v", where, d.N, p, said, done)
-		}
-		if !done && d.offset < pos.DecisionsFrom && (c.r.Lost == 0 || d.at <= at) {
-			c.fail("%s: a restart reads decisions[%d] from %d, and round %d at %d has no feedback", where, p, pos.DecisionsFrom, d.N, d.offset)
-		}
-	}
-	if c.o.LooseTime {
+// mark checks a mark against where the twin stands. Where it begins an era, the twin goes back to what the
+// logs still hold.
+func (h *history) mark(where string, r *record, m *codec.FeedbackMark) {
+	c := h.c
+	if m.N != h.n || m.Cut != h.cut || m.Limits.Heart != 1 || len(m.Positions) != c.n || m.Era < h.era {
+		c.fail("%s: after feedback %d, cut %d, era %d: %+v", where, h.n, h.cut, h.era, *m)
 		return
 	}
-	for i := range c.outcomes[p] {
-		o := &c.outcomes[p][i]
-		if o.Offset >= pos.OutcomesThrough && o.Offset >= pos.OutcomesFrom {
-			break
-		}
-		r := done[i].refused
-		if o.Offset < pos.OutcomesThrough && r != nil && r.at > at && !slices.Contains(pos.Parked, o.Offset) {
-			c.fail("%s: the mark passes outcomes[%d]@%d, whose reject was stored after it", where, p, o.Offset)
-		}
-		if o.Offset < pos.OutcomesFrom && done[i].by > n {
-			c.fail("%s: a restart reads outcomes[%d] from %d, and @%d has no fate before it", where, p, pos.OutcomesFrom, o.Offset)
+	if last := len(m.Epochs) - 1; h.epoch > 0 && (last < 0 || m.Epochs[last].Epoch != h.epoch) {
+		c.fail("%s: a mark of epochs %v in epoch %d", where, m.Epochs, h.epoch)
+	}
+	c.marks = append(c.marks, placed{m, r.order})
+	s := step{n: h.n, mark: m}
+	if m.Era > h.era {
+		h.beginEra(where, m)
+	} else if len(m.LostTails) > 0 {
+		c.fail("%s: a mark of era %d that begins none tells of losses: %v", where, m.Era, m.LostTails)
+	}
+	if h.lost == "" {
+		h.compare(where, m)
+		h.checkFrom(where, m)
+		h.twin.set(m)
+	}
+	h.origin, h.marks[r.Offset] = true, m
+	h.steps = append(h.steps, s)
+}
+
+// compare compares a mark with that of the twin.
+func (h *history) compare(where string, m *codec.FeedbackMark) {
+	own := h.twin.mark()
+	own.Limits = m.Limits
+	is := codec.FeedbackMark{N: m.N, Cut: m.Cut, Time: m.Time, Era: m.Era, Remembers: m.Remembers, Limits: m.Limits, Positions: m.Positions}
+	if !bytes.Equal(codec.AppendFeedbackMark(nil, &is), codec.AppendFeedbackMark(nil, &own)) {
+		h.c.fail("%s: the mark is %+v\nand the twin stands at %+v", where, is, own)
+	}
+	if len(h.twin.due) > 0 {
+		h.c.fail("%s: a mark, and feedback %d of the cut before it is missing", where, h.twin.due[0].N)
+	}
+}
+
+// checkFrom checks that a restart reads enough: the older mark lies before the cut that took the oldest round
+// that waits, and the one behind Memory before all feedback that is remembered there.
+func (h *history) checkFrom(where string, m *codec.FeedbackMark) {
+	from := m
+	if m.From >= 0 {
+		if from = h.marks[m.From]; from == nil || from.Cut != m.FromCut {
+			h.c.fail("%s: a restart reads from @%d, where no mark of cut %d lies", where, m.From, m.FromCut)
+			return
 		}
 	}
+	for _, w := range h.twin.line {
+		if w.cut <= from.Cut {
+			h.c.fail("%s: a restart reads from behind cut %d, and round %d of partition %d waits since cut %d", where, from.Cut, w.N,
+				w.Partition, w.cut)
+		}
+	}
+	for _, x := range h.twin.told {
+		if x.cut <= from.Cut {
+			h.c.fail("%s: a restart reads from behind cut %d, and cut %d told log time %d", where, from.Cut, x.cut, x.time)
+		}
+	}
+	if x := h.marks[m.Memory]; m.Memory >= 0 && (x == nil || x.N > from.N-m.Limits.Dedup) {
+		h.c.fail("%s: a restart learns of ids from @%d on, and needs those of feedback %d", where, m.Memory, from.N-m.Limits.Dedup)
+	}
+}
+
+// beginEra has the twin take again, from the first cut on, what the logs still hold of what cuts took, without
+// closing or releasing anything: what had its feedback before the era keeps it.
+func (h *history) beginEra(where string, m *codec.FeedbackMark) {
+	c := h.c
+	c.r.Eras++
+	c.eras = append(c.eras, m)
+	h.era = m.Era
+	if k := len(m.Eras) - 1; k < 0 || m.Eras[k] != (codec.EraStart{Era: m.Era, N: m.N}) {
+		c.fail("%s: era %d begins, and the mark says of eras %v", where, m.Era, m.Eras)
+	}
+	h.told = max(h.told, m.Time)
+	for i := range m.Positions {
+		h.next[i], h.next[c.n+i] = m.Positions[i].Decisions, m.Positions[i].Outcomes
+	}
+	if c.o.Rules == nil {
+		return
+	}
+	t := newTwin(c)
+	if h.lost = t.goBack(h.steps, m); h.lost == "" {
+		h.twin = t
+	}
+}
+
+// goBack makes a new twin the one that stands where an era begins. It says what hinders it.
+func (t *twin) goBack(steps []step, m *codec.FeedbackMark) string {
+	t.past = map[place]bool{}
+	for at, f := range t.c.fed {
+		t.past[at] = true
+		if w := t.rounds[f.ID]; f.Reason != codec.ReasonDuplicateID && (w == nil || w.n < f.N) {
+			t.rounds[f.ID] = &waiting{n: f.N, fate: f}
+		}
+	}
+	for k := range steps {
+		s := &steps[k]
+		if s.mark != nil {
+			t.passMark(s.mark)
+			continue
+		}
+		limits := t.limitsBehind(steps[k+1:], m)
+		if lost := missing(s, limits, t.c.n); lost != "" {
+			return lost
+		}
+		t.n = s.n
+		t.take(s.cut, cutOff(s.ranges, limits, t.c.n))
+	}
+	t.n, t.cut, t.era, t.eraN = m.N, m.Cut, m.Era, m.N
+	if t.now > m.Time {
+		return fmt.Sprintf("era %d begins at log time %d, and the records that are left are of %d", m.Era, m.Time, t.now)
+	}
+	t.now, t.past = m.Time, nil
+	t.told = slices.DeleteFunc(t.told, func(x told) bool { return x.time <= t.now })
+	for i := range t.parts {
+		t.parts[i].stand(&m.Positions[i])
+		t.parts[i].done = m.Positions[i].Done
+	}
+	return ""
+}
+
+// passMark passes a mark on the way back.
+func (t *twin) passMark(m *codec.FeedbackMark) {
+	if m.Era > t.era {
+		t.era = m.Era
+		for i := range t.parts {
+			q := &t.parts[i]
+			q.time = min(q.time, m.Positions[i].Time)
+			q.done = append(q.done, m.Positions[i].Done...)
+		}
+	}
+	t.now = max(t.now, m.Time)
+	t.set(m)
+}
+
+// stand puts a partition where a mark stands in the inputs.
+func (q *twinPart) stand(p *codec.Position) {
+	q.decisions = stretch{p.DecisionsSince, p.Decisions, p.DecisionsSum}
+	q.outcomes = stretch{p.OutcomesSince, p.Outcomes, p.OutcomesSum}
+	q.again = p.Again
+}
+
+// limitsBehind returns, by input, from which offset on marks behind a step say that records are lost.
+func (t *twin) limitsBehind(steps []step, m *codec.FeedbackMark) map[int]int64 {
+	limits := map[int]int64{}
+	add := func(m *codec.FeedbackMark) {
+		for _, x := range m.LostTails {
+			i := inputOf(x.Partition, x.Topic == "outcomes", t.c.n)
+			if at, ok := limits[i]; x.Topic != "rejects" && (!ok || x.Offset < at) {
+				limits[i] = x.Offset
+			}
+		}
+	}
+	add(m)
+	for i := range steps {
+		if steps[i].mark != nil {
+			add(steps[i].mark)
+		}
+	}
+	return limits
+}
+
+// cutOff leaves out the records of ranges that are lost.
+func cutOff(ranges []taken, limits map[int]int64, partitions int) (out []taken) {
+	for _, x := range ranges {
+		if limit, ok := limits[x.input(partitions)]; ok {
+			x.records = before(x.records, limit)
+		}
+		out = append(out, x)
+	}
+	return out
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
-	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -86,7 +86,7 @@ func (x *explainer) findDecision(ctx context.Context, id string) error {
 func (x *explainer) findFeedback(ctx context.Context) error {
 	key := []byte(x.dec.ID)
 	var f codec.Feedback
-	return x.back(ctx, x.topics.Feedback, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
+	return x.back(ctx, x.topics.Feedback, 0, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -101,7 +101,7 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 // findRejects lists the outcomes of the round that were rejected.
 func (x *explainer) findRejects(ctx context.Context) error {
 	key := []byte(x.dec.ID)
-	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
+	return x.back(ctx, x.topics.Rejects, 0, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
 		if r.Type != "" || !bytes.Equal(r.Key, key) {
 			return
 		}
@@ -130,7 +130,7 @@ func (x *explainer) findOutcomes(ctx context.Context, all bool) error {
 	}
 	id := []byte(x.dec.ID)
 	for p := range x.partitions {
-		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-service.ClockSkew, func(r *stream.Record) {
+		err := x.back(ctx, x.topics.Outcomes, p, x.rec.Time-join.ClockSkew, func(r *stream.Record) {
 			if r.Type == "" && (bytes.Contains(r.Value, id) || bytes.IndexByte(r.Value, '\\') >= 0) {
 				x.counted(p, r)
 			}

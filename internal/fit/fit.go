@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -64,15 +65,15 @@ func (o *Options) Validate() error {
 
 // Class is a class with what the held-out rows say of it.
 type Class struct {
-	File      *model.ClassFile // the best first; of kind shared where actions have features, else mixed
-	Functions []Fitted         // in the file's order
-	Rows      int              // fitted to
-	HeldOut   int              // rows
-	Constant  float64          // held-out loss of the best constants: the mean loss of each action
-	Tried     int              // functions
-	Alike     int              // dropped: too near to one that is kept
-	Surviving int              // that the held-out losses do not refute at level Alpha
-	Alpha     float64
+	File      *model.ClassFile `json:"-"`         // the best first; of kind shared where actions have features, else mixed
+	Functions []Fitted         `json:"functions"` // in the file's order
+	Rows      int              `json:"rows"`      // fitted to
+	HeldOut   int              `json:"held_out"`  // rows
+	Constant  float64          `json:"constant"`  // held-out loss of the best constants: the mean loss of each action
+	Tried     int              `json:"tried"`     // functions
+	Alike     int              `json:"alike"`     // dropped: too near to one that is kept
+	Surviving int              `json:"surviving"` // that the held-out losses do not refute at level Alpha
+	Alpha     float64          `json:"alpha"`
 }
 
 // Fitted says what one function is and how good.
@@ -162,15 +163,7 @@ func apart(x, y []float64) float64 {
 // {f : softmax(−2L)(f) > α/|F|}, L the sum of squares over the held-out losses, each
 // once (ALGORITHMS.md, section 2.1).
 func (c *Class) finish(d *Data) {
-	slices.SortStableFunc(c.Functions, func(a, b Fitted) int {
-		switch {
-		case a.HeldOut < b.HeldOut:
-			return -1
-		case a.HeldOut > b.HeldOut:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(c.Functions, func(a, b Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	least := math.Inf(1)
 	for i := range c.Functions {
 		least = min(least, c.Functions[i].sum)

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -24,10 +25,17 @@ type Config struct {
 	Seed       uint64 // of the hashes of ids
 	Owner      string // for people
 	Skew       int64  // between the clocks of partitions, ns; 0: one clock
+	AcceptLoss bool   // go on without records that retention has dropped
 	Logger     *slog.Logger
 	Epochs     Epochs
 	Hooks      Hooks
 	Wake       func() // called from any goroutine when there is something to do; it must not block
+	// Believe reports whether the log time of a record is believed; nil: always. Where one is not,
+	// nothing behind it is taken.
+	Believe func(topic string, partition int, r *stream.Record) bool
+	// Claims calls claim for each record of deciders that says how much of the feedback log it knew in
+	// an era: feedback up to n, and an epoch; 0: none. nil: there are none.
+	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error
 }
 
 // Topics are those that a joiner reads and writes.
@@ -42,16 +50,22 @@ type Epochs interface {
 	Read(r *stream.Record) error
 	// Refs returns where the epochs lie that are known, the current one last.
 	Refs() []codec.EpochRef
+	// Find makes the epochs known that lie at these places.
+	Find(ctx context.Context, refs []codec.EpochRef) error
 }
 
 // Hooks are called with what passes, for metrics and logs. They must not keep what they are given.
 type Hooks struct {
+	Cut      func() // a cut was taken, and is about to be appended
+	Era      func() // an era begins
 	Decision func(e *loop.DecisionEvent)
 	Outcome  func(e *loop.OutcomeEvent)
 	Feedback func(f *codec.Feedback)
 	Reject   func(r *codec.Reject)
 	// Foreign is called with a record that cannot be read. A nil error passes over it.
 	Foreign func(topic string, partition int, r *stream.Record, err error) error
+	// Append is called from any goroutine with each error of an append to a topic.
+	Append func(topic string, err error)
 }
 
 // Core owns the feedback log of a model: it writes cuts, feedback, rejects and marks. One goroutine
@@ -67,6 +81,7 @@ type Core struct {
 
 	failed  atomic.Pointer[error]
 	acked   atomic.Uint64 // seq of the last acknowledged append to feedback
+	awaited atomic.Uint64 // seq whose acknowledgement is to wake the owner; 0: none
 	sent    uint64        // seq of the last append
 	marks   markLog
 	queue   []rejected
@@ -101,9 +116,12 @@ const (
 	maxQueued      = 16 << 20 // bytes of rejects that wait
 )
 
-// fail notes the first error of an append. From then on the core is dead.
-func (c *Core) fail(err error) {
-	if err != nil && c.failed.CompareAndSwap(nil, &err) {
+// fail notes the first error of an append to a topic. From then on the core is dead.
+func (c *Core) fail(topic string, err error) {
+	if c.cfg.Hooks.Append != nil {
+		c.cfg.Hooks.Append(topic, err)
+	}
+	if c.failed.CompareAndSwap(nil, &err) {
 		c.cfg.Wake()
 	}
 }
@@ -111,11 +129,15 @@ func (c *Core) fail(err error) {
 // ack is the AckFunc of feedback.
 func (c *Core) ack(seq uint64, offset int64, err error) {
 	if err != nil {
-		c.fail(err)
+		c.fail(c.cfg.Topics.Feedback, err)
 		return
 	}
 	c.acked.Store(seq)
 	c.marks.ack(seq, offset)
+	if n := c.awaited.Load(); n != 0 && seq >= n {
+		c.awaited.Store(0)
+		c.cfg.Wake()
+	}
 }
 
 // Heart returns the heart, for figures.
@@ -124,7 +146,7 @@ func (c *Core) Heart() *loop.CutJoiner { return c.heart }
 // Start has the inputs read ahead in goroutines.
 func (c *Core) Start(ctx context.Context) {
 	for _, in := range c.chooser.inputs {
-		in.start(ctx, c.cfg.Wake)
+		in.Start(ctx, c.cfg.Wake)
 	}
 }
 
@@ -132,7 +154,7 @@ func (c *Core) Start(ctx context.Context) {
 func (c *Core) Close() {
 	if c.chooser != nil {
 		for _, in := range c.chooser.inputs {
-			in.close()
+			in.Close()
 		}
 	}
 	if c.feedback != nil {
@@ -155,11 +177,11 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 		return false, 0, err
 	}
 	if wait = c.pace(outcomes, decisions, now); wait != 0 {
-		return false, max(wait, 0), c.storeRejects(ctx)
+		return false, max(wait, 0), c.rest(ctx)
 	}
 	busy, err = c.chooser.choose(ctx)
-	if errors.Is(err, errHeld) {
-		return false, heldWait, c.storeRejects(ctx)
+	if errors.Is(err, intake.ErrHeld) {
+		return false, intake.HeldWait, c.rest(ctx)
 	}
 	if err != nil {
 		return false, 0, err
@@ -172,10 +194,25 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 	if err := c.storeRejects(ctx); err != nil {
 		return busy, 0, err
 	}
+	if e := c.failed.Load(); e != nil {
+		return busy, 0, *e
+	}
 	if c.heart.LastN()-c.marked >= c.cfg.MarkEvery || c.records >= markRecords {
 		return true, 0, c.Mark(ctx)
 	}
 	return busy, 0, nil
+}
+
+// rest does what need not be done at once, and has the last cut's acknowledgement wake the owner.
+func (c *Core) rest(ctx context.Context) error {
+	if c.acked.Load() < c.cutSeq {
+		c.awaited.Store(c.cutSeq)
+		if c.acked.Load() >= c.cutSeq { // it came meanwhile
+			c.awaited.Store(0)
+			c.cfg.Wake()
+		}
+	}
+	return c.storeRejects(ctx)
 }
 
 // pace returns how long to wait before the next cut; 0: it is time, below 0: there is nothing to take.
@@ -211,11 +248,20 @@ func (c *Core) write(ctx context.Context, now time.Time) error {
 	}
 	c.chooser.taken()
 	c.records += n
+	c.since = time.Time{}
+	return c.follow(ctx, now)
+}
+
+// follow appends the cut that was taken, and what follows from it.
+func (c *Core) follow(ctx context.Context, now time.Time) error {
+	if c.cfg.Hooks.Cut != nil {
+		c.cfg.Hooks.Cut()
+	}
 	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
 	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
 		return err
 	}
-	c.cutSeq, c.cutAt, c.since = c.sent, now, time.Time{}
+	c.cutSeq, c.cutAt = c.sent, now
 	c.heart.Ready(&c.ready)
 	for i := range c.ready.Feedback {
 		if err := c.appendFeedback(ctx, &c.ready.Feedback[i]); err != nil {
@@ -226,7 +272,9 @@ func (c *Core) write(ctx context.Context, now time.Time) error {
 }
 
 func (c *Core) append(ctx context.Context, r *stream.Record) (err error) {
-	c.sent, err = c.feedback.Append(ctx, r)
+	if c.sent, err = c.feedback.Append(ctx, r); err != nil && c.cfg.Hooks.Append != nil {
+		c.cfg.Hooks.Append(c.cfg.Topics.Feedback, err)
+	}
 	return err
 }
 
@@ -260,18 +308,48 @@ func (c *Core) storeRejects(ctx context.Context) error {
 	acked, k := c.acked.Load(), 0
 	for ; k < len(c.queue) && c.queue[k].seq <= acked; k++ {
 		r := &c.queue[k].r
-		if _, err := c.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+		if err := c.appendReject(ctx, r); err != nil {
 			return err
 		}
 		c.queued -= len(r.Bytes)
-		if c.cfg.Hooks.Reject != nil {
-			c.cfg.Hooks.Reject(r)
-		}
 	}
 	rest := copy(c.queue, c.queue[k:])
 	clear(c.queue[rest:])
 	c.queue = c.queue[:rest]
 	return nil
+}
+
+func (c *Core) appendReject(ctx context.Context, r *codec.Reject) error {
+	if _, err := c.rejects.Append(ctx, &stream.Record{Key: []byte(r.ID), Value: codec.AppendReject(nil, r)}); err != nil {
+		if c.cfg.Hooks.Append != nil {
+			c.cfg.Hooks.Append(c.cfg.Topics.Rejects, err)
+		}
+		return err
+	}
+	if c.cfg.Hooks.Reject != nil {
+		c.cfg.Hooks.Reject(r)
+	}
+	return nil
+}
+
+// Refuse appends rejects that follow from no cut. A mark says first that the joiner is still the one:
+// their log has no fence.
+func (c *Core) Refuse(ctx context.Context, rejects []codec.Reject) error {
+	if err := c.Stop(ctx); err != nil {
+		return err
+	}
+	for i := range rejects {
+		rejects[i].Fit()
+		if err := c.appendReject(ctx, &rejects[i]); err != nil {
+			return err
+		}
+	}
+	return c.rejects.Flush(ctx)
+}
+
+// Consumed returns the lowest offset of an input that was not taken.
+func (c *Core) Consumed(input int) int64 {
+	return c.chooser.inputs[input].Consumed()
 }
 
 // Flush waits until all that follows from the cuts so far is stored.
@@ -294,12 +372,17 @@ func (c *Core) Mark(ctx context.Context) error {
 	c.heart.Mark(&m)
 	m.Limits, m.Eras, m.Rejects, m.Epochs = c.cfg.Limits, c.eras, c.through, c.cfg.Epochs.Refs()
 	c.marks.refer(&m, c.heart.OldestCut())
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, &m)}); err != nil {
+	if err := c.appendMark(ctx, &m); err != nil {
 		return err
 	}
-	c.marks.add(c.sent, &m)
 	c.marked, c.records = m.N, 0
 	return c.heart.SetLimits(&m)
+}
+
+// appendMark has the mark known before it is acknowledged, which may be before Append returns.
+func (c *Core) appendMark(ctx context.Context, m *codec.FeedbackMark) error {
+	c.marks.add(c.sent+1, m)
+	return c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)})
 }
 
 // Stop stores the joiner's position, so that the next one starts there.
@@ -323,18 +406,43 @@ func (c *Core) Append(ctx context.Context, records []stream.Record) (first int64
 		if err := c.append(ctx, &records[i]); err != nil {
 			return 0, err
 		}
+		if err := c.begin(&records[i]); err != nil {
+			return 0, err
+		}
 	}
 	return first, c.feedback.Flush(ctx)
 }
 
-// Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and
-// the next cut may close by that. at is the process's time, which only triggers it.
-func (c *Core) Tick(ctx context.Context, at time.Time) error {
-	due, known := c.heart.Due()
-	if !known || due > at.UnixNano() || at.Sub(c.tickAt) < time.Second {
+// begin tells the guard of an epoch whose record has its place in the log, and which is known.
+func (c *Core) begin(r *stream.Record) error {
+	if r.Type != codec.TypeEpoch {
 		return nil
 	}
-	c.tickAt = at
+	rec, err := codec.ParseEpoch(r.Value)
+	if err == nil {
+		c.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, c.cfg.Epochs.Rules(rec.Epoch))
+	}
+	return unlessForeign(err)
+}
+
+// unlessForeign returns the error of a parse, nil if it says that the record is not the service's own:
+// such a record is passed over.
+func unlessForeign(err error) error {
+	if codec.Foreign(err) {
+		return nil
+	}
+	return err
+}
+
+// Tick moves log time on where no record does: it appends an empty cut, reads back its log time, and
+// the next cut may close by that. clock is the log time of now as far as the process can tell, which
+// only triggers it.
+func (c *Core) Tick(ctx context.Context, now time.Time, clock int64) error {
+	due, known := c.heart.Due()
+	if !known || due > clock || now.Sub(c.tickAt) < time.Second {
+		return nil
+	}
+	c.tickAt = now
 	if err := c.feedback.Flush(ctx); err != nil {
 		return err
 	}
@@ -346,15 +454,16 @@ func (c *Core) Tick(ctx context.Context, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.buf = codec.AppendCut(c.buf[:0], &c.cut)
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeCut, Value: c.buf}); err != nil {
+	if err := c.follow(ctx, now); err != nil { // where an era has just begun, some may
 		return err
 	}
 	if err := c.feedback.Flush(ctx); err != nil {
 		return err
 	}
 	err = stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Feedback, 0, offset, offset+1<<20, func(r *stream.Record) error {
-		c.chooser.told = max(c.chooser.told, r.Time)
+		if c.cfg.Believe == nil || c.cfg.Believe(c.cfg.Topics.Feedback, 0, r) {
+			c.chooser.told = max(c.chooser.told, r.Time)
+		}
 		return nil
 	})
 	if err != nil {
@@ -400,6 +509,7 @@ func (l *markLog) refer(m *codec.FeedbackMark, oldest int64) {
 	n := m.N
 	m.From, m.FromCut, m.Memory = -1, m.Cut, -1
 	if oldest <= m.Cut {
+		m.FromCut, n = -1, 0 // the logs' beginning, unless there is a mark
 		for i := range l.marks {
 			if x := &l.marks[i]; x.offset >= 0 && x.cut < oldest {
 				m.From, m.FromCut, n = x.offset, x.cut, x.n

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -12,6 +13,7 @@ import (
 const (
 	lostDecisions = "decisions"
 	lostOutcomes  = "outcomes"
+	lostRejects   = "rejects"
 )
 
 // A power failure may take the tail of each log, and a log may grow again before a joiner comes. The
@@ -43,6 +45,13 @@ type placed struct {
 // rangeAt returns where a mark stands in an input.
 func (h *History) rangeAt(m *codec.FeedbackMark, i int) taken {
 	p := &m.Positions[i%h.Partitions]
+	if loop.WithoutCuts(m) {
+		from := p.DecisionsFrom
+		if i >= h.Partitions {
+			from = p.OutcomesFrom
+		}
+		return taken{from, from, 0}
+	}
 	if i < h.Partitions {
 		return taken{p.DecisionsSince, p.Decisions, p.DecisionsSum}
 	}
@@ -54,22 +63,28 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 	c := l.core
 	l.ranges, l.marks = make([][]taken, 2*c.cfg.Partitions), nil
 	var cut codec.Cut
+	var f codec.Feedback
 	return stream.Scan(ctx, c.cfg.Log, c.cfg.Topics.Feedback, 0, from, l.tail.Open, func(r *stream.Record) error {
 		switch {
 		case r.Type == codec.TypeMark:
 			m, err := codec.ParseFeedbackMark(r.Value)
 			if err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			l.mark(r.Offset, &m)
 		case len(l.marks) == 0:
 		case r.Type == codec.TypeCut:
 			if err := codec.ParseCut(&cut, r.Value); err != nil {
-				return err
+				return unlessForeign(err)
 			}
 			l.take(&cut)
 		case r.Type == "":
-			l.n++
+			if err := codec.ParseFeedback(&f, r.Value); err != nil {
+				return unlessForeign(err)
+			}
+			l.n = f.N
+		case r.Type == codec.TypeClass || r.Type == codec.TypeEpoch: // its mark names them
+			return c.cfg.Epochs.Read(r)
 		}
 		return nil
 	})
@@ -78,10 +93,9 @@ func (l *ledger) read(ctx context.Context, from int64) error {
 func (l *ledger) mark(at int64, m *codec.FeedbackMark) {
 	for i := range l.ranges {
 		lost := slices.ContainsFunc(m.LostTails, func(x codec.LostTail) bool {
-			return l.core.history.Input(x.Topic,
-				x.Partition) == i
+			return l.core.history.Input(x.Topic, x.Partition) == i
 		})
-		if lost || len(l.marks) == 0 {
+		if k := len(l.marks); lost || k == 0 || loop.WithoutCuts(l.marks[k-1].m) {
 			l.ranges[i] = append(l.ranges[i], l.core.history.rangeAt(m, i))
 		}
 	}
@@ -141,8 +155,12 @@ func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
 func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
 	all := l.ranges[i]
 	for k := len(all) - 1; k >= 0; k-- {
-		if all[k].next == 0 {
-			return all[k], true, nil // nothing was taken before
+		if all[k].next == all[k].since { // nothing was taken before, or by a joiner that logged no cuts
+			if i < l.core.cfg.Partitions && k < len(all)-1 {
+				r, err = l.core.extent(ctx, i, 0, 0, 0, false)
+				return r, true, err // more may be gone: rounds that are known are passed over
+			}
+			return all[k], true, nil
 		}
 		there, err := l.holds(ctx, i, all[k])
 		if err != nil || there {
@@ -152,12 +170,17 @@ func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err err
 	return taken{}, false, nil
 }
 
-// holds reports whether an input holds what a range says was taken.
+// holds reports whether an input holds what a range says was taken. What retention has dropped of it
+// since was there.
 func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	c := l.core
+	first, end, err := c.cfg.Log.Bounds(ctx, c.history.Topic(i), i%c.cfg.Partitions)
+	if err != nil || x.next > end || x.since < first && first > LogStart {
+		return x.next <= end, err
+	}
 	var sum uint32
 	next := int64(-1)
-	err := stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
+	err = stream.Scan(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, x.since, x.next,
 		func(r *stream.Record) error {
 			sum = codec.Sum(sum, r.Offset, r.Time, r.Type, r.Value)
 			next = r.Offset + 1
@@ -166,19 +189,43 @@ func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	return err == nil && next == x.next && sum == x.sum, err
 }
 
+// lostRejects adds to what is lost the tail of the rejects, if their log does not hold the last of this
+// joiner's that a mark knows of. They tell people, and nothing hangs on them: they are not made again.
+func (c *Core) lostRejects(ctx context.Context, m *codec.FeedbackMark, lost []codec.LostTail) ([]codec.LostTail, error) {
+	topic := c.cfg.Topics.Rejects
+	first, _, err := c.cfg.Log.Bounds(ctx, topic, 0)
+	if err != nil || m.Rejects <= first {
+		return lost, err
+	}
+	left, found := first, false
+	err = stream.ScanBack(ctx, c.cfg.Log, topic, 0, m.Rejects, 16, func(r *stream.Record) error {
+		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && 0 < x.Cut && x.Cut <= m.Cut {
+			left, found = r.Offset+1, true
+		}
+		return nil
+	}, func() bool { return found })
+	if left < m.Rejects && err == nil {
+		c.through = left
+		lost = append(lost, codec.LostTail{Topic: lostRejects, Offset: left, Was: m.Rejects})
+	}
+	return lost, err
+}
+
 // hangsOn reports whether a mark stands behind what is lost.
 func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 	return slices.ContainsFunc(lost, func(x codec.LostTail) bool {
-		p := &m.Positions[x.Partition]
-		if x.Topic == lostOutcomes {
+		switch p := &m.Positions[x.Partition]; x.Topic {
+		case lostDecisions:
+			return p.Decisions > x.Offset
+		case lostOutcomes:
 			return p.Outcomes > x.Offset
 		}
-		return p.Decisions > x.Offset
+		return false // rejects are not read
 	})
 }
 
 // openEra begins an era: inputs that lost their tail are read again from there.
-func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) error {
+func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail, era int64) error {
 	if err := c.Flush(ctx); err != nil { // a mark stands behind the rejects of all cuts before it
 		return err
 	}
@@ -186,8 +233,8 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 	if err != nil {
 		return err
 	}
-	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: last.Era + 1, From: from.at,
-		FromCut: from.m.Cut,
+	m := &codec.FeedbackMark{N: l.n, Cut: l.cut, Time: max(l.time, c.heart.Now()), Era: era, From: from.at,
+		FromCut: loop.CutOf(from.m),
 		Memory:  last.Memory, Rejects: c.through, Limits: c.cfg.Limits, LostTails: lost, Epochs: c.cfg.Epochs.Refs(),
 		Guard: last.Guard}
 	if m.Memory > from.at {
@@ -202,19 +249,30 @@ func (c *Core) openEra(ctx context.Context, l *ledger, last *codec.FeedbackMark,
 		m.Positions = append(m.Positions, pos)
 	}
 	c.cfg.Logger.Error("logs have lost their tails: an era begins, and what is gone is joined again", "era", m.Era,
-		"lost", lost)
-	if err := c.restore(ctx, l.tail.Open, m, true); err != nil {
+		"feedback", m.N, "lost", lost)
+	return c.beginEra(ctx, l.tail, m)
+}
+
+// beginEra begins an era with a mark: what it says of rounds follows from the records that are left.
+func (c *Core) beginEra(ctx context.Context, tail stream.Tail, m *codec.FeedbackMark) error {
+	if err := c.restore(ctx, tail.Open, m, true); err != nil {
 		return err
 	}
 	var told codec.FeedbackMark
 	c.heart.Mark(&told)
 	m.Positions, m.Remembers, m.Guard = told.Positions, told.Remembers, told.Guard
-	if err := c.append(ctx, &stream.Record{Type: codec.TypeMark, Value: codec.AppendFeedbackMark(nil, m)}); err != nil {
+	if err := c.appendMark(ctx, m); err != nil {
 		return err
 	}
-	c.marks.add(c.sent, m)
 	c.eras = m.Eras
+	c.noteEra()
 	return c.heart.SetLimits(m)
+}
+
+func (c *Core) noteEra() {
+	if c.cfg.Hooks.Era != nil {
+		c.cfg.Hooks.Era()
+	}
 }
 
 // position returns where the mark of an era stands in a partition, before the heart has its say.
@@ -241,6 +299,9 @@ func (l *ledger) position(ctx context.Context, p int, last *codec.FeedbackMark) 
 // and that hangs on nothing that is lost.
 func (c *Core) marksBefore(ctx context.Context, l *ledger, last *codec.FeedbackMark, lost []codec.LostTail) (placed,
 	error) {
+	if last.FromCut < 0 && last.From < 0 {
+		return placed{-1, c.history.beginning()}, nil
+	}
 	for from := max(l.tail.First, last.From-1024); ; from = max(l.tail.First, from-8*(l.tail.Open-from)) {
 		if err := l.read(ctx, from); err != nil {
 			return placed{}, err

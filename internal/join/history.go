@@ -20,12 +20,15 @@ type History struct {
 
 // Inputs are numbered: decisions by partition, then outcomes.
 
-// Input returns the number of an input by what a [codec.LostTail] calls its topic.
+// Input returns the number of an input by what a [codec.LostTail] calls its topic, -1 if that is none.
 func (h *History) Input(topic string, partition int) int {
-	if topic == lostOutcomes {
+	switch topic {
+	case lostDecisions:
+		return partition
+	case lostOutcomes:
 		return h.Partitions + partition
 	}
-	return partition
+	return -1
 }
 
 // Topic returns the topic of an input.
@@ -63,16 +66,20 @@ func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, 
 		mark = func(int64, *codec.FeedbackMark) {}
 	}
 	p := &past{History: h, ctx: ctx, at: at, from: m, fromAt: at, mark: mark}
-	if m.From >= 0 {
+	if m.From >= 0 || m.FromCut < 0 {
 		if err := p.findFrom(m); err != nil {
 			return nil, err
 		}
+	}
+	rejected, err := p.rejectedBefore()
+	if err != nil {
+		return nil, err
 	}
 	p.spans = h.Spans(ctx, func(i int) int64 { return h.rangeAt(p.from, i).next })
 	defer p.spans.Close()
 	heart := h.Heart(m.Limits)
 	if err := heart.Restore(&loop.History{From: p.from, Mark: m, Opens: opens, Feedback: p.feedback(m),
-		Steps: p.steps(m)}); err != nil {
+		Steps: p.steps(m), Rejected: rejected}); err != nil {
 		return nil, err
 	}
 	return heart, nil
@@ -92,6 +99,10 @@ type past struct {
 
 // findFrom reads the older mark.
 func (h *past) findFrom(m *codec.FeedbackMark) error {
+	if m.From < 0 {
+		h.from, h.fromAt = h.beginning(), -1
+		return nil
+	}
 	value, err := stream.Get(h.ctx, h.Log, h.Topics.Feedback, 0, m.From)
 	if err != nil {
 		return err
@@ -100,9 +111,13 @@ func (h *past) findFrom(m *codec.FeedbackMark) error {
 	if err != nil {
 		return err
 	}
-	if from.Cut != m.FromCut {
+	if loop.CutOf(&from) != m.FromCut {
 		return fmt.Errorf("%s[0]@%d: the mark says cut %d, and the last mark says %d: %w", h.Topics.Feedback, m.From,
-			from.Cut, m.FromCut, ErrHistory)
+			loop.CutOf(&from), m.FromCut, ErrHistory)
+	}
+	if len(from.Positions) != h.Partitions {
+		return fmt.Errorf("%s[0]@%d: a mark of %d partitions where there are %d: %w", h.Topics.Feedback, m.From,
+			len(from.Positions), h.Partitions, codec.ErrCorrupt)
 	}
 	h.from, h.fromAt = &from, m.From
 	return nil
@@ -121,7 +136,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			switch r.Type {
 			case "":
 				if err := codec.ParseFeedback(&f, r.Value); err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				if n = f.N; f.N >= h.from.Remembers && !yield(&f, nil) {
 					return stream.ErrStop
@@ -129,7 +144,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 			case codec.TypeMark:
 				x, err := codec.ParseFeedbackMark(r.Value)
 				if err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				h.mark(r.Offset, &x)
 				if r.Offset > h.fromAt {
@@ -141,7 +156,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 				}
 				x := new(codec.Cut)
 				if err := codec.ParseCut(x, r.Value); err != nil {
-					return err
+					return unlessForeign(err)
 				}
 				h.passed = append(h.passed, loop.Step{N: n, Cut: x})
 			case codec.TypeClass, codec.TypeEpoch:
@@ -159,6 +174,7 @@ func (h *past) feedback(m *codec.FeedbackMark) func(func(*codec.Feedback, error)
 // is lost, its cuts have no more.
 func (h *past) steps(m *codec.FeedbackMark) func(func(*loop.Step, error) bool) {
 	return func(yield func(*loop.Step, error) bool) {
+		h.addCutZero(m)
 		for k := range h.passed {
 			s := &h.passed[k]
 			var err error
@@ -180,7 +196,7 @@ func (h *past) limits(behind int, m *codec.FeedbackMark) map[int]int64 {
 	add := func(m *codec.FeedbackMark) {
 		for _, x := range m.LostTails {
 			i := h.Input(x.Topic, x.Partition)
-			if at, ok := limits[i]; !ok || x.Offset < at {
+			if at, ok := limits[i]; i >= 0 && (!ok || x.Offset < at) {
 				limits[i] = x.Offset
 			}
 		}

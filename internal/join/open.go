@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
+	"hindsight/internal/intake"
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -27,6 +30,9 @@ func Open(ctx context.Context, cfg Config) (*Core, error) {
 	var err error
 	c.feedback, tail, err = cfg.Log.Open(ctx, cfg.Topics.Feedback, 0, stream.OpenOptions{Owner: cfg.Owner, Ack: c.ack})
 	if err != nil {
+		if cfg.Hooks.Append != nil {
+			cfg.Hooks.Append(cfg.Topics.Feedback, err)
+		}
 		return nil, err
 	}
 	if err := c.open(ctx, tail); err != nil {
@@ -40,7 +46,7 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 	var err error
 	c.rejects, err = c.cfg.Log.Writer(ctx, c.cfg.Topics.Rejects, 0, func(_ uint64, offset int64, err error) {
 		if err != nil {
-			c.fail(err)
+			c.fail(c.cfg.Topics.Rejects, err)
 			return
 		}
 		c.through = max(c.through, offset+1)
@@ -52,9 +58,9 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 	if err := c.recover(ctx, tail); err != nil {
 		return err
 	}
-	inputs := make([]*input, 0, 2*c.cfg.Partitions)
+	inputs := make([]*intake.Input, 0, 2*c.cfg.Partitions)
 	for i := range 2 * c.cfg.Partitions {
-		in, err := openInput(ctx, c.cfg.Log, c.history.Topic(i), i%c.cfg.Partitions, c.history.Position(c.heart, i))
+		in, err := c.openInput(ctx, i)
 		if err != nil {
 			return err
 		}
@@ -65,18 +71,41 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 	return c.Stop(ctx)
 }
 
+// openInput opens an input where the heart reads it next.
+func (c *Core) openInput(ctx context.Context, i int) (*intake.Input, error) {
+	topic, p, from := c.history.Topic(i), i%c.cfg.Partitions, c.history.Position(c.heart, i)
+	in, err := intake.Open(ctx, c.cfg.Log, topic, p, from)
+	if errors.Is(err, stream.ErrTruncated) {
+		what := "which waiting rounds may need"
+		if i < c.cfg.Partitions {
+			what = "of rounds that have no feedback yet"
+		}
+		err = MissingFrom(ctx, c.cfg.Log, topic, p, from, err, what)
+		if c.cfg.AcceptLoss {
+			c.cfg.Logger.Error(GoingOn, "error", err)
+			in, err = intake.Open(ctx, c.cfg.Log, topic, p, 0)
+		}
+	}
+	if err == nil && c.cfg.Believe != nil {
+		in.Believe = func(r *stream.Record) bool { return c.cfg.Believe(topic, p, r) }
+	}
+	return in, err
+}
+
 // recover brings the heart to the end of the feedback log, and begins an era if inputs have lost what
-// cuts took.
+// cuts took, or if other logs know of more than the feedback log has.
 func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
-	at, m, err := lastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback, tail.First, tail.Open)
+	at, m, err := lastMark(ctx, c.cfg.Log, c.cfg.Topics.Feedback)
 	if err != nil {
 		return err
 	}
-	if m == nil {
-		return c.replay(ctx, tail.First, tail.Open)
+	if m != nil {
+		if err := c.cfg.Epochs.Find(ctx, m.Epochs); err != nil {
+			return err
+		}
 	}
-	if m.Limits.Heart == 0 {
-		return fmt.Errorf("%s[0]@%d: a mark of a joiner without cuts: %w", c.cfg.Topics.Feedback, at, codec.ErrVersion)
+	if m == nil || loop.WithoutCuts(m) {
+		return c.openWithoutCuts(ctx, tail, at, m)
 	}
 	c.marked, c.through, c.eras = m.N, m.Rejects, m.Eras
 	l := ledger{core: c, tail: tail}
@@ -84,47 +113,121 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if err != nil {
 		return err
 	}
+	inputs := len(lost)
+	if lost, err = c.lostRejects(ctx, m, lost); err != nil {
+		return err
+	}
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
 		}
-		if err := c.replay(ctx, at+1, tail.Open); err != nil && (len(lost) == 0 || !errors.Is(err, ErrLost)) {
+		if m.Cut == 0 {
+			c.queueUnfinished()
+		}
+		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
 			return err
 		}
 	}
-	if len(lost) == 0 {
-		return nil
+	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut, m.Cut)
+	if err != nil || len(lost) == 0 && era < m.Era {
+		return err
 	}
-	return c.openEra(ctx, &l, m, lost)
-}
-
-// lastMark returns the last mark of a feedback log, which begins and ends at offsets; nil if it has none.
-func lastMark(ctx context.Context, log stream.Log, topic string, first, end int64) (at int64, m *codec.FeedbackMark,
-	err error) {
-	for back := int64(1024); ; back *= 8 {
-		from := max(first, end-back)
-		err := stream.Scan(ctx, log, topic, 0, from, end, func(r *stream.Record) error {
-			if r.Type != codec.TypeMark {
-				return nil
-			}
-			x, err := codec.ParseFeedbackMark(r.Value)
-			if err != nil {
-				return err
-			}
-			at, m = r.Offset, &x
-			return nil
-		})
-		if err != nil || m != nil || from == first {
-			return at, m, err
+	if inputs == 0 { // what the last cut lacked is there now
+		if err := c.Flush(ctx); err != nil {
+			return err
+		}
+		if _, l.tail.Open, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Feedback, 0); err != nil {
+			return err
+		}
+		if _, err := l.losses(ctx, at); err != nil {
+			return err
 		}
 	}
+	return c.openEra(ctx, &l, m, lost, max(era, m.Era)+1)
+}
+
+// begins restores nothing: there is no mark. A joiner's first record is one.
+func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
+	if tail.First > LogStart {
+		err := Dropped(c.cfg.Topics.Feedback, 0, 0, tail.First, "and with them what was joined and learned: going on would begin anew")
+		if !c.cfg.AcceptLoss {
+			return err
+		}
+		c.cfg.Logger.Error(GoingOn, "error", err)
+	}
+	if err := c.replay(ctx, tail.First, tail.Open); err != nil {
+		return err
+	}
+	if c.heart.LastCut() > 0 {
+		return fmt.Errorf("%w: no mark is kept", ErrHistory)
+	}
+	era, err := c.claimed(ctx, 0, 0, 0, 0)
+	if err != nil || era < 0 {
+		return err
+	}
+	c.eras = []codec.EraStart{{Era: era + 1}}
+	c.heart.BeginEra(era + 1)
+	c.cfg.Logger.Error("the feedback log has lost all that other logs know of it: an era begins", "era", era+1)
+	c.noteEra()
+	return nil
+}
+
+// claimed returns the largest era of a claim that the feedback log does not have: of deciders, who
+// learned more than there is, or of rejects, whose cut is gone. It is -1 if there is none. era, n and
+// cut are those of the feedback log's end, marked is the cut before its last mark.
+func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed int64, err error) {
+	claimed = -1
+	beyond := func(x int64) { claimed = max(claimed, x) }
+	m, newest := codec.FeedbackMark{Eras: c.eras}, int64(0)
+	if refs := c.cfg.Epochs.Refs(); len(refs) > 0 {
+		newest = refs[len(refs)-1].Epoch
+	}
+	if c.cfg.Claims != nil {
+		err = c.cfg.Claims(ctx, func(e, learned, epoch int64) {
+			if e > era || learned > n && !m.Voids(e, learned) || e == era && epoch > newest {
+				beyond(e)
+			}
+		})
+	}
+	if err != nil {
+		return 0, err
+	}
+	found := false
+	err = stream.ScanBack(ctx, c.cfg.Log, c.cfg.Topics.Rejects, 0, math.MaxInt64, 16, func(r *stream.Record) error {
+		x, err := codec.ParseReject(r.Value)
+		if r.Type != "" || err != nil || x.Cut == 0 {
+			return nil
+		}
+		if x.Era > era || x.Era == era && x.Cut > cut {
+			beyond(x.Era)
+		}
+		// Not the last alone tells: an earlier joiner that was opening may have stored some again behind it.
+		found = found || x.Era <= era && x.Cut <= marked
+		return nil
+	}, func() bool { return found })
+	return claimed, err
+}
+
+// lastMark returns the last mark of a feedback log; nil if it has none.
+func lastMark(ctx context.Context, log stream.Log, topic string) (at int64, m *codec.FeedbackMark, err error) {
+	err = stream.ScanBack(ctx, log, topic, 0, math.MaxInt64, 1024, func(r *stream.Record) error {
+		if r.Type != codec.TypeMark {
+			return nil
+		}
+		x, err := codec.ParseFeedbackMark(r.Value)
+		if err == nil {
+			at, m = r.Offset, &x
+		}
+		return unlessForeign(err)
+	}, func() bool { return m != nil })
+	return at, m, err
 }
 
 // restore makes the heart what it was at a mark, or is at the one that opens an era.
 func (c *Core) restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool) (err error) {
 	c.marks.marks = nil
 	note := func(at int64, m *codec.FeedbackMark) {
-		c.marks.marks = append(c.marks.marks, markAt{0, at, m.Cut, m.N})
+		c.marks.marks = append(c.marks.marks, markAt{0, at, loop.CutOf(m), m.N})
 	}
 	if c.heart, err = c.history.Restore(ctx, at, m, opens, note); err == nil && !opens {
 		note(at, m)
@@ -166,12 +269,19 @@ func (r *replayed) record(rec *stream.Record) error {
 		}
 		return r.cut(rec)
 	case "":
-		if len(r.due) == 0 || !bytes.Equal(r.due[0], rec.Value) {
-			return fmt.Errorf("%w: it has another feedback", ErrHistory)
+		if len(r.due) > 0 && bytes.Equal(r.due[0], rec.Value) {
+			r.due, r.keys = r.due[1:], r.keys[1:]
+			return nil
 		}
-		r.due, r.keys = r.due[1:], r.keys[1:]
+		if err := codec.ParseFeedback(new(codec.Feedback), rec.Value); err != nil {
+			return unlessForeign(err)
+		}
+		return fmt.Errorf("%w: it has another feedback at offset %d", ErrHistory, rec.Offset)
 	case codec.TypeClass, codec.TypeEpoch:
-		return c.cfg.Epochs.Read(rec)
+		if err := c.cfg.Epochs.Read(rec); err != nil {
+			return err
+		}
+		return c.begin(rec)
 	}
 	return nil
 }
@@ -179,7 +289,7 @@ func (r *replayed) record(rec *stream.Record) error {
 func (r *replayed) cut(rec *stream.Record) error {
 	c := r.core
 	if err := codec.ParseCut(&c.cut, rec.Value); err != nil {
-		return err
+		return unlessForeign(err)
 	}
 	batches, err := r.spans.Take(&c.cut, nil)
 	if err != nil {

@@ -27,7 +27,8 @@ type turn struct {
 //     that their partition has reached;
 //   - then the outcomes, by (time, partition, offset). Their times are lifted to the log time
 //     reached. An outcome of an unknown round is an orphan at once, since a cut takes an outcome
-//     only after all decisions that may precede it;
+//     only after all decisions that may precede it. Before an outcome log time is that of the last
+//     decision that is no later, of this cut or an earlier one: rounds are released as in a merge;
 //   - then log time is that of the cut. If more rounds wait than the limits allow, the oldest are
 //     closed.
 //
@@ -42,10 +43,9 @@ func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
 	j.forget()
 	j.takeDecisions(c.Decisions, b)
 	j.takeOutcomes(c.Outcomes, b[len(c.Decisions):])
-	if c.Time > j.now || len(j.turns) == 0 { // else the last outcome has settled all
-		j.now = max(j.now, c.Time)
-		j.settle()
-	}
+	j.passTold(max(j.now, c.Time))
+	j.now = max(j.now, c.Time)
+	j.settle()
 	for j.past == nil && j.waiting > 0 && j.full() {
 		j.queue.at(0).p.close(j.now, codec.ReasonOverflow)
 		j.settle()
@@ -111,7 +111,7 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 		case d.Partition != partition:
 			return &codec.Error{Event: "decision", Field: "partition",
 				Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, d.Partition, partition)}
-		case j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
+		case j.past == nil && j.rules(d.Epoch) == nil && d.Epoch >= j.guard.epoch && !j.has(partition, d.N):
 			return fmt.Errorf("decision %d of partition %d is of epoch %d: %w", d.N, partition, d.Epoch, ErrNoEpoch)
 		}
 		next = e.through() + 1
@@ -172,11 +172,38 @@ func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 }
 
 func (j *CutJoiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
+	j.passTold(time)
 	j.now = time
 	if !e.Pass {
 		j.takeOutcome(partition, e)
 	}
 	j.settle()
+}
+
+// told is a log time that a decision has told and that log time has not reached: decisions are read
+// ahead.
+type told struct{ time, cut int64 }
+
+// tell notes the log time of a decision. They nearly always ascend.
+func (j *CutJoiner) tell(time int64) {
+	if time <= j.now {
+		return
+	}
+	j.told.push(told{time, j.cut})
+	for i := j.told.len() - 1; i > 0 && j.told.at(i-1).time > time; i-- {
+		*j.told.at(i), *j.told.at(i - 1) = *j.told.at(i - 1), *j.told.at(i)
+	}
+}
+
+// passTold closes what is due by decisions that are no later than a log time.
+func (j *CutJoiner) passTold(time int64) {
+	now := j.now
+	for j.told.len() > 0 && j.told.at(0).time <= time {
+		j.now = max(j.now, j.told.pop().time)
+	}
+	if j.now > now {
+		j.settle()
+	}
 }
 
 // move notes what the cut has taken, for marks.

@@ -39,9 +39,12 @@ type CutJoiner struct {
 	handed  bool       // to the caller
 	emitted []*pending // which ready.Feedback aliases
 	turns   []turn
-	rewards bool // the last outcome with a value told a reward
+	told    ring[told] // ascending
+	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
 	past    *past // while the joiner is restored: what was released
+
+	unfinished []codec.Reject // by a joiner that logged no cuts
 }
 
 // inLine is the place of a round in the line.
@@ -130,21 +133,29 @@ func (j *CutJoiner) Head() (time int64, d *codec.Decision) {
 }
 
 // Due returns the log time after which the oldest waiting round is closed, if it is known: when no
-// record comes and that time has passed, the caller cuts time alone.
+// record comes and that time has passed, the caller cuts time alone. Where an era has just begun it may
+// have its fate already.
 func (j *CutJoiner) Due() (int64, bool) {
-	if p := j.head(); p != nil {
+	if p := j.head(); p != nil && p.ready {
+		return 0, true
+	} else if p != nil {
 		return j.deadline(p)
 	}
 	return 0, false
 }
 
-// OldestCut returns the cut that took the oldest waiting round, the next one if none waits: a
-// restart reads from the newest mark before it.
+// OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
+// it reads from the newest mark before the cut. That is the cut which took the oldest waiting round, or
+// the oldest decision that log time has not reached.
 func (j *CutJoiner) OldestCut() int64 {
+	cut := j.cut + 1
 	if p := j.head(); p != nil {
-		return p.cut
+		cut = p.cut
 	}
-	return j.cut + 1
+	for i := range j.told.len() {
+		cut = min(cut, j.told.at(i).cut)
+	}
+	return cut
 }
 
 func (j *CutJoiner) head() *pending {
@@ -168,6 +179,7 @@ func (j *CutJoiner) full() bool {
 func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 	part := &j.parts[partition]
 	part.time = time
+	j.tell(time)
 	switch {
 	case e.through() < part.next:
 	case e.GapTo > 0:
@@ -265,7 +277,7 @@ func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
 // tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
 func (j *CutJoiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
-	return k.n <= j.eraN && e.Offset < j.parts[partition].again && j.now <= k.closedAt
+	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt
 }
 
 // apply gives a round in line an outcome.
@@ -365,6 +377,10 @@ func (q *cutPart) trim(n int64) {
 		q.first++
 	}
 }
+
+// BeginEra has a joiner at the start of its logs begin in an era, behind those of a feedback log that is
+// gone.
+func (j *CutJoiner) BeginEra(era int64) { j.era = era }
 
 // Room returns how many more rounds may wait.
 func (j *CutJoiner) Room() int { return int(j.limits.Pending) - j.waiting }

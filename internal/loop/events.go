@@ -56,6 +56,9 @@ type OutcomeEvent struct {
 // Parse reads a record, which the event then aliases. ceID is the id of a CloudEvents header, or
 // empty.
 func (e *OutcomeEvent) Parse(kind string, raw []byte, ceID string) {
+	if raw == nil { // an empty record, which is what came
+		raw = []byte{}
+	}
 	e.Raw, e.Err, e.Pass, e.Last = raw, nil, kind != "", false
 	if e.Pass {
 		return

@@ -80,7 +80,7 @@ func (j *CutJoiner) leave(p *pending) {
 
 // reject rejects an outcome. While a joiner is restored it does not: the reject is stored.
 func (j *CutJoiner) reject(partition int, e *OutcomeEvent, reason string, err error, id string) {
-	if j.past != nil {
+	if j.past != nil && !j.past.open[Place{partition, e.Offset}] {
 		return
 	}
 	raw := bytes.Clone(e.Raw)

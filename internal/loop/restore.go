@@ -23,21 +23,26 @@ type History struct {
 	Feedback func(yield func(*codec.Feedback, error) bool)
 	// Steps are the cuts and marks between From and Mark, in their order. Where a later mark, up to
 	// and with Mark, says that a log lost its tail, the cuts before that mark have no records of it
-	// from there on.
+	// from there on. If From is of a joiner that logged no cuts, the first is cut 0: what that had taken.
 	Steps func(yield func(*Step, error) bool)
+	// Rejected are the log times of the outcomes of cut 0 whose rejects are stored.
+	Rejected map[Place]int64
 }
 
 // Step is a cut or a mark of a [History].
 type Step struct {
-	N       int64      // feedbacks before it
-	Cut     *codec.Cut // nil: a mark
-	Batches []Batch    // of the cut
-	Mark    *codec.FeedbackMark
+	N       int64               // feedbacks before it
+	Cut     *codec.Cut          // nil: a mark
+	Batches []Batch             // of the cut
+	Mark    *codec.FeedbackMark // with cut 0: the mark of era 1
 }
 
 // past are the rounds that were released behind the older mark, by partition, ascending. It is not
 // nil while a joiner is restored: then the joiner neither closes nor releases nor rejects.
-type past struct{ released [][]int64 }
+type past struct {
+	released [][]int64
+	open     map[Place]bool // outcomes of cut 0 that had no fate yet: they are rejected now
+}
 
 func (p *past) has(partition int, n int64) bool {
 	if p == nil {
@@ -52,15 +57,19 @@ func (p *past) has(partition int, n int64) bool {
 // them again, in a quiet pass that passes over what was released. An error leaves a joiner that is
 // of no use.
 func (j *CutJoiner) Restore(h *History) error {
+	j.past = &past{released: make([][]int64, len(j.parts))}
 	if h.From != nil {
-		if err := j.begin(h.From); err != nil {
+		if err := j.begin(h); err != nil {
 			return err
 		}
 	}
 	if err := j.recall(h.Feedback); err != nil {
 		return err
 	}
-	era, err := j.passAgain(h.Steps)
+	if err := j.restoreGuard(h.Mark); err != nil { // the quiet pass asks it which epoch is at work
+		return err
+	}
+	era, err := j.passAgain(h)
 	if err != nil {
 		return err
 	}
@@ -68,13 +77,19 @@ func (j *CutJoiner) Restore(h *History) error {
 		return err
 	}
 	j.past = nil
+	j.unfinished, j.ready.Rejects = j.ready.Rejects, nil
 	return j.restoreMark(h.Mark)
 }
 
 // begin puts the joiner where the older mark stands, without rounds.
-func (j *CutJoiner) begin(m *codec.FeedbackMark) error {
+func (j *CutJoiner) begin(h *History) error {
+	m := h.From
 	if len(m.Positions) != len(j.parts) {
 		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
+	}
+	if WithoutCuts(m) {
+		j.beginWithoutCuts(m)
+		return nil
 	}
 	j.n, j.cut, j.now, j.era = m.N, m.Cut, m.Time, m.Era
 	for i := range m.Positions {
@@ -88,7 +103,6 @@ func (j *CutJoiner) begin(m *codec.FeedbackMark) error {
 // the quiet pass. It is right that an id there counts as known as soon as it would after its
 // release: a round that has the same id and still waits at the mark was taken while this one waited.
 func (j *CutJoiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) error {
-	j.past = &past{released: make([][]int64, len(j.parts))}
 	for f, err := range feedback {
 		if err != nil {
 			return err
@@ -121,13 +135,16 @@ func ownReason(reason string) string {
 }
 
 // passAgain takes the cuts between the marks again. It reports whether an era began between them.
-func (j *CutJoiner) passAgain(steps func(yield func(*Step, error) bool)) (era bool, err error) {
-	for s, err := range steps {
+func (j *CutJoiner) passAgain(h *History) (era bool, err error) {
+	for s, err := range h.Steps {
 		switch {
 		case err != nil:
 			return era, err
 		case s.Cut != nil:
 			j.n = s.N
+			if s.Cut.Cut == 0 {
+				j.beginCutZero(h, s)
+			}
 			if err := j.Take(s.Cut, s.Batches); err != nil {
 				return era, err
 			}
@@ -216,15 +233,20 @@ func (j *CutJoiner) doneBehind(partition int) (runs []codec.Run) {
 // restoreMark sets what a mark says of the joiner as a whole.
 func (j *CutJoiner) restoreMark(m *codec.FeedbackMark) error {
 	j.n, j.now, j.era, j.eraN = m.N, m.Time, m.Era, 0
+	for j.told.len() > 0 && j.told.at(0).time <= j.now {
+		j.told.pop()
+	}
 	if k := len(m.Eras); k > 0 {
 		j.eraN = m.Eras[k-1].N
 	}
-	if err := j.SetLimits(m); err != nil {
-		return err
+	return j.SetLimits(m)
+}
+
+func (j *CutJoiner) restoreGuard(m *codec.FeedbackMark) error {
+	k := len(m.Epochs)
+	if k == 0 {
+		return nil
 	}
-	if k := len(m.Epochs); k > 0 {
-		epoch := m.Epochs[k-1].Epoch
-		return j.guard.Restore(m.Guard, epoch, j.rules(epoch))
-	}
-	return nil
+	epoch := m.Epochs[k-1].Epoch
+	return j.guard.Restore(m.Guard, epoch, j.rules(epoch))
 }

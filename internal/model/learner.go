@@ -131,14 +131,20 @@ func kindsOf(n *yaml.Node) (kinds []*yaml.Node) {
 
 func (l *Learner) canonical() string {
 	switch l.Kind {
-	case eGreedy:
-		return "{egreedy: " + formatFloat(l.Epsilon) + "}"
 	case Fixed:
-		return "{fixed: " + strconv.Quote(l.Action) + "}"
+		return braced(Fixed + ":" + strconv.Quote(l.Action))
 	case EXP4DALE:
 		return braces(l.EXP4.fields())
 	}
-	return l.Kind
+	return braced(l.String())
+}
+
+// braced writes NAME:ARG as a name with a parameter in a file.
+func braced(s string) string {
+	if name, arg, has := strings.Cut(s, ":"); has {
+		return "{" + name + ": " + arg + "}"
+	}
+	return s
 }
 
 func (l *Learner) check(m *Model, add adder) {
@@ -235,9 +241,4 @@ func (e *Explore) read(p *parser, n *yaml.Node) {
 	}
 }
 
-func (e *Explore) canonical() string {
-	if e.Name == Paper {
-		return "{paper: " + strconv.FormatInt(e.Horizon, 10) + "}"
-	}
-	return e.String()
-}
+func (e *Explore) canonical() string { return braced(e.String()) }

@@ -42,8 +42,10 @@ type Estimate struct {
 	SE        Figure   `json:"se"`  // null for an estimate that may be biased
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se; null for an estimate that may be biased
 	High      Figure   `json:"high"`
-	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
-	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows stand for unequally many events
+	Bootstrap Interval `json:"bootstrap"` // percentiles over samples of rows, q̂ kept
+	// empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows
+	// stand for unequally many events
+	Bernstein Interval `json:"bernstein"`
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
 	Bias      *Bias    `json:"bias,omitempty"`   // of an estimate that may be biased
 }

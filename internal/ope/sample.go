@@ -15,7 +15,8 @@ type Sample struct {
 	Action     []int32   // [n] in [0, K)
 	Propensity []float64 // [n] in (0, 1]: of Action
 	Reward     []float64 // [n] finite
-	Events     []float64 // [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+	// [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+	Events []float64
 
 	// Context sets x to what the action of row t was chosen by and from, and returns which
 	// of the sample's actions those of x are; names of actions are not asked for. x and what

@@ -69,7 +69,8 @@ func steep(rounds, actions, functions int) func(uint64) *replay.Rounds {
 }
 
 func newSteep(seed uint64, rounds, actions, functions int) *replay.Rounds {
-	return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
+	return replay.OfWorld(
+		world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
 }
 
 // sorted returns the rounds of [steep] as an adversary sorts them: by the best action, so

@@ -261,7 +261,7 @@ func between(low, high float64) string {
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return "how sure that is, is not known"
 	}
-	return strings.ReplaceAll(fmt.Sprintf("95 %%: %s to %s", words.Digits(low), words.Digits(high)), "-", "−")
+	return "95 %: " + interval(ope.Figure(low), ope.Figure(high))
 }
 
 // within writes a standard error before a note.
@@ -277,7 +277,7 @@ func signed(x float64) string {
 	if x > 0 {
 		return "+" + words.Digits(x)
 	}
-	return strings.Replace(words.Digits(x), "-", "−", 1)
+	return typographic(words.Digits(x))
 }
 
 // says are the sentences at the top.

@@ -206,7 +206,7 @@ func interval(low, high ope.Figure) string {
 	if math.IsNaN(float64(low)) || math.IsNaN(float64(high)) {
 		return "–"
 	}
-	return strings.ReplaceAll(words.Digits(float64(low))+" to "+words.Digits(float64(high)), "-", "−")
+	return typographic(words.Digits(float64(low)) + " to " + words.Digits(float64(high)))
 }
 
 // policies is the part on estimates.

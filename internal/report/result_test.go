@@ -36,8 +36,9 @@ func oneRun() replay.Result {
 			FIFOTax:  2500000, Overtaken: 15000,
 		},
 		Certificate: replay.Certificate{
-			T:               20000,
-			PlausibleSet:    &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3, Functions: 100},
+			T: 20000,
+			PlausibleSet: &certify.SetBound{Bound: *certify.NewBound(1610.4, 20000), Alpha: 0.05, Surviving: 3,
+				Functions: 100},
 			ExplorationCost: some(490.7),
 			Assumptions: []certify.Assumption{{Name: certify.Losses, State: certify.Enforced,
 				Detail: "out of range is rejected"}},

@@ -46,7 +46,8 @@ func TestLateLossesAreSaid(t *testing.T) {
 	if err := json.Unmarshal(b, &got); err != nil {
 		t.Fatal(err)
 	}
-	if !(got.OnTime.Mean < 0.05) || !(got.OnTime.SE < 0.01) || got.Late.Mean != 1 || got.Late.SE != 0 || got.Late.N != biased.Fates.Late || !got.Differ {
+	if !(got.OnTime.Mean < 0.05) || !(got.OnTime.SE < 0.01) || got.Late.Mean != 1 || got.Late.SE != 0 ||
+		got.Late.N != biased.Fates.Late || !got.Differ {
 		t.Errorf("%s", b)
 	}
 	if b, err = json.Marshal(&prompt.LateLosses.Late); err != nil || string(b) != `{"n":0,"mean":null,"se":null}` {

@@ -126,8 +126,8 @@ func (f *Flags) password() (password string, err error) {
 		getenv = os.Getenv
 	}
 	if password = getenv(PasswordEnv); password == "" {
-		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the "+
-			"environment variable %s", PasswordEnv)
+		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment "+
+			"variable %s", PasswordEnv)
 	}
 	return password, nil
 }

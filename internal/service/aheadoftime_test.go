@@ -31,13 +31,13 @@ func TestAheadOfTime(t *testing.T) {
 		return recs
 	}))
 	r.must(r.settle())
-	if r.j.heart.LastN() != 0 || r.j.heart.Now() >= far {
-		t.Fatalf("%d feedbacks, log time %v", r.j.heart.LastN(), time.Unix(0, r.j.heart.Now()))
+	if r.j.Heart().LastN() != 0 || r.j.Heart().Now() >= far {
+		t.Fatalf("%d feedbacks, log time %v", r.j.Heart().LastN(), time.Unix(0, r.j.Heart().Now()))
 	}
 	now = now.Add(2 * time.Hour) // past the end of the window
 	r.must(r.j.Tick(t.Context(), now))
 	r.must(r.settle())
-	if r.j.heart.LastN() != 0 {
+	if r.j.Heart().LastN() != 0 {
 		t.Fatal("rounds are closed while outcomes that may be theirs are not read")
 	}
 	if why := r.j.whyHeld(); why == nil || !strings.Contains(why.Error(), "m.outcomes[0]@") || !strings.Contains(why.Error(), "--accept-loss") {
@@ -51,7 +51,7 @@ func TestAheadOfTime(t *testing.T) {
 	r.must(err)
 	r.j.wall = wall
 	r.must(r.settle())
-	if n := r.j.heart.LastN(); r.j.whyHeld() != nil || n != 2 {
+	if n := r.j.Heart().LastN(); r.j.whyHeld() != nil || n != 2 {
 		t.Errorf("%d feedbacks, held by %v", n, r.j.whyHeld())
 	}
 }

@@ -16,28 +16,18 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.epochs.last != nil {
-		if err := j.regain(ctx); err != nil {
-			return err
-		}
-	}
-	if last := j.epochs.last; !fresh {
-		if modeOf(s.Model) != last.rules.Mode {
-			j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", last.rules.Mode.String(), "file", modeOf(s.Model).String(), "cause", last.rec.Cause)
-		}
-		return nil
+	if !fresh {
+		return j.resume(ctx)
 	}
 	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
 	if err != nil {
 		return err
 	}
-	number := int64(1)
-	if j.epochs.last != nil {
-		number = j.epochs.last.rec.Epoch + 1
+	rec := s.record(j.nextEpoch(), j.cfg.Partitions, j.cfg.seedHash(), j.Heart().LastN())
+	if mode, ok := j.lost.modeBehind(j.epochs.newest()); ok && mode != modeOf(rec.Model) { // as somebody had asked
+		rec.Model, rec.Cause = withMode(rec.Model, mode), causeLost
+		rec.SHA256 = hexSum(rec.Model)
 	}
-	number = max(number, j.lost.epoch, j.afterDropped()) // decisions were made in it, and its record is lost
-	rec := s.record(number, j.cfg.Partitions, j.cfg.seedHash(), j.heart.LastN())
-	j.lost.keepMode(&rec)
 	if err := j.planKeep(&rec); err != nil {
 		return err
 	}
@@ -57,31 +47,42 @@ func (j *Joiner) announce(ctx context.Context) error {
 	return j.begin(ctx, &rec, classRecords(s.Order, s.Files))
 }
 
+// nextEpoch returns a number that no epoch has had.
+func (j *Joiner) nextEpoch() int64 { return 1 + max(j.epochs.newest(), j.lost.epoch) }
+
+// resume goes on with the model of the log. Where the record of an epoch behind the last one is gone
+// another begins in its place.
+func (j *Joiner) resume(ctx context.Context) error {
+	last, mode := j.epochs.last, j.epochs.last.rules.Mode
+	if j.nextEpoch() > last.rec.Epoch+1 {
+		if lost, ok := j.lost.modeBehind(j.epochs.newest()); ok {
+			mode = lost
+		}
+		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: another begins",
+			"lost", j.nextEpoch()-1, "mode", mode.String())
+		return j.goOn(ctx, j.nextEpoch(), mode, causeLost)
+	}
+	if file := modeOf(j.cfg.Source.Model); file != mode {
+		j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", mode.String(),
+			"file", file.String(), "cause", last.rec.Cause)
+	}
+	return nil
+}
+
 // begin writes an epoch that is defined, with its class records before it.
 func (j *Joiner) begin(ctx context.Context, rec *codec.Epoch, classes []codec.Class) error {
-	if err := j.feedback.Flush(ctx); err != nil {
-		return err
+	var records []stream.Record
+	for i := range classes {
+		records = append(records, stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &classes[i])})
 	}
-	_, first, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
+	first, err := j.core.Append(ctx, append(records, stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, rec)}))
 	if err != nil {
 		return err
 	}
-	for _, c := range classes {
-		if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &c)}); err != nil {
-			return err
-		}
-	}
-	if _, err := j.feedback.Append(ctx, &stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, rec)}); err != nil {
-		return err
-	}
-	if err := j.feedback.Flush(ctx); err != nil {
-		return err
-	}
-	j.offsets[rec.Epoch] = first
-	rules := j.epochs.rules(rec.Epoch)
-	j.heart.Guard().Begin(rec.Epoch, rec.Continues > 0, rules)
+	j.epochs.offsets[rec.Epoch] = first
 	j.shownAt = time.Time{}
 	j.showControl(time.Now())
-	j.cfg.Logger.Info("epoch begins", "model", rec.Name, "version", rec.Version, "epoch", rec.Epoch, "mode", rules.Mode.String(), "continues", rec.Continues)
-	return j.mark(ctx)
+	j.cfg.Logger.Info("epoch begins", "model", rec.Name, "version", rec.Version, "epoch", rec.Epoch,
+		"mode", j.epochs.rules(rec.Epoch).Mode.String(), "continues", rec.Continues)
+	return j.core.Mark(ctx)
 }

@@ -89,6 +89,7 @@ type StoredSnapshot struct {
 	FeedbackFrom int64
 	Epoch        int64
 	Through      int64 // feedbacks learned
+	Era          int64 // of the feedback log there
 	Rounds       []int64
 	Bytes        []byte // in all chunks
 }
@@ -106,7 +107,7 @@ func ReadSnapshots(ctx context.Context, log stream.Log, name string, f func(s *S
 			return nil
 		}
 		return f(&StoredSnapshot{stored: *s, Offset: s.offset, FeedbackFrom: s.feedbackFrom, Epoch: s.state.rec.Epoch,
-			Through: s.state.through, Rounds: s.state.rounds, Bytes: s.bytes}, err)
+			Through: s.state.through, Era: s.state.era, Rounds: s.state.rounds, Bytes: s.bytes}, err)
 	})
 }
 

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -201,7 +200,7 @@ func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int
 	}
 	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause); err != nil {
 		if !errors.Is(err, ErrModel) {
-			j.fail(err)
+			j.dead = err
 		}
 		return 0, err
 	}
@@ -217,7 +216,7 @@ func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause 
 	rec := last.rec
 	rec.Epoch = number
 	rec.Model = withMode(rec.Model, mode)
-	rec.SHA256, rec.Through = hexSum(rec.Model), j.heart.LastN()
+	rec.SHA256, rec.Through = hexSum(rec.Model), j.Heart().LastN()
 	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
 	rec.Continues, rec.Cause = lineage(&last.rec), cause
 	order := make([]string, len(rec.Files))
@@ -240,8 +239,8 @@ func causeOf(cause string) string {
 // Renew makes another model the one that this joiner announces, if it may follow the one
 // at work, and returns the number of the epoch at work then.
 func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
-	if err := j.feedback.Flush(ctx); err != nil { // a learner may start from what is there
-		j.fail(err)
+	if err := j.core.Flush(ctx); err != nil { // a learner may start from what is there
+		j.dead = err
 		return 0, err
 	}
 	was, last := *j.cfg.Source, j.epochs.last
@@ -252,7 +251,7 @@ func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
 		j.epochs.undo(last)
 		return 0, err
 	}
-	j.fail(err)
+	j.dead = err
 	return j.epochs.last.rec.Epoch, err
 }
 
@@ -296,7 +295,7 @@ func sameLearner(a, b []byte) bool { return differing(a, b, "actions", "warm") =
 
 // watchGuard tells of an alarm of the guard, and does what the model says about it.
 func (j *Joiner) watchGuard(ctx context.Context) error {
-	g := j.heart.Guard()
+	g := j.Heart().Guard()
 	s, rules := g.Sums(), g.Rules()
 	if rules == nil || !rules.Guard.On() || s.Raised == 0 || j.alarmed == s.Epoch {
 		return nil
@@ -310,39 +309,6 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 	}
 	_, err := j.Switch(ctx, rules.Guard.Then, cause(watch.CauseGuard, fmt.Sprintf(guardWhy, s.Raised)))
 	return err
-}
-
-// replayGuard brings the guard to the end of the feedback log, from the mark at an offset.
-func (j *Joiner) replayGuard(ctx context.Context, from int64, m *codec.FeedbackMark) error {
-	g := j.heart.Guard()
-	var rules *loop.Rules
-	if n := len(m.Epochs); n > 0 {
-		rules = j.epochs.rules(m.Epochs[n-1].Epoch)
-		if err := g.Restore(m.Guard, m.Epochs[n-1].Epoch, rules); err != nil {
-			return err
-		}
-	}
-	_, end, err := j.cfg.Log.Bounds(ctx, j.topics.Feedback, 0)
-	if err != nil {
-		return err
-	}
-	var f codec.Feedback
-	return scan(ctx, j.cfg.Log, j.topics.Feedback, 0, from, end, func(r *stream.Record) error {
-		switch r.Type {
-		case "":
-			if err := codec.ParseFeedback(&f, r.Value); err != nil {
-				return unlessForeign(err)
-			}
-			g.Add(&f)
-		case codec.TypeEpoch:
-			rec, err := codec.ParseEpoch(r.Value)
-			if err != nil {
-				return unlessForeign(err)
-			}
-			g.Begin(rec.Epoch, rec.Continues > 0, j.epochs.rules(rec.Epoch))
-		}
-		return nil
-	})
 }
 
 // switchWait is how long an answer waits for the deciders of its process.

@@ -67,7 +67,7 @@ func feedbackOf(n int64, d *codec.Decision) []byte {
 }
 
 // TestCutsRead: a decider goes on, live and opened anew, over cuts and marks of version 4, and says
-// their era; a joiner of this program refuses by name.
+// their era.
 func TestCutsRead(t *testing.T) {
 	v := newVisited(t, mem.New(mem.Options{}))
 	v.play(12)
@@ -80,9 +80,6 @@ func TestCutsRead(t *testing.T) {
 	}
 	cut := codec.Cut{Cut: 1, Time: 1, Decisions: []codec.Range{{Next: 14, Sum: 1}}}
 	v.write(v.topics.Feedback, stream.Record{Type: codec.TypeCut, Value: codec.AppendCut(nil, &cut)})
-	if _, err := OpenJoiner(t.Context(), v.jc); !errors.Is(err, codec.ErrVersion) || !fatal(err) {
-		t.Errorf("a joiner behind a cut: %v", err)
-	}
 	v.writeMark(cutMark(t, v, 12, 50, codec.EraStart{Era: 1, N: 12}))
 	v.write(v.topics.Feedback, stream.Record{Type: codec.TypeCut, Value: codec.AppendCut(nil, &cut)})
 	v.write(v.topics.Feedback, stream.Record{Key: []byte(first.ID), Value: feedbackOf(13, &first)})
@@ -128,9 +125,6 @@ func TestEraVoids(t *testing.T) {
 	was := v.next()
 	if was.Era != 1 || was.LearnedThrough != 12 {
 		t.Fatalf("%+v", was)
-	}
-	if _, err := OpenJoiner(t.Context(), v.jc); !errors.Is(err, codec.ErrVersion) || !fatal(err) {
-		t.Errorf("a joiner behind a mark of version 4: %v", err)
 	}
 	m = cutMark(t, v, 5, 12, codec.EraStart{Era: 1, N: 12}, codec.EraStart{Era: 2, N: 5})
 	v.writeMark(m)

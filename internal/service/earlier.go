@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/learner"
 )
 
@@ -27,7 +28,7 @@ func (f *follower) passOver(ctx context.Context, s *stored) (bool, error) {
 		return false, err
 	}
 	first, _, err := f.log.Bounds(ctx, f.topics.Feedback, 0)
-	if err != nil || first > logStart {
+	if err != nil || first > join.LogStart {
 		return false, err
 	}
 	f.logger.Info("the snapshot is of an earlier program: learning again from the first feedback", "feedback", s.state.through)

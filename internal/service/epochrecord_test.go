@@ -54,7 +54,7 @@ func TestEpochNotAcknowledged(t *testing.T) {
 	if _, err := r.j.Switch(t.Context(), codec.Paused, watch.CauseAdmin); !errors.Is(err, stream.ErrUnknown) {
 		t.Fatal(err)
 	}
-	if at, ok := r.j.offsets[2]; ok {
+	if at, ok := r.j.epochs.offsets[2]; ok {
 		t.Errorf("epoch 2 is at offset %d", at)
 	}
 	if shown := r.jc.Control.mode; shown.Epoch != 1 || shown.Mode != codec.Live.String() {

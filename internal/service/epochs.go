@@ -44,20 +44,6 @@ func (e *epochs) rules(n int64) *loop.Rules {
 	return nil
 }
 
-// adopt gives an epoch whose record was lost with the feedback log's tail the rules of
-// the one that followed it. It reports false if that may not be: its record may come.
-func (e *epochs) adopt(n int64) bool {
-	if e.last == nil || n >= e.last.rec.Epoch || e.byNum[n] != nil {
-		return false
-	}
-	next := n + 1
-	for e.byNum[next] == nil {
-		next++
-	}
-	e.byNum[n] = &definition{rules: e.byNum[next].rules}
-	return true
-}
-
 var errIncomplete = errors.New("its class records are incomplete or damaged")
 
 // addClass takes one class record.

@@ -78,7 +78,7 @@ func (v *visited) settle() error {
 		b2, err2 := v.d.StepContexts(ctx, 10)
 		err3 := v.d.out.Flush(ctx)
 		b4, err4 := v.j.Step(ctx)
-		err5 := v.j.feedback.Flush(ctx)
+		err5 := v.j.core.Flush(ctx)
 		if err := errors.Join(err1, err2, err3, err4, err5, v.d.Err(), v.d.WriteSnapshots(ctx)); err != nil {
 			return err
 		}
@@ -213,8 +213,8 @@ func (v *visited) whole() {
 		}
 		return nil
 	}))
-	if n != int64(v.rounds) || v.d.follower.heart.LearnedThrough() != n || v.j.heart.LastN() != n {
-		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.heart.LastN(), v.d.follower.heart.LearnedThrough())
+	if n != int64(v.rounds) || v.d.follower.heart.LearnedThrough() != n || v.j.Heart().LastN() != n {
+		v.Errorf("%d of %d rounds decided, %d released, %d learned", n, v.rounds, v.j.Heart().LastN(), v.d.follower.heart.LearnedThrough())
 	}
 	want, err := v.d.AppendState(nil)
 	must(v.T, 0, err)

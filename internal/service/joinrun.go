@@ -12,18 +12,18 @@ import (
 func (j *Joiner) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx)
 	defer cancel()
-	for _, in := range j.inputs {
-		in.start(work, j.wake)
-	}
+	j.core.Start(work)
 	watching, over := context.WithCancel(ctx)
 	var looks sync.WaitGroup
 	looks.Go(func() { lookOn(watching, j.look) })
 	defer looks.Wait()
 	defer over()
-	timer := time.NewTicker(100 * time.Millisecond)
-	defer timer.Stop()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
 	tail := time.NewTicker(markInterval)
 	defer tail.Stop()
+	paced := time.NewTimer(time.Hour)
+	defer paced.Stop()
 	alive := j.part.Loop("records")
 	j.wall = time.Now
 	defer j.cfg.Control.enter(j)()
@@ -37,7 +37,7 @@ func (j *Joiner) Run(ctx context.Context) error {
 	for {
 		alive.Beat()
 		j.obey(work)
-		busy, err := j.Step(work)
+		busy, wait, err := j.step(work, time.Now())
 		if err != nil {
 			return err
 		}
@@ -47,27 +47,23 @@ func (j *Joiner) Run(ctx context.Context) error {
 		if busy {
 			continue
 		}
+		if wait > 0 {
+			paced.Reset(wait)
+		}
 		select {
 		case <-ctx.Done():
 		case <-j.wakeup:
+		case <-paced.C:
 		case o := <-j.orders:
 			j.follow(work, o)
-		case now := <-timer.C:
+		case now := <-tick.C:
 			if err := j.Tick(work, now); err != nil {
 				return err
 			}
 		case <-tail.C:
-			if err := j.mark(work); err != nil {
+			if err := j.core.Mark(work); err != nil {
 				return err
 			}
 		}
 	}
-}
-
-// stop stores the joiner's positions, so that the next one starts there.
-func (j *Joiner) stop(ctx context.Context) error {
-	if err := j.mark(ctx); err != nil {
-		return err
-	}
-	return j.feedback.Flush(ctx)
 }

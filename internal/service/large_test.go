@@ -22,7 +22,7 @@ const largest = mem.DefaultMaxBytes - 64
 // refuses them: the reject keeps what fits.
 func TestLargestRejects(t *testing.T) {
 	s := newSim(t, 1, planted{})
-	s.o = simOptions{partitions: 1, pending: 100, markEvery: 3, strict: true, rules: check.Rules{MaxActions: 8, Max: 1, WindowRounds: 1}}
+	s.o = simOptions{partitions: 1, pending: 100, markEvery: 3, rules: check.Rules{MaxActions: 8, Max: 1, WindowRounds: 1}}
 	s.log = mem.New(mem.Options{Clock: s.clock})
 	s.heal = true
 	for _, topic := range []string{s.topics.Contexts, s.topics.Decisions, s.topics.Outcomes, s.topics.Feedback, s.topics.Snapshots, s.topics.Rejects} {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -270,7 +269,7 @@ func TestMetricsOfAppendErrors(t *testing.T) {
 	}{
 		{watch.DecisionsKind, "", func(r *rig) { r.contexts("1") }},
 		{watch.FeedbackKind, "", func(r *rig) { r.contexts("1"); r.outcomes("1") }},
-		{watch.FeedbackKind, "mark", func(r *rig) { r.j.marked = -1000 }},
+		{watch.FeedbackKind, "cut", func(r *rig) { r.contexts("1") }},
 		{watch.RejectsKind, "", func(r *rig) { r.put(r.topics.Contexts, "x"); r.contexts("1") }},
 		{watch.RejectsKind, "", func(r *rig) { r.put(r.topics.Outcomes, "x") }},
 	} {
@@ -357,13 +356,6 @@ func TestMetricsOfDoubt(t *testing.T) {
 	}
 	r.expect(map[string]float64{`hindsight_requests_refused_total{code="503",subject="decide"}`: 1,
 		`hindsight_append_errors_total{topic="decisions"}`: 1, `hindsight_decisions_total{partition="0",source="request"}`: 0})
-}
-
-func TestMetricsOfParkedOutcomes(t *testing.T) {
-	r := newRig(t, nil)
-	r.j.heart.AddOutcome(loop.Place{}, 1, []byte(`{"id":"x","loss":1}`), "")
-	r.j.show()
-	r.expect(map[string]float64{`hindsight_parked_outcomes`: 1})
 }
 
 // Who debugs sees which request was refused, by its id, and nothing of what was asked.

@@ -56,9 +56,7 @@ func benchmarkRejects(b *testing.B, log stream.Log, waiting int, kind string, bu
 		b.Fatal(err)
 	}
 	defer j.Close()
-	for _, in := range j.inputs {
-		in.start(ctx, j.wake)
-	}
+	j.core.Start(ctx)
 	fill(b, log, topics.Decisions, waiting, func(i int) []byte {
 		return codec.AppendDecision(nil, &codec.Decision{N: int64(i + 1), ID: fmt.Sprint("c", i), Epoch: 1,
 			Actions: []string{"a"}, Propensities: []float64{1}})
@@ -105,7 +103,7 @@ func stepTo(b *testing.B, j *Joiner, topic string) {
 		if busy, err = j.Step(b.Context()); busy || err != nil {
 			continue
 		}
-		if parked, _ := j.heart.Parked(); j.inputs[1].consumed() >= end && parked == 0 {
+		if j.core.Consumed(1) >= end {
 			return
 		}
 		<-j.wakeup

@@ -26,7 +26,7 @@ func (j *Joiner) adoptModel() {
 		return
 	}
 	for n, d := range j.epochs.byNum { // each of a switch of the mode, too
-		if at, ok := j.offsets[n]; d.rec.Version == last.rec.Version && (!ok || at < *j.cfg.since) {
+		if at, ok := j.epochs.offsets[n]; d.rec.Version == last.rec.Version && (!ok || at < *j.cfg.since) {
 			return
 		}
 	}

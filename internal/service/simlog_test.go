@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
@@ -22,6 +23,7 @@ type process struct {
 	dead      bool
 	fuse      int // operations until it is killed; 0: none
 	appenders []*simAppender
+	cuts      bool // the process is a joiner that may cut, and does not recover
 }
 
 // wire is what lies between the processes and the log.
@@ -31,6 +33,7 @@ type wire struct {
 	late   float64 // share of appends that are stored later than sent
 	prompt float64 // share of appends that are acknowledged at once
 	strays []*simAppender
+	stored int // records
 	fatal  func(format string, args ...any)
 	plant  planted
 }
@@ -125,8 +128,9 @@ func (l simLog) Bounds(ctx context.Context, topic string, partition int) (first,
 	if err := l.p.op(); err != nil {
 		return 0, 0, err
 	}
-	if first, next, err = l.p.w.log.Bounds(ctx, topic, partition); l.p.w.plant.unread && topic == "m.rejects" {
-		first = next
+	first, next, err = l.p.w.log.Bounds(ctx, topic, partition)
+	if topic == l.p.w.plant.stale && l.p.cuts && first < next && l.p.w.rng.IntN(2) == 0 {
+		next--
 	}
 	return first, next, err
 }
@@ -186,8 +190,8 @@ type sent struct {
 	err    error
 }
 
-// ownerHeader says who sent a record.
-const ownerHeader = "sim-owner"
+// ownerHeader says who sent a record, orderHeader the how manieth it is of all that processes wrote.
+const ownerHeader, orderHeader = "sim-owner", "sim-order"
 
 func (a *simAppender) acknowledged(_ uint64, offset int64, err error) {
 	a.offset, a.failed = offset, err
@@ -231,6 +235,9 @@ func (a *simAppender) Append(ctx context.Context, r *stream.Record) (uint64, err
 			a.deliver()
 		}
 	}
+	if w.plant.hasty && a.topic == "m.feedback" && a.user != nil && len(a.queue) > 0 {
+		a.user(a.seq, a.offset+1, nil)
+	}
 	return a.seq, nil
 }
 
@@ -240,6 +247,8 @@ func (a *simAppender) store(r *stream.Record) (int64, error) {
 		a.held = *r // a log that lets the next record overtake this one
 		return a.offset, a.failed
 	}
+	a.p.w.stored++
+	r.Headers = append(r.Headers, stream.Header{Key: orderHeader, Value: strconv.Itoa(a.p.w.stored)})
 	if _, err := a.inner.Append(context.Background(), r); err != nil {
 		return 0, err
 	}
@@ -320,13 +329,14 @@ func (w *wire) stray(all bool) {
 
 // planted are faults that the simulation must find.
 type planted struct {
-	unfenced  bool // earlier owners can go on writing
-	flushLies bool // Flush of rejects returns before they are stored
-	overtake  bool // records overtake each other
-	forget    bool // ids are forgotten
-	arrival   bool // feedback is released in the order of arrival
-	window    bool // windows are one round or nanosecond too long
-	silence   bool // silence is learned as another loss
-	seed      bool // deciders draw with another seed
-	unread    bool // joiners do not read what was rejected before them
+	unfenced  bool   // earlier owners can go on writing
+	flushLies bool   // Flush of rejects returns before they are stored
+	overtake  bool   // records overtake each other
+	forget    bool   // ids are forgotten
+	arrival   bool   // feedback is released in the order of arrival
+	window    bool   // windows are one round or nanosecond too long
+	silence   bool   // silence is learned as another loss
+	seed      bool   // deciders draw with another seed
+	hasty     bool   // appends of feedback are acknowledged before they are stored
+	stale     string // to a joiner the ends of this topic are those before its last record, now and then
 }

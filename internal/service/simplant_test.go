@@ -22,7 +22,9 @@ func TestSimulationFindsPlantedFaults(t *testing.T) {
 		"silence is learned as another loss":               {silence: true},
 		"draws come from another seed":                     {seed: true},
 		"the log lets earlier owners write":                {unfenced: true},
-		"joiners do not know of rejects that are stored":   {unread: true},
+		"a cut's rejects are stored before it":             {hasty: true},
+		"a cut leaves the last outcome out":                {stale: "m.outcomes"},
+		"the end of decisions is that before an outcome":   {stale: "m.decisions"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -204,7 +206,7 @@ func TestCheckerObjects(t *testing.T) {
 func goodLog(t *testing.T) *sim {
 	for seed := range int64(5000) {
 		s := newSim(t, seed, planted{})
-		if s.o.partitions > 1 || !s.o.strict || s.o.rules.Early || s.o.coarse || s.o.snapshots == 0 || s.o.crashes == 0 {
+		if s.o.partitions > 1 || s.o.backwards || s.o.guesses || s.o.rules.Early || s.o.coarse || s.o.snapshots == 0 || s.o.crashes == 0 {
 			continue
 		}
 		s.run()

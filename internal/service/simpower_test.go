@@ -14,17 +14,11 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// power is what a simulation knows of its power failures.
+// power is what a simulation does about power failures.
 type power struct {
-	at     int64           // log time of the last one
-	floors []floor         // of rounds that surviving logs told of
-	gone   []stream.Record // rejects that were lost
-	back   bool            // the clock is behind after each
-}
-
-type floor struct {
-	partition int
-	n, at     int64
+	back    bool            // the clock is behind after each
+	only    []string        // topics that lose their tails; nil: all
+	rejects []stream.Record // that were lost
 }
 
 // TestPowerLoss runs the loop over logs that lose their tails, each its own part: the
@@ -32,7 +26,7 @@ type floor struct {
 // down.
 func TestPowerLoss(t *testing.T) {
 	if *simSeed >= 0 {
-		runPower(t, *simSeed, planted{})
+		runPower(t, *simSeed)
 		return
 	}
 	const groups = 4
@@ -44,7 +38,7 @@ func TestPowerLoss(t *testing.T) {
 			t.Run(fmt.Sprint("group", g), func(t *testing.T) {
 				t.Parallel()
 				for seed := g; seed < n && !t.Failed(); seed += groups {
-					s := runPower(t, int64(seed), planted{})
+					s := runPower(t, int64(seed))
 					mu.Lock()
 					for k, v := range s.counted {
 						total[k] += v
@@ -57,31 +51,18 @@ func TestPowerLoss(t *testing.T) {
 	for _, k := range slices.Sorted(maps.Keys(total)) {
 		t.Logf("%9d %s", total[k], k)
 	}
-	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "outcomes announced lost", "feedback announced lost",
-		"learned less again", "void snapshots", "decisions recomputed", "decisions of lost feedback", "rounds decided again", "lost rejects"} {
+	for _, k := range []string{"power losses", "gaps of rounds", "contexts announced lost", "eras", "lost tails of decisions", "lost tails of outcomes",
+		"rounds without decisions", "void rejects", "lost rejects"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}
 	}
 }
 
-// With a clock that is behind after a power failure what was lost cannot always be
-// told from log times. Nothing waits for ever even so, no number is used twice, and
-// every decision has its feedback.
+// With a clock that is behind after a power failure nothing waits for ever either.
 func TestPowerLossAndClock(t *testing.T) {
 	for seed := range int64(max(40, simSeeds(t)/5)) {
-		s := newSim(t, seed, planted{})
-		s.power = &power{back: true}
-		s.o.backwards, s.o.guesses, s.o.coarse = false, false, false
-		s.run()
-		s.power.floors = nil // they go by log time
-		if v := newPowerCheck(s); len(s.broken) == 0 {
-			for p := range s.o.partitions {
-				v.decisions(p)
-			}
-			v.feedback()
-		}
-		if len(s.broken) > 0 {
+		if s := playPower(t, seed, power{back: true}); len(s.broken) > 0 {
 			t.Fatalf("seed %d: %s", seed, strings.Join(s.broken, "\n"))
 		}
 	}
@@ -93,14 +74,14 @@ func TestCheckerAndGaps(t *testing.T) {
 	lost := 0
 	for seed := range int64(60) {
 		s := newSim(t, seed, planted{})
-		if !s.o.strict {
+		if s.o.backwards || s.o.guesses {
 			continue
 		}
 		cut := false
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true})
+		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs})
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
 		}
@@ -111,7 +92,7 @@ func TestCheckerAndGaps(t *testing.T) {
 				return r.Type == codec.TypeMark && err == nil && m.GapFrom > 0
 			})
 		})
-		if again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true}); err == nil && again.Broken == 0 && r.Lost > 0 {
+		if again, err := check.Run(s.ctx, s.log, "m", s.o.partitions, check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}); err == nil && again.Broken == 0 && r.Lost > 0 {
 			t.Errorf("seed %d: a gap was accepted that nobody announced", seed)
 		}
 	}
@@ -141,17 +122,67 @@ func (s *sim) cutDecisions() bool {
 	return true
 }
 
-func runPower(t *testing.T, seed int64, plant planted) *sim {
-	s := newSim(t, seed, plant)
-	s.power = &power{}
-	s.o.backwards, s.o.guesses, s.o.coarse = false, false, false
-	s.run()
-	s.verifyPower()
-	if len(s.broken) > 0 && plant == (planted{}) {
+func runPower(t *testing.T, seed int64) *sim {
+	s := playPower(t, seed, power{})
+	if len(s.broken) > 0 {
 		t.Errorf("seed %d breaks a promise; run it again with\n\tgo test ./internal/service -run 'TestPowerLoss$' -v -sim.seed=%d\n%s",
 			seed, seed, strings.Join(s.broken, "\n"))
 	}
 	return s
+}
+
+func playPower(t testing.TB, seed int64, p power) *sim {
+	s := newSim(t, seed, planted{})
+	s.power = &p
+	s.o.backwards, s.o.guesses, s.o.coarse = p.back, false, false
+	s.run()
+	s.dumpFeedback()
+	s.verifyPower()
+	return s
+}
+
+// verifyPower checks the one promise that holds whatever was lost: each decision has one feedback, which
+// follows from cuts, and nothing that users were told since is contradicted.
+func (s *sim) verifyPower() {
+	if len(s.broken) > 0 {
+		return
+	}
+	o := s.checkOptions()
+	o.LostTails, o.LostRejects, o.OneClock = true, s.power.rejects, !s.power.back
+	r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
+	if err != nil {
+		s.fatal("%v", err)
+		return
+	}
+	for _, v := range r.Violations {
+		s.fatal("%s", v)
+	}
+	s.counted["gaps of rounds"] += r.Gaps
+	s.counted["rounds without decisions"] += r.Lost
+	s.counted["eras"] += r.Eras
+	s.counted["void rejects"] += r.Void
+	s.countLosses()
+	s.verifyOwners()
+	s.verifyStored()
+	s.verifyReplicas()
+}
+
+// countLosses counts what marks say is lost.
+func (s *sim) countLosses() {
+	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
+		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
+			for _, x := range m.LostTails {
+				s.counted["lost tails of "+x.Topic]++
+			}
+		}
+	})
+	for p := range s.o.partitions {
+		s.records(s.topics.Decisions, p, func(r *stream.Record) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil && m.ContextsLost > 0 {
+				s.counted["contexts announced lost"]++
+			}
+		})
+	}
 }
 
 // lose kills everybody and takes the tails of the logs.
@@ -178,8 +209,7 @@ func (s *sim) lose() {
 	if s.power.back {
 		s.now -= s.rng.Int64N(3000 * millisecond)
 	}
-	s.power.at = s.now
-	s.noteFloors()
+	s.forgetStates()
 	s.users.lost()
 	if served {
 		s.openOutcomes()
@@ -190,6 +220,9 @@ func (s *sim) loseTail(topic string, p int) {
 	var recs []stream.Record
 	s.log.Edit(topic, p, func(r []stream.Record) []stream.Record { recs = r; return r })
 	k := 0
+	if only := s.power.only; len(only) > 0 && !slices.Contains(only, topic) {
+		return
+	}
 	if s.rng.IntN(3) > 0 {
 		k = s.rng.IntN(min(len(recs), 25) + 1)
 	}
@@ -198,58 +231,25 @@ func (s *sim) loseTail(topic string, p int) {
 	}
 	gone := recs[len(recs)-k:]
 	if topic == s.topics.Rejects {
-		s.power.gone = append(s.power.gone, gone...)
+		s.power.rejects = append(s.power.rejects, gone...)
 		s.counted["lost rejects"] += k
 	}
 	s.trace("%s[%d] loses %d records, from %d on", topic, p, k, gone[0].Offset)
 	s.log.DropTail(topic, p, gone[0].Offset)
 }
 
-// noteFloors notes which rounds the logs still tell of, and forgets the learners that
-// knew lost feedback.
-func (s *sim) noteFloors() {
-	floors := make([]int64, s.o.partitions)
-	see := func(p int, n int64) { floors[p] = max(floors[p], n) }
-	for p := range floors {
-		s.records(s.topics.Decisions, p, func(r *stream.Record) {
-			var d codec.Decision
-			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
-				see(p, d.N)
-			}
-			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil {
-				see(p, m.GapTo)
-			}
-		})
-	}
+// forgetStates forgets the learners that knew lost feedback.
+func (s *sim) forgetStates() {
 	var last, epoch int64
 	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
 		var f codec.Feedback
 		if r.Type == "" && codec.ParseFeedback(&f, r.Value) == nil {
-			see(f.Partition, f.Round)
 			last = f.N
 		}
 		if e, err := codec.ParseEpoch(r.Value); r.Type == codec.TypeEpoch && err == nil {
 			epoch = e.Epoch
 		}
 	})
-	m, err := lastMark(s.ctx, s.log, s.topics.Feedback)
-	if err != nil {
-		s.fatal("%v", err)
-	}
-	for i := range m.Positions {
-		for _, n := range append(m.Positions[i].Ahead, m.Positions[i].Released) {
-			see(i, n)
-		}
-	}
-	readSnapshots(s.ctx, s.log, s.topics.Snapshots, new(codec.FeedbackMark), func(x *stored, _ error) error {
-		for p, n := range x.state.rounds {
-			see(p, n)
-		}
-		return nil
-	})
-	for p, n := range floors {
-		s.power.floors = append(s.power.floors, floor{p, n, s.now})
-	}
 	maps.DeleteFunc(s.states, func(key int64, _ string) bool { return key>>8 > last || key&255 > epoch })
 }
 
@@ -266,4 +266,28 @@ func (u *users) lost() {
 	for _, q := range u.asked {
 		q.replies = nil
 	}
+}
+
+// dumpFeedback traces the end of the feedback log.
+func (s *sim) dumpFeedback() {
+	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
+		switch r.Type {
+		case codec.TypeMark:
+			m, _ := codec.ParseFeedbackMark(r.Value)
+			s.trace("@%d mark n %d cut %d era %d eras %v from %d rejects %d epochs %v lost %v pos %+v", r.Offset, m.N, m.Cut, m.Era, m.Eras, m.From, m.Rejects, m.Epochs, m.LostTails, len(m.Positions))
+		case codec.TypeEpoch:
+			e, _ := codec.ParseEpoch(r.Value)
+			s.trace("@%d epoch %d through %d continues %d", r.Offset, e.Epoch, e.Through, e.Continues)
+		case codec.TypeCut:
+			var c codec.Cut
+			codec.ParseCut(&c, r.Value)
+			s.trace("@%d cut %+v", r.Offset, c)
+		case "":
+			var f codec.Feedback
+			codec.ParseFeedback(&f, r.Value)
+			s.trace("@%d feedback %d of %d/%d %s %s", r.Offset, f.N, f.Partition, f.Round, f.Fate, f.Reason)
+		default:
+			s.trace("@%d %s", r.Offset, r.Type)
+		}
+	})
 }

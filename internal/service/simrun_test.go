@@ -23,7 +23,7 @@ func TestSimulation(t *testing.T) {
 	n := simSeeds(t)
 	var mu sync.Mutex
 	total := map[string]int{}
-	for _, seed := range []int64{5906, 6309, 7560} { // a joiner that was paused rejected what its successor had counted
+	for _, seed := range []int64{2004, 5906, 6309, 7560} { // a joiner that was paused rejected what its successor had counted
 		runSeed(t, seed)
 	}
 	t.Run("seeds", func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestSimulation(t *testing.T) {
 	for _, k := range []string{"fate observed", "fate imputed", "fate skipped", "fate withdrawn", "reject late", "reject duplicate",
 		"reject orphan", "reject mismatch", "reject malformed", "reject contexts/malformed", "reject contexts/duplicate-id", "overflows",
 		"repeats in another partition", "crashes", "replaced", "faults", "epochs", "replies", "duplicate replies", "snapshots", "cut snapshots",
-		"minted anew", "states compared", "joiners compared", "switches", "shadow", "apprentice", "paused"} {
+		"minted anew", "states compared", "cuts", "switches", "shadow", "apprentice", "paused"} {
 		if total[k] < n/100 {
 			t.Errorf("%q happened %d times in %d runs", k, total[k], n)
 		}
@@ -330,7 +330,7 @@ func (s *sim) drainJoiner() (busy bool) {
 	}
 	j := s.joiner
 	j.p.deliver(1 << 20)
-	n := j.j.heart.LastN()
+	n := j.j.Heart().LastN()
 	if !s.check(j.p.name, "ticks", j.j.Tick(s.ctx, time.Unix(0, s.now))) {
 		j.shut()
 		return true
@@ -341,5 +341,5 @@ func (s *sim) drainJoiner() (busy bool) {
 		j.shut()
 		return true
 	}
-	return busy || j.j.heart.LastN() > n
+	return busy || j.j.Heart().LastN() > n
 }

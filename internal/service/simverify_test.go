@@ -2,14 +2,11 @@ package service
 
 import (
 	"bytes"
-	"cmp"
 	"crypto/sha256"
 	"fmt"
-	"slices"
+	"strconv"
 
 	"hindsight/internal/check"
-	"hindsight/internal/join"
-	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -38,8 +35,9 @@ func (s *sim) verify() {
 		s.counted["reject "+k] += n
 	}
 	s.counted["decisions"] += r.Decisions
+	s.counted["cuts"] += r.Cuts
 	s.counted["snapshots"] += r.Snapshots
-	s.counted["cut snapshots"] += r.Cut
+	s.counted["cut snapshots"] += r.Partial
 	s.countReasons()
 	s.counted["repeated rejects"] += r.Repeated
 	s.counted["openings"] += r.Openings
@@ -49,10 +47,6 @@ func (s *sim) verify() {
 	s.verifyWhole()
 	s.verifyStored()
 	s.verifyReplicas()
-	if s.o.strict {
-		s.verifyJoiner()
-		s.counted["joiners compared"]++
-	}
 }
 
 func (s *sim) countReasons() {
@@ -76,7 +70,18 @@ func (s *sim) countReasons() {
 }
 
 func (s *sim) checkOptions() check.Options {
-	return check.Options{Seed: simKey, Rules: simRules, LooseTime: s.o.backwards, Replies: s.users.replies()}
+	return check.Options{Seed: simKey, Rules: simRules, OneClock: !s.o.backwards, Order: writtenAs, Replies: s.users.replies()}
+}
+
+// writtenAs is the how manieth record of all that processes wrote it is.
+func writtenAs(r *stream.Record) int64 {
+	for _, h := range r.Headers {
+		if h.Key == orderHeader {
+			n, _ := strconv.ParseInt(h.Value, 10, 64)
+			return n
+		}
+	}
+	return 0
 }
 
 // records calls f for the records of a partition.
@@ -116,7 +121,7 @@ func (s *sim) verifyOwners() {
 func (s *sim) verifyWhole() {
 	for p := range s.o.partitions {
 		s.records(s.topics.Decisions, p, func(r *stream.Record) {
-			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.ContextsLost+m.LearnedLost > 0) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && (err != nil || m.GapFrom+m.ContextsLost+m.LearnedLost+m.Era > 0) {
 				s.fatal("decisions[%d]@%d tells of a loss: %+v, %v", p, r.Offset, m, err)
 			}
 		})
@@ -126,11 +131,7 @@ func (s *sim) verifyWhole() {
 		if r.Type != codec.TypeMark {
 			return
 		}
-		lost := m.Lost > 0 || len(m.Void) > 0
-		for i := range m.Positions {
-			lost = lost || m.Positions[i].OutcomesLost > 0
-		}
-		if lost || err != nil {
+		if m.Era > 0 || err != nil {
 			s.fatal("feedback@%d tells of a loss: %+v, %v", r.Offset, m, err)
 		}
 	})
@@ -197,106 +198,4 @@ func (s *sim) verifyReplicas() {
 		}
 	})
 	s.counted["states compared"] += compared
-}
-
-// event is a record of decisions or outcomes for a joiner.
-type simEvent struct {
-	at      int64 // log time, made monotone
-	outcome bool
-	place   loop.Place
-	r       stream.Record
-}
-
-// verifyJoiner gives the decisions and outcomes to a joiner that never fails, in the
-// order of log time, and compares its feedback with that of the log.
-func (s *sim) verifyJoiner() {
-	models := NewModels(s.build)
-	var want, got []codec.Feedback
-	s.records(s.topics.Feedback, 0, func(r *stream.Record) {
-		switch r.Type {
-		case codec.TypeEpoch:
-			if _, err := models.AddEpoch(r.Value); err != nil {
-				s.fatal("%v", err)
-			}
-		case "":
-			var f codec.Feedback
-			if err := codec.ParseFeedback(&f, bytes.Clone(r.Value)); err != nil {
-				s.fatal("%v", err)
-			}
-			got = append(got, f)
-		}
-	})
-	j := loop.NewJoiner(loop.JoinerOptions{Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1 << 20}, models.Rules)
-	var ready []codec.Feedback
-	release := func() {
-		ready = j.AppendReady(ready[:0])
-		for i := range ready {
-			var f codec.Feedback
-			codec.ParseFeedback(&f, codec.AppendFeedback(nil, &ready[i]))
-			want = append(want, f)
-		}
-		j.AppendRejects(nil)
-	}
-	for _, e := range s.events() {
-		switch {
-		case e.outcome:
-			j.AddOutcome(e.place, e.r.Time, e.r.Value, join.CloudEventID(&e.r))
-		case e.r.Type == "":
-			if err := j.AddDecision(e.place, e.r.Time, e.r.Value); err != nil {
-				s.fatal("replay of decisions: %v", err)
-			}
-		default:
-			j.PassDecision(e.place, e.r.Time)
-		}
-		release()
-	}
-	j.Advance(loop.End)
-	release()
-	if len(want) != len(got) {
-		s.fatal("the log holds %d feedbacks, a joiner without faults gives %d", len(got), len(want))
-		return
-	}
-	if s.o.rules.Early { // a round that a crash takes the feedback of may change places with one that does not wait
-		for _, fs := range [][]codec.Feedback{want, got} {
-			slices.SortFunc(fs, func(a, b codec.Feedback) int {
-				return cmp.Or(cmp.Compare(a.Partition, b.Partition), cmp.Compare(a.Round, b.Round))
-			})
-			for i := range fs {
-				fs[i].N = 0
-			}
-		}
-	}
-	for i := range want {
-		if !bytes.Equal(codec.AppendFeedback(nil, &want[i]), codec.AppendFeedback(nil, &got[i])) {
-			s.fatal("feedback %d: the log has %+v, a joiner without faults gives %+v", i+1, got[i], want[i])
-			return
-		}
-	}
-}
-
-// events returns all decisions and outcomes in the order of log time.
-func (s *sim) events() (all []simEvent) {
-	read := func(topic string, outcome bool) {
-		for p := range s.o.partitions {
-			var at int64
-			s.records(topic, p, func(r *stream.Record) {
-				at = max(at, r.Time)
-				c := *r
-				c.Value = bytes.Clone(r.Value)
-				all = append(all, simEvent{at, outcome, loop.Place{Partition: p, Offset: r.Offset}, c})
-			})
-		}
-	}
-	read(s.topics.Decisions, false)
-	read(s.topics.Outcomes, true)
-	slices.SortStableFunc(all, func(a, b simEvent) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
-	return all
 }

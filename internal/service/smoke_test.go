@@ -93,7 +93,7 @@ func TestLoopOnMemory(t *testing.T) {
 		}
 		must(t, 0, d.WriteSnapshots(ctx))
 	}
-	t.Log(j.heart.LastN(), d.heart.Next(), d.follower.heart.LearnedThrough(), j.heart.Pending())
+	t.Log(j.Heart().LastN(), d.heart.Next(), d.follower.heart.LearnedThrough(), j.Heart().Pending())
 	fates := map[string]int{}
 	_, end, _ := log.Bounds(ctx, ts.Feedback, 0)
 	var f codec.Feedback

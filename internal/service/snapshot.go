@@ -196,7 +196,8 @@ func readSnapshots(ctx context.Context, log stream.Log, topic string, last *code
 		}
 		s.state, err = parseState(p.bytes)
 		s.state.era = c.Era
-		if err == nil && (slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era, c.LearnedThrough)) {
+		if err == nil && (slices.Contains(last.Void, codec.SnapshotRef{SHA256: c.SHA256}) || last.Voids(c.Era, c.LearnedThrough) ||
+			c.Era < last.Era && !knows(last, c.Epoch)) {
 			err = errVoid
 		}
 		return f(s, err)

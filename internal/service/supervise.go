@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
@@ -82,7 +83,7 @@ func Begun(ctx context.Context, log stream.Log, name string) (bool, error) {
 	if errors.Is(err, stream.ErrNotFound) {
 		return false, nil
 	}
-	return first < next || next > logStart, err // retention may have dropped all of it
+	return first < next || next > join.LogStart, err // retention may have dropped all of it
 }
 
 // CheckTaught is an error unless a log is new, or holds all that it ever held, and of a model no
@@ -95,7 +96,7 @@ func CheckTaught(ctx context.Context, log stream.Log, name string, version int64
 	t := TopicsOf(name)
 	whole := func(topic string, p int) error {
 		first, _, err := log.Bounds(ctx, topic, p)
-		if err == nil && first > logStart {
+		if err == nil && first > join.LogStart {
 			err = fmt.Errorf("%w: %s has dropped records since it was taught, so that it cannot be told where to go on; teach a new log", ErrModel, topic)
 		}
 		return err

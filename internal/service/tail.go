@@ -63,10 +63,11 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 				s.begun = m
 			}
 			d.heart.Resume(max(m.N, m.GapTo)+1, m.ContextsThrough)
-			s.learned, s.time, s.era = max(s.learned, m.LearnedThrough), max(s.time, m.Time), max(s.era, m.Era)
-			if m.LearnedLost > 0 {
+			s.learned, s.time = max(s.learned, m.LearnedThrough), max(s.time, m.Time)
+			if m.LearnedLost > 0 || m.Era > s.era {
 				s.learned = m.LearnedThrough
 			}
+			s.era = max(s.era, m.Era)
 			if m.ContextsLost > 0 {
 				d.heart.Pass(m.ContextsThrough)
 			}
@@ -82,18 +83,19 @@ func (d *Decider) readFrom(ctx context.Context, from, end int64) (n int, err err
 // used again; feedback that the last decision had learned; contexts that were passed.
 func (d *Decider) announceLosses(ctx context.Context) error {
 	var m codec.DecisionMark
-	if err := d.lostFeedback(ctx, &m); err != nil {
+	void, err := d.lostFeedback(ctx)
+	if err != nil {
 		return err
 	}
 	if err := d.lostContexts(ctx, &m); err != nil {
 		return err
 	}
 	d.lostRounds(&m)
-	if m == (codec.DecisionMark{}) {
+	if !void && m == (codec.DecisionMark{}) {
 		return nil
 	}
 	d.cfg.Logger.Error("logs have lost their tails: what is gone is noted in decisions", "rounds_from", m.GapFrom, "rounds_to", m.GapTo,
-		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.heart.LearnedThrough()+1, "feedback_to", m.LearnedLost)
+		"contexts_from", d.heart.ContextsThrough(), "contexts_to", m.ContextsLost, "feedback_from", d.follower.heart.LearnedThrough()+1, "feedback_to", d.seen.learned)
 	return d.mark(ctx, m)
 }
 
@@ -127,26 +129,21 @@ func (d *Decider) lostRounds(m *codec.DecisionMark) {
 // lostFeedback finds out whether the last decision had learned feedback that is gone.
 // One may go on with less only when the joiner has written down that it is gone: else
 // it may just not be there yet.
-func (d *Decider) lostFeedback(ctx context.Context, m *codec.DecisionMark) error {
+func (d *Decider) lostFeedback(ctx context.Context) (void bool, err error) {
 	f := d.follower
 	got, number := f.heart.LearnedThrough(), int64(0)
 	if ep := f.heart.Epoch(); ep != nil {
 		number = ep.Number
 	}
-	if got >= d.seen.learned && number >= d.seen.epoch {
-		return nil
-	}
 	if got < d.seen.learned {
-		ok, err := f.announced(ctx, d.seen.era, d.seen.learned)
-		if err != nil {
-			return err
-		}
-		if ok && number >= d.seen.epoch {
-			m.LearnedLost = d.seen.learned
-			return nil
+		if void, err = f.announced(ctx, d.seen.era, d.seen.learned); err != nil {
+			return false, err
 		}
 	}
-	return fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
+	if (void || got >= d.seen.learned) && number >= d.seen.epoch && f.heart.Era() >= d.seen.era {
+		return void, nil
+	}
+	return false, fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",
 		d.topics.Decisions, d.cfg.Partition, d.seen.epoch, d.seen.learned, number, got, stream.ErrUnavailable)
 }
 

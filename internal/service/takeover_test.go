@@ -43,6 +43,7 @@ func newTakeover(t *testing.T, parts int, window loop.Window) *takeover {
 	k.rules = loop.Rules{Range: loop.Range{Max: 1}, Window: window}
 	k.log = mem.New(mem.Options{Clock: func() int64 { return k.now }})
 	k.topics = createTopics(t, k.log, "m", parts)
+	k.joiner().Close() // the epoch begins
 	return k
 }
 
@@ -219,7 +220,7 @@ func TestOrphanBetweenPolls(t *testing.T) {
 	k.report(100, 0, "x", .25)
 	asked := 0
 	k.asked = func(topic string) {
-		if parked, _ := j.heart.Parked(); parked == 0 || topic != k.topics.Decisions {
+		if topic != k.topics.Decisions {
 			return
 		}
 		if asked++; asked == 2 { // before, it looked whether there was anything to read
@@ -242,7 +243,7 @@ func TestRestartRemembers(t *testing.T) {
 		k.report(100, 0, id, .5)
 		k.step(j)
 		for range 4 {
-			must(t, 0, j.mark(t.Context()))
+			must(t, 0, j.core.Mark(t.Context()))
 		}
 		want[id] = "observed 0.5"
 	}

@@ -138,8 +138,8 @@ func TestRetentionDropsEpochs(t *testing.T) {
 		return j.Epoch(), nil
 	}
 	before := r.end(r.topics.Feedback)
-	if n, err := epoch(2, "y"); n != 2 || err != nil || r.end(r.topics.Feedback) != before+1 {
-		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err, r.end(r.topics.Feedback)-before-1)
+	if n, err := epoch(2, "y"); n != 2 || err != nil || r.end(r.topics.Feedback) != before+2 {
+		t.Errorf("epoch %d, %v, and %d records more in feedback; want epoch 2 to go on", n, err, r.end(r.topics.Feedback)-before-2)
 	}
 	if _, err := epoch(2, "z"); !errors.Is(err, ErrModel) {
 		t.Errorf("another model of the same version: %v", err)
@@ -207,6 +207,7 @@ func TestSnapshotByAge(t *testing.T) {
 func TestIdleJoinerMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, nil)
+		r.must(r.settle())
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- r.j.Run(ctx) }()

@@ -93,7 +93,7 @@ func (d *Decider) show() {
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
-	d.at.feedback.Store(d.follower.in.consumed())
+	d.at.feedback.Store(d.follower.in.Consumed())
 	if d.cfg.Learned != nil {
 		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
 	}
@@ -142,12 +142,13 @@ func (j *Joiner) look(outer context.Context) {
 	defer cancel()
 	var waits [2]float64
 	var err error
-	for i, in := range j.inputs {
+	for i := range j.at {
+		topic := [2]string{j.topics.Decisions, j.topics.Outcomes}[i/j.cfg.Partitions]
 		var n float64
-		if n, err = lag(ctx, j.cfg.Log, in.topic, in.partition, j.at[i].Load()); err != nil {
+		if n, err = lag(ctx, j.cfg.Log, topic, i%j.cfg.Partitions, j.at[i].Load()); err != nil {
 			break
 		}
-		waits[i/j.cfg.Partitions] += n // decisions of all partitions, then outcomes
+		waits[i/j.cfg.Partitions] += n
 	}
 	if err == nil {
 		j.m.DecisionsLag.Set(waits[0])
@@ -172,8 +173,8 @@ func (j *Joiner) showControl(now time.Time) {
 	}
 	j.shownAt = now
 	cause := j.epochs.last.rec.Cause
-	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.heart.Guard(), cause))
-	guard := j.heart.Guard()
+	j.cfg.Control.see(modePage(j.epochs.last), guardPage(j.Heart().Guard(), cause))
+	guard := j.Heart().Guard()
 	sums := guard.Sums()
 	_, on := alarm(&sums, cause)
 	j.m.Guard(guard, on)
@@ -181,18 +182,18 @@ func (j *Joiner) showControl(now time.Time) {
 
 // show publishes where the joiner is.
 func (j *Joiner) show() {
-	for i, in := range j.inputs {
-		j.at[i].Store(in.consumed())
+	for i := range j.at {
+		j.at[i].Store(j.core.Consumed(i))
 	}
 	now := time.Now()
-	j.m.Heart(j.heart, j.cfg.Metrics.Scope(), now)
+	j.m.Heart(j.Heart(), &j.late.Losses, j.cfg.Metrics.Scope(), now)
 	j.warnLate()
 	j.showControl(now)
-	j.cfg.Insight.see(j.heart.LateLosses())
+	j.cfg.Insight.see(j.late.Losses)
 	if j.epochs.last != nil {
 		j.m.Epoch.Set(float64(j.epochs.last.rec.Epoch))
 		rules := j.epochs.rules(j.epochs.last.rec.Epoch)
 		j.m.Window(rules)
-		j.cfg.Metrics.Scope().Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.heart.Rewards()))
+		j.cfg.Metrics.Scope().Worth(j.epochs.last.rec.Epoch, rewardsOf(rules, j.Heart().Rewards()))
 	}
 }

@@ -3,35 +3,12 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"hindsight/pkg/stream"
 )
 
-// stall is how long a read inside a log's bounds may take: the last records before
-// the end may be missing, and then nothing would ever come.
-const stall = time.Minute
-
 // mostBegun is how often reading begins where the first records are dropped before they come.
 const mostBegun = 10
-
-var errStalled = errors.New("nothing comes, though the log says that its end lies further; on Kafka a transaction may be open")
-
-// brokenLog is an error that says that a log has no record where it must have one, or that
-// its storage finds one damaged.
-type brokenLog struct {
-	Difference
-	err error
-}
-
-// broken reports whether an error of a log says so.
-func broken(err error) bool {
-	return errors.Is(err, stream.ErrGap) || errors.Is(err, stream.ErrCorrupt)
-}
-
-func (b *brokenLog) Error() string { return b.err.Error() }
-func (b *brokenLog) Unwrap() error { return b.err }
 
 // logCursor reads one partition from a position to an end that was fetched before.
 type logCursor struct {
@@ -41,17 +18,13 @@ type logCursor struct {
 	first     int64 // kept by the log, when it was asked and when reading began
 	end       int64
 
-	feed   *feed // of this side and another; nil: there is a reader
-	side   int
 	reader stream.Reader
 	batch  []stream.Record
 	i      int
 	after  int64 // before it everything was read; 0: nothing was
 	time   int64 // running maximum of the log times taken
 	read   func(n int)
-
-	losses []loss  // of the logs
-	kept   []int64 // by loss: the offset behind the last record taken that is certainly older
+	to     *queue // who else needs what is read; nil: nobody does
 }
 
 // openCursor fetches a partition's bounds.
@@ -92,92 +65,54 @@ func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 	return nil, nil
 }
 
-// next fetches more; nothing at the end.
+// next fetches more; nothing at the end. Where the first records are dropped before they come, it begins anew.
 func (c *logCursor) next(ctx context.Context) (err error) {
 	c.i = 0
-	if c.feed != nil {
-		switch b, err := c.feed.next(ctx, c); {
-		case errors.Is(err, errLeft):
-			c.feed = nil
-		case err != nil || b == nil:
-			c.seek(c.end)
+	for try := 1; ; try++ {
+		c.batch = c.batch[:0]
+		if err = c.open(ctx); err != nil {
 			return err
-		default:
-			c.got(b.recs)
-			return nil
 		}
-	}
-	batch := c.batch[:0]
-	switch {
-	case c.reader != nil:
-		batch, err = c.receive(ctx, c.reader, batch)
-	case c.after > c.first:
-		if c.reader, err = c.log.Read(ctx, c.topic, c.partition, c.after); err == nil {
-			batch, err = c.receive(ctx, c.reader, batch)
+		for err == nil && len(c.batch) == 0 && c.reader.Position() < c.end {
+			c.batch, err = c.reader.Next(ctx, c.batch)
 		}
-	default:
-		var first int64
-		c.reader, first, batch, err = c.begin(ctx, batch)
-		c.first = max(c.first, first)
+		if !errors.Is(err, stream.ErrTruncated) || c.after > c.first || try == mostBegun {
+			break
+		}
+		c.reader.Close()
+		c.reader = nil
 	}
-	switch {
-	case err != nil:
-		c.batch = nil
-	case len(batch) == 0:
+	k := len(c.batch)
+	if err != nil || k == 0 {
 		c.batch, c.after = nil, c.end
-	default:
-		c.got(batch)
+		return err
 	}
-	return err
-}
-
-// begin makes a reader of all that is kept now, and reads its first records, if any lie before
-// the end.
-func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Reader, first int64, recs []stream.Record, err error) {
-	for range mostBegun {
-		if r, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
-			return nil, 0, dst, err
-		}
-		if first, _, err = c.log.Bounds(ctx, c.topic, c.partition); err != nil { // the reader may be behind what was aborted
-			return r, 0, dst, err
-		}
-		if recs, err = c.receive(ctx, r, dst); !errors.Is(err, stream.ErrTruncated) {
-			return r, first, recs, err
-		}
-		r.Close() // they have just been dropped
+	c.after = c.batch[k-1].Offset + 1
+	if c.to != nil {
+		c.to.put(c.batch)
 	}
-	return nil, first, dst, err
-}
-
-// got takes what was read.
-func (c *logCursor) got(batch []stream.Record) {
-	c.batch, c.after = batch, batch[len(batch)-1].Offset+1
 	if c.read != nil {
-		c.read(len(batch))
+		c.read(k)
 	}
+	return nil
 }
 
-// receive reads at least one record, which must come, or nothing at the end.
-func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) ([]stream.Record, error) {
-	wait, cancel := context.WithTimeoutCause(ctx, stall, errStalled)
-	defer cancel()
-	var err error
-	for err == nil && len(dst) == 0 && from.Position() < c.end {
-		dst, err = from.Next(wait, dst)
+// open makes a reader, if there is none: of all that is kept now, unless something was read.
+func (c *logCursor) open(ctx context.Context) (err error) {
+	if c.reader != nil {
+		return nil
 	}
-	if err == nil {
-		return dst, nil
+	from := stream.Earliest
+	if c.after > c.first {
+		from = c.after
 	}
-	if wait.Err() != nil {
-		err = context.Cause(wait)
+	c.reader, err = c.log.Read(ctx, c.topic, c.partition, from)
+	if err != nil || from != stream.Earliest {
+		return err
 	}
-	at := from.Position()
-	told := fmt.Errorf("%s[%d]@%d: %w", c.topic, c.partition, at, err)
-	if broken(err) {
-		return nil, &brokenLog{Difference{Topic: c.topic, Partition: c.partition, Offset: at, Time: c.time,
-			Field: "record", Want: "a record that the log can read", Got: err.Error()}, told}
-	}
-	return nil, told
+	first, _, err := c.log.Bounds(ctx, c.topic, c.partition) // the reader may be behind what was aborted
+	c.first = max(c.first, first)
+	return err
 }
 
 // walk gives f each record up to the end, and closes the cursor.
@@ -216,32 +151,12 @@ func (c *logCursor) keyless(v *verification, r *stream.Record) {
 // take moves behind the head.
 func (c *logCursor) take() {
 	c.time = c.logTime(&c.batch[c.i])
-	for i := range c.losses {
-		if c.time < c.losses[i].since {
-			c.kept[i] = c.offset() + 1
-		}
-	}
 	c.i++
 }
 
-// watch lets the cursor see what it keeps from before each loss.
-func (c *logCursor) watch(l *losses) { c.losses, c.kept = l.all, make([]int64, len(l.all)) }
-
-// lost reports whether a loss may have taken a record from an offset, which was there before
-// a log time.
-func (c *logCursor) lost(offset, before int64) bool {
-	for i := range c.losses {
-		if before <= c.losses[i].time && offset >= c.kept[i] {
-			return true
-		}
-	}
-	return false
-}
-
 func (c *logCursor) close() {
-	if c.feed != nil {
-		c.feed.leave(c.side)
-		c.feed = nil
+	if c.to != nil {
+		c.to.end()
 	}
 	if c.reader != nil {
 		c.reader.Close()

@@ -3,401 +3,381 @@ package verify
 import (
 	"bytes"
 	"context"
-	"strconv"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
+	"hindsight/internal/join"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
+	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
-// fateCheck recomputes the feedback log: each record is its decision's copy with the
-// fate that the decision has by definition, from the log times of decisions and
-// outcomes and the rules of its epoch. What a joiner does to get there, and when,
-// does not enter, but for the order of rounds across partitions, which the feedback
-// log itself records.
+// fateCheck recomputes a feedback log from its cuts, with the heart that wrote it: each record is
+// what follows from those before it. It begins at the first mark that can be restored. Where a cut
+// took records that the log does not hold as they were, it goes on at the next such mark.
 type fateCheck struct {
 	v        *verification
+	history  join.History
+	models   *service.Models
+	rules    func(epoch int64) *loop.Rules
+	log      *pipe // that spans and copies are read from
 	feedback *logCursor
-	lanes    []*roundLane
-	outs     []*outcomeLane
-	ids      map[string]*heldID
-	memory   []*heldRound // judged, oldest first
-	missing  []missingReject
-	newer    *heldOutcome // the first that only a newer program can read, and that was not rejected
-	forgot   bool         // some round was forgotten
-	losses   loop.LateLosses
-	guard    guardCheck
+	heart    *loop.CutJoiner // nil: it cannot be known how it stands
+	spans    *join.Spans
+	copies   copyCheck // before begun
+	legal    legality
+	rejects  *outcomeRejects
+	tails    []codec.LostTail // of all eras
+	begun    bool             // a mark was restored
+	lost     bool             // a cut took what is gone, and no mark was restored since
+	unread   bool             // a cut may be missing since the last one
+	ruleless bool             // the heart met a round whose rules are no longer kept
 
-	n      int64 // of the last feedback; -1: none was read
-	unread int64 // records since then that could not be read: each is a feedback, or somebody else's
-	epoch  int64
+	due     []codec.Feedback // what follows from the last cut and was not met
+	ready   loop.Ready
+	next    codec.Cut
+	n       int64 // of the last feedback in the log; -1: none was read
+	first   int64 // of the first; 0: none was read
+	cut     int64 // of the last cut in the log; 0: none was read
+	met     int64 // the last that the heart took
+	mark    codec.FeedbackMark
+	marks   map[int64]markPlace // by offset
+	epoch   int64               // of the last epoch record; 0: none was read
+	oldest  int64               // of the first
+	epochs  map[int64]bool      // offsets of class and epoch records
+	losses  loop.LateLosses
+	checked Tally
 
-	got  codec.Feedback
-	dec  codec.Decision
-	want codec.Feedback
-	buf  []byte
+	got codec.Feedback
+	buf []byte
 }
 
+// markPlace is what is kept of a mark, to which later ones may refer.
+type markPlace struct{ cut, n, remembers int64 }
+
+// knownEpochs are the models that the check of fates has read.
+type knownEpochs struct{ f *fateCheck }
+
+// Rules returns the rules of an epoch. If retention has dropped them, what follows is too old.
+func (k knownEpochs) Rules(epoch int64) *loop.Rules {
+	f := k.f
+	rules := f.rules(epoch)
+	if rules == nil && f.feedback.cut() && (f.oldest == 0 || epoch < f.oldest) {
+		f.ruleless = true
+	}
+	return rules
+}
+
+func (knownEpochs) Read(*stream.Record) error                    { return nil }
+func (knownEpochs) Refs() []codec.EpochRef                       { return nil }
+func (knownEpochs) Find(context.Context, []codec.EpochRef) error { return nil }
+
+// openFates fetches the end of the feedback log, and then that of the rejects.
 func (v *verification) openFates(ctx context.Context) (*fateCheck, error) {
 	c, err := v.openCursor(ctx, v.topics.Feedback, 0)
 	if err != nil {
 		return nil, err
 	}
 	c.read = v.step
-	f := &fateCheck{v: v, feedback: c, ids: map[string]*heldID{}, n: -1}
-	if !c.cut() {
-		f.n = 0
+	for p := range v.partitions { // what they keep now
+		if _, err := v.openCursor(ctx, v.topics.Outcomes, p); err != nil {
+			return nil, err
+		}
 	}
-	return f, nil
+	rejects, err := v.openCursor(ctx, v.topics.Rejects, 0)
+	if err != nil {
+		return nil, err
+	}
+	return v.newFates(c, rejects), nil
 }
 
-func (f *fateCheck) cursor() *logCursor         { return f.feedback }
-func (f *fateCheck) decisions(p int) *logCursor { return f.lanes[p].c }
-func (f *fateCheck) outcomes(p int) *logCursor  { return f.outs[p].c }
+func (v *verification) newFates(feedback, rejects *logCursor) *fateCheck {
+	f := &fateCheck{v: v, feedback: feedback, n: -1, models: service.NewModels(v.Build), marks: map[int64]markPlace{},
+		epochs: map[int64]bool{}, rejects: newOutcomeRejects(v, rejects)}
+	f.rules = f.models.Rules
+	f.history = join.History{Log: v.Log, Partitions: v.partitions, Seed: 1, Epochs: knownEpochs{f},
+		Topics: join.Topics{Decisions: v.topics.Decisions, Outcomes: v.topics.Outcomes, Feedback: v.topics.Feedback,
+			Rejects: v.topics.Rejects}}
+	f.legal = newLegality(v, 2*v.partitions)
+	return f
+}
+
+func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
+	f.v.differ(at(f.feedback, r, field, want, got))
+}
 
 func (f *fateCheck) close() {
 	f.feedback.close()
-	for _, l := range f.lanes {
-		l.c.close()
-	}
-	for _, l := range f.outs {
-		l.c.close()
+	f.rejects.c.close()
+	f.copies.close()
+	if f.spans != nil {
+		f.spans.Close()
+		f.spans = nil
 	}
 }
 
 func (f *fateCheck) run(ctx context.Context) error {
-	for {
-		r, err := f.feedback.head(ctx)
-		if err != nil {
-			return err
-		}
-		if r == nil {
-			break
-		}
+	f.feedback.log = f.log
+	if err := f.copies.open(ctx, f); err != nil {
+		return err
+	}
+	err := f.feedback.walk(ctx, func(r *stream.Record) error {
 		if err := f.take(ctx, r); err != nil {
 			return err
 		}
-		f.feedback.take()
+		f.legal.pass(2*f.v.partitions, r.Offset, r.Time)
+		return nil
+	})
+	if err != nil {
+		return err
 	}
 	f.v.report.LateLosses = latelosses.Compare(&f.losses)
-	return f.finish(ctx)
+	f.v.count(&f.v.report.Feedback, f.checked)
+	if err := f.rejects.finish(ctx, f.cut, f.feedback); err != nil {
+		return err
+	}
+	return f.legal.finish(ctx, &f.history, f.heart)
 }
 
 func (f *fateCheck) take(ctx context.Context, r *stream.Record) error {
-	v := f.v
 	if r.Type != "" {
-		f.feedback.keyless(v, r)
+		f.feedback.keyless(f.v, r)
 	}
 	switch r.Type {
 	case "":
-		v.count(&v.report.Feedback, Tally{Records: 1})
-		if err := codec.ParseFeedback(&f.got, r.Value); err != nil {
-			if err := v.unread(f.feedback, r, "bytes", "a feedback", err, max(f.n, 0)+1); err != nil {
-				return err
-			}
-			f.unread++
-			f.guard.known = false
-			return nil
-		}
-		f.guard.guard.Add(&f.got)
-		v.late.AddFeedback(&f.losses, &f.got, v.rules(f.got.Epoch))
 		return f.round(ctx, r)
+	case codec.TypeCut:
+		return f.takeCut(ctx, r)
 	case codec.TypeMark:
-		v.count(&v.report.Marks, Tally{Records: 1, Checked: 1})
-		return f.mark(ctx, r)
+		return f.takeMark(ctx, r)
 	case codec.TypeEpoch:
-		if rec, err := codec.ParseEpoch(r.Value); err == nil {
-			if f.n >= 0 && !f.reach(rec.Through) {
-				v.differ(at(f.feedback, r, "through", f.n, rec.Through))
-			}
-			f.epoch = max(f.epoch, rec.Epoch)
-			f.guard.begin(f, r, &rec)
-		}
-	case codec.TypeClass, codec.TypeOpen:
+		f.begin(r)
+	case codec.TypeClass:
+		f.epochs[r.Offset] = true
+		_ = f.models.AddClass(r.Value) // reported where models are read
+	case codec.TypeOpen:
 	default:
-		v.stray(at(f.feedback, r, "type", "none, open, epoch, class or mark", r.Type))
+		f.v.stray(at(f.feedback, r, "type", "none, cut, open, epoch, class or mark", r.Type))
 	}
 	return nil
 }
 
-// due reports whether n may be the number of what comes next after so many records that
-// could not be read.
-func due(next, unread, n int64) bool { return n >= next && n <= next+unread }
-
-// reach notes that a record says which feedback came last. It reports false if it cannot be
-// that one.
-func (f *fateCheck) reach(n int64) bool {
-	if !due(f.n, f.unread, n) {
-		return false
+// round compares a feedback with the next that follows from the last cut. One that is equal is not
+// parsed.
+func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
+	f.checked.Records++
+	if len(f.due) == 0 {
+		return f.odd(ctx, r, nil)
 	}
-	f.n, f.unread = n, f.unread-(n-f.n)
+	want := &f.due[0]
+	if f.buf = codec.AppendFeedback(f.buf[:0], want); !bytes.Equal(f.buf, r.Value) || string(r.Key) != want.ID {
+		return f.odd(ctx, r, want)
+	}
+	f.checked.Checked++
+	f.v.late.AddFeedback(&f.losses, want, f.rules(want.Epoch))
+	f.n, f.due = want.N, f.due[1:]
+	return nil
+}
+
+// odd takes a feedback that is not the next expected, which f.buf has if there is one.
+func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedback) error {
+	v, got := f.v, &f.got
+	if err := codec.ParseFeedback(got, r.Value); err != nil {
+		if want != nil && !codec.Foreign(err) {
+			f.n, f.due = want.N, f.due[1:]
+		}
+		return v.unread(f.feedback, r, "bytes", "a feedback", err, f.n)
+	}
+	v.late.AddFeedback(&f.losses, got, f.rules(got.Epoch))
+	wrong := func(field string, want, have any) {
+		v.differ(at(f.feedback, r, field, want, have).in(got.N, got.ID))
+	}
+	switch {
+	case f.heart == nil, want == nil && f.unread:
+		if f.n >= 0 && got.N != f.n+1 {
+			wrong("n", f.n+1, got.N)
+		}
+		if f.n = got.N; f.first == 0 {
+			f.first = got.N
+		}
+		f.checked.TooOld++
+		if !f.begun {
+			return f.copies.check(ctx, r, got, wrong)
+		}
+		return nil
+	case want == nil:
+		wrong("round", "no feedback: the cuts before it have theirs", got.Round)
+	case !bytes.Equal(f.buf, r.Value):
+		field, w, have := differs(want, got, f.buf, r.Value)
+		wrong(field, w, have)
+	default:
+		wrong("key", got.ID, string(r.Key))
+	}
+	f.checked.Checked++
+	for last := got.N; want != nil && len(f.due) > 0 && f.due[0].N <= max(want.N, last); f.due = f.due[1:] {
+		f.n = f.due[0].N
+	}
+	return nil
+}
+
+// complete checks that all feedback of the last cut was met.
+func (f *fateCheck) complete(r *stream.Record) {
+	if len(f.due) > 0 {
+		f.wrong(r, "feedback", "feedback "+i64(f.due[0].N)+" before it", "none")
+		f.n += int64(len(f.due))
+		f.due = nil
+	}
+}
+
+func (f *fateCheck) takeCut(ctx context.Context, r *stream.Record) error {
+	v, c := f.v, &f.next
+	v.report.Cuts.Records++
+	if err := codec.ParseCut(c, r.Value); err != nil {
+		f.unread = true
+		return v.unread(f.feedback, r, "bytes", "a cut", err, 0)
+	}
+	f.complete(r)
+	if f.cut > 0 && c.Cut != f.cut+1 {
+		f.wrong(r, "cut", f.cut+1, c.Cut)
+		f.lose()
+	}
+	f.cut, f.unread = max(f.cut, c.Cut), false
+	if f.heart == nil {
+		v.report.Cuts.TooOld++
+		return nil
+	}
+	v.report.Cuts.Checked++
+	if !f.forward(r, "decisions", 0, c.Decisions) || !f.forward(r, "outcomes", v.partitions, c.Outcomes) {
+		f.lose()
+		return nil
+	}
+	batches, err := f.spans.Take(c, nil)
+	if err == nil {
+		f.legal.check(f.feedback, r, c, batches, f.heart)
+		err = f.heart.Take(c, batches)
+	}
+	if err != nil {
+		return f.fail(ctx, r, err)
+	}
+	if f.ruleless {
+		v.report.Cuts.Checked, v.report.Cuts.TooOld = v.report.Cuts.Checked-1, v.report.Cuts.TooOld+1
+		f.lose()
+		return nil
+	}
+	for i := range c.Outcomes {
+		n := int64(len(batches[len(c.Decisions)+i].Outcomes))
+		v.report.Outcomes.Records, v.report.Outcomes.Checked = v.report.Outcomes.Records+n, v.report.Outcomes.Checked+n
+	}
+	f.heart.Ready(&f.ready)
+	f.due, f.met = f.ready.Feedback, c.Cut
+	f.rejects.expect(f.ready.Rejects)
+	return nil
+}
+
+// forward checks that a cut moves the inputs on that it has ranges of.
+func (f *fateCheck) forward(r *stream.Record, topic string, first int, ranges []codec.Range) bool {
+	for i, x := range ranges {
+		field := fmt.Sprintf("%s[%d]", topic, i)
+		if x.Partition >= f.v.partitions {
+			f.wrong(r, field+".partition", "less than "+i64(int64(f.v.partitions)), x.Partition)
+			return false
+		}
+		if from := f.history.Position(f.heart, first+x.Partition); x.Next <= from {
+			f.wrong(r, field+".next", "more than "+i64(from), x.Next)
+			return false
+		}
+	}
 	return true
 }
 
-// wrong notes a difference in the feedback at the head.
-func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
-	f.v.differ(at(f.feedback, r, field, want, got).in(f.got.N, f.got.ID))
-}
-
-// round checks one feedback.
-func (f *fateCheck) round(ctx context.Context, r *stream.Record) error {
-	v, got := f.v, &f.got
-	if f.n >= 0 && !due(f.n+1, f.unread, got.N) {
-		f.wrong(r, "n", f.n+1, got.N)
-	}
-	f.n, f.unread = got.N, 0
-	if got.LearnedThrough >= got.N && !v.losses.learned(got.Partition, got.LearnedThrough, got.Time) {
-		f.wrong(r, "learned_through", "less than "+i64(got.N), got.LearnedThrough)
-	}
-	if string(r.Key) != got.ID {
-		f.wrong(r, "key", got.ID, string(r.Key))
-	}
-	if got.Partition < 0 || got.Partition >= v.partitions {
-		f.wrong(r, "partition", "less than "+strconv.Itoa(v.partitions), got.Partition)
-		return nil
-	}
-	l := f.lanes[got.Partition]
-	if err := f.readRounds(ctx, got.Partition, func(l *roundLane, _ int64) bool { return l.next <= got.Round }); err != nil {
-		return err
-	}
-	h := l.round(got.Round)
-	again := f.turn(r, l, h)
+// fail notes why a cut cannot be taken, or a mark be restored.
+func (f *fateCheck) fail(ctx context.Context, r *stream.Record, err error) error {
+	place := (*stream.Error)(nil)
 	switch {
-	case again:
-		return nil
-	case h == nil && l.c.cut() && (l.next == 0 || got.Round < l.base):
-		v.count(&v.report.Feedback, Tally{TooOld: 1})
-		f.id(string([]byte(got.ID))).unsure = true
-		return nil
-	case h == nil:
-		f.wrong(r, "round", "a decision of partition "+strconv.Itoa(got.Partition), got.Round)
-		return nil
-	case h.lost || h.raw == nil:
-		if h.lost {
-			v.count(&v.report.Feedback, Tally{TooOld: 1})
-		}
-		h.judged = true
-		f.id(string([]byte(got.ID))).unsure = true
-		return nil // announced, or reported with the decisions
-	}
-	err := f.judge(ctx, r, h)
-	f.keep(h, got.N)
-	return err
-}
-
-// turn checks that it is a round's turn, and reports whether it had its feedback.
-func (f *fateCheck) turn(r *stream.Record, l *roundLane, h *heldRound) (again bool) {
-	n := f.got.Round
-	if !l.begun { // a mark will tell which rounds had theirs in what is gone
-		again := l.ahead[n]
-		if again {
-			f.wrong(r, "round", "a round without feedback", n)
-		}
-		l.ahead[n] = true
-		return again
-	}
-	l.settle()
-	switch {
-	case h != nil && h.lost && !h.judged:
-		return false
-	case n <= l.judged || l.ahead[n]:
-		f.wrong(r, "round", "a round without feedback", n)
-		return true
-	case n == l.judged+1:
-		l.judged = n
-	default:
-		if rules := f.rulesOf(h); rules != nil && rules.Waits(n, f.got.LearnedThrough) || h == nil && !l.c.cut() {
-			f.wrong(r, "round", l.judged+1, n)
-		}
-		l.ahead[n] = true
-	}
-	l.settle()
-	return false
-}
-
-// rulesOf returns the rules of a round, nil if they are gone.
-func (f *fateCheck) rulesOf(h *heldRound) *loop.Rules {
-	if h == nil || h.raw == nil {
-		return nil
-	}
-	return f.v.rules(h.epoch)
-}
-
-// settle moves past the rounds that have feedback, or are lost.
-func (l *roundLane) settle() {
-	for {
-		n := l.judged + 1
-		if l.ahead[n] {
-			delete(l.ahead, n)
-		} else if h := l.round(n); h == nil || !h.lost {
-			return
-		}
-		l.judged = n
-	}
-}
-
-// judge compares a feedback with what it should be.
-func (f *fateCheck) judge(ctx context.Context, r *stream.Record, h *heldRound) error {
-	v, got := f.v, &f.got
-	rules := v.rules(h.epoch)
-	if codec.ParseDecision(&f.dec, h.raw) != nil || rules == nil {
-		if rules == nil && f.feedback.cut() {
-			v.count(&v.report.Feedback, Tally{TooOld: 1})
-		}
-		f.id(h.id).unsure = true
-		return nil
-	}
-	for p := range f.lanes {
-		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= h.time }); err != nil {
-			return err
-		}
-	}
-	d := &f.dec
-	f.want = codec.Feedback{
-		N: got.N, Partition: d.Partition, Round: d.N, ID: d.ID, Epoch: d.Epoch, LearnedThrough: d.LearnedThrough,
-		Gamma: d.Gamma, Time: h.time, Actions: d.Actions, Propensities: d.Propensities, Action: d.Action, Context: d.Context, Mode: d.Mode, Would: d.Would,
-		Fate: got.Fate, Reason: got.Reason, Loss: got.Loss, OutcomePartition: got.OutcomePartition, OutcomeOffset: got.OutcomeOffset, ClosedAt: got.ClosedAt,
-	}
-	if f.lanes[h.partition].c.cut() && got.Time > h.time {
-		f.want.Time = got.Time // the running maximum may have begun with a record that is gone
-	}
-	known, err := f.fate(ctx, r, h, rules)
-	if err != nil {
+	case newer(err):
+		return f.feedback.failed(r.Offset, err)
+	case broken(err):
 		return err
-	}
-	if known {
-		v.count(&v.report.Feedback, Tally{Checked: 1})
-	} else {
-		v.count(&v.report.Feedback, Tally{TooOld: 1})
-	}
-	f.buf = codec.AppendFeedback(f.buf[:0], &f.want)
-	if bytes.Equal(f.buf, r.Value) {
-		return nil
-	}
-	if f.newer != nil {
-		return f.guess(f.newer)
-	}
-	field, want, have := feedbackField(&f.want, got)
-	if field == "" {
-		field, want, have = bytesField(f.buf, r.Value)
-	}
-	f.wrong(r, field, want, have)
-	return nil
-}
-
-// fate fills in the fate that a round has by definition. It reports false if that
-// cannot be known, since outcomes or earlier rounds are gone.
-func (f *fateCheck) fate(ctx context.Context, r *stream.Record, h *heldRound, rules *loop.Rules) (known bool, err error) {
-	w, got := &f.want, &f.got
-	id := f.id(h.id)
-	if f.repeats(id, h) {
-		if got.Reason != codec.ReasonDuplicateID && f.v.losses.any() {
-			id.unsure = true // what the earlier round repeated may be gone
-			return false, nil
-		}
-		w.Fate, w.Reason, w.Loss, w.OutcomePartition, w.OutcomeOffset, w.ClosedAt = codec.Skipped, codec.ReasonDuplicateID, 0, -1, -1, h.time
-		return true, nil
-	}
-	if got.Reason == codec.ReasonDuplicateID && f.anyCut() {
-		return false, nil
-	}
-	t := trial{rules: rules, action: f.dec.Actions[f.dec.Action], time: h.time, overflow: -1, named: place{got.OutcomePartition, got.OutcomeOffset}}
-	if t.deadline, t.known, err = f.window(ctx, h, rules); err != nil {
-		return false, err
-	}
-	through := int64(loop.End)
-	if t.known {
-		through = t.deadline
-	} else if got.ClosedAt == loop.End { // the end of a file
-		t.deadline, t.known = loop.End, true
-	}
-	if err := f.readOutcomes(ctx, through); err != nil {
-		return false, err
-	}
-	if got.Reason == codec.ReasonOverflow {
-		if t.overflow = got.ClosedAt; t.known && t.deadline < got.ClosedAt {
-			t.overflow = -1
-		} else if ok, err := f.decidedAt(ctx, got.ClosedAt); err != nil {
-			return false, err
-		} else if !ok {
-			f.wrong(r, "closed_at", "the log time of a decision", got.ClosedAt)
-		}
-	}
-	lost, err := f.lost(ctx, r, id, rules, t.deadline)
-	if err != nil {
-		return false, err
-	}
-	if id.unsure = id.unsure || f.unsure(h, id) || lost; id.unsure {
-		return false, nil
-	}
-	verdict := t.judge(id.outcomes)
-	for i, o := range id.outcomes {
-		f.settle(o, verdict.outcomes[i])
-	}
-	id.outcomes, id.verdict, id.time = nil, &verdict, h.time
-	if verdict.open && f.newer != nil {
-		return false, f.guess(f.newer)
-	}
-	if verdict.open {
-		f.wrong(r, "fate", "none: its window has not ended", got.Fate)
-		return true, nil
-	}
-	w.Fate, w.Reason, w.Loss, w.ClosedAt, w.OutcomePartition, w.OutcomeOffset = verdict.fate, verdict.reason, verdict.loss, verdict.closedAt, -1, -1
-	if verdict.by != nil {
-		w.OutcomePartition, w.OutcomeOffset = verdict.by.partition, verdict.by.offset
-	}
-	if t.known && t.deadline != loop.End && t.overflow < 0 && !verdict.outcome {
-		return true, f.ended(ctx, r, t.deadline)
-	}
-	return true, nil
-}
-
-// lost reports whether what a feedback follows from was lost after it: its outcome, or
-// one of several, or the decision that ended its window, whose number another has now. The
-// outcomes in time were read.
-func (f *fateCheck) lost(ctx context.Context, r *stream.Record, id *heldID, rules *loop.Rules, deadline int64) (bool, error) {
-	for _, o := range id.outcomes { // rejected for the sake of one that is gone
-		if o.info != nil && f.v.losses.between(o.info.time, f.feedback.logTime(r)) {
-			return true, nil
-		}
-	}
-	several := rules.Outcomes != loop.First || rules.Activation
-	for p := range f.outs {
-		from := lostAfter(f.v.losses.outcomes, p, r.Offset)
-		if f.got.OutcomePartition == p && f.got.OutcomeOffset >= from {
-			return true, nil
-		}
-		if !several || from == loop.End {
-			continue
-		}
-		if late, err := f.outs[p].c.head(ctx); err != nil || late == nil || late.Offset >= from { // else all in time lie before it
-			return true, err
-		}
-	}
-	written := f.feedback.logTime(r)
-	return rules.Window.Rounds > 0 && (several || f.got.OutcomeOffset < 0) && (deadline == 0 || deadline > written) && f.v.losses.between(written, loop.End), nil
-}
-
-// ended checks that log time had passed a deadline somewhere.
-func (f *fateCheck) ended(ctx context.Context, r *stream.Record, deadline int64) error {
-	if f.feedback.logTime(r) > deadline {
-		return nil
-	}
-	past := func(c *logCursor) (bool, error) {
-		h, err := c.head(ctx)
-		return err == nil && (c.time > deadline || h != nil && c.logTime(h) > deadline), err
-	}
-	for p, l := range f.lanes {
-		if err := f.readRounds(ctx, p, func(_ *roundLane, t int64) bool { return t <= deadline }); err != nil {
-			return err
-		}
-		for _, c := range []*logCursor{l.c, f.outs[p].c} {
-			if ok, err := past(c); ok || err != nil {
-				return err
+	case errors.Is(err, join.ErrLost), errors.As(err, &place) && damaged(err):
+		field, input, offset := "sum", -1, int64(0)
+		if errors.As(err, &place) {
+			offset = place.Offset
+			for i, t := range []string{f.v.topics.Decisions, f.v.topics.Outcomes} {
+				if t == place.Topic {
+					field, input = []string{"decisions", "outcomes"}[i]+"["+i64(int64(place.Partition))+"].sum",
+						i*f.v.partitions+place.Partition
+				}
 			}
 		}
+		if input >= 0 && f.dropped(ctx, input) {
+			break
+		}
+		behind := len(f.tails)
+		f.lost = true
+		f.v.suspect(at(f.feedback, r, field, "the records that the log holds", err), nil, func() bool {
+			return slices.ContainsFunc(f.tails[behind:], func(x codec.LostTail) bool {
+				return f.history.Input(x.Topic, x.Partition) == input && x.Offset < offset
+			})
+		})
+	case errors.Is(err, loop.ErrGap), errors.Is(err, loop.ErrNoEpoch), errors.Is(err, loop.ErrCut),
+		errors.Is(err, loop.ErrHistory),
+		errors.Is(err, join.ErrHistory), damaged(err):
+		f.wrong(r, "cut", "one that can be taken", err)
+	case errors.Is(err, stream.ErrNotFound):
+		f.wrong(r, "from", "the offset of a mark", err)
+	default:
+		return err
 	}
-	f.wrong(r, "closed_at", "a round whose window has ended", "log time had not passed "+i64(deadline))
+	f.lose()
 	return nil
+}
+
+// dropped reports whether retention has dropped what the next cut may have taken of an input.
+func (f *fateCheck) dropped(ctx context.Context, input int) bool {
+	first, _, err := f.v.Log.Bounds(ctx, f.history.Topic(input), input%f.v.partitions)
+	return err == nil && first > join.LogStart && f.heart != nil && first > f.history.Position(f.heart, input)
+}
+
+// lose ends the replay until a mark can be restored.
+func (f *fateCheck) lose() {
+	if f.heart != nil {
+		f.rejects.gap(f.met)
+	}
+	f.heart, f.due, f.ruleless = nil, nil, false
+}
+
+// begin takes an epoch record.
+func (f *fateCheck) begin(r *stream.Record) {
+	f.complete(r)
+	f.epochs[r.Offset] = true
+	rec, err := codec.ParseEpoch(r.Value)
+	if err != nil {
+		return // reported where models are read
+	}
+	_, _ = f.models.AddEpoch(r.Value)
+	if f.n >= 0 && rec.Through != f.n {
+		f.wrong(r, "through", f.n, rec.Through)
+	}
+	if f.epoch = max(f.epoch, rec.Epoch); f.oldest == 0 {
+		f.oldest = rec.Epoch
+	}
+	rules := f.rules(rec.Epoch)
+	if f.heart == nil || rules == nil {
+		return
+	}
+	guard := f.heart.Guard()
+	if byGuard(&rec) && guard.Sums().Raised == 0 {
+		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
+	}
+	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
+}
+
+// byGuard reports whether the guard began an epoch.
+func byGuard(rec *codec.Epoch) bool {
+	by, _, _ := strings.Cut(rec.Cause, ":")
+	return by == "guard"
 }

@@ -1,8 +1,8 @@
 package verify
 
 import (
+	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 
@@ -14,46 +14,63 @@ import (
 
 var errNoStart = errors.New("neither an epoch nor a snapshot is kept")
 
+// place is a place in the feedback log: what was learned there, in which era and epoch.
+type place struct{ era, through, epoch int64 }
+
+// compare orders places as they follow each other in the feedback log.
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.era, o.era), cmp.Compare(p.through, o.through), cmp.Compare(p.epoch, o.epoch))
+}
+
+func (p place) before(o place) bool { return p.compare(o) < 0 }
+
+func (p place) String() string {
+	return fmt.Sprintf("feedback %d in epoch %d of era %d", p.through, p.epoch, p.era)
+}
+
 // begin brings the replica to where recomputing starts.
 func (d *decisionCheck) begin(ctx context.Context) error {
 	v := d.v
 	d.audit = service.NewAudit(v.Log, v.Name, v.Build, v.partitions)
-	from, snap := v.start(d.feedback.cut())
-	switch {
-	case v.once || from != nil && (!d.feedback.cut() || from.through == 0):
+	if !d.feedback.cut() {
 		v.report.Start = "the beginning"
 		return nil
+	}
+	switch from, snap := v.models.start(); {
+	case from != nil && from.through == 0:
+		v.report.Start = "the beginning"
 	case from != nil:
 		v.report.Start = fmt.Sprintf("epoch %d, after feedback %d", from.epoch, from.through)
-		d.from, d.epoch = from.through, from.epoch
+		d.from, d.anyEra = place{0, from.through, from.epoch}, true
 		return d.beginEpoch(ctx, from)
 	case snap != nil:
 		v.report.Start = fmt.Sprintf("the snapshot of epoch %d after feedback %d", snap.epoch, snap.through)
-		d.from, d.epoch = snap.through, snap.epoch
+		d.from = snap.place
 		return d.beginSnapshot(ctx, snap)
+	default:
+		v.report.Start = "nowhere: neither an epoch nor a snapshot is kept"
+		d.dead = errNoStart
 	}
-	v.report.Start = "nowhere: neither an epoch nor a snapshot is kept"
-	d.dead = errNoStart
 	return nil
 }
 
 // beginEpoch starts at an epoch record with a fresh learner.
 func (d *decisionCheck) beginEpoch(ctx context.Context, s *startPoint) error {
-	d.feedback.seek(s.offset)
-	for {
+	for ; ; d.feedback.take() {
 		r, err := d.feedback.head(ctx)
-		if err != nil || r == nil {
+		switch {
+		case err != nil || r == nil:
 			return err
-		}
-		if r.Type == codec.TypeEpoch {
+		case r.Offset < s.offset:
+		case r.Type == codec.TypeEpoch:
 			err := d.audit.TakeFrom(ctx, r, s.through)
 			d.feedback.take()
 			return err
+		default:
+			if err := d.audit.Take(ctx, r); err != nil {
+				return err
+			}
 		}
-		if err := d.audit.Take(ctx, r); err != nil {
-			return err
-		}
-		d.feedback.take()
 	}
 }
 
@@ -88,111 +105,86 @@ func (d *decisionCheck) beginSnapshot(ctx context.Context, s *snapshotInfo) erro
 	}
 }
 
-// restore brings the replica to a snapshot.
-func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
-	if s.stored != nil {
-		return d.audit.Restore(s.stored)
+// follow brings the replica to a place. It reports whether the era of that place ends before it:
+// then it was in a part of the log that is lost.
+func (d *decisionCheck) follow(ctx context.Context, to place) (lost bool, err error) {
+	rep := d.audit.Replica()
+	if d.anyEra {
+		rep.BeginEra(to.era)
 	}
-	found := false
-	err := service.ReadSnapshots(ctx, d.v.Log, d.v.Name, func(b *service.StoredSnapshot, err error) error {
-		if err == nil && b.Offset == s.offset {
-			found = true
-			return d.audit.Restore(b)
-		}
-		return nil
-	})
-	if err == nil && !found {
-		err = &stream.Error{Op: "restore", Topic: d.v.topics.Snapshots, Offset: s.offset, Err: stream.ErrTruncated}
+	if rep.Era() > to.era {
+		return true, nil
 	}
-	return err
-}
-
-// look reads the feedback log as far as a place if it was not looked over before, so that
-// what it says of that place is known.
-func (d *decisionCheck) look(ctx context.Context, through, epoch int64) error {
-	if !d.v.once {
-		return nil
-	}
-	return d.follow(ctx, through, epoch)
-}
-
-// follow brings the replica to feedback through, in an epoch.
-func (d *decisionCheck) follow(ctx context.Context, through, epoch int64) error {
 	for d.dead == nil {
 		r, err := d.feedback.head(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
-		rep := d.audit.Replica()
-		begun := rep.Epoch() != nil && rep.Epoch().Number >= epoch
-		if r == nil || rep.LearnedThrough() >= through && (begun || r.Type == "") {
-			return nil
+		if d.reached(to) || r == nil || rep.LearnedThrough() >= to.through && r.Type == "" {
+			return false, nil
 		}
-		if err := d.audit.Take(ctx, r); err != nil {
-			if !damaged(err) && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) {
-				return &stream.Error{Op: "learn", Topic: d.feedback.topic, Offset: r.Offset, Err: err}
+		if r.Type == codec.TypeMark {
+			if m, err := codec.ParseFeedbackMark(r.Value); err == nil {
+				if m.Era > to.era {
+					return true, nil
+				}
+				d.mark(r, &m)
 			}
-			d.dead = err
-			d.v.differ(at(d.feedback, r, "bytes", "a record that can be learned from", err))
-			return nil
 		}
-		d.feedback.take()
+		if err := d.learn(ctx, r); err != nil || d.dead != nil {
+			return false, err
+		}
 	}
+	return false, nil
+}
+
+// learn takes the record at the head of the feedback log.
+func (d *decisionCheck) learn(ctx context.Context, r *stream.Record) error {
+	if err := d.v.models.take(d.feedback, r); err != nil {
+		return err
+	}
+	if err := d.audit.Take(ctx, r); err != nil {
+		if !damaged(err) && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) {
+			return &stream.Error{Op: "learn", Topic: d.feedback.topic, Offset: r.Offset, Err: err}
+		}
+		d.dead = err
+		d.v.differ(at(d.feedback, r, "bytes", "a record that can be learned from", err))
+	}
+	if r.Type == "" {
+		d.since = r.Time
+	}
+	d.feedback.take()
 	return nil
+}
+
+// mark takes note of what a mark says of eras.
+func (d *decisionCheck) mark(r *stream.Record, m *codec.FeedbackMark) {
+	known := d.eras.Limits.Heart > 0 || !d.feedback.cut()
+	if d.anyEra = false; m.Lost > 0 || known && m.Era > d.eras.Era {
+		d.v.losses.add(d.since, r.Time)
+	}
+	d.eras = *m
 }
 
 // reached reports whether the replica is at a place exactly.
-func (d *decisionCheck) reached(through, epoch int64) bool {
+func (d *decisionCheck) reached(p place) bool {
 	rep := d.audit.Replica()
-	return d.dead == nil && rep.LearnedThrough() == through && rep.Epoch() != nil && rep.Epoch().Number == epoch
+	return d.dead == nil && rep.Era() == p.era && rep.LearnedThrough() == p.through && rep.Epoch() != nil && rep.Epoch().Number == p.epoch
 }
 
-// snapshot checks a snapshot against the replica's state.
-func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
-	v := d.v
-	if s.checked { // it is where recomputing began
-		return nil
+// rest reads what no decision had learned.
+func (d *decisionCheck) rest(ctx context.Context) error {
+	for {
+		r, err := d.feedback.head(ctx)
+		if err != nil || r == nil {
+			return err
+		}
+		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
+			d.mark(r, &m)
+		}
+		if err := d.v.models.take(d.feedback, r); err != nil {
+			return err
+		}
+		d.feedback.take()
 	}
-	if d.dead == errNoStart || s.before(d.from, d.epoch) {
-		v.count(&v.report.Snapshots, Tally{TooOld: 1})
-		return nil
-	}
-	where := Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time, Field: "learned_through"}
-	if err := d.look(ctx, s.through, s.epoch); err != nil {
-		return err
-	}
-	if last := v.survey.now().lastN; s.through > max(last, d.audit.Replica().LearnedThrough()) {
-		where.Want, where.Got = "at most "+i64(last)+", the last feedback", i64(s.through)
-		v.differ(where)
-		return nil
-	}
-	if err := d.follow(ctx, s.through, s.epoch); err != nil || d.dead != nil {
-		return err
-	}
-	if !d.reached(s.through, s.epoch) {
-		where.Want, where.Got = "a place in the feedback log", fmt.Sprintf("feedback %d in epoch %d", s.through, s.epoch)
-		v.differ(where)
-		return nil
-	}
-	if d.from > 0 {
-		d.audit.AdoptRounds(s.rounds)
-	}
-	var err error
-	if d.state, err = d.audit.AppendState(d.state[:0]); err != nil {
-		return err
-	}
-	v.count(&v.report.Snapshots, Tally{Checked: 1})
-	sum := sha256.Sum256(d.state)
-	if sum == s.sum {
-		return nil
-	}
-	earlier, err := d.audit.AppendEarlierState(nil)
-	if err != nil {
-		return err
-	}
-	if sha256.Sum256(earlier) != s.sum {
-		where.Field, where.Want, where.Got = "bytes", fmt.Sprintf("SHA-256 %x", sum), fmt.Sprintf("SHA-256 %x", s.sum)
-		v.differ(where)
-	}
-	return nil
 }

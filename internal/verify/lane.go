@@ -3,7 +3,7 @@ package verify
 import (
 	"context"
 	"hash/maphash"
-	"hindsight/internal/join"
+	"slices"
 	"strconv"
 
 	"hindsight/internal/loop"
@@ -16,20 +16,22 @@ func i64(n int64) string { return strconv.FormatInt(n, 10) }
 // decisionLane is one partition of decisions, with the contexts that it decides.
 type decisionLane struct {
 	v         *verification
+	check     *decisionCheck
 	partition int
 	decisions *logCursor
 	contexts  *logCursor
 
 	heart   *loop.Decider
-	next    int64 // N of the next decision; 0: not known
-	unread  int64 // records since the last that could not be read: each is a decision, or somebody else's
-	through int64 // contexts before it are dealt with
-	known   bool  // through is known
-	last    int64 // offset behind the last context taken
-	time    int64 // log time that contexts had reached at the last decision of one
-	tau     int64 // learned through, so far
-	marked  int64 // the most that a mark says was learned
-	epoch   int64
+	next    int64                // N of the next decision; 0: not known
+	unread  int64                // records since the last that could not be read: each is a decision, or somebody else's
+	through int64                // contexts before it are dealt with
+	known   bool                 // through is known
+	passed  int64                // offset behind the last context taken
+	counted int64                // contexts before it are in the report
+	time    int64                // log time that contexts had reached at the last decision of one
+	since   int64                // log time of the last decision
+	at      place                // of the last decision or mark
+	lost    []codec.DecisionMark // that say that contexts or feedback are gone
 	ids     idMemory
 	grown   bool          // there are decisions or feedback behind the ends
 	ruled   *loop.Decider // decides by the rules of ruledBy alone
@@ -42,12 +44,12 @@ type decisionLane struct {
 	raw  []byte // of the context, when it comes from its topic
 }
 
-// idMemory remembers the last rounds' ids.
+// idMemory remembers the ids of the last rounds.
 type idMemory struct {
 	seed   maphash.Seed
 	rounds map[uint64]int64
 	ring   []uint64
-	n      int
+	oldest int
 	most   int
 }
 
@@ -66,15 +68,15 @@ func (m *idMemory) add(id string, round int64) {
 	if len(m.ring) < m.most {
 		m.ring = append(m.ring, h)
 	} else {
-		delete(m.rounds, m.ring[m.n])
-		m.ring[m.n] = h
-		m.n = (m.n + 1) % m.most
+		delete(m.rounds, m.ring[m.oldest])
+		m.ring[m.oldest] = h
+		m.oldest = (m.oldest + 1) % m.most
 	}
 	m.rounds[h] = round
 }
 
-func (v *verification) openLane(ctx context.Context, p int) (l *decisionLane, err error) {
-	l = &decisionLane{v: v, partition: p, ids: newIDMemory(2 * v.Dedup)}
+func (v *verification) openLane(ctx context.Context, d *decisionCheck, p int) (l *decisionLane, err error) {
+	l = &decisionLane{v: v, check: d, partition: p, ids: newIDMemory(v.Dedup)}
 	if l.decisions, err = v.openCursor(ctx, v.topics.Decisions, p); err != nil {
 		return nil, err
 	}
@@ -92,6 +94,29 @@ func (l *decisionLane) close() {
 	}
 }
 
+// place returns where the decision at the head was made.
+func (l *decisionLane) place() place { return place{l.head.Era, l.head.LearnedThrough, l.head.Epoch} }
+
+// wrong notes a difference in the decision at the head.
+func (l *decisionLane) wrong(field string, want, got any) {
+	d := &l.head
+	l.heart = nil // its memory may be of another context
+	l.suspect(at(l.decisions, l.rec, field, want, got).in(d.N, d.ID), &l.v.report.Decisions,
+		max(d.Source, d.ContextsThrough-1), d.LearnedThrough, func() bool { return false })
+}
+
+// suspect notes a difference that excused may excuse, or a later mark of this partition: a context, or
+// feedback that was learned, was lost behind the record at the head.
+func (l *decisionLane) suspect(d Difference, kind *Tally, context, learned int64, excused func() bool) {
+	behind := len(l.lost)
+	l.v.suspect(d, kind, func() bool {
+		return excused() || slices.ContainsFunc(l.lost[behind:], func(m codec.DecisionMark) bool {
+			return m.ContextsThrough <= context && context < m.ContextsLost ||
+				m.LearnedThrough < learned && learned <= m.LearnedLost
+		})
+	})
+}
+
 // advance moves to the next decision, past control records and what is none. It
 // reports false at the end.
 func (l *decisionLane) advance(ctx context.Context) (bool, error) {
@@ -106,15 +131,16 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 		switch r.Type {
 		case "":
 			l.v.count(&l.v.report.Decisions, Tally{Records: 1})
-			if err := codec.ParseDecision(&l.head, r.Value); err != nil {
-				if err := l.v.unread(l.decisions, r, "bytes", "a decision", err, l.next); err != nil {
-					return false, err
-				}
-				l.skip()
-				break
+			err := codec.ParseDecision(&l.head, r.Value)
+			if err == nil {
+				l.rec = r
+				return true, nil
 			}
-			l.rec = r
-			return true, nil
+			if err := l.v.unread(l.decisions, r, "bytes", "a decision", err, l.next); err != nil {
+				return false, err
+			}
+			l.unread++
+			l.known = false
 		case codec.TypeMark:
 			if err := l.mark(ctx, r); err != nil {
 				return false, err
@@ -128,19 +154,42 @@ func (l *decisionLane) advance(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// skip passes over a decision that cannot be read.
-func (l *decisionLane) skip() {
-	l.unread++
-	l.known = false
-}
-
 // done takes the decision at the head.
 func (l *decisionLane) done() {
 	l.ids.add(l.head.ID, l.head.N)
 	l.next, l.unread, l.through, l.known = l.head.N+1, 0, l.head.ContextsThrough, true
-	l.tau, l.epoch = max(l.tau, l.head.LearnedThrough), max(l.epoch, l.head.Epoch)
+	if p := l.place(); l.at.before(p) {
+		l.at = p
+	}
+	l.since = l.rec.Time
 	l.rec = nil
 	l.decisions.take()
+}
+
+// due reports whether n may be the number of what comes next after so many records that
+// could not be read.
+func due(next, unread, n int64) bool { return n >= next && n <= next+unread }
+
+// follows checks that a decision had not learned less than the one before it.
+func (l *decisionLane) follows(p place) bool {
+	switch was := l.at; {
+	case p.era < was.era:
+		l.wrong("era", "at least "+i64(was.era), p.era)
+	case p.era == was.era && p.through < was.through:
+		l.wrong("learned_through", "at least "+i64(was.through), p.through)
+	case p.era == was.era && p.epoch < was.epoch:
+		l.wrong("epoch", "at least "+i64(was.epoch), p.epoch)
+	default:
+		return true
+	}
+	return false
+}
+
+// relearns reports whether what the decision at the head had learned was learned again: an earlier
+// decision had learned more, which was lost, in a log without eras.
+func (l *decisionLane) relearns(through int64) bool {
+	return l.head.LearnedThrough < through &&
+		slices.ContainsFunc(l.lost, func(m codec.DecisionMark) bool { return m.LearnedLost > l.head.LearnedThrough })
 }
 
 // mark checks a decider's mark.
@@ -151,6 +200,27 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	if err != nil {
 		return v.unread(l.decisions, r, "bytes", "a mark", err, 0)
 	}
+	l.number(r, &m)
+	if m.ContextsLost+m.LearnedLost+m.GapFrom > 0 {
+		v.losses.add(l.since, r.Time)
+		l.lost = append(l.lost, m)
+	}
+	if m.ContextsLost > 0 {
+		l.contexts.seek(m.ContextsThrough)
+		l.through, l.passed = m.ContextsThrough, m.ContextsThrough
+	}
+	l.checkLearned(r, &m)
+	if l.known && m.ContextsThrough < l.through {
+		v.differ(at(l.decisions, r, "contexts_through", "at least "+i64(l.through), m.ContextsThrough))
+		return nil
+	}
+	// No decision tells of an epoch in which all contexts were refused.
+	return l.pass(ctx, m.ContextsThrough, func() int64 { return v.models.begun(m.LearnedThrough) })
+}
+
+// number checks the numbers of decisions that a mark tells of.
+func (l *decisionLane) number(r *stream.Record, m *codec.DecisionMark) {
+	v := l.v
 	if m.GapFrom > 0 {
 		if l.next > 0 && !due(l.next, l.unread, m.GapFrom) || m.GapTo < m.GapFrom {
 			v.differ(at(l.decisions, r, "gap_from", l.next, m.GapFrom))
@@ -165,148 +235,19 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 	} else {
 		l.next, l.unread = m.N+1, l.unread-(m.N+1-l.next)
 	}
-	if m.ContextsLost > 0 {
-		l.through = min(l.through, m.ContextsThrough)
-	}
-	if m.LearnedLost > 0 {
-		l.tau = min(l.tau, m.LearnedThrough)
-	}
-	if v.losses.learned(l.partition, m.LearnedThrough, r.Time) {
-		l.tau = m.LearnedThrough
-	} else if s := v.survey.now(); m.LearnedThrough < l.tau || !v.once && m.LearnedThrough > s.lastN && s.lastN > 0 {
-		v.differ(at(l.decisions, r, "learned_through", "at least "+i64(l.tau)+" and at most "+i64(s.lastN), m.LearnedThrough))
-	} else {
-		l.tau, l.marked = m.LearnedThrough, max(l.marked, m.LearnedThrough)
-	}
-	if l.known && m.ContextsThrough < l.through {
-		v.differ(at(l.decisions, r, "contexts_through", "at least "+i64(l.through), m.ContextsThrough))
-		return nil
-	}
-	epoch := l.epoch
-	for _, e := range v.survey.now().starts { // no decision tells of an epoch in which all contexts were refused
-		if e.through <= m.LearnedThrough {
-			epoch = max(epoch, e.epoch)
-		}
-	}
-	if err := l.pass(ctx, min(m.ContextsThrough, l.lost()), epoch); err != nil {
-		return err
-	}
-	l.through = max(l.through, m.ContextsThrough)
-	return nil
 }
 
-// lost returns the offset from which the contexts are gone that the record at the
-// head was made from.
-func (l *decisionLane) lost() int64 {
-	return lostAfter(l.v.losses.contexts, l.partition, l.decisions.offset())
-}
-
-// pass sees to the contexts before an offset that were not decided: each has its
-// reject. epoch is the one of the decision that comes next.
-func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
-	for {
-		r, err := l.contexts.head(ctx)
-		if err != nil {
-			return err
-		}
-		if r == nil || r.Offset >= before {
-			break
-		}
-		var t Tally
-		switch {
-		case r.Type != "":
-		case l.known && r.Offset < l.through: // passed by a decision whose own context was lost
-			t.TooOld = 1
-		default:
-			if t, err = l.refused(r, epoch, l.decisions.batch[l.decisions.i].Time); err != nil {
-				return err
-			}
-		}
-		l.takeContext(r, t)
+// checkLearned checks how much a mark says was learned: no less than before, and what the log holds, or
+// held before an era began.
+func (l *decisionLane) checkLearned(r *stream.Record, m *codec.DecisionMark) {
+	d, is := l.check, place{m.Era, m.LearnedThrough, l.at.epoch}
+	if m.LearnedLost == 0 && is.before(l.at) {
+		l.v.differ(at(l.decisions, r, "learned_through", "at least "+l.at.String(), is))
+		return
 	}
-	l.through, l.known = max(l.through, before), true
-	return nil
-}
-
-// takeContext moves behind a context; t says whether it was checked.
-func (l *decisionLane) takeContext(r *stream.Record, t Tally) {
-	if r.Type == "" {
-		t.Records = 1
-		l.v.count(&l.v.report.Contexts, t)
-	}
-	l.last = r.Offset + 1
-	l.contexts.take()
-}
-
-// refused checks that a context without a decision was rejected, and for a reason
-// that holds. passed is the log time of the record that passes it, the largest number
-// if none does: then it may wait.
-func (l *decisionLane) refused(r *stream.Record, epoch, passed int64) (Tally, error) {
-	v := l.v
-	info := v.rejects.reject(rejectKey{false, l.partition, r.Offset}, r.Time)
-	switch {
-	case info != nil:
-	case passed == loop.End:
-		return Tally{}, nil
-	case !l.known || v.rejects.dropped(r.Time) || v.losses.rejects(passed):
-		return Tally{TooOld: 1}, nil // its decision or its reject may be gone
-	default:
-		v.differ(at(l.contexts, r, "decision", "a decision or a reject", "neither"))
-		return Tally{Checked: 1}, nil
-	}
-	id := join.CloudEventID(r)
-	var c codec.Context
-	err := codec.ParseContext(&c, r.Value)
-	if newer(err) && info.reasons() != malformed { // somebody could read it
-		return Tally{}, l.contexts.failed(r.Offset, err)
-	}
-	if err == nil && c.ID != "" {
-		id = c.ID
-	}
-	if id == "" {
-		id = strconv.Itoa(l.partition) + "-" + i64(r.Offset)
-	}
-	var ok reasons
-	if _, used := l.ids.round(id); used || l.decisions.cut() || v.losses.parts(info.time, passed) { // perhaps by a round that is gone
-		ok |= duplicateID
-	}
-	if passed == loop.End && l.grown { // rejects were read later: perhaps by a round, or a model, behind the ends
-		ok |= duplicateID | malformed
-	}
-	for e := max(l.epoch, 1); e <= max(epoch, l.epoch, 1); e++ {
-		if l.invalid(r, e) {
-			ok |= malformed
-		}
-	}
-	v.checkReject(info, r, r.Time, "")
-	v.checkReason(info, id, ok)
-	return Tally{Checked: 1}, nil
-}
-
-// minted returns the id that the decision at the head has, if that is one that is minted for
-// the context at an offset when those before it are taken, as they are or may be; else "",
-// and the heart mints one.
-func (l *decisionLane) minted(offset int64) string {
-	for try := range loop.Mints {
-		id := string(loop.AppendMinted(nil, l.v.Seed, l.v.Name, l.partition, l.head.N, offset, try))
-		if id == l.head.ID {
-			return id
-		}
-		if _, used := l.ids.round(id); !used && !l.decisions.cut() {
-			break
-		}
-	}
-	return ""
-}
-
-// invalid reports whether a context breaks the rules of an epoch.
-func (l *decisionLane) invalid(r *stream.Record, epoch int64) bool {
-	e := l.v.epochs.get(epoch)
-	if e == nil {
-		if l.v.once {
-			l.v.again()
-		}
-		return true // its rules are gone
-	}
-	return e.check.Decide(&l.want, r.Value, join.CloudEventID(r), loop.Source{Offset: r.Offset}).Verdict == loop.Invalid
+	l.at = is
+	l.v.suspect(at(l.decisions, r, "learned_through", "the number of a feedback in the log", m.LearnedThrough), nil, func() bool {
+		last := max(l.v.models.lastN, d.audit.Replica().LearnedThrough())
+		return is.through <= last || last == 0 || d.eras.Voids(is.era, is.through)
+	})
 }

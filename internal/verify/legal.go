@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -20,27 +19,17 @@ import (
 //   - its time was told by a record that was taken, or that lay in the feedback log;
 //   - a decision that it takes has learned from no feedback that comes later.
 type legality struct {
-	v        *verification
-	skew     int64
-	seen     []int64 // by input, feedback last: records before it were passed
-	clocks   []int64 // and their largest log time
-	twice    []stretch
-	suspects []suspect
-	told     int64   // the largest log time that was told
-	was      []int64 // by input: what lies before it was taken in an earlier era
+	v      *verification
+	skew   int64
+	seen   []int64 // by input, feedback last: records before it were passed
+	clocks []int64 // and their largest log time
+	twice  []stretch
+	told   int64   // the largest log time that was told
+	was    []int64 // by input: what lies before it was taken in an earlier era
 }
 
 // stretch is one of log time.
 type stretch struct{ from, to int64 }
-
-// suspect is a record of a log time that an earlier cut seems to have left out.
-type suspect struct {
-	Difference
-	time int64
-}
-
-// mostSuspects is how many are kept to the end.
-const mostSuspects = 1000
 
 func newLegality(v *verification, inputs int) legality {
 	l := legality{v: v, seen: make([]int64, inputs+1), clocks: make([]int64, inputs+1), was: make([]int64, inputs)}
@@ -67,11 +56,16 @@ func (l *legality) pass(i int, offset, t int64) {
 	l.twice = append(l.twice, stretch{t, l.clocks[i]})
 }
 
-// restart goes on at a mark.
-func (l *legality) restart(now int64, m *codec.FeedbackMark, h *join.History) {
-	l.told = max(l.told, now)
+// restart goes on at a log time.
+func (l *legality) restart(now int64) { l.told = max(l.told, now) }
+
+// lose takes note of what the mark of an era says is taken again.
+func (l *legality) lose(m *codec.FeedbackMark, h *join.History) {
 	for _, x := range m.LostTails {
 		i := h.Input(x.Topic, x.Partition)
+		if i < 0 {
+			continue
+		}
 		l.was[i], l.seen[i] = max(l.was[i], x.Was), min(l.seen[i], x.Offset)
 	}
 }
@@ -117,15 +111,17 @@ func (l *legality) current(d *codec.Decision, heart *loop.CutJoiner) bool {
 
 // first suspects the first record that a cut takes of an input if the cut before should have taken it.
 func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.CutJoiner) {
-	if t+l.skew >= heart.Now() || offset < l.was[i] || len(l.suspects) >= mostSuspects {
+	if t+l.skew >= heart.Now() || offset < l.was[i] {
 		return
 	}
 	d.Want = fmt.Sprintf("no record older than %d, to which cut %d has come", heart.Now(), heart.LastCut())
 	d.Got = fmt.Sprintf("one at %d, at offset %d", t, offset)
-	l.suspects = append(l.suspects, suspect{d, t})
+	l.v.suspect(d, nil, func() bool {
+		return slices.ContainsFunc(l.twice, func(x stretch) bool { return x.from-l.skew <= t && t <= x.to+l.skew })
+	})
 }
 
-// finish looks at what was not taken, and at who remains suspect.
+// finish looks at what was not taken.
 func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.CutJoiner) error {
 	for i := range l.was {
 		if heart == nil {
@@ -150,15 +146,6 @@ func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.CutJ
 	}
 	if heart != nil {
 		l.v.report.Pending += int64(heart.Pending())
-	}
-	slices.SortFunc(l.twice, func(a, b stretch) int { return cmp.Compare(a.from, b.from) })
-	for _, s := range l.suspects {
-		if !slices.ContainsFunc(l.twice, func(x stretch) bool {
-			return x.from-l.skew <= s.time &&
-				s.time <= x.to+l.skew
-		}) {
-			l.v.differ(s.Difference)
-		}
 	}
 	return nil
 }

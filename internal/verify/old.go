@@ -12,31 +12,32 @@ import (
 // old checks of a decision what needs no learner, for its state is gone: that the law is one
 // that can be drawn from, and that the draw follows from it, the seed and the id. Where the
 // rules of its model are known, all but the learner's own law is decided again.
-func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) error {
+func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bool) error {
 	v, got := d.v, &l.head
-	wrong := func(field string, want, have any) {
-		v.differ(at(l.decisions, l.rec, field, want, have).in(got.N, got.ID))
-	}
-	e := v.epochs.get(got.Epoch)
-	if v.losses.learned(l.partition, got.LearnedThrough, l.rec.Time) {
+	e := v.models.epochs[got.Epoch]
+	if lost {
 		e = nil // its epoch may be lost too, and another have the number
 	}
-	v.countOld(e != nil)
+	v.count(&v.report.Decisions, Tally{TooOld: 1})
+	v.report.Old.Drawn++
+	if e != nil {
+		v.report.Old.Ruled++
+	}
 	if err := got.Validate(); err != nil {
 		field := "bytes"
 		if e := (*codec.Error)(nil); errors.As(err, &e) {
 			field = e.Field
 		}
-		wrong(field, "what can be decided", err)
+		l.wrong(field, "what can be decided", err)
 		return nil
 	}
 	if e == nil {
 		if !bytes.Equal(l.raw, got.Context) {
 			_, want, have := bytesField(l.raw, got.Context)
-			wrong("context", want, have)
+			l.wrong("context", want, have)
 		}
 		if a := v.draw(l, got.Propensities); a != got.Action {
-			wrong("action", got.Actions[a], got.Actions[got.Action])
+			l.wrong("action", got.Actions[a], got.Actions[got.Action])
 		}
 		return nil
 	}
@@ -48,7 +49,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) error {
 	if ok {
 		l.learned()
 		l.want.Action = v.draw(l, l.want.Propensities)
-		d.compare(l)
+		l.compare()
 	}
 	return err
 }
@@ -56,7 +57,7 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string) error {
 // learned takes from the decision at the head what only its learner knew.
 func (l *decisionLane) learned() {
 	want, got := &l.want, &l.head
-	want.LearnedThrough, want.Learned, want.Gamma = got.LearnedThrough, got.Learned, got.Gamma
+	want.LearnedThrough, want.Era, want.Learned, want.Gamma = got.LearnedThrough, got.Era, got.Learned, got.Gamma
 	if want.Mode == codec.Live && len(got.Propensities) == len(want.Propensities) {
 		copy(want.Propensities, got.Propensities)
 	}
@@ -68,15 +69,4 @@ func (l *decisionLane) learned() {
 // draw draws again for the decision at a lane's head.
 func (v *verification) draw(l *decisionLane, law []float64) int {
 	return learner.Draw(law, learner.Uniform(v.Seed, v.Name, l.partition, l.head.N, l.head.ID))
-}
-
-// countOld counts a decision that is too old to be recomputed.
-func (v *verification) countOld(ruled bool) {
-	v.count(&v.report.Decisions, Tally{TooOld: 1})
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.report.Old.Drawn++
-	if ruled {
-		v.report.Old.Ruled++
-	}
 }

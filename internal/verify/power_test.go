@@ -63,11 +63,7 @@ func (w *world) tellsOfLoss() bool {
 	}
 	for _, r := range w.records(w.ts.Feedback, 0) {
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark {
-			lost := err != nil || m.Lost > 0
-			for i := range m.Positions {
-				lost = lost || m.Positions[i].OutcomesLost > 0
-			}
-			if lost {
+			if err != nil || m.Era > 0 {
 				return true
 			}
 		}

@@ -104,6 +104,19 @@ func (r *Report) ExitCode() int {
 	return Identical
 }
 
+// add counts a difference.
+func (r *Report) add(d *Difference) {
+	r.Differences++
+	if f := r.First; f == nil || d.before(f) {
+		r.First = d
+	}
+	if d.foreign {
+		r.Foreign++
+	} else if f := r.Beside; f == nil || d.before(f) {
+		r.Beside = d
+	}
+}
+
 // before orders differences by log time: what went wrong first is the likely
 // cause. Of one time, decisions come before what follows from them.
 func (d *Difference) before(o *Difference) bool {

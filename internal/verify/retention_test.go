@@ -60,7 +60,7 @@ func TestVerifyWhileDropping(t *testing.T) {
 	}
 }
 
-// eagerLog drops outcomes of partition 0 before they are read.
+// eagerLog drops contexts of partition 0 before they are read.
 type eagerLog struct {
 	stream.Log
 	w     *world
@@ -71,7 +71,7 @@ type eagerLog struct {
 
 func (l *eagerLog) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	if err != nil || topic != l.w.ts.Outcomes || partition != 0 {
+	if err != nil || topic != l.w.ts.Contexts || partition != 0 {
 		return r, err
 	}
 	l.read++
@@ -148,7 +148,7 @@ func TestVerifyDifferentWhileDropping(t *testing.T) {
 // a dropped record where the log keeps it no more.
 func TestVerifySnapshotGone(t *testing.T) {
 	w, _ := cutWorld(t)
-	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx, false, nil)
+	v, err := Config{Log: w.log, Name: worldName, Seed: worldSeed(), Build: model.Epoch, Dedup: worldDedup}.attempt(w.ctx)
 	w.no(err)
 	d := &decisionCheck{v: v, audit: service.NewAudit(w.log, worldName, model.Epoch, w.parts)}
 	s := v.snapshots[len(v.snapshots)-1]
@@ -231,7 +231,7 @@ func TestVerifyBesideAll(t *testing.T) {
 				}
 				r, err := w.run(w.log)
 				if err != nil || r.ExitCode() == Different {
-					t.Fatalf("%+v, system %d: %v\n%s", c, seed, err, r.text())
+					t.Fatalf("%+v, system %d: %v\n%+v", c, seed, err, r)
 				}
 				codes[r.ExitCode()]++
 			}

@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 
+	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
 
@@ -28,12 +29,8 @@ func (v *verification) checkRefused(ctx context.Context, topic string, partition
 	if err != nil {
 		return err
 	}
-	if v.surplus == nil {
-		v.surplus = map[rejectKey]*logCursor{}
-	}
-	v.surplus[rejectKey{topic == v.topics.Outcomes, partition, 0}] = c
-	outcomes, last := topic == v.topics.Outcomes, int64(-1)
-	for key := range v.rejects.all {
+	x, outcomes, last := v.rejects, topic == v.topics.Outcomes, int64(-1)
+	for key := range x.all {
 		if key.outcomes == outcomes && key.partition == partition {
 			last = max(last, key.offset)
 		}
@@ -42,13 +39,20 @@ func (v *verification) checkRefused(ctx context.Context, topic string, partition
 		if r.Type != "" || r.Offset > last {
 			return nil // the latter is not yet refused
 		}
-		info := v.rejects.reject(rejectKey{outcomes, partition, r.Offset}, r.Time)
-		switch {
-		case info != nil:
-			v.checkReject(info, r, r.Time, "")
-			v.checkReason(info, "", malformed)
-		case !v.rejects.dropped(r.Time):
-			v.differ(at(c, r, "reject", "one: the partition is not the model's", "none"))
+		info := x.find(rejectKey{outcomes, partition, r.Offset, r.Time})
+		if info == nil {
+			if !x.dropped(r.Time) {
+				v.differ(at(c, r, "reject", "one: the partition is not the model's", "none"))
+			}
+			return nil
+		}
+		v.count(&v.report.Rejects, Tally{Checked: 1})
+		field, want, got := x.compare(info, r)
+		if field == "" && info.reason != codec.ReasonMalformed {
+			field, want, got = "reason", codec.ReasonMalformed, info.reason
+		}
+		if field != "" {
+			v.differ(x.wrong(info, "", field, want, got))
 		}
 		return nil
 	})

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hindsight/internal/latelosses"
-	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
@@ -25,65 +23,45 @@ type Config struct {
 	Seed     []byte // the secret seed that the log was created with
 	Build    service.Build
 	OneClock bool                    // log times of all partitions are of one clock, as those of the embedded log are
-	Dedup    int                     // rounds whose ids the service remembers; 0: 100,000
+	Dedup    int                     // rounds whose ids a decider remembers; 0: 100,000
 	Progress func(done, total int64) // records read of decisions and feedback; may be nil, called from several goroutines one at a time
 }
 
 // ErrSeed reports that the log was created with another seed.
 var ErrSeed = errors.New("this is not the seed that the log was created with")
 
-// verification is the state that the parts of Run share.
+// verification is the state that the two checks share.
 type verification struct {
 	Config
 	topics     service.Topics
 	partitions int
-	models     *service.Models
-	epochs     epochTable
-	survey     survey
+	models     modelReader
 	snapshots  []*snapshotInfo
 	rejects    *rejectIndex
-	surplus    map[rejectKey]*logCursor // of partitions that were added, at offset 0
 	late       latelosses.Outcomes
 	losses     losses
-	replays    bool // the feedback log has cuts, and its fates are replayed
+	opened     []logCursor // as they were when they were opened
 
-	// once says that the logs are read once only, and looked over on the way. What can
-	// be judged then is judged as ever; what cannot calls [verification.again].
-	once  bool
-	redo  atomic.Bool // again was called
-	abort context.CancelFunc
-
-	opened []logCursor // as they were when they were opened
-
-	mu     sync.Mutex
-	report Report
-	found  *findings // may be nil
-	done   int64
-	total  int64
+	mu       sync.Mutex
+	report   Report
+	suspects []suspicion
+	found    map[site]Difference
+	done     int64
+	total    int64
 }
 
-// errTwice says that the logs have to be looked over first.
-var errTwice = errors.New("what is to be judged hangs on what comes later")
-
-// Run recomputes from the logs, with the code that decides, joins and learns,
-// every decision, feedback, snapshot and reject of a model, and compares them with
-// what the logs say, byte by byte. It reads the logs as far as they went when it
-// began. Its memory is bounded by what the service bounds: the window of waiting
-// rounds and the ids remembered; and by the number of rejects. An error means that
-// it could not run.
-//
-// A record may have to be judged by what comes after it: a mark that tells of a log's
-// lost tail, or where recomputing can begin in a log that has lost its head. Therefore
-// the logs are looked over first. Where nothing is wrong and nothing was lost, what is
-// known on the way does as well, and reading is most of the work: so they are read once
-// with that in hope, and anew if it fails.
+// Run recomputes from the logs, with the code that decides, joins and learns, every
+// decision, feedback, snapshot and reject of a model, and compares them with what the
+// logs say, byte by byte. It reads the logs as far as they went when it began. Its memory
+// is bounded by what the service bounds, the window of waiting rounds and the ids
+// remembered, and by the number of rejects. An error means that it could not run.
 func Run(ctx context.Context, c Config) (*Report, error) {
 	start := time.Now()
 	if c.Dedup == 0 {
-		c.Dedup = 100_000
+		c.Dedup = service.DefaultDedup
 	}
 	if tell, most := c.Progress, int64(0); tell != nil {
-		c.Progress = func(done, total int64) { // which never goes back, though all begins again
+		c.Progress = func(done, total int64) { // it never goes back, though a new attempt begins
 			most = max(most, done)
 			tell(most, total)
 		}
@@ -97,19 +75,15 @@ func Run(ctx context.Context, c Config) (*Report, error) {
 	return r, nil
 }
 
-// attempt reads the logs once, or looks over them first. It returns errTwice if once is
-// not enough. found takes what it finds; it may be nil.
-func (c Config) attempt(ctx context.Context, once bool, found *findings) (v *verification, err error) {
-	v = &verification{Config: c, topics: service.TopicsOf(c.Name), models: service.NewModels(c.Build), late: latelosses.Outcomes{}, once: once, found: found}
+// attempt verifies the logs once.
+func (c Config) attempt(ctx context.Context) (v *verification, err error) {
+	c.Log = storage{c.Log}
+	v = &verification{Config: c, topics: service.TopicsOf(c.Name), late: latelosses.Outcomes{}, found: map[site]Difference{}}
 	v.report.Name = c.Name
-	if found != nil {
-		found.attempt++
-	}
+	v.models = newModelReader(v)
 	if v.partitions, err = service.Partitions(ctx, c.Log, c.Name); err != nil {
 		return v, err
 	}
-	ctx, v.abort = context.WithCancel(ctx)
-	defer v.abort()
 	err = v.run(ctx)
 	var broken *brokenLog
 	if errors.As(err, &broken) {
@@ -119,30 +93,20 @@ func (c Config) attempt(ctx context.Context, once bool, found *findings) (v *ver
 		}
 		err = nil
 	}
-	if v.redo.Load() {
-		return v, errTwice
-	}
 	return v, err
 }
 
-// again ends a verification that reads the logs once.
-func (v *verification) again() {
-	v.redo.Store(true)
-	v.abort()
-}
-
-// run reads what everything hangs on first: the models, where they begin, and the
-// rejects. Then decisions and fates are recomputed side by side. The ends are fetched
-// in an order in which what a record refers to is read too, though the system runs
-// on: feedback comes before its decision's end, the learner's feedback after it, and
-// after the snapshots.
+// run reads what everything depends on first: snapshots and rejects. Then decisions and
+// fates are recomputed side by side. The ends are fetched in an order in which what a
+// record refers to is read too, though the system runs on: feedback comes before its
+// decision's end, the learner's feedback after it, and after the snapshots.
 func (v *verification) run(ctx context.Context) error {
-	fates, err := v.openFeedback(ctx)
+	fates, err := v.openFates(ctx)
 	if err != nil {
 		return err
 	}
 	defer fates.close()
-	if err := v.readSnapshots(ctx); err != nil {
+	if err := v.readSnapshots(ctx, fates.models); err != nil {
 		return err
 	}
 	decisions, err := v.openDecisions(ctx)
@@ -150,8 +114,7 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	defer decisions.close()
-	look, err := v.lookOver(ctx, decisions)
-	if err != nil {
+	if err := v.models.readAhead(ctx, decisions.feedback); err != nil {
 		return err
 	}
 	if err := v.readRejects(ctx); err != nil {
@@ -163,25 +126,26 @@ func (v *verification) run(ctx context.Context) error {
 	if err := decisions.openContexts(ctx); err != nil {
 		return err
 	}
-	if err := fates.openInputs(ctx); err != nil {
-		return err
-	}
-	v.total = fates.cursor().end - fates.cursor().first
-	for _, l := range decisions.lanes {
-		v.total += l.decisions.end - l.decisions.first
-	}
-	v.share(decisions, fates, look)
+	fates.log = v.handOn(decisions, fates.feedback)
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() error { defer decisions.close(); return decisions.run(gctx) })
 	g.Go(func() error { defer fates.close(); return fates.run(gctx) })
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	v.finishRejects(decisions, fates)
-	if look != nil {
-		look.finish(decisions.lanes)
+	if err := v.finishRejects(ctx); err != nil {
+		return err
 	}
-	if c := fates.cursor(); c.first == c.end { // a model that began has its epoch there
+	v.settle()
+	return v.finish(ctx, decisions.feedback)
+}
+
+// finish says what it means that the feedback log holds no model, or nothing.
+func (v *verification) finish(ctx context.Context, feedback *logCursor) (err error) {
+	if v.models.none() && v.report.Differences == 0 && !feedback.cut() {
+		return service.ErrNoModel
+	}
+	if feedback.first == feedback.end { // a model that began has its epoch there
 		if v.report.expired, err = service.Begun(ctx, v.Log, v.Name); v.report.expired {
 			v.report.Start = "nowhere: all feedback is older than what the log keeps"
 		}
@@ -189,36 +153,13 @@ func (v *verification) run(ctx context.Context) error {
 	return err
 }
 
-// share lets the two checks read together what both read. look looks over it on the
-// way, if it is not nil.
-func (v *verification) share(decisions *decisionCheck, fates fates, look *overlook) {
-	s := newFeeds(v.partitions + 1)
-	s.share(decisions.feedback, fates.cursor(), look.feedback())
-	for p, l := range decisions.lanes {
-		if c := fates.decisions(p); c != nil {
-			s.share(l.decisions, c, look.decisions(l.decisions))
-		}
-	}
-}
-
 // differ notes a difference.
 func (v *verification) differ(d Difference) {
-	if v.once {
-		v.again()
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.report.Differences++
-	if f := v.report.First; f == nil || d.before(f) {
-		v.report.First = &d
-	}
-	if d.foreign {
-		v.report.Foreign++
-	} else if f := v.report.Beside; f == nil || d.before(f) {
-		v.report.Beside = &d
-	}
-	if v.found != nil {
-		v.found.add(&d)
+	v.report.add(&d)
+	if len(v.found) < mostSites {
+		v.found[d.site()] = d
 	}
 }
 
@@ -226,6 +167,40 @@ func (v *verification) differ(d Difference) {
 func (v *verification) stray(d Difference) {
 	d.foreign = true
 	v.differ(d)
+}
+
+// suspicion is a difference unless what is read later excuses it: then one more of a
+// kind is too old to be judged.
+type suspicion struct {
+	Difference
+	excused func() bool
+	kind    *Tally
+}
+
+// mostSuspects is how many suspicions are kept to the end.
+const mostSuspects = 1 << 16
+
+func (v *verification) suspect(d Difference, kind *Tally, excused func() bool) {
+	v.mu.Lock()
+	kept := len(v.suspects) < mostSuspects
+	if kept {
+		v.suspects = append(v.suspects, suspicion{d, excused, kind})
+	}
+	v.mu.Unlock()
+	if !kept {
+		v.differ(d)
+	}
+}
+
+// settle judges the suspicions once all was read.
+func (v *verification) settle() {
+	for _, s := range v.suspects {
+		if !s.excused() {
+			v.differ(s.Difference)
+		} else if s.kind != nil {
+			s.kind.TooOld++
+		}
+	}
 }
 
 // count adds to a tally of the report.
@@ -246,14 +221,6 @@ func (v *verification) step(n int) {
 	defer v.mu.Unlock()
 	v.done += int64(n)
 	v.Progress(v.done, v.total)
-}
-
-// rules returns the rules of an epoch, nil if it is not known.
-func (v *verification) rules(epoch int64) *loop.Rules {
-	if e := v.epochs.get(epoch); e != nil {
-		return e.rules
-	}
-	return nil
 }
 
 // damaged reports whether an error tells of a record's bytes rather than of the

@@ -150,7 +150,7 @@ func TestWarmPassesOver(t *testing.T) {
 		t.Error("the learners differ", err)
 	}
 	if r := w.verify(); r.ExitCode() != Identical {
-		t.Errorf("%+v", r.First)
+		t.Errorf("%+v\n%s", r.First, r.text())
 	}
 }
 

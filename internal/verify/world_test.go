@@ -17,7 +17,7 @@ import (
 
 const (
 	worldName  = "m"
-	worldDedup = 100
+	worldDedup = 20
 	worldClass = `{"hindsight_class":1,"kind":"linear","features":["x"],"actions":["a","b","c"]}
 {"prior":1,"w":[[0.1,0.5],[-0.2,0.5],[0,0.3]]}
 {"prior":2,"w":[[-0.1,0.5],[0.2,0.5],[0,0.9]]}
@@ -60,7 +60,7 @@ type lateOutcome struct {
 func worldSeed() []byte { return []byte("a secret seed") }
 
 func newWorld(t testing.TB, parts int, seed uint64) *world {
-	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4}), ts: service.TopicsOf(worldName), parts: parts,
+	w := &world{TB: t, ctx: t.Context(), log: mem.New(mem.Options{Step: 4, MaxBatch: 30}), ts: service.TopicsOf(worldName), parts: parts,
 		rng: rand.New(rand.NewPCG(seed, 1)), read: make([]int64, parts), d: make([]*service.Decider, parts), overflow: 1000}
 	for _, topic := range []string{w.ts.Contexts, w.ts.Decisions, w.ts.Outcomes} {
 		w.no(w.log.Create(w.ctx, topic, parts, stream.TopicOptions{}))

@@ -18,9 +18,9 @@ var delayBuckets = []float64{.01, .1, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 24
 type JoinerMetrics struct {
 	*owner
 	fates                                  []prometheus.Counter
-	overflow, outcomes, wait               prometheus.Counter
+	overflow, outcomes, wait, cuts, eras   prometheus.Counter
 	missing, pending, bytes, oldest        *gauge
-	parked, holding, logTime               *gauge
+	holding, logTime                       *gauge
 	Epoch, DecisionsLag, OutcomesLag       *gauge
 	lane, round, overdue, window           *gauge // of the head of the line
 	delay                                  prometheus.Observer
@@ -44,6 +44,10 @@ func newJoiner(o *owner) *JoinerMetrics {
 		overflow: o.counter("hindsight_overflow_rounds_total",
 			"Rounds closed before their time because too many waited, or held too many bytes.", "it grows"),
 		outcomes: o.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
+		cuts:     o.counter("hindsight_cuts_total", "Cuts written: how often the joiner has said what it read next.", ""),
+		eras: o.counter("hindsight_eras_total",
+			"Eras begun in the feedback log: a log did not hold what the joiner before had read or written.",
+			"it is not 0: a log has lost its tail, and what hung on it was joined again"),
 		missing: o.gauge("hindsight_outcomes_missing",
 			"Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds "+
 				"observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, "+
@@ -58,7 +62,6 @@ func newJoiner(o *owner) *JoinerMetrics {
 	j.oldest = o.gauge("hindsight_pending_oldest_age_seconds",
 		"How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here "+
 			"since, less its own; 0 if none waits.", "")
-	j.parked = o.gauge("hindsight_parked_outcomes", "Outcomes whose decision was not yet read.", "")
 	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.",
 		"")
 	j.wait = o.counter("hindsight_fifo_wait_seconds_total",
@@ -119,6 +122,12 @@ func (j *JoinerMetrics) Guard(g *loop.Guard, alarm bool) {
 	j.guardExcess.Set(s.Excess / float64(max(s.Rounds, 1)))
 }
 
+// Cut counts a cut.
+func (j *JoinerMetrics) Cut() { j.cuts.Inc() }
+
+// Era counts an era begun.
+func (j *JoinerMetrics) Era() { j.eras.Inc() }
+
 // Outcome counts a record of outcomes.
 func (j *JoinerMetrics) Outcome() { j.outcomes.Inc() }
 
@@ -154,7 +163,7 @@ func (j *JoinerMetrics) Window(rules *loop.Rules) {
 }
 
 // Heart shows what waits.
-func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
+func (j *JoinerMetrics) Heart(h *loop.CutJoiner, late *loop.LateLosses, scope *Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
 	j.bytes.Set(float64(h.PendingBytes()))
 	head := lineHead{Partition: -1}
@@ -166,8 +175,6 @@ func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 	j.lane.Set(float64(head.Partition))
 	j.round.Set(float64(head.N))
 	scope.wait(head)
-	parked, _ := h.Parked()
-	j.parked.Set(float64(parked))
 	holding, waited := h.Held()
 	j.holding.Set(float64(holding))
 	if waited > j.waited {
@@ -176,6 +183,5 @@ func (j *JoinerMetrics) Heart(h *loop.Joiner, scope *Scope, at time.Time) {
 	}
 	j.logTime.Set(float64(h.Now()) / 1e9)
 	j.missing.Set(j.silence.missing(h.Now(), scope.usual))
-	losses := h.LateLosses()
-	j.losses.show(&losses)
+	j.losses.show(late)
 }

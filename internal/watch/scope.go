@@ -197,7 +197,6 @@ type View struct {
 	Refuted     bool
 	Shadow      shadowWorth // of the last rounds in mode shadow
 
-	Feedback  int64 // the last one taken
 	Fates     map[codec.Fate]int64
 	Recent    Recent
 	Rewards   *words.Rewards // what losses are shown as; nil: as they are
@@ -217,7 +216,7 @@ func (s *Scope) View() View {
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
 		Exploration: s.decisions.exploration(), Draws: s.draws.count(), Evidence: s.draws.evidence(),
-		Refuted: s.draws.refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{},
+		Refuted: s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
 		Recent: s.feedback.recent(), Rewards: s.rewards,
 		LossStart: s.losses.start, LossWidth: s.losses.width,
 		Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...), Delays: s.delays, Released: s.released}

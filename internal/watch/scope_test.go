@@ -96,7 +96,7 @@ func TestScopeFeedback(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 ||
-		v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
+		v.Fates[codec.WithdrawnRound] != 1 || s.last != 4 {
 		t.Errorf("%v", v.Fates)
 	}
 	if v.Delays.N != 1 || v.Delays.Quantile(.5) != .5 || v.Released.N != 4 || v.Released.Most != 3 {

@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"math"
-
-	"hindsight/pkg/codec"
-)
+import "math"
 
 // shadowed is what is kept of a law beside that of the baseline, which answered.
 type shadowed struct {
@@ -51,7 +47,7 @@ type shadowWorth struct {
 func (w *decisionWindow) shadow(s *shadowWorth) {
 	var sum float64
 	for i := range w.n {
-		if x := &w.ring[i].shadow; x.there {
+		if x := &w.all[i].shadow; x.there {
 			s.Decisions++
 			sum += x.agrees
 		}
@@ -65,7 +61,7 @@ func (w *decisionWindow) shadow(s *shadowWorth) {
 func (w *feedbackWindow) shadow(s *shadowWorth) {
 	var loss, uncovered float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.inShadow() {
+		if x := &w.all[i]; x.inShadow() {
 			s.Rounds++
 			loss += x.loss
 			uncovered += x.shadow.uncovered
@@ -79,7 +75,7 @@ func (w *feedbackWindow) shadow(s *shadowWorth) {
 	}
 	var sum, squares float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.inShadow() {
+		if x := &w.all[i]; x.inShadow() {
 			e := x.shadow.weight * (x.loss - mean)
 			sum += e
 			squares += e * e
@@ -89,9 +85,7 @@ func (w *feedbackWindow) shadow(s *shadowWorth) {
 	s.StdErr = math.Sqrt(max(0, squares/n-s.Excess*s.Excess) / n)
 }
 
-func (r *released) inShadow() bool {
-	return r.shadow.there && (r.fate == codec.Observed || r.fate == codec.Imputed)
-}
+func (r *released) inShadow() bool { return r.shadow.there && r.worth() }
 
 // shadow says what the learner would have done where the baseline answered; s.mu is held.
 func (s *Scope) shadow() shadowWorth {

@@ -20,11 +20,28 @@ type decided struct {
 	shadow  shadowed
 }
 
+// ring holds the last values of a kind, in no order.
+type ring[T any] struct {
+	all [windowSize]T
+	n   int // held
+	at  int // of the next
+}
+
+// add takes a value, and returns that whose place it takes, if any.
+func (r *ring[T]) add(v T) (old T, full bool) {
+	if full = r.n == windowSize; full {
+		old = r.all[r.at]
+	} else {
+		r.n++
+	}
+	r.all[r.at] = v
+	r.at = (r.at + 1) % windowSize
+	return old, full
+}
+
 // decisionWindow holds the last decisions, and how often each action is among them.
 type decisionWindow struct {
-	ring [windowSize]decided
-	n    int // decisions in all, as far as the ring goes
-	at   int // of the next
+	ring[decided]
 	nameTable
 }
 
@@ -42,14 +59,10 @@ type actionCount struct {
 
 // add takes a decision, whose strings are copied where they are kept.
 func (w *decisionWindow) add(law []float64, action string, x shadowed) {
-	if w.n == windowSize {
-		w.drop(w.ring[w.at].action)
-	} else {
-		w.n++
-	}
 	floor, entropy := spread(law)
-	w.ring[w.at] = decided{w.name(action), floor, entropy, x}
-	w.at = (w.at + 1) % windowSize
+	if old, full := w.ring.add(decided{w.name(action), floor, entropy, x}); full {
+		w.drop(old.action)
+	}
 }
 
 // name returns the number of an action's name, counted once more.
@@ -112,8 +125,8 @@ func (w *decisionWindow) exploration() exploration {
 	}
 	e.Floor, e.Entropy = 1, 0
 	for i := range w.n {
-		e.Floor = min(e.Floor, w.ring[i].floor)
-		e.Entropy += w.ring[i].entropy / float64(w.n)
+		e.Floor = min(e.Floor, w.all[i].floor)
+		e.Entropy += w.all[i].entropy / float64(w.n)
 	}
 	return e
 }
@@ -147,23 +160,21 @@ type released struct {
 	shadow shadowed
 }
 
+// worth reports whether a round has a loss, real or imputed.
+func (r *released) worth() bool { return r.fate == codec.Observed || r.fate == codec.Imputed }
+
 // feedbackWindow holds the last rounds released.
 type feedbackWindow struct {
-	ring [windowSize]released
-	n    int
-	at   int
+	ring[released]
 	nameTable
 }
 
 // add takes a round, whose action's name is copied where it is kept.
 func (w *feedbackWindow) add(r released, action string) {
-	if w.n == windowSize {
-		w.drop(w.ring[w.at].action)
-	}
-	w.n = min(w.n+1, windowSize)
 	r.action = w.name(action)
-	w.ring[w.at] = r
-	w.at = (w.at + 1) % windowSize
+	if old, full := w.ring.add(r); full {
+		w.drop(old.action)
+	}
 }
 
 // actionWorth is what the rounds of an action were worth.
@@ -176,7 +187,7 @@ type actionWorth struct {
 func (w *feedbackWindow) worths() map[string]actionWorth {
 	out := map[string]actionWorth{}
 	for i := range w.n {
-		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+		if x := &w.all[i]; x.worth() {
 			name := w.names[x.action].name
 			was := out[name]
 			n := was.Rounds + 1
@@ -212,14 +223,14 @@ func (w *feedbackWindow) recent() Recent {
 	var loss, sum, squares, largest, weighted float64
 	r := Recent{Rounds: w.n}
 	for i := range w.n {
-		x := &w.ring[i]
+		x := &w.all[i]
 		if x.fate != codec.WithdrawnRound {
 			asked++
 		}
 		if x.fate == codec.Observed {
 			observed++
 		}
-		if x.fate != codec.Observed && x.fate != codec.Imputed {
+		if !x.worth() {
 			continue
 		}
 		r.Losses++
@@ -243,7 +254,7 @@ func (w *feedbackWindow) recent() Recent {
 func (w *feedbackWindow) excess(mean, n float64) (excess, stderr float64) {
 	var sum, squares float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+		if x := &w.all[i]; x.worth() {
 			e := x.weight * (mean - x.loss)
 			sum += e
 			squares += e * e

@@ -72,7 +72,10 @@ type World struct {
 	real         int64
 	back         int64 // by how much the clocks were set back
 	skews        []int64
-	at           int // whose clock the next append goes by: decisions, outcomes, feedback, rejects
+	first        int64 // offset of each partition
+	stride       int64 // between offsets
+	recorded     int64 // time of the next append; 0: the world's
+	at           int   // whose clock the next append goes by: decisions, outcomes, feedback, rejects
 	rules        loop.Rules
 	limits       codec.Limits
 	owned        []stream.Appender // decisions
@@ -92,6 +95,9 @@ type World struct {
 	law          []float64
 	context      []byte
 	ticks        int
+	// Rest is the feedback of the rounds that wait where a joiner without cuts stopped, if nothing more
+	// comes.
+	Rest [][]byte
 }
 
 // epochs are those of a world, known to everybody.
@@ -100,6 +106,8 @@ type epochs struct{ w *World }
 func (epochs) Read(*stream.Record) error { return nil }
 
 func (epochs) Refs() []codec.EpochRef { return []codec.EpochRef{{Epoch: 1}} }
+
+func (epochs) Find(context.Context, []codec.EpochRef) error { return nil }
 
 func (e epochs) Rules(epoch int64) *loop.Rules { return e.w.Rules(epoch) }
 
@@ -112,6 +120,9 @@ func (w *World) Rules(epoch int64) *loop.Rules {
 }
 
 func (w *World) clock() int64 {
+	if w.recorded != 0 {
+		return w.recorded
+	}
 	t := w.real - w.back
 	if w.Kind == "skew" {
 		t += w.skews[w.at]
@@ -141,8 +152,15 @@ func New(t testing.TB, seed uint64, kind string) *World {
 	if rng.IntN(4) == 0 {
 		w.limits = codec.Limits{Heart: loop.Heart, Pending: 3 + rng.Int64N(40), Dedup: rng.Int64N(30)}
 	}
-	clock := func() int64 { return w.clock() }
-	o := mem.Options{Clock: clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(30),
+	w.first, w.stride = rng.Int64N(3), 1+rng.Int64N(3)
+	w.create()
+	return w
+}
+
+// create creates the topics, as yet empty.
+func (w *World) create() {
+	rng := w.rng
+	o := mem.Options{Clock: w.clock, FirstOffset: w.first, Step: w.stride, MaxBatch: 1 + rng.IntN(30),
 		ManualAcks: true, LateStore: rng.IntN(2) == 0, StrictBytes: true}
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
 		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions,
@@ -166,7 +184,6 @@ func New(t testing.TB, seed uint64, kind string) *World {
 		w.must(err)
 		w.owned, w.outcomes = append(w.owned, d), append(w.outcomes, x)
 	}
-	return w
 }
 
 func (w *World) must(err error) {
@@ -282,7 +299,7 @@ func (w *World) announceGap(p int, alive map[string]bool) {
 			told = max(told, f.Round)
 		}
 		if m, err := codec.ParseFeedbackMark(r.Value); r.Type == codec.TypeMark && err == nil {
-			told = max(told, m.Positions[p].Round)
+			told = max(told, m.Positions[p].Round, m.Positions[p].Released)
 		}
 	}
 	if w.N[p] = max(last, told); told > last {
@@ -325,12 +342,19 @@ func (w *World) restart() {
 	w.must(err)
 }
 
+// Open opens a joiner.
+func (w *World) Open() *join.Core {
+	w.restart()
+	return w.Core
+}
+
 // step has a joiner do something. One that was replaced may only meet its fence.
 func (w *World) step(c *join.Core) {
 	_, _, err := c.Step(context.Background(), time.Time{})
 	if err == nil && w.rng.IntN(10) == 0 {
 		w.ticks++ // the process's clock is far ahead, and one tick a second is allowed
-		err = c.Tick(context.Background(), time.Unix(0, w.real).Add(time.Duration(w.ticks)*time.Second))
+		at := time.Unix(0, w.real).Add(time.Duration(w.ticks) * time.Second)
+		err = c.Tick(context.Background(), at, at.UnixNano())
 	}
 	if c == w.zombie && err != nil {
 		if !errors.Is(err, stream.ErrFenced) && !errors.Is(err, stream.ErrUnknown) {

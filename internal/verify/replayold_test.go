@@ -1,0 +1,122 @@
+package verify
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"hindsight/internal/join/testkit"
+	"hindsight/internal/loop"
+	"hindsight/pkg/codec"
+)
+
+var recordWorlds = flag.Bool("record", false, "record worlds of a joiner that logs no cuts")
+
+const uncutWorlds = "../landed/testdata/uncut"
+
+func TestRecordWorlds(t *testing.T) {
+	if !*recordWorlds {
+		t.Skip("needs -record")
+	}
+	if err := os.MkdirAll(uncutWorlds, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for k, kind := range []string{"plain", "coarse", "skew", "back"} {
+		for i := range uint64(6) {
+			w := testkit.New(t, uint64(20*k)+i, kind)
+			w.RunOld(int(20+i*37%90), i%2 == 0)
+			w.Save(filepath.Join(uncutWorlds, fmt.Sprint(kind, "-", i, ".json.gz")))
+		}
+	}
+}
+
+// eachUncut calls f for each recorded world of a joiner that logged no cuts: it stopped, or crashed.
+func eachUncut(t *testing.T, f func(t *testing.T, path string)) {
+	paths, err := filepath.Glob(filepath.Join(uncutWorlds, "*.json.gz"))
+	if err != nil || len(paths) != 24 {
+		t.Fatalf("recorded worlds %v: %v", paths, err)
+	}
+	for _, path := range paths {
+		t.Run(filepath.Base(path), func(t *testing.T) { f(t, path) })
+	}
+}
+
+// TestUncutStopped holds that behind a joiner that logged no cuts and stopped, rounds that wait have of
+// their outcomes what they had. Of several partitions a restart knows the order of log time only.
+func TestUncutStopped(t *testing.T) {
+	rest := 0
+	eachUncut(t, func(t *testing.T, path string) {
+		w := testkit.Load(t, path, 0)
+		heart := w.Open().Heart()
+		defer w.Core.Close()
+		if len(w.Rest) == 0 {
+			return // it crashed
+		}
+		if err := heart.Take(&codec.Cut{Cut: heart.LastCut() + 1, Time: loop.End}, nil); err != nil {
+			t.Fatal(err)
+		}
+		var ready loop.Ready
+		heart.Ready(&ready)
+		want, got := make([]string, w.Partitions), make([]string, w.Partitions)
+		for _, raw := range w.Rest {
+			var f codec.Feedback
+			if err := codec.ParseFeedback(&f, raw); err != nil {
+				t.Fatal(err)
+			}
+			want[f.Partition] += unnumbered(f)
+		}
+		for _, f := range ready.Feedback {
+			got[f.Partition] += unnumbered(f)
+		}
+		if rest += len(w.Rest); !slices.Equal(want, got) {
+			t.Fatalf("what waits has\n%s, and had\n%s", got, want)
+		}
+	})
+	if rest < 50 {
+		t.Errorf("only %d rounds wait", rest)
+	}
+}
+
+func unnumbered(f codec.Feedback) string {
+	f.N = 0
+	return fmt.Sprintf("%+v\n", f)
+}
+
+// TestUncut plays on where a joiner that logged no cuts stopped, or crashed. What the joiners behind it
+// write follows from their cuts, and every decision has one feedback.
+func TestUncut(t *testing.T) {
+	eachUncut(t, func(t *testing.T, path string) {
+		for seed := range uint64(max(1, joinWorlds()/20)) {
+			w := testkit.Load(t, path, seed)
+			w.Run(60)
+			r := replayLog(t, w, w.Log).report
+			if r.First != nil || r.Feedback.Records > 0 && r.Feedback.Checked == 0 || r.Marks.TooOld == 0 {
+				t.Fatalf("seed %d: %+v, first %+v", seed, r, r.First)
+			}
+			complete(t, w, seed)
+		}
+	})
+}
+
+// TestUncutLosses plays such worlds in which logs lose their tails as well.
+func TestUncutLosses(t *testing.T) {
+	eachUncut(t, func(t *testing.T, path string) {
+		for seed := range uint64(max(1, joinWorlds()/20)) {
+			w := testkit.Load(t, path, seed)
+			if w.Loses = true; seed%3 == 0 {
+				w.Lose()
+			}
+			w.Run(60)
+			v := replayLog(t, w, w.Log)
+			for at := range v.found {
+				if !w.LostFeedback || at.topic != "r" && at.field != "rejects" {
+					t.Fatalf("seed %d: %+v, first %+v", seed, at, *v.report.First)
+				}
+			}
+			complete(t, w, seed)
+		}
+	})
+}

@@ -1,0 +1,143 @@
+package verify
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"hindsight/internal/service"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/stream"
+)
+
+// snapshotInfo is a snapshot without its bytes.
+type snapshotInfo struct {
+	place
+	offset, time int64
+	rounds       []int64
+	sum          [sha256.Size]byte
+	stored       *service.StoredSnapshot // with its bytes; nil: it was too large to be kept
+	checked      bool
+}
+
+// keptSnapshots is how many bytes of snapshots are kept in memory: a running system drops
+// the old ones, and verifying may begin with one of them much later than it was read.
+const keptSnapshots = 64 << 20
+
+// readSnapshots reads the snapshots and keeps their hashes, and their models for both checks.
+func (v *verification) readSnapshots(ctx context.Context, fates *service.Models) error {
+	c, err := v.openCursor(ctx, v.topics.Snapshots, 0)
+	if err != nil {
+		return err
+	}
+	times, kept, models := map[int64]int64{}, 0, service.NewModels(v.Build)
+	err = c.walk(ctx, func(r *stream.Record) error {
+		times[r.Offset] = r.Time
+		if r.Type != "" && r.Type != codec.TypeOpen {
+			v.differ(at(c, r, "type", "none", r.Type))
+		}
+		c.keyless(v, r)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
+		v.report.Snapshots.Records++
+		if err == nil {
+			err = v.addModel(s, models, fates)
+		}
+		if newer(err) {
+			return c.failed(s.Offset, err)
+		}
+		if err != nil {
+			v.differ(Difference{Topic: c.topic, Offset: s.Offset, Time: times[s.Offset], Field: "bytes",
+				Want: "a snapshot that can be read", Got: err.Error()})
+			return nil
+		}
+		info := &snapshotInfo{place: place{s.Era, s.Through, s.Epoch}, offset: s.Offset, time: times[s.Offset],
+			rounds: s.Rounds, sum: sha256.Sum256(s.Bytes)}
+		if kept += len(s.Bytes); kept <= keptSnapshots {
+			info.stored = s
+		}
+		v.snapshots = append(v.snapshots, info)
+		return nil
+	})
+}
+
+// addModel takes the model of a snapshot, which may be older than any that the feedback log keeps.
+func (v *verification) addModel(s *service.StoredSnapshot, models, fates *service.Models) error {
+	if v.models.epochs[s.Epoch] != nil {
+		return nil
+	}
+	ep, err := models.AddSnapshot(s)
+	if err != nil {
+		return err
+	}
+	if err := v.models.add(ep); err != nil {
+		return err
+	}
+	_, err = fates.AddSnapshot(s)
+	return err
+}
+
+// snapshot checks a snapshot against the replica's state.
+func (d *decisionCheck) snapshot(ctx context.Context, s *snapshotInfo) error {
+	v := d.v
+	if s.checked { // it is where recomputing began
+		return nil
+	}
+	if d.dead == errNoStart || s.before(d.from) {
+		v.count(&v.report.Snapshots, Tally{TooOld: 1})
+		return nil
+	}
+	where := Difference{Topic: v.topics.Snapshots, Offset: s.offset, Time: s.time}
+	if _, err := d.follow(ctx, s.place); err != nil || d.dead != nil {
+		return err
+	}
+	if !d.reached(s.place) {
+		where.Field, where.Want, where.Got = "learned_through", "a place in the feedback log", s.place.String()
+		v.differ(where)
+		return nil
+	}
+	if d.from.through > 0 {
+		d.audit.AdoptRounds(s.rounds)
+	}
+	var err error
+	if d.state, err = d.audit.AppendState(d.state[:0]); err != nil {
+		return err
+	}
+	v.count(&v.report.Snapshots, Tally{Checked: 1})
+	sum := sha256.Sum256(d.state)
+	if sum == s.sum {
+		return nil
+	}
+	earlier, err := d.audit.AppendEarlierState(nil)
+	if err != nil {
+		return err
+	}
+	if sha256.Sum256(earlier) != s.sum {
+		where.Field, where.Want, where.Got = "bytes", fmt.Sprintf("SHA-256 %x", sum), fmt.Sprintf("SHA-256 %x", s.sum)
+		v.differ(where)
+	}
+	return nil
+}
+
+// restore brings the replica to a snapshot.
+func (d *decisionCheck) restore(ctx context.Context, s *snapshotInfo) error {
+	if s.stored != nil {
+		return d.audit.Restore(s.stored)
+	}
+	found := false
+	err := service.ReadSnapshots(ctx, d.v.Log, d.v.Name, func(b *service.StoredSnapshot, err error) error {
+		if err == nil && b.Offset == s.offset {
+			found = true
+			return d.audit.Restore(b)
+		}
+		return nil
+	})
+	if err == nil && !found {
+		err = &stream.Error{Op: "restore", Topic: d.v.topics.Snapshots, Offset: s.offset, Err: stream.ErrTruncated}
+	}
+	return err
+}
