@@ -19,10 +19,12 @@ type eventColumns struct {
 }
 
 func newEventColumns(files *spill.Files) *eventColumns {
-	numbers, times, indices := spill.Column[float64]{In: files}, spill.Column[int64]{In: files}, spill.Column[int32]{In: files}
+	numbers, times, indices := spill.Column[float64]{In: files}, spill.Column[int64]{In: files},
+		spill.Column[int32]{In: files}
 	return &eventColumns{files: files, action: indices, slots: indices, baseline: indices, value: numbers,
 		props: numbers, weights: numbers,
-		decided: times, came: times, flags: spill.Column[uint8]{In: files}, places: spill.Column[rowPlace]{In: files}, data: spill.Column[byte]{In: files}}
+		decided: times, came: times, flags: spill.Column[uint8]{In: files}, places: spill.Column[rowPlace]{In: files},
+		data: spill.Column[byte]{In: files}}
 }
 
 // dropped reports whether row t is not replayed.

@@ -104,7 +104,8 @@ func (l *eventLoader) arrange(keep keptRows) {
 		c = c.pick(keep.order)
 	}
 	b := l.log
-	b.Action, b.Value, b.Decided, b.Came, b.Props, b.Weights = c.action.All, c.value.All, c.decided.All, c.came.All, c.props.All, c.weights.All
+	b.Action, b.Value, b.Decided, b.Came, b.Props, b.Weights = c.action.All, c.value.All, c.decided.All, c.came.All,
+		c.props.All, c.weights.All
 	l.rows.places, l.rows.slots, l.rows.data = c.places.All, c.slots.All, l.kept.data.All
 	if l.in.Untimed > 0 {
 		b.Decided, anyTime = nil, false

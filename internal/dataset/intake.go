@@ -68,7 +68,8 @@ func (in *Intake) Notes() []string {
 // noRows is the error of a log in CSV without a row.
 func (in *Intake) noRows(file string) error {
 	if bad := in.Errors(); len(bad) > 0 {
-		return &scan.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be read; the first says: " + bad[0]}
+		return &scan.LineError{File: file, Line: 2, Msg: "there is no row below the header that can be " +
+			"read; the first says: " + bad[0]}
 	}
 	return scan.NoRows(file)
 }

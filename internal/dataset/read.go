@@ -24,15 +24,19 @@ type Options struct {
 	Reward  *bool      // what Range is of; nil: whatever the log has
 	Actions []string   // that a model lists, the only ones that may be; nil: any
 	Heap    int        // bytes of a column that stay in memory, others are in a file; 0: 1 MiB
-	Dedup   int        // outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the reader's
+	// outcomes that may lie before their event; 0: [recent.DefaultDedup]. How many events an outcome may find says the
+	// reader's
+	Dedup int
 }
 
 // eventRows are rows whose contexts bring their own actions: each as it will be asked,
 // with its id before it.
 type eventRows struct {
-	data    []byte
-	places  []rowPlace
-	slots   []int32 // per row: where the recorded action stands among those of its context; nil: the actions of the log are those of every row, in order
+	data   []byte
+	places []rowPlace
+	// per row: where the recorded action stands among those of its context; nil: the actions of the log are those of every
+	// row, in order
+	slots   []int32
 	index   map[string]int32
 	largest int // most actions of a row
 }

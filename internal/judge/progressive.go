@@ -116,7 +116,8 @@ func (p *Progressive) law(dst []float64, t int) {
 	}
 	// What weighs by importance must weigh by what was done and kept, not by what it would do.
 	d.Propensities[slot] = log.Kept(row)
-	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough, Gamma: d.Gamma,
+	p.feedback = codec.Feedback{N: p.n, Round: p.n, ID: d.ID, Epoch: p.epoch, LearnedThrough: d.LearnedThrough,
+		Gamma:   d.Gamma,
 		Actions: d.Actions, Propensities: d.Propensities, Action: slot, Fate: codec.Observed, Loss: loss, Context: d.Context}
 	p.err = p.replica.Learn(&p.feedback, nil)
 }

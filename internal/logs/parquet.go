@@ -163,7 +163,8 @@ func appendFeatures(dst []codec.Feature, cells []cell) ([]codec.Feature, error) 
 	return dst, nil
 }
 
-var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
+var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward",
+	codec.Withdrawn: "withdrawn"}
 
 func timeOrNil(ns int64) *int64 {
 	if ns == scan.NoTime {
@@ -242,7 +243,8 @@ func openParquet(in *input) (d *parquetReader, err error) {
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
 		if !slices.ContainsFunc(file.Schema().Fields(), func(f parquet.Field) bool { return f.Name() == name }) {
-			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer convert --to parquet writes", in.name, name)
+			return nil, fmt.Errorf("%s: a Parquet file without the column %s; the columns are those that replayer convert "+
+				"--to parquet writes", in.name, name)
 		}
 	}
 	d = &parquetReader{rows: make([]row, 0, rowsAtOnce)}

@@ -12,7 +12,8 @@ const DefaultDedup = 1 << 20
 type Memory[V any] struct {
 	seeds [2]maphash.Seed
 	ring  []remembered[V]
-	index []uint32 // open addressing with linear probing: a place in the ring, from 1; 0: free. A power of two, at most half full
+	// open addressing with linear probing: a place in the ring, from 1; 0: free. A power of two, at most half full
+	index []uint32
 	most  int
 	old   int // place in the ring that is given up next
 	full  bool

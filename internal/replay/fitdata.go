@@ -13,11 +13,13 @@ import (
 
 // FitOptions say what of an environment a class of functions is fitted to.
 type FitOptions struct {
-	Rows    int    // the first so many; 0: all
-	Columns int    // at most so many; of texts the values that occur most
-	Shared  int    // columns of actions at most, if functions are shared by all actions and go by features of theirs; 0: functions are of named actions
-	Bandit  bool   // where the loss of every action is known, that of one counts, drawn uniformly
-	Seed    uint64 // of that draw
+	Rows    int // the first so many; 0: all
+	Columns int // at most so many; of texts the values that occur most
+	// columns of actions at most, if functions are shared by all actions and go by features of theirs; 0: functions are of
+	// named actions
+	Shared int
+	Bandit bool   // where the loss of every action is known, that of one counts, drawn uniformly
+	Seed   uint64 // of that draw
 }
 
 // FitData returns what functions are fitted to: the losses of all actions where they are

@@ -46,14 +46,15 @@ type Injection struct {
 	contexts, outcomes []stream.Appender // by partition
 	reported           int64
 	early              map[int]stream.Record // decisions that came before those of earlier rounds
-	rows               map[string]int        // rounds by id, of several partitions whose decisions are read again; else nil
-	sent               int
-	time               int64     // log time of the last decision read
-	read               time.Time // when that was, by our clock
-	failed             atomic.Pointer[error]
-	buf                []byte
-	dec                codec.Decision
-	out                codec.Outcome
+	// rounds by id, of several partitions whose decisions are read again; else nil
+	rows   map[string]int
+	sent   int
+	time   int64     // log time of the last decision read
+	read   time.Time // when that was, by our clock
+	failed atomic.Pointer[error]
+	buf    []byte
+	dec    codec.Decision
+	out    codec.Outcome
 }
 
 // injectStall is how long an injection waits for the next decision or feedback
@@ -238,7 +239,8 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	}
 	t := in.round()
 	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.rounds.id(in.match.n))
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N,
+			in.dec.ID, in.rounds.id(in.match.n))
 	}
 	if t > in.match.n {
 		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}

@@ -62,7 +62,8 @@ func (s *replaySums) result(accept float64) *Replay {
 }
 
 // ErrNoPropensities is that of data on which no policy can be judged.
-var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their " +
+var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data " +
+	"has none; name their " +
 	"column: --propensity-column")
 
 // Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all,

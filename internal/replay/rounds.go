@@ -45,7 +45,8 @@ type Rounds struct {
 
 // OfTable returns the rows of a table in their order.
 func OfTable(b *dataset.Table) *Rounds {
-	r := &Rounds{Name: b.Name, Actions: b.Actions, Columns: b.Columns, Known: b.Labelled, Intake: b.Intake, table: b, n: len(b.Action)}
+	r := &Rounds{Name: b.Name, Actions: b.Actions, Columns: b.Columns, Known: b.Labelled, Intake: b.Intake, table: b,
+		n: len(b.Action)}
 	if !b.Labelled {
 		r.Log = b
 	}
@@ -258,7 +259,8 @@ func (r *Rounds) rewards() *words.Rewards {
 	return &words.Rewards{Min: r.Log.Scale.Min, Max: r.Log.Scale.Max}
 }
 
-// times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a shuffled
+// times returns the log times of decisions and outcomes, nil if not both are known. They stay where they are: a
+// shuffled
 // order// meets the very arrivals of the file with other contents.
 func (r *Rounds) times() (decided, came []int64) {
 	if !r.RecordsDelays() {

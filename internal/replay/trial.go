@@ -97,7 +97,8 @@ func SecretSeed(seed uint64) []byte {
 // ModelFor returns the model of an environment: its actions, and what the
 // environment tells of its data. class is the content of its class file, nil if
 // it has none.
-func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
+func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window) (m *model.Model,
+	files map[string][]byte) {
 	m = model.Default()
 	defer m.DefaultOrder()
 	m.Name, m.Learner, m.Window = name, learner, window
@@ -152,7 +153,8 @@ func UsePolicies(m *model.Model, r *Rounds) error {
 	return nil
 }
 
-var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model file: learner: {kind: exp4dale, policies: FILE}")
+var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model " +
+	"file: learner: {kind: exp4dale, policies: FILE}")
 
 // UseActions gives a model the actions of the data where it lists none and the contexts
 // do not bring theirs, and reports one that cannot play what the data needs.

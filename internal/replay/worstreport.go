@@ -47,7 +47,8 @@ type WorstRow struct {
 }
 
 // NewWorstReport begins the report of a search.
-func NewWorstReport(w *delay.Worst, f *delay.WorstFound, environment, learner, window, of string, draws int) *WorstReport {
+func NewWorstReport(w *delay.Worst, f *delay.WorstFound, environment, learner, window, of string,
+	draws int) *WorstReport {
 	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total,
 		Max: w.Max, Of: of, Seed: w.Seed,
 		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,

@@ -95,7 +95,8 @@ func checkColumn(f io.ReaderAt, size int64, m *format.ColumnMetaData, buf []byte
 		at += int64(n)
 		values := max(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues,
 			h.DictionaryPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumRows)
-		if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > end-at || h.UncompressedPageSize < 0 || h.UncompressedPageSize > maxPageBytes || values > maxPageValues {
+		if h.CompressedPageSize < 0 || int64(h.CompressedPageSize) > end-at || h.UncompressedPageSize < 0 ||
+			h.UncompressedPageSize > maxPageBytes || values > maxPageValues {
 			return fmt.Errorf("the header of the page before byte %d: %d bytes, %d unpacked, %d values: more than "+
 				"there can be", at, h.CompressedPageSize, h.UncompressedPageSize, values)
 		}

@@ -31,7 +31,8 @@ func builtins() []builtin {
 			"each context; eps 0: the paper's, sqrt(n/(100 T))", grammar.Whole("n", 1, 1e6), grammar.Number("eps", 0, 0.5)),
 			newHypercube},
 		{grammar.Word("blocks", "d,N", "N policies that advise at random, losses constant in blocks of d+1 rounds whose "+
-			"outcomes come at the end; regret is against the best policy", grammar.Whole("d", 0, 1e6), grammar.Whole("N", 1, 1000)),
+			"outcomes come at the end; regret is against the best policy", grammar.Whole("d", 0, 1e6), grammar.Whole("N", 1,
+			1000)),
 			newBlocks},
 		{grammar.Word("trap", "K,m0,m,r", "K actions, the first is right before round m, the second from then on; "+
 			"outcomes of rounds m0 to m all come at round r; meant for --order arrival", grammar.Whole("K", 2, 1000),

@@ -26,8 +26,9 @@ type World struct {
 
 // Facts are what a world brings with its rounds.
 type Facts struct {
-	Class     *model.ClassFile                 // functions of which one is true; nil: none
-	Policies  *model.PolicyFile                // regret is against the best of these; nil: against the best action of each round
+	Class *model.ClassFile // functions of which one is true; nil: none
+	// regret is against the best of these; nil: against the best action of each round
+	Policies  *model.PolicyFile
 	Delays    string                           // under which it is meant to be played; "": any
 	Oracle    func() (oracle.Regressor, error) // makes a fresh oracle in Go code; nil: it brings none
 	OrderFree bool                             // of Oracle
