@@ -17,7 +17,6 @@ type cutLog struct {
 	rules      func(int64) *Rules
 	inputs     [][]record
 	entries    []cutEntry
-	rejected   map[Place]int64 // by a joiner without cuts
 }
 
 // cutEntry is a cut, a mark or a feedback.
@@ -178,7 +177,7 @@ func (l *cutLog) from(m *codec.FeedbackMark, at int) (int, *codec.FeedbackMark) 
 // history is what a joiner reads to be restored at mark m, which lies, or is to lie, at an index.
 func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 	start, from := l.from(m, at)
-	return &History{From: from, Mark: m, Opens: opens, Rejected: l.rejected,
+	return &History{From: from, Mark: m, Opens: opens,
 		Feedback: func(yield func(*codec.Feedback, error) bool) {
 			for i := range min(at, len(l.entries)) {
 				if e := &l.entries[i]; e.feedback != nil && e.n >= from.Remembers {
@@ -194,15 +193,6 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 		},
 		Steps: func(yield func(*Step, error) bool) {
 			n := from.N
-			if zero := l.cutZero(from, m, start+1); zero != nil {
-				s := Step{N: n, Cut: zero.cut, Mark: zero.mark}
-				var done func()
-				s.Batches, done = l.batches(zero, func(q int) int64 { return l.limit(start, q, m, at) })
-				ok := yield(&s, nil)
-				if done(); !ok {
-					return
-				}
-			}
 			for i := start + 1; i < min(at, len(l.entries)); i++ {
 				e := &l.entries[i]
 				s := Step{N: n, Cut: e.cut, Mark: e.mark}
@@ -237,8 +227,8 @@ func (l *cutLog) mark(j *CutJoiner, limits codec.Limits) error {
 	m.From, m.FromCut = -1, m.Cut
 	if oldest := j.OldestCut(); oldest <= m.Cut {
 		for i := range l.entries {
-			if x := l.entries[i].mark; x != nil && CutOf(x) < oldest {
-				m.From, m.FromCut = int64(i), CutOf(x)
+			if x := l.entries[i].mark; x != nil && x.Cut < oldest {
+				m.From, m.FromCut = int64(i), x.Cut
 			}
 		}
 	}
@@ -378,11 +368,7 @@ func (a *cutAudit) feedback(e *cutEntry) error {
 }
 
 func (a *cutAudit) mark(m *codec.FeedbackMark, at int) (err error) {
-	if WithoutCuts(m) {
-		a.j, a.skips, a.due = nil, true, nil
-		return nil
-	}
-	if a.j == nil || m.Era > a.j.era {
+	if m.Era > a.j.era {
 		if a.due, a.skips = nil, !a.l.intact(m, at); !a.skips {
 			a.j, err = a.l.restore(m, at, false)
 		}

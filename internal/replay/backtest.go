@@ -212,7 +212,7 @@ type backtest struct {
 
 	parsed   bool  // contexts need no bytes
 	outcomes int64 // that came
-	losses   loop.LateLosses
+	losses   latelosses.Losses
 
 	dec   *codec.Decision // that of decision
 	cut   codec.Cut       // the last one

@@ -49,7 +49,7 @@ type fateCheck struct {
 	epoch   int64               // of the last epoch record; 0: none was read
 	oldest  int64               // of the first
 	epochs  map[int64]bool      // offsets of class and epoch records
-	losses  loop.LateLosses
+	losses  latelosses.Losses
 	checked Tally
 
 	got codec.Feedback
