@@ -61,6 +61,7 @@ func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte
 	var bar *progress
 	last := int64(0)
 	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
+		OneClock: e.Dir != "", // the machine's, which gave all log times of an embedded log
 		Progress: func(done, total int64) {
 			if bar == nil {
 				bar = newProgress(v.env.Stderr, total, "verify")

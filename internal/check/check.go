@@ -44,7 +44,7 @@ type Options struct {
 	Dedup       int64                               // rounds whose ids deciders remember; 0: all
 	Unfinished  bool                                // rounds may wait, records may be unread
 	OneClock    bool                                // log times of all partitions are of one clock that never goes back
-	LostTails   bool                                // logs lost their tails, and what was said of them is not checked
+	LostTails   bool                                // logs lost their tails; without OneClock it is not known of which contexts
 	Replies     []Reply                             // of requests that were answered with a decision
 	LostRejects []stream.Record                     // of a log that lost its tail
 	// Order is the place of a record in the order in which records were written; nil: its log time.

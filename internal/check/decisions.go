@@ -117,7 +117,7 @@ func (c *checker) checkPartition(p int) {
 				c.fail("%s: %v", where, err)
 				continue
 			}
-			r.round, d.lost = d, d.Source >= lost
+			r.round, d.lost = d, d.Source >= lost || c.o.LostTails && !c.o.OneClock
 			c.decision(where, p, d, &was, records)
 			if c.taken(&was, d.ID, d.N) {
 				c.fail("%s: id %q was decided before, in round %d", where, d.ID, was.used[d.ID])
@@ -198,7 +198,7 @@ func (c *checker) decision(where string, p int, d *round, was *line, records map
 	c.checkEpochOf(where, d)
 	c.checkDraw(where, d)
 	was.n, was.through, was.learned, was.epoch = max(was.n, d.N), max(was.through, d.ContextsThrough), max(was.learned, d.LearnedThrough), max(was.epoch, d.Epoch)
-	if d.Source >= 0 {
+	if d.Source >= 0 && !d.lost {
 		if d.Time < was.time {
 			c.fail("%s: round %d has the time %d after %d", where, d.N, d.Time, was.time)
 		}

@@ -159,7 +159,7 @@ func (t *twin) limitsBehind(steps []step, m *codec.FeedbackMark) map[int]int64 {
 	add := func(m *codec.FeedbackMark) {
 		for _, x := range m.LostTails {
 			i := inputOf(x.Partition, x.Topic == "outcomes", t.c.n)
-			if at, ok := limits[i]; !ok || x.Offset < at {
+			if at, ok := limits[i]; x.Topic != "rejects" && (!ok || x.Offset < at) {
 				limits[i] = x.Offset
 			}
 		}

@@ -59,7 +59,8 @@ func (c *checker) checkRejects() {
 			c.fail("rejects@%d: there is no such record at %v", r.Offset, at)
 		} else if x.Topic == "outcomes" {
 			c.checkReject(r, &x, at)
-		} else if c.refused[at] != nil {
+		} else if was := c.refused[at]; was != nil {
+			was.order = min(was.order, r.order)
 			c.r.Repeated++
 		} else if c.exists(&x) {
 			c.refused[at] = &refusal{x, r.order}
@@ -103,7 +104,7 @@ func (c *checker) isVoid(x *codec.Reject) bool {
 // checkReject checks a reject of an outcome.
 func (c *checker) checkReject(r *record, x *codec.Reject, at place) {
 	for _, e := range c.expected[at] {
-		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && !e.met {
+		if r.lost && e.era == x.Era && e.cut == x.Cut && e.reason == x.Reason && e.time == x.Time && (!e.met || r.order < e.order) {
 			e.met, e.order = true, r.order
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 )
 
@@ -28,7 +29,7 @@ const (
 //     unknown round then has no round.
 //   - Log time is told by a record: one that the cut takes, or an earlier one of the feedback log.
 type chooser struct {
-	inputs     []*input // decisions by partition, then outcomes
+	inputs     []*intake.Input // decisions by partition, then outcomes
 	partitions int
 	heart      *loop.CutJoiner
 	skew       int64
@@ -42,7 +43,7 @@ type chooser struct {
 	alone bool   // the cut takes decisions only
 }
 
-func newChooser(inputs []*input, heart *loop.CutJoiner, skew int64) *chooser {
+func newChooser(inputs []*intake.Input, heart *loop.CutJoiner, skew int64) *chooser {
 	n := len(inputs) / 2
 	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n), short: make([]bool, n)}
 }
@@ -59,13 +60,13 @@ func (c *chooser) reached(i int) int64 {
 // poll puts in hand what has come, and reports whether a cut has anything to take or to close.
 func (c *chooser) poll(ctx context.Context) (outcomes, decisions int, err error) {
 	for i, in := range c.inputs {
-		if err := in.poll(ctx); err != nil {
+		if err := in.Poll(ctx); err != nil {
 			return 0, 0, err
 		}
 		if i < c.partitions {
-			decisions += len(in.batch)
+			decisions += len(in.Batch)
 		} else {
-			outcomes += len(in.batch)
+			outcomes += len(in.Batch)
 		}
 	}
 	return outcomes, decisions, nil
@@ -79,7 +80,7 @@ func (c *chooser) due() bool {
 	}
 	latest := c.told
 	for i, in := range c.inputs {
-		if t, ok := in.last(c.reached(i)); ok {
+		if t, ok := in.Last(c.reached(i)); ok {
 			latest = max(latest, t)
 		}
 	}
@@ -91,7 +92,7 @@ func (c *chooser) choose(ctx context.Context) (bool, error) {
 	now := c.heart.Now()
 	limit := max(now, c.told)
 	for i, in := range c.inputs {
-		if t, ok := in.last(c.reached(i)); ok {
+		if t, ok := in.Last(c.reached(i)); ok {
 			limit = max(limit, t)
 		}
 	}
@@ -126,11 +127,11 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (int64, err
 		return 0, err
 	}
 	for _, in := range inputs {
-		done, err := in.complete(ctx)
+		done, err := in.Complete(ctx)
 		if err != nil {
 			return 0, err
 		}
-		if t, ok := in.last(c.heart.Now()); ok && !done {
+		if t, ok := in.Last(c.heart.Now()); ok && !done {
 			limit = min(limit, t)
 		}
 	}
@@ -147,15 +148,15 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 	}
 	c.alone = false
 	for i, in := range inputs {
-		done, err := in.complete(ctx)
+		done, err := in.Complete(ctx)
 		if err != nil {
 			return 0, err
 		}
-		t, ok := in.last(c.reached(i))
+		t, ok := in.Last(c.reached(i))
 		if c.short[i] = ok && !done; !c.short[i] {
 			continue
 		}
-		if c.lead < maxLead && c.leadBytes < maxLeadBytes && c.heart.Room() > len(in.batch) {
+		if c.lead < maxLead && c.leadBytes < maxLeadBytes && c.heart.Room() > len(in.Batch) {
 			c.alone = true
 			continue
 		}
@@ -170,12 +171,12 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 func (c *chooser) takeDecisions(now int64) {
 	until := int64(math.MaxInt64)
 	for i, in := range c.inputs[:c.partitions] {
-		if t, _ := in.last(c.reached(i)); c.short[i] {
+		if t, _ := in.Last(c.reached(i)); c.short[i] {
 			until = min(until, t)
 		}
 	}
 	for i, in := range c.inputs[:c.partitions] {
-		c.take[i] = in.before(c.reached(i), max(until, now))
+		c.take[i] = in.Before(c.reached(i), max(until, now))
 	}
 }
 
@@ -183,7 +184,7 @@ func (c *chooser) takeOutcomes(limit int64) {
 	for i, in := range c.inputs[c.partitions:] {
 		c.take[c.partitions+i] = 0
 		if !c.alone {
-			c.take[c.partitions+i] = in.before(c.heart.Now(), limit)
+			c.take[c.partitions+i] = in.Before(c.heart.Now(), limit)
 		}
 	}
 }
@@ -192,7 +193,7 @@ func (c *chooser) takeOutcomes(limit int64) {
 func (c *chooser) tell() {
 	for i, in := range c.inputs {
 		for k := range c.take[i] {
-			c.told = max(c.told, in.batch[k].Time)
+			c.told = max(c.told, in.Batch[k].Time)
 		}
 	}
 }
@@ -206,18 +207,18 @@ func (c *chooser) taken() {
 		if c.alone {
 			c.lead += c.take[i]
 			for k := range c.take[i] {
-				c.leadBytes += len(in.batch[k].Value)
+				c.leadBytes += len(in.Batch[k].Value)
 			}
 		}
-		in.batch = in.batch[c.take[i]:]
+		in.Batch = in.Batch[c.take[i]:]
 	}
 }
 
 // fetchEnds fetches the ends of partitions, at once where the inputs have pumps.
-func fetchEnds(ctx context.Context, inputs []*input) error {
-	if len(inputs) == 1 || inputs[0].pump == nil {
+func fetchEnds(ctx context.Context, inputs []*intake.Input) error {
+	if len(inputs) == 1 || !inputs[0].Pumped() {
 		for _, in := range inputs {
-			if err := in.fetchEnd(ctx); err != nil {
+			if err := in.FetchEnd(ctx); err != nil {
 				return err
 			}
 		}
@@ -226,7 +227,7 @@ func fetchEnds(ctx context.Context, inputs []*input) error {
 	errs := make([]error, len(inputs))
 	var group sync.WaitGroup
 	for i, in := range inputs {
-		group.Go(func() { errs[i] = in.fetchEnd(ctx) })
+		group.Go(func() { errs[i] = in.FetchEnd(ctx) })
 	}
 	group.Wait()
 	for _, err := range errs {

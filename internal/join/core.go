@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -32,9 +33,9 @@ type Config struct {
 	// Believe reports whether the log time of a record is believed; nil: always. Where one is not,
 	// nothing behind it is taken.
 	Believe func(topic string, partition int, r *stream.Record) bool
-	// Claims calls claim for each record of deciders that says how much of the feedback log it knew
-	// in an era; nil: there are none. The last mark is of what the feedback log knows itself.
-	Claims func(ctx context.Context, claim func(era, n int64)) error
+	// Claims calls claim for each record of deciders that says how much of the feedback log it knew in
+	// an era: feedback up to n, and an epoch; 0: none. nil: there are none.
+	Claims func(ctx context.Context, claim func(era, n, epoch int64)) error
 }
 
 // Topics are those that a joiner reads and writes.
@@ -145,7 +146,7 @@ func (c *Core) Heart() *loop.CutJoiner { return c.heart }
 // Start has the inputs read ahead in goroutines.
 func (c *Core) Start(ctx context.Context) {
 	for _, in := range c.chooser.inputs {
-		in.start(ctx, c.cfg.Wake)
+		in.Start(ctx, c.cfg.Wake)
 	}
 }
 
@@ -153,7 +154,7 @@ func (c *Core) Start(ctx context.Context) {
 func (c *Core) Close() {
 	if c.chooser != nil {
 		for _, in := range c.chooser.inputs {
-			in.close()
+			in.Close()
 		}
 	}
 	if c.feedback != nil {
@@ -179,8 +180,8 @@ func (c *Core) Step(ctx context.Context, now time.Time) (busy bool, wait time.Du
 		return false, max(wait, 0), c.rest(ctx)
 	}
 	busy, err = c.chooser.choose(ctx)
-	if errors.Is(err, errHeld) {
-		return false, heldWait, c.rest(ctx)
+	if errors.Is(err, intake.ErrHeld) {
+		return false, intake.HeldWait, c.rest(ctx)
 	}
 	if err != nil {
 		return false, 0, err
@@ -348,13 +349,7 @@ func (c *Core) Refuse(ctx context.Context, rejects []codec.Reject) error {
 
 // Consumed returns the lowest offset of an input that was not taken.
 func (c *Core) Consumed(input int) int64 {
-	in := c.chooser.inputs[input]
-	for _, records := range [][]stream.Record{in.batch, in.rest} {
-		if len(records) > 0 {
-			return records[0].Offset
-		}
-	}
-	return in.next
+	return c.chooser.inputs[input].Consumed()
 }
 
 // Flush waits until all that follows from the cuts so far is stored.

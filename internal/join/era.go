@@ -13,6 +13,7 @@ import (
 const (
 	lostDecisions = "decisions"
 	lostOutcomes  = "outcomes"
+	lostRejects   = "rejects"
 )
 
 // A power failure may take the tail of each log, and a log may grow again before a joiner comes. The
@@ -188,14 +189,38 @@ func (l *ledger) holds(ctx context.Context, i int, x taken) (bool, error) {
 	return err == nil && next == x.next && sum == x.sum, err
 }
 
+// lostRejects adds to what is lost the tail of the rejects, if their log does not hold the last of this
+// joiner's that a mark knows of. They tell people, and nothing hangs on them: they are not made again.
+func (c *Core) lostRejects(ctx context.Context, m *codec.FeedbackMark, lost []codec.LostTail) ([]codec.LostTail, error) {
+	topic := c.cfg.Topics.Rejects
+	first, _, err := c.cfg.Log.Bounds(ctx, topic, 0)
+	if err != nil || m.Rejects <= first {
+		return lost, err
+	}
+	left, found := first, false
+	err = stream.ScanBack(ctx, c.cfg.Log, topic, 0, m.Rejects, 16, func(r *stream.Record) error {
+		if x, err := codec.ParseReject(r.Value); r.Type == "" && err == nil && 0 < x.Cut && x.Cut <= m.Cut {
+			left, found = r.Offset+1, true
+		}
+		return nil
+	}, func() bool { return found })
+	if left < m.Rejects && err == nil {
+		c.through = left
+		lost = append(lost, codec.LostTail{Topic: lostRejects, Offset: left, Was: m.Rejects})
+	}
+	return lost, err
+}
+
 // hangsOn reports whether a mark stands behind what is lost.
 func hangsOn(m *codec.FeedbackMark, lost []codec.LostTail) bool {
 	return slices.ContainsFunc(lost, func(x codec.LostTail) bool {
-		p := &m.Positions[x.Partition]
-		if x.Topic == lostOutcomes {
+		switch p := &m.Positions[x.Partition]; x.Topic {
+		case lostDecisions:
+			return p.Decisions > x.Offset
+		case lostOutcomes:
 			return p.Outcomes > x.Offset
 		}
-		return p.Decisions > x.Offset
+		return false // rejects are not read
 	})
 }
 

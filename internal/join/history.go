@@ -20,12 +20,15 @@ type History struct {
 
 // Inputs are numbered: decisions by partition, then outcomes.
 
-// Input returns the number of an input by what a [codec.LostTail] calls its topic.
+// Input returns the number of an input by what a [codec.LostTail] calls its topic, -1 if that is none.
 func (h *History) Input(topic string, partition int) int {
-	if topic == lostOutcomes {
+	switch topic {
+	case lostDecisions:
+		return partition
+	case lostOutcomes:
 		return h.Partitions + partition
 	}
-	return partition
+	return -1
 }
 
 // Topic returns the topic of an input.
@@ -193,7 +196,7 @@ func (h *past) limits(behind int, m *codec.FeedbackMark) map[int]int64 {
 	add := func(m *codec.FeedbackMark) {
 		for _, x := range m.LostTails {
 			i := h.Input(x.Topic, x.Partition)
-			if at, ok := limits[i]; !ok || x.Offset < at {
+			if at, ok := limits[i]; i >= 0 && (!ok || x.Offset < at) {
 				limits[i] = x.Offset
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -57,7 +58,7 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 	if err := c.recover(ctx, tail); err != nil {
 		return err
 	}
-	inputs := make([]*input, 0, 2*c.cfg.Partitions)
+	inputs := make([]*intake.Input, 0, 2*c.cfg.Partitions)
 	for i := range 2 * c.cfg.Partitions {
 		in, err := c.openInput(ctx, i)
 		if err != nil {
@@ -71,9 +72,9 @@ func (c *Core) open(ctx context.Context, tail stream.Tail) error {
 }
 
 // openInput opens an input where the heart reads it next.
-func (c *Core) openInput(ctx context.Context, i int) (*input, error) {
+func (c *Core) openInput(ctx context.Context, i int) (*intake.Input, error) {
 	topic, p, from := c.history.Topic(i), i%c.cfg.Partitions, c.history.Position(c.heart, i)
-	in, err := openInput(ctx, c.cfg.Log, topic, p, from)
+	in, err := intake.Open(ctx, c.cfg.Log, topic, p, from)
 	if errors.Is(err, stream.ErrTruncated) {
 		what := "which waiting rounds may need"
 		if i < c.cfg.Partitions {
@@ -82,11 +83,11 @@ func (c *Core) openInput(ctx context.Context, i int) (*input, error) {
 		err = MissingFrom(ctx, c.cfg.Log, topic, p, from, err, what)
 		if c.cfg.AcceptLoss {
 			c.cfg.Logger.Error(GoingOn, "error", err)
-			in, err = openInput(ctx, c.cfg.Log, topic, p, 0)
+			in, err = intake.Open(ctx, c.cfg.Log, topic, p, 0)
 		}
 	}
 	if err == nil && c.cfg.Believe != nil {
-		in.believe = func(r *stream.Record) bool { return c.cfg.Believe(topic, p, r) }
+		in.Believe = func(r *stream.Record) bool { return c.cfg.Believe(topic, p, r) }
 	}
 	return in, err
 }
@@ -112,6 +113,10 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 	if err != nil {
 		return err
 	}
+	inputs := len(lost)
+	if lost, err = c.lostRejects(ctx, m, lost); err != nil {
+		return err
+	}
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
 			return err
@@ -119,15 +124,15 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if m.Cut == 0 {
 			c.queueUnfinished()
 		}
-		if err := c.replay(ctx, at+1, tail.Open); err != nil && (len(lost) == 0 || !errors.Is(err, ErrLost)) {
+		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
 			return err
 		}
 	}
-	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut)
+	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut, m.Cut)
 	if err != nil || len(lost) == 0 && era < m.Era {
 		return err
 	}
-	if len(lost) == 0 { // what the last cut lacked is there now
+	if inputs == 0 { // what the last cut lacked is there now
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
@@ -156,7 +161,7 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 	if c.heart.LastCut() > 0 {
 		return fmt.Errorf("%w: no mark is kept", ErrHistory)
 	}
-	era, err := c.claimed(ctx, 0, 0, 0)
+	era, err := c.claimed(ctx, 0, 0, 0, 0)
 	if err != nil || era < 0 {
 		return err
 	}
@@ -169,14 +174,17 @@ func (c *Core) begins(ctx context.Context, tail stream.Tail) error {
 
 // claimed returns the largest era of a claim that the feedback log does not have: of deciders, who
 // learned more than there is, or of rejects, whose cut is gone. It is -1 if there is none. era, n and
-// cut are those of the feedback log's end.
-func (c *Core) claimed(ctx context.Context, era, n, cut int64) (claimed int64, err error) {
+// cut are those of the feedback log's end, marked is the cut before its last mark.
+func (c *Core) claimed(ctx context.Context, era, n, cut, marked int64) (claimed int64, err error) {
 	claimed = -1
 	beyond := func(x int64) { claimed = max(claimed, x) }
-	m := codec.FeedbackMark{Eras: c.eras}
+	m, newest := codec.FeedbackMark{Eras: c.eras}, int64(0)
+	if refs := c.cfg.Epochs.Refs(); len(refs) > 0 {
+		newest = refs[len(refs)-1].Epoch
+	}
 	if c.cfg.Claims != nil {
-		err = c.cfg.Claims(ctx, func(e, learned int64) {
-			if e > era || learned > n && !m.Voids(e, learned) {
+		err = c.cfg.Claims(ctx, func(e, learned, epoch int64) {
+			if e > era || learned > n && !m.Voids(e, learned) || e == era && epoch > newest {
 				beyond(e)
 			}
 		})
@@ -190,9 +198,11 @@ func (c *Core) claimed(ctx context.Context, era, n, cut int64) (claimed int64, e
 		if r.Type != "" || err != nil || x.Cut == 0 {
 			return nil
 		}
-		if found = true; x.Era > era || x.Era == era && x.Cut > cut {
+		if x.Era > era || x.Era == era && x.Cut > cut {
 			beyond(x.Era)
 		}
+		// Not the last alone tells: an earlier joiner that was opening may have stored some again behind it.
+		found = found || x.Era <= era && x.Cut <= marked
 		return nil
 	}, func() bool { return found })
 	return claimed, err

@@ -100,6 +100,9 @@ func (s *Spans) compare(cut *codec.Cut, topic string, r *codec.Range, sum uint32
 func (s *Spans) goBack(m *codec.FeedbackMark) error {
 	for _, x := range m.LostTails {
 		i := s.h.Input(x.Topic, x.Partition)
+		if i < 0 {
+			continue
+		}
 		if old := s.spans[i]; old != nil {
 			old.reader.Close()
 		}

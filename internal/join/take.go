@@ -27,10 +27,10 @@ func (t *taker) take(cut *codec.Cut, number int64, c *chooser) ([]loop.Batch, in
 			continue
 		}
 		total += n
-		records, r := in.batch[:n], codec.Range{Partition: in.partition, Next: in.batch[n-1].Offset + 1}
+		records, r := in.Batch[:n], codec.Range{Partition: in.Partition, Next: in.Batch[n-1].Offset + 1}
 		var err error
 		if i < c.partitions {
-			r.Sum, err = t.takeDecisions(in.partition, records)
+			r.Sum, err = t.takeDecisions(in.Partition, records)
 			cut.Decisions = append(cut.Decisions, r)
 		} else {
 			r.Sum = t.takeOutcomes(records)

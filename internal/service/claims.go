@@ -26,7 +26,7 @@ func (c *claims) see(epoch int64, mode codec.Mode) {
 func (c *claims) modeBehind(epoch int64) (codec.Mode, bool) { return c.mode, c.acted > epoch }
 
 // readClaims finds out what the last decisions, and all snapshots, had learned ([join.Config]).
-func (j *Joiner) readClaims(ctx context.Context, claim func(era, n int64)) error {
+func (j *Joiner) readClaims(ctx context.Context, claim func(era, n, epoch int64)) error {
 	for p := range j.cfg.Partitions {
 		if err := j.readDecisionClaims(ctx, p, claim); err != nil {
 			return err
@@ -41,13 +41,13 @@ func (j *Joiner) readClaims(ctx context.Context, claim func(era, n int64)) error
 		if r.Type != "" || err != nil {
 			return nil // it is no use to anyone
 		}
-		claim(c.Era, c.LearnedThrough)
+		claim(c.Era, c.LearnedThrough, c.Epoch)
 		j.lost.epoch = max(j.lost.epoch, c.Epoch)
 		return nil
 	})
 }
 
-func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n int64)) error {
+func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, n, epoch int64)) error {
 	found := false
 	var d codec.Decision
 	return stream.ScanBack(ctx, j.cfg.Log, j.topics.Decisions, p, math.MaxInt64, 512, func(r *stream.Record) error {
@@ -57,14 +57,14 @@ func (j *Joiner) readDecisionClaims(ctx context.Context, p int, claim func(era, 
 				return nil // said when it is read
 			}
 			found = true
-			claim(d.Era, d.LearnedThrough)
+			claim(d.Era, d.LearnedThrough, d.Epoch)
 			j.lost.see(d.Epoch, d.Mode)
 		case codec.TypeMark:
 			m, err := codec.ParseDecisionMark(r.Value)
 			if err != nil {
 				return unlessForeign(err)
 			}
-			claim(m.Era, m.LearnedThrough)
+			claim(m.Era, m.LearnedThrough, m.Epoch)
 			if mode, err := codec.ParseMode(m.Mode); err == nil && m.Epoch > 0 {
 				j.lost.see(m.Epoch, mode)
 			}

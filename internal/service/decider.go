@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
@@ -24,7 +25,7 @@ type Decider struct {
 	mu       sync.Mutex
 	follower *follower
 	heart    *loop.Decider
-	contexts *input
+	contexts *intake.Input
 	out      stream.Appender
 	rejects  stream.Appender
 	rejected bool // a reject waits for its acknowledgement
@@ -127,7 +128,7 @@ func (d *Decider) recover(ctx context.Context, tail stream.Tail) (err error) {
 	if err := d.openContexts(ctx, from); err != nil {
 		return err
 	}
-	d.at.contexts.Store(d.contexts.consumed())
+	d.at.contexts.Store(d.contexts.Consumed())
 	d.show()
 	if d.follower.sizeAt > 0 && c.SnapshotEvery > 0 {
 		d.m.Snapshot(d.follower.size, time.Unix(0, d.follower.sizeAt))
@@ -206,7 +207,7 @@ func (d *Decider) Err() error {
 // StepContexts decides contexts that are there, at most n, and reports whether
 // there were any. Rejects are stored before the first decision that passes them.
 func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error) {
-	if err := d.contexts.poll(ctx); err != nil {
+	if err := d.contexts.Poll(ctx); err != nil {
 		return false, err
 	}
 	d.mu.Lock()
@@ -215,19 +216,19 @@ func (d *Decider) StepContexts(ctx context.Context, n int) (busy bool, err error
 		return false, d.Err()
 	}
 	d.batchAt = time.Now()
-	for ; n > 0 && len(d.contexts.batch) > 0 && d.flight.topicRoom() && d.Err() == nil; n-- {
+	for ; n > 0 && len(d.contexts.Batch) > 0 && d.flight.topicRoom() && d.Err() == nil; n-- {
 		if busy && d.slice > 0 && time.Since(d.batchAt) > d.slice { // one at least, or nothing would go on
 			break
 		}
-		r, t := d.contexts.head()
-		if err := d.decideRecord(ctx, r, t); err != nil {
+		r := &d.contexts.Batch[0]
+		d.seen.time = max(d.seen.time, r.Time)
+		if err := d.decideRecord(ctx, r, d.seen.time); err != nil {
 			return true, err
 		}
-		d.contexts.take()
-		d.seen.time = d.contexts.time
+		d.contexts.Batch = d.contexts.Batch[1:]
 		busy = true
 	}
-	d.at.contexts.Store(d.contexts.consumed())
+	d.at.contexts.Store(d.contexts.Consumed())
 	return busy, d.Err()
 }
 
@@ -304,16 +305,16 @@ func (d *Decider) reject(ctx context.Context, r *stream.Record, res loop.Result)
 // that is done.
 func (d *Decider) StepFeedback(ctx context.Context, limit time.Duration) (busy bool, err error) {
 	in := d.follower.in
-	if err := in.poll(ctx); err != nil {
+	if err := in.Poll(ctx); err != nil {
 		return false, err
 	}
-	if len(in.batch) == 0 {
+	if len(in.Batch) == 0 {
 		return false, d.Err()
 	}
 	start := time.Now()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for len(in.batch) > 0 {
+	for len(in.Batch) > 0 {
 		if err := d.follower.takeHead(ctx); err != nil {
 			return true, err
 		}
@@ -381,9 +382,9 @@ func (d *Decider) Close() {
 	d.flight.abandon()
 	d.m.Close()
 	if d.contexts != nil {
-		d.contexts.close()
+		d.contexts.Close()
 	}
 	if d.follower != nil && d.follower.in != nil {
-		d.follower.in.close()
+		d.follower.in.Close()
 	}
 }

@@ -212,7 +212,7 @@ func (j *Joiner) Close() {
 	j.m.Close()
 	for _, inputs := range j.surplus.inputs {
 		for _, in := range inputs {
-			in.close()
+			in.Close()
 		}
 	}
 	if j.core != nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -21,7 +22,7 @@ type follower struct {
 	logger *slog.Logger
 	epochs *epochs
 	heart  *loop.Replica
-	in     *input
+	in     *intake.Input
 
 	rounds []int64 // per partition: the highest round whose feedback was seen
 	told   []int64 // per partition: the highest that a mark or a snapshot told of when it was opened
@@ -74,14 +75,14 @@ func openFollower(ctx context.Context, log stream.Log, topics Topics, partitions
 		best = nil
 		new(leftBehind).add(f.size)
 	}
-	f.in, err = openInput(ctx, log, topics.Feedback, 0, from, 0)
+	f.in, err = intake.Open(ctx, log, topics.Feedback, 0, from)
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) {
 		err = f.rewind(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
-	f.safe = f.in.next
+	f.safe = f.in.Next
 	return f, nil
 }
 
@@ -171,10 +172,10 @@ func lastFeedback(ctx context.Context, log stream.Log, topic string) (n int64, e
 // is passed over.
 func (f *follower) rewind(ctx context.Context) (err error) {
 	if f.in != nil {
-		f.in.close()
+		f.in.Close()
 	}
 	f.behind = false
-	f.in, err = openInput(ctx, f.log, f.topics.Feedback, 0, stream.Earliest, 0)
+	f.in, err = intake.Open(ctx, f.log, f.topics.Feedback, 0, stream.Earliest)
 	return err
 }
 
@@ -268,9 +269,9 @@ func (f *follower) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for f.in.consumed() < end {
-		if len(f.in.batch) == 0 {
-			if err := f.in.await(ctx); err != nil {
+	for f.in.Consumed() < end {
+		if len(f.in.Batch) == 0 {
+			if err := f.in.Await(ctx); err != nil {
 				return err
 			}
 		}
@@ -307,14 +308,14 @@ func (f *follower) warm(ctx context.Context, r *stream.Record, ep loop.Epoch) er
 }
 
 func (f *follower) takeHead(ctx context.Context) error {
-	r, _ := f.in.head()
+	r := &f.in.Batch[0]
 	if err := f.take(ctx, r); err != nil {
 		if !f.behind {
 			err = f.unlearned(ctx, f.parsed.N, err)
 		}
 		return &stream.Error{Op: "learn", Topic: f.topics.Feedback, Offset: r.Offset, Err: err}
 	}
-	f.in.take()
+	f.in.Batch = f.in.Batch[1:]
 	return nil
 }
 

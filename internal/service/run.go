@@ -30,8 +30,8 @@ func (d *Decider) Run(ctx context.Context) error {
 	work, cancel := outlive(ctx)
 	defer cancel()
 	d.slice = contextTime
-	d.contexts.start(work, d.wake)
-	d.follower.in.start(work, func() { signal(d.feedback) })
+	d.contexts.Start(work, d.wake)
+	d.follower.in.Start(work, func() { signal(d.feedback) })
 	if err := d.serve(); err != nil {
 		return err
 	}

@@ -22,8 +22,17 @@ func Simulate(t testing.TB, seed int64) *Simulated {
 	s := newSim(t, seed, planted{})
 	s.run()
 	s.verify()
+	return s.simulated()
+}
+
+// SimulatePower runs the simulation of a seed with power losses, in which some topics lose their tails; nil: all.
+func SimulatePower(t testing.TB, seed int64, only []string) *Simulated {
+	return playPower(t, seed, power{only: only}).simulated()
+}
+
+func (s *sim) simulated() *Simulated {
 	for _, text := range s.broken {
-		t.Errorf("seed %d: %s", seed, text)
+		s.t.Errorf("seed %d: %s", s.seed, text)
 	}
 	return &Simulated{Log: s.log, Name: "m", Seed: simKey, Build: s.build, Dedup: 1000, Clock: !s.o.backwards, Equal: s.o.coarse}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"hindsight/internal/service"
@@ -30,7 +31,7 @@ func TestSimulationVerifies(t *testing.T) {
 				if s.Equal {
 					equal++
 				}
-				r, err := verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup, OneClock: s.Clock})
+				r, err := verified(t, s)
 				if err != nil || r.Differences > 0 {
 					t.Errorf("seed %d: %v, %+v", seed, err, r)
 				} else if r.ExitCode() == verify.Identical {
@@ -42,4 +43,40 @@ func TestSimulationVerifies(t *testing.T) {
 			}
 		})
 	}
+}
+
+func verified(t *testing.T, s *service.Simulated) (*verify.Report, error) {
+	return verify.Run(t.Context(), verify.Config{Log: s.Log, Name: s.Name, Seed: s.Seed, Build: s.Build, Dedup: s.Dedup, OneClock: s.Clock})
+}
+
+// powerTopics are those that lose their tails: HINDSIGHT_POWER, of which "all" are all.
+func powerTopics() []string {
+	switch only := os.Getenv("HINDSIGHT_POWER"); only {
+	case "":
+		return []string{"m.snapshots"}
+	case "all":
+		return nil
+	default:
+		return strings.Split(only, ",")
+	}
+}
+
+// TestPowerLossVerifies has the replayer recompute what power losses left: what is gone is too old, and the
+// rest is identical.
+func TestPowerLossVerifies(t *testing.T) {
+	n := 60
+	if seeds, err := strconv.Atoi(os.Getenv("HINDSIGHT_SEEDS")); err == nil {
+		n = seeds
+	} else if testing.Short() {
+		n = 12
+	}
+	codes := map[int]int{}
+	for seed := range int64(n) {
+		r, err := verified(t, service.SimulatePower(t, seed, powerTopics()))
+		if err != nil || r.Differences > 0 {
+			t.Errorf("seed %d: %v, %+v", seed, err, r.First)
+		}
+		codes[r.ExitCode()]++
+	}
+	t.Log("exit codes", codes)
 }

@@ -8,6 +8,7 @@ import (
 	"math"
 	"sync/atomic"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -21,7 +22,7 @@ import (
 // surplus are the partitions of contexts and outcomes beyond the model's.
 type surplus struct {
 	counts [2]atomic.Int64 // as the log told last, of contexts and of outcomes
-	inputs [2][]*input
+	inputs [2][]*intake.Input
 	from   map[surplusPlace]int64 // by what is in rejects; nil: not yet read
 }
 
@@ -79,7 +80,7 @@ func (j *Joiner) refuseSurplus(ctx context.Context) error {
 	return nil
 }
 
-func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*input, error) {
+func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*intake.Input, error) {
 	if err := j.readSurplus(ctx); err != nil {
 		return nil, err
 	}
@@ -87,12 +88,12 @@ func (j *Joiner) openSurplus(ctx context.Context, i, p int) (*input, error) {
 	if !ok {
 		from = stream.Earliest
 	}
-	in, err := openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, from, 0)
+	in, err := intake.Open(ctx, j.cfg.Log, j.surplusTopic(i), p, from)
 	if errors.Is(err, stream.ErrTruncated) || errors.Is(err, stream.ErrAhead) { // its records are others than those that were refused
-		in, err = openInput(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest, 0)
+		in, err = intake.Open(ctx, j.cfg.Log, j.surplusTopic(i), p, stream.Earliest)
 	}
 	if err == nil && j.wall != nil { // it runs
-		in.start(ctx, j.wake)
+		in.Start(ctx, j.wake)
 	}
 	return in, err
 }
@@ -121,15 +122,15 @@ func (j *Joiner) readSurplus(ctx context.Context) error {
 }
 
 // refuseAll refuses the records of an input that are there.
-func (j *Joiner) refuseAll(ctx context.Context, in *input, kind string) error {
-	if err := in.poll(ctx); err != nil || len(in.batch) == 0 {
+func (j *Joiner) refuseAll(ctx context.Context, in *intake.Input, kind string) error {
+	if err := in.Poll(ctx); err != nil || len(in.Batch) == 0 {
 		return err
 	}
 	var rejects []codec.Reject
-	why := fmt.Sprintf("partition %d was added: the model has 0 to %d", in.partition, j.cfg.Partitions-1)
-	for ; len(in.batch) > 0; in.take() {
-		if r := &in.batch[0]; r.Type == "" {
-			rejects = append(rejects, codec.Reject{V: codec.Version, Topic: kind, Partition: in.partition,
+	why := fmt.Sprintf("partition %d was added: the model has 0 to %d", in.Partition, j.cfg.Partitions-1)
+	for ; len(in.Batch) > 0; in.Batch = in.Batch[1:] {
+		if r := &in.Batch[0]; r.Type == "" {
+			rejects = append(rejects, codec.Reject{V: codec.Version, Topic: kind, Partition: in.Partition,
 				Offset: r.Offset, Time: r.Time, Reason: codec.ReasonMalformed, Bytes: r.Value, Detail: why})
 		}
 	}

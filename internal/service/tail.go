@@ -140,7 +140,7 @@ func (d *Decider) lostFeedback(ctx context.Context) (void bool, err error) {
 			return false, err
 		}
 	}
-	if (void || got >= d.seen.learned) && number >= d.seen.epoch {
+	if (void || got >= d.seen.learned) && number >= d.seen.epoch && f.heart.Era() >= d.seen.era {
 		return void, nil
 	}
 	return false, fmt.Errorf("recover %s[%d]: the last decision was made in epoch %d after feedback %d, but the feedback log ends in epoch %d after feedback %d, and no joiner has said that the rest is lost: %w",

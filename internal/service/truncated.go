@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -60,7 +61,7 @@ func (f *follower) checkTail(ctx context.Context) error {
 // read end it, or are passed, which a mark says before anything behind them is decided.
 func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 	c := &d.cfg
-	d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, from, d.seen.time)
+	d.contexts, err = intake.Open(ctx, c.Log, d.topics.Contexts, c.Partition, from)
 	if !errors.Is(err, stream.ErrTruncated) {
 		return err
 	}
@@ -69,10 +70,10 @@ func (d *Decider) openContexts(ctx context.Context, from int64) (err error) {
 		return err
 	}
 	c.Logger.Error(join.GoingOn, "error", err)
-	if d.contexts, err = openInput(ctx, c.Log, d.topics.Contexts, c.Partition, stream.Earliest, d.seen.time); err != nil {
+	if d.contexts, err = intake.Open(ctx, c.Log, d.topics.Contexts, c.Partition, stream.Earliest); err != nil {
 		return err
 	}
-	d.heart.Pass(d.contexts.next)
+	d.heart.Pass(d.contexts.Next)
 	return d.mark(ctx, codec.DecisionMark{})
 }
 

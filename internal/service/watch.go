@@ -93,7 +93,7 @@ func (d *Decider) show() {
 		d.cfg.Metrics.Scope().Worth(e.Number, rewardsOf(e.Rules, false))
 	}
 	d.showOutstanding()
-	d.at.feedback.Store(d.follower.in.consumed())
+	d.at.feedback.Store(d.follower.in.Consumed())
 	if d.cfg.Learned != nil {
 		d.cfg.Learned(d.cfg.Partition, d.follower.heart.LearnedThrough())
 	}

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"slices"
+	"reflect"
 	"strings"
-
-	"hindsight/pkg/codec"
+	"unicode"
 )
 
 // pair is one field of two records.
@@ -19,89 +18,94 @@ type pair struct {
 // firstUnequal returns the first field in which two records differ, "" if none.
 func firstUnequal(fields []pair) (field, want, got string) {
 	for _, f := range fields {
-		if w, g := fmt.Sprintf("%v", f.want), fmt.Sprintf("%v", f.got); w != g {
+		if w, g := fmt.Sprint(f.want), fmt.Sprint(f.got); w != g {
 			return f.field, w, g
 		}
 	}
 	return "", "", ""
 }
 
-// exact shows a float exactly.
-func exact(x float64) string { return fmt.Sprintf("%v (%016x)", x, math.Float64bits(x)) }
-
-// lawField compares two laws entry by entry.
-func lawField(wantNames, gotNames []string, want, got []float64) (field, w, g string) {
-	if !slices.Equal(wantNames, gotNames) {
-		return "propensities", fmt.Sprintf("actions %q", wantNames), fmt.Sprintf("actions %q", gotNames)
+// unequal names the first field in which two records of one type differ, as it is called in the record,
+// and shows both; "" if there is none. A context comes first: all else may follow from it.
+func unequal(want, got any) (field, w, g string) {
+	a, b := reflect.ValueOf(want).Elem(), reflect.ValueOf(got).Elem()
+	order := []int{}
+	for i := range a.NumField() {
+		if order = append(order, i); a.Type().Field(i).Name == "Context" {
+			copy(order[1:], order)
+			order[0] = i
+		}
 	}
-	for i := range want {
-		if math.Float64bits(want[i]) != math.Float64bits(got[i]) {
-			return "propensities." + wantNames[i], exact(want[i]), exact(got[i])
+	for _, i := range order {
+		if x, y := a.Field(i), b.Field(i); !reflect.DeepEqual(x.Interface(), y.Interface()) {
+			if field, w, g = unequalField(a, b, i); field != "" {
+				return field, w, g
+			}
 		}
 	}
 	return "", "", ""
 }
 
-// decisionField names the first field in which two decisions differ.
-func decisionField(want, got *codec.Decision) (field, w, g string) {
-	if field, w, g = firstUnequal([]pair{
-		{"partition", want.Partition, got.Partition}, {"n", want.N, got.N}, {"id", want.ID, got.ID},
-		{"source", want.Source, got.Source}, {"epoch", want.Epoch, got.Epoch},
-		{"learned_through", want.LearnedThrough, got.LearnedThrough},
-		{"contexts_through", want.ContextsThrough, got.ContextsThrough}, {"time", want.Time, got.Time},
-	}); field != "" {
-		return field, w, g
+func unequalField(a, b reflect.Value, i int) (field, w, g string) {
+	x, y, name := a.Field(i), b.Field(i), wireName(a.Type().Field(i))
+	switch p := x.Interface().(type) {
+	case []byte:
+		if q := y.Bytes(); !bytes.Equal(p, q) {
+			_, w, g = bytesField(p, q)
+			return name, w, g
+		}
+		return "", "", ""
+	case float64:
+		return name, exact(p), exact(y.Float())
+	case []float64:
+		actions := a.FieldByName("Actions").Interface().([]string)
+		for k, q := range y.Interface().([]float64) {
+			if k < len(p) && k < len(actions) && math.Float64bits(p[k]) != math.Float64bits(q) {
+				return name + "." + actions[k], exact(p[k]), exact(q)
+			}
+		}
+	case []string:
+		if name == "actions" {
+			name = "propensities" // whose keys they are
+		}
 	}
-	if !bytes.Equal(want.Context, got.Context) {
-		_, w, g = bytesField(want.Context, got.Context)
-		return "context", w, g
+	if x.Kind() == reflect.Slice && x.Type().Elem().Kind() == reflect.Struct && x.Len() == y.Len() {
+		for k := range x.Len() {
+			if field, w, g = unequal(x.Index(k).Addr().Interface(), y.Index(k).Addr().Interface()); field != "" {
+				return fmt.Sprintf("%s[%d].%s", name, k, field), w, g
+			}
+		}
 	}
-	if field, w, g = firstUnequal([]pair{
-		{"learned", want.Learned, got.Learned}, {"gamma", exact(want.Gamma), exact(got.Gamma)},
-	}); field != "" {
-		return field, w, g
+	if name == "action" {
+		all, k := a.FieldByName("Actions"), [2]int64{x.Int(), y.Int()}
+		return name, all.Index(int(k[0])).String(), all.Index(int(k[1])).String()
 	}
-	if field, w, g = lawField(want.Actions, got.Actions, want.Propensities, got.Propensities); field != "" {
-		return field, w, g
+	w, g = fmt.Sprint(x.Interface()), fmt.Sprint(y.Interface())
+	if w == g { // nil and empty
+		return "", "", ""
 	}
-	return firstUnequal([]pair{{"action", want.Actions[want.Action], got.Actions[got.Action]}, {"mode", want.Mode, got.Mode}, {"would", exactly(want.Would), exactly(got.Would)}})
+	return name, w, g
 }
 
-// exactly shows numbers in full.
-func exactly(x []float64) string {
-	out := make([]string, len(x))
-	for i, v := range x {
-		out[i] = exact(v)
+// wireName is what a field is called in a record.
+func wireName(f reflect.StructField) string {
+	for _, tag := range []string{"v4", "msgpack"} {
+		if name, _, _ := strings.Cut(f.Tag.Get(tag), ","); name != "" && name != "-" {
+			return name
+		}
 	}
-	return strings.Join(out, " ")
+	var b strings.Builder
+	for i, c := range f.Name {
+		if i > 0 && unicode.IsUpper(c) && unicode.IsLower(rune(f.Name[i-1])) {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
 }
 
-// feedbackField names the first field in which two feedbacks differ.
-func feedbackField(want, got *codec.Feedback) (field, w, g string) {
-	if field, w, g = firstUnequal([]pair{
-		{"n", want.N, got.N}, {"partition", want.Partition, got.Partition}, {"round", want.Round, got.Round},
-		{"id", want.ID, got.ID}, {"epoch", want.Epoch, got.Epoch}, {"learned_through", want.LearnedThrough, got.LearnedThrough},
-		{"gamma", exact(want.Gamma), exact(got.Gamma)}, {"time", want.Time, got.Time},
-	}); field != "" {
-		return field, w, g
-	}
-	if field, w, g = lawField(want.Actions, got.Actions, want.Propensities, got.Propensities); field != "" {
-		return field, w, g
-	}
-	if field, w, g = firstUnequal([]pair{
-		{"action", want.Actions[want.Action], got.Actions[got.Action]}, {"fate", want.Fate, got.Fate}, {"reason", want.Reason, got.Reason},
-		{"loss", exact(want.Loss), exact(got.Loss)}, {"outcome_partition", want.OutcomePartition, got.OutcomePartition},
-		{"outcome_offset", want.OutcomeOffset, got.OutcomeOffset}, {"closed_at", want.ClosedAt, got.ClosedAt},
-		{"mode", want.Mode, got.Mode}, {"would", exactly(want.Would), exactly(got.Would)},
-	}); field != "" {
-		return field, w, g
-	}
-	if !bytes.Equal(want.Context, got.Context) {
-		_, w, g = bytesField(want.Context, got.Context)
-		return "context", w, g
-	}
-	return "", "", ""
-}
+// exact shows a float exactly.
+func exact(x float64) string { return fmt.Sprintf("%v (%016x)", x, math.Float64bits(x)) }
 
 // bytesField shows where two byte strings part; not what they say, for that may be
 // about people.
@@ -117,4 +121,13 @@ func bytesField(want, got []byte) (field, w, g string) {
 		return fmt.Sprintf("%d bytes, with %#02x at %d", len(b), b[i], i)
 	}
 	return "bytes", show(want), show(got)
+}
+
+// differs names the first field in which two records of one type differ, whose bytes do, or shows where
+// the bytes part.
+func differs(want, got any, wantBytes, gotBytes []byte) (field, w, g string) {
+	if field, w, g = unequal(want, got); field == "" {
+		return bytesField(wantBytes, gotBytes)
+	}
+	return field, w, g
 }

@@ -2,9 +2,10 @@ package verify
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
+	"math"
 	"slices"
-	"strconv"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -16,22 +17,21 @@ const (
 	outcomesTopic = "outcomes"
 )
 
-// rejectKey says what a reject is of.
+// rejectKey says what a reject is of: where a log has lost its tail another record may have the place, at
+// another log time.
 type rejectKey struct {
-	outcomes  bool
-	partition int
-	offset    int64
+	outcomes     bool
+	partition    int
+	offset, time int64
 }
 
 // rejectInfo is a reject without its bytes.
 type rejectInfo struct {
 	offset, time int64 // of the reject
-	of           int64 // log time of the record rejected
 	reason       string
 	bytes, id    uint64
-	kept, size   int         // bytes kept of a record that was too large for a reject, and its size; 0: all
-	next         *rejectInfo // of another record that had the place, before a log lost its tail
-	met          bool        // the record was met
+	kept, size   int  // bytes kept of a record that was too large for a reject, and its size; 0: all
+	met          bool // the record was met
 }
 
 // rejectIndex knows all rejects that are kept of contexts, and of outcomes in partitions that are not
@@ -68,7 +68,7 @@ func (v *verification) readRejects(ctx context.Context) error {
 		if err != nil {
 			return v.unread(c, r, "bytes", "a reject", err, 0)
 		}
-		key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
+		key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset, rej.Time}
 		if v.checkReject(r, &rej); !key.outcomes || rej.Partition >= v.partitions {
 			x.add(v, key, r, &rej)
 		} else if rej.Reason == codec.ReasonLate && !late[key] { // the rest is compared with what follows from the cuts
@@ -100,20 +100,19 @@ func (v *verification) checkReject(r *stream.Record, rej *codec.Reject) {
 
 // add notes a reject. It is stored at least once: a repeat says the same.
 func (x *rejectIndex) add(v *verification, key rejectKey, r *stream.Record, rej *codec.Reject) {
-	info := &rejectInfo{offset: r.Offset, time: r.Time, of: rej.Time, reason: rej.Reason,
-		bytes: maphash.Bytes(x.seed, rej.Bytes), id: maphash.String(x.seed, rej.ID), next: x.all[key]}
+	info := &rejectInfo{offset: r.Offset, time: r.Time, reason: rej.Reason, bytes: maphash.Bytes(x.seed, rej.Bytes),
+		id: maphash.String(x.seed, rej.ID)}
 	if i := slices.Index(rejectReasons, rej.Reason); i >= 0 {
 		info.reason = rejectReasons[i]
 	}
 	if rej.Size > 0 {
 		info.kept, info.size = len(rej.Bytes), rej.Size
 	}
-	was := x.find(key, info.of, true)
+	was := x.all[key]
 	if was == nil {
 		x.all[key] = info
 		return
 	}
-	was.met = false
 	field, want, got := firstUnequal([]pair{{"reason", was.reason, info.reason}, {"id", was.id, info.id},
 		{"bytes", was.bytes, info.bytes}})
 	if field != "" {
@@ -121,17 +120,9 @@ func (x *rejectIndex) add(v *verification, key rejectKey, r *stream.Record, rej 
 	}
 }
 
-// find returns the reject of a record, of a log time, and notes that the record was met. Where logs have
-// lost their tails others may have had its place, and only one of that exact time is of it.
-func (x *rejectIndex) find(key rejectKey, logTime int64, exact bool) *rejectInfo {
-	first := x.all[key]
-	info := first
-	for info != nil && info.of != logTime {
-		info = info.next
-	}
-	if info == nil && !exact {
-		info = first
-	}
+// find returns the reject of a record, and notes that the record was met.
+func (x *rejectIndex) find(key rejectKey) *rejectInfo {
+	info := x.all[key]
 	if info != nil {
 		info.met = true
 	}
@@ -162,8 +153,6 @@ func (x *rejectIndex) compare(info *rejectInfo, r *stream.Record) (field, want, 
 		record = record[:info.kept]
 	}
 	switch {
-	case info.of != r.Time:
-		return "time", i64(r.Time), i64(info.of)
 	case info.size > 0 && !cutOff || info.bytes != maphash.Bytes(x.seed, record):
 		return "bytes", "the bytes of the record at offset " + i64(r.Offset), "others"
 	case info.id != maphash.String(x.seed, ""):
@@ -179,23 +168,26 @@ func (x *rejectIndex) wrong(info *rejectInfo, id, field, want, got string) Diffe
 
 // finishRejects looks for rejects of records that do not exist.
 func (v *verification) finishRejects(ctx context.Context) error {
-	for key, first := range v.rejects.all {
+	for key, info := range v.rejects.all {
+		if info.met {
+			continue
+		}
 		topic, name := v.topics.Contexts, contextsTopic
 		if key.outcomes {
 			topic, name = v.topics.Outcomes, outcomesTopic
 		}
-		for info := first; info != nil; info = info.next {
-			if info.met {
-				continue
-			}
-			kept, _, err := v.Log.Bounds(ctx, topic, key.partition)
-			if err == nil && key.offset < kept || v.losses.after(info.time) {
-				v.report.Rejects.TooOld++
-				continue
-			}
-			v.differ(v.rejects.wrong(info, "", "offset", "a record of "+name,
-				"no record at partition "+strconv.Itoa(key.partition)+", offset "+i64(key.offset)))
+		behind := int64(math.MaxInt64) // log time of what lies behind it
+		err := stream.Scan(ctx, v.Log, topic, key.partition, key.offset, math.MaxInt64, func(r *stream.Record) error {
+			behind = r.Time
+			return stream.ErrStop
+		})
+		kept, _, bounds := v.Log.Bounds(ctx, topic, key.partition)
+		if err == nil && bounds == nil && (key.offset < kept || v.losses.parts(info.time, behind)) {
+			v.report.Rejects.TooOld++
+			continue
 		}
+		v.differ(v.rejects.wrong(info, "", "offset", "a record of "+name,
+			fmt.Sprintf("none of log time %d at partition %d, offset %d", key.time, key.partition, key.offset)))
 	}
 	return ctx.Err()
 }

@@ -18,7 +18,7 @@ func (l *decisionLane) passRequest(ctx context.Context) error {
 	case l.known && through < l.through:
 		l.wrong("contexts_through", "at least "+i64(l.through), through)
 	case !l.known || through > l.through:
-		if err := l.pass(ctx, through, l.head.Epoch); err != nil {
+		if err := l.pass(ctx, through, l.epoch()); err != nil {
 			return err
 		}
 		if through != l.passed && through > l.contexts.first {
@@ -28,14 +28,15 @@ func (l *decisionLane) passRequest(ctx context.Context) error {
 	return nil
 }
 
-// pass sees to the contexts before an offset that were not decided: each has its reject. epoch is the
-// one in which they were refused, at most.
-func (l *decisionLane) pass(ctx context.Context, before, epoch int64) error {
-	return l.passTo(ctx, before, func() int64 { return epoch })
+// epoch returns the epoch of the decision at the head, whatever the head is then.
+func (l *decisionLane) epoch() func() int64 {
+	e := l.head.Epoch
+	return func() int64 { return e }
 }
 
-// passTo does that for an epoch that may not be known yet.
-func (l *decisionLane) passTo(ctx context.Context, before int64, epoch func() int64) error {
+// pass sees to the contexts before an offset that were not decided: each has its reject. epoch returns
+// the one in which they were refused, at most.
+func (l *decisionLane) pass(ctx context.Context, before int64, epoch func() int64) error {
 	for {
 		r, err := l.contexts.head(ctx)
 		if err != nil {
@@ -72,7 +73,7 @@ func (l *decisionLane) takeContext(r *stream.Record, t Tally) {
 
 // notRejected checks that the context of the decision at the head was not rejected.
 func (l *decisionLane) notRejected(r *stream.Record) {
-	rej := l.v.rejects.find(rejectKey{false, l.partition, r.Offset}, r.Time, len(l.lost) > 0)
+	rej := l.v.rejects.find(rejectKey{false, l.partition, r.Offset, r.Time})
 	if rej == nil {
 		return
 	}
@@ -88,7 +89,7 @@ func (l *decisionLane) notRejected(r *stream.Record) {
 // if none does: then it may wait.
 func (l *decisionLane) refused(r *stream.Record, epoch func() int64, passed int64) (Tally, error) {
 	v, x := l.v, l.v.rejects
-	info := x.find(rejectKey{false, l.partition, r.Offset}, r.Time, len(l.lost) > 0)
+	info := x.find(rejectKey{false, l.partition, r.Offset, r.Time})
 	switch {
 	case info != nil:
 	case passed == loop.End:

@@ -123,10 +123,7 @@ func (k *copyCheck) check(ctx context.Context, r *stream.Record, got *codec.Feed
 	w.Actions, w.Propensities, w.Action, w.Context = d.Actions, d.Propensities, d.Action, d.Context
 	w.Mode, w.Would = d.Mode, d.Would
 	if k.buf = codec.AppendFeedback(k.buf[:0], w); !bytes.Equal(k.buf, r.Value) {
-		field, want, have := feedbackField(w, got)
-		if field == "" {
-			field, want, have = bytesField(k.buf, r.Value)
-		}
+		field, want, have := differs(w, got, k.buf, r.Value)
 		wrong(field, want, have)
 	}
 	return nil

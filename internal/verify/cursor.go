@@ -65,68 +65,54 @@ func (c *logCursor) head(ctx context.Context) (*stream.Record, error) {
 	return nil, nil
 }
 
-// next fetches more; nothing at the end.
+// next fetches more; nothing at the end. Where the first records are dropped before they come, it begins anew.
 func (c *logCursor) next(ctx context.Context) (err error) {
 	c.i = 0
-	batch := c.batch[:0]
-	switch {
-	case c.reader != nil:
-		batch, err = c.receive(ctx, c.reader, batch)
-	case c.after > c.first:
-		if c.reader, err = c.log.Read(ctx, c.topic, c.partition, c.after); err == nil {
-			batch, err = c.receive(ctx, c.reader, batch)
+	for try := 1; ; try++ {
+		c.batch = c.batch[:0]
+		if err = c.open(ctx); err != nil {
+			return err
 		}
-	default:
-		var first int64
-		c.reader, first, batch, err = c.begin(ctx, batch)
-		c.first = max(c.first, first)
+		for err == nil && len(c.batch) == 0 && c.reader.Position() < c.end {
+			c.batch, err = c.reader.Next(ctx, c.batch)
+		}
+		if !errors.Is(err, stream.ErrTruncated) || c.after > c.first || try == mostBegun {
+			break
+		}
+		c.reader.Close()
+		c.reader = nil
 	}
-	switch {
-	case err != nil:
-		c.batch = nil
-	case len(batch) == 0:
+	k := len(c.batch)
+	if err != nil || k == 0 {
 		c.batch, c.after = nil, c.end
-	default:
-		c.got(batch)
+		return err
 	}
-	return err
-}
-
-// begin makes a reader of all that is kept now, and reads its first records, if any lie before
-// the end.
-func (c *logCursor) begin(ctx context.Context, dst []stream.Record) (r stream.Reader, first int64, recs []stream.Record, err error) {
-	for range mostBegun {
-		if r, err = c.log.Read(ctx, c.topic, c.partition, stream.Earliest); err != nil {
-			return nil, 0, dst, err
-		}
-		if first, _, err = c.log.Bounds(ctx, c.topic, c.partition); err != nil { // the reader may be behind what was aborted
-			return r, 0, dst, err
-		}
-		if recs, err = c.receive(ctx, r, dst); !errors.Is(err, stream.ErrTruncated) {
-			return r, first, recs, err
-		}
-		r.Close() // they have just been dropped
-	}
-	return nil, first, dst, err
-}
-
-// got takes what was read.
-func (c *logCursor) got(batch []stream.Record) {
-	c.batch, c.after = batch, batch[len(batch)-1].Offset+1
+	c.after = c.batch[k-1].Offset + 1
 	if c.to != nil {
-		c.to.put(batch)
+		c.to.put(c.batch)
 	}
 	if c.read != nil {
-		c.read(len(batch))
+		c.read(k)
 	}
+	return nil
 }
 
-// receive reads at least one record, which must come, or nothing at the end.
-func (c *logCursor) receive(ctx context.Context, from stream.Reader, dst []stream.Record) (_ []stream.Record, err error) {
-	for err == nil && len(dst) == 0 && from.Position() < c.end {
-		dst, err = from.Next(ctx, dst)
+// open makes a reader, if there is none: of all that is kept now, unless something was read.
+func (c *logCursor) open(ctx context.Context) (err error) {
+	if c.reader != nil {
+		return nil
 	}
-	return dst, err
+	from := stream.Earliest
+	if c.after > c.first {
+		from = c.after
+	}
+	c.reader, err = c.log.Read(ctx, c.topic, c.partition, from)
+	if err != nil || from != stream.Earliest {
+		return err
+	}
+	first, _, err := c.log.Bounds(ctx, c.topic, c.partition) // the reader may be behind what was aborted
+	c.first = max(c.first, first)
+	return err
 }
 
 // walk gives f each record up to the end, and closes the cursor.

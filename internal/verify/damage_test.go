@@ -123,11 +123,11 @@ func TestVerifyDamage(t *testing.T) {
 
 // repeatedRejects returns the offsets of rejects that are there more than once.
 func (w *world) repeatedRejects() map[int64]bool {
-	first, out := map[rejectKey]int64{}, map[int64]bool{}
+	first, out := map[recordKey]int64{}, map[int64]bool{}
 	for _, r := range w.records(w.ts.Rejects, 0) {
 		rej, err := codec.ParseReject(r.Value)
 		w.no(err)
-		key := rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
+		key := recordKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}
 		if o, ok := first[key]; ok {
 			out[o], out[r.Offset] = true, true
 		} else {

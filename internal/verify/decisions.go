@@ -192,11 +192,7 @@ func (l *decisionLane) compare() {
 	if bytes.Equal(l.buf, l.rec.Value) {
 		return
 	}
-	field, want, have := decisionField(&l.want, &l.head)
-	if field == "" {
-		field, want, have = bytesField(l.buf, l.rec.Value)
-	}
-	l.wrong(field, want, have)
+	l.wrong(differs(&l.want, &l.head, l.buf, l.rec.Value))
 }
 
 // source finds the context of the decision at a lane's head, sets l.raw, and returns
@@ -213,7 +209,7 @@ func (d *decisionCheck) source(ctx context.Context, l *decisionLane) (src loop.S
 		l.wrong("source", "at least "+i64(l.through), got.Source)
 		return src, got.ID, nil
 	}
-	if err := l.pass(ctx, got.Source, got.Epoch); err != nil {
+	if err := l.pass(ctx, got.Source, l.epoch()); err != nil {
 		return src, "", err
 	}
 	r, err := l.contexts.head(ctx)

@@ -111,9 +111,6 @@ func (f *fateCheck) wrong(r *stream.Record, field string, want, got any) {
 }
 
 func (f *fateCheck) close() {
-	if f.log != nil {
-		f.log.leave()
-	}
 	f.feedback.close()
 	f.rejects.c.close()
 	f.copies.close()
@@ -140,7 +137,7 @@ func (f *fateCheck) run(ctx context.Context) error {
 	}
 	f.v.report.LateLosses = latelosses.Compare(&f.losses)
 	f.v.count(&f.v.report.Feedback, f.checked)
-	if err := f.rejects.finish(ctx, f.cut); err != nil {
+	if err := f.rejects.finish(ctx, f.cut, f.feedback); err != nil {
 		return err
 	}
 	return f.legal.finish(ctx, &f.history, f.heart)
@@ -215,10 +212,7 @@ func (f *fateCheck) odd(ctx context.Context, r *stream.Record, want *codec.Feedb
 	case want == nil:
 		wrong("round", "no feedback: the cuts before it have theirs", got.Round)
 	case !bytes.Equal(f.buf, r.Value):
-		field, w, have := feedbackField(want, got)
-		if field == "" {
-			field, w, have = bytesField(f.buf, r.Value)
-		}
+		field, w, have := differs(want, got, f.buf, r.Value)
 		wrong(field, w, have)
 	default:
 		wrong("key", got.ID, string(r.Key))

@@ -126,8 +126,15 @@ func (w *world) records(topic string, p int) (out []stream.Record) {
 	return out
 }
 
+// recordKey is a context or an outcome.
+type recordKey struct {
+	outcomes  bool
+	partition int
+	offset    int64
+}
+
 // fateOf tells what became of each outcome and context that was rejected or decided.
-type fateOf map[rejectKey]string
+type fateOf map[recordKey]string
 
 // fatesOf also returns what became of each round, by its id.
 func (w *world) fatesOf() (fateOf, map[string]string) {
@@ -137,7 +144,7 @@ func (w *world) fatesOf() (fateOf, map[string]string) {
 			var d codec.Decision
 			if r.Type == "" {
 				w.no(codec.ParseDecision(&d, r.Value))
-				m[rejectKey{false, p, d.Source}] = "decided"
+				m[recordKey{false, p, d.Source}] = "decided"
 			}
 		}
 	}
@@ -149,7 +156,7 @@ func (w *world) fatesOf() (fateOf, map[string]string) {
 				rounds[string([]byte(f.ID))] = fmt.Sprintf("counted in a round of epoch %d: %v %s", f.Epoch, f.Fate, f.Reason)
 			}
 			if f.OutcomeOffset >= 0 {
-				m[rejectKey{true, f.OutcomePartition, f.OutcomeOffset}] = fmt.Sprint("decides, epoch ", f.Epoch)
+				m[recordKey{true, f.OutcomePartition, f.OutcomeOffset}] = fmt.Sprint("decides, epoch ", f.Epoch)
 			}
 		}
 	}
@@ -159,7 +166,7 @@ func (w *world) fatesOf() (fateOf, map[string]string) {
 		}
 		rej, err := codec.ParseReject(r.Value)
 		w.no(err)
-		if key := (rejectKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}); m[key] == "" {
+		if key := (recordKey{rej.Topic == outcomesTopic, rej.Partition, rej.Offset}); m[key] == "" {
 			m[key] = "rejected: " + rej.Reason
 		}
 	}
@@ -185,11 +192,11 @@ func (w *world) kindOf(topic string, p int, r *stream.Record, fates fateOf, roun
 		w.no(codec.ParseFeedback(&f, r.Value))
 		return fmt.Sprintf("%s epoch %d %v %s", topic, f.Epoch, f.Fate, f.Reason)
 	case w.ts.Contexts:
-		return fmt.Sprint(topic, " ", form, " ", len(r.Headers), " ", fates[rejectKey{false, p, r.Offset}])
+		return fmt.Sprint(topic, " ", form, " ", len(r.Headers), " ", fates[recordKey{false, p, r.Offset}])
 	case w.ts.Outcomes:
 		o := codec.Outcome{}
 		codec.ParseOutcome(&o, r.Value)
-		fate := fates[rejectKey{true, p, r.Offset}]
+		fate := fates[recordKey{true, p, r.Offset}]
 		if fate == "" {
 			fate = rounds[o.ID]
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"hindsight/internal/join/testkit"
 	"hindsight/internal/latelosses"
@@ -38,6 +39,13 @@ func replayLog(t testing.TB, w *testkit.World, log stream.Log) *verification {
 }
 
 func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
+	if w.Kind == "skew" || w.Kind == "back" {
+		return replaySkewed(w, log, 300)
+	}
+	return replaySkewed(w, log, 0)
+}
+
+func replaySkewed(w *testkit.World, log stream.Log, skew time.Duration) (*verification, error) {
 	ctx := context.Background()
 	v := &verification{Config: Config{Log: log, OneClock: true}, partitions: w.Partitions,
 		late: latelosses.Outcomes{}, found: map[site]Difference{}}
@@ -49,9 +57,7 @@ func tryReplay(w *testkit.World, log stream.Log) (*verification, error) {
 	}
 	f.history.Epochs, f.rules = rulesOf{w}, w.Rules
 	f.log = v.handOn(&decisionCheck{v: v, feedback: &logCursor{}}, f.feedback)
-	if w.Kind == "skew" || w.Kind == "back" {
-		f.legal.skew = 300
-	}
+	f.legal.skew = int64(skew)
 	if err == nil {
 		err = f.run(ctx)
 	}

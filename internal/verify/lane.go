@@ -100,6 +100,7 @@ func (l *decisionLane) place() place { return place{l.head.Era, l.head.LearnedTh
 // wrong notes a difference in the decision at the head.
 func (l *decisionLane) wrong(field string, want, got any) {
 	d := &l.head
+	l.heart = nil // its memory may be of another context
 	l.suspect(at(l.decisions, l.rec, field, want, got).in(d.N, d.ID), &l.v.report.Decisions,
 		max(d.Source, d.ContextsThrough-1), d.LearnedThrough, func() bool { return false })
 }
@@ -214,7 +215,7 @@ func (l *decisionLane) mark(ctx context.Context, r *stream.Record) error {
 		return nil
 	}
 	// No decision tells of an epoch in which all contexts were refused.
-	return l.passTo(ctx, m.ContextsThrough, func() int64 { return v.models.begun(m.LearnedThrough) })
+	return l.pass(ctx, m.ContextsThrough, func() int64 { return v.models.begun(m.LearnedThrough) })
 }
 
 // number checks the numbers of decisions that a mark tells of.

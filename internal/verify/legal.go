@@ -56,11 +56,16 @@ func (l *legality) pass(i int, offset, t int64) {
 	l.twice = append(l.twice, stretch{t, l.clocks[i]})
 }
 
-// restart goes on at a mark.
-func (l *legality) restart(now int64, m *codec.FeedbackMark, h *join.History) {
-	l.told = max(l.told, now)
+// restart goes on at a log time.
+func (l *legality) restart(now int64) { l.told = max(l.told, now) }
+
+// lose takes note of what the mark of an era says is taken again.
+func (l *legality) lose(m *codec.FeedbackMark, h *join.History) {
 	for _, x := range m.LostTails {
 		i := h.Input(x.Topic, x.Partition)
+		if i < 0 {
+			continue
+		}
 		l.was[i], l.seen[i] = max(l.was[i], x.Was), min(l.seen[i], x.Offset)
 	}
 }

@@ -21,11 +21,6 @@ func (l *losses) parts(from, to int64) bool {
 	return slices.ContainsFunc(l.all, func(m loss) bool { return from <= m.time && m.since <= to })
 }
 
-// after reports whether a loss was announced after a log time.
-func (l *losses) after(time int64) bool {
-	return slices.ContainsFunc(l.all, func(m loss) bool { return time <= m.time })
-}
-
 // rejects reports whether a loss may have taken a reject that was stored before the record
 // of a log time, which passes what it tells of. Had that record been lost too, the reject
 // would have been written again. last returns the log time of the last reject before one.

@@ -47,6 +47,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 	if f.begun && !opens && !slices.Equal(m.Eras, f.mark.Eras) {
 		f.wrong(r, "eras", f.mark.Eras, m.Eras)
 	}
+	if !f.begun {
+		f.rejects.void(m.Era, m.Cut)
+	}
 	if err := f.rejects.mark(ctx, f.feedback, r, m, f.begun); err != nil {
 		return err
 	}
@@ -61,6 +64,9 @@ func (f *fateCheck) accept(ctx context.Context, r *stream.Record, m *codec.Feedb
 func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.FeedbackMark, opens bool) error {
 	if opens {
 		f.opens(r, m)
+	}
+	if f.begun {
+		f.mark.Era, f.mark.Eras = m.Era, m.Eras
 	}
 	f.lose()
 	if !f.begun && f.forgot(m) {
@@ -78,9 +84,6 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 		if !newer(err) && !f.begun && f.shortened(ctx) {
 			return nil
 		}
-		if f.begun {
-			f.mark.Era, f.mark.Eras = m.Era, m.Eras
-		}
 		if f.lost && !opens {
 			return nil // of the same
 		}
@@ -94,7 +97,7 @@ func (f *fateCheck) restore(ctx context.Context, r *stream.Record, m *codec.Feed
 	inputs := f.history
 	inputs.Log = f.log
 	f.spans = inputs.Spans(ctx, func(i int) int64 { return f.history.Position(f.heart, i) })
-	f.legal.restart(f.heart.Now(), m, &f.history)
+	f.legal.restart(f.heart.Now())
 	f.rejects.resume(m.Cut)
 	if opens {
 		f.compare(r, m)
@@ -129,6 +132,7 @@ func (f *fateCheck) shortened(ctx context.Context) bool {
 // opens takes note of a new era: differences that it tells of are none.
 func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 	f.tails = append(f.tails, m.LostTails...)
+	f.legal.lose(m, &f.history)
 	if f.n >= 0 && m.N != f.n {
 		f.wrong(r, "n", f.n, m.N)
 	}
@@ -140,6 +144,11 @@ func (f *fateCheck) opens(r *stream.Record, m *codec.FeedbackMark) {
 		f.wrong(r, "eras", eras, m.Eras)
 	}
 	f.rejects.void(m.Era, m.Cut)
+	for _, x := range m.LostTails {
+		if x.Topic == "rejects" {
+			f.rejects.own, f.rejects.last = min(f.rejects.own, x.Offset), min(f.rejects.last, x.Offset)
+		}
+	}
 }
 
 // survives checks where the mark of an era stands in an input that has lost its tail.
@@ -156,24 +165,12 @@ func (f *fateCheck) survives(r *stream.Record, m *codec.FeedbackMark, i int) {
 func (f *fateCheck) compare(r *stream.Record, m *codec.FeedbackMark) {
 	var own codec.FeedbackMark
 	f.heart.Mark(&own)
-	fields := []pair{{"n", own.N, m.N}, {"cut", own.Cut, m.Cut}, {"time", own.Time, m.Time}, {"era", own.Era, m.Era},
-		{"remembers", own.Remembers, max(own.Remembers, min(m.Remembers, own.N+1))}, {"guard", own.Guard, m.Guard}}
-	if m.Remembers < own.Remembers {
-		fields = append(fields, pair{"remembers", own.Remembers, m.Remembers})
+	own.V, own.Eras, own.From, own.FromCut, own.Memory, own.Rejects = m.V, m.Eras, m.From, m.FromCut, m.Memory, m.Rejects
+	own.Limits, own.Epochs, own.LostTails = m.Limits, m.Epochs, m.LostTails
+	if own.Remembers > own.N { // nothing is remembered
+		own.Remembers = max(own.Remembers, m.Remembers)
 	}
-	for i := range own.Positions {
-		p, q, name := &own.Positions[i], &m.Positions[i], fmt.Sprintf("positions[%d].", i)
-		fields = append(fields, pair{name + "partition", p.Partition, q.Partition},
-			pair{name + "round", p.Round, q.Round},
-			pair{name + "time", p.Time, q.Time}, pair{name + "decisions", p.Decisions, q.Decisions},
-			pair{name + "decisions_since", p.DecisionsSince, q.DecisionsSince},
-			pair{name + "decisions_sum", p.DecisionsSum, q.DecisionsSum},
-			pair{name + "outcomes", p.Outcomes, q.Outcomes},
-			pair{name + "outcomes_since", p.OutcomesSince, q.OutcomesSince},
-			pair{name + "outcomes_sum", p.OutcomesSum, q.OutcomesSum}, pair{name + "done", p.Done, q.Done},
-			pair{name + "again", p.Again, q.Again})
-	}
-	if field, want, got := firstUnequal(fields); field != "" {
+	if field, want, got := unequal(&own, m); field != "" {
 		f.wrong(r, field, want, got)
 	}
 }

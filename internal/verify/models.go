@@ -44,6 +44,8 @@ type modelReader struct {
 	firstN, lastN int64 // of the feedback read; 0: none
 	last          int64 // epoch
 	marked        int64 // the last epoch that a mark tells of
+	era           int64
+	others        bool // an era has begun since the last epoch: the records of others may be gone
 }
 
 func newModelReader(v *verification) modelReader {
@@ -94,8 +96,12 @@ func (m *modelReader) take(c *logCursor, r *stream.Record) error {
 		}
 		m.lastN = max(m.lastN, m.f.N)
 	case codec.TypeMark:
-		if mark, err := codec.ParseFeedbackMark(r.Value); err == nil && len(mark.Epochs) > 0 {
-			m.marked = max(m.marked, mark.Epochs[len(mark.Epochs)-1].Epoch)
+		mark, err := codec.ParseFeedbackMark(r.Value)
+		if k := len(mark.Epochs); err == nil && k > 0 {
+			m.marked = max(m.marked, mark.Epochs[k-1].Epoch)
+		}
+		if err == nil && mark.Era > m.era {
+			m.era, m.others = mark.Era, true
 		}
 	case codec.TypeClass:
 		if m.classAt < 0 {
@@ -126,7 +132,8 @@ func (m *modelReader) epoch(c *logCursor, r *stream.Record, first int64) error {
 		return fmt.Errorf("epoch %d: %w", rec.Epoch, ErrSeed)
 	}
 	fields := []pair{{"name", v.Name, rec.Name}, {"partitions", v.partitions, rec.Partitions}}
-	if others := m.last == 0 && c.cut() || rec.Cause == "lost" && rec.Epoch > m.last; !others { // may be lost with it
+	others := m.last == 0 && c.cut() || (m.others || rec.Cause == "lost") && rec.Epoch > m.last
+	if m.others = false; !others {
 		fields = append(fields, pair{"epoch", m.last + 1, rec.Epoch})
 	}
 	if field, want, got := firstUnequal(fields); field != "" {

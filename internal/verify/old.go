@@ -18,7 +18,11 @@ func (d *decisionCheck) old(l *decisionLane, src loop.Source, id string, lost bo
 	if lost {
 		e = nil // its epoch may be lost too, and another have the number
 	}
-	v.countOld(e != nil)
+	v.count(&v.report.Decisions, Tally{TooOld: 1})
+	v.report.Old.Drawn++
+	if e != nil {
+		v.report.Old.Ruled++
+	}
 	if err := got.Validate(); err != nil {
 		field := "bytes"
 		if e := (*codec.Error)(nil); errors.As(err, &e) {
@@ -65,15 +69,4 @@ func (l *decisionLane) learned() {
 // draw draws again for the decision at a lane's head.
 func (v *verification) draw(l *decisionLane, law []float64) int {
 	return learner.Draw(law, learner.Uniform(v.Seed, v.Name, l.partition, l.head.N, l.head.ID))
-}
-
-// countOld counts a decision that is too old to be recomputed.
-func (v *verification) countOld(ruled bool) {
-	v.count(&v.report.Decisions, Tally{TooOld: 1})
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.report.Old.Drawn++
-	if ruled {
-		v.report.Old.Ruled++
-	}
 }

@@ -105,7 +105,7 @@ func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 		value := codec.AppendReject(nil, &want)
 		x.met[at], x.own = maphash.Bytes(x.seed, value), r.Offset+1
 		if !bytes.Equal(value, r.Value) {
-			wrong(rejectField(&want, got, value, r.Value))
+			wrong(differs(&want, got, value, r.Value))
 		}
 	case met && hash != maphash.Bytes(x.seed, r.Value):
 		wrong("bytes", "those of the reject before it", "others")
@@ -121,18 +121,6 @@ func (x *outcomeRejects) compare(r *stream.Record, got *codec.Reject) {
 	}
 }
 
-// rejectField names the first field in which two rejects differ.
-func rejectField(want, got *codec.Reject, wantBytes, gotBytes []byte) (field, w, g string) {
-	field, w, g = firstUnequal([]pair{{"time", want.Time, got.Time}, {"reason", want.Reason, got.Reason},
-		{"id", want.ID, got.ID},
-		{"detail", want.Detail, got.Detail}, {"bytes", want.Bytes, got.Bytes}, {"size", want.Size, got.Size},
-		{"era", want.Era, got.Era}})
-	if field == "" || field == "bytes" {
-		return bytesField(wantBytes, gotBytes)
-	}
-	return field, w, g
-}
-
 // mark checks that all rejects before a mark are stored, and what it says of where they end.
 func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Record, m *codec.FeedbackMark,
 	begun bool) error {
@@ -140,6 +128,8 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if err != nil {
 		return err
 	}
+	passed := r.Time
+	gone := func() bool { return x.v.losses.rejects(passed, x.v.rejects.lastBefore) }
 	for at, rej := range x.unmet {
 		if err := codec.ParseOutcome(new(codec.Outcome), rej.Bytes); newer(err) { // a newer joiner could read it
 			return c.failed(r.Offset, err)
@@ -147,7 +137,7 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 		if x.c.cut() && len(x.met) == 0 {
 			x.v.count(&x.v.report.Rejects, Tally{TooOld: 1}) // retention may have dropped it
 		} else {
-			x.v.differ(missing(c, r, at, &rej))
+			x.v.suspect(missing(c, r, at, &rej), &x.v.report.Rejects, gone)
 		}
 	}
 	clear(x.unmet)
@@ -155,8 +145,8 @@ func (x *outcomeRejects) mark(ctx context.Context, c *logCursor, r *stream.Recor
 	if later != nil {
 		end = x.c.offset()
 	}
-	if begun && (m.Rejects < max(x.own, x.last) || m.Rejects > end) {
-		x.v.differ(at(c, r, "rejects", fmt.Sprintf("%d to %d", max(x.own, x.last), end), m.Rejects))
+	if least, most := max(x.own, x.last), max(end, x.last); begun && (m.Rejects < least || m.Rejects > most) {
+		x.v.suspect(at(c, r, "rejects", fmt.Sprintf("%d to %d", least, most), m.Rejects), nil, gone)
 	}
 	x.last = m.Rejects
 	return nil
@@ -167,43 +157,18 @@ func missing(c *logCursor, r *stream.Record, of rejectPlace, rej *codec.Reject) 
 		of.cut), "none").in(0, rej.ID)
 }
 
-// finish reads the rest. A reject may be of a cut that was appended meanwhile, but of none later.
-func (x *outcomeRejects) finish(ctx context.Context, cut int64) error {
-	appended := int64(-1)
-	for ; ; x.c.take() {
-		later, err := x.read(ctx, cut)
-		if later == nil || err != nil {
-			return err
+// finish reads the rest. A reject may be of a cut that was appended meanwhile.
+func (x *outcomeRejects) finish(ctx context.Context, cut int64, feedback *logCursor) error {
+	_, end, err := x.v.Log.Bounds(ctx, feedback.topic, 0)
+	for ; err == nil; x.c.take() {
+		later, failed := x.read(ctx, cut)
+		if later == nil || failed != nil {
+			return failed
 		}
-		if appended < 0 {
-			if appended, err = x.lastCut(ctx, cut); err != nil {
-				return err
-			}
-		}
-		if r := x.c.batch[x.c.i]; later.Cut > appended {
+		if r := x.c.batch[x.c.i]; end == feedback.end {
 			x.v.differ(Difference{Topic: x.c.topic, Offset: r.Offset, Time: r.Time, Field: "cut",
-				Want: fmt.Sprintf("at most %d, the last cut", appended), Got: i64(later.Cut)}.in(0, later.ID))
+				Want: fmt.Sprintf("at most %d, the last cut", cut), Got: i64(later.Cut)}.in(0, later.ID))
 		}
 	}
-}
-
-// lastCut returns the last cut that the feedback log holds now.
-func (x *outcomeRejects) lastCut(ctx context.Context, last int64) (int64, error) {
-	first, end, err := x.v.Log.Bounds(ctx, x.v.topics.Feedback, 0)
-	if err != nil {
-		return 0, err
-	}
-	var cut codec.Cut
-	for back := int64(1024); ; back *= 8 {
-		from, met := max(first, end-back), false
-		err := stream.Scan(ctx, x.v.Log, x.v.topics.Feedback, 0, from, end, func(r *stream.Record) error {
-			if r.Type == codec.TypeCut && codec.ParseCut(&cut, r.Value) == nil {
-				last, met = max(last, cut.Cut), true
-			}
-			return nil
-		})
-		if err != nil || met || from == first {
-			return last, err
-		}
-	}
+	return err
 }

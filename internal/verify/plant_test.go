@@ -156,8 +156,12 @@ type plant struct {
 // edit parses the records of a type from the k-th quarter of a log on, has the first changed that edit
 // accepts, and writes it back.
 func edit(l *madeLog, at, kind string, change func(r *stream.Record) bool) bool {
+	return editFrom(l, at, kind, len(l.all[at])/4, change)
+}
+
+func editFrom(l *madeLog, at, kind string, from int, change func(r *stream.Record) bool) bool {
 	records := slices.Clone(l.all[at])
-	for i := len(records) / 4; i < len(records); i++ {
+	for i := from; i < len(records); i++ {
 		if records[i].Type == kind && change(&records[i]) {
 			l.all[at] = records
 			return true
@@ -180,16 +184,18 @@ func editCut(change func(c *codec.Cut) bool) func(l *madeLog) bool {
 }
 
 func editMark(change func(m *codec.FeedbackMark) bool) func(l *madeLog) bool {
-	return func(l *madeLog) bool {
-		return edit(l, "f/0", codec.TypeMark, func(r *stream.Record) bool {
-			m, err := codec.ParseFeedbackMark(r.Value)
-			if err != nil || !change(&m) {
-				return false
-			}
-			r.Value = codec.AppendFeedbackMark(nil, &m)
-			return true
-		})
-	}
+	return func(l *madeLog) bool { return editMarkFrom(l, len(l.all["f/0"])/4, change) }
+}
+
+func editMarkFrom(l *madeLog, from int, change func(m *codec.FeedbackMark) bool) bool {
+	return editFrom(l, "f/0", codec.TypeMark, from, func(r *stream.Record) bool {
+		m, err := codec.ParseFeedbackMark(r.Value)
+		if err != nil || !change(&m) {
+			return false
+		}
+		r.Value = codec.AppendFeedbackMark(nil, &m)
+		return true
+	})
 }
 
 func editFeedback(change func(f *codec.Feedback) bool) func(l *madeLog) bool {

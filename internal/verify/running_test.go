@@ -151,7 +151,7 @@ func TestVerifyNewer(t *testing.T) {
 			if bytes.Contains(r.Value, version) {
 				kind := r.Type
 				if topic == w.ts.Contexts {
-					kind = fates[rejectKey{false, 0, r.Offset}]
+					kind = fates[recordKey{false, 0, r.Offset}]
 				}
 				kinds[kind] = r.Offset
 			}

@@ -42,7 +42,7 @@ func (v *verification) readSnapshots(ctx context.Context, fates *service.Models)
 	if err != nil {
 		return err
 	}
-	err = service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
+	return service.ReadSnapshots(ctx, v.Log, v.Name, func(s *service.StoredSnapshot, err error) error {
 		v.report.Snapshots.Records++
 		if err == nil {
 			err = v.addModel(s, models, fates)
@@ -63,16 +63,6 @@ func (v *verification) readSnapshots(ctx context.Context, fates *service.Models)
 		v.snapshots = append(v.snapshots, info)
 		return nil
 	})
-	if broken(err) { // the feedback log, whose last mark says which snapshots are void
-		feedback, err := v.openCursor(ctx, v.topics.Feedback, 0)
-		if err != nil {
-			return err
-		}
-		if err := feedback.walk(ctx, func(*stream.Record) error { return nil }); err != nil { // finds the place
-			return err
-		}
-	}
-	return err
 }
 
 // addModel takes the model of a snapshot, which may be older than any that the feedback log keeps.

@@ -34,7 +34,10 @@ type storage struct{ stream.Log }
 
 func (l storage) Read(ctx context.Context, topic string, partition int, from int64) (stream.Reader, error) {
 	r, err := l.Log.Read(ctx, topic, partition, from)
-	return &storedReader{Reader: r, place: stream.Place{Topic: topic, Partition: partition}}, err
+	if err != nil {
+		return nil, err
+	}
+	return &storedReader{Reader: r, place: stream.Place{Topic: topic, Partition: partition}}, nil
 }
 
 type storedReader struct {

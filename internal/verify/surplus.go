@@ -39,7 +39,7 @@ func (v *verification) checkRefused(ctx context.Context, topic string, partition
 		if r.Type != "" || r.Offset > last {
 			return nil // the latter is not yet refused
 		}
-		info := x.find(rejectKey{outcomes, partition, r.Offset}, r.Time, false)
+		info := x.find(rejectKey{outcomes, partition, r.Offset, r.Time})
 		if info == nil {
 			if !x.dropped(r.Time) {
 				v.differ(at(c, r, "reject", "one: the partition is not the model's", "none"))

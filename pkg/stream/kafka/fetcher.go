@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -112,13 +111,12 @@ type fetcher struct {
 	empty chan *chunk
 	done  chan struct{} // closed when it is over
 	stop  context.CancelFunc
-	told  *atomic.Int64 // the end of the partition as the broker told last
 }
 
 // startFetcher fetches from an offset on.
-func startFetcher(ctx context.Context, src *leaderSource, offset int64, told *atomic.Int64) *fetcher {
+func startFetcher(ctx context.Context, src *leaderSource, offset int64) *fetcher {
 	ctx, cancel := context.WithCancel(ctx)
-	f := &fetcher{src: src, told: told, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}), stop: cancel}
+	f := &fetcher{src: src, full: make(chan *chunk, chunks), empty: make(chan *chunk, chunks), done: make(chan struct{}), stop: cancel}
 	for range chunks {
 		f.empty <- &chunk{of: f}
 	}
@@ -141,7 +139,6 @@ func (f *fetcher) run(ctx context.Context, offset int64) {
 			if c.err = f.src.fetch(ctx, offset, c); c.err != nil {
 				break
 			}
-			f.told.Store(c.high)
 			var next int64
 			next, c.err = checkBatches(c, offset)
 			if errors.Is(c.err, ErrCorrupt) && corrupt < 3 { // on the way, perhaps

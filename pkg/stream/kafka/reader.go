@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"hindsight/pkg/stream"
@@ -13,23 +12,20 @@ import (
 // maxNext is how many records one Next returns at most.
 const maxNext = 1000
 
-var _ stream.Informed = (*reader)(nil)
-
 // reader decodes what its fetcher brings.
 type reader struct {
 	log   *Log
 	p     place
 	pos   int64
-	high  int64        // the end of the partition as far as known
-	told  atomic.Int64 // the same, of what is not yet decoded
-	lent  *chunk       // holds the bytes of what Next returned last
-	chunk *chunk       // being decoded; may be lent
-	undo  undone       // of chunk
-	rest  []byte       // batches of chunk that are not decoded
-	dec   decoder      // of the batch before rest
-	times bool         // it was said that times are not the brokers'
-	err   error        // what the next Next says: it came after good records
-	f     *fetcher     // nil: to be started
+	high  int64    // the end of the partition as far as known
+	lent  *chunk   // holds the bytes of what Next returned last
+	chunk *chunk   // being decoded; may be lent
+	undo  undone   // of chunk
+	rest  []byte   // batches of chunk that are not decoded
+	dec   decoder  // of the batch before rest
+	times bool     // it was said that times are not the brokers'
+	err   error    // what the next Next says: it came after good records
+	f     *fetcher // nil: to be started
 
 	ctx       context.Context
 	cancel    context.CancelFunc
@@ -61,7 +57,6 @@ func (l *Log) Read(ctx context.Context, topic string, partition int, from int64)
 		return nil, p.Fail("read", from, err)
 	}
 	r := &reader{log: l, p: p, pos: from, high: stable}
-	r.told.Store(stable)
 	r.ctx, r.cancel = context.WithCancel(l.c.ctx)
 	if err := l.register(r); err != nil {
 		r.cancel()
@@ -221,7 +216,7 @@ func (r *reader) fetcher() (*fetcher, error) {
 		return nil, stream.ErrClosed
 	}
 	if r.f == nil {
-		r.f = startFetcher(r.ctx, &leaderSource{line: line{c: r.log.c, p: r.p}}, r.pos, &r.told)
+		r.f = startFetcher(r.ctx, &leaderSource{line: line{c: r.log.c, p: r.p}}, r.pos)
 	}
 	return r.f, nil
 }
@@ -280,9 +275,6 @@ func (r *reader) Position() int64 {
 	}
 	return r.pos
 }
-
-// Known implements [stream.Informed].
-func (r *reader) Known() int64 { return r.told.Load() }
 
 // Close implements [stream.Reader].
 func (r *reader) Close() error {

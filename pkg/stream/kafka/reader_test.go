@@ -320,36 +320,6 @@ func TestDamageIsNoticed(t *testing.T) {
 	}
 }
 
-// A reader hears of records that it has not returned, and of none that are not there.
-func TestReaderKnows(t *testing.T) {
-	c := client(t, fake(t), Options{})
-	defer c.Close()
-	ctx := context.Background()
-	a := open(t, c, "t", 1)
-	fill(t, a, "a", 2*maxNext)
-	r, err := c.Log().Read(ctx, "t", 0, stream.Earliest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer r.Close()
-	known := r.(stream.Informed).Known
-	for round := range 2 {
-		_, end, err := c.Log().Bounds(ctx, "t", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for r.Position() < end {
-			if _, err := r.Next(ctx, nil); err != nil {
-				t.Fatal(err)
-			}
-			if k := known(); k > end || k < r.Position() || round == 0 && k != end {
-				t.Errorf("at %d of %d the reader knows of %d", r.Position(), end, k)
-			}
-		}
-		fill(t, a, "b", 2*maxNext)
-	}
-}
-
 // afterwards is a context that does something while what waits for it begins to wait.
 type afterwards struct {
 	context.Context

@@ -1,0 +1,238 @@
+// Package intake reads the partitions of a log, each in batches, for whoever takes what is there and does
+// not wait.
+package intake
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"hindsight/pkg/stream"
+)
+
+// Input reads one partition in batches. Without a pump it reads when it is asked, so that a simulation
+// is a function of its seed. With one a goroutine reads ahead and wakes the owner. The records of a
+// batch are valid until the next batch is in hand.
+type Input struct {
+	Topic     string
+	Partition int
+	Batch     []stream.Record           // in hand, not yet taken; who takes records cuts them off
+	Next      int64                     // the reader's position behind what it has read
+	Believe   func(*stream.Record) bool // whether the log time of a record is believed; nil: always
+
+	log    stream.Log
+	reader stream.Reader
+	rest   []stream.Record // read, behind those in hand
+	end    int64           // of the partition, as last fetched
+
+	pump *pump
+	held bool // the pump waits until its last batch is taken
+	buf  []stream.Record
+}
+
+// pumped is a batch and the reader's position behind it, which passes holes in the numbering.
+type pumped struct {
+	records []stream.Record
+	next    int64
+}
+
+// pump is the goroutine of an input.
+type pump struct {
+	batches chan pumped
+	taken   chan struct{}
+	err     error // set before batches is closed
+	cancel  context.CancelFunc
+	done    chan struct{}
+}
+
+// Open opens a partition at the lowest offset that is to be read.
+func Open(ctx context.Context, log stream.Log, topic string, partition int, from int64) (*Input, error) {
+	if from == 0 {
+		from = stream.Earliest
+	}
+	r, err := log.Read(ctx, topic, partition, from)
+	if err != nil {
+		return nil, err
+	}
+	return &Input{Topic: topic, Partition: partition, Next: r.Position(), log: log, reader: r}, nil
+}
+
+// Start gives the input a pump. It calls wake, which must not block, whenever a batch has come.
+func (in *Input) Start(ctx context.Context, wake func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	p := &pump{batches: make(chan pumped, 1), taken: make(chan struct{}, 1), cancel: cancel, done: make(chan struct{})}
+	in.pump = p
+	go func() {
+		defer close(p.done)
+		defer wake()
+		defer close(p.batches)
+		var buf []stream.Record
+		for {
+			var err error
+			if buf, err = in.reader.Next(ctx, buf[:0]); err != nil {
+				p.err = err
+				return
+			}
+			p.batches <- pumped{buf, in.reader.Position()}
+			wake()
+			select {
+			case <-p.taken:
+			case <-ctx.Done():
+				p.err = ctx.Err()
+				return
+			}
+		}
+	}()
+}
+
+func (in *Input) Close() {
+	if p := in.pump; p != nil {
+		p.cancel()
+		<-p.done
+	}
+	in.reader.Close()
+}
+
+// Poll puts the next batch in hand if there is one. It waits for nothing.
+func (in *Input) Poll(ctx context.Context) error {
+	if len(in.Batch) > 0 {
+		return nil
+	}
+	if len(in.rest) > 0 {
+		in.hold(in.rest)
+		return nil
+	}
+	if in.pump == nil {
+		if err := in.FetchEnd(ctx); err != nil || in.Next >= in.end {
+			return err
+		}
+		return in.Await(ctx)
+	}
+	in.release()
+	select {
+	case b, ok := <-in.pump.batches:
+		return in.receive(b, ok)
+	default:
+		return nil
+	}
+}
+
+// FetchEnd asks the log where the partition ends now.
+func (in *Input) FetchEnd(ctx context.Context) (err error) {
+	_, in.end, err = in.log.Bounds(ctx, in.Topic, in.Partition)
+	return err
+}
+
+// Complete reports whether all that lies before the end last fetched is in hand. If the log holds more
+// and nothing is in hand, it waits for the next batch.
+func (in *Input) Complete(ctx context.Context) (bool, error) {
+	if len(in.Batch) == 0 && (len(in.rest) > 0 || in.Next < in.end) {
+		if err := in.Await(ctx); err != nil {
+			return false, err
+		}
+	}
+	return in.Next >= in.end && len(in.rest) == 0, nil
+}
+
+// mostInHand bounds what a cut takes of a partition: the joiner makes feedback and rejects of all of it.
+const mostInHand = 8 << 20
+
+// hold puts records in hand, up to one whose log time is not believed, and not too many bytes.
+func (in *Input) hold(records []stream.Record) {
+	in.Batch, in.rest = records, nil
+	bytes := 0
+	for i := range records {
+		bytes += len(records[i].Value)
+		if i > 0 && bytes > mostInHand || in.Believe != nil && !in.Believe(&records[i]) {
+			in.Batch, in.rest = records[:i], records[i:]
+			return
+		}
+	}
+}
+
+// HeldWait bounds the wait for records that the log holds back, those of an open transaction, and is how
+// long the joiner waits where one is not believed. It does its other work meanwhile.
+const HeldWait = time.Second
+
+var ErrHeld = errors.New("the log holds records back")
+
+// Await waits for the next batch.
+func (in *Input) Await(ctx context.Context) error {
+	if len(in.rest) > 0 {
+		if in.hold(in.rest); len(in.Batch) == 0 {
+			return ErrHeld
+		}
+		return nil
+	}
+	if in.pump == nil {
+		b, err := in.reader.Next(ctx, in.buf[:0])
+		in.buf = b
+		if err != nil {
+			return err
+		}
+		return in.receive(pumped{b, in.reader.Position()}, true)
+	}
+	in.release()
+	limit := time.NewTimer(HeldWait)
+	defer limit.Stop()
+	select {
+	case b, ok := <-in.pump.batches:
+		return in.receive(b, ok)
+	case <-limit.C:
+		return ErrHeld
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (in *Input) receive(b pumped, ok bool) error {
+	if !ok {
+		return in.pump.err
+	}
+	in.hold(b.records)
+	in.held, in.Next = in.pump != nil, b.next
+	if len(b.records) == 0 {
+		in.release()
+	}
+	return nil
+}
+
+// release lets the pump read on.
+func (in *Input) release() {
+	if in.held {
+		in.held = false
+		in.pump.taken <- struct{}{}
+	}
+}
+
+// Last returns the log time of the last record in hand, lifted to a time that the partition has
+// reached, and whether anything is in hand.
+func (in *Input) Last(reached int64) (int64, bool) {
+	for i := range in.Batch {
+		reached = max(reached, in.Batch[i].Time)
+	}
+	return reached, len(in.Batch) > 0
+}
+
+// Before returns how many records in hand have a lifted log time of at most limit.
+func (in *Input) Before(reached, limit int64) int {
+	for i := range in.Batch {
+		if reached = max(reached, in.Batch[i].Time); reached > limit {
+			return i
+		}
+	}
+	return len(in.Batch)
+}
+
+// Consumed returns the lowest offset that was not taken.
+func (in *Input) Consumed() int64 {
+	for _, records := range [][]stream.Record{in.Batch, in.rest} {
+		if len(records) > 0 {
+			return records[0].Offset
+		}
+	}
+	return in.Next
+}
+
+// Pumped reports whether the input has a pump.
+func (in *Input) Pumped() bool { return in.pump != nil }
