@@ -113,7 +113,8 @@ func TestAdmin(t *testing.T) {
 		}
 		code, body := p.page(p.admin(), "/state")
 		decides := strings.Contains(body, `"program": "decider"`) && strings.Contains(body, `"mode": "live"`)
-		if code != 200 || decides != (p == d) || !strings.Contains(body, `"model": "shop"`) || strings.Contains(body, sharedPassword) {
+		if code != 200 || decides != (p == d) || !strings.Contains(body, `"model": "shop"`) ||
+			strings.Contains(body, sharedPassword) {
 			t.Errorf("/state: %d %s", code, body)
 		}
 	}
@@ -139,7 +140,8 @@ func TestAdminAddress(t *testing.T) {
 		code  int
 		says  string
 	}{
-		{taken.Addr().String(), 1, "--admin " + taken.Addr().String() + ": listen tcp " + taken.Addr().String() + ": bind: address already in use; choose another address, or none"},
+		{taken.Addr().String(), 1, "--admin " + taken.Addr().String() + ": listen tcp " + taken.Addr().String() +
+			": bind: address already in use; choose another address, or none"},
 		{"9464", 2, "expected HOST:PORT"},
 	} {
 		got := finish(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "d"), "--admin", c.value))
@@ -152,7 +154,8 @@ func TestAdminAddress(t *testing.T) {
 	if a.admin() == b.admin() {
 		t.Error("two processes at one address")
 	}
-	off := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--admin", "none")).ready()
+	off := start(t, decider(t, "--log", "embedded:"+filepath.Join(dir, "c"), "--listen", "127.0.0.1:0", "--admin",
+		"none")).ready()
 	if adminLine.MatchString(off.log()) {
 		t.Error("--admin none has pages")
 	}

@@ -46,7 +46,8 @@ func learnersOfProcesses(t *testing.T, partitions int) {
 	u.end()
 	want, learned := learnerOf(t, s.client.Log(), s.partitions)
 	for _, p := range all {
-		addr, line := p.admin(), regexp.MustCompile(fmt.Sprintf(`(?m)^hindsight_learned_through{partition="\d+"} %d$`, learned))
+		addr, line := p.admin(),
+			regexp.MustCompile(fmt.Sprintf(`(?m)^hindsight_learned_through{partition="\d+"} %d$`, learned))
 		eventually(t, fmt.Sprintf("a process has learned through %d", learned), func() bool {
 			_, page := p.page(addr, "/metrics")
 			return line.MatchString(page)
@@ -83,7 +84,9 @@ func learnerOf(t testing.TB, log stream.Log, partitions int) (sum string, learne
 	topic := service.TopicsOf("shop").Feedback
 	_, end, err := log.Bounds(t.Context(), topic, 0)
 	if err == nil {
-		err = stream.Scan(t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error { return audit.Take(t.Context(), r) })
+		err = stream.Scan(t.Context(), log, topic, 0, stream.Earliest, end, func(r *stream.Record) error {
+			return audit.Take(t.Context(), r)
+		})
 	}
 	state, err2 := audit.AppendState(nil)
 	if err != nil || err2 != nil {

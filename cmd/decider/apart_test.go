@@ -62,7 +62,8 @@ func TestApart(t *testing.T) {
 func TestRenewedApart(t *testing.T) {
 	dir := t.TempDir()
 	model := writeModel(t, dir, shop)
-	d := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", model, "--joiner=false", "--admin", "127.0.0.1:0"))
+	d := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", model, "--joiner=false",
+		"--admin", "127.0.0.1:0"))
 	url := asService(d.reached(dir))
 	eventually(t, "the topics are there", func() bool { return hasTopics(t, dir) })
 	j := start(t, feedbackJoiner(t, "--log", "embedded:"+dir, "--model", model, "--admin", "127.0.0.1:0")).ready()
@@ -71,7 +72,8 @@ func TestRenewedApart(t *testing.T) {
 		t.Errorf("decided in epoch %d, %v", was.Epoch, was.Mode)
 	}
 	writeModel(t, dir, strings.Replace(shop, "version: 1", "version: 2\nmode: shadow", 1))
-	if code, body := d.post(d.admin(), "/model", "{}"); code != 503 || !strings.Contains(body, "ask the decider or feedback-joiner whose page /mode answers") {
+	if code, body := d.post(d.admin(), "/model", "{}"); code != 503 ||
+		!strings.Contains(body, "ask the decider or feedback-joiner whose page /mode answers") {
 		t.Errorf("a decider without a joiner says %d %s", code, body)
 	}
 	for p, want := range map[*process]int{d: 503, j: 200} {

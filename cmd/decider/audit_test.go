@@ -61,7 +61,8 @@ func verifyLogs(ctx context.Context, t testing.TB, log stream.Log, name string, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v.ExitCode() != verify.Identical || v.Decisions.Checked != v.Decisions.Records || v.Feedback.Checked != v.Feedback.Records {
+	if v.ExitCode() != verify.Identical || v.Decisions.Checked != v.Decisions.Records ||
+		v.Feedback.Checked != v.Feedback.Records {
 		v.Write(os.Stderr)
 		t.Errorf("the logs do not verify: exit code %d, %+v", v.ExitCode(), v.First)
 	}
@@ -85,6 +86,7 @@ func rulesOf(e *codec.Epoch) (check.Rules, error) {
 
 // figures is one line about what was checked.
 func figures(r *check.Report) string {
-	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, fates %v, rejects %v, %d rejects written again, %d openings, %d snapshots",
+	return fmt.Sprintf("%d contexts, %d decisions (%d by request), %d outcomes, fates %v, rejects %v, %d rejects "+
+		"written again, %d openings, %d snapshots",
 		r.Contexts, r.Decisions, r.Requests, r.Outcomes, r.Fates, r.Rejects, r.Repeated, r.Openings, r.Snapshots)
 }

@@ -67,7 +67,8 @@ func TestBackupServers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := check.Run(t.Context(), log, "shop", 1, check.Options{Seed: secret, Rules: rulesOf, Replies: append(before.replies, then.replies...)})
+	r, err := check.Run(t.Context(), log, "shop", 1,
+		check.Options{Seed: secret, Rules: rulesOf, Replies: append(before.replies, then.replies...)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ func takeSnapshots(t *testing.T, url string) (all []streamSnapshot) {
 			Config json.RawMessage `json:"config"`
 			State  json.RawMessage `json:"state"`
 		}
-		ask(t, conn, "STREAM.SNAPSHOT."+name, map[string]any{"deliver_subject": inbox, "no_consumers": true, "chunk_size": 64 << 10}, &head)
+		ask(t, conn, "STREAM.SNAPSHOT."+name, map[string]any{"deliver_subject": inbox, "no_consumers": true,
+			"chunk_size": 64 << 10}, &head)
 		s.config, s.state = head.Config, head.State
 		for {
 			m, err := sub.NextMsg(patience)

@@ -59,7 +59,8 @@ func TestBackup(t *testing.T) {
 	}
 	for range 2 { // and no other seed is made by the first try
 		got := finish(t, decider(t, "--log", "embedded:"+restored, "--listen", "127.0.0.1:0", "--model", model))
-		if want := "the seed of this log is missing: there is no file " + filepath.Join(restored, engine.SeedName); got.code != 1 || !strings.Contains(got.stderr, want) {
+		if want := "the seed of this log is missing: there is no file " + filepath.Join(restored,
+			engine.SeedName); got.code != 1 || !strings.Contains(got.stderr, want) {
 			t.Fatalf("without its seed: exit code %d, %s", got.code, got.stderr)
 		}
 	}
@@ -82,7 +83,8 @@ func TestBackup(t *testing.T) {
 		auditUsers(t, log, before)
 		auditUsers(t, log, then)
 	})
-	t.Logf("decision %d, which had learned through feedback %d, is the same before and after; %s", was.N, was.LearnedThrough, figures(report))
+	t.Logf("decision %d, which had learned through feedback %d, is the same before and after; %s", was.N,
+		was.LearnedThrough, figures(report))
 }
 
 // notShort leaves out a test of processes in the run for the race detector.
@@ -104,7 +106,8 @@ func decideOnce(t *testing.T, url, id string) (d codec.Decision) {
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	_, headers, err := c.Bus().Request(ctx, "shop.decide", fmt.Appendf(nil, `{"id":%q,"features":{"hour":7,"country":"FR"},"actions":["red","green","blue","black"]}`, id))
+	_, headers, err := c.Bus().Request(ctx, "shop.decide",
+		fmt.Appendf(nil, `{"id":%q,"features":{"hour":7,"country":"FR"},"actions":["red","green","blue","black"]}`, id))
 	if err != nil || errorCode(headers) != 0 {
 		t.Fatalf("%s: %v %v", id, headers, err)
 	}
@@ -176,7 +179,8 @@ func TestEmbeddedPaused(t *testing.T) {
 		p.signal(syscall.SIGSTOP)
 		began := time.Now()
 		got := finish(t, decider(t, args...))
-		if want := fmt.Sprintf("is in use by process %d (decider)", p.cmd.Process.Pid); got.code != 1 || !strings.Contains(got.stderr, want) {
+		if want := fmt.Sprintf("is in use by process %d (decider)", p.cmd.Process.Pid); got.code != 1 ||
+			!strings.Contains(got.stderr, want) {
 			t.Errorf("a second decider while the first is paused: exit code %d, %s; want %q", got.code, got.stderr, want)
 		}
 		after(p, time.Duration(long(2, 30))*time.Second-time.Since(began)) // longer than a lease

@@ -79,7 +79,8 @@ func fated(t testing.TB, log stream.Log, id string) (found codec.Feedback) {
 // TestBadRequests holds what a user is told of a request that is not right.
 func TestBadRequests(t *testing.T) {
 	dir := t.TempDir()
-	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, shop), "--admin", "none")).ready()
+	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, shop),
+		"--admin", "none")).ready()
 	user, err := dial(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,8 @@ func TestBadRequests(t *testing.T) {
 		{"such an outcome in MessagePack", "outcome", badContext, 400, "outcome: "},
 		{"a new id", "decide", `{"id":"a","actions":["x","y"]}`, 0, `"duplicate":false`},
 		{"the same id and context", "decide", `{"id":"a","actions":["x","y"]}`, 0, `"duplicate":true`},
-		{"the same id, another context", "decide", `{"id":"a","actions":["x"]}`, 409, "this id was used for another context, in round 1 of partition 0"},
+		{"the same id, another context", "decide", `{"id":"a","actions":["x"]}`, 409, "this id was used for another " +
+			"context, in round 1 of partition 0"},
 	} {
 		if code, reply := say(t, user.Bus(), "shop."+c.verb, c.data); code != c.code || !strings.Contains(reply, c.says) {
 			t.Errorf("%s: code %d, %q; want %d, %q", c.name, code, reply, c.code, c.says)
@@ -113,7 +115,8 @@ func TestBadRequests(t *testing.T) {
 // once, with its bytes and the reason.
 func TestBadRecords(t *testing.T) {
 	dir := t.TempDir()
-	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "2s", 1)), "--admin", "none")).ready()
+	p := start(t, decider(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model",
+		writeModel(t, dir, strings.Replace(shop, "300ms", "2s", 1)), "--admin", "none")).ready()
 	client, err := dial(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -160,7 +163,8 @@ func TestBadRecords(t *testing.T) {
 	client.Close()
 	p.stop(patience)
 	r := audit(t, dir, "shop", nil, check.Options{}, nil)
-	if sum := r.Rejects["mismatch"] + r.Rejects["duplicate"] + r.Rejects["late"] + r.Rejects["orphan"] + r.Rejects["malformed"]; sum != 6 || r.Waiting+r.Unread != 0 {
+	if sum := r.Rejects["mismatch"] + r.Rejects["duplicate"] + r.Rejects["late"] + r.Rejects["orphan"] +
+		r.Rejects["malformed"]; sum != 6 || r.Waiting+r.Unread != 0 {
 		t.Error(figures(r))
 	}
 }

@@ -17,7 +17,8 @@ func TestNumbersOfTheEnvironment(t *testing.T) {
 		return map[string]string{"HINDSIGHT_LOG": "mem:", "HINDSIGHT_PARTITIONS": "1000000"}[name]
 	}}
 	code := daemon.Run(t.Context(), env, command(env))
-	if want := "--partitions 1000000: it must be at most 4096"; code != daemon.WrongUsage || !strings.Contains(said.String(), want) {
+	if want := "--partitions 1000000: it must be at most 4096"; code != daemon.WrongUsage ||
+		!strings.Contains(said.String(), want) {
 		t.Errorf("exit code %d, %q; want %q", code, said.String(), want)
 	}
 }

@@ -32,7 +32,8 @@ func (c *chaos) audit() *check.Report {
 		}
 	}
 	c.refusedIsInvisible()
-	verify := program(c.t, "replayer", append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()}, c.place.flags()...)...)
+	verify := program(c.t, "replayer", append([]string{"verify", "--name", "shop", "--seed-file", c.seedFile()},
+		c.place.flags()...)...)
 	if out, err := verify.CombinedOutput(); err != nil {
 		c.t.Errorf("replayer verify: %v\n%s", err, out)
 	} else if !strings.Contains(string(out), "identical") {
@@ -47,7 +48,8 @@ func (c *chaos) check(log stream.Log, replies []check.Reply) *check.Report {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	r, err := check.Run(c.t.Context(), log, "shop", chaosPartitions, check.Options{Seed: seed, Rules: rulesOf, Replies: replies, Dedup: 100_000})
+	r, err := check.Run(c.t.Context(), log, "shop", chaosPartitions,
+		check.Options{Seed: seed, Rules: rulesOf, Replies: replies, Dedup: 100_000})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -128,13 +130,17 @@ func (c *chaos) plantFaults(was *check.Report) {
 			again.Offset++ // of the next one, which nothing refers to
 			return []stream.Record{r, again}
 		}},
-		{"a decision has no feedback", "shop.feedback", was.Decisions, "has no feedback", func(stream.Record) []stream.Record { return nil }},
-		{"a decision has two feedbacks", "shop.feedback", 100, "had feedback", func(r stream.Record) []stream.Record { return []stream.Record{r, r} }},
-		{"a context is not decided", "shop.contexts", 100, "neither decided nor rejected", func(r stream.Record) []stream.Record {
-			more := r
-			more.Offset, more.Value = r.Offset+1<<40, []byte(`{"id":"nobody's","actions":["x","y"]}`)
-			return []stream.Record{r, more}
+		{"a decision has no feedback", "shop.feedback", was.Decisions, "has no feedback",
+			func(stream.Record) []stream.Record { return nil }},
+		{"a decision has two feedbacks", "shop.feedback", 100, "had feedback", func(r stream.Record) []stream.Record {
+			return []stream.Record{r, r}
 		}},
+		{"a context is not decided", "shop.contexts", 100, "neither decided nor rejected",
+			func(r stream.Record) []stream.Record {
+				more := r
+				more.Offset, more.Value = r.Offset+1<<40, []byte(`{"id":"nobody's","actions":["x","y"]}`)
+				return []stream.Record{r, more}
+			}},
 	} {
 		n := 0
 		r := c.check(&doctored{c.log, func(topic string, r stream.Record) []stream.Record {
@@ -146,7 +152,9 @@ func (c *chaos) plantFaults(was *check.Report) {
 			}
 			return plant.edit(r)
 		}}, replies)
-		if r.Broken == 0 || !slices.ContainsFunc(r.Violations, func(v string) bool { return strings.Contains(v, plant.says) }) {
+		if r.Broken == 0 || !slices.ContainsFunc(r.Violations, func(v string) bool {
+			return strings.Contains(v, plant.says)
+		}) {
 			c.t.Errorf("%s, and the checker says %d violations: %q", plant.name, r.Broken, r.Violations)
 		}
 	}

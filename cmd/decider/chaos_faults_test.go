@@ -97,9 +97,10 @@ func (c *chaos) pausedOwner(part chaosPart) {
 	fences, leases := p.said("fenced"), p.said("lease lost")
 	p.signal(syscall.SIGCONT)
 	asked()
-	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it lost its lease", p.cmd.Args[0], p.cmd.Process.Pid), func() bool {
-		return p.said("lease lost") > leases
-	})
+	eventually(c.t, fmt.Sprintf("%s %d, which was paused, says that it lost its lease", p.cmd.Args[0], p.cmd.Process.Pid),
+		func() bool {
+			return p.said("lease lost") > leases
+		})
 	if c.wokeUp++; p.said("fenced") > fences {
 		c.woken++
 	}
@@ -149,7 +150,8 @@ func (c *chaos) askPaused(partition int) (wait func()) {
 			ctx, cancel := context.WithTimeout(c.t.Context(), patience)
 			defer cancel()
 			sent.Done()
-			reply, headers, err := c.bus.Request(ctx, fmt.Sprintf("shop.decide.%d", partition), fmt.Appendf(nil, `{"id":%q,"actions":["x","y"]}`, id))
+			reply, headers, err := c.bus.Request(ctx, fmt.Sprintf("shop.decide.%d", partition),
+				fmt.Appendf(nil, `{"id":%q,"actions":["x","y"]}`, id))
 			switch code := errorCode(headers); {
 			case errors.Is(err, stream.ErrNoResponder):
 			case err != nil:

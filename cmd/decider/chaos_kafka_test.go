@@ -30,7 +30,8 @@ type onKafka struct {
 
 func newOnKafka(t *testing.T, brokers int, session time.Duration) *onKafka {
 	return &onKafka{t: t, n: brokers, session: session,
-		cluster: kafkatest.Start(t, kafkatest.Options{Brokers: brokers, HeapMB: 384}), beside: natstest.Start(t, natstest.Options{})}
+		cluster: kafkatest.Start(t, kafkatest.Options{Brokers: brokers, HeapMB: 384}),
+		beside:  natstest.Start(t, natstest.Options{})}
 }
 
 func (p *onKafka) flags() []string {
@@ -102,8 +103,9 @@ func (p *onKafka) leaderKilled(c *chaos) {
 // inSync waits until all brokers have everything: then each of them can go.
 func (p *onKafka) inSync() {
 	p.t.Helper()
-	for topic, partitions := range map[string]int{"shop.contexts": chaosPartitions, "shop.outcomes": chaosPartitions, "shop.decisions": chaosPartitions,
-		"shop.feedback": 1, "shop.rejects": 1, "shop.snapshots": 1, "__consumer_offsets": 2} {
+	for topic, partitions := range map[string]int{"shop.contexts": chaosPartitions, "shop.outcomes": chaosPartitions,
+		"shop.decisions": chaosPartitions,
+		"shop.feedback":  1, "shop.rejects": 1, "shop.snapshots": 1, "__consumer_offsets": 2} {
 		for i := range partitions {
 			p.cluster.InSync(topic, i, p.n)
 		}
@@ -125,9 +127,11 @@ func (p *onKafka) openings(topic string, partition int) (names []string) {
 		}
 		begins := i == 0 || r.ProducerID != is[i-1].ProducerID || r.ProducerEpoch != is[i-1].ProducerEpoch
 		if opens := recordOf(r).Type == stream.TypeOpen; opens != begins {
-			p.t.Errorf("%s[%d]@%d of producer %d, epoch %d: is it an open record? %v, the first of its epoch? %v", topic, partition, r.Offset, r.ProducerID, r.ProducerEpoch, opens, begins)
+			p.t.Errorf("%s[%d]@%d of producer %d, epoch %d: is it an open record? %v, the first of its epoch? %v", topic,
+				partition, r.Offset, r.ProducerID, r.ProducerEpoch, opens, begins)
 		}
-		if i > 0 && (r.ProducerID < is[i-1].ProducerID || r.ProducerID == is[i-1].ProducerID && r.ProducerEpoch < is[i-1].ProducerEpoch) {
+		if i > 0 && (r.ProducerID < is[i-1].ProducerID || r.ProducerID == is[i-1].ProducerID &&
+			r.ProducerEpoch < is[i-1].ProducerEpoch) {
 			p.t.Errorf("%s[%d]@%d is of an earlier owner than the record before", topic, partition, r.Offset)
 		}
 		names = append(names, fmt.Sprintf("%d.%d", r.ProducerID, r.ProducerEpoch))
@@ -136,14 +140,15 @@ func (p *onKafka) openings(topic string, partition int) (names []string) {
 }
 
 func sameRecord(a, b *kgo.Record) bool {
-	return a.Offset == b.Offset && a.ProducerID == b.ProducerID && a.ProducerEpoch == b.ProducerEpoch && a.Timestamp.Equal(b.Timestamp) &&
-		bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
+	return a.Offset == b.Offset && a.ProducerID == b.ProducerID && a.ProducerEpoch == b.ProducerEpoch &&
+		a.Timestamp.Equal(b.Timestamp) && bytes.Equal(a.Key, b.Key) && bytes.Equal(a.Value, b.Value)
 }
 
 // sightOf returns all of a partition as franz-go tells it.
 func (o *observer) sightOf(t testing.TB, topic string, partition int) []*kgo.Record {
 	t.Helper()
-	if err := stream.Scan(t.Context(), o, topic, partition, stream.Earliest, 1<<62, func(*stream.Record) error { return nil }); err != nil {
+	if err := stream.Scan(t.Context(), o, topic, partition, stream.Earliest, 1<<62,
+		func(*stream.Record) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	o.mu.Lock()

@@ -87,7 +87,8 @@ func newChaos(t *testing.T, place chaosPlace, seed uint64, slow int) *chaos {
 	c.deciders = []*process{c.decider(), c.decider()}
 	c.joiners = []*process{c.joiner(), c.joiner()}
 	c.owned()
-	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil, scatter: true})
+	c.load = newLoadOf(t, "", "shop", seed, loadOptions{partitions: chaosPartitions, slow: slow, mute: c.bus == nil,
+		scatter: true})
 	c.load.set(&link{t.Context(), c.log, c.bus, func() {}})
 	return c
 }

@@ -158,7 +158,8 @@ func TestRefused(t *testing.T) {
 	}{
 		{"a held folder", []string{"--log", "embedded:" + held}, 1,
 			fmt.Sprintf("held is in use by process %d (decider)", holder.cmd.Process.Pid)},
-		{"a taken port", []string{"--log", fresh, "--listen", taken.Addr().String()}, 1, taken.Addr().String() + ": bind: address already in use; give another port"},
+		{"a taken port", []string{"--log", fresh, "--listen", taken.Addr().String()}, 1,
+			taken.Addr().String() + ": bind: address already in use; give another port"},
 		{"a file as folder", []string{"--log", "embedded:" + file}, 1, "folder " + file + " cannot be made"},
 		{"a folder in a file", []string{"--log", "embedded:" + filepath.Join(file, "x")}, 1, "cannot be made"},
 		{"an unknown flag", []string{"--bogus"}, 2, "unknown flag: --bogus"},
@@ -169,11 +170,13 @@ func TestRefused(t *testing.T) {
 		{"no port", []string{"--log", fresh, "--listen", "127.0.0.1"}, 2, "expected HOST:PORT"},
 		{"a bad port", []string{"--log", fresh, "--listen", "127.0.0.1:99999"}, 2, "is not a port"},
 		{"a retention that is none", []string{"--log", fresh, "--retention", "7y"}, 2, "expected a duration, for example 7d"},
-		{"false after a space", []string{"--log", fresh, "--joiner", "false"}, 2, "--joiner takes its value after an equals sign: --joiner=false"},
+		{"false after a space", []string{"--log", fresh, "--joiner", "false"}, 2, "--joiner takes its value after an " +
+			"equals sign: --joiner=false"},
 		{"a negative retention", []string{"--log", fresh, "--retention", "-1h"}, 2, "--retention"},
 		{"all addresses", []string{"--log", fresh, "--listen", "0.0.0.0:0"}, 1, "not a loopback address"},
 		{"no model file", []string{"--log", fresh, "--model", filepath.Join(dir, "none.yaml")}, 1, "none.yaml: no such file"},
-		{"a bad model", []string{"--log", fresh, "--model", writeModel(t, dir, "name: shop\nwindows: 1m\n")}, 1, "model.yaml:2:1: "},
+		{"a bad model", []string{"--log", fresh, "--model", writeModel(t, dir, "name: shop\nwindows: 1m\n")}, 1,
+			"model.yaml:2:1: "},
 	} {
 		got := finish(t, decider(t, c.args...))
 		if got.code != c.code || !strings.Contains(got.stderr, c.says) {
@@ -198,7 +201,8 @@ func TestReadOnlyFolder(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	if got := finish(t, decider(t, "--log", "embedded:"+dir)); got.code != 1 || !strings.Contains(got.stderr, "not writable") {
+	if got := finish(t, decider(t, "--log", "embedded:"+dir)); got.code != 1 || !strings.Contains(got.stderr,
+		"not writable") {
 		t.Errorf("%+v", got)
 	}
 }
@@ -232,7 +236,8 @@ func TestModelOfTheLog(t *testing.T) {
 		}
 	}
 	start(t, with(strings.Replace(second, "version: 1", "version: 2", 1))).ready().stop(patience)
-	if got := finish(t, with(shop)); got.code != 1 || !strings.Contains(got.stderr, "the log is at version 2 of the model, this file says version 1") {
+	if got := finish(t, with(shop)); got.code != 1 || !strings.Contains(got.stderr, "the log is at version 2 of the "+
+		"model, this file says version 1") {
 		t.Errorf("an older version: %+v", got)
 	}
 	if r := audit(t, dir, "shop", nil, check.Options{}, nil); r.Epochs != 2 {

@@ -82,9 +82,11 @@ func TestKilled(t *testing.T) {
 	settle(t, l)
 	l.detach()
 	p.stop(patience)
-	report := audit(t, dir, "shop", l.replies, check.Options{Dedup: 100_000}, func(log stream.Log) { auditUsers(t, log, l) })
+	report := audit(t, dir, "shop", l.replies, check.Options{Dedup: 100_000},
+		func(log stream.Log) { auditUsers(t, log, l) })
 	slices.Sort(took)
-	t.Logf("%d kills, %d of them during the start and %d during the stop; ready after %v to %v; %d replies; %s", kills, early, stops,
+	t.Logf("%d kills, %d of them during the start and %d during the stop; ready after %v to %v; %d replies; %s", kills,
+		early, stops,
 		took[0].Round(time.Millisecond), took[len(took)-1].Round(time.Millisecond), len(l.replies), figures(report))
 }
 
@@ -236,7 +238,8 @@ func auditTopic(t testing.TB, log stream.Log, topic string, partitions int, sent
 	}
 	for _, it := range sent {
 		for _, offset := range it.stored {
-			if v, ok := at[it.place][offset]; offset >= 0 && (!ok || v != string(it.record.Value)) || !values[string(it.record.Value)] {
+			if v, ok := at[it.place][offset]; offset >= 0 && (!ok || v != string(it.record.Value)) ||
+				!values[string(it.record.Value)] {
 				t.Errorf("%s was acknowledged at %s[%d]@%d, and is not there", it.record.Value, topic, it.place, offset)
 			}
 		}

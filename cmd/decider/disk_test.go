@@ -40,7 +40,8 @@ func TestReadOnlyMount(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(real, "new"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	start(t, decider(t, "--log", "embedded:"+filepath.Join(real, "old"), "--listen", "127.0.0.1:0", "--admin", "none")).ready().stop(patience)
+	start(t, decider(t, "--log", "embedded:"+filepath.Join(real, "old"), "--listen", "127.0.0.1:0", "--admin",
+		"none")).ready().stop(patience)
 	mount(t, real, ro, "", syscall.MS_BIND, "")
 	if err := syscall.Mount("", ro, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Skipf("a read-only mount is not permitted here: %v", err)
@@ -115,11 +116,12 @@ func TestDiskFull(t *testing.T) {
 		name, says, readyz string // small records still fit below the limit, so that readyz comes and goes
 		fill, free         func(t *testing.T, a *asker, dir string)
 	}{
-		{"disk", "no space left on device: make room", "no space left on device: make room", fillDisk, func(t *testing.T, _ *asker, dir string) {
-			if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
-				t.Fatal(err)
-			}
-		}},
+		{"disk", "no space left on device: make room", "no space left on device: make room", fillDisk,
+			func(t *testing.T, _ *asker, dir string) {
+				if err := os.Remove(filepath.Join(dir, "ballast")); err != nil {
+					t.Fatal(err)
+				}
+			}},
 		{"limit", "resource limits exceeded", "", fillLog, func(t *testing.T, _ *asker, dir string) {
 			if err := os.WriteFile(filepath.Join(dir, "limit"), []byte("20000000\n"), 0o600); err != nil {
 				t.Fatal(err)
@@ -134,7 +136,8 @@ func TestDiskFull(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), shop), "--admin", "127.0.0.1:0"}
+			args := []string{"--log", "embedded:" + dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, t.TempDir(), shop),
+				"--admin", "127.0.0.1:0"}
 			p := start(t, decider(t, args...)).ready()
 			a := &asker{t: t, pad: 1}
 			a.connect(p.reached(dir).URL)
@@ -152,7 +155,8 @@ func TestDiskFull(t *testing.T) {
 				}
 			}
 			eventually(t, "it says why", func() bool { return strings.Contains(p.log(), c.says) })
-			t.Logf("%d asked, %d told, %d refused, %d without an answer", a.n, len(a.replies), a.refused, a.n-len(a.replies)-a.refused)
+			t.Logf("%d asked, %d told, %d refused, %d without an answer", a.n, len(a.replies), a.refused,
+				a.n-len(a.replies)-a.refused)
 			c.free(t, a, dir)
 			if c.name == "limit" {
 				p.stop(patience)

@@ -45,7 +45,8 @@ func TestHungMember(t *testing.T) {
 		t.Skip("a server waits for pings: HINDSIGHT_LONG=1")
 	}
 	interval, most := pings(t, "../../compose/ping.conf")
-	srv := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: sharedPassword}}, PingInterval: interval, MaxPings: most})
+	srv := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: sharedPassword}},
+		PingInterval: interval, MaxPings: most})
 	s := newSharedOn(t, "nats://shop:"+sharedPassword+"@"+srv.Addr(), 2, 1)
 	a, b := s.decider().ready(), s.decider().ready()
 	s.shares(map[*process]int{a: 1, b: 1})
@@ -59,7 +60,8 @@ func TestHungMember(t *testing.T) {
 	over := time.Since(paused)
 	<-time.After(time.Until(paused.Add(limit + 5*time.Second)))
 	last, without, all := asked.end()
-	t.Logf("taken over after %v; %d of %d requests without an answer, the last %v after the pause", over.Round(time.Millisecond), without, all, last.Sub(paused).Round(time.Millisecond))
+	t.Logf("taken over after %v; %d of %d requests without an answer, the last %v after the pause",
+		over.Round(time.Millisecond), without, all, last.Sub(paused).Round(time.Millisecond))
 	if without == 0 {
 		t.Error("every request was answered: this shows nothing")
 	}

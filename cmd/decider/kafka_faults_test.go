@@ -32,7 +32,8 @@ import (
 // be hurt. The test itself is another, behind them, that may do everything.
 func newGuarded(t *testing.T) (*brokered, *kafkatest.Cluster) {
 	t.Helper()
-	k := kafkatest.Start(t, kafkatest.Options{ACL: true, Proxied: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}}})
+	k := kafkatest.Start(
+		t, kafkatest.Options{ACL: true, Proxied: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}}})
 	s := newBrokeredOn(t, k.Internal(), kafkaSession, 2)
 	s.args = slices.DeleteFunc(s.args, func(a string) bool { return a == "--log" || a == s.url })
 	s.args = append(s.args, "--log", "kafka://"+strings.Join(k.Brokers(), ",")+"/?session=2s", "--kafka-user", "shop",
@@ -53,8 +54,8 @@ func (s *brokered) password(is string) string {
 // rights of the service's user.
 func allowShop(k *kafkatest.Cluster, topics ...string) {
 	for _, topic := range topics {
-		k.Allow("shop", kafkatest.Topic("shop."+topic), kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe,
-			kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate, kmsg.ACLOperationDelete)
+		k.Allow("shop", kafkatest.Topic("shop."+topic), kmsg.ACLOperationRead, kmsg.ACLOperationWrite,
+			kmsg.ACLOperationDescribe, kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate, kmsg.ACLOperationDelete)
 	}
 }
 
@@ -93,7 +94,9 @@ func TestKafkaRealFaults(t *testing.T) {
 	}
 	defer user.Close()
 	d := s.decider("--nats", server.URL())
-	eventually(t, "a right on the group is wanting", func() bool { return strings.Contains(d.log(), "ACL operation Read on the group shop.deciders") })
+	eventually(t, "a right on the group is wanting", func() bool {
+		return strings.Contains(d.log(), "ACL operation Read on the group shop.deciders")
+	})
 	d.becomes(d.admin(), 503, "")
 	allowGroup(k, "shop.deciders")
 	d.ready()
@@ -105,9 +108,15 @@ func TestKafkaRealFaults(t *testing.T) {
 	}{
 		{"connections are lost", proxy.Drop, proxy.Heal, "connection refused", ""},
 		{"the network drops packets", proxy.Hold, proxy.Heal, "timeout", "no broker has answered"},
-		{"no right to decisions", func() { k.Disallow("shop", kafkatest.Topic("shop.decisions")) }, func() { allowShop(k, "decisions") }, "not authorized", ""},
-		{"no right to feedback", func() { k.Disallow("shop", kafkatest.Topic("shop.feedback")) }, func() { allowShop(k, "feedback") }, "not authorized", ""},
-		{"no right to contexts", func() { k.Disallow("shop", kafkatest.Topic("shop.contexts")) }, func() { allowShop(k, "contexts") }, "not authorized", ""},
+		{"no right to decisions", func() { k.Disallow("shop", kafkatest.Topic("shop.decisions")) }, func() {
+			allowShop(k, "decisions")
+		}, "not authorized", ""},
+		{"no right to feedback", func() { k.Disallow("shop", kafkatest.Topic("shop.feedback")) }, func() {
+			allowShop(k, "feedback")
+		}, "not authorized", ""},
+		{"no right to contexts", func() { k.Disallow("shop", kafkatest.Topic("shop.contexts")) }, func() {
+			allowShop(k, "contexts")
+		}, "not authorized", ""},
 		{"another password", func() {
 			k.SetPassword("shop", "secret-3")
 			proxy.Drop()
@@ -129,7 +138,8 @@ func TestKafkaRealFaults(t *testing.T) {
 		d.becomes(d.admin(), 200, "")
 		was := s.next("shop.decisions")
 		eventually(t, "decisions go on", func() bool { return s.next("shop.decisions") > was })
-		t.Logf("%s: after %v readyz says %q; a request: %s; all is well %v after it ended", f.name, told.Round(time.Millisecond), strings.TrimSpace(page), meanwhile, time.Since(began).Round(time.Millisecond))
+		t.Logf("%s: after %v readyz says %q; a request: %s; all is well %v after it ended", f.name,
+			told.Round(time.Millisecond), strings.TrimSpace(page), meanwhile, time.Since(began).Round(time.Millisecond))
 		eventually(t, "who asks again has a decision", func() bool { return tryToAsk(t, user.Bus(), ask) == "decided" })
 	}
 	w.end()
@@ -182,7 +192,8 @@ func leavesNothing(s *brokered, proxy *kafkatest.Proxy) {
 	var both sync.WaitGroup
 	for range 2 {
 		log := &locked.Buffer{}
-		env := &daemon.Env{Args: append(slices.Clone(s.args), "--nats", server.URL()), Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: log}
+		env := &daemon.Env{Args: append(slices.Clone(s.args), "--nats", server.URL()),
+			Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: log}
 		both.Go(func() {
 			if code := daemon.Run(ctx, env, command(env)); code != 0 {
 				t.Errorf("exit code %d:\n%s", code, log)
@@ -206,7 +217,8 @@ func leavesNothing(s *brokered, proxy *kafkatest.Proxy) {
 			return
 		}
 	}
-	t.Errorf("%d goroutines before, %d after, %d connections:\n%s", before, after, proxy.Open(), stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("%d goroutines before, %d after, %d connections:\n%s", before, after, proxy.Open(),
+		stacks[:runtime.Stack(stacks, true)])
 }
 
 // topicDeleted deletes a topic under a decider, which says so and does not make it
@@ -222,7 +234,8 @@ func topicDeleted(s *brokered, k *kafkatest.Cluster, d *process) {
 	d.signal(syscall.SIGTERM)
 	d.wait(patience)
 	again := s.decider()
-	if code := again.wait(patience); code != 1 || !strings.Contains(again.log(), "shop.decisions is gone, but shop.snapshots is there") {
+	if code := again.wait(patience); code != 1 || !strings.Contains(again.log(),
+		"shop.decisions is gone, but shop.snapshots is there") {
 		t.Errorf("started again: exit code %d:\n%s", code, again.log())
 	}
 	t.Log(lastLine(again))
@@ -254,7 +267,8 @@ func TestKafkaRealDiskFull(t *testing.T) {
 	k := kafkatest.Start(t, kafkatest.Options{DiskMB: 64})
 	s := newBrokeredOn(t, k.Brokers(), kafkaSession, 1, "--nats", "none")
 	d := s.decider().ready()
-	c, err := kafka.Dial(t.Context(), kafka.Options{Brokers: k.Brokers(), AckTimeout: patience}) // users wait as long as it takes
+	// users wait as long as it takes
+	c, err := kafka.Dial(t.Context(), kafka.Options{Brokers: k.Brokers(), AckTimeout: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +287,8 @@ func TestKafkaRealDiskFull(t *testing.T) {
 	k.Restart(1)
 	up := time.Since(began)
 	d.becomes(d.admin(), 200, "")
-	t.Logf("readyz said %q; the broker was up after %v, and the system %v", strings.TrimSpace(page), up.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	t.Logf("readyz said %q; the broker was up after %v, and the system %v", strings.TrimSpace(page),
+		up.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
 	after(d, 300*time.Millisecond)
 	w.end()
 	s.settled()

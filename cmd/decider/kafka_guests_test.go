@@ -60,10 +60,12 @@ func TestKafkaRealGuests(t *testing.T) {
 	s := fresh(t, k, 2, "--nats", "none", "--model", writeModel(t, t.TempDir(), "name: shop\nversion: 1\nwindow: 1h\n"))
 	d := s.decider().ready()
 	cl := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID("guest"))
-	plain := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(64<<20), kgo.BrokerMaxWriteBytes(100<<20))
+	plain := k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchMaxBytes(64<<20),
+		kgo.BrokerMaxWriteBytes(100<<20))
 	put := func(cl *kgo.Client, topic string, partition int32, value string) {
 		t.Helper()
-		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "shop." + topic, Partition: partition, Value: []byte(value)}).FirstErr(); err != nil {
+		if err := cl.ProduceSync(t.Context(), &kgo.Record{Topic: "shop." + topic, Partition: partition,
+			Value: []byte(value)}).FirstErr(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -100,7 +102,8 @@ func TestKafkaRealGuests(t *testing.T) {
 	eventually(t, "what follows is decided", func() bool { return decided(t, s.log, "after") })
 
 	eventually(t, "the groups show how far it is", func() bool {
-		return committed(t, plain, "shop.deciders", "shop.contexts", 0) == s.next("shop.contexts") && committed(t, plain, "shop.joiner", "shop.decisions", 0) == s.next("shop.decisions")
+		return committed(t, plain, "shop.deciders", "shop.contexts", 0) == s.next("shop.contexts") &&
+			committed(t, plain, "shop.joiner", "shop.decisions", 0) == s.next("shop.decisions")
 	})
 
 	for _, topic := range shopTopics {
@@ -108,7 +111,8 @@ func TestKafkaRealGuests(t *testing.T) {
 	}
 	d.becomes(d.admin(), 503, "has 4 partitions by now, the model has 2 for good")
 	put(k.Client(kgo.RecordPartitioner(kgo.ManualPartitioner())), "contexts", 3, `{"id":"elsewhere","actions":["x","y"]}`)
-	if r := rejectOf(t, s.log, "contexts", `{"id":"elsewhere","actions":["x","y"]}`); r.Partition != 3 || r.Reason != codec.ReasonMalformed {
+	if r := rejectOf(t, s.log, "contexts", `{"id":"elsewhere","actions":["x","y"]}`); r.Partition != 3 ||
+		r.Reason != codec.ReasonMalformed {
 		t.Errorf("a context in a partition that was added: %+v", r)
 	}
 	d.stop(patience)

@@ -66,5 +66,6 @@ func TestKafkaRealTwoOwners(t *testing.T) {
 	if first, last := opened[names[0]], opened[names[len(names)-1]]; len(opened) != 2 || first == last {
 		t.Errorf("opened by %v", opened)
 	}
-	t.Logf("the other one had taken over, and the first was fenced, %v after its last sign of life", took.Round(time.Millisecond))
+	t.Logf("the other one had taken over, and the first was fenced, %v after its last sign of life",
+		took.Round(time.Millisecond))
 }

@@ -45,7 +45,8 @@ func (s *brokered) next(topic string) int64 {
 func TestKafkaRealRetention(t *testing.T) {
 	kafkatest.Heavy(t)
 	k := kafkatest.Shared(t)
-	const contexts, decisions, outcomes, feedback, snapshots = "shop.contexts", "shop.decisions", "shop.outcomes", "shop.feedback", "shop.snapshots"
+	const contexts, decisions, outcomes, feedback, snapshots = "shop.contexts", "shop.decisions", "shop.outcomes",
+		"shop.feedback", "shop.snapshots"
 	for _, c := range []struct {
 		name string
 		cut  map[string]int64 // topic to how many of its last records stay
@@ -54,11 +55,14 @@ func TestKafkaRealRetention(t *testing.T) {
 		lost int              // contexts that nobody decides
 		over bool             // told to, it goes on
 	}{
-		{"what was read of all logs", map[string]int64{contexts: 10, decisions: 2, outcomes: 3, feedback: 1}, "", "", 0, false},
+		{"what was read of all logs", map[string]int64{contexts: 10, decisions: 2, outcomes: 3, feedback: 1}, "",
+			"", 0, false},
 		{"contexts that were not read", map[string]int64{contexts: 4}, "which nobody has decided", contexts, 6, true},
-		{"all decisions", map[string]int64{decisions: 0}, "the last of them said which contexts are decided", decisions, 0, true},
+		{"all decisions", map[string]int64{decisions: 0}, "the last of them said which contexts are decided",
+			decisions, 0, true},
 		{"all feedback", map[string]int64{feedback: 0}, "with them what was joined and learned", feedback, 0, false},
-		{"feedback before the last mark, and snapshots", map[string]int64{feedback: 1, snapshots: 0}, "which no good snapshot has learned", feedback, 0, false},
+		{"feedback before the last mark, and snapshots", map[string]int64{feedback: 1, snapshots: 0},
+			"which no good snapshot has learned", feedback, 0, false},
 		{"outcomes that were not read", map[string]int64{outcomes: 1}, "which waiting rounds may need", outcomes, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -75,7 +79,8 @@ func TestKafkaRealRetention(t *testing.T) {
 				if code := d.wait(patience); code != 1 || !ranged.MatchString(lastLine(d)) {
 					t.Errorf("exit code %d, it does not say %v:\n%s", code, ranged, d.log())
 				}
-				if now := s.next(decisions); now > before+1 && c.gone != outcomes { // without the joiner's word contexts are decided all the same
+				if now := s.next(decisions); now > before+1 && c.gone != outcomes {
+					// without the joiner's word contexts are decided all the same
 					t.Errorf("it wrote to decisions, from %d to %d", before, now)
 				}
 				t.Log(lastLine(d))

@@ -21,7 +21,8 @@ import (
 func TestKafkaRealRights(t *testing.T) {
 	kafkatest.Heavy(t)
 	t.Parallel() // on a cluster of its own
-	c := kafkatest.Start(t, kafkatest.Options{ACL: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"}, {Name: "pipeline", Password: "secret-2"}, {Name: "auditor", Password: "secret-3"}}})
+	c := kafkatest.Start(t, kafkatest.Options{ACL: true, Users: []kafkatest.User{{Name: "shop", Password: "secret-1"},
+		{Name: "pipeline", Password: "secret-2"}, {Name: "auditor", Password: "secret-3"}}})
 	const (
 		read, write, describe = kmsg.ACLOperationRead, kmsg.ACLOperationWrite, kmsg.ACLOperationDescribe
 		configs, create       = kmsg.ACLOperationDescribeConfigs, kmsg.ACLOperationCreate
@@ -39,10 +40,14 @@ func TestKafkaRealRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &brokered{t: t, dir: dir, partitions: 2}
-	s.args = []string{"--log", "kafka://" + strings.Join(c.Brokers(), ",") + "?session=6s", "--kafka-user", "shop", "--kafka-password-file", password,
-		"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "127.0.0.1:0", "--nats", "none"}
+	s.args = []string{"--log", "kafka://" + strings.Join(c.Brokers(), ",") + "?session=6s", "--kafka-user", "shop",
+		"--kafka-password-file", password,
+		"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "127.0.0.1:0",
+		"--nats", "none"}
 	d := s.decider()
-	eventually(t, "the decider names the right that it needs", func() bool { return strings.Contains(d.log(), "ACL operation Read on the group shop.deciders") })
+	eventually(t, "the decider names the right that it needs", func() bool {
+		return strings.Contains(d.log(), "ACL operation Read on the group shop.deciders")
+	})
 	for _, group := range []string{"shop.deciders", "shop.joiner"} {
 		c.Allow("shop", kafkatest.Group(group), read, describe)
 	}

@@ -52,14 +52,16 @@ func newBrokeredOn(t *testing.T, addrs []string, session time.Duration, partitio
 	}
 	t.Cleanup(func() { c.Close() })
 	s.log = c.Log()
-	s.args = append([]string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed"), "--admin", "127.0.0.1:0"}, more...)
+	s.args = append([]string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file",
+		filepath.Join(s.dir, "seed"), "--admin", "127.0.0.1:0"}, more...)
 	return s
 }
 
 // decider starts a decider that is not waited for.
 func (s *brokered) decider(more ...string) *process {
 	s.t.Helper()
-	return start(s.t, decider(s.t, append(append(slices.Clone(s.args), "--partitions", fmt.Sprint(s.partitions)), more...)...))
+	return start(s.t, decider(s.t, append(append(slices.Clone(s.args), "--partitions", fmt.Sprint(s.partitions)),
+		more...)...))
 }
 
 // metric waits until a line of a process's metrics is there.
@@ -161,7 +163,8 @@ func (w *pipeline) answer(p int, r *rand.Rand) {
 				w.s.t.Error(err)
 			}
 			for range []int{0, 1, 1, 2}[r.IntN(4)] {
-				w.put(outcomes[loop.PartitionOf([]byte(d.ID), len(outcomes))], fmt.Appendf(nil, `{"id":%q,"loss":%g}`, d.ID, float64(r.IntN(5))/4))
+				w.put(outcomes[loop.PartitionOf([]byte(d.ID), len(outcomes))], fmt.Appendf(nil, `{"id":%q,"loss":%g}`, d.ID,
+					float64(r.IntN(5))/4))
 			}
 		}
 	}
@@ -189,7 +192,8 @@ func (s *brokered) audit() *check.Report {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r, err := check.Run(s.t.Context(), s.log, "shop", s.partitions, check.Options{Seed: seed, Rules: rulesOf, Dedup: 100_000})
+	r, err := check.Run(s.t.Context(), s.log, "shop", s.partitions,
+		check.Options{Seed: seed, Rules: rulesOf, Dedup: 100_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

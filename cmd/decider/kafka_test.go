@@ -91,7 +91,8 @@ func kafkaShared(s *brokered, server *natstest.Server) {
 	}
 }
 
-var moved = regexp.MustCompile(`(?m)time=(\S+) .*msg="(handing a partition|partition taken).*role=decider.* partition=(\d+)`)
+var moved = regexp.MustCompile(
+	`(?m)time=(\S+) .*msg="(handing a partition|partition taken).*role=decider.* partition=(\d+)`)
 
 // gap returns the time from the first partition that a process hands over to its being
 // taken by another.
@@ -105,7 +106,8 @@ func gap(t *testing.T, from, to *process) time.Duration {
 		}
 	}
 	for _, m := range moved.FindAllStringSubmatch(to.log(), -1) {
-		if at, err := time.Parse(time.RFC3339, m[1]); err == nil && m[2] == "partition taken" && m[3] == partition && at.After(given) {
+		if at, err := time.Parse(time.RFC3339, m[1]); err == nil && m[2] == "partition taken" && m[3] == partition &&
+			at.After(given) {
 			return at.Sub(given)
 		}
 	}

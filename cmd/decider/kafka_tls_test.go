@@ -21,11 +21,14 @@ func TestKafkaTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	addrs, _ := kafkatest.Fake(t, 1, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}), kfake.EnableSASL(), kfake.Superuser("SCRAM-SHA-512", "shop", "secret"))
+	addrs, _ := kafkatest.Fake(t, 1, kfake.TLS(&tls.Config{Certificates: []tls.Certificate{pair}}), kfake.EnableSASL(),
+		kfake.Superuser("SCRAM-SHA-512", "shop", "secret"))
 	dir := t.TempDir()
-	args := []string{"--log", "kafkas://shop:secret@" + addrs[0], "--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "none"}
+	args := []string{"--log", "kafkas://shop:secret@" + addrs[0], "--model", writeModel(t, dir, shop), "--seed-file",
+		filepath.Join(dir, "seed"), "--admin", "none"}
 	got := finish(t, decider(t, append(args, "--kafka-ca", theirs.CA)...))
-	if got.code != 1 || !strings.Contains(got.stderr, "certificate") || !strings.Contains(got.stderr, "--kafka-ca") || strings.Contains(got.stderr, "secret") {
+	if got.code != 1 || !strings.Contains(got.stderr, "certificate") || !strings.Contains(got.stderr, "--kafka-ca") ||
+		strings.Contains(got.stderr, "secret") {
 		t.Errorf("another authority: exit code %d:\n%s", got.code, got.stderr)
 	}
 	args = append(args, "--kafka-ca", ours.CA)

@@ -41,7 +41,8 @@ func askAll(t *testing.T, digits string, actions []string, questions []question)
 	for _, q := range questions {
 		context, _ := json.Marshal(map[string]any{"features": q.features, "actions": actions})
 		var d struct{ ID, Action string }
-		if code, reply := say(t, user.Bus(), "hindsight.decide", string(context)); code != 0 || json.Unmarshal([]byte(reply), &d) != nil {
+		if code, reply := say(t, user.Bus(), "hindsight.decide", string(context)); code != 0 || json.Unmarshal([]byte(reply),
+			&d) != nil {
 			t.Fatalf("decide: %d %s", code, reply)
 		}
 		loss := q.loss(d.Action)
@@ -126,7 +127,8 @@ func lossUnless(right string) func(string) float64 {
 // there, so that both learn alike. A constant answer loses .5 at best.
 func TestSparseNumbersLive(t *testing.T) {
 	articles := []string{"politics", "sports", "music", "food", "finance", "health", "camping"}
-	likes := map[string]string{"Tom morning": "politics", "Tom afternoon": "music", "Anna morning": "sports", "Anna afternoon": "politics"}
+	likes := map[string]string{"Tom morning": "politics", "Tom afternoon": "music", "Anna morning": "sports",
+		"Anna afternoon": "politics"}
 	for name, features := range map[string]func(user, time string) map[string]any{
 		"texts":   func(user, time string) map[string]any { return map[string]any{"user": user, "time": time} },
 		"numbers": func(user, time string) map[string]any { return map[string]any{user: 1, time: 1} },

@@ -138,7 +138,8 @@ func newLoadOf(t testing.TB, dir, name string, seed uint64, o loadOptions) *load
 	o.partitions, o.slow = max(o.partitions, 1), max(o.slow, 1)
 	quit, cancel := context.WithCancel(context.Background())
 	stopping, leave := context.WithCancel(quit)
-	l := &load{t: t, dir: dir, name: name, o: o, quit: quit, stopping: stopping, leave: leave, changed: make(chan struct{}), asked: map[string][]byte{},
+	l := &load{t: t, dir: dir, name: name, o: o, quit: quit, stopping: stopping, leave: leave,
+		changed: make(chan struct{}), asked: map[string][]byte{},
 		contexts: make(outboxes, o.partitions), outcomes: make(outboxes, o.partitions)}
 	t.Cleanup(func() {
 		cancel()

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -43,7 +42,8 @@ type config struct {
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv}, admin: daemon.AdminFlag{Getenv: env.Getenv}}
+	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv},
+		admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "decider",
 		Short: "Decide contexts as they come and keep learning from their outcomes",
@@ -69,18 +69,27 @@ inside the process, or on the servers that --nats names, which several deciders 
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],…, kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
-	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
+	f.StringVar(&c.log, "log", engine.DefaultLog, "embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],…, "+
+		"kafka://HOST[:PORT],… (kafkas:// for TLS), or mem: to try things without a trace")
+	f.StringVar(&c.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
+		"that is taken)")
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
-	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in the folder of the log, or ./hindsight.seed)")
+	f.StringVar(&c.seedFile, "seed-file", "", "the secret seed of the draws, made if absent (default: the file seed in "+
+		"the folder of the log, or ./hindsight.seed)")
 	f.BoolVar(&c.joiner, "joiner", true, "run the joiner in this process; --joiner=false: feedback-joiner runs it")
 	c.retention = retention(7 * 24 * time.Hour)
 	f.Var(&c.retention, "retention", "how long a new log keeps its records: 7d, 36h; 0: for ever")
-	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); fixed from then on")
-	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send to this process, decisions and outcomes; 0: no limit")
-	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
-	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: anybody on this machine)")
-	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
+	f.IntVar(&c.partitions, "partitions", 0, "partitions of a new model's contexts, decisions and outcomes (default 1); "+
+		"fixed from then on")
+	f.IntVar(&c.clientRate, "client-rate", 0, "most requests a second that one client's connection may send to this "+
+		"process, decisions and outcomes; 0: no limit")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold in the "+
+		"joiner while they wait for their outcomes; beyond it the oldest are closed without theirs")
+	f.StringVar(&c.requesters, "requesters", "", "file, mode 0600, with a line NAME PASSWORD for each client of the "+
+		"server inside this process: only they may then ask and report, each with the inbox prefix _INBOX_NAME (default: "+
+		"anybody on this machine)")
+	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were "+
+		"read, which the log then names; without this the command refuses to start")
 	daemon.Bounds{"retention": {0, 100 * 365 * 24 * float64(time.Hour)}, "partitions": {0, service.MaxPartitions},
 		"client-rate": {0, 1e9}, "pending-mib": {1, service.MaxPendingMiB}}.Set(f)
 	c.nats.Register(f)
@@ -122,10 +131,12 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	health := watch.NewHealth(watch.RoleDecider)
 	insight := service.NewInsight()
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
-	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health, Insight: insight})
+	sight := see.New(see.Options{Program: "decider", Version: daemon.Version(), Model: source.Name, Health: health,
+		Insight: insight})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
 		daemon.Page{Path: "/certificate", Answer: insight.Certificate}, daemon.Page{Path: "/models", Answer: insight.Models},
-		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)}, daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
+		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(insight)},
+		daemon.Page{Path: "/model", Post: control.RenewModel(insight)},
 		daemon.Page{Path: "/guard", Answer: control.Guard})...)
 	if err != nil {
 		return err
@@ -133,7 +144,8 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	defer admin.Close()
 	metrics := watch.NewMetrics(admin.Registry, health)
 	sight.Watch(ctx, admin.Registry, metrics.Scope())
-	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats, Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
+	e, err := engine.Open(ctx, engine.Options{Log: c.log, Listen: c.listen, Requesters: c.requesters, NATS: c.nats,
+		Kafka: c.kafka, Requests: c.requests, Logger: env.Logger})
 	if err != nil {
 		return err
 	}
@@ -149,24 +161,27 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 			return err
 		}
 	}
-	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions, service.Retention{Age: time.Duration(c.retention)})
+	partitions, err := service.EnsureTopics(ctx, e.Log, source.Name, c.partitions,
+		service.Retention{Age: time.Duration(c.retention)})
 	if err != nil {
 		return err
 	}
 	limitMemory(env, partitions, c.pendingMiB)
-	sharing, err := e.Sharing(ctx, source.Name, owner())
+	sharing, err := e.Sharing(ctx, source.Name, daemon.Owner("decider"))
 	if err != nil {
 		return err
 	}
 	system := service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Build: model.Epoch, Seed: seed,
-		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss, Owner: owner(), Logger: env.Logger,
-		Metrics: metrics, Health: health, Insight: insight, Control: control}
+		Partitions: partitions, Sharing: sharing, BusApart: e.BusApart, AcceptLoss: c.acceptLoss,
+		Owner:  daemon.Owner("decider"),
+		Logger: env.Logger, Metrics: metrics, Health: health, Insight: insight, Control: control}
 	system.ClientRate, system.PendingBytes = c.clientRate, c.pendingMiB<<20
 	if c.joiner {
 		system.Source = source
 		modelfile.Announce(env.Logger, source)
 	}
-	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions", partitions, "joiner", c.joiner)
+	env.Logger.Info("starting", "model", source.Name, "version", source.Version, "log", servers.Show(c.log), "partitions",
+		partitions, "joiner", c.joiner)
 	err = service.RunSystem(ctx, system, func() {
 		env.Logger.Info("ready", "url", e.URL, "decide", source.Name+".decide", "outcome", source.Name+".outcome")
 	})
@@ -188,13 +203,4 @@ func (c *config) seed(spec engine.Spec, begun func() (bool, error)) ([]byte, err
 		path = filepath.Join(dir, engine.SeedName)
 	}
 	return daemon.SeedOf(path, begun)
-}
-
-// owner names this process for people who look at the log.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("decider@%s/%d", host, os.Getpid())
 }

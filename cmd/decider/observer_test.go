@@ -119,7 +119,8 @@ func (o *observer) Bounds(ctx context.Context, topic string, partition int) (fir
 		at int64
 		to *int64
 	}{{-1, &next}, {-2, &first}} {
-		r, t, p := kmsg.NewPtrListOffsetsRequest(), kmsg.NewListOffsetsRequestTopic(), kmsg.NewListOffsetsRequestTopicPartition()
+		r, t, p := kmsg.NewPtrListOffsetsRequest(), kmsg.NewListOffsetsRequestTopic(),
+			kmsg.NewListOffsetsRequestTopicPartition()
 		p.Partition, p.Timestamp = int32(partition), ask.at
 		t.Topic, t.Partitions = topic, append(t.Partitions, p)
 		r.ReplicaID, r.Topics = -1, append(r.Topics, t)
@@ -219,7 +220,8 @@ type producing struct {
 
 func (p *producing) Append(ctx context.Context, r *stream.Record) (uint64, error) {
 	p.seq++
-	seq, out := p.seq, &kgo.Record{Topic: p.at.topic, Partition: p.at.partition, Key: bytes.Clone(r.Key), Value: bytes.Clone(r.Value)}
+	seq, out := p.seq, &kgo.Record{Topic: p.at.topic, Partition: p.at.partition, Key: bytes.Clone(r.Key),
+		Value: bytes.Clone(r.Value)}
 	for _, h := range r.Headers {
 		out.Headers = append(out.Headers, kgo.RecordHeader{Key: h.Key, Value: []byte(h.Value)})
 	}

@@ -36,7 +36,8 @@ var builtOnce sync.Mutex
 // they do.
 func program(t testing.TB, name string, args ...string) *exec.Cmd {
 	t.Helper()
-	return &exec.Cmd{Path: built(t, "hindsight/cmd/"+name), Args: append([]string{name}, args...), Env: environment(), SysProcAttr: leashed()}
+	return &exec.Cmd{Path: built(t, "hindsight/cmd/"+name), Args: append([]string{name}, args...), Env: environment(),
+		SysProcAttr: leashed()}
 }
 
 func leashed() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
@@ -61,12 +62,13 @@ func startNATS(t testing.TB, user, password string) *natsProgram {
 	l.Close()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "nats.conf")
-	text := fmt.Sprintf("listen: %q\njetstream { store_dir: %q, max_mem: 64M, max_file: 8G, sync_interval: 1s }\nauthorization { user: %q, password: %q }\n",
-		addr, filepath.Join(dir, "store"), user, password)
+	text := fmt.Sprintf("listen: %q\njetstream { store_dir: %q, max_mem: 64M, max_file: 8G, sync_interval: 1s "+
+		"}\nauthorization { user: %q, password: %q }\n", addr, filepath.Join(dir, "store"), user, password)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &natsProgram{t: t, args: []string{"nats-server", "-c", config}, url: "nats://" + user + ":" + password + "@" + addr}
+	s := &natsProgram{t: t, args: []string{"nats-server", "-c", config}, url: "nats://" + user + ":" +
+		password + "@" + addr}
 	t.Cleanup(s.kill)
 	s.start()
 	return s

@@ -51,7 +51,8 @@ func as(t *testing.T, s *server.Server, name string) *role {
 	t.Helper()
 	r := &role{t: t, name: name, refused: make(chan error, 16)}
 	var err error
-	r.conn, err = natsgo.Connect("nats://"+s.Addr().String(), natsgo.UserInfo(name, name+"-secret"), natsgo.CustomInboxPrefix("_INBOX_"+name),
+	r.conn, err = natsgo.Connect("nats://"+s.Addr().String(), natsgo.UserInfo(name, name+"-secret"),
+		natsgo.CustomInboxPrefix("_INBOX_"+name),
 		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { r.refused <- err }))
 	if err != nil {
 		t.Fatal(err)
@@ -90,15 +91,18 @@ const deputyHeaders = 10 // outcomes with headers that mean something to the ser
 // its replies, and by headers of outcomes. Nothing of it is stored, and the next outcome is.
 func (r *role) deputy() {
 	r.t.Helper()
-	for i, reply := range []string{"shop.feedback.0", "shop.decisions.0", "shop.contexts.0", "$JS.API.STREAM.PURGE.shop_snapshots_0", "$KV.shop_leases.joiner", "orders.new"} {
-		if err := r.conn.PublishRequest("shop.decide", reply, fmt.Appendf(nil, `{"id":"deputy-%d","actions":["x","y"]}`, i)); err != nil {
+	for i, reply := range []string{"shop.feedback.0", "shop.decisions.0", "shop.contexts.0",
+		"$JS.API.STREAM.PURGE.shop_snapshots_0", "$KV.shop_leases.joiner", "orders.new"} {
+		if err := r.conn.PublishRequest("shop.decide", reply, fmt.Appendf(nil, `{"id":"deputy-%d","actions":["x","y"]}`,
+			i)); err != nil {
 			r.t.Fatal(err)
 		}
 	}
-	headers := [deputyHeaders]string{"Nats-Expected-Last-Sequence", "Nats-Expected-Last-Msg-Id", "Nats-Msg-Id", "Nats-Msg-Id", "Nats-Expected-Stream",
-		"Nats-Rollup", "Nats-TTL", "Nats-Batch-Id", "nats-msg-id", "hindsight-type"}
+	headers := [deputyHeaders]string{"Nats-Expected-Last-Sequence", "Nats-Expected-Last-Msg-Id", "Nats-Msg-Id",
+		"Nats-Msg-Id", "Nats-Expected-Stream", "Nats-Rollup", "Nats-TTL", "Nats-Batch-Id", "nats-msg-id", "hindsight-type"}
 	for i, header := range headers {
-		m := &natsgo.Msg{Subject: "shop.outcome", Data: fmt.Appendf(nil, `{"id":"none-%d","loss":0.5}`, i), Header: natsgo.Header{header: {"7"}, "traceparent": {"00-1"}}}
+		m := &natsgo.Msg{Subject: "shop.outcome", Data: fmt.Appendf(nil, `{"id":"none-%d","loss":0.5}`, i),
+			Header: natsgo.Header{header: {"7"}, "traceparent": {"00-1"}}}
 		if a, err := r.conn.RequestMsg(m, patience); err != nil || a.Header.Get("Nats-Service-Error-Code") != "" {
 			r.t.Errorf("an outcome with the header %s: %v %v", header, a, err)
 		}
@@ -117,7 +121,8 @@ func (r *role) trampoline(service jetstream.JetStream) (stored func() int) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if _, err := canary.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "pipeline", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+	if _, err := canary.CreateConsumer(ctx, jetstream.ConsumerConfig{Durable: "pipeline",
+		AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
 		r.t.Fatal(err)
 	}
 	const controls = 3 // answers to one who is in the log's account
@@ -172,19 +177,24 @@ func foreign(t *testing.T, service jetstream.JetStream) (n int) {
 func TestNATSRoles(t *testing.T) {
 	s := startConfigured(t)
 	dir := t.TempDir()
-	p := start(t, decider(t, "--log", "nats://"+s.Addr().String(), "--nats-user", "service", "--nats-password-file", plant(t, dir, "password", "service-secret"),
+	p := start(t, decider(t, "--log", "nats://"+s.Addr().String(), "--nats-user", "service", "--nats-password-file",
+		plant(t, dir, "password", "service-secret"),
 		"--model", writeModel(t, dir, shop), "--seed-file", filepath.Join(dir, "seed"), "--admin", "none")).ready()
 	requester, pipeline := as(t, s, "requester"), as(t, s, "pipeline")
-	for subject, data := range map[string]string{"shop.decide": `{"id":"a","actions":["x","y"]}`, "shop.decide.0": `{"id":"b","actions":["x","y"]}`} {
-		if m, err := requester.conn.Request(subject, []byte(data), patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
+	for subject, data := range map[string]string{"shop.decide": `{"id":"a","actions":["x","y"]}`,
+		"shop.decide.0": `{"id":"b","actions":["x","y"]}`} {
+		if m, err := requester.conn.Request(subject, []byte(data), patience); err != nil ||
+			m.Header.Get("Nats-Service-Error-Code") != "" {
 			t.Errorf("%s: %v", subject, err)
 		}
 	}
-	if m, err := requester.conn.Request("shop.outcome", []byte(`{"id":"a","loss":0.5}`), patience); err != nil || m.Header.Get("Nats-Service-Error-Code") != "" {
+	if m, err := requester.conn.Request("shop.outcome", []byte(`{"id":"a","loss":0.5}`), patience); err != nil ||
+		m.Header.Get("Nats-Service-Error-Code") != "" {
 		t.Error(err)
 	}
 	requester.deputy()
-	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0", "$JS.API.INFO", "$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
+	requester.mayNot([]string{"shop.contexts.0", "shop.outcomes.0", "shop.decisions.0", "shop.feedback.0", "$JS.API.INFO",
+		"$JS.API.STREAM.INFO.shop_decisions_0", "$KV.shop_leases.joiner"},
 		[]string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_pipeline.>", "$KV.>"})
 	ctx := t.Context()
 	service, err := jetstream.New(as(t, s, "service").conn)
@@ -192,7 +202,8 @@ func TestNATSRoles(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, stream := range []string{"shop_decisions_0", "shop_rejects_0"} { // as nats.conf says
-		if _, err := service.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{Durable: "pipeline", AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
+		if _, err := service.CreateConsumer(ctx, stream, jetstream.ConsumerConfig{Durable: "pipeline",
+			AckPolicy: jetstream.AckExplicitPolicy}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -234,9 +245,13 @@ func TestNATSRoles(t *testing.T) {
 	if _, err := js.Publish(ctx, "shop.outcomes.0", []byte(`{"id":"c","loss":0.5}`)); err != nil {
 		t.Error(err)
 	}
-	pipeline.mayNot([]string{"shop.decisions.0", "shop.feedback.0", "shop.snapshots.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "$JS.API.STREAM.PURGE.shop_contexts_0", "$JS.API.STREAM.UPDATE.shop_decisions_0",
-		"$JS.API.STREAM.MSG.GET.shop_feedback_0", "$JS.API.CONSUMER.CREATE.shop_decisions_0.mine", "$JS.API.INFO", "$KV.shop_leases.joiner"}, []string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_requester.>"})
-	for stream, want := range map[string]uint64{"shop_contexts_0": 1 + trampolined, "shop_outcomes_0": 1 + deputyHeaders + trampolined + 1} {
+	pipeline.mayNot([]string{"shop.decisions.0", "shop.feedback.0", "shop.snapshots.0",
+		"$JS.API.STREAM.DELETE.shop_decisions_0", "$JS.API.STREAM.PURGE.shop_contexts_0",
+		"$JS.API.STREAM.UPDATE.shop_decisions_0",
+		"$JS.API.STREAM.MSG.GET.shop_feedback_0", "$JS.API.CONSUMER.CREATE.shop_decisions_0.mine", "$JS.API.INFO",
+		"$KV.shop_leases.joiner"}, []string{"shop.decide", "shop.contexts.*", ">", "_INBOX.>", "_INBOX_requester.>"})
+	for stream, want := range map[string]uint64{"shop_contexts_0": 1 + trampolined, "shop_outcomes_0": 1 + deputyHeaders +
+		trampolined + 1} {
 		if i, err := service.Stream(ctx, stream); err != nil || i.CachedInfo().State.Msgs != want {
 			t.Errorf("%s holds %+v, want %d records: %v", stream, i.CachedInfo().State, want, err)
 		}

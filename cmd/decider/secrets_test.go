@@ -39,7 +39,8 @@ func planted(t *testing.T) secrets {
 		t.Fatal(err)
 	}
 	s := secrets{"token": []byte(plantedToken), "password": []byte(plantedPassword),
-		"seed": []byte(plantedSeed), "seed as bytes": raw, "seed in base64": []byte(base64.StdEncoding.EncodeToString(raw)[:40]),
+		"seed": []byte(plantedSeed), "seed as bytes": raw,
+		"seed in base64":  []byte(base64.StdEncoding.EncodeToString(raw)[:40]),
 		"token in base64": []byte(base64.StdEncoding.EncodeToString([]byte(plantedToken))[:24])}
 	return s
 }
@@ -139,7 +140,8 @@ func useWrongly(t *testing.T, url string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, data := range []string{`{"id":"a","features":{"x":"` + plantedFeature + `"},"actions":["x","y"]}`, `{"id":"a","features":{"x":"` + plantedFeature + `"},"actions":["x"]}`,
+	for _, data := range []string{`{"id":"a","features":{"x":"` + plantedFeature + `"},"actions":["x","y"]}`,
+		`{"id":"a","features":{"x":"` + plantedFeature + `"},"actions":["x"]}`,
 		`{"features":{"x":"` + plantedFeature, `{"features":"` + plantedFeature + `"}`} {
 		if _, err := conn.Request("shop.decide", []byte(data), patience); err != nil {
 			t.Fatal(err)
@@ -159,8 +161,8 @@ func useWrongly(t *testing.T, url string) {
 func TestSecretsEmbedded(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	seed, token := plant(t, other, "seed", plantedSeed), plant(t, other, "token", plantedToken)
-	p, out := heard(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, other, shop), "--seed-file", seed,
-		"--admin", "127.0.0.1:0", "--admin-token-file", token, "--pprof", "--log-level", "debug")
+	p, out := heard(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, other, shop),
+		"--seed-file", seed, "--admin", "127.0.0.1:0", "--admin-token-file", token, "--pprof", "--log-level", "debug")
 	p.ready()
 	access := p.reached(dir)
 	useWrongly(t, access.URL)
@@ -186,7 +188,8 @@ func TestSecretsEmbedded(t *testing.T) {
 	outside.notIn(t, "the log", []byte(p.all()+out.String()))
 	s.notBelow(t, dir, "connect.json")
 	// A clean life writes a snapshot.
-	p, _ = heard(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, other, shop), "--seed-file", seed, "--admin", "none")
+	p, _ = heard(t, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--model", writeModel(t, other, shop),
+		"--seed-file", seed, "--admin", "none")
 	p.ready().stop(patience)
 	s.notBelow(t, dir)
 	// The search finds what is there.
@@ -203,8 +206,10 @@ func TestSecretsServers(t *testing.T) {
 	notShort(t)
 	server := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: plantedPassword}}})
 	dir := t.TempDir()
-	seed, password, wrong := plant(t, dir, "seed", plantedSeed), plant(t, dir, "password", plantedPassword), plant(t, dir, "wrong", "not-"+plantedPassword)
-	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", seed, "--admin", "127.0.0.1:0", "--log-level", "debug"}
+	seed, password, wrong := plant(t, dir, "seed", plantedSeed), plant(t, dir, "password", plantedPassword),
+		plant(t, dir, "wrong", "not-"+plantedPassword)
+	common := []string{"--model", writeModel(t, dir, shop), "--seed-file", seed, "--admin", "127.0.0.1:0",
+		"--log-level", "debug"}
 	s := planted(t)
 	for _, c := range []struct {
 		name string
@@ -213,14 +218,18 @@ func TestSecretsServers(t *testing.T) {
 		says string // "": it starts
 	}{
 		{"file", []string{"--log", server.URL(), "--nats-user", "shop", "--nats-password-file", password}, "", ""},
-		{"environment", []string{"--log", server.URL(), "--nats-user", "shop"}, "HINDSIGHT_NATS_PASSWORD=" + plantedPassword, ""},
+		{"environment", []string{"--log", server.URL(), "--nats-user", "shop"}, "HINDSIGHT_NATS_PASSWORD=" + plantedPassword,
+			""},
 		{"URL in the environment", nil, "HINDSIGHT_LOG=nats://shop:" + plantedPassword + "@" + server.Addr(), ""},
 		{"argument", []string{"--log", "nats://shop:" + plantedPassword + "@" + server.Addr()}, "", ""},
-		{"wrong file", []string{"--log", server.URL(), "--nats-user", "shop", "--nats-password-file", wrong}, "", "refuses this user, password"},
-		{"wrong argument", []string{"--log=nats://shop:not-" + plantedPassword + "@" + server.Addr()}, "", "refuses this user, password"},
+		{"wrong file", []string{"--log", server.URL(), "--nats-user", "shop", "--nats-password-file", wrong}, "",
+			"refuses this user, password"},
+		{"wrong argument", []string{"--log=nats://shop:not-" + plantedPassword + "@" + server.Addr()}, "",
+			"refuses this user, password"},
 		{"not a URL", []string{"--log", "nats://shop:" + plantedPassword + "/@" + server.Addr()}, "", "expected nats://"},
 		{"no password", []string{"--log", server.URL(), "--nats-user", "shop"}, "", "Give --nats-password-file"},
-		{"two users", []string{"--log", "nats://shop:" + plantedPassword + "@" + server.Addr(), "--nats-user", "shop", "--nats-password-file", password}, "", "names a user already"},
+		{"two users", []string{"--log", "nats://shop:" + plantedPassword + "@" + server.Addr(), "--nats-user", "shop",
+			"--nats-password-file", password}, "", "names a user already"},
 	} {
 		cmd := decider(t, append(c.args, common...)...)
 		if c.env != "" {

@@ -43,19 +43,26 @@ func TestServersRefuse(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"wrong password", []string{"--log", "nats://shop:wrongsecret@" + s.server.Addr()}, 1, []string{"refuses this user, password or credentials", s.server.Addr(), "--nats-creds"}},
+		{"wrong password", []string{"--log", "nats://shop:wrongsecret@" + s.server.Addr()}, 1,
+			[]string{"refuses this user, password or credentials", s.server.Addr(), "--nats-creds"}},
 		{"no password", []string{"--log", s.server.URL()}, 1, []string{"refuses this user, password or credentials"}},
-		{"wrong CA", []string{"--log", secure.URL(), "--nats-ca", theirs.CA}, 1, []string{"certificate", secure.Addr(), "--nats-ca"}},
+		{"wrong CA", []string{"--log", secure.URL(), "--nats-ca", theirs.CA}, 1,
+			[]string{"certificate", secure.Addr(), "--nats-ca"}},
 		{"no CA", []string{"--log", secure.URL()}, 1, []string{"certificate", "--nats-ca"}},
 		{"CA away", []string{"--log", secure.URL(), "--nats-ca", "none.pem"}, 1, []string{"CA: open none.pem"}},
 		{"certificate without a key", []string{"--log", secure.URL(), "--nats-cert", cert}, 1, []string{"go together"}},
 		{"nobody there", []string{"--log", "nats://u:secret@" + gone.Addr()}, 1, []string{gone.Addr(), "no server answers"}},
 		{"a password with a slash", []string{"--log", "nats://u:sec/secret@h"}, 2, []string{"percent-encoded", "Try: "}},
-		{"another seed", with("--seed-file", seed), 1, []string{"not the seed that the log was created with", "same seed file"}},
-		{"another seed for the joiner too", with("--seed-file", seed, "--joiner=false"), 1, []string{"not the seed that the log was created with"}},
-		{"no seed file", with("--seed-file", none), 1, []string{"the seed of this log is missing", none, "copy it from where the log was made"}},
-		{"no seed file for the joiner too", with("--seed-file", none, "--joiner=false"), 1, []string{"the seed of this log is missing"}},
-		{"other partitions", with("--partitions", "3"), 1, []string{`model "shop"`, "another number of partitions", "created with 2, not 3"}},
+		{"another seed", with("--seed-file", seed), 1, []string{"not the seed that the log was created with",
+			"same seed file"}},
+		{"another seed for the joiner too", with("--seed-file", seed, "--joiner=false"), 1,
+			[]string{"not the seed that the log was created with"}},
+		{"no seed file", with("--seed-file", none), 1, []string{"the seed of this log is missing", none,
+			"copy it from where the log was made"}},
+		{"no seed file for the joiner too", with("--seed-file", none, "--joiner=false"), 1,
+			[]string{"the seed of this log is missing"}},
+		{"other partitions", with("--partitions", "3"), 1, []string{`model "shop"`, "another number of partitions",
+			"created with 2, not 3"}},
 		{"no partitions", with("--partitions", "-1"), 2, []string{"at least 0"}},
 	} {
 		p := start(t, decider(t, c.args...))
@@ -126,7 +133,8 @@ func TestServersApart(t *testing.T) {
 	back := time.Since(began)
 	after(d, 300*time.Millisecond)
 	u.end()
-	t.Logf("a joiner took over %v after kill -9; decisions %v after the server was back", took.Round(time.Millisecond), back.Round(time.Millisecond))
+	t.Logf("a joiner took over %v after kill -9; decisions %v after the server was back", took.Round(time.Millisecond),
+		back.Round(time.Millisecond))
 	if d.said("connection to the log lost") == 0 || d.said("connected to the log again") == 0 {
 		t.Errorf("the decider does not say that the server was away:\n%s", d.log())
 	}
@@ -145,7 +153,8 @@ func TestServersStreamDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if m, err := conn.Request("$JS.API.STREAM.DELETE.shop_decisions_0", nil, 30*time.Second); err != nil || !strings.Contains(string(m.Data), `"success":true`) {
+	if m, err := conn.Request("$JS.API.STREAM.DELETE.shop_decisions_0", nil, 30*time.Second); err != nil ||
+		!strings.Contains(string(m.Data), `"success":true`) {
 		t.Fatal(m, err)
 	}
 	ask := func() string {

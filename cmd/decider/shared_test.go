@@ -54,17 +54,20 @@ func newSharedOn(t *testing.T, url string, partitions, replicas int) *shared {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.client.Close() })
-	if s.leases, err = s.client.Leases(t.Context(), service.LeaseBucket("shop"), sharedTTL*time.Duration(replicas)); err != nil {
+	if s.leases, err = s.client.Leases(t.Context(), service.LeaseBucket("shop"),
+		sharedTTL*time.Duration(replicas)); err != nil {
 		t.Fatal(err)
 	}
-	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed"), "--nats-replicas", fmt.Sprint(replicas)}
+	s.args = []string{"--log", s.url, "--model", writeModel(t, s.dir, shop), "--seed-file", filepath.Join(s.dir, "seed"),
+		"--nats-replicas", fmt.Sprint(replicas)}
 	return s
 }
 
 // decider starts a decider that is not waited for.
 func (s *shared) decider(more ...string) *process {
 	s.t.Helper()
-	return start(s.t, decider(s.t, append(append(slices.Clone(s.args), "--partitions", fmt.Sprint(s.partitions)), more...)...))
+	return start(s.t, decider(s.t, append(append(slices.Clone(s.args), "--partitions", fmt.Sprint(s.partitions)),
+		more...)...))
 }
 
 // holders returns who holds the leases of the partitions, by process id.
@@ -114,7 +117,8 @@ func (s *shared) answered() {
 		eventually(s.t, fmt.Sprintf("partition %d answers", p), func() bool {
 			ctx, cancel := context.WithTimeout(s.t.Context(), time.Second)
 			defer cancel()
-			_, headers, err := s.client.Bus().Request(ctx, fmt.Sprintf("shop.decide.%d", p), []byte(`{"actions":`)) // is refused, and leaves no trace
+			// is refused, and leaves no trace
+			_, headers, err := s.client.Bus().Request(ctx, fmt.Sprintf("shop.decide.%d", p), []byte(`{"actions":`))
 			return err == nil && errorCode(headers) == 400
 		})
 	}
@@ -166,7 +170,8 @@ func TestShared(t *testing.T) {
 	began := time.Now()
 	b.stop(patience) // gives back at once
 	s.shares(map[*process]int{a: 2})
-	t.Logf("taken over %v after kill -9, %v after SIGTERM; the TTL is %v", over, time.Since(began).Round(time.Millisecond), sharedTTL)
+	t.Logf("taken over %v after kill -9, %v after SIGTERM; the TTL is %v", over, time.Since(began).Round(time.Millisecond),
+		sharedTTL)
 	u.end()
 	a.stop(patience)
 	u.audit()
@@ -239,7 +244,8 @@ func (s *shared) askPaused(p *process, n int) *natsgo.Subscription {
 			continue
 		}
 		for i := range pausedRequests {
-			if err := conn.PublishRequest("shop.decide."+at, answers.Subject, fmt.Appendf(nil, `{"id":"late-%d-%d","actions":["x","y"]}`, n, i)); err != nil {
+			if err := conn.PublishRequest("shop.decide."+at, answers.Subject,
+				fmt.Appendf(nil, `{"id":"late-%d-%d","actions":["x","y"]}`, n, i)); err != nil {
 				s.t.Fatal(err)
 			}
 		}
@@ -257,18 +263,19 @@ func (s *shared) invisible(prefix string) {
 	s.t.Helper()
 	n := 0
 	for p := range s.partitions {
-		err := stream.Scan(s.t.Context(), s.client.Log(), "shop.decisions", p, stream.Earliest, 1<<62, func(r *stream.Record) error {
-			var d codec.Decision
-			if r.Type != "" {
-				return nil
-			}
-			n++
-			err := codec.ParseDecision(&d, r.Value)
-			if strings.HasPrefix(d.ID, prefix) {
-				s.t.Errorf("decision %d of partition %d, of %s, is of a writer that had lost the partition", d.N, p, d.ID)
-			}
-			return err
-		})
+		err := stream.Scan(s.t.Context(), s.client.Log(), "shop.decisions", p, stream.Earliest, 1<<62,
+			func(r *stream.Record) error {
+				var d codec.Decision
+				if r.Type != "" {
+					return nil
+				}
+				n++
+				err := codec.ParseDecision(&d, r.Value)
+				if strings.HasPrefix(d.ID, prefix) {
+					s.t.Errorf("decision %d of partition %d, of %s, is of a writer that had lost the partition", d.N, p, d.ID)
+				}
+				return err
+			})
 		if err != nil {
 			s.t.Error(err)
 		}

@@ -77,7 +77,8 @@ func (u *users) insist(subject string, data []byte) []byte {
 			return nil
 		case u.s.t.Context().Err() != nil:
 			return nil
-		case err != nil && !errors.Is(err, stream.ErrNoResponder) && !errors.Is(err, context.DeadlineExceeded) && !stream.IsRetryable(err):
+		case err != nil && !errors.Is(err, stream.ErrNoResponder) && !errors.Is(err, context.DeadlineExceeded) &&
+			!stream.IsRetryable(err):
 			u.s.t.Errorf("%s: %v", subject, err)
 			return nil
 		}
@@ -149,7 +150,8 @@ func (u *users) audit() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions, check.Options{Seed: seed, Rules: rulesOf, Replies: u.replies, Dedup: 100_000})
+	r, err := check.Run(s.t.Context(), s.client.Log(), "shop", s.partitions,
+		check.Options{Seed: seed, Rules: rulesOf, Replies: u.replies, Dedup: 100_000})
 	if err != nil {
 		s.t.Fatal(err)
 	}

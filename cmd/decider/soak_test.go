@@ -49,10 +49,12 @@ func soakRoom(t *testing.T, dir string, length time.Duration) (retention time.Du
 	free := int64(s.Bavail) * s.Bsize
 	need := int64(length.Seconds()*soakRate) + soakReserve
 	if free < need {
-		t.Logf("%s has %.1f GB free, and to keep all of %v takes %.1f: the logs keep the last %v", dir, float64(free)/1e9, length, float64(need)/1e9, soakRetention)
+		t.Logf("%s has %.1f GB free, and to keep all of %v takes %.1f: the logs keep the last %v", dir, float64(free)/1e9,
+			length, float64(need)/1e9, soakRetention)
 		return soakRetention, soakStore
 	}
-	t.Logf("%s has %.1f GB free, and to keep all of %v takes at most %.1f: verify looks at everything", dir, float64(free)/1e9, length, float64(need)/1e9)
+	t.Logf("%s has %.1f GB free, and to keep all of %v takes at most %.1f: verify looks at everything", dir,
+		float64(free)/1e9, length, float64(need)/1e9)
 	return 0, free - soakReserve
 }
 
@@ -69,10 +71,13 @@ func TestSoak(t *testing.T) {
 	}
 	dir := t.TempDir()
 	retention, store := soakRoom(t, dir, length)
-	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store, Patience: 10 * time.Minute})
-	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)), "--seed-file", filepath.Join(dir, "seed")}
+	server := natstest.Start(t, natstest.Options{Dir: filepath.Join(dir, "nats"), MaxStoreSize: store,
+		Patience: 10 * time.Minute})
+	args := []string{"--log", server.URL(), "--model", writeModel(t, dir, strings.Replace(shop, "300ms", "1s", 1)),
+		"--seed-file", filepath.Join(dir, "seed")}
 	auditor := program(t, "replayer", append([]string{"verify", "--name", "shop"}, args[0], args[1], args[4], args[5])...)
-	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention", retention.String())...)
+	exe := program(t, "decider", append(slices.Clone(args), "--admin", "127.0.0.1:0", "--retention",
+		retention.String())...)
 	p := start(t, exe).ready()
 	s := &soak{t: t, server: server, url: server.URL(), p: p, end: make(chan struct{})}
 	s.users(256)
@@ -80,10 +85,14 @@ func TestSoak(t *testing.T) {
 	close(s.end)
 	s.group.Wait()
 	s.flat(samples)
-	eventually(t, "the last rounds have their fates", func() bool { v := s.metrics(); return v["hindsight_pending_rounds"] == 0 })
+	eventually(t, "the last rounds have their fates", func() bool {
+		v := s.metrics()
+		return v["hindsight_pending_rounds"] == 0
+	})
 	last := s.metrics()
 	p.stop(patience)
-	t.Logf("%v: %d decided, %d refused with 503, %d not answered, %d outcomes; %v", length, s.decided.Load(), s.refused.Load(), s.lost.Load(), s.outcomes.Load(), s.struck)
+	t.Logf("%v: %d decided, %d refused with 503, %d not answered, %d outcomes; %v", length, s.decided.Load(),
+		s.refused.Load(), s.lost.Load(), s.outcomes.Load(), s.struck)
 	if s.other.Load() > 0 {
 		t.Errorf("%d requests were refused otherwise", s.other.Load())
 	}
@@ -145,7 +154,8 @@ type soak struct {
 
 // users ask and report, each as fast as it is answered.
 func (s *soak) users(n int) {
-	conn, err := natsgo.Connect(s.url, natsgo.MaxReconnects(-1), natsgo.ReconnectBufSize(-1), natsgo.ReconnectWait(50*time.Millisecond))
+	conn, err := natsgo.Connect(s.url, natsgo.MaxReconnects(-1), natsgo.ReconnectBufSize(-1),
+		natsgo.ReconnectWait(50*time.Millisecond))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -167,7 +177,8 @@ func (s *soak) user(conn *natsgo.Conn, i int, r *rand.Rand) {
 			continue // another one, without waiting: more than can be decided
 		}
 		s.decided.Add(1)
-		if r.IntN(10) > 0 && s.ask(conn, "shop.outcome", fmt.Appendf(nil, `{"id":%q,"loss":%g}`, id, float64(r.IntN(5))/4)) == 0 {
+		if r.IntN(10) > 0 &&
+			s.ask(conn, "shop.outcome", fmt.Appendf(nil, `{"id":%q,"loss":%g}`, id, float64(r.IntN(5))/4)) == 0 {
 			s.outcomes.Add(1)
 		}
 	}
@@ -242,7 +253,8 @@ func (s *soak) faults() []soakFault {
 			}
 			defer c.Close()
 			for i := range 2000 {
-				_ = c.PublishRequest([]string{"shop.decide", "shop.outcome"}[i%2], c.NewInbox(), []byte(`{"id":"`+strings.Repeat("[", i)))
+				_ = c.PublishRequest([]string{"shop.decide", "shop.outcome"}[i%2], c.NewInbox(),
+					[]byte(`{"id":"`+strings.Repeat("[", i)))
 			}
 			_ = c.Flush()
 		}},
@@ -288,7 +300,8 @@ func (s *soak) flat(samples []map[string]float64) {
 		}
 		middle, last := of(samples[n:2*n]), of(samples[2*n:])
 		was, is := middle[len(middle)/2], last[len(last)/2]
-		text, _ := json.Marshal(map[string]float64{"first": samples[0][c.name], "middle": was, "last": is, "most": last[len(last)-1]})
+		text, _ := json.Marshal(map[string]float64{"first": samples[0][c.name], "middle": was, "last": is,
+			"most": last[len(last)-1]})
 		s.t.Logf("%s: %s", c.name, text)
 		if was <= 0 || is <= 0 {
 			s.t.Errorf("%s is not told: %.0f, then %.0f", c.name, was, is)

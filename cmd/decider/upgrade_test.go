@@ -55,7 +55,8 @@ func TestRollingUpgrade(t *testing.T) {
 		return start(t, asOld(exec.Command(filepath.Join(old, "decider"), args...)))
 	}
 	oldJoiner := func() *process {
-		return start(t, asOld(exec.Command(filepath.Join(old, "feedback-joiner"), append(slices.Clone(s.args), "--admin", "none")...)))
+		return start(
+			t, asOld(exec.Command(filepath.Join(old, "feedback-joiner"), append(slices.Clone(s.args), "--admin", "none")...)))
 	}
 	newJoiner := func() *process {
 		return start(t, feedbackJoiner(t, append(slices.Clone(s.args), "--admin", "none")...))

@@ -73,7 +73,8 @@ func (l *load) judge(r *rand.Rand, partition int, value []byte, due map[int][]*i
 		l.t.Errorf("a decision that users cannot read: %v", err)
 		return
 	}
-	o := codec.Outcome{ID: strings.Clone(d.ID), Kind: codec.Loss, Value: float64(r.IntN(5)) / 4, OutcomeID: fmt.Sprintf("o%d-%d", partition, n)}
+	o := codec.Outcome{ID: strings.Clone(d.ID), Kind: codec.Loss, Value: float64(r.IntN(5)) / 4,
+		OutcomeID: fmt.Sprintf("o%d-%d", partition, n)}
 	wait := 8.0
 	switch r.IntN(30) {
 	case 0, 1, 2:

@@ -22,7 +22,8 @@ func TestDeployedFlags(t *testing.T) {
 	cmd := command(&daemon.Env{Getenv: func(string) string { return "" }})
 	known := map[string]bool{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { known[daemon.EnvName(f.Name)] = true })
-	if err := deployed.CheckVariables("../../compose", "feedback-joiner", 6, func(name string) bool { return known[name] }); err != nil {
+	if err := deployed.CheckVariables("../../compose", "feedback-joiner", 6,
+		func(name string) bool { return known[name] }); err != nil {
 		t.Error(err)
 	}
 }

@@ -5,8 +5,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -21,7 +19,7 @@ import (
 	"hindsight/internal/watch"
 )
 
-func main() { daemon.Main("feedback-joiner", command) }
+func main() { daemon.Main(program, command) }
 
 type config struct {
 	log, model, seedFile string
@@ -33,7 +31,8 @@ type config struct {
 }
 
 func command(env *daemon.Env) *cobra.Command {
-	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv}, admin: daemon.AdminFlag{Getenv: env.Getenv}}
+	c := config{nats: servers.Flags{Getenv: env.Getenv}, kafka: brokers.Flags{Getenv: env.Getenv},
+		admin: daemon.AdminFlag{Getenv: env.Getenv}}
 	cmd := &cobra.Command{
 		Use:   "feedback-joiner",
 		Short: "Join decisions with outcomes and release feedback in order",
@@ -44,19 +43,24 @@ on Kafka, several may be started: one works, the others stand by.`,
 		Args: daemon.NoArguments,
 		Example: `  decider --joiner=false --log embedded:./hindsight-data
   feedback-joiner --log embedded:./hindsight-data
-  feedback-joiner --log nats://host:4222 --nats-user shop --nats-password-file shop.password --model shop.yaml --seed-file shop.seed
+  feedback-joiner --log nats://host:4222 --nats-user shop --nats-password-file shop.password \
+    --model shop.yaml --seed-file shop.seed
   feedback-joiner --log kafka://host1:9092,host2:9092 --model shop.yaml --seed-file shop.seed`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return modelfile.Hold(cmd.Context(), env, c.run(cmd.Context(), env))
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.log, "log", "embedded:./hindsight-data", "the deciders' log: embedded:DIR, nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
+	f.StringVar(&c.log, "log", "embedded:./hindsight-data", "the deciders' log: embedded:DIR, "+
+		"nats://[USER:PASSWORD@]HOST[:PORT],… or kafka://HOST[:PORT],… (kafkas:// for TLS)")
 	f.StringVar(&c.model, "model", "", "model file (default: takes any context that lists its actions)")
-	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the log, or ./hindsight.seed)")
-	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold while they wait for their outcomes; beyond it the oldest are closed without theirs")
+	f.StringVar(&c.seedFile, "seed-file", "", "the deciders' secret seed (default: the file seed in the folder of the "+
+		"log, or ./hindsight.seed)")
+	f.IntVar(&c.pendingMiB, "pending-mib", service.DefaultMaxBytes>>20, "memory in MiB that decisions may hold while "+
+		"they wait for their outcomes; beyond it the oldest are closed without theirs")
 	daemon.Bounds{"pending-mib": {1, service.MaxPendingMiB}}.Set(f)
-	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were read, which the log then names; without this the command refuses to start")
+	f.BoolVar(&c.acceptLoss, "accept-loss", false, "go on without records that retention has dropped before they were "+
+		"read, which the log then names; without this the command refuses to start")
 	c.nats.Register(f)
 	c.kafka.Register(f)
 	c.admin.Add(f)
@@ -76,10 +80,11 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 	}
 	health := watch.NewHealth(watch.RoleJoiner)
 	control := &service.Control{Reload: modelfile.Reload(env.Logger, c.model)}
-	sight := see.New(see.Options{Program: "feedback-joiner", Version: daemon.Version(), Model: source.Name, Health: health})
+	sight := see.New(see.Options{Program: program, Version: daemon.Version(), Model: source.Name,
+		Health: health})
 	admin, err := c.admin.Open(env.Logger, daemon.Probes{Alive: health.Alive, Ready: health.Ready}, append(sight.Pages(),
-		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)}, daemon.Page{Path: "/model", Post: control.RenewModel(nil)},
-		daemon.Page{Path: "/guard", Answer: control.Guard})...)
+		daemon.Page{Path: "/mode", Answer: control.Mode, Post: control.SwitchMode(nil)},
+		daemon.Page{Path: "/model", Post: control.RenewModel(nil)}, daemon.Page{Path: "/guard", Answer: control.Guard})...)
 	if err != nil {
 		return err
 	}
@@ -104,22 +109,14 @@ func (c *config) run(ctx context.Context, env *daemon.Env) error {
 		return err
 	}
 	modelfile.Announce(env.Logger, source)
-	owner := owner()
+	owner := daemon.Owner(program)
 	sharing, err := p.sharing(ctx, source.Name, owner)
 	if err != nil {
 		return err
 	}
 	return service.RunSharedJoiner(ctx, sharing, service.SystemConfig{
 		Log: p.log, Source: source, Build: model.Epoch, Seed: seed, Partitions: partitions,
-		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics, Health: health, Control: control,
+		PendingBytes: c.pendingMiB << 20, AcceptLoss: c.acceptLoss, Owner: owner, Logger: env.Logger, Metrics: metrics,
+		Health: health, Control: control,
 	}, func() { env.Logger.Info("ready", "model", source.Name, "log", servers.Show(c.log)) })
-}
-
-// owner names this process for people who look at the log.
-func owner() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "unknown"
-	}
-	return fmt.Sprintf("feedback-joiner@%s/%d", host, os.Getpid())
 }

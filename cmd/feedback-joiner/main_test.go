@@ -14,7 +14,8 @@ import (
 // try runs the command in process.
 func try(ctx context.Context, args ...string) (code int, stderr string) {
 	var out, log bytes.Buffer
-	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &log}
+	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out,
+		Stderr: &log}
 	return daemon.Run(ctx, env, command(env)), log.String()
 }
 
@@ -41,9 +42,12 @@ func TestRefused(t *testing.T) {
 		code int
 		says string
 	}{
-		{"no decider", []string{"--log", "embedded:" + dir}, 1, "start it with: decider --joiner=false --log embedded:" + dir},
-		{"a dead decider", []string{"--log", "embedded:" + left}, 1, "start it with: decider --joiner=false --log embedded:" + left},
-		{"no folder", []string{"--log", "embedded:" + filepath.Join(dir, "none")}, 1, "start it with: decider --joiner=false"},
+		{"no decider", []string{"--log", "embedded:" + dir}, 1, "start it with: decider --joiner=false --log " +
+			"embedded:" + dir},
+		{"a dead decider", []string{"--log", "embedded:" + left}, 1, "start it with: decider --joiner=false --log " +
+			"embedded:" + left},
+		{"no folder", []string{"--log", "embedded:" + filepath.Join(dir, "none")}, 1,
+			"start it with: decider --joiner=false"},
 		{"which folder", []string{"--log", "embedded:"}, 2, "expected embedded:DIR"},
 		{"in memory", []string{"--log", "mem:"}, 2, "expected embedded:DIR"},
 		{"no memory", []string{"--pending-mib", "0"}, 2, "--pending-mib 0: it must be at least 1"},

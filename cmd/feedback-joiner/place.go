@@ -45,7 +45,8 @@ func (c *config) check() (err error) {
 	case brokers.Is(c.log):
 		err = brokers.Check(c.log)
 	case c.folder() == "":
-		err = fmt.Errorf("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST, or kafka://HOST", servers.Show(c.log))
+		err = fmt.Errorf("--log %q: expected embedded:DIR, the folder of a running decider, or nats://HOST, or kafka://HOST",
+			servers.Show(c.log))
 	}
 	if err != nil {
 		return daemon.Usagef("%v", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
+	"hindsight/internal/judge"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -29,7 +30,7 @@ type backtest struct {
 
 	envNamed bool            // by the flag
 	journal  *replay.Journal // of what is finished; nil: none is kept
-	intake   *replay.Intake  // of the data
+	intake   *dataset.Intake // of the data
 	mu       sync.Mutex
 	rounds   map[roundsKey]*replay.Rounds
 }
@@ -56,7 +57,7 @@ bytes a row and the contexts; memory does not grow with the log.`,
   replayer backtest --data pendigits.csv --orders 5
   replayer backtest --data flights.csv --time-column decision_ts --outcome-time-column outcome_ts \
     --action-column carrier --reward-column on_time --features origin,dest,distance
-  replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0 --json
+  replayer backtest --data open_bandit_men --policy uniform --policy always:7 --policy eps:0.1,hash:user_feature_0
   replayer backtest --learner dafa --learner egreedy:0.05 --delays none --delays exp:50 --json
   replayer backtest --data pendigits.csv --orders 20 --resume runs.jsonl
   replayer backtest --data pendigits.csv --orders 5 --report out.html --csv out`,
@@ -68,12 +69,14 @@ bytes a row and the contexts; memory does not grow with the log.`,
 	b.source.flags(env, cmd.Flags(), &b.policies.trained.access)
 	b.source.runFlags(cmd.Flags(), true)
 	grouped(cmd.Flags(), "Learners and delays", func() {
-		cmd.Flags().StringArrayVar(&b.learners, "learner", nil, "learner; may be repeated (default dafa, or the model file's)")
+		cmd.Flags().StringArrayVar(&b.learners, "learner", nil,
+			"learner; may be repeated (default dafa, or the model file's)")
 		cmd.Flags().StringArrayVar(&b.delays, "delays", nil, "delays of outcomes in later rounds; may be repeated "+
 			"(default: the log's own, else lognormal:20,1.5)")
 		cmd.Flags().IntVar(&b.orders, "orders", 1, "row orders: order 0 is the file's, the others are shuffles by the seed")
 	})
-	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies as they finish; what it has is not done again")
+	cmd.Flags().StringVar(&b.resume, "resume", "", "file that keeps runs, those of a report's sweep and judged policies "+
+		"as they finish; what it has is not done again")
 	daemon.Bounds{"orders": {1, 1e4}}.Set(cmd.Flags())
 	grouped(cmd.Flags(), "Policies", func() { b.policies.flags(cmd.Flags()) })
 	b.showing.flags(cmd.Flags())
@@ -95,7 +98,7 @@ func (b *backtest) run(ctx context.Context) error {
 		}
 		defer b.journal.Close()
 	}
-	b.intake = replay.IntakeOf(env)
+	b.intake = env.Intake
 	judged, err := b.judge(ctx, env)
 	results := []replay.Result{}
 	if err == nil && len(b.players()) > 0 {
@@ -126,7 +129,7 @@ func (b *backtest) run(ctx context.Context) error {
 }
 
 // playAll plays all runs; interrupted, it returns those that are finished.
-func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]replay.Result, error) {
+func (b *backtest) playAll(ctx context.Context, env *replay.Rounds) ([]replay.Result, error) {
 	trials, err := b.trials(env)
 	if err != nil {
 		return nil, err
@@ -136,7 +139,7 @@ func (b *backtest) playAll(ctx context.Context, env replay.Environment) ([]repla
 
 // write writes the results of runs and what a log says of policies, each if there is
 // any.
-func (b *backtest) write(found *report.Results, judged *replay.Evaluations) error {
+func (b *backtest) write(found *report.Results, judged *judge.Evaluations) error {
 	if b.showing.on() {
 		if err := b.showing.write(b.env, found); err != nil {
 			return err
@@ -146,21 +149,19 @@ func (b *backtest) write(found *report.Results, judged *replay.Evaluations) erro
 	if err != nil {
 		return err
 	}
+	width, terminal := screen(table)
 	if judged != nil {
-		if err := writeJudged(table, judged); err != nil || len(found.Runs) == 0 {
+		if err := report.Judged(judged, terminal).WriteText(table, width); err != nil || len(found.Runs) == 0 {
 			return err
 		}
-		if _, err := io.WriteString(table, "\n"); err != nil {
-			return err
-		}
+		fmt.Fprintln(table)
 	}
-	width, _ := screen(table)
-	return replay.WriteRunsIn(table, found.Runs, width)
+	return report.Runs(found.Runs, width).WriteText(table, width)
 }
 
 // encoded returns the rounds of the data in a row order, made once for all models that
 // look at the same of them. It is safe for concurrent use.
-func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *replay.Rounds {
+func (b *backtest) encoded(env *replay.Rounds, order int, m *model.Model) *replay.Rounds {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := roundsKey{order, replay.LooksAtActions(m)}
@@ -168,7 +169,7 @@ func (b *backtest) encoded(env replay.Environment, order int, m *model.Model) *r
 		if b.rounds == nil {
 			b.rounds = map[roundsKey]*replay.Rounds{}
 		}
-		b.rounds[key] = replay.EncodeRoundsFor(replay.Order(env, order, b.source.seed), m)
+		b.rounds[key] = replay.Order(env, order, b.source.seed).For(m)
 	}
 	return b.rounds[key]
 }
@@ -218,7 +219,7 @@ func (b *backtest) players() []player {
 
 // cast makes the learners of all players. Model files that would share a label are told apart by
 // their names.
-func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
+func (b *backtest) cast(env *replay.Rounds) ([]*policy, error) {
 	players := b.players()
 	out, labels := make([]*policy, len(players)), map[string]int{}
 	for i, l := range players {
@@ -240,7 +241,7 @@ func (b *backtest) cast(env replay.Environment) ([]*policy, error) {
 }
 
 // trials lays out the runs: learners, then delays, then row orders.
-func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
+func (b *backtest) trials(env *replay.Rounds) ([]*replay.Trial, error) {
 	if len(b.delays) == 0 {
 		b.delays = []string{""}
 	}
@@ -264,7 +265,8 @@ func (b *backtest) trials(env replay.Environment) ([]*replay.Trial, error) {
 				return nil, err
 			}
 			for i := range b.orders {
-				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model, Files: p.files,
+				trials = append(trials, &replay.Trial{Rounds: b.encoded(env, i, p.model), Order: i, Delays: d, Model: p.model,
+					Files: p.files,
 					Label: p.label, Seed: b.source.seed, DefaultWindow: p.defaultWindow, Contexts: b.showing.on() && k == 0 && i == 0})
 			}
 		}

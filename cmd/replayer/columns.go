@@ -16,16 +16,21 @@ type columnFlags struct {
 }
 
 func (c *columnFlags) flags(f *pflag.FlagSet) {
-	f.StringVar(&c.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these flags as keys")
-	f.StringVar(&c.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD HH:MM:SS, or unix seconds")
+	f.StringVar(&c.mapping, "mapping", "", "YAML file that names the columns of a bandit log, with the names of these "+
+		"flags as keys")
+	f.StringVar(&c.columns.Time, "time-column", "", "bandit log: when the decision was made; RFC 3339, YYYY-MM-DD "+
+		"HH:MM:SS, or unix seconds")
 	f.StringVar(&c.columns.OutcomeTime, "outcome-time-column", "", "bandit log: when the outcome was known")
 	f.StringVar(&c.columns.Action, "action-column", "", "bandit log: the action played")
 	f.StringVar(&c.columns.Loss, "loss-column", "", "bandit log: its loss")
 	f.StringVar(&c.columns.Reward, "reward-column", "", "bandit log: its reward, instead of a loss")
-	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was played, in (0, 1]")
+	f.StringVar(&c.columns.Propensity, "propensity-column", "", "bandit log: the probability with which the action was "+
+		"played, in (0, 1]")
 	f.StringVar(&c.columns.ID, "id-column", "", "bandit log: id of the round")
-	f.StringVar(&c.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or NAME:number says the type")
-	f.StringVar(&c.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are features, too")
+	f.StringVar(&c.features, "features", "", "bandit log: columns that are features, joined by commas; NAME:text or "+
+		"NAME:number says the type")
+	f.StringVar(&c.columns.FeaturePrefix, "feature-prefix", "", "bandit log: columns whose names begin so are "+
+		"features, too")
 }
 
 // readMapping returns the columns of a bandit log: those of --mapping, and over them

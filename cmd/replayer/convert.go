@@ -9,12 +9,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/logs"
+	"hindsight/internal/words"
 )
 
 type convert struct {
@@ -24,13 +24,6 @@ type convert struct {
 	source         source
 	unwritten      int64    // events that the format cannot hold
 	firstUnwritten []string // what the first say
-}
-
-// records is a log that is read record by record.
-type records interface {
-	Next(r *logs.Record) error
-	Account() *logs.Account
-	Close() error
 }
 
 func convertCommand(env *daemon.Env) *cobra.Command {
@@ -50,17 +43,21 @@ Bandit CSV or its folder). Memory does not grow with the log.`,
 		Args: daemon.OneArgument("log", "log.json"),
 		Example: `  replayer convert personalizer/ --to parquet --out log.parquet
   replayer convert log.json.gz --to jsonl --rejects bad.jsonl > log.jsonl
-  replayer convert log.csv --action-column offer --reward-column paid --propensity-column p --features age,country --to jsonl
+  replayer convert log.csv --action-column offer --reward-column paid --propensity-column p \
+    --features age,country --to jsonl
   replayer convert embedded:./hindsight-data --to parquet --out log.parquet
   replayer convert log.json                      # only account for its lines`,
 		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
 	}
 	f := cmd.Flags()
 	c.source.logFlags(env, f, new(access))
-	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, only account")
+	f.StringVar(&c.to, "to", "", "format to write, one of "+strings.Join(logs.WriteFormats(), ", ")+"; default: none, "+
+		"only account")
 	f.StringVar(&c.out, "out", "-", "file to write; - is standard output")
-	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as skipped all the same")
-	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to standard output")
+	f.BoolVar(&c.keep, "keep-inactive", false, "write events that were not activated, too, marked so; they count as "+
+		"skipped all the same")
+	f.BoolVar(&c.json, "json", false, "the account as one JSON object, on standard error if the log is written to "+
+		"standard output")
 	return cmd
 }
 
@@ -68,13 +65,13 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	if c.to != "" && !slices.Contains(logs.WriteFormats(), c.to) {
 		return daemon.Usagef("--to %s: expected one of %s", c.to, strings.Join(logs.WriteFormats(), ", "))
 	}
-	o, done, err := c.source.reading.options(c.env.Stdin)
+	o, done, err := c.source.reading.options()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	o.Inactive = c.keep
-	r, err := c.open(ctx, path, o)
+	r, err := c.source.openLog(ctx, path, o)
 	if err != nil {
 		return err
 	}
@@ -101,41 +98,8 @@ func (c *convert) run(ctx context.Context, path string) (err error) {
 	return errors.Join(err, c.report(account, r.Account()))
 }
 
-// open opens a log in its format.
-func (c *convert) open(ctx context.Context, path string, o logs.Options) (records, error) {
-	var err error
-	if o.Mapping, err = c.source.columnFlags.readMapping(); err != nil {
-		return nil, err
-	}
-	if isTopics(path) {
-		return c.source.reading.openTopics(ctx, path, o)
-	}
-	switch o.Format = c.source.format; {
-	case !o.Mapping.IsZero():
-		o.Format = logs.Bandit
-	case o.Format == formatAuto:
-		o.Format = ""
-	}
-	if o.Format == logs.Bandit {
-		err = o.Mapping.Validate()
-	} else if o.Format == logs.Labelled {
-		err = logs.ErrLabelled
-	}
-	if err != nil {
-		return nil, daemon.Usagef("%v", err)
-	}
-	r, err := logs.Open(path, o)
-	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
-		return nil, daemon.Usagef("%v", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
-}
-
 // copy writes all that is read.
-func (c *convert) copy(ctx context.Context, r records, w logs.Writer) error {
+func (c *convert) copy(ctx context.Context, r *records, w logs.Writer) error {
 	var rec logs.Record
 	for n := 0; ; n++ {
 		if n&1023 == 0 && ctx.Err() != nil {
@@ -184,18 +148,26 @@ func (c *convert) report(w io.Writer, a *logs.Account) error {
 			FirstUnwritten []string `json:"first_unwritten,omitempty"`
 		}{a, a.Errors(), c.unwritten, c.firstUnwritten})
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "format\t%s; files: %d, bytes: %d\nread\t%d\n", a.Format, a.Files, a.Bytes, a.Read)
-	fmt.Fprintf(t, "events\t%d\t%d with an outcome, %d with the value for silence\n", a.Events, a.Observed, a.Defaulted)
-	fmt.Fprintf(t, "duplicates\t%d\ndangling\t%d\nskipped\t%d\t%s\nmalformed\t%d\n", a.Duplicates, a.Dangling, a.Skipped, strings.Join(a.ReasonTexts(), ", "), a.Malformed)
+	t := words.Table{Left: words.All}
+	t.Pair("format", "%s; files: %d, bytes: %d", a.Format, a.Files, a.Bytes)
+	t.Pair("read", "%d", a.Read)
+	t.Pair("events", "%d  %d with an outcome, %d with the value for silence", a.Events, a.Observed, a.Defaulted)
+	t.Pair("duplicates", "%d", a.Duplicates)
+	t.Pair("dangling", "%d", a.Dangling)
+	t.Pair("skipped", "%s", strings.TrimSpace(fmt.Sprintf("%d  %s", a.Skipped, strings.Join(a.ReasonTexts(), ", "))))
+	t.Pair("malformed", "%d", a.Malformed)
+	if err := t.Write(w, words.NoLimit); err != nil {
+		return err
+	}
 	for _, e := range a.Errors() {
-		fmt.Fprintf(t, "  %s\n", e)
+		fmt.Fprintf(w, "  %s\n", e)
 	}
 	if c.unwritten > 0 {
-		fmt.Fprintf(t, "not written\t%d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
+		fmt.Fprintf(w, "not written  %d\n  %s\n", c.unwritten, strings.Join(c.firstUnwritten, "\n  "))
 	}
 	if a.Forgotten {
-		fmt.Fprintf(t, "note\trepeats more than %d records apart are not found; --dedup remembers more\n", c.source.reading.dedup)
+		fmt.Fprintf(w, "note         repeats more than %d records apart are not found; --dedup remembers more\n",
+			c.source.reading.dedup)
 	}
-	return t.Flush()
+	return nil
 }

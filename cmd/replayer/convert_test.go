@@ -8,8 +8,10 @@ import (
 	"testing"
 )
 
-const convertLog = `{"_label_cost":-1,"EventId":"e","Timestamp":"2021-02-04T16:31:29.2460000Z","a":[2,1],"p":[0.25,0.75],"c":{"u":{"x":1},"_multi":[{"_tag":"l"},{"_tag":"r"}]}}
-{"_label_cost":-1,"EventId":"e","Timestamp":"2021-02-04T16:31:29.2460000Z","a":[2,1],"p":[0.25,0.75],"c":{"u":{"x":1},"_multi":[{"_tag":"l"},{"_tag":"r"}]}}
+const convertLog = `{"_label_cost":-1,"EventId":"e","Timestamp":"2021-02-04T16:31:29.2460000Z","a":[2,1],"p":[0.25,` +
+	`0.75],"c":{"u":{"x":1},"_multi":[{"_tag":"l"},{"_tag":"r"}]}}
+{"_label_cost":-1,"EventId":"e","Timestamp":"2021-02-04T16:31:29.2460000Z","a":[2,1],"p":[0.25,0.75],` +
+	`"c":{"u":{"x":1},"_multi":[{"_tag":"l"},{"_tag":"r"}]}}
 {"c":
 [CHECKPOINT INFO LINE]
 `
@@ -32,7 +34,8 @@ func TestConvert(t *testing.T) {
 		!strings.Contains(a.Errors[0], in+":3:") {
 		t.Errorf("%s", r.stdout)
 	}
-	const want = `{"id":"e","features":{"u.x":1},"actions":["l","r"],"time":"2021-02-04T16:31:29.246Z","action":"r","propensity":0.25,"propensities":{"l":0.75,"r":0.25},"reward":1}` + "\n"
+	const want = `{"id":"e","features":{"u.x":1},"actions":["l","r"],"time":"2021-02-04T16:31:29.246Z","action":"r",` +
+		`"propensity":0.25,"propensities":{"l":0.75,"r":0.25},"reward":1}` + "\n"
 	if b, _ := os.ReadFile(out); string(b) != want {
 		t.Errorf("%s", b)
 	}

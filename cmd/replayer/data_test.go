@@ -38,18 +38,22 @@ func runs(t *testing.T, args ...string) []any {
 // file, and by both.
 func TestBanditLogByFlagsAndMapping(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText)
-	mapping := writeFile(t, "m.yaml", "time-column: at\noutcome-time-column: back\naction-column: who\nreward-column: paid\nid-column: id\nfeatures: [x]\n")
+	mapping := writeFile(t, "m.yaml", "time-column: at\noutcome-time-column: back\naction-column: who\nreward-column: "+
+		"paid\nid-column: id\nfeatures: [x]\n")
 	partly := writeFile(t, "m.yaml", "time_column: at\noutcome_time_column: back\naction_column: who\nloss_column: x\n")
 	columns := []string{"--reward-column", "paid", "--id-column", "id", "--features", "x"}
 	learner := []string{"--data", data, "--learner", "fixed:a"}
-	want := runs(t, append(append([]string{"--time-column", "at", "--outcome-time-column", "back", "--action-column", "who"}, columns...), learner...)...)
+	want := runs(
+		t, append(append([]string{"--time-column", "at", "--outcome-time-column", "back", "--action-column", "who"},
+			columns...), learner...)...)
 	for _, args := range [][]string{{"--mapping", mapping}, append([]string{"--mapping", partly}, columns...)} {
 		if got := runs(t, append(args, learner...)...); !reflect.DeepEqual(got, want) {
 			t.Errorf("%v:\ngot  %v\nwant %v", args, got, want)
 		}
 	}
 	r := want[0].(map[string]any)
-	for path, x := range map[string]float64{"rounds": 4, "matched": 2, "pending": 0, "mean_loss": 0.875, "fates.observed": 2, "fates.withdrawn": 2, "delays.recorded.D": 7, "delays.recorded.overtaken": 2} {
+	for path, x := range map[string]float64{"rounds": 4, "matched": 2, "pending": 0, "mean_loss": 0.875,
+		"fates.observed": 2, "fates.withdrawn": 2, "delays.recorded.D": 7, "delays.recorded.overtaken": 2} {
 		if got := number(t, r, path); got != x {
 			t.Errorf("%s is %v, want %v", path, got, x)
 		}
@@ -57,11 +61,14 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 	if spec := need(t, r, "delays.spec"); spec != "recorded" {
 		t.Errorf("the delays of a log with outcome times are %v", spec)
 	}
-	live := object(t, "inject", "--json", "--log", "mem:", "--data", data, "--mapping", mapping, "--learner", "fixed:a", "--window", "1h")
-	if number(t, live, "matched") != 2 || number(t, live, "mean_loss") != 0.875 || number(t, live, "fates.withdrawn") != 2 {
+	live := object(t, "inject", "--json", "--log", "mem:", "--data", data, "--mapping", mapping, "--learner", "fixed:a",
+		"--window", "1h")
+	if number(t, live, "matched") != 2 || number(t, live, "mean_loss") != 0.875 ||
+		number(t, live, "fates.withdrawn") != 2 {
 		t.Errorf("live: %v", live)
 	}
-	if got := execute(t.Context(), "backtest", "--data", data, "--mapping", mapping); !strings.Contains(got.stdout, "no unbiased") || !strings.Contains(got.stdout, "matched") {
+	if got := execute(t.Context(), "backtest", "--data", data, "--mapping", mapping); !strings.Contains(got.stdout,
+		"no unbiased") || !strings.Contains(got.stdout, "matched") {
 		t.Errorf("nothing says how far to trust it:\n%s", got.stdout)
 	}
 }
@@ -71,14 +78,18 @@ func TestBanditLogByFlagsAndMapping(t *testing.T) {
 func TestWindowOfDataWithoutTimes(t *testing.T) {
 	data := writeFile(t, "log.csv", banditText)
 	for text, want := range map[string]string{
-		"": "window 200 rounds (none is given, and the data has no times)", "window: 9r\n": "window 9 rounds", "window: 10m\n": "this data has no times",
+		"": "window 200 rounds (none is given, and the data has no times)", "window: 9r\n": "window 9 rounds",
+		"window: 10m\n": "this data has no times",
 	} {
 		model := writeFile(t, "model.yaml", "name: m\nversion: 1\nreward: {min: 0, max: 1}\n"+text)
-		got := execute(t.Context(), "backtest", "--data", data, "--action-column", "who", "--reward-column", "paid", "--model", model)
-		if said := strings.Join(strings.Fields(got.stdout+got.stderr), " "); !strings.Contains(said, want) || (got.code == 0) == (text == "window: 10m\n") {
+		got := execute(t.Context(), "backtest", "--data", data, "--action-column", "who", "--reward-column", "paid",
+			"--model", model)
+		if said := strings.Join(strings.Fields(got.stdout+got.stderr), " "); !strings.Contains(said, want) ||
+			(got.code == 0) == (text == "window: 10m\n") {
 			t.Errorf("%q: exit code %d, %s", text, got.code, said)
 		}
-		if text == "" && strings.Contains(execute(t.Context(), "backtest", "--data", data, "--action-column", "who", "--reward-column", "paid", "--time-column", "at", "--model", model).stdout, "200 rounds") {
+		if text == "" && strings.Contains(execute(t.Context(), "backtest", "--data", data, "--action-column", "who",
+			"--reward-column", "paid", "--time-column", "at", "--model", model).stdout, "200 rounds") {
 			t.Error("data with times got a window in rounds")
 		}
 	}
@@ -107,9 +118,12 @@ func TestWrongData(t *testing.T) {
 		{append([]string{"--data", data, "--window", "10m"}, all...), 2, "this data has no times"},
 		{append([]string{"--data", data, "--delays", "starve-best:3"}, all...), 2, "the best action is not known"},
 		{[]string{"--data", data, "--mapping", unknown}, 1, `m.yaml:2:1: unknown key "action"`},
-		{append([]string{"--data", data, "--model", ranged}, all...), 2, "gives the range of a reward or of a loss, and the columns name the other"},
-		{append([]string{"--data", data, "--model", listed}, all...), 1, `log.csv:3: column who: the model does not list the action "a"`},
-		{[]string{"--rounds", "5", "--model", order}, 2, "lists the actions a5, a4, a3, a2, a1, but the data has a1, a2, a3, a4, a5"},
+		{append([]string{"--data", data, "--model", ranged}, all...), 2, "gives the range of a reward or of a loss, and " +
+			"the columns name the other"},
+		{append([]string{"--data", data, "--model", listed}, all...), 1,
+			`log.csv:3: column who: the model does not list the action "a"`},
+		{[]string{"--rounds", "5", "--model", order}, 2, "lists the actions a5, a4, a3, a2, a1, but the data has a1, a2, " +
+			"a3, a4, a5"},
 		{[]string{"--env", "close"}, 2, "close takes the parameters r"},
 		{[]string{"--env", "needle:.4,.2,6"}, 2, `needle: o is "6"`},
 		{[]string{"--rounds", "5", "--delays", "recorded:/nowhere/at/all"}, 2, "no such file"},
@@ -125,7 +139,8 @@ func TestWrongData(t *testing.T) {
 func TestEveryDelayOfTheList(t *testing.T) {
 	file := writeFile(t, "delays", "3\nnever\n")
 	args := []string{"--rounds", "300", "--env", "needle:.4,.2,.6"}
-	specs := []string{"none", "constant:5", "exp:5", "lognormal:5,1", "pareto:1.5,3", "never:0.1", "burst:10", "head:50,40", "starve-best:20",
+	specs := []string{"none", "constant:5", "exp:5", "lognormal:5,1", "pareto:1.5,3", "never:0.1", "burst:10",
+		"head:50,40", "starve-best:20",
 		"loss:1,30", "never-bad:0.2", "reorder:9", "recorded:" + file, "burst:10+never-bad:0.1"}
 	for _, s := range specs {
 		args = append(args, "--delays", s)

@@ -32,7 +32,8 @@ func TestExplain(t *testing.T) {
 			t.Errorf("%q is not in %s%s", says, text.stdout, text.stderr)
 		}
 	}
-	if hidden := execute(t.Context(), "explain", "r20", "--log", log, "--no-features"); strings.Contains(hidden.stdout, `"features"`) {
+	if hidden := execute(t.Context(), "explain", "r20", "--log", log, "--no-features"); strings.Contains(hidden.stdout,
+		`"features"`) {
 		t.Errorf("features are shown: %s", hidden.stdout)
 	}
 	if none := execute(t.Context(), "explain", "nobody", "--log", log); none.code != daemon.Failed ||

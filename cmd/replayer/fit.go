@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/fit"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -54,7 +55,8 @@ action, and their products. Such a class knows actions that it never saw.`,
   replayer fit --data open_bandit_men --fit-rows 5000 --kinds ridge,trees --functions 20
   replayer fit --data personalizer.dsjson --over features
   replayer fit --data embedded:shop-data --name shop
-  replayer backtest --data pendigits.csv --model digits.yaml --window 200    # digits.yaml: oracle: {kind: hedge, class: digits.class.jsonl}`,
+  # with oracle: {kind: hedge, class: digits.class.jsonl} in digits.yaml:
+  replayer backtest --data pendigits.csv --model digits.yaml --window 200`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.source.flags(env, cmd.Flags(), new(access))
@@ -102,11 +104,7 @@ func (f *fitting) run(ctx context.Context) error {
 		return err
 	}
 	bar := newProgress(f.env.Stderr, int64(o.Functions), "fit")
-	last := 0
-	o.Progress = func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	}
+	o.Progress = bar.steps()
 	class, err := fit.Fit(ctx, data, *o)
 	bar.finish()
 	if err != nil {
@@ -119,7 +117,9 @@ func (f *fitting) run(ctx context.Context) error {
 	if err := whole.WriteText(f.out, string(file)); err != nil {
 		return err
 	}
-	report := newFitReport(f.out, len(file), data, class)
+	report := &fitReport{File: f.out, Bytes: len(file), Class: class, Columns: len(data.Features),
+		Actions: len(data.Actions), OfActions: len(data.ActionFeatures),
+		Share: float64(class.Surviving) / float64(len(class.Functions))}
 	if rest := env.Len() - f.data.Rows; f.play && f.data.Rows > 0 && rest > 0 {
 		if report.Played, err = f.plays(ctx, env, file); err != nil {
 			return err
@@ -130,13 +130,13 @@ func (f *fitting) run(ctx context.Context) error {
 }
 
 // choose decides whether functions are shared by all actions.
-func (f *fitting) choose(env replay.Environment) error {
-	featured := replay.ActionsBringFeatures(env)
-	switch in := replay.IntakeOf(env); {
+func (f *fitting) choose(env *replay.Rounds) error {
+	featured := env.ActionsBringFeatures()
+	switch in := env.Intake; {
 	case !slices.Contains([]string{formatAuto, "names", "features"}, f.over):
 		return daemon.Usagef("--over %q: expected names, features or auto", f.over)
 	case f.over == "features" && !featured:
-		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name())
+		return daemon.Usagef("--over features: the actions of %s have none; leave it out, or use --over names", env.Name)
 	case f.over == formatAuto && !(featured && in != nil && in.Featured), f.over == "names":
 		f.data.Shared = 0
 		if featured {
@@ -157,7 +157,7 @@ func (f *fitting) write(r *fitReport) error {
 
 // plays plays the rows that were not fitted to, without delay: the class, and learners
 // over features that start there, or that start with the first row.
-func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byte) ([]played, error) {
+func (f *fitting) plays(ctx context.Context, env *replay.Rounds, class []byte) ([]played, error) {
 	used := f.data.Rows
 	rest := replay.Tail(env, used)
 	file := filepath.Base(f.out)
@@ -174,7 +174,7 @@ func (f *fitting) plays(ctx context.Context, env replay.Environment, class []byt
 			return nil, err
 		}
 		trials, names = append(trials, f.trial(rest, o, nil)), append(names, kind+", fresh")
-		if !replay.IsLog(env) { // what a log says of the first rows cannot be taken from what it says of all
+		if env.Log == nil { // what a log says of the first rows cannot be taken from what it says of all
 			trials = append(trials, f.trial(env, o, nil), f.trial(replay.Head(env, used), o, nil))
 			names = append(names, kind+", from the first row", "")
 		}
@@ -211,35 +211,28 @@ func behind(all, beginning *replay.Result) *float64 {
 }
 
 // trial is the default learner over an oracle.
-func (f *fitting) trial(env replay.Environment, o model.Oracle, files map[string][]byte) *replay.Trial {
+func (f *fitting) trial(env *replay.Rounds, o model.Oracle, files map[string][]byte) *replay.Trial {
 	m, _ := replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 	m.Oracle = o
 	m.DefaultOrder()
-	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
-	m.Resolve(env.Columns(), len(env.Actions()))
-	none, _ := replay.ParseDelays("none", f.source.seed) // it parses
-	return &replay.Trial{Rounds: replay.EncodeRoundsFor(env, m), Delays: none, Model: m, Files: files, Label: o.Kind,
+	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
+	m.Resolve(env.Columns, len(env.Actions))
+	none, _ := delay.Parse("none", delay.Options{Seed: f.source.seed}) // it parses
+	return &replay.Trial{Rounds: env.For(m), Delays: none, Model: m, Files: files, Label: o.Kind,
 		Seed: f.source.seed}
 }
 
 // fitReport is the JSON of fit.
 type fitReport struct {
-	File       string       `json:"file"`
-	Bytes      int          `json:"bytes"`
-	Rows       int          `json:"rows"` // fitted to
-	HeldOut    int          `json:"held_out"`
-	Columns    int          `json:"columns"`
-	Actions    int          `json:"actions"` // 0: any, by their features
-	OfActions  int          `json:"action_columns"`
-	Tried      int          `json:"tried"`
-	Alike      int          `json:"alike"` // dropped
-	Constant   float64      `json:"constant"`
-	Surviving  int          `json:"surviving"`
-	Share      float64      `json:"surviving_share"`
-	Alpha      float64      `json:"alpha"`
-	Functions  []fit.Fitted `json:"functions"` // in the file's order, the best first
-	Played     []played     `json:"played,omitempty"`
-	PlayedRows int          `json:"played_rows,omitempty"`
+	File  string `json:"file"`
+	Bytes int    `json:"bytes"`
+	*fit.Class
+	Columns    int      `json:"columns"`
+	Actions    int      `json:"actions"` // 0: any, by their features
+	OfActions  int      `json:"action_columns"`
+	Share      float64  `json:"surviving_share"`
+	Played     []played `json:"played,omitempty"`
+	PlayedRows int      `json:"played_rows,omitempty"`
 }
 
 // played is what a learner lost on the rows that nothing was fitted to.
@@ -260,13 +253,6 @@ func newPlayed(name string, r *replay.Result) played {
 	return p
 }
 
-func newFitReport(file string, bytes int, d *fit.Data, c *fit.Class) *fitReport {
-	return &fitReport{File: file, Bytes: bytes, Rows: c.Rows, HeldOut: c.HeldOut, Columns: len(d.Features),
-		Actions: len(d.Actions), OfActions: len(d.ActionFeatures), Tried: c.Tried, Alike: c.Alike,
-		Constant: c.Constant, Surviving: c.Surviving, Share: float64(c.Surviving) / float64(len(c.Functions)), Alpha: c.Alpha,
-		Functions: c.Functions}
-}
-
 func (r *fitReport) write(w io.Writer) error {
 	var b strings.Builder
 	actions := fmt.Sprintf("%d actions", r.Actions)
@@ -277,7 +263,8 @@ func (r *fitReport) write(w io.Writer) error {
 		len(r.Functions), r.Tried, r.Alike, r.Columns, actions, float64(r.Bytes)/1e6)
 	fmt.Fprintf(&b, "fitted to %d rows, judged on %d held out: square loss of the best constants %.4f\n\n", r.Rows,
 		r.HeldOut, r.Constant)
-	fmt.Fprintf(&b, "%-10s %6s %8s %8s %8s %10s\n", "kind", "number", "best", "median", "worst", "surviving")
+	kinds := words.Table{Left: 1}
+	kinds.Row("kind", "number", "best", "median", "worst", "surviving")
 	for _, kind := range fit.Kinds() {
 		var losses []float64
 		survive := 0
@@ -290,20 +277,25 @@ func (r *fitReport) write(w io.Writer) error {
 			}
 		}
 		if n := len(losses); n > 0 {
-			fmt.Fprintf(&b, "%-10s %6d %8.4f %8.4f %8.4f %10d\n", kind, n, losses[0], losses[n/2], losses[n-1], survive)
+			loss := func(i int) string { return fmt.Sprintf("%.4f", losses[i]) }
+			kinds.Row(kind, fmt.Sprint(n), loss(0), loss(n/2), loss(n-1), fmt.Sprint(survive))
 		}
 	}
+	_ = kinds.Write(&b, words.NoLimit) // a builder takes all
 	fmt.Fprintf(&b, "\n%d of %d functions (%.1f%%) are not refuted by the rows held out, at level %v.\n", r.Surviving,
 		len(r.Functions), 100*r.Share, r.Alpha)
 	if r.Share > .5 {
 		b.WriteString("! Most survive: the rows held out are too few to tell the functions apart.\n")
 	}
-	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) }); best.HeldOut >= r.Constant {
+	if best := slices.MinFunc(r.Functions, func(a, b fit.Fitted) int {
+		return cmp.Compare(a.HeldOut, b.HeldOut)
+	}); best.HeldOut >= r.Constant {
 		b.WriteString("! No function is better than constants: the columns say nothing of the losses, or the rows are too " +
 			"few.\n")
 	}
 	if len(r.Played) > 0 {
 		fmt.Fprintf(&b, "\nmean %s on the %d rows behind them, without delay\n", r.Played[0].rewards.Of(), r.PlayedRows)
+		learners := words.Table{Indent: "  ", Left: words.All}
 		for _, p := range r.Played {
 			loss := "not known"
 			if p.MeanLoss != nil {
@@ -312,8 +304,9 @@ func (r *fitReport) write(w io.Writer) error {
 			if p.Matched != nil {
 				loss += fmt.Sprintf("  over %d rows that drew the action of the log", *p.Matched)
 			}
-			fmt.Fprintf(&b, "  %-28s %s\n", p.Name, loss)
+			learners.Row(p.Name, loss)
 		}
+		_ = learners.Write(&b, words.NoLimit)
 	}
 	fmt.Fprintf(&b, "\nIn a model file: oracle: {kind: hedge, class: %s}\n", filepath.Base(r.File))
 	_, err := io.WriteString(w, b.String())

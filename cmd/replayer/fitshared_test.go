@@ -28,7 +28,9 @@ func adsLog(n int) string {
 		if rng.Float64() > price[played] {
 			reward = 1
 		}
-		fmt.Fprintf(&b, `{"_label_cost":%d,"_label_probability":0.25,"_label_Action":%d,"o":[{"v":%d}],"EventId":"e%d","a":[%d],"p":[0.25],"pdrop":0.5,%s"c":{"u":{"hour":%d},"_multi":[%s]}}`+"\n",
+		fmt.Fprintf(&b,
+			`{"_label_cost":%d,"_label_probability":0.25,"_label_Action":%d,"o":[{"v":%d}],"EventId":"e%d","a":[%d],`+
+				`"p":[0.25],"pdrop":0.5,%s"c":{"u":{"hour":%d},"_multi":[%s]}}`+"\n",
 			-reward, played+1, reward, i, played+1, ba, i%24, strings.Join(actions, ","))
 	}
 	return b.String()

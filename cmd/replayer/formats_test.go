@@ -24,10 +24,14 @@ func rankLog() string {
 	for i := range 60 {
 		k, played := 2+i%2, i%2
 		actions := []string{`{"_tag":"x","f":{"good":1}}`, `{"_tag":"y","f":{"good":0}}`, `{"_tag":"z","f":{"good":0.5}}`}[:k]
-		fmt.Fprintf(&text, `{"_label_cost":%d,"_label_probability":0.5,"_label_Action":%d,"_labelIndex":%d,"o":[{"v":1,"EnqueuedTimeUtc":"2021-02-04T16:%02d:30Z"}],"Timestamp":"2021-02-04T16:%02d:00Z","EventId":"e%d","a":[%d],"p":[0.5],"c":{"u":{"hour":%d},"_multi":[%s]}}`+"\n",
+		fmt.Fprintf(&text,
+			`{"_label_cost":%d,"_label_probability":0.5,"_label_Action":%d,"_labelIndex":%d,"o":[{"v":1,`+
+				`"EnqueuedTimeUtc":"2021-02-04T16:%02d:30Z"}],"Timestamp":"2021-02-04T16:%02d:00Z","EventId":"e%d","a":[%d],`+
+				`"p":[0.5],"c":{"u":{"hour":%d},"_multi":[%s]}}`+"\n",
 			played-1, played+1, played, i%59, i%59, i, played+1, i%24, strings.Join(actions, ","))
 	}
-	text.WriteString(`{"_label_cost":0,"_label_probability":0.5,"_label_Action":1,"Timestamp":"2021-02-04T17:00:00Z","EventId":"late","a":[1],"p":[0.5],"c":{"u":{"hour":1},"_multi":[{"_tag":"x"}]}}
+	text.WriteString(`{"_label_cost":0,"_label_probability":0.5,"_label_Action":1,"Timestamp":"2021-02-04T17:00:00Z",` +
+		`"EventId":"late","a":[1],"p":[0.5],"c":{"u":{"hour":1},"_multi":[{"_tag":"x"}]}}
 {"RewardValue":1,"EnqueuedTimeUtc":"2021-02-04T17:30:00Z","EventId":"late"}
 {"RewardValue":1,"EnqueuedTimeUtc":"2021-02-04T17:30:00Z","EventId":"late"}
 {"_label_cost":
@@ -120,7 +124,9 @@ func TestDataOnStandardInput(t *testing.T) {
 	}{
 		{rankLog(), nil, `"format":"dsjson"`},
 		{banditText, []string{"--action-column", "who", "--reward-column", "paid"}, `"format":"bandit"`},
-		{"label,n_a\nx,1\ny,2\nx\n", nil, `"format":"multiclass","files":1,"bytes":20,"read":3,"events":2,"duplicates":0,"dangling":0,"skipped":0,"malformed":1`},
+		{"label,n_a\nx,1\ny,2\nx\n", nil,
+			`"format":"multiclass","files":1,"bytes":20,"read":3,"events":2,"duplicates":0,"dangling":0,"skipped":0,` +
+				`"malformed":1`},
 		{",timestamp,item_id,position,click,propensity_score\n0,2019-11-24 00:00:01+00:00,1,3,1,0.5\n",
 			[]string{"--min-events", "0"}, `"format":"obd"`},
 	} {
@@ -167,7 +173,9 @@ func TestConvertTables(t *testing.T) {
 	r := execute(t.Context(), "convert", data, "--id-column", "id", "--time-column", "at", "--outcome-time-column", "back",
 		"--action-column", "who", "--reward-column", "paid", "--features", "x", "--to", "jsonl")
 	first, _, _ := strings.Cut(r.stdout, "\n")
-	if want := `{"id":"q","features":{"x":1},"time":"2020-01-01T00:00:00Z","action":"b","reward":1,"outcome_time":"2020-01-01T00:00:25Z"}`; r.code != 0 || first != want || !strings.Contains(r.stderr, "malformed   1") {
+	if want := `{"id":"q","features":{"x":1},"time":"2020-01-01T00:00:00Z","action":"b","reward":1,` +
+		`"outcome_time":"2020-01-01T00:00:25Z"}`; r.code != 0 || first != want ||
+		!strings.Contains(r.stderr, "malformed   1") {
 		t.Errorf("%+v", r)
 	}
 	labelled := writeFile(t, "l.csv", "label,n_a\nx,1\n")
@@ -179,7 +187,8 @@ func TestConvertTables(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	// What dsjson cannot hold is left out, and counted.
-	events := writeFile(t, "e.jsonl", `{"id":"a","features":{},"action":"by name","propensity":1,"reward":1}`+"\n"+`{"id":"b","features":{},"actions":["p"],"action":"p","propensity":1,"reward":1}`+"\n")
+	events := writeFile(t, "e.jsonl", `{"id":"a","features":{},"action":"by name","propensity":1,"reward":1}`+"\n"+
+		`{"id":"b","features":{},"actions":["p"],"action":"p","propensity":1,"reward":1}`+"\n")
 	r = execute(t.Context(), "convert", events, "--to", "dsjson")
 	if r.code != 0 || strings.Count(r.stdout, "\n") != 1 || !strings.Contains(r.stderr, "not written  1") {
 		t.Errorf("%+v", r)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,10 +15,12 @@ import (
 
 	"hindsight/internal/brokers"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/engine"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/internal/servers"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
@@ -63,12 +64,17 @@ what the logs hold, and audits them.`,
 	in.source.flags(env, f, &in.access)
 	in.source.runFlags(f, true)
 	in.source.learnerFlags(f, &in.learner, &in.delays)
-	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
-	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if that is taken)")
-	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is learned, as backtest does; larger is faster, but adds up to that much delay")
-	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times (1x, 10x)")
+	f.StringVar(&in.log, "log", "", "embedded:DIR keeps the logs in a new folder; nats://… and kafka://… play on "+
+		"servers and brokers, where the model must be new; mem: plays in memory; default: a temporary folder")
+	f.StringVar(&in.listen, "listen", "", "address of the embedded server (default 127.0.0.1:4222, or a free port if "+
+		"that is taken)")
+	f.IntVar(&in.lead, "lead", 1, "maximum contexts in flight; 1 decides each after all feedback released by then is "+
+		"learned, as backtest does; larger is faster, but adds up to that much delay")
+	f.StringVar(&in.speed, "speed", "max", "pace of the contexts: max, or so many times that of the log's own times "+
+		"(1x, 10x)")
 	f.IntVar(&in.partitions, "partitions", 1, "partitions of contexts, decisions and outcomes, with a decider each")
-	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written (default ./hindsight.seed)")
+	f.StringVar(&in.seedFile, "seed-file", "", "where the secret seed of a log on servers or brokers is written "+
+		"(default ./hindsight.seed)")
 	daemon.Bounds{"lead": {1, 1e6}, "partitions": {1, service.MaxPartitions}}.Set(f)
 	in.showing.flags(f)
 	return cmd
@@ -80,7 +86,7 @@ func (in *inject) run(ctx context.Context) error {
 			return daemon.Usagef("%v", err)
 		}
 	}
-	var env replay.Environment
+	var env *replay.Rounds
 	err := daemon.Hurried(ctx, func() (err error) {
 		env, err = in.source.open(ctx)
 		return err
@@ -105,11 +111,13 @@ func (in *inject) run(ctx context.Context) error {
 		return err
 	}
 	if k := p.model.Oracle.Kind; p.model.UsesOracle() && (k == model.Unstable || k == model.Own) {
-		return daemon.Usagef("--env %s: its oracle (%s) is Go code of the replayer, for backtests only: no live system can build it", in.source.env, k)
+		return daemon.Usagef("--env %s: its oracle (%s) is Go code of the replayer, for backtests only: no live system can "+
+			"build it", in.source.env, k)
 	}
 	fmt.Fprintln(in.env.Stderr, p.model.Cost())
 	if p.model.Window.Rounds == 0 {
-		fmt.Fprintf(in.env.Stderr, "a window of %s is time of the live log here, not of the file; backtest plays the file's own time\n", model.FormatWindow(p.model.Window))
+		fmt.Fprintf(in.env.Stderr, "a window of %s is time of the live log here, not of the file; backtest plays the "+
+			"file's own time\n", model.FormatWindow(p.model.Window))
 	}
 	dir, keep, err := in.folder()
 	if err != nil {
@@ -141,8 +149,8 @@ func (in *inject) folder() (dir string, keep bool, err error) {
 // live is one injection with the system that it plays to.
 type live struct {
 	*inject
-	environment replay.Environment
-	delays      replay.Delays
+	environment *replay.Rounds
+	delays      *delay.Delays
 	policy      *policy
 	pace        replay.Pace
 	dir         string
@@ -150,7 +158,7 @@ type live struct {
 }
 
 func (in *inject) play(ctx context.Context, l *live) error {
-	result, report, err := l.run(ctx)
+	result, audit, err := l.run(ctx)
 	if err != nil {
 		return err
 	}
@@ -164,15 +172,15 @@ func (in *inject) play(ctx context.Context, l *live) error {
 	if err != nil {
 		return err
 	}
-	if err := replay.WriteRun(table, result); err != nil {
+	if err := report.Run(result).WriteText(table, narrow); err != nil {
 		return err
 	}
 	fmt.Fprintln(table)
-	if err := report.Write(table); err != nil {
+	if err := audit.Write(table); err != nil {
 		return err
 	}
 	l.audit(table)
-	if code := report.ExitCode(); code != 0 {
+	if code := audit.ExitCode(); code != 0 {
 		return &daemon.ExitError{Code: daemon.Failed, Err: errors.New("the logs of this run do not verify")}
 	}
 	return nil
@@ -185,10 +193,12 @@ func (l *live) audit(w io.Writer) {
 		return
 	}
 	if l.remote() {
-		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log), l.policy.model.Name, l.seedFile)
+		fmt.Fprintf(w, "audit it again:  replayer verify --log %s --name %s --seed-file %s\n", servers.Show(l.log),
+			l.policy.model.Name, l.seedFile)
 		return
 	}
-	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log embedded:DIR")
+	fmt.Fprintln(w, "to keep the logs and audit them:  replayer inject --log embedded:DIR; replayer verify --log "+
+		"embedded:DIR")
 }
 
 func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) {
@@ -196,8 +206,9 @@ func (l *live) run(ctx context.Context) (*replay.Result, *verify.Report, error) 
 	if err != nil {
 		return nil, nil, err
 	}
-	logger := l.logger()
-	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka, Requests: l.requests(), Logger: logger})
+	logger := warnings(l.env) // a run says what it does by its bar
+	e, err := engine.Open(ctx, engine.Options{Log: l.log, Listen: l.listen, NATS: l.access.nats, Kafka: l.access.kafka,
+		Requests: l.requests(), Logger: logger})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -230,9 +241,6 @@ func (l *live) create(ctx context.Context, e *engine.Engine, name string) error 
 	}
 	return service.CreateTopics(ctx, e.Log, name, l.partitions, service.Retention{})
 }
-
-// logger shows warnings only: a run says what it does by its bar.
-func (l *live) logger() *slog.Logger { return warnings(l.env) }
 
 // prepare writes the secret seed, and the model for whoever runs a decider on the
 // folder later.
@@ -292,7 +300,7 @@ func (l *live) writeSeed(seed []byte) error {
 func (l *live) play(ctx context.Context, system *service.SystemConfig) (*replay.Result, error) {
 	m := l.policy.model
 	injection := &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name), Lead: l.lead, Rules: m.Rules(),
-		Partitions: l.partitions, Rounds: replay.EncodeRoundsFor(l.environment, m), Delays: l.delays, Pace: l.pace}
+		Partitions: l.partitions, Rounds: l.environment.For(m), Delays: l.delays, Pace: l.pace}
 	elapsed, err := playTo(ctx, l.env, system, injection, "inject")
 	if err != nil {
 		return nil, err
@@ -319,11 +327,7 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 	}
 	bar := newProgress(env.Stderr, int64(in.Rounds.Len()), what)
 	start := time.Now()
-	last := 0
-	err := in.Run(ctx, func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	})
+	err := in.Run(ctx, bar.steps())
 	elapsed := time.Since(start)
 	bar.finish()
 	stop()
@@ -333,15 +337,16 @@ func playTo(ctx context.Context, env *daemon.Env, system *service.SystemConfig, 
 	return elapsed, err
 }
 
-func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection, elapsed time.Duration) (*replay.Result, error) {
-	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.String(), system.Build)
+func (l *live) sum(ctx context.Context, system *service.SystemConfig, in *replay.Injection,
+	elapsed time.Duration) (*replay.Result, error) {
+	s, err := replay.Summarize(ctx, system.Log, system.Name, l.delays.Spec, system.Build)
 	if err != nil {
 		return nil, err
 	}
 	r := &replay.Result{
-		Environment: l.environment.Name(), Learner: l.policy.label, Seed: l.source.seed,
-		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds, Pending: s.Pending,
-		Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
+		Environment: l.environment.Name, Learner: l.policy.label, Seed: l.source.seed,
+		Window: model.FormatWindow(l.policy.model.Window), DefaultWindow: l.policy.defaultWindow, Rounds: s.Rounds,
+		Pending: s.Pending, Fates: s.Fates, LateLosses: s.LateLosses, Delays: s.Delays, Certificate: s.Certificate,
 		RoundsPerSecond: float64(s.Rounds) / elapsed.Seconds(),
 	}
 	in.Score(r)

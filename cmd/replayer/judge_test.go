@@ -234,8 +234,8 @@ func TestWorstLearner(t *testing.T) {
 	random, randomSE := figure("random")
 	none, noneSE := figure("none")
 	if found < random+3*math.Hypot(foundSE, randomSE) || random < none+3*math.Hypot(randomSE, noneSE) {
-		t.Errorf("regret %v ± %v as found, %v ± %v at random, %v ± %v without delay", found, foundSE, random, randomSE, none,
-			noneSE)
+		t.Errorf("regret %v ± %v as found, %v ± %v at random, %v ± %v without delay", found, foundSE, random,
+			randomSE, none, noneSE)
 	}
 }
 

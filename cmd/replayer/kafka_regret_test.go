@@ -89,8 +89,8 @@ func TestKafkaRealRegretOfPartitions(t *testing.T) {
 		return
 	}
 	se := math.Hypot(one.SE(), four.SE())
-	t.Logf("%d seeds of %d rounds: regret %.2f ± %.2f at P = 1, %.2f ± %.2f at P = 4; difference %.2f, 2 se of it %.2f; "+
-		"seed by seed %.2f ± %.2f",
+	t.Logf("%d seeds of %d rounds: regret %.2f ± %.2f at P = 1, %.2f ± %.2f at P = 4; difference %.2f, 2 se of it "+
+		"%.2f; seed by seed %.2f ± %.2f",
 		seeds, o.rounds, one.Mean(), one.SE(), four.Mean(), four.SE(), four.Mean()-one.Mean(), 2*se, paired.Mean(),
 		paired.SE())
 	if !(math.Abs(four.Mean()-one.Mean()) <= 2*se) {

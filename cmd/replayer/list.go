@@ -4,22 +4,26 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
+	"hindsight/internal/grammar"
+	"hindsight/internal/judge"
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
+	"hindsight/internal/world"
 )
 
 // listing is the output of list --json.
 type listing struct {
-	Learners     []replay.Entry `json:"learners"`
-	Oracles      []replay.Entry `json:"oracles"`
-	Environments []replay.Entry `json:"environments"`
-	Twists       []replay.Entry `json:"twists"`
-	Delays       []replay.Entry `json:"delays"`
-	Policies     []replay.Entry `json:"policies"`
+	Learners     []grammar.Entry `json:"learners"`
+	Oracles      []grammar.Entry `json:"oracles"`
+	Environments []grammar.Entry `json:"environments"`
+	Twists       []grammar.Entry `json:"twists"`
+	Delays       []grammar.Entry `json:"delays"`
+	Policies     []grammar.Entry `json:"policies"`
 }
 
 func listCommand(env *daemon.Env) *cobra.Command {
@@ -30,8 +34,8 @@ func listCommand(env *daemon.Env) *cobra.Command {
 		Args:    cobra.NoArgs,
 		Example: "  replayer list\n  replayer list --json",
 		RunE: func(*cobra.Command, []string) error {
-			l := listing{replay.Learners(), replay.Oracles(), replay.Environments(), replay.Twists(), replay.DelayList(),
-				replay.Targets()}
+			l := listing{replay.Learners(), replay.Oracles(), world.List(), replay.Twists(), delay.List(),
+				judge.Targets()}
 			if asJSON {
 				return json.NewEncoder(env.Stdout).Encode(l)
 			}
@@ -43,10 +47,9 @@ func listCommand(env *daemon.Env) *cobra.Command {
 }
 
 func (l *listing) write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
 		title   string
-		entries []replay.Entry
+		entries []grammar.Entry
 	}{
 		{"Learners (--learner, or learner: in a model file)", l.Learners},
 		{"Oracles (oracle: in a model file)", l.Oracles},
@@ -55,15 +58,19 @@ func (l *listing) write(w io.Writer) error {
 		{"Delays, in later rounds (--delays; sums with +)", l.Delays},
 		{"Policies judged on a log with propensities (--policy)", l.Policies},
 	} {
-		fmt.Fprintf(t, "%s\n", part.title)
+		t := words.Table{Indent: "  ", Left: words.All}
 		for _, e := range part.entries {
 			name := e.Name
 			if e.Params != "" {
 				name += ":" + e.Params
 			}
-			fmt.Fprintf(t, "  %s\t%s\n", name, e.Meaning)
+			t.Row(name, e.Meaning)
 		}
-		fmt.Fprintln(t)
+		fmt.Fprintln(w, part.title)
+		if err := t.Write(w, words.NoLimit); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
 	}
-	return t.Flush()
+	return nil
 }

@@ -16,7 +16,7 @@ func command(env *daemon.Env) *cobra.Command {
 		Use:   "replayer",
 		Short: "Re-inject logs with delays, backtest policies, verify what was decided",
 		Args:  daemon.NoArguments,
-		Example: `  replayer inject                                  # the whole loop on the embedded log, on a built-in environment
+		Example: `  replayer inject                                  # the whole loop, on a built-in environment
   replayer backtest --delays none --delays exp:50  # the same loop offline, at full speed
   replayer teach --data FILE --model MODEL --log embedded:DIR  # a live system that begins with what a log says
   replayer convert FILE                            # what is in a log: every line accounted for

@@ -27,7 +27,8 @@ type result struct {
 // execute runs the command in process.
 func execute(ctx context.Context, args ...string) result {
 	var out, log bytes.Buffer
-	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out, Stderr: &log}
+	env := &daemon.Env{Args: args, Getenv: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &out,
+		Stderr: &log}
 	code := daemon.Run(ctx, env, command(env))
 	return result{code, out.String(), log.String()}
 }

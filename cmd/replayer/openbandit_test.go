@@ -108,7 +108,8 @@ func TestOpenBanditFlags(t *testing.T) {
 	}
 	run := need(t, o, "runs").([]any)[0].(map[string]any)
 	need(t, run, "replay.snips.value")
-	if p := object(t, "backtest", "--json", "--data", data)["policies"].([]any); len(p) != 3 { // logging, uniform, and the learner that is played
+	if p := object(t, "backtest", "--json", "--data", data)["policies"].([]any); len(p) != 3 {
+		// logging, uniform, and the learner that is played
 		t.Errorf("%d policies by default", len(p))
 	}
 	auto := object(t, "backtest", "--json", "--data", data, "--policy", "uniform", "--lambda", "auto")

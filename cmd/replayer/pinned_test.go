@@ -24,7 +24,8 @@ const pinnedRows = 240
 
 // stamp is the time of row i, ms later.
 func stamp(i, ms int) string {
-	at := time.Date(2021, 2, 4, 16, 0, 0, 0, time.UTC).Add(time.Duration(i)*7*time.Second + time.Duration(ms)*time.Millisecond)
+	at := time.Date(2021, 2, 4, 16, 0, 0, 0, time.UTC).Add(time.Duration(i)*7*time.Second +
+		time.Duration(ms)*time.Millisecond)
 	return at.Format(time.RFC3339Nano)
 }
 
@@ -34,11 +35,15 @@ func pinnedDsjson(r *rand.Rand) string {
 	var b strings.Builder
 	for i := range pinnedRows {
 		a, other := 1+i%2, 2-i%2
-		line := fmt.Sprintf(`{"_label_cost":%s,"_label_probability":0.75,"_label_Action":%d,"_labelIndex":%d,%s"Timestamp":"%s","EventId":"e%d",`+
-			`"a":[%d,%d],"p":[0.75,0.25],"c":{"user":{"age":%d,"from":"%s"},"_multi":[{"_tag":"x","price":%d},{"_tag":"y","new":true}]}}`+"\n",
-			[]string{"0", "-0.5", "-1"}[r.IntN(3)], a, a-1, map[bool]string{true: `"o":[{"v":1}],`}[r.IntN(2) == 0], stamp(i, 0), i,
-			a, other, r.IntN(60), []string{"at", "de", "ch"}[r.IntN(3)], r.IntN(9))
-		late := fmt.Sprintf(`{"RewardValue":%v,"EnqueuedTimeUtc":"%s","EventId":"e%d","Observations":[{"v":1}]}`+"\n", float64(r.IntN(5))/4, stamp(i, 9000), i)
+		line := fmt.Sprintf(
+			`{"_label_cost":%s,"_label_probability":0.75,"_label_Action":%d,"_labelIndex":%d,%s"Timestamp":"%s",`+
+				`"EventId":"e%d",`+
+				`"a":[%d,%d],"p":[0.75,0.25],"c":{"user":{"age":%d,"from":"%s"},"_multi":[{"_tag":"x","price":%d},{"_tag":"y",`+
+				`"new":true}]}}`+"\n",
+			[]string{"0", "-0.5", "-1"}[r.IntN(3)], a, a-1, map[bool]string{true: `"o":[{"v":1}],`}[r.IntN(2) == 0],
+			stamp(i, 0), i, a, other, r.IntN(60), []string{"at", "de", "ch"}[r.IntN(3)], r.IntN(9))
+		late := fmt.Sprintf(`{"RewardValue":%v,"EnqueuedTimeUtc":"%s","EventId":"e%d","Observations":[{"v":1}]}`+"\n",
+			float64(r.IntN(5))/4, stamp(i, 9000), i)
 		switch i % 12 {
 		case 3:
 			b.WriteString(line + line)
@@ -60,7 +65,8 @@ func pinnedDsjson(r *rand.Rand) string {
 func pinnedCB(r *rand.Rand) string {
 	var b strings.Builder
 	for range pinnedRows {
-		fmt.Fprintf(&b, "%d:%v:%v |u age:%d from=%s |w rain\n", 1+r.IntN(3), float64(r.IntN(5))/4, []float64{.25, .5}[r.IntN(2)], r.IntN(60), []string{"at", "de"}[r.IntN(2)])
+		fmt.Fprintf(&b, "%d:%v:%v |u age:%d from=%s |w rain\n", 1+r.IntN(3), float64(r.IntN(5))/4,
+			[]float64{.25, .5}[r.IntN(2)], r.IntN(60), []string{"at", "de"}[r.IntN(2)])
 	}
 	return b.String()
 }
@@ -91,8 +97,11 @@ func pinnedEvents(r *rand.Rand) string {
 		if i%4 == 0 {
 			outcome = ""
 		}
-		fmt.Fprintf(&b, `{"id":"j%d","features":{"hour":%d,"vip":%v,"country":"%s"},"actions":["a","b",{"name":"c","features":{"n":%d}}],"time":"%s","action":"%s","propensity":%v%s}`+"\n",
-			i, r.IntN(24), r.IntN(2) == 0, []string{"at", "de"}[r.IntN(2)], r.IntN(5), stamp(i-3*(i%2), 0), []string{"a", "b", "c"}[r.IntN(3)], p, outcome)
+		fmt.Fprintf(&b,
+			`{"id":"j%d","features":{"hour":%d,"vip":%v,"country":"%s"},"actions":["a","b",{"name":"c","features":{"n":%d}}],`+
+				`"time":"%s","action":"%s","propensity":%v%s}`+"\n",
+			i, r.IntN(24), r.IntN(2) == 0, []string{"at", "de"}[r.IntN(2)], r.IntN(5), stamp(i-3*(i%2), 0),
+			[]string{"a", "b", "c"}[r.IntN(3)], p, outcome)
 		switch i % 8 {
 		case 0:
 			fmt.Fprintf(&b, `{"id":"j%d","reward":%d,"time":"%s"}`+"\n", i, r.IntN(3), stamp(i, 70_000))
@@ -121,7 +130,8 @@ func pinnedBandit(r *rand.Rand) string {
 		if i == 200 {
 			mixed = "none"
 		}
-		fmt.Fprintf(&b, "i%d;%s;%s;%s;%s;%v;%s;%s;%s;%s\n", i, stamp(i, 0), []string{"left", "right", "mid"}[r.IntN(3)], paid, back, []string{".25", "0.5"}[r.IntN(2)],
+		fmt.Fprintf(&b, "i%d;%s;%s;%s;%s;%v;%s;%s;%s;%s\n", i, stamp(i, 0), []string{"left", "right", "mid"}[r.IntN(3)], paid,
+			back, []string{".25", "0.5"}[r.IntN(2)],
 			[]string{"31", " 4.5", "", "1e2"}[r.IntN(4)], []string{"at", "de", ""}[r.IntN(3)], mixed, note)
 		switch i % 40 {
 		case 7:
@@ -139,9 +149,11 @@ func pinnedItems() string {
 
 func pinnedOpenBandit(r *rand.Rand) string {
 	var b strings.Builder
-	b.WriteString(",timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,user-item_affinity_1\n")
+	b.WriteString(
+		",timestamp,item_id,position,click,propensity_score,user_feature_0,user-item_affinity_0,user-item_affinity_1\n")
 	for i := range pinnedRows {
-		fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%v,%s,%d,%v\n", i, strings.Replace(stamp(i-2*(i%5), 250), "T", " ", 1), r.IntN(3), 1+r.IntN(3), r.IntN(2),
+		fmt.Fprintf(&b, "%d,%s,%d,%d,%d,%v,%s,%d,%v\n", i, strings.Replace(stamp(i-2*(i%5), 250), "T", " ", 1), r.IntN(3),
+			1+r.IntN(3), r.IntN(2),
 			[]float64{.3, .4}[r.IntN(2)], []string{"aa81", "0f0f"}[r.IntN(2)], r.IntN(3), float64(r.IntN(4))/2)
 	}
 	return b.String()
@@ -152,7 +164,8 @@ func pinnedLabelled(r *rand.Rand) string {
 	b.WriteString("label,n_a,c_b,n_c\n")
 	for i := range pinnedRows {
 		c := []string{"red", "?", "", `"blue, or ""green"""`}[r.IntN(min(3+i/100, 4))]
-		fmt.Fprintf(&b, "%s,%s,%s,%v\n", []string{"no", "yes", "may"}[r.IntN(3)], []string{"1", "", "-2.25", "123456789.123456789"}[r.IntN(4)], c, r.Float64())
+		fmt.Fprintf(&b, "%s,%s,%s,%v\n", []string{"no", "yes", "may"}[r.IntN(3)],
+			[]string{"1", "", "-2.25", "123456789.123456789"}[r.IntN(4)], c, r.Float64())
 		if i%50 == 3 {
 			b.WriteString("yes,word,red,1\nno,1\n")
 		}
@@ -174,7 +187,8 @@ func pinnedLogs(t *testing.T) []pinnedLog {
 		return path
 	}
 	file("obd/item_context.csv", pinnedItems())
-	columns := []string{"--id-column", "id", "--time-column", "at", "--outcome-time-column", "back", "--action-column", "who", "--reward-column", "paid",
+	columns := []string{"--id-column", "id", "--time-column", "at", "--outcome-time-column", "back", "--action-column",
+		"who", "--reward-column", "paid",
 		"--propensity-column", "p", "--features", "age,from:text,mixed,note", "--window", "1m"}
 	return []pinnedLog{
 		{"dsjson", file("ds.json", pinnedDsjson(r)), []string{"--window", "1m"}},

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/judge"
 	"hindsight/internal/loop"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
@@ -67,15 +68,15 @@ func (p *policies) options(o ope.Options, seed uint64) (ope.Options, error) {
 
 // judge judges the policies on the log that env shows, in parallel over the cores; nil
 // for data without propensities, where none is asked for.
-func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.Evaluations, error) {
+func (b *backtest) judge(ctx context.Context, env *replay.Rounds) (*judge.Evaluations, error) {
 	p := &b.policies
-	if !replay.HasPropensities(env) && len(p.specs) == 0 {
+	if !env.HasPropensities() && len(p.specs) == 0 {
 		return nil, nil
 	}
 	specs := p.specs
 	if len(specs) == 0 {
 		specs = []string{"logging", "uniform"}
-		if replay.HasBaseline(env) {
+		if env.HasBaseline() {
 			specs = append(specs, "baseline")
 		}
 		for _, l := range b.players() {
@@ -86,7 +87,7 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 		p.trained.log = b.source.data
 	}
 	defer p.trained.close()
-	off, err := replay.NewOffPolicy(env, func(kind, spec string) (policy *replay.Progressive, err error) {
+	off, err := judge.NewOffPolicy(env, func(kind, spec string) (policy *judge.Progressive, err error) {
 		if kind == "snapshot" {
 			policy, err = p.trained.policy(ctx, env, spec)
 		} else {
@@ -103,8 +104,8 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 	if b.journal != nil {
 		off.KeepIn(b.journal)
 	}
-	if len(p.specs) == 0 && b.showing.on() && len(env.Actions()) > 0 {
-		if first := "always:" + env.Actions()[0]; off.Check(first) == nil { // a usual baseline
+	if len(p.specs) == 0 && b.showing.on() && len(env.Actions) > 0 {
+		if first := "always:" + env.Actions[0]; off.Check(first) == nil { // a usual baseline
 			specs = append(specs, first)
 		}
 	}
@@ -117,9 +118,9 @@ func (b *backtest) judge(ctx context.Context, env replay.Environment) (*replay.E
 
 // judgeAll judges the policies that the journal does not have. Interrupted, it returns
 // those that are judged, and the context's error.
-func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []string,
-	o ope.Options) (*replay.Evaluations, error) {
-	out := &replay.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
+func (b *backtest) judgeAll(ctx context.Context, off *judge.OffPolicy, specs []string,
+	o ope.Options) (*judge.Evaluations, error) {
+	out := &judge.Evaluations{Settings: off.Settings(o), Policies: make([]*ope.Evaluation, len(specs))}
 	before := 0
 	for i, spec := range specs {
 		e, err := off.Kept(spec, o)
@@ -169,12 +170,12 @@ func (b *backtest) judgeAll(ctx context.Context, off *replay.OffPolicy, specs []
 
 // isSnapshot reports whether a specification names a learner of a live system.
 func isSnapshot(spec string) bool {
-	kind, _, _ := strings.Cut(replay.Mixed(spec), ":")
+	kind, _, _ := strings.Cut(judge.Mixed(spec), ":")
 	return kind == "snapshot"
 }
 
 // progressive returns a learner, or that of a model file, as a policy to be judged.
-func (b *backtest) progressive(env replay.Environment, kind, spec string) (*replay.Progressive, error) {
+func (b *backtest) progressive(env *replay.Rounds, kind, spec string) (*judge.Progressive, error) {
 	s := b.source
 	if kind == "model" {
 		s.model, spec = spec, ""
@@ -188,7 +189,7 @@ func (b *backtest) progressive(env replay.Environment, kind, spec string) (*repl
 		return nil, err
 	}
 	ep := loop.Epoch{Number: 1, Rules: p.model.Rules(), Learner: l}
-	policy := replay.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env, 0, p.model))
-	policy.MadeOf(replay.ModelDigest(p.model, p.files))
+	policy := judge.NewProgressive(ep, p.model.Name, replay.SecretSeed(s.seed), b.encoded(env, 0, p.model))
+	policy.MadeOf(judge.ModelDigest(p.model, p.files))
 	return policy, nil
 }

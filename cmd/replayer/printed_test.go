@@ -13,7 +13,9 @@ import (
 func TestPrintedPropensities(t *testing.T) {
 	var text strings.Builder
 	for i := range 300 {
-		fmt.Fprintf(&text, `{"id":"e%d","features":{"x":%d},"actions":["a","b","c"],"action":%q,"propensity":0.33333,"propensities":{"a":0.333333,"b":0.333333,"c":0.333333},"reward":%d}`+"\n",
+		fmt.Fprintf(&text,
+			`{"id":"e%d","features":{"x":%d},"actions":["a","b","c"],"action":%q,"propensity":0.33333,`+
+				`"propensities":{"a":0.333333,"b":0.333333,"c":0.333333},"reward":%d}`+"\n",
 			i, i%7, []string{"a", "b", "c"}[i%3], i%2)
 	}
 	log := filepath.Join(t.TempDir(), "log.jsonl")

@@ -38,6 +38,15 @@ func newProgress(w io.Writer, total int64, what string) *progress {
 
 func (p *progress) add(n int64) { _ = p.bar.Set64(p.done.Add(n)) }
 
+// steps returns a function that takes how far one of the runs of the bar is.
+func (p *progress) steps() func(done int) {
+	last := 0
+	return func(done int) {
+		p.add(int64(done - last))
+		last = done
+	}
+}
+
 func (p *progress) finish() { _ = p.bar.Finish() }
 
 // clear takes the bar off the line, for other text; the next add draws it again.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,10 +11,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/dataset"
 	"hindsight/internal/engine"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/recent"
 	"hindsight/internal/replay"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -31,21 +32,20 @@ type reading struct {
 	strict  bool
 	dedup   int
 
-	stdin  io.Reader
 	access *access     // to topics
-	env    *daemon.Env // of which standard error gets what should be known of the log and the model; nil: nobody is told
+	env    *daemon.Env // whose standard error gets what should be known of the log and the model
 
-	opened *replay.Environment // the data, read once
-	warned map[string]bool     // warnings told, by their text
+	opened **replay.Rounds // the data, read once
+	warned map[string]bool // warnings told, by their text
 }
 
 // flags adds those of every verb that reads a log, and those of the servers that may hold it. What
 // should be known of the log is told on env's standard error.
 func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
-	r.stdin, r.env, r.warned, r.opened, r.access = env.Stdin, env, map[string]bool{}, new(replay.Environment), a
+	r.env, r.warned, r.opened, r.access = env, map[string]bool{}, new(*replay.Rounds), a
 	f.StringVar(&r.rejects, "rejects", "", "file for every record that is read and not used, a JSON object a line")
 	f.BoolVar(&r.strict, "strict", false, "stop at the first malformed record; without it they are counted and left out")
-	f.IntVar(&r.dedup, "dedup", logs.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
+	f.IntVar(&r.dedup, "dedup", recent.DefaultDedup, "ids remembered to find repeats, and the events of outcomes")
 	daemon.Bounds{"dedup": {1, 1e9}}.Set(f)
 	if f.Lookup("name") == nil {
 		a.flags(env, f)
@@ -53,23 +53,20 @@ func (r *reading) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 }
 
 // options returns how records are read; done closes the file of rejects.
-func (r *reading) options(stdin io.Reader) (o logs.Options, done func() error, err error) {
-	o = logs.Options{Strict: r.strict, Dedup: r.dedup, Stdin: stdin}
+func (r *reading) options() (o logs.Options, done func() error, err error) {
+	o = logs.Options{Strict: r.strict, Dedup: r.dedup, Stdin: r.env.Stdin}
 	if r.rejects == "" {
 		return o, func() error { return nil }, nil
 	}
 	f, err := os.Create(r.rejects)
-	if err != nil {
-		return o, nil, err
-	}
 	o.Rejects = f
-	return o, f.Close, nil
+	return o, f.Close, err
 }
 
 // say tells what should be known of a log before its figures.
-func (r *reading) say(env replay.Environment) {
-	in := replay.IntakeOf(env)
-	if in == nil || r.env == nil {
+func (r *reading) say(env *replay.Rounds) {
+	in := env.Intake
+	if in == nil {
 		return
 	}
 	fmt.Fprintf(r.env.Stderr, "%s: %s; %d rounds, %d actions\n", in.Format, in.Summary(), in.Rows, in.Actions)
@@ -83,7 +80,7 @@ func (r *reading) say(env replay.Environment) {
 
 // warn tells, once, of what is allowed and seldom meant.
 func (r *reading) warn(text string) {
-	if r.env != nil && !r.warned[text] {
+	if !r.warned[text] {
 		r.warned[text] = true
 		fmt.Fprintln(r.env.Stderr, "warning: "+text)
 	}
@@ -96,7 +93,7 @@ func isTopics(data string) bool {
 }
 
 // readOnce opens the data, which all that is played shares.
-func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
+func (s *source) readOnce(ctx context.Context) (*replay.Rounds, error) {
 	if *s.reading.opened != nil {
 		return *s.reading.opened, nil
 	}
@@ -109,113 +106,107 @@ func (s *source) readOnce(ctx context.Context) (replay.Environment, error) {
 	return env, nil
 }
 
-// openData opens the data in its format: by itself topics by their address, a bandit log
-// if its columns are named, Open Bandit data if it has those, events by their content, and
-// any other CSV as a labelled one.
-func (s *source) openData(ctx context.Context) (env replay.Environment, err error) {
-	o, done, err := s.reading.options(s.reading.stdin)
+// openData opens the data as rounds.
+func (s *source) openData(ctx context.Context) (env *replay.Rounds, err error) {
+	o, done, err := s.reading.options()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, done()) }()
 	o.Inactive, o.Labelled, o.Typed = true, true, true
-	if o.Mapping, err = s.readMapping(); err != nil {
-		return nil, err
-	}
-	switch {
-	case !o.Mapping.IsZero() && s.format != formatAuto && s.format != logs.Bandit:
-		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, logs.Bandit)
-	case !o.Mapping.IsZero() || s.format == logs.Bandit:
-		if err := o.Mapping.Validate(); err != nil {
-			return nil, daemon.Usagef("%v", err)
-		}
-	case s.format == formatAuto:
-		if isTopics(s.data) {
-			return s.openTopics(ctx, o)
-		}
-	case !slices.Contains(append(logs.Formats(), logs.Labelled, logs.OpenBandit), s.format):
-		return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto, logs.Labelled, logs.Bandit, logs.OpenBandit, logs.FormatNames())
-	default:
-		o.Format = s.format
-	}
+	whole := loop.Range{Min: 0, Max: 1}
+	o.Range = whole
+	events := dataset.Options{Dedup: s.reading.dedup}
 	var m *model.Model
-	o.Range = loop.Range{Min: 0, Max: 1}
 	if s.model != "" {
 		if m, err = s.parseModel(); err != nil {
 			return nil, err
 		}
 		o.Range, o.Actions = m.Range, m.Actions
+		if events.Range, events.Actions = m.Range, m.Actions; m.Range != whole {
+			events.Reward = &m.Reward
+		}
 	}
-	r, err := logs.Open(s.data, o)
+	r, err := s.openLog(ctx, s.data, o)
 	if err != nil {
 		return nil, err
 	}
-	c := r.Schema()
-	if c != nil && c.Format != logs.Labelled && m != nil && m.Reward != (c.Kind == codec.Reward) && m.Range != (loop.Range{Min: 0, Max: 1}) {
-		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other", s.model), r.Close())
+	defer func() { err = errors.Join(err, r.end()) }()
+	if c := r.Schema(); c != nil && c.Format != logs.Labelled && events.Reward != nil &&
+		m.Reward != (c.Kind == codec.Reward) {
+		return nil, errors.Join(daemon.Usagef("%s gives the range of a reward or of a loss, and the columns name the other",
+			s.model), r.Close())
 	}
-	return s.readEvents(filepath.Base(s.data), r)
-}
-
-// openTopics opens the topics of a live system.
-func (s *source) openTopics(ctx context.Context, o logs.Options) (replay.Environment, error) {
-	t, err := s.reading.openTopics(ctx, s.data, o)
+	table, err := dataset.Read(r.name, r.Reader, events)
 	if err != nil {
 		return nil, err
 	}
-	defer t.close()
-	return s.readEvents(t.name, t.Reader)
+	return replay.OfTable(table), nil
 }
 
-// readEvents makes a log of events.
-func (s *source) readEvents(name string, r *logs.Reader) (replay.Environment, error) {
-	o := replay.EventOptions{Dedup: s.reading.dedup}
-	if s.model != "" {
-		m, err := s.parseModel()
-		if err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-		o.Actions = m.Actions
-		if o.Range = m.Range; m.Range != (loop.Range{Min: 0, Max: 1}) {
-			o.Reward = &m.Reward
-		}
+// openLog opens a log in its format, alike for every verb: by itself topics by their address, a bandit log
+// if its columns are named, and any other by its content.
+func (s *source) openLog(ctx context.Context, path string, o logs.Options) (*records, error) {
+	var err error
+	if o.Mapping, err = s.readMapping(); err != nil {
+		return nil, err
 	}
-	return replay.ReadEvents(name, r, o)
+	switch named := !o.Mapping.IsZero(); {
+	case named && s.format != formatAuto && s.format != logs.Bandit:
+		return nil, daemon.Usagef("--format %s: columns are named for --format %s only", s.format, logs.Bandit)
+	case named || s.format == logs.Bandit:
+		if err := o.Mapping.Validate(); err != nil {
+			return nil, daemon.Usagef("%v", err)
+		}
+	case s.format == formatAuto && isTopics(path):
+		return s.reading.openTopics(ctx, path, o)
+	case s.format == formatAuto:
+	case s.format == logs.Labelled && !o.Labelled:
+		return nil, daemon.Usagef("%v", logs.ErrLabelled)
+	case !slices.Contains(append(logs.Formats(), logs.Labelled, logs.OpenBandit), s.format):
+		return nil, daemon.Usagef("--format %q: expected %s, %s, %s, %s, or one of %s", s.format, formatAuto,
+			logs.Labelled, logs.Bandit, logs.OpenBandit, logs.FormatNames())
+	default:
+		o.Format = s.format
+	}
+	r, err := logs.Open(path, o)
+	if errors.Is(err, logs.ErrCSV) || errors.Is(err, logs.ErrLabelled) {
+		return nil, daemon.Usagef("%v", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &records{Reader: r, name: filepath.Base(path)}, nil
 }
 
-// topics is the log of a live system, open to be read.
-type topics struct {
+// records is a log that is read record by record.
+type records struct {
 	*logs.Reader
 	name   string
-	engine *engine.Engine
+	engine *engine.Engine // of topics; nil: of files
 }
 
-// Close ends the reading, and closes the log.
-func (t *topics) Close() error { return errors.Join(t.Reader.Close(), t.engine.Close()) }
+// Close ends the reading.
+func (r *records) Close() error { return errors.Join(r.Reader.Close(), r.end()) }
 
-func (t *topics) close() { _ = t.engine.Close() }
+// end closes the log of topics.
+func (r *records) end() error {
+	if r.engine == nil {
+		return nil
+	}
+	return r.engine.Close()
+}
 
 // openTopics opens the topics of a model in a log.
-func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*topics, error) {
-	spec, err := engine.Parse(log)
+func (r *reading) openTopics(ctx context.Context, log string, o logs.Options) (*records, error) {
+	of := system{env: &daemon.Env{}, log: log, access: *r.access} // which may name another log's model later
+	e, err := of.open(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if spec.Kind == "mem" || spec.Kind == "embedded" && !engine.Exists(spec.Dir) {
-		return nil, fmt.Errorf("%s: there is no log", log)
-	}
-	t, a := &topics{}, *r.access // which may name another log's model later
-	if t.engine, err = a.open(ctx, &spec, log, nil); err != nil {
-		return nil, err
-	}
-	if err = a.choose(ctx, t.engine, log); err == nil {
-		t.name = a.name
-		at := service.TopicsOf(t.name)
-		t.Reader, err = logs.OpenTopics(ctx, t.engine.Log, at.Decisions, at.Outcomes, o)
-	}
-	if err != nil {
-		t.close()
-		return nil, err
+	t, at := &records{name: of.name, engine: e}, service.TopicsOf(of.name)
+	if t.Reader, err = logs.OpenTopics(ctx, e.Log, at.Decisions, at.Outcomes, o); err != nil {
+		return nil, errors.Join(err, t.end())
 	}
 	return t, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
+	"hindsight/internal/judge"
 	"hindsight/internal/loop"
 	"hindsight/internal/replay"
 	"hindsight/internal/report"
@@ -98,7 +101,7 @@ func (s *source) inputs(delays, policies []string) (out [][2]string, err error) 
 	}
 	models := []string{s.model}
 	for _, spec := range policies {
-		switch kind, file, _ := strings.Cut(replay.Mixed(spec), ":"); kind {
+		switch kind, file, _ := strings.Cut(judge.Mixed(spec), ":"); kind {
 		case "model":
 			models = append(models, file)
 		case "table":
@@ -136,7 +139,7 @@ func (s *source) items() string {
 	if s.reading.opened == nil {
 		return ""
 	}
-	if in := replay.IntakeOf(*s.reading.opened); in == nil || in.Format != "obd" {
+	if in := (*s.reading.opened).Intake; in == nil || in.Format != "obd" {
 		return ""
 	}
 	items := filepath.Join(filepath.Dir(s.data), "item_context.csv")
@@ -154,7 +157,7 @@ func (in *inject) show(l *live, result *replay.Result) (err error) {
 	if !in.showing.on() {
 		return nil
 	}
-	r := &report.Results{Runs: []replay.Result{*result}, Intake: replay.IntakeOf(l.environment),
+	r := &report.Results{Runs: []replay.Result{*result}, Intake: l.environment.Intake,
 		Data: replay.Describe(l.environment)}
 	if r.Parameters, err = in.showing.parameters(in.env, &in.source, []string{in.delays}, nil); err != nil {
 		return err
@@ -195,7 +198,7 @@ func (s *showing) sweepDelays(rounds int) (out []int64, err error) {
 
 // swept plays each learner at each delay of the sweep. Interrupted, it returns what it has
 // of the learners that are finished, and the context's error.
-func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []replay.SweepPoint, err error) {
+func (b *backtest) swept(ctx context.Context, env *replay.Rounds) (out []replay.SweepPoint, err error) {
 	delays, err := b.showing.sweepDelays(min(env.Len(), sweepRounds))
 	if err != nil || len(delays) == 0 {
 		return nil, err
@@ -205,22 +208,22 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 		return nil, err
 	}
 	for _, p := range policies {
-		var trials []*replay.Trial
 		m := *p.model
 		m.Window = loop.Window{Rounds: max(m.Window.Rounds, delays[len(delays)-1]+1)}
+		var rounds [sweepOrders]*replay.Rounds // of an order, the same at each delay
+		for i := range rounds {
+			head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
+			rounds[i] = head.For(&m)
+		}
+		var trials []*replay.Trial
 		for _, d := range delays {
-			for i := range sweepOrders {
-				if len(trials) < sweepOrders { // the rounds of an order are made once
-					head := replay.Head(replay.Order(env, i, b.source.seed), sweepRounds)
-					trials = append(trials, &replay.Trial{Rounds: replay.EncodeRoundsFor(head, &m)})
-				} else {
-					trials = append(trials, &replay.Trial{Rounds: trials[i].Rounds})
-				}
-				t := trials[len(trials)-1]
-				t.Order, t.Model, t.Files, t.Label, t.Seed = i, &m, p.files, p.label, b.source.seed
-				if t.Delays, err = replay.ParseDelays(fmt.Sprintf("constant:%d", d), b.source.seed); err != nil {
-					return nil, err
-				}
+			constant, err := delay.Parse(fmt.Sprintf("constant:%d", d), delay.Options{Seed: b.source.seed})
+			if err != nil {
+				return nil, err
+			}
+			for i := range rounds {
+				trials = append(trials, &replay.Trial{Rounds: rounds[i], Order: i, Delays: constant, Model: &m,
+					Files: p.files, Label: p.label, Seed: b.source.seed})
 			}
 		}
 		results, err := (&campaign{env: b.env, what: "runs of the sweep of " + p.label, trials: trials,
@@ -228,17 +231,14 @@ func (b *backtest) swept(ctx context.Context, env replay.Environment) (out []rep
 		if err != nil {
 			return out, err
 		}
-		byDelay := make([][]replay.Result, len(delays))
-		for i := range byDelay {
-			byDelay[i] = results[i*sweepOrders : (i+1)*sweepOrders]
-		}
+		byDelay := slices.Collect(slices.Chunk(results, sweepOrders))
 		out = append(out, replay.NewSweep(p.label, delays, byDelay)...)
 	}
 	return out, nil
 }
 
 // describe adds what a report says of the data and of the command.
-func (b *backtest) describe(env replay.Environment, r *report.Results) (err error) {
+func (b *backtest) describe(env *replay.Rounds, r *report.Results) (err error) {
 	if b.showing.on() {
 		r.Summarise()
 		r.Data = replay.Describe(env)

@@ -86,7 +86,8 @@ func TestReportJSONAndCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{inputs[0].(map[string]any)["sha256"].(string), "always:red", "hour", "the delays cost", `id="chart-estimates"`} {
+	for _, want := range []string{inputs[0].(map[string]any)["sha256"].(string), "always:red", "hour", "the delays cost",
+		`id="chart-estimates"`} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("the report does not say %q", want)
 		}
@@ -129,7 +130,8 @@ const ink = `async id => {
 	};
 	u.axes.forEach(a => a.grid.show = false);
 	let least = Infinity;
-	for (const k of charts.find(c => c.id === id).views[0].series.keys()) least = Math.min(least, await pixels(i => i === k + 1));
+	for (const k of charts.find(c => c.id === id).views[0].series.keys()) least = Math.min(least, await pixels(i => i ` +
+	`=== k + 1));
 	u.axes.forEach((a, k) => a.grid.show = grids[k]);
 	await pixels(k => own[k]);
 	return least;
@@ -180,7 +182,8 @@ func TestBrowserReport(t *testing.T) {
 	p.Picture("report-light")
 
 	t.Run("colours", func(t *testing.T) {
-		const colours = `[...document.querySelectorAll(".legend button")].map((b) => b.dataset.series + "=" + b.querySelector("i").style.borderColor)`
+		const colours = `[...document.querySelectorAll(".legend button")].map((b) => b.dataset.series + "=" + ` +
+			`b.querySelector("i").style.borderColor)`
 		of := map[string]string{}
 		for _, text := range browsertest.Eval[[]string](p, colours) {
 			name, colour, _ := strings.Cut(text, "=")

@@ -36,7 +36,9 @@ func TestMain(m *testing.M) {
 
 // ofTheClock is what differs between equal backtests: how fast they were and when a report
 // was made, and of which command.
-var ofTheClock = regexp.MustCompile(`"(rounds_per_second|made|command)":("[^"]*"|[^,}]*)|Made [^<]* by replayer|<td class="text ">(command|made)</td>.*|<td class="">[0-9,.]+</td></tr>`)
+var ofTheClock = regexp.MustCompile(
+	`"(rounds_per_second|made|command)":("[^"]*"|[^,}]*)|Made [^<]* by replayer|<td class="text ` +
+		`">(command|made)</td>.*|<td class="">[0-9,.]+</td></tr>`)
 
 func timeless(text string) string { return ofTheClock.ReplaceAllString(text, "") }
 

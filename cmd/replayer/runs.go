@@ -81,15 +81,12 @@ func (r *campaign) kept() (results []*replay.Result, rounds int64, err error) {
 
 // one plays a trial and keeps its result.
 func (r *campaign) one(ctx context.Context, t *replay.Trial, bar *progress) (*replay.Result, error) {
-	last := 0
-	result, err := t.Run(ctx, func(done int) {
-		bar.add(int64(done - last))
-		last = done
-	})
+	at := bar.steps()
+	result, err := t.Run(ctx, at)
 	if err != nil {
 		return nil, err
 	}
-	bar.add(int64(t.Rounds.Len() - last))
+	at(t.Rounds.Len())
 	if r.journal != nil {
 		err = r.journal.Keep(t, result)
 	}

@@ -7,12 +7,13 @@ import (
 	"golang.org/x/term"
 
 	"hindsight/internal/daemon"
-	"hindsight/internal/replay"
+	"hindsight/internal/report"
 )
 
 // Widths of tables in columns. A terminal that is narrower than the least breaks lines.
 const (
 	leastWidth = 60
+	narrow     = 80 // of one run
 	mostWidth  = 100
 )
 
@@ -35,10 +36,11 @@ func tables(env *daemon.Env, asJSON bool, v any) (io.Writer, error) {
 	return env.Stderr, json.NewEncoder(env.Stdout).Encode(v)
 }
 
-// writeJudged writes what a log says of policies: on a terminal what fits it.
-func writeJudged(w io.Writer, judged *replay.Evaluations) error {
-	if width, terminal := screen(w); terminal {
-		return replay.WriteEvaluationsBriefly(w, judged, width)
+// tell writes a page where tables for people go, and v as JSON.
+func tell(env *daemon.Env, asJSON bool, v any, page *report.Page, width int) error {
+	w, err := tables(env, asJSON, v)
+	if err != nil {
+		return err
 	}
-	return replay.WriteEvaluations(w, judged)
+	return page.WriteText(w, width)
 }

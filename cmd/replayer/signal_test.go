@@ -61,7 +61,9 @@ func TestSignalIsHeard(t *testing.T) {
 				defer conn.Close()
 			} else if strings.Contains(args, "--data -") || strings.HasSuffix(args, " -") {
 				// A pipe takes 64 KiB: when twice as much is written, it is being read.
-				if _, err := io.WriteString(in, strings.Repeat(`{"id":"a","features":{"x":1},"actions":["u","v"],"action":"u","reward":1}`+"\n", 2000)); err != nil {
+				if _, err := io.WriteString(in,
+					strings.Repeat(`{"id":"a","features":{"x":1},"actions":["u","v"],"action":"u","reward":1}`+"\n",
+						2000)); err != nil {
 					t.Fatal(err)
 				}
 			} else if _, err := bufio.NewReader(said).ReadString('\n'); err != nil { // it says what it plays

@@ -14,6 +14,7 @@ import (
 
 	"hindsight/internal/bounded"
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -53,9 +54,9 @@ type source struct {
 // dataFlags are those of verbs that read a log.
 func (s *source) dataFlags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 	grouped(f, "Data", func() {
-		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any format "+
-			"that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose columns are "+
-			"named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
+		f.StringVar(&s.data, "data", "", "log: a file or a folder, plain, gzip or zstd, or - for standard input, in any "+
+			"format that replayer convert reads; a labelled CSV (label first, n_ numbers, c_ categories); a CSV whose "+
+			"columns are named; Open Bandit data; or the topics of a live system: embedded:DIR, nats://… or kafka://…")
 	})
 	s.logFlags(env, f, a)
 }
@@ -78,7 +79,8 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 			"needle:S,N,O, and others that replayer list names")
 		f.StringArrayVar(&s.twists, "twist", nil,
 			"change the environment or the labelled CSV: permute:SHARE, rewards:HIGH,LOW; may be repeated")
-		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment", defaultRounds))
+		f.IntVar(&s.rounds, "rounds", 0, fmt.Sprintf("rounds to play; 0: the whole file, or %d of an environment",
+			defaultRounds))
 	})
 	f.Uint64Var(&s.seed, "seed", 1, "of contexts, losses, delays, row orders and the secret seed")
 	f.BoolVar(&s.json, "json", false, "one JSON object on standard output; tables and bars go to standard error")
@@ -90,8 +92,8 @@ func (s *source) flags(env *daemon.Env, f *pflag.FlagSet, a *access) {
 func (s *source) runFlags(f *pflag.FlagSet, window bool) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(&s.model, "model", "", "model file; its learner is used unless --learner is given")
-		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: auto, "+
-			"linear, fourier (linear with 128 random features), shared or hybrid")
+		f.StringVar(&s.oracle, "oracle", "", "oracle with its defaults instead of the environment's or the model file's: "+
+			"auto, linear, fourier (linear with 128 random features), shared or hybrid")
 		f.Float64Var(&s.accept, "accept", 1, "replay of a log with propensities: a row whose action the learner draws is "+
 			"accepted with probability min(1, ACCEPT/propensity); 1: always, 0: by the smallest propensity (rejection sampling)")
 		if window {
@@ -110,13 +112,14 @@ func (s *source) learnerFlags(f *pflag.FlagSet, learner, delays *string) {
 	grouped(f, "Learners and delays", func() {
 		f.StringVar(learner, "learner", "", "learner (default dafa, or the model file's)")
 		if delays != nil {
-			f.StringVar(delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else lognormal:20,1.5)")
+			f.StringVar(delays, "delays", "", "delays of outcomes in later rounds (default: the log's own, else "+
+				"lognormal:20,1.5)")
 		}
 	})
 }
 
 // open returns the environment, twisted.
-func (s *source) open(ctx context.Context) (replay.Environment, error) {
+func (s *source) open(ctx context.Context) (*replay.Rounds, error) {
 	env, err := s.openPlain(ctx)
 	for _, spec := range s.twists {
 		if err != nil {
@@ -129,7 +132,7 @@ func (s *source) open(ctx context.Context) (replay.Environment, error) {
 	return env, err
 }
 
-func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
+func (s *source) openPlain(ctx context.Context) (*replay.Rounds, error) {
 	if s.data != "" {
 		env, err := s.readOnce(ctx)
 		if err != nil {
@@ -153,18 +156,18 @@ func (s *source) openPlain(ctx context.Context) (replay.Environment, error) {
 
 // defaultDelays are those of inject and backtest: the log's own, or where it has none
 // these.
-func (s *source) defaultDelays(env replay.Environment) string {
-	if replay.RecordsDelays(env) {
+func (s *source) defaultDelays(env *replay.Rounds) string {
+	if env.RecordsDelays() {
 		return "recorded"
 	}
-	if own := replay.OwnDelays(env); own != "" {
+	if own := env.Delays; own != "" {
 		return own
 	}
 	return "lognormal:20,1.5"
 }
 
 // delays reads a specification of delays for an environment.
-func (s *source) delays(env replay.Environment, spec string) (replay.Delays, error) {
+func (s *source) delays(env *replay.Rounds, spec string) (*delay.Delays, error) {
 	if spec == "" {
 		spec = s.defaultDelays(env)
 	}
@@ -172,7 +175,9 @@ func (s *source) delays(env replay.Environment, spec string) (replay.Delays, err
 	if err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: s.seed, Env: env, Times: columns}.Parse(spec)
+	o := env.DelayOptions(s.seed)
+	o.Times = columns
+	d, err := delay.Parse(spec, o)
 	if err != nil {
 		return nil, daemon.Usagef("--delays: %v", err)
 	}
@@ -204,7 +209,7 @@ type policy struct {
 const modelName = "replay"
 
 // policy returns the model for a learner's specification; "" is the model file's.
-func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
+func (s *source) policy(env *replay.Rounds, spec string) (*policy, error) {
 	p := &policy{label: spec}
 	if s.model != "" {
 		if err := s.readModel(p, env); err != nil {
@@ -212,7 +217,7 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 	} else {
 		p.model, p.files = replay.ModelFor(env, modelName, model.Learner{Kind: model.DAFA}, defaultWindow)
-		if replay.OwnDelays(env) != "" {
+		if env.Delays != "" {
 			p.model.Window.Rounds = max(1, int64(env.Len())) // they may be of any length
 		}
 	}
@@ -244,11 +249,12 @@ func (s *source) policy(env replay.Environment, spec string) (*policy, error) {
 		}
 		p.model.Window = w
 	}
-	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !replay.Timed(env) {
+	if s.window == "" && !s.modelWindow && p.model.Window.Rounds == 0 && !env.Timed() {
 		p.model.Window, p.defaultWindow = defaultWindow, true
 	}
-	if p.model.Window.Rounds == 0 && !replay.Timed(env) {
-		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example --window 200", model.FormatWindow(p.model.Window))
+	if p.model.Window.Rounds == 0 && !env.Timed() {
+		return nil, daemon.Usagef("a window of %s: this data has no times; give the window in rounds, for example "+
+			"--window 200", model.FormatWindow(p.model.Window))
 	}
 	if err := p.model.Validate(); err != nil {
 		return nil, err
@@ -270,7 +276,7 @@ func (s *source) parseModel() (*model.Model, error) {
 	return m, err
 }
 
-func (s *source) readModel(p *policy, env replay.Environment) (err error) {
+func (s *source) readModel(p *policy, env *replay.Rounds) (err error) {
 	if p.model, err = s.parseModel(); err != nil {
 		return err
 	}
@@ -283,17 +289,17 @@ func (s *source) readModel(p *policy, env replay.Environment) (err error) {
 	if err := replay.UseActions(p.model, env); err != nil {
 		return daemon.Usagef("%s: %v", s.model, err)
 	}
-	p.model.Resolve(env.Columns(), len(env.Actions()))
+	p.model.Resolve(env.Columns, len(env.Actions))
 	return nil
 }
 
 // setOracle replaces the oracle by another with its defaults.
-func (s *source) setOracle(p *policy, env replay.Environment) (err error) {
+func (s *source) setOracle(p *policy, env *replay.Rounds) (err error) {
 	if p.model.Oracle, err = model.ParseOracle(s.oracle); err != nil {
 		return daemon.Usagef("--oracle: %v", err)
 	}
-	p.model.MaxFeatures = max(p.model.MaxFeatures, env.Columns())
-	p.model.Resolve(env.Columns(), len(env.Actions()))
+	p.model.MaxFeatures = max(p.model.MaxFeatures, env.Columns)
+	p.model.Resolve(env.Columns, len(env.Actions))
 	maps.DeleteFunc(p.files, func(name string, _ []byte) bool { return !slices.Contains(p.model.Files(), name) })
 	return nil
 }
@@ -329,7 +335,8 @@ func (s *source) setLearner(p *policy, rounds int) (err error) {
 		return daemon.Usagef("--learner: %v", err)
 	}
 	if p.model.Explore.Warning() != "" {
-		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
+		s.reading.warn(fmt.Sprintf("--learner %s: its number is no ε, but a factor of γ, and one so small plays nearly "+
+			"at random for very long; for ε-greedy give --learner egreedy:%s", spec, explore))
 	}
 	return nil
 }

@@ -52,15 +52,6 @@ func (a *access) choose(ctx context.Context, e *engine.Engine, log string) error
 	return nil
 }
 
-// open opens a log to read it, beside the system that serves it if that runs.
-func (a *access) open(ctx context.Context, spec *engine.Spec, log string, logger *slog.Logger) (*engine.Engine, error) {
-	o := engine.Options{Log: log, Read: true, NATS: a.nats, Kafka: a.kafka, Logger: logger}
-	if spec.Kind == "kafka" {
-		o.Requests = servers.None
-	}
-	return engine.Open(ctx, o)
-}
-
 // system is the log of a live system.
 type system struct {
 	env      *daemon.Env
@@ -80,7 +71,7 @@ func (s *system) flags(f *pflag.FlagSet, of string, seed bool) {
 	s.access.flags(s.env, f)
 }
 
-// open opens the log, and chooses the model.
+// open opens the log to read it, beside the system that serves it if that runs, and chooses the model.
 func (s *system) open(ctx context.Context) (*engine.Engine, error) {
 	spec, err := engine.Parse(s.log)
 	if err != nil {
@@ -95,7 +86,11 @@ func (s *system) open(ctx context.Context) (*engine.Engine, error) {
 	if s.seedFile == "" {
 		s.seedFile = spec.SeedFile()
 	}
-	e, err := s.access.open(ctx, &spec, s.log, s.env.Logger)
+	o := engine.Options{Log: s.log, Read: true, NATS: s.nats, Kafka: s.kafka, Logger: s.env.Logger}
+	if spec.Kind == "kafka" {
+		o.Requests = servers.None
+	}
+	e, err := engine.Open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -112,18 +107,20 @@ func (s *system) openRecorded(ctx context.Context) (*engine.Engine, []byte, erro
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, err = os.Stat(s.seedFile); err != nil {
-		err = fmt.Errorf("the secret seed is needed to recompute the draws: %w", err)
-	}
-	var seed []byte
-	if err == nil {
-		seed, err = daemon.SeedFile(s.seedFile)
-	}
+	seed, err := s.seed()
 	if err != nil {
 		_ = e.Close()
 		return nil, nil, err
 	}
 	return e, seed, nil
+}
+
+// seed reads the secret seed, and makes none.
+func (s *system) seed() ([]byte, error) {
+	if _, err := os.Stat(s.seedFile); err != nil {
+		return nil, fmt.Errorf("the secret seed is needed to recompute the draws: %w", err)
+	}
+	return daemon.SeedFile(s.seedFile)
 }
 
 // warnings returns a logger that tells people of warnings, and programs of everything.

@@ -152,7 +152,7 @@ func (t *teach) system(ctx context.Context, e *engine.Engine, m *model.Model,
 
 func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
 	_, err := playTo(ctx, t.env, system, &replay.Injection{Log: system.Log, Topics: service.TopicsOf(system.Name),
-		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson,
+		Lead: 1, Rules: lesson.Model.Rules(), Partitions: system.Partitions, Rounds: lesson.Rounds(), Delays: lesson.Delays(),
 		Taught: true}, "teach")
 	if ctx.Err() != nil {
 		fmt.Fprintln(t.env.Stderr, "stopped; the same command goes on from here")
@@ -162,7 +162,7 @@ func (t *teach) play(ctx context.Context, system *service.SystemConfig, lesson *
 
 // sum says what the system was taught, and audits it.
 func (t *teach) sum(ctx context.Context, system *service.SystemConfig, lesson *replay.Lesson) error {
-	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.String(), system.Build)
+	s, err := replay.Summarize(ctx, system.Log, system.Name, lesson.Delays().Spec, system.Build)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"hindsight/internal/daemon"
 	"hindsight/internal/engine"
+	"hindsight/internal/judge"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
 )
@@ -23,8 +24,8 @@ type trained struct {
 }
 
 func (t *trained) flags(f *pflag.FlagSet) {
-	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy snapshot, "+
-		"and replayed itself unless --data or --env is given")
+	f.StringVar(&t.log, "log", "", "log of a live system: embedded:DIR, nats://… or kafka://…; for --policy "+
+		"snapshot, and replayed itself unless --data or --env is given")
 	f.Int64Var(&t.at, "at", 0, "feedback after which --policy snapshot is the learner of --log; 0: all")
 	daemon.Bounds{"at": {0, 1 << 53}}.Set(f)
 }
@@ -33,7 +34,7 @@ var errNoLog = errors.New("a snapshot is that of a live system: name its log, fo
 
 // policy returns the learner as it was after so much feedback, "" that of --at, as a
 // policy on the rows of data. Each call returns one of its own.
-func (t *trained) policy(ctx context.Context, data replay.Environment, at string) (*replay.Progressive, error) {
+func (t *trained) policy(ctx context.Context, data *replay.Rounds, at string) (*judge.Progressive, error) {
 	n := t.at
 	if at != "" {
 		var err error
@@ -48,7 +49,7 @@ func (t *trained) policy(ctx context.Context, data replay.Environment, at string
 	if err != nil {
 		return nil, err
 	}
-	policy := replay.NewFrozen(l.Epoch, t.name, nil, data)
+	policy := judge.NewFrozen(l.Epoch, t.name, nil, data)
 	policy.MadeOf(l.Digest)
 	return policy, nil
 }

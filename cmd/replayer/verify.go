@@ -59,15 +59,15 @@ func (v *verification) run(ctx context.Context) error {
 
 func (v *verification) verify(ctx context.Context, e *engine.Engine, seed []byte) error {
 	var bar *progress
-	last := int64(0)
+	var at func(done int)
 	report, err := verify.Run(ctx, verify.Config{Log: e.Log, Name: v.name, Seed: seed, Build: model.Epoch,
 		OneClock: e.Dir != "", // the machine's, which gave all log times of an embedded log
 		Progress: func(done, total int64) {
 			if bar == nil {
 				bar = newProgress(v.env.Stderr, total, "verify")
+				at = bar.steps()
 			}
-			bar.add(done - last)
-			last = done
+			at(int(done))
 		}})
 	if bar != nil {
 		bar.finish()

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -81,11 +80,7 @@ func (w *window) run(ctx context.Context) error {
 	if err := w.showing.writePage(w.env, report.Windows(&runs[0][0], w.seeds, prices, p)); err != nil {
 		return err
 	}
-	table, err := tables(w.env, w.source.json, w.priced(prices))
-	if err != nil {
-		return err
-	}
-	return replay.WriteWindows(table, &runs[0][0], w.seeds, prices)
+	return tell(w.env, w.source.json, w.priced(prices), report.WindowPrices(&runs[0][0], w.seeds, prices), mostWidth)
 }
 
 // priced is what window prints as JSON.
@@ -129,7 +124,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 		if err != nil {
 			return nil, nil, err
 		}
-		rounds := replay.EncodeRoundsFor(env, p.model)
+		rounds := env.For(p.model)
 		for i := range windows {
 			m := *p.model
 			m.Window = windows[i]
@@ -149,7 +144,7 @@ func (w *window) play(ctx context.Context) ([]loop.Window, [][]replay.Result, er
 }
 
 // choose returns the windows to price, growing.
-func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
+func (w *window) choose(env *replay.Rounds) ([]loop.Window, error) {
 	if len(w.windows) == 0 {
 		return replay.DefaultWindows(env), nil
 	}
@@ -166,7 +161,7 @@ func (w *window) choose(env replay.Environment) ([]loop.Window, error) {
 		}
 		out = append(out, win)
 	}
-	if out[0].Rounds == 0 && !replay.Timed(env) {
+	if out[0].Rounds == 0 && !env.Timed() {
 		return nil, daemon.Usagef("--windows %s: this data has no times; give windows in rounds", w.windows[0])
 	}
 	return out, nil
@@ -180,17 +175,15 @@ func (w *window) save(prices []replay.WindowPrice, first *replay.Result) error {
 	if err := os.MkdirAll(w.out, 0o755); err != nil {
 		return err
 	}
-	if err := whole.Write(filepath.Join(w.out, "window.json"), func(f io.Writer) error {
-		e := json.NewEncoder(f)
-		e.SetIndent("", "  ")
-		return e.Encode(w.priced(prices))
-	}); err != nil {
-		return err
-	}
-	err := whole.Write(filepath.Join(w.out, "window.csv"),
-		func(f io.Writer) error { return replay.WriteWindowCSV(f, prices) })
+	text, err := json.MarshalIndent(w.priced(prices), "", "  ")
 	if err != nil {
 		return err
 	}
-	return replay.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
+	if err := whole.WriteText(filepath.Join(w.out, "window.json"), string(text)+"\n"); err != nil {
+		return err
+	}
+	if err := report.WindowFile(prices).Save(w.out); err != nil {
+		return err
+	}
+	return report.WindowChart(prices, first).Save(filepath.Join(w.out, "window.png"))
 }

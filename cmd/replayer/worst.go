@@ -11,8 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"hindsight/internal/daemon"
+	"hindsight/internal/delay"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/report"
 	"hindsight/internal/whole"
 )
 
@@ -96,28 +98,24 @@ func (w *worst) run(ctx context.Context) error {
 	if werr := whole.Write(w.out, func(f io.Writer) error { return found.Found.Sequence.Write(f) }); werr != nil {
 		return werr
 	}
-	report, ferr := stress.report(ctx, found)
+	costs, ferr := stress.report(ctx, found)
 	stress.bar.finish()
 	if err == nil {
 		err = ferr
 	}
-	if report == nil {
+	if costs == nil {
 		fmt.Fprintf(w.env.Stderr, "the worst so far, %s %.4g in the draws of the search, is in %s\n", stress.what,
 			found.Found.Harm, w.out)
 		return err
 	}
-	report.File = w.out
-	table, err := tables(w.env, w.source.json, report)
-	if err != nil {
-		return err
-	}
-	return report.Write(table)
+	costs.File = w.out
+	return tell(w.env, w.source.json, costs, report.Worst(costs), narrow)
 }
 
 // stress is a learner that sequences of delays are tried on.
 type stress struct {
 	trial  replay.Trial // without delays
-	search *replay.Worst
+	search *delay.Worst
 	draws  int
 	bar    *progress
 
@@ -136,26 +134,26 @@ func (w *worst) stress(ctx context.Context) (*stress, error) {
 	}
 	fmt.Fprintln(w.env.Stderr, p.model.Cost())
 	n := env.Len()
-	b := replay.Budget{Rounds: n, Total: w.total, Max: w.max}
+	b := delay.Budget{Rounds: n, Total: w.total, Max: w.max}
 	if err := w.complete(env, &b); err != nil {
 		return nil, err
 	}
-	s := &stress{trial: replay.Trial{Rounds: replay.EncodeRoundsFor(env, p.model), Model: p.model, Files: p.files,
+	s := &stress{trial: replay.Trial{Rounds: env.For(p.model), Model: p.model, Files: p.files,
 		Label: p.label, Seed: w.source.seed}, draws: w.draws}
-	s.search = &replay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed,
+	s.search = &delay.Worst{Budget: b, Steps: w.steps, Batch: w.batch, Random: w.random, Seed: w.source.seed,
 		Harm: s.harm}
 	return s, nil
 }
 
 // complete fills in what of a budget is not given: that of the delays that a log records,
 // else 20 a round and at most 100.
-func (w *worst) complete(env replay.Environment, b *replay.Budget) error {
-	if replay.RecordsDelays(env) {
+func (w *worst) complete(env *replay.Rounds, b *delay.Budget) error {
+	if env.RecordsDelays() {
 		d, err := w.source.delays(env, "recorded")
 		if err != nil {
 			return err
 		}
-		own := replay.BudgetOf(d, b.Rounds)
+		own := delay.BudgetOf(d, b.Rounds)
 		b.Total, b.Max = cmp.Or(b.Total, own.Total), cmp.Or(b.Max, own.Max)
 	}
 	if b.Max == 0 {
@@ -168,7 +166,7 @@ func (w *worst) complete(env replay.Environment, b *replay.Budget) error {
 }
 
 // play runs the learner under delays with the draws of a seed.
-func (s *stress) play(ctx context.Context, d replay.Delays, seed uint64) (*replay.Result, error) {
+func (s *stress) play(ctx context.Context, d *delay.Delays, seed uint64) (*replay.Result, error) {
 	t := s.trial
 	t.Delays, t.Seed = d, seed
 	r, err := t.Run(ctx, nil)
@@ -179,10 +177,10 @@ func (s *stress) play(ctx context.Context, d replay.Delays, seed uint64) (*repla
 }
 
 // harm is the mean harm of a sequence over the draws of the search.
-func (s *stress) harm(ctx context.Context, seq replay.Sequence) (float64, error) {
+func (s *stress) harm(ctx context.Context, seq delay.Sequence) (float64, error) {
 	sum := 0.0
 	for i := range s.draws {
-		r, err := s.play(ctx, seq, s.trial.Seed+uint64(i))
+		r, err := s.play(ctx, seq.Delays(), s.trial.Seed+uint64(i))
 		if err != nil {
 			return 0, err
 		}
@@ -196,19 +194,20 @@ func (s *stress) harm(ctx context.Context, seq replay.Sequence) (float64, error)
 }
 
 // report plays what was found, random sequences and no delay with fresh draws.
-func (s *stress) report(ctx context.Context, found *replay.WorstFound) (*replay.WorstReport, error) {
-	none, err := replay.ParseDelays("none", s.trial.Seed)
+func (s *stress) report(ctx context.Context, found *delay.WorstFound) (*replay.WorstReport, error) {
+	none, err := delay.Parse("none", delay.Options{Seed: s.trial.Seed})
 	if err != nil {
 		return nil, err
 	}
-	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Env.Name(), s.trial.Label,
+	r := replay.NewWorstReport(s.search, found, s.trial.Rounds.Name, s.trial.Label,
 		model.FormatWindow(s.trial.Model.Window), s.what, s.draws)
 	for i := range replay.FreshDraws {
 		seed := s.trial.Seed + uint64(s.draws+i)
 		for _, c := range []struct {
-			delays replay.Delays
+			delays *delay.Delays
 			into   *replay.WorstRow
-		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence, r.Random}, {found.Found.Sequence, r.Found}} {
+		}{{none, r.None}, {found.Random[i%len(found.Random)].Sequence.Delays(), r.Random},
+			{found.Found.Sequence.Delays(), r.Found}} {
 			result, err := s.play(ctx, c.delays, seed)
 			if err != nil {
 				return nil, err

@@ -270,7 +270,8 @@ func TestAsyncAPI(t *testing.T) {
 	if err := spec.Validate(d.doc); err != nil {
 		t.Error(err)
 	}
-	if bad := parseAsyncAPI(t, strings.Replace(d.text, "action: send,", "action: sned,", 1)); spec.Validate(bad.doc) == nil {
+	if bad := parseAsyncAPI(t, strings.Replace(d.text, "action: send,", "action: sned,", 1)); spec.Validate(
+		bad.doc) == nil {
 		t.Error("an unknown action is accepted")
 	}
 	for _, diff := range d.differences(t) {
@@ -278,7 +279,8 @@ func TestAsyncAPI(t *testing.T) {
 	}
 	for _, plant := range [][2]string{
 		{"        learned_lost: {type: integer}\n", ""},
-		{"        learned_lost: {type: integer}\n", "        learned_lost: {type: integer}\n        learned_found: {type: integer}\n"},
+		{"        learned_lost: {type: integer}\n", "        learned_lost: {type: integer}\n        learned_found: {type: " +
+			"integer}\n"},
 		{"refused:\n", "denied:\n"},
 		{"round: {type: integer", "round: {type: string"},
 		{"            minItems: 11\n", "            minItems: 12\n"},

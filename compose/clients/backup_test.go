@@ -27,7 +27,8 @@ func TestBackupCommands(t *testing.T) {
 	if err := os.Symlink("private/hindsight", filepath.Join(dir, "hindsight")); err != nil {
 		t.Fatal(err)
 	}
-	commands := strings.NewReplacer("/var/lib/hindsight", filepath.Join(dir, "hindsight"), "BACKUP", filepath.Join(dir, "backup")).
+	commands := strings.NewReplacer("/var/lib/hindsight", filepath.Join(dir, "hindsight"), "BACKUP",
+		filepath.Join(dir, "backup")).
 		Replace(block(t, "../README.md", "backup"))
 	said := run(t, "sh", "-ec", "PATH="+filepath.Join(dir, "bin")+":$PATH\n"+commands)
 	if want := "stop\nstart\nverify " + filepath.Join(dir, "backup") + "\n"; said != want {

@@ -27,7 +27,8 @@ func startSystem(t *testing.T) *engine.Engine { return startModel(t, "") }
 // startModel runs a model file.
 func startModel(t *testing.T, path string) *engine.Engine {
 	t.Helper()
-	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,8 +42,10 @@ func startModel(t *testing.T, path string) *engine.Engine {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: []byte("a seed for tests"), Partitions: 1, Owned: []int{0}, Owner: "test", Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
+			Build: model.Epoch,
+			Seed:  []byte("a seed for tests"), Partitions: 1, Owned: []int{0}, Owner: "test",
+			Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -79,8 +82,10 @@ func misreport(t *testing.T, e *engine.Engine) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	for _, r := range [][2]string{{"decide", `{"id":"mine","actions":["a","b"]}`}, {"outcome", `{"id":"mine","loss":1.5}`}} {
-		if m, err := nc.Request("hindsight."+r[0], []byte(r[1]), 10*time.Second); err != nil || m.Header.Get("Nats-Service-Error") != "" {
+	for _, r := range [][2]string{{"decide", `{"id":"mine","actions":["a","b"]}`},
+		{"outcome", `{"id":"mine","loss":1.5}`}} {
+		if m, err := nc.Request("hindsight."+r[0], []byte(r[1]), 10*time.Second); err != nil ||
+			m.Header.Get("Nats-Service-Error") != "" {
 			t.Fatalf("%s: %v, %v", r[0], err, m)
 		}
 	}
@@ -102,7 +107,8 @@ func misreport(t *testing.T, e *engine.Engine) {
 func wantRejects(t *testing.T, out string) {
 	t.Helper()
 	var r struct{ Topic, Reason, Detail, ID, Bytes string }
-	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Topic != "outcomes" || r.Reason != "malformed" || r.ID != "mine" ||
+	if err := json.Unmarshal([]byte(out), &r); err != nil || r.Topic != "outcomes" || r.Reason != "malformed" ||
+		r.ID != "mine" ||
 		r.Detail != "out of the model's range: 1.5 is not in [0, 1]" || r.Bytes != `{"id":"mine","loss":1.5}` {
 		t.Errorf("%v: %+v of %s", err, r, out)
 	}
@@ -143,7 +149,8 @@ func TestPythonClients(t *testing.T) {
 	misreport(t, e)
 	wantRejects(t, run(t, "python3", "python/read.py", e.Dir, "hindsight.rejects"))
 	empty := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "python3", "python/read.py", empty).CombinedOutput(); err == nil || string(out) != empty+"/connect.json is not there: give the folder of a decider's log\n" {
+	if out, err := exec.CommandContext(t.Context(), "python3", "python/read.py", empty).CombinedOutput(); err == nil ||
+		string(out) != empty+"/connect.json is not there: give the folder of a decider's log\n" {
 		t.Errorf("of a folder without a log: %v, %s", err, out)
 	}
 	if err := nobody.Wait(); err == nil || said.String() != "nobody answers at nats://127.0.0.1:1: start a decider\n" {

@@ -37,7 +37,9 @@ func TestDockerfiles(t *testing.T) {
 		t.Errorf("NATS servers: %v and %v", source["nats"], release["nats"])
 	}
 	own := func(all []instruction) []instruction {
-		return slices.DeleteFunc(slices.Clone(all), func(i instruction) bool { return i.word == "COPY" || i.rest == "decider --version" })
+		return slices.DeleteFunc(slices.Clone(all), func(i instruction) bool {
+			return i.word == "COPY" || i.rest == "decider --version"
+		})
 	}
 	if a, b := own(source["hindsight"]), own(release["hindsight"]); !slices.Equal(a, b) || len(a) < 4 {
 		t.Errorf("images: %v and %v", a, b)
@@ -69,12 +71,14 @@ func TestDockerfileBuilds(t *testing.T) {
 		}
 	}
 	for _, program := range []string{"decider", "feedback-joiner", "replayer"} {
-		if said := run(t, filepath.Join(out, "bin", program), "--version"); !strings.Contains(said, "revision "+revision[:12]) {
+		if said := run(t, filepath.Join(out, "bin", program), "--version"); !strings.Contains(said,
+			"revision "+revision[:12]) {
 			t.Errorf("%s --version: %s", program, said)
 		}
 	}
 	run(t, filepath.Join(out, "bin", "load"), "-h")
-	if text := contents(t, filepath.Join(out, "LICENCES.txt")); !regexp.MustCompile(`(?m)^github.com/segmentio/kafka-go +v`).MatchString(text) {
+	if text := contents(t, filepath.Join(out, "LICENCES.txt")); !regexp.MustCompile(
+		`(?m)^github.com/segmentio/kafka-go +v`).MatchString(text) {
 		t.Errorf("licences: %.200s", text)
 	}
 }

@@ -25,7 +25,8 @@ func TestKcat(t *testing.T) {
 			t.Skip("kcat or Python's msgpack is not here: apt install kcat python3-msgpack")
 		}
 	}
-	write, read, report := "kcat -P -b localhost:9092 -t shop.contexts", "kcat -C -b localhost:9092", "kcat -P -b localhost:9092 -t shop.outcomes"
+	write, read, report := "kcat -P -b localhost:9092 -t shop.contexts", "kcat -C -b localhost:9092",
+		"kcat -P -b localhost:9092 -t shop.outcomes"
 	readme := block(t, "../../README.md", "kcat")
 	contexts, rest, _ := strings.Cut(readme, read)
 	decisions, outcomes, ok := strings.Cut(read+rest, report)
@@ -50,20 +51,25 @@ func playKcat(t *testing.T, contexts, decisions, outcomes string, observed, with
 	rounds := observed + withdrawn
 	sh(contexts)
 	var out string
-	eventually(t, "a decision of each context", func() bool { out = sh(decisions); return strings.Count(out, "\n") == rounds })
+	eventually(t, "a decision of each context", func() bool {
+		out = sh(decisions)
+		return strings.Count(out, "\n") == rounds
+	})
 	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
 		var d struct {
 			ID, Action string
 			Propensity float64
 		}
-		if err := json.Unmarshal([]byte(line), &d); err != nil || d.ID != "c1" && d.ID != "c2" || d.Action == "" || d.Propensity <= 0 {
+		if err := json.Unmarshal([]byte(line), &d); err != nil || d.ID != "c1" && d.ID != "c2" || d.Action == "" ||
+			d.Propensity <= 0 {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
 	sh(outcomes)
 	eventually(t, "a feedback of each", func() bool {
 		s, err := replay.Summarize(t.Context(), log.Log, "shop", "none", model.Epoch)
-		return err == nil && s.Rounds == int64(rounds) && s.Fates.Observed == int64(observed) && s.Fates.Withdrawn == int64(withdrawn)
+		return err == nil && s.Rounds == int64(rounds) && s.Fates.Observed == int64(observed) &&
+			s.Fates.Withdrawn == int64(withdrawn)
 	})
 }
 

@@ -96,7 +96,8 @@ func (k kubernetes) check(object any) error {
 // podFlaws returns what is wrong with a manifest that the schemas allow.
 func podFlaws(manifest string) (out []string) {
 	for _, want := range []string{"runAsNonRoot: true", "readOnlyRootFilesystem: true", "allowPrivilegeEscalation: false",
-		"capabilities: {drop: [ALL]}", "seccompProfile: {type: RuntimeDefault}", "automountServiceAccountToken: false", "readinessProbe:", "livenessProbe:"} {
+		"capabilities: {drop: [ALL]}", "seccompProfile: {type: RuntimeDefault}", "automountServiceAccountToken: false",
+		"readinessProbe:", "livenessProbe:"} {
 		if n, pods := strings.Count(manifest, want), strings.Count(manifest, "      containers:\n"); n != pods {
 			out = append(out, fmt.Sprintf("%q in %d of %d pods", want, n, pods))
 		}
@@ -123,7 +124,8 @@ func TestKubernetesManifest(t *testing.T) {
 	if f := podFlaws(string(text)); f != nil {
 		t.Error(f)
 	}
-	for _, plant := range [][2]string{{"replicas: 2", "replicas: two"}, {"readinessProbe:", "readynessProbe:"}, {"minAvailable: 1", "minimum: 1"},
+	for _, plant := range [][2]string{{"replicas: 2", "replicas: two"}, {"readinessProbe:", "readynessProbe:"},
+		{"minAvailable: 1", "minimum: 1"},
 		{"containerPort: 9464", "containerPort: admin"}, {"maxSurge: 0", "maxSurge: [0]"}} {
 		bad := strings.Replace(string(text), plant[0], plant[1], 1)
 		found := bad == string(text)
@@ -148,7 +150,8 @@ func userFlaws(manifest, config string) (out []string) {
 		}
 	}
 	head, objects, _ := strings.Cut(strings.ReplaceAll(manifest, "\\\n#", ""), "\napiVersion")
-	for _, m := range regexp.MustCompile(`secretKeyRef: \{name: ([a-z-]+), key: ([a-z-]+)\}`).FindAllStringSubmatch(objects, -1) {
+	for _, m := range regexp.MustCompile(`secretKeyRef: \{name: ([a-z-]+), key: ([a-z-]+)\}`).FindAllStringSubmatch(
+		objects, -1) {
 		if !regexp.MustCompile(`create secret generic ` + m[1] + ` .*--from-literal=` + m[2] + `=`).MatchString(head) {
 			out = append(out, "nobody makes "+m[2]+" of the secret "+m[1])
 		}
@@ -165,7 +168,8 @@ func TestKubernetesUsers(t *testing.T) {
 	if f := userFlaws(manifest, config); f != nil {
 		t.Error(f)
 	}
-	for _, plant := range [][2]string{{"--config=/etc/nats/nats.conf", "--jetstream"}, {"- name: PIPELINE_PASSWORD", "- name: PIPE"},
+	for _, plant := range [][2]string{{"--config=/etc/nats/nats.conf", "--jetstream"},
+		{"- name: PIPELINE_PASSWORD", "- name: PIPE"},
 		{"--from-literal=requester=", "--from-literal=asker="}, {"value: service}", "value: decider}"}} {
 		if f := userFlaws(strings.Replace(manifest, plant[0], plant[1], 1), config); len(f) != 1 {
 			t.Errorf("%s: %q", plant[1], f)

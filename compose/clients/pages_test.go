@@ -94,7 +94,8 @@ func TestLinks(t *testing.T) {
 			}
 		}
 	}
-	if n < 50 || leads(t, "README.md#no-such-heading") || leads(t, "compose/NOTHING.md") || !leads(t, "compose/README.md#backup-and-restore") {
+	if n < 50 || leads(t, "README.md#no-such-heading") || leads(t, "compose/NOTHING.md") ||
+		!leads(t, "compose/README.md#backup-and-restore") {
 		t.Errorf("%d links looked at, or links that lead nowhere are not seen", n)
 	}
 }

@@ -50,7 +50,8 @@ func (r *ranking) judge(t *testing.T, out string) {
 		sum += a.Probability
 		juice = juice || a.ID == "juice" // is excluded
 	}
-	if len(r.Ranking) != 3 || sum < 1-1e-12 || sum > 1+1e-12 || juice || r.Ranking[0].ID != r.RewardActionID || r.EventID == "" {
+	if len(r.Ranking) != 3 || sum < 1-1e-12 || sum > 1+1e-12 || juice || r.Ranking[0].ID != r.RewardActionID ||
+		r.EventID == "" {
 		t.Errorf("a Rank response: %s", out)
 	}
 }
@@ -63,8 +64,8 @@ func TestPersonalizerClients(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "personalizer")
 	run(t, "go", "build", "-o", bin, "./personalizer")
 	sh := func(commands string) string {
-		return run(t, "sh", "-ec", "cd ../..\n"+strings.NewReplacer("go run ./compose/clients/personalizer ", bin+" -nats "+e.URL+" ",
-			"personalizer.py ", "personalizer.py --nats "+e.URL+" ").Replace(commands))
+		return run(t, "sh", "-ec", "cd ../..\n"+strings.NewReplacer("go run ./compose/clients/personalizer ",
+			bin+" -nats "+e.URL+" ", "personalizer.py ", "personalizer.py --nats "+e.URL+" ").Replace(commands))
 	}
 	calls := strings.SplitAfter(strings.TrimSpace(block(t, "../PERSONALIZER.md", "calls")), "\n")
 	if len(calls) != 2 {
@@ -78,7 +79,8 @@ func TestPersonalizerClients(t *testing.T) {
 	var learning ranking
 	apprentice := startModel(t, asApprentice(t))
 	answer := run(t, bin, "-nats", apprentice.URL, "-model", "food", "rank", "personalizer/rank.json")
-	if err := json.Unmarshal([]byte(answer), &learning); err != nil || learning.RewardActionID != "pasta" || learning.Ranking[0].Probability != 1 {
+	if err := json.Unmarshal([]byte(answer), &learning); err != nil || learning.RewardActionID != "pasta" ||
+		learning.Ranking[0].Probability != 1 {
 		t.Errorf("an apprentice answers the first action: %v %s", err, answer)
 	}
 
@@ -86,7 +88,8 @@ func TestPersonalizerClients(t *testing.T) {
 		t.Skip("the Python package is not here: pip install nats-py")
 	}
 	python := func(command string) string {
-		return strings.Replace(command, "go run ./compose/clients/personalizer -model", "python3 compose/clients/python/personalizer.py --model", 1)
+		return strings.Replace(command, "go run ./compose/clients/personalizer -model",
+			"python3 compose/clients/python/personalizer.py --model", 1)
 	}
 	var same ranking
 	same.judge(t, sh(python(calls[0])))

@@ -84,17 +84,20 @@ func TestComposeProfilesRun(t *testing.T) {
 		here     string // the same in this test
 		log      string
 	}{
-		"embedded": {[]string{"decider"}, "decider-load", "127.0.0.1:4222", freeAddress(t), "embedded:/var/lib/hindsight/log"},
-		"nats":     {[]string{"nats-decider-1", "nats-decider-2"}, "nats-load", "nats:4222", server.Addr(), "nats://nats:4222"},
+		"embedded": {[]string{"decider"}, "decider-load", "127.0.0.1:4222", freeAddress(t),
+			"embedded:/var/lib/hindsight/log"},
+		"nats": {[]string{"nats-decider-1", "nats-decider-2"}, "nats-load", "nats:4222", server.Addr(), "nats://nats:4222"},
 	} {
 		t.Run(profile, func(t *testing.T) {
 			state := t.TempDir()
-			s := &running{t: t, bin: bin, replace: strings.NewReplacer(c.address, c.here, "/etc/hindsight/", "../", "/var/lib/hindsight/", state+"/", "-rate=20", "-rate=200")}
+			s := &running{t: t, bin: bin, replace: strings.NewReplacer(c.address, c.here, "/etc/hindsight/", "../",
+				"/var/lib/hindsight/", state+"/", "-rate=20", "-rate=200")}
 			for _, d := range c.deciders {
 				probe := s.start(p, d)
 				eventually(t, "a healthy "+d, func() bool { return healthy(probe) })
 			}
-			out, err := exec.CommandContext(t.Context(), s.path("load"), append(s.args(p, c.load), "-n=200", "-delay=20ms")...).CombinedOutput()
+			out, err := exec.CommandContext(t.Context(), s.path("load"),
+				append(s.args(p, c.load), "-n=200", "-delay=20ms")...).CombinedOutput()
 			if err != nil || !bytes.Contains(out, []byte("outcomes 2")) {
 				t.Errorf("load: %v\n%s", err, out)
 			}
@@ -133,8 +136,10 @@ func TestUnitsAndPodsRun(t *testing.T) {
 			server = pods // with other partitions
 		}
 		admin := freeAddress(t)
-		replace := strings.NewReplacer("nats:4222", server.Addr(), "127.0.0.1:4222", freeAddress(t), "/etc/hindsight/model.yaml", "../shop.yaml",
-			"/etc/hindsight/model/model.yaml", "../shop.yaml", "/etc/hindsight/seed/seed", seed, "%d/seed", seed, "/var/lib/hindsight", filepath.Join(dir, "state"),
+		replace := strings.NewReplacer("nats:4222", server.Addr(), "127.0.0.1:4222", freeAddress(t),
+			"/etc/hindsight/model.yaml", "../shop.yaml",
+			"/etc/hindsight/model/model.yaml", "../shop.yaml", "/etc/hindsight/seed/seed", seed, "%d/seed", seed,
+			"/var/lib/hindsight", filepath.Join(dir, "state"),
 			"0.0.0.0:9464", admin, "127.0.0.1:9464", admin, "127.0.0.1:9465", admin)
 		var args []string
 		for _, a := range c.Args[1:] {

@@ -42,7 +42,8 @@ func TestRelease(t *testing.T) {
 	needsHistory(t)
 	out := t.TempDir()
 	said := run(t, "../release", "--out", out, "--twice", runtime.GOOS+"/"+runtime.GOARCH)
-	for _, want := range []string{"made twice, the same bytes", "decider ", "feedback-joiner ", "replayer ", "revision ", "govulncheck"} {
+	for _, want := range []string{"made twice, the same bytes", "decider ", "feedback-joiner ", "replayer ", "revision ",
+		"govulncheck"} {
 		if !strings.Contains(said, want) {
 			t.Errorf("%q was not said:\n%s", want, said)
 		}
@@ -57,7 +58,8 @@ func TestRelease(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	names := inside(t, tarballs[0])
-	for _, want := range []string{"decider", "feedback-joiner", "replayer", "LICENCES.txt", "README.md", "CHANGELOG.md", "compose/hindsight-decider.service", "compose/kubernetes.yaml", "compose/.env"} {
+	for _, want := range []string{"decider", "feedback-joiner", "replayer", "LICENCES.txt", "README.md", "CHANGELOG.md",
+		"compose/hindsight-decider.service", "compose/kubernetes.yaml", "compose/.env"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not in the tarball: %v", want, names)
 		}
@@ -95,7 +97,8 @@ func TestReleaseRuns(t *testing.T) {
 	serve := func(args ...string) (url, log string) {
 		t.Helper()
 		listen, admin, data := freeAddress(t), freeAddress(t), t.TempDir()
-		startCommand(t, "decider", exec.Command(program("decider"), append(args, "--log", "embedded:"+data, "--listen", listen, "--admin", admin)...))
+		startCommand(t, "decider",
+			exec.Command(program("decider"), append(args, "--log", "embedded:"+data, "--listen", listen, "--admin", admin)...))
 		eventually(t, "a healthy decider", func() bool { return healthy("http://" + admin + "/readyz") })
 		return "nats://" + listen, "embedded:" + data
 	}
@@ -104,13 +107,15 @@ func TestReleaseRuns(t *testing.T) {
 		t.Errorf("clients/go: %s", said)
 	}
 	shop, log := serve("--model", program("compose/shop.yaml"))
-	if said := run(t, program("clients/load"), "-nats", shop, "-rate", "200", "-n=200", "-delay=20ms"); !strings.Contains(said, "outcomes 2") {
+	if said := run(t, program("clients/load"), "-nats", shop, "-rate", "200", "-n=200", "-delay=20ms"); !strings.Contains(
+		said, "outcomes 2") {
 		t.Errorf("clients/load: %s", said)
 	}
 	run(t, program("replayer"), "verify", "--log", log)
 	food, _ := serve("--model", program("compose/personalizer.yaml"))
 	var r ranking
-	r.judge(t, run(t, program("clients/personalizer"), "-nats", food, "-model", "food", "rank", program("compose/clients/personalizer/rank.json")))
+	r.judge(t, run(t, program("clients/personalizer"), "-nats", food, "-model", "food", "rank",
+		program("compose/clients/personalizer/rank.json")))
 }
 
 // notThere returns the programs that a folder's pages say to run with go run, which a
@@ -123,7 +128,8 @@ func notThere(t *testing.T, dir string) (missing []string) {
 	}
 	n := 0
 	for _, page := range append(pages, filepath.Join(dir, "README.md")) {
-		for _, m := range regexp.MustCompile(`go run \./(?:cmd/|compose/)([a-z/]+[a-z])`).FindAllStringSubmatch(contents(t, page), -1) {
+		for _, m := range regexp.MustCompile(`go run \./(?:cmd/|compose/)([a-z/]+[a-z])`).FindAllStringSubmatch(
+			contents(t, page), -1) {
 			n++
 			if info, err := os.Stat(filepath.Join(dir, m[1])); err != nil || info.IsDir() {
 				missing = append(missing, m[0])

@@ -37,7 +37,8 @@ func stack(t *testing.T, edit func(string) string) (*types.Project, error) {
 		t.Fatal(err)
 	}
 	return loader.LoadWithContext(t.Context(), types.ConfigDetails{WorkingDir: dir,
-		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(edit(string(text)))}}}, loader.WithProfiles([]string{"*"}))
+		ConfigFiles: []types.ConfigFile{{Filename: "compose.yaml", Content: []byte(edit(string(text)))}}},
+		loader.WithProfiles([]string{"*"}))
 }
 
 func asItIs(s string) string { return s }
@@ -80,7 +81,8 @@ func TestComposeFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if names := p.ServiceNames(); !slices.Equal(names, []string{
-		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "load", "nats", "nats-decider-1", "nats-decider-2", "nats-load", "prometheus"}) {
+		"decider", "decider-1", "decider-2", "decider-load", "grafana", "joiner", "kafka", "load", "nats", "nats-decider-1",
+		"nats-decider-2", "nats-load", "prometheus"}) {
 		t.Errorf("services %v", names)
 	}
 	if f := flaws(p); f != nil {
@@ -100,7 +102,8 @@ func TestComposeFile(t *testing.T) {
 			t.Errorf("%s: found %v", plant.bad, f)
 		}
 	}
-	for _, wrong := range [][2]string{{"restart: on-failure", "restrat: on-failure"}, {"condition: service_healthy", "condition: service_fine"}, {"    nats: {cond", "    nuts: {cond"}} {
+	for _, wrong := range [][2]string{{"restart: on-failure", "restrat: on-failure"},
+		{"condition: service_healthy", "condition: service_fine"}, {"    nats: {cond", "    nuts: {cond"}} {
 		if _, err := stack(t, func(s string) string { return strings.Replace(s, wrong[0], wrong[1], 1) }); err == nil {
 			t.Errorf("%s is accepted", wrong[1])
 		}
@@ -118,9 +121,10 @@ func TestKafkaRealCompose(t *testing.T) {
 	}
 	c := kafkatest.Shared(t)
 	s := &running{t: t, bin: t.TempDir(), replace: strings.NewReplacer(
-		"kafka:9092", c.Brokers()[0], "nats://nats:4222", natsFor(t), "/etc/hindsight/", "../", "/var/lib/hindsight/", t.TempDir()+"/",
-		"-rate=20", "-rate=200")}
-	build := exec.Command("go", "build", "-ldflags=-w", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner", "../../cmd/replayer", "./load")
+		"kafka:9092", c.Brokers()[0], "nats://nats:4222", natsFor(t), "/etc/hindsight/", "../", "/var/lib/hindsight/",
+		t.TempDir()+"/", "-rate=20", "-rate=200")}
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", s.bin+"/", "../../cmd/decider", "../../cmd/feedback-joiner",
+		"../../cmd/replayer", "./load")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -130,11 +134,13 @@ func TestKafkaRealCompose(t *testing.T) {
 	for _, probe := range []string{first, joiner} {
 		eventually(t, "a healthy "+probe, func() bool { return healthy(probe) })
 	}
-	out, err := exec.CommandContext(t.Context(), s.path("load"), append(s.args(p, "load"), "-n=200", "-delay=20ms")...).CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), s.path("load"),
+		append(s.args(p, "load"), "-n=200", "-delay=20ms")...).CombinedOutput()
 	if err != nil || !bytes.Contains(out, []byte("outcomes 2")) {
 		t.Errorf("load: %v\n%s", err, out)
 	}
-	out, err = exec.CommandContext(t.Context(), s.path("replayer"), "verify", "--log", s.replace.Replace("kafka://kafka:9092"),
+	out, err = exec.CommandContext(t.Context(), s.path("replayer"), "verify", "--log",
+		s.replace.Replace("kafka://kafka:9092"),
 		"--seed-file", s.replace.Replace("/var/lib/hindsight/shop.seed")).CombinedOutput()
 	if err != nil {
 		t.Errorf("verify: %v\n%s", err, out)

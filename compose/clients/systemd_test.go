@@ -32,7 +32,8 @@ func TestSystemdUnits(t *testing.T) {
 		if f := credentialFlaws(string(text)); f != nil {
 			t.Errorf("%s: %v", path, f)
 		}
-		if f := credentialFlaws(strings.Replace(string(text), "#LoadCredential=admin-token:", "#LoadCredential=token:", 1)); len(f) != 1 {
+		if f := credentialFlaws(strings.Replace(string(text), "#LoadCredential=admin-token:", "#LoadCredential=token:",
+			1)); len(f) != 1 {
 			t.Errorf("%s: a credential that nobody loads: %v", path, f)
 		}
 		if out := verifyUnit(t, filepath.Base(path), withCredentials(string(text))); out != "" {

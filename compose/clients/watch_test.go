@@ -44,7 +44,8 @@ func TestPrometheusSeesAll(t *testing.T) {
 	if slices.Sort(dns.Names); !slices.Equal(dns.Names, want) || dns.Port != 9464 || len(want) == 0 {
 		t.Errorf("Prometheus looks at %v, port %d; %v have admin pages", dns.Names, dns.Port, want)
 	}
-	if token := p.Services["prometheus"].Configs; len(token) != 1 || token[0].Target != "/etc/prometheus/"+c.Scrape[0].Authorization.File {
+	if token := p.Services["prometheus"].Configs; len(token) != 1 || token[0].Target != "/etc/prometheus/"+
+		c.Scrape[0].Authorization.File {
 		t.Errorf("the token is at %+v, and read from %s", token, c.Scrape[0].Authorization.File)
 	}
 	for _, name := range []string{"prometheus", "grafana"} {

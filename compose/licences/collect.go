@@ -35,7 +35,8 @@ type file struct {
 var licenceName = regexp.MustCompile(`(?i)^(un)?(licen[cs]e|copying|notice|copyright)([-._].*)?$`)
 
 // known are the licences that ask for nothing but that they are told.
-var known = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-4.0", "CC0-1.0", "FTL", "ISC", "MIT", "Unlicense", "Zlib", "MIT-0", "OFL-1.1"}
+var known = []string{"Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "BSL-1.0", "CC-BY-4.0", "CC0-1.0", "FTL", "ISC",
+	"MIT", "Unlicense", "Zlib", "MIT-0", "OFL-1.1"}
 
 // read are modules whose licence a person has read: one may choose it, and its text lies
 // elsewhere in the module.

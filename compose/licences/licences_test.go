@@ -27,7 +27,8 @@ func TestLicences(t *testing.T) {
 	if err := write(&out, parts); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"github.com/nats-io/nats-server/v2", "Apache-2.0", "github.com/segmentio/kafka-go", "the Go standard library", "Redistribution and use in source and binary forms"} {
+	for _, want := range []string{"github.com/nats-io/nats-server/v2", "Apache-2.0", "github.com/segmentio/kafka-go",
+		"the Go standard library", "Redistribution and use in source and binary forms"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the list", want)
 		}
@@ -37,12 +38,22 @@ func TestLicences(t *testing.T) {
 // TestJudge holds that a part without a licence, or with one that asks for more, is
 // found.
 func TestJudge(t *testing.T) {
-	gpl := "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) any later version."
-	mit := `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and associated documentation files (the "Software"), to deal in the Software without restriction, including without limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:
+	gpl := "This program is free software: you can redistribute it and/or modify it under the terms of the GNU General " +
+		"Public License as published by the Free Software Foundation, either version 3 of the License, or (at your option) " +
+		"any later version."
+	mit := `Permission is hereby granted, free of charge, to any person obtaining a copy of this software and ` +
+		`associated documentation files (the "Software"), to deal in the Software without restriction, including without ` +
+		`limitation the rights to use, copy, modify, merge, publish, distribute, sublicense, and/or sell copies of the ` +
+		`Software, and to permit persons to whom the Software is furnished to do so, subject to the following conditions:
 
-The above copyright notice and this permission notice shall be included in all copies or substantial portions of the Software.
+The above copyright notice and this permission notice shall be included in all copies or substantial portions of ` +
+		`the Software.
 
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE SOFTWARE.`
+THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR IMPLIED, INCLUDING BUT NOT LIMITED TO ` +
+		`THE WARRANTIES OF MERCHANTABILITY, FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE ` +
+		`AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER LIABILITY, WHETHER IN AN ACTION OF ` +
+		`CONTRACT, TORT OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER ` +
+		`DEALINGS IN THE SOFTWARE.`
 	for _, c := range []struct{ name, text, want string }{
 		{"LICENSE", mit, ""},
 		{"COPYING.txt", gpl, "GPL"},

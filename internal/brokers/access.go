@@ -26,7 +26,9 @@ type access struct {
 	hasPassword         bool
 }
 
-var errURL = errors.New("expected kafka://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?replication=N&min_isr=N&session=DURATION], or kafkas:// for TLS, with what is special in a user or password percent-encoded")
+var errURL = errors.New(
+	"expected kafka://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…][?replication=N&min_isr=N&session=DURATION], or " +
+		"kafkas:// for TLS, with what is special in a user or password percent-encoded")
 
 // parse reads a --log. Its errors hold neither user nor password.
 func parse(log string) (*access, error) {
@@ -107,7 +109,8 @@ func (a *access) readQuery(text string) error {
 	}
 	if s := query.Get("session"); query.Has("session") {
 		if a.session, err = time.ParseDuration(s); err != nil || a.session < time.Second || a.session > 24*time.Hour {
-			return fmt.Errorf("session=%s: expected a duration of at least 1s and at most 24h (brokers refuse less than 6s by default)", s)
+			return fmt.Errorf("session=%s: expected a duration of at least 1s and at most 24h (brokers refuse less than 6s by "+
+				"default)", s)
 		}
 	}
 	return nil

@@ -21,9 +21,10 @@ func TestParse(t *testing.T) {
 		{"kafka://h", access{brokers: []string{"h:9092"}}, ""},
 		{"kafka://h/", access{brokers: []string{"h:9092"}}, ""},
 		{"kafkas://a:1,b,c:65535", access{tls: true, brokers: []string{"a:1", "b:9092", "c:65535"}}, ""},
-		{"kafka://[::1]:9093,[fe80::2],10.0.0.1", access{brokers: []string{"[::1]:9093", "[fe80::2]:9092", "10.0.0.1:9092"}}, ""},
-		{"kafka://u:p%40%2Fx:y@h?replication=3&min_isr=2&session=6s", access{user: "u", password: "p@/x:y", hasPassword: true, brokers: []string{"h:9092"},
-			replication: 3, minISR: 2, session: 6 * time.Second}, ""},
+		{"kafka://[::1]:9093,[fe80::2],10.0.0.1", access{brokers: []string{"[::1]:9093", "[fe80::2]:9092", "10.0.0.1:9092"}},
+			""},
+		{"kafka://u:p%40%2Fx:y@h?replication=3&min_isr=2&session=6s", access{user: "u", password: "p@/x:y", hasPassword: true,
+			brokers: []string{"h:9092"}, replication: 3, minISR: 2, session: 6 * time.Second}, ""},
 		{"kafka://u@h", access{user: "u", brokers: []string{"h:9092"}}, ""},
 		{"kafka://", access{}, "a broker has no name"},
 		{"kafka://a,,b", access{}, "a broker has no name"},
@@ -62,7 +63,8 @@ func TestParse(t *testing.T) {
 // FuzzParse holds that no --log makes the parser panic, that what it accepts has
 // brokers, and that no error shows what could be a password.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{"kafka://u:secret@h:1,[::1]:2/?replication=3&session=6s", "kafkas://h", "kafka://%", "kafka://u:secret/@h?x=secret"} {
+	for _, s := range []string{"kafka://u:secret@h:1,[::1]:2/?replication=3&session=6s", "kafkas://h", "kafka://%",
+		"kafka://u:secret/@h?x=secret"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, log string) {
@@ -73,7 +75,8 @@ func FuzzParse(f *testing.F) {
 		_, rest, _ := strings.Cut(log, "://")
 		if at := strings.LastIndexByte(rest, '@'); err != nil && at > 0 {
 			_, password, ok := strings.Cut(rest[:at], ":")
-			if ok && len(password) > 12 && strings.Contains(err.Error(), password) && !strings.Contains(errURL.Error(), password) && !strings.Contains(rest[at:], password) {
+			if ok && len(password) > 12 && strings.Contains(err.Error(), password) && !strings.Contains(errURL.Error(),
+				password) && !strings.Contains(rest[at:], password) {
 				t.Errorf("%q: the error shows the password: %v", log, err)
 			}
 		}
@@ -116,7 +119,8 @@ func TestPasswords(t *testing.T) {
 	if _, _, err := f.password(a); err == nil || !strings.Contains(err.Error(), "that is no password") {
 		t.Error(err)
 	}
-	if err := Check("kafka://u:sec/ret@h"); err == nil || strings.Contains(err.Error(), "sec/") || !errors.Is(err, errURL) {
+	if err := Check("kafka://u:sec/ret@h"); err == nil || strings.Contains(err.Error(), "sec/") ||
+		!errors.Is(err, errURL) {
 		t.Error(err)
 	}
 }

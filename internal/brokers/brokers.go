@@ -49,17 +49,22 @@ type Flags struct {
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
-	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+
-		PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
-	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+mechanismScram256+" or "+
-		mechanismScram512+", or by a token, without a user: "+mechanismBearer)
-	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+mechanismBearer+
-		" to its standard output; it runs again when the token is refused, has expired, or is a minute old and a connection is made")
-	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the system); asks for TLS")
+	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the "+
+		"environment variable "+PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+
+		mechanismScram256+" or "+mechanismScram512+", or by a token, without a user: "+mechanismBearer)
+	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+
+		mechanismBearer+
+		" to its standard output; it runs again when the token is refused, has expired, or is a minute old and a "+
+		"connection is made")
+	fs.StringVar(&f.CA, "kafka-ca", "", "file with the certificates that sign the brokers' (default: those of the "+
+		"system); asks for TLS")
 	fs.StringVar(&f.Cert, "kafka-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "kafka-key", "", "file with the key of --kafka-cert")
-	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the brokers say)")
-	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than there are, at least 1)")
+	fs.IntVar(&f.Replication, "kafka-replication", 0, "copies of each new topic on --log kafka://… (default: what the "+
+		"brokers say)")
+	fs.IntVar(&f.MinISR, "kafka-min-isr", 0, "copies that must have a record before it counts (default: one less than "+
+		"there are, at least 1)")
 	daemon.Bounds{"kafka-replication": {0, maxCopies}, "kafka-min-isr": {0, maxCopies}}.Set(fs)
 }
 
@@ -110,7 +115,8 @@ func (f *Flags) options(ctx context.Context, a *access, logger *slog.Logger) (o 
 		return o, err
 	}
 	if o.Replication > 0 && o.MinISR > o.Replication {
-		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and --kafka-replication", o.MinISR, o.Replication)
+		return o, fmt.Errorf("%d copies must have a record, and there are %d: see --kafka-min-isr and --kafka-replication",
+			o.MinISR, o.Replication)
 	}
 	if o.SASL, err = f.login(ctx, a); err != nil {
 		return o, err
@@ -137,7 +143,8 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 	case isBearer && f.PasswordFile != "" && len(command) > 0:
 		return nil, errors.New("the token is in --kafka-password-file or from --kafka-token-command, not both")
 	case isBearer && f.PasswordFile == "" && len(command) == 0:
-		return nil, fmt.Errorf("--kafka-sasl %s: where is the token from? Give --kafka-password-file or --kafka-token-command", mechanismBearer)
+		return nil, fmt.Errorf("--kafka-sasl %s: where is the token from? Give --kafka-password-file or "+
+			"--kafka-token-command", mechanismBearer)
 	case isBearer:
 		b := &bearer{file: f.PasswordFile, command: command, limit: commandLimit}
 		_, err := b.token(ctx)
@@ -160,7 +167,8 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 	case user == "":
 		return nil, nil // the variable may be there for others
 	case from == "":
-		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment variable %s", PasswordEnv)
+		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment "+
+			"variable %s", PasswordEnv)
 	case password == "":
 		return nil, fmt.Errorf("the password in %s is empty", from)
 	}
@@ -172,7 +180,8 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 	case mechanismScram512, "":
 		return scram.Mechanism(scram.SHA512, user, password)
 	}
-	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s, or %s", f.Mechanism, mechanismPlain, mechanismScram256, mechanismScram512, mechanismBearer)
+	return nil, fmt.Errorf("--kafka-sasl %q: expected %s, %s or %s, or %s", f.Mechanism, mechanismPlain, mechanismScram256,
+		mechanismScram512, mechanismBearer)
 }
 
 // maxPassword is more than a password has.

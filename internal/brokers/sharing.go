@@ -30,16 +30,19 @@ type sharing struct {
 	name string
 }
 
-func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger, run func(ctx context.Context, partition int) error) error {
+func (s *sharing) Deciders(ctx context.Context, partitions int, logger *slog.Logger,
+	run func(ctx context.Context, partition int) error) error {
 	t := service.TopicsOf(s.name)
 	return s.group(DecidersGroup(s.name), t.Contexts, partitions, logger).Reporting(t.Contexts).Run(ctx, run)
 }
 
 func (s *sharing) Joiner(ctx context.Context, logger *slog.Logger, run func(ctx context.Context) error) error {
 	t := service.TopicsOf(s.name)
-	return s.group(JoinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx, func(ctx context.Context, _ int) error { return run(ctx) })
+	return s.group(JoinerGroup(s.name), t.Feedback, 1, logger).Reporting(t.Decisions, t.Outcomes).Run(ctx,
+		func(ctx context.Context, _ int) error { return run(ctx) })
 }
 
 func (s *sharing) group(name, topic string, partitions int, logger *slog.Logger) *kafka.Group {
-	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session}, logger)
+	return s.c.Group(name, topic, kafka.GroupOptions{Partitions: partitions, Session: s.c.session, Rebalance: s.c.session},
+		logger)
 }

@@ -32,9 +32,11 @@ import (
 const patience = 30 * time.Second
 
 // programs are the names under which Chromium and its kin are installed.
-var programs = []string{"chromium", "chromium-headless-shell", "chromium-browser", "google-chrome", "google-chrome-stable"}
+var programs = []string{"chromium", "chromium-headless-shell", "chromium-browser", "google-chrome",
+	"google-chrome-stable"}
 
-var errNone = errors.New("no Chromium here; Debian has it: apt-get install chromium (.ci/browser does it and runs the tests)")
+var errNone = errors.New("no Chromium here; Debian has it: apt-get install chromium (.ci/browser does it and runs " +
+	"the tests)")
 
 // Find returns the path of the browser: that of HINDSIGHT_CHROMIUM, or the first of the
 // usual names in PATH.
@@ -143,7 +145,8 @@ func Eval[T any](p *Page, js string) T {
 // Wait waits until a JavaScript expression is true.
 func (p *Page) Wait(js string) {
 	p.t.Helper()
-	run(p, "wait for "+js, chromedp.Poll[bool](js, chromedp.WithPollingInterval(20*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+	run(p, "wait for "+js, chromedp.Poll[bool](js, chromedp.WithPollingInterval(20*time.Millisecond),
+		chromedp.WithPollingTimeout(patience)))
 }
 
 // Size sets the size of the window in pixels.
@@ -158,7 +161,8 @@ type Media struct{ Print, Dark bool }
 // Media sets what the page is shown on.
 func (p *Page) Media(m Media) {
 	p.t.Helper()
-	params := emulation.SetEmulatedMediaParams{Media: "screen", Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}}
+	params := emulation.SetEmulatedMediaParams{Media: "screen",
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "light"}}}
 	if m.Print {
 		params.Media = "print"
 	}
@@ -186,7 +190,8 @@ func (p *Page) Click(css string) {
 // shares of its width and height.
 func (p *Page) Hover(css string, across, down float64) {
 	p.t.Helper()
-	at := Eval[[4]float64](p, fmt.Sprintf(`(e => { e.scrollIntoView({block: "center"}); const r = e.getBoundingClientRect();
+	at := Eval[[4]float64](p, fmt.Sprintf(`(e => { e.scrollIntoView({block: "center"}); const r = `+
+		`e.getBoundingClientRect();
 		return [r.left, r.top, r.width, r.height]; })(document.querySelector(%q))`, css))
 	p.do("hover over "+css, call(input.DispatchMouseEvent, input.DispatchMouseEventParams{
 		Type: input.DispatchMouseEventTypeMouseMoved, X: at[0] + across*at[2], Y: at[1] + down*at[3]}))
@@ -205,7 +210,8 @@ func (p *Page) Picture(name string) []byte {
 func (p *Page) PDF(name string) []byte {
 	p.t.Helper()
 	pdf := run(p, "print", func(ctx context.Context, t *chromedp.Target) ([]byte, error) {
-		r, err := cdp.Call(ctx, t, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: 8.27, PaperHeight: 11.69, PrintBackground: new(false)})
+		r, err := cdp.Call(ctx, t, page.PrintToPDF, page.PrintToPDFParams{PaperWidth: 8.27, PaperHeight: 11.69,
+			PrintBackground: new(false)})
 		return r.Data, err
 	})
 	p.keep(name+".pdf", pdf)

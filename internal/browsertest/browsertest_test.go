@@ -14,8 +14,10 @@ import (
 )
 
 const faults = `<!doctype html><title>faults</title><link rel=icon href=data:,>
-<style>body{background:#fff} @media (prefers-color-scheme: dark){body{background:#000}} @media print{#screen{display:none}}</style>
-<p id=screen>on the screen</p><button onclick="this.textContent = 'clicked'" onmousemove="this.title = 'moved'">press</button>
+<style>body{background:#fff} @media (prefers-color-scheme: dark){body{background:#000}} @media ` +
+	`print{#screen{display:none}}</style>
+<p id=screen>on the screen</p><button onclick="this.textContent = 'clicked'" onmousemove="this.title = ` +
+	`'moved'">press</button>
 <script>
 const fault = new URLSearchParams(location.search).get("fault");
 if (fault == "error") console.error("said", {a: 1});
@@ -42,7 +44,8 @@ func serve(t *testing.T) string {
 // Every way in which a page can be wrong is seen, and none is seen in one that is not.
 func TestBrowserSeesProblems(t *testing.T) {
 	b, url := Start(t), serve(t)
-	for fault, want := range map[string]string{"": "", "error": "said", "exception": "thrown", "promise": "broken", "missing": "404", "image": "404", "outside": "example.com"} {
+	for fault, want := range map[string]string{"": "", "error": "said", "exception": "thrown", "promise": "broken",
+		"missing": "404", "image": "404", "outside": "example.com"} {
 		t.Run("fault="+fault, func(t *testing.T) {
 			p := b.Open(t, url+"/?fault="+fault)
 			p.Wait(`document.title == "late"`)

@@ -19,9 +19,9 @@ const (
 	Losses        = "losses in [0,1]"
 	Realizability = "realizability"
 	Order         = "order"
-	Missing       = "missing at random"
+	atRandom      = "missing at random"
 	Silence       = "no losses imputed"
-	Stillness     = "predictions go on to hold"
+	stillness     = "predictions go on to hold"
 	LateLosses    = "those that came late are like the others"
 )
 
@@ -30,11 +30,11 @@ const (
 	Enforced   = "enforced"    // it cannot fail
 	Holds      = "holds"       // counted: it did not fail
 	NotRefuted = "not refuted" // tested, and the test has not spoken
-	Assumed    = "assumed"     // nothing here can test it
+	assumed    = "assumed"     // nothing here can test it
 	Measured   = "measured"    // it is not needed: what it would give is measured
 	NotNeeded  = "not needed"
-	Refuted    = "refuted" // bounds that need it do not hold
-	Void       = "void"    // as Refuted
+	refuted    = "refuted" // bounds that need it do not hold
+	Void       = "void"    // as refuted
 )
 
 func losses() Assumption {
@@ -45,16 +45,16 @@ func realizability(p *learner.Plausible, evidence float64, bounded bool) Assumpt
 	a := Assumption{Name: Realizability}
 	switch {
 	case p.Functions == 0 && !bounded:
-		a.State, a.Detail = Assumed, "that losses are linear in the features, as this oracle sees them; nothing watches "+
+		a.State, a.Detail = assumed, "that losses are linear in the features, as this oracle sees them; nothing watches "+
 			"it, and no bound is proved"
 	case p.Functions == 0:
-		a.State, a.Detail = Assumed, "that a function of the class is the truth; nothing watches it"
+		a.State, a.Detail = assumed, "that a function of the class is the truth; nothing watches it"
 	case p.Raised > 0:
-		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v, by feedback %d", p.Alpha, p.Raised)
+		a.State, a.Detail = refuted, fmt.Sprintf("at level %v, by feedback %d", p.Alpha, p.Raised)
 	case p.Refuted():
-		a.State, a.Detail = Refuted, fmt.Sprintf("at level %v: no function survives", p.Alpha)
+		a.State, a.Detail = refuted, fmt.Sprintf("at level %v: no function survives", p.Alpha)
 	case !p.Alarm:
-		a.State, a.Detail = Assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha,
+		a.State, a.Detail = assumed, fmt.Sprintf("the alarm is off; functions that survive at level %v: %d of %d", p.Alpha,
 			p.Surviving, p.Functions)
 	default:
 		a.State = NotRefuted
@@ -86,7 +86,7 @@ func order(o *Options, p *learner.Plausible) Assumption {
 // policyOrder is order for policies, whose weights take feedback in any order.
 func policyOrder(o *Options) Assumption {
 	if o.Arrival {
-		return Assumption{Order, Assumed, "feedback is in the order of arrival: delays must not depend on losses or draws"}
+		return Assumption{Order, assumed, "feedback is in the order of arrival: delays must not depend on losses or draws"}
 	}
 	return Assumption{Order, Enforced, "FIFO: feedback is in the order of decisions, and delays may depend on losses " +
 		"and draws"}
@@ -94,9 +94,9 @@ func policyOrder(o *Options) Assumption {
 
 func missing(skipped int64) Assumption {
 	if skipped == 0 {
-		return Assumption{Missing, Holds, "no round was skipped"}
+		return Assumption{atRandom, Holds, "no round was skipped"}
 	}
-	return Assumption{Missing, Assumed, fmt.Sprintf("rounds skipped and charged 1 each: %d; whether they depend on the "+
+	return Assumption{atRandom, assumed, fmt.Sprintf("rounds skipped and charged 1 each: %d; whether they depend on the "+
 		"loss is not known", skipped)}
 }
 
@@ -115,11 +115,11 @@ func silence(imputed int64, set bool) Assumption {
 func late(l *latelosses.Comparison) Assumption {
 	switch {
 	case l == nil:
-		return Assumption{LateLosses, Assumed, "not measured here: the joiner measures them"}
+		return Assumption{LateLosses, assumed, "not measured here: the joiner measures them"}
 	case l.Late.N == 0:
 		return Assumption{LateLosses, Holds, "none was late"}
 	case l.Differ:
-		return Assumption{LateLosses, Refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
+		return Assumption{LateLosses, refuted, "mean loss " + l.Line(nil) + ": what is missing depends on the loss"}
 	}
 	return Assumption{LateLosses, NotRefuted, "mean loss " + l.Line(nil)}
 }

@@ -53,10 +53,11 @@ type RiskBound struct {
 // Certificate holds what bounds the regret of the T rounds so far, withdrawn ones left out,
 // by kind, the sharpest first; kinds that a learner does not have are nil.
 type Certificate struct {
-	T             int64      `json:"t,omitempty"`
-	PlausibleSet  *SetBound  `json:"plausible_set,omitempty"`  // with probability 1−α
-	Measured      *Bound     `json:"measured,omitempty"`       // of policies: ΣL − min Ĉ, in expectation
-	RealisedLoss  *RiskBound `json:"realised_loss,omitempty"`  // with probability 1−α: what was lost, as if the best lost nothing
+	T            int64     `json:"t,omitempty"`
+	PlausibleSet *SetBound `json:"plausible_set,omitempty"` // with probability 1−α
+	Measured     *Bound    `json:"measured,omitempty"`      // of policies: ΣL − min Ĉ, in expectation
+	// with probability 1−α: what was lost, as if the best lost nothing
+	RealisedLoss  *RiskBound `json:"realised_loss,omitempty"`
 	MeasuredDrift *Bound     `json:"measured_drift,omitempty"` // in expectation
 	APriori       *Bound     `json:"a_priori,omitempty"`       // in expectation
 	// ExplorationCost is Σ(K−μ)/γ: what exploring cost so far by the model's own belief.
@@ -92,12 +93,12 @@ func (c *Certificate) Bounds() (out []KindOfBound) {
 	if p := c.PlausibleSet; p != nil {
 		add(KindPlausibleSet, fmt.Sprintf("with probability %v, while the truth is in the class", 1-p.Alpha), &p.Bound)
 	}
-	add(KindMeasured, "in expectation, against the best policy of the class", c.Measured)
+	add(kindMeasured, "in expectation, against the best policy of the class", c.Measured)
 	if r := c.RealisedLoss; r != nil {
 		add(KindRealisedLoss, fmt.Sprintf("with probability %v, whatever the truth is", 1-r.Alpha), &r.Bound)
 	}
-	add(KindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
-	add(KindAPriori, "in expectation, known before the run but for the delays", c.APriori)
+	add(kindMeasuredDrift, "in expectation, with the drift that was measured", c.MeasuredDrift)
+	add(kindAPriori, "in expectation, known before the run but for the delays", c.APriori)
 	return out
 }
 
@@ -150,10 +151,10 @@ func ofRegression(c learner.Certificate, evidence float64, o *Options) Certifica
 	f := figuresOf(&c, wait)
 	bound := func(kind string) *Bound {
 		b := NewBound(f.Bounds[kind], t)
-		b.Void = f.Void(kind)
+		b.Void = f.void(kind)
 		return b
 	}
-	out := Certificate{T: t, MeasuredDrift: bound(KindMeasuredDrift), APriori: bound(KindAPriori),
+	out := Certificate{T: t, MeasuredDrift: bound(kindMeasuredDrift), APriori: bound(kindAPriori),
 		ExplorationCost: &c.Explored, Drift: &c.Drift}
 	p := &c.Plausible
 	if p.Functions > 0 {
@@ -215,9 +216,9 @@ func (c *Certificate) notes(p *learner.Plausible, s *learner.Certificate, o *Opt
 // change adds what the oracle noticed.
 func (c *Certificate) change(changes oracle.Changes) {
 	c.Changes = &changes
-	a := Assumption{Stillness, NotRefuted, "what is played does not lose more than predicted"}
+	a := Assumption{stillness, NotRefuted, "what is played does not lose more than predicted"}
 	if text := c.Changed(); text != "" {
-		a.State, a.Detail = Refuted, text
+		a.State, a.Detail = refuted, text
 		c.note("figures are sums over the stretches between alarms (%d), and compare with one best function for all "+
 			"rounds, which then does not exist", changes.Count+1)
 	} else {

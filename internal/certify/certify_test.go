@@ -84,27 +84,27 @@ func TestStates(t *testing.T) {
 	}{
 		{"losses", set(nil), Options{}, Losses, Enforced, ""},
 		{"the alarm is silent", set(nil), Options{}, Realizability, NotRefuted, ""},
-		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, Refuted,
+		{"the alarm was raised", set(func(p *learner.Plausible) { p.Raised = 77 }), Options{}, Realizability, refuted,
 			"the bounds that need one are void"},
 		{"nothing survives, the alarm is silent", set(func(p *learner.Plausible) { p.Surviving, p.Bound = 0, math.Inf(1) }),
 			Options{}, Realizability, NotRefuted, ""},
 		{"nothing survives, the alarm is off", set(func(p *learner.Plausible) {
 			p.Surviving, p.Bound, p.Alarm = 0,
 				math.Inf(1), false
-		}), Options{}, Realizability, Refuted, "the bounds that need one are void"},
-		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, Assumed, ""},
-		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, Assumed, ""},
-		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, Assumed, "no theorem"},
+		}), Options{}, Realizability, refuted, "the bounds that need one are void"},
+		{"the alarm is off", set(func(p *learner.Plausible) { p.Alarm = false }), Options{}, Realizability, assumed, ""},
+		{"no models", learner.Certificate{Rounds: 10, Bounded: true}, Options{}, Realizability, assumed, ""},
+		{"linear", learner.Certificate{Rounds: 10}, Options{}, Realizability, assumed, "no theorem"},
 		{"FIFO", set(nil), Options{}, Order, Enforced, ""},
 		{"arrival", set(nil), Options{Arrival: true}, Order, Measured, ""},
 		{"early", learner.Certificate{Rounds: 10}, Options{Early: true}, Order, Measured, ""},
-		{"nothing skipped", set(nil), Options{}, Missing, Holds, ""},
-		{"skipped", learner.Certificate{Rounds: 10, Skipped: 4}, Options{}, Missing, Assumed, "charged 1 each: 4"},
+		{"nothing skipped", set(nil), Options{}, atRandom, Holds, ""},
+		{"skipped", learner.Certificate{Rounds: 10, Skipped: 4}, Options{}, atRandom, assumed, "charged 1 each: 4"},
 		{"imputed", learner.Certificate{Rounds: 10, Imputed: 4}, Options{}, Silence, Void, "imputed: 4"},
 		{"nothing late", set(nil), Options{Late: &latelosses.Comparison{}}, LateLosses, Holds, ""},
 		{"late, alike", set(nil), Options{Late: lateLosses(40, false)}, LateLosses, NotRefuted, ""},
-		{"late, different", set(nil), Options{Late: lateLosses(40, true)}, LateLosses, Refuted, ""},
-		{"late, unknown", set(nil), Options{}, LateLosses, Assumed, ""},
+		{"late, different", set(nil), Options{Late: lateLosses(40, true)}, LateLosses, refuted, ""},
+		{"late, unknown", set(nil), Options{}, LateLosses, assumed, ""},
 		{"outstanding", set(nil), Options{Outstanding: 7}, Losses, Enforced, "charged 1 each: 7"},
 		{"elimination", learner.Certificate{Rounds: 10, Eliminates: true}, Options{}, Losses, Enforced,
 			"only while the truth survives"},
@@ -134,12 +134,14 @@ func TestBoundsOf(t *testing.T) {
 		t.Errorf("of 40 rounds: %+v", c)
 	}
 	b, err := json.Marshal(c)
-	if err != nil || !strings.Contains(string(b), `"plausible_set":{"value":50,"vacuous":false,"alpha":0.05,"surviving":2,"functions":9,"missing_at_random":40}`) || !strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
+	if err != nil || !strings.Contains(string(b),
+		`"plausible_set":{"value":50,"vacuous":false,"alpha":0.05,"surviving":2,"functions":9,"missing_at_random":40}`) ||
+		!strings.Contains(string(b), `"a_priori":{"value":null,"vacuous":true}`) {
 		t.Errorf("%s, %v", b, err)
 	}
 	f, ok := Measure(l, 10)
-	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[KindMeasuredDrift] != 105 ||
-		!math.IsInf(f.Bounds[KindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
+	if !ok || f.T != 110 || f.Bounds[KindPlausibleSet] != 50 || f.Bounds[kindMeasuredDrift] != 105 ||
+		!math.IsInf(f.Bounds[kindAPriori], 1) || f.Exploration != 3 || f.Surviving != 2 || f.Functions != 9 || f.Refuted {
 		t.Errorf("%+v", f)
 	}
 	p := policed{learner.NewUniform(), learner.PolicyCertificate{Rounds: 50, Measured: 7, MeasuredDrift: 20, APriori: 60}}
@@ -148,7 +150,7 @@ func TestBoundsOf(t *testing.T) {
 		c.state(Realizability) != NotNeeded {
 		t.Errorf("policies: %+v", c)
 	}
-	if f, ok := Measure(p, 0); !ok || f.Bounds[KindMeasured] != 7 || len(f.Bounds) != 3 {
+	if f, ok := Measure(p, 0); !ok || f.Bounds[kindMeasured] != 7 || len(f.Bounds) != 3 {
 		t.Errorf("policies: %+v", f)
 	}
 	if c := Of(learner.NewUniform(), Options{}); len(c.Notes) != 1 || c.T != 0 {
@@ -169,8 +171,8 @@ func TestVoid(t *testing.T) {
 		l := regressing{learner.NewUniform(), cert}
 		c := Of(l, Options{})
 		f, _ := Measure(l, 0)
-		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound, KindMeasuredDrift: c.MeasuredDrift,
-			KindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
+		for kind, b := range map[string]*Bound{KindPlausibleSet: &c.PlausibleSet.Bound, kindMeasuredDrift: c.MeasuredDrift,
+			kindAPriori: c.APriori, KindRealisedLoss: &c.RealisedLoss.Bound} {
 			want, void := "", raised > 0 && kind != KindRealisedLoss
 			if void {
 				want = ClassRefuted
@@ -205,18 +207,18 @@ func TestChanges(t *testing.T) {
 		}
 		return Of(l, Options{})
 	}
-	if c := learn(1, 120, 30); c.Changes != nil || c.state(Stillness) != "not there" {
+	if c := learn(1, 120, 30); c.Changes != nil || c.state(stillness) != "not there" {
 		t.Errorf("version 1: %+v", c)
 	}
 	c := learn(2, 120, 0)
-	if c.Changes == nil || c.Changes.Count != 0 || c.state(Stillness) != NotRefuted {
+	if c.Changes == nil || c.Changes.Count != 0 || c.state(stillness) != NotRefuted {
 		t.Errorf("still: %+v", c)
 	}
 	if b, err := json.Marshal(c.Changes); string(b) != `{"count":0,"last":[]}` {
 		t.Errorf("%s, %v", b, err)
 	}
 	c = learn(2, 120, 30)
-	if c.Changes == nil || c.Changes.Count != 1 || c.state(Stillness) != Refuted ||
+	if c.Changes == nil || c.Changes.Count != 1 || c.state(stillness) != refuted ||
 		!strings.Contains(c.Assumptions[len(c.Assumptions)-1].Detail, "probability at most 0.002") ||
 		!slices.ContainsFunc(c.Notes, func(n string) bool { return strings.Contains(n, "between alarms (2)") }) {
 		t.Errorf("changed: %+v", c)

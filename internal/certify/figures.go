@@ -9,15 +9,15 @@ import (
 // Kinds of bounds, as in the JSON of [Certificate].
 const (
 	KindPlausibleSet  = "plausible_set"
-	KindMeasured      = "measured"
+	kindMeasured      = "measured"
 	KindRealisedLoss  = "realised_loss"
-	KindMeasuredDrift = "measured_drift"
-	KindAPriori       = "a_priori"
+	kindMeasuredDrift = "measured_drift"
+	kindAPriori       = "a_priori"
 )
 
 // Kinds returns all of them, the sharpest first.
 func Kinds() []string {
-	return []string{KindPlausibleSet, KindMeasured, KindRealisedLoss, KindMeasuredDrift, KindAPriori}
+	return []string{KindPlausibleSet, kindMeasured, KindRealisedLoss, kindMeasuredDrift, kindAPriori}
 }
 
 // ClassRefuted says why bounds that need realizability are void.
@@ -33,10 +33,10 @@ type Figures struct {
 	Refuted     bool               // the class is
 }
 
-// Void names what voids the bound of a kind, "" if nothing does. A refuted class voids those
+// void names what voids the bound of a kind, "" if nothing does. A refuted class voids those
 // that need the truth to be in it. The one by realised loss does not, and policies have no
 // class of functions that could be refuted.
-func (f *Figures) Void(kind string) string {
+func (f *Figures) void(kind string) string {
 	if f.Refuted && kind != KindRealisedLoss {
 		return ClassRefuted
 	}
@@ -52,7 +52,7 @@ func Measure(l learner.Learner, outstanding int64) (f Figures, ok bool) {
 	}:
 		c := l.PolicyCertificate()
 		return Figures{T: c.Rounds + outstanding, Bounds: map[string]float64{
-			KindMeasured: c.Measured + wait, KindMeasuredDrift: c.MeasuredDrift + wait, KindAPriori: c.APriori + wait}}, true
+			kindMeasured: c.Measured + wait, kindMeasuredDrift: c.MeasuredDrift + wait, kindAPriori: c.APriori + wait}}, true
 	case learner.Certified:
 		c := l.Certificate()
 		return figuresOf(&c, wait), true
@@ -64,7 +64,7 @@ func figuresOf(c *learner.Certificate, wait float64) Figures {
 	p := &c.Plausible
 	f := Figures{T: c.Rounds + int64(wait), Exploration: c.Explored,
 		Surviving: p.Surviving, Functions: p.Functions, Refuted: p.Refuted(),
-		Bounds: map[string]float64{KindMeasuredDrift: c.MeasuredDrift() + wait, KindAPriori: c.APriori() + wait}}
+		Bounds: map[string]float64{kindMeasuredDrift: c.MeasuredDrift() + wait, kindAPriori: c.APriori() + wait}}
 	if c.Counted {
 		f.Bounds[KindRealisedLoss] = c.Realised(learner.DefaultAlpha) + wait
 	}
@@ -72,7 +72,7 @@ func figuresOf(c *learner.Certificate, wait float64) Figures {
 		f.Bounds[KindPlausibleSet] = p.Bound + wait
 	}
 	for kind := range f.Bounds {
-		if f.Void(kind) != "" {
+		if f.void(kind) != "" {
 			f.Bounds[kind] = math.Inf(1)
 		}
 	}

@@ -87,10 +87,12 @@ func TestForServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		there, here := net.Pipe()
-		s := tls.Server(there, &tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequestClientCert, ClientCAs: pool})
+		s := tls.Server(there, &tls.Config{Certificates: []tls.Certificate{server}, ClientAuth: tls.RequestClientCert,
+			ClientCAs: pool})
 		done := make(chan error, 1)
 		go func() {
-			done <- tls.Client(here, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1", GetClientCertificate: p.ForServer}).Handshake()
+			done <- tls.Client(here, &tls.Config{RootCAs: roots, ServerName: "127.0.0.1",
+				GetClientCertificate: p.ForServer}).Handshake()
 		}()
 		if err := s.Handshake(); err != nil {
 			t.Fatal(err)

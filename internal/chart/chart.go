@@ -47,15 +47,15 @@ var palette = []color.RGBA{
 	{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x33, 0x33, 0x33, 0xff},
 }
 
-// Formats are the file name extensions that Save knows.
-var Formats = []string{".png", ".svg"}
+// formats are the file name extensions that Save knows.
+var formats = []string{".png", ".svg"}
 
 var errEmpty = errors.New("nothing to draw: no series has a point")
 
 // Save draws the chart into a file.
 func (c *Chart) Save(file string) error {
-	if ext := filepath.Ext(file); !slices.Contains(Formats, ext) {
-		return fmt.Errorf("%s: pictures are written as %v, not %q", file, Formats, ext)
+	if ext := filepath.Ext(file); !slices.Contains(formats, ext) {
+		return fmt.Errorf("%s: pictures are written as %v, not %q", file, formats, ext)
 	}
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = c.Title, c.X, c.Y

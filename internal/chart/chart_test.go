@@ -19,7 +19,7 @@ func line() *Chart {
 
 func TestPicturesAreWritten(t *testing.T) {
 	dir := t.TempDir()
-	for _, ext := range Formats {
+	for _, ext := range formats {
 		file := filepath.Join(dir, "a"+ext)
 		if err := line().Save(file); err != nil {
 			t.Fatal(err)

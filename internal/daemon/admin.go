@@ -22,8 +22,8 @@ import (
 	"hindsight/internal/secret"
 )
 
-// DefaultAdmin is where the admin pages are when nothing else is said.
-const DefaultAdmin = "127.0.0.1:9464"
+// defaultAdmin is where the admin pages are when nothing else is said.
+const defaultAdmin = "127.0.0.1:9464"
 
 // Limits of the admin server. A scrape is one small request.
 const (
@@ -50,11 +50,15 @@ type AdminFlag struct {
 
 // Add adds the flags.
 func (a *AdminFlag) Add(flags *pflag.FlagSet) {
-	flags.StringVar(&a.address, "admin", DefaultAdmin, "address of the admin pages: / for people and its /state and /explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a free one; none: off; others than loopback need a token or --admin-ca")
-	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
+	flags.StringVar(&a.address, "admin", defaultAdmin, "address of the admin pages: / for people and its /state and "+
+		"/explain, /metrics, /healthz, /readyz, /mode, /guard, and of a decider /certificate and /models; port 0 for a "+
+		"free one; none: off; others than loopback need a token or --admin-ca")
+	flags.StringVar(&a.token, "admin-token-file", "", "file, mode 0600, with the token that the admin pages ask for, as "+
+		"Bearer or as a password (or the environment variable "+AdminTokenEnv+")")
 	flags.StringVar(&a.cert, "admin-cert", "", "file with the certificate of the admin pages, which then speak TLS")
 	flags.StringVar(&a.key, "admin-key", "", "file with the key of --admin-cert")
-	flags.StringVar(&a.ca, "admin-ca", "", "file with the certificates that sign those of clients: whoever has one sees the admin pages")
+	flags.StringVar(&a.ca, "admin-ca", "", "file with the certificates that sign those of clients: whoever has one sees "+
+		"the admin pages")
 	flags.BoolVar(&a.pprof, "pprof", false, "profiles at /debug/pprof/ of the admin pages; they show what is in memory")
 	a.flag = flags.Lookup("admin")
 }
@@ -67,13 +71,14 @@ func (a *AdminFlag) Check() error {
 	host, port, err := net.SplitHostPort(a.address)
 	switch {
 	case err != nil || port == "":
-		return Usagef("--admin %q: expected HOST:PORT, for example %s, or none", a.address, DefaultAdmin)
+		return Usagef("--admin %q: expected HOST:PORT, for example %s, or none", a.address, defaultAdmin)
 	case (a.cert == "") != (a.key == ""):
 		return Usagef("--admin-cert and --admin-key go together")
 	case a.ca != "" && a.cert == "":
 		return Usagef("--admin-ca asks for the certificates of clients, which needs --admin-cert and --admin-key")
 	case !isLoopback(host) && a.ca == "" && a.token == "" && a.getenv(AdminTokenEnv) == "":
-		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client certificates, or listen on %s", a.address, AdminTokenEnv, DefaultAdmin)
+		return Usagef("--admin %s is reached by other machines: give --admin-token-file (or %s), or --admin-ca for client "+
+			"certificates, or listen on %s", a.address, AdminTokenEnv, defaultAdmin)
 	}
 	return nil
 }
@@ -118,8 +123,8 @@ type Admin struct {
 // an error if the address was given, else a free port is used.
 func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, error) {
 	admin := &Admin{Registry: prometheus.NewRegistry(), logger: logger, pages: pages, pprof: a.pprof}
-	admin.Registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewBuildInfoCollector())
+	admin.Registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), collectors.NewBuildInfoCollector())
 	if a.off() {
 		return admin, nil
 	}
@@ -138,7 +143,8 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 			return nil, splitErr
 		}
 		if l, err = net.Listen("tcp", net.JoinHostPort(host, "0")); err == nil {
-			logger.Warn("the usual address of the admin pages is another process's: look at the one that is used", "taken", a.address, "used", l.Addr().String())
+			logger.Warn("the usual address of the admin pages is another process's: look at the one that is used", "taken",
+				a.address, "used", l.Addr().String())
 		}
 	}
 	if err != nil {
@@ -152,7 +158,8 @@ func (a *AdminFlag) Open(logger *slog.Logger, p Probes, pages ...Page) (*Admin, 
 		logger.Warn("the admin token goes over the network as it is: give --admin-cert and --admin-key")
 	}
 	admin.serve(l, p)
-	logger.Info("admin pages", "page", scheme+"://"+l.Addr().String()+"/", "metrics", scheme+"://"+l.Addr().String()+"/metrics")
+	logger.Info("admin pages", "page", scheme+"://"+l.Addr().String()+"/", "metrics",
+		scheme+"://"+l.Addr().String()+"/metrics")
 	return admin, nil
 }
 

@@ -115,9 +115,11 @@ func TestAdminScrapeParses(t *testing.T) {
 // Several servers in one process share nothing.
 func TestTwoAdmins(t *testing.T) {
 	p := Probes{well, well}
-	a, b := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), p), openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), p)
+	a, b := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), p),
+		openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0"), p)
 	for _, x := range []*Admin{a, b} {
-		if err := x.Registry.Register(prometheus.NewCounter(prometheus.CounterOpts{Name: "same", Help: "Same."})); err != nil {
+		if err := x.Registry.Register(
+			prometheus.NewCounter(prometheus.CounterOpts{Name: "same", Help: "Same."})); err != nil {
 			t.Error(err)
 		}
 	}
@@ -133,7 +135,8 @@ func TestAdminPortTaken(t *testing.T) {
 	}
 	defer l.Close()
 	given := adminWith(t, "--admin", l.Addr().String())
-	if _, err := given.Open(slog.New(slog.DiscardHandler), Probes{well, well}); err == nil || !strings.Contains(err.Error(), "--admin "+l.Addr().String()) {
+	if _, err := given.Open(slog.New(slog.DiscardHandler), Probes{well, well}); err == nil ||
+		!strings.Contains(err.Error(), "--admin "+l.Addr().String()) {
 		t.Errorf("a given port that is taken: %v", err)
 	}
 	byDefault := adminWith(t)
@@ -145,7 +148,8 @@ func TestAdminPortTaken(t *testing.T) {
 	}
 	defer a.Close()
 	warned := fmt.Sprintf("taken=%s used=%s", l.Addr(), a.Addr())
-	if a.Addr() == l.Addr().String() || !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), warned) {
+	if a.Addr() == l.Addr().String() || !strings.Contains(logged.String(), "level=WARN") ||
+		!strings.Contains(logged.String(), warned) {
 		t.Errorf("at %s, the log says %s", a.Addr(), logged.String())
 	}
 	if code, _ := get(t, a.Addr(), "/readyz"); code != 200 {
@@ -164,7 +168,8 @@ func TestAdminFlagCheck(t *testing.T) {
 	for _, c := range []struct {
 		value string
 		good  bool
-	}{{"none", true}, {"127.0.0.1:9464", true}, {"[::1]:0", true}, {"localhost:0", true}, {"9464", false}, {"", false}, {"host:", false}} {
+	}{{"none", true}, {"127.0.0.1:9464", true}, {"[::1]:0", true}, {"localhost:0", true}, {"9464", false}, {"", false},
+		{"host:", false}} {
 		if err := adminWith(t, "--admin", c.value).Check(); (err == nil) != c.good {
 			t.Errorf("%q: %v", c.value, err)
 		}

@@ -22,10 +22,12 @@ func NoArguments(cmd *cobra.Command, args []string) error {
 		return fmt.Errorf("unknown command %q (did you mean %q?)", args[0], near[0])
 	}
 	if ext := filepath.Ext(args[0]); (ext == ".yaml" || ext == ".yml") && cmd.Flags().Lookup("model") != nil {
-		return fmt.Errorf("%s takes no arguments, and found %q; a model file is named by a flag: %[1]s --model %[2]s", cmd.CommandPath(), args[0])
+		return fmt.Errorf("%s takes no arguments, and found %q; a model file is named by a flag: %[1]s --model %[2]s",
+			cmd.CommandPath(), args[0])
 	}
 	if f := cmd.Flags().Lookup("data"); f != nil {
-		return fmt.Errorf("%s takes no arguments, and found %q; a log is named by a flag: %[1]s --data %s", cmd.CommandPath(), args[0], args[0])
+		return fmt.Errorf("%s takes no arguments, and found %q; a log is named by a flag: %[1]s --data %s", cmd.CommandPath(),
+			args[0], args[0])
 	}
 	return cobra.NoArgs(cmd, args)
 }
@@ -53,6 +55,7 @@ func OneArgument(what, example string) cobra.PositionalArgs {
 		case 1:
 			return nil
 		}
-		return fmt.Errorf("%s takes one %s, and found %d arguments, the second %q", cmd.CommandPath(), what, len(args), args[1])
+		return fmt.Errorf("%s takes one %s, and found %d arguments, the second %q", cmd.CommandPath(), what,
+			len(args), args[1])
 	}
 }

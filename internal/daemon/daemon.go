@@ -132,7 +132,8 @@ type run struct {
 // inJSON reports whether the log is, or would have been, JSON.
 func (r *run) inJSON() bool {
 	return r.logs.format.Value == "json" || !r.prepared &&
-		(r.env.Getenv(EnvName("log-format")) == "json" || strings.Contains(strings.Join(r.env.Args, "=")+"=", "--log-format=json="))
+		(r.env.Getenv(EnvName("log-format")) == "json" || strings.Contains(strings.Join(r.env.Args, "=")+"=",
+			"--log-format=json="))
 }
 
 // wrap notes, for every command of the tree, when its own code begins.
@@ -166,7 +167,8 @@ func (r *run) prepare(c *cobra.Command) error {
 		r.env.Stderr = &Lines{log: r.env.Logger}
 	}
 	if r.env.passwordSeen {
-		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or the environment, for example the URL in " + EnvName("log"))
+		r.env.Logger.Warn("a password among the arguments could be seen by everybody on this machine: give it in a file or " +
+			"the environment, for example the URL in " + EnvName("log"))
 	}
 	return nil
 }

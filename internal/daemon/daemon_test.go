@@ -35,14 +35,17 @@ type outcome struct {
 	stdout, stderr string
 }
 
-func try(t *testing.T, vars map[string]string, body func(context.Context, *Env, *cobra.Command) error, args ...string) outcome {
+func try(t *testing.T, vars map[string]string, body func(context.Context, *Env, *cobra.Command) error,
+	args ...string) outcome {
 	t.Helper()
 	return tryContext(t.Context(), vars, body, args...)
 }
 
-func tryContext(ctx context.Context, vars map[string]string, body func(context.Context, *Env, *cobra.Command) error, args ...string) outcome {
+func tryContext(ctx context.Context, vars map[string]string, body func(context.Context, *Env, *cobra.Command) error,
+	args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	env := &Env{Args: args, Getenv: func(k string) string { return vars[k] }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr}
+	env := &Env{Args: args, Getenv: func(k string) string { return vars[k] }, Stdin: strings.NewReader(""),
+		Stdout: &stdout, Stderr: &stderr}
 	if body == nil {
 		body = func(context.Context, *Env, *cobra.Command) error { return nil }
 	}
@@ -67,20 +70,27 @@ func TestExitCodes(t *testing.T) {
 		{name: "done", args: "work"},
 		{name: "failed", args: "work", body: fail(boom), code: 1, err: "demo: boom\n"},
 		{name: "own code", args: "work", body: fail(&ExitError{3, boom}), code: 3, err: "demo: boom\n"},
-		{name: "own code wrapped", args: "work", body: fail(fmt.Errorf("x: %w", &ExitError{4, boom})), code: 4, err: "demo: x: boom\n"},
+		{name: "own code wrapped", args: "work", body: fail(fmt.Errorf("x: %w", &ExitError{4, boom})), code: 4,
+			err: "demo: x: boom\n"},
 		{name: "silent code", args: "work", body: fail(&ExitError{Code: 3}), code: 3},
-		{name: "usage from the command", args: "work", body: fail(Usagef("--data: no such set")), code: 2, err: "demo: --data: no such set\n" + hint},
-		{name: "canceled for another reason", args: "work", body: fail(context.Canceled), code: 1, err: "demo: context canceled\n"},
+		{name: "usage from the command", args: "work", body: fail(Usagef("--data: no such set")), code: 2,
+			err: "demo: --data: no such set\n" + hint},
+		{name: "canceled for another reason", args: "work", body: fail(context.Canceled), code: 1,
+			err: "demo: context canceled\n"},
 		{name: "unknown flag", args: "work --foo", code: 2, err: "demo: unknown flag: --foo\n" + hint},
-		{name: "bad value", args: "work --max-rounds x", code: 2, err: "demo: invalid argument \"x\" for \"--max-rounds\" flag"},
+		{name: "bad value", args: "work --max-rounds x", code: 2, err: "demo: invalid argument \"x\" for " +
+			"\"--max-rounds\" flag"},
 		{name: "argument too many", args: "work x", code: 2, err: "demo: unknown command \"x\" for \"demo work\"\n" + hint},
-		{name: "unknown verb", args: "wrok", code: 2, err: "demo: unknown command \"wrok\" for \"demo\"\n\nDid you mean this?\n\twork"},
+		{name: "unknown verb", args: "wrok", code: 2, err: "demo: unknown command \"wrok\" for \"demo\"\n\nDid you mean " +
+			"this?\n\twork"},
 		{name: "no verb", args: "", code: 2},
-		{name: "missing flag", args: "must", code: 2, err: "demo: required flag(s) \"model\" not set\nTry: demo must --help\n"},
+		{name: "missing flag", args: "must", code: 2, err: "demo: required flag(s) \"model\" not set\nTry: demo must " +
+			"--help\n"},
 		{name: "missing flag from the environment", args: "must", vars: map[string]string{"HINDSIGHT_MODEL": "m"}},
 		{name: "bad environment", args: "work", vars: map[string]string{"HINDSIGHT_MAX_ROUNDS": "x"}, code: 2,
 			err: "demo: invalid value \"x\" of the environment variable HINDSIGHT_MAX_ROUNDS, which stands for --max-rounds: "},
-		{name: "bad log level", args: "work --log-level loud", code: 2, err: "demo: invalid argument \"loud\" for \"--log-level\" flag: expected debug | info | warn | error\n" + hint},
+		{name: "bad log level", args: "work --log-level loud", code: 2, err: "demo: invalid argument \"loud\" for " +
+			"\"--log-level\" flag: expected debug | info | warn | error\n" + hint},
 		{name: "help", args: "work --help"},
 		{name: "help verb", args: "help work"},
 		{name: "help of the root", args: "--help"},
@@ -105,7 +115,8 @@ func TestHelpAndVersionAreOutput(t *testing.T) {
 			t.Errorf("a line of %d bytes: %s", len(line), line)
 		}
 	}
-	if got := try(t, nil, nil, "--version"); !strings.HasPrefix(got.stdout, "demo ") || !strings.Contains(got.stdout, "go1.") {
+	if got := try(t, nil, nil, "--version"); !strings.HasPrefix(got.stdout, "demo ") ||
+		!strings.Contains(got.stdout, "go1.") {
 		t.Errorf("version: %q", got.stdout)
 	}
 }
@@ -131,7 +142,8 @@ func TestInterrupted(t *testing.T) {
 }
 
 func TestFlagsFallBackToTheEnvironment(t *testing.T) {
-	vars := map[string]string{"HINDSIGHT_MAX_ROUNDS": "7", "HINDSIGHT_DATA": "env.csv", "HINDSIGHT_LEARNER": "greedy", "HINDSIGHT_HELP": "true"}
+	vars := map[string]string{"HINDSIGHT_MAX_ROUNDS": "7", "HINDSIGHT_DATA": "env.csv", "HINDSIGHT_LEARNER": "greedy",
+		"HINDSIGHT_HELP": "true"}
 	got := try(t, vars, func(_ context.Context, env *Env, c *cobra.Command) error {
 		n, _ := c.Flags().GetInt("max-rounds")
 		data, _ := c.Flags().GetString("data")
@@ -150,7 +162,8 @@ func TestLogger(t *testing.T) {
 		env.Logger.Info("hello", "partition", 3)
 		return nil
 	}
-	if got := try(t, nil, talk, "work"); !strings.Contains(got.stderr, "level=INFO msg=hello program=demo partition=3") || strings.Contains(got.stderr, "quiet") {
+	if got := try(t, nil, talk, "work"); !strings.Contains(got.stderr, "level=INFO msg=hello program=demo partition=3") ||
+		strings.Contains(got.stderr, "quiet") {
 		t.Errorf("text: %q", got.stderr)
 	}
 	if got := try(t, nil, talk, "work", "--log-level", "debug"); !strings.Contains(got.stderr, "quiet") {

@@ -29,7 +29,8 @@ func fillFromEnv(flags *pflag.FlagSet, getenv func(string) string) error {
 			return
 		}
 		if err := f.Value.Set(text); err != nil {
-			first = fmt.Errorf("invalid value %q of the environment variable %s, which stands for --%s: %w", text, EnvName(f.Name), f.Name, err)
+			first = fmt.Errorf("invalid value %q of the environment variable %s, which stands for --%s: %w", text,
+				EnvName(f.Name), f.Name, err)
 			return
 		}
 		f.Changed = true
@@ -37,14 +38,14 @@ func fillFromEnv(flags *pflag.FlagSet, getenv func(string) string) error {
 	return first
 }
 
-// Choice is the value of a flag that takes one of a few words.
-type Choice struct {
+// choice is the value of a flag that takes one of a few words.
+type choice struct {
 	Value   string
 	Allowed []string
 }
 
 // Set implements [pflag.Value].
-func (c *Choice) Set(s string) error {
+func (c *choice) Set(s string) error {
 	for _, a := range c.Allowed {
 		if s == a {
 			c.Value = s
@@ -55,17 +56,17 @@ func (c *Choice) Set(s string) error {
 }
 
 // String implements [pflag.Value].
-func (c *Choice) String() string { return c.Value }
+func (c *choice) String() string { return c.Value }
 
 // Type implements [pflag.Value]; it names the value in --help.
-func (c *Choice) Type() string { return strings.Join(c.Allowed, "|") }
+func (c *choice) Type() string { return strings.Join(c.Allowed, "|") }
 
-type logFlags struct{ format, level Choice }
+type logFlags struct{ format, level choice }
 
 func addLogFlags(cmd *cobra.Command) *logFlags {
 	l := &logFlags{
-		format: Choice{Value: "text", Allowed: []string{"text", "json"}},
-		level:  Choice{Value: "info", Allowed: []string{"debug", "info", "warn", "error"}},
+		format: choice{Value: "text", Allowed: []string{"text", "json"}},
+		level:  choice{Value: "info", Allowed: []string{"debug", "info", "warn", "error"}},
 	}
 	cmd.PersistentFlags().Var(&l.format, "log-format", "format of the log on standard error")
 	cmd.PersistentFlags().Var(&l.level, "log-level", "least level that is logged")

@@ -92,13 +92,15 @@ func TestAdminTokenRefused(t *testing.T) {
 		t.Error(err)
 	}
 	short := func(string) string { return "sssss" }
-	if _, err := readToken("", short); err == nil || !strings.Contains(err.Error(), AdminTokenEnv) || strings.Contains(err.Error(), "sss") {
+	if _, err := readToken("", short); err == nil || !strings.Contains(err.Error(), AdminTokenEnv) ||
+		strings.Contains(err.Error(), "sss") {
 		t.Error(err)
 	}
 }
 
 // ask sends one request as somebody.
-func ask(t *testing.T, client *http.Client, method, url string, as func(*http.Request)) (code int, body string, header http.Header) {
+func ask(t *testing.T, client *http.Client, method, url string, as func(*http.Request)) (code int, body string,
+	header http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	if err != nil {
@@ -133,7 +135,8 @@ func TestAdminToken(t *testing.T) {
 	f := adminWith(t, "--admin", "127.0.0.1:0", "--admin-token-file", secretFile(t, testToken+"\n", 0o600))
 	sick := func() error { return errors.New("broker-7 is away") }
 	acted := 0
-	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, sick}, Page{Path: "/page", Answer: func(w http.ResponseWriter, _ *http.Request) { acted++ }})
+	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, sick},
+		Page{Path: "/page", Answer: func(w http.ResponseWriter, _ *http.Request) { acted++ }})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,14 +193,16 @@ func TestAdminCertificate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil } // whoever is asked for
+			// whoever is asked for
+			c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &pair, nil }
 		}
 		tr := &http.Transport{TLSClientConfig: c}
 		t.Cleanup(tr.CloseIdleConnections)
 		return &http.Client{Transport: tr}
 	}
 	url := "https://127.0.0.1:" + port
-	if code, body, _ := ask(t, client(ours), "GET", url+"/metrics", nobody); code != 200 || !strings.Contains(body, "go_goroutines") {
+	if code, body, _ := ask(t, client(ours), "GET", url+"/metrics", nobody); code != 200 ||
+		!strings.Contains(body, "go_goroutines") {
 		t.Errorf("our client: %d %q", code, body)
 	}
 	if code, _, _ := ask(t, client(nil), "GET", url+"/metrics", bearer); code != 401 {
@@ -262,12 +267,14 @@ func TestAdminBrowser(t *testing.T) {
 
 // TestAdminProfiles holds that profiles are there when asked for, to those who belong.
 func TestAdminProfiles(t *testing.T) {
-	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--pprof", "--admin-token-file", secretFile(t, testToken, 0o600)), Probes{well, well})
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--pprof", "--admin-token-file",
+		secretFile(t, testToken, 0o600)), Probes{well, well})
 	url := "http://" + a.Addr() + "/debug/pprof/"
 	if code, _, _ := ask(t, http.DefaultClient, "GET", url, nobody); code != 401 {
 		t.Error(code)
 	}
-	if code, body, _ := ask(t, http.DefaultClient, "GET", url+"goroutine?debug=1", bearer); code != 200 || !strings.Contains(body, "goroutine profile") {
+	if code, body, _ := ask(t, http.DefaultClient, "GET", url+"goroutine?debug=1", bearer); code != 200 ||
+		!strings.Contains(body, "goroutine profile") {
 		t.Errorf("%d %q", code, body)
 	}
 }
@@ -276,19 +283,21 @@ func TestAdminProfiles(t *testing.T) {
 func TestAdminLimits(t *testing.T) {
 	f := adminWith(t, "--admin", "127.0.0.1:0")
 	var got int64
-	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, well}, Page{Path: "/page", Answer: func(w http.ResponseWriter, r *http.Request) {
-		var err error
-		if got, err = io.Copy(io.Discard, r.Body); err != nil {
-			w.WriteHeader(http.StatusRequestEntityTooLarge)
-		}
-	}})
+	a, err := f.Open(slog.New(slog.DiscardHandler), Probes{well, well},
+		Page{Path: "/page", Answer: func(w http.ResponseWriter, r *http.Request) {
+			var err error
+			if got, err = io.Copy(io.Discard, r.Body); err != nil {
+				w.WriteHeader(http.StatusRequestEntityTooLarge)
+			}
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
 	tr := &http.Transport{DisableKeepAlives: true}
 	send := func(size, header int) int {
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.Addr()+"/page", strings.NewReader(strings.Repeat("x", size)))
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+a.Addr()+"/page",
+			strings.NewReader(strings.Repeat("x", size)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,13 +423,15 @@ func TestAdminRenewal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--admin-cert", cert, "--admin-key", key, "--admin-ca", ours.CA), Probes{well, well})
+	a := openAdmin(t, adminWith(t, "--admin", "127.0.0.1:0", "--admin-cert", cert, "--admin-key", key, "--admin-ca",
+		ours.CA), Probes{well, well})
 	var sessions tls.ClientSessionCache // nil: each connection shows its certificates
 	// connect returns the serial number of the server's certificate, and whether the client
 	// is let in.
 	connect := func(client *tls.Certificate) (serial string, in bool) {
 		t.Helper()
-		tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ClientSessionCache: sessions,
+		tr := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots,
+			ClientSessionCache:   sessions,
 			GetClientCertificate: func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return client, nil }}}
 		r, err := (&http.Client{Transport: tr}).Get("https://" + a.Addr() + "/metrics")
 		if err != nil {
@@ -455,7 +466,8 @@ func TestAdminRenewal(t *testing.T) {
 	rewrite(ours.CA, []byte("half a file"))
 	ours.Issue("server")
 	if third, in := connect(&old); !in || third == second {
-		t.Errorf("with a broken file of authorities the certificate is %s, as before its renewal %s (let in: %v)", third, second, in)
+		t.Errorf("with a broken file of authorities the certificate is %s, as before its renewal %s (let in: %v)",
+			third, second, in)
 	}
 	sessions = tls.NewLRUClientSessionCache(0) // one that was begun with the authority before does not outlive it
 	if serial, in := connect(&old); !in {

@@ -29,7 +29,8 @@ func TestOnlyJSON(t *testing.T) {
 		code int
 		says []string
 	}{
-		{"work --log-format json", nil, Failed, []string{`"took":"1.5s"`, `"msg":"first line"`, `"msg":"second line"`, `"msg":"boom \u009b2J"`}},
+		{"work --log-format json", nil, Failed, []string{`"took":"1.5s"`, `"msg":"first line"`, `"msg":"second line"`,
+			`"msg":"boom \u009b2J"`}},
 		{"work", map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, Failed, []string{`"level":"ERROR"`, `"exit_code":1`}},
 		{"work --bogus --log-format=json", nil, WrongUsage, []string{`"msg":"unknown flag: --bogus"`}},
 		{"wrok --log-format json", nil, WrongUsage, []string{"wrok"}},
@@ -47,7 +48,8 @@ func TestOnlyJSON(t *testing.T) {
 			}
 		}
 	}
-	if got := try(t, map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, talk, "work", "--log-format", "text"); !strings.Contains(got.stderr, "demo: boom") {
+	if got := try(t, map[string]string{"HINDSIGHT_LOG_FORMAT": "json"}, talk, "work", "--log-format",
+		"text"); !strings.Contains(got.stderr, "demo: boom") {
 		t.Errorf("text: %s", got.stderr)
 	}
 }

@@ -28,7 +28,8 @@ func TestLogQuota(t *testing.T) {
 	if n := strings.Count(b.String(), "level=WARN msg=flood"); n != quotaLines {
 		t.Errorf("%d lines", n)
 	}
-	if !strings.Contains(b.String(), "level=ERROR msg=flood") || !strings.Contains(b.String(), "msg=other") || strings.Contains(b.String(), "left_out") {
+	if !strings.Contains(b.String(), "level=ERROR msg=flood") || !strings.Contains(b.String(), "msg=other") ||
+		strings.Contains(b.String(), "left_out") {
 		t.Errorf("%s", b.String())
 	}
 	b.Reset()

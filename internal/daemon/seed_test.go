@@ -39,7 +39,8 @@ func TestSeedFileRefused(t *testing.T) {
 	if _, err := SeedFile(path); err != nil {
 		t.Fatal(err)
 	}
-	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o644: false, 0o604: false, 0o660: false, 0o602: false} {
+	for mode, ok := range map[os.FileMode]bool{0o600: true, 0o400: true, 0o440: true, 0o644: false, 0o604: false,
+		0o660: false, 0o602: false} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
@@ -51,7 +52,8 @@ func TestSeedFileRefused(t *testing.T) {
 			t.Errorf("mode %04o: no remedy in %v", mode, err)
 		}
 	}
-	for _, text := range []string{"", "12", strings.Repeat("g", 64), strings.Repeat("a", 63), strings.Repeat("a", 66), strings.Repeat("a", 5000)} {
+	for _, text := range []string{"", "12", strings.Repeat("g", 64), strings.Repeat("a", 63), strings.Repeat("a", 66),
+		strings.Repeat("a", 5000)} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +73,8 @@ func TestSeedFileRefused(t *testing.T) {
 func TestSeedMissing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seed")
 	old, unknown := func() (bool, error) { return true, nil }, func() (bool, error) { return false, errors.New("unknown") }
-	if _, err := SeedOf(path, old); err == nil || !strings.Contains(err.Error(), "there is no file "+path) || !strings.Contains(err.Error(), "restore it from the backup") {
+	if _, err := SeedOf(path, old); err == nil || !strings.Contains(err.Error(), "there is no file "+path) ||
+		!strings.Contains(err.Error(), "restore it from the backup") {
 		t.Errorf("got %v", err)
 	}
 	if _, err := SeedOf(path, unknown); err == nil || err.Error() != "unknown" {
@@ -123,7 +126,8 @@ func TestVersion(t *testing.T) {
 		{"(devel)", nil, "", "devel (go1.26)"},
 		{"v1.2.3", nil, "", "v1.2.3 (go1.26)"},
 		{"(devel)", nil, "fedcba9876543210", "devel (revision fedcba987654, go1.26)"},
-		{"", []debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "true")}, "fedcba9876543210", "devel (revision 0123456789ab, modified, go1.26)"},
+		{"", []debug.BuildSetting{setting("vcs.revision", "0123456789abcdef"), setting("vcs.modified", "true")},
+			"fedcba9876543210", "devel (revision 0123456789ab, modified, go1.26)"},
 	} {
 		info := &debug.BuildInfo{GoVersion: "go1.26", Settings: c.settings}
 		info.Main.Version = c.version
@@ -143,7 +147,8 @@ func TestSeedOfAnother(t *testing.T) {
 	if err := os.Chown(path, 1001, -1); err != nil {
 		t.Skip("only root can give a file away")
 	}
-	if _, err := SeedOf(path, begun); err == nil || !strings.Contains(err.Error(), "belongs to user 1001") || !strings.Contains(err.Error(), "run: chown -R 0 ") {
+	if _, err := SeedOf(path, begun); err == nil || !strings.Contains(err.Error(), "belongs to user 1001") ||
+		!strings.Contains(err.Error(), "run: chown -R 0 ") {
 		t.Errorf("the seed of another user: %v", err)
 	}
 	if _, err := SeedFile(path); err != nil {

@@ -98,7 +98,8 @@ func TestSecondSignalKills(t *testing.T) {
 			}
 			return
 		default:
-			if err := cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) && !strings.Contains(err.Error(), "no such process") {
+			if err := cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) &&
+				!strings.Contains(err.Error(), "no such process") {
 				t.Fatal(err)
 			}
 		}

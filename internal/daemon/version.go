@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"fmt"
+	"os"
 	"runtime/debug"
 )
 
@@ -38,4 +39,13 @@ func version(info *debug.BuildInfo, revision string) string {
 		return fmt.Sprintf("%s (%s)", v, info.GoVersion)
 	}
 	return fmt.Sprintf("%s (revision %s%s, %s)", v, revision[:min(12, len(revision))], dirty, info.GoVersion)
+}
+
+// Owner names this process, which runs a program, for people who look at the log.
+func Owner(program string) string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return fmt.Sprintf("%s@%s/%d", program, host, os.Getpid())
 }

@@ -35,7 +35,8 @@ func start(b testing.TB, window string) *system { return startIn(b, b.TempDir(),
 
 func open(b testing.TB, dir string) *engine.Engine {
 	b.Helper()
-	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0", Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(b.Context(), engine.Options{Log: "embedded:" + dir, Listen: "127.0.0.1:0",
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -88,8 +89,10 @@ func startLimited(b testing.TB, e *engine.Engine, source *service.Source, client
 	ready, done := make(chan struct{}), make(chan error, 1)
 	registry := prometheus.NewRegistry()
 	go func() {
-		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source, Build: model.Epoch,
-			Seed: replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench", Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
+		done <- service.RunSystem(ctx, service.SystemConfig{Log: e.Log, Bus: e.Bus, Name: source.Name, Source: source,
+			Build: model.Epoch,
+			Seed:  replay.SecretSeed(1), Partitions: 1, Owned: []int{0}, ClientRate: clientRate, Owner: "bench",
+			Metrics: watch.NewMetrics(registry, nil), Logger: slog.New(slog.DiscardHandler)}, func() { close(ready) })
 	}()
 	select {
 	case <-ready:
@@ -109,7 +112,8 @@ func startLimited(b testing.TB, e *engine.Engine, source *service.Source, client
 func contextRecord(dst []byte, n int) []byte {
 	c := codec.Context{ID: fmt.Sprintf("round-%08d", n)}
 	for i := range 16 {
-		c.Features = append(c.Features, codec.Feature{Name: fmt.Sprintf("feature%02d", i), Kind: codec.Number, Value: float64((n*31+i*7)%101) / 100})
+		c.Features = append(c.Features, codec.Feature{Name: fmt.Sprintf("feature%02d", i), Kind: codec.Number,
+			Value: float64((n*31+i*7)%101) / 100})
 	}
 	return codec.AppendContext(dst, &c)
 }

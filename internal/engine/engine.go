@@ -34,14 +34,17 @@ const DefaultLog = "embedded:./hindsight-data"
 
 // Options say what to open.
 type Options struct {
-	Log        string // embedded:DIR, nats://…, kafka://… or mem:
-	Listen     string // address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
+	Log string // embedded:DIR, nats://…, kafka://… or mem:
+	// address of the embedded server, port 0: a free one; "": 127.0.0.1:4222, or a free port if that is taken
+	Listen     string
 	Requesters string // file with names and passwords of who may ask the embedded server; "": anybody on this machine
 	NATS       servers.Flags
 	Kafka      brokers.Flags
 	Requests   string // beside Kafka or memory: nats://…, [servers.None], or "" for a server inside the process
-	Read       bool   // the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as it is
-	Logger     *slog.Logger
+	// the log is only read: an embedded one that another process serves is joined, and one that nobody serves stays as
+	// it is
+	Read   bool
+	Logger *slog.Logger
 }
 
 // Engine is an open log with its bus.
@@ -104,7 +107,8 @@ func Parse(s string) (Spec, error) {
 	case brokers.Is(s):
 		return Spec{Kind: "kafka"}, brokers.Check(s)
 	}
-	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log %s", nats.Redact(s), DefaultLog)
+	return Spec{}, fmt.Errorf("--log %q: expected embedded:DIR, nats://HOST, kafka://HOST or mem:; for example --log %s",
+		nats.Redact(s), DefaultLog)
 }
 
 // ParseListen reads the value of --listen. Port 0 means any that is free.

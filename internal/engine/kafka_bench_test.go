@@ -34,7 +34,8 @@ const (
 
 func openKafka(b *testing.B, k *kafkatest.Cluster) *engine.Engine {
 	b.Helper()
-	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: servers.None, Logger: slog.New(slog.DiscardHandler)})
+	e, err := engine.Open(b.Context(), engine.Options{Log: "kafka://" + k.Brokers()[0], Requests: servers.None,
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -34,7 +34,8 @@ func newFlood(b testing.TB, url, name string) *flood {
 		b.Fatal(err)
 	}
 	b.Cleanup(conn.Close)
-	f := &flood{conn: conn, subject: name + ".decide", sent: map[int]time.Time{}, other: map[string]int{}, random: rand.New(rand.NewPCG(1, 2)), answers: make(chan struct{}, 1)}
+	f := &flood{conn: conn, subject: name + ".decide", sent: map[int]time.Time{}, other: map[string]int{},
+		random: rand.New(rand.NewPCG(1, 2)), answers: make(chan struct{}, 1)}
 	sub, err := conn.Subscribe(f.inbox("*"), f.answered)
 	if err != nil {
 		b.Fatal(err)
@@ -119,7 +120,8 @@ func (f *flood) figures(length time.Duration) (r floodFigures) {
 }
 
 func (r floodFigures) String() string {
-	return fmt.Sprintf("%.0f/s asked, %.0f/s decided in p50 %.2f ms, p99 %.2f ms, %.0f/s refused in p99 %.2f ms, %.0f/s other",
+	return fmt.Sprintf("%.0f/s asked, %.0f/s decided in p50 %.2f ms, p99 %.2f ms, %.0f/s refused in p99 %.2f ms, "+
+		"%.0f/s other",
 		r.asked, r.served, r.p50.Seconds()*1e3, r.p99.Seconds()*1e3, r.refused, r.p99refused.Seconds()*1e3, r.others)
 }
 

@@ -83,13 +83,17 @@ func restart(b *testing.B, dir string, dedup int) (engine, ours, cpu, bare time.
 	var j *service.Joiner
 	var g errgroup.Group
 	g.Go(func() (err error) {
-		d, err = service.OpenDecider(b.Context(), service.SystemConfig{Log: e.Log, Name: source.Name, Build: model.Epoch, Seed: seed, Partitions: 1,
-			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight, Owner: "bench", Logger: quiet})
+		d, err = service.OpenDecider(b.Context(), service.SystemConfig{Log: e.Log, Name: source.Name, Build: model.Epoch,
+			Seed: seed, Partitions: 1,
+			Dedup: dedup, SnapshotEvery: service.DefaultSnapshotEvery, MaxInFlight: service.DefaultMaxInFlight, Owner: "bench",
+			Logger: quiet})
 		return err
 	})
 	g.Go(func() (err error) {
-		j, err = service.OpenJoiner(b.Context(), service.SystemConfig{Log: e.Log, Source: source, Build: model.Epoch, Seed: seed, Partitions: 1,
-			MaxPending: service.DefaultMaxPending, Dedup: dedup, MarkEvery: service.DefaultMarkEvery, Owner: "bench", Logger: quiet})
+		j, err = service.OpenJoiner(b.Context(), service.SystemConfig{Log: e.Log, Source: source, Build: model.Epoch,
+			Seed: seed, Partitions: 1,
+			MaxPending: service.DefaultMaxPending, Dedup: dedup, MarkEvery: service.DefaultMarkEvery, Owner: "bench",
+			Logger: quiet})
 		return err
 	})
 	if err := g.Wait(); err != nil {
@@ -107,13 +111,15 @@ func readTails(b *testing.B, log stream.Log, dedup int) time.Duration {
 	topics := service.TopicsOf("bench")
 	began := time.Now()
 	var g errgroup.Group
-	for topic, back := range map[string]int{topics.Decisions: dedup + dedup/64 + 64, topics.Feedback: dedup + 2*service.DefaultMarkEvery} {
+	for topic, back := range map[string]int{topics.Decisions: dedup + dedup/64 + 64, topics.Feedback: dedup +
+		2*service.DefaultMarkEvery} {
 		g.Go(func() error {
 			_, end, err := log.Bounds(b.Context(), topic, 0)
 			if err != nil {
 				return err
 			}
-			return stream.Scan(b.Context(), log, topic, 0, max(1, end-int64(back)), end, func(*stream.Record) error { return nil })
+			return stream.Scan(b.Context(), log, topic, 0, max(1, end-int64(back)), end,
+				func(*stream.Record) error { return nil })
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -46,7 +46,7 @@ type explainer struct {
 // the last snapshot before it.
 func Round(ctx context.Context, c Config, id string) (*Explanation, error) {
 	x := &explainer{Config: c, topics: service.TopicsOf(c.Name)}
-	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []Outcome{}, Notes: []string{}}
+	x.e = &Explanation{ID: id, Model: c.Name, Outcomes: []outcome{}, Notes: []string{}}
 	if err := x.run(ctx, id); err != nil {
 		return nil, fmt.Errorf("explain %q: %w", id, err)
 	}
@@ -80,7 +80,7 @@ func (x *explainer) run(ctx context.Context, id string) (err error) {
 	if err := x.findOutcomes(ctx, several); err != nil {
 		return err
 	}
-	slices.SortStableFunc(x.e.Outcomes, func(a, b Outcome) int { return cmp.Compare(a.LogTime, b.LogTime) })
+	slices.SortStableFunc(x.e.Outcomes, func(a, b outcome) int { return cmp.Compare(a.LogTime, b.LogTime) })
 	return nil
 }
 
@@ -91,16 +91,16 @@ func (x *explainer) note(format string, args ...any) {
 // decided fills in what the decision's record says.
 func (x *explainer) decided() {
 	d, out := &x.dec, &x.e.Decision
-	*out = Decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: Time(x.rec.Time), Epoch: d.Epoch, Gamma: d.Gamma, Mode: d.Mode.String(),
-		Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
+	*out = decision{Partition: d.Partition, N: d.N, Offset: x.rec.Offset, LogTime: logTime(x.rec.Time), Epoch: d.Epoch,
+		Gamma: d.Gamma, Mode: d.Mode.String(), Action: d.Actions[d.Action], Propensity: d.Propensities[d.Action]}
 	for i, name := range d.Actions {
-		a := Action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action}
+		a := action{Action: name, Propensity: d.Propensities[i], Drawn: i == d.Action}
 		if i < len(d.Would) {
 			a.Would = &d.Would[i]
 		}
 		out.Actions = append(out.Actions, a)
 	}
-	x.e.Had = Had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
+	x.e.Had = had{LearnedThrough: d.LearnedThrough, Learned: d.Learned}
 	u := float64(learner.Uniform(x.Seed, x.Name, d.Partition, d.N, d.ID)) * 0x1p-53
 	out.Draw = &u
 }
@@ -108,14 +108,14 @@ func (x *explainer) decided() {
 // arrival fills in how the context came.
 func (x *explainer) arrival(ctx context.Context) error {
 	d, out := &x.dec, &x.e.Context
-	*out = Context{Source: "request", Partition: d.Partition, Offset: d.Source, Bytes: len(d.Context)}
+	*out = roundContext{Source: "request", Partition: d.Partition, Offset: d.Source, Bytes: len(d.Context)}
 	if x.Features {
 		out.Text = contextText(d.Context)
 	}
 	if d.Source == loop.RequestSource {
 		return nil
 	}
-	out.Source, out.LogTime = "topic", Time(d.Time)
+	out.Source, out.LogTime = "topic", logTime(d.Time)
 	return stream.Scan(ctx, x.Log, x.topics.Contexts, d.Partition, d.Source, d.Source+1, func(r *stream.Record) error {
 		out.Kept = bytes.Equal(r.Value, d.Context)
 		if !out.Kept {
@@ -144,10 +144,12 @@ func (x *explainer) closed() {
 		return
 	}
 	f := &x.fed
-	x.e.Feedback = &Feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: Time(x.fedRec.Time), Fate: f.Fate.String(), Reason: f.Reason,
-		Loss: f.Loss, Delay: seconds(f.ClosedAt - f.Time), Waited: seconds(x.fedRec.Time - f.ClosedAt), Overtaken: max(0, f.N-1-f.LearnedThrough)}
+	x.e.Feedback = &feedback{N: f.N, Offset: x.fedRec.Offset, LogTime: logTime(x.fedRec.Time), Fate: f.Fate.String(),
+		Reason: f.Reason,
+		Loss:   f.Loss, Delay: seconds(f.ClosedAt - f.Time), Waited: seconds(x.fedRec.Time - f.ClosedAt),
+		Overtaken: max(0, f.N-1-f.LearnedThrough)}
 	if f.ClosedAt != loop.End {
-		x.e.Feedback.ClosedAt = Time(f.ClosedAt)
+		x.e.Feedback.ClosedAt = logTime(f.ClosedAt)
 	} else {
 		x.e.Feedback.Delay, x.e.Feedback.Waited = 0, 0
 		x.note("the round was closed by the end of a file")

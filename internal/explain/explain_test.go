@@ -62,11 +62,11 @@ func newWorld(t *testing.T, yaml string, snapshotEvery int64) *world {
 	w := &world{t: t, log: mem.New(mem.Options{Clock: clock()}), top: service.TopicsOf("m")}
 	w.must(service.CreateTopics(t.Context(), w.log, "m", 1, service.Retention{}))
 	quiet := slog.New(slog.DiscardHandler)
-	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch, Seed: []byte("seed"), Partitions: 1,
-		MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
+	w.j, err = service.OpenJoiner(t.Context(), service.SystemConfig{Log: w.log, Source: source, Build: model.Epoch,
+		Seed: []byte("seed"), Partitions: 1, MaxPending: 1000, Dedup: 1000, MarkEvery: 20, Logger: quiet})
 	w.must(err)
-	w.d, err = service.OpenDecider(t.Context(), service.SystemConfig{Log: w.log, Name: "m", Build: model.Epoch, Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000,
-		SnapshotEvery: snapshotEvery, Logger: quiet})
+	w.d, err = service.OpenDecider(t.Context(), service.SystemConfig{Log: w.log, Name: "m", Build: model.Epoch,
+		Seed: []byte("seed"), Partitions: 1, Dedup: 1000, MaxInFlight: 1000, SnapshotEvery: snapshotEvery, Logger: quiet})
 	w.must(err)
 	t.Cleanup(func() { w.d.Close(); w.j.Close() })
 	w.c = Config{Log: w.log, Name: "m", Seed: []byte("seed"), Build: model.Epoch}
@@ -118,12 +118,13 @@ func (w *world) play(from, to int) {
 		id := fmt.Sprintf("r%d", i)
 		w.put(w.top.Contexts, `{"id":%q,"features":{"x":%d,%q:1},"actions":["a","b"]}`, id, i%3, planted)
 		w.settle()
-		w.must(stream.Scan(w.t.Context(), w.log, w.top.Decisions, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
-			if string(r.Key) == id {
-				return codec.ParseDecision(&d, bytes.Clone(r.Value))
-			}
-			return nil
-		}))
+		w.must(stream.Scan(w.t.Context(), w.log, w.top.Decisions, 0, stream.Earliest, math.MaxInt64,
+			func(r *stream.Record) error {
+				if string(r.Key) == id {
+					return codec.ParseDecision(&d, bytes.Clone(r.Value))
+				}
+				return nil
+			}))
 		w.put(w.top.Outcomes, `{"id":%q,"loss":%d}`, id, 1-d.Action)
 		w.settle()
 	}
@@ -139,7 +140,8 @@ func TestRound(t *testing.T) {
 		w.settle()
 		e := w.round("r30")
 		d := &e.Decision
-		if e.Check != "identical" || d.N != 31 || e.Had.LearnedThrough != 30 || e.Had.Learned != 30 || *e.Had.OwnThrough != 30 || *e.Had.Outstanding != 0 {
+		if e.Check != "identical" || d.N != 31 || e.Had.LearnedThrough != 30 || e.Had.Learned != 30 ||
+			*e.Had.OwnThrough != 30 || *e.Had.Outstanding != 0 {
 			t.Fatalf("snapshots each %d: %+v", every, e)
 		}
 		if e.Context.Source != "topic" || !e.Context.Kept || e.Context.Offset != 30+1 && e.Context.Offset != 30 {
@@ -160,7 +162,8 @@ func TestRound(t *testing.T) {
 		if f := e.Feedback; f == nil || f.N != 31 || f.Fate != "observed" || f.Overtaken != 0 {
 			t.Errorf("feedback %+v", f)
 		}
-		if len(e.Outcomes) != 3 || e.Outcomes[0].Became != "counted" || e.Outcomes[1].Became != codec.ReasonDuplicate || e.Outcomes[2].Became != codec.ReasonDuplicate {
+		if len(e.Outcomes) != 3 || e.Outcomes[0].Became != "counted" || e.Outcomes[1].Became != codec.ReasonDuplicate ||
+			e.Outcomes[2].Became != codec.ReasonDuplicate {
 			t.Errorf("outcomes %+v", e.Outcomes)
 		}
 		if e.Taught == nil || !e.Taught.Learned {
@@ -169,7 +172,8 @@ func TestRound(t *testing.T) {
 		for i, c := range e.Taught.Actions {
 			moved := *c.PredictedAfter - *c.PredictedBefore // predictions end at 0 and 1
 			if d.Actions[i].Drawn && (e.Feedback.Loss == 0 && moved > 0 || e.Feedback.Loss == 1 && moved < 0) {
-				t.Errorf("a loss of %v moved the expected loss from %v to %v", e.Feedback.Loss, *c.PredictedBefore, *c.PredictedAfter)
+				t.Errorf("a loss of %v moved the expected loss from %v to %v", e.Feedback.Loss, *c.PredictedBefore,
+					*c.PredictedAfter)
 			}
 			if math.Abs(*c.PredictedBefore-*d.Actions[i].Predicted) > 1e-12 { // its own feedback came next
 				t.Errorf("before its feedback %v, at the decision %v", *c.PredictedBefore, *d.Actions[i].Predicted)
@@ -193,13 +197,15 @@ func TestRoundRejects(t *testing.T) {
 	w.must(err)
 	var text bytes.Buffer
 	w.must(e.Write(&text))
-	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n", `mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n",
+	for _, want := range []string{"malformed (out of the model's range: 1.5 is not in [0, 1])\n",
+		`mismatch (the outcome is for action "other", the decision was "` + e.Decision.Action + "\")\n", ": counted\n",
 		"duplicate (only the first 4096 of 5026 bytes are kept)\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("%q is not in\n%s", want, &text)
 		}
 	}
-	if n := strings.Count(string(b), `"detail"`); n != 3 || e.Outcomes[0].Detail != "out of the model's range: 1.5 is not in [0, 1]" {
+	if n := strings.Count(string(b), `"detail"`); n != 3 || e.Outcomes[0].Detail != "out of the model's range: 1.5 is "+
+		"not in [0, 1]" {
 		t.Errorf("%d details: %s", n, b)
 	}
 }
@@ -232,11 +238,13 @@ func TestRoundThatWaits(t *testing.T) {
 	w.put(w.top.Outcomes, `{"id":"wx","reward":0.5}`)
 	w.settle()
 	e := w.round("w")
-	if e.Feedback != nil || e.Taught != nil || e.Check != "identical" || len(e.Outcomes) != 1 || e.Outcomes[0].Kind != "reward" || e.Outcomes[0].Became != "waits with its round" {
+	if e.Feedback != nil || e.Taught != nil || e.Check != "identical" || len(e.Outcomes) != 1 ||
+		e.Outcomes[0].Kind != "reward" || e.Outcomes[0].Became != "waits with its round" {
 		t.Errorf("%+v", e)
 	}
 	var text bytes.Buffer
-	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their feedback, 0 were still without") {
+	if w.must(e.Write(&text)); !strings.Contains(text.String(), "of this partition no rounds had their feedback, 0 were "+
+		"still without") {
 		t.Errorf("%s", &text)
 	}
 	if _, err := Round(t.Context(), w.c, "nobody"); !errors.Is(err, ErrNotFound) {
@@ -254,7 +262,8 @@ func TestRoundSkipped(t *testing.T) {
 	w.put(w.top.Outcomes, `{"id":"s","loss":1}`)
 	w.settle()
 	e := w.round("s")
-	if e.Feedback == nil || e.Feedback.Fate != "skipped" || e.Taught == nil || e.Taught.Learned || len(e.Outcomes) != 1 || e.Outcomes[0].Became != codec.ReasonLate {
+	if e.Feedback == nil || e.Feedback.Fate != "skipped" || e.Taught == nil || e.Taught.Learned || len(e.Outcomes) != 1 ||
+		e.Outcomes[0].Became != codec.ReasonLate {
 		t.Errorf("%+v", e)
 	}
 	if got := w.round("t"); *got.Had.Outstanding != 1 || got.Feedback.Overtaken != 1 {

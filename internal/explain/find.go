@@ -20,7 +20,8 @@ const firstBlock = 4096
 // back calls f for the records of a partition in blocks from its end towards its beginning,
 // within a block in order, until f's block is said to be the last: when done reports so after
 // it, or when its first record was appended before since.
-func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record), done func() bool) error {
+func (x *explainer) back(ctx context.Context, topic string, p int, since int64, f func(r *stream.Record),
+	done func() bool) error {
 	early, any := false, false
 	return stream.ScanBack(ctx, x.Log, topic, p, math.MaxInt64, firstBlock, func(r *stream.Record) error {
 		if !any {
@@ -109,7 +110,8 @@ func (x *explainer) findRejects(ctx context.Context) error {
 			return
 		}
 		o := readOutcome(rej.Bytes)
-		o.Partition, o.Offset, o.LogTime, o.Became, o.Detail = rej.Partition, rej.Offset, Time(rej.Time), rej.Reason, rej.Short()
+		o.Partition, o.Offset, o.LogTime, o.Became, o.Detail = rej.Partition, rej.Offset, logTime(rej.Time),
+			rej.Reason, rej.Short()
 		x.outcome(o)
 	}, never)
 }
@@ -147,7 +149,7 @@ func (x *explainer) counted(p int, r *stream.Record) {
 		return
 	}
 	out := readOutcome(r.Value)
-	out.Partition, out.Offset, out.LogTime, out.Became = p, r.Offset, Time(r.Time), "counted"
+	out.Partition, out.Offset, out.LogTime, out.Became = p, r.Offset, logTime(r.Time), "counted"
 	if x.fedRec == nil {
 		out.Became = "waits with its round"
 	}
@@ -156,14 +158,16 @@ func (x *explainer) counted(p int, r *stream.Record) {
 
 // outcome adds one unless it is there: of two stored rejects of one, and of a reject and the
 // record itself, the first counts.
-func (x *explainer) outcome(o Outcome) {
-	if !slices.ContainsFunc(x.e.Outcomes, func(had Outcome) bool { return had.Partition == o.Partition && had.Offset == o.Offset }) {
+func (x *explainer) outcome(o outcome) {
+	if !slices.ContainsFunc(x.e.Outcomes, func(had outcome) bool {
+		return had.Partition == o.Partition && had.Offset == o.Offset
+	}) {
 		x.e.Outcomes = append(x.e.Outcomes, o)
 	}
 }
 
 // readOutcome returns what an outcome says.
-func readOutcome(b []byte) (o Outcome) {
+func readOutcome(b []byte) (o outcome) {
 	var c codec.Outcome
 	if codec.ParseOutcome(&c, b) != nil {
 		return o

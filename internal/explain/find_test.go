@@ -53,8 +53,10 @@ func TestFindDecision(t *testing.T) {
 		}
 	}
 	decide := func(p int, n int64, id string) {
-		d := codec.Decision{Partition: p, N: n, ID: id, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Context: []byte(`{}`)}
-		if _, err := out[p].Append(t.Context(), &stream.Record{Key: []byte(id), Value: codec.AppendDecision(nil, &d)}); err != nil {
+		d := codec.Decision{Partition: p, N: n, ID: id, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1},
+			Context: []byte(`{}`)}
+		if _, err := out[p].Append(t.Context(),
+			&stream.Record{Key: []byte(id), Value: codec.AppendDecision(nil, &d)}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,7 +70,9 @@ func TestFindDecision(t *testing.T) {
 	}
 	decide(home, many+1, "home")
 	decide(away, many+2, "away")
-	if _, err := out[home].Append(t.Context(), &stream.Record{Key: []byte("home"), Value: []byte(`{"id":"home"}`)}); err != nil { // of somebody else
+	if _, err := out[home].Append(t.Context(),
+		&stream.Record{Key: []byte("home"), Value: []byte(`{"id":"home"}`)}); err != nil {
+		// of somebody else
 		t.Fatal(err)
 	}
 	decide(twice, many+3, "twice")
@@ -78,7 +82,8 @@ func TestFindDecision(t *testing.T) {
 		p    int
 		n    int64
 		most int // records read of any other partition
-	}{{"home", home, many + 1, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions, many + 4, firstBlock}} {
+	}{{"home", home, many + 1, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
+		many + 4, firstBlock}} {
 		l := &counting{log, map[int]int{}}
 		x := &explainer{Config: Config{Log: l}, topics: service.TopicsOf("m"), partitions: partitions}
 		if err := x.findDecision(t.Context(), c.id); err != nil || x.dec.Partition != c.p || x.dec.N != c.n {
@@ -96,7 +101,8 @@ func TestFindDecision(t *testing.T) {
 	}
 
 	// A decision that is damaged is there, and where.
-	d := codec.Decision{ID: "cut", N: many + 5, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Context: []byte(`{}`)}
+	d := codec.Decision{ID: "cut", N: many + 5, Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1},
+		Context: []byte(`{}`)}
 	v := codec.AppendDecision(nil, &d)
 	_, at, err := log.Bounds(t.Context(), "m.decisions", away)
 	if err != nil {
@@ -106,7 +112,8 @@ func TestFindDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	var damaged *stream.Error
-	if err := x.findDecision(t.Context(), "cut"); !errors.As(err, &damaged) || damaged.Topic != "m.decisions" || damaged.Partition != away || damaged.Offset != at {
+	if err := x.findDecision(t.Context(), "cut"); !errors.As(err, &damaged) || damaged.Topic != "m.decisions" ||
+		damaged.Partition != away || damaged.Offset != at {
 		t.Errorf("%v, want the error of record %d of partition %d", err, at, away)
 	}
 }

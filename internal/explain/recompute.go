@@ -32,7 +32,8 @@ func (x *explainer) recompute(ctx context.Context) (*loop.Rules, error) {
 		switch {
 		case err == nil && r.decided:
 			return r.audit.Rules(x.dec.Epoch), nil
-		case err != nil && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) && !errors.Is(err, codec.ErrCorrupt):
+		case err != nil && !errors.Is(err, loop.ErrGap) && !errors.Is(err, loop.ErrNoEpoch) &&
+			!errors.Is(err, codec.ErrCorrupt):
 			return nil, err
 		}
 		x.e.Taught = nil
@@ -78,7 +79,8 @@ func (r *replay) begin(ctx context.Context, bySnapshot bool) (from int64, err er
 	}
 	var best *service.StoredSnapshot
 	err = service.ReadSnapshots(ctx, x.Log, x.Name, func(s *service.StoredSnapshot, err error) error {
-		if err == nil && s.Through <= x.dec.LearnedThrough && s.Epoch <= x.dec.Epoch && (best == nil || s.Through >= best.Through) {
+		if err == nil && s.Through <= x.dec.LearnedThrough && s.Epoch <= x.dec.Epoch &&
+			(best == nil || s.Through >= best.Through) {
 			best = s
 		}
 		return nil // a damaged one is for verify to tell
@@ -137,7 +139,7 @@ func (r *replay) decide() error {
 		x.e.Check = "identical"
 	}
 	x.had(r.audit.Rounds())
-	x.e.Had.LastAt = Time(r.at)
+	x.e.Had.LastAt = logTime(r.at)
 	look, err := r.audit.Replica().Look(d.Context)
 	if err != nil {
 		return nil // said by Check
@@ -171,7 +173,8 @@ func (x *explainer) why(l *loop.Look) {
 		out.Why = "there was one action"
 	case ok:
 		out.Mu = &mu
-		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the less an action is expected to lose, the likelier it is; the larger γ, the more so"
+		out.Why = "p(a) = 1/(μ + γ·(f̂(a) − min f̂)): the less an action is expected to lose, the likelier it is; " +
+			"the larger γ, the more so"
 	case l.Predicted != nil:
 		out.Why = "the law is made from the losses that the model expects"
 	default:
@@ -220,16 +223,17 @@ func (r *replay) last(ctx context.Context, rec *stream.Record) error {
 	if err != nil {
 		return stream.ErrStop
 	}
-	t := &Taught{Learned: rep.Epoch().Learner.Learned() > learned}
+	t := &taught{Learned: rep.Epoch().Learner.Learned() > learned}
 	for i, name := range before.Actions {
-		c := Changed{Action: name, PropensityBefore: before.Law[i], PropensityAfter: after.Law[i]}
+		c := changed{Action: name, PropensityBefore: before.Law[i], PropensityAfter: after.Law[i]}
 		if before.Predicted != nil {
 			c.PredictedBefore, c.PredictedAfter = &before.Predicted[i], &after.Predicted[i]
 		}
 		t.Actions = append(t.Actions, c)
 	}
 	if fate := x.fed.Fate; !t.Learned && (fate == codec.Observed || fate == codec.Imputed) {
-		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the model was paused")
+		x.note("it has a loss and was not learned: another epoch had begun with a learner of its own, or the model was " +
+			"paused")
 	}
 	x.e.Taught = t
 	return stream.ErrStop

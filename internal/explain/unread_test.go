@@ -27,7 +27,8 @@ func TestRoundTellsWhatIsNotRead(t *testing.T) {
 		w.must(e.Write(&text))
 		page, err := json.Marshal(e)
 		w.must(err)
-		if !strings.Contains(text.String(), c.want) || strings.Contains(text.String(), "not read") != (c.want != "") || strings.Contains(string(page), `"not_read"`) != (c.want != "") {
+		if !strings.Contains(text.String(), c.want) || strings.Contains(text.String(), "not read") != (c.want != "") ||
+			strings.Contains(string(page), `"not_read"`) != (c.want != "") {
 			t.Errorf("%s, features %v: %s\n%s", c.id, c.features, &text, page)
 		}
 		if e.Check != "identical" || !c.features && strings.Contains(string(page), "huor") {

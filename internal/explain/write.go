@@ -3,10 +3,9 @@ package explain
 import (
 	"fmt"
 	"io"
-	"strings"
-	"text/tabwriter"
 	"time"
 
+	"hindsight/internal/words"
 	"hindsight/pkg/codec"
 )
 
@@ -38,16 +37,11 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
-// table writes rows of cells joined by tabs, under a heading.
-func (p *printer) table(rows []string) {
-	if p.err != nil {
-		return
+// table writes rows, the first of which is the heading.
+func (p *printer) table(rows [][]string) {
+	if p.err == nil {
+		p.err = (&words.Table{Indent: "               ", Rows: rows}).Write(p.w, words.NoLimit)
 	}
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	for _, row := range rows {
-		fmt.Fprintf(t, "             %s\t\n", row)
-	}
-	p.err = t.Flush()
 }
 
 func (e *Explanation) writeContext(p *printer) {
@@ -59,7 +53,8 @@ func (e *Explanation) writeContext(p *printer) {
 		if !c.Kept {
 			kept = "; the record is no longer kept, or is another"
 		}
-		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes, c.LogTime, kept)
+		p.line("context      came by topic: contexts[%d]@%d, %d bytes, at %s%s", c.Partition, c.Offset, c.Bytes,
+			c.LogTime, kept)
 	}
 	if c.Text != "" {
 		p.line("             %s", c.Text)
@@ -71,12 +66,14 @@ func (e *Explanation) writeContext(p *printer) {
 
 func (e *Explanation) writeDecision(p *printer) {
 	d, h := &e.Decision, &e.Had
-	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition, d.Offset, d.LogTime)
+	p.line("decision     round %d of partition %d, decisions[%d]@%d, at %s", d.N, d.Partition, d.Partition,
+		d.Offset, d.LogTime)
 	last := ""
 	if h.LastAt != 0 {
 		last = fmt.Sprintf(" (of %s)", h.LastAt)
 	}
-	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough, last, h.Learned)
+	p.line("the model    epoch %d, after feedback %d%s; rounds learned in this epoch: %d", d.Epoch, h.LearnedThrough,
+		last, h.Learned)
 	if h.OwnThrough != nil {
 		had := "no rounds"
 		if *h.OwnThrough > 0 {
@@ -101,11 +98,11 @@ func (e *Explanation) writeDecision(p *printer) {
 	} else if d.Why != "" {
 		p.line("why          %s", d.Why)
 	}
-	heading, shadow := "\taction\tpropensity\texpected loss", d.Mode == codec.Shadow.String()
+	heading, shadow := []string{"", "action", "propensity", "expected loss"}, d.Mode == codec.Shadow.String()
 	if shadow {
-		heading += "\tthe learner would have"
+		heading = append(heading, "the learner would have")
 	}
-	rows := []string{heading}
+	rows := [][]string{heading}
 	for _, a := range d.Actions {
 		mark := ""
 		if a.Drawn {
@@ -115,7 +112,7 @@ func (e *Explanation) writeDecision(p *printer) {
 		if shadow {
 			cells = append(cells, optional(a.Would))
 		}
-		rows = append(rows, strings.Join(cells, "\t"))
+		rows = append(rows, cells)
 	}
 	p.table(rows)
 }
@@ -171,9 +168,10 @@ func (e *Explanation) writeTaught(p *printer) {
 		return
 	}
 	p.line("taught       what the model thinks of this context, before and after this feedback:")
-	rows := []string{"action\texpected loss before\tafter\tpropensity before\tafter"}
+	rows := [][]string{{"action", "expected loss before", "after", "propensity before", "after"}}
 	for _, c := range e.Taught.Actions {
-		rows = append(rows, strings.Join([]string{c.Action, optional(c.PredictedBefore), optional(c.PredictedAfter), short(c.PropensityBefore), short(c.PropensityAfter)}, "\t"))
+		rows = append(rows, []string{c.Action, optional(c.PredictedBefore), optional(c.PredictedAfter),
+			short(c.PropensityBefore), short(c.PropensityAfter)})
 	}
 	p.table(rows)
 }

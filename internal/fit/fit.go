@@ -1,6 +1,7 @@
 package fit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -16,13 +17,13 @@ import (
 
 // Kinds of functions.
 const (
-	Ridge    = "ridge"
-	Logistic = "logistic"
-	Trees    = "trees"
+	kindRidge    = "ridge"
+	kindLogistic = "logistic"
+	kindTrees    = "trees"
 )
 
 // Kinds lists them.
-func Kinds() []string { return []string{Ridge, Logistic, Trees} }
+func Kinds() []string { return []string{kindRidge, kindLogistic, kindTrees} }
 
 // Options say what class is built. The zero value is not usable; see [Defaults].
 type Options struct {
@@ -64,15 +65,15 @@ func (o *Options) Validate() error {
 
 // Class is a class with what the held-out rows say of it.
 type Class struct {
-	File      *model.ClassFile // the best first; of kind shared where actions have features, else mixed
-	Functions []Fitted         // in the file's order
-	Rows      int              // fitted to
-	HeldOut   int              // rows
-	Constant  float64          // held-out loss of the best constants: the mean loss of each action
-	Tried     int              // functions
-	Alike     int              // dropped: too near to one that is kept
-	Surviving int              // that the held-out losses do not refute at level Alpha
-	Alpha     float64
+	File      *model.ClassFile `json:"-"`         // the best first; of kind shared where actions have features, else mixed
+	Functions []Fitted         `json:"functions"` // in the file's order
+	Rows      int              `json:"rows"`      // fitted to
+	HeldOut   int              `json:"held_out"`  // rows
+	Constant  float64          `json:"constant"`  // held-out loss of the best constants: the mean loss of each action
+	Tried     int              `json:"tried"`     // functions
+	Alike     int              `json:"alike"`     // dropped: too near to one that is kept
+	Surviving int              `json:"surviving"` // that the held-out losses do not refute at level Alpha
+	Alpha     float64          `json:"alpha"`
 }
 
 // Fitted says what one function is and how good.
@@ -162,15 +163,7 @@ func apart(x, y []float64) float64 {
 // {f : softmax(−2L)(f) > α/|F|}, L the sum of squares over the held-out losses, each
 // once (ALGORITHMS.md, section 2.1).
 func (c *Class) finish(d *Data) {
-	slices.SortStableFunc(c.Functions, func(a, b Fitted) int {
-		switch {
-		case a.HeldOut < b.HeldOut:
-			return -1
-		case a.HeldOut > b.HeldOut:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(c.Functions, func(a, b Fitted) int { return cmp.Compare(a.HeldOut, b.HeldOut) })
 	least := math.Inf(1)
 	for i := range c.Functions {
 		least = min(least, c.Functions[i].sum)
@@ -228,11 +221,11 @@ var (
 
 // draw fits a function of a kind.
 func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
-	s := resample(d, scale, kind != Trees, rng)
+	s := resample(d, scale, kind != kindTrees, rng)
 	f := &Fitted{Kind: kind, Columns: len(s.columns)}
 	switch kind {
-	case Ridge, Logistic:
-		if f.Lambda = lambdas[rng.IntN(len(lambdas))]; kind == Ridge {
+	case kindRidge, kindLogistic:
+		if f.Lambda = lambdas[rng.IntN(len(lambdas))]; kind == kindRidge {
 			f.f.Linear = s.ridge(f.Lambda)
 		} else {
 			f.f.Logistic = s.logistic(f.Lambda)
@@ -244,7 +237,7 @@ func draw(d *Data, scale *scaling, kind string, rng *rand.Rand) *Fitted {
 				}
 			}
 		}
-	case Trees:
+	case kindTrees:
 		o := treeOptions{depth: depths[rng.IntN(len(depths))], leaf: leaves[rng.IntN(len(leaves))],
 			try: looks[rng.IntN(len(looks))]}
 		f.Trees, f.Depth = bags[rng.IntN(len(bags))], o.depth

@@ -78,7 +78,9 @@ func TestRidgeByHand(t *testing.T) {
 // TestLogistic finds the coefficients that made the losses.
 func TestLogistic(t *testing.T) {
 	w := [][]float64{{1.5, -1, .3}, {0, 2, -.5}}
-	d := world(1, 6000, 2, func(x []float64, a int) float64 { return oracle.Sigmoid(w[a][0]*x[0] + w[a][1]*x[1] + w[a][2]) })
+	d := world(1, 6000, 2, func(x []float64, a int) float64 {
+		return oracle.Sigmoid(w[a][0]*x[0] + w[a][1]*x[1] + w[a][2])
+	})
 	for a, row := range whole(d).logistic(.01) {
 		for j, v := range row {
 			if math.Abs(v-w[a][j]) > .15 {

@@ -119,7 +119,9 @@ func (g *grower) best(rows []int, all sums) (column int, at float64) {
 	tries := max(1, int(math.Round(g.o.try*float64(len(g.columns)))))
 	for _, i := range g.rng.Perm(len(g.columns))[:min(tries, len(g.columns))] {
 		j := g.columns[i]
-		slices.SortFunc(rows, func(a, b int) int { return cmp.Or(cmp.Compare(g.data.X[a][j], g.data.X[b][j]), cmp.Compare(a, b)) })
+		slices.SortFunc(rows, func(a, b int) int {
+			return cmp.Or(cmp.Compare(g.data.X[a][j], g.data.X[b][j]), cmp.Compare(a, b))
+		})
 		low, high := newSums(g.k), sums{slices.Clone(all.v), slices.Clone(all.y)}
 		for n, t := range rows[:len(rows)-1] {
 			g.add(low, t, 1)

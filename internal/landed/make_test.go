@@ -79,7 +79,8 @@ func playWith(t *testing.T, decider, dir, model string, turn int) (said string, 
 		t.Fatal(err)
 	}
 	defer log.Close()
-	cmd := exec.Command(decider, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--admin", "none", "--retention", "0", "--model", filepath.Join(dir, model))
+	cmd := exec.Command(decider, "--log", "embedded:"+dir, "--listen", "127.0.0.1:0", "--admin", "none", "--retention",
+		"0", "--model", filepath.Join(dir, model))
 	cmd.Stderr = log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {

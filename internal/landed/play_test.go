@@ -26,7 +26,8 @@ func play(t *testing.T, url string, r *rand.Rand, turn int) (first decision) {
 	later := map[int][]string{} // outcomes by the round before which they are sent
 	for i := range rounds {
 		id := fmt.Sprintf("%d-%d", turn, i)
-		body := fmt.Sprintf(`{"id":%q,"features":{"hour":%d,"country":%q,"vip":%t},"actions":["a",{"name":"b","features":{"price":%g}},"c"]}`,
+		body := fmt.Sprintf(
+			`{"id":%q,"features":{"hour":%d,"country":%q,"vip":%t},"actions":["a",{"name":"b","features":{"price":%g}},"c"]}`,
 			id, r.IntN(24), []string{"DE", "FR"}[r.IntN(2)], r.IntN(2) == 0, float64(r.IntN(8))/4)
 		d := ask(t, nc, "decide", body)
 		if d.Action == "" {

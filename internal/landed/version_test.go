@@ -47,7 +47,8 @@ func TestNextVersion(t *testing.T) {
 					t.Fatalf("a restart of version %d, warm: %s: %v", i+1, c.warm, err)
 				}
 				got := lastModel(t, dir)
-				if newer := strings.Contains(got, ", version: 2"); newer != c.newer || !strings.Contains(got, fmt.Sprintf("\nversion: %d\n", i+1)) {
+				if newer := strings.Contains(got, ", version: 2"); newer != c.newer ||
+					!strings.Contains(got, fmt.Sprintf("\nversion: %d\n", i+1)) {
 					t.Errorf("version %d, warm: %s:\n%s", i+1, c.warm, got)
 				}
 			}

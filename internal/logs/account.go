@@ -7,52 +7,25 @@ import (
 	"io"
 	"slices"
 	"unicode/utf8"
+
+	"hindsight/internal/scan"
 )
 
 // Class is what became of a record that was read.
-type Class uint8
+type class uint8
 
 // The classes: each record that is read has exactly one.
 const (
-	IsEvent     Class = iota + 1 // an event, handed on
-	IsDuplicate                  // a repeat of an event or of an observation
-	IsDangling                   // an observation on its own line, handed on
-	IsSkipped                    // known, and no event that is learned or counted; the reason says why
-	IsMalformed                  // not a record of this format
+	isEvent     class = iota + 1 // an event, handed on
+	isDuplicate                  // a repeat of an event or of an observation
+	isDangling                   // an observation on its own line, handed on
+	isSkipped                    // known, and no event that is learned or counted; the reason says why
+	isMalformed                  // not a record of this format
 )
 
 // String returns the class's name in JSON.
-func (c Class) String() string {
+func (c class) String() string {
 	return [...]string{"", "event", "duplicate", "dangling", "skipped", "malformed"}[c]
-}
-
-// LineError says where a file is wrong. Line and Column count from 1; Column counts
-// bytes, and is 0 where the whole record is meant, or the column that Name names.
-type LineError struct {
-	File         string
-	Line, Column int64
-	Name         string
-	Msg          string
-
-	ends bool // it is not this record alone that cannot be read
-}
-
-func (e *LineError) Error() string {
-	switch {
-	case e.Name != "":
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.text())
-	case e.Column == 0:
-		return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Msg)
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", e.File, e.Line, e.Column, e.Msg)
-}
-
-// text is what is wrong, with the column's name.
-func (e *LineError) text() string {
-	if e.Name == "" {
-		return e.Msg
-	}
-	return "column " + e.Name + ": " + e.Msg
 }
 
 // ShownMalformed is how many malformed records an [Account] shows.
@@ -78,19 +51,10 @@ type Account struct {
 	Last      int64 `json:"last_time_ns,omitempty"`
 
 	// Shown are the first malformed records.
-	Shown []*LineError `json:"-"`
+	Shown []*scan.LineError `json:"-"`
 	// Forgotten says that ids were forgotten for lack of room: repeats further apart
 	// than that are not found.
 	Forgotten bool `json:"ids_forgotten,omitempty"`
-}
-
-// Balanced reports whether every record has its class.
-func (a *Account) Balanced() bool {
-	skipped := int64(0)
-	for _, n := range a.Reasons {
-		skipped += n
-	}
-	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }
 
 // Errors returns the texts of the malformed records shown.
@@ -102,22 +66,22 @@ func (a *Account) Errors() []string {
 	return out
 }
 
-func (a *Account) count(c Class, reason string) {
+func (a *Account) count(c class, reason string) {
 	a.Read++
 	switch c {
-	case IsEvent:
+	case isEvent:
 		a.Events++
-	case IsDuplicate:
+	case isDuplicate:
 		a.Duplicates++
-	case IsDangling:
+	case isDangling:
 		a.Dangling++
-	case IsSkipped:
+	case isSkipped:
 		a.Skipped++
 		if a.Reasons == nil {
 			a.Reasons = map[string]int64{}
 		}
 		a.Reasons[reason]++
-	case IsMalformed:
+	case isMalformed:
 		a.Malformed++
 	}
 }
@@ -125,12 +89,12 @@ func (a *Account) count(c Class, reason string) {
 // event notes what the account says of an event that is handed on.
 func (a *Account) event(r *Record) {
 	switch {
-	case r.Observed():
+	case r.observed():
 		a.Observed++
 	case r.Flags&Defaulted != 0:
 		a.Defaulted++
 	}
-	if r.Time == NoTime {
+	if r.Time == scan.NoTime {
 		return
 	}
 	if a.First == 0 || r.Time < a.First {
@@ -143,11 +107,11 @@ func (a *Account) event(r *Record) {
 
 // leave counts a record that is not handed on, for this reason; raw is what was read. Of a
 // malformed one bad is the error.
-func (r *Reader) leave(class Class, at Reject, bad *LineError, raw []byte) {
+func (r *Reader) leave(class class, at Reject, bad *scan.LineError, raw []byte) {
 	r.account.count(class, at.Reason)
 	at.Class = class.String()
 	if bad != nil {
-		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.text()
+		at.File, at.Line, at.Column, at.Reason = bad.File, bad.Line, bad.Column, bad.Text()
 		if len(r.account.Shown) < ShownMalformed {
 			r.account.Shown = append(r.account.Shown, bad)
 		}
@@ -167,7 +131,7 @@ type Reject struct {
 }
 
 // MaxRejectBytes is how much of a record a [Reject] keeps.
-const MaxRejectBytes = 64 << 10
+const maxRejectBytes = 64 << 10
 
 // rejects writes what is not handed on, a JSON object a line.
 type rejects struct {
@@ -186,7 +150,7 @@ func (r *rejects) add(x Reject, raw []byte) {
 	if r == nil || r.err != nil {
 		return
 	}
-	raw = raw[:min(len(raw), MaxRejectBytes)]
+	raw = raw[:min(len(raw), maxRejectBytes)]
 	if utf8.Valid(raw) {
 		x.Text = string(raw)
 	} else {

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"hindsight/internal/scan"
 )
 
 // benchText is at least 4 MiB of a published sample, or of another format what that is
@@ -45,9 +47,9 @@ func report(b *testing.B, text []byte, f func()) {
 	const passes = 20
 	start := cpu()
 	for range passes {
-		l := newLines(bufio.NewReaderSize(bytes.NewReader(text), bufferBytes))
+		l := scan.NewLines(bufio.NewReaderSize(bytes.NewReader(text), scan.BufferBytes))
 		for {
-			if _, _, err := l.next(); errors.Is(err, io.EOF) {
+			if _, _, err := l.Next(); errors.Is(err, io.EOF) {
 				break
 			} else if err != nil {
 				b.Fatal(err)
@@ -72,9 +74,9 @@ func BenchmarkDecode(b *testing.B) {
 			text := benchText(b, c[0], c[1])
 			var rec Record
 			report(b, text, func() {
-				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), bufferBytes)})
+				dec, _, err := newReader(Options{Format: c[1]}, "").newDecoder(&input{r: bufio.NewReaderSize(bytes.NewReader(text), scan.BufferBytes)})
 				for err == nil {
-					rec.Reset()
+					rec.reset()
 					_, _, err = dec.next(&rec)
 				}
 				if !errors.Is(err, io.EOF) {

@@ -1,9 +1,9 @@
 package logs
 
 import (
-	"math"
 	"strconv"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -12,9 +12,9 @@ import (
 // parse_example_json.cc: lines that do not begin with { are ignored, so are keys that
 // are not known, the cost is −reward, and actions count from 1.
 type dsjson struct {
-	lines *lines
+	lines *scan.Lines
 	line  []byte
-	scan  scan
+	scan  scan.JSON
 	ctx   codec.Context
 
 	event  dsEvent
@@ -37,52 +37,50 @@ type dsEvent struct {
 	hasContext                            bool
 }
 
-func newDsjson(l *lines) *dsjson { return &dsjson{lines: l} }
+func newDsjson(l *scan.Lines) *dsjson { return &dsjson{lines: l} }
 
 func (d *dsjson) raw() []byte { return d.line }
 
-func (d *dsjson) next(r *Record) (Class, string, error) {
-	line, tooLong, err := d.lines.next()
+func (d *dsjson) next(r *Record) (class, string, error) {
+	line, tooLong, err := d.lines.Next()
 	if err != nil {
 		d.line = nil
 		return 0, "", err
 	}
-	d.line, r.Line = line, d.lines.n
+	d.line, r.Line = line, d.lines.N
 	switch {
 	case tooLong:
-		return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	case line[0] != '{':
 		if line[0] == '[' {
-			return IsSkipped, "checkpoint line", nil
+			return isSkipped, "checkpoint line", nil
 		}
-		return IsSkipped, "line without {", nil
+		return isSkipped, "line without {", nil
 	}
 	return d.parse(r)
 }
 
-var errTooLong = "a line of more than " + strconv.Itoa(MaxLineBytes>>20) + " MiB"
-
 // parse reads a line that begins with {.
-func (d *dsjson) parse(r *Record) (Class, string, error) {
+func (d *dsjson) parse(r *Record) (class, string, error) {
 	s, e := &d.scan, &d.event
-	s.reset(d.line)
-	*e = dsEvent{index: -1, enqueued: NoTime, last: NoTime}
+	s.Reset(d.line)
+	*e = dsEvent{index: -1, enqueued: scan.NoTime, last: scan.NoTime}
 	d.ranked, d.probs = d.ranked[:0], d.probs[:0]
-	s.open('{')
-	for first := true; s.more(&first, '}'); {
-		if key := s.key(); !d.label(key, r) && !d.more(key, r) {
-			s.skip(1)
+	s.Open('{')
+	for first := true; s.More(&first, '}'); {
+		if key := s.Key(); !d.label(key, r) && !d.more(key, r) {
+			s.Skip(1)
 		}
 	}
-	s.end()
-	if !s.ok() {
-		return 0, "", &LineError{Line: r.Line, Column: int64(s.at) + 1, Msg: s.msg}
+	s.End()
+	if !s.Ok() {
+		return 0, "", &scan.LineError{Line: r.Line, Column: int64(s.At) + 1, Msg: s.Msg}
 	}
 	class, reason, err := d.finish(r)
 	if err != nil {
-		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
 	return class, reason, nil
 }
@@ -93,31 +91,31 @@ func (d *dsjson) label(key string, r *Record) bool {
 	s, e := &d.scan, &d.event
 	switch key {
 	case "_label_cost":
-		e.cost, e.hasCost = s.number(), true
+		e.cost, e.hasCost = s.Number(), true
 	case "_label_probability":
-		e.probability, e.hasProb = s.number(), true
+		e.probability, e.hasProb = s.Number(), true
 	case "_label_Action":
-		e.label = s.whole()
+		e.label = s.Whole()
 	case "_labelIndex":
-		e.index = s.whole()
+		e.index = s.Whole()
 	case "_skipLearn":
-		e.skipLearn = s.boolean()
+		e.skipLearn = s.Boolean()
 	case "_original_label_cost":
-		e.original, e.hasOriginal = s.number(), true
+		e.original, e.hasOriginal = s.Number(), true
 	case "pdrop":
-		e.pdrop = s.number()
+		e.pdrop = s.Number()
 	case "a":
-		d.ranked = s.wholes(d.ranked[:0])
+		d.ranked = s.Wholes(d.ranked[:0])
 	case "p", "_p":
-		d.probs = s.numbers(d.probs[:0])
+		d.probs = s.Numbers(d.probs[:0])
 	case "_ba":
-		r.Baseline = s.wholes(r.Baseline[:0])
+		r.Baseline = s.Wholes(r.Baseline[:0])
 	case "_label_ca":
 		e.continuous = true
-		s.skip(1)
+		s.Skip(1)
 	case "_outcomes":
 		e.outcomes = true
-		s.skip(1)
+		s.Skip(1)
 	default:
 		return false
 	}
@@ -133,23 +131,23 @@ func (d *dsjson) more(key string, r *Record) bool {
 		d.context(r)
 	case "o", "Observations":
 		e.hasObservations = e.hasObservations || key != "o"
-		if !s.null() {
+		if !s.Null() {
 			d.observations()
 		}
 	case "Timestamp":
-		r.Time = s.time()
+		r.Time = s.Time()
 	case "EventId", "event_id":
-		if !s.null() {
-			r.ID = s.text()
+		if !s.Null() {
+			r.ID = s.Text()
 		}
 	case "RewardValue":
-		if !s.null() {
-			e.reward, e.hasReward = s.number(), true
+		if !s.Null() {
+			e.reward, e.hasReward = s.Number(), true
 		}
 	case "EnqueuedTimeUtc":
-		e.enqueued = s.time()
+		e.enqueued = s.Time()
 	case "DeferredAction":
-		if !s.null() && !s.boolean() && s.ok() {
+		if !s.Null() && !s.Boolean() && s.Ok() {
 			e.active = true
 		}
 	default:
@@ -161,20 +159,20 @@ func (d *dsjson) more(key string, r *Record) bool {
 // context reads shared features and actions.
 func (d *dsjson) context(r *Record) {
 	s := &d.scan
-	if !s.open('{') {
+	if !s.Open('{') {
 		return
 	}
-	for first := true; s.more(&first, '}'); {
-		switch key := s.key(); {
+	for first := true; s.More(&first, '}'); {
+		switch key := s.Key(); {
 		case key == "_multi":
 			d.multi(r)
 		case key == "_slots":
 			d.event.slots = true
-			s.skip(2)
+			s.Skip(2)
 		case len(key) > 0 && key[0] == '_' && key != "_text":
-			s.skip(2)
+			s.Skip(2)
 		case key == "_text":
-			s.skip(2)
+			s.Skip(2)
 		default:
 			r.Features = d.featureValue(r.Features, "", key, 2)
 		}
@@ -185,13 +183,13 @@ func (d *dsjson) context(r *Record) {
 func (d *dsjson) multi(r *Record) {
 	s := &d.scan
 	d.event.multi = true
-	if !s.open('[') {
+	if !s.Open('[') {
 		return
 	}
 	r.Actions = r.Actions[:0]
-	for first := true; s.more(&first, ']'); {
+	for first := true; s.More(&first, ']'); {
 		if len(r.Actions) == codec.MaxActions {
-			s.fail("more than " + strconv.Itoa(codec.MaxActions) + " actions")
+			s.Fail("more than " + strconv.Itoa(codec.MaxActions) + " actions")
 			return
 		}
 		r.Actions = growAction(r.Actions)
@@ -202,18 +200,18 @@ func (d *dsjson) multi(r *Record) {
 // action reads one action. Its name is its _tag.
 func (d *dsjson) action(a *codec.Action) {
 	s := &d.scan
-	if !s.open('{') {
+	if !s.Open('{') {
 		return
 	}
-	for first := true; s.more(&first, '}'); {
-		switch key := s.key(); {
-		case key == "_tag" && s.peek() == '"':
-			a.Name = s.text()
+	for first := true; s.More(&first, '}'); {
+		switch key := s.Key(); {
+		case key == "_tag" && s.Peek() == '"':
+			a.Name = s.Text()
 		case key == "_slot_id":
 			d.event.slotIDs = true
-			s.skip(3)
+			s.Skip(3)
 		case len(key) > 0 && key[0] == '_':
-			s.skip(3)
+			s.Skip(3)
 		default:
 			a.Features = d.featureValue(a.Features, "", key, 3)
 		}
@@ -223,24 +221,24 @@ func (d *dsjson) action(a *codec.Action) {
 // observations reads what was joined with an event, or came by itself.
 func (d *dsjson) observations() {
 	s, e := &d.scan, &d.event
-	if !s.open('[') {
+	if !s.Open('[') {
 		return
 	}
-	for first := true; s.more(&first, ']'); {
+	for first := true; s.More(&first, ']'); {
 		e.observed = true
-		if !s.open('{') {
+		if !s.Open('{') {
 			return
 		}
-		for first := true; s.more(&first, '}'); {
-			switch s.key() {
+		for first := true; s.More(&first, '}'); {
+			switch s.Key() {
 			case "ActionTaken":
-				e.active = !s.null() && s.boolean() || e.active
+				e.active = !s.Null() && s.Boolean() || e.active
 			case "DeferredAction":
-				e.active = !s.null() && !s.boolean() || e.active
+				e.active = !s.Null() && !s.Boolean() || e.active
 			case "EnqueuedTimeUtc":
-				e.last = max(e.last, s.time())
+				e.last = max(e.last, s.Time())
 			default:
-				s.skip(2)
+				s.Skip(2)
 			}
 		}
 	}
@@ -259,53 +257,4 @@ func ordinal(i int) string {
 		return ordinals[i]
 	}
 	return strconv.Itoa(i)
-}
-
-// whole reads a whole number.
-func (s *scan) whole() int {
-	f := s.number()
-	if s.ok() && (f != math.Trunc(f) || math.Abs(f) > 1<<31) {
-		s.fail("expected a whole number")
-		return 0
-	}
-	return int(f)
-}
-
-func (s *scan) wholes(dst []int) []int {
-	if s.null() || !s.open('[') {
-		return dst
-	}
-	for first := true; s.more(&first, ']'); {
-		dst = append(dst, s.whole())
-	}
-	return dst
-}
-
-func (s *scan) numbers(dst []float64) []float64 {
-	if s.null() || !s.open('[') {
-		return dst
-	}
-	for first := true; s.more(&first, ']'); {
-		dst = append(dst, s.number())
-	}
-	return dst
-}
-
-// time reads a time; null is none.
-func (s *scan) time() int64 {
-	if s.null() {
-		return NoTime
-	}
-	at := s.i
-	text := s.text()
-	if !s.ok() {
-		return NoTime
-	}
-	t, err := ParseTime(text)
-	if err != nil {
-		s.i = at
-		s.fail(err.Error())
-		return NoTime
-	}
-	return t
 }

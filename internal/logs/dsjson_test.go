@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -45,7 +46,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 	var rec Record
 	for {
 		err := r.Next(&rec)
-		if a := r.Account(); !a.Balanced() {
+		if a := r.Account(); !balanced(a) {
 			t.Fatalf("unbalanced account %+v", a)
 		}
 		if errors.Is(err, io.EOF) {
@@ -54,7 +55,7 @@ func readAll(t testing.TB, r *Reader) ([]Record, error) {
 		if err != nil {
 			return out, err
 		}
-		out = append(out, rec.Clone())
+		out = append(out, clone(&rec))
 	}
 }
 
@@ -90,9 +91,9 @@ func TestPublishedSamples(t *testing.T) {
 func TestDsjsonEvent(t *testing.T) {
 	all, _ := readSample(t, "dsjson_cb.json")
 	e := all[0]
-	at, _ := ParseTime("2021-02-04T16:31:29.246Z")
+	at, _ := scan.ParseTime("2021-02-04T16:31:29.246Z")
 	if e.ID != "13118d9b4c114f8485d9dec417e3aefe" || e.Time != at || e.Action != "Latte" || e.Chosen != 3 || e.Propensity != 0.05000000074505806 ||
-		e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.Observed() {
+		e.Outcome != codec.Reward || e.Value != 0 || e.Weight != 1 || !e.observed() {
 		t.Errorf("%+v", e)
 	}
 	if want := []float64{.05, .05, .85, .05}; !reflect.DeepEqual(e.Propensities, want) { // a = 4,2,1,3; p = .05 .05 .05 .85
@@ -113,45 +114,45 @@ func TestDsjsonLines(t *testing.T) {
 	const rest = `"a":[2,1],"p":[0.25,0.75],"c":{"u":{"f":1},"_multi":[{},{"_tag":"b"}]}`
 	for _, c := range []struct {
 		name, line string
-		class      Class
+		class      class
 		reason     string // or part of the error
 		check      func(r *Record) bool
 	}{
-		{"plain", `{"_label_cost":-2,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,` + rest + `}`, IsEvent, "",
+		{"plain", `{"_label_cost":-2,"_label_probability":0.25,"_label_Action":2,"_labelIndex":1,` + rest + `}`, isEvent, "",
 			func(r *Record) bool {
 				return r.Value == 2 && r.Action == "b" && r.Actions[0].Name == "1" && r.Propensities[0] == .75
 			}},
-		{"pdrop", `{"_label_cost":-2,"pdrop":0.9,` + rest + `}`, IsEvent, "", func(r *Record) bool { return r.Weight > 9.999 && r.Weight < 10.001 }},
+		{"pdrop", `{"_label_cost":-2,"pdrop":0.9,` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Weight > 9.999 && r.Weight < 10.001 }},
 		{"pdrop 1", `{"_label_cost":-2,"pdrop":1,` + rest + `}`, 0, "pdrop", nil},
-		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, IsEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
-		{"_p inside c does not", `{"_label_cost":-2,"a":[1],"p":[0.5],"c":{"_p":[0.1],"_multi":[{}]}}`, IsEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
-		{"baseline", `{"_label_cost":-2,"_ba":[2,1],` + rest + `}`, IsEvent, "", func(r *Record) bool { return reflect.DeepEqual(r.Baseline, []int{1, 0}) }},
-		{"nothing observed", `{"_label_cost":0,"o":[],` + rest + `}`, IsEvent, "", func(r *Record) bool { return r.Flags == Defaulted && !r.Observed() }},
-		{"not activated", `{"_label_cost":0,"_original_label_cost":-3,"_skipLearn":true,` + rest + `}`, IsEvent, "", func(r *Record) bool { return r.Flags&Inactive != 0 && r.Value == 3 }},
+		{"_p counts too", `{"_label_cost":-2,"a":[1],"_p":[0.5],"c":{"_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
+		{"_p inside c does not", `{"_label_cost":-2,"a":[1],"p":[0.5],"c":{"_p":[0.1],"_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Propensity == .5 }},
+		{"baseline", `{"_label_cost":-2,"_ba":[2,1],` + rest + `}`, isEvent, "", func(r *Record) bool { return reflect.DeepEqual(r.Baseline, []int{1, 0}) }},
+		{"nothing observed", `{"_label_cost":0,"o":[],` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Flags == Defaulted && !r.observed() }},
+		{"not activated", `{"_label_cost":0,"_original_label_cost":-3,"_skipLearn":true,` + rest + `}`, isEvent, "", func(r *Record) bool { return r.Flags&Inactive != 0 && r.Value == 3 }},
 		{"ranks disagree", `{"_label_cost":0,"_label_Action":1,` + rest + `}`, 0, "different actions", nil},
 		{"law too short", `{"_label_cost":0,"a":[2,1],"p":[1],"c":{"_multi":[{},{}]}}`, 0, "length", nil},
-		{"ccb", `{"_outcomes":[{"_label_cost":0,"_a":[1],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{}]}}`, IsSkipped, "conditional contextual bandit (_outcomes)", nil},
-		{"slates", `{"_label_cost":1,"_outcomes":[{"_a":[1],"_p":[1]}],"c":{"_multi":[{"_slot_id":0}],"_slots":[{}]}}`, IsSkipped, "slates (_outcomes)", nil},
-		{"continuous", `{"_label_ca":{"cost":1},"c":{}}`, IsSkipped, "continuous actions (_label_ca)", nil},
-		{"dangling", `{"RewardValue":1.0,"EnqueuedTimeUtc":"2018-09-22T01:48:38.423Z","EventId":"x","Observations":[{"v":1.0,"EventId":"x","ActionId":null}]}`, IsDangling, "",
+		{"ccb", `{"_outcomes":[{"_label_cost":0,"_a":[1],"_p":[1]}],"c":{"_multi":[{}],"_slots":[{}]}}`, isSkipped, "conditional contextual bandit (_outcomes)", nil},
+		{"slates", `{"_label_cost":1,"_outcomes":[{"_a":[1],"_p":[1]}],"c":{"_multi":[{"_slot_id":0}],"_slots":[{}]}}`, isSkipped, "slates (_outcomes)", nil},
+		{"continuous", `{"_label_ca":{"cost":1},"c":{}}`, isSkipped, "continuous actions (_label_ca)", nil},
+		{"dangling", `{"RewardValue":1.0,"EnqueuedTimeUtc":"2018-09-22T01:48:38.423Z","EventId":"x","Observations":[{"v":1.0,"EventId":"x","ActionId":null}]}`, isDangling, "",
 			func(r *Record) bool { return r.Kind == Outcome && r.Value == 1 && r.OutcomeTime > 0 && r.Flags == 0 }},
-		{"dangling, second generation", `{"Timestamp":"2017-11-27T01:19:13.4610000Z","RewardValue":1.0,"EnqueuedTimeUtc":"2017-08-23T03:31:06.85Z","EventId":"y"}`, IsDangling, "", func(r *Record) bool { return r.ID == "y" }},
-		{"dangling, deferred", `{"RewardValue":1.0,"DeferredAction":false,"EnqueuedTimeUtc":"2018-10-26T01:23:00.825Z","EventId":"z","Observations":[{"v":null,"DeferredAction":false},{"v":1.0,"DeferredAction":true}]}`, IsDangling, "",
+		{"dangling, second generation", `{"Timestamp":"2017-11-27T01:19:13.4610000Z","RewardValue":1.0,"EnqueuedTimeUtc":"2017-08-23T03:31:06.85Z","EventId":"y"}`, isDangling, "", func(r *Record) bool { return r.ID == "y" }},
+		{"dangling, deferred", `{"RewardValue":1.0,"DeferredAction":false,"EnqueuedTimeUtc":"2018-10-26T01:23:00.825Z","EventId":"z","Observations":[{"v":null,"DeferredAction":false},{"v":1.0,"DeferredAction":true}]}`, isDangling, "",
 			func(r *Record) bool { return r.Flags == Activation && r.Value == 1 }},
-		{"text is escaped", `{"_label_cost":0,"a":[1],"c":{"n":"\u00e9\ud83d\ude00\"","_multi":[{}]}}`, IsEvent, "", func(r *Record) bool { return r.Features[0].Text == "é😀\"" && r.Propensity == 0 }},
-		{"names repeat", `{"_label_cost":0,"a":[1],"c":{"n":[{"x":1},{"x":2}],"_multi":[{"_tag":"t"},{"_tag":"t"}]}}`, IsEvent, "",
+		{"text is escaped", `{"_label_cost":0,"a":[1],"c":{"n":"\u00e9\ud83d\ude00\"","_multi":[{}]}}`, isEvent, "", func(r *Record) bool { return r.Features[0].Text == "é😀\"" && r.Propensity == 0 }},
+		{"names repeat", `{"_label_cost":0,"a":[1],"c":{"n":[{"x":1},{"x":2}],"_multi":[{"_tag":"t"},{"_tag":"t"}]}}`, isEvent, "",
 			func(r *Record) bool { return r.Features[1].Name == "n.x#2" && r.Actions[1].Name == "t#2" }},
 		{"cut", `{"_label_cost":0,"a":[1`, 0, "ends too early", nil},
-		{"checkpoint", `[CHECKPOINT INFO LINE]`, IsSkipped, "checkpoint line", nil},
-		{"blank", ` `, IsSkipped, "blank line", nil},
+		{"checkpoint", `[CHECKPOINT INFO LINE]`, isSkipped, "checkpoint line", nil},
+		{"blank", ` `, isSkipped, "blank line", nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var r Record
-			r.Reset()
-			d := newDsjson(newLines(newTextInput(c.line)))
+			r.reset()
+			d := newDsjson(scan.NewLines(newTextInput(c.line)))
 			class, reason, err := d.next(&r)
 			if err != nil {
-				var bad *LineError
+				var bad *scan.LineError
 				if c.class != 0 || !errors.As(err, &bad) || !strings.Contains(err.Error(), c.reason) {
 					t.Fatalf("error %v, want one with %q", err, c.reason)
 				}
@@ -178,7 +179,7 @@ func TestRejectsAndStrict(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	r = openText(t, text, Options{Strict: true})
-	var bad *LineError
+	var bad *scan.LineError
 	if all, err := readAll(t, r); !errors.As(err, &bad) || bad.Line != 2 || len(all) != 1 {
 		t.Errorf("%v %v", all, err)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -20,27 +21,27 @@ var (
 )
 
 // finish makes a record of what was read.
-func (d *dsjson) finish(r *Record) (Class, string, error) {
+func (d *dsjson) finish(r *Record) (class, string, error) {
 	e := &d.event
 	switch {
 	case e.continuous:
-		return IsSkipped, "continuous actions (_label_ca)", nil
+		return isSkipped, "continuous actions (_label_ca)", nil
 	case e.slotIDs || e.outcomes && e.hasCost:
-		return IsSkipped, "slates (_outcomes)", nil
+		return isSkipped, "slates (_outcomes)", nil
 	case e.outcomes || e.slots:
-		return IsSkipped, "conditional contextual bandit (_outcomes)", nil
+		return isSkipped, "conditional contextual bandit (_outcomes)", nil
 	case !e.hasContext && (e.hasReward || e.hasObservations):
 		return d.dangling(r)
 	case !e.hasContext:
-		return IsSkipped, "neither a context nor an observation", nil
+		return isSkipped, "neither a context nor an observation", nil
 	case e.label == 0 && e.index < 0 && len(d.ranked) == 0:
-		return IsSkipped, "no action was played", nil
+		return isSkipped, "no action was played", nil
 	}
-	return IsEvent, "", d.decision(r)
+	return isEvent, "", d.decision(r)
 }
 
 // dangling makes an outcome.
-func (d *dsjson) dangling(r *Record) (Class, string, error) {
+func (d *dsjson) dangling(r *Record) (class, string, error) {
 	e := &d.event
 	if r.ID == "" {
 		return 0, "", errNoID
@@ -49,7 +50,7 @@ func (d *dsjson) dangling(r *Record) (Class, string, error) {
 		return 0, "", fmt.Errorf("EventId: %w", err)
 	}
 	id, line := r.ID, r.Line
-	r.Reset()
+	r.reset()
 	r.Kind, r.ID, r.Line, r.OutcomeTime = Outcome, id, line, e.enqueued
 	if e.active {
 		r.Flags |= Activation
@@ -57,7 +58,7 @@ func (d *dsjson) dangling(r *Record) (Class, string, error) {
 	if e.hasReward {
 		r.Outcome, r.Value = codec.Reward, e.reward
 	}
-	return IsDangling, "", nil
+	return isDangling, "", nil
 }
 
 // decision makes an event.
@@ -98,7 +99,7 @@ func (d *dsjson) decision(r *Record) error {
 		}
 	}
 	if r.OutcomeTime = e.last; r.Flags&Defaulted != 0 || r.Outcome == 0 {
-		r.OutcomeTime = NoTime
+		r.OutcomeTime = scan.NoTime
 	}
 	return validate(&d.ctx, r)
 }

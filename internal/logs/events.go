@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -29,7 +30,7 @@ const (
 )
 
 // parse makes a record of one event.
-func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
+func (d *rounds) parse(b []byte, r *Record) (class, string, error) {
 	o := &d.round
 	if err := codec.ParseRound(o, b); err != nil {
 		return 0, "", err
@@ -40,20 +41,20 @@ func (d *rounds) parse(b []byte, r *Record) (Class, string, error) {
 			return d.outcome(r)
 		case o.ID != "" && (len(o.Features) > 0 || o.Actions != nil || len(o.Vector) > 0):
 			d.wait(o.ID, b)
-			return IsSkipped, "context that waits for its decision", nil
+			return isSkipped, "context that waits for its decision", nil
 		}
-		return IsSkipped, "neither a decision nor an outcome", nil
+		return isSkipped, "neither a decision nor an outcome", nil
 	}
 	if len(o.Features) == 0 && len(o.Vector) == 0 && o.Actions == nil {
 		d.recall()
 	}
-	return IsEvent, "", d.event(r)
+	return isEvent, "", d.event(r)
 }
 
-func (d *rounds) outcome(r *Record) (Class, string, error) {
+func (d *rounds) outcome(r *Record) (class, string, error) {
 	o := &d.round
 	r.Kind, r.ID, r.Action, r.Outcome, r.Value, r.OutcomeTime = Outcome, o.ID, o.Action, o.Kind, o.Value, o.OutcomeTime
-	if r.OutcomeTime == NoTime {
+	if r.OutcomeTime == scan.NoTime {
 		r.OutcomeTime = o.Time
 	}
 	if o.Activated {
@@ -62,7 +63,7 @@ func (d *rounds) outcome(r *Record) (Class, string, error) {
 	if o.ID == "" {
 		return 0, "", errors.New("an outcome without id")
 	}
-	return IsDangling, "", validate(&d.ctx, r)
+	return isDangling, "", validate(&d.ctx, r)
 }
 
 // wait keeps a context, and forgets the oldest where there are too many.
@@ -92,7 +93,7 @@ func (d *rounds) recall() {
 	d.held -= len(b)
 	d.waiting[d.round.ID] = nil
 	d.round.Features, d.round.Vector, d.round.Actions = d.old.Features, d.old.Vector, d.old.Actions
-	if d.round.Time == NoTime {
+	if d.round.Time == scan.NoTime {
 		d.round.Time = d.old.Time
 	}
 }
@@ -111,7 +112,7 @@ func (d *rounds) event(r *Record) error {
 	r.ID, r.Time, r.Action, r.Propensity = o.ID, o.Time, o.Action, o.Propensity
 	r.Outcome, r.Value, r.OutcomeTime = o.Kind, o.Value, o.OutcomeTime
 	if o.Kind == 0 {
-		r.OutcomeTime = NoTime
+		r.OutcomeTime = scan.NoTime
 	}
 	r.Features = append(r.Features, o.Features...)
 	r.Features = appendVector(r.Features, o.Vector)
@@ -224,29 +225,29 @@ func actionIndex(actions []codec.Action, name string, hint int) int {
 // jsonEvents reads our events as JSON, an object a line, or CloudEvents.
 type jsonEvents struct {
 	rounds
-	lines *lines
+	lines *scan.Lines
 	line  []byte
 }
 
 func (d *jsonEvents) raw() []byte { return d.line }
 
-func (d *jsonEvents) next(r *Record) (Class, string, error) {
-	line, tooLong, err := d.lines.next()
+func (d *jsonEvents) next(r *Record) (class, string, error) {
+	line, tooLong, err := d.lines.Next()
 	if d.line = line; err != nil {
 		return 0, "", err
 	}
-	r.Line = d.lines.n
+	r.Line = d.lines.N
 	switch {
 	case tooLong:
-		return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	case !codec.IsJSON(line):
-		return 0, "", &LineError{Line: r.Line, Msg: "expected a JSON object"}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: "expected a JSON object"}
 	}
 	class, reason, err := d.parse(line, r)
 	if err != nil {
-		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
 	return class, reason, nil
 }
@@ -266,7 +267,7 @@ func (d *packEvents) raw() []byte { return d.rec }
 
 // next reads the next map. What is no map ends the file, since nothing says where the
 // next begins.
-func (d *packEvents) next(r *Record) (Class, string, error) {
+func (d *packEvents) next(r *Record) (class, string, error) {
 	for {
 		n, incomplete, err := codec.RecordLength(d.buf[d.from:])
 		switch {
@@ -275,15 +276,15 @@ func (d *packEvents) next(r *Record) (Class, string, error) {
 			r.Line = d.n
 			class, reason, err := d.parse(d.rec, r)
 			if err != nil {
-				return 0, "", &LineError{Line: d.n, Msg: err.Error()}
+				return 0, "", &scan.LineError{Line: d.n, Msg: err.Error()}
 			}
 			return class, reason, nil
 		case d.end && d.from == len(d.buf):
 			return 0, "", io.EOF
-		case !incomplete || d.end || len(d.buf)-d.from > MaxLineBytes:
+		case !incomplete || d.end || len(d.buf)-d.from > scan.MaxLineBytes:
 			d.rec, d.from, d.end = d.buf[d.from:], len(d.buf), true
 			d.n++
-			return 0, "", &LineError{Line: d.n,
+			return 0, "", &scan.LineError{Line: d.n,
 				Msg: "not a MessagePack map, so that the rest of the file cannot be read: " + err.Error()}
 		}
 		if err := d.fill(); err != nil {
@@ -297,7 +298,7 @@ func (d *packEvents) next(r *Record) (Class, string, error) {
 func (d *packEvents) fill() error {
 	left := copy(d.buf, d.buf[d.from:])
 	d.buf, d.from = d.buf[:left], 0
-	want := max(left, bufferBytes)
+	want := max(left, scan.BufferBytes)
 	if cap(d.buf) < left+want {
 		d.buf = append(make([]byte, 0, 2*(left+want)), d.buf...)
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -14,22 +15,22 @@ import (
 // feature of 1, as Vowpal Wabbit reads it.
 func (d *dsjson) featureObject(dst []codec.Feature, prefix string, depth int) []codec.Feature {
 	s := &d.scan
-	if depth > maxDepth {
-		s.fail("nested too deep")
+	if depth > scan.MaxDepth {
+		s.Fail("nested too deep")
 		return dst
 	}
-	if !s.open('{') {
+	if !s.Open('{') {
 		return dst
 	}
-	for first := true; s.more(&first, '}'); {
-		key := s.key()
+	for first := true; s.More(&first, '}'); {
+		key := s.Key()
 		switch {
-		case key == "_text" && s.peek() == '"':
-			for word := range strings.FieldsSeq(s.text()) {
-				dst = append(dst, codec.Feature{Name: s.join(prefix, word), Kind: codec.Number, Value: 1})
+		case key == "_text" && s.Peek() == '"':
+			for word := range strings.FieldsSeq(s.Text()) {
+				dst = append(dst, codec.Feature{Name: s.Join(prefix, word), Kind: codec.Number, Value: 1})
 			}
 		case strings.HasPrefix(key, "_"):
-			s.skip(depth)
+			s.Skip(depth)
 		default:
 			dst = d.featureValue(dst, prefix, key, depth)
 		}
@@ -40,38 +41,38 @@ func (d *dsjson) featureObject(dst []codec.Feature, prefix string, depth int) []
 // featureValue reads the value of a key.
 func (d *dsjson) featureValue(dst []codec.Feature, prefix, key string, depth int) []codec.Feature {
 	s := &d.scan
-	switch s.peek() {
+	switch s.Peek() {
 	case '{':
-		return d.featureObject(dst, s.join(prefix, key), depth+1)
+		return d.featureObject(dst, s.Join(prefix, key), depth+1)
 	case '[':
-		return d.featureList(dst, s.join(prefix, key), depth+1)
+		return d.featureList(dst, s.Join(prefix, key), depth+1)
 	case '"':
-		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Text, Text: s.text()})
+		return append(dst, codec.Feature{Name: s.Join(prefix, key), Kind: codec.Text, Text: s.Text()})
 	case 't':
-		s.word("true")
-		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Bool, Value: 1})
+		s.Word("true")
+		return append(dst, codec.Feature{Name: s.Join(prefix, key), Kind: codec.Bool, Value: 1})
 	case 'f':
-		s.word("false")
-		return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Bool})
+		s.Word("false")
+		return append(dst, codec.Feature{Name: s.Join(prefix, key), Kind: codec.Bool})
 	case 'n':
-		s.word("null")
+		s.Word("null")
 		return dst
 	}
-	return append(dst, codec.Feature{Name: s.join(prefix, key), Kind: codec.Number, Value: s.number()})
+	return append(dst, codec.Feature{Name: s.Join(prefix, key), Kind: codec.Number, Value: s.Number()})
 }
 
 // featureList reads a list: members of objects in it belong to the list's own name, other
 // values have their index behind it.
 func (d *dsjson) featureList(dst []codec.Feature, prefix string, depth int) []codec.Feature {
 	s := &d.scan
-	if depth > maxDepth {
-		s.fail("nested too deep")
+	if depth > scan.MaxDepth {
+		s.Fail("nested too deep")
 		return dst
 	}
 	i := 0
-	s.open('[')
-	for first := true; s.more(&first, ']'); i++ {
-		if s.peek() == '{' {
+	s.Open('[')
+	for first := true; s.More(&first, ']'); i++ {
+		if s.Peek() == '{' {
 			dst = d.featureObject(dst, prefix, depth+1)
 		} else {
 			dst = d.featureValue(dst, prefix, strconv.Itoa(i), depth)

@@ -10,6 +10,8 @@ import (
 	"unicode/utf16"
 
 	"github.com/klauspost/compress/zstd"
+
+	"hindsight/internal/scan"
 )
 
 // wide writes text as UTF-16, little endian, without a mark.
@@ -82,15 +84,15 @@ func TestForeignFiles(t *testing.T) {
 // What is a log is not refused: checkpoints begin with a bracket, MessagePack has zeros.
 func TestNotForeign(t *testing.T) {
 	for _, text := range []string{"[CHECKPOINT INFO LINE]\n" + oneEvent, "\ufeff" + oneEvent, "1:0.5:0.5 | a\n"} {
-		if format, err := Detect([]byte(text)); err != nil {
+		if format, err := detect([]byte(text)); err != nil {
 			t.Errorf("%q: %s, %v", text, format, err)
 		}
 	}
-	if format, err := Detect([]byte("\x81\xa1v\x00")); format != Msgpack || err != nil {
+	if format, err := detect([]byte("\x81\xa1v\x00")); format != Msgpack || err != nil {
 		t.Errorf("MessagePack: %s, %v", format, err)
 	}
 	for header, want := range map[string]byte{"a,b;c": ',', "a;b": ';', "a\tb;c": ';', "a\tb": '\t', `"a,b";c`: ';', "a": 0} {
-		if got := Separator([]byte(header)); got != want {
+		if got := scan.Separator([]byte(header)); got != want {
 			t.Errorf("%q: %q, want %q", header, got, want)
 		}
 	}

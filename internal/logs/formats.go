@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"hindsight/internal/scan"
 )
 
 // Names of formats.
@@ -58,7 +60,7 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	switch {
 	case err != nil:
 	case format == "":
-		format, err = Detect(head)
+		format, err = detect(head)
 		if errors.Is(err, ErrCSV) && r.account.Files == 0 {
 			format, err = r.csvFormat(head)
 		}
@@ -70,11 +72,11 @@ func (r *Reader) newDecoder(in *input) (d decoder, format string, err error) {
 	}
 	switch format {
 	case Dsjson:
-		return newDsjson(newLines(in.r)), format, nil
+		return newDsjson(scan.NewLines(in.r)), format, nil
 	case CB, CBADF:
-		return &vwText{lines: newLines(in.r), adf: format == CBADF}, format, nil
+		return &vwText{lines: scan.NewLines(in.r), adf: format == CBADF}, format, nil
 	case JSONL:
-		return &jsonEvents{lines: newLines(in.r)}, format, nil
+		return &jsonEvents{lines: scan.NewLines(in.r)}, format, nil
 	case Msgpack:
 		return &packEvents{r: in.r}, format, nil
 	case Parquet:
@@ -104,7 +106,7 @@ func (r *Reader) csvFormat(head []byte) (string, error) {
 const detectBytes = 64 << 10
 
 // Detect returns the format of a log by its first bytes, decompressed.
-func Detect(head []byte) (string, error) {
+func detect(head []byte) (string, error) {
 	head = bytes.TrimPrefix(head, []byte("\ufeff"))
 	if len(head) == 0 {
 		return "", errEmpty
@@ -127,42 +129,25 @@ func Detect(head []byte) (string, error) {
 		return format, nil
 	}
 	line, _, _ := bytes.Cut(head, []byte("\n"))
-	if Separator(line) != 0 {
+	if scan.Separator(line) != 0 {
 		return "", ErrCSV
 	}
 	return "", fmt.Errorf("%w; it begins with %q", errUnknownFormat, line[:min(len(line), 40)])
 }
 
-// Separator returns what separates the columns of a CSV file by its header: a comma, else
-// a semicolon or a tab; 0 where there is none of these outside of quotes.
-func Separator(header []byte) byte {
-	var bare []byte // what is outside of quotes
-	for i, part := range bytes.Split(header, []byte{'"'}) {
-		if i%2 == 0 {
-			bare = append(bare, part...)
-		}
-	}
-	for _, c := range []byte(",;\t") {
-		if bytes.IndexByte(bare, c) >= 0 {
-			return c
-		}
-	}
-	return 0
-}
-
 // detectJSON tells JSON by its first object, which may be cut.
 func detectJSON(text []byte) string {
-	var s scan
-	s.reset(text)
-	s.open('{')
-	for first := true; s.more(&first, '}'); {
-		switch s.key() {
+	var s scan.JSON
+	s.Reset(text)
+	s.Open('{')
+	for first := true; s.More(&first, '}'); {
+		switch s.Key() {
 		case "specversion", "features", "actions", "id", "v":
 			return JSONL
 		case "c", "_label_cost", "_label_probability", "_label_Action", "_labelIndex", "_label_ca", "_outcomes", "EventId", "RewardValue", "EnqueuedTimeUtc", "Version", "_skipLearn", "pdrop":
 			return Dsjson
 		}
-		s.skip(1)
+		s.Skip(1)
 	}
 	return JSONL
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -27,7 +28,7 @@ func fuzzFormat(f *testing.F, format string, seeds ...string) {
 			return
 		}
 		all, err := readAll(t, r)
-		var bad *LineError
+		var bad *scan.LineError
 		if errors.As(err, &bad) {
 			t.Fatalf("a malformed record ended it: %v", err)
 		}
@@ -88,9 +89,9 @@ func FuzzJSONL(f *testing.F) {
 }
 
 func FuzzMsgpack(f *testing.F) {
-	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: NoTime}
+	o := codec.Round{Context: codec.Context{ID: "a", Features: []codec.Feature{{Name: "x", Kind: codec.Number, Value: 1}}, Actions: []codec.Action{{Name: "p"}}}, Action: "p", Propensity: 1, Time: 5, OutcomeTime: scan.NoTime}
 	one := string(codec.AppendRound(nil, &o))
-	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: NoTime, OutcomeTime: NoTime}
+	outcome := codec.Round{Context: codec.Context{ID: "a"}, Kind: codec.Loss, Value: 1, Time: scan.NoTime, OutcomeTime: scan.NoTime}
 	fuzzFormat(f, Msgpack, one+one+string(codec.AppendRound(nil, &outcome)), one+one, one[:len(one)-2], one+"\xc1")
 }
 

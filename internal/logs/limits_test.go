@@ -1,26 +1,13 @@
 package logs
 
 import (
-	"errors"
 	"io"
 	"runtime"
 	"strings"
 	"testing"
-)
 
-// TestThriftDepth: however deep a footer nests structs, lists or maps, it is refused before the
-// stack has grown with it.
-func TestThriftDepth(t *testing.T) {
-	for what, metadata := range map[string]string{
-		"structs": strings.Repeat("\x1c", 100_000),              // field 1: a struct
-		"lists":   strings.Repeat("\x19", 100_000),              // field 1: a list of one list
-		"maps":    "\x1b" + strings.Repeat("\x01\xbb", 100_000), // field 1: a map of one map to a map
-	} {
-		if n, err := checkThrift([]byte(metadata)); !errors.Is(err, errThrift) || n > 3*maxDepth {
-			t.Errorf("%s: %v after %d bytes", what, err, n)
-		}
-	}
-}
+	"hindsight/internal/scan"
+)
 
 // oneLine is a line of so many bytes, then what follows. It measures the heap as it is read.
 type oneLine struct {
@@ -39,7 +26,7 @@ func (o *oneLine) Read(p []byte) (int, error) {
 		p[i] = 'x'
 	}
 	o.left -= n
-	if o.read += n; o.read > MaxLineBytes/4 {
+	if o.read += n; o.read > scan.MaxLineBytes/4 {
 		o.read = 0
 		o.most = max(o.most, heap())
 	}
@@ -53,7 +40,7 @@ func TestLongLine(t *testing.T) {
 		t.Skip("counts bytes of the heap, which the race detector's build shares")
 	}
 	const event = `{"id":"a","action":"x","propensity":1}` + "\n"
-	for _, length := range []int{MaxLineBytes + 1<<20, 4 * MaxLineBytes} {
+	for _, length := range []int{scan.MaxLineBytes + 1<<20, 4 * scan.MaxLineBytes} {
 		before := heap()
 		in := &oneLine{left: length, then: strings.NewReader("\n" + event)}
 		r, err := Open(Stdin, Options{Format: JSONL, Stdin: in})
@@ -63,10 +50,10 @@ func TestLongLine(t *testing.T) {
 		var rec Record
 		err = r.Next(&rec)
 		a := r.Account()
-		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], errTooLong) {
+		if err != nil || rec.ID != "a" || rec.Line != 2 || a.Malformed != 1 || !strings.Contains(a.Errors()[0], "a line of more than 64 MiB") {
 			t.Errorf("%v, %+v, %+v", err, rec, a)
 		}
-		if held := int64(in.most) - int64(before); held > 3*MaxLineBytes {
+		if held := int64(in.most) - int64(before); held > 3*scan.MaxLineBytes {
 			t.Errorf("%d MiB are held for a line of %d MiB", held>>20, length>>20)
 		}
 		runtime.KeepAlive(r)

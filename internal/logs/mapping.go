@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"hindsight/internal/scan"
 )
 
 // Mapping says which columns of a CSV file are what in a bandit log. "" stands for a
@@ -115,7 +117,7 @@ func ParseMapping(file string, b []byte) (Mapping, error) {
 	var m Mapping
 	var doc yaml.Node
 	if err := yaml.NewDecoder(bytes.NewReader(b)).Decode(&doc); errors.Is(err, io.EOF) {
-		return m, &LineError{File: file, Line: 1, Column: 1, Msg: "the mapping is empty; " + mappingExample}
+		return m, &scan.LineError{File: file, Line: 1, Column: 1, Msg: "the mapping is empty; " + mappingExample}
 	} else if err != nil {
 		return m, syntaxError(file, err)
 	}
@@ -139,13 +141,13 @@ func ParseMapping(file string, b []byte) (Mapping, error) {
 	return m, nil
 }
 
-func wrongNode(file string, n *yaml.Node, msg string) *LineError {
-	return &LineError{File: file, Line: int64(n.Line), Column: int64(n.Column), Msg: msg}
+func wrongNode(file string, n *yaml.Node, msg string) *scan.LineError {
+	return &scan.LineError{File: file, Line: int64(n.Line), Column: int64(n.Column), Msg: msg}
 }
 
 // syntaxError gives what the parser of YAML says its place: "yaml: line 3: …".
-func syntaxError(file string, err error) *LineError {
-	e := &LineError{File: file, Line: 1, Column: 1, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
+func syntaxError(file string, err error) *scan.LineError {
+	e := &scan.LineError{File: file, Line: 1, Column: 1, Msg: strings.TrimPrefix(err.Error(), "yaml: ")}
 	if place, rest, ok := strings.Cut(e.Msg, ": "); ok {
 		if line, err := strconv.ParseInt(strings.TrimPrefix(place, "line "), 10, 64); err == nil {
 			e.Line, e.Msg = line, rest
@@ -155,7 +157,7 @@ func syntaxError(file string, err error) *LineError {
 	return e
 }
 
-func (m *Mapping) set(name string, key, value *yaml.Node) *LineError {
+func (m *Mapping) set(name string, key, value *yaml.Node) *scan.LineError {
 	all := mappingKeys()
 	i := slices.IndexFunc(all, func(k mappingKey) bool { return k.name == name })
 	if i < 0 {
@@ -176,7 +178,7 @@ func (m *Mapping) set(name string, key, value *yaml.Node) *LineError {
 	return nil
 }
 
-func (m *Mapping) setFeatures(value *yaml.Node) *LineError {
+func (m *Mapping) setFeatures(value *yaml.Node) *scan.LineError {
 	nodes := value.Content
 	if value.Kind == yaml.ScalarNode && value.Value != "" && value.Tag != "!!null" {
 		m.Features = SplitColumns(value.Value)

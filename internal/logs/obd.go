@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -100,7 +101,7 @@ func isOpenBanditLog(path string) bool {
 
 // isOpenBanditHead does so for the first bytes of a file.
 func isOpenBanditHead(head []byte) bool {
-	header, err := NewCSV("", bytes.NewReader(head)).Row()
+	header, err := scan.NewCSV("", bytes.NewReader(head)).Row()
 	return err == nil && isOpenBandit(header)
 }
 
@@ -108,7 +109,7 @@ func isOpenBanditHead(head []byte) bool {
 // of affinities, or without those as the largest number says. Features of a round are the position (a
 // category), the user's features and affinities. Propensities are those of the item at its position, as
 // the file has them. Times that go back stand still.
-func (t *table) openBandit(c *CSV) error {
+func (t *table) openBandit(c *scan.CSV) error {
 	if !isOpenBandit(t.header) {
 		return c.Errorf(c.Line(0), "", "not Open Bandit data: the columns %s, %s and %s must be there; there are %s",
 			obdAction, obdReward, strings.Join(obdPropensity, " or "), strings.Join(t.header, ", "))
@@ -188,11 +189,11 @@ func readItems(file string) ([][]codec.Feature, error) {
 			return nil, err
 		}
 		if !isItem(rec.Action, 0) {
-			return nil, &LineError{File: file, Line: rec.Line, Name: obdAction, Msg: itemHint(rec.Action, 0)}
+			return nil, &scan.LineError{File: file, Line: rec.Line, Name: obdAction, Msg: itemHint(rec.Action, 0)}
 		}
 		a, _ := strconv.Atoi(rec.Action)
 		if before, again := lines[a]; again {
-			return nil, &LineError{File: file, Line: rec.Line, Name: obdAction,
+			return nil, &scan.LineError{File: file, Line: rec.Line, Name: obdAction,
 				Msg: fmt.Sprintf("the id %q is that of line %d, too", rec.Action, before)}
 		}
 		lines[a], items[a] = rec.Line, cloneFeatures(rec.Features)
@@ -200,13 +201,13 @@ func readItems(file string) ([][]codec.Feature, error) {
 	out := make([][]codec.Feature, len(items))
 	for a := range out {
 		if _, ok := items[a]; !ok {
-			return nil, &LineError{File: file, Line: 1, Name: obdAction,
+			return nil, &scan.LineError{File: file, Line: 1, Name: obdAction,
 				Msg: fmt.Sprintf("there are %d items, but the item %d is missing", len(items), a)}
 		}
 		out[a] = items[a]
 	}
 	if len(out) == 0 {
-		return nil, &LineError{File: file, Line: 2, Msg: "there are no rows below the header"}
+		return nil, scan.NoRows(file)
 	}
 	return out, nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"github.com/klauspost/compress/zstd"
+
+	"hindsight/internal/scan"
 )
 
 // Stdin is the path that stands for standard input.
@@ -108,7 +110,7 @@ func openInput(path string, stdin io.Reader) (*input, error) {
 }
 
 func (in *input) decompress(r io.Reader) error {
-	buffered := bufio.NewReaderSize(r, bufferBytes)
+	buffered := bufio.NewReaderSize(r, scan.BufferBytes)
 	for range maxLayers {
 		head, err := buffered.Peek(4)
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -130,11 +132,11 @@ func (in *input) decompress(r io.Reader) error {
 			in.closers = append(in.closers, z.Close)
 			r = &layer{z, "zstd"}
 		default:
-			in.r = bufio.NewReaderSize(&counted{buffered, &in.bytes}, bufferBytes)
+			in.r = bufio.NewReaderSize(&counted{buffered, &in.bytes}, scan.BufferBytes)
 			return nil
 		}
 		in.file = nil // what it holds are not the bytes that are read
-		buffered = bufio.NewReaderSize(r, bufferBytes)
+		buffered = bufio.NewReaderSize(r, scan.BufferBytes)
 	}
 	return fmt.Errorf("%s: compressed more than %d times", in.name, maxLayers-1)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/compress/zstd"
 
+	"hindsight/internal/scan"
+	"hindsight/internal/thrift"
 	"hindsight/pkg/codec"
 )
 
@@ -164,7 +166,7 @@ func appendFeatures(dst []codec.Feature, cells []cell) ([]codec.Feature, error) 
 var outcomeNames = map[codec.OutcomeKind]string{0: "", codec.Loss: "loss", codec.Reward: "reward", codec.Withdrawn: "withdrawn"}
 
 func timeOrNil(ns int64) *int64 {
-	if ns == NoTime {
+	if ns == scan.NoTime {
 		return nil
 	}
 	return &ns
@@ -228,14 +230,14 @@ func openParquet(in *input) (d *parquetReader, err error) {
 			err = fmt.Errorf("%s: not Parquet that can be read: %v", in.name, x)
 		}
 	}()
-	if err := checkFooter(f, info.Size()); err != nil {
+	if err := thrift.CheckFooter(f, info.Size()); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	file, err := parquet.OpenFile(f, info.Size(), parquet.SkipBloomFilters(true))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
-	if err := checkPages(f, info.Size(), file.Metadata()); err != nil {
+	if err := thrift.CheckPages(f, info.Size(), file.Metadata()); err != nil {
 		return nil, fmt.Errorf("%s: %w", in.name, err)
 	}
 	for _, name := range [...]string{"kind", "features", "actions", "action"} {
@@ -270,7 +272,7 @@ func (d *parquetReader) readJSON(r *parquet.GenericReader[jsonRow]) {
 
 func (d *parquetReader) raw() []byte { return d.text }
 
-func (d *parquetReader) next(r *Record) (class Class, reason string, err error) {
+func (d *parquetReader) next(r *Record) (class class, reason string, err error) {
 	if d.at == len(d.rows) {
 		if err := d.fill(); err != nil {
 			return 0, "", err
@@ -288,7 +290,7 @@ func (d *parquetReader) next(r *Record) (class Class, reason string, err error) 
 		class, err = d.record(x, r)
 	}
 	if err != nil {
-		return 0, "", &LineError{Line: d.n, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: d.n, Msg: err.Error()}
 	}
 	return class, "", nil
 }
@@ -342,7 +344,7 @@ func (d *parquetReader) spellLists(x *row) (err error) {
 }
 
 // record makes a record of a row, by way of the event that it stands for.
-func (d *parquetReader) record(x *row, r *Record) (Class, error) {
+func (d *parquetReader) record(x *row, r *Record) (class, error) {
 	if err := codec.ParseRound(&d.o, d.text); err != nil {
 		return 0, err
 	}
@@ -373,7 +375,7 @@ func (d *parquetReader) record(x *row, r *Record) (Class, error) {
 	return d.kind(x, r)
 }
 
-func (d *parquetReader) kind(x *row, r *Record) (Class, error) {
+func (d *parquetReader) kind(x *row, r *Record) (class, error) {
 	o := &d.ev.round
 	switch x.Kind {
 	case "outcome":
@@ -401,12 +403,12 @@ func (d *parquetReader) kind(x *row, r *Record) (Class, error) {
 		}
 		o.Baseline = append(o.Baseline, o.Actions[a].Name)
 	}
-	return IsEvent, d.ev.event(r)
+	return isEvent, d.ev.event(r)
 }
 
 func orNoTime(t *int64) int64 {
 	if t == nil {
-		return NoTime
+		return scan.NoTime
 	}
 	return *t
 }

@@ -9,6 +9,8 @@ import (
 	"os"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/recent"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -47,9 +49,9 @@ type Reader struct {
 	account Account
 	rejects *rejects
 
-	events *Recent[int32]    // that came: id → how many were handed on before; [unhanded]
-	said   *Recent[struct{}] // observations that came
-	handed int32             // events
+	events *recent.Memory[int32]    // that came: id → how many were handed on before; [unhanded]
+	said   *recent.Memory[struct{}] // observations that came
+	handed int32                    // events
 	key    []byte
 
 	in  *input
@@ -62,7 +64,7 @@ type decoder interface {
 	// next reads the next record into r, which was reset, and says what it is: IsEvent,
 	// IsDangling, IsSkipped with a reason, or IsMalformed with a [LineError]. Any other
 	// error ends the file: io.EOF at its end.
-	next(r *Record) (class Class, reason string, err error)
+	next(r *Record) (class class, reason string, err error)
 	// raw returns the bytes of the record last read, for the file of rejects.
 	raw() []byte
 }
@@ -143,7 +145,7 @@ func (o *Options) survey(path string) (err error) {
 
 func newReader(o Options, format string) *Reader {
 	return &Reader{o: o, account: Account{Format: format}, rejects: newRejects(o.Rejects),
-		events: NewRecent[int32](o.Dedup), said: NewRecent[struct{}](o.Dedup)}
+		events: recent.New[int32](o.Dedup), said: recent.New[struct{}](o.Dedup)}
 }
 
 // Schema returns what the rows of a log in CSV have, nil of another.
@@ -212,9 +214,9 @@ func (r *Reader) Close() error {
 // where Strict stops, or says that the file cannot be read on.
 func (r *Reader) Next(rec *Record) error {
 	for r.err == nil {
-		rec.Reset()
+		rec.reset()
 		class, reason, err := r.dec.next(rec)
-		var bad *LineError
+		var bad *scan.LineError
 		if err != nil {
 			if bad = asLineError(err); bad == nil {
 				if errors.Is(err, io.EOF) {
@@ -224,7 +226,7 @@ func (r *Reader) Next(rec *Record) error {
 				}
 				continue
 			}
-			class = IsMalformed
+			class = isMalformed
 		}
 		if rec.File == "" {
 			rec.File = r.in.name
@@ -237,8 +239,8 @@ func (r *Reader) Next(rec *Record) error {
 }
 
 // asLineError returns the [LineError] that err is, or nil.
-func asLineError(err error) *LineError {
-	var bad *LineError
+func asLineError(err error) *scan.LineError {
+	var bad *scan.LineError
 	errors.As(err, &bad)
 	return bad
 }
@@ -255,24 +257,24 @@ func (r *Reader) nextFile() {
 }
 
 // file gives a record its class for good, and reports whether it is handed on.
-func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) bool {
-	if (class == IsEvent || class == IsDangling) && !r.isNew(rec) {
-		class, reason = IsDuplicate, "the event came before"
+func (r *Reader) file(rec *Record, class class, reason string, bad *scan.LineError) bool {
+	if (class == isEvent || class == isDangling) && !r.isNew(rec) {
+		class, reason = isDuplicate, "the event came before"
 		if rec.Kind == Outcome {
 			reason = "the observation came before"
 		}
 	}
-	inactive := class == IsEvent && rec.Flags&Inactive != 0
+	inactive := class == isEvent && rec.Flags&Inactive != 0
 	if inactive {
-		class, reason = IsSkipped, "not activated"
+		class, reason = isSkipped, "not activated"
 	}
 	switch {
-	case class == IsEvent:
+	case class == isEvent:
 		r.account.count(class, "")
 		r.account.event(rec)
 		r.handed++
 		return true
-	case class == IsDangling:
+	case class == isDangling:
 		r.account.count(class, "")
 		return true
 	}
@@ -280,7 +282,7 @@ func (r *Reader) file(rec *Record, class Class, reason string, bad *LineError) b
 	if bad != nil && bad.File == "" {
 		bad.File = rec.File
 	}
-	if bad != nil && bad.ends {
+	if bad != nil && bad.Ends {
 		r.err = bad
 		return false
 	}

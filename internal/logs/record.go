@@ -1,14 +1,11 @@
 package logs
 
 import (
-	"math"
 	"strings"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
-
-// NoTime is a time that the log does not say.
-const NoTime int64 = math.MinInt64
 
 // Kind is what a record is.
 type Kind uint8
@@ -67,29 +64,15 @@ type Record struct {
 }
 
 // Reset makes r an empty event that keeps its memory.
-func (r *Record) Reset() {
+func (r *Record) reset() {
 	*r = Record{
-		Kind: Event, Time: NoTime, OutcomeTime: NoTime, Chosen: -1, Weight: 1,
+		Kind: Event, Time: scan.NoTime, OutcomeTime: scan.NoTime, Chosen: -1, Weight: 1,
 		Features: r.Features[:0], Actions: r.Actions[:0], Baseline: r.Baseline[:0], Propensities: r.Propensities[:0],
 	}
 }
 
 // Observed reports whether an outcome came: a loss, a reward or a withdrawal.
-func (r *Record) Observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
-
-// Clone returns a copy of r that shares no memory with it.
-func (r *Record) Clone() Record {
-	c := *r
-	c.ID, c.Action = strings.Clone(r.ID), strings.Clone(r.Action)
-	c.Features = cloneFeatures(r.Features)
-	c.Actions = nil
-	for _, a := range r.Actions {
-		c.Actions = append(c.Actions, codec.Action{Name: strings.Clone(a.Name), Features: cloneFeatures(a.Features)})
-	}
-	c.Baseline = append([]int(nil), r.Baseline...)
-	c.Propensities = append([]float64(nil), r.Propensities...)
-	return c
-}
+func (r *Record) observed() bool { return r.Outcome != 0 && r.Flags&Defaulted == 0 }
 
 func cloneFeatures(in []codec.Feature) (out []codec.Feature) {
 	for _, f := range in {

@@ -12,21 +12,22 @@ import (
 	"unicode/utf8"
 
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
 // rows decodes a CSV file: a row is an event.
 type rows struct {
-	*CSV
+	*scan.CSV
 	*table
 	bad error // of the header; returned once
 }
 
 // newRows returns the rows of a file; those after the first must have its header.
 func (r *Reader) newRows(in *input, format string) (decoder, error) {
-	d := &rows{CSV: NewCSV(in.name, in.r), table: r.table}
+	d := &rows{CSV: scan.NewCSV(in.name, in.r), table: r.table}
 	if d.table == nil {
-		d.table = &table{o: &r.o, m: r.o.Mapping, ids: r.events, actions: map[string]struct{}{}, last: NoTime}
+		d.table = &table{o: &r.o, m: r.o.Mapping, ids: r.events, actions: map[string]struct{}{}, last: scan.NoTime}
 		d.Schema = Schema{Format: format, File: in.name, Actions: r.o.Actions, Items: r.o.items}
 		if format == itemRows {
 			d.m = itemMapping
@@ -48,7 +49,9 @@ func (r *Reader) newRows(in *input, format string) (decoder, error) {
 	return d, nil
 }
 
-func (d *rows) next(r *Record) (class Class, reason string, err error) {
+func (d *rows) raw() []byte { return d.Raw() }
+
+func (d *rows) next(r *Record) (class class, reason string, err error) {
 	if err, d.bad = d.bad, nil; err != nil {
 		return 0, "", err
 	}
@@ -67,7 +70,7 @@ func (d *rows) next(r *Record) (class Class, reason string, err error) {
 		}
 		if again {
 			r.Line = d.Line(d.id)
-			return IsDuplicate, fmt.Sprintf("the id %q is that of line %d, too", r.ID, before), nil
+			return isDuplicate, fmt.Sprintf("the id %q is that of line %d, too", r.ID, before), nil
 		}
 	}
 	known, err := d.rowAction(r, row)
@@ -83,10 +86,10 @@ func (d *rows) next(r *Record) (class Class, reason string, err error) {
 	if !known {
 		d.actions[strings.Clone(r.Action)] = struct{}{}
 	}
-	if r.Time != NoTime {
+	if r.Time != scan.NoTime {
 		d.last = r.Time
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // rowOutcome reads what a row says of the action besides its name.
@@ -107,7 +110,7 @@ func (d *rows) errorf(cell int, name, format string, args ...any) error {
 
 // errorAll is errorf for what more rows than one would say again: it ends the log.
 func (d *rows) errorAll(cell int, name, format string, args ...any) error {
-	return &LineError{File: d.file, Line: d.Line(cell), Name: name, Msg: fmt.Sprintf(format, args...), ends: true}
+	return &scan.LineError{File: d.File, Line: d.Line(cell), Name: name, Msg: fmt.Sprintf(format, args...), Ends: true}
 }
 
 // rowID reads an id, and says whether and in which line it came before.
@@ -213,7 +216,7 @@ func (d *rows) rowTimes(r *Record, row []string) (err error) {
 	if d.time < 0 {
 		return nil
 	}
-	if r.Time, err = parseTimeOrSeconds(row[d.time]); err != nil {
+	if r.Time, err = scan.ParseTimeOrSeconds(row[d.time]); err != nil {
 		return d.errorf(d.time, d.m.Time, "%v", err)
 	}
 	if r.Time < d.last {
@@ -235,7 +238,7 @@ func (d *rows) rowTimes(r *Record, row []string) (err error) {
 		return d.errorf(d.value, d.m.value(),
 			"the outcome is missing, but it has a time; leave %s empty, too, where none came", d.m.OutcomeTime)
 	case cell != "":
-		if r.OutcomeTime, err = parseTimeOrSeconds(cell); err != nil {
+		if r.OutcomeTime, err = scan.ParseTimeOrSeconds(cell); err != nil {
 			return d.errorf(d.outcomeTime, d.m.OutcomeTime, "%v", err)
 		}
 	}
@@ -287,7 +290,7 @@ func (d *rows) rowText(i int, text string) error {
 
 // number returns the finite number that a text is, rounded to the nearest float64.
 func number(text string) (x float64, ok bool) {
-	if x, n := decimal(text); n == len(text) {
+	if x, n := scan.Decimal(text); n == len(text) {
 		return x, true
 	}
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)

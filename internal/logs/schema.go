@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/recent"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -55,7 +57,7 @@ type table struct {
 	actions map[string]struct{} // of the rows so far
 	items   []codec.Action
 	last    int64 // time of the row above
-	ids     *Recent[int32]
+	ids     *recent.Memory[int32]
 	key     []byte
 }
 
@@ -65,7 +67,7 @@ const (
 )
 
 // open reads the header of the first file.
-func (t *table) open(c *CSV) error {
+func (t *table) open(c *scan.CSV) error {
 	header, err := c.Row()
 	switch {
 	case errors.Is(err, io.EOF) && t.Format == Labelled:
@@ -92,7 +94,7 @@ func (t *table) open(c *CSV) error {
 }
 
 // labelled reads the header of a labelled CSV.
-func (t *table) labelled(c *CSV) error {
+func (t *table) labelled(c *scan.CSV) error {
 	line := c.Line(0)
 	if t.header[0] != "label" {
 		return c.Errorf(line, t.header[0],
@@ -125,7 +127,7 @@ func (t *table) labelled(c *CSV) error {
 }
 
 // columns finds what the mapping names among the columns of the header.
-func (t *table) columns(c *CSV) error {
+func (t *table) columns(c *scan.CSV) error {
 	t.places = make(map[string][]int, len(t.header))
 	for i, name := range t.header {
 		t.places[name] = append(t.places[name], i)
@@ -149,7 +151,7 @@ func (t *table) columns(c *CSV) error {
 }
 
 // column finds a column by its name; -1 for "".
-func (t *table) column(c *CSV, name string) (int, error) {
+func (t *table) column(c *scan.CSV, name string) (int, error) {
 	switch at := t.places[name]; {
 	case name == "":
 		return -1, nil
@@ -164,7 +166,7 @@ func (t *table) column(c *CSV, name string) (int, error) {
 }
 
 // findFeatures finds the columns of features.
-func (t *table) findFeatures(c *CSV) error {
+func (t *table) findFeatures(c *scan.CSV) error {
 	for _, f := range t.m.Features {
 		column := Column{Name: f}
 		if name, ok := strings.CutSuffix(f, ":text"); ok {
@@ -206,7 +208,7 @@ func (t *table) used() []int {
 	return []int{t.time, t.outcomeTime, t.action, t.value, t.id, t.propensity}
 }
 
-func (t *table) feature(c *CSV, column Column, at int) error {
+func (t *table) feature(c *scan.CSV, column Column, at int) error {
 	line := c.Line(0)
 	switch {
 	case at == t.value || at == t.outcomeTime:

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
 )
@@ -103,7 +104,7 @@ func (l *lane) peek(ctx context.Context) (*stream.Record, error) {
 	return nil, nil
 }
 
-func (d *topicReader) next(r *Record) (Class, string, error) {
+func (d *topicReader) next(r *Record) (class, string, error) {
 	var from *lane
 	var first *stream.Record
 	for _, l := range d.lanes {
@@ -122,18 +123,18 @@ func (d *topicReader) next(r *Record) (Class, string, error) {
 	d.value = first.Value
 	d.in.bytes += int64(len(first.Value))
 	r.Line, r.File = first.Offset, from.name
-	var class Class
+	var class class
 	var err error
 	switch {
 	case first.Type != "":
-		return IsSkipped, "control record", nil
+		return isSkipped, "control record", nil
 	case from.outcomes:
 		class, err = d.outcome(r, first)
 	default:
-		class, err = IsEvent, d.decision(r, first)
+		class, err = isEvent, d.decision(r, first)
 	}
 	if err != nil {
-		return 0, "", &LineError{File: r.File, Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{File: r.File, Line: r.Line, Msg: err.Error()}
 	}
 	return class, "", nil
 }
@@ -179,7 +180,7 @@ func (d *topicReader) decision(r *Record, rec *stream.Record) error {
 }
 
 // outcome makes an observation. That a decision was shown is one, too.
-func (d *topicReader) outcome(r *Record, rec *stream.Record) (Class, error) {
+func (d *topicReader) outcome(r *Record, rec *stream.Record) (class, error) {
 	if err := codec.ParseOutcome(&d.out, rec.Value); err != nil {
 		return 0, err
 	}
@@ -189,8 +190,8 @@ func (d *topicReader) outcome(r *Record, rec *stream.Record) (Class, error) {
 	}
 	if d.out.Kind == codec.Activated {
 		r.Flags |= Activation
-		return IsDangling, nil
+		return isDangling, nil
 	}
 	r.Outcome, r.Value = d.out.Kind, d.out.Value
-	return IsDangling, validate(&d.checked, r)
+	return isDangling, validate(&d.checked, r)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -19,31 +20,31 @@ import (
 // category: name=text has that text, and a bare name is true.
 // https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Contextual-Bandit-algorithms
 type vwText struct {
-	lines *lines
+	lines *scan.Lines
 	adf   bool
 	text  []byte // of the whole example
 	ctx   codec.Context
-	names scan // its arena
+	names scan.JSON // its arena
 }
 
 func (d *vwText) raw() []byte { return d.text }
 
-func (d *vwText) next(r *Record) (Class, string, error) {
-	d.names.reset(nil)
+func (d *vwText) next(r *Record) (class, string, error) {
+	d.names.Reset(nil)
 	d.text = d.text[:0]
 	if d.adf {
 		return d.nextADF(r)
 	}
-	line, tooLong, err := d.lines.next()
+	line, tooLong, err := d.lines.Next()
 	if err != nil {
 		return 0, "", err
 	}
-	r.Line, d.text = d.lines.n, line
+	r.Line, d.text = d.lines.N, line
 	switch {
 	case tooLong:
-		return 0, "", &LineError{Line: r.Line, Msg: errTooLong}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: scan.ErrTooLong}
 	case isBlank(line):
-		return IsSkipped, "blank line", nil
+		return isSkipped, "blank line", nil
 	}
 	return d.single(r)
 }
@@ -110,17 +111,17 @@ func parseLabel(text []byte) (l cbLabel, err error) {
 
 // single reads a line of cb. The file names only the actions that were played; how many
 // there are, none says, so that the actions are not known.
-func (d *vwText) single(r *Record) (Class, string, error) {
+func (d *vwText) single(r *Record) (class, string, error) {
 	label, rest, ok := bytes.Cut(d.text, []byte("|"))
 	if !ok {
-		return 0, "", &LineError{Line: r.Line, Msg: errNoBar.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: errNoBar.Error()}
 	}
 	l, err := parseLabel(label)
 	if err == nil && l.known && (l.action < 1 || l.action > 1<<31) {
 		err = errors.New("actions count from 1")
 	}
 	if err == nil && !l.known {
-		return IsSkipped, "no label", nil
+		return isSkipped, "no label", nil
 	}
 	if err == nil {
 		r.Features, err = d.features(r.Features, rest)
@@ -131,9 +132,9 @@ func (d *vwText) single(r *Record) (Class, string, error) {
 		err = validate(&d.ctx, r)
 	}
 	if err != nil {
-		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // features reads |ns:scale name:value … |ns …, without the first bar.
@@ -175,14 +176,14 @@ func (d *vwText) feature(others []codec.Feature, ns, text string, scale float64)
 		if err != nil {
 			return f, errors.New("feature " + strconv.Quote(text) + ": its value is not a number")
 		}
-		f = codec.Feature{Kind: codec.Number, Name: d.names.join(ns, text[:at]), Value: v * scale}
+		f = codec.Feature{Kind: codec.Number, Name: d.names.Join(ns, text[:at]), Value: v * scale}
 	} else if name, category, ok := strings.Cut(text, "="); ok && name != "" {
-		f = codec.Feature{Kind: codec.Text, Name: d.names.join(ns, name), Text: category}
+		f = codec.Feature{Kind: codec.Text, Name: d.names.Join(ns, name), Text: category}
 		if slices.ContainsFunc(others, func(o codec.Feature) bool { return o.Name == f.Name }) {
-			f = codec.Feature{Kind: codec.Bool, Name: d.names.join(ns, text), Value: 1}
+			f = codec.Feature{Kind: codec.Bool, Name: d.names.Join(ns, text), Value: 1}
 		}
 	} else {
-		f = codec.Feature{Kind: codec.Bool, Name: d.names.join(ns, text), Value: 1}
+		f = codec.Feature{Kind: codec.Bool, Name: d.names.Join(ns, text), Value: 1}
 	}
 	if f.Name == "" {
 		return f, errors.New("a feature without a name")
@@ -191,9 +192,9 @@ func (d *vwText) feature(others []codec.Feature, ns, text string, scale float64)
 }
 
 // nextADF reads the lines of an example.
-func (d *vwText) nextADF(r *Record) (Class, string, error) {
+func (d *vwText) nextADF(r *Record) (class, string, error) {
 	for {
-		line, tooLong, err := d.lines.next()
+		line, tooLong, err := d.lines.Next()
 		if err != nil {
 			if len(d.text) == 0 {
 				return 0, "", err
@@ -207,12 +208,12 @@ func (d *vwText) nextADF(r *Record) (Class, string, error) {
 			break
 		}
 		if len(d.text) == 0 {
-			r.Line = d.lines.n
+			r.Line = d.lines.N
 		}
-		if tooLong || len(d.text)+len(line) > MaxLineBytes {
+		if tooLong || len(d.text)+len(line) > scan.MaxLineBytes {
 			d.passADF()
-			return 0, "", &LineError{Line: r.Line, Msg: "an example of more than " +
-				"" + strconv.Itoa(MaxLineBytes>>20) + " MiB"}
+			return 0, "", &scan.LineError{Line: r.Line, Msg: "an example of more than " +
+				"" + strconv.Itoa(scan.MaxLineBytes>>20) + " MiB"}
 		}
 		d.text = append(append(d.text, line...), '\n')
 	}
@@ -222,36 +223,36 @@ func (d *vwText) nextADF(r *Record) (Class, string, error) {
 // passADF passes the rest of an example.
 func (d *vwText) passADF() {
 	for {
-		if line, tooLong, err := d.lines.next(); err != nil || isBlank(line) && !tooLong {
+		if line, tooLong, err := d.lines.Next(); err != nil || isBlank(line) && !tooLong {
 			return
 		}
 	}
 }
 
 // example makes a record of an example's lines.
-func (d *vwText) example(r *Record) (Class, string, error) {
+func (d *vwText) example(r *Record) (class, string, error) {
 	n, number := 0, r.Line
 	for line := range bytes.Lines(d.text) {
 		if err := d.adfLine(r, bytes.TrimSuffix(line, []byte("\n")), n); err != nil {
-			return 0, "", &LineError{Line: number, Msg: err.Error()}
+			return 0, "", &scan.LineError{Line: number, Msg: err.Error()}
 		}
 		n++
 		number++
 	}
 	switch {
 	case len(r.Actions) == 0:
-		return 0, "", &LineError{Line: r.Line, Msg: "an example without actions"}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: "an example without actions"}
 	case r.Chosen < 0:
-		return IsSkipped, "no label", nil
+		return isSkipped, "no label", nil
 	}
 	for i := range r.Actions {
 		r.Actions[i].Name = ordinal(i + 1)
 	}
 	r.Action = r.Actions[r.Chosen].Name
 	if err := validate(&d.ctx, r); err != nil {
-		return 0, "", &LineError{Line: r.Line, Msg: err.Error()}
+		return 0, "", &scan.LineError{Line: r.Line, Msg: err.Error()}
 	}
-	return IsEvent, "", nil
+	return isEvent, "", nil
 }
 
 // adfLine reads line n of an example.

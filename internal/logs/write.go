@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -24,7 +25,7 @@ func WriteFormats() []string { return []string{JSONL, Msgpack, Dsjson, Parquet} 
 
 // NewWriter returns a writer of a format.
 func NewWriter(w io.Writer, format string) (Writer, error) {
-	out := bufio.NewWriterSize(w, bufferBytes)
+	out := bufio.NewWriterSize(w, scan.BufferBytes)
 	switch format {
 	case JSONL:
 		return &eventWriter{w: out, append: appendRoundLine}, nil
@@ -64,7 +65,7 @@ func appendRoundLine(dst []byte, o *codec.Round) []byte {
 
 func (e *eventWriter) Write(r *Record) error {
 	o := &e.round
-	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
+	*o = codec.Round{Context: codec.Context{ID: r.ID}, Time: scan.NoTime, OutcomeTime: r.OutcomeTime, Kind: r.Outcome,
 		Value: r.Value}
 	if o.Activated = r.Flags&Activation != 0; r.Kind == Outcome {
 		o.Action = r.Action
@@ -125,7 +126,7 @@ func (d *dsjsonWriter) outcome(r *Record) {
 	if v, ok := reward(r); ok {
 		d.number("RewardValue", v)
 	}
-	if r.OutcomeTime != NoTime {
+	if r.OutcomeTime != scan.NoTime {
 		d.time("EnqueuedTimeUtc", r.OutcomeTime)
 	}
 	d.text("EventId", r.ID)
@@ -156,7 +157,7 @@ func (d *dsjsonWriter) observations(r *Record) {
 		d.key("ActionTaken")
 		d.buf = append(d.buf, "true"...)
 	}
-	if r.Kind == Event && r.OutcomeTime != NoTime {
+	if r.Kind == Event && r.OutcomeTime != scan.NoTime {
 		d.time("EnqueuedTimeUtc", r.OutcomeTime)
 	}
 	d.buf = append(d.buf, '}', ']')
@@ -179,7 +180,7 @@ func (d *dsjsonWriter) event(r *Record) error {
 	}
 	d.number("_label_Action", float64(k))
 	d.number("_labelIndex", float64(k-1))
-	if r.Observed() && r.Outcome != codec.Withdrawn {
+	if r.observed() && r.Outcome != codec.Withdrawn {
 		d.key("o")
 		d.observations(r)
 	}
@@ -187,7 +188,7 @@ func (d *dsjsonWriter) event(r *Record) error {
 		d.key("_skipLearn")
 		d.buf = append(d.buf, "true"...)
 	}
-	if r.Time != NoTime {
+	if r.Time != scan.NoTime {
 		d.time("Timestamp", r.Time)
 	}
 	d.text("Version", "1")
@@ -308,7 +309,7 @@ func (d *dsjsonWriter) number(key string, x float64) {
 
 func (d *dsjsonWriter) time(key string, ns int64) {
 	d.key(key)
-	d.buf = append(AppendTime(append(d.buf, '"'), ns), '"')
+	d.buf = append(scan.AppendTime(append(d.buf, '"'), ns), '"')
 }
 
 func (d *dsjsonWriter) list(key string, n int, x func(i int) float64) {

@@ -49,7 +49,7 @@ func (aggregate) memory(m *Model) float64 {
 	return oracle.AggregateBytes(m.mostActions(), m.MaxFeatures+1, int(m.Oracle.Fourier.Value))
 }
 
-func (aggregate) cost(m *Model) Cost {
+func (aggregate) cost(m *Model) costs {
 	o := m.Oracle
 	if m.follows() {
 		random := ""

@@ -20,19 +20,22 @@ func TestResolveAuto(t *testing.T) {
 		canonical        string
 	}{
 		{"oracle: auto\nmax_actions: 10", 17, 10, 17, 128, .5, "{kind: auto, beta: 0.5, columns: 17, fourier: 128, seed: 1}"},
-		{"oracle: auto\nmax_actions: 10", 118, 2, 118, 128, .5, "{kind: auto, beta: 0.5, columns: 118, fourier: 128, seed: 1}"},
+		{"oracle: auto\nmax_actions: 10", 118, 2, 118, 128, .5,
+			"{kind: auto, beta: 0.5, columns: 118, fourier: 128, seed: 1}"},
 		{"oracle: auto", 189, 10, 189, 0, 0, ""}, // 10·317² > 1e6
 		{"oracle: auto\nmax_actions: 10", 188, 10, 188, 128, 0, ""},
 		{"oracle: auto\nmax_actions: 10", 1, 10, 1, 128, .5, ""},
 		{"oracle: auto", 0, 0, 0, 0, 0, ""},     // 1000·385²: the limits stand
 		{"oracle: auto", 17, 10, 17, 0, .5, ""}, // 1000 actions of 385 columns do not fit 1 GiB
 		{"oracle: auto\nactions: [a, b]\nfeatures: {x: number}", 0, 0, 0, 128, .5, ""},
-		{"oracle: {kind: auto, columns: 17, beta: 1, fourier: 7, seed: 3}\nmax_actions: 10", 189, 10, 17, 7, 1, "{kind: auto, beta: 1, columns: 17, fourier: 7, seed: 3}"},
+		{"oracle: {kind: auto, columns: 17, beta: 1, fourier: 7, seed: 3}\nmax_actions: 10", 189, 10, 17, 7, 1,
+			"{kind: auto, beta: 1, columns: 17, fourier: 7, seed: 3}"},
 	} {
 		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
 		o := m.Oracle
-		if o.Columns != (Number{Value: c.wantColumns}) || o.Fourier != (Number{Value: c.m}) || o.Beta != (Number{Value: c.beta}) {
+		if o.Columns != (Number{Value: c.wantColumns}) || o.Fourier != (Number{Value: c.m}) ||
+			o.Beta != (Number{Value: c.beta}) {
 			t.Errorf("%q, d = %d, K = %d: %+v", c.text, c.columns, c.actions, o)
 		}
 		if c.canonical != "" && !strings.Contains(string(m.Canonical()), "oracle: "+c.canonical+"\n") {
@@ -52,15 +55,19 @@ func TestSubstitution(t *testing.T) {
 	if back := mustParse(t, string(m.Canonical())); back.Oracle != m.Oracle {
 		t.Errorf("read back as %+v", back.Oracle)
 	}
-	if mean := mustParse(t, "oracle: {kind: hedge, class: f.jsonl, substitution: mean}"); strings.Contains(string(mean.Canonical()), "substitution") {
+	if mean := mustParse(t, "oracle: {kind: hedge, class: f.jsonl, substitution: mean}"); strings.Contains(
+		string(mean.Canonical()), "substitution") {
 		t.Errorf("canonical form\n%s", mean.Canonical())
 	}
-	for _, text := range []string{"substitution: vovk", "substitution: vovk, eta: 0.5", "substitution: vovk, eta: 3, unproved: true"} {
-		if _, err := Parse("m.yaml", []byte("oracle: {kind: hedge, class: f.jsonl, "+text+"}")); err == nil || !strings.Contains(err.Error(), "substitution: vovk: it needs unproved: true") {
+	for _, text := range []string{"substitution: vovk", "substitution: vovk, eta: 0.5",
+		"substitution: vovk, eta: 3, unproved: true"} {
+		if _, err := Parse("m.yaml", []byte("oracle: {kind: hedge, class: f.jsonl, "+text+"}")); err == nil ||
+			!strings.Contains(err.Error(), "substitution: vovk: it needs unproved: true") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	h := build(t, "oracle: {kind: hedge, class: f.jsonl, substitution: vovk, unproved: true}").(*learner.DAFA).Oracle().(*oracle.Hedge)
+	const vovk = "oracle: {kind: hedge, class: f.jsonl, substitution: vovk, unproved: true}"
+	h := build(t, vovk).(*learner.DAFA).Oracle().(*oracle.Hedge)
 	if h.Proved() || h.Regret() >= 2*0.6 { // log(3/1)/2
 		t.Errorf("proved %v, regret %v", h.Proved(), h.Regret())
 	}
@@ -69,7 +76,8 @@ func TestSubstitution(t *testing.T) {
 // TestBuildAuto: the model file alone makes the oracle, and its memory is that of the
 // oracle's own rule.
 func TestBuildAuto(t *testing.T) {
-	l := build(t, "oracle: {kind: auto, columns: 2, fourier: 16, seed: 9}\nfeatures: {age: {number: [0, 1]}}\nactions: [red, green]")
+	l := build(t, "oracle: {kind: auto, columns: 2, fourier: 16, seed: 9}\n"+
+		"features: {age: {number: [0, 1]}}\nactions: [red, green]")
 	o, ok := l.(*learner.DAFA).Oracle().(*oracle.Aggregate)
 	if !ok {
 		t.Fatalf("built %T", l)

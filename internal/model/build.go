@@ -38,9 +38,9 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 // BuildOn returns the learner that the model names, one that uses an oracle, over reg.
 func (m *Model) BuildOn(reg oracle.Regressor) (learner.Learner, error) {
 	switch m.Learner.Kind {
-	case Greedy:
+	case greedy:
 		return learner.NewGreedy(reg), nil
-	case EGreedy:
+	case eGreedy:
 		return learner.NewEpsilonGreedy(reg, m.Learner.Epsilon)
 	}
 	if m.Explore.Name == Paper {
@@ -61,7 +61,7 @@ func Epoch(rec *codec.Epoch, files map[string][]byte) (loop.Epoch, error) {
 		return loop.Epoch{}, err
 	}
 	if m.Arrival && rec.Partitions > 1 {
-		m.Certificate = Certificate{} // the order of decisions of several partitions is not known
+		m.Certificate = certificate{} // the order of decisions of several partitions is not known
 	}
 	l, err := m.Build(files)
 	if err != nil {

@@ -114,7 +114,8 @@ func TestEpoch(t *testing.T) {
 	if err != nil || e.Number != 3 || e.Learner == nil || e.Rules.MaxActions != 1000 {
 		t.Errorf("%+v, %v", e, err)
 	}
-	if _, err := Epoch(&codec.Epoch{Epoch: 3, Model: []byte("windw: 1")}, nil); err == nil || !strings.HasPrefix(err.Error(), "epoch 3:1:1: unknown key") {
+	if _, err := Epoch(&codec.Epoch{Epoch: 3, Model: []byte("windw: 1")}, nil); err == nil ||
+		!strings.HasPrefix(err.Error(), "epoch 3:1:1: unknown key") {
 		t.Errorf("a broken record: %v", err)
 	}
 }
@@ -147,7 +148,8 @@ func TestBoundsReachTheOracle(t *testing.T) {
 		l := build(t, "features: "+features)
 		x := colours()
 		for n := range int64(3) {
-			l.Learn(&learner.Round{Input: x, Action: 0, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: n + 1, LearnedThrough: n, Fate: learner.Observed, Loss: 1})
+			l.Learn(&learner.Round{Input: x, Action: 0, Propensities: []float64{0.5, 0.5}, Gamma: 20, N: n + 1,
+				LearnedThrough: n, Fate: learner.Observed, Loss: 1})
 		}
 		near, _ := l.Propensities(nil, x)
 		x.Features[0].Value = 100

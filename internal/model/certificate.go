@@ -10,20 +10,20 @@ import (
 	"hindsight/pkg/oracle"
 )
 
-// Certificate says what DA-FA over a hedge oracle keeps beside what it learns, to say
+// certificate says what DA-FA over a hedge oracle keeps beside what it learns, to say
 // what its regret is at most and whether its class can be right ([learner.Models]).
-type Certificate struct {
+type certificate struct {
 	Alpha float64 // level of the plausible set and of the alarm, in (0, ½]; 0: nothing is kept
 	Alarm bool    // watch realizability
 }
 
 // defaultCertificate is what a model file without the key has.
-var defaultCertificate = Certificate{Alpha: learner.DefaultAlpha, Alarm: true}
+var defaultCertificate = certificate{Alpha: learner.DefaultAlpha, Alarm: true}
 
 // maxAlpha keeps levels to what is worth saying.
 const maxAlpha = 0.5
 
-func (c *Certificate) fields() []field {
+func (c *certificate) fields() []field {
 	return []field{
 		{key: "alpha", into: &c.Alpha, example: "alpha: 0.05", expected: "a level in (0, 0.5]",
 			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }},
@@ -31,8 +31,8 @@ func (c *Certificate) fields() []field {
 	}
 }
 
-func (c *Certificate) read(p *parser, n *yaml.Node) {
-	if *c = (Certificate{}); isWord(n, "none") {
+func (c *certificate) read(p *parser, n *yaml.Node) {
+	if *c = (certificate{}); isWord(n, "none") {
 		return
 	}
 	if *c = defaultCertificate; n.Kind != yaml.MappingNode {
@@ -42,7 +42,7 @@ func (c *Certificate) read(p *parser, n *yaml.Node) {
 	p.fields(n, "certificate", c.fields())
 }
 
-func (c *Certificate) canonical() string {
+func (c *certificate) canonical() string {
 	if c.Alpha == 0 {
 		return "none"
 	}
@@ -53,7 +53,7 @@ func (m *Model) certificateProblems(add adder) {
 	if c := m.Certificate; !(c.Alpha >= 0 && c.Alpha <= maxAlpha) || c.Alpha == 0 && c.Alarm {
 		add("certificate", "alpha: expected a level in (0, 0.5], found %v; for example: certificate: {alpha: 0.05}", c.Alpha)
 	}
-	if m.Learner.Kind != Elimination {
+	if m.Learner.Kind != elimination {
 		return
 	}
 	if m.Oracle.Kind != Hedge {
@@ -88,7 +88,7 @@ func (m *Model) watch(d *learner.DAFA) (l learner.Learner, err error) {
 		}
 	}
 	switch {
-	case m.Learner.Kind != Elimination:
+	case m.Learner.Kind != elimination:
 		return d, nil
 	case !ok:
 		return nil, fmt.Errorf("model %s: %w", m.Name, errElimination)

@@ -41,7 +41,8 @@ func (m *Model) check(add adder) {
 	}
 	m.Learner.check(m, add)
 	if m.DefaultLoss < 0 || m.DefaultLoss > 1 {
-		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1", m.DefaultLoss)
+		add("default_loss", "expected a loss in [0,1], on the scale where 1 is worst, found %v; for example: default_loss: 1",
+			m.DefaultLoss)
 	}
 	m.orderProblems(add)
 	m.Oracle.kind().check(m, add)
@@ -89,7 +90,8 @@ func (m *Model) tooSoon() string {
 
 func (m *Model) orderProblems(add adder) {
 	if m.Arrival && m.UsesOracle() && !m.Oracle.kind().orders().arrival {
-		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: {kind: hedge, …}", m.Oracle.Kind)
+		add("order", "arrival needs an oracle that does not depend on order, and %s does; use order: fifo, or oracle: "+
+			"{kind: hedge, …}", m.Oracle.Kind)
 	}
 	if m.Arrival && m.Outcomes != loop.First {
 		add("order", "arrival %s", m.tooSoon())

@@ -18,15 +18,15 @@ import (
 const (
 	LinearClass   = "linear"
 	LogisticClass = "logistic"
-	TabularClass  = "tabular"
+	tabularClass  = "tabular"
 	MixedClass    = "mixed"
 	SharedClass   = "shared"
 )
 
 // Limits on class files: a class is evaluated whole on every round.
 const (
-	MaxClassBytes   = 64 << 20
-	MaxClassNumbers = 1 << 22 // over all functions
+	maxClassBytes   = 64 << 20
+	maxClassNumbers = 1 << 22 // over all functions
 )
 
 // ClassFile is a finite class of functions as its file says it.
@@ -56,12 +56,12 @@ type classKind interface {
 }
 
 func classNames() []string {
-	return []string{LinearClass, LogisticClass, TabularClass, MixedClass, SharedClass}
+	return []string{LinearClass, LogisticClass, tabularClass, MixedClass, SharedClass}
 }
 
 func (c *ClassFile) kind() classKind {
 	switch c.Kind {
-	case TabularClass:
+	case tabularClass:
 		return tableClass{}
 	case MixedClass, SharedClass:
 		return mixedClass{c.Kind == SharedClass}
@@ -117,7 +117,8 @@ func ParseClass(name string, b []byte) (*ClassFile, error) {
 	case err != nil:
 		return nil, err
 	case c == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the class file is empty; its first line is for example " + headerExample}
+		return nil, &Error{File: name, Line: 1, Msg: "the class file is empty; its first line is for example " +
+			headerExample}
 	case len(c.Functions) == 0:
 		msg := "the class has no function; add a line, for example " + c.kind().example()
 		return nil, &Error{File: name, Line: lines, Msg: msg}
@@ -143,9 +144,11 @@ func parseHeader(text []byte) (*ClassFile, error) {
 	case shared && n == 0:
 		return nil, errors.New("action_features: expected at least one name; for example " + sharedHeaderExample)
 	case shared && (n > codec.MaxFeatures || len(h.Features) > codec.MaxFeatures):
-		return nil, fmt.Errorf("%d features and %d of actions, at most %d of each are allowed", len(h.Features), n, codec.MaxFeatures)
+		return nil, fmt.Errorf("%d features and %d of actions, at most %d of each are allowed", len(h.Features), n,
+			codec.MaxFeatures)
 	case !shared && h.ActionFeatures != nil:
-		return nil, fmt.Errorf("action_features are of a shared class, not of a %s one; for example %s", h.Kind, sharedHeaderExample)
+		return nil, fmt.Errorf("action_features are of a shared class, not of a %s one; for example %s", h.Kind,
+			sharedHeaderExample)
 	case !shared && len(h.Actions) == 0:
 		return nil, errors.New("actions: expected at least one name; for example " + headerExample)
 	case len(h.Actions) > codec.MaxActions || len(h.Features) > codec.MaxFeatures:
@@ -191,8 +194,9 @@ func (c *ClassFile) parseFunction(text []byte, size *classSize) error {
 	if err := k.read(c, &f, &l, size); err != nil {
 		return err
 	}
-	if n := len(c.Functions) + 1; n*size.row > MaxClassNumbers {
-		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row, MaxClassNumbers)
+	if n := len(c.Functions) + 1; n*size.row > maxClassNumbers {
+		return fmt.Errorf("%d functions of %d numbers each are more than the %d that fit; use fewer", n, size.row,
+			maxClassNumbers)
 	}
 	c.Functions = append(c.Functions, f)
 	return nil

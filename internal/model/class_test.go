@@ -22,10 +22,11 @@ func TestClassFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &ClassFile{Kind: LinearClass, Features: []string{"age"}, Actions: []string{"red", "green"}, Functions: []Function{
-		{Prior: 2, W: [][]float64{{0.5, 0.25}, {-1, 1}}},
-		{Prior: 1, W: [][]float64{{0, 0.75}, {0, 2}}},
-	}}
+	want := &ClassFile{Kind: LinearClass, Features: []string{"age"}, Actions: []string{"red", "green"},
+		Functions: []Function{
+			{Prior: 2, W: [][]float64{{0.5, 0.25}, {-1, 1}}},
+			{Prior: 1, W: [][]float64{{0, 0.75}, {0, 2}}},
+		}}
 	if !reflect.DeepEqual(c, want) {
 		t.Fatalf("got %+v, want %+v", c, want)
 	}
@@ -49,7 +50,8 @@ func TestClassFile(t *testing.T) {
 }
 
 func TestTabularFile(t *testing.T) {
-	c, err := ParseClass("f.jsonl", []byte(`{"hindsight_class":1,"kind":"tabular","features":["country","vip"],"actions":["a","b"]}
+	c, err := ParseClass("f.jsonl", []byte(`{"hindsight_class":1,"kind":"tabular","features":["country","vip"],`+
+		`"actions":["a","b"]}
 {"prior":1,"table":{"DE|true":[0.25,1],"FR|false":[0,0.5]}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -59,8 +61,9 @@ func TestTabularFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := &oracle.Input{
-		Features: []oracle.Feature{{Name: "vip", Kind: oracle.Bool, Value: 1}, {Name: "country", Kind: oracle.Text, Text: "DE"}},
-		Actions:  []oracle.Action{{Name: "a"}, {Name: "b"}},
+		Features: []oracle.Feature{{Name: "vip", Kind: oracle.Bool, Value: 1},
+			{Name: "country", Kind: oracle.Text, Text: "DE"}},
+		Actions: []oracle.Action{{Name: "a"}, {Name: "b"}},
 	}
 	got := make([]float64, 1)
 	if class.Eval(got, x, 0); got[0] != 0.25 {
@@ -77,7 +80,8 @@ func TestClassErrors(t *testing.T) {
 		{"{}", "f:1: the first line is not a class header"},
 		{`{"w":[[1]]}`, `f:1: class header: unknown field "w"`},
 		{`{"hindsight_class":2}`, "f:1: hindsight_class is 2, this version reads 1"},
-		{`{"hindsight_class":1,"kind":"tree"}`, `f:1: kind: expected linear | logistic | tabular | mixed | shared, found "tree"`},
+		{`{"hindsight_class":1,"kind":"tree"}`,
+			`f:1: kind: expected linear | logistic | tabular | mixed | shared, found "tree"`},
 		{`{"hindsight_class":1,"kind":"linear"}`, "f:1: actions: expected at least one name"},
 		{`{"hindsight_class":1,"kind":"linear","actions":["a","a"]}`, `f:1: actions[1]: "a" is there twice`},
 		{`{"hindsight_class":1,"kind":"linear","actions":["a"],"features":[""]}`, "f:1: features[0] is empty"},
@@ -111,7 +115,7 @@ func TestClassTooLarge(t *testing.T) {
 		b.WriteString(`{"table":{"` + strings.Repeat("k", i%200+1) + string(rune('A'+i/200)) + `":[0]}}` + "\n")
 	}
 	if _, err := ParseClass("f", []byte(b.String())); err == nil || !strings.Contains(err.Error(), "more than the") {
-		t.Errorf("2100 functions with a key each: %v, want the limit of %d", err, MaxClassNumbers)
+		t.Errorf("2100 functions with a key each: %v, want the limit of %d", err, maxClassNumbers)
 	}
 }
 
@@ -119,14 +123,14 @@ func drawClass(t *rapid.T) *ClassFile {
 	name := names(8)
 	number := rapid.Float64Range(-1e12, 1e12)
 	c := &ClassFile{
-		Kind:     rapid.SampledFrom([]string{LinearClass, LogisticClass, TabularClass}).Draw(t, "kind"),
+		Kind:     rapid.SampledFrom([]string{LinearClass, LogisticClass, tabularClass}).Draw(t, "kind"),
 		Features: rapid.SliceOfNDistinct(name, 0, 4, rapid.ID[string]).Draw(t, "features"),
 		Actions:  rapid.SliceOfNDistinct(name, 1, 4, rapid.ID[string]).Draw(t, "actions"),
 	}
 	row := func(n int) []float64 { return rapid.SliceOfN(number, n, n).Draw(t, "row") }
 	for range rapid.IntRange(1, 4).Draw(t, "size") {
 		f := Function{Prior: rapid.Float64Range(1e-9, 1e9).Draw(t, "prior")}
-		if c.Kind == TabularClass {
+		if c.Kind == tabularClass {
 			f.Table = map[string][]float64{}
 			for range rapid.IntRange(0, 3).Draw(t, "keys") {
 				f.Table[name.Draw(t, "key")] = row(len(c.Actions))
@@ -160,7 +164,8 @@ func TestClassRoundTrip(t *testing.T) {
 
 func FuzzParseClass(f *testing.F) {
 	f.Add([]byte(linearText))
-	f.Add([]byte(`{"hindsight_class":1,"kind":"tabular","features":["c"],"actions":["a"]}` + "\n" + `{"table":{"":[1e-7],"x|y":[-0]}}`))
+	f.Add([]byte(`{"hindsight_class":1,"kind":"tabular","features":["c"],"actions":["a"]}` + "\n" +
+		`{"table":{"":[1e-7],"x|y":[-0]}}`))
 	f.Add([]byte(`{"hindsight_class":1,"kind":"logistic","features":[],"actions":["a"]}` + "\n" + `{"w":[[null]]}`))
 	f.Add([]byte(mixedText))
 	f.Fuzz(func(t *testing.T, b []byte) {

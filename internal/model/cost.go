@@ -2,9 +2,9 @@ package model
 
 import "fmt"
 
-// Cost says which oracle a model has, why, and what it costs at most: for one line at the
+// costs says which oracle a model has, why, and what it costs at most: for one line at the
 // start of a program.
-type Cost struct {
+type costs struct {
 	Oracle   string // kind
 	Why      string
 	State    string // what is kept, in columns and bytes
@@ -15,7 +15,7 @@ type Cost struct {
 const named = "the model names it"
 
 // String returns all of it in one line.
-func (c Cost) String() string {
+func (c costs) String() string {
 	s := "oracle " + c.Oracle
 	for _, part := range []string{c.Why, c.State, c.Decision} {
 		if part != "" {
@@ -27,9 +27,9 @@ func (c Cost) String() string {
 
 // Cost describes the oracle of a model. d is the number of columns that the oracle
 // expects, or what the model lists, or else its limit; K is the most actions that it allows.
-func (m *Model) Cost() Cost {
+func (m *Model) Cost() costs {
 	if !m.UsesOracle() {
-		return Cost{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
+		return costs{Oracle: "none", Why: "the learner " + m.Learner.Kind + " does not regress"}
 	}
 	c := m.Clone()
 	c.Resolve(0, 0)

@@ -12,8 +12,8 @@ import (
 	"hindsight/pkg/learner"
 )
 
-// EXP4 holds the parameters of the learner exp4dale.
-type EXP4 struct {
+// exp4 holds the parameters of the learner exp4dale.
+type exp4 struct {
 	Policies string // a policy file, or a class file whose functions' best actions are played; relative to the model file
 	Delays   Number // D, the sum of delays to expect; auto: the adaptive rate
 	Horizon  int64  // T, the rounds to expect; 0 with adaptive rates, else ≥ 1
@@ -31,7 +31,7 @@ const (
 // newEXP4 returns the learner that flags name: exp4dale, exp4dale:plain,
 // exp4dale:D and exp4dale:plain,D.
 func newEXP4(arg string, has bool) (Learner, error) {
-	l := Learner{Kind: EXP4DALE, EXP4: EXP4{Delays: Number{Auto: true}}}
+	l := Learner{Kind: EXP4DALE, EXP4: exp4{Delays: Number{Auto: true}}}
 	rest, plain := strings.CutPrefix(arg, "plain")
 	l.EXP4.Plain = has && plain
 	if !has || plain && rest == "" {
@@ -50,7 +50,7 @@ func newEXP4(arg string, has bool) (Learner, error) {
 }
 
 // String writes what follows the learner's name in flags.
-func (x EXP4) String() string {
+func (x exp4) String() string {
 	var parts []string
 	if x.Plain {
 		parts = append(parts, "plain")
@@ -65,7 +65,7 @@ func (x EXP4) String() string {
 }
 
 // fields returns the keys of the long form of the learner.
-func (x *EXP4) fields() []field {
+func (x *exp4) fields() []field {
 	return []field{
 		{key: "kind", into: exp4Kind{}},
 		{key: "policies", into: &x.Policies, example: "policies: shop.policies.jsonl"},
@@ -86,7 +86,7 @@ func (exp4Kind) read(p *parser, n *yaml.Node) {
 
 func (exp4Kind) canonical() string { return EXP4DALE }
 
-func (x *EXP4) check(add adder) {
+func (x *exp4) check(add adder) {
 	if x.Policies == "" {
 		add("learner", "exp4dale needs a policy file or a class file; for example: %s", exp4Example)
 	} else if err := checkText(x.Policies); err != nil {
@@ -96,14 +96,15 @@ func (x *EXP4) check(add adder) {
 	case x.Delays.Auto && x.Horizon != 0:
 		add("learner", "horizon: it has no effect with d: auto; give both, or leave it out")
 	case !x.Delays.Auto && (x.Horizon < 1 || x.Horizon > maxHorizon):
-		add("learner", "d: with a known sum of delays the number of rounds must be known, too; for example: d: 20000, horizon: 10000")
+		add("learner", "d: with a known sum of delays the number of rounds must be known, too; for example: d: 20000, "+
+			"horizon: 10000")
 	}
 }
 
 var errPolicies = errors.New("neither a policy file nor a class file")
 
 // build returns the learner of a model.
-func (x *EXP4) build(m *Model, files map[string][]byte) (learner.Learner, error) {
+func (x *exp4) build(m *Model, files map[string][]byte) (learner.Learner, error) {
 	b, ok := files[x.Policies]
 	if !ok {
 		return nil, fmt.Errorf("policies %q: %w", x.Policies, errNoFile)

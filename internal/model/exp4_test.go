@@ -21,9 +21,11 @@ func TestBuildEXP4(t *testing.T) {
 		red  float64
 		eta  float64 // +Inf: adaptive, nothing learned
 	}{
-		{"learner: {kind: exp4dale, policies: p.jsonl}", 1.0 / 3, math.Inf(1)},                                          // weights 2 : 1 of green and red
-		{"learner: {kind: exp4dale, policies: p.jsonl, d: 7, horizon: 10}", 1.0 / 3, math.Sqrt(math.Log(2) / (20 + 7))}, // K = 2
-		{"learner: {kind: exp4dale, policies: c.jsonl}", 1, math.Inf(1)},                                                // at age ½: 2·½+…: both say red
+		// weights 2 : 1 of green and red
+		{"learner: {kind: exp4dale, policies: p.jsonl}", 1.0 / 3, math.Inf(1)},
+		// K = 2
+		{"learner: {kind: exp4dale, policies: p.jsonl, d: 7, horizon: 10}", 1.0 / 3, math.Sqrt(math.Log(2) / (20 + 7))},
+		{"learner: {kind: exp4dale, policies: c.jsonl}", 1, math.Inf(1)}, // at age ½: 2·½+…: both say red
 		{"learner: exp4dale\noracle: {kind: hedge, class: c.jsonl}", 1, math.Inf(1)},
 	} {
 		l, err := mustParse(t, c.text).Build(files)
@@ -75,7 +77,8 @@ func TestEpochEXP4(t *testing.T) {
 func TestEXP4RoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Default()
-		m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: names(20).Draw(t, "file"), Plain: rapid.Bool().Draw(t, "plain"), Delays: Number{Auto: true}}}
+		m.Learner = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: names(20).Draw(t, "file"),
+			Plain: rapid.Bool().Draw(t, "plain"), Delays: Number{Auto: true}}}
 		if rapid.Bool().Draw(t, "known") {
 			m.Learner.EXP4.Delays = Number{Value: float64(rapid.Int64Range(0, maxDelays).Draw(t, "D"))}
 			m.Learner.EXP4.Horizon = rapid.Int64Range(1, maxHorizon).Draw(t, "T")
@@ -101,13 +104,15 @@ func TestEXP4Text(t *testing.T) {
 		want func(m *Model)
 	}{
 		{"learner: {kind: exp4dale, policies: p.jsonl}\norder: arrival", func(m *Model) {
-			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
+			m.Learner, m.Arrival = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Auto: true}}}, true
 		}},
 		{"learner: {kind: exp4dale, policies: p.jsonl, d: 100, horizon: 20, plain: true}", func(m *Model) {
-			m.Learner = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20, Plain: true}}
+			m.Learner = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "p.jsonl", Delays: Number{Value: 100}, Horizon: 20,
+				Plain: true}}
 		}},
 		{"learner: exp4dale:plain\noracle: {kind: hedge, class: f.jsonl}", func(m *Model) {
-			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: EXP4{Policies: "f.jsonl", Delays: Number{Auto: true}, Plain: true}}, Oracle{Kind: Hedge, Eta: 0.5, Class: "f.jsonl"}
+			m.Learner, m.Oracle = Learner{Kind: EXP4DALE, EXP4: exp4{Policies: "f.jsonl", Delays: Number{Auto: true},
+				Plain: true}}, Oracle{Kind: Hedge, Eta: 0.5, Class: "f.jsonl"}
 		}},
 	} {
 		want := Default()
@@ -130,8 +135,10 @@ func TestEXP4TextErrors(t *testing.T) {
 		{"learner: {kind: exp4dale, policies: p, eta: 1}", `m.yaml:1:40: learner: unknown key "eta"`},
 		{"learner: {kind: exp4dale, policies: p, d: -1}", `m.yaml:1:43: learner.d: expected a whole number in 0…`},
 		{"learner: {kind: exp4dale, policies: p, d: 5}", `m.yaml:1:10: learner: d: with a known sum of delays`},
-		{"learner: {kind: exp4dale, policies: p, horizon: 5}", `m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
-		{"oracle: {kind: unstable}", `m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
+		{"learner: {kind: exp4dale, policies: p, horizon: 5}",
+			`m.yaml:1:10: learner: horizon: it has no effect with d: auto`},
+		{"oracle: {kind: unstable}",
+			`m.yaml:1:16: oracle.kind: unstable is the oracle of an environment, for backtests only`},
 	} {
 		if _, err := Parse("m.yaml", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)

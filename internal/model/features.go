@@ -75,8 +75,8 @@ func (m *Model) checkFourier(add adder) bool {
 		return n.Auto || n.Value >= 0 && n.Value <= most && n.Value == math.Floor(n.Value)
 	}
 	if !whole(o.Columns, maxColumns) {
-		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: columns: 17",
-			maxColumns, o.Columns.Value)
+		add("oracle", "columns: expected auto or a whole number in 0…%d, 0 if not known, found %v; for example: "+
+			"columns: 17", maxColumns, o.Columns.Value)
 	}
 	ok := whole(o.Fourier, oracle.MaxFourier)
 	if !ok {
@@ -126,17 +126,17 @@ func (m *Model) learnedActions() int {
 }
 
 // costOfFollowing describes an oracle that sizes itself by the actions and columns that come.
-func (m *Model) costOfFollowing(why, regressions, random string) Cost {
+func (m *Model) costOfFollowing(why, regressions, random string) costs {
 	state := fmt.Sprintf("%s an action, as large as the columns seen%s; at most %s in all: "+
 		"actions and columns beyond are counted and not learned", regressions, random, bytesText(m.mostMemory()))
-	return Cost{Oracle: m.Oracle.Kind, Why: why, State: state}
+	return costs{Oracle: m.Oracle.Kind, Why: why, State: state}
 }
 
 // costOfSize describes an oracle with a regression of each of some numbers of columns, n of the last being random
 // features. An action takes the bytes given.
-func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, columns ...int) Cost {
+func (m *Model) costOfSize(why, regressions string, bytes float64, n, d int, columns ...int) costs {
 	each, most := bytesText(int64(bytes)), bytesText(m.Memory())
 	state := fmt.Sprintf("%s an action, %s each; at most %s in all", regressions, each, most)
 	decision := work(m.mostActions(), n*(d-1), m.Oracle.Beta.Value > 0, columns...)
-	return Cost{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
+	return costs{Oracle: m.Oracle.Kind, Why: why, State: state, Decision: decision}
 }

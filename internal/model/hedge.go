@@ -55,15 +55,16 @@ func (hedge) check(m *Model, add adder) {
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > oracle.VovkEta) {
 		add("oracle", "substitution: vovk: it needs unproved: true, because its stability is not proved, "+
-			"and an eta of at most 2, found %v; for example: oracle: {kind: hedge, class: FILE, substitution: vovk, unproved: true}", o.Eta)
+			"and an eta of at most 2, found %v; for example: oracle: {kind: hedge, class: FILE, substitution: vovk, "+
+			"unproved: true}", o.Eta)
 	}
 	if m.Explore.Name == Paper && m.Learner.Kind == DAFA && o.Eta != PaperEta {
 		add("oracle", "eta: explore: {paper: T} stands for eta = 1/18, found %v; leave eta out", o.Eta)
 	}
 }
 
-func (hedge) cost(m *Model) Cost {
-	return Cost{Oracle: Hedge, Why: named, State: "one weight a function of " + m.Oracle.Class}
+func (hedge) cost(m *Model) costs {
+	return costs{Oracle: Hedge, Why: named, State: "one weight a function of " + m.Oracle.Class}
 }
 
 func (hedge) build(m *Model, files map[string][]byte) (oracle.Regressor, error) {

@@ -12,8 +12,8 @@ import (
 
 // jsonLines calls f with each line of a file that is not blank, and returns how many lines there are.
 func jsonLines(name, what string, b []byte, f func(line int, text []byte) error) (int, error) {
-	if len(b) > MaxClassBytes {
-		msg := fmt.Sprintf("the %s file has %d bytes, at most %d are allowed", what, len(b), MaxClassBytes)
+	if len(b) > maxClassBytes {
+		msg := fmt.Sprintf("the %s file has %d bytes, at most %d are allowed", what, len(b), maxClassBytes)
 		return 0, &Error{File: name, Msg: msg}
 	}
 	line := 0

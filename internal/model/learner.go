@@ -15,16 +15,16 @@ type Learner struct {
 	Kind    string  // DAFA, Elimination, Greedy, Uniform, EGreedy, Fixed or EXP4DALE
 	Epsilon float64 // of EGreedy: the share of uniform draws, in [0,1]
 	Action  string  // of Fixed: the action that is always played
-	EXP4    EXP4    // of EXP4DALE
+	EXP4    exp4    // of EXP4DALE
 }
 
 // Kinds of learners, as in the key learner.
 const (
 	DAFA        = "dafa"
-	Elimination = "elimination" // DA-FA that plays only what a surviving function thinks best
-	Greedy      = "greedy"
+	elimination = "elimination" // DA-FA that plays only what a surviving function thinks best
+	greedy      = "greedy"
 	Uniform     = "uniform"
-	EGreedy     = "egreedy"
+	eGreedy     = "egreedy"
 	Fixed       = "fixed"
 	EXP4DALE    = "exp4dale"
 )
@@ -45,12 +45,12 @@ func cutParameter(s string) (name, arg string, has bool) {
 func newLearner(kind, arg string, has bool) (Learner, error) {
 	l := Learner{Kind: kind}
 	switch kind {
-	case DAFA, Elimination, Greedy, Uniform:
+	case DAFA, elimination, greedy, Uniform:
 		if has {
 			return Learner{}, fmt.Errorf("learner %s takes no parameter, it has %q: %w", kind, arg, errLearner)
 		}
 		return l, nil
-	case EGreedy:
+	case eGreedy:
 		l.Epsilon = 0.05
 		if !has {
 			return l, nil
@@ -69,14 +69,14 @@ func newLearner(kind, arg string, has bool) (Learner, error) {
 	case EXP4DALE:
 		return newEXP4(arg, has)
 	}
-	near := didYouMean(kind, []string{DAFA, Elimination, Greedy, Uniform, EGreedy, Fixed, EXP4DALE})
+	near := didYouMean(kind, []string{DAFA, elimination, greedy, Uniform, eGreedy, Fixed, EXP4DALE})
 	return Learner{}, fmt.Errorf("unknown learner %q%s: %w", kind, near, errLearner)
 }
 
 // String writes the learner as ParseLearner reads it.
 func (l Learner) String() string {
 	switch l.Kind {
-	case EGreedy:
+	case eGreedy:
 		return l.Kind + ":" + formatFloat(l.Epsilon)
 	case Fixed:
 		return l.Kind + ":" + l.Action
@@ -103,7 +103,7 @@ func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg strin
 
 func (l *Learner) read(p *parser, n *yaml.Node) {
 	if kindsOf(n) != nil {
-		*l = Learner{Kind: EXP4DALE, EXP4: EXP4{Delays: Number{Auto: true}}}
+		*l = Learner{Kind: EXP4DALE, EXP4: exp4{Delays: Number{Auto: true}}}
 		p.fields(n, "learner", l.EXP4.fields())
 		return
 	}
@@ -131,14 +131,20 @@ func kindsOf(n *yaml.Node) (kinds []*yaml.Node) {
 
 func (l *Learner) canonical() string {
 	switch l.Kind {
-	case EGreedy:
-		return "{egreedy: " + formatFloat(l.Epsilon) + "}"
 	case Fixed:
-		return "{fixed: " + strconv.Quote(l.Action) + "}"
+		return braced(Fixed + ":" + strconv.Quote(l.Action))
 	case EXP4DALE:
 		return braces(l.EXP4.fields())
 	}
-	return l.Kind
+	return braced(l.String())
+}
+
+// braced writes NAME:ARG as a name with a parameter in a file.
+func braced(s string) string {
+	if name, arg, has := strings.Cut(s, ":"); has {
+		return "{" + name + ": " + arg + "}"
+	}
+	return s
 }
 
 func (l *Learner) check(m *Model, add adder) {
@@ -161,14 +167,15 @@ type Explore struct {
 
 // Names of the key explore that are not numbers.
 const (
-	Cautious   = "cautious"
-	Guaranteed = "guaranteed"
-	Balanced   = "balanced"
-	Theory     = "theory"
+	cautious   = "cautious"
+	guaranteed = "guaranteed"
+	balanced   = "balanced"
+	theory     = "theory"
 	Paper      = "paper"
 )
 
-var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; for example: balanced")
+var errExplore = errors.New("expected cautious, guaranteed, balanced, theory, a number in (0, 1e9], or {paper: T}; " +
+	"for example: balanced")
 
 // ParseExplore reads how much to explore as flags write it: a name, a positive
 // number, or paper:T.
@@ -176,7 +183,7 @@ func ParseExplore(s string) (Explore, error) { return newExplore(cutParameter(s)
 
 func newExplore(kind, arg string, has bool) (Explore, error) {
 	switch kind {
-	case Cautious, Guaranteed, Balanced, Theory:
+	case cautious, guaranteed, balanced, theory:
 		if has {
 			return Explore{}, fmt.Errorf("explore %s takes no parameter, it has %q: %w", kind, arg, errExplore)
 		}
@@ -217,7 +224,8 @@ func (e Explore) Warning() string {
 	}
 	f := formatFloat(e.Factor)
 	return fmt.Sprintf("explore: %s is no ε, the share of rounds that are left to chance: it is a factor of γ, "+
-		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave explore out", f, f)
+		"and one so small plays nearly at random for very long; for ε-greedy write learner: {egreedy: %s}, else leave "+
+		"explore out", f, f)
 }
 
 func (e *Explore) read(p *parser, n *yaml.Node) {
@@ -233,9 +241,4 @@ func (e *Explore) read(p *parser, n *yaml.Node) {
 	}
 }
 
-func (e *Explore) canonical() string {
-	if e.Name == Paper {
-		return "{paper: " + strconv.FormatInt(e.Horizon, 10) + "}"
-	}
-	return e.String()
-}
+func (e *Explore) canonical() string { return braced(e.String()) }

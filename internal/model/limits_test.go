@@ -21,7 +21,9 @@ func TestLimitsOfModels(t *testing.T) {
 		make  func(n int) []byte
 	}{
 		{"bytes", MaxBytes, "at most 1048576 are allowed", sized},
-		{"name", 40, "expected 1 to 40 of", func(n int) []byte { return []byte("version: 1\nname: " + strings.Repeat("a", n)) }},
+		{"name", 40, "expected 1 to 40 of", func(n int) []byte {
+			return []byte("version: 1\nname: " + strings.Repeat("a", n))
+		}},
 		{"max_actions", codec.MaxActions, "10000", func(n int) []byte {
 			return fmt.Appendf(nil, "name: shop\nversion: 1\nlearner: uniform\nmax_actions: %d\n", n)
 		}},

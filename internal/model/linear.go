@@ -114,7 +114,7 @@ func (linear) memory(m *Model) float64 {
 	return oracle.LinearBytes(m.mostActions(), m.MaxFeatures+1+int(m.Oracle.Fourier.Value))
 }
 
-func (linear) cost(m *Model) Cost {
+func (linear) cost(m *Model) costs {
 	if m.follows() {
 		return m.costOfFollowing(named, "1 regression", "")
 	}

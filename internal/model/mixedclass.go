@@ -12,7 +12,8 @@ type mixedClass struct{ shared bool }
 
 // mixedLine is what a line of a mixed or shared class has beside its prior: one of these.
 type mixedLine struct {
-	Linear   [][]float64 `json:"linear"`   // a row an action, or a feature of actions and one more: one number a feature, then the intercept
+	// a row an action, or a feature of actions and one more: one number a feature, then the intercept
+	Linear   [][]float64 `json:"linear"`
 	Logistic [][]float64 `json:"logistic"` // the same
 	Trees    []treeLine  `json:"trees"`    // the function is their mean
 }
@@ -59,9 +60,9 @@ func (k mixedClass) read(c *ClassFile, f *Function, l *classLine, size *classSiz
 		size.mixed += 4*len(tree.Splits) + outputs*len(tree.Leaves)
 		f.Mixed.Trees = append(f.Mixed.Trees, tree)
 	}
-	if size.mixed > MaxClassNumbers {
+	if size.mixed > maxClassNumbers {
 		return fmt.Errorf("the functions so far have %d numbers, more than the %d that fit; use fewer, or smaller trees",
-			size.mixed, MaxClassNumbers)
+			size.mixed, maxClassNumbers)
 	}
 	one := *c
 	one.Functions = []Function{*f}

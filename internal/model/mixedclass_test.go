@@ -56,7 +56,7 @@ func TestMixedFileRefuses(t *testing.T) {
 		}
 	}
 	c := &ClassFile{Kind: MixedClass, Features: []string{"age"}, Actions: []string{"a"}}
-	for used, fits := range map[int]bool{MaxClassNumbers - 2: true, MaxClassNumbers - 1: false} { // and two more
+	for used, fits := range map[int]bool{maxClassNumbers - 2: true, maxClassNumbers - 1: false} { // and two more
 		two := classLine{mixedLine: mixedLine{Linear: [][]float64{{0, 0}}}}
 		if err := c.kind().read(c, &Function{}, &two, &classSize{mixed: used}); (err == nil) != fits {
 			t.Errorf("%d numbers and two: %v", used, err)

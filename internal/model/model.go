@@ -17,7 +17,7 @@ type Model struct {
 	Learner     Learner
 	Explore     Explore
 	Oracle      Oracle
-	Certificate Certificate
+	Certificate certificate
 	Warm        Warm
 }
 
@@ -37,7 +37,7 @@ func Default() *Model {
 		Version:     1,
 		MaxFeatures: 256,
 		Learner:     Learner{Kind: DAFA},
-		Explore:     Explore{Name: Balanced},
+		Explore:     Explore{Name: balanced},
 		Certificate: defaultCertificate,
 		rules: rules{
 			MaxActions:  1000,

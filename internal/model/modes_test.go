@@ -23,15 +23,16 @@ func drawModes(t *rapid.T, m *Model) {
 		m.Masked = []string{m.Actions[1]}
 	}
 	if rapid.Bool().Draw(t, "guard") {
-		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"), Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"),
-			Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
+		m.Guard = loop.GuardRules{Margin: rapid.Float64Range(0, .9).Draw(t, "margin"),
+			Alpha: rapid.Float64Range(1e-9, .5).Draw(t, "alpha"), Then: codec.Mode(rapid.IntRange(0, 3).Draw(t, "then"))}
 	}
 }
 
 func TestModeErrors(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"mode: off", `mode: expected live | shadow | apprentice | paused, found "off"`},
-		{"baseline: firts", `baseline: expected first | uniform | context | {fixed: NAME}, found "firts" (did you mean "first"?)`},
+		{"baseline: firts",
+			`baseline: expected first | uniform | context | {fixed: NAME}, found "firts" (did you mean "first"?)`},
 		{"baseline: fixed", "baseline: fixed takes the name of an action"},
 		{"baseline: {uniform: 3}", "baseline: fixed takes the name of an action and the others nothing"},
 		{"actions: [a, b]\nbaseline: {fixed: c}", `baseline: fixed plays "c", which is not in actions`},

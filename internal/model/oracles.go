@@ -12,14 +12,16 @@ import (
 
 // Oracle names a regression oracle with its parameters.
 type Oracle struct {
-	Kind      string  // Linear, Auto, Hedge, Shared or Hybrid
-	Version   int     // of all but Hedge: of what is computed, 1…oracle.Newest
-	Beta      Number  // of all but Hedge: the optimism, in [0,1]
-	Lambda    Number  // of Linear, Shared and Hybrid: the ridge, > 0
-	Forget    float64 // of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
-	Hashed    int64   // of Shared and Hybrid: columns that features and products are hashed into
-	Fourier   Number  // of Auto and Linear: random features, 0: none
-	Columns   Number  // of Auto, and with random features of Linear: how many columns to expect, the constant included; 0: not known
+	Kind    string // Linear, Auto, Hedge, Shared or Hybrid
+	Version int    // of all but Hedge: of what is computed, 1…oracle.Newest
+	Beta    Number // of all but Hedge: the optimism, in [0,1]
+	Lambda  Number // of Linear, Shared and Hybrid: the ridge, > 0
+	// of Linear: ρ in [0.5,1), how much the past counts after one more example of its action; 0: it does not fade
+	Forget  float64
+	Hashed  int64  // of Shared and Hybrid: columns that features and products are hashed into
+	Fourier Number // of Auto and Linear: random features, 0: none
+	// of Auto, and with random features of Linear: how many columns to expect, the constant included; 0: not known
+	Columns   Number
 	Bandwidth float64 // of the random features of Linear, in units of √d, > 0
 	Seed      int64   // of the random features, ≥ 0
 	Steered   bool    // of Auto: the share is steered
@@ -60,7 +62,7 @@ type oracleKind interface {
 	resolve(m *Model, columns, actions int) // see [Model.Resolve]
 	// The model of these is resolved. memory is the most bytes, 0 where files decide.
 	memory(m *Model) float64
-	cost(m *Model) Cost
+	cost(m *Model) costs
 	build(m *Model, files map[string][]byte) (oracle.Regressor, error)
 }
 
@@ -245,8 +247,8 @@ func (e environment) check(_ *Model, add adder) {
 	}
 }
 
-func (e environment) cost(*Model) Cost {
-	return Cost{Oracle: string(e), Why: "the environment brings it"}
+func (e environment) cost(*Model) costs {
+	return costs{Oracle: string(e), Why: "the environment brings it"}
 }
 
 func (e environment) build(*Model, map[string][]byte) (oracle.Regressor, error) {

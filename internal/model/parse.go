@@ -228,7 +228,8 @@ func (p *parser) mapping(n *yaml.Node, where string, allowed []string, f func(ke
 		case key.Kind != yaml.ScalarNode:
 			p.errorf(key, "%sexpected a key, found %s", prefix(where), describe(key))
 		case allowed != nil && !slices.Contains(allowed, key.Value):
-			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed), strings.Join(allowed, ", "))
+			p.errorf(key, "%sunknown key %q%s; expected one of %s", prefix(where), key.Value, didYouMean(key.Value, allowed),
+				strings.Join(allowed, ", "))
 		case seen[key.Value]:
 			p.errorf(key, "%sthe key %q is there twice", prefix(where), key.Value)
 		default:

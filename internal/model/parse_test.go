@@ -59,9 +59,9 @@ func TestEveryKey(t *testing.T) {
 			Window: loop.Window{Nanos: int64(36 * time.Hour)}, Impute: true, DefaultLoss: 0.75,
 			Outcomes: loop.Mean, Activation: true,
 		},
-		Learner: Learner{Kind: EGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
+		Learner: Learner{Kind: eGreedy, Epsilon: 0.1}, Explore: Explore{Factor: 4},
 		Oracle:      Oracle{Kind: Linear, Version: oracle.Newest, Lambda: Number{Value: 2.5}},
-		Certificate: Certificate{Alpha: 0.01},
+		Certificate: certificate{Alpha: 0.01},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -92,18 +92,21 @@ func TestVariants(t *testing.T) {
 		text string
 		want func(*Model)
 	}{
-		{"learner: greedy", func(m *Model) { m.Learner = Learner{Kind: Greedy} }},
+		{"learner: greedy", func(m *Model) { m.Learner = Learner{Kind: greedy} }},
 		{"learner: uniform", func(m *Model) { m.Learner = Learner{Kind: Uniform} }},
-		{"learner: egreedy:0.05", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.05} }},
-		{"learner: egreedy", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.05} }},
-		{"learner:\n  egreedy: 0.2", func(m *Model) { m.Learner = Learner{Kind: EGreedy, Epsilon: 0.2} }},
+		{"learner: egreedy:0.05", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.05} }},
+		{"learner: egreedy", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.05} }},
+		{"learner:\n  egreedy: 0.2", func(m *Model) { m.Learner = Learner{Kind: eGreedy, Epsilon: 0.2} }},
 		{"learner: {fixed: red}", func(m *Model) { m.Learner = Learner{Kind: Fixed, Action: "red"} }},
 		{"learner: fixed:a:b", func(m *Model) { m.Learner = Learner{Kind: Fixed, Action: "a:b"} }},
-		{"explore: cautious", func(m *Model) { m.Explore = Explore{Name: Cautious} }},
+		{"explore: cautious", func(m *Model) { m.Explore = Explore{Name: cautious} }},
 		{"explore: 12.5", func(m *Model) { m.Explore = Explore{Factor: 12.5} }},
 		{"oracle: {kind: hedge, class: f.jsonl}", func(m *Model) { m.Oracle = hedge(0.5) }},
 		{"oracle: {kind: hedge, class: f.jsonl, eta: 0.25}", func(m *Model) { m.Oracle = hedge(0.25) }},
-		{"oracle: {kind: hedge, class: f.jsonl, eta: 2, unproved: true}", func(m *Model) { m.Oracle = hedge(2); m.Oracle.Unproved = true }},
+		{"oracle: {kind: hedge, class: f.jsonl, eta: 2, unproved: true}", func(m *Model) {
+			m.Oracle = hedge(2)
+			m.Oracle.Unproved = true
+		}},
 		{"oracle: {kind: hedge, class: f.jsonl}\nexplore: {paper: 20000}", func(m *Model) {
 			m.Oracle, m.Explore = hedge(PaperEta), Explore{Name: Paper, Horizon: 20000}
 		}},
@@ -112,7 +115,8 @@ func TestVariants(t *testing.T) {
 		{"oracle: {kind: hybrid, hashed: 64}", func(m *Model) { m.Oracle = shared{Hybrid}.defaults(); m.Oracle.Hashed = 64 }},
 		{"oracle: {forget: 0.99}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Forget = 0.99 }},
 		{"oracle: {kind: linear, fourier: 64}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true}, Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
+			m.Oracle = Oracle{Kind: Linear, Version: oracle.Newest, Beta: Number{Auto: true}, Lambda: Number{Auto: true},
+				Fourier: Number{Value: 64}, Columns: Number{Auto: true}, Bandwidth: 1, Seed: 1}
 		}},
 		{"oracle: {fourier: auto, bandwidth: 0.5, columns: 17, seed: 9}", func(m *Model) {
 			m.Oracle = newRandom(Number{Auto: true})
@@ -126,12 +130,15 @@ func TestVariants(t *testing.T) {
 		{"oracle: shared", func(m *Model) { m.Oracle = shared{Shared}.defaults() }},
 		{"oracle: hybrid", func(m *Model) { m.Oracle = shared{Hybrid}.defaults() }},
 		{"oracle: {kind: auto, beta: 0, columns: 17, fourier: 64, seed: 7}", func(m *Model) {
-			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64}, Seed: 7}
+			m.Oracle = Oracle{Kind: Auto, Version: oracle.Newest, Columns: Number{Value: 17}, Fourier: Number{Value: 64},
+				Seed: 7}
 		}},
 		{"certificate: {}", func(*Model) {}},
 		{"certificate: {alarm: false}", func(m *Model) { m.Certificate.Alarm = false }},
-		{"certificate: none", func(m *Model) { m.Certificate = Certificate{} }},
-		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) { m.Oracle, m.Learner = hedge(0.5), Learner{Kind: Elimination} }},
+		{"certificate: none", func(m *Model) { m.Certificate = certificate{} }},
+		{"oracle: {kind: hedge, class: f.jsonl}\nlearner: elimination", func(m *Model) {
+			m.Oracle, m.Learner = hedge(0.5), Learner{Kind: elimination}
+		}},
 		{"oracle: {beta: 1}", func(m *Model) { m.Oracle = linear{}.defaults(); m.Oracle.Beta = Number{Value: 1} }},
 		{"window: 200", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
 		{"window: 200 rounds", func(m *Model) { m.Window = loop.Window{Rounds: 200} }},
@@ -165,7 +172,8 @@ func TestErrors(t *testing.T) {
 		{"actions: [\"a\\tb\"]", `m.yaml:1:11: actions: the name has a control character`},
 		{"actions: [a, ~]", `m.yaml:1:14: actions: expected a name, found nothing`},
 		{"actions: [a, b]\nmax_actions: 1", `m.yaml:2:14: max_actions: it is 1, but 2 actions are listed`},
-		{"features: {age: nummer}", `m.yaml:1:17: features.age: expected number | text | bool, found "nummer" (did you mean "number"?)`},
+		{"features: {age: nummer}",
+			`m.yaml:1:17: features.age: expected number | text | bool, found "nummer" (did you mean "number"?)`},
 		{"features: {age: {number: [3, 2]}}", `m.yaml:1:26: features.age: the least value 3 is not below the largest 2`},
 		{"features: {age: {numbr: [3, 2]}}", `m.yaml:1:18: features.age: unknown key "numbr" (did you mean "number"?)`},
 		{"features: {a: text, a: text}", `m.yaml:1:21: features: the key "a" is there twice`},
@@ -175,7 +183,8 @@ func TestErrors(t *testing.T) {
 		{"loss: {clip: 1}", `m.yaml:1:14: loss.clip: expected true or false`},
 		{"loss: {max: 2}\nreward: {max: 2}", `m.yaml:2:9: reward: loss is given too`},
 		{"learner: dafaa", `m.yaml:1:10: learner: unknown learner "dafaa" (did you mean "dafa"?): expected dafa`},
-		{"learner: egreedy: 0.05", `m.yaml:1: not YAML: mapping values are not allowed in this context; a key with a parameter goes in braces`},
+		{"learner: egreedy: 0.05",
+			`m.yaml:1: not YAML: mapping values are not allowed in this context; a key with a parameter goes in braces`},
 		{"learner: {egreedy: 2}", `m.yaml:1:10: learner: learner egreedy: "2" is not a number in [0,1]`},
 		{"learner: {a: 1, b: 2}", `m.yaml:1:10: learner: expected one name with its parameter, found 2`},
 		{"learner: {fixed: c}\nactions: [a, b]", `m.yaml:1:10: learner: fixed plays "c", which is not in actions`},
@@ -187,23 +196,32 @@ func TestErrors(t *testing.T) {
 		{"oracle: {forget: 1}", `m.yaml:1:18: oracle.forget: expected a number in [0.5, 1)`},
 		{"oracle: {kind: shared, hashed: 1}", `m.yaml:1:32: oracle.hashed: expected a whole number in 2…8192`},
 		{"oracle: {kind: shared, lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number`},
-		{"oracle: {kind: auto, lambda: 1}", `m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, version, beta, columns, fourier, seed, share`},
+		{"oracle: {kind: auto, lambda: 1}",
+			`m.yaml:1:22: oracle: unknown key "lambda"; expected one of kind, version, beta, columns, fourier, seed, share`},
 		{"oracle: {kind: auto, fourier: 5000}", `m.yaml:1:9: oracle: fourier: expected auto or a whole number in 0…4096`},
 		{"oracle: {kind: auto, columns: 1.5}", `m.yaml:1:9: oracle: columns: expected auto or a whole number in 0…65537`},
 		{"oracle: {kind: auto, seed: -1}", `m.yaml:1:28: oracle.seed: expected a whole number in 0…`},
-		{"oracle: {kind: auto, version: 1, fourier: 4000}", `max_features: with up to 1000 actions and 257 columns the auto oracle may need 68.`},
+		{"oracle: {kind: auto, version: 1, fourier: 4000}",
+			`max_features: with up to 1000 actions and 257 columns the auto oracle may need 68.`},
 		{"certificate: off", `m.yaml:1:14: certificate: expected none, or alpha and alarm, found "off"`},
 		{"certificate: {alpha: 0.9}", `m.yaml:1:22: certificate.alpha: expected a level in (0, 0.5], found 0.9`},
 		{"certificate: {beta: 1}", `m.yaml:1:15: certificate: unknown key "beta"`},
-		{"learner: elimination", `m.yaml:1:10: learner: elimination leaves out what no surviving function of a class thinks best`},
-		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination", `m.yaml:3:10: learner: elimination needs the surviving functions`},
-		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination", `m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
-		{"oracle: {kind: hegde}", `m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid, found "hegde" (did you mean "hedge"?)`},
-		{"oracle: {kind: linear, eta: 1}", `m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, version, beta, lambda, forget`},
+		{"learner: elimination",
+			`m.yaml:1:10: learner: elimination leaves out what no surviving function of a class thinks best`},
+		{"oracle: {kind: hedge, class: f}\ncertificate: none\nlearner: elimination",
+			`m.yaml:3:10: learner: elimination needs the surviving functions`},
+		{"oracle: {kind: hedge, class: f}\norder: arrival\nlearner: elimination",
+			`m.yaml:3:10: learner: elimination needs outcomes in the order of decisions`},
+		{"oracle: {kind: hegde}",
+			`m.yaml:1:16: oracle.kind: expected auto | linear | hedge | shared | hybrid, found "hegde" (did you mean "hedge"?)`},
+		{"oracle: {kind: linear, eta: 1}",
+			`m.yaml:1:24: oracle: unknown key "eta" (did you mean "beta"?); expected one of kind, version, beta, lambda, ` +
+				`forget`},
 		{"oracle: {kind: hedge}", `m.yaml:1:9: oracle: hedge needs a class file`},
 		{"oracle: {kind: hedge, class: f, eta: 1}", `m.yaml:1:9: oracle: eta: above 1/2 no regret bound is proved`},
 		{"oracle: {kind: hedge, class: f, eta: 0}", `m.yaml:1:38: oracle.eta: expected a positive number`},
-		{"oracle: {kind: hedge, class: f, eta: 0.5}\nexplore: {paper: 9}", `m.yaml:1:9: oracle: eta: explore: {paper: T} stands for eta = 1/18`},
+		{"oracle: {kind: hedge, class: f, eta: 0.5}\nexplore: {paper: 9}",
+			`m.yaml:1:9: oracle: eta: explore: {paper: T} stands for eta = 1/18`},
 		{"oracle: {beta: 2}", `m.yaml:1:9: oracle: beta: expected auto or a number in [0,1]`},
 		{"oracle: {lambda: 0}", `m.yaml:1:9: oracle: lambda: expected auto or a number in [1e-9, 1e9]`},
 		{"window: 0", `m.yaml:1:9: window of 0 rounds is not in 1…`},
@@ -220,10 +238,12 @@ func TestErrors(t *testing.T) {
 		{"order: early\noutcomes: last", `m.yaml:1:8: order: early releases at the first outcome, and outcomes: last waits`},
 		{"order: early\nlearner: uniform", `m.yaml:1:8: order: early is for oracles over features`},
 		{"order: early\noracle: {kind: hedge, class: f}", `m.yaml:1:8: order: early is for oracles over features`},
-		{"warm: hot", `m.yaml:1:7: warm: expected none, keep, refit or the number of a feedback, found "hot"; for example: warm: refit`},
+		{"warm: hot",
+			`m.yaml:1:7: warm: expected none, keep, refit or the number of a feedback, found "hot"; for example: warm: refit`},
 		{"warm: 0", `m.yaml:1:7: warm: expected a whole number in 1`},
 		{"warm: -3", `m.yaml:1:7: warm: expected a whole number in 1`},
-		{"max_features: 4000\noracle: {version: 1}", `m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
+		{"max_features: 4000\noracle: {version: 1}",
+			`m.yaml:1:15: max_features: with up to 1000 actions and 4001 columns the linear oracle may need 59.7 GiB`},
 		{"a: &x 1\nname: *x", `m.yaml:2:7: name: expected a text, found an alias`},
 		{"- a", `m.yaml:1:1: expected keys and values, found a list`},
 		{"name: a\n---\nname: b", `m.yaml:2:1: a second document starts here`},
@@ -281,7 +301,8 @@ func TestMemoryLimit(t *testing.T) {
 func TestWindowText(t *testing.T) {
 	for text, want := range map[string]loop.Window{
 		"10m": {Nanos: 600e9}, "1h30m": {Nanos: 5400e9}, "7d": {Nanos: 7 * 86400e9}, "1500ms": {Nanos: 1.5e9},
-		"200": {Rounds: 200}, "200r": {Rounds: 200}, "200 rounds": {Rounds: 200}, "1 round": {Rounds: 1}, " 5 r ": {Rounds: 5},
+		"200": {Rounds: 200}, "200r": {Rounds: 200}, "200 rounds": {Rounds: 200}, "1 round": {Rounds: 1},
+		" 5 r ": {Rounds: 5},
 	} {
 		got, err := ParseWindow(text)
 		if err != nil || got != want {
@@ -291,7 +312,8 @@ func TestWindowText(t *testing.T) {
 			t.Errorf("FormatWindow(%+v) = %q reads as %+v, %v", want, FormatWindow(want), back, err)
 		}
 	}
-	for _, text := range []string{"", "0", "-1", "1.5", "inf", "none", "0s", "-10m", "rounds", "1e400h", "100000000h", "2000000000", "1d2h", "+Inf", "NaN"} {
+	for _, text := range []string{"", "0", "-1", "1.5", "inf", "none", "0s", "-10m", "rounds", "1e400h", "100000000h",
+		"2000000000", "1d2h", "+Inf", "NaN"} {
 		if w, err := ParseWindow(text); err == nil {
 			t.Errorf("ParseWindow(%q) = %+v, want an error", text, w)
 		}
@@ -316,7 +338,8 @@ func TestResolve(t *testing.T) {
 		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
 		if m.Oracle.Beta != (Number{Value: c.beta}) || m.Oracle.Lambda != (Number{Value: c.lambda}) {
-			t.Errorf("%q, d = %d, K = %d: got %+v, want β = %v, λ = %v", c.text, c.columns, c.actions, m.Oracle, c.beta, c.lambda)
+			t.Errorf("%q, d = %d, K = %d: got %+v, want β = %v, λ = %v", c.text, c.columns, c.actions, m.Oracle,
+				c.beta, c.lambda)
 		}
 		mustParseLogged(t, string(m.Canonical()))
 	}
@@ -355,14 +378,18 @@ func drawModel(t *rapid.T) *Model {
 	m.Range.Min = rapid.Float64Range(-1e6, 1e6).Draw(t, "min")
 	m.Range.Max = m.Range.Min + 1 + pos.Draw(t, "range")
 	m.Range.Clip = rapid.Bool().Draw(t, "clip")
-	m.Learner = rapid.SampledFrom([]Learner{{Kind: DAFA}, {Kind: Greedy}, {Kind: Uniform}, {Kind: EGreedy, Epsilon: rapid.Float64Range(0, 1).Draw(t, "epsilon")}}).Draw(t, "learner")
+	m.Learner = rapid.SampledFrom([]Learner{{Kind: DAFA}, {Kind: greedy}, {Kind: Uniform},
+		{Kind: eGreedy, Epsilon: rapid.Float64Range(0, 1).Draw(t, "epsilon")}}).Draw(t, "learner")
 	if m.Actions != nil && rapid.Bool().Draw(t, "fixed") {
 		m.Learner = Learner{Kind: Fixed, Action: rapid.SampledFrom(m.Actions).Draw(t, "action")}
 	}
-	m.Certificate = rapid.SampledFrom([]Certificate{{}, defaultCertificate, {Alpha: 0.01}, {Alpha: 0.5, Alarm: true}}).Draw(t, "certificate")
-	m.Explore = rapid.SampledFrom([]Explore{{Name: Cautious}, {Name: Guaranteed}, {Name: Balanced}, {Name: Theory}, {Factor: pos.Draw(t, "factor")}}).Draw(t, "explore")
+	m.Certificate = rapid.SampledFrom([]certificate{{}, defaultCertificate, {Alpha: 0.01},
+		{Alpha: 0.5, Alarm: true}}).Draw(t, "certificate")
+	m.Explore = rapid.SampledFrom([]Explore{{Name: cautious}, {Name: guaranteed}, {Name: balanced}, {Name: theory},
+		{Factor: pos.Draw(t, "factor")}}).Draw(t, "explore")
 	if rapid.Bool().Draw(t, "hedge") {
-		m.Oracle = Oracle{Kind: Hedge, Eta: rapid.Float64Range(1e-3, 0.5).Draw(t, "eta"), Class: name.Draw(t, "class"), Unproved: rapid.Bool().Draw(t, "unproved")}
+		m.Oracle = Oracle{Kind: Hedge, Eta: rapid.Float64Range(1e-3, 0.5).Draw(t, "eta"), Class: name.Draw(t, "class"),
+			Unproved: rapid.Bool().Draw(t, "unproved")}
 		if rapid.Bool().Draw(t, "paper") {
 			m.Explore, m.Oracle.Eta = Explore{Name: Paper, Horizon: rapid.Int64Range(1, 1<<40).Draw(t, "T")}, PaperEta
 		}

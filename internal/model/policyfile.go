@@ -55,7 +55,8 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	case err != nil:
 		return nil, err
 	case f == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " + policyHeaderExample}
+		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " +
+			policyHeaderExample}
 	case len(f.Policies) == 0:
 		return nil, &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
 	}
@@ -113,8 +114,8 @@ func (f *PolicyFile) readPolicy(r *lineReader, size *int) {
 					r.fail(at, "the rule before this one has no conditions: nothing comes here")
 				}
 				rule := f.readRule(r)
-				if *size += 1 + len(rule.If); *size > MaxClassNumbers {
-					r.fail(at, "more than %d rules and conditions in all", MaxClassNumbers)
+				if *size += 1 + len(rule.If); *size > maxClassNumbers {
+					r.fail(at, "more than %d rules and conditions in all", maxClassNumbers)
 				}
 				l.Rules = append(l.Rules, rule)
 			})

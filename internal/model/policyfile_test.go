@@ -26,7 +26,8 @@ func TestPolicyFile(t *testing.T) {
 	}
 	want := &PolicyFile{Actions: []string{"red", "green"}, Policies: []PolicyLine{
 		{2, learner.DecisionList{{If: []learner.Condition{{Feature: "age", Kind: oracle.Number, Lo: 18, Hi: 30},
-			{Feature: "country", Kind: oracle.Text, Text: "DE"}, {Feature: "vip", Kind: oracle.Bool, Lo: 1, Hi: 1}}, Then: "red"}, {Then: "green"}}},
+			{Feature: "country", Kind: oracle.Text, Text: "DE"}, {Feature: "vip", Kind: oracle.Bool, Lo: 1, Hi: 1}},
+			Then: "red"}, {Then: "green"}}},
 		{1, learner.DecisionList{{If: []learner.Condition{{Feature: "n", Kind: oracle.Number, Lo: 3, Hi: 3}}, Then: "green"},
 			{If: []learner.Condition{{Feature: "n", Kind: oracle.Number}}, Then: "red"}, {Then: "red"}}},
 	}}
@@ -90,7 +91,8 @@ func drawPolicies(t *rapid.T) *PolicyFile {
 			features := rapid.SliceOfNDistinct(names(8), 1, 3, rapid.ID[string]).Draw(t, "features")
 			slices.Sort(features)
 			for _, name := range features {
-				c := learner.Condition{Feature: name, Kind: rapid.SampledFrom([]oracle.FeatureKind{oracle.Number, oracle.Text, oracle.Bool}).Draw(t, "kind")}
+				c := learner.Condition{Feature: name,
+					Kind: rapid.SampledFrom([]oracle.FeatureKind{oracle.Number, oracle.Text, oracle.Bool}).Draw(t, "kind")}
 				switch c.Kind {
 				case oracle.Text:
 					c.Text = rapid.String().Draw(t, "text")
@@ -128,7 +130,8 @@ func TestPolicyRoundTrip(t *testing.T) {
 func FuzzParsePolicies(f *testing.F) {
 	f.Add([]byte(policyText))
 	f.Add([]byte(policyHeaderExample + "\n" + policyExample))
-	f.Add([]byte(`{"hindsight_policies":1,"actions":["\ud800"]}` + "\n" + `{"rules":[{"if":{"x":[-0,0]},"then":"\ud800"},{"then":"\ufffd"}]}`))
+	f.Add([]byte(`{"hindsight_policies":1,"actions":["\ud800"]}` + "\n" +
+		`{"rules":[{"if":{"x":[-0,0]},"then":"\ud800"},{"then":"\ufffd"}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		p, err := ParsePolicies("f", b)
 		if err != nil {

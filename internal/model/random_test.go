@@ -18,13 +18,25 @@ func TestResolveRandom(t *testing.T) {
 		columns, actions int
 		canonical        string
 	}{
-		{"oracle: {fourier: 128}\nmax_actions: 10", 17, 10, "{kind: linear, beta: 0, lambda: 7.25, fourier: 128, columns: 17, bandwidth: 1, seed: 1}"},                     // (17+128)/20; 10·145² > 1e5
-		{"oracle: {fourier: 128, columns: 20, beta: 1, lambda: 2}", 17, 10, "{kind: linear, beta: 1, lambda: 2, fourier: 128, columns: 20, bandwidth: 1, seed: 1}"},        // what is named stays
-		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 17, 2, "{kind: linear, beta: 0.5, lambda: 7.25, fourier: 128, columns: 17, bandwidth: 1, seed: 3}"},          // 2·145² ≤ 1e5
-		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 189, 10, "{kind: linear, beta: 0, lambda: 9.45}"},                                                            // 10·317² > 1e6
-		{"oracle: {fourier: auto}", 0, 0, "{kind: linear, beta: 0, lambda: 1}"},                                                                                            // the limits stand
-		{"oracle: {fourier: auto, columns: 5}\nactions: [a, b]", 0, 0, "{kind: linear, beta: 0.5, lambda: 6.65, fourier: 128, columns: 5, bandwidth: 1, seed: 1}"},         // (5+128)/20
-		{"oracle: {fourier: 40}\nactions: [a, b]\nfeatures: {x: number}", 0, 0, "{kind: linear, beta: 0.5, lambda: 2.05, fourier: 40, columns: 0, bandwidth: 1, seed: 1}"}, // d is not known
+		// (17+128)/20; 10·145² > 1e5
+		{"oracle: {fourier: 128}\nmax_actions: 10", 17, 10, "{kind: linear, beta: 0, lambda: 7.25, fourier: 128, columns: " +
+			"17, bandwidth: 1, seed: 1}"},
+		// what is named stays
+		{"oracle: {fourier: 128, columns: 20, beta: 1, lambda: 2}", 17, 10, "{kind: linear, beta: 1, lambda: 2, fourier: " +
+			"128, columns: 20, bandwidth: 1, seed: 1}"},
+		// 2·145² ≤ 1e5
+		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 17, 2, "{kind: linear, beta: 0.5, lambda: 7.25, fourier: " +
+			"128, columns: 17, bandwidth: 1, seed: 3}"},
+		// 10·317² > 1e6
+		{"oracle: {fourier: auto, seed: 3}\nmax_actions: 10", 189, 10, "{kind: linear, beta: 0, lambda: 9.45}"},
+		// the limits stand
+		{"oracle: {fourier: auto}", 0, 0, "{kind: linear, beta: 0, lambda: 1}"},
+		// (5+128)/20
+		{"oracle: {fourier: auto, columns: 5}\nactions: [a, b]", 0, 0, "{kind: linear, beta: 0.5, lambda: 6.65, fourier: " +
+			"128, columns: 5, bandwidth: 1, seed: 1}"},
+		// d is not known
+		{"oracle: {fourier: 40}\nactions: [a, b]\nfeatures: {x: number}", 0, 0, "{kind: linear, beta: 0.5, lambda: 2.05, " +
+			"fourier: 40, columns: 0, bandwidth: 1, seed: 1}"},
 	} {
 		m := mustParseLogged(t, c.text)
 		m.Resolve(c.columns, c.actions)
@@ -41,14 +53,15 @@ func TestResolveRandom(t *testing.T) {
 // out of range, are errors with their place.
 func TestRandomRefused(t *testing.T) {
 	for text, want := range map[string]string{
-		"oracle: {kind: linear, seed: 1}":                      "m.yaml:1:30: oracle.seed: it has no effect without random features",
-		"oracle: {fourier: 0, bandwidth: 2}":                   "oracle.bandwidth: it has no effect without random features",
-		"oracle: {fourier: 128, bandwidth: 0}":                 "bandwidth: expected a number in [0.001, 1000], found 0",
-		"oracle: {fourier: 5000}":                              "fourier: expected auto or a whole number in 0…4096, found 5000",
-		"oracle: {fourier: 1.5}":                               "fourier: expected auto or a whole number",
-		"oracle: {fourier: 8, columns: 70000}":                 "columns: expected auto or a whole number",
-		"oracle: {version: 1, fourier: 2000}":                  "1000 actions and 257 columns the linear oracle may need 19 GiB",
-		"oracle: {kind: shared, fourier: 8}":                   `unknown key "fourier"`,
+		"oracle: {kind: linear, seed: 1}": "m.yaml:1:30: oracle.seed: it has no effect without random " +
+			"features",
+		"oracle: {fourier: 0, bandwidth: 2}":   "oracle.bandwidth: it has no effect without random features",
+		"oracle: {fourier: 128, bandwidth: 0}": "bandwidth: expected a number in [0.001, 1000], found 0",
+		"oracle: {fourier: 5000}": "fourier: expected auto or a whole number in 0…4096, " +
+			"found 5000", "oracle: {fourier: 1.5}": "fourier: expected auto or a whole number",
+		"oracle: {fourier: 8, columns: 70000}": "columns: expected auto or a whole number",
+		"oracle: {version: 1, fourier: 2000}": "1000 actions and 257 columns the linear oracle may need " +
+			"19 GiB", "oracle: {kind: shared, fourier: 8}": `unknown key "fourier"`,
 		"oracle: {kind: auto, bandwidth: 1}":                   `unknown key "bandwidth"`,
 		"oracle: {fourier: 8}\norder: arrival":                 "arrival needs an oracle that does not depend on order",
 		"oracle: {fourier: 8}\nexplore: {paper: 100}":          "the paper's preset is for a finite class",

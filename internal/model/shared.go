@@ -50,9 +50,9 @@ func (shared) resolve(m *Model, _, actions int) {
 
 func (shared) memory(m *Model) float64 { return oracle.LinearBytes(1, int(m.Oracle.Hashed)) }
 
-func (s shared) cost(m *Model) Cost {
+func (s shared) cost(m *Model) costs {
 	columns := int(m.Oracle.Hashed)
-	return Cost{Oracle: s.kind, Why: named,
+	return costs{Oracle: s.kind, Why: named,
 		State:    fmt.Sprintf("1 regression of %d columns, %s", columns, bytesText(m.Memory())),
 		Decision: work(m.mostActions(), 0, m.Oracle.Beta.Value > 0, columns)}
 }

@@ -20,7 +20,8 @@ func TestShared(t *testing.T) {
 			t.Errorf("%s: read back as %+v", kind, back.Oracle)
 		}
 		m.Resolve(0, 0)
-		if !strings.Contains(string(m.Canonical()), "oracle: {kind: "+kind+", version: 2, beta: 0.5, lambda: 1, hashed: 64}\n") {
+		if !strings.Contains(string(m.Canonical()), "oracle: {kind: "+kind+", version: 2, beta: 0.5, lambda: 1, "+
+			"hashed: 64}\n") {
 			t.Errorf("%s: resolved\n%s", kind, m.Canonical())
 		}
 		o, ok := build(t, "oracle: {kind: "+kind+"}").(*learner.DAFA).Oracle().(*oracle.Shared)

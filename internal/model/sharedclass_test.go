@@ -34,7 +34,8 @@ func TestSharedFile(t *testing.T) {
 	}
 	red := oracle.Action{Name: "red", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 3}}}
 	losses := make([]float64, 3)
-	if class.Eval(losses, &oracle.Input{Vector: []float64{10}, Actions: []oracle.Action{red}}, 0); math.Abs(losses[0]-.5) > 1e-12 || losses[2] != .2 {
+	if class.Eval(losses, &oracle.Input{Vector: []float64{10}, Actions: []oracle.Action{red}}, 0); math.Abs(
+		losses[0]-.5) > 1e-12 || losses[2] != .2 {
 		t.Errorf("%v: not what JUDGE.md works by hand", losses)
 	}
 	page, err := os.ReadFile("../../compose/JUDGE.md")
@@ -58,10 +59,11 @@ func TestSharedFile(t *testing.T) {
 	if ep.Rules.Actions != nil {
 		t.Errorf("the class takes any action, and the epoch only %v", ep.Rules.Actions)
 	}
-	x := &oracle.Input{Features: []oracle.Feature{{Name: "hour", Kind: oracle.Number, Value: 10}}, Actions: []oracle.Action{
-		{Name: "cheap", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 1}}},
-		{Name: "dear", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 9}}},
-	}}
+	x := &oracle.Input{Features: []oracle.Feature{{Name: "hour", Kind: oracle.Number, Value: 10}},
+		Actions: []oracle.Action{
+			{Name: "cheap", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 1}}},
+			{Name: "dear", Features: []oracle.Feature{{Name: "price", Kind: oracle.Number, Value: 9}}},
+		}}
 	if p, _ := ep.Learner.Propensities(nil, x); !(p[0] > p[1]) {
 		t.Errorf("propensities %v: the class says that dear ones lose more", p)
 	}
@@ -71,14 +73,18 @@ func TestSharedFile(t *testing.T) {
 func TestSharedFileRefuses(t *testing.T) {
 	const head = `{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"]}`
 	for text, want := range map[string]string{
-		`{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"],"actions":["a"]}`: "f:1: a shared class takes any action",
-		`{"hindsight_class":1,"kind":"shared","features":["x"]}`:                                         "f:1: action_features: expected at least one",
-		`{"hindsight_class":1,"kind":"shared","features":[],"action_features":["p","p"]}`:                `f:1: action_features[1]: "p" is there twice`,
-		`{"hindsight_class":1,"kind":"linear","features":[],"actions":["a"],"action_features":["p"]}`:    "f:1: action_features are of a shared class",
-		`{"hindsight_class":1,"kind":"both"}`:                                                            "linear | logistic | tabular | mixed | shared",
-		head + "\n" + `{"w":[[0,0],[0,0]]}`:                                                              "f:2: a function of a shared class has linear, logistic or trees",
-		head + "\n" + `{"linear":[[0,0]]}`:                                                               "f:2: shared class: function 0: 1 rows where 2",
-		head + "\n" + `{"trees":[{"leaves":[[0,1]]}]}`:                                                   "2 numbers where 1",
+		`{"hindsight_class":1,"kind":"shared","features":["x"],"action_features":["p"],"actions":["a"]}`: "f:1: a shared " +
+			"class takes any action",
+		`{"hindsight_class":1,"kind":"shared","features":["x"]}`: "f:1: action_features: expected at least one",
+		`{"hindsight_class":1,"kind":"shared","features":[],"action_features":["p","p"]}`: `f:1: ` +
+			`action_features[1]: "p" is there twice`,
+		`{"hindsight_class":1,"kind":"linear","features":[],"actions":["a"],` +
+			`"action_features":["p"]}`: "f:1: action_features are of a shared class",
+		`{"hindsight_class":1,"kind":"both"}`: "linear | logistic " +
+			"| tabular | mixed | shared",
+		head + "\n" + `{"w":[[0,0],[0,0]]}`:            "f:2: a function of a shared class has linear, logistic or trees",
+		head + "\n" + `{"linear":[[0,0]]}`:             "f:2: shared class: function 0: 1 rows where 2",
+		head + "\n" + `{"trees":[{"leaves":[[0,1]]}]}`: "2 numbers where 1",
 	} {
 		if _, err := ParseClass("f", []byte(text+"\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%v, want %s", text, err, want)

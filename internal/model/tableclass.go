@@ -22,7 +22,8 @@ func (tableClass) read(c *ClassFile, _ *Function, l *classLine, size *classSize)
 	for key, losses := range l.Table {
 		size.keys[key] = true
 		if len(losses) != len(c.Actions) {
-			return fmt.Errorf("table: a key has %d losses for %d actions; for example %s", len(losses), len(c.Actions), tableExample)
+			return fmt.Errorf("table: a key has %d losses for %d actions; for example %s", len(losses), len(c.Actions),
+				tableExample)
 		}
 	}
 	size.row = max(1, len(size.keys)) * len(c.Actions)

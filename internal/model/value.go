@@ -17,7 +17,8 @@ const (
 	maxWindowNanos  = int64(10 * 365 * 24 * time.Hour)
 )
 
-var errWindow = errors.New(`expected a duration or a number of rounds, positive and finite; for example: 10m, 36h, 7d, "200 rounds" or 200r`)
+var errWindow = errors.New(
+	`expected a duration or a number of rounds, positive and finite; for example: 10m, 36h, 7d, "200 rounds" or 200r`)
 
 // ParseWindow reads how long a round waits for its outcome: a duration (10m,
 // 36h, 7d) or a number of later rounds (200, 200r, "200 rounds").
@@ -41,7 +42,8 @@ func ParseWindow(s string) (loop.Window, error) {
 		return loop.Window{}, fmt.Errorf("window %q: %w", s, errWindow)
 	}
 	if d <= 0 || int64(d) > maxWindowNanos {
-		return loop.Window{}, fmt.Errorf("window %q is not in (0, 10 years]: a round without an outcome must end: %w", s, errWindow)
+		return loop.Window{}, fmt.Errorf("window %q is not in (0, 10 years]: a round without an outcome must end: %w",
+			s, errWindow)
 	}
 	return loop.Window{Nanos: int64(d)}, nil
 }

@@ -26,10 +26,12 @@ func Hold(ctx context.Context, env *daemon.Env, err error) error {
 	if r := (*refused)(nil); !errors.As(err, &r) && !errors.Is(err, service.ErrModel) {
 		return err
 	}
-	if env.Getenv("SYSTEMD_EXEC_PID") != strconv.Itoa(os.Getpid()) { // a child of a unit, a shell for instance, has another
+	if env.Getenv("SYSTEMD_EXEC_PID") != strconv.Itoa(os.Getpid()) {
+		// a child of a unit, a shell for instance, has another
 		return err
 	}
-	env.Logger.Error("the model is refused: the process ends with that, and systemd starts it again; after mending it you need not wait: systemctl restart", "error", err, "in", holdTime)
+	env.Logger.Error("the model is refused: the process ends with that, and systemd starts it again; after mending it "+
+		"you need not wait: systemctl restart", "error", err, "in", holdTime)
 	select {
 	case <-ctx.Done():
 	case <-time.After(holdTime):

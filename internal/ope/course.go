@@ -1,7 +1,5 @@
 package ope
 
-import "math"
-
 // courseStretches is how many stretches a [Course] has at most.
 const courseStretches = 64
 
@@ -16,47 +14,28 @@ type Course struct {
 	ESS     []Figure `json:"ess"` // of the rows so far
 }
 
-// sums are running sums of weighted rewards.
-type sums struct{ w, wr, ww, wwr, wwrr float64 }
-
-func (s *sums) add(w, r float64) {
-	s.w += w
-	s.wr += w * r
-	s.ww += w * w
-	s.wwr += w * w * r
-	s.wwrr += w * w * r * r
-}
-
-// mean returns Σwr/Σw with its standard error √Σw²(r−mean)²/Σw.
-func (s *sums) mean() (value, se Figure) {
-	m := ratio(s.wr, s.w)
-	return Figure(m), Figure(ratio(math.Sqrt(max(0, s.wwrr-2*m*s.wwr+m*m*s.ww)), s.w))
-}
-
 // course goes over the rows.
 func (l *look) course() *Course {
 	s := l.s
 	n := s.Len()
 	stretches := min(n, courseStretches)
 	c := &Course{}
-	var all sums
+	var all Weighted
 	for i := range stretches {
-		var here sums
+		var here Weighted
 		from, to := i*n/stretches, (i+1)*n/stretches
 		for t := from; t < to; t++ {
 			if t%dropEvery == dropEvery-1 {
 				s.memory().Drop()
 			}
 			weight := l.c(t) * l.w(t)
-			here.add(weight, s.Reward[t])
-			all.add(weight, s.Reward[t])
+			here.Add(weight, s.Reward[t])
+			all.Add(weight, s.Reward[t])
 		}
-		value, se := here.mean()
-		soFar, soFarSE := all.mean()
 		c.Rows = append(c.Rows, to)
-		c.Value, c.SE = append(c.Value, value), append(c.SE, se)
-		c.SoFar, c.SoFarSE = append(c.SoFar, soFar), append(c.SoFarSE, soFarSE)
-		c.ESS = append(c.ESS, Figure(ratio(all.w*all.w, all.ww)))
+		c.Value, c.SE = append(c.Value, Figure(here.Mean())), append(c.SE, Figure(here.Spread()))
+		c.SoFar, c.SoFarSE = append(c.SoFar, Figure(all.Mean())), append(c.SoFarSE, Figure(all.Spread()))
+		c.ESS = append(c.ESS, Figure(ratio(all.W*all.W, all.WW)))
 	}
 	return c
 }

@@ -9,12 +9,13 @@ import (
 
 // Evaluation is what a log says of a policy.
 type Evaluation struct {
-	Policy       string    `json:"policy"`
-	Rows         int       `json:"rows"`
-	Events       float64   `json:"events"`   // that the rows stand for
-	Matched      int       `json:"matched"`  // rows whose action the policy plays at all
-	NonZero      int       `json:"non_zero"` // of them, those whose outcome is not 0
-	ESS          Figure    `json:"ess"`      // (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
+	Policy  string  `json:"policy"`
+	Rows    int     `json:"rows"`
+	Events  float64 `json:"events"`   // that the rows stand for
+	Matched int     `json:"matched"`  // rows whose action the policy plays at all
+	NonZero int     `json:"non_zero"` // of them, those whose outcome is not 0
+	// (Σw)²/Σw², of rows that stand for several events (Σcw)²/Σ(cw)²; null if no row matches
+	ESS          Figure    `json:"ess"`
 	MaxWeight    float64   `json:"max_weight"`
 	MeanWeight   float64   `json:"mean_weight"` // 1 but for chance, where propensities are right and support is there
 	MeanWeightSE Figure    `json:"mean_weight_se"`
@@ -147,7 +148,7 @@ func (e *Evaluation) flagWeights() {
 
 // flagModel says which estimators are wrong about the policy that made the log, whose mean is
 // known exactly.
-func (e *Evaluation) flagModel(l *look, lambda Lambdas) {
+func (e *Evaluation) flagModel(l *look, lambda lambdas) {
 	row := func(t int) terms { return l.logged(t, &lambda) }
 	sum := l.sum(row)
 	known := sum.wr / sum.c

@@ -42,8 +42,10 @@ type Estimate struct {
 	SE        Figure   `json:"se"`  // null for an estimate that may be biased
 	Low       Figure   `json:"low"` // normal: value ∓ 1.96 se; null for an estimate that may be biased
 	High      Figure   `json:"high"`
-	Bootstrap Interval `json:"bootstrap"`        // percentiles over samples of rows, q̂ kept
-	Bernstein Interval `json:"bernstein"`        // empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows stand for unequally many events
+	Bootstrap Interval `json:"bootstrap"` // percentiles over samples of rows, q̂ kept
+	// empirical Bernstein, on rewards in their range and no propensity below the smallest of the log; null where rows
+	// stand for unequally many events
+	Bernstein Interval `json:"bernstein"`
 	Lambda    *Figure  `json:"lambda,omitempty"` // null: ∞
 	Bias      *Bias    `json:"bias,omitempty"`   // of an estimate that may be biased
 }
@@ -121,12 +123,12 @@ type Options struct {
 // Defaults returns λ = 10, a cross-fitted reward model, 1,000 bootstrap samples, rewards in
 // [0,1], a flag under 1,000 rows.
 func Defaults() Options {
-	return Options{Model: DefaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1},
+	return Options{Model: defaultRewardModel, Lambda: DefaultLambda, Bootstrap: 1000, Seed: 1, Range: Range{0, 1},
 		MinRows: 1000}
 }
 
 // Validate reports what cannot be.
-func (o *Options) Validate() error {
+func (o *Options) validate() error {
 	switch {
 	case !(o.Lambda >= 0):
 		return fmt.Errorf("λ is %v: it must be above 0, or 0 to have it chosen", o.Lambda)
@@ -144,10 +146,10 @@ func (o *Options) Validate() error {
 // keeps 24 bytes a row in the sample's memory, and what does not grow with the rows beside
 // them: the terms of [blockRows] rows, 8 numbers a bootstrap sample, and the reward model.
 func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, error) {
-	if err := o.Validate(); err != nil {
+	if err := o.validate(); err != nil {
 		return nil, err
 	}
-	if err := s.Validate(); err != nil {
+	if err := s.validate(); err != nil {
 		return nil, err
 	}
 	q, err := o.Model.fit(s, o.Range)
@@ -159,7 +161,7 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 		return nil, fmt.Errorf("policy %s: %w", name, err)
 	}
 	defer l.free()
-	lambda := Lambdas{o.Lambda, o.Lambda, o.Lambda}
+	lambda := lambdas{o.Lambda, o.Lambda, o.Lambda}
 	if o.Lambda == 0 {
 		lambda = l.choose()
 	}
@@ -173,7 +175,7 @@ func Evaluate(s *Sample, name string, policy Policy, o Options) (*Evaluation, er
 // estimate computes all estimates. Those that may be biased have no standard error and no
 // interval: the error of q̂, and the bias itself, are in none. Nor has any where no row
 // matches: then the terms show nothing of what varies.
-func (l *look) estimate(ev *Evaluation, lambda Lambdas, o Options) Estimates {
+func (l *look) estimate(ev *Evaluation, lambda lambdas, o Options) Estimates {
 	n := float64(l.s.Len())
 	row := func(t int) terms { return l.terms(t, &lambda) }
 	sum := l.sum(row)

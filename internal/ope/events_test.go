@@ -168,7 +168,8 @@ func TestEventsUnbiased(t *testing.T) {
 // forgets it in the variance 2.
 func TestChooseEventsByHand(t *testing.T) {
 	counts := []float64{.1, 1.9}
-	l := &look{s: &Sample{Action: make([]int32, 2)}, c: func(t int) float64 { return counts[t] }, of: []float64{100, 0, 0, 1, 0, 0}}
+	l := &look{s: &Sample{Action: make([]int32, 2)}, c: func(t int) float64 { return counts[t] },
+		of: []float64{100, 0, 0, 1, 0, 0}}
 	constant := func(x float64) func(int) float64 { return func(int) float64 { return x } }
 	if got := l.best(constant(0), constant(1), func(w, lambda float64) float64 { return min(w, lambda) }); got != 50 {
 		t.Errorf("λ is %v, want 50", got)

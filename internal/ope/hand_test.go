@@ -278,7 +278,8 @@ func TestJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`"ess":null`, `"ips":{"value":0,"se":null,"low":null,`, `"bias":{"value":null,"se":null}`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
+	for _, want := range []string{`"ess":null`, `"ips":{"value":0,"se":null,"low":null,`,
+		`"bias":{"value":null,"se":null}`, `"snips":{"value":null,"se":null,"low":null,"high":null,"bootstrap":{"low":null,`,
 		`"cips+Inf":{`, `"lambda":null`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("no %s in %s", want, text)

@@ -32,7 +32,8 @@ func TestEvaluationFromJSON(t *testing.T) {
 			t.Errorf("λ = %v: %s\ncame back as %s (%v)", lambda, text, again, err)
 		}
 		// JSON says null of both, and a table does not.
-		if i := slices.IndexFunc(got.Estimates, func(e Estimate) bool { return e.Lambda != nil }); *got.Estimates[i].Lambda != *want.Estimates[i].Lambda {
+		if i := slices.IndexFunc(got.Estimates,
+			func(e Estimate) bool { return e.Lambda != nil }); *got.Estimates[i].Lambda != *want.Estimates[i].Lambda {
 			t.Errorf("λ = %v came back as %v", lambda, *got.Estimates[i].Lambda)
 		}
 	}

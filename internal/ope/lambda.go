@@ -11,10 +11,10 @@ var lambdaGrid = [...]float64{1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, math.Inf
 // the rule of Su et al. (2020), section 5, without its bound for large weights, which
 // would favour smaller ones. It looks at the rewards that are then averaged, so that
 // the intervals are somewhat too short.
-func (l *look) choose() Lambdas {
+func (l *look) choose() lambdas {
 	none := func(int) float64 { return 0 }
 	reward := func(t int) float64 { return l.s.Reward[t] }
-	return Lambdas{
+	return lambdas{
 		Clip:   l.best(none, reward, clipped),
 		Switch: l.best(l.dm, l.e, keep),
 		Shrink: l.best(l.dm, l.e, shrink),

@@ -24,7 +24,7 @@ type RewardModel struct {
 const DefaultFolds = 5
 
 // DefaultRewardModel shrinks every action to the log's own mean by one event.
-var DefaultRewardModel = RewardModel{Mean: math.NaN(), Count: 1, Folds: DefaultFolds}
+var defaultRewardModel = RewardModel{Mean: math.NaN(), Count: 1, Folds: DefaultFolds}
 
 // fitted is q̂ of each fold and action.
 type fitted struct {

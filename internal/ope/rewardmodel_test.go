@@ -214,7 +214,7 @@ func TestRidgesBegin(t *testing.T) {
 // those of other parts it does.
 func TestCrossFit(t *testing.T) {
 	l := newLossLog(60, .3).seen()
-	model := DefaultRewardModel
+	model := defaultRewardModel
 	said := func() (means, ridges []float64) {
 		f := &fitted{actions: lossActions, deal: &dealing{model: model, n: l.Len()}}
 		f.means = model.means(&l.Sample, f.fold)

@@ -15,7 +15,8 @@ type Sample struct {
 	Action     []int32   // [n] in [0, K)
 	Propensity []float64 // [n] in (0, 1]: of Action
 	Reward     []float64 // [n] finite
-	Events     []float64 // [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+	// [n] ≥ 1 and finite: that the row stands for, 1/(1 − probability of being dropped); nil: 1 each
+	Events []float64
 
 	// Context sets x to what the action of row t was chosen by and from, and returns which
 	// of the sample's actions those of x are; names of actions are not asked for. x and what
@@ -103,17 +104,17 @@ func (s *Sample) shares() func(t int) float64 {
 func (s *Sample) Len() int { return len(s.Action) }
 
 // RowError says which row of a sample cannot be used. Row counts from 0.
-type RowError struct {
+type rowError struct {
 	Row int
 	Msg string
 }
 
-func (e *RowError) Error() string { return fmt.Sprintf("row %d: %s", e.Row, e.Msg) }
+func (e *rowError) Error() string { return fmt.Sprintf("row %d: %s", e.Row, e.Msg) }
 
 var errShape = errors.New("off-policy sample: no rows, no actions, or columns of different lengths")
 
 // Validate reports the first row that breaks what the fields say, as a [*RowError].
-func (s *Sample) Validate() error {
+func (s *Sample) validate() error {
 	n := len(s.Action)
 	if s.Actions < 1 || n == 0 || len(s.Propensity) != n || len(s.Reward) != n || s.Events != nil && len(s.Events) != n {
 		return errShape
@@ -122,13 +123,13 @@ func (s *Sample) Validate() error {
 		a, p, r := s.Action[t], s.Propensity[t], s.Reward[t]
 		switch {
 		case a < 0 || int(a) >= s.Actions:
-			return &RowError{t, fmt.Sprintf("action %d is none of %d", a, s.Actions)}
+			return &rowError{t, fmt.Sprintf("action %d is none of %d", a, s.Actions)}
 		case !(p > 0 && p <= 1):
-			return &RowError{t, fmt.Sprintf("propensity %v of the action played is not in (0, 1]", p)}
+			return &rowError{t, fmt.Sprintf("propensity %v of the action played is not in (0, 1]", p)}
 		case math.IsNaN(r) || math.IsInf(r, 0):
-			return &RowError{t, fmt.Sprintf("reward %v is not finite", r)}
+			return &rowError{t, fmt.Sprintf("reward %v is not finite", r)}
 		case !(s.events(t) >= 1) || math.IsInf(s.events(t), 0):
-			return &RowError{t, fmt.Sprintf("the row stands for %v events: expected at least 1", s.events(t))}
+			return &rowError{t, fmt.Sprintf("the row stands for %v events: expected at least 1", s.events(t))}
 		}
 	}
 	return nil
@@ -168,7 +169,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 		for b, p := range probs {
 			if !(p >= 0 && p <= 1+probabilitySlack) {
 				free()
-				return nil, &RowError{t, fmt.Sprintf("the policy plays action %d with probability %v", b, p)}
+				return nil, &rowError{t, fmt.Sprintf("the policy plays action %d with probability %v", b, p)}
 			}
 			if p > 0 {
 				sum += p
@@ -179,7 +180,7 @@ func (s *Sample) lookAt(policy Policy, q *fitted) (*look, error) {
 		}
 		if math.Abs(sum-1) > probabilitySlack {
 			free()
-			return nil, &RowError{t, fmt.Sprintf("the policy's probabilities sum to %v", sum)}
+			return nil, &rowError{t, fmt.Sprintf("the policy's probabilities sum to %v", sum)}
 		}
 		row[0], row[1] = probs[a]/s.Propensity[t], dm
 	}

@@ -23,7 +23,7 @@ func (s *terms) add(t *terms) {
 }
 
 // Lambdas are the hyper-parameters of the estimators that have one.
-type Lambdas struct {
+type lambdas struct {
 	Clip, Switch, Shrink float64 // > 0; +Inf: none
 }
 
@@ -47,17 +47,17 @@ func keep(w, lambda float64) float64 {
 }
 
 // terms returns what of row t estimators sum, for these λ.
-func (l *look) terms(t int, lambda *Lambdas) terms {
+func (l *look) terms(t int, lambda *lambdas) terms {
 	return l.rowTerms(t, l.w(t), l.dm(t), lambda)
 }
 
 // logged returns what they would sum for the policy that made the log: weights are 1, and
 // the model's value is q̂ of the action played.
-func (l *look) logged(t int, lambda *Lambdas) terms {
+func (l *look) logged(t int, lambda *lambdas) terms {
 	return l.rowTerms(t, 1, l.s.Reward[t]-l.e(t), lambda)
 }
 
-func (l *look) rowTerms(t int, w, dm float64, lambda *Lambdas) terms {
+func (l *look) rowTerms(t int, w, dm float64, lambda *lambdas) terms {
 	c, r, e := l.c(t), l.s.Reward[t], l.e(t)
 	return terms{c: c, dm: c * dm, w: c * w, wr: c * w * r, we: c * w * e,
 		clipped: c * clipped(w, lambda.Clip) * r, switched: c * keep(w, lambda.Switch) * e,
@@ -67,22 +67,22 @@ func (l *look) rowTerms(t int, w, dm float64, lambda *Lambdas) terms {
 // estimator is one of them.
 type estimator struct {
 	name   string // in JSON; of those with λ the beginning
-	lambda func(Lambdas) float64
+	lambda func(lambdas) float64
 	// mean is what a row adds to a mean over events: the estimate is Σ mean / Σ c, plus the
 	// ratio Σ over / Σ w if it has one; nil: none.
 	mean, over func(row *terms) float64
 	// kept is what is left of a weight, and whole what a row adds to the mean where nothing
 	// is taken off: IPS or DR. Where something is, the estimate is biased; nil: nothing is.
-	kept  func(w float64, l Lambdas) float64
+	kept  func(w float64, l lambdas) float64
 	whole func(row *terms) float64
 	// span is the length of an interval that holds every term if rewards are in r, q̂ in q and
 	// weights at most b; nil: terms that are not independent.
-	span func(b float64, l Lambdas, r, q Range) float64
+	span func(b float64, l lambdas, r, q Range) float64
 }
 
 // cuts reports whether a weight is not kept whole. A log has such weights if its largest is
 // one.
-func (m *estimator) cuts(w float64, l Lambdas) bool { return m.kept != nil && m.kept(w, l) != w }
+func (m *estimator) cuts(w float64, l lambdas) bool { return m.kept != nil && m.kept(w, l) != w }
 
 // less returns the difference from another mean over the same rows.
 func (m *estimator) less(other func(row *terms) float64) estimator {
@@ -138,21 +138,23 @@ func estimators() []estimator {
 	dm, dr := func(r *terms) float64 { return r.dm }, func(r *terms) float64 { return r.dm + r.we }
 	return []estimator{
 		{name: "ips", mean: ips,
-			span: func(b float64, _ Lambdas, r, _ Range) float64 { return r.weighted(b) }},
+			span: func(b float64, _ lambdas, r, _ Range) float64 { return r.weighted(b) }},
 		{name: "snips", over: ips},
 		{name: "dm", mean: dm,
-			kept: func(float64, Lambdas) float64 { return 0 }, whole: dr},
+			kept: func(float64, lambdas) float64 { return 0 }, whole: dr},
 		{name: "dr", mean: dr,
-			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
+			span: func(b float64, _ lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 		{name: "sndr", mean: dm, over: we},
-		{name: "cips", lambda: func(l Lambdas) float64 { return l.Clip }, mean: func(r *terms) float64 { return r.clipped },
-			kept: func(w float64, l Lambdas) float64 { return clipped(w, l.Clip) }, whole: ips,
-			span: func(b float64, l Lambdas, r, _ Range) float64 { return r.weighted(min(b, l.Clip)) }},
-		{name: "switchdr", lambda: func(l Lambdas) float64 { return l.Switch }, mean: func(r *terms) float64 { return r.dm + r.switched },
-			kept: func(w float64, l Lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
-			span: func(b float64, l Lambdas, r, q Range) float64 { return r.corrected(min(b, l.Switch), q) }},
-		{name: "dros", lambda: func(l Lambdas) float64 { return l.Shrink }, mean: func(r *terms) float64 { return r.dm + r.shrunk },
-			kept: func(w float64, l Lambdas) float64 { return shrink(w, l.Shrink) }, whole: dr,
-			span: func(b float64, _ Lambdas, r, q Range) float64 { return r.corrected(b, q) }},
+		{name: "cips", lambda: func(l lambdas) float64 { return l.Clip }, mean: func(r *terms) float64 { return r.clipped },
+			kept: func(w float64, l lambdas) float64 { return clipped(w, l.Clip) }, whole: ips,
+			span: func(b float64, l lambdas, r, _ Range) float64 { return r.weighted(min(b, l.Clip)) }},
+		{name: "switchdr", lambda: func(l lambdas) float64 { return l.Switch },
+			mean: func(r *terms) float64 { return r.dm + r.switched },
+			kept: func(w float64, l lambdas) float64 { return keep(w, l.Switch) }, whole: dr,
+			span: func(b float64, l lambdas, r, q Range) float64 { return r.corrected(min(b, l.Switch), q) }},
+		{name: "dros", lambda: func(l lambdas) float64 { return l.Shrink },
+			mean: func(r *terms) float64 { return r.dm + r.shrunk },
+			kept: func(w float64, l lambdas) float64 { return shrink(w, l.Shrink) }, whole: dr,
+			span: func(b float64, _ lambdas, r, q Range) float64 { return r.corrected(b, q) }},
 	}
 }

@@ -48,10 +48,7 @@ func adversariesClaim() Claim {
 						tune: p.tune(rounds)})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeAdversaries(f, all)
-			}}
+			return played(o, all, concludeAdversaries)
 		},
 	}
 }
@@ -89,7 +86,7 @@ func concludeAdversaries(f *Finding, all []*cell) {
 	f.Tables = append(f.Tables, t)
 	f.Checked = "mean regret is below the certificate by measured drift and below half of that of uniform play, within " +
 		"two standard errors of the paired difference"
-	f.Charts = append(f.Charts, Picture{"adversaries", pic})
+	f.Charts = append(f.Charts, picture{"adversaries", pic})
 	f.Seen = fmt.Sprintf("the smallest certificate was %.3g times the regret. With the constants of the proof regret "+
 		"was %.1f to %.1f times the default's. %s: here rounds are skipped because their loss was 1, so missing at random "+
 		"is violated; where that refutes the class the bound is void (∞), and no check is made.",
@@ -102,7 +99,7 @@ func addNamed(c *chart.Chart, k int, name string, e replay.Estimate) {
 		c.Series = append(c.Series, chart.Series{Name: name})
 	}
 	s := &c.Series[k]
-	s.X, s.Y, s.Err = append(s.X, float64(len(c.Names)-1)), append(s.Y, e.Value), append(s.Err, 2*se(e))
+	addPoint(s, float64(len(c.Names)-1), e)
 }
 
 // orderClaim compares FIFO, FIFO with a window, and order of arrival.
@@ -123,10 +120,7 @@ func orderClaim() Claim {
 					&cell{label: "window 200", rounds: rounds, env: env, delays: spec, window: 200},
 					&cell{label: "arrival", rounds: rounds, env: env, delays: spec, tune: arrival})
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeOrder(f, all)
-			}}
+			return played(o, all, concludeOrder)
 		},
 	}
 }
@@ -160,7 +154,7 @@ func concludeOrder(f *Finding, all []*cell) {
 		t.row(fifo.delays, raw, held, windowed, estimate(fifo.regret), estimate(window.regret), estimate(arrival.regret), tax)
 	}
 	f.Checked = learnsSomething + ", in the order of arrival"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"order", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"order", pic})
 	f.Seen = fmt.Sprintf("an observation, not a theorem: holding feedback back to FIFO cost regret beyond two standard "+
 		"errors under %d of %d delays. A window of 200 rounds made regret less than FIFO's under %d of them and more under "+
 		"%d, where it throws late outcomes away.", dearer, len(all)/3, shorter, longer)
@@ -171,8 +165,8 @@ func dmaxClaim() Claim {
 	return Claim{
 		Name:   "dmax",
 		Source: "thm:Vovk-regret against appendix-lb-f; left open by the paper",
-		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) seen? At " +
-			"constant delay d and fixed T the first grows like d, the second like √d.",
+		Says: "Is the factor √d_max between the upper bound √(d_max D log|F|) and the lower bound √(D log|F|) " +
+			"seen? At constant delay d and fixed T the first grows like d, the second like √d.",
 		plan: func(o Options) plan {
 			rounds := size(o, 20000, 4000)
 			var all []*cell
@@ -182,21 +176,18 @@ func dmaxClaim() Claim {
 						d)}
 					start := *c // the rounds in which nothing can be known yet
 					start.rounds = max(d, 1)
-					start.env = func(seed uint64) replay.Environment { return replay.Head(c.env(seed), start.rounds) }
+					start.env = func(seed uint64) *replay.Rounds { return replay.Head(c.env(seed), start.rounds) }
 					all = append(all, c, &start)
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeDMax(f, all)
-			}}
+			return played(o, all, concludeDMax)
 		},
 	}
 }
 
 // builtin returns an environment by its specification, which must be right.
-func builtin(spec string, rounds int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
+func builtin(spec string, rounds int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
 		env, err := replay.NewEnvironment(spec, seed, rounds)
 		if err != nil {
 			panic(err) // a constant of this package
@@ -237,7 +228,7 @@ func concludeDMax(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = learnsSomething
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"dmax", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"dmax", pic})
 	f.Seen = "an observation: constant delay added regret like " + strings.Join(seen, ", ") +
 		". In the first d rounds nothing can be known: any algorithm pays for them, in proportion to d, so a slope of 1 in " +
 		"all that delay added is no sign of the factor. " + beyondSeen(most) +
@@ -268,9 +259,14 @@ func minus(a, b []float64) []float64 {
 	return out
 }
 
+// addPoint adds a point with a bar of two standard errors.
+func addPoint(s *chart.Series, x float64, e replay.Estimate) {
+	s.X, s.Y, s.Err = append(s.X, x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+}
+
 // addSeen adds a point that is more than noise: what is not has no logarithm.
 func addSeen(s *chart.Series, x float64, e replay.Estimate) {
 	if x > 0 && e.Value > 2*se(e) {
-		s.X, s.Y, s.Err = append(s.X, x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+		addPoint(s, x, e)
 	}
 }

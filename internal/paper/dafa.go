@@ -7,7 +7,7 @@ import (
 
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
-	"hindsight/pkg/codec"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 	"hindsight/pkg/oracle"
 )
@@ -57,49 +57,42 @@ func (p *preset) bound(rounds, actions int, logF float64, d int) float64 {
 	if p.eta == oracle.DefaultEta { // its γ grows with what was learned: d rounds are played with the first
 		late = float64(d) * (k - 1) / p.steepest(1, k, logF)
 	}
-	return p.explores(t, k, logF) + late + p.steepest(t, k, logF)/4*logF/p.eta + 2*float64(d)*math.Sqrt(t*oracle.HedgeKL(p.eta)/2*logF)
+	return p.explores(t, k, logF) + late + p.steepest(t, k, logF)/4*logF/p.eta + 2*float64(d)*math.Sqrt(
+		t*oracle.HedgeKL(p.eta)/2*logF)
 }
 
 // steep returns an environment of logistic functions so steep that losses are nearly
 // certain and the functions far apart: a bound of few functions is far below the regret
 // of uniform play here, at no more than thousands of rounds.
-func steep(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment { return newSteep(seed, rounds, actions, functions) }
+func steep(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds { return newSteep(seed, rounds, actions, functions) }
 }
 
-func newSteep(seed uint64, rounds, actions, functions int) *replay.Classed {
-	return replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8})
+func newSteep(seed uint64, rounds, actions, functions int) *replay.Rounds {
+	return replay.OfWorld(
+		world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions, Scale: 8}))
 }
 
 // sorted returns the rounds of [steep] as an adversary sorts them: by the best action, so
 // that for long nothing is seen of the others, and then all at once.
-func sorted(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
-		e := &sortedRounds{newSteep(seed, rounds, actions, functions), make([]int, rounds)}
-		best, truth := make([]int, rounds), make([]float64, actions)
+func sorted(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
+		e := newSteep(seed, rounds, actions, functions)
+		order, best, truth := make([]int32, rounds), make([]int, rounds), make([]float64, actions)
 		for t := range rounds {
-			e.Classed.Truth(truth, t)
-			best[t], e.rows[t] = slices.Index(truth, slices.Min(truth)), t
+			e.Truth(truth, t)
+			best[t], order[t] = slices.Index(truth, slices.Min(truth)), int32(t)
 		}
-		slices.SortStableFunc(e.rows, func(a, b int) int { return best[a] - best[b] })
-		return e
+		slices.SortStableFunc(order, func(a, b int32) int { return best[a] - best[b] })
+		return e.Pick(order)
 	}
 }
 
-type sortedRounds struct {
-	*replay.Classed
-	rows []int
-}
-
-func (e *sortedRounds) Context(dst *codec.Context, t int) { e.Classed.Context(dst, e.rows[t]) }
-func (e *sortedRounds) Truth(dst []float64, t int) bool   { return e.Classed.Truth(dst, e.rows[t]) }
-func (e *sortedRounds) Loss(t, a int) float64             { return e.Classed.Loss(e.rows[t], a) }
-
 // sigmoid returns the environment of logistic functions with K actions and |F|
 // functions.
-func sigmoid(rounds, actions, functions int) func(uint64) replay.Environment {
-	return func(seed uint64) replay.Environment {
-		return replay.NewSigmoid(seed, rounds, replay.SigmoidOptions{Actions: actions, Functions: functions})
+func sigmoid(rounds, actions, functions int) func(uint64) *replay.Rounds {
+	return func(seed uint64) *replay.Rounds {
+		return replay.OfWorld(world.NewSigmoid(seed, rounds, world.SigmoidOptions{Actions: actions, Functions: functions}))
 	}
 }
 
@@ -108,8 +101,9 @@ func dafaClaim() Claim {
 	return Claim{
 		Name:   "dafa",
 		Source: "thm:DAFA-REGRET with thm:Vovk-regret (DA-FA with the Hedge-Vovk oracle)",
-		Says:   "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where the bound, with the constants that are proved, is less than uniform play regrets.",
-		plan:   func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
+		Says: "E regret ≤ O(√(KT log|F|) + √(d_max D log|F|)) under delayed feedback in FIFO order. Played where " +
+			"the bound, with the constants that are proved, is less than uniform play regrets.",
+		plan: func(o Options) plan { return sweepPlan(o, "DA-FA", dafaSweeps(o)) },
 	}
 }
 
@@ -123,7 +117,9 @@ func dafaSweeps(o Options) []sweep {
 		values []int
 		at     func(v int) at
 	}{
-		{"T", size(o, []int{4000, 8000, 16000, 32000, 64000}, []int{8000, 32000}), func(v int) at { return at{v, actions, functions, 0} }},
+		{"T", size(o, []int{4000, 8000, 16000, 32000, 64000}, []int{8000, 32000}), func(v int) at {
+			return at{v, actions, functions, 0}
+		}},
 		{"K", size(o, []int{2, 4, 8, 16, 32}, []int{2, 4, 12}), func(v int) at { return at{rounds, v, functions, 0} }},
 		{"log|F|", size(o, []int{2, 4, 16, 128}, []int{2, 4, 16}), func(v int) at { return at{rounds, actions, v, 0} }},
 		{"D/T", size(o, []int{0, 5, 10, 20}, []int{5, 10}), func(v int) at { return at{rounds, actions, functions, v} }},
@@ -138,7 +134,8 @@ func dafaSweeps(o Options) []sweep {
 				if a.name == "log|F|" {
 					x = logOf(v)
 				}
-				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n), delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
+				c := &cell{label: p.name, x: x, rounds: at.t, env: steep(at.t, at.k, at.n),
+					delays: fmt.Sprintf("constant:%d", at.d), tune: p.tune(at.t)}
 				l.points = append(l.points, point{c, p.bound(at.t, at.k, logOf(at.n), at.d)})
 			}
 			s.lines = append(s.lines, l)

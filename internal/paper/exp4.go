@@ -7,6 +7,7 @@ import (
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/learner"
 )
 
@@ -33,13 +34,13 @@ func exp4Claim() Claim {
 	return Claim{
 		Name:   "exp4",
 		Source: "thm:-exp4-main (EXP4-DALE)",
-		Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), for losses " +
-			"and contexts of an adversary: here one whose actions lose nothing at first and then always, one after the other, " +
-			"and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known D. The " +
-			"adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is proved " +
-			"of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all at once, " +
-			"where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package comment of " +
-			"pkg/learner repairs them.)",
+		Says: "E regret ≤ log N/η + ηKT + 2ηD, which is O(√(KT log N) + √(D log N)) at η = √(log N/(KT+D)), " +
+			"for losses and contexts of an adversary: here one whose actions lose nothing at first and then always, one after " +
+			"the other, and one that sorts the rounds by their best action. Proved here: log N/η + (η/2)KT + ηD with known " +
+			"D. The adaptive rate, a transfer of Zimmert and Seldin's (2020), is held against the same bound, though none is " +
+			"proved of it. (The printed proof adds up to η(K/2+2)T + 2ηD; its OMD step is cited for feedback that comes all " +
+			"at once, where it is false; lem:drift-bound puts means for estimates on which the weights depend. The package " +
+			"comment of pkg/learner repairs them.)",
 		plan: func(o Options) plan { return sweepPlan(o, "EXP4-DALE", exp4Sweeps(o)) },
 	}
 }
@@ -49,8 +50,8 @@ func exp4Claim() Claim {
 func exp4Sweeps(o Options) []sweep {
 	const actions = 4
 	rounds := size(o, 32768, 8192)
-	betrayals := func(t, k int) func(uint64) replay.Environment {
-		return func(uint64) replay.Environment { return replay.NewBetrayals(t, k) }
+	betrayals := func(t, k int) func(uint64) *replay.Rounds {
+		return func(uint64) *replay.Rounds { return replay.OfWorld(world.NewBetrayals(t, k)) }
 	}
 	t, k, sum, n := sweep{axis: "T"}, sweep{axis: "K"}, sweep{axis: "KT + D"}, sweep{axis: "log N"}
 	for _, v := range size(o, []int{2048, 8192, 32768, 131072}, []int{2048, 16384}) {
@@ -70,7 +71,7 @@ func exp4Sweeps(o Options) []sweep {
 }
 
 // addEXP4 adds a point at x to both lines: T rounds, K actions, N policies and delay d.
-func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) replay.Environment) {
+func (s *sweep) addEXP4(x float64, t, k, n, d int, env func(uint64) *replay.Rounds) {
 	if s.lines == nil {
 		s.lines = make([]line, 2)
 	}
@@ -119,10 +120,7 @@ func weightingClaim() Claim {
 						}})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeWeighting(f, all)
-			}}
+			return played(o, all, concludeWeighting)
 		},
 	}
 }
@@ -144,14 +142,14 @@ func concludeWeighting(f *Finding, all []*cell) {
 		seen = append(seen, fmt.Sprintf("%.0f of %.0f on %s", saved.Value, mean(plain.regret), name))
 	}
 	f.Checked = "delay-adapted weighting regrets less by over two standard errors of the paired difference"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"weighting", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"weighting", pic})
 	f.Seen = "the maximum in the denominator saved " + strings.Join(seen, ", ") + "."
 }
 
 // own says that an environment is played with the delays that it is meant for.
-func own(env replay.Environment, spec string) string {
+func own(env *replay.Rounds, spec string) string {
 	if spec != "" {
 		return spec
 	}
-	return replay.OwnDelays(env)
+	return env.Delays
 }

@@ -2,10 +2,10 @@ package paper
 
 import "math"
 
-// Fit is the slope of a line through points on log-log axes, by least squares, beside
+// slopeFit is the slope of a line through points on log-log axes, by least squares, beside
 // the exponent that is predicted: over the means, with the standard error of the
 // regression, or the mean over the seeds, with its own. One that is not known is null.
-type Fit struct {
+type slopeFit struct {
 	What      string   `json:"what"` // y over x
 	Predicted float64  `json:"predicted"`
 	Kind      string   `json:"kind"` // what Predicted is to Slope, in words: "at most", "about", …
@@ -18,14 +18,14 @@ type Fit struct {
 
 // fitSlope fits y = c·x^slope. Points that are not positive are left out; with fewer
 // than two it returns false.
-func fitSlope(what, kind string, predicted float64, x, y []float64) (Fit, bool) {
+func fitSlope(what, kind string, predicted float64, x, y []float64) (slopeFit, bool) {
 	var lx, ly []float64
 	for i := range x {
 		if x[i] > 0 && y[i] > 0 {
 			lx, ly = append(lx, math.Log(x[i])), append(ly, math.Log(y[i]))
 		}
 	}
-	f := Fit{What: what, Kind: kind, Predicted: predicted}
+	f := slopeFit{What: what, Kind: kind, Predicted: predicted}
 	n := float64(len(lx))
 	if n < 2 {
 		return f, false

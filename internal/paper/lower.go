@@ -27,10 +27,7 @@ func unstableClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeUnstable(f, all)
-			}}
+			return played(o, all, concludeUnstable)
 		},
 	}
 }
@@ -48,7 +45,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 			row = append(row, e)
 			s := &pic.Series[k]
 			s.Name = names[k]
-			s.X, s.Y, s.Err = append(s.X, c.x), append(s.Y, e.Value), append(s.Err, 2*se(e))
+			addPoint(s, c.x, e)
 		}
 		late := all[i+2]
 		half := float64(late.rounds) / 2
@@ -70,7 +67,7 @@ func concludeUnstable(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = "0 without delay, T/2 with delay 1, and Hedge-Vovk less than half of that"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"unstable", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"unstable", pic})
 	last := all[len(all)-len(names):]
 	f.Seen = fmt.Sprintf("one round of delay made of regret 0 a fair coin a round: %.0f of T = %d. It added %.1f to "+
 		"Hedge-Vovk's %.1f.",
@@ -101,10 +98,7 @@ func hypercubeClaim() Claim {
 						env: builtin(fmt.Sprintf("hypercube:%d,%g", n, eps), rounds), delays: "none"})
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeHypercube(f, all)
-			}}
+			return played(o, all, concludeHypercube)
 		},
 	}
 }
@@ -136,9 +130,9 @@ func concludeHypercube(f *Finding, all []*cell) {
 			"%s: DA-FA's regret is below the bound that is proved, %.0f", what, proved)
 		f.learns(what, c)
 	}
-	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and what is " +
-		"left is below the bound that is proved"
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"hypercube", pic})
+	f.Checked = "at the paper's ε less than a fifth of uniform's regret is saved, at ε = ½ more than half, and " +
+		"what is left is below the bound that is proved"
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"hypercube", pic})
 	f.Seen = fmt.Sprintf("at the paper's ε DA-FA saved at most %.1f %% of uniform's regret, at ε = ½ up to %.0f %%.",
 		100*hard, 100*easy)
 }
@@ -159,9 +153,9 @@ func blocksClaim() Claim {
 	return Claim{
 		Name:   "blocks",
 		Source: "thm:lower-bound-full-feedback (lower bound for policy classes)",
-		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on random ones " +
-			"regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help here, only to know " +
-			"the future would.",
+		Says: "For every algorithm there are losses in blocks of d + 1 rounds that cost it Ω(√(D log N)): on " +
+			"random ones regret is no less than a constant times √((d+1)·T·ln N/2), flat in d. To learn does not help " +
+			"here, only to know the future would.",
 		plan: func(o Options) plan {
 			rounds := size(o, 16384, 4096)
 			var blocks []block
@@ -178,10 +172,7 @@ func blocksClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeBlocks(f, blocks)
-			}}
+			return played(o, all, func(f *Finding, _ []*cell) { concludeBlocks(f, blocks) })
 		},
 	}
 }
@@ -205,7 +196,7 @@ func concludeBlocks(f *Finding, blocks []block) {
 			ratios := b.ratios()
 			e := estimate(ratios)
 			t.row(b.n, b.label, b.d, estimate(b.regret), e)
-			line.X, line.Y, line.Err = append(line.X, b.x), append(line.Y, e.Value), append(line.Err, 2*se(e))
+			addPoint(&line, b.x, e)
 			for k := range mean {
 				mean[k] += ratios[k] / float64(n)
 			}
@@ -219,6 +210,6 @@ func concludeBlocks(f *Finding, blocks []block) {
 		pic.Series, blocks = append(pic.Series, line), blocks[n:]
 	}
 	f.Checked = fmt.Sprintf("regret is at least %v times the rate, within two standard errors", least)
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"blocks", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"blocks", pic})
 	f.Seen = "the mean ratio was " + strings.Join(seen, ", ") + "."
 }

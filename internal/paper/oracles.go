@@ -26,10 +26,7 @@ func oraclesClaim() Claim {
 					}
 				}
 			}
-			return plan{jobs(o, all), func(f *Finding) {
-				gather(all)
-				concludeOracles(f, all)
-			}}
+			return played(o, all, concludeOracles)
 		},
 	}
 }
@@ -49,8 +46,9 @@ func oracleKinds(env string) (out []oracleKind) {
 			m.Oracle = model.Oracle{Kind: model.Linear, Beta: model.Number{Value: beta}, Lambda: model.Number{Value: 1}}
 		}
 	}
-	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)}, oracleKind{"VAW (β = 1)",
-		linear(1)},
+	return append(out, oracleKind{"ridge (β = 0)", linear(0)}, oracleKind{"β = ½", linear(.5)},
+		oracleKind{"VAW (β = 1)",
+			linear(1)},
 		oracleKind{"random features", byDefault(model.Fourier)}, oracleKind{"auto", byDefault(model.Auto)})
 }
 
@@ -89,7 +87,7 @@ func concludeOracles(f *Finding, all []*cell) {
 		}
 	}
 	f.Checked = learnsSomething
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"oracles", pic})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"oracles", pic})
 	f.Seen = "an observation: under delay 100 the drift was " + strings.Join(seen, ", ") +
 		". Stability is proved for Hedge-Vovk alone; of the others drift is what was measured, and nothing says that it " +
 		"stays so."

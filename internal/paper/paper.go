@@ -33,7 +33,7 @@ type Options struct {
 }
 
 // plant makes a wrong algorithm of the true one.
-type plant func(l learner.Learner, env replay.Environment) learner.Learner
+type plant func(l learner.Learner, env *replay.Rounds) learner.Learner
 
 func (o Options) seeds() int {
 	switch {
@@ -76,16 +76,16 @@ type job struct {
 
 // Finding is what was seen.
 type Finding struct {
-	Claim  string  `json:"claim"`
-	Source string  `json:"source"`
-	Says   string  `json:"says"`
-	Tables []Table `json:"tables"`
-	Fits   []Fit   `json:"fits"`
-	Checks []Check `json:"checks"`
+	Claim  string     `json:"claim"`
+	Source string     `json:"source"`
+	Says   string     `json:"says"`
+	Tables []Table    `json:"tables"`
+	Fits   []slopeFit `json:"fits"`
+	Checks []Check    `json:"checks"`
 	// Checked says what the checks are about, for people.
 	Checked string    `json:"checked,omitempty"`
 	Seen    string    `json:"seen"` // in words, with the figures
-	Charts  []Picture `json:"-"`
+	Charts  []picture `json:"-"`
 }
 
 // Check is one yes or no.
@@ -94,8 +94,8 @@ type Check struct {
 	Holds bool   `json:"holds"`
 }
 
-// Picture is a chart with the name of its file.
-type Picture struct {
+// picture is a chart with the name of its file.
+type picture struct {
 	Name  string // without extension
 	Chart chart.Chart
 }

@@ -67,12 +67,13 @@ func TestTables(t *testing.T) {
 		t.Errorf("%v", rows)
 	}
 	out, err := json.Marshal(table)
-	if err != nil || string(out) != `{"title":"t","columns":["d","regret","bound"],"rows":[[10,{"value":2.5,"se":0.25},null],[20,"none",3.5]]}` {
+	if err != nil || string(
+		out) != `{"title":"t","columns":["d","regret","bound"],"rows":[[10,{"value":2.5,"se":0.25},null],[20,"none",3.5]]}` {
 		t.Errorf("%s %v", out, err)
 	}
 	b.Reset()
 	table.write(&b)
-	if b.String() != "t\n  d       regret  bound\n  10  2.5 ± 0.25      ∞\n  20        none    3.5\n" {
+	if b.String() != "t\n  d      regret  bound\n  10  2.50±0.25      ∞\n  20       none    3.5\n" {
 		t.Errorf("%q", b.String())
 	}
 }

@@ -23,7 +23,7 @@ const (
 )
 
 var plants = map[string]plant{
-	wrongSign: func(l learner.Learner, _ replay.Environment) learner.Learner {
+	wrongSign: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
 		if _, ok := l.(*learner.EXP4); ok {
 			return &mislearns{l, func(y float64) float64 { return -y }}
 		}
@@ -34,25 +34,25 @@ var plants = map[string]plant{
 		}
 		return &mislearns{l, func(y float64) float64 { return 1 - y }}
 	},
-	uniform: func(l learner.Learner, _ replay.Environment) learner.Learner {
+	uniform: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
 		if d, ok := l.(*learner.DAFA); ok {
 			return &resampled{DAFA: d, gamma: func(float64) float64 { return 0 }}
 		}
 		return learner.NewUniform()
 	},
-	tenth: func(l learner.Learner, _ replay.Environment) learner.Learner {
+	tenth: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
 		return rated(l, func(rate float64) float64 { return rate / 10 }, func(rate float64) float64 { return rate / 10 })
 	},
-	never: func(l learner.Learner, _ replay.Environment) learner.Learner { return &mislearns{l, nil} },
-	root: func(l learner.Learner, _ replay.Environment) learner.Learner {
+	never: func(l learner.Learner, _ *replay.Rounds) learner.Learner { return &mislearns{l, nil} },
+	root: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
 		return rated(l, math.Sqrt, func(eta float64) float64 { return 100 * eta * eta })
 	},
-	wholeR: func(l learner.Learner, _ replay.Environment) learner.Learner {
+	wholeR: func(l learner.Learner, _ *replay.Rounds) learner.Learner {
 		return rated(l, func(gamma float64) float64 {
 			return gamma / math.Sqrt(l.(*learner.DAFA).Oracle().Regret())
 		}, nil)
 	},
-	seer: func(l learner.Learner, env replay.Environment) learner.Learner { return &knows{Learner: l, env: env} },
+	seer: func(l learner.Learner, env *replay.Rounds) learner.Learner { return &knows{Learner: l, env: env} },
 }
 
 // mislearns learns of other losses; loss nil: of none.
@@ -167,7 +167,7 @@ func (w *flipped) Update(x *oracle.Input, action int, loss float64) {
 // knows plays the best action of each round.
 type knows struct {
 	learner.Learner
-	env replay.Environment
+	env *replay.Rounds
 	t   int
 }
 

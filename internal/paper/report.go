@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"hindsight/internal/whole"
+	"hindsight/internal/words"
 )
 
 // Write writes a finding for people.
@@ -19,10 +20,11 @@ func (f *Finding) Write(w io.Writer) error {
 		b.WriteByte('\n')
 	}
 	for _, fit := range f.Fits {
-		fmt.Fprintf(&b, "  slope of %s: %.3f", fit.What, fit.Slope)
+		slope := fmt.Sprintf("%.3f", fit.Slope)
 		if fit.SE != nil {
-			b.WriteString(" ± " + short(*fit.SE))
+			slope = words.WithError(fit.Slope, *fit.SE)
 		}
+		fmt.Fprintf(&b, "  slope of %s: %s", fit.What, slope)
 		fmt.Fprintf(&b, "  (%s %.3g)", fit.Kind, fit.Predicted)
 		if fit.Bound != nil {
 			fmt.Fprintf(&b, ", of its bound %.3f", *fit.Bound)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/replay"
@@ -18,7 +19,7 @@ type cell struct {
 	label  string
 	x      float64 // where it lies on the axis of its experiment
 	rounds int
-	env    func(seed uint64) replay.Environment
+	env    func(seed uint64) *replay.Rounds
 	delays string               // "": those that the environment is meant for
 	window int64                // in rounds; 0: long enough that nothing is skipped
 	tune   func(m *model.Model) // changes the default model; nil: leaves it
@@ -43,6 +44,14 @@ func jobs(o Options, cells []*cell) []job {
 	return out
 }
 
+// played is the plan of cells, of which something is concluded when all figures per seed are there.
+func played(o Options, cells []*cell, conclude func(f *Finding, cells []*cell)) plan {
+	return plan{jobs(o, cells), func(f *Finding) {
+		gather(cells)
+		conclude(f, cells)
+	}}
+}
+
 // play runs a cell with a seed.
 func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Result, error) {
 	env := c.env(seed)
@@ -54,7 +63,7 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if c.tune != nil {
 		c.tune(m)
 		m.DefaultOrder()
-		m.Resolve(env.Columns(), len(env.Actions()))
+		m.Resolve(env.Columns, len(env.Actions))
 	}
 	if err := replay.UsePolicies(m, env); err != nil {
 		return nil, err
@@ -62,11 +71,11 @@ func (c *cell) play(ctx context.Context, seed uint64, plant plant) (*replay.Resu
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
-	d, err := replay.DelayOptions{Seed: seed, Env: env}.Parse(own(env, c.delays))
+	d, err := delay.Parse(own(env, c.delays), env.DelayOptions(seed))
 	if err != nil {
 		return nil, err
 	}
-	t := &replay.Trial{Rounds: replay.EncodeRounds(env), Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
+	t := &replay.Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: c.label, Seed: seed}
 	if plant != nil {
 		t.Change = func(l learner.Learner) learner.Learner { return plant(l, env) }
 	}

@@ -7,7 +7,9 @@ import (
 
 	"hindsight/internal/chart"
 	"hindsight/internal/model"
+	"hindsight/internal/random"
 	"hindsight/internal/replay"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -17,8 +19,9 @@ func stabilityClaim() Claim {
 	return Claim{
 		Name:   "stability",
 		Source: "thm:Vovk-regret-and-stability and lemma:vovk-stability (the Hedge-Vovk oracle)",
-		Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. " +
-			"Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = 2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
+		Says: "At η = 1/18: Σ E(f̂−f⋆)² ≤ 2 log|F|/η, Σ E KL(q_t‖q_{t+1}) ≤ log|F|, Σ " +
+			"E‖f̂_t−f̂_{t+1}‖² ≤ 2 log|F|. Sharper for every η ≤ ½: log|F|/η, κ(η)·log|F| with κ(η) = " +
+			"2(e^η−1−η)/(1−e^{−η(1−η/2)}), and half of that.",
 		plan: func(o Options) plan {
 			var all []*movement
 			for _, eta := range size(o, []float64{oracle.PaperEta, .1, .2, .3, .4, .5}, []float64{oracle.PaperEta, .2, .5}) {
@@ -64,8 +67,8 @@ type weighted interface {
 func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle.Hedge) weighted) (out moved,
 	err error) {
 	const actions = 5
-	env := replay.NewSigmoid(seed, m.rounds, replay.SigmoidOptions{Actions: actions, Functions: m.functions})
-	file, err := model.ParseClass("class", env.Class())
+	env := world.NewSigmoid(seed, m.rounds, world.SigmoidOptions{Actions: actions, Functions: m.functions})
+	file, err := model.ParseClass("class", env.Class.Append(nil))
 	if err != nil {
 		return out, err
 	}
@@ -81,7 +84,7 @@ func (m *movement) play(ctx context.Context, seed uint64, mistake func(h *oracle
 	if mistake != nil {
 		h = mistake(hedge)
 	}
-	draw := replay.NewStream(seed, "paper stability actions")
+	draw := random.New(seed, "paper stability actions")
 	var c codec.Context
 	x, truth := oracle.Input{}, make([]float64, actions)
 	f, next, q, qNext := make([]float64, actions), make([]float64, actions), []float64(nil), []float64(nil)
@@ -130,8 +133,8 @@ func (m *moved) add(f, next, truth []float64, a int, q, qNext []float64) {
 
 func concludeStability(f *Finding, all []*movement) {
 	t := Table{Title: fmt.Sprintf("sums over %d rounds, divided by log|F|", all[0].rounds),
-		Columns: []string{"η", "|F|", "Σ(f̂−f⋆)²", "sharper", "paper", "Σ KL", "sharper", "paper", "Σ‖f̂−f̂'‖² seen",
-			"sharper", "paper"}}
+		Columns: []string{"η", "|F|", "Σ(f̂−f⋆)²", "sharper", "paper", "Σ KL", "sharper", "paper",
+			"Σ‖f̂−f̂'‖² seen", "sharper", "paper"}}
 	regret := chart.Chart{Title: "The Hedge-Vovk oracle: regret and movement over η, divided by log|F|", X: "η",
 		Y: "sum / log|F|", LogX: true, LogY: true}
 	lines := map[int]*chart.Series{}
@@ -160,7 +163,7 @@ func concludeStability(f *Finding, all []*movement) {
 			l = &chart.Series{Name: fmt.Sprintf("Σ KL, |F| = %d", m.functions)}
 			lines[m.functions], order = l, append(order, m.functions)
 		}
-		l.X, l.Y, l.Err = append(l.X, m.eta), append(l.Y, sums[1].Value), append(l.Err, 2*se(sums[1]))
+		addPoint(l, m.eta, sums[1])
 	}
 	bound := chart.Series{Name: "bound on Σ KL for every η ≤ ½", Dashed: true}
 	for _, m := range all {
@@ -172,7 +175,7 @@ func concludeStability(f *Finding, all []*movement) {
 		regret.Series = append(regret.Series, *lines[n])
 	}
 	regret.Series = append(regret.Series, bound)
-	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, Picture{"stability", regret})
+	f.Tables, f.Charts = append(f.Tables, t), append(f.Charts, picture{"stability", regret})
 	f.Checked = "each sum is below its sharper bound, within two standard errors"
 	var wider [3]float64
 	for i, printed := range paperBounds(oracle.PaperEta) {
@@ -180,9 +183,9 @@ func concludeStability(f *Finding, all []*movement) {
 			oracle.HedgeKL(oracle.PaperEta) / 2}[i]
 	}
 	f.Seen = fmt.Sprintf("of the sharper bounds at most %.2f, %.2f and %.2f were used (regret, KL, movement), for every "+
-		"η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g and %.3g "+
-		"times as large. Movement is the largest over the round's context and not over all, so it is seen from below.",
-		worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
+		"η up to ½; the paper's, which are proved for η ≤ 1/18 and the last for η = 1/18, are there %.3g, %.3g "+
+		"and %.3g times as large. Movement is the largest over the round's context and not over all, so it is seen from "+
+		"below.", worst[0], worst[1], worst[2], wider[0], wider[1], wider[2])
 }
 
 // paperBounds returns what the paper bounds the three sums by, over log|F|; NaN where

@@ -36,8 +36,7 @@ func sweepPlan(o Options, name string, sweeps []sweep) plan {
 			}
 		}
 	}
-	return plan{jobs(o, all), func(f *Finding) {
-		gather(all)
+	return played(o, all, func(f *Finding, _ []*cell) {
 		for _, s := range sweeps {
 			f.sweep(name, &s)
 		}
@@ -49,7 +48,7 @@ func sweepPlan(o Options, name string, sweeps []sweep) plan {
 		}
 		f.Seen = "exponents of regret: " + strings.Join(seen, "; ") +
 			". Those of the bound are ½, or what it has at such sizes."
-	}}
+	})
 }
 
 // sweep adds a sweep's table and picture, and its checks.
@@ -69,8 +68,7 @@ func (f *Finding) sweep(name string, s *sweep) {
 		pic.Series = append(pic.Series, chart.Series{Name: label}, chart.Series{Name: label + ": proved", Dashed: true})
 		regret, bound := &pic.Series[len(pic.Series)-2], &pic.Series[len(pic.Series)-1]
 		for _, p := range l.points {
-			e := estimate(p.regret)
-			regret.X, regret.Y, regret.Err = append(regret.X, p.x), append(regret.Y, e.Value), append(regret.Err, 2*se(e))
+			addPoint(regret, p.x, estimate(p.regret))
 			bound.X, bound.Y = append(bound.X, p.x), append(bound.Y, p.proved)
 			what := fmt.Sprintf("%s = %.4g, %s", s.axis, p.x, label)
 			f.check(within(p.regret, constant(p.proved, len(p.regret))) && p.proved < mean(p.uniform()),
@@ -83,7 +81,7 @@ func (f *Finding) sweep(name string, s *sweep) {
 	}
 	f.Tables = append(f.Tables, t)
 	file := strings.NewReplacer("|", "", "/", "", " ", "", "+", "").Replace(s.axis)
-	f.Charts = append(f.Charts, Picture{f.Claim + "-" + file, pic})
+	f.Charts = append(f.Charts, picture{f.Claim + "-" + file, pic})
 }
 
 // finite is by how much an exponent that is seen at sizes like these may exceed that of
@@ -112,7 +110,8 @@ func (f *Finding) exponent(axis string, points []point) {
 		return
 	}
 	e := estimate(slopes)
-	f.Fits = append(f.Fits, Fit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE, Bound: &of.Slope})
+	f.Fits = append(f.Fits, slopeFit{What: what, Kind: "at most", Predicted: .5, Slope: e.Value, SE: e.SE,
+		Bound: &of.Slope})
 	f.check(e.Value <= of.Slope+finite+2*se(e), "the exponent of %s is at most that of its bound", what)
 }
 

@@ -7,9 +7,9 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"hindsight/internal/replay"
+	"hindsight/internal/words"
 )
 
 // Table is a table of figures. A row has a cell a column: a string, an int, a float64
@@ -52,25 +52,9 @@ func (t *Table) Texts() (rows [][]string) {
 
 // write writes the table for people.
 func (t *Table) write(b *strings.Builder) {
-	cells := append([][]string{t.Columns}, t.Texts()...)
-	width := make([]int, len(t.Columns))
-	for _, row := range cells {
-		for i, c := range row {
-			width[i] = max(width[i], utf8.RuneCountInString(c))
-		}
-	}
 	b.WriteString(t.Title + "\n")
-	for _, row := range cells {
-		for i, c := range row {
-			pad := strings.Repeat(" ", width[i]-utf8.RuneCountInString(c))
-			if i == 0 {
-				b.WriteString("  " + c + pad)
-			} else {
-				b.WriteString("  " + pad + c)
-			}
-		}
-		b.WriteByte('\n')
-	}
+	rows := append([][]string{t.Columns}, t.Texts()...)
+	_ = (&words.Table{Indent: "  ", Left: 1, Rows: rows}).Write(b, words.NoLimit) // a builder takes all
 }
 
 func cellText(c any) string {
@@ -85,7 +69,7 @@ func cellText(c any) string {
 		if v.SE == nil {
 			return number(v.Value)
 		}
-		return number(v.Value) + " ± " + short(*v.SE)
+		return words.WithError(v.Value, *v.SE)
 	}
 	return "?"
 }
@@ -101,14 +85,6 @@ func number(v float64) string {
 		return strconv.FormatFloat(v, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v, 'g', 4, 64)
-}
-
-// short writes two digits.
-func short(v float64) string {
-	if v >= 10 {
-		return strconv.FormatFloat(v, 'f', 0, 64)
-	}
-	return strconv.FormatFloat(v, 'g', 2, 64)
 }
 
 // writeCSV writes the table with a second column NAME_se for each column of

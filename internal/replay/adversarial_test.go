@@ -2,30 +2,32 @@ package replay
 
 import (
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
+	"strconv"
 	"testing"
 
+	"hindsight/internal/delay"
+	"hindsight/internal/grammar"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
-	"hindsight/pkg/oracle/oracletest"
 )
 
 // regretOf returns the regret of a learner in an environment, under the delays that it is
 // meant for unless others are given.
-func regretOf(t testing.TB, env Environment, spec, delays string, arrival bool, seed uint64) (float64, *Result) {
+func regretOf(t testing.TB, env *Rounds, spec, delays string, arrival bool, seed uint64) (float64, *Result) {
 	t.Helper()
 	l, err := model.ParseLearner(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if delays == "" {
-		delays = OwnDelays(env)
+		delays = env.Delays
 	}
-	d, err := ParseDelays(delays, seed)
+	d, err := delay.Parse(delays, delay.Options{Seed: seed})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func regretOf(t testing.TB, env Environment, spec, delays string, arrival bool, 
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: spec, Seed: seed}
+	trial := &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: spec, Seed: seed}
 	r, err := trial.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -70,8 +72,8 @@ func many(few, all int) int {
 // counts its regret by, and that the best of them is the least sum.
 func TestPolicedTruth(t *testing.T) {
 	for _, spec := range []string{"blocks:4,16", "trap:3,10,40,80", "cyc:7,2"} {
-		e := environment(t, spec, 3, 120).(*Policed)
-		file, err := model.ParsePolicies("p", e.Policies())
+		e := environment(t, spec, 3, 120)
+		file, err := model.ParsePolicies("p", e.Policies.Append(nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +85,7 @@ func TestPolicedTruth(t *testing.T) {
 		for round := range e.Len() {
 			class.Advise(advice, inputOf(e, round))
 			for i, a := range advice {
-				if want := e.advice(i, round); int(a) != want {
+				if want := e.Advice(i, round); int(a) != want {
 					t.Fatalf("%s: round %d: policy %d plays %d, counted as %d", spec, round, i, a, want)
 				}
 				sums[i] += e.Loss(round, int(a))
@@ -93,14 +95,14 @@ func TestPolicedTruth(t *testing.T) {
 		for _, v := range sums {
 			best = min(best, v)
 		}
-		if counted, ok := bestPolicy(e); !ok || counted != best {
+		if counted := bestPolicy(e); counted != best {
 			t.Errorf("%s: the best policy loses %v, counted as %v", spec, best, counted)
 		}
 	}
 }
 
 // inputOf is the context of a round as a learner sees it.
-func inputOf(e Environment, round int) *oracle.Input {
+func inputOf(e *Rounds, round int) *oracle.Input {
 	var c codec.Context
 	e.Context(&c, round)
 	x := &oracle.Input{}
@@ -132,7 +134,7 @@ func TestHeadOfWorlds(t *testing.T) {
 		for order := range 2 {
 			e := Order(environment(t, spec, 1, 50), order, 1)
 			m, files := ModelFor(e, "replay", model.Learner{Kind: "greedy"}, loop.Window{Rounds: 10})
-			trial := &Trial{Rounds: EncodeRoundsFor(Head(e, 20), m), Delays: delays(t, "none", 1), Model: m, Files: files, Seed: 1}
+			trial := &Trial{Rounds: Head(e, 20).For(m), Delays: delays(t, "none", 1), Model: m, Files: files, Seed: 1}
 			if _, err := trial.Run(t.Context(), nil); err != nil {
 				t.Errorf("%s: %v", spec, err)
 			}
@@ -194,87 +196,19 @@ func TestUnstable(t *testing.T) {
 	}
 }
 
-// TestUnstableContract: unstable as it is, the oracle keeps the contract of all oracles.
-func TestUnstableContract(t *testing.T) {
-	fresh := func() oracle.Regressor {
-		reg, _, err := NewUnstable(5, 400, false).Oracle()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return reg
-	}
-	oracletest.Test(t, fresh, oracletest.Options{Input: func(rng *rand.Rand) *oracle.Input {
-		return &oracle.Input{Features: []oracle.Feature{{Name: "t", Kind: oracle.Number, Value: float64(rng.IntN(400))}},
-			Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
-	}})
-}
-
-// TestUnstableClass holds the class to its definition: f_t is the truth at x_t, f⋆
-// everywhere, and everything else is a fair coin.
-func TestUnstableClass(t *testing.T) {
-	e := NewUnstable(5, 300, true)
-	class, f := unstableClass{e}, make([]float64, 301)
-	heads, n := 0.0, 0.0
-	truth := make([]float64, 2)
-	for round := range 300 {
-		e.Truth(truth, round)
-		if truth[0]+truth[1] != 1 {
-			t.Fatalf("losses %v", truth)
-		}
-		for a := range truth {
-			class.Eval(f, inputOf(e, round), a)
-			if f[round] != truth[a] || f[300] != truth[a] || e.Loss(round, a) != truth[a] {
-				t.Fatalf("round %d: f_t %v, f⋆ %v, truth %v", round, f[round], f[300], truth[a])
-			}
-			for _, v := range f {
-				heads += v - 0.5
-				n++
-			}
-		}
-	}
-	if math.Abs(heads) > 4*math.Sqrt(n)/2 {
-		t.Errorf("%v more heads than tails in %v", heads, n)
-	}
-}
-
 // TestHypercube holds the environment to its definition, its oracle to the enumerated
 // class, and its claim: at the paper's ε a learner does as uniform play does, at ε = .158
 // better.
 func TestHypercube(t *testing.T) {
-	e := NewHypercube(2, 4000, 6, 0.2)
-	reg, free, err := e.Oracle()
-	if err != nil || !free {
-		t.Fatal(err)
-	}
-	slow, err := oracle.NewHedge(cube(e.eps), oracle.HedgeOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, want := make([]float64, 2), make([]float64, 2)
-	for round := range 400 {
-		x := inputOf(e, round)
-		reg.Predict(got, x)
-		slow.Predict(want, x)
-		for a := range got {
-			if math.Abs(got[a]-want[a]) > 1e-12 {
-				t.Fatalf("round %d: %v, enumerated %v", round, got, want)
-			}
-		}
-		a := round % 2
-		reg.Update(x, a, e.Loss(round, a))
-		slow.Update(x, a, e.Loss(round, a))
-	}
-	if math.Abs(reg.Regret()-2*6*math.Ln2) > 1e-12 {
-		t.Errorf("R = %v, want 2·log 64", reg.Regret())
-	}
 	if testing.Short() {
 		return
 	}
 	share := func(eps float64) (float64, float64) {
 		return over(many(8, 40), func(s uint64) float64 {
-			env := NewHypercube(s, 4000, 20, eps)
+			env := environment(t, grammar.Write("hypercube", 20, eps), s, 4000)
+			uniform, best, _ := reference(env)
 			r, _ := regretOf(t, env, "dafa", "none", false, s)
-			return r / (env.eps / 2 * 4000)
+			return r / (uniform - best) / 4000
 		})
 	}
 	mean, se := share(0)
@@ -286,21 +220,6 @@ func TestHypercube(t *testing.T) {
 	t.Logf("at ε = .158: %.3f ± %.3f", mean, se)
 	if mean > 0.7 {
 		t.Errorf("at ε = .158 a learner has %v of the regret of uniform play", mean)
-	}
-}
-
-// cube is the class of a hypercube of 6 contexts, enumerated.
-type cube float64
-
-func (cube) Size() int { return 64 }
-
-func (eps cube) Eval(dst []float64, x *oracle.Input, action int) {
-	at := cubeContext(x, 6)
-	for i := range dst {
-		dst[i] = 0.5
-		if i>>at&1 == action {
-			dst[i] = 0.5 - float64(eps)
-		}
 	}
 }
 
@@ -321,7 +240,7 @@ func TestBlocks(t *testing.T) {
 		var means, errs []float64
 		for _, d := range c.delays {
 			mean, se := over(c.seeds, func(s uint64) float64 {
-				r, _ := regretOf(t, environment(t, specification("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+itoa(c.rounds*d/2), "", true, s)
+				r, _ := regretOf(t, environment(t, grammar.Write("blocks", float64(d), float64(c.n)), s, c.rounds), "exp4dale:"+strconv.Itoa(c.rounds*d/2), "", true, s)
 				return r / math.Sqrt(float64((d+1)*c.rounds)*math.Log(float64(c.n))/2)
 			})
 			t.Logf("d = %d, N = %d: %.2f ± %.2f", d, c.n, mean, se)
@@ -371,12 +290,12 @@ func TestDelayAdapted(t *testing.T) {
 
 // TestHoldDelays holds that the rounds of an interval come all at once.
 func TestHoldDelays(t *testing.T) {
-	d, err := ParseDelays("hold:2,5,9", 1)
+	d, err := delay.Parse("hold:2,5,9", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for round, want := range []int64{0, 0, 6, 5, 4, 0, 0} {
-		if got := d.Delay(&Play{Round: round}); got != want {
+		if got := d.Delay(&delay.Play{Round: round}); got != want {
 			t.Errorf("round %d: delay %d, want %d", round, got, want)
 		}
 	}
@@ -394,7 +313,7 @@ func TestExp4NeedsPolicies(t *testing.T) {
 
 // Of three actions the first loses from the start, the second from round 2 of 8 on, the last never.
 func TestBetrayals(t *testing.T) {
-	e := NewBetrayals(8, 3)
+	e := OfWorld(world.NewBetrayals(8, 3))
 	for a, want := range []float64{8, 6, 0} {
 		sum := 0.0
 		for round := range e.Len() {
@@ -404,7 +323,7 @@ func TestBetrayals(t *testing.T) {
 			t.Errorf("action %d loses %v, want %v", a, sum, want)
 		}
 	}
-	if best, _ := bestPolicy(e); best != 0 {
+	if best := bestPolicy(e); best != 0 {
 		t.Errorf("the best policy loses %v", best)
 	}
 }

@@ -11,11 +11,13 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
+	"hindsight/internal/world"
 )
 
 // draws returns the delays of n rounds with one play.
-func draws(d Delays, n int, p Play) []int64 {
+func draws(d *delay.Delays, n int, p delay.Play) []int64 {
 	out := make([]int64, n)
 	for t := range out {
 		p.Round = t
@@ -29,25 +31,25 @@ func TestAdversariesByHand(t *testing.T) {
 	truth := []float64{0.5, 0.2, 0.2}
 	for _, c := range []struct {
 		spec string
-		play Play
+		play delay.Play
 		want []int64
 	}{
-		{"burst:3", Play{}, []int64{2, 1, 0, 2, 1, 0, 2}}, // all at decisions 2, 5, 8
-		{"burst:1", Play{}, []int64{0, 0, 0}},
-		{"head:3,5", Play{}, []int64{5, 0, 0, 5, 0, 0, 5}},
-		{"starve-best:9", Play{Action: 0, Truth: truth}, []int64{0, 0}},
-		{"starve-best:9", Play{Action: 1, Truth: truth}, []int64{9, 9}},
-		{"starve-best:9", Play{Action: 2, Truth: truth}, []int64{9, 9}}, // as good
-		{"loss:2,10", Play{Loss: 0}, []int64{2, 2}},
-		{"loss:2,10", Play{Loss: 1}, []int64{10, 10}},
-		{"loss:2,10", Play{Loss: 0.5}, []int64{6, 6}},
-		{"loss:10,2", Play{Loss: 0.75}, []int64{4, 4}},
-		{"never-bad:1", Play{Loss: 1}, []int64{Never, Never}},
-		{"never-bad:1", Play{Loss: 0.99}, []int64{0, 0}},
-		{"never-bad:0", Play{Loss: 1}, []int64{0, 0}},
-		{"reorder:1", Play{}, []int64{0, 0}},
-		{"burst:3+head:2,10+constant:1", Play{}, []int64{13, 2, 11, 3, 12, 1}},
-		{"never-bad:1+loss:3,4", Play{Loss: 0}, []int64{3}},
+		{"burst:3", delay.Play{}, []int64{2, 1, 0, 2, 1, 0, 2}}, // all at decisions 2, 5, 8
+		{"burst:1", delay.Play{}, []int64{0, 0, 0}},
+		{"head:3,5", delay.Play{}, []int64{5, 0, 0, 5, 0, 0, 5}},
+		{"starve-best:9", delay.Play{Action: 0, Truth: truth}, []int64{0, 0}},
+		{"starve-best:9", delay.Play{Action: 1, Truth: truth}, []int64{9, 9}},
+		{"starve-best:9", delay.Play{Action: 2, Truth: truth}, []int64{9, 9}}, // as good
+		{"loss:2,10", delay.Play{Loss: 0}, []int64{2, 2}},
+		{"loss:2,10", delay.Play{Loss: 1}, []int64{10, 10}},
+		{"loss:2,10", delay.Play{Loss: 0.5}, []int64{6, 6}},
+		{"loss:10,2", delay.Play{Loss: 0.75}, []int64{4, 4}},
+		{"never-bad:1", delay.Play{Loss: 1}, []int64{delay.Never, delay.Never}},
+		{"never-bad:1", delay.Play{Loss: 0.99}, []int64{0, 0}},
+		{"never-bad:0", delay.Play{Loss: 1}, []int64{0, 0}},
+		{"reorder:1", delay.Play{}, []int64{0, 0}},
+		{"burst:3+head:2,10+constant:1", delay.Play{}, []int64{13, 2, 11, 3, 12, 1}},
+		{"never-bad:1+loss:3,4", delay.Play{Loss: 0}, []int64{3}},
 	} {
 		if got := draws(delays(t, c.spec, 1), len(c.want), c.play); !slices.Equal(got, c.want) {
 			t.Errorf("%s of %+v: %v, want %v", c.spec, c.play, got, c.want)
@@ -59,7 +61,7 @@ func TestAdversariesByHand(t *testing.T) {
 func TestSeededAdversaries(t *testing.T) {
 	const n = 50_000
 	counts := map[int64]int{}
-	for _, d := range draws(delays(t, "reorder:4", 3), n, Play{}) {
+	for _, d := range draws(delays(t, "reorder:4", 3), n, delay.Play{}) {
 		counts[d]++
 	}
 	for d := range int64(4) {
@@ -71,8 +73,8 @@ func TestSeededAdversaries(t *testing.T) {
 		t.Errorf("reorder:4 gives %v", counts)
 	}
 	lost := 0
-	for _, d := range draws(delays(t, "never-bad:0.3", 3), n, Play{Loss: 1}) {
-		if d == Never {
+	for _, d := range draws(delays(t, "never-bad:0.3", 3), n, delay.Play{Loss: 1}) {
+		if d == delay.Never {
 			lost++
 		}
 	}
@@ -80,7 +82,7 @@ func TestSeededAdversaries(t *testing.T) {
 		t.Errorf("never-bad:0.3 loses %d of %d bad ones", lost, n)
 	}
 	for _, spec := range []string{"reorder:100", "never-bad:0.5"} {
-		one, again, other := draws(delays(t, spec, 1), 100, Play{Loss: 1}), draws(delays(t, spec, 1), 100, Play{Loss: 1}), draws(delays(t, spec, 2), 100, Play{Loss: 1})
+		one, again, other := draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}), draws(delays(t, spec, 1), 100, delay.Play{Loss: 1}), draws(delays(t, spec, 2), 100, delay.Play{Loss: 1})
 		if !slices.Equal(one, again) || slices.Equal(one, other) {
 			t.Errorf("%s does not depend on the seed and on it alone", spec)
 		}
@@ -113,14 +115,15 @@ func TestAdversaryErrors(t *testing.T) {
 		"recorded:" + write("e", "x,y\n1,2"):  `e:1: column "decision_ts": there is no such column; there are x, y`,
 		"recorded:" + write("f", "at,back\n"): `f:1: column "decision_ts"`,
 	} {
-		_, err := DelayOptions{Seed: 1, Env: log}.Parse(spec)
+		_, err := delay.Parse(spec, log.DelayOptions(1))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
 	}
-	for _, env := range []Environment{nil, NewSigmoid(1, 5, SigmoidOptions{}), parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"})} {
-		if _, err := (DelayOptions{Env: env}).Parse("recorded"); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
-			t.Errorf("recorded of %v: %v", env, err)
+	for _, o := range []delay.Options{{}, OfWorld(world.NewSigmoid(1, 5, world.SigmoidOptions{})).DelayOptions(1),
+		parseLog(t, "a,l\np,1\n", logs.Mapping{Action: "a", Loss: "l"}).DelayOptions(1)} {
+		if _, err := delay.Parse("recorded", o); err == nil || !strings.Contains(err.Error(), "no times of outcomes; name them with --time-column") {
+			t.Errorf("recorded of %+v: %v", o, err)
 		}
 	}
 }
@@ -135,28 +138,28 @@ func TestRecordedFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o := DelayOptions{Seed: 1, Env: NewSigmoid(1, 5, SigmoidOptions{}), Times: timedMapping()}
+	o := delay.Options{Seed: 1, Times: timedMapping()}
 	for spec, want := range map[string][]int64{
-		"recorded:" + list:                 {3, Never, 0, 3, Never},
-		"recorded:" + list + "+constant:1": {4, Never, 1, 4},
-		"recorded:" + log:                  {2, 0, Never, 0, 2},
+		"recorded:" + list:                 {3, delay.Never, 0, 3, delay.Never},
+		"recorded:" + list + "+constant:1": {4, delay.Never, 1, 4},
+		"recorded:" + log:                  {2, 0, delay.Never, 0, 2},
 	} {
-		d, err := o.Parse(spec)
+		d, err := delay.Parse(spec, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := draws(d, len(want), Play{}); !slices.Equal(got, want) || d.String() != spec {
+		if got := draws(d, len(want), delay.Play{}); !slices.Equal(got, want) || d.Spec != spec {
 			t.Errorf("%v: %v, want %v", d, got, want)
 		}
-		if outcomeTimes(d) != nil {
+		if d.Times != nil {
 			t.Errorf("%v: another log's times of day", d)
 		}
 	}
 }
 
-func roundsOf(outcomes []awaited) (out []int32) {
+func roundsOf(outcomes []delay.Awaited) (out []int32) {
 	for _, o := range outcomes {
-		out = append(out, o.round)
+		out = append(out, o.Round)
 	}
 	return out
 }
@@ -165,32 +168,32 @@ func roundsOf(outcomes []awaited) (out []int32) {
 // decision t + d, rounds in order, the late ones at the end in the order of t + d.
 func TestScheduleAgainstTwin(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(Never, 50)), 1, 40).Draw(t, "delays")
+		raw := rapid.SliceOfN(rapid.OneOf(rapid.Int64Range(0, 4), rapid.Int64Range(delay.Never, 50)), 1, 40).Draw(t, "delays")
 		n := len(raw)
-		s := newSchedule(n, nil)
+		s := delay.NewSchedule(n, nil)
 		for i, d := range raw {
-			s.add(d, i)
-			if want := min(d, int64(n-1-i)); s.cut != want {
-				t.Fatalf("raw delay of round %d is %d, want %d", i, s.cut, want)
+			s.Add(d, i)
+			if want := min(d, int64(n-1-i)); s.Cut != want {
+				t.Fatalf("raw delay of round %d is %d, want %d", i, s.Cut, want)
 			}
 			var want []int32
 			for r := range i + 1 {
-				if raw[r] != Never && int64(r)+raw[r] == int64(i) {
+				if raw[r] != delay.Never && int64(r)+raw[r] == int64(i) {
 					want = append(want, int32(r))
 				}
 			}
-			if got := roundsOf(s.after(i)); !slices.Equal(got, want) {
+			if got := roundsOf(s.After(i)); !slices.Equal(got, want) {
 				t.Fatalf("after decision %d: %v, want %v", i, got, want)
 			}
 		}
 		var rest []int32
 		for r, d := range raw {
-			if d != Never && r+int(d) >= n {
+			if d != delay.Never && r+int(d) >= n {
 				rest = append(rest, int32(r))
 			}
 		}
 		slices.SortStableFunc(rest, func(a, b int32) int { return cmp.Compare(int64(a)+raw[a], int64(b)+raw[b]) })
-		if got := roundsOf(s.rest()); !slices.Equal(got, rest) {
+		if got := roundsOf(s.Rest()); !slices.Equal(got, rest) {
 			t.Fatalf("at the end: %v, want %v", got, rest)
 		}
 	})
@@ -200,16 +203,16 @@ func TestScheduleAgainstTwin(t *testing.T) {
 // of their times.
 func TestScheduleByTime(t *testing.T) {
 	times := []int64{30, 20, 25, 20}
-	s := newSchedule(4, times)
+	s := delay.NewSchedule(4, times)
 	for i, d := range []int64{3, 2, 1, 0} {
-		s.add(d, i)
+		s.Add(d, i)
 	}
-	if got := roundsOf(s.after(3)); !slices.Equal(got, []int32{1, 3, 2, 0}) {
+	if got := roundsOf(s.After(3)); !slices.Equal(got, []int32{1, 3, 2, 0}) {
 		t.Errorf("%v", got)
 	}
-	s = newSchedule(4, times)
-	s.addAt(0, 0, 1)
-	if got := s.after(0); len(got) != 1 || got[0] != (awaited{time: 0, action: 1}) || times[0] != 30 {
+	s = delay.NewSchedule(4, times)
+	s.AddAt(0, 0, 1)
+	if got := s.After(0); len(got) != 1 || got[0] != (delay.Awaited{Time: 0, Action: 1}) || times[0] != 30 {
 		t.Errorf("%+v, and the times of all runs are changed by one: %v", got, times)
 	}
 }

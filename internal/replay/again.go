@@ -6,6 +6,7 @@ import (
 	"hash/fnv"
 	"io"
 	"math"
+	"strings"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -54,7 +55,7 @@ func (in *Injection) sendAgain(ctx context.Context) error {
 	if in.Partitions > 1 {
 		in.rows = make(map[string]int, in.Rounds.Len())
 		for t := range in.Rounds.Len() {
-			in.rows[in.Rounds.ID(t)] = t
+			in.rows[strings.Clone(in.rounds.id(t))] = t
 		}
 	}
 	for ; in.sent < in.Rounds.Len(); in.sent++ {

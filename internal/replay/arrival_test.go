@@ -3,6 +3,8 @@ package replay
 import (
 	"math"
 	"testing"
+
+	"hindsight/internal/world"
 )
 
 // TestArrivalOrder holds what the package comment of learner says of feedback in the
@@ -21,7 +23,7 @@ func TestArrivalOrder(t *testing.T) {
 			var square float64
 			var known [2]int64
 			for s := range uint64(seeds) {
-				env := NewSigmoid(s, rounds, SigmoidOptions{Functions: 20})
+				env := OfWorld(world.NewSigmoid(s, rounds, world.SigmoidOptions{Functions: 20}))
 				var of [2]float64
 				for i, arrival := range []bool{false, true} {
 					r, res := regretOf(t, env, l, delays, arrival, s)

@@ -16,7 +16,7 @@ import (
 const steered = "steered"
 
 // autoRun plays DA-FA over an oracle with its defaults.
-func autoRun(t *testing.T, env Environment, name, delay string, order int) (*Result, oracle.Regressor) {
+func autoRun(t *testing.T, env *Rounds, name, delay string, order int) (*Result, oracle.Regressor) {
 	t.Helper()
 	m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 	kind := name
@@ -28,18 +28,18 @@ func autoRun(t *testing.T, env Environment, name, delay string, order int) (*Res
 		t.Fatal(err)
 	}
 	m.Oracle.Steered = name == steered
-	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
-	m.Resolve(env.Columns(), len(env.Actions()))
+	m.MaxFeatures = max(m.MaxFeatures, env.Columns)
+	m.Resolve(env.Columns, len(env.Actions))
 	l, err := m.Build(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr := &Trial{Rounds: EncodeRounds(Order(env, order, 1)), Order: order, Delays: delays(t, delay, 1), Model: m, Seed: 1}
+	tr := &Trial{Rounds: Order(env, order, 1), Order: order, Delays: delays(t, delay, 1), Model: m, Seed: 1}
 	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(1), tr.Rounds, tr.Delays)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tr.result(trace.Trace), l.(*learner.DAFA).Oracle()
+	return tr.result(trace.trace), l.(*learner.DAFA).Oracle()
 }
 
 // holdBound fails if the mixture has lost more than its theorem allows over the best
@@ -61,7 +61,7 @@ func holdBound(t *testing.T, reg oracle.Regressor) {
 }
 
 // sharedSet opens a labelled CSV of the data beside the project.
-func sharedSet(t *testing.T, name string) Environment {
+func sharedSet(t *testing.T, name string) *Rounds {
 	t.Helper()
 	path := filepath.Join("../../../shared/data/multiclass", name+".csv")
 	if _, err := os.Stat(path); err != nil {
@@ -108,7 +108,7 @@ func TestAutoTargets(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") == "" {
 		t.Skip("all rounds of five row orders: with HINDSIGHT_LONG=1")
 	}
-	mean := func(env Environment, name, delay string) (loss, regret float64) {
+	mean := func(env *Rounds, name, delay string) (loss, regret float64) {
 		const orders = 5
 		for i := range orders {
 			r, reg := autoRun(t, env, name, delay, i)
@@ -123,7 +123,7 @@ func TestAutoTargets(t *testing.T) {
 	pendigits, mushroom := sharedSet(t, "pendigits"), sharedSet(t, "mushroom")
 	for _, c := range []struct {
 		name  string
-		env   Environment
+		env   *Rounds
 		delay string
 		most  float64
 	}{
@@ -186,7 +186,7 @@ func TestSteeredShare(t *testing.T) {
 	pendigits := sharedSet(t, "pendigits")
 	for _, c := range []struct {
 		name string
-		env  Environment
+		env  *Rounds
 		most float64
 	}{
 		{"pendigits", pendigits, .055},
@@ -214,7 +214,7 @@ func TestFourierOnPublicSets(t *testing.T) {
 	}
 	pendigits := sharedSet(t, "pendigits")
 	orders := many(1, 5)
-	mean := func(env Environment, name string) (loss float64) {
+	mean := func(env *Rounds, name string) (loss float64) {
 		for i := range orders {
 			r, _ := autoRun(t, env, name, "none", i)
 			loss += *r.MeanLoss / float64(orders)

@@ -4,6 +4,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -21,11 +22,11 @@ func BenchmarkBacktest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	d, err := ParseDelays("none", 1)
+	d, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		b.Fatal(err)
 	}
-	rounds := EncodeRounds(env)
+	rounds := env
 	base := 0.0
 	for _, c := range []struct {
 		name, oracle string
@@ -37,7 +38,7 @@ func BenchmarkBacktest(b *testing.B) {
 				b.Fatal(err)
 			}
 			m.Oracle.Beta = model.Number{Value: c.beta}
-			m.Resolve(env.Columns(), len(env.Actions()))
+			m.Resolve(env.Columns, len(env.Actions))
 			b.ReportAllocs()
 			n := 0
 			for b.Loop() {

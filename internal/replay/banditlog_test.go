@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -25,7 +27,7 @@ func timedMapping() logs.Mapping {
 	return logs.Mapping{Time: "at", OutcomeTime: "back", Action: "who", Reward: "paid", ID: "id", Features: []string{"x", "y"}}
 }
 
-func parseLog(t testing.TB, text string, m logs.Mapping) *BanditLog {
+func parseLog(t testing.TB, text string, m logs.Mapping) *Rounds {
 	t.Helper()
 	log, err := readLog("t.csv", strings.NewReader(text), logOptions{Options: logs.Options{Mapping: m}})
 	if err != nil {
@@ -34,7 +36,7 @@ func parseLog(t testing.TB, text string, m logs.Mapping) *BanditLog {
 	return log
 }
 
-func timedLog(t testing.TB) *BanditLog { return parseLog(t, timedText, timedMapping()) }
+func timedLog(t testing.TB) *Rounds { return parseLog(t, timedText, timedMapping()) }
 
 // Columns may be separated by semicolons or tabs, with and without quotes.
 func TestSeparators(t *testing.T) {
@@ -47,7 +49,7 @@ func TestSeparators(t *testing.T) {
 			for i := range want.Len() {
 				want.Context(&a, i)
 				got.Context(&b, i)
-				if !reflect.DeepEqual(a, b) || logOf(got).id(i) != logOf(want).id(i) {
+				if !reflect.DeepEqual(a, b) || got.table.ID(i) != want.table.ID(i) {
 					t.Errorf("%q, row %d: %+v, want %+v", comma, i, b, a)
 				}
 			}
@@ -57,35 +59,35 @@ func TestSeparators(t *testing.T) {
 
 func TestBanditLog(t *testing.T) {
 	b := timedLog(t)
-	if got := b.Actions(); !reflect.DeepEqual(got, []string{"a", "b"}) || b.Len() != 4 || b.Columns() != 1+1+3 || b.Name() != "t.csv" {
-		t.Errorf("actions %v, %d rounds, %d columns, %s", got, b.Len(), b.Columns(), b.Name())
+	if got := b.Actions; !reflect.DeepEqual(got, []string{"a", "b"}) || b.Len() != 4 || b.Columns != 1+1+3 || b.Name != "t.csv" {
+		t.Errorf("actions %v, %d rounds, %d columns, %s", got, b.Len(), b.Columns, b.Name)
 	}
 	number := func(v float64) codec.Feature { return codec.Feature{Name: "x", Kind: codec.Number, Value: v} }
 	text := func(v string) codec.Feature { return codec.Feature{Name: "y", Kind: codec.Text, Text: v} }
 	want := [][]codec.Feature{{number(1.5), text("u")}, {text("7")}, {number(3), text("v,w")}, {number(-2), text("u")}}
 	loss := []float64{0, 1, math.NaN(), 0.75}
 	base := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()
-	v := logOf(b)
+	v := b
 	for i, action := range []int{1, 0, 1, 0} {
 		var c codec.Context
 		b.Context(&c, i)
 		if !reflect.DeepEqual(c.Features, want[i]) {
 			t.Errorf("row %d: %v, want %v", i, c.Features, want[i])
 		}
-		if v.action(i) != action || v.observed(i) != (i != 2) || v.id(i) != string("qrst"[i]) {
-			t.Errorf("row %d: action %d, observed %v, id %s", i, v.action(i), v.observed(i), v.id(i))
+		if int(v.table.Action[i]) != action || v.table.Observed(i) != (i != 2) || v.table.ID(i) != string("qrst"[i]) {
+			t.Errorf("row %d: action %d, observed %v, id %s", i, v.table.Action[i], v.table.Observed(i), v.table.ID(i))
 		}
 		if got := b.Loss(i, action); got != loss[i] && !(math.IsNaN(got) && math.IsNaN(loss[i])) {
 			t.Errorf("row %d: loss %v, want %v", i, got, loss[i])
 		}
-		if !math.IsNaN(b.Loss(i, 1-action)) || b.Truth(make([]float64, 2), i) {
+		if !math.IsNaN(b.Loss(i, 1-action)) || b.Known {
 			t.Errorf("row %d: the loss of the other action is known", i)
 		}
 	}
-	if got, want := b.decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Decided, []int64{base, base + 10e9, base + 20.5e9, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("decided at %v, want %v", got, want)
 	}
-	if got, want := b.came, []int64{base + 25e9, base + 11e9, noTime, base + 30e9}; !reflect.DeepEqual(got, want) {
+	if got, want := b.table.Came, []int64{base + 25e9, base + 11e9, scan.NoTime, base + 30e9}; !reflect.DeepEqual(got, want) {
 		t.Errorf("outcomes at %v, want %v", got, want)
 	}
 }
@@ -94,12 +96,12 @@ func TestBanditLog(t *testing.T) {
 // later ones; that of round 1 at once; that of round 3 at its decision.
 func TestRecordedByHand(t *testing.T) {
 	b := timedLog(t)
-	if got := recorded(b.decided, b.came); !reflect.DeepEqual(got, []int64{2, 0, Never, 0}) {
+	if got := recordedOf(b); !reflect.DeepEqual(got, []int64{2, 0, delay.Never, 0}) {
 		t.Errorf("delays %v", got)
 	}
 	// Round 0: 3 − 0; 1: 2 − 1; 2: 4 − 2; 3: its outcome is not later than its decision.
-	got := logOf(b).delays()
-	want := &RecordedDelays{DelayStats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, 2}
+	got := delay.Describe(b.table.Decided, b.table.Came, func(int) {})
+	want := &delay.Recorded{Stats: delay.Stats{D: 6, DMax: 3, SigmaMax: 2, Mean: 1.5, P50: 1, P90: 3, P99: 3}, Overtaken: 2}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
@@ -118,7 +120,7 @@ func TestBanditLogTypesAndRanges(t *testing.T) {
 	if b.Loss(0, 2) != 0.5 || b.Loss(1, 0) != 1 {
 		t.Errorf("losses %v %v, want 0.5 and a clipped 1", b.Loss(0, 2), b.Loss(1, 0))
 	}
-	if kind, v := logOf(b).outcome(1); kind != codec.Loss || v != 15 {
+	if kind, v := b.table.Kind, b.table.Value[1]; kind != codec.Loss || v != 15 {
 		t.Errorf("outcome %v %v: it must be reported as recorded", kind, v)
 	}
 	var c codec.Context
@@ -127,7 +129,7 @@ func TestBanditLogTypesAndRanges(t *testing.T) {
 	if !reflect.DeepEqual(c.Features, want) {
 		t.Errorf("features %v, want %v", c.Features, want)
 	}
-	if Timed(b) || RecordsDelays(b) {
+	if b.Timed() || b.RecordsDelays() {
 		t.Error("a log without times has some")
 	}
 }
@@ -158,7 +160,7 @@ func TestBanditLogErrors(t *testing.T) {
 		{header + "q,2020-01-01T00:00:00Z,\xff,1,2020-01-01T00:00:00Z,1,\n", "t.csv:2: column who: an action is UTF-8"},
 	} {
 		_, err := readLog("t.csv", strings.NewReader(c.text), logOptions{Options: logs.Options{Mapping: m}})
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}
@@ -203,18 +205,26 @@ func FuzzReadLog(f *testing.F) {
 		var c codec.Context
 		for i := range b.Len() {
 			b.Context(&c, i)
-			c.ID = logOf(b).id(i)
+			c.ID = b.table.ID(i)
 			if err := c.Validate(); err != nil {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if l := b.Loss(i, int(b.action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
+			if l := b.Loss(i, int(b.table.Action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
 				t.Fatalf("%q row %d: loss %v", text, i, l)
 			}
 		}
-		for i, d := range recorded(b.decided, b.came) {
-			if d < Never || int(d) > b.Len()-1-i {
+		for i, d := range recordedOf(b) {
+			if d < delay.Never || int(d) > b.Len()-1-i {
 				t.Fatalf("%q row %d of %d: delay %d", text, i, b.Len(), d)
 			}
 		}
 	})
+}
+
+// recordedOf returns the delays of all rounds by the log's own times.
+func recordedOf(r *Rounds) (d []int64) {
+	for t, at := range r.Log.Came {
+		d = append(d, delay.Of(r.Log.Decided, at, t))
+	}
+	return d
 }

@@ -13,12 +13,15 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/scan"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
+	"hindsight/internal/world"
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
@@ -38,7 +41,7 @@ func flightsMapping() logs.Mapping {
 }
 
 // trialOf returns a trial of a learner with the windows and delays given.
-func trialOf(t testing.TB, env Environment, learner, window, spec string) *Trial {
+func trialOf(t testing.TB, env *Rounds, learner, window, spec string) *Trial {
 	t.Helper()
 	l, err := model.ParseLearner(learner)
 	if err != nil {
@@ -48,15 +51,15 @@ func trialOf(t testing.TB, env Environment, learner, window, spec string) *Trial
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse(spec)
+	d, err := delay.Parse(spec, env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, files := ModelFor(env, "replay", l, w)
-	return &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
+	return &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
 }
 
-func play(t testing.TB, env Environment, learner, window, spec string) *Result {
+func play(t testing.TB, env *Rounds, learner, window, spec string) *Result {
 	t.Helper()
 	r, err := trialOf(t, env, learner, window, spec).Run(t.Context(), nil)
 	if err != nil {
@@ -74,16 +77,16 @@ func TestFlights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := logOf(log).delays()
-	want := RecordedDelays{DelayStats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, 23_702}
-	if *d != want || log.Len() != 32_735 || len(log.Actions()) != 16 {
-		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions()), *d, want)
+	d := delay.Describe(log.table.Decided, log.table.Came, func(int) {})
+	want := delay.Recorded{Stats: delay.Stats{D: 543_827, DMax: 143, SigmaMax: 39, Mean: 543_827.0 / 32_735, P50: 15, P90: 30, P99: 44}, Overtaken: 23_702}
+	if *d != want || log.Len() != 32_735 || len(log.Actions) != 16 {
+		t.Errorf("%d rounds, %d actions, %+v, want %+v", log.Len(), len(log.Actions), *d, want)
 	}
-	if low := slices.Min(recorded(log.decided, log.came)); low != 0 { // never 0 where the own decision counts
+	if low := slices.Min(recordedOf(log)); low != 0 { // never 0 where the own decision counts
 		t.Errorf("the smallest delay is %d", low)
 	}
 	lent := play(t, environment(t, "needle:0.4,0.2,0.6", 1, log.Len()), "uniform", "200", "recorded:"+path)
-	raw := DelayStats{D: want.D - int64(log.Len()), DMax: want.DMax - 1, SigmaMax: want.SigmaMax - 1,
+	raw := delay.Stats{D: want.D - int64(log.Len()), DMax: want.DMax - 1, SigmaMax: want.SigmaMax - 1,
 		Mean: float64(want.D)/float64(log.Len()) - 1, P50: want.P50 - 1, P90: want.P90 - 1, P99: want.P99 - 1}
 	if got := lent.Delays.Raw; math.Abs(got.Mean-raw.Mean) > 1e-9 || got.D != raw.D || got.DMax != raw.DMax || got.SigmaMax != raw.SigmaMax || got.P50 != raw.P50 || got.P90 != raw.P90 || got.P99 != raw.P99 {
 		t.Errorf("lent delays as arrived %+v, want %+v", got, raw)
@@ -118,7 +121,7 @@ func TestAdversariesSeeTheDecision(t *testing.T) {
 		"loss:4,1": func(loss float64, _ bool) int64 { return 4 - 3*int64(loss) },
 		"never-bad:1": func(loss float64, _ bool) int64 {
 			if loss == 1 {
-				return Never
+				return delay.Never
 			}
 			return 0
 		},
@@ -175,7 +178,7 @@ func TestMeanLossOfMatched(t *testing.T) {
 
 // randomLog draws a log with ties of times, outcomes at and before decisions, and
 // outcomes that are missing.
-func randomLog(t *rapid.T, missing bool) *BanditLog {
+func randomLog(t *rapid.T, missing bool) *Rounds {
 	var text strings.Builder
 	text.WriteString("at,back,who,loss\n")
 	at := int64(1000)
@@ -217,18 +220,18 @@ func TestFatesOfALog(t *testing.T) {
 		for i, a := range trace.Actions {
 			deadline := int64(math.MaxInt64)
 			if w := rules.Window; w.Nanos > 0 {
-				deadline = b.decided[i] + w.Nanos
+				deadline = b.table.Decided[i] + w.Nanos
 			} else if i+int(w.Rounds) < b.Len() {
-				deadline = b.decided[i+int(w.Rounds)]
+				deadline = b.table.Decided[i+int(w.Rounds)]
 			}
-			came := b.came[i]
-			if came != noTime {
-				came = max(came, b.decided[i])
+			came := b.table.Came[i]
+			if came != scan.NoTime {
+				came = max(came, b.table.Decided[i])
 			}
 			switch {
-			case a != b.action[i]:
+			case a != b.table.Action[i]:
 				want.Withdrawn++
-			case came == noTime:
+			case came == scan.NoTime:
 				want.Skipped++
 			case came > deadline:
 				want.Skipped++
@@ -238,7 +241,7 @@ func TestFatesOfALog(t *testing.T) {
 			}
 		}
 		if trace.Fates != want {
-			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.decided, b.came, trace.Actions, b.action)
+			rt.Fatalf("window %s: %+v, want %+v\ndecided %v\ncame %v\nplayed %v of %v", window, trace.Fates, want, b.table.Decided, b.table.Came, trace.Actions, b.table.Action)
 		}
 	})
 }
@@ -248,7 +251,7 @@ func TestFatesOfALog(t *testing.T) {
 func TestTimesOfALog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := randomLog(rt, false)
-		env := Environment(b)
+		env := b
 		if rapid.Bool().Draw(rt, "shuffled") {
 			env = Order(b, 1, 7)
 		}
@@ -262,17 +265,17 @@ func TestTimesOfALog(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		v := logOf(env)
+		v := env
 		for j, through := range trace.Through {
 			known := int64(0)
 			for i := range j {
-				if int(trace.Actions[i]) == v.action(i) && b.came[i] > b.decided[j] {
+				if int(trace.Actions[i]) == int(v.table.Action[v.Row(i)]) && b.table.Came[i] > b.table.Decided[j] {
 					break
 				}
 				known++
 			}
 			if through != known {
-				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.decided, b.came)
+				rt.Fatalf("decision %d knew %d rounds, want %d\ndecided %v\ncame %v", j, through, known, b.table.Decided, b.table.Came)
 			}
 		}
 	})
@@ -283,20 +286,19 @@ func TestTimesOfALog(t *testing.T) {
 func TestOrdersOfALog(t *testing.T) {
 	b := timedLog(t)
 	o := Order(Head(b, 4), 1, 3)
-	v, rows := logOf(o), o.(*ordered).rows
+	v, rows, ids := o, o.rows, o.Reader()
 	if slices.IsSorted(rows) {
 		t.Fatal("not shuffled")
 	}
-	r := EncodeRounds(o)
 	for i, row := range rows {
-		if v.action(i) != int(b.action[row]) || v.time(i) != b.decided[i] || r.ID(i) != b.ids.at(int(row)) || v.observed(i) != (row != 2) {
+		if v.table.Action[v.Row(i)] != b.table.Action[row] || v.time(i) != b.table.Decided[i] || ids.id(i) != b.table.ID(int(row)) || v.table.Observed(v.Row(i)) != (row != 2) {
 			t.Errorf("round %d is not row %d at the time of row %d", i, row, i)
 		}
-		if _, value := v.outcome(i); value != b.value[row] && row != 2 {
-			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.value[row], row)
+		if value := v.table.Value[v.Row(i)]; value != b.table.Value[row] && row != 2 {
+			t.Errorf("round %d reports %v, want %v of row %d", i, value, b.table.Value[row], row)
 		}
 	}
-	if logOf(NewSigmoid(1, 1, SigmoidOptions{})) != nil || !Timed(Head(b, 2)) || !RecordsDelays(o) || logOf(Head(b, 2)).n != 2 {
+	if OfWorld(world.NewSigmoid(1, 1, world.SigmoidOptions{})).Log != nil || !Head(b, 2).Timed() || !o.RecordsDelays() || Head(b, 2).Len() != 2 {
 		t.Error("what shows a log and what does not")
 	}
 }
@@ -354,7 +356,7 @@ func liveOn(t *testing.T, log stream.Log, tr *Trial, pace Pace, look func(log st
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	s, err := Summarize(ctx, log, name, tr.Delays.String(), model.Epoch)
+	s, err := Summarize(ctx, log, name, tr.Delays.Spec, model.Epoch)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -402,7 +404,7 @@ func TestInjectAdversaries(t *testing.T) {
 	} {
 		t.Run(c.env+" "+c.spec, func(t *testing.T) {
 			t.Parallel()
-			var env Environment
+			var env *Rounds
 			if c.env == "log" {
 				log, err := openLog(flights(t), logs.Options{Mapping: flightsMapping()})
 				if err != nil {
@@ -425,7 +427,7 @@ func TestInjectAdversaries(t *testing.T) {
 			if got.Delays.Raw != want.Delays.Raw || *got.MeanLoss != *want.MeanLoss {
 				t.Errorf("live %+v, mean loss %v\nback %+v, mean loss %v", got.Delays.Raw, *got.MeanLoss, want.Delays.Raw, *want.MeanLoss)
 			}
-			if got.Rounds+got.Pending != want.Rounds || got.Fates.Rounds() != got.Rounds {
+			if got.Rounds+got.Pending != want.Rounds || got.Fates.rounds() != got.Rounds {
 				t.Errorf("%d rounds and %d that wait, %+v", got.Rounds, got.Pending, got.Fates)
 			}
 			loses := strings.Contains(c.spec, "never")

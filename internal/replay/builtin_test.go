@@ -7,26 +7,27 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
 
-func environment(t testing.TB, spec string, seed uint64, rounds int) Environment {
+func environment(t testing.TB, spec string, seed uint64, rounds int) *Rounds {
 	t.Helper()
 	e, err := NewEnvironment(spec, seed, rounds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e.Name() != spec || e.Len() != rounds {
-		t.Fatalf("%s is called %s and has %d rounds", spec, e.Name(), e.Len())
+	if e.Name != spec || e.Len() != rounds {
+		t.Fatalf("%s is called %s and has %d rounds", spec, e.Name, e.Len())
 	}
 	return e
 }
 
 // classOf returns the functions of an environment's class file.
-func classOf(t testing.TB, e Environment) (*model.ClassFile, oracle.Class) {
+func classOf(t testing.TB, e *Rounds) (*model.ClassFile, oracle.Class) {
 	t.Helper()
-	file, err := model.ParseClass("class", e.(interface{ Class() []byte }).Class())
+	file, err := model.ParseClass("class", e.Class.Append(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,11 +39,11 @@ func classOf(t testing.TB, e Environment) (*model.ClassFile, oracle.Class) {
 }
 
 // fit returns the functions of the class that are the truth in every round.
-func fit(t *testing.T, e Environment) []int {
+func fit(t *testing.T, e *Rounds) []int {
 	t.Helper()
 	_, class := classOf(t, e)
 	off := make([]float64, class.Size())
-	truth, f := make([]float64, len(e.Actions())), make([]float64, class.Size())
+	truth, f := make([]float64, len(e.Actions)), make([]float64, class.Size())
 	for round := range 50 {
 		var c codec.Context
 		e.Context(&c, round)
@@ -56,9 +57,7 @@ func fit(t *testing.T, e Environment) []int {
 		for _, a := range c.Actions {
 			x.Actions = append(x.Actions, oracle.Action{Name: a.Name})
 		}
-		if !e.Truth(truth, round) {
-			t.Fatal("the truth is not known")
-		}
+		e.Truth(truth, round)
 		for a, want := range truth {
 			class.Eval(f, &x, a)
 			for j := range f {
@@ -84,8 +83,8 @@ func TestClose(t *testing.T) {
 	for seed := range uint64(20) {
 		e := environment(t, "close:0.3", seed, 100)
 		file, class := classOf(t, e)
-		if class.Size() != 100 || len(e.Actions()) != 5 || e.Columns() != 6 {
-			t.Fatalf("%d functions, %d actions, %d columns", class.Size(), len(e.Actions()), e.Columns())
+		if class.Size() != 100 || len(e.Actions) != 5 || e.Columns != 6 {
+			t.Fatalf("%d functions, %d actions, %d columns", class.Size(), len(e.Actions), e.Columns)
 		}
 		for a := range 5 {
 			for i := range 6 {
@@ -128,7 +127,7 @@ func TestClose(t *testing.T) {
 func TestNeedle(t *testing.T) {
 	hidden := map[int]int{}
 	for seed := range uint64(900) {
-		e := NewNeedle(seed, 10, 0.4, 0.2, 0.6)
+		e := environment(t, "needle:0.4,0.2,0.6", seed, 10)
 		star, means := -1, make([]float64, 10)
 		e.Truth(means, 0)
 		for a, m := range means {
@@ -150,10 +149,10 @@ func TestNeedle(t *testing.T) {
 	if len(hidden) != 9 {
 		t.Errorf("the needle lies at %v", hidden)
 	}
-	e := environment(t, "needle:0.4,0.2,0.6", 5, 20_000).(*Classed)
+	e := environment(t, "needle:0.4,0.2,0.6", 5, 20_000)
 	file, class := classOf(t, e)
-	if class.Size() != 10 || len(e.Actions()) != 10 || e.Columns() != 1 {
-		t.Fatalf("%d functions, %d actions, %d columns", class.Size(), len(e.Actions()), e.Columns())
+	if class.Size() != 10 || len(e.Actions) != 10 || e.Columns != 1 {
+		t.Fatalf("%d functions, %d actions, %d columns", class.Size(), len(e.Actions), e.Columns)
 	}
 	for j, f := range file.Functions {
 		for a, w := range f.W {
@@ -196,7 +195,7 @@ func TestNeedleTrapsGreed(t *testing.T) {
 			t.Fatal(err)
 		}
 		m, files := ModelFor(e, "replay", l, loop.Window{Rounds: 200})
-		r, err := (&Trial{Rounds: EncodeRounds(e), Delays: delays(t, "none", 1), Model: m, Files: files, Label: kind, Seed: 1}).Run(t.Context(), nil)
+		r, err := (&Trial{Rounds: e, Delays: delays(t, "none", 1), Model: m, Files: files, Label: kind, Seed: 1}).Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +221,7 @@ func TestNewEnvironmentErrors(t *testing.T) {
 		}
 	}
 	var names []string
-	for _, e := range Environments() {
+	for _, e := range world.List() {
 		names = append(names, e.Name)
 	}
 	if got := strings.Join(names, " "); got != "sigmoid close needle unstable unstable-hedge hypercube blocks trap cyc linear bandit multiclass log" {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 )
 
@@ -49,21 +50,24 @@ func ourLine(dst []byte, i int) []byte {
 }
 
 // readMade reads a log of n rounds and keeps it in files.
-func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
+func readMade(t *testing.T, heap int, format string, n int) *Rounds {
 	t.Helper()
 	const dedup = 500
-	var b *BanditLog
+	var b *Rounds
+	var table *dataset.Table
 	var err error
 	if format == "csv" {
 		m := logs.Mapping{ID: "id", Time: "t", OutcomeTime: "ot", Action: "a", Propensity: "p", Reward: "r", Features: []string{"x", "y"}}
-		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, account: true, files: files})
+		b, err = readLog("log", &madeText{lines: n, line: csvLine}, logOptions{Options: logs.Options{Mapping: m, Dedup: dedup}, account: true, heap: heap})
 	} else {
 		line := map[string]func([]byte, int) []byte{logs.Dsjson: dsjsonLine, logs.JSONL: ourLine}[format]
 		var r *logs.Reader
 		if r, err = logs.Open(logs.Stdin, logs.Options{Stdin: &madeText{lines: n, line: line}, Dedup: dedup, Format: format}); err != nil {
 			t.Fatal(err)
 		}
-		b, err = readEventsIn(files, "log", r, EventOptions{Dedup: dedup})
+		if table, err = dataset.Read("log", r, dataset.Options{Dedup: dedup, Heap: heap}); err == nil {
+			b = OfTable(table)
+		}
 	}
 	if err != nil || b.Len() != n {
 		t.Fatal(err, b.Len())
@@ -71,7 +75,7 @@ func readMade(t *testing.T, files *rowFiles, format string, n int) *BanditLog {
 	return b
 }
 
-// TestLogMemoryIsConstant reads, judges on and plays logs of ten times the rounds and
+// TestLogMemoryIsConstant reads and plays logs of ten times the rounds and
 // compares what the heap holds. Planted: columns that stay on the heap.
 func TestLogMemoryIsConstant(t *testing.T) {
 	if testing.Short() {
@@ -94,16 +98,8 @@ func TestLogMemoryIsConstant(t *testing.T) {
 	} {
 		held := func(n int) int64 {
 			before := liveHeap()
-			env := readMade(t, &rowFiles{most: c.most}, c.format, n)
-			off := &OffPolicy{log: logOf(env), env: env, files: rowFiles{most: c.most}}
-			if err := off.look(); err != nil {
-				t.Fatal(err)
-			}
-			most := mostHeld(t, env, "exp:40", before, 0)
-			if len(off.rows) != n {
-				t.Fatalf("%d rows of %d are judged on", len(off.rows), n)
-			}
-			return most
+			env := readMade(t, c.most, c.format, n)
+			return mostHeld(t, env, "exp:40", before, 0)
 		}
 		holdsTenfold(t, c.name, few, 0, c.grows, held)
 	}

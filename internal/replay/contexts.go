@@ -50,9 +50,9 @@ type ContextGroup struct {
 type contextTable struct {
 	sample    []contextRound // until ranges are chosen
 	numbers   map[string]*numberRanges
-	texts     map[[2]string]*weighted
+	texts     map[[2]string]*ope.Weighted
 	untracked int64
-	all       weighted
+	all       ope.Weighted
 
 	ctx      codec.Context // used again
 	features []codec.Feature
@@ -69,27 +69,27 @@ type contextRound struct {
 type numberRanges struct {
 	cuts  []float64
 	exact bool // each cut is a value that stands for itself
-	of    []weighted
+	of    []ope.Weighted
 }
 
 func newContextTable() *contextTable {
-	return &contextTable{numbers: map[string]*numberRanges{}, texts: map[[2]string]*weighted{}}
+	return &contextTable{numbers: map[string]*numberRanges{}, texts: map[[2]string]*ope.Weighted{}}
 }
 
 // add adds a round; features may be used again by the caller.
 func (c *contextTable) add(features []codec.Feature, weight, loss float64) {
-	if c.sample != nil || c.all.n == 0 {
+	if c.sample != nil || c.all.N == 0 {
 		own := slices.Clone(features)
 		for i := range own {
 			own[i].Name, own[i].Text = strings.Clone(own[i].Name), strings.Clone(own[i].Text)
 		}
 		c.sample = append(c.sample, contextRound{own, weight, loss})
-		if c.all.add(weight, loss); len(c.sample) == contextSample {
+		if c.all.Add(weight, loss); len(c.sample) == contextSample {
 			c.choose()
 		}
 		return
 	}
-	c.all.add(weight, loss)
+	c.all.Add(weight, loss)
 	c.count(features, weight, loss)
 }
 
@@ -116,19 +116,19 @@ func (c *contextTable) choose() {
 func rangesOf(values []float64) *numberRanges {
 	slices.Sort(values)
 	if distinct := slices.Compact(slices.Clone(values)); len(distinct) <= contextParts {
-		return &numberRanges{cuts: distinct, exact: true, of: make([]weighted, len(distinct)+1)}
+		return &numberRanges{cuts: distinct, exact: true, of: make([]ope.Weighted, len(distinct)+1)}
 	}
 	r := &numberRanges{}
 	for i := 1; i < contextParts; i++ {
 		r.cuts = append(r.cuts, values[i*len(values)/contextParts])
 	}
 	r.cuts = slices.Compact(r.cuts)
-	r.of = make([]weighted, len(r.cuts)+1)
+	r.of = make([]ope.Weighted, len(r.cuts)+1)
 	return r
 }
 
 // at returns the range of a value.
-func (r *numberRanges) at(x float64) *weighted {
+func (r *numberRanges) at(x float64) *ope.Weighted {
 	i, found := slices.BinarySearch(r.cuts, x)
 	switch {
 	case r.exact && !found:
@@ -144,7 +144,7 @@ func (c *contextTable) count(features []codec.Feature, weight, loss float64) {
 		f := &features[i]
 		if f.Kind == codec.Number {
 			if r := c.numbers[f.Name]; r != nil {
-				r.at(f.Value).add(weight, loss)
+				r.at(f.Value).Add(weight, loss)
 			} else {
 				c.untracked++
 			}
@@ -160,27 +160,27 @@ func (c *contextTable) count(features []codec.Feature, weight, loss float64) {
 				c.untracked++
 				continue
 			}
-			g = &weighted{}
+			g = &ope.Weighted{}
 			c.texts[[2]string{strings.Clone(key[0]), strings.Clone(key[1])}] = g
 		}
-		g.add(weight, loss)
+		g.Add(weight, loss)
 	}
 }
 
 // report returns the worst groups; nil if no round was added, or there is no table.
 func (c *contextTable) report(of string) *WorstContexts {
-	if c == nil || c.all.n == 0 {
+	if c == nil || c.all.N == 0 {
 		return nil
 	}
 	if c.sample != nil {
 		c.choose()
 	}
-	r := &WorstContexts{Of: of, Mean: seven(c.all.mean()), MinRounds: max(contextMin, c.all.n/contextMinPart),
+	r := &WorstContexts{Of: of, Mean: seven(c.all.Mean()), MinRounds: max(contextMin, c.all.N/contextMinPart),
 		Untracked: c.untracked, Worst: []ContextGroup{}}
-	c.each(func(name string, g *weighted) {
+	c.each(func(name string, g *ope.Weighted) {
 		switch {
-		case g.n == 0 || g.n == c.all.n: // no group, or all
-		case g.n < r.MinRounds:
+		case g.N == 0 || g.N == c.all.N: // no group, or all
+		case g.N < r.MinRounds:
 			r.Small++
 		default:
 			r.Groups++
@@ -197,7 +197,7 @@ func (c *contextTable) report(of string) *WorstContexts {
 }
 
 // each calls f with every group that there may be.
-func (c *contextTable) each(f func(name string, g *weighted)) {
+func (c *contextTable) each(f func(name string, g *ope.Weighted)) {
 	for key, g := range c.texts {
 		f(key[0]+" = "+key[1], g)
 	}
@@ -226,17 +226,12 @@ func (r *numberRanges) name(of string, i int) string {
 }
 
 // group compares a group with the other rounds.
-func (c *contextTable) group(name string, g *weighted) ContextGroup {
+func (c *contextTable) group(name string, g *ope.Weighted) ContextGroup {
 	rest := c.all
-	rest.n -= g.n
-	rest.w -= g.w
-	rest.wl -= g.wl
-	rest.ww -= g.ww
-	rest.wwl -= g.wwl
-	rest.wwll -= g.wwll
-	return ContextGroup{Context: name, Rounds: g.n, Share: float64(seven(float64(g.n) / float64(c.all.n))),
-		Mean: seven(g.mean()), SE: seven(g.se()),
-		Above: seven(g.mean() - rest.mean()), AboveSE: seven(math.Hypot(g.se(), rest.se())), Part: seven(g.wl / c.all.wl)}
+	rest.Merge(g, -1)
+	return ContextGroup{Context: name, Rounds: g.N, Share: float64(seven(float64(g.N) / float64(c.all.N))),
+		Mean: seven(g.Mean()), SE: seven(g.SE()),
+		Above: seven(g.Mean() - rest.Mean()), AboveSE: seven(math.Hypot(g.SE(), rest.SE())), Part: seven(g.WL / c.all.WL)}
 }
 
 // addContext adds a round by its context, of which it takes a vector as features x0, x1, ….
@@ -254,21 +249,21 @@ func (c *contextTable) addContext(ctx *codec.Context, weight, loss float64) {
 // lost returns what round t lost, in which action a was played: its regret where the truth
 // is known, else its loss, with its weight; ok is false where neither is known.
 func (m *match) lost(t, a int) (weight, loss float64, ok bool) {
-	switch {
-	case m.log == nil && m.rounds.Env.Truth(m.truth, t):
+	switch log, row := m.rounds.Log, m.rounds.Row(t); {
+	case m.rounds.Known:
+		m.rounds.Truth(m.truth, t)
 		return 1, m.truth[a] - slices.Min(m.truth), true
-	case m.log == nil:
-		return 1, m.rounds.Env.Loss(t, a), true
-	case !m.log.played(t, a) || !m.log.observed(t):
+	case !log.Played(row, a) || !log.Observed(row):
 		return 0, 0, false
+	default:
+		return log.Weight(row), log.Loss(row, a), true
 	}
-	return m.log.weight(t), m.rounds.Env.Loss(t, a), true
 }
 
 // look adds a round to the table of contexts.
 func (m *match) look(t, a int) {
 	if weight, loss, ok := m.lost(t, a); ok {
-		m.rounds.Env.Context(&m.contexts.ctx, t)
+		m.rounds.Context(&m.contexts.ctx, t)
 		m.contexts.addContext(&m.contexts.ctx, weight, loss)
 	}
 }
@@ -276,7 +271,7 @@ func (m *match) look(t, a int) {
 // worstContexts returns what the table of contexts says; nil if there is none.
 func (m *match) worstContexts() *WorstContexts {
 	of := "loss"
-	if m.log == nil && m.known {
+	if m.rounds.Known {
 		of = "regret"
 	}
 	return m.contexts.report(of)

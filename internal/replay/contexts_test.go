@@ -6,12 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/random"
 	"hindsight/pkg/codec"
 )
 
 // fill adds rounds of which those with hour ≥ 18 on the plan "free" lose more.
 func fill(c *contextTable, rounds int, planted bool) {
-	stream := NewStream(1, "contexts")
+	stream := random.New(1, "contexts")
 	for i := range rounds {
 		u := func(k int) float64 { return stream.Uniform(uint64(i), uint64(k)) }
 		hour, plan := math.Floor(24*u(0)), []string{"free", "pro"}[int(2*u(1))]

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 )
 
@@ -35,7 +36,7 @@ type Course struct {
 	Most     []int64      `json:"outstanding_released_max"` // the most
 	Held     []ope.Figure `json:"held"`                     // mean number of rounds that have their fate and wait for those before them
 
-	Delays []DelayBin `json:"delays"` // histogram over the whole run
+	Delays []delay.Bin `json:"delays"` // histogram over the whole run
 }
 
 // CourseLine is a mean over time, with standard errors: in each stretch, and from the
@@ -45,55 +46,6 @@ type CourseLine struct {
 	SE      []ope.Figure `json:"se"`
 	SoFar   []ope.Figure `json:"so_far"`
 	SoFarSE []ope.Figure `json:"so_far_se"`
-}
-
-// weighted are running sums of weighted losses.
-type weighted struct {
-	n     int64
-	w, wl float64
-	ww    float64 // Σw²
-	wwl   float64 // Σw²l
-	wwll  float64 // Σw²l²
-}
-
-func (s *weighted) add(weight, loss float64) {
-	s.n++
-	s.w += weight
-	s.wl += weight * loss
-	s.ww += weight * weight
-	s.wwl += weight * weight * loss
-	s.wwll += weight * weight * loss * loss
-}
-
-func (s *weighted) merge(o *weighted) {
-	s.n += o.n
-	s.w += o.w
-	s.wl += o.wl
-	s.ww += o.ww
-	s.wwl += o.wwl
-	s.wwll += o.wwll
-}
-
-// mean returns Σwl/Σw; NaN of none.
-func (s *weighted) mean() float64 {
-	if s.w == 0 {
-		return math.NaN()
-	}
-	return s.wl / s.w
-}
-
-// spread returns √Σw²(l−mean)²/Σw, NaN of none.
-func (s *weighted) spread() float64 {
-	m := s.mean()
-	return math.Sqrt(max(0, s.wwll-2*m*s.wwl+m*m*s.ww)) / s.w
-}
-
-// se returns the standard error of the mean, which is the spread; NaN of fewer than two.
-func (s *weighted) se() float64 {
-	if s.n < 2 {
-		return math.NaN()
-	}
-	return s.spread()
 }
 
 // Lines of a stretch.
@@ -109,7 +61,7 @@ const (
 // stretch is what happened in some rounds.
 type stretch struct {
 	rounds, time int64
-	of           [lines]weighted
+	of           [lines]ope.Weighted
 	regret       float64
 	arriving     float64 // sums
 	waiting      float64
@@ -122,7 +74,7 @@ type stretch struct {
 func (s *stretch) join(o *stretch) {
 	s.rounds, s.time = s.rounds+o.rounds, o.time
 	for i := range s.of {
-		s.of[i].merge(&o.of[i])
+		s.of[i].Merge(&o.of[i], 1)
 	}
 	s.regret += o.regret
 	s.arriving += o.arriving
@@ -152,9 +104,9 @@ func (c *course) truth(losses []float64, regret float64) {
 		sum += v
 		low = min(low, v)
 	}
-	c.now.of[lineUniform].add(1, sum/float64(len(losses)))
-	c.now.of[lineFirst].add(1, losses[0])
-	c.now.of[lineBest].add(1, low)
+	c.now.of[lineUniform].Add(1, sum/float64(len(losses)))
+	c.now.of[lineFirst].Add(1, losses[0])
+	c.now.of[lineBest].Add(1, low)
 	c.now.regret += regret
 }
 
@@ -240,7 +192,7 @@ func (c *course) finish() *Course {
 
 // line returns a line; nil if no round has a value.
 func (c *course) line(of int) *CourseLine {
-	if !slices.ContainsFunc(c.done, func(s stretch) bool { return s.of[of].n > 0 }) {
+	if !slices.ContainsFunc(c.done, func(s stretch) bool { return s.of[of].N > 0 }) {
 		return nil
 	}
 	return c.orEmpty(of)
@@ -248,12 +200,12 @@ func (c *course) line(of int) *CourseLine {
 
 func (c *course) orEmpty(of int) *CourseLine {
 	l := &CourseLine{}
-	var sum weighted
+	var sum ope.Weighted
 	for i := range c.done {
 		s := &c.done[i].of[of]
-		sum.merge(s)
-		l.Mean, l.SE = append(l.Mean, seven(s.mean())), append(l.SE, seven(s.se()))
-		l.SoFar, l.SoFarSE = append(l.SoFar, seven(sum.mean())), append(l.SoFarSE, seven(sum.se()))
+		sum.Merge(s, 1)
+		l.Mean, l.SE = append(l.Mean, seven(s.Mean())), append(l.SE, seven(s.SE()))
+		l.SoFar, l.SoFarSE = append(l.SoFar, seven(sum.Mean())), append(l.SoFarSE, seven(sum.SE()))
 	}
 	return l
 }

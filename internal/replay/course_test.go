@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/random"
 )
 
 // A course says of a run of any length what all of its rounds say, in at most so many
@@ -15,7 +16,7 @@ import (
 func TestCourseKeepsSums(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 2000).Draw(t, "rounds")
-		seed := NewStream(rapid.Uint64().Draw(t, "seed"), "course")
+		seed := random.New(rapid.Uint64().Draw(t, "seed"), "course")
 		c := newCourse()
 		c.timed = true
 		c.bounds = func() map[string]float64 { return map[string]float64{"a_priori": float64(c.sizeSoFar())} }
@@ -24,7 +25,7 @@ func TestCourseKeepsSums(t *testing.T) {
 			u := seed.Uniform(uint64(i), 0)
 			truth := []float64{u, 1 - u}
 			c.truth(truth, u)
-			c.now.of[lineLoss].add(1, u*u)
+			c.now.of[lineLoss].Add(1, u*u)
 			wait := int64(10 * u)
 			c.decided(wait/2, wait, 1)
 			c.end(int64(i) * 1e6)
@@ -81,7 +82,7 @@ func near(t interface{ Errorf(string, ...any) }, what string, got ope.Figure, wa
 func TestCourseErrors(t *testing.T) {
 	c := newCourse()
 	for _, loss := range []float64{0, 1, 1} {
-		c.now.of[lineLoss].add(1, loss)
+		c.now.of[lineLoss].Add(1, loss)
 		c.end(0)
 	}
 	got := c.finish()
@@ -145,7 +146,7 @@ func TestCourseAllocatesNothing(t *testing.T) {
 	truth := []float64{.1, .9, .5}
 	if n := testing.AllocsPerRun(10_000, func() {
 		c.truth(truth, .4)
-		c.now.of[lineLoss].add(1, .1)
+		c.now.of[lineLoss].Add(1, .1)
 		c.decided(1, 2, 1)
 		c.end(0)
 	}); n != 0 {
@@ -166,12 +167,12 @@ func BenchmarkCourse(b *testing.B) {
 	}
 	round := float64(time.Since(start)) / rounds
 	c := newCourse()
-	truth := make([]float64, len(env.Actions()))
+	truth := make([]float64, len(env.Actions))
 	env.Truth(truth, 0)
 	b.ReportAllocs()
 	for b.Loop() {
 		c.truth(truth, .4)
-		c.now.of[lineLoss].add(1, .1)
+		c.now.of[lineLoss].Add(1, .1)
 		c.decided(1, 2, 1)
 		c.end(0)
 	}

@@ -6,19 +6,21 @@ import (
 	"io"
 	"strings"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
+	"hindsight/internal/scan"
 )
 
 // logOptions say how a test reads a log in CSV.
 type logOptions struct {
 	logs.Options
 	account bool // rows that cannot be read, and repeats, are counted; without it the first ends the log
-	files   *rowFiles
+	heap    int  // bytes of a column in memory
 }
 
 // readLog reads a log in CSV, whose file has that name in errors.
-func readLog(file string, in io.Reader, o logOptions) (*BanditLog, error) {
+func readLog(file string, in io.Reader, o logOptions) (*Rounds, error) {
 	var rejects strings.Builder
 	if o.Stdin, o.Typed, o.Strict = in, true, !o.account; o.Strict {
 		o.Rejects = &rejects
@@ -26,26 +28,23 @@ func readLog(file string, in io.Reader, o logOptions) (*BanditLog, error) {
 	if o.Range == (loop.Range{}) {
 		o.Range = loop.Range{Min: 0, Max: 1}
 	}
-	if o.files == nil {
-		o.files = &rowFiles{}
-	}
-	var b *BanditLog
+	var b *dataset.Table
 	r, err := logs.Open(logs.Stdin, o.Options)
 	if err == nil {
-		b, err = readEventsIn(o.files, file, r, EventOptions{Range: o.Range, Dedup: o.Dedup})
+		b, err = dataset.Read(file, r, dataset.Options{Range: o.Range, Dedup: o.Dedup, Heap: o.heap})
 	}
-	if err == nil && o.Strict && b.intake.Duplicates > 0 {
+	if err == nil && o.Strict && b.Intake.Duplicates > 0 {
 		err = repeatIn(rejects.String(), o.Mapping.ID)
 	}
-	var at *logs.LineError
+	var at *scan.LineError
 	if errors.As(err, &at) {
 		at.File = file
 	}
 	if err != nil {
 		return nil, err
 	}
-	b.name = file
-	return b, nil
+	b.Name = file
+	return OfTable(b), nil
 }
 
 // repeatIn returns the first repeat of a file of rejects as an error.
@@ -54,20 +53,24 @@ func repeatIn(rejects, column string) error {
 	if err := json.Unmarshal([]byte(strings.SplitN(rejects, "\n", 2)[0]), &x); err != nil {
 		return err
 	}
-	return &logs.LineError{Line: x.Line, Name: column, Msg: x.Reason}
+	return &scan.LineError{Line: x.Line, Name: column, Msg: x.Reason}
 }
 
 // readLabelled reads a labelled CSV.
-func readLabelled(file string, in io.Reader) (*BanditLog, error) {
+func readLabelled(file string, in io.Reader) (*Rounds, error) {
 	return readLog(file, in, logOptions{Options: logs.Options{Format: logs.Labelled}})
 }
 
 // openLog opens data of any format by itself.
-func openLog(path string, o logs.Options) (*BanditLog, error) {
+func openLog(path string, o logs.Options) (*Rounds, error) {
 	o.Typed, o.Labelled, o.Strict, o.Range = true, true, true, loop.Range{Min: 0, Max: 1}
 	r, err := logs.Open(path, o)
 	if err != nil {
 		return nil, err
 	}
-	return ReadEvents(path, r, EventOptions{})
+	b, err := dataset.Read(path, r, dataset.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return OfTable(b), nil
 }

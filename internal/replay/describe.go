@@ -29,58 +29,54 @@ type Propensities struct {
 	Inverse float64 `json:"mean_inverse"`
 }
 
-// Describe says what env is.
-func Describe(env Environment) *Data {
-	d := &Data{Name: env.Name(), Rounds: int64(env.Len()), Actions: len(env.Actions()), Columns: env.Columns(),
-		Observed: int64(env.Len())}
-	if d.Rounds > 0 {
-		d.Truth = env.Truth(make([]float64, d.Actions), 0)
-	}
-	log := logOf(env)
-	if log == nil {
+// Describe says what rounds are.
+func Describe(r *Rounds) *Data {
+	d := &Data{Name: r.Name, Rounds: int64(r.n), Actions: len(r.Actions), Columns: r.Columns, Observed: int64(r.n),
+		Truth: r.Known}
+	if r.Log == nil || r.n == 0 {
 		return d
 	}
 	d.Observed = 0
-	for t := range log.n {
-		if log.observed(t) {
+	for t := range r.n {
+		if r.Log.Observed(r.Row(t)) {
 			d.Observed++
 		}
 	}
-	if log.timed() && log.n > 0 {
-		first, last := time.Unix(0, log.time(0)).UTC(), time.Unix(0, log.time(log.n-1)).UTC()
+	if r.Timed() {
+		first, last := time.Unix(0, r.time(0)).UTC(), time.Unix(0, r.time(r.n-1)).UTC()
 		d.First, d.Last = &first, &last
 	}
-	if log.log.props != nil && log.n > 0 {
-		d.Propensities = log.propensities()
+	if r.HasPropensities() {
+		d.Propensities = r.propensities()
 	}
 	return d
 }
 
-func (v *logView) propensities() *Propensities {
+func (r *Rounds) propensities() *Propensities {
 	p := &Propensities{Min: math.Inf(1)}
 	sum := 0.0
-	for t := range v.n {
-		v.log.files.pass(t)
-		x := v.propensity(t)
+	for t := range r.n {
+		r.Log.Pass(t)
+		x := r.Log.Props[r.Row(t)]
 		p.Min, p.Max = min(p.Min, x), max(p.Max, x)
 		sum += 1 / x
 	}
-	p.Inverse = sum / float64(v.n)
-	p.P1, p.Median = v.propensityRank(1), v.propensityRank(50)
+	p.Inverse = sum / float64(r.n)
+	p.P1, p.Median = r.propensityRank(1), r.propensityRank(50)
 	return p
 }
 
 // propensityRank returns the least propensity such that so many percent are at most that,
 // bit by bit from the highest: the order of positive numbers is that of their bits.
-func (v *logView) propensityRank(percent int) float64 {
-	rank := max(1, int(math.Ceil(float64(v.n*percent)/100)))
+func (r *Rounds) propensityRank(percent int) float64 {
+	rank := max(1, int(math.Ceil(float64(r.n*percent)/100)))
 	const step = 8
 	low := uint64(0)
 	for shift := 64 - step; shift >= 0; shift -= step {
 		var count [1 << step]int // of those that agree with low so far, by their next bits
-		for t := range v.n {
-			v.log.files.pass(t)
-			if x := math.Float64bits(v.propensity(t)) >> shift; x>>step == low {
+		for t := range r.n {
+			r.Log.Pass(t)
+			if x := math.Float64bits(r.Log.Props[r.Row(t)]) >> shift; x>>step == low {
 				count[x&(1<<step-1)]++
 			}
 		}

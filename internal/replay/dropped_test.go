@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 )
 
@@ -17,7 +18,7 @@ func TestDroppedByHand(t *testing.T) {
 {"action":"y","actions":["x","y"],"propensity":0.5,"loss":1}
 {"action":"x","actions":["x","y"],"propensity":0.25,"loss":0,"weight":4}
 `
-	log := readEvents(t, text, EventOptions{}, logs.Options{})
+	log := readEvents(t, text, dataset.Options{}, logs.Options{})
 	want := func(what string, got, want float64) {
 		t.Helper()
 		if math.Abs(got-want) > 1e-12 {
@@ -32,21 +33,14 @@ func TestDroppedByHand(t *testing.T) {
 	want("SNIPS", float64(r.Replay.SNIPS.Value), 4./20)
 	want("ESS", float64(r.Replay.ESS), 400./272)
 
-	o := judged(t, log)
-	e, err := o.Evaluate("always:x", o.Options())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want("estimated IPS", float64(e.Estimates.Get("ips").Value), m)
-	want("events", float64(o.Settings(o.Options()).Events), 7)
-	if notes := strings.Join(log.intake.Notes(), "\n"); !strings.Contains(notes, "(pdrop): 2;") {
+	if notes := strings.Join(log.Intake.Notes(), "\n"); !strings.Contains(notes, "(pdrop): 2;") {
 		t.Errorf("notes %q", notes)
 	}
 	d, err := FitData(log, FitOptions{Columns: 5})
 	if err == nil || d != nil { // there is no feature
 		t.Fatal("fitted to nothing")
 	}
-	b := fitBuilder{env: log, log: logOf(log)}
+	b := fitBuilder{env: log}
 	for i, weight := range []float64{4, 2, 16} {
 		_, got := b.losses(i)
 		want(fmt.Sprintf("weight of row %d in a fit", i), got, weight)
@@ -69,19 +63,19 @@ func TestDroppedAreMet(t *testing.T) {
 		fmt.Fprintf(&text, `{"features":{"x":%q},"action":"%d","actions":["0","1"],"propensity":0.5,"loss":%d,"weight":%d}`+"\n", x, action, rng.IntN(2), weight)
 	}
 	for c, want := range map[float64]float64{0: .5, 1: .2} {
-		env, err := Accepting(readEvents(t, text.String(), EventOptions{}, logs.Options{}), c, 1)
+		env, err := Accepting(readEvents(t, text.String(), dataset.Options{}, logs.Options{}), c, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		log := logOf(env)
+		log := env
 		met, u, least, most := 0., 0., math.Inf(1), 0.
 		for i := range log.n {
-			if !log.played(i, log.slot(i)) {
+			if !log.table.Played(i, log.table.Slot(i)) {
 				continue
 			}
 			met++
-			least, most = min(least, log.weight(i)), max(most, log.weight(i))
-			if f, _ := log.feature(i, "x"); f.Text == "u" {
+			least, most = min(least, log.table.Weight(i)), max(most, log.table.Weight(i))
+			if log.table.Text(i, "x") == "u" {
 				u++
 			}
 		}
@@ -98,7 +92,7 @@ func TestDroppedInJournal(t *testing.T) {
 		seen := map[string]bool{}
 		for weight := 2; weight < 5; weight++ {
 			text := fmt.Sprintf(`{"action":"x","actions":["x","y"],%s"loss":1,"weight":%d}`, propensity, weight)
-			seen[EncodeRounds(readEvents(t, text+"\n", EventOptions{}, logs.Options{})).digest()] = true
+			seen[readEvents(t, text+"\n", dataset.Options{}, logs.Options{}).Digest()] = true
 		}
 		if len(seen) != 3 {
 			t.Errorf("%d digests of 3 logs", len(seen))

@@ -8,13 +8,13 @@ import (
 
 // lossOfOrders returns the mean loss over row orders in the order of release that the model
 // names, under delays, with a window of 200 rounds.
-func lossOfOrders(t *testing.T, env Environment, oracle, delay string, early bool, orders int) (loss, released float64) {
+func lossOfOrders(t *testing.T, env *Rounds, oracle, delay string, early bool, orders int) (loss, released float64) {
 	t.Helper()
 	for order := range orders {
 		tr := trialOf(t, env, "dafa", "200", delay)
 		useOracle(t, tr, env, oracle)
 		tr.Model.Early = early
-		tr.Rounds, tr.Order = EncodeRounds(Order(env, order, 1)), order
+		tr.Rounds, tr.Order = Order(env, order, 1), order
 		r, err := tr.Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -7,13 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
 )
 
 // someRows is a labelled CSV of n rows with a number, a category, and cells without one.
-func someRows(t *testing.T, n int) *BanditLog {
+func someRows(t *testing.T, n int) *Rounds {
 	t.Helper()
 	var text strings.Builder
 	text.WriteString("label,n_x,c_y,n_long_enough_for_a_name\n")
@@ -33,21 +35,17 @@ func TestContextsOfALabelledCSVAreThoseOfItsRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, env := range map[string]Environment{
+	for name, env := range map[string]*Rounds{
 		"rows": m, "numbers": numbers, "order": Order(m, 1, 5), "head": Order(Head(m, 30), 2, 5),
-		"twisted": Order(newNoisy(newPermuted(m, 1, .5), 1, .6, .3), 1, 7),
+		"twisted": Order(twisted(t, twisted(t, m, "permute:.5"), "rewards:.6,.3"), 1, 7),
 	} {
-		rounds := EncodeRounds(env)
-		if rounds.csv == nil {
-			t.Errorf("%s: contexts are made the longer way", name)
-		}
-		reader := rounds.reader()
+		reader := env.Reader()
 		for i := range env.Len() {
 			var c codec.Context
 			env.Context(&c, i)
-			c.ID, c.Actions = RoundID(i), nil
+			c.ID, c.Actions = dataset.RoundID(i), nil
 			want := codec.AppendContext(nil, &c)
-			if got := reader.context(i); !bytes.Equal(got, want) || !bytes.Equal(rounds.Context(i), want) {
+			if got := reader.Bytes(i); !bytes.Equal(got, want) || !bytes.Equal(env.Reader().Bytes(i), want) {
 				t.Fatalf("%s: context %d is %q, not %q", name, i, got, want)
 			}
 		}
@@ -59,7 +57,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 	env := someRows(t, 400)
 	for _, spec := range []string{"none", "constant:30", "exp:40", "burst:90", "head:100,150", "never:0.1", "reorder:50"} {
 		for _, window := range []int64{5, 60, 1000} {
-			d, err := ParseDelays(spec, 1)
+			d, err := delay.Parse(spec, delay.Options{Seed: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -70,7 +68,7 @@ func TestWhatABacktestForgetsHasNoEffect(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
+				b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), env, d)
 				b.forgets = forgets
 				r, err := traceOf(t.Context(), b)
 				if err != nil {

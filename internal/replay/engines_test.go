@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 
 // pacedLog is a log of so many rows, 20 ms apart, whose outcomes come some rounds later,
 // in another order, or never.
-func pacedLog(t *testing.T, rows int) *BanditLog {
+func pacedLog(t *testing.T, rows int) *Rounds {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("id,at,who,paid,back,x,y\n")
@@ -72,7 +72,7 @@ func TestEnginesEqualBacktest(t *testing.T) {
 }
 
 // pacedEqualsBacktest plays a log to an engine at a speed.
-func pacedEqualsBacktest(t *testing.T, log stream.Log, data *BanditLog, speed string) {
+func pacedEqualsBacktest(t *testing.T, log stream.Log, data *Rounds, speed string) {
 	tr := trialOf(t, data, "dafa", "20", "recorded")
 	x, err := ParseSpeed(speed)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 )
 
@@ -32,7 +33,7 @@ func TestEventsMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := readEventsIn(&rowFiles{most: 1 << 16}, "log", r, EventOptions{Dedup: 100})
+		b, err := dataset.Read("log", r, dataset.Options{Dedup: 100, Heap: 1 << 16})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,27 +9,30 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/random"
 	"hindsight/pkg/codec"
 )
 
-func readEvents(t rapid.TB, text string, o EventOptions, lo logs.Options) *BanditLog {
+func readEvents(t rapid.TB, text string, o dataset.Options, lo logs.Options) *Rounds {
 	t.Helper()
 	lo.Stdin, lo.Inactive = strings.NewReader(text), true
 	r, err := logs.Open(logs.Stdin, lo)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := ReadEvents("log", r, o)
+	b, err := dataset.Read("log", r, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !b.intake.Balanced() {
-		t.Fatalf("unbalanced: %+v", b.intake)
+	if !balanced(&b.Intake.Account) {
+		t.Fatalf("unbalanced: %+v", b.Intake)
 	}
-	return b
+	return OfTable(b)
 }
 
 // Observations find their events before and behind them; the first counts, and an
@@ -43,8 +46,8 @@ func TestEventsJoin(t *testing.T) {
 		`{"EventId":"asleep","_skipLearn":true,"_label_cost":0`+event+
 		`{"EventId":"woken","_skipLearn":true,"_label_cost":0`+event+
 		`{"EventId":"woken","DeferredAction":false,"RewardValue":0.75,"Observations":[{"v":null,"DeferredAction":false},{"v":0.75,"DeferredAction":true}]}`+"\n"+
-		`{"EventId":"nobody","RewardValue":0.5}`+"\n", EventOptions{}, logs.Options{Format: logs.Dsjson})
-	in := b.intake
+		`{"EventId":"nobody","RewardValue":0.5}`+"\n", dataset.Options{}, logs.Options{Format: logs.Dsjson})
+	in := b.Intake
 	if in.Joined != 2 || in.Extra != 1 || in.Unmatched != 1 || in.Activated != 1 || in.Rows != 3 || in.Read != 8 || in.Events != 2 || in.Dangling != 4 || in.Skipped != 2 {
 		t.Fatalf("%+v", in)
 	}
@@ -52,8 +55,8 @@ func TestEventsJoin(t *testing.T) {
 		id    string
 		value float64
 	}{{"early", .5}, {"has", 1}, {"woken", .75}} {
-		if id := b.rows.id(i); id != want.id || b.value[i] != want.value {
-			t.Errorf("%s %v, want %+v", id, b.value[i], want)
+		if id := b.table.ID(i); id != want.id || b.table.Value[i] != want.value {
+			t.Errorf("%s %v, want %+v", id, b.table.Value[i], want)
 		}
 	}
 	if len(in.Notes()) == 0 || !strings.Contains(strings.Join(in.Notes(), "\n"), "outcomes without an event: 1") {
@@ -69,9 +72,9 @@ func TestDroppedRowsSayNothing(t *testing.T) {
 		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p","loss":9,"inactive":true}` + "\n",
 		`{"id":"b","features":{"y":1},"actions":["p",{"name":"q","features":{"z":1}}],"action":"p"}` + "\n" + `{"id":"b","withdrawn":true}` + "\n",
 	} {
-		b := readEvents(t, kept+dropped, EventOptions{}, logs.Options{Format: logs.JSONL})
-		if b.Len() != 1 || b.Columns() != 2 || b.intake.Featured || b.scale != (loop.Range{Min: 0, Max: 1}) {
-			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns(), b.intake.Featured, b.scale)
+		b := readEvents(t, kept+dropped, dataset.Options{}, logs.Options{Format: logs.JSONL})
+		if b.Len() != 1 || b.Columns != 2 || b.Intake.Featured || b.table.Scale != (loop.Range{Min: 0, Max: 1}) {
+			t.Errorf("%d rows, %d columns, features of actions %v, range %v", b.Len(), b.Columns, b.Intake.Featured, b.table.Scale)
 		}
 	}
 }
@@ -81,31 +84,28 @@ func TestDroppedRowsSayNothing(t *testing.T) {
 func TestEventsActionSets(t *testing.T) {
 	b := readEvents(t, `{"id":"late","time":"2020-01-01T00:00:09Z","features":{"x":1},"actions":["c",{"name":"a","features":{"f":2}}],"action":"a","propensities":{"a":0.75,"c":0.25},"reward":3,"outcome_time":"2020-01-01T00:00:10Z"}
 {"id":"soon","time":"2020-01-01T00:00:01Z","features":{"t":"u"},"actions":["a","b","c"],"action":"b","propensity":0.5,"reward":1,"weight":2,"outcome_time":"2020-01-01T00:00:20Z"}
-`, EventOptions{}, logs.Options{})
-	if got := b.Actions(); !slices.Equal(got, []string{"c", "a", "b"}) || b.Columns() != 3 {
-		t.Errorf("actions %v, %d columns", got, b.Columns())
+`, dataset.Options{}, logs.Options{})
+	if got := b.Actions; !slices.Equal(got, []string{"c", "a", "b"}) || b.Columns != 3 {
+		t.Errorf("actions %v, %d columns", got, b.Columns)
 	}
-	if b.scale != (loop.Range{Min: 1, Max: 3}) || !b.intake.Sorted || !b.intake.Sets || !b.intake.Featured || b.intake.Weighted != 1 {
-		t.Errorf("%+v, intake %+v", b.scale, b.intake)
+	if b.table.Scale != (loop.Range{Min: 1, Max: 3}) || !b.Intake.Sorted || !b.Intake.Sets || !b.Intake.Featured || b.Intake.Weighted != 1 {
+		t.Errorf("%+v, intake %+v", b.table.Scale, b.Intake)
 	}
-	shuffled := &ordered{b, []int32{1, 0}}
-	for i, v := range []*logView{logOf(b), logOf(shuffled)} {
-		soon, late := i, 1-i
-		if v.id(soon) != "soon" || v.id(late) != "late" || v.slot(soon) != 1 || v.action(soon) != 2 || v.slot(late) != 1 || v.action(late) != 1 || v.stands(soon) != 2 {
-			t.Errorf("view %d: %v %v", i, v.slot(soon), v.action(soon))
+	shuffled := b.Pick([]int32{1, 0})
+	for i, v := range []*Rounds{b, shuffled} {
+		soon, late, v := v.Row(i), v.Row(1-i), v.Log
+		if v.ID(soon) != "soon" || v.ID(late) != "late" || v.Slot(soon) != 1 || v.Action[soon] != 2 || v.Slot(late) != 1 || v.Action[late] != 1 || v.Stands(soon) != 2 {
+			t.Errorf("view %d: %v %v", i, v.Slot(soon), v.Action[soon])
 		}
-		if got := v.eligible(nil, soon); !slices.Equal(got, []int32{1, 2, 0}) {
+		if got := v.Eligible(nil, soon); !slices.Equal(got, []int32{1, 2, 0}) {
 			t.Errorf("eligible %v", got)
 		}
-	}
-	if law := b.Law(nil, 1); !slices.Equal(law, []float64{.25, .75}) || b.Law(nil, 0) != nil {
-		t.Errorf("laws %v, %v", law, b.Law(nil, 0))
 	}
 	if b.Loss(0, 1) != 1 || b.Loss(1, 1) != 0 || !math.IsNaN(b.Loss(0, 0)) {
 		t.Errorf("losses %v %v %v", b.Loss(0, 1), b.Loss(1, 1), b.Loss(0, 0))
 	}
 	var c codec.Context
-	if err := codec.ParseContext(&c, EncodeRounds(shuffled).Context(0)); err != nil || c.ID != "late" || c.Actions[1].Features[0].Name != "f" {
+	if err := codec.ParseContext(&c, shuffled.Reader().Bytes(0)); err != nil || c.ID != "late" || c.Actions[1].Features[0].Name != "f" {
 		t.Errorf("%v, %+v", err, c)
 	}
 }
@@ -114,7 +114,7 @@ func TestEventsActionSets(t *testing.T) {
 // the feature good earns 1; they were played at random.
 func freshActions(n int) string {
 	var text strings.Builder
-	s := NewStream(5, "fresh")
+	s := random.New(5, "fresh")
 	for i := range n {
 		good, played := int(s.Uint64(uint64(i), 0)%3), int(s.Uint64(uint64(i), 1)%3)
 		fmt.Fprintf(&text, `{"_label_cost":%d,"_label_probability":0.3333333333333333,"_label_Action":%d,"_labelIndex":%d,"o":[{"v":1}],"EventId":"e%d","a":[%d],"p":[0.3333333333333333],"c":{"_multi":[`,
@@ -134,22 +134,22 @@ func freshActions(n int) string {
 // alone tell which is good: an oracle that shares what it learned finds it, one regression
 // an action cannot.
 func TestActionFeaturesReachLearners(t *testing.T) {
-	env := readEvents(t, freshActions(1500), EventOptions{}, logs.Options{})
+	env := readEvents(t, freshActions(1500), dataset.Options{}, logs.Options{})
 	loss := func(oracle string) float64 {
 		m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 50})
 		if m.Actions != nil || m.MaxActions != 3 || m.Oracle.Kind != model.Hybrid {
-			t.Fatalf("the model of %d actions that come and go: %d listed, at most %d, oracle %s", len(env.Actions()), len(m.Actions), m.MaxActions, m.Oracle.Kind)
+			t.Fatalf("the model of %d actions that come and go: %d listed, at most %d, oracle %s", len(env.Actions), len(m.Actions), m.MaxActions, m.Oracle.Kind)
 		}
 		var err error
 		if m.Oracle, err = model.ParseOracle(oracle); err != nil {
 			t.Fatal(err)
 		}
-		m.Resolve(env.Columns(), 3)
-		d, err := DelayOptions{Seed: 1, Env: env}.Parse("constant:5")
+		m.Resolve(env.Columns, 3)
+		d, err := delay.Parse("constant:5", env.DelayOptions(1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := (&Trial{Rounds: EncodeRoundsFor(env, m), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(t.Context(), nil)
+		r, err := (&Trial{Rounds: env.For(m), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 1}).Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -178,7 +178,7 @@ func TestEventsKeepAll(t *testing.T) {
 			text = append(codec.AppendRoundJSON(text, &o), '\n')
 			want = append(want, c)
 		}
-		b := readEvents(t, string(text), EventOptions{}, logs.Options{Format: logs.JSONL})
+		b := readEvents(t, string(text), dataset.Options{}, logs.Options{Format: logs.JSONL})
 		for i := range n {
 			var got codec.Context
 			b.Context(&got, i)
@@ -187,8 +187,8 @@ func TestEventsKeepAll(t *testing.T) {
 				t.Fatalf("row %d: %+v, want %+v", i, got, want[i])
 			}
 			names := []string{}
-			for _, a := range b.Eligible(nil, i) {
-				names = append(names, b.Actions()[a])
+			for _, a := range b.table.Eligible(nil, i) {
+				names = append(names, b.Actions[a])
 			}
 			for j, a := range want[i].Actions {
 				if names[j] != a.Name {
@@ -218,12 +218,12 @@ func TestTableAccount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := b.intake
-	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !in.Balanced() || in.Bytes != int64(len(badRows)) {
+	in := b.Intake
+	if in.Read != 7 || in.Events != 3 || in.Duplicates != 1 || in.Malformed != 3 || in.Observed != 2 || in.Rows != 3 || !balanced(&in.Account) || in.Bytes != int64(len(badRows)) {
 		t.Errorf("%+v", in)
 	}
-	if !slices.Equal(b.Actions(), []string{"a", "b"}) || fmt.Sprint(b.ids.at(0), b.ids.at(1), b.ids.at(2)) != "qsu" || len(b.props) != 3 {
-		t.Errorf("%v %v %v", b.Actions(), b.ids.ends.s, b.props)
+	if !slices.Equal(b.Actions, []string{"a", "b"}) || fmt.Sprint(b.table.ID(0), b.table.ID(1), b.table.ID(2)) != "qsu" || len(b.table.Props) != 3 {
+		t.Errorf("%v %v", b.Actions, b.table.Props)
 	}
 	for i, want := range []string{"standard input:3: column at: ", "standard input:4: column paid: ", "standard input:7: 3 cells"} {
 		if !strings.HasPrefix(in.FirstMalformed[i], want) {
@@ -271,27 +271,33 @@ func FuzzEvents(f *testing.F) {
 		if err != nil {
 			return
 		}
-		b, err := ReadEvents("log", r, EventOptions{Dedup: 3})
+		b, err := dataset.Read("log", r, dataset.Options{Dedup: 3})
 		if err != nil {
 			return
 		}
-		rounds, said := EncodeRounds(b), valuesOf(t, text)
+		rounds, said := b, valuesOf(t, text)
 		var c codec.Context
-		for i := range b.Len() {
-			if v := b.value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""], v) {
+		for i := range b.Action {
+			if v := b.Value[i]; !math.IsNaN(v) && !slices.Contains(said[rounds.ID(i)], v) && !slices.Contains(said[""], v) {
 				t.Fatalf("row %d: the outcome %v is that of another id than %q", i, v, rounds.ID(i))
 			}
 			b.Context(&c, i)
 			e := b.Eligible(nil, i)
-			if rounds.ID(i) == "" || len(e) != len(c.Actions) || e[b.slot(i)] != b.action[i] || c.Actions[b.slot(i)].Name != b.actions[b.action[i]] {
-				t.Fatalf("row %d: eligible %v, context %+v, slot %d, action %d", i, e, c, b.slot(i), b.action[i])
+			if rounds.ID(i) == "" || len(e) != len(c.Actions) || e[b.Slot(i)] != b.Action[i] || c.Actions[b.Slot(i)].Name != b.Actions[b.Action[i]] {
+				t.Fatalf("row %d: eligible %v, context %+v, slot %d, action %d", i, e, c, b.Slot(i), b.Action[i])
 			}
-			if l := b.Loss(i, b.slot(i)); l < 0 || l > 1 {
+			if l := b.Loss(i, b.Slot(i)); l < 0 || l > 1 {
 				t.Fatalf("loss %v", l)
-			}
-			if law := b.Law(nil, i); law != nil && len(law) != len(e) {
-				t.Fatalf("law %v of %d", law, len(e))
 			}
 		}
 	})
+}
+
+// balanced reports whether every record has its class.
+func balanced(a *logs.Account) bool {
+	skipped := int64(0)
+	for _, n := range a.Reasons {
+		skipped += n
+	}
+	return a.Read == a.Events+a.Duplicates+a.Dangling+a.Skipped+a.Malformed && skipped == a.Skipped
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	classes "hindsight/internal/fit" // the tests of this package have a fit of their own
+	"hindsight/internal/random"
 	"hindsight/pkg/codec"
 )
 
@@ -24,19 +25,19 @@ type FitOptions struct {
 // weighted by 1/propensity where the log has propensities, times the events that a row
 // stands for. Columns are numbers, bools,
 // and a text's values as NAME=VALUE; an absent number is 0, as a class reads it.
-func FitData(env Environment, o FitOptions) (*classes.Data, error) {
+func FitData(env *Rounds, o FitOptions) (*classes.Data, error) {
 	n := env.Len()
 	if o.Rows > 0 {
 		n = min(n, o.Rows)
 	}
-	b := fitBuilder{env: env, log: logOf(env), o: o, stream: NewStream(o.Seed, "fit")}
-	d := &classes.Data{Actions: env.Actions()}
+	b := fitBuilder{env: env, o: o, stream: random.New(o.Seed, "fit")}
+	d := &classes.Data{Actions: env.Actions}
 	d.Features = b.columns(n)
 	if o.Shared > 0 {
 		return b.shared(d, n)
 	}
 	if len(d.Features) == 0 {
-		return nil, fmt.Errorf("%s has no features: a class of constants needs no fit", env.Name())
+		return nil, fmt.Errorf("%s has no features: a class of constants needs no fit", env.Name)
 	}
 	for t := range n {
 		loss, weight := b.losses(t)
@@ -51,10 +52,9 @@ func FitData(env Environment, o FitOptions) (*classes.Data, error) {
 }
 
 type fitBuilder struct {
-	env    Environment
-	log    *logView
+	env    *Rounds
 	o      FitOptions
-	stream Stream
+	stream random.Stream
 	ctx    codec.Context
 	at     map[string]int // column
 
@@ -122,9 +122,10 @@ func (b *fitBuilder) row(t int) []float64 {
 // losses returns the losses of a row, NaN where they are not known, and its weight; nil
 // if none is.
 func (b *fitBuilder) losses(t int) ([]float64, float64) {
-	k := len(b.env.Actions())
+	k := len(b.env.Actions)
 	out := make([]float64, k)
-	if b.log == nil && !b.o.Bandit {
+	log := b.env.Log
+	if log == nil && !b.o.Bandit {
 		for a := range out {
 			out[a] = b.env.Loss(t, a)
 		}
@@ -133,66 +134,18 @@ func (b *fitBuilder) losses(t int) ([]float64, float64) {
 	for a := range out {
 		out[a] = math.NaN()
 	}
-	if b.log == nil {
+	if log == nil {
 		a := min(int(float64(k)*b.stream.Uniform(uint64(t), 0)), k-1)
 		out[a] = b.env.Loss(t, a)
 		return out, float64(k)
 	}
-	if !b.log.observed(t) {
+	row := b.env.Row(t)
+	if !log.Observed(row) {
 		return nil, 0
 	}
-	out[b.log.action(t)] = b.env.Loss(t, b.log.slot(t))
-	if b.log.log.props == nil {
-		return out, b.log.stands(t)
+	out[log.Action[row]] = log.Loss(row, log.Slot(row))
+	if log.Props == nil {
+		return out, log.Stands(row)
 	}
-	return out, 1 / b.log.log.kept(b.log.row(t))
-}
-
-// Tail returns env without its first n rounds.
-func Tail(env Environment, n int) Environment {
-	switch e := env.(type) {
-	case *BanditLog:
-		return e.from(min(n, e.Len()))
-	case *head:
-		return Head(Tail(e.Environment, n), e.n-n)
-	}
-	return &tail{env, min(n, env.Len())}
-}
-
-type tail struct {
-	Environment
-	n int
-}
-
-func (e *tail) Len() int                          { return e.Environment.Len() - e.n }
-func (e *tail) Context(dst *codec.Context, t int) { e.Environment.Context(dst, t+e.n) }
-func (e *tail) Truth(dst []float64, t int) bool   { return e.Environment.Truth(dst, t+e.n) }
-func (e *tail) Loss(t, a int) float64             { return e.Environment.Loss(t+e.n, a) }
-
-// from returns the log without its first n rows.
-func (b *BanditLog) from(n int) *BanditLog {
-	out := *b
-	out.action, out.value = b.action[n:], b.value[n:]
-	out.decided, out.came = drop(b.decided, n), drop(b.came, n)
-	out.props = drop(b.props, n)
-	if b.ids != nil {
-		out.ids = b.ids.from(n)
-	}
-	out.weights, out.rejected, out.baseline = drop(b.weights, n), drop(b.rejected, n), drop(b.baseline, n)
-	if b.rows == nil {
-		out.cells = b.cells[n*len(b.columns):]
-		return &out
-	}
-	rows := *b.rows
-	rows.places, rows.slots = drop(rows.places, n), drop(rows.slots, n)
-	out.rows = &rows
-	return &out
-}
-
-// drop returns s without its first n, nil if it is nil.
-func drop[T any](s []T, n int) []T {
-	if s == nil {
-		return nil
-	}
-	return s[n:]
+	return out, 1 / log.Kept(row)
 }

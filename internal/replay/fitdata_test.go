@@ -7,10 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/delay"
 	classes "hindsight/internal/fit"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 	"hindsight/pkg/codec"
 )
 
@@ -55,27 +57,27 @@ func TestFitData(t *testing.T) {
 
 // TestTail: what is behind the first rounds is what it was, of whatever data.
 func TestTail(t *testing.T) {
-	for _, env := range []Environment{NewSigmoid(1, 30, SigmoidOptions{}), worldLog(t, 1, 30), Head(worldLog(t, 1, 40), 30), timedLog(t)} {
+	for _, env := range []*Rounds{OfWorld(world.NewSigmoid(1, 30, world.SigmoidOptions{})), worldLog(t, 1, 30), Head(worldLog(t, 1, 40), 30), timedLog(t)} {
 		for _, n := range []int{0, 1, 3} {
 			rest := Tail(env, n)
 			if rest.Len() != env.Len()-n {
-				t.Fatalf("%s: %d of %d rounds", env.Name(), rest.Len(), env.Len())
+				t.Fatalf("%s: %d of %d rounds", env.Name, rest.Len(), env.Len())
 			}
-			v, w := logOf(env), logOf(rest)
+			v, w := env, rest
 			for i := range rest.Len() {
 				var a, b codec.Context
 				env.Context(&a, i+n)
 				rest.Context(&b, i)
 				if asJSON(t, a) != asJSON(t, b) {
-					t.Fatalf("%s: round %d differs", env.Name(), i)
+					t.Fatalf("%s: round %d differs", env.Name, i)
 				}
-				for k := range env.Actions() {
+				for k := range env.Actions {
 					if x, y := env.Loss(i+n, k), rest.Loss(i, k); x != y && !math.IsNaN(x) {
-						t.Fatalf("%s: round %d: loss %v, want %v", env.Name(), i, y, x)
+						t.Fatalf("%s: round %d: loss %v, want %v", env.Name, i, y, x)
 					}
 				}
-				if v != nil && (w.action(i) != v.action(i+n) || v.timed() && w.time(i) != v.time(i+n)) {
-					t.Fatalf("%s: round %d is another", env.Name(), i)
+				if v.Log != nil && (w.Log.Action[w.Row(i)] != v.Log.Action[v.Row(i+n)] || v.Timed() && w.time(i) != v.time(i+n)) {
+					t.Fatalf("%s: round %d is another", env.Name, i)
 				}
 			}
 		}
@@ -85,7 +87,7 @@ func TestTail(t *testing.T) {
 // fitPlay fits a class to the first 2,000 rows in some order and returns the mean loss of
 // the default learner over it on the rest, and that of the linear oracle that started with
 // the first row.
-func fitPlay(t *testing.T, env Environment, order int, bandit bool) (class, linear float64) {
+func fitPlay(t *testing.T, env *Rounds, order int, bandit bool) (class, linear float64) {
 	t.Helper()
 	const used = 2000
 	env = Order(env, order, 1)
@@ -97,15 +99,15 @@ func fitPlay(t *testing.T, env Environment, order int, bandit bool) (class, line
 	if err != nil {
 		t.Fatal(err)
 	}
-	none, err := ParseDelays("none", 1)
+	none, err := delay.Parse("none", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	play := func(env Environment, o model.Oracle, files map[string][]byte) *Result {
+	play := func(env *Rounds, o model.Oracle, files map[string][]byte) *Result {
 		m, _ := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
 		m.Oracle = o
-		m.Resolve(env.Columns(), len(env.Actions()))
-		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: none, Model: m, Files: files, Seed: 1}).Run(t.Context(), nil)
+		m.Resolve(env.Columns, len(env.Actions))
+		r, err := (&Trial{Rounds: env, Delays: none, Model: m, Files: files, Seed: 1}).Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

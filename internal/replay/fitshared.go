@@ -7,21 +7,16 @@ import (
 	"math"
 	"slices"
 
+	"hindsight/internal/dataset"
 	classes "hindsight/internal/fit"
 	"hindsight/pkg/codec"
 )
-
-// ActionsBringFeatures reports whether actions of the data have features.
-func ActionsBringFeatures(env Environment) bool {
-	v := logOf(env)
-	return v != nil && (v.log.items != nil || v.log.intake != nil && v.log.intake.Featured)
-}
 
 // shared makes data of functions that all actions share: a row for each loss that is known,
 // with the columns of its action behind those of the context.
 func (b *fitBuilder) shared(d *classes.Data, n int) (*classes.Data, error) {
 	if d.ActionFeatures = b.actionColumns(n); len(d.ActionFeatures) == 0 {
-		return nil, fmt.Errorf("%s has no actions that differ in a feature: fit functions of named actions", b.env.Name())
+		return nil, fmt.Errorf("%s has no actions that differ in a feature: fit functions of named actions", b.env.Name)
 	}
 	d.Actions = nil
 	at := map[string]int{}
@@ -53,10 +48,10 @@ func (b *fitBuilder) shared(d *classes.Data, n int) (*classes.Data, error) {
 
 // index returns the index among all actions of action i of round t.
 func (b *fitBuilder) index(t, i int) int {
-	if b.log == nil {
+	if b.env.Log == nil {
 		return i
 	}
-	b.eligible = b.log.eligible(b.eligible[:0], t)
+	b.eligible = b.env.Log.Eligible(b.eligible[:0], b.env.Row(t))
 	return int(b.eligible[i])
 }
 
@@ -65,7 +60,7 @@ func (b *fitBuilder) index(t, i int) int {
 // say nothing of those to come.
 func (b *fitBuilder) actionValues(i int, f func(name string, v float64)) {
 	a := &b.ctx.Actions[i]
-	if b.log == nil || b.log.log.rows == nil || b.log.log.rows.slots == nil {
+	if log := b.env.Log; log == nil || !log.Sets() {
 		f("="+a.Name, 1)
 	}
 	for i := range a.Features {
@@ -96,7 +91,7 @@ func (b *fitBuilder) actionColumns(n int) []string {
 			actions++
 			b.actionValues(i, func(name string, v float64) {
 				c := columns[name]
-				if c == nil && len(columns) == mostColumns {
+				if c == nil && len(columns) == dataset.MostColumns {
 					return
 				}
 				if c == nil {

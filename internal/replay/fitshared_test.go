@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	classes "hindsight/internal/fit"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
@@ -19,7 +20,7 @@ func TestFitSharedData(t *testing.T) {
 {"features":{"h":4},"actions":["c"],"action":"c","propensity":1}
 `
 	o := FitOptions{Columns: 9, Shared: 9}
-	d, err := FitData(readEvents(t, changing, EventOptions{}, logs.Options{}), o)
+	d, err := FitData(readEvents(t, changing, dataset.Options{}, logs.Options{}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +28,7 @@ func TestFitSharedData(t *testing.T) {
 		t.Errorf("%s", got) // one is not there in the third row
 	}
 	same := strings.ReplaceAll(changing[:strings.Index(changing, "\n")+1], `"p":2,`, "")
-	d, err = FitData(readEvents(t, same+same, EventOptions{}, logs.Options{}), o)
+	d, err = FitData(readEvents(t, same+same, dataset.Options{}, logs.Options{}), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestFitSharedData(t *testing.T) {
 	if _, err := FitData(worldLog(t, 1, 5), o); err != nil {
 		t.Errorf("names alone are columns of actions that are always the same: %v", err)
 	}
-	if _, err := FitData(readEvents(t, strings.Repeat(`{"actions":["c"],"action":"c","loss":0}`+"\n", 2), EventOptions{}, logs.Options{}), o); err == nil {
+	if _, err := FitData(readEvents(t, strings.Repeat(`{"actions":["c"],"action":"c","loss":0}`+"\n", 2), dataset.Options{}, logs.Options{}), o); err == nil {
 		t.Error("of one action without features nothing can be told apart")
 	}
 }
@@ -46,7 +47,7 @@ func TestFitSharedData(t *testing.T) {
 // loaded by the Hedge oracle of a model, finds the good ones at once; a class over names
 // cannot be fitted.
 func TestFitShared(t *testing.T) {
-	log := readEvents(t, freshActions(700), EventOptions{}, logs.Options{Format: logs.Dsjson})
+	log := readEvents(t, freshActions(700), dataset.Options{}, logs.Options{Format: logs.Dsjson})
 	d, err := FitData(log, FitOptions{Rows: 200, Columns: 9, Shared: 9})
 	if err != nil {
 		t.Fatal(err)
@@ -60,8 +61,8 @@ func TestFitShared(t *testing.T) {
 	rest := Tail(log, 200)
 	m, _ := ModelFor(rest, "m", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 20})
 	m.Oracle = model.Oracle{Kind: model.Hedge, Eta: .5, Class: "c"}
-	m.Resolve(rest.Columns(), len(rest.Actions()))
-	r, err := (&Trial{Rounds: EncodeRoundsFor(rest, m), Delays: none(t, rest), Model: m,
+	m.Resolve(rest.Columns, len(rest.Actions))
+	r, err := (&Trial{Rounds: rest.For(m), Delays: none(t, rest), Model: m,
 		Files: map[string][]byte{"c": c.File.Append(nil)}, Seed: 1}).Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
@@ -31,7 +32,7 @@ var everyDelay = []string{"none", "constant:50", "exp:50", "lognormal:20,1.5", "
 	"starve-best:100", "loss:0,100", "never:0.1", "never-bad:0.3", "reorder:50", "constant:10+exp:20"}
 
 // deal plays runs dealt over environments and delays, with a way to spoil the environment.
-func deal(t *testing.T, runs, rounds int, spoil func(Environment) Environment) *guarantees {
+func deal(t *testing.T, runs, rounds int, spoil func(*Rounds) *Rounds) *guarantees {
 	t.Helper()
 	g := &guarantees{}
 	for i := range runs {
@@ -45,7 +46,7 @@ func deal(t *testing.T, runs, rounds int, spoil func(Environment) Environment) *
 	return g
 }
 
-func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment) Environment, spec string,
+func (g *guarantees) play(t *testing.T, env *Rounds, spoil func(*Rounds) *Rounds, spec string,
 	seed uint64) {
 	t.Helper()
 	m, files := ModelFor(env, "guarantee", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 200})
@@ -56,12 +57,12 @@ func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment)
 	if spoil != nil {
 		env = spoil(env)
 	}
-	delays, err := DelayOptions{Seed: seed, Env: env}.Parse(spec)
+	delays, err := delay.Parse(spec, env.DelayOptions(seed))
 	if err != nil {
 		t.Fatal(err)
 	}
 	trace, err := traced(t.Context(), loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, m.Name, SecretSeed(seed),
-		EncodeRounds(env), delays)
+		env, delays)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,14 +73,14 @@ func (g *guarantees) play(t *testing.T, env Environment, spoil func(Environment)
 	if regret <= c.Plausible.Bound+1e-8 {
 		g.covered++
 	} else {
-		g.uncovered = append(g.uncovered, fmt.Sprintf("%s, %s, seed %d: regret %v, bound %v of %d functions", env.Name(),
+		g.uncovered = append(g.uncovered, fmt.Sprintf("%s, %s, seed %d: regret %v, bound %v of %d functions", env.Name,
 			spec, seed, regret, c.Plausible.Bound, c.Plausible.Surviving))
 	}
 	left, err := l.(*learner.DAFA).Models().Append(nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env.Columns() > 1 { // not needle
+	if env.Columns > 1 { // not needle
 		g.first++
 		others := 0.0
 		for _, f := range left {
@@ -121,14 +122,18 @@ func (g *guarantees) driftHolds() bool {
 }
 
 // labelsShifted gives each action the losses of the next one; the truth stays.
-type labelsShifted struct{ Environment }
-
-func (e labelsShifted) Loss(t, a int) float64 { return e.Environment.Loss(t, (a+1)%len(e.Actions())) }
+func labelsShifted(e *Rounds) *Rounds {
+	out := *e
+	out.loss = func(t, a int) float64 { return e.Loss(t, (a+1)%len(e.Actions)) }
+	return &out
+}
 
 // lossesFlipped has loss 1 for 0: what is learned is the worst.
-type lossesFlipped struct{ Environment }
-
-func (e lossesFlipped) Loss(t, a int) float64 { return 1 - e.Environment.Loss(t, a) }
+func lossesFlipped(e *Rounds) *Rounds {
+	out := *e
+	out.loss = func(t, a int) float64 { return 1 - e.Loss(t, a) }
+	return &out
+}
 
 // TestGuarantees deals runs over all delays and environments: the plausible-set bound holds
 // in at least 1−α of them, the measured-drift bound for the means, and at most α of the
@@ -167,10 +172,10 @@ func TestGuarantees(t *testing.T) {
 	const faulty = 13 // all of sigmoid
 	for name, fault := range map[string]struct {
 		rounds int
-		spoil  func(Environment) Environment
+		spoil  func(*Rounds) *Rounds
 	}{
-		"labels shifted": {1000, func(e Environment) Environment { return labelsShifted{e} }},
-		"losses flipped": {4000, func(e Environment) Environment { return lossesFlipped{e} }}, // the measured-drift bound is far above small regret
+		"labels shifted": {1000, labelsShifted},
+		"losses flipped": {4000, lossesFlipped}, // the measured-drift bound is far above small regret
 	} {
 		g = deal(t, faulty, fault.rounds, fault.spoil)
 		t.Logf("%s: covered %d, f⋆ survived %d, alarms %d of %d; mean regret %.1f, mean measured drift %.1f", name, g.covered,

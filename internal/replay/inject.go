@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -22,7 +23,7 @@ type Injection struct {
 	Log    stream.Log
 	Topics service.Topics
 	Rounds *Rounds
-	Delays Delays
+	Delays *delay.Delays
 	Lead   int // contexts that may be ahead of the decisions read; at least 1
 	// Rules of the model and what its deciders have learned: before a context is sent, what is
 	// released after the decision Lead rounds before must have been learned, so that the loop's
@@ -39,6 +40,7 @@ type Injection struct {
 	// stopped, and comes to the same decisions and feedback.
 	Taught bool
 
+	rounds             *Reader
 	match              *match
 	due                *releases
 	contexts, outcomes []stream.Appender // by partition
@@ -64,7 +66,7 @@ var errInjectStalled = errors.New("no progress for " + injectStall.String())
 // whose outcome never comes and whose window only later decisions would end.
 func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	in.Partitions = max(in.Partitions, 1)
-	in.early = map[int]stream.Record{}
+	in.early, in.rounds = map[int]stream.Record{}, in.Rounds.Reader()
 	decisions, err := in.openDecisions(ctx)
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (in *Injection) Run(ctx context.Context, progress func(done int)) error {
 	if err := in.play(ctx, decisions, progress); err != nil {
 		return err
 	}
-	for _, t := range in.match.s.rest() {
+	for _, t := range in.match.s.Rest() {
 		if err := in.report(ctx, t); err != nil {
 			return err
 		}
@@ -110,7 +112,7 @@ func (in *Injection) partition(t int) int {
 	if in.Partitions == 1 {
 		return 0
 	}
-	return loop.PartitionOf([]byte(in.Rounds.ID(t)), in.Partitions)
+	return loop.PartitionOf([]byte(in.rounds.id(t)), in.Partitions)
 }
 
 func (in *Injection) openWriters(ctx context.Context) error {
@@ -204,7 +206,7 @@ func (in *Injection) await(ctx context.Context) error {
 
 // send sends the next context.
 func (in *Injection) send(ctx context.Context) error {
-	r := stream.Record{Key: []byte(in.Rounds.ID(in.sent)), Value: in.Rounds.Context(in.sent)}
+	r := stream.Record{Key: []byte(in.rounds.id(in.sent)), Value: in.rounds.Bytes(in.sent)}
 	_, err := in.contexts[in.partition(in.sent)].Append(ctx, &r)
 	return err
 }
@@ -236,7 +238,7 @@ func (in *Injection) decision(ctx context.Context, r *stream.Record) error {
 	}
 	t := in.round()
 	if t == in.sent || in.early[t].Value != nil || in.Partitions == 1 && t > in.match.n {
-		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.Rounds.ID(in.match.n))
+		return fmt.Errorf("decision %d is of round %q, not %q: someone else writes contexts to this system", in.dec.N, in.dec.ID, in.rounds.id(in.match.n))
 	}
 	if t > in.match.n {
 		in.early[t] = stream.Record{Time: r.Time, Value: bytes.Clone(r.Value)}
@@ -268,7 +270,7 @@ func (in *Injection) round() int {
 		}
 		return in.sent
 	}
-	for t < in.sent && in.dec.ID != in.Rounds.ID(t) {
+	for t < in.sent && in.dec.ID != in.rounds.id(t) {
 		t++
 	}
 	return t
@@ -279,7 +281,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 	in.match.decided(&in.dec)
 	in.match.course.decided(int64(t)-in.reported, max(0, int64(t)-in.dec.LearnedThrough), notKnown)
 	in.match.course.end(in.match.fileTime(t))
-	if err := in.due.decided(&in.dec, in.time, in.match.s.cut == Never); err != nil {
+	if err := in.due.decided(&in.dec, in.time, in.match.s.Cut == delay.Never); err != nil {
 		return err
 	}
 	if in.due.ending() {
@@ -288,7 +290,7 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 		}
 		in.due.later()
 	}
-	for _, r := range in.match.s.after(t) {
+	for _, r := range in.match.s.After(t) {
 		if err := in.report(ctx, r); err != nil {
 			return err
 		}
@@ -297,14 +299,14 @@ func (in *Injection) decided(ctx context.Context, t int) error {
 }
 
 // report appends the outcome of a round.
-func (in *Injection) report(ctx context.Context, of awaited) error {
+func (in *Injection) report(ctx context.Context, of delay.Awaited) error {
 	in.match.outcome(&in.out, of)
 	if err := in.due.outcome(&in.out); err != nil {
 		return err
 	}
 	in.buf = codec.AppendOutcome(in.buf[:0], &in.out)
 	in.reported++
-	_, err := in.outcomes[in.partition(int(of.round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
+	_, err := in.outcomes[in.partition(int(of.Round))].Append(ctx, &stream.Record{Key: []byte(in.out.ID), Value: in.buf})
 	return err
 }
 
@@ -314,7 +316,7 @@ func (in *Injection) Score(r *Result) { in.match.score(r) }
 
 // Course returns how the run went, with the histogram of its delays. Bounds are not in it,
 // nor what was held back: only the live system knew those.
-func (in *Injection) Course(delays []DelayBin) *Course { return in.match.tell(delays) }
+func (in *Injection) Course(delays []delay.Bin) *Course { return in.match.tell(delays) }
 
 // WorstContexts looks for the contexts in which the learner did worst.
 func (in *Injection) WorstContexts() *WorstContexts { return in.match.worstContexts() }

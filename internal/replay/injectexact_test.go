@@ -98,7 +98,7 @@ func exact(d *codec.Decision) string {
 }
 
 // decisionsOf returns what the backtest of a trial decides.
-func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
+func decisionsOf(t *testing.T, tr *Trial) ([]string, *trace) {
 	t.Helper()
 	l, err := tr.learner()
 	if err != nil {
@@ -117,7 +117,7 @@ func decisionsOf(t *testing.T, tr *Trial) ([]string, *Trace) {
 
 // livesOf returns what a live system decided.
 func livesOf(t *testing.T, log stream.Log) (out []string) {
-	scan(t, log, service.TopicsOf("replay").Decisions, func(r *stream.Record) error {
+	scanned(t, log, service.TopicsOf("replay").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		out = append(out, exact(&d))

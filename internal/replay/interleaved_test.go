@@ -55,7 +55,7 @@ func (b *interleaved) round(t int, want *codec.Decision) error {
 	if err := b.learnThrough(want.LearnedThrough); err != nil {
 		return err
 	}
-	res := b.decider.Decide(b.dec, b.match.rounds.context(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
+	res := b.decider.Decide(b.dec, b.match.rounds.Bytes(t), "", loop.Source{Offset: want.Source, Through: want.ContextsThrough, Time: want.Time})
 	if res.Verdict != loop.Decided {
 		return res.Err
 	}
@@ -106,10 +106,10 @@ func TestLiveEqualsBacktest(t *testing.T) {
 			t.Parallel()
 			env := environment(t, c.env, 1, 300)
 			if c.delays == "" {
-				c.delays = OwnDelays(env)
+				c.delays = env.Delays
 			}
 			if c.learner == model.Fixed {
-				c.learner += ":" + env.Actions()[1]
+				c.learner += ":" + env.Actions[1]
 			}
 			tr := trialOf(t, env, c.learner, "200", c.delays)
 			tr.Model.Arrival = c.arrival
@@ -155,7 +155,7 @@ func TestModesLiveEqualsBacktest(t *testing.T) {
 
 // useOracle gives a trial an oracle; the shared ones with few columns, to
 // be quick.
-func useOracle(t *testing.T, tr *Trial, env Environment, kind string) {
+func useOracle(t *testing.T, tr *Trial, env *Rounds, kind string) {
 	t.Helper()
 	m, err := model.Parse("oracle", []byte("oracle: "+kind))
 	if !strings.HasPrefix(kind, "{") {
@@ -170,14 +170,14 @@ func useOracle(t *testing.T, tr *Trial, env Environment, kind string) {
 		o.Hashed = 32
 	}
 	tr.Model.Oracle = o
-	tr.Model.Resolve(env.Columns(), len(env.Actions()))
+	tr.Model.Resolve(env.Columns, len(env.Actions))
 }
 
 // sameAsLive replays the decisions of a live run and compares. It returns the backtest.
 func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 	topics := service.TopicsOf("replay")
 	var live []codec.Decision
-	scan(t, log, topics.Decisions, func(r *stream.Record) error {
+	scanned(t, log, topics.Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, slices.Clone(r.Value))
 		live = append(live, d)
@@ -196,7 +196,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 			t.Fatal(err)
 		}
 	}
-	err = errors.Join(b.joinOutcomes(b.match.s.rest(), len(live)-1), b.take(loop.End, nil, nil))
+	err = errors.Join(b.joinOutcomes(b.match.s.Rest(), len(live)-1), b.take(loop.End, nil, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func sameAsLive(t *testing.T, tr *Trial, log stream.Log) *interleaved {
 }
 
 // scan reads the data records of a topic of one partition.
-func scan(t *testing.T, log stream.Log, topic string, f func(r *stream.Record) error) {
+func scanned(t *testing.T, log stream.Log, topic string, f func(r *stream.Record) error) {
 	t.Helper()
 	err := stream.Scan(t.Context(), log, topic, 0, stream.Earliest, math.MaxInt64, func(r *stream.Record) error {
 		if r.Type != "" {

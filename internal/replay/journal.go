@@ -28,7 +28,7 @@ import (
 type Journal struct {
 	mu      sync.Mutex
 	file    *os.File
-	version string
+	Version string
 	done    map[string]json.RawMessage
 	digests map[*Rounds]string
 }
@@ -53,7 +53,7 @@ func OpenJournal(path, version string) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	j := &Journal{file: f, version: version, done: map[string]json.RawMessage{}, digests: map[*Rounds]string{}}
+	j := &Journal{file: f, Version: version, done: map[string]json.RawMessage{}, digests: map[*Rounds]string{}}
 	if err := j.read(path); err != nil {
 		_ = f.Close()
 		return nil, err
@@ -94,13 +94,13 @@ func (j *Journal) read(path string) error {
 }
 
 // Result returns what the journal keeps of a trial, nil if that is nothing.
-func (j *Journal) Result(t *Trial) (*Result, error) { return journalled[Result](j, j.key(t)) }
+func (j *Journal) Result(t *Trial) (*Result, error) { return Kept[Result](j, j.key(t)) }
 
 // Keep writes the result of a trial, which is on disk when it returns.
-func (j *Journal) Keep(t *Trial, r *Result) error { return j.keep(j.key(t), r) }
+func (j *Journal) Keep(t *Trial, r *Result) error { return j.Write(j.key(t), r) }
 
-// journalled returns what is kept under a key, nil if that is nothing.
-func journalled[T any](j *Journal, key string) (*T, error) {
+// Kept returns what is kept under a key, nil if that is nothing.
+func Kept[T any](j *Journal, key string) (*T, error) {
 	j.mu.Lock()
 	kept, ok := j.done[key]
 	j.mu.Unlock()
@@ -114,8 +114,8 @@ func journalled[T any](j *Journal, key string) (*T, error) {
 	return v, nil
 }
 
-// keep writes a line, which is on disk when it returns.
-func (j *Journal) keep(key string, v any) error {
+// Write writes a line, which is on disk when it returns.
+func (j *Journal) Write(key string, v any) error {
 	result, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -140,22 +140,19 @@ func (j *Journal) Close() error { return j.file.Close() }
 // key returns the SHA-256 of all that the result of a trial depends on.
 func (j *Journal) key(t *Trial) string {
 	h := sha256.New()
-	hashPart(h, []byte(j.version))
-	hashPart(h, []byte(t.Label))
-	hashModel(h, t.Model, t.Files)
-	hashPart(h, []byte(t.Delays.String()))
-	if sum, ok := t.Delays.(*delaySum); ok {
-		for i := range sum.terms {
-			hashWords(h, sum.terms[i].delays)
-			hashWords(h, sum.terms[i].times)
-		}
+	HashPart(h, []byte(j.Version))
+	HashPart(h, []byte(t.Label))
+	HashModel(h, t.Model, t.Files)
+	HashPart(h, []byte(t.Delays.Spec))
+	for _, words := range t.Delays.Recorded {
+		HashWords(h, words)
 	}
 	looks := int64(0)
 	if t.Contexts {
 		looks = 1
 	}
-	hashWords(h, []int64{int64(t.Order), int64(t.Seed), looks})
-	hashPart(h, []byte(j.digest(t.Rounds)))
+	HashWords(h, []int64{int64(t.Order), int64(t.Seed), looks})
+	HashPart(h, []byte(j.digest(t.Rounds)))
 	return hex.EncodeToString(h.Sum(nil))
 }
 
@@ -165,29 +162,29 @@ func (j *Journal) digest(r *Rounds) string {
 	defer j.mu.Unlock()
 	digest, ok := j.digests[r]
 	if !ok {
-		digest = r.digest()
+		digest = r.Digest()
 		j.digests[r] = digest
 	}
 	return digest
 }
 
-// hashPart adds bytes, and how many they are.
-func hashPart(h hash.Hash, b []byte) {
+// HashPart adds bytes, and how many they are.
+func HashPart(h hash.Hash, b []byte) {
 	_, _ = h.Write(binary.BigEndian.AppendUint64(nil, uint64(len(b))))
 	_, _ = h.Write(b)
 }
 
-// hashModel adds a model with the files that it names.
-func hashModel(h hash.Hash, m *model.Model, files map[string][]byte) {
-	hashPart(h, m.Canonical())
+// HashModel adds a model with the files that it names.
+func HashModel(h hash.Hash, m *model.Model, files map[string][]byte) {
+	HashPart(h, m.Canonical())
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		hashPart(h, []byte(name))
-		hashPart(h, files[name])
+		HashPart(h, []byte(name))
+		HashPart(h, files[name])
 	}
 }
 
-// hashWords adds numbers, and how many they are.
-func hashWords(h hash.Hash, words []int64) {
+// HashWords adds numbers, and how many they are.
+func HashWords(h hash.Hash, words []int64) {
 	buf := binary.BigEndian.AppendUint64(make([]byte, 0, 4096), uint64(len(words)))
 	for _, w := range words {
 		if len(buf)+8 > cap(buf) {
@@ -199,57 +196,57 @@ func hashWords(h hash.Hash, words []int64) {
 	_, _ = h.Write(buf)
 }
 
-// digest returns the SHA-256 of all that a run reads of the rounds: names, contexts,
+// Digest returns the SHA-256 of all that a run reads of the rounds: names, contexts,
 // the loss and the truth of every action, and what a log recorded.
-func (r *Rounds) digest() string {
+func (r *Rounds) Digest() string {
 	h := sha256.New()
-	_, _ = io.WriteString(h, r.Env.Name()+"\x00")
-	for _, a := range r.Env.Actions() {
+	_, _ = io.WriteString(h, r.Name+"\x00")
+	for _, a := range r.Actions {
 		_, _ = io.WriteString(h, a+"\x00")
 	}
-	k := len(r.Env.Actions())
+	k := len(r.Actions)
 	truth, row := make([]float64, k), make([]int64, 0, 2*k+4)
 	number := func(x float64) { row = append(row, int64(math.Float64bits(x))) }
-	log, rounds := logOf(r.Env), r.reader()
-	for t := range r.Env.Len() {
-		if t%dropEvery == 0 {
+	rounds := r.Reader()
+	for t := range r.n {
+		if t&(1<<14-1) == 0 {
 			r.drop()
 		}
 		_, _ = io.WriteString(h, rounds.id(t)+"\x00")
-		_, _ = h.Write(rounds.context(t))
+		_, _ = h.Write(rounds.Bytes(t))
 		row = row[:0]
-		if log != nil {
-			row = log.appendRecorded(row, t)
-			number(r.Env.Loss(t, log.slot(t)))
-			hashWords(h, row)
+		if r.Log != nil {
+			row = r.appendRecorded(row, t)
+			number(r.Loss(t, r.Log.Slot(r.Row(t))))
+			HashWords(h, row)
 			continue
 		}
 		for a := range k {
-			number(r.Env.Loss(t, a))
+			number(r.Loss(t, a))
 		}
-		if r.Env.Truth(truth, t) {
-			for _, v := range truth {
-				number(v)
-			}
+		r.Truth(truth, t)
+		for _, v := range truth {
+			number(v)
 		}
-		hashWords(h, row)
+		HashWords(h, row)
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }
 
 // appendRecorded appends what is recorded of round t, but for its loss.
-func (v *logView) appendRecorded(dst []int64, t int) []int64 {
-	dst = append(dst, int64(v.slot(t)))
-	if v.timed() {
-		dst = append(dst, v.time(t))
+func (r *Rounds) appendRecorded(dst []int64, t int) []int64 {
+	b, row := r.Log, r.Row(t)
+	dst = append(dst, int64(b.Slot(row)))
+	if b.Decided != nil {
+		dst = append(dst, r.time(t))
 	}
-	if v.log.props != nil {
-		dst = append(dst, int64(math.Float64bits(v.propensity(t))), int64(math.Float64bits(v.weight(t))))
+	if b.Props != nil {
+		dst = append(dst, int64(math.Float64bits(b.Props[row])), int64(math.Float64bits(b.Weight(row))))
 	}
-	if v.log.weights != nil {
-		dst = append(dst, int64(math.Float64bits(v.stands(t))))
+	if b.Weights != nil {
+		dst = append(dst, int64(math.Float64bits(b.Stands(row))))
 	}
-	if v.played(t, v.slot(t)) { // or it is not accepted
+	if b.Played(row, b.Slot(row)) { // or it is not accepted
 		dst = append(dst, 1)
 	}
 	return dst

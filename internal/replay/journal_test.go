@@ -7,23 +7,25 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 )
 
 // journalTrial is a short trial over an environment.
-func journalTrial(t *testing.T, env Environment, learner, delays string) *Trial {
+func journalTrial(t *testing.T, env *Rounds, learner, delays string) *Trial {
 	t.Helper()
 	l, err := model.ParseLearner(learner)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse(delays)
+	d, err := delay.Parse(delays, env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, files := ModelFor(env, "replay", l, loop.Window{Rounds: 20})
-	return &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
+	return &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: learner, Seed: 1}
 }
 
 func asJSON(t *testing.T, v any) string {
@@ -50,7 +52,7 @@ func openJournal(t *testing.T, path string) *Journal {
 func TestJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "runs.jsonl")
 	trials := []*Trial{
-		journalTrial(t, NewSigmoid(1, 200, SigmoidOptions{}), "dafa", "exp:5"),
+		journalTrial(t, OfWorld(world.NewSigmoid(1, 200, world.SigmoidOptions{})), "dafa", "exp:5"),
 		journalTrial(t, worldLog(t, 1, 300), "egreedy:0.1", "never:0.2"),
 		journalTrial(t, timedLog(t), "uniform", "none"),
 	}
@@ -100,16 +102,18 @@ func TestJournal(t *testing.T) {
 func TestJournalKey(t *testing.T) {
 	dir := t.TempDir()
 	j := openJournal(t, filepath.Join(dir, "runs.jsonl"))
-	base := func() *Trial { return journalTrial(t, NewSigmoid(1, 50, SigmoidOptions{}), "dafa", "exp:5") }
+	base := func() *Trial {
+		return journalTrial(t, OfWorld(world.NewSigmoid(1, 50, world.SigmoidOptions{})), "dafa", "exp:5")
+	}
 	if one, other := j.key(base()), j.key(base()); one != other {
 		t.Fatal("equal trials have different keys")
 	}
-	recorded := func(text string) Delays {
+	recorded := func(text string) *delay.Delays {
 		file := filepath.Join(dir, "d.txt")
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		d, err := ParseDelays("recorded:"+file, 1)
+		d, err := delay.Parse("recorded:"+file, delay.Options{Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -123,14 +127,14 @@ func TestJournalKey(t *testing.T) {
 		"order":         func(tr *Trial) { tr.Order = 1 },
 		"model":         func(tr *Trial) { tr.Model.Window.Rounds = 21 },
 		"files":         func(tr *Trial) { tr.Files["class.jsonl"] = append(tr.Files["class.jsonl"], '\n') },
-		"delays":        func(tr *Trial) { tr.Delays = Sequence(make([]int64, 50)) },
+		"delays":        func(tr *Trial) { tr.Delays = delay.Sequence(make([]int64, 50)).Delays() },
 		"delays of a 0": func(tr *Trial) { tr.Delays = recorded("0\n") },
 		"delays of a 1": func(tr *Trial) { tr.Delays = recorded("1\n") },
-		"length":        func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(1, 51, SigmoidOptions{})) },
-		"data":          func(tr *Trial) { tr.Rounds = EncodeRounds(NewSigmoid(2, 50, SigmoidOptions{})) },
-		"rewards":       func(tr *Trial) { tr.Rounds = EncodeRounds(twistedWorld(t, "rewards:.9,.1")) },
-		"log":           func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 1, 50)) },
-		"other log":     func(tr *Trial) { tr.Rounds = EncodeRounds(worldLog(t, 2, 50)) },
+		"length":        func(tr *Trial) { tr.Rounds = OfWorld(world.NewSigmoid(1, 51, world.SigmoidOptions{})) },
+		"data":          func(tr *Trial) { tr.Rounds = OfWorld(world.NewSigmoid(2, 50, world.SigmoidOptions{})) },
+		"rewards":       func(tr *Trial) { tr.Rounds = twistedWorld(t, "rewards:.9,.1") },
+		"log":           func(tr *Trial) { tr.Rounds = worldLog(t, 1, 50) },
+		"other log":     func(tr *Trial) { tr.Rounds = worldLog(t, 2, 50) },
 	} {
 		tr := base()
 		change(tr)
@@ -150,9 +154,9 @@ func TestJournalKey(t *testing.T) {
 	}
 }
 
-func twistedWorld(t *testing.T, spec string) Environment {
+func twistedWorld(t *testing.T, spec string) *Rounds {
 	t.Helper()
-	env, err := Twist(NewSigmoid(1, 50, SigmoidOptions{}), spec, 1)
+	env, err := Twist(OfWorld(world.NewSigmoid(1, 50, world.SigmoidOptions{})), spec, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

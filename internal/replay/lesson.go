@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -16,8 +18,7 @@ type Lesson struct {
 	Model *model.Model // of the epoch in which it is taught, one version below the live one
 	Late  int          // outcomes that came after the live model's window
 
-	env    Environment
-	log    *logView
+	env    *Rounds
 	window loop.Window // of the live model
 }
 
@@ -31,11 +32,11 @@ var (
 // NewLesson returns the lesson of a log for a model that goes on with it. Windows are those of
 // the live model, in the log's own times, or in rounds: an outcome that came later is left out.
 // A round without one ends by the rule for silence, once every outcome in time would have come.
-func NewLesson(env Environment, live *model.Model) (*Lesson, error) {
-	l := &Lesson{env: env, log: logOf(env), window: live.Window, Model: live.Clone()}
+func NewLesson(env *Rounds, live *model.Model) (*Lesson, error) {
+	l := &Lesson{env: env, window: live.Window, Model: live.Clone()}
 	switch {
-	case l.log == nil:
-		return nil, fmt.Errorf("%s: %w", env.Name(), errNoLesson)
+	case env.Log == nil:
+		return nil, fmt.Errorf("%s: %w", env.Name, errNoLesson)
 	case live.Version < 2 || !live.Warm.Keep:
 		return nil, errNotKept
 	}
@@ -53,10 +54,10 @@ func NewLesson(env Environment, live *model.Model) (*Lesson, error) {
 // longest returns the most later decisions that were made before an outcome in time, and
 // counts those that came late.
 func (l *Lesson) longest() (most int64) {
-	for t := range l.log.n {
-		l.log.log.files.pass(t)
-		d := l.Delay(&Play{Round: t})
-		if most = max(most, d); d == Never && l.log.observed(t) && l.log.log.came[t] != noTime {
+	for t := range l.env.Len() {
+		l.env.Log.Pass(t)
+		d := l.delay(&delay.Play{Round: t})
+		if most = max(most, d); d == delay.Never && l.env.Log.Observed(l.env.Row(t)) && l.env.Log.Came[t] != scan.NoTime {
 			l.Late++
 		}
 	}
@@ -65,11 +66,11 @@ func (l *Lesson) longest() (most int64) {
 
 // check looks at every context before the first is taught.
 func (l *Lesson) check() error {
-	check, r := l.Model.Rules().Check(), l.Rounds().reader()
-	for t := range l.log.n {
-		l.log.log.files.pass(t)
-		if err := check(r.context(t)); err != nil {
-			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name(), r.id(t), err)
+	check, r := l.Model.Rules().Check(), l.Rounds().Reader()
+	for t := range l.env.Len() {
+		l.env.Log.Pass(t)
+		if err := check(r.Bytes(t)); err != nil {
+			return fmt.Errorf("round %d of %s, %q: the model does not take it: %w", t+1, l.env.Name, r.id(t), err)
 		}
 	}
 	return nil
@@ -77,49 +78,45 @@ func (l *Lesson) check() error {
 
 // Rounds returns the contexts, which name what was played, and its propensity if that is known.
 func (l *Lesson) Rounds() *Rounds {
-	r := EncodeRounds(l.env)
-	r.taught, r.listed = l.log, l.Model.Actions
-	return r
+	r := *l.env
+	r.Complete = l.complete
+	return &r
 }
 
 // Propensities reports whether the log has them.
-func (l *Lesson) Propensities() bool { return l.log.log.props != nil }
+func (l *Lesson) Propensities() bool { return l.env.Log.Props != nil }
 
-// Delay implements [Delays]: the log's own, none where it has none, and never beyond the window.
-func (l *Lesson) Delay(p *Play) int64 {
-	t, log := p.Round, l.log.log
-	if log.came == nil {
+// Delays returns the log's own, none where it has none, and never beyond the window.
+func (l *Lesson) Delays() *delay.Delays { return &delay.Delays{Spec: delay.Own, Delay: l.delay} }
+
+func (l *Lesson) delay(p *delay.Play) int64 {
+	if !l.env.RecordsDelays() {
 		return 0
 	}
-	d := recordedDelay(log.decided[:l.log.n], log.came[t], t)
+	t := p.Round
+	decided, came := l.env.times()
+	d := delay.Of(decided, came[t], t)
 	late := d >= l.window.Rounds
-	if l.window.Rounds == 0 && d != Never {
-		late = log.came[t]-log.decided[t] > l.window.Nanos
+	if l.window.Rounds == 0 && d != delay.Never {
+		late = came[t]-decided[t] > l.window.Nanos
 	}
 	if late {
-		return Never
+		return delay.Never
 	}
 	return d
 }
 
-// String implements [Delays].
-func (l *Lesson) String() string { return recordedDelays }
-
-// lesson returns the context of round t with what was played.
-func (r *roundReader) lesson(t int) *codec.Context {
-	c := &r.ctx
-	c.Actions = r.actions[:0]
-	r.Env.Context(c, t)
-	r.actions, c.ID = c.Actions, r.id(t)
-	c.Baseline = append(c.Baseline[:0], codec.Share{Name: c.Actions[r.taught.slot(t)].Name, P: 1})
+// complete adds what was played to the context of round t. Actions that the model lists are left out.
+func (l *Lesson) complete(c *codec.Context, t int) {
+	log, row := l.env.Log, l.env.Row(t)
+	c.Baseline = append(c.Baseline[:0], codec.Share{Name: c.Actions[log.Slot(row)].Name, P: 1})
 	c.LoggedPropensity = 0
-	if r.taught.log.props != nil {
-		c.LoggedPropensity = r.taught.propensity(t)
+	if log.Props != nil {
+		c.LoggedPropensity = log.Props[row]
 	}
-	if slices.EqualFunc(c.Actions, r.listed, isBare) {
+	if slices.EqualFunc(c.Actions, l.Model.Actions, isBare) {
 		c.Actions = nil
 	}
-	return c
 }
 
 // isBare reports whether an action is no more than its name.

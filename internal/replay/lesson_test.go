@@ -15,6 +15,7 @@ import (
 	"hindsight/internal/logs"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
+	"hindsight/internal/random"
 	"hindsight/internal/service"
 	"hindsight/internal/verify"
 	"hindsight/pkg/codec"
@@ -29,7 +30,7 @@ import (
 func lessonText(rounds int) string {
 	var text strings.Builder
 	text.WriteString("id,at,who,p,paid,back,x\n")
-	s := NewStream(5, "lesson")
+	s := random.New(5, "lesson")
 	at := time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 	for t := range rounds {
 		u := func(k int) float64 { return s.Uniform(uint64(t), uint64(k)) }
@@ -111,7 +112,7 @@ func teachOn(t *testing.T, log stream.Log, l *Lesson, partitions, left int) erro
 		return err
 	}
 	in := Injection{Log: &cut{log, left, cancel}, Topics: service.TopicsOf("shop"), Lead: 1, Rules: l.Model.Rules(), Partitions: partitions,
-		Rounds: l.Rounds(), Delays: l, Learned: learned, Taught: true}
+		Rounds: l.Rounds(), Delays: l.Delays(), Learned: learned, Taught: true}
 	err = in.Run(ctx, func(int) {})
 	stop()
 	if ended := <-ended; ended != nil && !errors.Is(ended, context.Canceled) {
@@ -256,29 +257,29 @@ func TestLessonByHand(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught(t, log, 1)
-	v, late := logOf(l.env), 0
+	v, late := l.env.Log, 0
 	n := 0
-	scan(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
+	scanned(t, log, service.TopicsOf("shop").Feedback, func(r *stream.Record) error {
 		var f codec.Feedback
 		var c codec.Context
 		if err := errors.Join(codec.ParseFeedback(&f, r.Value), codec.ParseContext(&c, f.Context)); err != nil {
 			return err
 		}
-		_, paid := v.outcome(n)
+		paid := v.Value[n]
 		fate, loss := codec.Observed, 1-paid
-		if !v.observed(n) || n%11 == 7 {
+		if !v.Observed(n) || n%11 == 7 {
 			fate, loss = codec.Imputed, 1
 		}
-		if v.observed(n) && n%11 == 7 {
+		if v.Observed(n) && n%11 == 7 {
 			late++
 		}
 		if f.ID != fmt.Sprintf("round-%d", n) || f.Fate != fate || math.Abs(f.Loss-loss) > 1e-12 || f.Mode != codec.Apprentice {
 			t.Errorf("round %d, paid %v: %s is %s with a loss of %v in mode %v; want %s with %v",
 				n, paid, f.ID, f.Fate, f.Loss, f.Mode, fate, loss)
 		}
-		if f.Actions[f.Action] != v.log.actions[v.action(n)] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.propensity(n) {
+		if f.Actions[f.Action] != v.Actions[v.Action[n]] || f.Propensities[f.Action] != 1 || c.LoggedPropensity != v.Props[n] {
 			t.Errorf("round %d: %s of %v, logged with %v; want %s, logged with %v", n, f.Actions[f.Action], f.Propensities,
-				c.LoggedPropensity, v.log.actions[v.action(n)], v.propensity(n))
+				c.LoggedPropensity, v.Actions[v.Action[n]], v.Props[n])
 		}
 		n++
 		return nil
@@ -335,7 +336,7 @@ func TestSilenceEndsBeforeTheNext(t *testing.T) {
 		t.Fatal(err)
 	}
 	taught(t, live, 1)
-	scan(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
+	scanned(t, live, service.TopicsOf("shop").Decisions, func(r *stream.Record) error {
 		var d codec.Decision
 		err := codec.ParseDecision(&d, r.Value)
 		if want := max(0, d.N-1-3); d.LearnedThrough != want {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
@@ -11,15 +12,13 @@ import (
 // match plays rounds against a learner: it scores each decision and says which
 // outcomes come back after it. Backtest and Injection share it.
 type match struct {
-	rounds *roundReader
-	log    *logView   // of a bandit log, else nil
+	rounds *Reader
 	scale  loop.Range // on which the model takes outcomes
-	delays Delays
-	s      *schedule
-	play   Play
+	delays *delay.Delays
+	s      *delay.Schedule
+	play   delay.Play
 	truth  []float64
-	known  bool // the truth
-	n      int  // rounds so far
+	n      int // rounds so far
 
 	loss, regret float64
 	scored       float64 // rounds in loss, or the events that they stand for
@@ -29,17 +28,17 @@ type match struct {
 	contexts     *contextTable // nil: not looked at
 }
 
-func newMatch(rounds *Rounds, d Delays, scale loop.Range) *match {
+func newMatch(rounds *Rounds, d *delay.Delays, scale loop.Range) *match {
 	n := rounds.Len()
-	return &match{rounds: rounds.reader(), log: logOf(rounds.Env), scale: scale, delays: d, s: newSchedule(n, outcomeTimes(d)),
-		truth: make([]float64, len(rounds.Env.Actions())), course: newCourse()}
+	return &match{rounds: rounds.Reader(), scale: scale, delays: d, s: delay.NewSchedule(n, d.Times),
+		truth: make([]float64, len(rounds.Actions)), course: newCourse()}
 }
 
 // decided scores the decision of the next round and chooses its delay.
 func (m *match) decided(d *codec.Decision) {
 	t, a := m.n, d.Action
 	m.n++
-	if m.log != nil {
+	if m.rounds.Log != nil {
 		m.recorded(t, a)
 	} else {
 		m.told(t, a, d)
@@ -51,69 +50,70 @@ func (m *match) decided(d *codec.Decision) {
 
 // told is decided for an environment that says the loss of every action.
 func (m *match) told(t, a int, d *codec.Decision) {
-	loss := m.rounds.Env.Loss(t, a)
+	loss := m.rounds.Loss(t, a)
 	m.loss += loss
 	m.scored++
-	m.course.now.of[lineLoss].add(1, loss)
-	m.play = Play{Round: t, Action: a, Loss: loss}
-	if m.known = m.rounds.Env.Truth(m.truth, t); m.known {
-		regret := Regret(d.Propensities, m.truth)
+	m.course.now.of[lineLoss].Add(1, loss)
+	m.play = delay.Play{Round: t, Action: a, Loss: loss}
+	if m.rounds.Known {
+		m.rounds.Truth(m.truth, t)
+		regret := lawRegret(d.Propensities, m.truth)
 		m.regret += regret
 		m.course.truth(m.truth, regret)
 		m.play.Truth = m.truth
 	}
-	m.s.add(m.delays.Delay(&m.play), a)
+	m.s.Add(m.delays.Delay(&m.play), a)
 }
 
 // recorded is decided for a bandit log. Where the recorded action was not drawn nothing
 // is known of the round: it is withdrawn at once.
 func (m *match) recorded(t, a int) {
-	observed := m.log.observed(t)
+	log, row := m.rounds.Log, m.rounds.Row(t)
+	observed, stands := log.Observed(row), log.Stands(row)
 	if observed {
-		m.replay.row(m.log.stands(t))
-		m.course.now.of[lineLogged].add(m.log.stands(t), m.rounds.Env.Loss(t, m.log.slot(t)))
+		m.replay.row(stands)
+		m.course.now.of[lineLogged].Add(stands, log.Loss(row, log.Slot(row)))
 	}
-	if !m.log.played(t, a) {
+	if !log.Played(row, a) {
 		m.withdrawn(t, a)
 		return
 	}
 	m.matched++
 	if !observed {
-		m.s.add(Never, a)
+		m.s.Add(delay.Never, a)
 		return
 	}
-	loss := m.rounds.Env.Loss(t, a)
-	m.loss += m.log.stands(t) * loss
-	m.scored += m.log.stands(t)
-	weight := m.log.weight(t)
-	if m.log.log.props != nil {
-		m.replay.accept(m.log.stands(t), weight, loss)
+	loss, weight := log.Loss(row, a), log.Weight(row)
+	m.loss += stands * loss
+	m.scored += stands
+	if log.Props != nil {
+		m.replay.accept(stands, weight, loss)
 	}
-	m.course.now.of[lineLoss].add(weight, loss)
-	m.play = Play{Round: t, Action: a, Loss: loss}
-	m.s.add(m.delays.Delay(&m.play), a)
+	m.course.now.of[lineLoss].Add(weight, loss)
+	m.play = delay.Play{Round: t, Action: a, Loss: loss}
+	m.s.Add(m.delays.Delay(&m.play), a)
 }
 
 // withdrawn lays out a round that comes back at once.
 func (m *match) withdrawn(t, a int) {
-	if m.s.times != nil {
-		m.s.addAt(0, m.log.time(t), a)
+	if m.s.Times != nil {
+		m.s.AddAt(0, m.rounds.time(t), a)
 		return
 	}
-	m.s.add(0, a)
+	m.s.Add(0, a)
 }
 
 // outcome sets o to what is reported of a round, valid until the next call.
-func (m *match) outcome(o *codec.Outcome, of awaited) {
-	t, a := int(of.round), int(of.action)
+func (m *match) outcome(o *codec.Outcome, of delay.Awaited) {
+	t, a := int(of.Round), int(of.Action)
 	*o = codec.Outcome{ID: m.rounds.id(t)}
-	switch {
-	case m.log == nil:
-		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Env.Loss(t, a))
-	case !m.log.played(t, a):
+	switch log, row := m.rounds.Log, m.rounds.Row(t); {
+	case log == nil:
+		o.Kind, o.Value = codec.Loss, m.scale.FromLoss(m.rounds.Loss(t, a))
+	case !log.Played(row, a):
 		o.Kind = codec.Withdrawn
 	default:
-		o.Kind, o.Value = m.log.outcome(t)
+		o.Kind, o.Value = log.Kind, log.Value[row]
 	}
 }
 
@@ -132,23 +132,25 @@ func (m *match) score(r *Result) {
 	if mean := m.meanLoss(); !math.IsNaN(mean) {
 		r.MeanLoss = &mean
 	}
-	if m.known {
+	if m.rounds.Known && m.n > 0 {
 		regret := m.regret
 		r.Regret = &regret
 	}
-	r.Rewards = rewardsOf(m.log)
-	if m.log != nil {
+	r.Rewards = m.rounds.rewards()
+	if log := m.rounds.Log; log != nil {
 		matched := m.matched
 		r.Matched = &matched
-		r.Delays.Recorded = m.log.delays()
-		if m.log.log.props != nil {
-			r.Replay = m.replay.result(cmp.Or(m.log.log.accept, 1))
+		if decided, came := m.rounds.times(); came != nil {
+			r.Delays.Recorded = delay.Describe(decided, came, log.Pass)
+		}
+		if log.Props != nil {
+			r.Replay = m.replay.result(cmp.Or(log.Accept, 1))
 		}
 	}
-	if uniform, best, known := Reference(m.rounds.Env); known {
-		if policy, ok := bestPolicy(m.rounds.Env); ok { // regret is against the best policy
-			n := float64(max(m.rounds.Env.Len(), 1))
-			policy /= n
+	if uniform, best, known := reference(m.rounds.Rounds); known {
+		if m.rounds.Policies != nil { // regret is against the best policy
+			n := float64(max(m.rounds.Len(), 1))
+			policy := bestPolicy(m.rounds.Rounds) / n
 			if r.Regret != nil {
 				*r.Regret += (best - policy) * n
 			}
@@ -159,10 +161,10 @@ func (m *match) score(r *Result) {
 }
 
 // tell returns the course of a run that is over, with the histogram of its delays.
-func (m *match) tell(delays []DelayBin) *Course {
-	m.course.timed = m.log != nil && m.log.timed()
+func (m *match) tell(delays []delay.Bin) *Course {
+	m.course.timed = m.rounds.Timed()
 	c := m.course.finish()
-	if policed(m.rounds.Env) != nil { // there regret is against a policy
+	if m.rounds.Policies != nil { // there regret is against a policy
 		c.Regret = nil
 	}
 	c.Delays = delays
@@ -171,8 +173,8 @@ func (m *match) tell(delays []DelayBin) *Course {
 
 // fileTime returns when the data says that round t was decided; 0 if it has no times.
 func (m *match) fileTime(t int) int64 {
-	if m.log != nil && m.log.timed() {
-		return m.log.time(t)
+	if m.rounds.Timed() {
+		return m.rounds.time(t)
 	}
 	return 0
 }

@@ -8,10 +8,11 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
-func read(t testing.TB, text string) *BanditLog {
+func read(t testing.TB, text string) *Rounds {
 	t.Helper()
 	m, err := readLabelled("t.csv", strings.NewReader(text))
 	if err != nil {
@@ -22,11 +23,11 @@ func read(t testing.TB, text string) *BanditLog {
 
 func TestMulticlass(t *testing.T) {
 	m := read(t, "\ufefflabel,n_x,c_y,n_z\nred,1.5,?,-3\nblue,,\"u,v\",1e3\nred,0,,\n")
-	if got := m.Actions(); !reflect.DeepEqual(got, []string{"blue", "red"}) {
+	if got := m.Actions; !reflect.DeepEqual(got, []string{"blue", "red"}) {
 		t.Errorf("actions %v", got)
 	}
-	if m.Len() != 3 || m.Columns() != 1+2+2 || m.Name() != "t.csv" {
-		t.Errorf("%d rounds, %d columns, name %s", m.Len(), m.Columns(), m.Name())
+	if m.Len() != 3 || m.Columns != 1+2+2 || m.Name != "t.csv" {
+		t.Errorf("%d rounds, %d columns, name %s", m.Len(), m.Columns, m.Name)
 	}
 	number := func(name string, v float64) codec.Feature {
 		return codec.Feature{Name: name, Kind: codec.Number, Value: v}
@@ -43,8 +44,8 @@ func TestMulticlass(t *testing.T) {
 			t.Errorf("row %d: %v, want %v", i, c.Features, want)
 		}
 		label := []int{1, 0, 1}[i]
-		if int(m.action[i]) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
-			t.Errorf("row %d: label %d, losses %v %v", i, m.action[i], m.Loss(i, 0), m.Loss(i, 1))
+		if int(m.table.Action[i]) != label || m.Loss(i, label) != 0 || m.Loss(i, 1-label) != 1 {
+			t.Errorf("row %d: label %d, losses %v %v", i, m.table.Action[i], m.Loss(i, 0), m.Loss(i, 1))
 		}
 	}
 }
@@ -69,7 +70,7 @@ func TestMulticlassErrors(t *testing.T) {
 		{"label,c_x\n" + strings.Repeat("l", 300) + ",a\n", "t.csv:2: column label: a label is UTF-8 of at most 256 bytes"},
 	} {
 		_, err := readLabelled("t.csv", strings.NewReader(c.text))
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", c.text, err, c.want)
 		}
@@ -96,8 +97,8 @@ func TestPublicSets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if m.Len() != c.rows || m.Columns() != c.columns || len(m.Actions()) != c.actions {
-			t.Errorf("%s: %d rows, %d columns, %d actions, want %+v", c.name, m.Len(), m.Columns(), len(m.Actions()), c)
+		if m.Len() != c.rows || m.Columns != c.columns || len(m.Actions) != c.actions {
+			t.Errorf("%s: %d rows, %d columns, %d actions, want %+v", c.name, m.Len(), m.Columns, len(m.Actions), c)
 		}
 		var x codec.Context
 		for i := range m.Len() {
@@ -105,7 +106,7 @@ func TestPublicSets(t *testing.T) {
 				t.Fatalf("%s row %d: %v", c.name, i, x.Validate())
 			}
 		}
-		uniform, best, _ := Reference(m)
+		uniform, best, _ := reference(m)
 		if want := 1 - 1/float64(c.actions); best != 0 || uniform < want-1e-9 || uniform > want+1e-9 {
 			t.Errorf("%s: uniform %v, best %v", c.name, uniform, best)
 		}
@@ -130,8 +131,8 @@ func FuzzReadMulticlass(f *testing.F) {
 			if err := c.Validate(); err != nil {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if m.action[i] < 0 || int(m.action[i]) >= len(m.Actions()) {
-				t.Fatalf("%q row %d: label %d", text, i, m.action[i])
+			if m.table.Action[i] < 0 || int(m.table.Action[i]) >= len(m.Actions) {
+				t.Fatalf("%q row %d: label %d", text, i, m.table.Action[i])
 			}
 			for _, f := range c.Features {
 				if f.Kind == codec.Text {
@@ -140,13 +141,13 @@ func FuzzReadMulticlass(f *testing.F) {
 			}
 		}
 		want := 1 + len(distinct)
-		for _, c := range m.columns {
-			if c.number {
+		for _, name := range m.table.Features() {
+			if strings.HasPrefix(name, "n_") {
 				want++
 			}
 		}
-		if m.Columns() != want {
-			t.Fatalf("%q: %d columns, want %d", text, m.Columns(), want)
+		if m.Columns != want {
+			t.Fatalf("%q: %d columns, want %d", text, m.Columns, want)
 		}
 	})
 }

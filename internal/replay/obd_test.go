@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -25,7 +26,7 @@ const (
 `
 )
 
-func readOBD(t testing.TB, text string) *BanditLog {
+func readOBD(t testing.TB, text string) *Rounds {
 	t.Helper()
 	b, err := readOpenBandit(t, text, "")
 	if err != nil {
@@ -35,7 +36,7 @@ func readOBD(t testing.TB, text string) *BanditLog {
 }
 
 // readOpenBandit reads impressions, beside which a file of items lies if there is a text of it.
-func readOpenBandit(t testing.TB, text, items string) (*BanditLog, error) {
+func readOpenBandit(t testing.TB, text, items string) (*Rounds, error) {
 	if items == "" {
 		return readLog("men.csv", strings.NewReader(text), logOptions{Options: logs.Options{Format: logs.OpenBandit}})
 	}
@@ -53,12 +54,12 @@ func TestOpenBandit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := logOf(b)
-	if got := b.Actions(); !reflect.DeepEqual(got, []string{"0", "1", "2"}) || b.Len() != 2 || !Timed(b) || !HasPropensities(b) || RecordsDelays(b) {
+	v := b
+	if got := b.Actions; !reflect.DeepEqual(got, []string{"0", "1", "2"}) || b.Len() != 2 || !b.Timed() || !b.HasPropensities() || b.RecordsDelays() {
 		t.Fatalf("actions %v, %d rows", got, b.Len())
 	}
-	if v.action(0) != 2 || v.action(1) != 0 || v.propensity(0) != .25 || v.propensity(1) != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
-		t.Errorf("actions %d %d, propensities %v %v", v.action(0), v.action(1), v.propensity(0), v.propensity(1))
+	if v.table.Action[0] != 2 || v.table.Action[1] != 0 || v.table.Props[0] != .25 || v.table.Props[1] != .5 || b.Loss(0, 2) != 1 || b.Loss(1, 0) != 0 {
+		t.Errorf("actions %d %d, propensities %v %v", v.table.Action[0], v.table.Action[1], v.table.Props[0], v.table.Props[1])
 	}
 	if v.time(0) != v.time(1) {
 		t.Errorf("a time that goes back: %d after %d", v.time(1), v.time(0))
@@ -73,7 +74,7 @@ func TestOpenBandit(t *testing.T) {
 	if got := c.Actions[1].Features; !reflect.DeepEqual(got, []codec.Feature{{Name: "item_feature_0", Kind: codec.Number, Value: -.5}, {Name: "item_feature_1", Kind: codec.Text, Text: "aa"}}) {
 		t.Errorf("features of item 1: %v", got)
 	}
-	if got := readOBD(t, "item_id,click,action_prob\n10,0,1\n9,1,1\n").Actions(); len(got) != 11 || got[10] != "10" {
+	if got := readOBD(t, "item_id,click,action_prob\n10,0,1\n9,1,1\n").Actions; len(got) != 11 || got[10] != "10" {
 		t.Errorf("items without a list: %v", got)
 	}
 }
@@ -98,7 +99,7 @@ func TestOpenBanditErrors(t *testing.T) {
 		"item_id,click,propensity_score,user-item_affinity_0\n1,0,1,0\n":         `men.csv:2: column item_id: "1" is not an item: there are 1, numbered 0 to 0`,
 	} {
 		_, err := readOpenBandit(t, text, "")
-		var at *logs.LineError
+		var at *scan.LineError
 		if err == nil || !strings.HasPrefix(err.Error(), want) || !errors.As(err, &at) {
 			t.Errorf("%q:\ngot  %v\nwant %s…", text, err, want)
 		}
@@ -115,17 +116,17 @@ func FuzzReadOpenBandit(f *testing.F) {
 			return
 		}
 		var c codec.Context
-		v := logOf(b)
+		v := b
 		for i := range b.Len() {
 			b.Context(&c, i)
 			c.ID = "r"
 			if err := c.Validate(); err != nil && len(c.Actions) <= codec.MaxActions {
 				t.Fatalf("%q row %d: %v", text, i, err)
 			}
-			if p := v.propensity(i); !(p > 0 && p <= 1) || v.action(i) >= len(b.Actions()) {
-				t.Fatalf("%q row %d: action %d, propensity %v", text, i, v.action(i), p)
+			if p := v.table.Props[i]; !(p > 0 && p <= 1) || int(v.table.Action[i]) >= len(b.Actions) {
+				t.Fatalf("%q row %d: action %d, propensity %v", text, i, v.table.Action[i], p)
 			}
-			if l := b.Loss(i, v.action(i)); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
+			if l := b.Loss(i, int(v.table.Action[i])); !math.IsNaN(l) && !(l >= 0 && l <= 1) {
 				t.Fatalf("%q row %d: loss %v", text, i, l)
 			}
 		}
@@ -135,7 +136,7 @@ func FuzzReadOpenBandit(f *testing.F) {
 // checkPlace reports an error without a place, but of what is no text.
 func checkPlace(t *testing.T, err error) {
 	t.Helper()
-	var at *logs.LineError
+	var at *scan.LineError
 	if err != nil && !strings.Contains(err.Error(), ": this is ") && (!errors.As(err, &at) || at.Line < 1) {
 		t.Fatalf("no place in %v", err)
 	}

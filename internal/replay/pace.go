@@ -35,15 +35,14 @@ func ParseSpeed(text string) (float64, error) {
 
 // NewPace returns the pace of an environment at a speed > 0, which is at most +Inf:
 // then nothing waits, and the environment needs no times.
-func NewPace(env Environment, speed float64) (Pace, error) {
+func NewPace(env *Rounds, speed float64) (Pace, error) {
 	if math.IsInf(speed, 1) {
 		return Pace{}, nil
 	}
-	v := logOf(env)
-	if v == nil || !v.timed() {
-		return Pace{}, fmt.Errorf("%s has no times of its own to be paced by: leave the speed at max, or name the column with the times of decisions", env.Name())
+	if !env.Timed() {
+		return Pace{}, fmt.Errorf("%s has no times of its own to be paced by: leave the speed at max, or name the column with the times of decisions", env.Name)
 	}
-	return Pace{at: v.time, speed: speed}, nil
+	return Pace{at: env.time, speed: speed}, nil
 }
 
 // wait waits until round t is to be asked. A round that is late is asked at once, and

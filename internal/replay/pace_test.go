@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"hindsight/internal/world"
 )
 
 func TestParseSpeed(t *testing.T) {
@@ -59,7 +61,7 @@ func TestPaceStops(t *testing.T) {
 	if err := (&Pace{}).wait(ctx, 1); err != nil {
 		t.Errorf("without a pace: %v", err)
 	}
-	if _, err := NewPace(NewSigmoid(10, 1, SigmoidOptions{}), 10); err == nil || !strings.Contains(err.Error(), "no times") {
+	if _, err := NewPace(OfWorld(world.NewSigmoid(10, 1, world.SigmoidOptions{})), 10); err == nil || !strings.Contains(err.Error(), "no times") {
 		t.Errorf("an environment without times: %v", err)
 	}
 }

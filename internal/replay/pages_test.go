@@ -37,9 +37,9 @@ func (r *rowText) Read(p []byte) (int, error) {
 }
 
 // pagedRows reads a labelled CSV of which little is on the heap.
-func pagedRows(t *testing.T, n int) *BanditLog {
+func pagedRows(t *testing.T, n int) *Rounds {
 	t.Helper()
-	m, err := readLog("t.csv", &rowText{rows: n}, logOptions{Options: logs.Options{Format: logs.Labelled}, files: &rowFiles{most: 1 << 14}})
+	m, err := readLog("t.csv", &rowText{rows: n}, logOptions{Options: logs.Options{Format: logs.Labelled}, heap: 1 << 14})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +56,7 @@ func liveHeap() int64 {
 
 // mostHeld plays env and returns the most that the run and the data held on the heap at
 // eight checkpoints. A planted leak keeps so many bytes a round.
-func mostHeld(t *testing.T, env Environment, spec string, before int64, leak int) int64 {
+func mostHeld(t *testing.T, env *Rounds, spec string, before int64, leak int) int64 {
 	t.Helper()
 	m, files := ModelFor(env, "replay", model.Learner{Kind: model.Uniform}, loop.Window{Rounds: 50})
 	d := delays(t, spec, 1)
@@ -64,7 +64,7 @@ func mostHeld(t *testing.T, env Environment, spec string, before int64, leak int
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), EncodeRounds(env), d)
+	b := newBacktest(loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}, "replay", SecretSeed(1), env, d)
 	b.match.contexts = newContextTable()
 	most := int64(0)
 	var leaked [][]byte
@@ -113,11 +113,11 @@ func TestBacktestMemoryIsConstant(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		few = 200_000
 	}
-	world := func(n int) Environment { return NewBandit(1, n, 3, .2, .6) }
-	rows := func(n int) Environment { return pagedRows(t, n) }
+	world := func(n int) *Rounds { return environment(t, "bandit:3,0.2,0.6", 1, n) }
+	rows := func(n int) *Rounds { return pagedRows(t, n) }
 	for _, c := range []struct {
 		name, delays string
-		env          func(n int) Environment
+		env          func(n int) *Rounds
 		leak         int
 		row          float64 // bytes a round that may be kept
 	}{
@@ -146,7 +146,7 @@ func TestPagedRowsAreTheRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	play := func(m *BanditLog) string {
+	play := func(m *Rounds) string {
 		r, err := trialOf(t, Order(m, 1, 1), "dafa", "50", "exp:5").Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
@@ -53,7 +54,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 		return loop.Epoch{Number: 1, Rules: m.Rules(), Learner: l}
 	}
 	rules := m.Rules()
-	p.match = newMatch(EncodeRounds(env), delays(t, spec, seed), rules.Range)
+	p.match = newMatch(env, delays(t, spec, seed), rules.Range)
 	p.joiner = loop.NewCutJoiner(partitions, boundless(rounds), 1, func(int64) *loop.Rules { return rules })
 	for i := range partitions {
 		p.copies = append(p.copies, loop.NewReplica())
@@ -65,7 +66,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 
 // lane returns the partition of a round.
 func (p *parted) lane(t int) int {
-	return loop.PartitionOf([]byte(p.match.rounds.ID(t)), len(p.deciders))
+	return loop.PartitionOf([]byte(p.match.rounds.id(t)), len(p.deciders))
 }
 
 // learn lets a decider follow the log to before an index.
@@ -87,7 +88,7 @@ func (p *parted) round(t testing.TB, n int) {
 	i := p.lane(n)
 	p.learn(t, i, len(p.feedback)-p.rng.IntN(4))
 	through := loop.Source{Offset: p.offset[i], Through: p.offset[i] + 1}
-	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.context(n), "", through); r.Verdict != loop.Decided {
+	if r := p.deciders[i].Decide(&p.dec, p.match.rounds.Bytes(n), "", through); r.Verdict != loop.Decided {
 		t.Fatal(r.Verdict, r.Err)
 	}
 	p.match.decided(&p.dec)
@@ -95,7 +96,7 @@ func (p *parted) round(t testing.TB, n int) {
 	p.offset[i]++
 	p.take(t, codec.Cut{Time: e.Time, Decisions: []codec.Range{{Partition: i, Next: p.offset[i]}}},
 		loop.Batch{Decisions: []loop.DecisionEvent{e}})
-	for _, r := range p.match.s.after(n) {
+	for _, r := range p.match.s.After(n) {
 		p.outcome(t, r, int64(2*n+1))
 	}
 }
@@ -118,8 +119,8 @@ func (p *parted) take(t testing.TB, c codec.Cut, b ...loop.Batch) {
 	}
 }
 
-func (p *parted) outcome(t testing.TB, o awaited, logTime int64) {
-	i := p.lane(int(o.round))
+func (p *parted) outcome(t testing.TB, o delay.Awaited, logTime int64) {
+	i := p.lane(int(o.Round))
 	p.match.outcome(&p.out, o)
 	e := loop.OutcomeEvent{Offset: p.outcomes[i], Time: logTime, O: p.out}
 	p.outcomes[i]++
@@ -134,7 +135,7 @@ func (p *parted) play(t testing.TB) float64 {
 	for k := range n {
 		p.round(t, k)
 	}
-	for _, r := range p.match.s.rest() {
+	for _, r := range p.match.s.Rest() {
 		p.outcome(t, r, int64(2*n))
 	}
 	p.take(t, codec.Cut{Time: loop.End})

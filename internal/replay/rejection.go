@@ -1,10 +1,12 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"hindsight/internal/ope"
+	"hindsight/internal/random"
 )
 
 // Replay is what a log with propensities says of a learner that was replayed on it: its
@@ -33,7 +35,7 @@ type Replay struct {
 type replaySums struct {
 	rows, events, squares float64 // Σ1, Σs, Σs²
 	swl                   float64 // Σ s·w·l of those accepted
-	weighted                      // those accepted
+	ope.Weighted                  // those accepted
 }
 
 // row counts a row that has an outcome.
@@ -46,73 +48,38 @@ func (r *replaySums) row(s float64) {
 // accept counts one that is accepted.
 func (r *replaySums) accept(s, weight, loss float64) {
 	r.swl += s * weight * loss
-	r.add(weight, loss)
+	r.Add(weight, loss)
 }
 
 // result returns the estimates; those of no row are null. IPS is the ratio Σwl/Σs, whose
 // terms are w·l − s·IPS.
 func (s *replaySums) result(accept float64) *Replay {
-	ips := s.wl / s.events
-	square := max(0, s.wwll-2*ips*s.swl+ips*ips*s.squares)
+	ips := s.WL / s.events
+	square := max(0, s.WWLL-2*ips*s.swl+ips*ips*s.squares)
 	se := math.Sqrt(square*s.rows/(s.rows-1)) / s.events
-	return &Replay{Accept: accept, Rounds: s.n, ESS: ope.Figure(s.w * s.w / s.ww),
-		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.mean(), s.spread())}
+	return &Replay{Accept: accept, Rounds: s.N, ESS: ope.Figure(s.W * s.W / s.WW),
+		IPS: ope.Normal("ips", ips, se), SNIPS: ope.Normal("snips", s.Mean(), s.Spread())}
 }
 
-// Accepting returns env, a bandit log with propensities, such that replay accepts rows
-// by c: 1 all, 0 by the smallest propensity. Which ones is drawn from the seed. Other
-// environments are returned as they are, if c is 1.
-func Accepting(env Environment, c float64, seed uint64) (Environment, error) {
+// ErrNoPropensities is that of data on which no policy can be judged.
+var ErrNoPropensities = errors.New("policies are judged on logs with propensities, and this data has none; name their " +
+	"column: --propensity-column")
+
+// Accepting returns the rounds of a log with propensities such that replay accepts rows by c: 1 all,
+// 0 by the smallest propensity. Which ones is drawn from the seed. Other rounds are returned as they are,
+// if c is 1.
+func Accepting(r *Rounds, c float64, seed uint64) (*Rounds, error) {
 	if !(c >= 0 && c <= 1) {
 		return nil, fmt.Errorf("%v: expected a propensity in (0, 1], or 0 for the smallest of the log", c)
 	}
 	if c == 1 {
-		return env, nil
+		return r, nil
 	}
-	log, ok := env.(*BanditLog)
-	if !ok || log.props == nil {
-		return nil, errNoPropensities
+	if !r.HasPropensities() {
+		return nil, ErrNoPropensities
 	}
-	if c == 0 {
-		c = 1
-		for t := range log.props {
-			log.files.pass(t)
-			c = min(c, log.kept(t))
-		}
-	}
-	out := *log
-	stream := NewStream(seed, "accept")
-	rejected := column[bool]{of: log.files}
-	for t := range log.props {
-		log.files.pass(t)
-		rejected.add(stream.Uniform(uint64(t), 0)*log.kept(t) >= c)
-	}
-	out.accept, out.rejected = c, rejected.s
-	return &out, log.files.err
-}
-
-// played reports whether replay takes action a for that of row t.
-func (v *logView) played(t, a int) bool {
-	return a == v.slot(t) && (v.log.rejected == nil || !v.log.rejected[v.row(t)])
-}
-
-// kept returns the probability that the action of row t was played and the event kept.
-func (b *BanditLog) kept(t int) float64 {
-	if b.weights == nil {
-		return b.props[t]
-	}
-	return b.props[t] / b.weights[t]
-}
-
-// weight returns that of an accepted row; of a log without propensities the events that
-// it stands for.
-func (v *logView) weight(t int) float64 {
-	if v.log.props == nil {
-		return v.stands(t)
-	}
-	p := v.log.kept(v.row(t))
-	if c := v.log.accept; c > 0 {
-		p = min(c, p)
-	}
-	return 1 / p
+	log, err := r.Log.Accepting(c, random.New(seed, "accept"))
+	out := *r
+	out.Log, out.table = log, log
+	return &out, err
 }

@@ -7,14 +7,16 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/logs"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 )
 
 // worldLog draws a log of two contexts and three actions: the logging policy prefers the
 // action that is best in the context.
-func worldLog(t testing.TB, seed uint64, rows int) *BanditLog {
+func worldLog(t testing.TB, seed uint64, rows int) *Rounds {
 	t.Helper()
 	logging := [2][3]float64{{.6, .3, .1}, {.1, .2, .7}}
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -42,14 +44,14 @@ func worldLog(t testing.TB, seed uint64, rows int) *BanditLog {
 var worldMeans = [2][3]float64{{.2, .5, .7}, {.9, .6, .3}}
 
 // replayOf plays a learner on a log.
-func replayOf(t testing.TB, env Environment, learner string, seed uint64) *Result {
+func replayOf(t testing.TB, env *Rounds, learner string, seed uint64) *Result {
 	t.Helper()
 	l, err := model.ParseLearner(learner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m, files := ModelFor(env, "m", l, loop.Window{Rounds: 10})
-	trial := &Trial{Rounds: EncodeRounds(env), Delays: none(t, env), Model: m, Files: files, Label: learner, Seed: seed}
+	trial := &Trial{Rounds: env, Delays: none(t, env), Model: m, Files: files, Label: learner, Seed: seed}
 	r, err := trial.Run(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -57,9 +59,9 @@ func replayOf(t testing.TB, env Environment, learner string, seed uint64) *Resul
 	return r
 }
 
-func none(t testing.TB, env Environment) Delays {
+func none(t testing.TB, env *Rounds) *delay.Delays {
 	t.Helper()
-	d, err := DelayOptions{Seed: 1, Env: env}.Parse("none")
+	d, err := delay.Parse("none", env.DelayOptions(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestReplayByHand(t *testing.T) {
 	if _, err := Accepting(log, 1.5, 1); err == nil {
 		t.Error("accepted with 1.5")
 	}
-	if _, err := Accepting(NewSigmoid(1, 10, SigmoidOptions{}), .5, 1); err == nil {
+	if _, err := Accepting(OfWorld(world.NewSigmoid(1, 10, world.SigmoidOptions{})), .5, 1); err == nil {
 		t.Error("an environment without propensities")
 	}
 }

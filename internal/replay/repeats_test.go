@@ -6,7 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
+	"hindsight/internal/scan"
 	"hindsight/pkg/codec"
 )
 
@@ -14,7 +16,7 @@ import (
 // events that follow and before their outcomes.
 func repeated() []logs.Record {
 	event := func(id, action string, reward float64) logs.Record {
-		r := logs.Record{Kind: logs.Event, ID: id, Time: logs.NoTime, OutcomeTime: logs.NoTime, Weight: 1,
+		r := logs.Record{Kind: logs.Event, ID: id, Time: scan.NoTime, OutcomeTime: scan.NoTime, Weight: 1,
 			Features: []codec.Feature{{Name: "of." + id, Kind: codec.Number, Value: 1}},
 			Actions:  []codec.Action{{Name: "x"}, {Name: "y"}}, Action: action, Propensity: .5}
 		if action == "y" {
@@ -26,7 +28,7 @@ func repeated() []logs.Record {
 		return r
 	}
 	outcome := func(id string, reward float64) logs.Record {
-		return logs.Record{Kind: logs.Outcome, ID: id, OutcomeTime: logs.NoTime, Outcome: codec.Reward, Value: reward}
+		return logs.Record{Kind: logs.Outcome, ID: id, OutcomeTime: scan.NoTime, Outcome: codec.Reward, Value: reward}
 	}
 	none := math.NaN()
 	return []logs.Record{
@@ -62,15 +64,15 @@ func written(t testing.TB, format string, records []logs.Record) string {
 func TestRepeatedEvents(t *testing.T) {
 	for _, format := range logs.WriteFormats() {
 		t.Run(format, func(t *testing.T) {
-			b := readEvents(t, written(t, format, repeated()), EventOptions{}, logs.Options{Format: format})
+			b := readEvents(t, written(t, format, repeated()), dataset.Options{}, logs.Options{Format: format})
 			var got []string
 			for i := range b.Len() {
-				got = append(got, fmt.Sprint(b.rows.id(i), " ", b.actions[b.action[i]], " ", b.value[i]))
+				got = append(got, fmt.Sprint(b.table.ID(i), " ", b.Actions[b.table.Action[i]], " ", b.table.Value[i]))
 			}
 			if got, want := strings.Join(got, ", "), "a x 0.25, b y 0.125, c y 0.75, d x 0.5"; got != want {
 				t.Errorf("rows %s, want %s", got, want)
 			}
-			if in := b.intake; in.Events != 4 || in.Duplicates != 4 || in.Dangling != 5 || in.Joined != 3 || in.Extra != 2 {
+			if in := b.Intake; in.Events != 4 || in.Duplicates != 4 || in.Dangling != 5 || in.Joined != 3 || in.Extra != 2 {
 				t.Errorf("%+v", in)
 			}
 		})
@@ -85,15 +87,15 @@ func TestRepeatedRows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.Len() != 3 || fmt.Sprint(b.value) != "[0.25 0.5 0.75]" || b.intake.Duplicates != 2 {
-		t.Errorf("%v, %+v", b.value, b.intake)
+	if b.Len() != 3 || fmt.Sprint(b.table.Value) != "[0.25 0.5 0.75]" || b.Intake.Duplicates != 2 {
+		t.Errorf("%v, %+v", b.table.Value, b.Intake)
 	}
 	for format, text := range map[string]string{
 		logs.CB:    "1:1:0.5 'a | x\n1:1:0.5 'a | x\n",
 		logs.CBADF: "shared 'a | s\n0:1:0.5 | x\n | y\n\nshared 'a | s\n0:1:0.5 | x\n | y\n",
 	} {
-		if b := readEvents(t, text, EventOptions{}, logs.Options{Format: format}); b.Len() != 2 || b.intake.Duplicates != 0 {
-			t.Errorf("%s: %+v", format, b.intake)
+		if b := readEvents(t, text, dataset.Options{}, logs.Options{Format: format}); b.Len() != 2 || b.Intake.Duplicates != 0 {
+			t.Errorf("%s: %+v", format, b.Intake)
 		}
 	}
 }

@@ -2,8 +2,11 @@ package replay
 
 import (
 	"math"
+	"slices"
+	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/model"
 	"hindsight/internal/words"
@@ -30,7 +33,7 @@ type Result struct {
 	BestLoss        *float64              `json:"best_loss"`
 	Fates           Fates                 `json:"fates"`
 	LateLosses      latelosses.Comparison `json:"late_losses"`
-	Delays          DelayReport           `json:"delays"`
+	Delays          delay.Report          `json:"delays"`
 	Certificate     Certificate           `json:"certificate"`
 	RoundsPerSecond float64               `json:"rounds_per_second"`
 
@@ -66,7 +69,7 @@ type Fates struct {
 }
 
 // AddFate counts the fate of a round.
-func (f *Fates) AddFate(fate codec.Fate) {
+func (f *Fates) addFate(fate codec.Fate) {
 	switch fate {
 	case codec.Observed:
 		f.Observed++
@@ -81,7 +84,7 @@ func (f *Fates) AddFate(fate codec.Fate) {
 
 // AddReject counts the reason for which an outcome was rejected, and reports
 // whether it is one of the fates of outcomes.
-func (f *Fates) AddReject(reason string) bool {
+func (f *Fates) addReject(reason string) bool {
 	switch reason {
 	case codec.ReasonLate:
 		f.Late++
@@ -100,7 +103,7 @@ func (f *Fates) AddReject(reason string) bool {
 }
 
 // Rounds returns the number of rounds that have a fate.
-func (f *Fates) Rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
+func (f *Fates) rounds() int64 { return f.Observed + f.Imputed + f.Skipped + f.Withdrawn }
 
 // Rejected returns the number of outcomes that were not used.
 func (f *Fates) Rejected() int64 {
@@ -116,4 +119,34 @@ type (
 // certifyOptions are what a certificate takes from a finished run.
 func (r *Result) certifyOptions(m *model.Model) certify.Options {
 	return certify.Options{Rounds: r.Rounds - r.Fates.Withdrawn, Arrival: m.Arrival, Early: m.Early, Late: &r.LateLosses}
+}
+
+// Harm is what a run cost its learner: the regret, or where the truth is not known the loss or the missed
+// reward of its policies over all rounds, 0 if none of them met a row; what says which.
+func (r *Result) Harm() (value float64, what string) {
+	if r.Regret != nil {
+		return *r.Regret, "regret"
+	}
+	if what = r.Rewards.Missed(); r.Replay != nil {
+		what += " by propensities"
+	}
+	if value, _ = r.Value(); math.IsNaN(value) {
+		return 0, what
+	}
+	return r.Rewards.Length(value) * float64(r.Rounds+r.Pending), what
+}
+
+// InventedDelays says which of the delays that were played on data are none of its own; "" if
+// all are.
+func InventedDelays(runs []Result) string {
+	var specs []string
+	for i := range runs {
+		if d := &runs[i].Delays; d.Invented && !slices.Contains(specs, d.Spec) {
+			specs = append(specs, d.Spec)
+		}
+	}
+	if specs == nil {
+		return ""
+	}
+	return "Delays that are invented, and not those of the data: " + strings.Join(specs, ", ")
 }

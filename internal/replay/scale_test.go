@@ -3,22 +3,24 @@ package replay
 import (
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/world"
 )
 
 // TestScaleOfTheModel: a model that takes outcomes on another scale than [0,1] learns
 // the same from an environment.
 func TestScaleOfTheModel(t *testing.T) {
-	env := NewSigmoid(3, 400, SigmoidOptions{})
-	d, err := ParseDelays("exp:5", 3)
+	env := OfWorld(world.NewSigmoid(3, 400, world.SigmoidOptions{}))
+	d, err := delay.Parse("exp:5", delay.Options{Seed: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
 	mean := func(scale loop.Range) float64 {
 		m, files := ModelFor(env, "replay", model.Learner{Kind: model.DAFA}, loop.Window{Rounds: 50})
 		m.Range = scale
-		trial := &Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa", Seed: 3}
+		trial := &Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: "dafa", Seed: 3}
 		r, err := trial.Run(t.Context(), nil)
 		if err != nil {
 			t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
@@ -22,9 +23,9 @@ type Summary struct {
 	Pending     int64 // that wait for it
 	Fates       Fates
 	LateLosses  latelosses.Comparison
-	Delays      DelayReport
+	Delays      delay.Report
 	Certificate Certificate
-	Bins        []DelayBin // the histogram of delays
+	Bins        []delay.Bin // the histogram of delays
 }
 
 // Summarize reads the logs of a model and learns all of its feedback with a replica
@@ -51,7 +52,7 @@ func Summarize(ctx context.Context, log stream.Log, name, spec string, build ser
 	if err := s.readFeedback(ctx, log, name, partitions, build, late, int64(len(times))); err != nil {
 		return nil, err
 	}
-	s.Delays, s.Bins = MeasureDelays(spec, raw, through), delayBins(raw, through)
+	s.Delays, s.Bins = delay.Measure(spec, raw, through)
 	return s, nil
 }
 
@@ -103,7 +104,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 	ids map[string]int) ([]int64, error) {
 	raw := make([]int64, len(times))
 	for i := range raw {
-		raw[i] = Never
+		raw[i] = delay.Never
 	}
 	var o codec.Outcome
 	for p := range partitions {
@@ -115,7 +116,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 			}
 			if t, ok := ids[o.ID]; ok {
 				decided := sort.Search(len(times), func(i int) bool { return times[i] > last })
-				if d := max(0, int64(decided-1-t)); raw[t] == Never || d < raw[t] {
+				if d := max(0, int64(decided-1-t)); raw[t] == delay.Never || d < raw[t] {
 					raw[t] = d
 				}
 			}
@@ -142,7 +143,7 @@ func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string,
 					return err
 				}
 				s.Rounds++
-				s.Fates.AddFate(f.Fate)
+				s.Fates.addFate(f.Fate)
 				late.AddFeedback(&losses, &f, audit.Rules(f.Epoch))
 			}
 			return audit.Take(ctx, r)
@@ -178,7 +179,7 @@ func (s *Summary) readRejects(ctx context.Context, log stream.Log, topic string,
 		}
 		if id := (identity{rej.Topic, rej.Partition, rej.Offset}); rej.Topic == "outcomes" && !seen[id] {
 			seen[id] = true
-			s.Fates.AddReject(rej.Reason)
+			s.Fates.addReject(rej.Reason)
 			late.AddReject(&rej)
 		}
 		return nil

@@ -7,13 +7,14 @@ import (
 
 	"hindsight/internal/model"
 	"hindsight/internal/service"
+	"hindsight/internal/world"
 	"hindsight/pkg/stream"
 )
 
 // TestTrained: the learner after feedback N is that of who follows the log that far, with
 // and without snapshots before it.
 func TestTrained(t *testing.T) {
-	tr := trialOf(t, NewSigmoid(1, 120, SigmoidOptions{}), "dafa", "200", "exp:5")
+	tr := trialOf(t, OfWorld(world.NewSigmoid(1, 120, world.SigmoidOptions{})), "dafa", "200", "exp:5")
 	seen := map[string]bool{}
 	liveLog(t, tr, func(log stream.Log) {
 		for _, n := range []int64{1, 57, 119, 120} {

@@ -5,20 +5,23 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/learner"
-	"hindsight/pkg/oracle"
 )
 
 // Trial is one run of a backtest.
 type Trial struct {
 	Rounds *Rounds
 	Order  int // the row order of Rounds
-	Delays Delays
+	Delays *delay.Delays
 	Model  *model.Model
 	Files  map[string][]byte // that the model names
 	Label  string            // of the learner, in results
@@ -62,8 +65,8 @@ func (t *Trial) Run(ctx context.Context, progress func(done int)) (*Result, erro
 // brings one in Go code.
 func (t *Trial) learner() (learner.Learner, error) {
 	kind := t.Model.Oracle.Kind
-	if e := bringsOracle(t.Rounds.Env); e != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
-		reg, _, err := e.Oracle()
+	if t.Rounds.Oracle != nil && t.Model.UsesOracle() && (kind == model.Own || kind == model.Unstable) {
+		reg, err := t.Rounds.Oracle()
 		if err != nil {
 			return nil, err
 		}
@@ -72,26 +75,14 @@ func (t *Trial) learner() (learner.Learner, error) {
 	return t.Model.Build(t.Files)
 }
 
-// oracleBringer is an environment that brings an oracle in Go code.
-type oracleBringer interface {
-	// Oracle returns a fresh oracle, and whether it is order-free.
-	Oracle() (reg oracle.Regressor, orderFree bool, err error)
-}
-
-// bringsOracle returns the environment that env shows if it brings an oracle.
-func bringsOracle(env Environment) oracleBringer {
-	e, _ := bare(env).(oracleBringer)
-	return e
-}
-
-func (t *Trial) result(trace *Trace) *Result {
+func (t *Trial) result(trace *trace) *Result {
 	r := &Result{
-		Environment: t.Rounds.Env.Name(), Learner: t.Label, Order: t.Order, Seed: t.Seed,
+		Environment: t.Rounds.Name, Learner: t.Label, Order: t.Order, Seed: t.Seed,
 		Window: model.FormatWindow(t.Model.Window), DefaultWindow: t.DefaultWindow, Rounds: int64(trace.Rounds),
 		Fates: trace.Fates, LateLosses: trace.LateLosses,
 	}
-	var bins []DelayBin
-	r.Delays, bins = trace.delays.report(t.Delays.String())
+	var bins []delay.Bin
+	r.Delays, bins = trace.delays.Report(t.Delays.Spec)
 	trace.match.score(r)
 	r.Course = trace.match.tell(bins)
 	return r
@@ -106,33 +97,32 @@ func SecretSeed(seed uint64) []byte {
 // ModelFor returns the model of an environment: its actions, and what the
 // environment tells of its data. class is the content of its class file, nil if
 // it has none.
-func ModelFor(env Environment, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
+func ModelFor(r *Rounds, name string, learner model.Learner, window loop.Window) (m *model.Model, files map[string][]byte) {
 	m = model.Default()
 	defer m.DefaultOrder()
 	m.Name, m.Learner, m.Window = name, learner, window
-	m.Actions = append([]string(nil), env.Actions()...)
+	m.Actions = append([]string(nil), r.Actions...)
 	m.MaxActions = max(m.MaxActions, len(m.Actions))
-	if c, ok := env.(interface{ Class() []byte }); ok {
+	if r.Class != nil {
 		const file = "class.jsonl"
 		m.Oracle = model.Oracle{Kind: model.Hedge, Eta: .5, Class: file}
-		return m, map[string][]byte{file: c.Class()}
+		return m, map[string][]byte{file: r.Class.Append(nil)}
 	}
-	if e := policed(env); e != nil {
-		files = map[string][]byte{policyFile: e.Policies()}
+	if r.Policies != nil {
+		files = map[string][]byte{policyFile: r.Policies.Append(nil)}
 	}
-	if e := bringsOracle(env); e != nil {
-		m.Oracle = model.Oracle{Kind: model.Own}
-		if _, orderFree, err := e.Oracle(); err == nil && !orderFree {
+	if r.Oracle != nil {
+		if m.Oracle = (model.Oracle{Kind: model.Own}); !r.OrderFree {
 			m.Oracle.Kind = model.Unstable
 		}
 		return m, files
 	}
-	m.MaxFeatures = max(m.MaxFeatures, env.Columns())
+	m.MaxFeatures = max(m.MaxFeatures, r.Columns)
 	m.DefaultOracle()
-	if v := logOf(env); v != nil {
-		v.log.fit(m)
+	if r.Log != nil {
+		r.Log.Fit(m)
 	}
-	m.Resolve(env.Columns(), len(env.Actions()))
+	m.Resolve(r.Columns, len(r.Actions))
 	return m, files
 }
 
@@ -142,17 +132,17 @@ const policyFile = "policies.jsonl"
 // UsePolicies gives the learner exp4dale the policies of the environment, or those that
 // go by its class, where the model names none, and the number of rounds where it is to
 // know the sum of delays.
-func UsePolicies(m *model.Model, env Environment) error {
+func UsePolicies(m *model.Model, r *Rounds) error {
 	x := &m.Learner.EXP4
 	if m.Learner.Kind != model.EXP4DALE {
 		return nil
 	}
 	if !x.Delays.Auto && x.Horizon == 0 {
-		x.Horizon = int64(env.Len())
+		x.Horizon = int64(r.n)
 	}
 	switch {
 	case x.Policies != "":
-	case policed(env) != nil:
+	case r.Policies != nil:
 		x.Policies = policyFile
 	case m.Oracle.Kind == model.Hedge:
 		x.Policies = m.Oracle.Class
@@ -163,3 +153,41 @@ func UsePolicies(m *model.Model, env Environment) error {
 }
 
 var errNoPolicies = errors.New("exp4dale needs policies, and this data brings none; name a policy file in a model file: learner: {kind: exp4dale, policies: FILE}")
+
+// UseActions gives a model the actions of the data where it lists none and the contexts
+// do not bring theirs, and reports one that cannot play what the data needs.
+func UseActions(m *model.Model, r *Rounds) error {
+	all := r.Actions
+	if r.Log != nil && r.Log.Events() {
+		n := r.Log.Largest()
+		if m.Actions == nil && n == len(all) {
+			m.Actions = slices.Clone(all)
+		}
+		if n > m.MaxActions {
+			return fmt.Errorf("a round of the log has %d actions, and the model's max_actions is %d", n, m.MaxActions)
+		}
+		for _, a := range all {
+			if m.Actions != nil && !slices.Contains(m.Actions, a) {
+				return fmt.Errorf("the model does not list the action %q of the log", a)
+			}
+		}
+		return nil
+	}
+	if m.Actions == nil {
+		m.Actions = slices.Clone(all)
+	}
+	if !slices.Equal(m.Actions, all) {
+		return fmt.Errorf("the model lists the actions %s, but the data has %s: list those, in this order, or "+
+			"write actions: any", fewNames(m.Actions), fewNames(all))
+	}
+	return nil
+}
+
+// fewNames writes the first of many names.
+func fewNames(all []string) string {
+	const most = 10
+	if len(all) > most {
+		return strings.Join(all[:most], ", ") + ", …"
+	}
+	return strings.Join(all, ", ")
+}

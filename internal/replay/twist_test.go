@@ -10,7 +10,7 @@ import (
 
 const threeRows = "label,n_x\na,1\nb,2\nc,3\na,4\nb,5\nc,6\n"
 
-func threeLabels(t *testing.T) *BanditLog {
+func threeLabels(t *testing.T) *Rounds {
 	t.Helper()
 	m, err := readLabelled("three.csv", strings.NewReader(threeRows))
 	if err != nil {
@@ -19,7 +19,7 @@ func threeLabels(t *testing.T) *BanditLog {
 	return m
 }
 
-func twisted(t *testing.T, env Environment, spec string) Environment {
+func twisted(t *testing.T, env *Rounds, spec string) *Rounds {
 	t.Helper()
 	out, err := Twist(env, spec, 1)
 	if err != nil {
@@ -33,9 +33,9 @@ func twisted(t *testing.T, env Environment, spec string) Environment {
 // change comes at the same round.
 func TestPermute(t *testing.T) {
 	m := threeLabels(t)
-	for _, env := range []Environment{m, Order(m, 1, 1)} {
+	for _, env := range []*Rounds{m, Order(m, 1, 1)} {
 		p := twisted(t, env, "permute:0.5")
-		if env != Environment(m) {
+		if env != m {
 			p = Order(twisted(t, m, "permute:0.5"), 1, 1)
 		}
 		var was, is codec.Context
@@ -62,7 +62,7 @@ func TestPermute(t *testing.T) {
 				t.Errorf("round %d: losses %v", round, now)
 			}
 		}
-		if name := p.Name(); name != "three.csv permute:0.5" {
+		if name := p.Name; name != "three.csv permute:0.5" {
 			t.Errorf("name %q", name)
 		}
 	}
@@ -71,9 +71,9 @@ func TestPermute(t *testing.T) {
 // TestRewards: the mean loss is 1 − high where there was none and 1 − low elsewhere,
 // and losses are drawn with these means.
 func TestRewards(t *testing.T) {
-	e := twisted(t, NewBandit(1, 20_000, 2, 0, 1), "rewards:.6,.3")
+	e := twisted(t, environment(t, "bandit:2,0,1", 1, 20_000), "rewards:.6,.3")
 	f := make([]float64, 2)
-	if !e.Truth(f, 0) || math.Abs(math.Min(f[0], f[1])-.4) > 1e-12 || math.Abs(math.Max(f[0], f[1])-.7) > 1e-12 {
+	if e.Truth(f, 0); math.Abs(math.Min(f[0], f[1])-.4) > 1e-12 || math.Abs(math.Max(f[0], f[1])-.7) > 1e-12 {
 		t.Fatalf("means %v", f)
 	}
 	for a, want := range f {
@@ -98,45 +98,5 @@ func TestTwistErrors(t *testing.T) {
 		if _, err := Twist(threeLabels(t), spec, 1); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", spec, err, want)
 		}
-	}
-}
-
-// TestLinearWorld holds the environments to their definitions.
-func TestLinearWorld(t *testing.T) {
-	e := NewLinearWorld(3, 500, 4, 6)
-	f := make([]float64, 6)
-	low, high := 1.0, 0.0
-	for round := range e.Len() {
-		e.Truth(f, round)
-		for _, v := range f {
-			low, high = math.Min(low, v), math.Max(high, v)
-		}
-	}
-	if low < 0 || high > 1 || low > .3 || high < .7 {
-		t.Errorf("means from %v to %v", low, high)
-	}
-	for a := range 6 {
-		sum := 0.0
-		for j := range 4 {
-			e.value = func(_, i int) float64 { return unless(i == j) }
-			sum += math.Abs(e.mean(0, a) - .5)
-		}
-		if math.Abs(sum-.5) > 1e-12 {
-			t.Errorf("action %d: Σ|θ| = %v", a, sum)
-		}
-	}
-	b := NewBandit(1, 10, 5, .4, .5)
-	f = f[:5]
-	b.Truth(f, 0)
-	best := 0
-	for _, v := range f {
-		if v == .4 {
-			best++
-		} else if v != .5 {
-			t.Errorf("means %v", f)
-		}
-	}
-	if best != 1 || b.Columns() != 1 || e.Columns() != 5 {
-		t.Errorf("means %v, columns %d and %d", f, b.Columns(), e.Columns())
 	}
 }

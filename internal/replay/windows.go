@@ -8,6 +8,7 @@ import (
 
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 )
 
 // Estimate is a mean over runs with the standard error of that mean; of one run it is
@@ -32,8 +33,7 @@ type WindowPrice struct {
 	Worse       *Estimate `json:"worse"`       // loss (regret where it is known) above the best window's, paired by seed
 	Recommended bool      `json:"recommended"` // of the windows within 2 standard errors of the best, the one that skips least, then the shortest
 
-	window loop.Window
-	cost   []float64 // per run
+	cost []float64 // per run
 }
 
 // PriceWindows judges the runs of each window: runs[w] are those of windows[w], in the
@@ -48,7 +48,7 @@ func PriceWindows(windows []loop.Window, runs [][]Result) []WindowPrice {
 }
 
 func priceOf(w loop.Window, runs []Result) WindowPrice {
-	p := WindowPrice{Window: model.FormatWindow(w), window: w}
+	p := WindowPrice{Window: model.FormatWindow(w)}
 	var losses, regrets, bounds []float64
 	for i := range runs {
 		r := &runs[i]
@@ -157,14 +157,14 @@ func mean(v []float64) float64 {
 // DefaultWindows are the windows worth a look: in rounds 10, 20, 50, … up to half of
 // those there are; for data with times, steps of 2 to 2.5 from a tenth of the median
 // recorded delay to the largest.
-func DefaultWindows(env Environment) []loop.Window {
-	if log := logOf(env); log != nil && log.log.came != nil {
-		return timedWindows(log.log.decided[:log.n], log.log.came[:log.n])
+func DefaultWindows(r *Rounds) []loop.Window {
+	if r.RecordsDelays() {
+		return timedWindows(r.times())
 	}
 	var out []loop.Window
 	for scale := int64(10); ; scale *= 10 {
 		for _, m := range []int64{1, 2, 5} {
-			if n := m * scale; n <= 10 || n <= int64(env.Len())/2 {
+			if n := m * scale; n <= 10 || n <= int64(r.n)/2 {
 				out = append(out, loop.Window{Rounds: n})
 				continue
 			}
@@ -184,7 +184,7 @@ var roundDurations = []time.Duration{
 func timedWindows(decided, came []int64) []loop.Window {
 	var waits []int64
 	for t, at := range came {
-		if at != noTime {
+		if at != scan.NoTime {
 			waits = append(waits, max(0, at-decided[t]))
 		}
 	}

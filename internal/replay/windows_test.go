@@ -1,15 +1,15 @@
 package replay
 
 import (
-	"bytes"
 	"context"
-	"encoding/csv"
 	"math"
 	"slices"
 	"testing"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
+	"hindsight/internal/scan"
 )
 
 // priced returns runs with the given regrets and shares of skipped rounds.
@@ -78,14 +78,6 @@ func TestNoLossProposesNothing(t *testing.T) {
 	if got := recommended(prices); got != nil {
 		t.Errorf("proposed %v", got)
 	}
-	var b bytes.Buffer
-	if err := WriteWindowCSV(&b, prices); err != nil {
-		t.Fatal(err)
-	}
-	rows, err := csv.NewReader(&b).ReadAll()
-	if err != nil || len(rows) != 2 || len(rows[1]) != len(WindowColumns) {
-		t.Errorf("%v %v", rows, err)
-	}
 }
 
 func TestDefaultWindows(t *testing.T) {
@@ -104,7 +96,7 @@ func TestDefaultWindows(t *testing.T) {
 	minute := int64(60e9)
 	var text []string
 	for _, w := range timedWindows([]int64{0, 0, 0, 0, 0}, []int64{10 * minute, 20 * minute, 20 * minute, 90 * minute,
-		noTime}) {
+		scan.NoTime}) {
 		text = append(text, model.FormatWindow(w))
 	}
 	if !slices.Equal(text, []string{"2m", "5m", "10m", "30m", "1h", "2h"}) {
@@ -118,7 +110,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := ParseDelays("exp:50", 1)
+	d, err := delay.Parse("exp:50", delay.Options{Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +118,7 @@ func TestPricesOfRealRuns(t *testing.T) {
 	runs := make([][]Result, len(windows))
 	for i, w := range windows {
 		m, files := ModelFor(env, "w", model.Learner{Kind: model.DAFA}, w)
-		r, err := (&Trial{Rounds: EncodeRounds(env), Delays: d, Model: m, Files: files, Label: "dafa",
+		r, err := (&Trial{Rounds: env, Delays: d, Model: m, Files: files, Label: "dafa",
 			Seed: 1}).Run(context.Background(), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -147,8 +139,5 @@ func TestPricesOfRealRuns(t *testing.T) {
 	}
 	if p[0].Recommended {
 		t.Error("the window that throws nearly all away is proposed")
-	}
-	if c := WindowChart(p, &Result{Rounds: 3000}); len(c.Series) != 3 || len(c.Series[0].X) != 3 || c.Mark == nil {
-		t.Errorf("chart %+v", c)
 	}
 }

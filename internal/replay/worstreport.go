@@ -2,10 +2,9 @@ package replay
 
 import (
 	"fmt"
-	"io"
 	"math"
 
-	"hindsight/internal/words"
+	"hindsight/internal/delay"
 )
 
 // FreshDraws is the number of runs, with draws that a search did not see, by which what
@@ -37,18 +36,18 @@ type WorstReport struct {
 
 // WorstRow is what sequences of a kind cost.
 type WorstRow struct {
-	Name     string       `json:"name"`
-	Search   *float64     `json:"search"` // by the draws of the search
-	Fresh    *float64     `json:"fresh"`  // mean by other draws
-	FreshSE  *float64     `json:"fresh_se"`
-	Skipped  float64      `json:"skipped"` // share of rounds, of the last run
-	Delays   *DelayReport `json:"delays"`  // of the last run
+	Name     string        `json:"name"`
+	Search   *float64      `json:"search"` // by the draws of the search
+	Fresh    *float64      `json:"fresh"`  // mean by other draws
+	FreshSE  *float64      `json:"fresh_se"`
+	Skipped  float64       `json:"skipped"` // share of rounds, of the last run
+	Delays   *delay.Report `json:"delays"`  // of the last run
 	n        int
 	sum, sqr float64
 }
 
 // NewWorstReport begins the report of a search.
-func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of string, draws int) *WorstReport {
+func NewWorstReport(w *delay.Worst, f *delay.WorstFound, environment, learner, window, of string, draws int) *WorstReport {
 	r := &WorstReport{Environment: environment, Learner: learner, Window: window, Rounds: w.Rounds, Total: w.Total,
 		Max: w.Max, Of: of, Seed: w.Seed,
 		Draws: draws, Steps: f.Steps, Better: f.Better, Tried: len(f.Random) + len(f.Plans) + f.Steps*w.Batch,
@@ -66,7 +65,7 @@ func NewWorstReport(w *Worst, f *WorstFound, environment, learner, window, of st
 	return r
 }
 
-func searched(t *Tried) *WorstRow {
+func searched(t *delay.Tried) *WorstRow {
 	harm := t.Harm
 	return &WorstRow{Name: t.Name, Search: &harm}
 }
@@ -86,58 +85,4 @@ func (w *WorstRow) Add(r *Result) {
 	}
 	delays := r.Delays
 	w.Delays, w.Skipped = &delays, float64(r.Fates.Skipped)/float64(max(r.Rounds, 1))
-}
-
-// Write writes the report for people, at most 80 columns wide.
-func (r *WorstReport) Write(w io.Writer) error {
-	t := table{right: true}
-	t.row("delays", "by search", "by fresh draws", "skipped", "D/T in→out")
-	for _, row := range append(append([]*WorstRow{r.None, r.Random}, r.Plans...), r.Found) {
-		cells := []string{row.Name, "", "", "", ""}
-		if row.Search != nil {
-			cells[1] = words.Digits(*row.Search)
-		}
-		if row.Fresh != nil {
-			cells[2] = words.Digits(*row.Fresh)
-			if row.FreshSE != nil {
-				cells[2] += " ± " + words.Figure(*row.FreshSE, 2)
-			}
-			cells[3] = words.Percent(row.Skipped)
-			cells[4] = words.Figure(row.Delays.Raw.Mean, 3) + "→" + words.Figure(row.Delays.Released.Mean, 3)
-		}
-		t.row(cells...)
-	}
-	if err := t.write(w, 80); err != nil {
-		return err
-	}
-	_, err := io.WriteString(w, "\n"+wrap(r.words(), 80, 0)+"\n")
-	return err
-}
-
-// words say what was found.
-func (r *WorstReport) words() string {
-	text := fmt.Sprintf("The %s of %s over %s rounds of %s, window %s, under delays that sum to %s, none above %s. The "+
-		"search tried %s sequences, each with the same %d draws; %d of its %d steps found worse. ",
-		r.Of, r.Learner, words.Count(int64(r.Rounds)), r.Environment, r.Window, words.Count(r.Total), words.Count(r.Max),
-		words.Count(int64(r.Tried)), r.Draws, r.Better, r.Steps)
-	found, random := *r.Found.Fresh, *r.Random.Fresh
-	se := math.Hypot(orZero(r.Found.FreshSE), orZero(r.Random.FreshSE))
-	switch {
-	case found > random+2*se && random > 0:
-		text += fmt.Sprintf("By %d fresh draws what it found costs %.2f × as much as random delays of the same total. ",
-			FreshDraws, found/random)
-	case found > random+2*se:
-		text += fmt.Sprintf("By %d fresh draws what it found costs more than random delays of the same total. ", FreshDraws)
-	default:
-		text += fmt.Sprintf("By %d fresh draws it is not worse than random delays by more than two standard errors: the "+
-			"learner does not mind when these delays come, or the search was too short (--steps, --draws). ", FreshDraws)
-	}
-	return text + fmt.Sprintf("The true worst case is at least as bad. Play it again: --delays recorded:%s", r.File)
-}
-
-func orZero(x *float64) float64 {
-	if x == nil {
-		return 0
-	}
-	return *x
 }

@@ -17,10 +17,10 @@ func (r *Results) Page() *Page {
 	if r.Summary == nil {
 		r.Summarise()
 	}
-	b := &builder{Results: r, groups: replay.Groups(r.Runs)}
+	b := &builder{Results: r, groups: groupsOf(r.Runs)}
 	p := &Page{Title: "What " + b.name() + " says", Subtitle: b.subtitle(), Foot: b.foot()}
 	p.Flags, p.Tiles, p.Says = b.flags(), b.tiles(), b.says()
-	p.Sections = []Section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
+	p.Sections = []section{b.intake(), b.health(), b.policies(), b.value(), b.delays(), b.regret(), b.sweep(),
 		b.contexts(), b.parameters()}
 	return p
 }
@@ -102,54 +102,58 @@ const interrupted = "this backtest was interrupted: what follows is what was fin
 	"asked for. With --resume FILE the same command goes on from there."
 
 // flags are what speaks against believing the figures, the worst first.
-func (b *builder) flags() []Flag {
-	var out []Flag
-	add := func(l Level, format string, args ...any) { out = append(out, Flag{l, fmt.Sprintf(format, args...)}) }
+func (b *builder) flags() []pageFlag {
+	var out []pageFlag
+	add := func(l level, format string, args ...any) {
+		out = append(out, pageFlag{l, fmt.Sprintf(format, args...)})
+	}
 	all := ope.SharedFlags(b.Policies)
 	for _, f := range all {
-		add(Bad, "all policies: %s.", f)
+		add(bad, "all policies: %s.", f)
 	}
 	for _, p := range b.Policies {
-		if own := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool { return slices.Contains(all, f) }); len(own) > 0 {
-			add(Bad, "policy %s: %s.", p.Policy, strings.Join(own, ". And: "))
+		if own := slices.DeleteFunc(slices.Clone(p.Flags), func(f string) bool {
+			return slices.Contains(all, f)
+		}); len(own) > 0 {
+			add(bad, "policy %s: %s.", p.Policy, strings.Join(own, ". And: "))
 		}
 	}
 	if b.Interrupted {
-		out = slices.Insert(out, 0, Flag{Bad, interrupted})
+		out = slices.Insert(out, 0, pageFlag{bad, interrupted})
 	}
 	if r := b.unweighted(); r != nil {
-		add(Warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the "+
+		add(warn, "the log does not say with which probabilities it played, so the mean %s of a learner is that of the "+
 			"rounds in which it drew the recorded action, and no unbiased estimate of anything; where the log has them, "+
 			"--propensity-column names their column.", r.Rewards.Of())
 	}
 	for k, g := range b.groups {
 		if i := slices.IndexFunc(g, func(r *replay.Result) bool { return r.LateLosses.Differ }); i >= 0 {
-			add(Bad, "%s: %s.", called(g), g[i].LateLosses.Warning(g[i].Rewards))
+			add(bad, "%s: %s.", called(g), g[i].LateLosses.Warning(g[i].Rewards))
 		}
 		if void := b.Summary[k].Void; void != "" {
-			add(Bad, "%s: bounds on the regret are void: %s.", called(g), void)
+			add(bad, "%s: bounds on the regret are void: %s.", called(g), void)
 		}
 		if s := float64(b.Summary[k].Skipped); s > manySkipped {
-			add(Warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices "+
+			add(warn, "%s: %s of the rounds were not learned, for no outcome came in the window of %s; replayer window prices "+
 				"longer ones.", called(g), words.Percent(s), g[0].Window)
 		}
 	}
 	if b.Intake != nil {
 		for _, note := range b.Intake.Notes() {
-			add(Warn, "%s.", note)
+			add(warn, "%s.", note)
 		}
 	}
 	if text := b.vacuous(); text != "" {
-		add(Warn, "%s", text)
+		add(warn, "%s", text)
 	}
 	if len(out) == 0 {
-		add(Good, "none of the checks of this report speaks against its figures.")
+		add(good, "none of the checks of this report speaks against its figures.")
 	}
-	slices.SortStableFunc(out, func(a, b Flag) int { return rank(a.Level) - rank(b.Level) })
+	slices.SortStableFunc(out, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) })
 	return out
 }
 
-func rank(l Level) int { return slices.Index([]Level{Bad, Warn, Good}, l) }
+func rank(l level) int { return slices.Index([]level{bad, warn, good}, l) }
 
 // unweighted returns a run that met a log without propensities, nil if none did.
 func (b *builder) unweighted() *replay.Result {
@@ -181,17 +185,9 @@ func (b *builder) vacuous() string {
 		"the number of rounds. What is seen may be good; it is not guaranteed."
 }
 
-// plusMinus writes a value with its standard error if that is known. A line may break
-// before the error.
-func plusMinus(value, se float64) string {
-	text := words.Digits(value)
-	switch {
-	case math.IsNaN(value):
-		return "–"
-	case !math.IsNaN(se) && se != 0:
-		text = strings.Replace(words.WithError(value, se), "±", " ±\u00a0", 1)
-	}
-	return strings.Replace(text, "-", "−", 1)
+// typographic writes a text with signs for a page, where a line may break before an error.
+func typographic(text string) string {
+	return strings.NewReplacer("±", " ±\u00a0", "-", "−").Replace(text)
 }
 
 // delayed returns the place of the first group with delays, else the first; −1 of none.
@@ -204,37 +200,37 @@ func (b *builder) delayed() int {
 	return min(0, len(b.groups)-1)
 }
 
-func (b *builder) tiles() []Tile {
-	var out []Tile
+func (b *builder) tiles() []tile {
+	var out []tile
 	if k := b.delayed(); k >= 0 {
 		r, s := b.groups[k][0], &b.Summary[k]
 		mean := s.Loss.shown(r.Rewards)
-		out = append(out, Tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
+		out = append(out, tile{"Mean " + r.Rewards.Of() + " of " + r.Learner, mean.first(), within(float64(mean.SE)) +
 			"a round, delays " + r.Delays.Spec})
 		if r.UniformLoss != nil {
-			out = append(out, Tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " +
+			out = append(out, tile{"To compare with", words.Digits(*r.UniformLoss), "the uniform policy; the best has " +
 				words.Digits(*r.BestLoss)})
 		}
 		if s.Cost.known() {
 			out = append(out, costTile(s.Cost.length(r.Rewards), r.Rewards))
 		}
-		out = append(out, Tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean),
+		out = append(out, tile{"Rounds that wait", words.Digits(r.Delays.Released.Mean),
 			fmt.Sprintf("on average when one is decided; %s wait for their outcome alone", words.Digits(r.Delays.Raw.Mean))})
 	}
 	if p := b.best(); p != nil {
-		e, of := judge(p), b.Estimators.Of
+		e, of := ranking(p), b.Estimators.Of
 		note := fmt.Sprintf("mean %s by DR; %s; of %s that it plays", of, between(float64(e.Low), float64(e.High)),
 			number(int64(p.Matched), "row"))
 		if note += fmt.Sprintf(" %s a %s other than 0", have(int64(p.NonZero)), of); b.withinNoise() {
 			note += "; within noise of the policy that made the log"
 		}
-		out = append(out, Tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), note})
+		out = append(out, tile{"Best policy: " + p.Policy, words.Digits(float64(e.Value)), note})
 	}
 	return out
 }
 
 // costTile says what delays cost, where that is more than noise.
-func costTile(cost Mean, rewards *words.Rewards) Tile {
+func costTile(cost mean, rewards *words.Rewards) tile {
 	const label = "What delays cost"
 	than := "loss a round above that without delay"
 	if rewards != nil {
@@ -243,11 +239,11 @@ func costTile(cost Mean, rewards *words.Rewards) Tile {
 	value, se := float64(cost.Value), float64(cost.SE)
 	switch {
 	case cost.chance():
-		return Tile{label, "within noise", "± " + words.Short(se) + " " + than}
+		return tile{label, "within noise", "± " + words.Short(se) + " " + than}
 	case math.IsNaN(se) && value < 0:
-		return Tile{label, "none seen", "in one row order, whose noise is not known"}
+		return tile{label, "none seen", "in one row order, whose noise is not known"}
 	}
-	return Tile{label, signed(value), within(se) + than}
+	return tile{label, signed(value), within(se) + than}
 }
 
 func have(n int64) string {
@@ -258,14 +254,14 @@ func have(n int64) string {
 }
 
 // first is the value without its error.
-func (m Mean) first() string { return plusMinus(float64(m.Value), nan) }
+func (m mean) first() string { return mean{m.Value, ope.Figure(nan)}.String() }
 
 // between writes a 95 % interval.
 func between(low, high float64) string {
 	if math.IsNaN(low) || math.IsNaN(high) {
 		return "how sure that is, is not known"
 	}
-	return strings.ReplaceAll(fmt.Sprintf("95 %%: %s to %s", words.Digits(low), words.Digits(high)), "-", "−")
+	return "95 %: " + interval(ope.Figure(low), ope.Figure(high))
 }
 
 // within writes a standard error before a note.
@@ -281,7 +277,7 @@ func signed(x float64) string {
 	if x > 0 {
 		return "+" + words.Digits(x)
 	}
-	return strings.Replace(words.Digits(x), "-", "−", 1)
+	return typographic(words.Digits(x))
 }
 
 // says are the sentences at the top.
@@ -333,7 +329,9 @@ func (b *builder) saysDelay(k int) string {
 	if !cost.known() {
 		return ""
 	}
-	none := slices.IndexFunc(b.Summary, func(g Group) bool { return g.Learner == b.Summary[k].Learner && g.Delays == "none" })
+	none := slices.IndexFunc(b.Summary, func(g group) bool {
+		return g.Learner == b.Summary[k].Learner && g.Delays == "none"
+	})
 	value, se := float64(cost.Value), float64(cost.SE)
 	text := fmt.Sprintf("Without delay it would have %s %s a round: ", did(rewards),
 		b.Summary[none].Loss.shown(rewards).first())

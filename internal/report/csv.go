@@ -11,21 +11,22 @@ import (
 	"strconv"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/whole"
 )
 
-// File is one CSV file: the names of its columns, which are the paths of the same figures
+// csvFile is one CSV file: the names of its columns, which are the paths of the same figures
 // in JSON, and its rows. A figure that is not known is empty.
-type File struct {
+type csvFile struct {
 	Name    string
 	Holds   string
 	Columns []string
 	Rows    [][]string
 }
 
-func (f *File) row(parts ...[]string) {
+func (f *csvFile) row(parts ...[]string) {
 	var row []string
 	for _, p := range parts {
 		row = append(row, p...)
@@ -38,20 +39,24 @@ func (r *Results) WriteCSV(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	for _, f := range r.Files() {
-		err := whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
-			return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
-		})
-		if err != nil {
+	for _, f := range r.files() {
+		if err := f.Save(dir); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Files returns all files of a backtest, also those without rows.
-func (r *Results) Files() []File {
-	return []File{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary),
+// Save writes the file into a folder.
+func (f *csvFile) Save(dir string) error {
+	return whole.Write(filepath.Join(dir, f.Name), func(w io.Writer) error {
+		return csv.NewWriter(w).WriteAll(append([][]string{f.Columns}, f.Rows...))
+	})
+}
+
+// files returns all files of a backtest, also those without rows.
+func (r *Results) files() []csvFile {
+	return []csvFile{rowsFile("summary.csv", "a row a learner and kind of delays: means over row orders", r.Summary),
 		r.runsFile(), r.courseFile(),
 		perRun(r, "delays.csv", "the histogram of delays: a row a run and bar", binsOf),
 		perRun(r, "contexts.csv", "the worst contexts: a row a run and group", contextsOf),
@@ -74,24 +79,24 @@ func keyOf(i int, run *replay.Result) []string {
 }
 
 // rowsFile has a row for each of some structs.
-func rowsFile[T any](name, holds string, rows []T) File {
-	f := File{Name: name, Holds: holds, Columns: columnsOf[T]()}
+func rowsFile[T any](name, holds string, rows []T) csvFile {
+	f := csvFile{Name: name, Holds: holds, Columns: columnsOf[T]()}
 	for i := range rows {
 		f.row(cellsOf(&rows[i]))
 	}
 	return f
 }
 
-func (r *Results) runsFile() File {
-	f := File{Name: "runs.csv", Holds: "a row a run", Columns: append([]string{"run"}, columnsOf[replay.Result]()...)}
+func (r *Results) runsFile() csvFile {
+	f := csvFile{Name: "runs.csv", Holds: "a row a run", Columns: append([]string{"run"}, columnsOf[replay.Result]()...)}
 	for i := range r.Runs {
 		f.row([]string{strconv.Itoa(i)}, cellsOf(&r.Runs[i]))
 	}
 	return f
 }
 
-func (r *Results) courseFile() File {
-	f := File{Name: "course.csv", Holds: "a row a run and stretch of its rounds",
+func (r *Results) courseFile() csvFile {
+	f := csvFile{Name: "course.csv", Holds: "a row a run and stretch of its rounds",
 		Columns: append(append([]string{}, runKey...), "rounds", "time_ms")}
 	lines := []string{"loss", "uniform", "first", "best", "logged"}
 	for _, l := range lines {
@@ -141,14 +146,16 @@ func numeral(n int64) string { return strconv.FormatInt(n, 10) }
 
 func known(x ope.Figure) string {
 	if v := float64(x); !math.IsNaN(v) && !math.IsInf(v, 0) {
-		return strconv.FormatFloat(v, 'g', -1, 64)
+		return full(v)
 	}
 	return ""
 }
 
+func full(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
 // perRun has rows for each run, of what a run has of it.
-func perRun[T any](r *Results, name, holds string, of func(*replay.Result) []T) File {
-	f := File{Name: name, Holds: holds, Columns: slices.Concat(runKey, columnsOf[T]())}
+func perRun[T any](r *Results, name, holds string, of func(*replay.Result) []T) csvFile {
+	f := csvFile{Name: name, Holds: holds, Columns: slices.Concat(runKey, columnsOf[T]())}
 	for i := range r.Runs {
 		rows := of(&r.Runs[i])
 		for k := range rows {
@@ -164,7 +171,7 @@ type contextOf struct {
 	replay.ContextGroup
 }
 
-func binsOf(r *replay.Result) []replay.DelayBin {
+func binsOf(r *replay.Result) []delay.Bin {
 	if r.Course == nil {
 		return nil
 	}
@@ -180,8 +187,8 @@ func contextsOf(r *replay.Result) (out []contextOf) {
 	return out
 }
 
-func (r *Results) skippedFile() File {
-	f := File{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason",
+func (r *Results) skippedFile() csvFile {
+	f := csvFile{Name: "skipped.csv", Holds: "records that were skipped: a row a reason", Columns: []string{"reason",
 		"skipped_by_reason"}}
 	if r.Intake != nil {
 		for _, reason := range slices.Sorted(maps.Keys(r.Intake.Reasons)) {
@@ -191,8 +198,8 @@ func (r *Results) skippedFile() File {
 	return f
 }
 
-func (r *Results) estimatesFile() File {
-	f := File{Name: "estimates.csv", Holds: "a row a policy and estimator",
+func (r *Results) estimatesFile() csvFile {
+	f := csvFile{Name: "estimates.csv", Holds: "a row a policy and estimator",
 		Columns: append([]string{"policy", "estimator"}, columnsOf[ope.Estimate]()...)}
 	for _, p := range r.Policies {
 		for i := range p.Estimates {
@@ -202,9 +209,10 @@ func (r *Results) estimatesFile() File {
 	return f
 }
 
-func (r *Results) policyCourseFile() File {
-	f := File{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows", Columns: []string{"policy", "rows",
-		"value", "se", "so_far", "so_far_se", "ess"}}
+func (r *Results) policyCourseFile() csvFile {
+	f := csvFile{Name: "policy_course.csv", Holds: "a row a policy and stretch of rows",
+		Columns: []string{"policy", "rows",
+			"value", "se", "so_far", "so_far_se", "ess"}}
 	for _, p := range r.Policies {
 		c := p.Course
 		if c == nil {
@@ -229,10 +237,10 @@ func values[T any](of []*T) (out []T) {
 }
 
 // oneRow has the row of a struct, none if it is nil.
-func oneRow[T any](name, holds string, v *T) File { return rowsFile(name, holds, values([]*T{v})) }
+func oneRow[T any](name, holds string, v *T) csvFile { return rowsFile(name, holds, values([]*T{v})) }
 
-func (r *Results) parametersFile() File {
-	f := File{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read",
+func (r *Results) parametersFile() csvFile {
+	f := csvFile{Name: "parameters.csv", Holds: "one row an input, or one row if nothing was read",
 		Columns: append(columnsOf[Parameters](), "inputs.role", "inputs.name", "inputs.bytes", "inputs.sha256",
 			"interrupted")}
 	p, interrupted := r.Parameters, []string{strconv.FormatBool(r.Interrupted)}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"hindsight/internal/delay"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -23,8 +24,8 @@ func (b *builder) byDelays() (out []*replay.Result) {
 }
 
 // delays is the part on when outcomes came.
-func (b *builder) delays() Section {
-	s := Section{ID: "delays", Title: "Delays"}
+func (b *builder) delays() section {
+	s := section{ID: "delays", Title: "Delays"}
 	if len(b.groups) == 0 {
 		s.say("No learner was played, so there are no delays to show; --learner names one.")
 		return s
@@ -32,7 +33,7 @@ func (b *builder) delays() Section {
 	s.say("A delay is the number of later rounds that were decided before an outcome was there. Feedback is learned in " +
 		"the order of decisions, so an outcome that comes early waits for the rounds before it: that is the price of " +
 		"order, and the window bounds it.")
-	t := &Table{Caption: "Delays in rounds", Columns: []Column{{Name: "delays", Text: true}, {Name: "as", Text: true},
+	t := &table{Caption: "Delays in rounds", Columns: []column{{Name: "delays", Text: true}, {Name: "as", Text: true},
 		{Name: "mean"}, {Name: "p50", Means: "half of the rounds wait no longer"}, {Name: "p90"}, {Name: "p99"},
 		{Name: "d_max", Means: "the longest"}, {Name: "D", Means: "the sum over all rounds, which regret bounds grow with"},
 		{Name: "σ_max", Means: "the most rounds that were open at once"},
@@ -45,7 +46,7 @@ func (b *builder) delays() Section {
 		t.delays("", "learned", &r.Delays.Released, "", "", "")
 	}
 	if d := b.byDelays()[0].Delays.Recorded; d != nil {
-		t.delays("in the log itself", "recorded", &d.DelayStats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
+		t.delays("in the log itself", "recorded", &d.Stats, share(d.Overtaken, b.Runs[0].Rounds), "", "")
 	}
 	if r := b.Runs[0]; r.Matched != nil {
 		s.say("Rounds in which a learner drew another action than the recorded one are withdrawn at once and wait for " +
@@ -55,7 +56,7 @@ func (b *builder) delays() Section {
 	return s
 }
 
-func (t *Table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
+func (t *table) delays(spec, as string, d *delay.Stats, rest ...string) {
 	t.row(append([]string{spec, as, words.Digits(d.Mean), words.Count(d.P50), words.Count(d.P90), words.Count(d.P99),
 		words.Count(d.DMax), words.Count(d.D), words.Count(d.SigmaMax)}, rest...)...)
 }
@@ -63,9 +64,9 @@ func (t *Table) delays(spec, as string, d *replay.DelayStats, rest ...string) {
 func share(n, of int64) string { return words.Percent(float64(n) / float64(max(of, 1))) }
 
 // delayBars is the histogram of delays, a view for each kind.
-func (b *builder) delayBars() *Chart {
-	c := &Chart{ID: "delays", Title: "How late outcomes were", Kind: Bars,
-		X: Axis{Label: "later rounds decided before it was there"}, Y: Axis{Label: "rounds", Zero: true}}
+func (b *builder) delayBars() *pageChart {
+	c := &pageChart{ID: "delays", Title: "How late outcomes were", Kind: bars,
+		X: axis{Label: "later rounds decided before it was there"}, Y: axis{Label: "rounds", Zero: true}}
 	c.Says = "Each bar is twice as wide as the one before. What moves to the right between the two colours waited for " +
 		"rounds before it."
 	all := b.byDelays()
@@ -80,20 +81,20 @@ func (b *builder) delayBars() *Chart {
 		}
 	}
 	for _, r := range all {
-		raw, released := Series{Name: "as it came"}, Series{Name: "as it was learned"}
+		raw, released := series{Name: "as it came"}, series{Name: "as it was learned"}
 		for i := range c.Names {
-			var bin replay.DelayBin
+			var bin delay.Bin
 			if i < len(r.Course.Delays) {
 				bin = r.Course.Delays[i]
 			}
 			raw.Y, released.Y = append(raw.Y, ope.Figure(bin.Raw)), append(released.Y, ope.Figure(bin.Released))
 		}
-		c.Views = append(c.Views, View{r.Delays.Spec, []Series{raw, released}})
+		c.Views = append(c.Views, view{r.Delays.Spec, []series{raw, released}})
 	}
 	return c
 }
 
-func binName(b replay.DelayBin) string {
+func binName(b delay.Bin) string {
 	if b.Low == b.High {
 		return words.Count(b.Low)
 	}
@@ -104,8 +105,9 @@ func binName(b replay.DelayBin) string {
 }
 
 // outstanding is the chart of rounds that wait, a view for each kind of delays.
-func (b *builder) outstanding() *Chart {
-	c := &Chart{ID: "outstanding", Title: "Rounds that wait", Kind: Lines, Y: Axis{Label: "earlier rounds", Zero: true}}
+func (b *builder) outstanding() *pageChart {
+	c := &pageChart{ID: "outstanding", Title: "Rounds that wait", Kind: lines,
+		Y: axis{Label: "earlier rounds", Zero: true}}
 	c.Says = "How many earlier rounds were open when a round was decided, on average over each stretch. The gap between " +
 		"the first two lines is what order costs."
 	for i, r := range b.byDelays() {
@@ -115,17 +117,17 @@ func (b *builder) outstanding() *Chart {
 		if i == 0 {
 			c.along(r.Course)
 		}
-		most := Series{Name: "not yet learned, at most", Aside: true, Off: true}
+		most := series{Name: "not yet learned, at most", Aside: true, Off: true}
 		for _, n := range r.Course.Most {
 			most.Y = append(most.Y, ope.Figure(n))
 		}
-		view := View{r.Delays.Spec, []Series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned",
+		one := view{r.Delays.Spec, []series{{Name: "without their outcome", Y: r.Course.Arriving}, {Name: "not yet learned",
 			Y: r.Course.Waiting}}}
 		if held := r.Course.Held; len(held) > 0 && !math.IsNaN(float64(held[0])) { // else only a live joiner knew
-			view.Series = append(view.Series, Series{Name: "held back for order", Y: held})
+			one.Series = append(one.Series, series{Name: "held back for order", Y: held})
 		}
-		view.Series = append(view.Series, most)
-		c.Views = append(c.Views, view)
+		one.Series = append(one.Series, most)
+		c.Views = append(c.Views, one)
 	}
 	return c
 }

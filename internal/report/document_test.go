@@ -18,9 +18,11 @@ var update = flag.Bool("update", false, "write compose/RESULTS.md anew")
 
 const documentHead = `# Results
 
-What ` + "`replayer backtest --json`" + ` prints, key by key, and the CSV files of ` + "`--csv DIR`" + `. The report of ` + "`--report FILE`" + ` shows the
+What ` + "`replayer backtest --json`" + ` prints, key by key, and the CSV files of ` + "`--csv DIR`" +
+	`. The report of ` + "`--report FILE`" + ` shows the
 same figures. Names are stable: a key may be added, none changes its meaning. A figure that is not known is null in JSON
-and empty in CSV; a key marked with * is absent where it does not apply. ` + "`inject --json`" + ` prints one ` + "`Result`" + `.
+and empty in CSV; a key marked with * is absent where it does not apply. ` + "`inject --json`" + ` prints one ` +
+	"`Result`" + `.
 
 This page is made from the code by ` + "`go test ./internal/report -run TestResultsDocument -update`" + `.
 `
@@ -30,8 +32,9 @@ func TestResultsDocument(t *testing.T) {
 	d := &document{t: t, seen: map[reflect.Type]bool{}, comments: map[string]map[string]string{}}
 	d.b.WriteString(documentHead)
 	d.describe(reflect.TypeFor[Results]())
-	d.b.WriteString("\n## CSV\n\nA column's name is the path of the same figure in JSON. `run` is the run's index in `runs`, from 0.\n\n| file | holds | columns |\n|---|---|---|\n")
-	for _, f := range (&Results{}).Files() {
+	d.b.WriteString("\n## CSV\n\nA column's name is the path of the same figure in JSON. `run` is the run's index in " +
+		"`runs`, from 0.\n\n| file | holds | columns |\n|---|---|---|\n")
+	for _, f := range (&Results{}).files() {
 		fmt.Fprintf(&d.b, "| `%s` | %s | %s |\n", f.Name, f.Holds, "`"+strings.Join(f.Columns, "` `")+"`")
 	}
 	path := "../../compose/RESULTS.md"
@@ -75,7 +78,8 @@ func (d *document) describe(t reflect.Type) {
 		return
 	}
 	d.seen[t] = true
-	fmt.Fprintf(&d.b, "\n## %s\n\n%s\n\n| key | value | meaning |\n|---|---|---|\n", t.Name(), d.comment(t, ""))
+	fmt.Fprintf(&d.b, "\n## %s\n\n%s\n\n| key | value | meaning |\n|---|---|---|\n", title(t.Name()),
+		title(d.comment(t, "")))
 	var next []reflect.Type
 	d.fields(t, &next)
 	for _, n := range next {
@@ -104,6 +108,9 @@ func (d *document) fields(t reflect.Type, next *[]reflect.Type) {
 	}
 }
 
+// title writes a name as one of a part of the page.
+func title(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
 // kindName names a type as JSON has it.
 func kindName(t reflect.Type) string {
 	switch {
@@ -118,7 +125,7 @@ func kindName(t reflect.Type) string {
 	case t.Kind() == reflect.Map:
 		return "object of " + kindName(t.Elem())
 	case t.Kind() == reflect.Struct:
-		return t.Name()
+		return title(t.Name())
 	case t.Name() == "Figure":
 		return "number or null"
 	case t.Kind() == reflect.String:

@@ -15,58 +15,58 @@ import (
 type Page struct {
 	Title    string
 	Subtitle string
-	Flags    []Flag
+	Flags    []pageFlag
 	Says     []string // what the figures say, a sentence each
-	Tiles    []Tile
-	Sections []Section
+	Tiles    []tile
+	Sections []section
 	Foot     string
 }
 
-// Level is how bad something is.
-type Level string
+// level is how bad something is.
+type level string
 
 // Levels.
 const (
-	Bad  Level = "bad"
-	Warn Level = "warn"
-	Good Level = "good"
+	bad  level = "bad"
+	warn level = "warn"
+	good level = "good"
 )
 
-// Flag is what speaks against believing the figures, or that nothing does.
-type Flag struct {
-	Level Level
+// pageFlag is what speaks against believing the figures, or that nothing does.
+type pageFlag struct {
+	Level level
 	Text  string
 }
 
-// Tile is a figure in large type.
-type Tile struct{ Label, Value, Note string }
+// tile is a figure in large type.
+type tile struct{ Label, Value, Note string }
 
-// Section is a part of a page.
-type Section struct {
+// section is a part of a page.
+type section struct {
 	ID, Title string
 	Says      []string // a paragraph each
-	Parts     []any    // [*Table], [*Chart] or [Note], in order
+	Parts     []any    // [*table], [*pageChart] or [note], in order
 }
 
-// Note is a paragraph between tables and charts.
-type Note string
+// note is a paragraph between tables and charts.
+type note string
 
-// Table is a table of texts.
-type Table struct {
+// table is a table of texts.
+type table struct {
 	Caption string
-	Columns []Column
-	Rows    [][]Cell
+	Columns []column
+	Rows    [][]tableCell
 }
 
-// Column is the head of a column; Means says what its figures are, below the table.
-type Column struct {
+// column is the head of a column; Means says what its figures are, below the table.
+type column struct {
 	Name, Means string
 	Text        bool // it holds words, not figures
 }
 
 // Explained returns the columns whose figures are explained, which stands below the table:
 // paper and fingers have no pointer to rest on a name.
-func (t *Table) Explained() (out []Column) {
+func (t *table) Explained() (out []column) {
 	for _, c := range t.Columns {
 		if c.Means != "" {
 			out = append(out, c)
@@ -75,23 +75,23 @@ func (t *Table) Explained() (out []Column) {
 	return out
 }
 
-// Cell is a text; one of a level stands out.
-type Cell struct {
+// tableCell is a text; one of a level stands out.
+type tableCell struct {
 	Text  string
-	Level Level
+	Level level
 }
 
 // row adds a row of plain cells.
-func (t *Table) row(cells ...string) {
-	var row []Cell
+func (t *table) row(cells ...string) {
+	var row []tableCell
 	for _, c := range cells {
-		row = append(row, Cell{Text: c})
+		row = append(row, tableCell{Text: c})
 	}
 	t.Rows = append(t.Rows, row)
 }
 
 // mark gives the last row a level.
-func (t *Table) mark(l Level) {
+func (t *table) mark(l level) {
 	for i := range t.Rows[len(t.Rows)-1] {
 		t.Rows[len(t.Rows)-1][i].Level = l
 	}
@@ -99,48 +99,47 @@ func (t *Table) mark(l Level) {
 
 // Kinds of charts.
 const (
-	Lines  = "lines"
-	Bars   = "bars"
-	Points = "points" // with whiskers, beside each other at each name
+	lines  = "lines"
+	bars   = "bars"
+	points = "points" // with whiskers, beside each other at each name
 )
 
 // Kinds of axes.
 const (
-	Linear = ""
-	Log    = "log"
-	Time   = "time" // x in seconds since 1970
+	logScale  = "log"
+	timeScale = "time" // x in seconds since 1970
 )
 
-// Chart is a chart with one or more views of the same x: all have a series of the same
+// pageChart is a chart with one or more views of the same x: all have a series of the same
 // name at the same place.
-type Chart struct {
+type pageChart struct {
 	ID    string `json:"id"`
 	Title string `json:"-"`
 	Says  string `json:"-"`
 	Kind  string `json:"kind"`
-	X     Axis   `json:"x"`
-	Y     Axis   `json:"y"`
+	X     axis   `json:"x"`
+	Y     axis   `json:"y"`
 	// Names are what x = 0, 1, 2, … stand for; nil: x is At.
 	Names []string  `json:"names,omitempty"`
 	At    []float64 `json:"at,omitempty"`
-	Views []View    `json:"views"`
+	Views []view    `json:"views"`
 }
 
-// Axis says what is along it.
-type Axis struct {
+// axis says what is along it.
+type axis struct {
 	Label string `json:"label"`
 	Scale string `json:"scale,omitempty"`
 	Zero  bool   `json:"zero,omitempty"` // it begins at 0, which stands at ½ of a logarithmic one
 }
 
-// View is one way to look at a chart.
-type View struct {
+// view is one way to look at a chart.
+type view struct {
 	Name   string   `json:"name"`
-	Series []Series `json:"series"`
+	Series []series `json:"series"`
 }
 
-// Series is one line, with its band if Low and High are there.
-type Series struct {
+// series is one line, with its band if Low and High are there.
+type series struct {
 	Name  string       `json:"name"`
 	Y     []ope.Figure `json:"y"`
 	Low   []ope.Figure `json:"low,omitempty"`
@@ -150,7 +149,7 @@ type Series struct {
 }
 
 // empty reports whether there is nothing to draw.
-func (c *Chart) empty() bool {
+func (c *pageChart) empty() bool {
 	for _, v := range c.Views {
 		for _, s := range v.Series {
 			for _, y := range s.Y {
@@ -178,8 +177,8 @@ const (
 // Write writes the page as HTML.
 func (p *Page) Write(w io.Writer) error {
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"chart":  func(v any) *Chart { c, _ := v.(*Chart); return c },
-		"table":  func(v any) *Table { t, _ := v.(*Table); return t },
+		"chart":  func(v any) *pageChart { c, _ := v.(*pageChart); return c },
+		"table":  func(v any) *table { t, _ := v.(*table); return t },
 		"number": func(i int) int { return i + 1 },
 		"script": asset[template.JS],
 		"style":  asset[template.CSS],
@@ -201,10 +200,10 @@ func asset[T ~string](name string) (T, error) {
 }
 
 // Charts returns all charts in order.
-func (p *Page) Charts() (out []*Chart) {
+func (p *Page) Charts() (out []*pageChart) {
 	for _, s := range p.Sections {
 		for _, part := range s.Parts {
-			if c, ok := part.(*Chart); ok {
+			if c, ok := part.(*pageChart); ok {
 				out = append(out, c)
 			}
 		}
@@ -213,18 +212,18 @@ func (p *Page) Charts() (out []*Chart) {
 }
 
 // add appends parts to a section, charts that have nothing to draw left out.
-func (s *Section) add(parts ...any) {
+func (s *section) add(parts ...any) {
 	for _, part := range parts {
-		if c, ok := part.(*Chart); ok && (c == nil || c.empty()) {
+		if c, ok := part.(*pageChart); ok && (c == nil || c.empty()) {
 			continue
 		}
-		if t, ok := part.(*Table); ok && (t == nil || len(t.Rows) == 0) {
+		if t, ok := part.(*table); ok && (t == nil || len(t.Rows) == 0) {
 			continue
 		}
 		s.Parts = append(s.Parts, part)
 	}
 }
 
-func (s *Section) say(format string, args ...any) {
+func (s *section) say(format string, args ...any) {
 	s.Says = append(s.Says, fmt.Sprintf(format, args...))
 }

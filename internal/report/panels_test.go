@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/dataset"
 	"hindsight/internal/logs"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
@@ -85,13 +86,13 @@ func (f told) missing(p *Page) (out []string) {
 		}
 		for _, part := range s.Parts {
 			switch x := part.(type) {
-			case *Table:
+			case *table:
 				for _, row := range x.Rows {
 					for i, c := range row {
 						check(s.ID+", "+x.Caption+", "+x.Columns[i].Name, strings.ReplaceAll(c.Text, "SHA-256", ""))
 					}
 				}
-			case *Chart:
+			case *pageChart:
 				for _, v := range x.Views {
 					for _, line := range v.Series {
 						for i, y := range line.Y {
@@ -121,7 +122,7 @@ func distinct() *Results {
 		p.Estimates = ope.Estimates{ope.Normal("ips", .1283+d/19, .0213), ope.Normal("dr", .1173+d/7, .0117),
 			ope.Normal("cips10", .1371+d/5, .0319)}
 	}
-	r.Intake = &replay.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211, Events: 3_907,
+	r.Intake = &dataset.Intake{Account: logs.Account{Format: "dsjson", Files: 3, Bytes: 98_761, Read: 4_211, Events: 3_907,
 		Duplicates: 83, Dangling: 71, Skipped: 97, Malformed: 53,
 		Reasons: map[string]int64{"checkpoint line": 59, "not activated": 38}, Defaulted: 1_203}, Rows: 20, Joined: 61,
 		Unmatched: 9, Weighted: 811, Baselines: 1_733}
@@ -148,7 +149,7 @@ func TestPanelsAreTold(t *testing.T) {
 	beside := told{float64(r.Intake.Events) / float64(r.Intake.Read), float64(r.Data.Observed) / float64(r.Data.Rounds)}
 	inJSON := func() (f told) { f.json(all); return append(f, beside...) }
 	inCSV := func(without string) (f told) {
-		for _, file := range r.Files() {
+		for _, file := range r.files() {
 			if file.Name != without {
 				for _, row := range file.Rows {
 					f.text(strings.Join(row, " ; "))

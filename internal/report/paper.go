@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"strings"
 
 	"hindsight/internal/paper"
 )
@@ -12,7 +13,7 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	page := &Page{Title: "What the paper claims, and what was seen", Foot: b.foot()}
 	checks, held := 0, 0
 	for _, f := range findings {
-		s := Section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " +
+		s := section{ID: "claim-" + f.Claim, Title: f.Claim, Says: []string{f.Says + " (" + f.Source + ")", "Seen: " +
 			f.Seen}}
 		for _, c := range f.Checks {
 			checks++
@@ -20,10 +21,10 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 				held++
 				continue
 			}
-			page.Flags = append(page.Flags, Flag{Bad, f.Claim + ": does not hold: " + c.What + "."})
+			page.Flags = append(page.Flags, pageFlag{bad, f.Claim + ": does not hold: " + c.What + "."})
 		}
 		for i := range f.Charts {
-			s.add(FromChart(f.Charts[i].Name, "", &f.Charts[i].Chart))
+			s.add(fromChart(f.Charts[i].Name, "", &f.Charts[i].Chart))
 		}
 		for i := range f.Tables {
 			s.add(paperTable(&f.Tables[i]))
@@ -31,7 +32,7 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 		page.Sections = append(page.Sections, s)
 	}
 	if held == checks {
-		page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("all %d checks hold.", checks)})
+		page.Flags = append(page.Flags, pageFlag{good, fmt.Sprintf("all %d checks hold.", checks)})
 	}
 	page.Subtitle = fmt.Sprintf("%d claims · %d of %d checks hold", len(findings), held, checks)
 	page.Says = []string{"An upper bound is a promise for the worst case: a run that stays below it agrees with it, and " +
@@ -40,12 +41,13 @@ func Paper(findings []*paper.Finding, p *Parameters) *Page {
 	return page
 }
 
-func paperTable(from *paper.Table) *Table {
-	t := &Table{Caption: from.Title}
-	for i, name := range from.Columns {
-		t.Columns = append(t.Columns, Column{Name: name, Text: i == 0})
-	}
+func paperTable(from *paper.Table) *table {
+	t := headed(1, from.Columns...)
+	t.Caption = from.Title
 	for _, row := range from.Texts() {
+		for i := range row {
+			row[i] = strings.ReplaceAll(row[i], "±", " ±\u00a0") // a line may break before it
+		}
 		t.row(row...)
 	}
 	return t

@@ -8,13 +8,13 @@ import (
 	"hindsight/internal/ope"
 )
 
-// FromChart makes a chart for a page of one that is else a picture: error bars become
+// fromChart makes a chart for a page of one that is else a picture: error bars become
 // bands, or whiskers where x are names.
-func FromChart(id, says string, from *chart.Chart) *Chart {
-	c := &Chart{ID: id, Title: from.Title, Says: says, Kind: Lines, Names: from.Names, X: Axis{Label: from.X},
-		Y: Axis{Label: from.Y}}
+func fromChart(id, says string, from *chart.Chart) *pageChart {
+	c := &pageChart{ID: id, Title: from.Title, Says: says, Kind: lines, Names: from.Names, X: axis{Label: from.X},
+		Y: axis{Label: from.Y}}
 	if from.Names != nil {
-		c.Kind = Points
+		c.Kind = points
 		for i := range from.Names {
 			c.At = append(c.At, float64(i))
 		}
@@ -22,16 +22,16 @@ func FromChart(id, says string, from *chart.Chart) *Chart {
 		c.At = places(from)
 	}
 	if from.LogX {
-		c.X.Scale = Log
+		c.X.Scale = logScale
 	}
 	if from.LogY {
-		c.Y.Scale = Log
+		c.Y.Scale = logScale
 	}
-	view := View{}
+	one := view{}
 	for i := range from.Series {
-		view.Series = append(view.Series, c.series(&from.Series[i], from.LogY))
+		one.Series = append(one.Series, c.series(&from.Series[i], from.LogY))
 	}
-	c.Views = []View{view}
+	c.Views = []view{one}
 	return c
 }
 
@@ -50,7 +50,7 @@ func places(from *chart.Chart) (at []float64) {
 
 // series lays a series over the places of the chart; on a logarithmic axis what is not
 // positive is not there, and a band ends above 0.
-func (c *Chart) series(s *chart.Series, log bool) Series {
+func (c *pageChart) series(s *chart.Series, log bool) series {
 	none := func() []ope.Figure {
 		v := make([]ope.Figure, len(c.At))
 		for i := range v {
@@ -58,7 +58,7 @@ func (c *Chart) series(s *chart.Series, log bool) Series {
 		}
 		return v
 	}
-	out := Series{Name: s.Name, Y: none(), Aside: s.Dashed && c.Kind == Lines}
+	out := series{Name: s.Name, Y: none(), Aside: s.Dashed && c.Kind == lines}
 	if len(s.Err) > 0 {
 		out.Low, out.High = none(), none()
 	}

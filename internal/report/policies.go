@@ -9,9 +9,9 @@ import (
 	"hindsight/internal/words"
 )
 
-// judge returns the estimate that a policy is ranked by: DR, which is right if either
+// ranking returns the estimate that a policy is ranked by: DR, which is right if either
 // propensities or the reward model are.
-func judge(p *ope.Evaluation) *ope.Estimate {
+func ranking(p *ope.Evaluation) *ope.Estimate {
 	if e := p.Estimates.Get("dr"); e != nil {
 		return e
 	}
@@ -27,7 +27,7 @@ func (b *builder) best() *ope.Evaluation {
 		sign = -1
 	}
 	for _, p := range b.Policies {
-		if len(p.Estimates) > 0 && (best == nil || sign*float64(judge(p).Value) > sign*float64(judge(best).Value)) {
+		if len(p.Estimates) > 0 && (best == nil || sign*float64(ranking(p).Value) > sign*float64(ranking(best).Value)) {
 			best = p
 		}
 	}
@@ -49,14 +49,14 @@ func (b *builder) saysPolicies() string {
 	if best == nil || logging == nil {
 		return ""
 	}
-	e, l := judge(best), judge(logging)
+	e, l := ranking(best), ranking(logging)
 	if best == logging {
 		return fmt.Sprintf("No policy that was judged does better than the one that made the log, whose mean %s is %s.",
-			b.Estimators.Of, plusMinus(float64(l.Value), float64(l.SE)))
+			b.Estimators.Of, mean{l.Value, l.SE}.String())
 	}
 	text := fmt.Sprintf("By %s, %s would have had a mean %s of %s, where the policy that made the log had %s",
 		strings.ToUpper(e.Name), best.Policy, b.Estimators.Of,
-		plusMinus(float64(e.Value), float64(e.SE)), plusMinus(float64(l.Value), float64(l.SE)))
+		mean{e.Value, e.SE}.String(), mean{l.Value, l.SE}.String())
 	if b.withinNoise() {
 		return text + "; the difference is within twice its standard error, so this log does not show that it is better."
 	}
@@ -70,13 +70,13 @@ func (b *builder) withinNoise() bool {
 	if best == nil || logging == nil || best == logging {
 		return false
 	}
-	e, l := judge(best), judge(logging)
+	e, l := ranking(best), ranking(logging)
 	return math.Abs(float64(e.Value-l.Value)) <= 2*math.Hypot(float64(e.SE), float64(l.SE))
 }
 
 // health is the part on propensities.
-func (b *builder) health() Section {
-	s := Section{ID: "propensities", Title: "Propensity health"}
+func (b *builder) health() section {
+	s := section{ID: "propensities", Title: "Propensity health"}
 	d := b.Data
 	if len(b.Policies) == 0 && d != nil && d.Truth {
 		s.say("The data knows what every action of every round is worth, so there is nothing to weigh: what a learner " +
@@ -98,7 +98,7 @@ func (b *builder) health() Section {
 				words.Digits(p.Max), words.Digits(p.Median))
 		}
 	}
-	t := &Table{Caption: "Weights of each policy", Columns: []Column{{Name: "policy", Text: true},
+	t := &table{Caption: "Weights of each policy", Columns: []column{{Name: "policy", Text: true},
 		{Name: "rows that count", Means: "rows whose action the policy plays at all"},
 		{Name: "ESS", Means: "effective sample size (Σw)²/Σw²: as many rows of weight 1 would say as much"},
 		{Name: "ESS share", Means: "of all rows"},
@@ -112,14 +112,14 @@ func (b *builder) health() Section {
 	for i, p := range b.Policies {
 		t.row(p.Policy, words.Count(int64(p.Matched)), words.Digits(float64(p.ESS)), percent(float64(b.Standings[i].ESS)),
 			words.Digits(p.MaxWeight),
-			plusMinus(p.MeanWeight, float64(p.MeanWeightSE)), words.Digits(p.Overlap), words.Percent(p.Support))
+			mean{ope.Figure(p.MeanWeight), p.MeanWeightSE}.String(), words.Digits(p.Overlap), words.Percent(p.Support))
 		if len(p.Flags) > 0 {
-			t.mark(Bad)
+			t.mark(bad)
 		}
 	}
 	s.add(t)
 	if len(b.Policies) > 0 {
-		s.add(Note("Policies in red have flags at the top of this page. The effective sample size is what the estimates of " +
+		s.add(note("Policies in red have flags at the top of this page. The effective sample size is what the estimates of " +
 			"the next part rest on."))
 	}
 	return s
@@ -158,25 +158,25 @@ var estimators = []struct{ name, written, is string }{
 }
 
 // estimatorColumn is the head of the column of an estimator that JSON calls by name.
-func estimatorColumn(name string) Column {
+func estimatorColumn(name string) column {
 	for _, e := range estimators {
 		lambda, is := strings.CutPrefix(name, e.name)
 		switch {
 		case !is:
 		case lambda == "":
-			return Column{Name: e.written, Means: e.is}
+			return column{Name: e.written, Means: e.is}
 		case strings.Trim(lambda, "0123456789.") == "" || lambda == "inf":
-			return Column{Name: e.written + ", λ\u00a0" + lambda, Means: e.is + " (" + name + " in JSON)"}
+			return column{Name: e.written + ", λ\u00a0" + lambda, Means: e.is + " (" + name + " in JSON)"}
 		case lambda == "_auto":
-			return Column{Name: e.written + ", λ\u00a0auto", Means: e.is + " (" + name + " in JSON)"}
+			return column{Name: e.written + ", λ\u00a0auto", Means: e.is + " (" + name + " in JSON)"}
 		}
 	}
-	return Column{Name: name}
+	return column{Name: name}
 }
 
 // playsTable says in words what policies play.
-func (b *builder) playsTable() *Table {
-	t := &Table{Caption: "What each policy plays", Columns: []Column{{Name: "policy", Text: true},
+func (b *builder) playsTable() *table {
+	t := &table{Caption: "What each policy plays", Columns: []column{{Name: "policy", Text: true},
 		{Name: "plays", Text: true}}}
 	for _, s := range b.Standings {
 		t.row(s.Policy, s.Plays)
@@ -185,18 +185,18 @@ func (b *builder) playsTable() *Table {
 }
 
 // intervals are those of the estimate that policies are ranked by.
-func (b *builder) intervals() *Table {
-	t := &Table{Caption: "DR: what is gained, and 95 % intervals", Columns: []Column{{Name: "policy", Text: true},
+func (b *builder) intervals() *table {
+	t := &table{Caption: "DR: what is gained, and 95 % intervals", Columns: []column{{Name: "policy", Text: true},
 		{Name: "DR"}, {Name: "less logging", Means: "how far above the policy that made the log"},
 		{Name: "normal", Means: "value ± 1.96 standard errors"},
 		{Name: "bootstrap", Means: "percentiles over samples of the rows"}, {Name: "empirical Bernstein",
 			Means: "holds for any number of rows; wide. – where rows stand for unequally many events"}}}
 	for i, p := range b.Policies {
-		e, lift := judge(p), "–"
+		e, lift := ranking(p), "–"
 		if x := float64(b.Standings[i].Lift); !math.IsNaN(x) {
 			lift = signed(x)
 		}
-		t.row(p.Policy, plusMinus(float64(e.Value), nan), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
+		t.row(p.Policy, mean{e.Value, ope.Figure(nan)}.String(), lift, interval(e.Low, e.High), interval(e.Bootstrap.Low,
 			e.Bootstrap.High), interval(e.Bernstein.Low, e.Bernstein.High))
 	}
 	return t
@@ -206,12 +206,12 @@ func interval(low, high ope.Figure) string {
 	if math.IsNaN(float64(low)) || math.IsNaN(float64(high)) {
 		return "–"
 	}
-	return strings.ReplaceAll(words.Digits(float64(low))+" to "+words.Digits(float64(high)), "-", "−")
+	return typographic(words.Digits(float64(low)) + " to " + words.Digits(float64(high)))
 }
 
 // policies is the part on estimates.
-func (b *builder) policies() Section {
-	s := Section{ID: "policies", Title: "Policies and estimators"}
+func (b *builder) policies() section {
+	s := section{ID: "policies", Title: "Policies and estimators"}
 	if len(b.Policies) == 0 && b.Data != nil && b.Data.Truth {
 		s.say("No estimate is needed where every action's worth is known: learners are compared by what they lost, in the " +
 			"next part.")
@@ -226,9 +226,9 @@ func (b *builder) policies() Section {
 	s.say("What the log says each policy would have had as its mean %s a row, by %d estimators. Where they agree, "+
 		"believe them; where they do not, look at the weights: IPS is honest and noisy, DM can be wrong without showing "+
 		"it, DR and its kin use both. Policies are ranked by DR.", o.Of, len(b.Policies[0].Estimates))
-	t := &Table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more " +
-		"than three", Columns: []Column{{Name: "policy", Text: true}}}
-	c := &Chart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: Points, Y: Axis{Label: "mean " + o.Of}}
+	t := &table{Caption: "Mean " + o.Of + " with its standard error; * may be biased and has none, ** is biased by more " +
+		"than three", Columns: []column{{Name: "policy", Text: true}}}
+	c := &pageChart{ID: "estimates", Title: "Estimates with 95 % intervals", Kind: points, Y: axis{Label: "mean " + o.Of}}
 	c.Says = "Normal intervals, value ± 1.96 standard errors, where an estimate cannot be biased; others of DR are " +
 		"below, of all estimators in --json and --csv. Press a policy to hide it."
 	for _, e := range b.Policies[0].Estimates {
@@ -237,24 +237,24 @@ func (b *builder) policies() Section {
 		short, _, _ := strings.Cut(column.Name, ",")
 		c.Names = append(c.Names, short)
 	}
-	view := View{}
+	shown := view{}
 	for i, p := range b.Policies {
 		row := []string{p.Policy}
-		one := Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"} // as in the course
+		one := series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"} // as in the course
 		for _, e := range p.Estimates {
-			row = append(row, plusMinus(float64(e.Value), float64(e.SE))+e.Mark())
+			row = append(row, mean{e.Value, e.SE}.String()+e.Mark())
 			one.Y, one.Low, one.High = append(one.Y, e.Value), append(one.Low, e.Low), append(one.High, e.High)
 		}
 		t.row(row...)
 		if len(p.Flags) > 0 {
-			t.Rows[i][0].Level = Bad
+			t.Rows[i][0].Level = bad
 		}
-		view.Series = append(view.Series, one)
+		shown.Series = append(shown.Series, one)
 	}
-	c.Views = []View{view}
-	s.add(b.playsTable(), c, t, b.intervals(), Note(b.settings()))
+	c.Views = []view{shown}
+	s.add(b.playsTable(), c, t, b.intervals(), note(b.settings()))
 	if b.logging() == nil {
-		s.add(Note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
+		s.add(note("What policies gain on the one that made the log is shown where that is judged, too: --policy logging."))
 	}
 	return s
 }
@@ -271,31 +271,31 @@ func (b *builder) settings() string {
 }
 
 // policyCourse is the chart of policies over time.
-func (b *builder) policyCourse() *Chart {
+func (b *builder) policyCourse() *pageChart {
 	if len(b.Policies) == 0 || b.Policies[0].Course == nil {
 		return nil
 	}
-	c := &Chart{ID: "policy-course", Title: "Value of policies over time", Kind: Lines, X: Axis{Label: "rows"},
-		Y: Axis{Label: "mean " + b.Estimators.Of}}
+	c := &pageChart{ID: "policy-course", Title: "Value of policies over time", Kind: lines, X: axis{Label: "rows"},
+		Y: axis{Label: "mean " + b.Estimators.Of}}
 	c.Says = "The weighted mean (SNIPS) of each policy, with 95 % bands. A policy whose line never settles rests on a " +
 		"few heavy rows."
 	for _, n := range b.Policies[0].Course.Rows {
 		c.At = append(c.At, float64(n))
 	}
-	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
+	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, p := range b.Policies {
 		x := p.Course
-		soFar.Series = append(soFar.Series, band(Series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"}, x.SoFar,
+		soFar.Series = append(soFar.Series, band(series{Name: p.Policy, Off: i >= 6, Aside: p.Policy == "logging"}, x.SoFar,
 			x.SoFarSE))
-		each.Series = append(each.Series, band(Series{Name: p.Policy, Off: i >= 3, Aside: p.Policy == "logging"}, x.Value,
+		each.Series = append(each.Series, band(series{Name: p.Policy, Off: i >= 3, Aside: p.Policy == "logging"}, x.Value,
 			x.SE))
 	}
-	c.Views = []View{soFar, each}
+	c.Views = []view{soFar, each}
 	return c
 }
 
 // band sets a line with its 95 % band.
-func band(s Series, y, se []ope.Figure) Series {
+func band(s series, y, se []ope.Figure) series {
 	s.Y = y
 	for i := range y {
 		e := se[i]

@@ -10,8 +10,8 @@ import (
 )
 
 // regret is the part on what was lost against no delay and against what is guaranteed.
-func (b *builder) regret() Section {
-	s := Section{ID: "regret", Title: "Regret, and what is guaranteed"}
+func (b *builder) regret() section {
+	s := section{ID: "regret", Title: "Regret, and what is guaranteed"}
 	k := b.delayed()
 	if k < 0 {
 		s.say("No learner was played, so there is no regret; --learner names one.")
@@ -33,7 +33,7 @@ func (b *builder) regret() Section {
 		s.say("%s", called(g)+": "+b.Summary[k].Loss.shown(b.rewards()).String()+" a round. "+text)
 	}
 	s.add(b.regretCourse(g))
-	t := &Table{Caption: "Bounds on regret", Columns: []Column{{Name: "learner, delays", Text: true}, {Name: "regret"},
+	t := &table{Caption: "Bounds on regret", Columns: []column{{Name: "learner, delays", Text: true}, {Name: "regret"},
 		{Name: "bound", Text: true}, {Name: "value"}, {Name: "rounds"}, {Name: "holds", Text: true}}}
 	for _, g := range b.groups {
 		r := g[0]
@@ -58,79 +58,80 @@ func (b *builder) regret() Section {
 			}
 			switch {
 			case x.Void != "":
-				value.Text, value.Level = "void", Bad
+				value.Text, value.Level = "void", bad
 			case x.Vacuous:
-				value.Text, value.Level = value.Text+" (vacuous)", Warn
+				value.Text, value.Level = value.Text+" (vacuous)", warn
 			}
 			name, regret = "", ""
 		}
 	}
 	s.add(t, b.assumptions(g[0]))
 	for _, n := range g[0].Certificate.Notes {
-		s.add(Note(strings.ToUpper(n[:1]) + n[1:] + "."))
+		s.add(note(strings.ToUpper(n[:1]) + n[1:] + "."))
 	}
 	return s
 }
 
 // assumptions is what the bounds of a run stand on.
-func (b *builder) assumptions(r *replay.Result) *Table {
-	t := &Table{Caption: "What the bounds stand on (" + r.Learner + ", delays " + r.Delays.Spec + ")",
-		Columns: []Column{{Name: "assumption", Text: true}, {Name: "state", Text: true}, {Name: "why", Text: true}}}
+func (b *builder) assumptions(r *replay.Result) *table {
+	t := &table{Caption: "What the bounds stand on (" + r.Learner + ", delays " + r.Delays.Spec + ")",
+		Columns: []column{{Name: "assumption", Text: true}, {Name: "state", Text: true}, {Name: "why", Text: true}}}
 	for _, a := range r.Certificate.Assumptions {
 		t.row(a.Name, a.State, a.Detail)
 		switch a.State {
 		case "refuted", "void":
-			t.mark(Bad)
+			t.mark(bad)
 		case "enforced", "holds":
-			t.Rows[len(t.Rows)-1][1].Level = Good
+			t.Rows[len(t.Rows)-1][1].Level = good
 		}
 	}
 	return t
 }
 
 // regretCourse is the chart of regret beside that without delay and the bounds.
-func (b *builder) regretCourse(g []*replay.Result) *Chart {
+func (b *builder) regretCourse(g []*replay.Result) *pageChart {
 	r := g[0]
 	if r.Course == nil {
 		return nil
 	}
-	c := &Chart{ID: "regret", Title: "Regret so far", Kind: Lines, Y: Axis{Label: regretLabel(b.rewards()), Zero: true}}
+	c := &pageChart{ID: "regret", Title: "Regret so far", Kind: lines,
+		Y: axis{Label: regretLabel(b.rewards()), Zero: true}}
 	c.along(r.Course)
 	c.Says = fmt.Sprintf("Of %s in the file's row order; bounds charge 1 for each round that is not yet released, so "+
 		"that they drop at the end, when all are. Press a bound to show it: they are often far above.", r.Learner)
 	if r.Regret == nil {
 		c.Title = "Bounds on the regret so far"
 	}
-	view := View{Name: "regret"}
+	one := view{Name: "regret"}
 	for _, g := range b.groups {
 		if g[0].Course != nil && g[0].Course.Regret != nil {
-			view.Series = append(view.Series, Series{Name: b.label(g), Y: g[0].Course.Regret, Off: len(view.Series) >= 6})
+			one.Series = append(one.Series, series{Name: b.label(g), Y: g[0].Course.Regret, Off: len(one.Series) >= 6})
 		}
 	}
 	top := 0.0
-	for _, s := range view.Series {
+	for _, s := range one.Series {
 		top = max(top, float64(s.Y[len(s.Y)-1]))
 	}
 	for _, x := range r.Certificate.Bounds() {
 		if y := r.Course.Bounds[x.Kind]; y != nil {
 			far := top > 0 && !(float64(y[len(y)-1]) < 20*top)
-			view.Series = append(view.Series, Series{Name: "bound: " + x.Name(), Y: y, Aside: true, Off: far})
+			one.Series = append(one.Series, series{Name: "bound: " + x.Name(), Y: y, Aside: true, Off: far})
 		}
 	}
 	if r.Course.Regret != nil {
-		all := Series{Name: "the number of rounds", Aside: true, Off: true}
+		all := series{Name: "the number of rounds", Aside: true, Off: true}
 		for _, n := range r.Course.Rounds {
 			all.Y = append(all.Y, ope.Figure(n))
 		}
-		view.Series = append(view.Series, all)
+		one.Series = append(one.Series, all)
 	}
-	c.Views = []View{view}
+	c.Views = []view{one}
 	return c
 }
 
 // sweep is the part on value over delay.
-func (b *builder) sweep() Section {
-	s := Section{ID: "sweep", Title: "Value over delay"}
+func (b *builder) sweep() section {
+	s := section{ID: "sweep", Title: "Value over delay"}
 	if len(b.Sweep) == 0 {
 		if len(b.groups) == 0 {
 			s.say("No learner was played, so there is nothing that delays could change; --learner names one.")
@@ -146,63 +147,46 @@ func (b *builder) sweep() Section {
 	s.say("What each learner would %s if every outcome came after the same number of rounds: %s rounds, %d row orders "+
 		"that are the same for each delay, and a window long enough that nothing is skipped.", verb,
 		words.Count(first.Rounds), first.Orders)
-	c := &Chart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: Lines,
-		X: Axis{Label: "delay (later rounds)", Scale: Log, Zero: true}, Y: Axis{Label: "mean " + shown.Of() + " a round"}}
+	c := &pageChart{ID: "sweep", Title: "Mean " + shown.Of() + " by delay", Kind: lines,
+		X: axis{Label: "delay (later rounds)", Scale: logScale, Zero: true},
+		Y: axis{Label: "mean " + shown.Of() + " a round"}}
 	c.Says = "A flat line is a learner that delays do not hurt. Bands are 95 % over row orders."
-	t := &Table{Caption: "What delay costs", Columns: []Column{{Name: "learner", Text: true},
+	t := &table{Caption: "What delay costs", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delay", Means: "later rounds"}, {Name: "mean " + shown.Of()},
 		{Name: shown.Beyond() + " the least delay", Means: "paired by row order"}, {Name: "regret"}}}
-	view := View{Name: "mean " + shown.Of()}
+	one := view{Name: "mean " + shown.Of()}
 	var learners []string
-	lines := map[string]*Series{}
+	lines := map[string]*[2][]ope.Figure{} // means and their errors
 	for i := range b.Sweep {
 		p := &b.Sweep[i]
-		t.row(p.Learner, words.Count(p.Delay), estimate(p.MeanLoss.Shown(shown)), worse(p.Worse.Length(shown)),
-			estimate(p.Regret))
+		t.row(p.Learner, words.Count(p.Delay), meanOfEstimate(p.MeanLoss).shown(shown).String(),
+			worse(meanOfEstimate(p.Worse).length(shown)), meanOfEstimate(p.Regret).String())
 		l := lines[p.Learner]
 		if l == nil {
-			l = &Series{Name: p.Learner}
+			l = new([2][]ope.Figure)
 			lines[p.Learner] = l
 			learners = append(learners, p.Learner)
 		}
 		if len(learners) == 1 {
 			c.At = append(c.At, max(float64(p.Delay), .5)) // a logarithm has no 0
 		}
-		e := p.MeanLoss.Shown(shown)
-		if e == nil {
-			e = &replay.Estimate{Value: nan}
-		}
-		half := ope.Figure(0)
-		if e.SE != nil {
-			half = ope.Figure(1.96 * *e.SE)
-		}
-		y := ope.Figure(e.Value)
-		l.Y, l.Low, l.High = append(l.Y, y), append(l.Low, y-half), append(l.High, y+half)
+		m := meanOfEstimate(p.MeanLoss).shown(shown)
+		l[0], l[1] = append(l[0], m.Value), append(l[1], m.SE)
 	}
 	for _, name := range learners {
-		view.Series = append(view.Series, *lines[name])
+		one.Series = append(one.Series, band(series{Name: name}, lines[name][0], lines[name][1]))
 	}
-	c.Views = []View{view}
+	c.Views = []view{one}
 	s.add(c, t)
 	return s
 }
 
 // worse writes what a delay costs: no gain that is within noise.
-func worse(e *replay.Estimate) string {
-	if e != nil && e.SE != nil && e.Value < 0 && -e.Value <= 2**e.SE {
-		return "within noise, ±\u00a0" + words.Short(*e.SE)
+func worse(m mean) string {
+	if m.Value < 0 && m.chance() {
+		return "within noise, ±\u00a0" + words.Short(float64(m.SE))
 	}
-	return estimate(e)
-}
-
-func estimate(e *replay.Estimate) string {
-	switch {
-	case e == nil:
-		return "–"
-	case e.SE == nil:
-		return plusMinus(e.Value, nan)
-	}
-	return plusMinus(e.Value, *e.SE)
+	return m.String()
 }
 
 // regretLabel is that of the axis of regret.

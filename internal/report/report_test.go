@@ -16,6 +16,8 @@ import (
 
 	"hindsight/internal/certify"
 	"hindsight/internal/chart"
+	"hindsight/internal/delay"
+	"hindsight/internal/judge"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
@@ -38,8 +40,8 @@ func example() *Results {
 	run := func(learner, delays string, loss float64) replay.Result {
 		return replay.Result{Environment: "shop <b>&</b>", Learner: learner, Seed: 1, Window: "200 rounds", Rounds: 20,
 			MeanLoss: some(loss), Regret: some(3), UniformLoss: some(.5), BestLoss: some(.2),
-			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: replay.DelayReport{Spec: delays,
-				Raw: replay.DelayStats{D: 40, Mean: 2}, Released: replay.DelayStats{D: 80, Mean: 4}},
+			Fates: replay.Fates{Observed: 15, Skipped: 5, Late: 2}, Delays: delay.Report{Spec: delays,
+				Raw: delay.Stats{D: 40, Mean: 2}, Released: delay.Stats{D: 80, Mean: 4}},
 			Certificate: replay.Certificate{T: 20, MeasuredDrift: certify.NewBound(12, 20),
 				APriori:     certify.NewBound(math.Inf(1), 20),
 				Assumptions: []certify.Assumption{{Name: certify.Silence, State: certify.Void, Detail: "losses imputed: 3"}},
@@ -47,7 +49,7 @@ func example() *Results {
 			Course: &replay.Course{Stretch: 10, Rounds: []int64{10, 20}, Loss: line, Uniform: &line, Best: &line,
 				Regret: figures(2, 3), Bounds: map[string][]ope.Figure{"measured_drift": figures(8, 12)},
 				Arriving: figures(1, 2), Waiting: figures(2, 4), Held: figures(1, 1), Most: []int64{3, 5},
-				Delays: []replay.DelayBin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
+				Delays: []delay.Bin{{Raw: 3, Released: 1}, {Low: 1, High: 1, Raw: 17, Released: 19}}},
 			Contexts: &replay.WorstContexts{Of: "regret", Mean: .2, Groups: 9, MinRounds: 30,
 				Worst: []replay.ContextGroup{{Context: "country = DE", Rounds: 7, Share: .35, Mean: .4, SE: .05, Above: .2,
 					AboveSE: .06, Part: .7}}}}
@@ -64,7 +66,7 @@ func example() *Results {
 		Runs: []replay.Result{run("dafa", "lognormal:20,1.5", .35), run("dafa", "none", .3)},
 		Policies: []*ope.Evaluation{policy("logging", .1), policy("always:7", .2,
 			"effective sample size 90 is below 100 (of 1000 rows): few rows carry the estimates")},
-		Estimators: &replay.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
+		Estimators: &judge.OffPolicySettings{Of: "reward", Rows: 1000, Actions: 10, MinPropensity: .01, Lambda: 10},
 		Sweep: []replay.SweepPoint{{Learner: "dafa", Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .3,
 			SE: some(.01)}}, {Learner: "dafa", Delay: 10, Rounds: 20, Orders: 3, MeanLoss: &replay.Estimate{Value: .35,
 			SE: some(.01)}}},
@@ -113,7 +115,7 @@ func TestPage(t *testing.T) {
 // Results without anything make a page, too.
 func TestEmptyPage(t *testing.T) {
 	for _, r := range []*Results{{}, {Runs: []replay.Result{{}}}, {Policies: []*ope.Evaluation{{Policy: "logging"}},
-		Estimators: &replay.OffPolicySettings{Of: "loss"}}} {
+		Estimators: &judge.OffPolicySettings{Of: "loss"}}} {
 		var b strings.Builder
 		if err := r.Page().Write(&b); err != nil {
 			t.Fatal(err)
@@ -132,7 +134,7 @@ func TestFlags(t *testing.T) {
 		p.Flags = append(p.Flags, few)
 	}
 	flags := r.Page().Flags
-	if !slices.IsSortedFunc(flags, func(a, b Flag) int { return rank(a.Level) - rank(b.Level) }) {
+	if !slices.IsSortedFunc(flags, func(a, b pageFlag) int { return rank(a.Level) - rank(b.Level) }) {
 		t.Errorf("%+v", flags)
 	}
 	n := 0
@@ -144,7 +146,7 @@ func TestFlags(t *testing.T) {
 	if n != 1 || flags[0].Text != "all policies: "+few+"." {
 		t.Errorf("%d flags of few events: %+v", n, flags)
 	}
-	if flags := (&Results{}).Page().Flags; len(flags) != 1 || flags[0].Level != Good {
+	if flags := (&Results{}).Page().Flags; len(flags) != 1 || flags[0].Level != good {
 		t.Errorf("%+v", flags)
 	}
 }
@@ -154,12 +156,13 @@ func TestFlags(t *testing.T) {
 func TestDelaysCost(t *testing.T) {
 	run := func(delays string, order int, loss float64) replay.Result {
 		return replay.Result{Learner: "dafa", Order: order, Rounds: 10, MeanLoss: some(loss),
-			Delays: replay.DelayReport{Spec: delays}}
+			Delays: delay.Report{Spec: delays}}
 	}
 	r := &Results{Runs: []replay.Result{run("exp:5", 0, .5), run("exp:5", 1, .9), run("exp:5", 2, .7), run("none", 2, .6),
 		run("none", 0, .3)}}
 	r.Summarise()
-	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 { // of .2 and .1
+	if c := r.Summary[0].Cost; math.Abs(float64(c.Value)-.15) > 1e-12 || math.Abs(float64(c.SE)-.05) > 1e-12 {
+		// of .2 and .1
 		t.Errorf("%+v", c)
 	}
 	if r.Summary[1].Cost.known() || math.Abs(float64(r.Summary[1].Loss.Value)-.45) > 1e-12 {
@@ -191,12 +194,12 @@ func TestRewardsAreShown(t *testing.T) {
 	for _, s := range page.Sections {
 		for _, part := range s.Parts {
 			switch x := part.(type) {
-			case *Table:
+			case *table:
 				names = append(names, x.Caption)
 				for _, c := range x.Columns {
 					names = append(names, c.Name)
 				}
-			case *Chart:
+			case *pageChart:
 				names = append(names, x.Title, x.Y.Label)
 				if line := x.Views[0].Series[0]; x.ID == "course" &&
 					(line.Y[1] != 1.2 || !(line.Low[1] < 1.2 && line.High[1] > 1.2)) {
@@ -229,12 +232,12 @@ func TestCostWithinNoise(t *testing.T) {
 		{-.01, nan, nil, "none seen", "one row order"},
 		{.05, .01, &words.Rewards{Max: 1}, "+0.05000", "reward a round below"},
 	} {
-		if got := costTile(Mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
+		if got := costTile(mean{ope.Figure(c.value), ope.Figure(c.se)}, c.rewards); got.Value != c.want ||
 			!strings.Contains(got.Note, c.notes) {
 			t.Errorf("%v ± %v: %+v", c.value, c.se, got)
 		}
 	}
-	if text := worse(&replay.Estimate{Value: -.01, SE: some(.01)}); strings.Contains(text, "−") {
+	if text := worse(mean{-.01, .01}); strings.Contains(text, "−") {
 		t.Error(text)
 	}
 }
@@ -243,7 +246,7 @@ func TestCostWithinNoise(t *testing.T) {
 func TestBestPolicyTile(t *testing.T) {
 	for value, noise := range map[float64]bool{.12: true, .2: false} {
 		r := example()
-		best := judge(r.Policies[1])
+		best := ranking(r.Policies[1])
 		*best = ope.Normal("dr", value, .01)
 		r.Policies[1].NonZero = 1234
 		tiles := r.Page().Tiles
@@ -261,7 +264,7 @@ func TestUnweightedIsFlagged(t *testing.T) {
 	r := example()
 	matched := int64(3)
 	r.Policies, r.Runs[0].Matched, r.Runs[1].Matched = nil, &matched, &matched
-	if !slices.ContainsFunc(r.Page().Flags, func(f Flag) bool {
+	if !slices.ContainsFunc(r.Page().Flags, func(f pageFlag) bool {
 		return strings.Contains(f.Text, "no unbiased "+
 			"estimate")
 	}) {
@@ -299,7 +302,7 @@ func TestCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	tables := map[string][]map[string]string{}
-	for _, f := range r.Files() {
+	for _, f := range r.files() {
 		file, err := os.Open(filepath.Join(dir, f.Name))
 		if err != nil {
 			t.Fatal(err)
@@ -360,7 +363,7 @@ func TestColumnsArePathsOfJSON(t *testing.T) {
 	}
 	r.Certificate.ExplorationCost, r.Certificate.Drift, r.Certificate.Changes = some(1), some(1), &oracle.Changes{}
 	r.Rewards = &words.Rewards{}
-	r.Delays.Recorded, r.Replay = &replay.RecordedDelays{}, &replay.Replay{}
+	r.Delays.Recorded, r.Replay = &delay.Recorded{}, &replay.Replay{}
 	matched, lambda := int64(1), ope.Figure(1)
 	r.Matched = &matched
 	for _, e := range []*ope.Estimate{&r.Replay.IPS, &r.Replay.SNIPS} {
@@ -407,7 +410,7 @@ func TestLibrary(t *testing.T) {
 
 // A picture's series are laid over one x; what a logarithm has no place for is left out.
 func TestFromChart(t *testing.T) {
-	c := FromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
+	c := fromChart("x", "", &chart.Chart{LogX: true, LogY: true, Series: []chart.Series{
 		{Name: "a", X: []float64{1, 100}, Y: []float64{2, 0}, Err: []float64{3, 1}}, {Name: "b", X: []float64{0, 10},
 			Y: []float64{5, 6}}}})
 	if !slices.Equal(c.At, []float64{1, 10, 100}) {

@@ -4,21 +4,21 @@ import (
 	"fmt"
 	"math"
 
-	"hindsight/internal/replay"
+	"hindsight/internal/dataset"
 	"hindsight/internal/words"
 )
 
 var nan = math.NaN()
 
 // facts is a table of names and values.
-func facts(caption string) *Table {
-	return &Table{Caption: caption, Columns: []Column{{Name: "what", Text: true}, {Name: "how many"},
+func facts(caption string) *table {
+	return &table{Caption: caption, Columns: []column{{Name: "what", Text: true}, {Name: "how many"},
 		{Name: "", Text: true}}}
 }
 
 // intake is the part on what was read.
-func (b *builder) intake() Section {
-	s := Section{ID: "intake", Title: "What was read"}
+func (b *builder) intake() section {
+	s := section{ID: "intake", Title: "What was read"}
 	if in := b.Intake; in != nil && in.Read > 0 {
 		s.say("Every record that was read is one of these: events + duplicates + dangling + skipped + malformed = read.")
 		t := facts("Records of the log (" + in.Format + ")")
@@ -33,7 +33,7 @@ func (b *builder) intake() Section {
 		}
 		t.row("malformed", words.Count(in.Malformed), "not records of this format")
 		if in.Malformed > 0 {
-			t.mark(Warn)
+			t.mark(warn)
 		}
 		for _, text := range in.Errors() {
 			t.row("", "", text)
@@ -66,7 +66,7 @@ func (b *builder) intake() Section {
 }
 
 // intake adds what a log told of its events, where it told anything.
-func (t *Table) intake(in *replay.Intake) {
+func (t *table) intake(in *dataset.Intake) {
 	add := func(what string, n int64, means string) {
 		if n > 0 {
 			t.row(what, words.Count(n), means)
@@ -82,8 +82,8 @@ func (t *Table) intake(in *replay.Intake) {
 }
 
 // contexts is the part on where learners do badly.
-func (b *builder) contexts() Section {
-	s := Section{ID: "contexts", Title: "Worst contexts"}
+func (b *builder) contexts() section {
+	s := section{ID: "contexts", Title: "Worst contexts"}
 	found := false
 	for i := range b.Runs {
 		r := &b.Runs[i]
@@ -93,29 +93,29 @@ func (b *builder) contexts() Section {
 		}
 		found = true
 		what, shown := w.Of, r.Rewards // of rewards the regret is not known
-		mean, above, part := what+" a round", "above the rest", "part of all "+what
+		each, above, part := what+" a round", "above the rest", "part of all "+what
 		if shown != nil {
 			what = shown.Of()
-			mean, above, part = what+" a round", "below the rest", "part of all that is missed"
+			each, above, part = what+" a round", "below the rest", "part of all that is missed"
 		}
 		if len(w.Worst) == 0 {
-			s.add(Note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner,
+			s.add(note(fmt.Sprintf("%s, delays %s: no context of %s rounds or more is worse than the others.", r.Learner,
 				r.Delays.Spec, words.Count(w.MinRounds))))
 			continue
 		}
-		t := &Table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")",
-			Columns: []Column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
-				{Name: mean}, {Name: above, Means: "± the standard error of the difference"},
+		t := &table{Caption: "Where " + r.Learner + " did worst (delays " + r.Delays.Spec + ")",
+			Columns: []column{{Name: "context", Text: true}, {Name: "rounds"}, {Name: "share", Means: "of all rounds"},
+				{Name: each}, {Name: above, Means: "± the standard error of the difference"},
 				{Name: part, Means: "of its sum over all rounds"}}}
 		clear := 0
 		for _, g := range w.Worst {
-			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), Mean{g.Mean, g.SE}.shown(shown).String(),
-				Mean{g.Above, g.AboveSE}.length(shown).String(), words.Percent(float64(g.Part)))
+			t.row(g.Context, words.Count(g.Rounds), words.Percent(g.Share), mean{g.Mean, g.SE}.shown(shown).String(),
+				mean{g.Above, g.AboveSE}.length(shown).String(), words.Percent(float64(g.Part)))
 			if g.Above > 2*g.AboveSE {
 				clear++
 			}
 		}
-		s.add(t, Note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other "+
+		s.add(t, note(fmt.Sprintf("Of %s groups of rounds with the same value of one feature, those furthest %s all other "+
 			"rounds (%s a round: %s). %d of these %d are %s by more than two standard errors; of so many groups some %s would "+
 			"be by chance. Groups of fewer than %s rounds (%d) are left out.",
 			words.Count(int64(w.Groups)), shown.Beyond(), what, words.Digits(shown.Shown(float64(w.Mean))), clear, len(w.Worst),
@@ -132,15 +132,15 @@ func (b *builder) contexts() Section {
 }
 
 // parameters is the part that says how to make the report again.
-func (b *builder) parameters() Section {
-	s := Section{ID: "parameters", Title: "Parameters"}
+func (b *builder) parameters() section {
+	s := section{ID: "parameters", Title: "Parameters"}
 	p := b.Parameters
 	if p == nil {
 		return s
 	}
 	s.say("The same command on the same inputs gives the same figures, but for speeds: the figures of this page, and " +
 		"more digits of them, are in --json and --csv.")
-	t := &Table{Caption: "How this report was made", Columns: []Column{{Name: "what", Text: true},
+	t := &table{Caption: "How this report was made", Columns: []column{{Name: "what", Text: true},
 		{Name: "value", Text: true}}}
 	t.row("command", "replayer "+p.Command)
 	t.row("version", p.Version)
@@ -151,7 +151,7 @@ func (b *builder) parameters() Section {
 	}
 	t.row("charts", Library+", SHA-256 of its script "+LibraryScriptSHA256)
 	s.add(t)
-	files := &Table{Caption: "Inputs", Columns: []Column{{Name: "role", Text: true}, {Name: "file", Text: true},
+	files := &table{Caption: "Inputs", Columns: []column{{Name: "role", Text: true}, {Name: "file", Text: true},
 		{Name: "bytes"}, {Name: "SHA-256", Text: true}}}
 	for _, in := range p.Inputs {
 		files.row(in.Role, in.Name, words.Count(in.Bytes), in.SHA256)
@@ -159,9 +159,9 @@ func (b *builder) parameters() Section {
 	switch {
 	case len(p.Inputs) > 0:
 	case b.Intake != nil:
-		s.add(Note("No file was read: the log came from standard input or from topics, which have no checksum here."))
+		s.add(note("No file was read: the log came from standard input or from topics, which have no checksum here."))
 	default:
-		s.add(Note("No file was read: the environment is built in."))
+		s.add(note("No file was read: the environment is built in."))
 	}
 	s.add(files)
 	return s

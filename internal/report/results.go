@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"hindsight/internal/dataset"
+	"hindsight/internal/judge"
 	"hindsight/internal/logs"
 	"hindsight/internal/ope"
 	"hindsight/internal/replay"
@@ -16,17 +18,19 @@ import (
 
 // Results is what a backtest found; its JSON is that of `backtest --json`.
 type Results struct {
-	Interrupted bool `json:"interrupted,omitempty"` // true: by Ctrl-C or SIGTERM; the rest is what was finished by then, not all that was asked for
+	// true: by Ctrl-C or SIGTERM; the rest is what was finished by then, not all that was asked for
+	Interrupted bool `json:"interrupted,omitempty"`
 
-	Intake     *replay.Intake            `json:"intake,omitempty"`     // what became of each record of a log
-	Runs       []replay.Result           `json:"runs"`                 // learners × delays × row orders
-	Policies   []*ope.Evaluation         `json:"policies,omitempty"`   // what a log with propensities says of policies
-	Estimators *replay.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
-	Summary    []Group                   `json:"summary,omitempty"`    // of runs: a group for each learner and kind of delays; with --report or --csv
-	Standings  []Standing                `json:"standings,omitempty"`  // of policies; with --report or --csv
-	Sweep      []replay.SweepPoint       `json:"sweep,omitempty"`      // value over delay; with --report or --csv
-	Data       *replay.Data              `json:"data,omitempty"`       // what was replayed; with --report or --csv
-	Parameters *Parameters               `json:"parameters,omitempty"` // with --report or --csv
+	Intake     *dataset.Intake          `json:"intake,omitempty"`     // what became of each record of a log
+	Runs       []replay.Result          `json:"runs"`                 // learners × delays × row orders
+	Policies   []*ope.Evaluation        `json:"policies,omitempty"`   // what a log with propensities says of policies
+	Estimators *judge.OffPolicySettings `json:"estimators,omitempty"` // on what those depend
+	// of runs: a group for each learner and kind of delays; with --report or --csv
+	Summary    []group             `json:"summary,omitempty"`
+	Standings  []standing          `json:"standings,omitempty"`  // of policies; with --report or --csv
+	Sweep      []replay.SweepPoint `json:"sweep,omitempty"`      // value over delay; with --report or --csv
+	Data       *replay.Data        `json:"data,omitempty"`       // what was replayed; with --report or --csv
+	Parameters *Parameters         `json:"parameters,omitempty"` // with --report or --csv
 }
 
 // Parameters say what a report was made of and by: with them it can be made again.

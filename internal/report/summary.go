@@ -11,88 +11,105 @@ import (
 	"hindsight/internal/words"
 )
 
-// Mean is a mean with its standard error, null where that is not known.
-type Mean struct {
+// mean is a mean with its standard error, null where that is not known.
+type mean struct {
 	Value ope.Figure `json:"value"`
 	SE    ope.Figure `json:"se"`
 }
 
 // known reports whether there is a value.
-func (m Mean) known() bool { return !math.IsNaN(float64(m.Value)) }
+func (m mean) known() bool { return !math.IsNaN(float64(m.Value)) }
 
-func (m Mean) String() string { return plusMinus(float64(m.Value), float64(m.SE)) }
+// text writes the mean with its error, as far as they are known.
+func (m mean) text() string {
+	if !m.known() || math.IsNaN(float64(m.SE)) || m.SE == 0 {
+		return words.Digits(float64(m.Value))
+	}
+	return words.WithError(m.Value, m.SE)
+}
+
+func (m mean) String() string { return typographic(m.text()) }
+
+// meanOfEstimate returns an estimate as a mean; nil is not known.
+func meanOfEstimate(e *replay.Estimate) mean {
+	if e == nil {
+		return mean{ope.Figure(nan), ope.Figure(nan)}
+	}
+	return mean{ope.Figure(e.Value), ope.Figure(orNaN(e.SE))}
+}
 
 // shown is a mean loss as what the data has.
-func (m Mean) shown(r *words.Rewards) Mean {
-	return Mean{ope.Figure(r.Shown(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
+func (m mean) shown(r *words.Rewards) mean {
+	return mean{ope.Figure(r.Shown(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
 }
 
 // length is a mean difference of losses as one of what the data has.
-func (m Mean) length(r *words.Rewards) Mean {
-	return Mean{ope.Figure(r.Length(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
+func (m mean) length(r *words.Rewards) mean {
+	return mean{ope.Figure(r.Length(float64(m.Value))), ope.Figure(r.Length(float64(m.SE)))}
 }
 
 // chance reports whether a difference is within twice its standard error.
-func (m Mean) chance() bool { return math.Abs(float64(m.Value)) <= 2*float64(m.SE) }
+func (m mean) chance() bool { return math.Abs(float64(m.Value)) <= 2*float64(m.SE) }
 
-// Group is one learner under one kind of delays: means over the row orders that were
+// group is one learner under one kind of delays: means over the row orders that were
 // played, and standard errors of those means; of one row order that of a weighted mean.
-type Group struct {
+type group struct {
 	Learner  string     `json:"learner"`
 	Delays   string     `json:"delays"`
 	Orders   int        `json:"orders"`
 	Rounds   int64      `json:"rounds"`
-	Loss     Mean       `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
-	Regret   Mean       `json:"regret"`    // null where the truth is not known
+	Loss     mean       `json:"mean_loss"` // of a log with propensities weighted (SNIPS)
+	Regret   mean       `json:"regret"`    // null where the truth is not known
 	Matched  ope.Figure `json:"matched"`   // share of rounds in which the recorded action was drawn; null: no log
 	Skipped  ope.Figure `json:"skipped"`   // share of rounds without an outcome in the window
 	Raw      ope.Figure `json:"delay_raw"` // mean delay as outcomes came, in rounds
 	Released ope.Figure `json:"delay_released"`
 	Bound    ope.Figure `json:"bound"`       // of the sharpest kind on regret; null: none, vacuous, or void
 	Void     string     `json:"void"`        // what voids a bound, class refuted; "": nothing
-	Cost     Mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
+	Cost     mean       `json:"delays_cost"` // loss above that of the same learner without delay, paired by row order
 	Speed    ope.Figure `json:"rounds_per_second"`
 
 	state string // of a bound without a figure
 }
 
-// Standing is how a judged policy stands.
-type Standing struct {
+// standing is how a judged policy stands.
+type standing struct {
 	Policy string     `json:"policy"`
-	Plays  string     `json:"plays"`            // in words
-	ESS    ope.Figure `json:"ess_share"`        // of the rows
-	Lift   ope.Figure `json:"dr_above_logging"` // its DR estimate less that of the policy that made the log; null if that was not judged
+	Plays  string     `json:"plays"`     // in words
+	ESS    ope.Figure `json:"ess_share"` // of the rows
+	// its DR estimate less that of the policy that made the log; null if that was not judged
+	Lift ope.Figure `json:"dr_above_logging"`
 }
 
 // Summarise sets what is made of runs and policies.
 func (r *Results) Summarise() {
-	r.Summary, r.Standings = []Group{}, []Standing{}
-	groups := replay.Groups(r.Runs)
+	r.Summary, r.Standings = []group{}, []standing{}
+	groups := groupsOf(r.Runs)
 	for _, g := range groups {
 		r.Summary = append(r.Summary, summary(g, groups))
 	}
 	logging := ope.Figure(nan)
 	for _, p := range r.Policies {
 		if p.Policy == "logging" {
-			logging = judge(p).Value
+			logging = ranking(p).Value
 		}
 	}
 	for _, p := range r.Policies {
-		r.Standings = append(r.Standings, Standing{Policy: p.Policy, Plays: r.plays(p.Policy),
-			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: judge(p).Value - logging})
+		r.Standings = append(r.Standings, standing{Policy: p.Policy, Plays: r.plays(p.Policy),
+			ESS: p.ESS / ope.Figure(max(p.Rows, 1)), Lift: ranking(p).Value - logging})
 	}
 }
 
 // summary summarises the runs of a group.
-func summary(g []*replay.Result, all [][]*replay.Result) Group {
-	mean := func(of func(*replay.Result) float64) Mean {
+func summary(g []*replay.Result, all [][]*replay.Result) group {
+	mean := func(of func(*replay.Result) float64) mean {
 		values := make([]float64, len(g))
 		for i, r := range g {
 			values[i] = of(r)
 		}
 		return meanOf(values)
 	}
-	s := Group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g),
+	s := group{Learner: g[0].Learner, Delays: g[0].Delays.Spec, Orders: len(g), Rounds: g[0].Rounds, Loss: lossOf(g),
 		Cost: costOf(g, undelayed(g, all))}
 	s.Regret = mean(func(r *replay.Result) float64 { return orNaN(r.Regret) })
 	s.Matched = mean(func(r *replay.Result) float64 {
@@ -105,7 +122,7 @@ func summary(g []*replay.Result, all [][]*replay.Result) Group {
 	s.Raw = mean(func(r *replay.Result) float64 { return r.Delays.Raw.Mean }).Value
 	s.Released = mean(func(r *replay.Result) float64 { return r.Delays.Released.Mean }).Value
 	s.Speed = mean(func(r *replay.Result) float64 { return r.RoundsPerSecond }).Value
-	bound, state := replay.GroupBound(g)
+	bound, state := groupBound(g)
 	s.Bound, s.state = ope.Figure(bound), state
 	for _, r := range g {
 		for _, x := range r.Certificate.Bounds() {
@@ -124,13 +141,13 @@ func orNaN(x *float64) float64 {
 
 // meanOf is the mean of values with its standard error, NaN where one is; of one value
 // there is no error.
-func meanOf(values []float64) Mean {
+func meanOf(values []float64) mean {
 	e := replay.NewEstimate(values)
-	return Mean{ope.Figure(e.Value), ope.Figure(orNaN(e.SE))}
+	return meanOfEstimate(&e)
 }
 
 // lossOf is what a group lost a round: the error is over row orders, or of a weighted mean.
-func lossOf(g []*replay.Result) Mean {
+func lossOf(g []*replay.Result) mean {
 	values := make([]float64, len(g))
 	for i, r := range g {
 		values[i], _ = r.Value()
@@ -155,7 +172,7 @@ func undelayed(g []*replay.Result, all [][]*replay.Result) []*replay.Result {
 
 // costOf is what delays cost a group, paired by row order; of one order the error is
 // that of two weighted means.
-func costOf(g, none []*replay.Result) Mean {
+func costOf(g, none []*replay.Result) mean {
 	without := map[int]*replay.Result{} // an interrupted backtest has some orders of the one and of the other
 	for _, r := range none {
 		without[r.Order] = r
@@ -170,7 +187,7 @@ func costOf(g, none []*replay.Result) Mean {
 		}
 	}
 	if len(diffs) == 0 {
-		return Mean{ope.Figure(nan), ope.Figure(nan)}
+		return mean{ope.Figure(nan), ope.Figure(nan)}
 	}
 	m := meanOf(diffs)
 	if len(diffs) == 1 {
@@ -216,4 +233,52 @@ func (r *Results) baselines() string {
 	}
 	return fmt.Sprintf(" (%s of %s events do), else its first action", words.Count(r.Intake.Baselines),
 		words.Count(r.Intake.Events))
+}
+
+// States of the bound of a group that has no figure.
+const (
+	noBound      = "none"
+	voidBound    = "void"
+	vacuousBound = "vacuous"
+)
+
+// groupBound returns the mean of the sharpest bounds of runs that differ in their row orders;
+// state says what one of them is instead, "" if each is a figure.
+func groupBound(g []*replay.Result) (mean float64, state string) {
+	sum := 0.0
+	for _, r := range g {
+		switch b, ok := r.Certificate.Sharpest(); {
+		case !ok:
+			return math.NaN(), noBound
+		case b.Void != "":
+			state = voidBound
+		case b.Vacuous:
+			state = cmp.Or(state, vacuousBound)
+		default:
+			sum += *b.Value
+		}
+	}
+	if state != "" {
+		return math.NaN(), state
+	}
+	return sum / float64(len(g)), ""
+}
+
+// groupsOf collects the runs of the same learner and delays, which differ in their row
+// orders, in the order in which each first comes.
+func groupsOf(runs []replay.Result) [][]*replay.Result {
+	var out [][]*replay.Result
+	at := map[[2]string]int{}
+	for i := range runs {
+		r := &runs[i]
+		key := [2]string{r.Learner, r.Delays.Spec}
+		g, ok := at[key]
+		if !ok {
+			g = len(out)
+			at[key] = g
+			out = append(out, nil)
+		}
+		out[g] = append(out[g], r)
+	}
+	return out
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // value is the part on what learners lose, over time.
-func (b *builder) value() Section {
-	s := Section{ID: "value", Title: "Value over time"}
+func (b *builder) value() section {
+	s := section{ID: "value", Title: "Value over time"}
 	if len(b.groups) == 0 {
 		s.say("No learner was played; --learner names one. The policies that were judged are below.")
 		s.add(b.policyCourse())
@@ -35,8 +35,8 @@ func (b *builder) value() Section {
 }
 
 // runTable has a line a learner and delays.
-func (b *builder) runTable() *Table {
-	t := &Table{Caption: "Learners and delays", Columns: []Column{{Name: "learner", Text: true},
+func (b *builder) runTable() *table {
+	t := &table{Caption: "Learners and delays", Columns: []column{{Name: "learner", Text: true},
 		{Name: "delays", Text: true},
 		{Name: "mean " + b.rewards().Of(), Means: "a round, ± the standard error over row orders"},
 		{Name: "regret", Means: "loss above the best action of each round, summed; unknown where the truth is"},
@@ -47,7 +47,7 @@ func (b *builder) runTable() *Table {
 		{Name: "rounds a second", Means: "how fast it was played"}}}
 	matched := b.Runs[0].Matched != nil
 	if matched {
-		t.Columns[3] = Column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
+		t.Columns[3] = column{Name: "matched", Means: "rounds in which the recorded action was drawn"}
 	}
 	for i := range b.Summary {
 		x := &b.Summary[i]
@@ -58,7 +58,7 @@ func (b *builder) runTable() *Table {
 		t.row(x.Learner, x.Delays, x.Loss.shown(b.rewards()).String(), fourth, words.Percent(float64(x.Skipped)),
 			words.Digits(float64(x.Raw)), words.Digits(float64(x.Released)), x.bound(), words.Digits(float64(x.Speed)))
 		if x.Skipped > manySkipped {
-			t.Rows[len(t.Rows)-1][4].Level = Warn
+			t.Rows[len(t.Rows)-1][4].Level = warn
 		}
 	}
 	most, least := 0, len(b.groups[0])
@@ -75,18 +75,18 @@ func (b *builder) runTable() *Table {
 }
 
 // bound writes the sharpest bound.
-func (g *Group) bound() string {
+func (g *group) bound() string {
 	return cmp.Or(g.state, words.Digits(float64(g.Bound)))
 }
 
 // lossCourse is the chart of losses over time.
-func (b *builder) lossCourse() *Chart {
+func (b *builder) lossCourse() *pageChart {
 	first := b.groups[0][0].Course
 	if first == nil {
 		return nil
 	}
-	c := &Chart{ID: "course", Title: "Mean " + b.rewards().Of() + " over time", Kind: Lines,
-		Y: Axis{Label: "mean " + b.rewards().Of() + " a round"}}
+	c := &pageChart{ID: "course", Title: "Mean " + b.rewards().Of() + " over time", Kind: lines,
+		Y: axis{Label: "mean " + b.rewards().Of() + " a round"}}
 	c.along(first)
 	better, shown := "Lower", b.rewards()
 	if shown != nil {
@@ -94,9 +94,9 @@ func (b *builder) lossCourse() *Chart {
 	}
 	c.Says = better + " is better. Bands are 95 %, cut where nothing can be: over row orders where there are several, " +
 		"else of the run's own noise. Dashed lines are to compare with."
-	soFar, each := View{Name: "from the start"}, View{Name: "in each stretch"}
+	soFar, each := view{Name: "from the start"}, view{Name: "in each stretch"}
 	for i, g := range b.groups {
-		one := Series{Name: b.label(g), Off: i >= 6}
+		one := series{Name: b.label(g), Off: i >= 6}
 		soFar.Series = append(soFar.Series, groupBand(one, g, func(c *replay.Course) ([]ope.Figure,
 			[]ope.Figure) {
 			return c.Loss.SoFar, c.Loss.SoFarSE
@@ -114,21 +114,21 @@ func (b *builder) lossCourse() *Chart {
 	}{{"uniform policy", first.Uniform, false}, {"always the first action", first.First, true},
 		{"best action of each round", first.Best, false}, {"what the log played", first.Logged, false}} {
 		if l.of != nil {
-			soFar.Series = append(soFar.Series, Series{Name: l.name, Y: l.of.SoFar, Aside: true, Off: l.off})
-			each.Series = append(each.Series, Series{Name: l.name, Y: l.of.Mean, Aside: true, Off: l.off})
+			soFar.Series = append(soFar.Series, series{Name: l.name, Y: l.of.SoFar, Aside: true, Off: l.off})
+			each.Series = append(each.Series, series{Name: l.name, Y: l.of.Mean, Aside: true, Off: l.off})
 		}
 	}
-	for _, view := range []View{soFar, each} {
-		for i := range view.Series {
-			view.Series[i] = view.Series[i].shown(shown)
+	for _, v := range []view{soFar, each} {
+		for i := range v.Series {
+			v.Series[i] = v.Series[i].shown(shown)
 		}
 	}
-	c.Views = []View{soFar, each}
+	c.Views = []view{soFar, each}
 	return c
 }
 
 // shown is a line of losses as what the data has.
-func (s Series) shown(r *words.Rewards) Series {
+func (s series) shown(r *words.Rewards) series {
 	each := func(from []ope.Figure) (to []ope.Figure) {
 		for _, y := range from {
 			to = append(to, ope.Figure(r.Shown(float64(y))))
@@ -157,10 +157,10 @@ func (b *builder) label(g []*replay.Result) string {
 }
 
 // along sets the x axis to that of a course.
-func (c *Chart) along(course *replay.Course) {
+func (c *pageChart) along(course *replay.Course) {
 	c.X.Label = "rounds"
 	if len(course.Times) > 0 && course.Times[0] < course.Times[len(course.Times)-1] && increasing(course.Times) {
-		c.X = Axis{Label: "time (UTC)", Scale: Time}
+		c.X = axis{Label: "time (UTC)", Scale: timeScale}
 		for _, ms := range course.Times {
 			c.At = append(c.At, float64(ms)/1000)
 		}
@@ -182,7 +182,7 @@ func increasing(v []int64) bool {
 
 // groupBand sets a line to the mean over row orders with its band; of one order with the
 // band of its own noise.
-func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []ope.Figure)) Series {
+func groupBand(s series, g []*replay.Result, of func(*replay.Course) (y, se []ope.Figure)) series {
 	if g[0].Course == nil {
 		return s
 	}
@@ -208,7 +208,7 @@ func groupBand(s Series, g []*replay.Result, of func(*replay.Course) (y, se []op
 }
 
 // cut cuts a band where no loss can be.
-func cut(s Series) Series {
+func cut(s series) series {
 	for i := range s.Low {
 		s.Low[i], s.High[i] = max(s.Low[i], 0), min(s.High[i], 1)
 	}

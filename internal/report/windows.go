@@ -2,7 +2,14 @@ package report
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
 
+	"hindsight/internal/chart"
+	"hindsight/internal/model"
+	"hindsight/internal/ope"
 	"hindsight/internal/replay"
 	"hindsight/internal/words"
 )
@@ -19,32 +26,35 @@ func Windows(first *replay.Result, seeds int, prices []replay.WindowPrice, p *Pa
 	}
 	for i := range prices {
 		if w := &prices[i]; w.Recommended {
-			page.Flags = append(page.Flags, Flag{Good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
-				"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
+			page.Flags = append(page.Flags,
+				pageFlag{good, fmt.Sprintf("take a window of %s: of those within two standard errors "+
+					"of the cheapest it skips least, %s of the rounds.", w.Window, words.Percent(w.Skipped))})
 			switch {
 			case w.Void != "":
-				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is void: " + w.Void + "."})
+				page.Flags = append(page.Flags, pageFlag{warn, "the bound of that window is void: " + w.Void + "."})
 			case w.Vacuous:
-				page.Flags = append(page.Flags, Flag{Warn, "the bound of that window is vacuous: it is at least as large as the " +
-					"number of rounds."})
+				page.Flags = append(page.Flags,
+					pageFlag{warn, "the bound of that window is vacuous: it is at least as large as the " +
+						"number of rounds."})
 			}
 			if i == len(prices)-1 && len(prices) > 1 {
-				page.Flags = append(page.Flags, Flag{Warn, "it is the longest that was tried; a longer one may be better."})
+				page.Flags = append(page.Flags, pageFlag{warn, "it is the longest that was tried; a longer one may be better."})
 			}
 		}
 	}
-	s := Section{ID: "windows", Title: "Windows"}
+	s := section{ID: "windows", Title: "Windows"}
 	s.say("A round waits for its outcome as long as the window says. A long window holds back the rounds behind one " +
 		"whose outcome is late; a short one skips rounds whose outcome would have come. Each window was played with the " +
 		"same seeds.")
-	s.add(FromChart("windows", "A round's share. Bands are two standard errors over seeds.",
-		replay.WindowChart(prices, first)), windowTable(prices, first.Rewards))
-	page.Sections = []Section{s, b.parameters()}
+	s.add(fromChart("windows", "A round's share. Bands are two standard errors over seeds.",
+		WindowChart(prices, first)), windowTable(prices, first.Rewards))
+	page.Sections = []section{s, b.parameters()}
 	return page
 }
 
-func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *Table {
-	t := &Table{Columns: []Column{{Name: "window", Text: true}, {Name: "skipped"},
+// windowTable has a row a window.
+func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *table {
+	t := &table{Columns: []column{{Name: "window", Text: true}, {Name: "skipped"},
 		{Name: "late", Means: "outcomes that came after it, a round"},
 		{Name: "D/T", Means: "mean delay in rounds as feedback was released"},
 		{Name: "σ_max", Means: "the most rounds that were open at once"},
@@ -52,12 +62,129 @@ func windowTable(prices []replay.WindowPrice, shown *words.Rewards) *Table {
 		{Name: "mean " + shown.Of()}, {Name: "regret"}, {Name: shown.Beyond() + " the cheapest", Means: "paired by seed"}}}
 	for i := range prices {
 		w := &prices[i]
-		t.row(w.Window, words.Percent(w.Skipped), words.Percent(w.Late), words.Digits(w.Released),
-			words.Count(w.SigmaMax), w.BoundText(estimate(w.Bound)), estimate(w.MeanLoss.Shown(shown)), estimate(w.Regret),
-			estimate(w.Worse.Length(shown)))
+		t.row(windowCells(w, shown, mean.String, words.Digits)...)
 		if w.Recommended {
-			t.mark(Good)
+			t.mark(good)
 		}
 	}
 	return t
+}
+
+// windowCells are what is told of a window, means and figures as they are written.
+func windowCells(w *replay.WindowPrice, shown *words.Rewards, mean func(mean) string,
+	digits func(float64) string) []string {
+	bound := mean(meanOfEstimate(w.Bound))
+	switch {
+	case w.Void != "":
+		bound = voidBound
+	case w.Vacuous:
+		bound = vacuousBound
+	}
+	return []string{w.Window, words.Percent(w.Skipped), words.Percent(w.Late), digits(w.Released),
+		words.Count(w.SigmaMax), bound, mean(meanOfEstimate(w.MeanLoss).shown(shown)), mean(meanOfEstimate(w.Regret)),
+		mean(meanOfEstimate(w.Worse).length(shown))}
+}
+
+// WindowPrices makes the page of what each window costs for a terminal.
+func WindowPrices(first *replay.Result, seeds int, prices []replay.WindowPrice) *Page {
+	beyond := first.Rewards.Beyond()
+	t := headed(2, "window", "", "skipped", "late", "D/T", "σ_max", "bound", "mean "+first.Rewards.Of(), "regret",
+		beyond+" best")
+	t.Caption = replay.InventedDelays([]replay.Result{*first})
+	for i := range prices {
+		mark := ""
+		if prices[i].Recommended {
+			mark = "◀ take"
+		}
+		short := func(x float64) string { return words.Figure(x, 3) }
+		t.row(slices.Insert(windowCells(&prices[i], first.Rewards, mean.text, short), 1, mark)...)
+	}
+	what := "loss beyond"
+	switch {
+	case first.Regret != nil:
+		what = "regret beyond"
+	case first.Rewards != nil:
+		what = "reward short of"
+	}
+	legend := fmt.Sprintf("%s, learner %s, delays %s, %s rounds, %d seeds, ± the standard error. D/T: mean delay in "+
+		"rounds as feedback is released. "+
+		"Bound: on regret by measured drift, 1 charged for each skipped round; it holds if outcomes are missing at random, "+
+		"and is void where the class is refuted. "+
+		"%s best: %s the cheapest window's, paired by seed. Take: of the windows within two standard errors of the "+
+		"cheapest, the one that skips least.",
+		first.Environment, first.Learner, first.Delays.Spec, words.Count(first.Rounds), seeds,
+		strings.ToUpper(beyond[:1])+beyond[1:], what)
+	return brief(t, note(legend))
+}
+
+// WindowFile returns the same figures as a CSV file.
+func WindowFile(prices []replay.WindowPrice) *csvFile {
+	f := &csvFile{Name: "window.csv", Columns: []string{"window", "skipped", "late", "d_released", "sigma_max", "bound",
+		"vacuous", "void", "mean_loss", "mean_loss_se", "regret", "regret_se", "worse", "worse_se", "recommended"}}
+	for i := range prices {
+		p := &prices[i]
+		row := []string{p.Window, full(p.Skipped), full(p.Late), full(p.Released), numeral(p.SigmaMax),
+			known(meanOfEstimate(p.Bound).Value), strconv.FormatBool(p.Vacuous), p.Void}
+		for _, e := range []*replay.Estimate{p.MeanLoss, p.Regret, p.Worse} {
+			m := meanOfEstimate(e)
+			row = append(row, known(m.Value), known(m.SE))
+		}
+		f.row(row, []string{strconv.FormatBool(p.Recommended)})
+	}
+	return f
+}
+
+// WindowChart draws what a window costs a round: the loss above that of the best policy
+// where the truth is known, the whole loss where it is not, beside the bound and the
+// share of rounds skipped. first is one of the runs. Rewards may be negative, and then have no
+// logarithm.
+func WindowChart(prices []replay.WindowPrice, first *replay.Result) *chart.Chart {
+	c := &chart.Chart{Title: "What a window costs", X: "window (rounds)", Y: "a round", LogX: true,
+		LogY: first.Rewards == nil || first.Rewards.Min >= 0}
+	n := float64(max(first.Rounds, 1))
+	var loss, bound, skipped windowLine
+	name := "mean " + first.Rewards.Of()
+	for i := range prices {
+		p := &prices[i]
+		w, _ := model.ParseWindow(p.Window) // as PriceWindows wrote it
+		x := float64(w.Rounds)
+		if w.Nanos > 0 {
+			c.X, x = "window (minutes)", float64(w.Nanos)/60e9
+		}
+		if p.Regret != nil {
+			name = "regret"
+			loss.add(x, meanOfEstimate(p.Regret), n)
+		} else {
+			loss.add(x, meanOfEstimate(p.MeanLoss).shown(first.Rewards), 1)
+		}
+		if !p.Vacuous {
+			bound.add(x, meanOfEstimate(p.Bound), n)
+		}
+		skipped.add(x, mean{ope.Figure(p.Skipped), ope.Figure(nan)}, 1)
+		if p.Recommended {
+			c.Mark = &x
+		}
+	}
+	c.Series = []chart.Series{loss.series(name), bound.series("bound by measured drift"),
+		skipped.series("share of rounds skipped")}
+	c.Series[2].Err = nil
+	return c
+}
+
+// windowLine is a line over windows.
+type windowLine struct{ x, y, err []float64 }
+
+func (l *windowLine) add(x float64, m mean, by float64) {
+	if !m.known() {
+		return
+	}
+	half := 2 * float64(m.SE)
+	if math.IsNaN(half) {
+		half = 0
+	}
+	l.x, l.y, l.err = append(l.x, x), append(l.y, float64(m.Value)/by), append(l.err, half/by)
+}
+
+func (l *windowLine) series(name string) chart.Series {
+	return chart.Series{Name: name, X: l.x, Y: l.y, Err: l.err}
 }

@@ -30,10 +30,12 @@ func (c *checker) report(at token.Pos, format string, args ...any) {
 }
 
 // violations returns what breaks the rules of the heart.
-func violations(t *testing.T, path string, fset *token.FileSet, files []*ast.File, exports map[string]string, seen map[string]bool) []string {
+func violations(t *testing.T, path string, fset *token.FileSet, files []*ast.File, exports map[string]string,
+	seen map[string]bool) []string {
 	t.Helper()
 	c := &checker{path: path, fset: fset, seen: seen,
-		info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{}, Defs: map[*ast.Ident]types.Object{}}}
+		info: &types.Info{Types: map[ast.Expr]types.TypeAndValue{}, Uses: map[*ast.Ident]types.Object{},
+			Defs: map[*ast.Ident]types.Object{}}}
 	var err error
 	if c.pkg, err = typeCheck(path, fset, files, exports, c.info); err != nil {
 		t.Fatal(err)

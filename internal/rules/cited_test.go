@@ -57,7 +57,8 @@ func TestCitedPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	planted := "package p\n\n// As NOWHERE.md says.\nvar X int // see README.md\n"
-	if seen, missing := citedPages(t, "planted.go", planted); seen != 2 || len(missing) != 1 || missing[0] != "NOWHERE.md" {
+	if seen, missing := citedPages(t, "planted.go", planted); seen != 2 || len(missing) != 1 ||
+		missing[0] != "NOWHERE.md" {
 		t.Errorf("of two pages, one of which is not there, %d are seen and %q are missed", seen, missing)
 	}
 	if n < 20 {

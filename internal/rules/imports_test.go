@@ -70,13 +70,15 @@ func listExports(t *testing.T) map[string]string {
 		args = append(args, "./"+dir)
 	}
 	exports := map[string]string{}
-	for _, p := range goList(t, append(args, "os", "net", "context", "log/slog", "math/rand", "math/rand/v2", "crypto/rand", "maps", "log")...) {
+	for _, p := range goList(t, append(args, "os", "net", "context", "log/slog", "math/rand", "math/rand/v2",
+		"crypto/rand", "maps", "log")...) {
 		exports[p.ImportPath] = p.Export
 	}
 	return exports
 }
 
-func typeCheck(path string, fset *token.FileSet, files []*ast.File, exports map[string]string, info *types.Info) (*types.Package, error) {
+func typeCheck(path string, fset *token.FileSet, files []*ast.File, exports map[string]string,
+	info *types.Info) (*types.Package, error) {
 	imp := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) {
 		file := exports[path]
 		if file == "" {
@@ -146,7 +148,8 @@ func TestImportRules(t *testing.T) {
 			t.Error(b)
 		}
 	}
-	for _, name := range append([]string{"cmd/feedback-joiner", "internal/replay", "internal/verify", "pkg/codec", "pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn)...) {
+	for _, name := range append([]string{"cmd/feedback-joiner", "internal/replay", "internal/verify", "pkg/codec",
+		"pkg/stream"}, slices.Concat(heart, serverIn, kafkaIn)...) {
 		if !names[module+name] {
 			t.Errorf("there is no package %s: a rule about it holds nothing", name)
 		}
@@ -188,7 +191,8 @@ func TestImportTestCanFail(t *testing.T) {
 		{ImportPath: "hindsight/pkg/codec", Imports: []string{"math", "github.com/vmihailenco/msgpack/v5"}},
 		{ImportPath: "hindsight/internal/loop", Imports: []string{"fmt", "hindsight/pkg/codec", "hindsight/pkg/oracle"}},
 		{ImportPath: "hindsight/pkg/stream/embedded", Imports: []string{"hindsight/pkg/stream/nats"}, Deps: []string{server}},
-		{ImportPath: "hindsight/pkg/stream/kafka", Imports: []string{"hindsight/pkg/stream", "github.com/segmentio/kafka-go"}},
+		{ImportPath: "hindsight/pkg/stream/kafka",
+			Imports: []string{"hindsight/pkg/stream", "github.com/segmentio/kafka-go"}},
 		{ImportPath: "hindsight/pkg/stream/kafkatest", Deps: []string{"github.com/twmb/franz-go/pkg/kfake"}},
 	} {
 		if b := broken(&p); len(b) > 0 {

@@ -33,7 +33,8 @@ func (c *checker) products(fn *ast.FuncDecl) {
 				c.report(n.OpPos, "a product is added to without float64(…) around it")
 			}
 		case *ast.AssignStmt:
-			if (n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN) && (c.product(n.Rhs[0], bare) || c.product(n.Lhs[0], bare)) {
+			if (n.Tok == token.ADD_ASSIGN || n.Tok == token.SUB_ASSIGN) &&
+				(c.product(n.Rhs[0], bare) || c.product(n.Lhs[0], bare)) {
 				c.report(n.TokPos, "a product is added to without float64(…) around it")
 			}
 		}

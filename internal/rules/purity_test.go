@@ -25,7 +25,8 @@ var allowedImports = []string{
 // allowedMath are the functions of package math that give the same bits on every
 // machine: they are exact, or move bits.
 var allowedMath = []string{
-	"Abs", "Ceil", "Copysign", "Float64bits", "Float64frombits", "Floor", "Inf", "IsInf", "IsNaN", "Max", "Min", "NaN", "Signbit", "Sqrt", "Trunc",
+	"Abs", "Ceil", "Copysign", "Float64bits", "Float64frombits", "Floor", "Inf", "IsInf", "IsNaN", "Max", "Min", "NaN",
+	"Signbit", "Sqrt", "Trunc",
 }
 
 // allowedRanges are the loops over maps whose order changes nothing, by package and
@@ -136,7 +137,8 @@ func TestPurityTestCanFail(t *testing.T) {
 		{`var table = [2]int{1}; func f() *int { return &table[1] }`, "variable table"},
 		{`var table = [2]int{1}; func f() []int { return table[:] }`, "variable table"},
 		{`var table = []int{1}; func f() { g(table) }; func g([]int) {}`, "variable table"},
-		{`func f(m map[int]int, dst []int) []int { for k := range m { dst = append(dst, k) }; return dst }`, "range over a map"},
+		{`func f(m map[int]int, dst []int) []int { for k := range m { dst = append(dst, k) }; return dst }`,
+			"range over a map"},
 		{`type M map[int]int; func f(m M) (s int) { for _, v := range m { s += v }; return s }`, "range over a map"},
 		{`func f[M ~map[int]int](m M) (s int) { for _, v := range m { s += v }; return s }`, "range over a map"},
 		{`func f(a, b, c float64) float64 { return a*b + c }`, "product"},

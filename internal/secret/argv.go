@@ -29,7 +29,8 @@ func inArgument(arg string) (from, to int) {
 	}
 	begin += len("://")
 	to = strings.LastIndexByte(arg, '@')
-	if slash := strings.IndexByte(arg[begin:], '/'); to < begin || slash >= 0 && begin+slash < to && !strings.Contains(arg[begin:begin+slash], ":") {
+	if slash := strings.IndexByte(arg[begin:], '/'); to < begin || slash >= 0 && begin+slash < to &&
+		!strings.Contains(arg[begin:begin+slash], ":") {
 		return 0, 0
 	}
 	from = begin

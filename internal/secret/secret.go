@@ -33,7 +33,8 @@ func Read(path, what string, most int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s file %s: not a file of at most %d bytes", what, path, most)
 	}
 	if mode := info.Mode().Perm(); exposed(mode) {
-		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; run: chmod 600 %q", what, path, mode, path)
+		return nil, fmt.Errorf("%s file %s has mode %04o, so that others can use it, and it holds a secret; run: chmod "+
+			"600 %q", what, path, mode, path)
 	}
 	text := make([]byte, info.Size())
 	if _, err := io.ReadFull(f, text); err != nil {
@@ -57,7 +58,8 @@ func Warn(logger *slog.Logger, path, what string) {
 		return // whoever reads it will say so
 	}
 	if mode := info.Mode().Perm(); exposed(mode) {
-		logger.Warn("a file with a secret can be used by others", "what", what, "file", path, "mode", fmt.Sprintf("%04o", mode), "run", fmt.Sprintf("chmod 600 %q", path))
+		logger.Warn("a file with a secret can be used by others", "what", what, "file", path, "mode",
+			fmt.Sprintf("%04o", mode), "run", fmt.Sprintf("chmod 600 %q", path))
 	}
 }
 

@@ -43,7 +43,8 @@ func TestLine(t *testing.T) {
 		switch {
 		case c.says == "" && (err != nil || got != c.want):
 			t.Errorf("%q, mode %o: %q, %v", c.text, c.mode, got, err)
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "password file "+path) || strings.Contains(err.Error(), planted)):
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(),
+			"password file "+path) || strings.Contains(err.Error(), planted)):
 			t.Errorf("%q, mode %o: %v, want %q", c.text, c.mode, err, c.says)
 		}
 	}
@@ -57,7 +58,8 @@ func TestLine(t *testing.T) {
 
 // TestWarn holds which modes are warned of, by name and with the command that mends them.
 func TestWarn(t *testing.T) {
-	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o440: false, 0o640: false, 0o644: true, 0o604: true, 0o601: true, 0o620: true, 0o666: true} {
+	for mode, warns := range map[os.FileMode]bool{0o600: false, 0o400: false, 0o440: false, 0o640: false, 0o644: true,
+		0o604: true, 0o601: true, 0o620: true, 0o666: true} {
 		path := filepath.Join(t.TempDir(), "a key")
 		if err := os.WriteFile(path, []byte("plantedsecret"), 0o600); err != nil {
 			t.Fatal(err)
@@ -76,7 +78,8 @@ func TestWarn(t *testing.T) {
 		switch {
 		case !warns && out.Len() > 0, strings.Contains(out.String(), "plantedsecret"):
 			t.Errorf("mode %o: %s", mode, &out)
-		case warns && (line.Level != "WARN" || line.What != "--nats-key" || line.File != path || line.Mode != fmt.Sprintf("%04o", mode) || line.Run != fmt.Sprintf("chmod 600 %q", path)):
+		case warns && (line.Level != "WARN" || line.What != "--nats-key" || line.File != path ||
+			line.Mode != fmt.Sprintf("%04o", mode) || line.Run != fmt.Sprintf("chmod 600 %q", path)):
 			t.Errorf("mode %o: %s", mode, &out)
 		}
 	}

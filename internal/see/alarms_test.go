@@ -15,16 +15,26 @@ import (
 // calm is what a process at work shows, n seconds after its start.
 func calm(n float64) map[string]float64 {
 	return map[string]float64{
-		"hindsight_ready": 1, "hindsight_standing_by": 0, "hindsight_outcomes_missing": 0, "hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
-		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n, "hindsight_feedback_total{fate=observed}": 90 * n,
-		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9, "hindsight_pending_rounds": 1000,
-		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20, "hindsight_feedback_lag_records": 3,
-		"hindsight_joiner_lag_records": 10, "hindsight_requests_refused_total{code=503}": 5, "hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
-		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0, "hindsight_overflow_rounds_total": 0,
-		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600, "hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
-		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2, "hindsight_recent_excess_loss_error": .03,
-		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0, "hindsight_oracle_changes": 0,
-		"hindsight_log_time_seconds": float64(begin.Unix()) + n, "hindsight_store_bytes": 3e9, "hindsight_store_limit_bytes": 4e9, "hindsight_store_free_bytes": 1e9,
+		"hindsight_ready": 1, "hindsight_standing_by": 0, "hindsight_outcomes_missing": 0,
+		"hindsight_at_work{role=joiner}": 1, "hindsight_at_work{role=decider}": 1,
+		"hindsight_decisions_total": 100 * n, "hindsight_outcomes_total": 90 * n,
+		"hindsight_feedback_total{fate=observed}":  90 * n,
+		"hindsight_feedback_total{fate=withdrawn}": 0, "hindsight_rejects_total": n, "hindsight_join_ratio": .9,
+		"hindsight_pending_rounds":               1000,
+		"hindsight_head_of_line_overdue_seconds": 0, "hindsight_window_seconds": 600, "hindsight_contexts_lag_records": 20,
+		"hindsight_feedback_lag_records": 3,
+		"hindsight_joiner_lag_records":   10, "hindsight_requests_refused_total{code=503}": 5,
+		"hindsight_append_errors_total": 1, "hindsight_fences_total": 1,
+		"hindsight_restarts_total": 1, "hindsight_lease_events_total{event=lost}": 0, "hindsight_foreign_records_total": 0,
+		"hindsight_overflow_rounds_total":          0,
+		"hindsight_snapshots_total{result=failed}": 0, "hindsight_snapshot_age_seconds": 3600,
+		"hindsight_learned_through": 95 * n, "hindsight_draw_evidence": 3,
+		"hindsight_class_refuted": 0, "hindsight_late_losses_differ": 0, "hindsight_recent_excess_loss": -.2,
+		"hindsight_recent_excess_loss_error": .03,
+		"hindsight_propensity_entropy_ratio": .4, "hindsight_refused_feature_values": 7, "hindsight_refused_examples": 0,
+		"hindsight_oracle_changes":   0,
+		"hindsight_log_time_seconds": float64(begin.Unix()) + n, "hindsight_store_bytes": 3e9,
+		"hindsight_store_limit_bytes": 4e9, "hindsight_store_free_bytes": 1e9,
 	}
 }
 
@@ -51,7 +61,7 @@ var begin = time.Date(2026, 5, 6, 7, 0, 0, 0, time.UTC)
 func watched(t *testing.T, end time.Duration, change func(at time.Duration, v map[string]float64)) (firing []string) {
 	t.Helper()
 	w, h := newWatchman(), &history{}
-	var states []AlarmState
+	var states []alarmState
 	for at := time.Duration(0); at <= end; at += sampleEvery {
 		v := calm(at.Seconds())
 		change(at, v)
@@ -87,25 +97,33 @@ func TestAlarms(t *testing.T) {
 	}
 	scenarios := map[string]func(time.Duration, map[string]float64){
 		"NotReady": set("hindsight_ready", 0), "NoOutcomes": set("hindsight_outcomes_missing", 11),
-		"JoinRatioFell": set("hindsight_join_ratio", .2), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds", 70),
-		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records", 2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
-		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1), "ManyRejects": grow("hindsight_rejects_total", 50),
-		"AppendErrors": grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1), "Restarts": grow("hindsight_restarts_total", .1),
-		"StoreFills": set("hindsight_store_bytes", 3.3e9),
-		"LeaseLost":  grow("hindsight_lease_events_total{event=lost}", .01), "ForeignRecords": grow("hindsight_foreign_records_total", .01),
+		"JoinRatioFell": set("hindsight_join_ratio", .2), "HeadOfLineStuck": set("hindsight_head_of_line_overdue_seconds",
+			70),
+		"ContextsLag": set("hindsight_contexts_lag_records", 2000), "FeedbackLag": set("hindsight_feedback_lag_records",
+			2000), "JoinerLag": set("hindsight_joiner_lag_records", 20000),
+		"RequestsRefused": grow("hindsight_requests_refused_total{code=503}", 1),
+		"ManyRejects":     grow("hindsight_rejects_total", 50),
+		"AppendErrors":    grow("hindsight_append_errors_total", .1), "OwnersFight": grow("hindsight_fences_total", .1),
+		"Restarts": grow("hindsight_restarts_total", .1), "StoreFills": set("hindsight_store_bytes", 3.3e9),
+		"LeaseLost":      grow("hindsight_lease_events_total{event=lost}", .01),
+		"ForeignRecords": grow("hindsight_foreign_records_total", .01),
+		"Overflow":       grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds", 600000),
+		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set(
+			"hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds", 90000),
 		"TailLost": set("hindsight_eras_total", 1),
-		"Overflow": grow("hindsight_overflow_rounds_total", 1), "ManyPending": set("hindsight_pending_rounds", 600000),
-		"SnapshotsFail": grow("hindsight_snapshots_total{result=failed}", .01), "SnapshotDamaged": set("hindsight_snapshots_total{result=damaged}", 1), "SnapshotOld": set("hindsight_snapshot_age_seconds", 90000),
 		"LogClockOff": func(at time.Duration, v map[string]float64) {
 			v["hindsight_log_time_seconds"] += 400 * float64(at/later)
 		},
-		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted", 1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
-		"LateLossesDiffer": set("hindsight_late_losses_differ", 1), "WorseThanUniform": set("hindsight_recent_excess_loss", .1),
-		"NothingExplored": set("hindsight_propensity_entropy_ratio", 0), "FeaturesRefused": grow("hindsight_refused_feature_values", 1),
-		"ExamplesRefused": grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
+		"DrawsDoNotFollowLaws": set("hindsight_draw_evidence", math.Inf(1)), "ClassRefuted": set("hindsight_class_refuted",
+			1), "WorseThanBaseline": set("hindsight_guard_alarm", 1),
+		"LateLossesDiffer": set("hindsight_late_losses_differ", 1),
+		"WorseThanUniform": set("hindsight_recent_excess_loss", .1),
+		"NothingExplored":  set("hindsight_propensity_entropy_ratio", 0),
+		"FeaturesRefused":  grow("hindsight_refused_feature_values", 1),
+		"ExamplesRefused":  grow("hindsight_refused_examples", 1), "WorldChanged": grow("hindsight_oracle_changes", .01),
 	}
-	for _, a := range Alarms() {
-		if a.Elsewhere {
+	for _, a := range alarms() {
+		if a.elsewhere() {
 			continue
 		}
 		change := scenarios[a.Name]
@@ -140,7 +158,8 @@ func TestStoreFills(t *testing.T) {
 // Who stands by for others is not ready, and well.
 func TestAlarmsOfStandby(t *testing.T) {
 	if f := watched(t, time.Hour, func(_ time.Duration, v map[string]float64) {
-		v["hindsight_ready"], v["hindsight_standing_by"], v["hindsight_at_work{role=joiner}"], v["hindsight_at_work{role=decider}"] = 0, 1, 0, 0
+		v["hindsight_ready"], v["hindsight_standing_by"], v["hindsight_at_work{role=joiner}"],
+			v["hindsight_at_work{role=decider}"] = 0, 1, 0, 0
 	}); f != nil {
 		t.Errorf("%v fire", f)
 	}
@@ -154,7 +173,8 @@ func TestAlarmsOfNothing(t *testing.T) {
 		t.Errorf("nothing is known, and %v fire", f)
 	}
 	if f := watched(t, time.Hour, func(at time.Duration, v map[string]float64) {
-		for _, name := range []string{"hindsight_join_ratio", "hindsight_recent_excess_loss", "hindsight_recent_excess_loss_error", "hindsight_propensity_entropy_ratio"} {
+		for _, name := range []string{"hindsight_join_ratio", "hindsight_recent_excess_loss",
+			"hindsight_recent_excess_loss_error", "hindsight_propensity_entropy_ratio"} {
 			v[name] = math.NaN()
 		}
 		if at < 55*time.Minute {
@@ -177,7 +197,8 @@ func TestSamples(t *testing.T) {
 	g.Observe(7)
 	s := take(reg, begin)
 	want := map[string]vector{"c_total": {`a="1",b="x"`: 2, `a="1",b="y"`: 3, `a="2",b="y"`: 5}, "h": {"": 1}}
-	if v := s.values["c_total"]; !reflect.DeepEqual(s.values, want) || v.sum() != 10 || v.sum(`a="1"`) != 5 || v.sum(`b="y"`) != 8 || v.sum(`b="y"`, `a="2"`) != 5 {
+	if v := s.values["c_total"]; !reflect.DeepEqual(s.values, want) || v.sum() != 10 || v.sum(`a="1"`) != 5 ||
+		v.sum(`b="y"`) != 8 || v.sum(`b="y"`, `a="2"`) != 5 {
 		t.Errorf("%v", s.values)
 	}
 	h := &history{}
@@ -200,11 +221,12 @@ func TestSamples(t *testing.T) {
 func TestPartitions(t *testing.T) {
 	for lag, want := range map[float64]int{600: 0, 1600: 1} {
 		reg, w, h := prometheus.NewRegistry(), newWatchman(), &history{}
-		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hindsight_contexts_lag_records", Help: "G."}, []string{"partition"})
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "hindsight_contexts_lag_records", Help: "G."},
+			[]string{"partition"})
 		reg.MustRegister(g)
 		g.WithLabelValues("0").Set(lag)
 		g.WithLabelValues("1").Set(lag)
-		var firing []AlarmState
+		var firing []alarmState
 		for at := range time.Hour / sampleEvery {
 			m := &moment{take(reg, begin.Add(at*sampleEvery)), h}
 			firing = w.judge(m)
@@ -266,13 +288,14 @@ func TestQueries(t *testing.T) {
 			t.Errorf("%s is %v, want %v", expr, got, want)
 		}
 	}
-	for _, expr := range []string{"", "hindsight_a >", "up", "sum(hindsight_a)", "rate(hindsight_a)", "hindsight_a[5m]", "(hindsight_a", "hindsight_a)", "rate(hindsight_a[x])"} {
+	for _, expr := range []string{"", "hindsight_a >", "up", "sum(hindsight_a)", "rate(hindsight_a)", "hindsight_a[5m]",
+		"(hindsight_a", "hindsight_a)", "rate(hindsight_a[x])"} {
 		if _, err := compile(expr); err == nil {
 			t.Errorf("%q is understood", expr)
 		}
 	}
-	for _, a := range Alarms() {
-		if _, err := compile(a.Expr); (err != nil) != a.Elsewhere && a.Name != "NoDecider" {
+	for _, a := range alarms() {
+		if _, err := compile(a.Expr); (err != nil) != a.elsewhere() && a.Name != "NoDecider" {
 			t.Errorf("%s: %v", a.Name, err)
 		}
 	}

@@ -24,7 +24,8 @@ const marks = `({
 })`
 
 // sideways names what can be scrolled sideways.
-const sideways = `[...document.querySelectorAll("main *")].filter((e) => getComputedStyle(e).overflowX == "auto" && e.scrollWidth > e.clientWidth)
+const sideways = `[...document.querySelectorAll("main *")].filter((e) => getComputedStyle(e).overflowX == "auto" && ` +
+	`e.scrollWidth > e.clientWidth)
 	.map((e) => (e.closest("[id]") || e).id + " " + e.scrollWidth).join(", ")`
 
 // The page under load: every part has marks, they change by themselves, nothing goes wrong in
@@ -33,14 +34,17 @@ func TestBrowserPage(t *testing.T) {
 	b := browsertest.Start(t)
 	w := newWorld(t, "window: 2s\n")
 	last := w.play(600, 1)
-	w.until("an idle joiner", func(s *State) bool { return s.Waiting.Joiner != nil && *s.Waiting.Joiner == 0 }) // what is rejected now is last
+	// what is rejected now is last
+	w.until("an idle joiner", func(s *state) bool { return s.Waiting.Joiner != nil && *s.Waiting.Joiner == 0 })
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
 	w.report(`{"id":%q,"loss":7}`, last)
 	p := b.Open(t, w.url+"/")
-	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour: /.test(document.getElementById("rejects").textContent)`)
+	p.Wait(`/7 is not in \[0, 1\]/.test(document.getElementById("rejects").textContent) && /context: features.hour: ` +
+		`/.test(document.getElementById("rejects").textContent)`)
 	p.Picture("page-rejects")
 	w.load()
-	p.Wait(`document.body.dataset.looks > 2 && document.querySelectorAll("#loop .flow:not(.off)").length >= 3 && document.querySelectorAll("#rejects td.id").length > 0`)
+	p.Wait(`document.body.dataset.looks > 2 && document.querySelectorAll("#loop .flow:not(.off)").length >= 3 && ` +
+		`document.querySelectorAll("#rejects td.id").length > 0`)
 	for part, n := range browsertest.Eval[map[string]int](p, marks) {
 		if n == 0 {
 			t.Errorf("%s has no marks", part)
@@ -48,25 +52,29 @@ func TestBrowserPage(t *testing.T) {
 	}
 	before := browsertest.Eval[string](p, `document.getElementById("draws-says").textContent`)
 	p.Wait(`document.getElementById("draws-says").textContent != ` + "`" + before + "`")
-	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text, "No alarm") {
+	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text,
+		"No alarm") {
 		t.Errorf("alarms: %s", text)
 	}
 	p.Hover("#loss", .5, .5)
 	p.Wait(`/uniform play .* \(estimate\)/.test(document.getElementById("loss-says").textContent)`)
 	p.Picture("page-light")
-	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+`", document.querySelector("#ask button").click(), true)`)
+	browsertest.Eval[bool](p, `(document.getElementById("id").value = "`+last+
+		`", document.querySelector("#ask button").click(), true)`)
 	p.Wait(`document.getElementById("story").textContent.includes("recomputed   identical")`)
 	p.Media(browsertest.Media{Dark: true})
 	p.Picture("page-dark")
 	p.Size(390, 844)
 	p.Media(browsertest.Media{})
-	if wide := browsertest.Eval[bool](p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
+	if wide := browsertest.Eval[bool](
+		p, `document.documentElement.scrollWidth > document.documentElement.clientWidth`); wide {
 		t.Error("the page is wider than a phone")
 	}
 	if parts := browsertest.Eval[string](p, sideways); parts != "" {
 		t.Errorf("wider than a phone, and scrolled sideways: %s", parts)
 	}
-	if text := browsertest.Eval[string](p, `document.getElementById("loop-list").innerText`); !strings.Contains(text, "contexts by request") {
+	if text := browsertest.Eval[string](p, `document.getElementById("loop-list").innerText`); !strings.Contains(text,
+		"contexts by request") {
 		t.Errorf("the loop's list says %q", text)
 	}
 	p.Picture("page-phone")
@@ -92,11 +100,13 @@ func TestBrowserRewards(t *testing.T) {
 		id, _ := w.ask(r)
 		w.report(`{"id":%q,"reward":%d}`, id, i%3-2)
 	}
-	w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 60 })
+	w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 60 })
 	p := b.Open(t, w.url+"/")
-	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned -/.test(document.getElementById("loss-says").textContent)`)
+	p.Wait(`document.getElementById("loss-title").textContent == "Reward over time" && /rounds with a reward earned ` +
+		`-/.test(document.getElementById("loss-says").textContent)`)
 	if inside := browsertest.Eval[bool](p,
-		`[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + b.height <= 194; })`); !inside {
+		`[...document.querySelectorAll("#loss path")].every((x) => { const b = x.getBBox(); return b.y >= 12 && b.y + `+
+			`b.height <= 194; })`); !inside {
 		t.Error("a line leaves its picture")
 	}
 	p.Picture("page-rewards")
@@ -114,23 +124,32 @@ func TestBrowserAlarm(t *testing.T) {
 	for i := range w.see.watch.alarms {
 		switch a := &w.see.watch.alarms[i]; a.Name {
 		case "NoOutcomes": // which fires when it has held for minutes
-			a.here = func(*moment) bool { return true }
+			a.query = func(*moment) vector { return vector{"": 1} }
 		case "DrawsDoNotFollowLaws":
-			a.here = func(*moment) bool { return wrong.Load() }
+			a.query = func(*moment) (v vector) {
+				if wrong.Load() {
+					v = vector{"": 1}
+				}
+				return v
+			}
 		}
 	}
 	p := b.Open(t, w.url+"/")
-	p.Wait(`document.querySelector(".calm.soon")?.textContent.includes("No alarm yet") && document.querySelector(".alarm.coming") !== null`)
+	p.Wait(`document.querySelector(".calm.soon")?.textContent.includes("No alarm yet") && ` +
+		`document.querySelector(".alarm.coming") !== null`)
 	p.Picture("page-coming")
-	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text, "NoJoiner, DecisionsSlow") {
+	if text := browsertest.Eval[string](p, `document.getElementById("alarms").textContent`); !strings.Contains(text,
+		"NoJoiner, DecisionsSlow") {
 		t.Errorf("alarms that this process cannot judge: %q", text)
 	}
 	wrong.Store(true)
 	p.Wait(`document.querySelector(".alarm.wake")?.textContent.includes("replayer verify")`)
-	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a round/.test(document.getElementById("actions-says").textContent)`)
+	p.Wait(`/In shadow .* the baseline did with a probability of .* ± .* a ` +
+		`round/.test(document.getElementById("actions-says").textContent)`)
 	p.Wait(`/computed [0-5] s ago/.test(document.getElementById("certificate-age")?.textContent)`)
 	p.Picture("page-alarm")
-	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", joiner: "stopped, it will be opened again: no space"}}),
+	idle := `fetch("state").then((a) => a.json()).then((s) => (drawLoop({...s, joiner: false, idle: {decider: "", ` +
+		`joiner: "stopped, it will be opened again: no space"}}),
 		loop.texts.joiner1.textContent + "; " + document.getElementById("loop-says").textContent))`
 	if text := browsertest.Eval[string](p, idle); text !=
 		"not at work now; The joiner is not at work: stopped, it will be opened again: no space" {

@@ -24,16 +24,18 @@ var meanings = map[string]string{
 }
 
 // state returns all that is known now.
-func (s *See) state(now time.Time) *State {
-	out := &State{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now, UpSeconds: now.Sub(s.began).Seconds(),
-		Deciders: []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []Reject{}, Alarms: []AlarmState{},
-		Actions: Actions{Most: []ActionShare{}}, Losses: Losses{Buckets: []Bucket{}}, Elsewhere: s.watch.elsewhere()}
+func (s *See) state(now time.Time) *state {
+	out := &state{Program: s.o.Program, Version: s.o.Version, Model: s.o.Model, Time: now,
+		UpSeconds: now.Sub(s.began).Seconds(),
+		Deciders:  []int{}, Fates: map[string]int64{}, Refused: map[string]float64{}, Rejects: []reject{},
+		Alarms:  []alarmState{},
+		Actions: actions{Most: []actionShare{}}, Losses: losses{Buckets: []bucket{}}, Elsewhere: s.watch.elsewhere}
 	if err := s.o.Health.Ready(); err != nil {
 		out.Why = err.Error()
 	} else {
 		out.Ready = true
 	}
-	out.Idle = Idle{s.o.Health.Idle(watch.RoleDecider), s.o.Health.Idle(watch.RoleJoiner)}
+	out.Idle = idle{s.o.Health.Idle(watch.RoleDecider), s.o.Health.Idle(watch.RoleJoiner)}
 	l := s.live.Load()
 	if l == nil {
 		return out
@@ -47,7 +49,8 @@ func (s *See) state(now time.Time) *State {
 		}
 	}
 	out.Joiner = m.values["hindsight_at_work"].sum(`role="joiner"`) > 0
-	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, codec.ReasonDuplicateID} {
+	for _, reason := range []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch,
+		codec.ReasonMalformed, codec.ReasonDuplicateID} {
 		out.Refused[reason] = m.values["hindsight_rejects_total"].sum(`reason="` + reason + `"`)
 	}
 	v := l.scope.View()
@@ -65,20 +68,24 @@ func (s *See) state(now time.Time) *State {
 	return out
 }
 
-func flow(m *moment) Flow {
-	f := Flow{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total", `source="request"`),
-		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"), Outcomes: m.rate("hindsight_outcomes_total"),
-		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"), Refused: m.rate("hindsight_requests_refused_total")}
+func flow(m *moment) flows {
+	f := flows{Topic: m.rate("hindsight_decisions_total", `source="topic"`), Requests: m.rate("hindsight_decisions_total",
+		`source="request"`),
+		Decisions: m.rate("hindsight_decisions_total"), Reported: m.rate("hindsight_outcomes_stored_total"),
+		Outcomes: m.rate("hindsight_outcomes_total"),
+		Feedback: m.rate("hindsight_feedback_total"), Rejects: m.rate("hindsight_rejects_total"),
+		Refused: m.rate("hindsight_requests_refused_total")}
 	if n := m.values["hindsight_at_work"].sum(`role="decider"`); n > 0 {
 		f.Learned = m.rate("hindsight_learned_through") / n
 	}
 	return f
 }
 
-func waiting(m *moment) Waiting {
-	return Waiting{Contexts: m.there("hindsight_contexts_lag_records"), Feedback: m.there("hindsight_feedback_lag_records"),
+func waiting(m *moment) waits {
+	return waits{Contexts: m.there("hindsight_contexts_lag_records"), Feedback: m.there("hindsight_feedback_lag_records"),
 		Outstanding: m.there("hindsight_decisions_outstanding"), Joiner: m.there("hindsight_joiner_lag_records"),
-		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"), Window: m.there("hindsight_window_seconds")}
+		Pending: m.there("hindsight_pending_rounds"), Held: m.there("hindsight_fifo_held_rounds"),
+		Window: m.there("hindsight_window_seconds")}
 }
 
 // there returns what a metric shows, nil if it is not there or not finite.
@@ -103,12 +110,12 @@ func (m *moment) first(name string) *float64 {
 }
 
 // scope fills in what the last rounds tell.
-func (out *State) scope(v *watch.View, m *moment) {
+func (out *state) scope(v *watch.View, m *moment) {
 	for i, a := range v.Actions {
 		out.Actions.Decisions += a.Decisions
 		if i < mostActions {
 			w := v.Worths[a.Action]
-			x := ActionShare{Action: a.Action, Decisions: a.Decisions,
+			x := actionShare{Action: a.Action, Decisions: a.Decisions,
 				Share: float64(a.Decisions) / float64(v.Exploration.Decisions), Rounds: w.Rounds}
 			if w.Rounds > 0 {
 				x.Mean = watch.Known(v.Rewards.Shown(w.Loss))
@@ -120,40 +127,44 @@ func (out *State) scope(v *watch.View, m *moment) {
 	}
 	r := &v.Recent
 	e := &out.Exploration
-	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor), watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
+	e.Floor, e.Entropy, e.Draws, e.Evidence, e.Refuted = watch.Known(v.Exploration.Floor),
+		watch.Known(v.Exploration.Entropy), v.Draws, watch.Known(v.Evidence), v.Refuted
 	e.Effective, e.Largest = watch.Known(r.Effective), watch.Known(r.Largest)
 	out.losses(v)
 	x := &v.Shadow
-	out.Shadow = Shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds, Uncovered: watch.Known(x.Uncovered),
-		Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
+	out.Shadow = shadow{Decisions: x.Decisions, Agreement: watch.Known(x.Agreement), Rounds: x.Rounds,
+		Uncovered: watch.Known(x.Uncovered), Excess: watch.Known(x.Excess), Error: watch.Known(x.StdErr),
 		Gap: watch.Known(v.Rewards.Gap(x.Excess)), GapError: watch.Known(v.Rewards.Length(x.StdErr))}
-	out.Apprentice = Apprentice{v.Match.Rounds, watch.Known(v.Match.Rate)}
-	out.Delays = Delays{spread(&v.Delays), spread(&v.Released)}
+	out.Apprentice = apprentice{v.Match.Rounds, watch.Known(v.Match.Rate)}
+	out.Delays = delays{spread(&v.Delays), spread(&v.Released)}
 	for f, n := range v.Fates {
 		out.Fates[f.String()] = n
 	}
 	for _, x := range v.Rejects {
-		out.Rejects = append(out.Rejects, Reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition, Offset: x.Offset,
-			Reason: x.Reason, Detail: x.Detail, ID: x.ID, Means: meanings[x.Reason]})
+		out.Rejects = append(out.Rejects, reject{Time: instant(x.Time), Topic: x.Topic, Partition: x.Partition,
+			Offset: x.Offset, Reason: x.Reason, Detail: x.Detail, ID: x.ID, Means: meanings[x.Reason]})
 	}
-	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil { // not of a joiner that has left
+	if age := m.there("hindsight_pending_oldest_age_seconds"); v.Head != nil && age != nil {
+		// not of a joiner that has left
 		h := v.Head
-		out.Waiting.Head = &Head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: *age}
+		out.Waiting.Head = &head{Partition: h.Partition, Round: h.N, ID: h.ID, AgeSeconds: *age}
 	}
 }
 
-func (out *State) losses(v *watch.View) {
+func (out *state) losses(v *watch.View) {
 	r := &v.Recent
 	l := &out.Losses
-	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform), watch.Known(r.JoinRatio)
-	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)), watch.Known(v.Rewards.Shown(r.Uniform))
+	l.Rounds, l.Loss, l.Uniform, l.JoinRatio = r.Losses, watch.Known(r.Loss), watch.Known(r.Uniform),
+		watch.Known(r.JoinRatio)
+	l.Of, l.Mean, l.UniformMean = v.Rewards.Of(), watch.Known(v.Rewards.Shown(r.Loss)),
+		watch.Known(v.Rewards.Shown(r.Uniform))
 	l.BucketSeconds = time.Duration(v.LossWidth).Seconds()
 	if len(v.Losses) > 0 {
 		l.Start = instant(v.LossStart)
 	}
 	for _, b := range v.Losses {
 		loss, uniform := b.Loss/float64(b.Rounds), b.Weighted/b.Weight
-		l.Buckets = append(l.Buckets, Bucket{Rounds: b.Rounds, Loss: watch.Known(loss),
+		l.Buckets = append(l.Buckets, bucket{Rounds: b.Rounds, Loss: watch.Known(loss),
 			Uniform: watch.Known(uniform),
 			Mean:    watch.Known(v.Rewards.Shown(loss)), UniformMean: watch.Known(v.Rewards.Shown(uniform))})
 	}
@@ -165,8 +176,9 @@ func instant(ns int64) *time.Time {
 }
 
 // spread returns a histogram without the empty buckets at its ends.
-func spread(h *watch.Histogram) Spread {
-	out := Spread{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)), P99: watch.Known(h.Quantile(.99)), Buckets: []HistCount{}}
+func spread(h *watch.Histogram) spreads {
+	out := spreads{N: h.N, P50: watch.Known(h.Quantile(.5)), P90: watch.Known(h.Quantile(.9)),
+		P99: watch.Known(h.Quantile(.99)), Buckets: []histCount{}}
 	if h.N == 0 {
 		return out
 	}
@@ -180,7 +192,7 @@ func spread(h *watch.Histogram) Spread {
 		}
 	}
 	for i := first; i <= last; i++ {
-		out.Buckets = append(out.Buckets, HistCount{To: h.Unit * math.Exp2(float64(i)), N: h.Counts[i]})
+		out.Buckets = append(out.Buckets, histCount{To: h.Unit * math.Exp2(float64(i)), N: h.Counts[i]})
 	}
 	return out
 }

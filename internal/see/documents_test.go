@@ -25,13 +25,13 @@ import (
 
 var update = flag.Bool("update", false, "write the pages and files that are made from the code")
 
-// documents are the files that are made from the code.
-func documents() map[string]string {
-	return map[string]string{"ALERTS.md": AlertsPage(), "alerts.yml": Rules(), "PAGE.md": StatePage(), "grafana/dashboards/hindsight.json": Dashboard()}
+// documents are the files that are made from the code and its assets.
+func documents(t *testing.T) map[string]string {
+	return map[string]string{"ALERTS.md": alertsPage(), "alerts.yml": string(alertRules), "PAGE.md": statePage(t)}
 }
 
 func TestDocuments(t *testing.T) {
-	for name, want := range documents() {
+	for name, want := range documents(t) {
 		path := filepath.Join("../../compose", name)
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
@@ -39,7 +39,8 @@ func TestDocuments(t *testing.T) {
 			}
 		}
 		if b, err := os.ReadFile(path); err != nil || string(b) != want {
-			t.Errorf("compose/%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update", name, err)
+			t.Errorf("compose/%s is not what the code says (%v); write it with: go test ./internal/see -run Documents -update",
+				name, err)
 		}
 	}
 }
@@ -84,10 +85,9 @@ func foreign(text string) (out []string) {
 
 // No rule and no panel names a metric, or a value of a label, that does not exist.
 func TestNoForeignMetrics(t *testing.T) {
-	for name, text := range documents() {
-		if strings.HasSuffix(name, ".json") {
-			text = expressions(t, text)
-		}
+	all := documents(t)
+	all["dashboard"] = expressions(t, dashboard(t))
+	for name, text := range all {
 		text = strings.ReplaceAll(text, `\"`, `"`)
 		if f := foreign(text); f != nil {
 			t.Errorf("%s names %v", name, f)
@@ -96,25 +96,23 @@ func TestNoForeignMetrics(t *testing.T) {
 			t.Errorf("%s names no metric", name)
 		}
 	}
-	for _, planted := range []string{"rate(hindsight_nothing_total[1m])", `hindsight_at_work{role="cook"}`, `hindsight_at_work{rule="joiner"}`, "hindsight_ready_bucket"} {
+	for _, planted := range []string{"rate(hindsight_nothing_total[1m])", `hindsight_at_work{role="cook"}`,
+		`hindsight_at_work{rule="joiner"}`, "hindsight_ready_bucket"} {
 		if foreign(planted) == nil {
 			t.Errorf("%s is not seen", planted)
 		}
 	}
 }
 
-// Nor do the alarms that a process judges, and its page, look at one: an alarm on a name that
-// nobody has would be silent for ever.
+// Nor does the page look at one: a figure of a name that nobody has would be missing for ever.
 func TestNoForeignMetricsHere(t *testing.T) {
-	for _, name := range []string{"alarms.go", "build.go"} {
-		b, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		text := regexp.MustCompile(`\{\w+="\+[^}]*\}`).ReplaceAllString(string(b), "") // values of labels that are variables
-		if f := foreign(text); f != nil || !strings.Contains(text, "hindsight_gamma") && !strings.Contains(text, "hindsight_ready") {
-			t.Errorf("%s names %v", name, f)
-		}
+	b, err := os.ReadFile("build.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := regexp.MustCompile(`\{\w+="\+[^}]*\}`).ReplaceAllString(string(b), "") // values of labels that are variables
+	if f := foreign(text); f != nil || !strings.Contains(text, "hindsight_gamma") {
+		t.Errorf("build.go names %v", f)
 	}
 }
 
@@ -150,9 +148,9 @@ func expressions(t *testing.T, text string) string {
 	return strings.Join(out, "\n")
 }
 
-// The rules are what Prometheus takes, as far as YAML goes.
+// Each rule has all of its parts, its name once, and no others.
 func TestRulesParse(t *testing.T) {
-	var r struct {
+	var file struct {
 		Groups []struct {
 			Name  string
 			Rules []struct {
@@ -161,25 +159,29 @@ func TestRulesParse(t *testing.T) {
 			}
 		}
 	}
-	if err := yaml.Unmarshal([]byte(Rules()), &r); err != nil {
+	strict := yaml.NewDecoder(bytes.NewReader(alertRules))
+	strict.KnownFields(true)
+	if err := strict.Decode(&file); err != nil {
 		t.Fatal(err)
 	}
-	all := Alarms()
-	if len(r.Groups) != 1 || len(r.Groups[0].Rules) != len(all) {
-		t.Fatalf("%d rules of %d alarms", len(r.Groups[0].Rules), len(all))
-	}
 	seen := map[string]bool{}
-	for i, got := range r.Groups[0].Rules {
-		a := all[i]
-		if got.Alert != "Hindsight"+a.Name || got.Expr != a.Expr || got.Annotations["description"] != a.Do || got.Labels["severity"] != a.Severity {
-			t.Errorf("%+v is not %+v", got, a)
+	for i, a := range alarms() {
+		name, said := file.Groups[0].Rules[i].Alert, a.Annotations
+		if name != "Hindsight"+a.Name || seen[name] || a.Expr == "" || said.Says == "" || said.Do == "" ||
+			!slices.Contains([]string{"wake", "look"}, a.Labels.Severity) {
+			t.Errorf("%s is there twice, or says too little: %+v", name, a)
 		}
-		if seen[a.Name] || a.Says == "" || a.Do == "" || a.Severity != Wake && a.Severity != Look {
-			t.Errorf("%s is there twice, or says too little", a.Name)
+		seen[name] = true
+	}
+	for _, name := range prometheusOnly {
+		if !seen["Hindsight"+name] {
+			t.Errorf("%s is no alarm", name)
 		}
-		seen[a.Name] = true
 	}
 }
+
+// ofMetrics finds the names of metrics, and the brace that begins their labels.
+var ofMetrics = regexp.MustCompile(`\b(?:hindsight|process|go)_\w+(\{)?`)
 
 // mixes reports whether an expression adds up, or joins, processes of different models.
 func mixes(expr string) bool {
@@ -194,13 +196,13 @@ func mixes(expr string) bool {
 
 // Two models under one Prometheus do not disturb one another.
 func TestModelsApart(t *testing.T) {
-	for _, a := range Alarms() {
+	for _, a := range alarms() {
 		if mixes(a.Expr) {
 			t.Errorf("%s takes several jobs for one model: %s", a.Name, a.Expr)
 		}
 	}
-	for _, expr := range strings.Split(expressions(t, Dashboard()), "\n") {
-		if n := len(series.FindAllString(expr, -1)); n == 0 || n != strings.Count(expr, `{job=~"$job"`) {
+	for _, expr := range strings.Split(expressions(t, dashboard(t)), "\n") {
+		if n := len(ofMetrics.FindAllString(expr, -1)); n == 0 || n != strings.Count(expr, `{job=~"$job"`) {
 			t.Errorf("the dashboard shows processes of any model: %s", expr)
 		}
 	}
@@ -230,8 +232,8 @@ func brief(t *testing.T, expr string) (out []string) {
 
 // Rules and panels work at Prometheus's own scrape interval.
 func TestRanges(t *testing.T) {
-	all := strings.Split(expressions(t, Dashboard()), "\n")
-	for _, a := range Alarms() {
+	all := strings.Split(expressions(t, dashboard(t)), "\n")
+	for _, a := range alarms() {
 		all = append(all, a.Expr)
 	}
 	for _, expr := range all {
@@ -281,20 +283,24 @@ func TestPodMonitor(t *testing.T) {
 	_, monitors := read("podmonitor.yaml")
 	spec := at(monitors[0], "spec")
 	endpoint := at(spec, "podMetricsEndpoints", 0)
-	if job, _ := at(endpoint, "relabelings", 0, "replacement").(string); at(endpoint, "relabelings", 0, "targetLabel") != "job" || !strings.HasPrefix(job, "hindsight") {
+	if job, _ := at(endpoint, "relabelings", 0, "replacement").(string); at(endpoint, "relabelings", 0,
+		"targetLabel") != "job" || !strings.HasPrefix(job, "hindsight") {
 		t.Errorf("the job is %q", job)
 	}
 	found := false
 	for _, o := range objects {
-		if o["kind"] != "Deployment" || !reflect.DeepEqual(at(o, "spec", "template", "metadata", "labels"), at(spec, "selector", "matchLabels")) {
+		if o["kind"] != "Deployment" || !reflect.DeepEqual(at(o, "spec", "template", "metadata", "labels"),
+			at(spec, "selector", "matchLabels")) {
 			continue
 		}
 		found = true
 		c := at(o, "spec", "template", "spec", "containers", 0)
 		token := slices.ContainsFunc(at(c, "env").([]any), func(v any) bool {
-			return at(v, "name") == daemon.AdminTokenEnv && reflect.DeepEqual(at(v, "valueFrom", "secretKeyRef"), at(endpoint, "authorization", "credentials"))
+			return at(v, "name") == daemon.AdminTokenEnv && reflect.DeepEqual(at(v, "valueFrom", "secretKeyRef"),
+				at(endpoint, "authorization", "credentials"))
 		})
-		if !token || at(o, "metadata", "namespace") != at(monitors[0], "metadata", "namespace") || at(c, "ports", 0, "name") != at(endpoint, "port") {
+		if !token || at(o, "metadata", "namespace") != at(monitors[0], "metadata", "namespace") ||
+			at(c, "ports", 0, "name") != at(endpoint, "port") {
 			t.Errorf("it is not what the deployment says: %v", endpoint)
 		}
 	}
@@ -307,7 +313,7 @@ var meanOf = regexp.MustCompile(`\bavg(?: by \(\w+\) )?\((\w+)\{[^}]*\}( >= 0| >
 
 // A process that knows nothing yet, and says NaN, does not blank the mean over all.
 func TestPanelsWithoutNaN(t *testing.T) {
-	all := expressions(t, Dashboard())
+	all := expressions(t, dashboard(t))
 	means := meanOf.FindAllStringSubmatch(all, -1)
 	for _, m := range means {
 		if m[1] != "hindsight_gamma" && m[2] == "" { // γ is a number from the start
@@ -330,7 +336,8 @@ func TestPromtool(t *testing.T) {
 		out, err := exec.CommandContext(t.Context(), tool, args...).CombinedOutput()
 		return string(out), err
 	}
-	for _, args := range [][]string{{"check", "config", "--syntax-only", "../../compose/prometheus.yml"}, {"check", "rules", "../../compose/alerts.yml"}} {
+	for _, args := range [][]string{{"check", "config", "--syntax-only", "../../compose/prometheus.yml"},
+		{"check", "rules", "../../compose/alerts.yml"}} {
 		if out, err := run(args...); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
@@ -343,7 +350,7 @@ func TestPromtool(t *testing.T) {
 		Expr   string `yaml:"expr"`
 	}
 	var queries []rule
-	for _, expr := range strings.Split(expressions(t, Dashboard()), "\n") {
+	for _, expr := range strings.Split(expressions(t, dashboard(t)), "\n") {
 		queries = append(queries, rule{"x", strings.ReplaceAll(expr, "$__rate_interval", "5m")})
 	}
 	check := func(rules []rule) error {

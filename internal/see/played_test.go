@@ -104,9 +104,11 @@ func (p *tape) play(t *testing.T, firing map[int][]string) {
 		for _, name := range firing[at] {
 			samples = append(samples, object{"labels": fmt.Sprintf(`{alertname="Hindsight%s"}`, name), "value": 1})
 		}
-		checks = append(checks, object{"expr": `group by (alertname) (ALERTS{alertstate="firing"})`, "eval_time": fmt.Sprintf("%dm", at), "exp_samples": samples})
+		checks = append(checks, object{"expr": `group by (alertname) (ALERTS{alertstate="firing"})`,
+			"eval_time": fmt.Sprintf("%dm", at), "exp_samples": samples})
 	}
-	b, err := yaml.Marshal(object{"rule_files": []string{rules}, "evaluation_interval": "1m", "tests": []object{{"interval": "1m", "input_series": input, "promql_expr_test": checks}}})
+	b, err := yaml.Marshal(object{"rule_files": []string{rules}, "evaluation_interval": "1m",
+		"tests": []object{{"interval": "1m", "input_series": input, "promql_expr_test": checks}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +139,8 @@ func newProcess(t *testing.T, log *mem.Log, role, name string) *process {
 		t.Fatal(err)
 	}
 	health, p := watch.NewHealth(role), &process{reg: prometheus.NewRegistry()}
-	p.config = service.SystemConfig{Log: log, Bus: log, Name: "shop", Source: source, Build: model.Epoch, Seed: []byte("seed"), Partitions: 1,
+	p.config = service.SystemConfig{Log: log, Bus: log, Name: "shop", Source: source, Build: model.Epoch,
+		Seed: []byte("seed"), Partitions: 1,
 		Owner: name, Logger: slog.New(slog.DiscardHandler), Metrics: watch.NewMetrics(p.reg, health), Health: health}
 	return p
 }
@@ -160,8 +163,10 @@ func (p *process) system(ctx context.Context) error { return service.RunSystem(c
 // joiner runs as feedback-joiner does.
 func (p *process) joiner(ctx context.Context) error {
 	c := &p.config
-	return service.RunSharedJoiner(ctx, c.Sharing, service.SystemConfig{Log: c.Log, Source: c.Source, Build: c.Build, Seed: c.Seed, Partitions: 1,
-		MaxPending: 1000, Dedup: 1000, MarkEvery: 100, Owner: c.Owner, Logger: c.Logger, Metrics: c.Metrics, Health: c.Health}, nil)
+	return service.RunSharedJoiner(ctx, c.Sharing, service.SystemConfig{Log: c.Log, Source: c.Source, Build: c.Build,
+		Seed: c.Seed, Partitions: 1,
+		MaxPending: 1000, Dedup: 1000, MarkEvery: 100, Owner: c.Owner, Logger: c.Logger, Metrics: c.Metrics,
+		Health: c.Health}, nil)
 }
 
 // processes are those that run now, by instance.
@@ -181,7 +186,8 @@ func (p *tape) record(t *testing.T, log *mem.Log, running processes, minutes int
 			}
 			if reported {
 				time.Sleep(time.Second)
-				if _, _, err := log.Request(t.Context(), "shop.outcome", fmt.Appendf(nil, `{"id":%q,"loss":0.5}`, d.ID)); err != nil {
+				if _, _, err := log.Request(t.Context(), "shop.outcome",
+					fmt.Appendf(nil, `{"id":%q,"loss":0.5}`, d.ID)); err != nil {
 					t.Error(err)
 				}
 			}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"hindsight/internal/model"
 )
 
 // An alarm is defined by its PromQL. This file evaluates the part of PromQL that alarms use over
@@ -166,7 +168,10 @@ func (p *parser) overTime(name string) query {
 	p.expect("(")
 	q := p.operand()
 	p.expect("[")
-	span := parseSpan(p.next())
+	span, err := model.ParseDuration(p.next())
+	if err != nil {
+		panic(err)
+	}
 	if p.skip(":") {
 		p.next()
 	}
@@ -219,21 +224,6 @@ func (c *course) of(name string, now time.Time) float64 {
 		return (c.last - c.first) / max(now.Sub(c.began).Seconds(), 1)
 	}
 	return c.last - c.first
-}
-
-func parseSpan(s string) time.Duration {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err != nil {
-			panic(err)
-		}
-		return time.Duration(n) * 24 * time.Hour
-	}
-	d, err := time.ParseDuration(s)
-	if err != nil {
-		panic(err)
-	}
-	return d
 }
 
 // combine applies a binary operator; all: to all labels alike.

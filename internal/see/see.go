@@ -104,7 +104,8 @@ func (s *See) Pages() []daemon.Page {
 }
 
 // policy lets the page load its own files and nothing else.
-const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri " +
+	"'none'; form-action 'none'; frame-ancestors 'none'"
 
 func file(name, kind string) http.HandlerFunc {
 	b, err := assets.ReadFile(name)
@@ -181,7 +182,8 @@ func (s *See) answerExplain(w http.ResponseWriter, r *http.Request) {
 	case errors.Is(err, explain.ErrNotFound):
 		refuse(http.StatusNotFound, explain.ErrNotFound.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		refuse(http.StatusServiceUnavailable, "it takes longer than "+explainLimit.String()+" to find: use replayer explain, which may take its time")
+		refuse(http.StatusServiceUnavailable, "it takes longer than "+explainLimit.String()+" to find: use replayer "+
+			"explain, which may take its time")
 	case err != nil:
 		refuse(http.StatusInternalServerError, err.Error())
 	case r.URL.Query().Get("format") == "text":

@@ -25,11 +25,11 @@ func TestState(t *testing.T) {
 	last, _ := w.ask(rand.New(rand.NewPCG(0, 0)))
 	w.report(`{"id":%q,"loss":7}`, last) // out of range
 	w.put(`{"id":"bad","features":{"hour":[%q]},"actions":["red"]}`, planted)
-	w.until("what is malformed", func(s *State) bool { return s.Refused["malformed"] == 2 })
+	w.until("what is malformed", func(s *state) bool { return s.Refused["malformed"] == 2 })
 	for i := range 25 { // more than are kept
 		w.report(`{"id":"nobody-%d","loss":1}`, i)
 	}
-	s := w.until("what was played", func(s *State) bool { // each part is told when it is known
+	s := w.until("what was played", func(s *state) bool { // each part is told when it is known
 		return s.Refused["orphan"] > 25 && len(s.Rejects) > 0 && s.Fates["observed"] > 100 && s.Losses.Rounds >= 100 &&
 			s.Delays.Seconds.N >= 100 && s.Delays.Rounds.N >= 100 && s.Actions.Decisions == 400 && s.Exploration.Draws == 400 &&
 			s.Waiting.Head != nil && s.Certificate != nil && s.Certificate.Certificate.T > 0
@@ -37,7 +37,8 @@ func TestState(t *testing.T) {
 	if !s.Ready || s.Program != "decider" || s.Model != "shop" || len(s.Deciders) != 1 || !s.Joiner || s.UpSeconds <= 0 {
 		t.Errorf("%+v", s)
 	}
-	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 || *s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
+	if s.Actions.Decisions != 400 || len(s.Actions.Most) != 4 || s.Exploration.Draws != 400 ||
+		*s.Exploration.Evidence < 1 || s.Exploration.Refuted || *s.Exploration.Gamma <= 0 {
 		t.Errorf("%+v %+v", s.Actions, s.Exploration)
 	}
 	if s.Apprentice.Rounds != 0 || s.Apprentice.Match != nil {
@@ -58,32 +59,38 @@ func TestState(t *testing.T) {
 	if l := s.Losses; l.Of != "loss" || *l.Mean != *l.Loss || *l.UniformMean != *l.Uniform {
 		t.Errorf("%+v", l)
 	}
-	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 || s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
+	if s.Losses.Rounds < 100 || *s.Losses.Loss <= 0 || *s.Losses.Uniform <= 0 || len(s.Losses.Buckets) == 0 ||
+		s.Losses.Start == nil || *s.Losses.JoinRatio <= 0 {
 		t.Errorf("%+v", s.Losses)
 	}
-	if s.Delays.Seconds.N < 100 || *s.Delays.Seconds.P99 < *s.Delays.Seconds.P50 || s.Delays.Rounds.N < 100 || s.Waiting.Head == nil || *s.Waiting.Pending == 0 {
+	if s.Delays.Seconds.N < 100 || *s.Delays.Seconds.P99 < *s.Delays.Seconds.P50 || s.Delays.Rounds.N < 100 ||
+		s.Waiting.Head == nil || *s.Waiting.Pending == 0 {
 		t.Errorf("%+v %+v", s.Delays, s.Waiting)
 	}
-	if s.Refused["orphan"] == 0 || len(s.Rejects) == 0 || s.Rejects[0].Means == "" || s.Certificate == nil || s.Certificate.Certificate.T == 0 {
+	if s.Refused["orphan"] == 0 || len(s.Rejects) == 0 || s.Rejects[0].Means == "" || s.Certificate == nil ||
+		s.Certificate.Certificate.T == 0 {
 		t.Errorf("%v %+v %+v", s.Refused, s.Rejects, s.Certificate)
 	}
-	for topic, detail := range map[string]string{"contexts": "context: features.hour: ", "outcomes": "out of the model's range: 7 is not in [0, 1]"} {
-		if !slices.ContainsFunc(s.Rejects, func(r Reject) bool {
+	for topic, detail := range map[string]string{"contexts": "context: features.hour: ",
+		"outcomes": "out of the model's range: 7 is not in [0, 1]"} {
+		if !slices.ContainsFunc(s.Rejects, func(r reject) bool {
 			return r.Topic == topic && r.Reason == "malformed" && strings.HasPrefix(r.Detail, detail)
 		}) {
 			t.Errorf("%s: %q is not told: %+v", topic, detail, s.Rejects)
 		}
 	}
-	if slices.ContainsFunc(s.Alarms, func(a AlarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
+	if slices.ContainsFunc(s.Alarms, func(a alarmState) bool { return a.Firing }) || len(s.Elsewhere) == 0 {
 		t.Errorf("alarms %+v", s.Alarms)
 	}
-	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last), "/explain?format=text&id=" + url.QueryEscape(last)} {
+	for _, path := range []string{"/", "/state", "/page.js", "/page.css", "/explain?id=" + url.QueryEscape(last),
+		"/explain?format=text&id=" + url.QueryEscape(last)} {
 		code, body := w.get(path)
 		if code != 200 || len(body) < 200 || strings.Contains(body, planted) {
 			t.Errorf("%s: %d %s", path, code, body)
 		}
 	}
-	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 || !strings.Contains(body, "recomputed   identical") {
+	if code, body := w.get("/explain?format=text&id=" + url.QueryEscape(last)); code != 200 ||
+		!strings.Contains(body, "recomputed   identical") {
 		t.Errorf("%d %s", code, body)
 	}
 }
@@ -99,7 +106,7 @@ func TestRewardState(t *testing.T) {
 			id, _ := w.ask(r)
 			w.report(`{"id":%q,"reward":%v}`, id, want.Max)
 		}
-		s := w.until("rewards", func(s *State) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
+		s := w.until("rewards", func(s *state) bool { return s.Losses.Rounds == 30 && s.Losses.Of == "reward" })
 		if l := s.Losses; *l.Mean != want.Max || *l.Loss != 0 || *l.UniformMean != want.Max || len(l.Buckets) == 0 ||
 			*l.Buckets[0].Mean != want.Max {
 			says, _ := json.Marshal(l)
@@ -121,11 +128,12 @@ func TestShadowState(t *testing.T) {
 		t.Errorf("of nothing: %+v", s.Shadow)
 	}
 	w.play(300, 1)
-	s := w.until("the shadow", func(s *State) bool {
+	s := w.until("the shadow", func(s *state) bool {
 		return s.Shadow.Decisions == 300 && s.Shadow.Rounds >= 100 && s.Certificate != nil && s.Mode == "shadow"
 	})
 	x := s.Shadow
-	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 || *x.Error <= 0 || *x.Error > .1 {
+	if *x.Agreement < .1 || *x.Agreement > .5 || *x.Uncovered != 0 || *x.Excess < -.5 || *x.Excess > .5 || *x.Error <= 0 ||
+		*x.Error > .1 {
 		t.Errorf("agreement %v, uncovered %v, excess %v ± %v", *x.Agreement, *x.Uncovered, *x.Excess, *x.Error)
 	}
 	m := take(w.see.live.Load().gather, s.Time)
@@ -145,7 +153,7 @@ func TestApprenticeState(t *testing.T) {
 	for baseline, want := range map[string]float64{"red": 1, "blue": 0} {
 		w := newWorld(t, "window: 5 rounds\nmode: apprentice\nlearner: {fixed: red}\nbaseline: {fixed: "+baseline+"}\n")
 		w.play(40, 1)
-		s := w.until("rounds of an apprentice", func(s *State) bool { return s.Apprentice.Rounds >= 20 })
+		s := w.until("rounds of an apprentice", func(s *state) bool { return s.Apprentice.Rounds >= 20 })
 		if *s.Apprentice.Match != want {
 			t.Errorf("baseline %s: %v, want %v", baseline, *s.Apprentice.Match, want)
 		}
@@ -163,7 +171,7 @@ func TestStateRefuted(t *testing.T) {
 	yaml := "window: 10 rounds\noracle: {kind: hedge, eta: 0.5, class: c.jsonl}\n"
 	w := newWorldOf(t, yaml, map[string][]byte{"c.jsonl": []byte(class)})
 	w.play(150, 1)
-	s := w.until("a refuted class", func(s *State) bool {
+	s := w.until("a refuted class", func(s *state) bool {
 		w.see.cert.mu.Lock()
 		w.see.cert.page = nil // the next look computes it anew
 		w.see.cert.mu.Unlock()
@@ -193,7 +201,8 @@ func TestCertificateAge(t *testing.T) {
 
 func TestExplainRefuses(t *testing.T) {
 	w := newWorld(t, "window: 200 rounds\n")
-	for path, want := range map[string]int{"/explain": 400, "/explain?id=": 400, "/explain?id=" + strings.Repeat("x", maxID+1): 400, "/explain?id=nobody": 404} {
+	for path, want := range map[string]int{"/explain": 400, "/explain?id=": 400,
+		"/explain?id=" + strings.Repeat("x", maxID+1): 400, "/explain?id=nobody": 404} {
 		if code, body := w.get(path); code != want || !strings.Contains(body, `"message"`) {
 			t.Errorf("%.40s: %d %s", path, code, body)
 		}
@@ -213,11 +222,11 @@ func TestNotReadySays(t *testing.T) {
 	w.see.o.Health = watch.NewHealth(watch.RoleDecider) // of nothing
 	for i := range w.see.watch.alarms {
 		if a := &w.see.watch.alarms[i]; a.Name == notReady {
-			a.here = func(*moment) bool { return true }
+			a.query = func(*moment) vector { return vector{"": 1} }
 		}
 	}
 	s := w.state()
-	if i := slices.IndexFunc(s.Alarms, func(a AlarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
+	if i := slices.IndexFunc(s.Alarms, func(a alarmState) bool { return a.Name == notReady }); i < 0 || s.Why == "" ||
 		!strings.HasSuffix(s.Alarms[i].Says, "It says: "+s.Why) {
 		t.Errorf("%q: %+v", s.Why, s.Alarms)
 	}
@@ -230,7 +239,8 @@ func TestStateBefore(t *testing.T) {
 		if p.Path == "/state" || p.Path == "/explain" {
 			r := httptest.NewRecorder()
 			p.Answer(r, httptest.NewRequest(http.MethodGet, p.Path+"?id=x", nil))
-			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or shutting down")) || p.Path == "/explain" && r.Code != 503 {
+			if p.Path == "/state" && (r.Code != 200 || !strings.Contains(r.Body.String(), "starting, or shutting down")) ||
+				p.Path == "/explain" && r.Code != 503 {
 				t.Errorf("%s: %d %s", p.Path, r.Code, r.Body)
 			}
 		}

@@ -69,8 +69,10 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 	w.see.Explain(explain.Config{Log: w.log, Name: "shop", Seed: seed, Build: model.Epoch, Features: true})
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- service.RunSystem(ctx, service.SystemConfig{Log: w.log, Bus: w.log, Name: "shop", Source: source, Build: model.Epoch, Seed: seed, Partitions: 1,
-			Owner: planted, Logger: slog.New(slog.DiscardHandler), Metrics: metrics, Health: health, Insight: insight}, func() { close(ready) })
+		ended <- service.RunSystem(ctx, service.SystemConfig{Log: w.log, Bus: w.log, Name: "shop", Source: source,
+			Build: model.Epoch, Seed: seed, Partitions: 1,
+			Owner: planted, Logger: slog.New(slog.DiscardHandler), Metrics: metrics, Health: health, Insight: insight},
+			func() { close(ready) })
 	}()
 	t.Cleanup(func() {
 		stop()
@@ -89,7 +91,8 @@ func newWorldOf(t testing.TB, yaml string, files map[string][]byte) *world {
 // ask asks for a decision and returns its id and action.
 func (w *world) ask(r *rand.Rand) (id, action string) {
 	w.t.Helper()
-	body := fmt.Sprintf(`{"features":{"hour":%d,%q:%q},"actions":["red","green","blue","none"]}`, r.IntN(24), planted, planted)
+	body := fmt.Sprintf(`{"features":{"hour":%d,%q:%q},"actions":["red","green","blue","none"]}`, r.IntN(24),
+		planted, planted)
 	reply, _, err := w.log.Request(w.t.Context(), "shop.decide", []byte(body))
 	if w.t.Context().Err() != nil { // the test has ended
 		return "", ""
@@ -106,7 +109,8 @@ func (w *world) ask(r *rand.Rand) (id, action string) {
 
 func (w *world) report(format string, args ...any) {
 	w.t.Helper()
-	if _, _, err := w.log.Request(w.t.Context(), "shop.outcome", fmt.Appendf(nil, format, args...)); err != nil && w.t.Context().Err() == nil {
+	if _, _, err := w.log.Request(w.t.Context(), "shop.outcome", fmt.Appendf(nil, format, args...)); err != nil &&
+		w.t.Context().Err() == nil {
 		w.t.Fatal(err)
 	}
 }
@@ -155,7 +159,7 @@ func (w *world) play(n int, seed uint64) (last string) {
 }
 
 // until waits until something is so.
-func (w *world) until(what string, f func(s *State) bool) *State {
+func (w *world) until(what string, f func(s *state) bool) *state {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
 	defer cancel()
@@ -188,10 +192,10 @@ func (w *world) get(path string) (code int, body string) {
 	return a.StatusCode, string(b)
 }
 
-func (w *world) state() *State {
+func (w *world) state() *state {
 	w.t.Helper()
 	code, body := w.get("/state")
-	var s State
+	var s state
 	d := json.NewDecoder(strings.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&s); err != nil || code != 200 {

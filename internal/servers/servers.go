@@ -37,10 +37,12 @@ const maxPassword = 4096
 // Register adds the flags.
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "nats-user", "", "user for nats://…")
-	fs.StringVar(&f.PasswordFile, "nats-password-file", "", "file, mode 0600, with that user's password (or the environment variable "+PasswordEnv+")")
+	fs.StringVar(&f.PasswordFile, "nats-password-file", "", "file, mode 0600, with that user's password (or the "+
+		"environment variable "+PasswordEnv+")")
 	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for nats://… (a JWT and its seed)")
 	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for nats://…")
-	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the system); asks for TLS")
+	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the "+
+		"system); asks for TLS")
 	fs.StringVar(&f.Cert, "nats-cert", "", "file with a client certificate; asks for TLS")
 	fs.StringVar(&f.Key, "nats-key", "", "file with the key of --nats-cert")
 	fs.IntVar(&f.Replicas, "nats-replicas", 1, "copies of each new stream on --log nats://…, in a cluster")
@@ -58,7 +60,8 @@ const None = "none"
 
 // RegisterRequests adds the flag for requests beside a log that carries none.
 func RegisterRequests(fs *pflag.FlagSet, requests *string) {
-	fs.StringVar(requests, "nats", "", "where requests are answered beside --log kafka://…: nats://[USER:PASSWORD@]HOST[:PORT],… or none (default: a server inside this process, see --listen)")
+	fs.StringVar(requests, "nats", "", "where requests are answered beside --log kafka://…: "+
+		"nats://[USER:PASSWORD@]HOST[:PORT],… or none (default: a server inside this process, see --listen)")
 }
 
 // CheckRequests reports what is wrong with the value of --nats.
@@ -94,7 +97,8 @@ func (f *Flags) Dial(log, name string, logger *slog.Logger) (*nats.Client, error
 	if err != nil {
 		return nil, err
 	}
-	a := nats.Access{URL: log, User: f.User, Password: password, Creds: f.Creds, NKey: f.NKey, CA: f.CA, Cert: f.Cert, Key: f.Key, Log: logger}
+	a := nats.Access{URL: log, User: f.User, Password: password, Creds: f.Creds, NKey: f.NKey, CA: f.CA, Cert: f.Cert,
+		Key: f.Key, Log: logger}
 	c, err := a.Dial(name, nats.Options{Replicas: f.Replicas})
 	switch {
 	case err == nil:
@@ -122,7 +126,8 @@ func (f *Flags) password() (password string, err error) {
 		getenv = os.Getenv
 	}
 	if password = getenv(PasswordEnv); password == "" {
-		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment variable %s", PasswordEnv)
+		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment "+
+			"variable %s", PasswordEnv)
 	}
 	return password, nil
 }

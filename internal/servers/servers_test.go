@@ -51,11 +51,14 @@ func TestSecretFiles(t *testing.T) {
 		{"--kafka-password-file", "", kafka(brokers.Flags{User: "u", PasswordFile: file})},
 		{"--kafka-key", "", kafka(brokers.Flags{Cert: file, Key: file})},
 		{"--admin-key", "", func(l *slog.Logger) error { return admin(l, "--admin-cert", file, "--admin-key", file) }},
-		{"--admin-token-file", "holds a secret; run: chmod 600", func(l *slog.Logger) error { return admin(l, "--admin-token-file", file) }},
+		{"--admin-token-file", "holds a secret; run: chmod 600", func(l *slog.Logger) error {
+			return admin(l, "--admin-token-file", file)
+		}},
 	} {
 		var out bytes.Buffer
 		err := c.open(slog.New(slog.NewTextHandler(&out, nil)))
-		warned := strings.Contains(out.String(), "what="+c.flag+" ") && strings.Contains(out.String(), fmt.Sprintf("chmod 600 \\\"%s\\\"", file))
+		warned := strings.Contains(out.String(), "what="+c.flag+" ") && strings.Contains(out.String(),
+			fmt.Sprintf("chmod 600 \\\"%s\\\"", file))
 		switch {
 		case err == nil || strings.Contains(err.Error()+out.String(), "plantedsecret"):
 			t.Errorf("%s: %v %s", c.flag, err, &out)

@@ -2,7 +2,6 @@ package service
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,30 +12,6 @@ import (
 
 	"hindsight/internal/watch"
 )
-
-var metricName = regexp.MustCompile(`^hindsight_[a-z]+(_[a-z]+)*$`)
-
-var aLoss = regexp.MustCompile(`_loss(_(mean|error|standard_error))?$`)
-
-// The names follow the convention, and each metric says what it is.
-func TestMetricNames(t *testing.T) {
-	seen := map[string]bool{}
-	for _, d := range watch.MetricDocs() {
-		switch {
-		case seen[d.Name]:
-			t.Errorf("%s is there twice", d.Name)
-		case !metricName.MatchString(d.Name):
-			t.Errorf("%s is no name", d.Name)
-		case (d.Type == "counter") != strings.HasSuffix(d.Name, "_total"):
-			t.Errorf("%s is a %s", d.Name, d.Type)
-		case len(d.Help) < 10 || !strings.HasSuffix(d.Help, "."):
-			t.Errorf("%s: %q says too little", d.Name, d.Help)
-		case strings.HasPrefix(d.Help, "1 if ") && d.Unit != "0 or 1", aLoss.MatchString(d.Name) && d.Unit != "loss":
-			t.Errorf("%s is in %q: %s", d.Name, d.Unit, d.Help)
-		}
-		seen[d.Name] = true
-	}
-}
 
 // checkExposed compares a scrape with the documented list: names, types, help, labels
 // and their values, and that nothing from outside is in it.

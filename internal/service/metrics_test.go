@@ -2,11 +2,9 @@ package service
 
 import (
 	"bytes"
-	"flag"
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -16,24 +14,6 @@ import (
 	"hindsight/pkg/stream"
 	"hindsight/pkg/stream/mem"
 )
-
-var update = flag.Bool("update", false, "write the page of all metrics")
-
-func TestMetricsPage(t *testing.T) {
-	const path = "../../compose/METRICS.md"
-	if *update {
-		if err := os.WriteFile(path, []byte(watch.MetricsPage()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(b) != watch.MetricsPage() {
-		t.Error("compose/METRICS.md is not what the code says; write it with: go test ./internal/service -run MetricsPage -update")
-	}
-}
 
 // A rule that sums over all processes needs a 0 of those that never began a part, and a counter
 // that is born at 1 has not grown.

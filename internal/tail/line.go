@@ -38,9 +38,11 @@ func (t *Tail) Line() Line {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
-	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions, Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
+	l := Line{Time: now.UTC(), Seconds: now.Sub(t.asked).Seconds(), Decisions: t.now.decisions - t.was.decisions,
+		Appended: t.now.appended - t.was.appended, Fates: map[string]int64{}, Rejects: map[string]int64{},
 		DelayP50: watch.Known(view.Delays.Quantile(.5)), DelayP99: watch.Known(view.Delays.Quantile(.99)),
-		JoinRatio: watch.Known(view.Recent.JoinRatio), Loss: watch.Known(view.Recent.Loss), Uniform: watch.Known(view.Recent.Uniform)}
+		JoinRatio: watch.Known(view.Recent.JoinRatio), Loss: watch.Known(view.Recent.Loss),
+		Uniform: watch.Known(view.Recent.Uniform)}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		l.Fates[f.String()] = t.now.fates[f] - t.was.fates[f]
 	}
@@ -72,7 +74,8 @@ func (p *Printer) Print(l *Line) error {
 		return json.NewEncoder(p.W).Encode(l)
 	}
 	if p.n%headEvery == 0 {
-		if _, err := fmt.Fprintf(p.W, "%-8s %9s %9s %9s %8s %9s %9s %8s %8s %7s %7s %7s  %s\n", "UTC", "decided/s", "observed", "imputed", "skipped", "withdrawn", "waiting",
+		if _, err := fmt.Fprintf(p.W, "%-8s %9s %9s %9s %8s %9s %9s %8s %8s %7s %7s %7s  %s\n", "UTC", "decided/s",
+			"observed", "imputed", "skipped", "withdrawn", "waiting",
 			"p50", "p99", "joined", "loss", "uniform", "rejects"); err != nil {
 			return err
 		}
@@ -86,8 +89,10 @@ func (p *Printer) Print(l *Line) error {
 	if l.Waiting != nil {
 		waiting = fmt.Sprint(*l.Waiting)
 	}
-	_, err := fmt.Fprintf(p.W, "%s %9.1f %9d %9d %8d %9d %9s %8s %8s %7s %7s %7s  %s\n", l.Time.Format(time.TimeOnly), rate,
-		l.Fates["observed"], l.Fates["imputed"], l.Fates["skipped"], l.Fates["withdrawn"], waiting, seconds(l.DelayP50), seconds(l.DelayP99),
+	_, err := fmt.Fprintf(p.W, "%s %9.1f %9d %9d %8d %9d %9s %8s %8s %7s %7s %7s  %s\n", l.Time.Format(time.TimeOnly),
+		rate,
+		l.Fates["observed"], l.Fates["imputed"], l.Fates["skipped"], l.Fates["withdrawn"], waiting, seconds(l.DelayP50),
+		seconds(l.DelayP99),
 		number(l.JoinRatio, "%.0f%%", 100), number(l.Loss, "%.4f", 1), number(l.Uniform, "%.4f", 1), rejects(l.Rejects))
 	return err
 }

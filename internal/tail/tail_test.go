@@ -50,14 +50,16 @@ func (w *written) append(topic string, value []byte) {
 }
 
 func (w *written) decision(n int64) {
-	d := codec.Decision{N: n, ID: "r", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25}, Source: -1, Context: []byte(`{}`)}
+	d := codec.Decision{N: n, ID: "r", Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25},
+		Source: -1, Context: []byte(`{}`)}
 	w.append("m.decisions", codec.AppendDecision(nil, &d))
 }
 
 // feedback of a round decided at 5 s, whose outcome came at 7.5 s.
 func (w *written) feedback(n int64, fate codec.Fate, loss float64) {
-	f := codec.Feedback{N: n, Round: n, ID: "r", Epoch: 1, Time: 5e9, ClosedAt: 75e8, Actions: []string{"a", "b"}, Propensities: []float64{.75, .25},
-		Fate: fate, Loss: loss, Context: []byte(`{}`), OutcomePartition: -1, OutcomeOffset: -1}
+	f := codec.Feedback{N: n, Round: n, ID: "r", Epoch: 1, Time: 5e9, ClosedAt: 75e8, Actions: []string{"a", "b"},
+		Propensities: []float64{.75, .25},
+		Fate:         fate, Loss: loss, Context: []byte(`{}`), OutcomePartition: -1, OutcomeOffset: -1}
 	w.append("m.feedback", codec.AppendFeedback(nil, &f))
 }
 
@@ -79,7 +81,8 @@ func TestTail(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- tail.Follow(ctx) }()
 	l := total(t, tail, func(l *Line) bool { return l.Decisions == 2 && l.Fates["observed"]+l.Fates["skipped"] == 2 })
-	if l.Appended != 0 || l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 || *l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
+	if l.Appended != 0 || l.Fates["observed"] != 1 || l.Fates["skipped"] != 1 || l.Waiting == nil || *l.Waiting != 2 ||
+		*l.Loss != .25 || *l.JoinRatio != .5 || *l.DelayP50 != 2.5 {
 		t.Errorf("of the last two records: %+v", l)
 	}
 	w.decision(6)
@@ -214,7 +217,8 @@ func TestTailDeadline(t *testing.T) {
 
 func TestPrinter(t *testing.T) {
 	waiting, loss, p50 := int64(7), .12345, 1.23456
-	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
+	l := Line{Time: time.Unix(3661, 0).UTC(), Seconds: 2, Decisions: 1025, Appended: 25, Fates: map[string]int64{
+		"observed": 20, "withdrawn": 1}, Rejects: map[string]int64{"outcomes/late": 2, "contexts/malformed": 1},
 		Waiting: &waiting, Loss: &loss, DelayP50: &p50}
 	var b bytes.Buffer
 	p := Printer{W: &b}
@@ -233,7 +237,8 @@ func TestPrinter(t *testing.T) {
 	b.Reset()
 	p = Printer{W: &b, JSON: true}
 	var back Line
-	if err := p.Print(&l); err != nil || json.Unmarshal(b.Bytes(), &back) != nil || *back.Waiting != 7 || back.Uniform != nil {
+	if err := p.Print(&l); err != nil || json.Unmarshal(b.Bytes(), &back) != nil || *back.Waiting != 7 ||
+		back.Uniform != nil {
 		t.Errorf("%v, %s", err, &b)
 	}
 }

@@ -2,9 +2,9 @@ package watch
 
 import "math"
 
-// DrawLevel is the level of a [DrawCheck]: while draws follow their laws its evidence ever
-// reaches 1/DrawLevel with at most this probability.
-const DrawLevel = 1e-4
+// drawLevel is the level of a [drawCheck]: while draws follow their laws its evidence ever
+// reaches 1/drawLevel with at most this probability.
+const drawLevel = 1e-4
 
 // ruin is the capital at which a bet is given up until the next block: so little is never won
 // back, and numbers below it are slow.
@@ -13,7 +13,7 @@ const ruin = 1e-200
 // drawBlock is how many draws a block has.
 const drawBlock = 10_000
 
-// faults are the laws that a [DrawCheck] bets on, each of which some plausible fault would
+// faults are the laws that a [drawCheck] bets on, each of which some plausible fault would
 // draw from.
 const (
 	uniformly  = iota // propensities are ignored
@@ -32,7 +32,7 @@ const (
 // that strikes now and then, a large one for one that always does.
 var stakes = [...]float64{.05, .5}
 
-// DrawCheck tests, at all times at once, that actions are drawn from the laws that are
+// drawCheck tests, at all times at once, that actions are drawn from the laws that are
 // logged with them. The null hypothesis is that given all before it, round t draws action a
 // with probability p_t(a). For a law q_t that is known before the draw the capital
 //
@@ -45,7 +45,7 @@ var stakes = [...]float64{.05, .5}
 // together are worth, and P(sup E ≥ 1/α) ≤ α (Ville 1939; Ramdas et al., Game-theoretic
 // statistics and safe anytime-valid inference, Statistical Science 2023, section 3). Of a
 // fault in block j one needs log(j²/α) instead of log(1/α). A zero DrawCheck has seen nothing.
-type DrawCheck struct {
+type drawCheck struct {
 	draws  int64
 	in     int64 // draws of the block at work
 	block  int64 // blocks ended
@@ -55,8 +55,8 @@ type DrawCheck struct {
 	peak    float64 // largest E so far
 }
 
-// Add takes a draw: the law of a round with 2 actions or more, and the one played.
-func (c *DrawCheck) Add(law []float64, action int) {
+// add takes a draw: the law of a round with 2 actions or more, and the one played.
+func (c *drawCheck) add(law []float64, action int) {
 	if len(law) < 2 || action < 0 || action >= len(law) {
 		return
 	}
@@ -91,7 +91,7 @@ func (c *DrawCheck) Add(law []float64, action int) {
 }
 
 // worth returns what the block at work is worth: its part of the capital times the mean of M.
-func (c *DrawCheck) worth() float64 {
+func (c *drawCheck) worth() float64 {
 	j := float64(c.block + 1)
 	sum := 0.0
 	for _, m := range c.capital {
@@ -100,15 +100,15 @@ func (c *DrawCheck) worth() float64 {
 	return sum / float64(len(c.capital)) / (j * (j + 1))
 }
 
-// Draws returns how many draws were checked.
-func (c *DrawCheck) Draws() int64 { return c.draws }
+// count returns how many draws were checked.
+func (c *drawCheck) count() int64 { return c.draws }
 
-// Evidence returns the largest evidence so far that draws do not follow their laws; 1 at the
+// evidence returns the largest evidence so far that draws do not follow their laws; 1 at the
 // start.
-func (c *DrawCheck) Evidence() float64 { return max(c.peak, 1) }
+func (c *drawCheck) evidence() float64 { return max(c.peak, 1) }
 
-// Refuted reports whether the evidence has reached 1/DrawLevel.
-func (c *DrawCheck) Refuted() bool { return c.peak >= 1/DrawLevel }
+// refuted reports whether the evidence has reached 1/drawLevel.
+func (c *drawCheck) refuted() bool { return c.peak >= 1/drawLevel }
 
 // rivals returns q(action)/p(action) of each fault.
 func rivals(p []float64, a int) (r [faults]float64) {

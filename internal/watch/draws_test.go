@@ -63,22 +63,23 @@ func TestRivalsAreLaws(t *testing.T) {
 // first of the least likely), 0, 0, ¼ (that behind it), ½ (that before it), ¼, and
 // p²/Σp² = 1/6 of it, each over ¼.
 func TestRivalsByHand(t *testing.T) {
-	want := [faults]float64{uniformly: 4. / 3, greedily: 0, leastLike: 4, first: 0, last: 0, slipBack: 1, slipAhead: 2, backwards: 1, tooSharply: 2. / 3}
+	want := [faults]float64{uniformly: 4. / 3, greedily: 0, leastLike: 4, first: 0, last: 0, slipBack: 1, slipAhead: 2,
+		backwards: 1, tooSharply: 2. / 3}
 	for i, got := range rivals([]float64{.5, .25, .25}, 1) {
 		if math.Abs(got-want[i]) > 1e-12 {
 			t.Errorf("rival %d: %v, want %v", i, got, want[i])
 		}
 	}
-	var c DrawCheck
-	c.Add([]float64{.5, .25, .25}, 1)
+	var c drawCheck
+	c.add([]float64{.5, .25, .25}, 1)
 	mean := 0.0
 	for _, r := range want {
 		for _, s := range stakes {
 			mean += (1 + s*(r-1)) / float64(faults*len(stakes))
 		}
 	}
-	if e := .5*mean + .5; math.Abs(c.Evidence()-max(e, 1)) > 1e-12 || c.Draws() != 1 {
-		t.Errorf("evidence %v after %d draws, want %v", c.Evidence(), c.Draws(), e)
+	if e := .5*mean + .5; math.Abs(c.evidence()-max(e, 1)) > 1e-12 || c.count() != 1 {
+		t.Errorf("evidence %v after %d draws, want %v", c.evidence(), c.count(), e)
 	}
 }
 
@@ -98,15 +99,15 @@ func trials(n int) int {
 func TestDrawsFalseAlarms(t *testing.T) {
 	r, n, alarms := rand.New(rand.NewPCG(1, 2)), trials(150), 0
 	for range n {
-		var c DrawCheck
+		var c drawCheck
 		p := law(r, 2+r.IntN(6))
 		for range 2500 {
 			if r.IntN(20) == 0 {
 				p = law(r, 2+r.IntN(6))
 			}
-			c.Add(p, draw(r, p))
+			c.add(p, draw(r, p))
 		}
-		if c.Evidence() >= 20 {
+		if c.evidence() >= 20 {
 			alarms++
 		}
 	}
@@ -145,21 +146,21 @@ func TestDrawsFaults(t *testing.T) {
 	for name, fault := range faulty {
 		for _, good := range []int{0, 12_000} {
 			r := rand.New(rand.NewPCG(3, 4))
-			var c DrawCheck
+			var c drawCheck
 			for range good {
 				p := law(r, 5)
-				c.Add(p, draw(r, p))
+				c.add(p, draw(r, p))
 			}
-			if c.Refuted() {
+			if c.refuted() {
 				t.Fatalf("%s: an alarm before the fault", name)
 			}
 			n := 0
-			for ; n < 20_000 && !c.Refuted(); n++ {
+			for ; n < 20_000 && !c.refuted(); n++ {
 				p := law(r, 5)
-				c.Add(p, fault(r, p))
+				c.add(p, fault(r, p))
 			}
 			t.Logf("%s after %d good draws: found after %d", name, good, n)
-			if !c.Refuted() {
+			if !c.refuted() {
 				t.Errorf("%s after %d good draws is not found", name, good)
 			}
 		}
@@ -168,14 +169,14 @@ func TestDrawsFaults(t *testing.T) {
 
 // What cannot be drawn is proof.
 func TestDrawsImpossible(t *testing.T) {
-	var c DrawCheck
-	c.Add([]float64{1}, 0) // no choice
-	c.Add([]float64{.5, .5}, 7)
-	if c.Draws() != 0 || c.Evidence() != 1 {
-		t.Errorf("%d draws, evidence %v", c.Draws(), c.Evidence())
+	var c drawCheck
+	c.add([]float64{1}, 0) // no choice
+	c.add([]float64{.5, .5}, 7)
+	if c.count() != 0 || c.evidence() != 1 {
+		t.Errorf("%d draws, evidence %v", c.count(), c.evidence())
 	}
-	c.Add([]float64{1, 0}, 1)
-	if !c.Refuted() || !math.IsInf(c.Evidence(), 1) {
-		t.Errorf("evidence %v", c.Evidence())
+	c.add([]float64{1, 0}, 1)
+	if !c.refuted() || !math.IsInf(c.evidence(), 1) {
+		t.Errorf("evidence %v", c.evidence())
 	}
 }

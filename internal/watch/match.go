@@ -3,15 +3,13 @@ package watch
 // matchWindow holds how probable the learner would have made what its baseline did, in the last
 // rounds of an apprentice.
 type matchWindow struct {
-	ring [Window]float64
-	n    int
-	at   int
+	ring[float64]
 	last int64 // feedback taken
 }
 
-// Match says how often an apprentice would have done what the baseline did.
-type Match struct {
-	Rounds int     // at most [Window]
+// matchRate says how often an apprentice would have done what the baseline did.
+type matchRate struct {
+	Rounds int     // at most [windowSize]
 	Rate   float64 // mean probability; NaN of none
 }
 
@@ -23,26 +21,17 @@ func (s *Scope) Matched(n int64, p float64) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &s.matches
-	if n <= w.last {
-		return
+	if w := &s.matches; n > w.last {
+		w.last = n
+		w.add(p)
 	}
-	w.last = n
-	w.ring[w.at] = p
-	w.at, w.n = (w.at+1)%Window, min(w.n+1, Window)
 }
 
-// Match returns the match rate.
-func (s *Scope) Match() Match {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.match()
-}
-
-func (s *Scope) match() Match {
-	m := Match{Rounds: s.matches.n}
+// match returns the match rate; s.mu is held.
+func (s *Scope) match() matchRate {
+	m := matchRate{Rounds: s.matches.n}
 	sum := 0.0
-	for _, p := range s.matches.ring[:m.Rounds] {
+	for _, p := range s.matches.all[:m.Rounds] {
 		sum += p
 	}
 	m.Rate = sum / float64(m.Rounds) // 0/0 is NaN

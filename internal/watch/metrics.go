@@ -84,8 +84,8 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 	m.scope = newScope(c)
 	d.declareMode()
 	j.declareGuard()
-	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.", "cause guard grows",
-		label{"cause", []string{CauseAdmin, CauseGuard}})
+	m.switches = c.counter("hindsight_mode_switches_total", "Switches of the mode by this process, by who wanted them.",
+		"cause guard grows", label{"cause", []string{CauseAdmin, CauseGuard}})
 	for _, cause := range []string{CauseAdmin, CauseGuard} {
 		m.switches.WithLabelValues(cause)
 	}
@@ -98,7 +98,8 @@ func NewMetrics(reg prometheus.Registerer, health *Health) *Metrics {
 		}
 		return 1
 	})
-	c.gaugeFunc("hindsight_standing_by", "1 if the process is not ready only because others do the work that it is there for, else 0.", "", func() float64 {
+	c.gaugeFunc("hindsight_standing_by", "1 if the process is not ready only because others do the work that it is "+
+		"there for, else 0.", "", func() float64 {
 		if health != nil && errors.Is(health.Ready(), errStandingBy) {
 			return 1
 		}
@@ -126,10 +127,12 @@ func (m *Metrics) Foreign() prometheus.Counter { return foreignRecords(&owner{c:
 
 // newMetrics makes what deciders and joiners share.
 func newMetrics(c *catalog) *Metrics {
-	m := &Metrics{c: c, rejects: map[[2]string]prometheus.Counter{}, refused: map[string]map[int]prometheus.Counter{}, appendErrors: map[string]prometheus.Counter{}}
+	m := &Metrics{c: c, rejects: map[[2]string]prometheus.Counter{}, refused: map[string]map[int]prometheus.Counter{},
+		appendErrors: map[string]prometheus.Counter{}}
 	role := label{"role", []string{RoleDecider, RoleJoiner}}
 	topics := []string{"contexts", OutcomesKind}
-	reasons := []string{codec.ReasonDuplicateID, codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan, codec.ReasonMismatch, codec.ReasonMalformed, otherValue}
+	reasons := []string{codec.ReasonDuplicateID, codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan,
+		codec.ReasonMismatch, codec.ReasonMalformed, otherValue}
 	rejects := c.counter("hindsight_rejects_total", "Contexts and outcomes written to rejects, by reason.",
 		"its rate passes a tenth of the rate of outcomes", label{"topic", topics}, label{"reason", reasons})
 	for _, r := range reasons {
@@ -141,7 +144,8 @@ func newMetrics(c *catalog) *Metrics {
 		}
 	}
 	subjects, codes := []string{"decide", "outcome"}, []string{"400", "409", "413", "429", "503", noInbox, otherValue}
-	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code; no-inbox: not answered, for they want their reply where no inbox is.",
+	refused := c.counter("hindsight_requests_refused_total", "Requests answered with an error, by its code; no-inbox: "+
+		"not answered, for they want their reply where no inbox is.",
 		"code 503 grows again and again, for 6 minutes", label{"subject", subjects}, label{"code", codes})
 	for _, s := range subjects {
 		m.refused[s] = map[int]prometheus.Counter{}
@@ -159,15 +163,19 @@ func newMetrics(c *catalog) *Metrics {
 	for _, k := range kinds {
 		m.appendErrors[k] = errs.WithLabelValues(k)
 	}
-	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.", "").WithLabelValues()
-	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.", "more than 3 in 10 minutes: two processes fight", role)
-	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened again.", "more than 3 in 10 minutes", role)
+	m.stored = c.counter("hindsight_outcomes_stored_total", "Outcomes that came by request and are stored.",
+		"").WithLabelValues()
+	m.fences = c.counter("hindsight_fences_total", "Times that another owner took a partition over from this process.",
+		"more than 3 in 10 minutes: two processes fight", role)
+	m.restarts = c.counter("hindsight_restarts_total", "Times that a part stopped with an error and was to be opened "+
+		"again.", "more than 3 in 10 minutes", role)
 	events := []string{LeaseAcquired, LeaseReleased, LeaseLost}
-	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, acquired, given back and lost.", "lost grows", role,
-		label{"event", events})
+	m.leases = c.counter("hindsight_lease_events_total", "Leases of the log, on Kafka assignments by its groups, "+
+		"acquired, given back and lost.", "lost grows", role, label{"event", events})
 	m.work = c.gauge("hindsight_at_work", "Deciders (one for each partition) and joiners at work in this process.",
 		"summed over all processes, deciders are not P or joiners are not 1, for a minute", role)
-	for _, r := range []string{RoleDecider, RoleJoiner} { // 0 from the start: what is not there neither grows nor is missed
+	for _, r := range []string{RoleDecider, RoleJoiner} {
+		// 0 from the start: what is not there neither grows nor is missed
 		m.fences.WithLabelValues(r)
 		m.restarts.WithLabelValues(r)
 		m.work.WithLabelValues(r)

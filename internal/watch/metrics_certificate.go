@@ -25,8 +25,10 @@ func newCertificate(o *owner) certificateMetrics {
 			"Bound on the regret of the rounds of this epoch, those outstanding here charged 1 each; +Inf: none, or void. "+
 				"/certificate says on what each kind stands.",
 			"plausible_set passes what the work is worth", label{"kind", certify.Kinds()}),
-		rounds:      o.later("hindsight_regret_rounds", "Rounds that those bounds are of: one that is not below it says nothing.", ""),
-		exploration: o.later("hindsight_exploration_cost", "What exploring cost in this epoch by the model's own belief, in losses.", ""),
+		rounds: o.later("hindsight_regret_rounds", "Rounds that those bounds are of: one that is not below it says "+
+			"nothing.", ""),
+		exploration: o.later("hindsight_exploration_cost", "What exploring cost in this epoch by the model's own belief, "+
+			"in losses.", ""),
 		surviving: o.later("hindsight_models_surviving",
 			"Functions of the class that the data have not refuted (/models names them).", "it is 0"),
 		functions: o.later("hindsight_models", "Functions of the class.", ""),

@@ -42,16 +42,18 @@ func newDecider(o *owner) *DeciderMetrics {
 		Repeated: o.counter("hindsight_requests_repeated_total",
 			"Requests whose id was decided before and that got that decision again.", ""),
 		latency: o.histograms("hindsight_decision_seconds",
-			"From the arrival of a request, or the taking of a batch of contexts, to the acknowledgement of the decision's append.",
-			"the 99th percentile passes what callers wait", decisionBuckets, source),
+			"From the arrival of a request, or the taking of a batch of contexts, to the acknowledgement of the decision's "+
+				"append.", "the 99th percentile passes what callers wait", decisionBuckets, source),
 		Outstanding: o.gauge("hindsight_decisions_outstanding",
 			"Decisions of the partition whose feedback is not yet learned (σ now).", "it grows for longer than the window"),
 		ContextsLag: o.gauge("hindsight_contexts_lag_records",
 			"Records of contexts that are not yet read; holes in the numbering count.", "it grows for 5 minutes"),
 		FeedbackLag: o.gauge("hindsight_feedback_lag_records",
-			"Records of feedback that this replica has not yet learned; holes in the numbering count.", "it grows for 5 minutes"),
+			"Records of feedback that this replica has not yet learned; holes in the numbering count.",
+			"it grows for 5 minutes"),
 		learned: o.gauge("hindsight_learned_rounds",
-			"Rounds that the learner of this epoch has learned (observed or imputed).", "it stands still while decisions are made"),
+			"Rounds that the learner of this epoch has learned (observed or imputed).",
+			"it stands still while decisions are made"),
 		through: o.gauge("hindsight_learned_through", "Number of the last feedback taken (τ).",
 			"it differs between replicas for 5 minutes"),
 		Gamma:   o.gauge("hindsight_gamma", "γ of the last decision: the larger, the less is explored.", ""),
@@ -71,8 +73,8 @@ func newDecider(o *owner) *DeciderMetrics {
 		refusedExamples: o.later("hindsight_refused_examples",
 			"Examples that the linear oracle of this epoch did not learn because its memory for actions was full.", "it grows"),
 		changes: o.later("hindsight_oracle_changes",
-			"Times that the oracle of this epoch started regressions anew because what was played lost more than predicted. The log says when.",
-			"it grows: the world changed, or its noise"),
+			"Times that the oracle of this epoch started regressions anew because what was played lost more than predicted. "+
+				"The log says when.", "it grows: the world changed, or its noise"),
 		snapAge: o.later("hindsight_snapshot_age_seconds",
 			"Age of the last snapshot that this decider wrote or restored; of the one that writes them.",
 			"it passes a day while rounds are learned"),
@@ -85,7 +87,8 @@ func newDecider(o *owner) *DeciderMetrics {
 }
 
 func (d *DeciderMetrics) declareMode() {
-	d.mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.", "it is not what you want it to be")
+	d.mode = d.later("hindsight_mode", "Mode of the epoch at work: 0 live, 1 shadow, 2 apprentice, 3 paused.",
+		"it is not what you want it to be")
 }
 
 // Mode shows the mode of the epoch at work.

@@ -40,7 +40,8 @@ func newJoiner(o *owner) *JoinerMetrics {
 	}
 	j := &JoinerMetrics{owner: o,
 		fates: o.counters("hindsight_feedback_total", "Rounds released, by fate.",
-			"observed is less of the sum than it was last week, or all of it stands still while decisions are made", label{"fate", fates}),
+			"observed is less of the sum than it was last week, or all of it stands still while decisions are made",
+			label{"fate", fates}),
 		overflow: o.counter("hindsight_overflow_rounds_total",
 			"Rounds closed before their time because too many waited, or held too many bytes.", "it grows"),
 		outcomes: o.counter("hindsight_outcomes_total", "Records of outcomes read.", ""),
@@ -49,19 +50,21 @@ func newJoiner(o *owner) *JoinerMetrics {
 			"Eras begun in the feedback log: a log did not hold what the joiner before had read or written.",
 			"it is not 0: a log has lost its tail, and what hung on it was joined again"),
 		missing: o.gauge("hindsight_outcomes_missing",
-			"Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds observed since the start, "+
-				"1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, and for three times the median delay "+
-				"or a round's whole window.",
+			"Outcomes to be expected, at least, of the rounds decided since the last one came: by the share of rounds "+
+				"observed since the start, 1 in 100 before the first; 0 while they may just be late, for 10 minutes of log time, "+
+				"and for three times the median delay or a round's whole window.",
 			"it passes 10"),
 	}
 	foreignRecords(o)
-	j.pending = o.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.", "it passes half of max_pending")
+	j.pending = o.gauge("hindsight_pending_rounds", "Rounds that wait for their fate or their turn.",
+		"it passes half of max_pending")
 	j.bytes = o.gauge("hindsight_pending_bytes", "What the decisions of these rounds hold in memory.",
 		"it passes half of --pending-mib, 1 GiB by default")
 	j.oldest = o.gauge("hindsight_pending_oldest_age_seconds",
-		"How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here since, "+
-			"less its own; 0 if none waits.", "")
-	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.", "")
+		"How long the oldest decision that waits has waited: log time as far as it was read, and what has passed here "+
+			"since, less its own; 0 if none waits.", "")
+	j.holding = o.gauge("hindsight_fifo_held_rounds", "Rounds that have their fate and wait for the rounds before them.",
+		"")
 	j.wait = o.counter("hindsight_fifo_wait_seconds_total",
 		"What the rounds released had waited, in log time, with their fate known, for the rounds before them.", "")
 	j.logTime = o.gauge("hindsight_log_time_seconds", "Largest time of a record read, in seconds since 1970.",
@@ -78,32 +81,32 @@ func newJoiner(o *owner) *JoinerMetrics {
 		"Number of that decision in its partition; 0: none waits. replayer explain tells its life.",
 		"it stands still for longer than the window")
 	j.overdue = o.gauge("hindsight_head_of_line_overdue_seconds",
-		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it has not, none waits, "+
-			"or the rounds that end its window are not read.",
+		"For how long that decision has waited past the end of its window, by the rules of its own epoch; 0: it has not, "+
+			"none waits, or the rounds that end its window are not read.",
 		"it is over 60 for 2 minutes: nothing is learned")
 	j.window = o.gauge("hindsight_window_seconds",
 		"How long a round of the last epoch waits for its outcome; +Inf: as many rounds as the model says.", "")
-	j.delay = o.histograms("hindsight_outcome_delay_seconds", "From a decision to what closed it, in log time, of rounds observed.",
-		"the 99th percentile nears the window", delayBuckets, label{})[0]
+	j.delay = o.histograms("hindsight_outcome_delay_seconds", "From a decision to what closed it, in log time, of "+
+		"rounds observed.", "the 99th percentile nears the window", delayBuckets, label{})[0]
 	j.losses = newLosses(o)
 	return j
 }
 
 func foreignRecords(o *owner) prometheus.Counter {
 	return o.counter("hindsight_foreign_records_total",
-		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed over, "+
-			"and counted each time that one is met.",
+		"Records in decisions, met by the joiner, and in feedback, met by deciders, that the service did not write: passed "+
+			"over, and counted each time that one is met.",
 		"it grows: someone else writes to the log")
 }
 
 func (j *JoinerMetrics) declareGuard() {
 	j.guardAlarm = j.later("hindsight_guard_alarm",
-		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch began, or has switched the mode "+
-			"for that and nobody has asked for one since, else 0; not there without a guard.",
+		"1 if the guard has found the learner worse than the baseline by more than worse_by since its epoch began, or has "+
+			"switched the mode for that and nobody has asked for one since, else 0; not there without a guard.",
 		"it is 1: see /guard, and switch to the baseline if the guard has not")
 	j.guardEvidence = j.later("hindsight_guard_evidence_ratio",
-		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises the alarm (of the logarithms).",
-		"it passes 0.5")
+		"Evidence that the learner is worse than the baseline by more than worse_by, as a share of what raises the alarm "+
+			"(of the logarithms).", "it passes 0.5")
 	j.guardExcess = j.later("hindsight_guard_excess_loss",
 		"Estimate of what the learner loses a round over the baseline, of the rounds that the guard counts.", "")
 }
@@ -164,15 +167,15 @@ func (j *JoinerMetrics) Window(rules *loop.Rules) {
 func (j *JoinerMetrics) Heart(h *loop.CutJoiner, late *latelosses.Losses, scope *Scope, at time.Time) {
 	j.pending.Set(float64(h.Pending()))
 	j.bytes.Set(float64(h.PendingBytes()))
-	head := Head{Partition: -1}
+	head := lineHead{Partition: -1}
 	if t, d := h.Head(); d != nil {
-		head = Head{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
+		head = lineHead{Partition: d.Partition, N: d.N, Time: t, ID: d.ID}
 	}
 	j.line.note(h, at)
 	j.Age(at)
 	j.lane.Set(float64(head.Partition))
 	j.round.Set(float64(head.N))
-	scope.Wait(head)
+	scope.wait(head)
 	holding, waited := h.Held()
 	j.holding.Set(float64(holding))
 	if waited > j.waited {
@@ -180,6 +183,6 @@ func (j *JoinerMetrics) Heart(h *loop.CutJoiner, late *latelosses.Losses, scope 
 		j.waited = waited
 	}
 	j.logTime.Set(float64(h.Now()) / 1e9)
-	j.missing.Set(j.silence.missing(h.Now(), scope.Usual))
+	j.missing.Set(j.silence.missing(h.Now(), scope.usual))
 	j.losses.show(late)
 }

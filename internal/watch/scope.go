@@ -14,8 +14,8 @@ import (
 // keptRejects is how many of the last rejects are kept, some of each reason.
 const keptRejects = 20
 
-// Reject is a record that was rejected, without its bytes.
-type Reject struct {
+// keptReject is a record that was rejected, without its bytes.
+type keptReject struct {
 	Topic     string
 	Partition int
 	Offset    int64
@@ -25,8 +25,8 @@ type Reject struct {
 	ID        string // of the round; "": it could not be read
 }
 
-// Head is the round that all others of its line wait for.
-type Head struct {
+// lineHead is the round that all others of its line wait for.
+type lineHead struct {
 	Partition int
 	N         int64
 	Time      int64 // log time of its decision, ns
@@ -40,7 +40,7 @@ type Scope struct {
 	mu        sync.Mutex
 	rounds    []int64 // by partition: the last decision taken
 	decisions decisionWindow
-	draws     DrawCheck
+	draws     drawCheck
 
 	last     int64 // feedback taken
 	fates    [codec.WithdrawnRound + 1]int64
@@ -53,11 +53,11 @@ type Scope struct {
 	epoch   int64
 	rewards *words.Rewards // of it
 
-	rejects []Reject // oldest first
+	rejects []keptReject // oldest first
 
 	headID  []byte
-	head    Head // without ID
-	waiting bool // head is meaningful
+	head    lineHead // without ID
+	waiting bool     // head is meaningful
 }
 
 // NewScope returns one that has seen nothing.
@@ -68,7 +68,8 @@ func NewScope() *Scope {
 // Decision takes a decision, of each partition in order; one that was taken before counts no
 // more. It retains nothing of it.
 func (s *Scope) Decision(d *codec.Decision) {
-	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) || d.Action >= len(d.Propensities) {
+	if s == nil || d == nil || d.Partition < 0 || d.Action < 0 || d.Action >= len(d.Actions) ||
+		d.Action >= len(d.Propensities) {
 		return
 	}
 	s.mu.Lock()
@@ -81,7 +82,7 @@ func (s *Scope) Decision(d *codec.Decision) {
 	}
 	s.rounds[d.Partition] = d.N
 	s.decisions.add(d.Propensities, d.Actions[d.Action], shadow(d.Would, d.Propensities, d.Action))
-	s.draws.Add(d.Propensities, d.Action)
+	s.draws.add(d.Propensities, d.Action)
 }
 
 // Feedback takes a feedback, in the order of their log; one that was taken before counts no
@@ -122,7 +123,7 @@ func (s *Scope) Reject(r *codec.Reject) {
 	if len(s.rejects) == keptRejects {
 		s.rejects = slices.Delete(s.rejects, s.commonest(), s.commonest()+1)
 	}
-	s.rejects = append(s.rejects, Reject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time,
+	s.rejects = append(s.rejects, keptReject{Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time,
 		Reason: r.Reason, Detail: r.Short(), ID: strings.Clone(r.ID)})
 }
 
@@ -137,13 +138,6 @@ func (s *Scope) Worth(epoch int64, rewards *words.Rewards) {
 	if epoch > s.epoch || epoch == s.epoch && rewards != nil {
 		s.epoch, s.rewards = epoch, rewards
 	}
-}
-
-// Rewards returns what the worth of rounds is shown as; nil: losses.
-func (s *Scope) Rewards() *words.Rewards {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rewards
 }
 
 // commonest returns the place of the oldest reject of the reason that most rejects have, so that
@@ -161,8 +155,8 @@ func (s *Scope) commonest() (at int) {
 	return at
 }
 
-// Wait takes the round at the head of the line; partition -1: no round waits.
-func (s *Scope) Wait(h Head) {
+// wait takes the round at the head of the line; partition -1: no round waits.
+func (s *Scope) wait(h lineHead) {
 	if s == nil {
 		return
 	}
@@ -173,33 +167,12 @@ func (s *Scope) Wait(h Head) {
 	s.head.ID = "" // its memory is the joiner's
 }
 
-// Draws returns how many draws were checked, and the evidence against them ([DrawCheck]).
-func (s *Scope) Draws() (checked int64, evidence float64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.draws.Draws(), s.draws.Evidence()
-}
-
-// Exploration says how widely the last decisions explore.
-func (s *Scope) Exploration() Exploration {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.decisions.exploration()
-}
-
-// Recent says what the last rounds released were worth.
-func (s *Scope) Recent() Recent {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.feedback.recent()
-}
-
 // leastDelays is how many delays a median is of.
 const leastDelays = 30
 
-// Usual returns the share of all rounds released whose outcome came in time, and the median of
+// usual returns the share of all rounds released whose outcome came in time, and the median of
 // those outcomes' delays in seconds; NaN of no rounds, and of fewer than 30 delays.
-func (s *Scope) Usual() (share, delay float64) {
+func (s *Scope) usual() (share, delay float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all int64
@@ -215,27 +188,26 @@ func (s *Scope) Usual() (share, delay float64) {
 
 // View is all that a scope has seen.
 type View struct {
-	Actions     []ActionCount          // of the last decisions, the most frequent first
-	Worths      map[string]ActionWorth // of the last rounds released, by action
-	Match       Match                  // of the last rounds of an apprentice
-	Exploration Exploration
+	Actions     []playedAction         // of the last decisions, the most frequent first
+	Worths      map[string]actionWorth // of the last rounds released, by action
+	Match       matchRate              // of the last rounds of an apprentice
+	Exploration exploration
 	Draws       int64
 	Evidence    float64 // that draws do not follow their laws
 	Refuted     bool
-	Shadow      Shadow // of the last rounds in mode shadow
+	Shadow      shadowWorth // of the last rounds in mode shadow
 
-	Feedback  int64 // the last one taken
 	Fates     map[codec.Fate]int64
 	Recent    Recent
 	Rewards   *words.Rewards // what losses are shown as; nil: as they are
 	LossStart int64          // log time at which Losses begins, ns
 	LossWidth int64          // of a bucket, ns
-	Losses    []Bucket
+	Losses    []lossBucket
 	Delays    Histogram // seconds from decision to outcome
 	Released  Histogram // rounds: feedbacks not yet learned at the decision
 
-	Rejects []Reject // the last ones, some of each reason, newest first
-	Head    *Head    // nil: no round waits, or no joiner is here
+	Rejects []keptReject // the last ones, some of each reason, newest first
+	Head    *lineHead    // nil: no round waits, or no joiner is here
 }
 
 // View returns a copy of all.
@@ -243,10 +215,11 @@ func (s *Scope) View() View {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	v := View{Actions: s.decisions.actions(), Worths: s.feedback.worths(), Match: s.match(),
-		Exploration: s.decisions.exploration(), Draws: s.draws.Draws(), Evidence: s.draws.Evidence(),
-		Refuted: s.draws.Refuted(), Shadow: s.shadow(), Feedback: s.last, Fates: map[codec.Fate]int64{}, Recent: s.feedback.recent(), Rewards: s.rewards,
-		LossStart: s.losses.start, LossWidth: s.losses.width, Losses: append([]Bucket{}, s.losses.buckets[:s.losses.used]...),
-		Delays: s.delays, Released: s.released}
+		Exploration: s.decisions.exploration(), Draws: s.draws.count(), Evidence: s.draws.evidence(),
+		Refuted: s.draws.refuted(), Shadow: s.shadow(), Fates: map[codec.Fate]int64{},
+		Recent: s.feedback.recent(), Rewards: s.rewards,
+		LossStart: s.losses.start, LossWidth: s.losses.width,
+		Losses: append([]lossBucket{}, s.losses.buckets[:s.losses.used]...), Delays: s.delays, Released: s.released}
 	for f := codec.Observed; f <= codec.WithdrawnRound; f++ {
 		v.Fates[f] = s.fates[f]
 	}

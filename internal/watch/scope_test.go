@@ -22,7 +22,7 @@ func decision(p int, n int64, action int, law ...float64) *codec.Decision {
 // Actions are counted over the last decisions, each decision once whoever tells of it.
 func TestScopeDecisions(t *testing.T) {
 	s := NewScope()
-	for n := int64(1); n <= Window+10; n++ {
+	for n := int64(1); n <= windowSize+10; n++ {
 		action := 0
 		if n > 10 {
 			action = 1
@@ -33,14 +33,14 @@ func TestScopeDecisions(t *testing.T) {
 	s.Decision(decision(1, 1, 1, .5, .5)) // of another partition; it takes the place of one
 	s.Decision(nil)
 	v := s.View()
-	if len(v.Actions) != 1 || v.Actions[0] != (ActionCount{"b", Window}) {
+	if len(v.Actions) != 1 || v.Actions[0] != (playedAction{"b", windowSize}) {
 		t.Errorf("actions %v", v.Actions)
 	}
-	h := (.75*math.Log(4./3)*(Window-1) + .25*math.Log(4)*(Window-1) + math.Log(2)) / math.Log(2) / Window
-	if e := v.Exploration; e.Decisions != Window || e.Floor != .25 || math.Abs(e.Entropy-h) > 1e-9 {
+	h := (.75*math.Log(4./3)*(windowSize-1) + .25*math.Log(4)*(windowSize-1) + math.Log(2)) / math.Log(2) / windowSize
+	if e := v.Exploration; e.Decisions != windowSize || e.Floor != .25 || math.Abs(e.Entropy-h) > 1e-9 {
 		t.Errorf("%+v, want entropy %v", e, h)
 	}
-	if v.Draws != Window+11 {
+	if v.Draws != windowSize+11 {
 		t.Errorf("%d draws", v.Draws)
 	}
 }
@@ -50,13 +50,13 @@ func TestDecisionWindow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var w decisionWindow
 		var all []string
-		for range rapid.IntRange(0, 3*Window).Draw(t, "n") {
+		for range rapid.IntRange(0, 3*windowSize).Draw(t, "n") {
 			name := fmt.Sprint(rapid.IntRange(0, 40).Draw(t, "action"))
 			w.add([]float64{1}, name, shadowed{})
 			all = append(all, name)
 		}
 		want := map[string]int{}
-		for _, name := range all[max(0, len(all)-Window):] {
+		for _, name := range all[max(0, len(all)-windowSize):] {
 			want[name]++
 		}
 		got := w.actions()
@@ -72,7 +72,8 @@ func TestDecisionWindow(t *testing.T) {
 }
 
 func feedback(n int64, fate codec.Fate, loss, p float64) *codec.Feedback {
-	return &codec.Feedback{N: n, Fate: fate, Loss: loss, Actions: []string{"a", "b"}, Propensities: []float64{p, 1 - p}, Time: n * 1e9, ClosedAt: n*1e9 + 5e8, LearnedThrough: max(0, n-4)}
+	return &codec.Feedback{N: n, Fate: fate, Loss: loss, Actions: []string{"a", "b"}, Propensities: []float64{p, 1 - p},
+		Time: n * 1e9, ClosedAt: n*1e9 + 5e8, LearnedThrough: max(0, n-4)}
 }
 
 // By hand: losses 0 and 1 with propensities ½ and ⅛ of two actions have weights 1 and 4:
@@ -89,20 +90,24 @@ func TestScopeFeedback(t *testing.T) {
 	s.Feedback(feedback(5, codec.Fate(9), 0, .5))
 	v := s.View()
 	r := v.Recent
-	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || r.Excess != -.75 || math.Abs(r.StdErr-math.Sqrt(25./32)) > 1e-12 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 || math.Abs(r.JoinRatio-1./3) > 1e-12 {
+	if r.Rounds != 4 || r.Losses != 2 || r.Loss != .5 || r.Uniform != .8 || r.Excess != -.75 ||
+		math.Abs(r.StdErr-math.Sqrt(25./32)) > 1e-12 || math.Abs(r.Effective-25./34) > 1e-12 || r.Largest != .8 ||
+		math.Abs(r.JoinRatio-1./3) > 1e-12 {
 		t.Errorf("%+v", r)
 	}
-	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 || v.Fates[codec.WithdrawnRound] != 1 || v.Feedback != 4 {
+	if v.Fates[codec.Observed] != 1 || v.Fates[codec.Imputed] != 1 || v.Fates[codec.Skipped] != 1 ||
+		v.Fates[codec.WithdrawnRound] != 1 || s.last != 4 {
 		t.Errorf("%v", v.Fates)
 	}
 	if v.Delays.N != 1 || v.Delays.Quantile(.5) != .5 || v.Released.N != 4 || v.Released.Most != 3 {
 		t.Errorf("delays %+v, released %+v", v.Delays, v.Released)
 	}
-	if len(v.Losses) != 2 || v.LossStart != 1e9 || v.Losses[1] != (Bucket{1, 1, 4, 4}) {
+	if len(v.Losses) != 2 || v.LossStart != 1e9 || v.Losses[1] != (lossBucket{1, 1, 4, 4}) {
 		t.Errorf("%+v", v.Losses)
 	}
 	empty := NewScope().View()
-	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) || empty.Head != nil || empty.Evidence != 1 {
+	if !math.IsNaN(empty.Recent.JoinRatio) || !math.IsNaN(empty.Recent.Uniform) || !math.IsNaN(empty.Exploration.Floor) ||
+		empty.Head != nil || empty.Evidence != 1 {
 		t.Errorf("%+v", empty)
 	}
 }
@@ -119,7 +124,7 @@ func TestWorthByAction(t *testing.T) {
 		s.Feedback(f)
 	}
 	play(0, codec.Observed, .25)
-	for range Window - 4 {
+	for range windowSize - 4 {
 		play(1, codec.Skipped, 0)
 	}
 	play(0, codec.Observed, 0)
@@ -129,7 +134,7 @@ func TestWorthByAction(t *testing.T) {
 		t.Errorf("%+v", w)
 	}
 	play(1, codec.Skipped, 0) // the first is gone
-	if w := s.View().Worths; w["a"] != (ActionWorth{2, .5}) || w["b"] != (ActionWorth{1, .5}) {
+	if w := s.View().Worths; w["a"] != (actionWorth{2, .5}) || w["b"] != (actionWorth{1, .5}) {
 		t.Errorf("%+v", w)
 	}
 }
@@ -137,19 +142,19 @@ func TestWorthByAction(t *testing.T) {
 // A match counts once, whoever tells of it, and the last of them make the rate.
 func TestMatch(t *testing.T) {
 	s := NewScope()
-	if m := s.Match(); m.Rounds != 0 || !math.IsNaN(m.Rate) {
+	if m := s.match(); m.Rounds != 0 || !math.IsNaN(m.Rate) {
 		t.Errorf("of nothing: %+v", m)
 	}
 	s.Matched(1, 1)
 	s.Matched(1, 1)
 	s.Matched(2, .5)
-	if m := s.Match(); m != (Match{2, .75}) || s.View().Match != m {
+	if m := s.match(); m != (matchRate{2, .75}) || s.View().Match != m {
 		t.Errorf("%+v", m)
 	}
-	for n := range int64(Window) {
+	for n := range int64(windowSize) {
 		s.Matched(n+3, 0)
 	}
-	if m := s.Match(); m != (Match{Window, 0}) {
+	if m := s.match(); m != (matchRate{windowSize, 0}) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -158,17 +163,17 @@ func TestMatch(t *testing.T) {
 // of the delays is not told.
 func TestScopeUsual(t *testing.T) {
 	s := NewScope()
-	if share, delay := s.Usual(); !math.IsNaN(share) || !math.IsNaN(delay) {
+	if share, delay := s.usual(); !math.IsNaN(share) || !math.IsNaN(delay) {
 		t.Errorf("of nothing: %v, %v", share, delay)
 	}
 	s.Feedback(feedback(1, codec.Skipped, 0, .5))
 	for n := int64(2); n <= 31; n++ {
-		if share, delay := s.Usual(); share != float64(n-2)/float64(n-1) || !math.IsNaN(delay) {
+		if share, delay := s.usual(); share != float64(n-2)/float64(n-1) || !math.IsNaN(delay) {
 			t.Errorf("before round %d: %v, %v", n, share, delay)
 		}
 		s.Feedback(feedback(n, codec.Observed, 0, .5))
 	}
-	if share, delay := s.Usual(); share != 30./31 || delay != .5 {
+	if share, delay := s.usual(); share != 30./31 || delay != .5 {
 		t.Errorf("%v, %v", share, delay)
 	}
 }
@@ -182,7 +187,7 @@ func TestExcess(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 9))
 	play := func(p float64, losses [2]float64) Recent {
 		s := NewScope()
-		for n := int64(1); n <= Window; n++ {
+		for n := int64(1); n <= windowSize; n++ {
 			action, loss := 0, 0.0
 			if r.Float64() >= p {
 				action = 1
@@ -194,7 +199,7 @@ func TestExcess(t *testing.T) {
 			f.Action = action
 			s.Feedback(f)
 		}
-		return s.Recent()
+		return s.feedback.recent()
 	}
 	var wrong, below, found int
 	var sum float64
@@ -213,7 +218,8 @@ func TestExcess(t *testing.T) {
 		}
 	}
 	if wrong > worlds/100 || below < worlds/10 || found < worlds*9/10 || math.Abs(sum-.15) > .01 {
-		t.Errorf("of %d: %d wrong, %d below uniform play's estimate by 0.05, %d found, of mean %v", worlds, wrong, below, found, sum)
+		t.Errorf("of %d: %d wrong, %d below uniform play's estimate by 0.05, %d found, of mean %v", worlds, wrong,
+			below, found, sum)
 	}
 	t.Logf("of %d: %d wrong, %d by the estimate alone; %d found, of mean %.3f", worlds, wrong, below, found, sum)
 }
@@ -230,11 +236,12 @@ func TestSeries(t *testing.T) {
 			n++
 			sum += loss
 		}
-		var got Bucket
+		var got lossBucket
 		for _, b := range s.buckets[:s.used] {
-			got = Bucket{got.Rounds + b.Rounds, got.Loss + b.Loss, got.Weight + b.Weight, got.Weighted + b.Weighted}
+			got = lossBucket{got.Rounds + b.Rounds, got.Loss + b.Loss, got.Weight + b.Weight, got.Weighted + b.Weighted}
 		}
-		if got.Rounds != n || math.Abs(got.Loss-sum) > 1e-9 || got.Weight != float64(2*n) || math.Abs(got.Weighted-2*sum) > 1e-9 {
+		if got.Rounds != n || math.Abs(got.Loss-sum) > 1e-9 || got.Weight != float64(2*n) ||
+			math.Abs(got.Weighted-2*sum) > 1e-9 {
 			t.Errorf("%+v, want %d rounds with %v", got, n, sum)
 		}
 	})
@@ -268,17 +275,19 @@ func TestHistogram(t *testing.T) {
 func TestScopeRejectsAndHead(t *testing.T) {
 	s := NewScope()
 	for i := range int64(keptRejects + 5) {
-		s.Reject(&codec.Reject{Topic: "outcomes", Offset: i, Reason: codec.ReasonLate, ID: "x", Detail: "planted", Bytes: []byte("planted")})
+		s.Reject(&codec.Reject{Topic: "outcomes", Offset: i, Reason: codec.ReasonLate, ID: "x", Detail: "planted",
+			Bytes: []byte("planted")})
 	}
-	s.Wait(Head{Partition: 2, N: 7, ID: "seven"})
+	s.wait(lineHead{Partition: 2, N: 7, ID: "seven"})
 	v := s.View()
-	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[0].Detail != "planted" || v.Rejects[keptRejects-1].Offset != 5 {
+	if len(v.Rejects) != keptRejects || v.Rejects[0].Offset != keptRejects+4 || v.Rejects[0].Detail != "planted" ||
+		v.Rejects[keptRejects-1].Offset != 5 {
 		t.Errorf("%+v", v.Rejects)
 	}
-	if v.Head == nil || *v.Head != (Head{Partition: 2, N: 7, ID: "seven"}) {
+	if v.Head == nil || *v.Head != (lineHead{Partition: 2, N: 7, ID: "seven"}) {
 		t.Errorf("head %+v", v.Head)
 	}
-	s.Wait(Head{Partition: -1})
+	s.wait(lineHead{Partition: -1})
 	if s.View().Head != nil {
 		t.Error("a head of nothing")
 	}
@@ -319,7 +328,7 @@ func TestScopeDoesNotAllocate(t *testing.T) {
 		d.Action = int(d.N % 3)
 		s.Decision(d)
 		s.Feedback(f)
-		s.Wait(Head{N: d.N, ID: "a"})
+		s.wait(lineHead{N: d.N, ID: "a"})
 	}); n != 0 {
 		t.Errorf("%v allocations a round", n)
 	}

@@ -5,8 +5,8 @@ import "math"
 // seriesBuckets is the most buckets that a series has.
 const seriesBuckets = 96
 
-// Bucket sums up the rounds with a loss that were decided in one stretch of log time.
-type Bucket struct {
+// lossBucket sums up the rounds with a loss that were decided in one stretch of log time.
+type lossBucket struct {
 	Rounds   int64
 	Loss     float64 // Σ loss
 	Weight   float64 // Σ w, the weights of uniform play
@@ -17,7 +17,7 @@ type Bucket struct {
 // seriesBuckets buckets of equal width: when it is full neighbours merge.
 type series struct {
 	start, width int64 // ns; width 0: nothing was added
-	buckets      [seriesBuckets]Bucket
+	buckets      [seriesBuckets]lossBucket
 	used         int
 }
 
@@ -43,7 +43,7 @@ func (s *series) add(time int64, loss, weight float64) {
 func (s *series) halve() {
 	for i := range seriesBuckets / 2 {
 		a, b := s.buckets[2*i], s.buckets[2*i+1]
-		s.buckets[i] = Bucket{a.Rounds + b.Rounds, a.Loss + b.Loss, a.Weight + b.Weight, a.Weighted + b.Weighted}
+		s.buckets[i] = lossBucket{a.Rounds + b.Rounds, a.Loss + b.Loss, a.Weight + b.Weight, a.Weighted + b.Weighted}
 	}
 	clear(s.buckets[seriesBuckets/2:])
 	s.width *= 2

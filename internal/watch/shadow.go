@@ -1,10 +1,6 @@
 package watch
 
-import (
-	"math"
-
-	"hindsight/pkg/codec"
-)
+import "math"
 
 // shadowed is what is kept of a law beside that of the baseline, which answered.
 type shadowed struct {
@@ -35,22 +31,23 @@ func shadow(would, law []float64, action int) shadowed {
 // learner's losses are not estimated: the estimate may be wrong by as much, on the scale of losses.
 const maxUncovered = 0.05
 
-// Shadow says what the learner would have done in the last rounds of mode shadow, and what that
+// shadowWorth says what the learner would have done in the last rounds of mode shadow, and what that
 // would have been worth. What nothing is known of is NaN.
-type Shadow struct {
-	Decisions int     // of the last [Window], made in shadow
+type shadowWorth struct {
+	Decisions int     // of the last [windowSize], made in shadow
 	Agreement float64 // mean probability that the learner would have done what the baseline did
 
-	Rounds    int     // of the last [Window] released, made in shadow and with a loss
+	Rounds    int     // of the last [windowSize] released, made in shadow and with a loss
 	Uncovered float64 // mean probability that the learner would have done what the baseline never does
-	Excess    float64 // estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
-	StdErr    float64 // of Excess, as if rounds were independent
+	// estimate of what the learner would have lost a round over the baseline; NaN if Uncovered is over 5 %
+	Excess float64
+	StdErr float64 // of Excess, as if rounds were independent
 }
 
-func (w *decisionWindow) shadow(s *Shadow) {
+func (w *decisionWindow) shadow(s *shadowWorth) {
 	var sum float64
 	for i := range w.n {
-		if x := &w.ring[i].shadow; x.there {
+		if x := &w.all[i].shadow; x.there {
 			s.Decisions++
 			sum += x.agrees
 		}
@@ -61,10 +58,10 @@ func (w *decisionWindow) shadow(s *Shadow) {
 // shadow estimates by importance weights w = would(a)/p(a), about the baseline's mean loss m:
 // the mean of w·(loss − m). That has the same mean as that of w·loss − m, since w has mean 1
 // where the baseline leaves nothing out, and less variance.
-func (w *feedbackWindow) shadow(s *Shadow) {
+func (w *feedbackWindow) shadow(s *shadowWorth) {
 	var loss, uncovered float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.inShadow() {
+		if x := &w.all[i]; x.inShadow() {
 			s.Rounds++
 			loss += x.loss
 			uncovered += x.shadow.uncovered
@@ -78,7 +75,7 @@ func (w *feedbackWindow) shadow(s *Shadow) {
 	}
 	var sum, squares float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.inShadow() {
+		if x := &w.all[i]; x.inShadow() {
 			e := x.shadow.weight * (x.loss - mean)
 			sum += e
 			squares += e * e
@@ -88,19 +85,11 @@ func (w *feedbackWindow) shadow(s *Shadow) {
 	s.StdErr = math.Sqrt(max(0, squares/n-s.Excess*s.Excess) / n)
 }
 
-func (r *released) inShadow() bool {
-	return r.shadow.there && (r.fate == codec.Observed || r.fate == codec.Imputed)
-}
+func (r *released) inShadow() bool { return r.shadow.there && r.worth() }
 
-// Shadow says what the learner would have done where the baseline answered.
-func (s *Scope) Shadow() Shadow {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.shadow()
-}
-
-func (s *Scope) shadow() Shadow {
-	var out Shadow
+// shadow says what the learner would have done where the baseline answered; s.mu is held.
+func (s *Scope) shadow() shadowWorth {
+	var out shadowWorth
 	s.decisions.shadow(&out)
 	s.feedback.shadow(&out)
 	return out

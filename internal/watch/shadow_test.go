@@ -13,7 +13,8 @@ func shadowRound(s *Scope, n int64, action int, loss float64, law, would []float
 	d := decision(0, n, action, law...)
 	d.Mode, d.Would = codec.Shadow, would
 	s.Decision(d)
-	s.Feedback(&codec.Feedback{N: n, Fate: codec.Observed, Loss: loss, Actions: d.Actions, Propensities: law, Action: action, Mode: codec.Shadow, Would: would})
+	s.Feedback(&codec.Feedback{N: n, Fate: codec.Observed, Loss: loss, Actions: d.Actions, Propensities: law,
+		Action: action, Mode: codec.Shadow, Would: would})
 }
 
 // By hand: two rounds under the baseline's law (½, ½), where the learner has (¾, ¼): action 0
@@ -22,7 +23,8 @@ func shadowRound(s *Scope, n int64, action int, loss float64, law, would []float
 // that its error is √((5/16 − 1/16)/2) = √⅛. Rounds that are not of shadow do not count.
 func TestShadow(t *testing.T) {
 	s := NewScope()
-	if x := s.Shadow(); x.Decisions != 0 || x.Rounds != 0 || !math.IsNaN(x.Agreement) || !math.IsNaN(x.Uncovered) || !math.IsNaN(x.Excess) || !math.IsNaN(x.StdErr) {
+	if x := s.shadow(); x.Decisions != 0 || x.Rounds != 0 || !math.IsNaN(x.Agreement) || !math.IsNaN(x.Uncovered) ||
+		!math.IsNaN(x.Excess) || !math.IsNaN(x.StdErr) {
 		t.Errorf("of nothing: %+v", x)
 	}
 	half, would := []float64{.5, .5}, []float64{.75, .25}
@@ -33,7 +35,8 @@ func TestShadow(t *testing.T) {
 	skipped := feedback(4, codec.Skipped, 0, .5)
 	skipped.Mode, skipped.Would = codec.Shadow, would
 	s.Feedback(skipped)
-	if x := s.Shadow(); x != (Shadow{Decisions: 2, Agreement: .5, Rounds: 2, Uncovered: 0, Excess: -.25, StdErr: math.Sqrt(.125)}) || s.View().Shadow != x {
+	if x := s.shadow(); x != (shadowWorth{Decisions: 2, Agreement: .5, Rounds: 2, Uncovered: 0, Excess: -.25,
+		StdErr: math.Sqrt(.125)}) || s.View().Shadow != x {
 		t.Errorf("%+v", x)
 	}
 }
@@ -49,7 +52,8 @@ func TestShadowUncovered(t *testing.T) {
 		for n := int64(1); n <= 8; n++ {
 			shadowRound(s, n, 0, float64(n%2), []float64{1, 0}, c.would)
 		}
-		if x := s.Shadow(); math.Abs(x.Uncovered-c.want) > 1e-12 || math.IsNaN(x.Excess) == c.known || math.IsNaN(x.StdErr) == c.known || math.Abs(x.Agreement-c.would[0]) > 1e-12 {
+		if x := s.shadow(); math.Abs(x.Uncovered-c.want) > 1e-12 || math.IsNaN(x.Excess) == c.known ||
+			math.IsNaN(x.StdErr) == c.known || math.Abs(x.Agreement-c.would[0]) > 1e-12 {
 			t.Errorf("%v: %+v", c.would, x)
 		}
 	}
@@ -64,14 +68,14 @@ func TestShadowExcess(t *testing.T) {
 	var sum float64
 	for range worlds {
 		s := NewScope()
-		for n := int64(1); n <= Window; n++ {
+		for n := int64(1); n <= windowSize; n++ {
 			action, loss := r.IntN(2), 0.0
 			if r.Float64() < []float64{.2, .8}[action] {
 				loss = 1
 			}
 			shadowRound(s, n, action, loss, []float64{.5, .5}, []float64{1, 0})
 		}
-		x := s.Shadow()
+		x := s.shadow()
 		sum += x.Excess / worlds
 		if math.Abs(x.Excess+.3) < 2*x.StdErr {
 			within++

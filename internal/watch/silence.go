@@ -35,7 +35,8 @@ func (s *silence) decision(at int64) {
 func (s *silence) outcome() { s.n, s.closed = 0, 0 }
 
 func (s *silence) release(f *codec.Feedback) {
-	if s.n > 0 && f.Time >= s.reached[0] && (f.Fate == codec.Skipped || f.Fate == codec.Imputed) && f.Reason != codec.ReasonOverflow {
+	if s.n > 0 && f.Time >= s.reached[0] && (f.Fate == codec.Skipped || f.Fate == codec.Imputed) &&
+		f.Reason != codec.ReasonOverflow {
 		s.closed++
 	}
 }

@@ -66,7 +66,8 @@ func TestSilenceWaits(t *testing.T) {
 	} {
 		s.closed = c.closed
 		if got := s.missing(int64(c.at), usual(c.share, c.delay)); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("after %v, %d closed, share %v, delay %v: %v outcomes are missing, want %v", c.at, c.closed, c.share, c.delay, got, c.want)
+			t.Errorf("after %v, %d closed, share %v, delay %v: %v outcomes are missing, want %v", c.at, c.closed, c.share,
+				c.delay, got, c.want)
 		}
 	}
 	f := codec.Feedback{Fate: codec.Skipped, Time: 0}
@@ -76,7 +77,8 @@ func TestSilenceWaits(t *testing.T) {
 			t.Errorf("%q: %d closed", reason, s.closed)
 		}
 	}
-	for _, late := range []codec.Feedback{{Fate: codec.Observed}, {Fate: codec.WithdrawnRound}, {Fate: codec.Skipped, Time: -1}} {
+	for _, late := range []codec.Feedback{{Fate: codec.Observed}, {Fate: codec.WithdrawnRound},
+		{Fate: codec.Skipped, Time: -1}} {
 		s.closed = 0
 		if s.release(&late); s.closed != 0 {
 			t.Errorf("%+v counts", late)

@@ -9,8 +9,8 @@ import (
 	"hindsight/pkg/codec"
 )
 
-// Window is how many of the last decisions, and of the last rounds released, are kept.
-const Window = 1000
+// windowSize is how many of the last decisions, and of the last rounds released, are kept.
+const windowSize = 1000
 
 // decided is what is kept of a decision.
 type decided struct {
@@ -20,11 +20,28 @@ type decided struct {
 	shadow  shadowed
 }
 
+// ring holds the last values of a kind, in no order.
+type ring[T any] struct {
+	all [windowSize]T
+	n   int // held
+	at  int // of the next
+}
+
+// add takes a value, and returns that whose place it takes, if any.
+func (r *ring[T]) add(v T) (old T, full bool) {
+	if full = r.n == windowSize; full {
+		old = r.all[r.at]
+	} else {
+		r.n++
+	}
+	r.all[r.at] = v
+	r.at = (r.at + 1) % windowSize
+	return old, full
+}
+
 // decisionWindow holds the last decisions, and how often each action is among them.
 type decisionWindow struct {
-	ring [Window]decided
-	n    int // decisions in all, as far as the ring goes
-	at   int // of the next
+	ring[decided]
 	nameTable
 }
 
@@ -42,14 +59,10 @@ type actionCount struct {
 
 // add takes a decision, whose strings are copied where they are kept.
 func (w *decisionWindow) add(law []float64, action string, x shadowed) {
-	if w.n == Window {
-		w.drop(w.ring[w.at].action)
-	} else {
-		w.n++
-	}
 	floor, entropy := spread(law)
-	w.ring[w.at] = decided{w.name(action), floor, entropy, x}
-	w.at = (w.at + 1) % Window
+	if old, full := w.ring.add(decided{w.name(action), floor, entropy, x}); full {
+		w.drop(old.action)
+	}
 }
 
 // name returns the number of an action's name, counted once more.
@@ -98,41 +111,41 @@ func spread(law []float64) (floor, entropy float64) {
 	return floor, entropy / math.Log(float64(len(law)))
 }
 
-// Exploration says how widely the last decisions explore; all NaN before the first.
-type Exploration struct {
-	Decisions int     // at most [Window]
+// exploration says how widely the last decisions explore; all NaN before the first.
+type exploration struct {
+	Decisions int     // at most [windowSize]
 	Floor     float64 // least propensity of any action
 	Entropy   float64 // mean of the laws' entropies, each as a share of the uniform law's
 }
 
-func (w *decisionWindow) exploration() Exploration {
-	e := Exploration{Decisions: w.n, Floor: math.NaN(), Entropy: math.NaN()}
+func (w *decisionWindow) exploration() exploration {
+	e := exploration{Decisions: w.n, Floor: math.NaN(), Entropy: math.NaN()}
 	if w.n == 0 {
 		return e
 	}
 	e.Floor, e.Entropy = 1, 0
 	for i := range w.n {
-		e.Floor = min(e.Floor, w.ring[i].floor)
-		e.Entropy += w.ring[i].entropy / float64(w.n)
+		e.Floor = min(e.Floor, w.all[i].floor)
+		e.Entropy += w.all[i].entropy / float64(w.n)
 	}
 	return e
 }
 
-// ActionCount is how often an action is among the last decisions.
-type ActionCount struct {
+// playedAction is how often an action is among the last decisions.
+type playedAction struct {
 	Action    string
 	Decisions int
 }
 
 // actions returns all actions of the window, the most frequent first.
-func (w *decisionWindow) actions() []ActionCount {
-	var out []ActionCount
+func (w *decisionWindow) actions() []playedAction {
+	var out []playedAction
 	for _, c := range w.names {
 		if c.n > 0 {
-			out = append(out, ActionCount{c.name, c.n})
+			out = append(out, playedAction{c.name, c.n})
 		}
 	}
-	slices.SortFunc(out, func(a, b ActionCount) int {
+	slices.SortFunc(out, func(a, b playedAction) int {
 		return cmp.Or(cmp.Compare(b.Decisions, a.Decisions), strings.Compare(a.Action, b.Action))
 	})
 	return out
@@ -147,40 +160,38 @@ type released struct {
 	shadow shadowed
 }
 
+// worth reports whether a round has a loss, real or imputed.
+func (r *released) worth() bool { return r.fate == codec.Observed || r.fate == codec.Imputed }
+
 // feedbackWindow holds the last rounds released.
 type feedbackWindow struct {
-	ring [Window]released
-	n    int
-	at   int
+	ring[released]
 	nameTable
 }
 
 // add takes a round, whose action's name is copied where it is kept.
 func (w *feedbackWindow) add(r released, action string) {
-	if w.n == Window {
-		w.drop(w.ring[w.at].action)
-	}
-	w.n = min(w.n+1, Window)
 	r.action = w.name(action)
-	w.ring[w.at] = r
-	w.at = (w.at + 1) % Window
+	if old, full := w.ring.add(r); full {
+		w.drop(old.action)
+	}
 }
 
-// ActionWorth is what the rounds of an action were worth.
-type ActionWorth struct {
+// actionWorth is what the rounds of an action were worth.
+type actionWorth struct {
 	Rounds int     // with a loss
 	Loss   float64 // mean
 }
 
 // worths returns what each action of the last rounds released with a loss was worth.
-func (w *feedbackWindow) worths() map[string]ActionWorth {
-	out := map[string]ActionWorth{}
+func (w *feedbackWindow) worths() map[string]actionWorth {
+	out := map[string]actionWorth{}
 	for i := range w.n {
-		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+		if x := &w.all[i]; x.worth() {
 			name := w.names[x.action].name
 			was := out[name]
 			n := was.Rounds + 1
-			out[name] = ActionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
+			out[name] = actionWorth{n, was.Loss + (x.loss-was.Loss)/float64(n)}
 		}
 	}
 	return out
@@ -196,7 +207,7 @@ func Known(x float64) *float64 {
 
 // Recent says what the last rounds released were worth. What nothing is known of is NaN.
 type Recent struct {
-	Rounds    int     // at most [Window]
+	Rounds    int     // at most [windowSize]
 	Losses    int     // of them have one, real or imputed
 	JoinRatio float64 // observed, of those that are not withdrawn
 	Loss      float64 // mean
@@ -212,14 +223,14 @@ func (w *feedbackWindow) recent() Recent {
 	var loss, sum, squares, largest, weighted float64
 	r := Recent{Rounds: w.n}
 	for i := range w.n {
-		x := &w.ring[i]
+		x := &w.all[i]
 		if x.fate != codec.WithdrawnRound {
 			asked++
 		}
 		if x.fate == codec.Observed {
 			observed++
 		}
-		if x.fate != codec.Observed && x.fate != codec.Imputed {
+		if !x.worth() {
 			continue
 		}
 		r.Losses++
@@ -243,7 +254,7 @@ func (w *feedbackWindow) recent() Recent {
 func (w *feedbackWindow) excess(mean, n float64) (excess, stderr float64) {
 	var sum, squares float64
 	for i := range w.n {
-		if x := &w.ring[i]; x.fate == codec.Observed || x.fate == codec.Imputed {
+		if x := &w.all[i]; x.worth() {
 			e := x.weight * (mean - x.loss)
 			sum += e
 			squares += e * e

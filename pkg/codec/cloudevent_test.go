@@ -33,7 +33,9 @@ func TestCloudEventOutcome(t *testing.T) {
 		o != (Outcome{ID: "r", Kind: Loss, Value: 1, OutcomeID: "e1"}) {
 		t.Errorf("%+v, %v", o, err)
 	}
-	if err := ParseOutcome(&o, []byte(`{"specversion":"1.0","id":"e1","data":{"id":"r","loss":1,"outcome_id":"o"}}`)); err != nil || o.OutcomeID != "o" {
+	if err := ParseOutcome(&o,
+		[]byte(`{"specversion":"1.0","id":"e1","data":{"id":"r","loss":1,"outcome_id":"o"}}`)); err != nil ||
+		o.OutcomeID != "o" {
 		t.Errorf("%+v, %v", o, err)
 	}
 	// The event's id never stands in for the round's.

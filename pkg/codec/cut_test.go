@@ -41,7 +41,8 @@ func TestCutAllocs(t *testing.T) {
 
 // TestCutSize holds a cut of one partition to what its rate is reckoned with.
 func TestCutSize(t *testing.T) {
-	x := Cut{Cut: 1 << 20, Time: 1 << 60, Decisions: []Range{{0, 1 << 20, 1 << 31}}, Outcomes: []Range{{0, 1 << 20, 1 << 31}}}
+	x := Cut{Cut: 1 << 20, Time: 1 << 60, Decisions: []Range{{0, 1 << 20, 1 << 31}},
+		Outcomes: []Range{{0, 1 << 20, 1 << 31}}}
 	if b := AppendCut(nil, &x); len(b) > 84 {
 		t.Errorf("%d bytes", len(b))
 	}

@@ -2,13 +2,15 @@ package codec_test
 
 import (
 	"fmt"
+	"strings"
 
 	"hindsight/pkg/codec"
 )
 
 func ExampleParseContext() {
 	var c codec.Context // its memory is reused by every call
-	err := codec.ParseContext(&c, []byte(`{"id":"8f3a","features":{"hour":14,"country":"DE"},"actions":["a",{"name":"b","features":{"cost":2.5}}]}`))
+	err := codec.ParseContext(&c,
+		[]byte(`{"id":"8f3a","features":{"hour":14,"country":"DE"},"actions":["a",{"name":"b","features":{"cost":2.5}}]}`))
 	if err == nil {
 		err = c.Validate()
 	}
@@ -46,8 +48,11 @@ func ExampleAppendDecisionJSON() {
 		N: 7, ID: "8f3a", Epoch: 1, LearnedThrough: 4,
 		Actions: []string{"a", "b"}, Propensities: []float64{0.25, 0.75}, Action: 1,
 	}
-	fmt.Printf("%s\n", codec.AppendDecisionJSON(nil, &d, "", false))
-	// Output: {"id":"8f3a","action":"b","propensity":0.75,"propensities":{"a":0.25,"b":0.75},"partition":0,"n":7,"epoch":1,"learned_through":4,"duplicate":false}
+	text := codec.AppendDecisionJSON(nil, &d, "", false)
+	fmt.Println(strings.ReplaceAll(string(text), `,"partition"`, ",\n"+`"partition"`))
+	// Output:
+	// {"id":"8f3a","action":"b","propensity":0.75,"propensities":{"a":0.25,"b":0.75},
+	// "partition":0,"n":7,"epoch":1,"learned_through":4,"duplicate":false}
 }
 
 func ExampleCloudEventID() {

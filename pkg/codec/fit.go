@@ -13,7 +13,8 @@ func (x *Reject) Fit() {
 	if x.Size = 0; len(x.Bytes) > MaxRejectBytes {
 		x.Size = len(x.Bytes)
 		x.Bytes = x.Bytes[:MaxRejectBytes]
-		x.Detail = strings.TrimSuffix(fmt.Sprintf("only the first %d of %d bytes are kept; %s", MaxRejectBytes, x.Size, x.Detail), "; ")
+		x.Detail = strings.TrimSuffix(fmt.Sprintf("only the first %d of %d bytes are kept; %s", MaxRejectBytes, x.Size,
+			x.Detail), "; ")
 	}
 	if len(x.Detail) > maxDetail {
 		x.Detail = strings.ToValidUTF8(x.Detail[:maxDetail], "")
@@ -38,5 +39,6 @@ func (x *Reject) Tells(record []byte) bool {
 	if x.Size == 0 {
 		return string(x.Bytes) == string(record)
 	}
-	return x.Size == len(record) && len(x.Bytes) >= MaxRejectBytes && len(x.Bytes) < x.Size && string(x.Bytes) == string(record[:len(x.Bytes)])
+	return x.Size == len(record) && len(x.Bytes) >= MaxRejectBytes && len(x.Bytes) < x.Size && string(x.Bytes) == string(
+		record[:len(x.Bytes)])
 }

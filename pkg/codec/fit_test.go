@@ -13,7 +13,8 @@ func TestFit(t *testing.T) {
 	for _, size := range []int{0, 1, MaxRecordBytes - 3000, MaxRecordBytes - 1000, MaxRecordBytes, 1 << 20, 1<<20 + 1} {
 		for _, detail := range []string{"", "short", strings.Repeat("ä€", MaxRecordBytes/5)} {
 			record := bytes.Repeat([]byte{'x'}, size)
-			x := Reject{Topic: "outcomes", Offset: 1 << 62, Time: 1 << 62, Reason: ReasonDuplicateID, Detail: detail, ID: strings.Repeat("i", 256), Bytes: record}
+			x := Reject{Topic: "outcomes", Offset: 1 << 62, Time: 1 << 62, Reason: ReasonDuplicateID, Detail: detail,
+				ID: strings.Repeat("i", 256), Bytes: record}
 			x.Fit()
 			b := AppendReject(nil, &x)
 			if len(b)+len(x.ID) > MaxRecordBytes {
@@ -23,7 +24,8 @@ func TestFit(t *testing.T) {
 			if err != nil || !y.Tells(record) || !utf8.ValidString(y.Detail) || len(y.Detail) < min(len(detail), 1000) {
 				t.Fatalf("%d bytes: %v, %d of detail", size, err, len(y.Detail))
 			}
-			if cut := y.Size > 0; cut != (len(y.Bytes) < size) || cut != strings.Contains(y.Detail, "are kept") || cut && y.Size != size {
+			if cut := y.Size > 0; cut != (len(y.Bytes) < size) || cut != strings.Contains(y.Detail, "are kept") || cut &&
+				y.Size != size {
 				t.Errorf("%d bytes: %d kept, of %d", size, len(y.Bytes), y.Size)
 			}
 			if size > 0 && (y.Tells(record[1:]) || y.Tells(append([]byte("y"), record[1:]...))) {
@@ -37,7 +39,8 @@ func TestFit(t *testing.T) {
 func TestShort(t *testing.T) {
 	for _, c := range []struct{ detail, want string }{
 		{"", ""}, {"short", "short"}, {strings.Repeat("x", 200), strings.Repeat("x", 200)},
-		{strings.Repeat("x", 201), strings.Repeat("x", 200) + "…"}, {strings.Repeat("€", 100), strings.Repeat("€", 66) + "…"},
+		{strings.Repeat("x", 201), strings.Repeat("x", 200) + "…"},
+		{strings.Repeat("€", 100), strings.Repeat("€", 66) + "…"},
 	} {
 		if got := (&Reject{Detail: c.detail}).Short(); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
@@ -49,7 +52,8 @@ func TestShort(t *testing.T) {
 // read back.
 func TestLossKeys(t *testing.T) {
 	m := sampleFeedbackMark()
-	m.Lost, m.Void, m.Positions[1].OutcomesLost, m.Positions[0].DecisionsThrough = 1200, []SnapshotRef{{"ab"}, {"cd"}}, 80_000, 640
+	m.Lost, m.Void, m.Positions[1].OutcomesLost, m.Positions[0].DecisionsThrough = 1200, []SnapshotRef{{"ab"}, {"cd"}},
+		80_000, 640
 	m.Positions[1].Refused = []Refusal{{69_999, ReasonOrphan}, {70_001, ReasonDuplicate}}
 	if got, err := ParseFeedbackMark(AppendFeedbackMark(nil, &m)); err != nil || !same(got, m) {
 		t.Errorf("%+v, %v", got, err)

@@ -154,9 +154,9 @@ func genFeedback() *rapid.Generator[Feedback] {
 			Round: genCount(1).Draw(t, "round"), ID: genName().Draw(t, "id"), Epoch: genCount(1).Draw(t, "epoch"),
 			LearnedThrough: genCount(0).Draw(t, "tau"), Gamma: rapid.Float64Range(0, 1e12).Draw(t, "gamma"),
 			Time: genCount(0).Draw(t, "time"), ClosedAt: genCount(0).Draw(t, "closed"),
-			Fate:             Fate(rapid.IntRange(1, 4).Draw(t, "fate")),
-			Reason:           rapid.SampledFrom([]string{"", ReasonOverflow, ReasonDuplicateID, ReasonInactive}).Draw(t, "reason"),
-			OutcomePartition: -1, OutcomeOffset: -1,
+			Fate: Fate(rapid.IntRange(1, 4).Draw(t, "fate")),
+			Reason: rapid.SampledFrom([]string{"", ReasonOverflow, ReasonDuplicateID, ReasonInactive}).Draw(
+				t, "reason"), OutcomePartition: -1, OutcomeOffset: -1,
 			Context: rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "context"),
 		}
 		if f.Fate <= Imputed {

@@ -37,9 +37,13 @@ func TestLimits(t *testing.T) {
 		try   func(n int, json bool) error
 	}{
 		{"id", MaxIDBytes, errLong, context(func(n int, c *Context) { c.ID = x(n) })},
-		{"name of a feature", MaxNameBytes, errLong, context(func(n int, c *Context) { c.Features = []Feature{{Name: x(n), Kind: Number}} })},
+		{"name of a feature", MaxNameBytes, errLong, context(func(n int, c *Context) {
+			c.Features = []Feature{{Name: x(n), Kind: Number}}
+		})},
 		{"name of an action", MaxNameBytes, errLong, context(func(n int, c *Context) { c.Actions[1].Name = x(n) })},
-		{"text", MaxTextBytes, errLong, context(func(n int, c *Context) { c.Features = []Feature{{Name: "f", Kind: Text, Text: x(n)}} })},
+		{"text", MaxTextBytes, errLong, context(func(n int, c *Context) {
+			c.Features = []Feature{{Name: "f", Kind: Text, Text: x(n)}}
+		})},
 		{"actions", MaxActions, errManyActions, context(func(n int, c *Context) { c.Actions = manyActions(n) })},
 		{"numbers", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Vector = make([]float64, n) })},
 		{"features", MaxFeatures, errManyFeatures, context(func(n int, c *Context) { c.Features = bareFeatures(n) })},
@@ -51,8 +55,12 @@ func TestLimits(t *testing.T) {
 		{"action of an outcome", MaxNameBytes, errLong, outcome(func(n int, o *Outcome) { o.Action = x(n) })},
 		{"depth of a context", maxDepth, errDepth, func(n int, json bool) error { return parsedContext(nested(n, json)) }},
 		{"depth of an outcome", maxDepth, errDepth, func(n int, json bool) error { return parsedOutcome(nested(n, json)) }},
-		{"bytes of a context", MaxRecordBytes, ErrTooLarge, func(n int, json bool) error { return parsedContext(sized(n, json)) }},
-		{"bytes of an outcome", MaxOutcomeBytes, ErrTooLarge, func(n int, json bool) error { return parsedOutcome(sized(n, json)) }},
+		{"bytes of a context", MaxRecordBytes, ErrTooLarge, func(n int, json bool) error {
+			return parsedContext(sized(n, json))
+		}},
+		{"bytes of an outcome", MaxOutcomeBytes, ErrTooLarge, func(n int, json bool) error {
+			return parsedOutcome(sized(n, json))
+		}},
 	} {
 		for _, json := range []bool{true, false} {
 			for _, n := range []int{c.limit - 1, c.limit} {

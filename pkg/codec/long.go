@@ -119,7 +119,9 @@ func (x *FeedbackMark) unpack() error {
 }
 
 func (p *Position) unpack() (key string, err error) {
-	if p.Ahead, err = unpacked(p.Ahead, p.AheadBits, func(b []byte) ([]int64, error) { return parseBits(p.Released, b) }); err != nil {
+	if p.Ahead, err = unpacked(p.Ahead, p.AheadBits, func(b []byte) ([]int64, error) {
+		return parseBits(p.Released, b)
+	}); err != nil {
 		return "ahead_bits", err
 	}
 	if p.Parked, err = unpacked(p.Parked, p.ParkedDeltas, parseDeltas); err != nil {

@@ -18,7 +18,8 @@ func longMark(n int) FeedbackMark {
 	for i := range int64(n) {
 		pos.Ahead = append(pos.Ahead, pos.Released+2+i+i/2)
 		pos.Parked = append(pos.Parked, 7_000_000_000+100*i)
-		pos.Refused = append(pos.Refused, Refusal{7_000_000_000 + 300*i, []string{ReasonOrphan, ReasonLate, ReasonDuplicate}[i%7%3]})
+		pos.Refused = append(pos.Refused,
+			Refusal{7_000_000_000 + 300*i, []string{ReasonOrphan, ReasonLate, ReasonDuplicate}[i%7%3]})
 	}
 	return m
 }
@@ -29,8 +30,10 @@ func spreadMark(partitions int, rounds, parked int64, ahead func(i int64) bool) 
 	m := sampleFeedbackMark()
 	m.Positions = make([]Position, partitions)
 	for i := range m.Positions {
-		m.Positions[i] = Position{Partition: i, Released: 6_000_000_000, DecisionsFrom: 9_000_000_000, DecisionsTime: m.Time, DecisionsThrough: 9_000_000_000,
-			OutcomesThrough: 9_000_000_000, OutcomesFrom: 7_000_000_000, OutcomesTime: m.Time, Ahead: make([]int64, 0, rounds/int64(partitions)+1)}
+		m.Positions[i] = Position{Partition: i, Released: 6_000_000_000, DecisionsFrom: 9_000_000_000, DecisionsTime: m.Time,
+			DecisionsThrough: 9_000_000_000,
+			OutcomesThrough:  9_000_000_000, OutcomesFrom: 7_000_000_000, OutcomesTime: m.Time,
+			Ahead: make([]int64, 0, rounds/int64(partitions)+1)}
 	}
 	for i := range rounds {
 		if pos := &m.Positions[i%int64(partitions)]; ahead(i / int64(partitions)) {
@@ -99,15 +102,17 @@ func TestLongMarkFits(t *testing.T) {
 			rounds, parked int64
 			ahead          func(i int64) bool
 		}{ // loop's limits, as the service sets them
-			"orphans":         {0, 50_000, nil},
-			"few ahead":       {4096 * int64(partitions), 50_000, func(int64) bool { return true }},
-			"most ahead":      {4_000_000, 50_000, func(i int64) bool { return i%3 > 0 }},
-			"each 50th ahead": {4_000_000, 50_000, func(i int64) bool { return i%50 == 0 }}, // 9 bytes an item are more than a bit a round
+			"orphans":    {0, 50_000, nil},
+			"few ahead":  {4096 * int64(partitions), 50_000, func(int64) bool { return true }},
+			"most ahead": {4_000_000, 50_000, func(i int64) bool { return i%3 > 0 }},
+			// 9 bytes an item are more than a bit a round
+			"each 50th ahead": {4_000_000, 50_000, func(i int64) bool { return i%50 == 0 }},
 		} {
 			m := spreadMark(partitions, k.rounds, k.parked, k.ahead)
 			b := AppendFeedbackMark(nil, &m)
 			if len(b) > MaxRecordBytes-128<<10 {
-				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name, partitions, len(b), MaxRecordBytes)
+				t.Errorf("%s, %d partitions: %d bytes leave no room for the rest of a record of %d", name, partitions, len(b),
+					MaxRecordBytes)
 			}
 			got, err := ParseFeedbackMark(b)
 			if err != nil || !slices.EqualFunc(got.Positions, m.Positions, func(a, b Position) bool {
@@ -124,7 +129,8 @@ func TestLongListForms(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		numbers := func(name string, least int64) []int64 {
 			list := rapid.SliceOfN(genCount(least), 0, 40).Draw(t, name)
-			from := rapid.OneOf(rapid.Int64Range(least, 300), rapid.Int64Range(least, math.MaxInt64-2*longList)).Draw(t, name+" from")
+			from := rapid.OneOf(rapid.Int64Range(least, 300), rapid.Int64Range(least, math.MaxInt64-2*longList)).Draw(
+				t, name+" from")
 			for i := range int64(rapid.SampledFrom([]int{0, longList - 20, longList + 20}).Draw(t, name+" run")) {
 				list = append(list, from+i)
 			}
@@ -159,7 +165,8 @@ func TestLongListsMalformed(t *testing.T) {
 	}
 	wrongLong(t, markVersion, "ahead_bits", Position{Released: math.MaxInt64 - 15, AheadBits: []byte{1, 1}})
 	wrongLong(t, markVersion, "parked_deltas", Position{ParkedDeltas: []byte{1, 0x80}})
-	wrongLong(t, markVersion, "refused_runs", Position{RefusedRuns: []RefusedRun{{"late", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1}}}})
+	wrongLong(t, markVersion, "refused_runs",
+		Position{RefusedRuns: []RefusedRun{{"late", []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f, 1}}}})
 	wrongLong(t, Version, "", Position{AheadBits: []byte{6}})
 }
 
@@ -167,7 +174,8 @@ func wrongLong(t *testing.T, version int, key string, pos Position) {
 	t.Helper()
 	_, err := ParseFeedbackMark(appendRare(nil, feedbackMarkRecord, version, &FeedbackMark{Positions: []Position{pos}}))
 	var e *Error
-	if field := "positions[0]." + key; key == "" && !errors.Is(err, errLongForm) || key != "" && (!errors.As(err, &e) || e.Field != field) || !errors.Is(err, ErrCorrupt) {
+	if field := "positions[0]." + key; key == "" && !errors.Is(err, errLongForm) || key != "" &&
+		(!errors.As(err, &e) || e.Field != field) || !errors.Is(err, ErrCorrupt) {
 		t.Errorf("%s of %+v: %v", key, pos, err)
 	}
 }

@@ -89,7 +89,8 @@ func TestParseContextCases(t *testing.T) {
 		{`{"features":[1,null]}`, "features[1]: corrupt record: want a number"},
 		{`{"actions":"a"}`, "actions: corrupt record: want a list"},
 		{`{"actions":["a",7]}`, "actions[1]: corrupt record: an action is"},
-		{`{"actions":[{"id":"b","features":{}}]}`, `actions[0]: an action has a "name", and this one an "id": call the key name`},
+		{`{"actions":[{"id":"b","features":{}}]}`,
+			`actions[0]: an action has a "name", and this one an "id": call the key name`},
 		{`{"actions":[{"id":7,"name":"b"}]}`, ""},
 		{`{"actions":[{"features":{}}]}`, "actions[0].name: corrupt record: the key is missing"},
 		{`{"actions":["a",{"name":"b","features":{"x":[]}}]}`, "actions[1].features.x: corrupt"},
@@ -149,7 +150,8 @@ func TestParseOutcomeCases(t *testing.T) {
 		{"hex:82 a2 69 64 c4 01 61 a4 6c 6f 73 73 ca 3f 00 00 00", ""}, // bin as text, float32
 		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 cb 7f f8 00 00 00 00 00 01", "loss: corrupt record: number out of range"},
 		{"hex:82 a2 69 64 a1 61 a4 6c 6f 73 73 ca 7f 80 00 00", "loss: corrupt record: number out of range"},
-		{"hex:82 a2 69 64 a1 61 a6 72 65 77 61 72 64 cb ff f0 00 00 00 00 00 00", "reward: corrupt record: number out of range"},
+		{"hex:82 a2 69 64 a1 61 a6 72 65 77 61 72 64 cb ff f0 00 00 00 00 00 00",
+			"reward: corrupt record: number out of range"},
 		{"hex:82 a2 69 64 a1 61 a9 77 69 74 68 64 72 61 77 6e c3", ""},
 	}
 	checkCases(t, cases, "outcome", func(b []byte) error { return ParseOutcome(new(Outcome), b) })

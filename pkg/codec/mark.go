@@ -87,10 +87,11 @@ type Position struct {
 	// Outcomes: OutcomesThrough is the next unread offset, and every reject before
 	// it is stored; a restart reads again from OutcomesFrom, at or before the oldest
 	// outcome that a waiting round needs.
-	OutcomesThrough int64   `msgpack:"outcomes_through"`
-	OutcomesFrom    int64   `msgpack:"outcomes_from"`
-	OutcomesTime    int64   `msgpack:"outcomes_time"`    // log time reached at OutcomesFrom, ns
-	Parked          []int64 `msgpack:"parked,omitempty"` // offsets before OutcomesThrough that have no fate yet: their decision was not read, or their reject not stored
+	OutcomesThrough int64 `msgpack:"outcomes_through"`
+	OutcomesFrom    int64 `msgpack:"outcomes_from"`
+	OutcomesTime    int64 `msgpack:"outcomes_time"` // log time reached at OutcomesFrom, ns
+	// offsets before OutcomesThrough that have no fate yet: their decision was not read, or their reject not stored
+	Parked []int64 `msgpack:"parked,omitempty"`
 	// DecisionsThrough is the next unread offset of decisions, by which a restart sees
 	// that they lost their tail.
 	DecisionsThrough int64 `msgpack:"decisions_through,omitempty"`

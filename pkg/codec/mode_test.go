@@ -18,7 +18,8 @@ func TestModesAreLeftOut(t *testing.T) {
 	if got, want := hex.EncodeToString(b[:3]), "de0011"; got != want {
 		t.Errorf("head %s, want %s", got, want)
 	}
-	tail := "a46d6f6465" + "a6736861646f77" + "a5776f756c64" + "93" + "cb3fe0000000000000" + "cb3fd0000000000000" + "cb3fd0000000000000"
+	tail := "a46d6f6465" + "a6736861646f77" + "a5776f756c64" + "93" + "cb3fe0000000000000" + "cb3fd0000000000000" +
+		"cb3fd0000000000000"
 	if got, want := hex.EncodeToString(b[3:]), hex.EncodeToString(a[1:])+tail; got != want {
 		t.Errorf("%s\nwant %s", got, want)
 	}
@@ -47,7 +48,8 @@ func TestModeIsChecked(t *testing.T) {
 		would []float64
 	}{
 		{"mode", 4, nil}, {"would", Live, []float64{0.5, 0.25, 0.25}}, {"would", Paused, []float64{0.5, 0.25, 0.25}},
-		{"would", Shadow, []float64{1}}, {"would", Shadow, []float64{0.5, 0.5, 0.5}}, {"would", Shadow, []float64{0.1, 0.2, 0.7}}, {"would", Shadow, []float64{2, -1, 0}},
+		{"would", Shadow, []float64{1}}, {"would", Shadow, []float64{0.5, 0.5, 0.5}},
+		{"would", Shadow, []float64{0.1, 0.2, 0.7}}, {"would", Shadow, []float64{2, -1, 0}},
 	} {
 		d, f := sampleDecision(), sampleFeedback()
 		d.Mode, d.Would, f.Mode, f.Would = c.mode, c.would, c.mode, c.would
@@ -67,9 +69,12 @@ func TestModeIsChecked(t *testing.T) {
 
 func TestBaselineIsChecked(t *testing.T) {
 	for text, want := range map[string]error{
-		`"a"`: nil, `{"a":1}`: nil, `{"a":0.5,"b":0.5}`: nil, `{"a":0.3333333,"b":0.6666666}`: nil, `null`: nil, `["a","b"]`: nil, `[]`: nil,
-		`{"a":0.5}`: errBaselineSum, `{"a":1,"b":1}`: errBaselineSum, `{"a":-1,"b":2}`: errProbability, `{"a":0.5,"a":0.5}`: errDuplicate,
-		`""`: errEmpty, `7`: errBaseline, `{"a":"b"}`: errWantNum, `[7]`: errWantText, `{"a":null}`: errWantNum,
+		`"a"`: nil, `{"a":1}`: nil, `{"a":0.5,"b":0.5}`: nil, `{"a":0.3333333,"b":0.6666666}`: nil, `null`: nil,
+		`["a","b"]`: nil, `[]`: nil,
+		`{"a":0.5}`: errBaselineSum, `{"a":1,"b":1}`: errBaselineSum, `{"a":-1,"b":2}`: errProbability,
+		`{"a":0.5,"a":0.5}`: errDuplicate,
+		`""`:                errEmpty, `7`: errBaseline, `{"a":"b"}`: errWantNum, `[7]`: errWantText,
+		`{"a":null}`: errWantNum,
 	} {
 		var c Context
 		err := ParseContext(&c, []byte(`{"baseline":`+text+`}`))

@@ -54,7 +54,8 @@ func shown(name string) string {
 		}
 		name, tail = name[:cut], "…"
 	}
-	if quoted := strconv.QuoteToGraphic(name); name == "" || len(quoted) != len(name)+2 || strings.ContainsAny(name, ", …") {
+	if quoted := strconv.QuoteToGraphic(name); name == "" || len(quoted) != len(name)+2 ||
+		strings.ContainsAny(name, ", …") {
 		return quoted + tail
 	}
 	return name + tail

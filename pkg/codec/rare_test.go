@@ -34,7 +34,8 @@ func TestRareChecksum(t *testing.T) {
 	for _, k := range rareKinds() {
 		b := k.append()
 		body := b[:len(b)-9]
-		if got, want := binary.BigEndian.Uint32(b[len(b)-4:]), crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)); got != want {
+		if got, want := binary.BigEndian.Uint32(b[len(b)-4:]),
+			crc32.Checksum(body, crc32.MakeTable(crc32.Castagnoli)); got != want {
 			t.Errorf("%s: checksum %08x, want %08x", k.name, got, want)
 		}
 		without := append([]byte(nil), body...)

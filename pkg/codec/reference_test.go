@@ -71,7 +71,8 @@ type refDecision struct {
 func newRefDecision(d *Decision) refDecision {
 	return refDecision{
 		Version, d.N, d.Partition, d.ID, d.Epoch, d.LearnedThrough, d.Learned, d.Gamma, d.ContextsThrough, d.Source,
-		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context, newRefMode(d.Mode, d.Would),
+		d.Time, d.Actions[d.Action], d.Propensities[d.Action], law{d.Actions, d.Propensities}, d.Context,
+		newRefMode(d.Mode, d.Would),
 	}
 }
 
@@ -343,7 +344,8 @@ func drawRare(t *rapid.T, v reflect.Value) {
 			switch f := v.Type().Field(i); {
 			case f.Tag.Get("msgpack") == "v":
 				v.Field(i).SetInt(Version)
-			case f.Tag.Get("msgpack") != "-" && !slices.Contains([]string{"AheadBits", "ParkedDeltas", "RefusedRuns", "Cause", "Continues"}, f.Name):
+			case f.Tag.Get("msgpack") != "-" && !slices.Contains([]string{"AheadBits", "ParkedDeltas", "RefusedRuns", "Cause",
+				"Continues"}, f.Name):
 				drawRare(t, v.Field(i))
 			}
 		}

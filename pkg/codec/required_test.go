@@ -86,7 +86,8 @@ func valueLength(t *testing.T, b []byte) int {
 // Nor may a key of the records inside.
 func TestInnerKeysAreRequired(t *testing.T) {
 	m, e := sampleFeedbackMark(), sampleEpoch()
-	for _, key := range []string{"partition", "released", "decisions_from", "decisions_time", "outcomes_through", "outcomes_from", "outcomes_time"} {
+	for _, key := range []string{"partition", "released", "decisions_from", "decisions_time", "outcomes_through",
+		"outcomes_from", "outcomes_time"} {
 		_, err := ParseFeedbackMark(replace(AppendFeedbackMark(nil, &m), key, "_"+key[1:]))
 		checkError(t, err, "positions[0]."+key, errMissing)
 	}
@@ -144,7 +145,8 @@ func TestRareUnknownKeys(t *testing.T) {
 	b := AppendDecisionMark(nil, &x)
 	b = b[:len(b)-crcBytes]
 	b[0]++
-	for _, more := range []string{"\xa1x\xc7\x01\x05\xff", "\xa1x\x92\x01\x81\x02\xc0", "\xa1x\xd6\xff\x00\x00\x00\x00", "\xa1x\xc4\x01\x00"} {
+	for _, more := range []string{"\xa1x\xc7\x01\x05\xff", "\xa1x\x92\x01\x81\x02\xc0", "\xa1x\xd6\xff\x00\x00\x00\x00",
+		"\xa1x\xc4\x01\x00"} {
 		got, err := ParseDecisionMark(repair([]byte(string(b) + more + crcKey + "0000")))
 		if err != nil || got != x {
 			t.Errorf("%q: %+v, %v", more, got, err)

@@ -40,8 +40,9 @@ type Round struct {
 }
 
 var (
-	errRoundTime = errors.New("a time is RFC 3339 in JSON, of the years 1700 to 2200, and a whole number of ns in MessagePack")
-	errTwoWorth  = errors.New("one of loss, reward and withdrawn is enough")
+	errRoundTime = errors.New("a time is RFC 3339 in JSON, of the years 1700 to 2200, and a whole number of ns in " +
+		"MessagePack")
+	errTwoWorth = errors.New("one of loss, reward and withdrawn is enough")
 )
 
 // ParseRound parses a round from MessagePack, JSON or the JSON of a CloudEvent, whose id
@@ -130,7 +131,8 @@ func (r *reader) round(o *Round) {
 	if o.Kind == noOutcome {
 		o.Kind = 0
 	}
-	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime || o.Weight != 0)
+	o.Decided = o.Action != "" && (asked || o.Propensity != 0 || len(o.Propensities) > 0 || o.Time != NoTime ||
+		o.Weight != 0)
 }
 
 // roundContext reads the context that a feedback or a decision carries as bytes.

@@ -8,8 +8,10 @@ import (
 
 func sampleRound() Round {
 	c := sampleContext()
-	return Round{Context: c, Decided: true, Time: 1612456289246000000, Action: "a", Propensity: .25, LawActions: []string{"a", "b"}, Propensities: []float64{.25, .75},
-		Kind: Reward, Value: 2.5, OutcomeTime: 1612456299246000000, Weight: 10, Baseline: []string{"b", "a"}, Defaulted: true, Inactive: true, Activated: true}
+	return Round{Context: c, Decided: true, Time: 1612456289246000000, Action: "a", Propensity: .25,
+		LawActions: []string{"a", "b"}, Propensities: []float64{.25, .75},
+		Kind: Reward, Value: 2.5, OutcomeTime: 1612456299246000000, Weight: 10, Baseline: []string{"b", "a"}, Defaulted: true,
+		Inactive: true, Activated: true}
 }
 
 func TestRoundAgain(t *testing.T) {
@@ -50,7 +52,8 @@ func TestRoundOfFeedback(t *testing.T) {
 		loss      float64
 		kind      OutcomeKind
 		defaulted bool
-	}{{Observed, .5, Loss, false}, {Imputed, 1, Loss, true}, {Skipped, 0, 0, false}, {WithdrawnRound, 0, Withdrawn, false}} {
+	}{{Observed, .5, Loss, false}, {Imputed, 1, Loss, true}, {Skipped, 0, 0, false},
+		{WithdrawnRound, 0, Withdrawn, false}} {
 		f := sampleFeedback()
 		f.Fate, f.Loss = c.fate, c.loss
 		x := sampleContext()
@@ -59,8 +62,10 @@ func TestRoundOfFeedback(t *testing.T) {
 		if err := ParseRound(&o, AppendFeedback(nil, &f)); err != nil {
 			t.Fatal(err)
 		}
-		if !o.Decided || o.Kind != c.kind || o.Value != c.loss || o.Defaulted != c.defaulted || o.Action != f.Actions[f.Action] || o.ID != f.ID ||
-			o.Time != f.Time || o.OutcomeTime != f.ClosedAt || !reflect.DeepEqual(o.Propensities, f.Propensities) || !same(o.Features, x.Features) {
+		if !o.Decided || o.Kind != c.kind || o.Value != c.loss || o.Defaulted != c.defaulted ||
+			o.Action != f.Actions[f.Action] || o.ID != f.ID ||
+			o.Time != f.Time || o.OutcomeTime != f.ClosedAt || !reflect.DeepEqual(o.Propensities, f.Propensities) ||
+			!same(o.Features, x.Features) {
 			t.Errorf("%v: %+v", c.fate, o)
 		}
 	}
@@ -68,11 +73,15 @@ func TestRoundOfFeedback(t *testing.T) {
 
 func TestRoundOfCloudEvent(t *testing.T) {
 	var o Round
-	if err := ParseRound(&o, []byte(`{"specversion":"1.0","type":"x","source":"/s","id":"e1","time":"2021-02-04T16:45:00Z","data":{"features":{"h":1},"action":"a","propensity":0.5}}`)); err != nil ||
+	if err := ParseRound(&o,
+		[]byte(`{"specversion":"1.0","type":"x","source":"/s","id":"e1","time":"2021-02-04T16:45:00Z",`+
+			`"data":{"features":{"h":1},"action":"a","propensity":0.5}}`)); err != nil ||
 		o.ID != "e1" || o.Time != 1612457100000000000 || !o.Decided {
 		t.Errorf("%v: %+v", err, o)
 	}
-	if err := ParseRound(&o, []byte(`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1","reward":1}}`)); err != nil ||
+	if err := ParseRound(&o,
+		[]byte(`{"specversion":"1.0","type":"x","source":"/s","id":"e2","time":"2021-02-04T16:45:00Z","data":{"id":"e1",`+
+			`"reward":1}}`)); err != nil ||
 		o.ID != "e1" || o.OutcomeTime != 1612457100000000000 || o.Decided || o.Kind != Reward {
 		t.Errorf("%v: %+v", err, o)
 	}

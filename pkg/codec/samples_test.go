@@ -72,7 +72,8 @@ func sampleFeedbackMark() FeedbackMark {
 	return FeedbackMark{
 		V: Version, N: 1000, Time: 1_700_000_000_000_000_000,
 		Positions: []Position{
-			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5, OutcomesThrough: 900, OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
+			{Partition: 0, Released: 600, Ahead: []int64{602, 700}, DecisionsFrom: 598, DecisionsTime: 5, OutcomesThrough: 900,
+				OutcomesFrom: 850, OutcomesTime: 1_700_000_000_000_000_000},
 			{Partition: 1, Released: 400, DecisionsFrom: 401, OutcomesThrough: 70_000, OutcomesFrom: 65_000},
 		},
 		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}},
@@ -84,10 +85,13 @@ func sampleCutMark() FeedbackMark {
 	const at = 1_700_000_000_000_000_000
 	return FeedbackMark{
 		V: cutMarkVersion, N: 1000, Cut: 250, Time: at, Era: 2, Eras: []EraStart{{Era: 1, N: 0}, {Era: 2, N: 980}},
-		From: 900, FromCut: 200, Memory: 3, Remembers: 17, Rejects: 5, Limits: Limits{Heart: 1, Pending: 100_000, Bytes: 1 << 30, Dedup: 10_000},
+		From: 900, FromCut: 200, Memory: 3, Remembers: 17, Rejects: 5, Limits: Limits{Heart: 1, Pending: 100_000,
+			Bytes: 1 << 30, Dedup: 10_000},
 		Positions: []Position{
-			{Partition: 0, Round: 600, Time: at - 1, Decisions: 620, DecisionsSince: 610, DecisionsSum: 1<<32 - 1, Outcomes: 70_000, OutcomesSince: 69_990, OutcomesSum: 7},
-			{Partition: 1, Round: 400, Time: at, Decisions: 410, DecisionsSince: 400, DecisionsSum: 9, Outcomes: 300, OutcomesSince: 300, Done: []Run{{From: 401, To: 450}, {From: 452, To: 452}}, Again: 320},
+			{Partition: 0, Round: 600, Time: at - 1, Decisions: 620, DecisionsSince: 610, DecisionsSum: 1<<32 - 1,
+				Outcomes: 70_000, OutcomesSince: 69_990, OutcomesSum: 7},
+			{Partition: 1, Round: 400, Time: at, Decisions: 410, DecisionsSince: 400, DecisionsSum: 9, Outcomes: 300,
+				OutcomesSince: 300, Done: []Run{{From: 401, To: 450}, {From: 452, To: 452}}, Again: 320},
 		},
 		Epochs: []EpochRef{{Epoch: 1, Offset: 0}, {Epoch: 2, Offset: 500}}, Guard: []byte("guard"),
 		LostTails: []LostTail{{Topic: "outcomes", Partition: 1, Offset: 300, Was: 320}},
@@ -102,7 +106,8 @@ func newCutMark() FeedbackMark {
 func sampleCut() Cut {
 	return Cut{
 		V: Version, Cut: 250, Time: 1_700_000_000_000_000_000,
-		Decisions: []Range{{Partition: 0, Next: 620, Sum: 1<<32 - 1}, {Partition: 2, Next: 1 << 33}}, Outcomes: []Range{{Partition: 1, Next: 1, Sum: 200}},
+		Decisions: []Range{{Partition: 0, Next: 620, Sum: 1<<32 - 1}, {Partition: 2, Next: 1 << 33}},
+		Outcomes:  []Range{{Partition: 1, Next: 1, Sum: 200}},
 	}
 }
 
@@ -164,8 +169,8 @@ func kinds() []kind {
 		hot("decision-era", sampleEraDecision(), AppendDecision, ParseDecision),
 		hot("feedback", sampleFeedback(), AppendFeedback, ParseFeedback),
 		hot("feedback-lost", Feedback{
-			N: 1, Round: 2, ID: "l", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Fate: Skipped, Reason: ReasonLost,
-			OutcomePartition: -1, OutcomeOffset: -1, Context: []byte("{}"),
+			N: 1, Round: 2, ID: "l", Epoch: 1, Actions: []string{"a"}, Propensities: []float64{1}, Fate: Skipped,
+			Reason: ReasonLost, OutcomePartition: -1, OutcomeOffset: -1, Context: []byte("{}"),
 		}, AppendFeedback, ParseFeedback),
 		hot("cut", sampleCut(), AppendCut, ParseCut),
 		hot("cut-empty", Cut{V: Version, Cut: 1, Time: 1}, AppendCut, ParseCut),

@@ -41,7 +41,8 @@ func checkText(s string, most int) error {
 // word returns eight bytes of s, the first of which is s[i] and the lowest.
 func word(s string, i int) uint64 {
 	_ = s[i+7]
-	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 | uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+	return uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 | uint64(s[i+4])<<32 | uint64(
+		s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
 }
 
 // isPlain reports whether all bytes of x are ASCII and no control characters. A byte

@@ -74,7 +74,8 @@ func newRival(k int) (*oracle.Linear, error) {
 }
 
 func newAlarmSums(k, size int) alarmSums {
-	s := alarmSums{played: make([]int64, k), bias: make([]float64, k), z: make([][]float64, k), refuted: make([]bool, size)}
+	s := alarmSums{played: make([]int64, k), bias: make([]float64, k), z: make([][]float64, k),
+		refuted: make([]bool, size)}
 	b := make([]float64, k*size)
 	for a := range s.z {
 		s.z[a] = b[a*size : (a+1)*size : (a+1)*size]

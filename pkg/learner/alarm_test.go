@@ -43,7 +43,8 @@ func sound(seed uint64, rounds int, wrong misspecified) int64 {
 			x.Features[j] = oracle.Feature{Name: "x" + string(rune('0'+j)), Kind: oracle.Number, Value: 2*rng.Float64() - 1}
 		}
 		law, gamma = d.Propensities(law[:0], x)
-		r := learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law, Gamma: gamma, N: n + 1, LearnedThrough: n, Fate: learner.Observed}
+		r := learner.Round{Input: x, Action: learner.Draw(law, rng.Uint64()>>11), Propensities: law, Gamma: gamma, N: n + 1,
+			LearnedThrough: n, Fate: learner.Observed}
 		class.Eval(f, x, r.Action)
 		if rng.Float64() < wrong(f[0], x) {
 			r.Loss = 1

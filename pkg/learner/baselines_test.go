@@ -35,7 +35,8 @@ func TestLawsByHand(t *testing.T) {
 		{"greedy: the first of equal ones", learner.NewGreedy(reg), [4]float64{0, 1, 0, 0}, 0},
 		{"egreedy", must(learner.NewEpsilonGreedy(reg, 0.2)), [4]float64{0.05, 0.85, 0.05, 0.05}, 0},
 		// μ solves 2/μ + 1/(μ+3) + 1/(μ+6) = 1 at γ = 10
-		{"dafa", learner.NewDAFA(reg, learner.Fixed{G: 10}), [4]float64{1 / (dafaMu + 3), 1 / dafaMu, 1 / dafaMu, 1 / (dafaMu + 6)}, 10},
+		{"dafa", learner.NewDAFA(reg, learner.Fixed{G: 10}), [4]float64{1 / (dafaMu + 3), 1 / dafaMu, 1 / dafaMu,
+			1 / (dafaMu + 6)}, 10},
 	} {
 		law, gamma := c.l.Propensities(nil, x)
 		for a, p := range law {
@@ -53,7 +54,8 @@ func TestLawsByHand(t *testing.T) {
 			t.Errorf("epsilon %v: accepted", bad)
 		}
 	}
-	if learner.NewGreedy(reg).NeedsFIFO() || learner.NewDAFA(reg, learner.Fixed{G: 1}).NeedsFIFO() || !learner.NewDAFA(newLinear(), learner.Fixed{G: 1}).NeedsFIFO() {
+	if learner.NewGreedy(reg).NeedsFIFO() || learner.NewDAFA(reg, learner.Fixed{G: 1}).NeedsFIFO() ||
+		!learner.NewDAFA(newLinear(), learner.Fixed{G: 1}).NeedsFIFO() {
 		t.Error("NeedsFIFO")
 	}
 	law, _ := learner.NewDAFA(reg, learner.Fixed{G: 10}).Propensities(nil, x)

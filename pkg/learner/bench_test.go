@@ -26,7 +26,8 @@ func benchInputs(n, k, d int, vector bool) []oracle.Input {
 			if vector {
 				inputs[i].Vector = append(inputs[i].Vector, v)
 			} else {
-				inputs[i].Features = append(inputs[i].Features, oracle.Feature{Name: fmt.Sprintf("n_input%d", j+1), Kind: oracle.Number, Value: v})
+				inputs[i].Features = append(inputs[i].Features, oracle.Feature{Name: fmt.Sprintf("n_input%d", j+1),
+					Kind: oracle.Number, Value: v})
 			}
 		}
 	}
@@ -48,7 +49,8 @@ func trained(t testing.TB, inputs []oracle.Input, rounds int, beta float64) *lea
 		law, gamma = d.Propensities(law[:0], x)
 		a := learner.Draw(law, rng.Uint64()>>11)
 		n := int64(i + 1)
-		d.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n, LearnedThrough: n - 1, Fate: learner.Observed, Loss: rng.Float64()})
+		d.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n, LearnedThrough: n - 1,
+			Fate: learner.Observed, Loss: rng.Float64()})
 	}
 	return d
 }

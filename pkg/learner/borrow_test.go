@@ -12,13 +12,15 @@ import (
 
 // borrowed is a round that another law played.
 func borrowed(x *oracle.Input, n int64, law []float64, action int, loss float64) *learner.Round {
-	return &learner.Round{Input: x, Action: action, Propensities: law, N: n, LearnedThrough: n - 1, Fate: learner.Observed, Loss: loss, Borrowed: true}
+	return &learner.Round{Input: x, Action: action, Propensities: law, N: n, LearnedThrough: n - 1, Fate: learner.Observed,
+		Loss: loss, Borrowed: true}
 }
 
 // TestBorrowedTeachesTheOracle holds that DA-FA learns from rounds of another law what it
 // learns from its own, and counts them neither in γ nor in its certificate.
 func TestBorrowedTeachesTheOracle(t *testing.T) {
-	x := &oracle.Input{Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: 1}}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
+	x := &oracle.Input{Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: 1}},
+		Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	own, other := newLinear(), newLinear()
 	played := learner.NewDAFA(own, must(learner.NewSchedule("balanced", own)))
 	watched := learner.NewDAFA(other, must(learner.NewSchedule("balanced", other)))

@@ -39,7 +39,8 @@ func (c Certificate) APriori() float64 {
 	if c.Beta <= 0 {
 		return math.Inf(1)
 	}
-	return c.Barrier + float64(c.MaxGamma*c.Regret)/4 + float64(2*math.Sqrt(float64(c.SumSqSig*c.Beta))) + float64(c.Skipped)
+	return c.Barrier + float64(c.MaxGamma*c.Regret)/4 + float64(2*math.Sqrt(float64(c.SumSqSig*c.Beta))) +
+		float64(c.Skipped)
 }
 
 // count adds a round's fate and its σ, and reports whether it is learned.

@@ -24,9 +24,11 @@ func watching(t testing.TB, d *labelled, kind string, version int) *learner.DAFA
 		reg, err = oracle.NewAggregate(oracle.AggregateOptions{Columns: d.columns, Beta: beta, MaxFeatures: most,
 			Fourier: oracle.AutoFourier(k, d.columns), Version: version})
 	case "linear":
-		reg, err = oracle.NewLinear(oracle.LinearOptions{Beta: beta, Lambda: oracle.AutoLambda(d.columns), MaxFeatures: most, Version: version})
+		reg, err = oracle.NewLinear(oracle.LinearOptions{Beta: beta, Lambda: oracle.AutoLambda(d.columns), MaxFeatures: most,
+			Version: version})
 	default:
-		reg, err = oracle.NewShared(oracle.SharedOptions{Hybrid: kind == "hybrid", Hashed: 96, MaxFeatures: most, Version: version})
+		reg, err = oracle.NewShared(oracle.SharedOptions{Hybrid: kind == "hybrid", Hashed: 96, MaxFeatures: most,
+			Version: version})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -53,8 +55,10 @@ func TestSecondHalves(t *testing.T) {
 		delay     delays
 		most      float64
 	}{
-		{"satimage_drift", "auto", noDelay, .18}, {"segment_drift", "auto", noDelay, .20}, {"nursery_drift", "auto", noDelay, .105},
-		{"satimage_drift", "auto", exp50w200, .27}, {"satimage_drift", "linear", noDelay, .25}, {"segment_drift", "linear", noDelay, .25},
+		{"satimage_drift", "auto", noDelay, .18}, {"segment_drift", "auto", noDelay, .20},
+		{"nursery_drift", "auto", noDelay, .105},
+		{"satimage_drift", "auto", exp50w200, .27}, {"satimage_drift", "linear", noDelay, .25},
+		{"segment_drift", "linear", noDelay, .25},
 		{"nursery_drift", "linear", noDelay, .12}, {"segment_drift", "hybrid", noDelay, .35},
 	} {
 		t.Run(fmt.Sprintf("%s/%s/%v", c.set, c.kind, c.delay.window), func(t *testing.T) {
@@ -110,7 +114,8 @@ func TestStillStreams(t *testing.T) {
 				}
 				rate := float64(alarmed) / float64(streams)
 				t.Logf("alarms in %d of %d still streams", alarmed, streams)
-				if most := oracle.ChangeAlarms + 2*math.Sqrt(oracle.ChangeAlarms*(1-oracle.ChangeAlarms)/float64(streams)); rate > most {
+				if most := oracle.ChangeAlarms + 2*math.Sqrt(oracle.ChangeAlarms*(1-oracle.ChangeAlarms)/float64(
+					streams)); rate > most {
 					t.Errorf("false alarms in %.4f of %d still streams, at most %.4f are allowed", rate, streams, most)
 				}
 			})

@@ -58,7 +58,8 @@ func someLists() *learner.DecisionLists {
 	return must(learner.NewDecisionLists([]string{"a", "b", "c", "d", "e"}, []learner.DecisionList{
 		{{Then: "b"}},
 		{{If: []learner.Condition{{Feature: "kind", Kind: oracle.Text, Text: "A"}}, Then: "c"}, {Then: "a"}},
-		{{If: []learner.Condition{{Feature: "x0", Kind: oracle.Number, Lo: 0, Hi: 9}, {Feature: "flag", Kind: oracle.Bool, Lo: 1, Hi: 1}}, Then: "d"}, {Then: "e"}},
+		{{If: []learner.Condition{{Feature: "x0", Kind: oracle.Number, Lo: 0, Hi: 9},
+			{Feature: "flag", Kind: oracle.Bool, Lo: 1, Hi: 1}}, Then: "d"}, {Then: "e"}},
 	}))
 }
 
@@ -78,12 +79,15 @@ func TestContract(t *testing.T) {
 		"greedy":      func() learner.Learner { return learner.NewGreedy(newLinear()) },
 		"egreedy":     func() learner.Learner { return must(learner.NewEpsilonGreedy(newLinear(), 0.05)) },
 		"exp4":        func() learner.Learner { return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{})) },
-		"exp4 known":  func() learner.Learner { return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{Eta: 0.1})) },
+		"exp4 known": func() learner.Learner {
+			return must(learner.NewEXP4(sigmoidPolicies(), learner.EXP4Options{Eta: 0.1}))
+		},
 		"exp4 plain": func() learner.Learner {
 			return must(learner.NewEXP4(someLists(), learner.EXP4Options{Plain: true, Prior: []float64{1, 2, 3}}))
 		},
 		"dafa vovk": func() learner.Learner {
-			return learner.NewDAFA(newHedge(oracle.HedgeOptions{Vovk: true, Unproved: true}), learner.Anytime{C: learner.Balanced})
+			return learner.NewDAFA(newHedge(oracle.HedgeOptions{Vovk: true, Unproved: true}),
+				learner.Anytime{C: learner.Balanced})
 		},
 	} {
 		t.Run(name, func(t *testing.T) { learnertest.Test(t, fresh, learnertest.Options{}) })
@@ -101,7 +105,9 @@ func TestContract(t *testing.T) {
 		"hybrid": func() oracle.Regressor { return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 12})) },
 	} {
 		t.Run("dafa "+name, func(t *testing.T) {
-			learnertest.Test(t, func() learner.Learner { return learner.NewDAFA(reg(), learner.Root{C: learner.RootBalanced}) }, learnertest.Options{Rounds: 60})
+			learnertest.Test(t, func() learner.Learner {
+				return learner.NewDAFA(reg(), learner.Root{C: learner.RootBalanced})
+			}, learnertest.Options{Rounds: 60})
 		})
 	}
 }

@@ -29,7 +29,8 @@ func newWorld(seed uint64) *world {
 func (w *world) input() *oracle.Input {
 	x := &oracle.Input{Actions: w.actions}
 	for j := range worldD {
-		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("x", j), Kind: oracle.Number, Value: 2*w.rng.Float64() - 1})
+		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("x", j), Kind: oracle.Number,
+			Value: 2*w.rng.Float64() - 1})
 	}
 	return x
 }
@@ -136,7 +137,8 @@ func TestPathwiseInequality(t *testing.T) {
 					bound := barrier + square + drift
 					sum += math.Min(drift, 1)
 					if regret > bound+1e-9 {
-						t.Fatalf("%s %s seed %d round %d: regret %v > %v + %v + %v", delays, name, seed, r.N, regret, barrier, square, drift)
+						t.Fatalf("%s %s seed %d round %d: regret %v > %v + %v + %v", delays, name, seed, r.N, regret, barrier,
+							square, drift)
 					}
 					if regret > 0.01 {
 						smallest = math.Min(smallest, bound/regret)
@@ -217,7 +219,8 @@ func TestMeasuredDriftCovers(t *testing.T) {
 		}
 		regret -= low
 		n := l.Learned() + 1
-		l.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n, LearnedThrough: n - 1, Fate: learner.Observed, Loss: 1 - math.Round(truth[a])})
+		l.Learn(&learner.Round{Input: x, Action: a, Propensities: law, Gamma: gamma, N: n, LearnedThrough: n - 1,
+			Fate: learner.Observed, Loss: 1 - math.Round(truth[a])})
 	}
 	if m := l.Certificate().MeasuredDrift(); regret <= m {
 		t.Errorf("flipped losses: regret %v within %v: the check cannot fail", regret, m)
@@ -264,7 +267,8 @@ func TestCertificateByHand(t *testing.T) {
 	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	law, gamma := l.Propensities(nil, x) // f̂ = 0: uniform, μ = 3
 	round := func(n, tau int64, fate learner.Fate, loss float64) *learner.Round {
-		return &learner.Round{Input: x, Action: 0, Propensities: law, Gamma: gamma, N: n, LearnedThrough: tau, Fate: fate, Loss: loss}
+		return &learner.Round{Input: x, Action: 0, Propensities: law, Gamma: gamma, N: n, LearnedThrough: tau,
+			Fate: fate, Loss: loss}
 	}
 	l.Learn(round(1, 0, learner.Observed, 1)) // w = ½, u = ½: f̂_2 = (0.4, 0, 0)
 	l.Learn(round(2, 0, learner.Imputed, 1))  // g = f̂_2 − f̂_1: drift 0.4/3 − 0

@@ -68,7 +68,8 @@ func NewDecisionLists(actions []string, lists []DecisionList) (*DecisionLists, e
 	if len(lists) == 0 || len(actions) == 0 {
 		return nil, errors.New("decision lists: there must be an action and a list")
 	}
-	d := &DecisionLists{actions: append([]string(nil), actions...), actionOf: map[string]int32{}, feature: map[string]int32{}}
+	d := &DecisionLists{actions: append([]string(nil), actions...), actionOf: map[string]int32{},
+		feature: map[string]int32{}}
 	for i, a := range actions {
 		d.actionOf[a] = int32(i)
 	}

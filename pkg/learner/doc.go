@@ -170,12 +170,12 @@
 // truth; it says more than T as soon as the mean loss is below 1, and never less than what was lost.
 //
 // A sharper one would subtract what the best policy loses. Confidence ellipsoids (Abbasi-Yadkori, Pál,
-// Szepesvári 2011, theorem 2: |f̂ − f⋆|(z) ≤ (½√(log det(λP)⁻¹ + 2 log(K/α)) + √λ‖θ⋆‖)·√(zᵀPz) for β = 0,
-// frozen features and a linear truth) bound it from below by Σ min_a (f̂ − width)⁺. But the least over
-// actions is that of an action that is hardly ever played, and whose width is large for that: with d = 6, K = 5,
-// λ = 1, ‖θ⋆‖ = 1 and an action played 1,000 times, (½√(6·log 167 + 9.2) + 1)·√(6/1000) = 0.32 of losses
-// near ½; at 100 plays it is 0.87, and nothing is left. It would stand on three assumptions that nothing
-// here can test, and gain little: it is left out.
+// Szepesvári 2011, theorem 2: |f̂ − f⋆|(z) ≤ (½√(log det(λP)⁻¹ + 2 log(K/α)) +
+// √λ‖θ⋆‖)·√(zᵀPz) for β = 0, frozen features and a linear truth) bound it from below by Σ min_a
+// (f̂ − width)⁺. But the least over actions is that of an action that is hardly ever played, and whose width
+// is large for that: with d = 6, K = 5, λ = 1, ‖θ⋆‖ = 1 and an action played 1,000 times, (½√(6·log 167
+// + 9.2) + 1)·√(6/1000) = 0.32 of losses near ½; at 100 plays it is 0.87, and nothing is left. It would stand
+// on three assumptions that nothing here can test, and gain little: it is left out.
 //
 // # Sampler
 //

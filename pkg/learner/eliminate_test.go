@@ -19,7 +19,9 @@ func eliminating(h *oracle.Hedge) *learner.DAFA {
 }
 
 func TestContractEliminate(t *testing.T) {
-	learnertest.Test(t, func() learner.Learner { return eliminating(newHedge(oracle.HedgeOptions{})) }, learnertest.Options{})
+	learnertest.Test(t, func() learner.Learner {
+		return eliminating(newHedge(oracle.HedgeOptions{}))
+	}, learnertest.Options{})
 	if learner.NewDAFA(newHedge(oracle.HedgeOptions{}), learner.Fixed{}).Eliminate() == nil {
 		t.Error("elimination without models")
 	}
@@ -65,7 +67,8 @@ func TestEliminate(t *testing.T) {
 			t.Errorf("seed %d: some action was eliminated in %d of 1500 rounds only", seed, zeros)
 		}
 		w = newWorld(60 + seed)
-		for _, r := range w.run(dafaOver(w, oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced}), 1500, waits["constant"], nil) {
+		for _, r := range w.run(dafaOver(w, oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced}), 1500,
+			waits["constant"], nil) {
 			regret, _, _, _ := r.terms()
 			without += regret
 		}

@@ -66,7 +66,8 @@ func TestEXP4BatchFails(t *testing.T) {
 	own := func(_ *oracle.Input, i int) int { return i }
 	var block []learner.Round
 	for range n {
-		block = append(block, learner.Round{Input: x, Action: 0, Propensities: []float64{0.5, 0.5}, Fate: learner.Observed, Loss: 0.5})
+		block = append(block, learner.Round{Input: x, Action: 0, Propensities: []float64{0.5, 0.5},
+			Fate: learner.Observed, Loss: 0.5})
 	}
 	together := &batchEXP4{eta: eta, advice: own, w: []float64{0.5, 0.5}}
 	together.learn(block)

@@ -54,7 +54,8 @@ func (w exp4World) play(o learner.EXP4Options, seed uint64) (regret float64, c l
 			due = max(due, arrives)
 			arrives = due
 		}
-		at[due] = append(at[due], learner.Round{Input: x, Action: a, Propensities: told, LearnedThrough: learned, Fate: learner.Observed, Loss: loss[a]})
+		at[due] = append(at[due], learner.Round{Input: x, Action: a, Propensities: told, LearnedThrough: learned,
+			Fate: learner.Observed, Loss: loss[a]})
 		for _, r := range at[t] {
 			learned++
 			r.N = learned
@@ -87,7 +88,8 @@ func TestEXP4Bounds(t *testing.T) {
 	}
 	eta := learner.EXP4Eta(4, 2, 400, 10_000)
 	for name, w := range worlds {
-		for form, o := range map[string]learner.EXP4Options{"known": {Eta: eta}, "adaptive": {}, "plain": {Eta: eta, Plain: true}} {
+		for form, o := range map[string]learner.EXP4Options{"known": {Eta: eta}, "adaptive": {},
+			"plain": {Eta: eta, Plain: true}} {
 			slack, honest := make([]float64, 3), true
 			squares := make([]float64, 3)
 			for s := range seeds {

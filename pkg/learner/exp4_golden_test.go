@@ -17,7 +17,8 @@ func TestGoldenEXP4(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		o    learner.EXP4Options
-	}{{"adaptive", learner.EXP4Options{}}, {"known", learner.EXP4Options{Eta: 0.05}}, {"plain", learner.EXP4Options{Eta: 0.05, Plain: true}}} {
+	}{{"adaptive", learner.EXP4Options{}}, {"known", learner.EXP4Options{Eta: 0.05}},
+		{"plain", learner.EXP4Options{Eta: 0.05, Plain: true}}} {
 		w := newGoldenWorld()
 		l := must(learner.NewEXP4(learner.NewArgmin(w.class), c.o))
 		out += fmt.Sprintf("%s %x\n", c.name, sha256.Sum256(must(l.AppendBinary(ragged(w, l)))))
@@ -36,8 +37,8 @@ func ragged(w *world, l learner.Learner) (b []byte) {
 			x.Vector = append(x.Vector, 2*w.rng.Float64()-1)
 		}
 		law, _ := l.Propensities(nil, x)
-		r := learner.Round{Input: x, Propensities: law, Action: learner.Draw(law, w.rng.Uint64()>>11), LearnedThrough: learned,
-			Fate: learner.Observed, Loss: w.rng.Float64()}
+		r := learner.Round{Input: x, Propensities: law, Action: learner.Draw(law, w.rng.Uint64()>>11),
+			LearnedThrough: learned, Fate: learner.Observed, Loss: w.rng.Float64()}
 		for _, p := range law {
 			b = binary.BigEndian.AppendUint64(b, math.Float64bits(p))
 		}
@@ -69,8 +70,10 @@ func ExampleEXP4() {
 		if action == int(n%2) {
 			loss = 0
 		}
-		l.Learn(&learner.Round{Input: x, Action: action, Propensities: law, N: n + 1, LearnedThrough: n, Fate: learner.Observed, Loss: loss})
+		l.Learn(&learner.Round{Input: x, Action: action, Propensities: law, N: n + 1, LearnedThrough: n,
+			Fate: learner.Observed, Loss: loss})
 	}
-	fmt.Printf("weight of the wise policy %.3f, regret at most %.0f\n", l.AppendWeights(nil)[1], l.PolicyCertificate().Measured)
+	fmt.Printf("weight of the wise policy %.3f, regret at most %.0f\n", l.AppendWeights(nil)[1],
+		l.PolicyCertificate().Measured)
 	// Output: weight of the wise policy 0.990, regret at most 17
 }

@@ -122,7 +122,8 @@ func TestEXP4Prior(t *testing.T) {
 
 func TestEXP4Errors(t *testing.T) {
 	two := policyList{constant(0), constant(1)}
-	for _, o := range []learner.EXP4Options{{Eta: -1}, {Eta: math.NaN()}, {Prior: []float64{1}}, {Prior: []float64{1, 0}}, {Prior: []float64{1e308, 1e308}}} {
+	for _, o := range []learner.EXP4Options{{Eta: -1}, {Eta: math.NaN()}, {Prior: []float64{1}}, {Prior: []float64{1, 0}},
+		{Prior: []float64{1e308, 1e308}}} {
 		if _, err := learner.NewEXP4(two, o); err == nil {
 			t.Errorf("%+v is accepted", o)
 		}

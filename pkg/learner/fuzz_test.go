@@ -21,7 +21,8 @@ func FuzzUnmarshal(f *testing.F) {
 	x := &oracle.Input{Vector: []float64{1, 2}, Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}}
 	teach := func(l learner.Learner, n int64) {
 		law, gamma := l.Propensities(nil, x)
-		l.Learn(&learner.Round{Input: x, Propensities: law, Gamma: gamma, N: n, LearnedThrough: 0, Fate: learner.Observed, Loss: 1})
+		l.Learn(&learner.Round{Input: x, Propensities: law, Gamma: gamma, N: n, LearnedThrough: 0,
+			Fate: learner.Observed, Loss: 1})
 	}
 	for _, l := range fresh() {
 		for n := range int64(3) {

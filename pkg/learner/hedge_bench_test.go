@@ -50,7 +50,8 @@ func BenchmarkLearnHedge(b *testing.B) {
 	}
 	l := learner.NewDAFA(h, learner.Root{C: learner.RootBalanced})
 	law, gamma := l.Propensities(nil, x)
-	r := learner.Round{Input: x, Propensities: law, Gamma: gamma, N: 5000, Fate: learner.Observed, Loss: 0.5, LearnedThrough: 4999}
+	r := learner.Round{Input: x, Propensities: law, Gamma: gamma, N: 5000, Fate: learner.Observed, Loss: 0.5,
+		LearnedThrough: 4999}
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Learn(&r)

@@ -93,7 +93,8 @@ func (h *heldRound) parse(b []byte) bool {
 		h.actions = append(h.actions, oracle.Action{Name: name, Features: h.readFeatures(&r)})
 	}
 	h.in.Vector, h.in.Actions = h.vector, h.actions
-	h.round = Round{Input: &h.in, Action: action, Propensities: h.law, Fate: fate, Loss: loss, Borrowed: mark&borrowedBit != 0}
+	h.round = Round{Input: &h.in, Action: action, Propensities: h.law, Fate: fate, Loss: loss,
+		Borrowed: mark&borrowedBit != 0}
 	return !r.bad && len(r.b) == 0 && k > 0 && action < k && loss <= 1 && fate >= Observed && fate <= Skipped
 }
 

@@ -79,7 +79,9 @@ func (o *inOrder) hold(m *Models, r *Round) {
 		w.round = appendHeld(w.round, r)
 		m.waiting += counts(r)
 	}
-	at, _ := slices.BinarySearchFunc(o.wait, w.decision, func(w waiting, d int64) int { return cmp.Compare(w.decision, d) })
+	at, _ := slices.BinarySearchFunc(o.wait, w.decision, func(w waiting, d int64) int {
+		return cmp.Compare(w.decision, d)
+	})
 	o.wait = slices.Insert(o.wait, at, w)
 	o.bytes += waitingBytes + len(w.round)
 }

@@ -19,9 +19,12 @@ func crowd(rng *rand.Rand, n int) []*Round {
 	out := make([]*Round, n)
 	for i := range out {
 		p := rng.Float64()
-		r := &Round{Decision: int64(i + 1), Propensities: []float64{p, 1 - p}, Action: rng.IntN(2), Fate: Observed, Loss: float64(rng.IntN(2)), Borrowed: rng.IntN(6) == 0,
-			Input: &oracle.Input{Vector: []float64{rng.Float64()}, Actions: []oracle.Action{{Name: "a"}, {Name: "b", Features: []oracle.Feature{{Name: "size", Kind: oracle.Number, Value: rng.Float64()}}}},
-				Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: rng.Float64()}, {Name: "c", Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(3))}}}}
+		r := &Round{Decision: int64(i + 1), Propensities: []float64{p, 1 - p}, Action: rng.IntN(2), Fate: Observed,
+			Loss: float64(rng.IntN(2)), Borrowed: rng.IntN(6) == 0,
+			Input: &oracle.Input{Vector: []float64{rng.Float64()}, Actions: []oracle.Action{{Name: "a"},
+				{Name: "b", Features: []oracle.Feature{{Name: "size", Kind: oracle.Number, Value: rng.Float64()}}}},
+				Features: []oracle.Feature{{Name: "x", Kind: oracle.Number, Value: rng.Float64()},
+					{Name: "c", Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(3))}}}}
 		if rng.IntN(3) == 0 {
 			r.Fate = Imputed + Fate(rng.IntN(3))
 		}

@@ -17,7 +17,8 @@ type Round struct {
 	Decision       int64     // its number in its partition: 1, 2, 3, …
 	Fate           Fate
 	Loss           float64 // in [0,1]; meaningful if Observed or Imputed
-	Borrowed       bool    // another law than the learner's was drawn from: Propensities are that one's, Gamma means nothing
+	// another law than the learner's was drawn from: Propensities are that one's, Gamma means nothing
+	Borrowed bool
 }
 
 // Fate is what became of the round.

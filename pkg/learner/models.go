@@ -84,7 +84,8 @@ func NewModels(class oracle.Class, o ModelsOptions) (*Models, error) {
 	if n < 1 {
 		return nil, fmt.Errorf("certificate: the class is empty")
 	}
-	m := &Models{class: class, size: n, alpha: o.Alpha, floor: oracle.Log(1 / float64(memberShare*o.Alpha)), log: oracle.Log(float64(n)), f: make([]float64, n)}
+	m := &Models{class: class, size: n, alpha: o.Alpha, floor: oracle.Log(1 / float64(memberShare*o.Alpha)),
+		log: oracle.Log(float64(n)), f: make([]float64, n)}
 	m.picker, _ = class.(oracle.Picker)
 	m.modelSums = newModelSums(n)
 	for i := range m.which {

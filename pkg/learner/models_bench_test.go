@@ -24,7 +24,8 @@ func BenchmarkModels(b *testing.B) {
 	}{givenAlike(10_000, 10), logisticAlike(1000, 10, 16)} {
 		for _, left := range []int{c.class.Size(), c.class.Size() / 100} {
 			b.Run(fmt.Sprintf("%s/left=%d", c.name, left), func(b *testing.B) {
-				plain := learner.NewDAFA(must(oracle.NewHedge(c.class, oracle.HedgeOptions{})), learner.Anytime{C: learner.Balanced})
+				plain := learner.NewDAFA(must(oracle.NewHedge(c.class, oracle.HedgeOptions{})),
+					learner.Anytime{C: learner.Balanced})
 				law, gamma := plain.Propensities(nil, c.x)
 				r := learner.Round{Input: c.x, Propensities: law, Gamma: gamma, N: 5000, Fate: learner.Observed, Loss: 0.5}
 				seen, alert := leaving(c.class, left, false), leaving(c.class, left, true)

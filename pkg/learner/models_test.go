@@ -24,7 +24,9 @@ func watched(h *oracle.Hedge, o learner.ModelsOptions) *learner.DAFA {
 func TestContractWatched(t *testing.T) {
 	for name, o := range map[string]learner.ModelsOptions{"models": {Alpha: 0.3}, "alarm": {Alarm: true}} {
 		t.Run(name, func(t *testing.T) {
-			learnertest.Test(t, func() learner.Learner { return watched(newHedge(oracle.HedgeOptions{}), o) }, learnertest.Options{})
+			learnertest.Test(t, func() learner.Learner {
+				return watched(newHedge(oracle.HedgeOptions{}), o)
+			}, learnertest.Options{})
 		})
 	}
 	t.Run("on arrival", func(t *testing.T) {
@@ -123,10 +125,12 @@ func TestModelsByFormula(t *testing.T) {
 				if top[f] > math.Log(1/alpha) {
 					continue
 				}
-				want := learner.Model{Function: f, PValue: math.Min(1, math.Exp(-top[f])), Loss: loss[f] - least, Regret: charged + regret[f]}
+				want := learner.Model{Function: f, PValue: math.Min(1, math.Exp(-top[f])), Loss: loss[f] - least,
+					Regret: charged + regret[f]}
 				worst = math.Max(worst, want.Regret)
 				random = math.Max(random, regret[f]+unseen[f])
-				if j == len(got) || got[j].Function != f || math.Abs(got[j].PValue-want.PValue) > 1e-6 || math.Abs(got[j].Loss-want.Loss) > 1e-9 || math.Abs(got[j].Regret-want.Regret) > 1e-9 {
+				if j == len(got) || got[j].Function != f || math.Abs(got[j].PValue-want.PValue) > 1e-6 ||
+					math.Abs(got[j].Loss-want.Loss) > 1e-9 || math.Abs(got[j].Regret-want.Regret) > 1e-9 {
 					t.Fatalf("seed %d, alpha %v: function %d: %+v, want %+v", seed, alpha, f, got, want)
 				}
 				j++
@@ -134,11 +138,13 @@ func TestModelsByFormula(t *testing.T) {
 			if j != len(got) {
 				t.Fatalf("seed %d, alpha %v: too many: %+v", seed, alpha, got)
 			}
-			if p := m.Plausible(); alpha == 0.05 && (p.Surviving != j || math.Abs(p.Bound-worst) > 1e-9 || math.Abs(p.Random-random) > 1e-9 || float64(p.Charged) != charged) {
+			if p := m.Plausible(); alpha == 0.05 && (p.Surviving != j || math.Abs(p.Bound-worst) > 1e-9 ||
+				math.Abs(p.Random-random) > 1e-9 || float64(p.Charged) != charged) {
 				t.Errorf("seed %d: %+v, want %d functions and %v", seed, p, j, worst)
 			}
 		}
-		if p := d.Certificate().Plausible; p.Surviving != m.Plausible().Surviving || math.Abs(p.Bound+charged-m.Plausible().Bound) > 1e-9 {
+		if p := d.Certificate().Plausible; p.Surviving != m.Plausible().Surviving ||
+			math.Abs(p.Bound+charged-m.Plausible().Bound) > 1e-9 {
 			t.Errorf("seed %d: in DA-FA %+v, apart %+v", seed, p, m.Plausible())
 		}
 	}
@@ -147,9 +153,11 @@ func TestModelsByFormula(t *testing.T) {
 // TestWatchedLearnsAlike holds that models change nothing that is learned or decided.
 func TestWatchedLearnsAlike(t *testing.T) {
 	for name, wait := range waits {
-		plain := newWorld(3).run(dafaOver(newWorld(3), oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced}), 400, wait, nil)
+		plain := newWorld(3).run(dafaOver(newWorld(3), oracle.HedgeOptions{}, learner.Anytime{C: learner.Balanced}),
+			400, wait, nil)
 		w := newWorld(3)
-		seen := w.run(watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})), learner.ModelsOptions{Alarm: true}), 400, wait, nil)
+		seen := w.run(watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})), learner.ModelsOptions{Alarm: true}),
+			400, wait, nil)
 		for i, r := range plain {
 			if !slices.Equal(r.Propensities, seen[i].Propensities) || r.Gamma != seen[i].Gamma {
 				t.Fatalf("%s: round %d is decided otherwise", name, i)
@@ -181,7 +189,8 @@ func TestModelsFromOldSnapshot(t *testing.T) {
 	if err := old.UnmarshalBinary(must(d.AppendBinary(nil))); err == nil {
 		t.Error("a learner without models takes a snapshot with them")
 	}
-	other := watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})), learner.ModelsOptions{Alpha: 0.01, Alarm: true})
+	other := watched(must(oracle.NewHedge(w.class, oracle.HedgeOptions{})),
+		learner.ModelsOptions{Alpha: 0.01, Alarm: true})
 	if other.UnmarshalBinary(must(d.AppendBinary(nil))) == nil {
 		t.Error("a snapshot of another level is taken")
 	}
@@ -225,7 +234,8 @@ func FuzzWatched(f *testing.F) {
 	}
 	teach := func(l *learner.DAFA, n int64) {
 		law, gamma := l.Propensities(nil, x)
-		l.Learn(&learner.Round{Input: x, Action: int(n % 5), Propensities: law, Gamma: gamma, N: n, Fate: learner.Observed, Loss: float64(n % 2)})
+		l.Learn(&learner.Round{Input: x, Action: int(n % 5), Propensities: law, Gamma: gamma, N: n, Fate: learner.Observed,
+			Loss: float64(n % 2)})
 	}
 	for n := range int64(80) {
 		teach(l, n+1)

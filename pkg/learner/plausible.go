@@ -17,9 +17,11 @@ type Plausible struct {
 	Bound     float64 // on the regret of the rounds released; +Inf: no function survives
 	Charged   int64   // rounds that are 1 each in Bound
 	Waiting   int64   // of them, those that came before their turn: they are 1 each in Random, too
-	Random    float64 // the bound with those at what they cost by the functions: it needs no more than that silence does not depend on the loss, which Bound needs, too, of the losses that came
-	Alarm     bool    // realizability is watched
-	Raised    int64   // place in the feedback log at which it was refuted; 0: it is not
+	// the bound with those at what they cost by the functions: it needs no more than that silence does not depend on
+	// the loss, which Bound needs, too, of the losses that came
+	Random float64
+	Alarm  bool  // realizability is watched
+	Raised int64 // place in the feedback log at which it was refuted; 0: it is not
 }
 
 // Refuted reports whether the class is refuted at level Alpha. The alarm splits Alpha
@@ -93,7 +95,8 @@ func (m *Models) Append(dst []Model, alpha float64) ([]Model, error) {
 		alpha = m.alpha
 	}
 	if !(alpha >= m.LeastAlpha() && alpha < 1) {
-		return dst, fmt.Errorf("alpha is %v: give a level of at least %.3g and below 1; what fell at a smaller one is forgotten", alpha, m.LeastAlpha())
+		return dst, fmt.Errorf("alpha is %v: give a level of at least %.3g and below 1; what fell at a smaller one is "+
+			"forgotten", alpha, m.LeastAlpha())
 	}
 	least := math.Inf(1)
 	for _, l := range m.loss {
@@ -102,7 +105,8 @@ func (m *Models) Append(dst []Model, alpha float64) ([]Model, error) {
 	level := oracle.Log(1 / alpha)
 	for i, t := range m.top {
 		if t < level {
-			dst = append(dst, Model{int(m.which[i]), math.Min(1, oracle.Exp(-t)), m.loss[i] - least, float64(m.charged+m.waiting) + m.regret[i]})
+			dst = append(dst, Model{int(m.which[i]), math.Min(1, oracle.Exp(-t)), m.loss[i] - least,
+				float64(m.charged+m.waiting) + m.regret[i]})
 		}
 	}
 	return dst, nil

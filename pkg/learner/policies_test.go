@@ -29,14 +29,16 @@ func TestDecisionLists(t *testing.T) {
 	}
 	lists := []learner.DecisionList{
 		{{If: []learner.Condition{text("country", "DE")}, Then: "red"}, {Then: "green"}},
-		{{If: []learner.Condition{{Feature: "age", Kind: oracle.Number, Lo: 18, Hi: 30}, text("country", "DE")}, Then: "blue"}, {Then: "red"}},
+		{{If: []learner.Condition{{Feature: "age", Kind: oracle.Number, Lo: 18, Hi: 30}, text("country", "DE")},
+			Then: "blue"}, {Then: "red"}},
 		{{If: []learner.Condition{{Feature: "vip", Kind: oracle.Bool, Lo: 1, Hi: 1}}, Then: "blue"}, {Then: "green"}},
 	}
 	d := must(learner.NewDecisionLists([]string{"red", "green", "blue"}, lists))
 	input := func(names string, fs ...oracle.Feature) *oracle.Input {
 		x := &oracle.Input{Features: fs}
 		for _, n := range names {
-			x.Actions = append(x.Actions, oracle.Action{Name: map[rune]string{'r': "red", 'g': "green", 'b': "blue", '?': "unknown"}[n]})
+			x.Actions = append(x.Actions,
+				oracle.Action{Name: map[rune]string{'r': "red", 'g': "green", 'b': "blue", '?': "unknown"}[n]})
 		}
 		return x
 	}
@@ -50,9 +52,11 @@ func TestDecisionLists(t *testing.T) {
 		{input("rgb", de, age(18)), []int32{0, 2, 1}},
 		{input("rgb", age(30), de), []int32{0, 2, 1}},
 		{input("rgb", de, age(30.5)), []int32{0, 0, 1}},
-		{input("gbr", de, age(20)), []int32{2, 1, 0}},                                                // by name, not position
-		{input("gr", de, age(20)), []int32{1, 1, 0}},                                                 // blue is not eligible: the rule does not apply
-		{input("?b", de), []int32{0, 0, 0}},                                                          // nothing that applies is eligible
+		{input("gbr", de, age(20)), []int32{2, 1, 0}}, // by name, not position
+		// blue is not eligible: the rule does not apply
+		{input("gr", de, age(20)), []int32{1, 1, 0}},
+		// nothing that applies is eligible
+		{input("?b", de), []int32{0, 0, 0}},
 		{input("rgb", oracle.Feature{Name: "vip", Kind: oracle.Bool, Value: 1}), []int32{1, 0, 2}},   // a bool
 		{input("rgb", oracle.Feature{Name: "vip", Kind: oracle.Bool}), []int32{1, 0, 1}},             // is false
 		{input("rgb", oracle.Feature{Name: "vip", Kind: oracle.Number, Value: 1}), []int32{1, 0, 1}}, // is no number

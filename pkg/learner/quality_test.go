@@ -161,7 +161,8 @@ func (d *labelled) meanLoss(t *testing.T, what string, orders int, delay delays)
 	}
 	mean = sum / n
 	sd := math.Sqrt(max(0, sq-n*mean*mean) / (n - 1))
-	t.Logf("%s: K=%d d=%d: mean loss %.4f ± %.4f (sd) over %d orders", what, len(d.inputs[0].Actions), d.columns, mean, sd, orders)
+	t.Logf("%s: K=%d d=%d: mean loss %.4f ± %.4f (sd) over %d orders", what, len(d.inputs[0].Actions), d.columns,
+		mean, sd, orders)
 	return mean, sd / math.Sqrt(n)
 }
 

@@ -69,7 +69,8 @@ func raisedBy(t *testing.T, seed uint64, rounds int, spoil func(m *Models, y flo
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}}, Features: []oracle.Feature{{Name: "x", Kind: oracle.Number}}}
+	x := &oracle.Input{Actions: []oracle.Action{{Name: "a"}, {Name: "b"}},
+		Features: []oracle.Feature{{Name: "x", Kind: oracle.Number}}}
 	r := Round{Input: x, Propensities: []float64{.5, .5}, Fate: Observed}
 	for n := range rounds {
 		x.Features[0].Value = rng.Float64()
@@ -181,7 +182,8 @@ func TestRefutedLevel(t *testing.T) {
 		}
 	}
 	most := alpha*runs + 2*math.Sqrt(alpha*(1-alpha)*runs)
-	t.Logf("refuted in %d of %d runs with a truth in the class; alarm or empty set in %d; most %.0f", refuted, runs, either, most)
+	t.Logf("refuted in %d of %d runs with a truth in the class; alarm or empty set in %d; most %.0f", refuted, runs,
+		either, most)
 	if float64(refuted) > most {
 		t.Errorf("refuted in %d of %d runs with a truth in the class, at level %v", refuted, runs, alpha)
 	}

@@ -119,12 +119,15 @@ func NewAggregate(o AggregateOptions) (*Aggregate, error) {
 	d := max(o.Columns, 1)
 	a := &Aggregate{o: o, fourier: newFourier(random, o.Seed), members: 2, duel: 0.5}
 	a.lambda = [...]float64{AutoLambda(d), AutoLambda(d), AutoLambda(d + random)}
-	lo := LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions, Schema: o.Schema, Version: o.Version}
+	lo := LinearOptions{Beta: o.Beta, Lambda: a.lambda[0], MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions,
+		Schema: o.Schema, Version: o.Version}
 	if o.Version > 1 && o.Columns == 0 {
 		lo.Lambda = ByWhatComes
 	}
 	var err error
-	if lo.MaxActions, err = mostActions("auto", &lo, func(k int) float64 { return AggregateBytes(k, o.MaxFeatures+1, o.Fourier) }); err != nil {
+	if lo.MaxActions, err = mostActions("auto", &lo, func(k int) float64 {
+		return AggregateBytes(k, o.MaxFeatures+1, o.Fourier)
+	}); err != nil {
 		return nil, err
 	}
 	lin, err := NewLinear(lo)

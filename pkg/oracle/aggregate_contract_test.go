@@ -20,10 +20,13 @@ func TestAggregateContract(t *testing.T) {
 		{Beta: 0.5, Fourier: 16, Columns: 30, Seed: 5, MaxFeatures: 14},
 		{Beta: 1, Fourier: 8, MaxFeatures: 4, MaxActions: 3, Steered: true},
 	} {
-		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "sparse": categories, "action features": withActionFeatures} {
+		for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{
+			"numbers": oracletest.Input, "sparse": categories, "action features": withActionFeatures} {
 			t.Run(fmt.Sprintf("%+v/%s", o, name), func(t *testing.T) {
 				oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewAggregate(o)) },
-					oracletest.Options{Input: input, Rounds: rounds, Reference: func() oracle.Regressor { return newSlowAggregate(o) }})
+					oracletest.Options{Input: input, Rounds: rounds, Reference: func() oracle.Regressor {
+						return newSlowAggregate(o)
+					}})
 			})
 		}
 	}
@@ -59,8 +62,9 @@ type slowCore struct {
 }
 
 func newSlowAggregate(o oracle.AggregateOptions) *slowAggregate {
-	s := &slowAggregate{slowLinear: newSlowLinear(oracle.LinearOptions{MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions}),
-		o: o, cores: map[string][]*slowCore{}, members: 2, r: 0.5}
+	s := &slowAggregate{
+		slowLinear: newSlowLinear(oracle.LinearOptions{MaxFeatures: o.MaxFeatures, MaxActions: o.MaxActions}),
+		o:          o, cores: map[string][]*slowCore{}, members: 2, r: 0.5}
 	if o.Fourier > 0 {
 		s.members = 3
 	}

@@ -104,7 +104,8 @@ func (o *Aggregate) UnmarshalBinary(b []byte) error {
 		}
 	}
 	l := &o.lin
-	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, room: l.room, forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
+	n.lin = Linear{features: features{version: l.version, specs: l.specs}, o: l.o, aggregated: true, room: l.room,
+		forget: l.forget, fourier: l.fourier, maxActions: l.maxActions}
 	if err := n.lin.UnmarshalBinary(r.b); err != nil {
 		return err
 	}

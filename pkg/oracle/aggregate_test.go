@@ -93,7 +93,8 @@ func TestAggregateByHand(t *testing.T) {
 // comes: random, switching, and losses chosen against the mixture.
 func TestAggregateBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o := newAggregate(AggregateOptions{Beta: 0.5, Fourier: rapid.SampledFrom([]int{0, 8}).Draw(t, "fourier"), Steered: rapid.Bool().Draw(t, "steered")})
+		o := newAggregate(AggregateOptions{Beta: 0.5, Fourier: rapid.SampledFrom([]int{0, 8}).Draw(t, "fourier"),
+			Steered: rapid.Bool().Draw(t, "steered")})
 		kind := rapid.SampledFrom([]string{"random", "linear", "switch", "adversary", "noise"}).Draw(t, "kind")
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.IntRange(1, 400).Draw(t, "n")
@@ -151,7 +152,8 @@ func TestAggregateSteers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	play := func(n int, sign float64) {
 		for range n {
-			x := &Input{Features: []Feature{num("x", 2*rng.Float64()-1), num("y", rng.Float64()), num("z", rng.Float64())}, Actions: named("a")}
+			x := &Input{Features: []Feature{num("x", 2*rng.Float64()-1), num("y", rng.Float64()), num("z", rng.Float64())},
+				Actions: named("a")}
 			y := 0.0
 			if rng.Float64() < 0.5+sign*x.Features[0].Value/2 {
 				y = 1
@@ -262,7 +264,8 @@ func TestAggregateOptions(t *testing.T) {
 			t.Errorf("%+v: accepted", o)
 		}
 	}
-	for _, c := range []struct{ k, d, m int }{{10, 17, 128}, {10, 188, 128}, {10, 189, 0}, {2, 118, 128}, {1000, 257, 0}, {10, 1, 128}} {
+	for _, c := range []struct{ k, d, m int }{{10, 17, 128}, {10, 188, 128}, {10, 189, 0}, {2, 118, 128}, {1000, 257, 0},
+		{10, 1, 128}} {
 		if m := AutoFourier(c.k, c.d); m != c.m {
 			t.Errorf("K=%d d=%d: %d random features, want %d", c.k, c.d, m, c.m)
 		}

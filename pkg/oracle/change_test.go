@@ -42,7 +42,8 @@ type moving struct {
 }
 
 func newMoving(seed uint64) *moving {
-	m := &moving{rng: rand.New(rand.NewPCG(seed, 1)), x: Input{Actions: named("a", "b", "c"), Features: []Feature{num("x", 0), num("y", 0), num("z", 0)}}}
+	m := &moving{rng: rand.New(rand.NewPCG(seed, 1)),
+		x: Input{Actions: named("a", "b", "c"), Features: []Feature{num("x", 0), num("y", 0), num("z", 0)}}}
 	for i := range m.x.Actions { // for shared
 		m.x.Actions[i].Features = []Feature{{Name: "which", Kind: Text, Text: m.x.Actions[i].Name}}
 	}
@@ -150,7 +151,8 @@ func TestOneAction(t *testing.T) {
 				o.Update(x, a, loss)
 				if c, _ := o.Changes(); c.Count == 1 && c.Last[0].Example == int64(i+1) {
 					one, other := &lin.actions[1], &lin.actions[0]
-					if one.w[0] != .5 || one.watch.n != 0 || other.w[0] > .2 || other.watch.n == 0 || lin.all.n == 0 || lin.all.wealth() != 0 {
+					if one.w[0] != .5 || one.watch.n != 0 || other.w[0] > .2 || other.watch.n == 0 || lin.all.n == 0 ||
+						lin.all.wealth() != 0 {
 						t.Errorf("after the alarm: %+v, another action %+v, the watch over all %+v", one, other, lin.all)
 					}
 				}
@@ -247,8 +249,11 @@ func TestWatchKeepsItsRate(t *testing.T) {
 func TestDamagedWatch(t *testing.T) {
 	good := watch{n: 60, bias: 3, lost: 7, s: [3]float64{1, 2, 3}}
 	for name, damage := range map[string]func(w *watch){
-		"none": func(*watch) {}, "more than was fed": func(w *watch) { w.n = 101 }, "bias": func(w *watch) { w.bias = -61 }, "bias NaN": func(w *watch) { w.bias = math.NaN() },
-		"lost": func(w *watch) { w.lost = 61 }, "lost less": func(w *watch) { w.lost = -1 }, "negative": func(w *watch) { w.s[1] = -1e-9 }, "NaN": func(w *watch) { w.s[2] = math.NaN() }, "past its alarm": func(w *watch) { w.s[0] = 3000 },
+		"none": func(*watch) {}, "more than was fed": func(w *watch) { w.n = 101 }, "bias": func(w *watch) { w.bias = -61 },
+		"bias NaN": func(w *watch) { w.bias = math.NaN() },
+		"lost":     func(w *watch) { w.lost = 61 }, "lost less": func(w *watch) { w.lost = -1 },
+		"negative": func(w *watch) { w.s[1] = -1e-9 }, "NaN": func(w *watch) { w.s[2] = math.NaN() },
+		"past its alarm": func(w *watch) { w.s[0] = 3000 },
 	} {
 		w := good
 		damage(&w)
@@ -259,7 +264,9 @@ func TestDamagedWatch(t *testing.T) {
 	}
 	ws := watches{changes: Changes{2, []Change{{5, "a"}, {9, ""}}}}
 	for name, damage := range map[string]func(w *watches){
-		"none": func(*watches) {}, "more than was fed": func(w *watches) { w.changes.Last[1].Example = 101 }, "order": func(w *watches) { w.changes.Last[0].Example = 9 },
+		"none": func(*watches) {}, "more than was fed": func(w *watches) {
+			w.changes.Last[1].Example = 101
+		}, "order": func(w *watches) { w.changes.Last[0].Example = 9 },
 		"count": func(w *watches) { w.changes.Count = 3 }, "zero": func(w *watches) { w.changes.Last[0].Example = 0 },
 	} {
 		w := ws

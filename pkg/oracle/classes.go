@@ -102,7 +102,8 @@ func newParametric(features, actions []string, w [][][]float64) (parametric, err
 		}
 		for a, row := range rows {
 			if len(row) != d+1 {
-				return parametric{}, fmt.Errorf("function %d, action %q: %d numbers for %d features and an intercept", i, actions[a], len(row), d)
+				return parametric{}, fmt.Errorf("function %d, action %q: %d numbers for %d features and an intercept", i,
+					actions[a], len(row), d)
 			}
 			for _, v := range row {
 				if v-v != 0 {

@@ -101,7 +101,10 @@ func TestClassesRefuse(t *testing.T) {
 			_, err := NewLinearClass([]string{"x"}, []string{"a", "b"}, [][][]float64{{row}})
 			return err
 		},
-		"columns":   func() error { _, err := NewLinearClass([]string{"x"}, []string{"a"}, [][][]float64{{{1}}}); return err },
+		"columns": func() error {
+			_, err := NewLinearClass([]string{"x"}, []string{"a"}, [][][]float64{{{1}}})
+			return err
+		},
 		"NaN":       func() error { _, err := NewLinearClass(nil, []string{"a"}, [][][]float64{{{math.NaN()}}}); return err },
 		"no tables": func() error { _, err := NewTabularClass(nil, []string{"a"}, nil); return err },
 		"table width": func() error {
@@ -144,7 +147,8 @@ func TestMix(t *testing.T) {
 		for a := range row {
 			row[a] = rng.Float64()
 		}
-		tables = append(tables, map[string][]float64{"|||": row, "1|||": {rng.Float64(), 0, 1, rng.Float64(), rng.Float64(), .5}})
+		tables = append(tables,
+			map[string][]float64{"|||": row, "1|||": {rng.Float64(), 0, 1, rng.Float64(), rng.Float64(), .5}})
 	}
 	linear, _ := NewLinearClass(features, actions, w)
 	logistic, _ := NewLogisticClass(features, actions, w)
@@ -165,8 +169,10 @@ func TestMix(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				mixed, plain := newHedge(c, HedgeOptions{}), newHedge(unmixed{c}, HedgeOptions{})
 				for range rapid.IntRange(1, 30).Draw(rt, "rounds") {
-					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom(append(actions, "?", "!")), 1, 8, rapid.ID[string]).Draw(rt, "actions")...)}
-					for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s", "t"}), 0, 5, rapid.ID[string]).Draw(rt, "names") {
+					x := &Input{Actions: named(rapid.SliceOfNDistinct(rapid.SampledFrom(append(actions, "?", "!")), 1, 8,
+						rapid.ID[string]).Draw(rt, "actions")...)}
+					for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s", "t"}), 0, 5,
+						rapid.ID[string]).Draw(rt, "names") {
 						if rapid.Bool().Draw(rt, "text") {
 							x.Features = append(x.Features, text(n, "u"))
 						} else {

@@ -35,7 +35,8 @@ func TestLinearContract(t *testing.T) {
 				oracletest.Options{Reference: func() oracle.Regressor { return newSlowLinear(o) }})
 		})
 	}
-	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "action features": withActionFeatures} {
+	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{
+		"numbers": oracletest.Input, "action features": withActionFeatures} {
 		o := oracle.LinearOptions{Beta: 0.5, Fourier: 6, Seed: 5, Columns: 30, Bandwidth: 0.7, MaxFeatures: 14}
 		t.Run("random features/"+name, func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) },
@@ -47,18 +48,25 @@ func TestLinearContract(t *testing.T) {
 			return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Forget: 0.99, MaxFeatures: 20}))
 		}, oracletest.Options{Rounds: 150})
 	})
-	for _, o := range []oracle.LinearOptions{{Beta: 0.5, MaxFeatures: 14, Version: 2}, {Beta: 0.5, Fourier: 6, Forget: 0.99, MaxFeatures: 14, MaxActions: 3, Version: 2}} {
+	for _, o := range []oracle.LinearOptions{{Beta: 0.5, MaxFeatures: 14, Version: 2},
+		{Beta: 0.5, Fourier: 6, Forget: 0.99, MaxFeatures: 14, MaxActions: 3, Version: 2}} {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
-			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(o)) }, oracletest.Options{Input: withActionFeatures})
+			oracletest.Test(t, func() oracle.Regressor {
+				return must(oracle.NewLinear(o))
+			}, oracletest.Options{Input: withActionFeatures})
 		})
 	}
 	t.Run("sparse", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+			oracletest.Options{Input: categories, Rounds: 150, Reference: func() oracle.Regressor {
+				return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
+			}})
 	})
 	t.Run("action features", func(t *testing.T) {
 		oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5})) },
-			oracletest.Options{Input: withActionFeatures, Rounds: 150, Reference: func() oracle.Regressor { return newSlowLinear(oracle.LinearOptions{Beta: 0.5}) }})
+			oracletest.Options{Input: withActionFeatures, Rounds: 150, Reference: func() oracle.Regressor {
+				return newSlowLinear(oracle.LinearOptions{Beta: 0.5})
+			}})
 	})
 }
 
@@ -79,7 +87,8 @@ func TestHedgeContract(t *testing.T) {
 			w[i] = append(w[i], row)
 		}
 	}
-	for _, o := range []oracle.HedgeOptions{{}, {Eta: oracle.PaperEta}, {Prior: prior}, {Eta: 2, Unproved: true}, {Vovk: true, Unproved: true}, {Vovk: true, Eta: 1, Prior: prior, Unproved: true}} {
+	for _, o := range []oracle.HedgeOptions{{}, {Eta: oracle.PaperEta}, {Prior: prior}, {Eta: 2, Unproved: true},
+		{Vovk: true, Unproved: true}, {Vovk: true, Eta: 1, Prior: prior, Unproved: true}} {
 		for name, fresh := range map[string]func() oracle.Class{
 			"linear":   func() oracle.Class { return must(oracle.NewLinearClass(features, actions, w)) },
 			"logistic": func() oracle.Class { return must(oracle.NewLogisticClass(features, actions, w)) },
@@ -148,7 +157,8 @@ func (s *slowHedge) Update(x *oracle.Input, a int, y float64) {
 func categories(rng *rand.Rand) *oracle.Input {
 	x := oracletest.Input(rng)
 	for j := range 3 {
-		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("c", j), Kind: oracle.Text, Text: fmt.Sprint(rng.IntN(20))})
+		x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprint("c", j), Kind: oracle.Text,
+			Text: fmt.Sprint(rng.IntN(20))})
 	}
 	return x
 }
@@ -191,7 +201,8 @@ func newSlowLinear(o oracle.LinearOptions) *slowLinear {
 	if o.MaxActions == 0 {
 		o.MaxActions = 1 << 30
 	}
-	return &slowLinear{o: o, columns: map[string]int{}, stats: map[string][]float64{}, zs: map[string][]map[int]float64{}, ys: map[string][]float64{}}
+	return &slowLinear{o: o, columns: map[string]int{}, stats: map[string][]float64{}, zs: map[string][]map[int]float64{},
+		ys: map[string][]float64{}}
 }
 
 func key(scope string, f oracle.Feature) string {

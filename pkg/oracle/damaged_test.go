@@ -60,7 +60,8 @@ func TestDamagedStates(t *testing.T) {
 	}
 	weights := [][3]float64{{-1, -1, -1}, {1, 0, 0}, {0, nan, 0}, {0, -inf, 0}, {inf, 0, 0}}
 	losses := [][3]float64{{0, nan, 0}, {0, -1, 0}, {0, 0, inf}}
-	columns := [][3]float64{{nan, 0, 0}, {.5, 0, 0}, {-1, 0, 0}, {inf, 0, 0}, {0, 1, 0}, {2, nan, 0}, {2, 1e200, 0}, {2, 0, -1}, {2, 0, inf}}
+	columns := [][3]float64{{nan, 0, 0}, {.5, 0, 0}, {-1, 0, 0}, {inf, 0, 0}, {0, 1, 0}, {2, nan, 0}, {2, 1e200, 0},
+		{2, 0, -1}, {2, 0, inf}}
 	sum := func(at int) map[string]func(b []byte) []byte {
 		out := map[string]func(b []byte) []byte{}
 		for _, v := range []float64{nan, -1, 7, inf} {
@@ -71,7 +72,8 @@ func TestDamagedStates(t *testing.T) {
 	parts := map[string]func(b []byte) []byte{}
 	for _, v := range [][6]float64{ // honest: ½, ½, losses up to 6, a duel between 0 and 1
 		{.25, .25, 1, 1, 1, .5}, {1, 1, 1, 1, 1, .5}, {1.5, -.5, 1, 1, 1, .5}, {nan, .5, 1, 1, 1, .5}, {1, 0, 1, 1, 1, .5},
-		{.5, .5, nan, 1, 1, .5}, {.5, .5, -1, 1, 1, .5}, {.5, .5, 7, 1, 1, .5}, {.5, .5, 1, 1, nan, .5}, {.5, .5, 1, 1, 7, .5},
+		{.5, .5, nan, 1, 1, .5}, {.5, .5, -1, 1, 1, .5}, {.5, .5, 7, 1, 1, .5}, {.5, .5, 1, 1, nan, .5},
+		{.5, .5, 1, 1, 7, .5},
 		{.5, .5, 1, 1, 1, nan}, {.5, .5, 1, 1, 1, 0}, {.5, .5, 1, 1, 1, 1},
 	} {
 		parts[fmt.Sprint("state ", v)] = func(b []byte) []byte { return patched(b, aggregate, v[:]...) }
@@ -86,12 +88,14 @@ func TestDamagedStates(t *testing.T) {
 			[]map[string]func(b []byte) []byte{three(hedge, "weights ", weights...), three(hedge+24, "losses ", losses...)}},
 		{"factored", factored, map[int]float64{block + 16: 0, block + 24: 1.5, block + 40: 0},
 			[]map[string]func(b []byte) []byte{three(block, "weights ", weights...), three(block+24, "losses ", losses...)}},
-		{"linear", newLinear(LinearOptions{MaxFeatures: 8, MaxActions: 3}), map[int]float64{linear: 3, column: 6, column + 8: 2.5},
+		{"linear", newLinear(LinearOptions{MaxFeatures: 8, MaxActions: 3}),
+			map[int]float64{linear: 3, column: 6, column + 8: 2.5},
 			[]map[string]func(b []byte) []byte{sum(linear), three(column, "column ", columns...)}},
-		{"shared", newShared(SharedOptions{Hashed: 8, MaxFeatures: 8}), map[int]float64{shared: 3, shared + 2*8 + 5: 6, shared + 2*8 + 13: 2.5},
+		{"shared", newShared(SharedOptions{Hashed: 8, MaxFeatures: 8}), map[int]float64{shared: 3, shared + 2*8 + 5: 6,
+			shared + 2*8 + 13: 2.5},
 			[]map[string]func(b []byte) []byte{sum(shared), three(shared+2*8+5, "column ", columns...)}},
-		{"auto", newAggregate(AggregateOptions{Columns: 4, MaxFeatures: 8, MaxActions: 3}), map[int]float64{aggregate: .5, aggregate + 8: .5, aggregate + 40: .5},
-			[]map[string]func(b []byte) []byte{parts}},
+		{"auto", newAggregate(AggregateOptions{Columns: 4, MaxFeatures: 8, MaxActions: 3}),
+			map[int]float64{aggregate: .5, aggregate + 8: .5, aggregate + 40: .5}, []map[string]func(b []byte) []byte{parts}},
 	} {
 		o, good := fed(t, c.oracle)
 		for at, v := range c.honest {

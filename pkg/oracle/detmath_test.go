@@ -120,7 +120,9 @@ func bigLog(x *big.Float) *big.Float {
 // bigCosTurns is the Taylor series of cos(2πx/2^10), doubled ten times by
 // cos 2a = 2cos²a − 1.
 func bigCosTurns(x *big.Float) *big.Float {
-	const digits, doublings = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798", 10
+	const digits,
+		doublings = "3.14159265358979323846264338327950288419716939937510582097494459230781640628620899862803482534211706798",
+		10
 	pi, _ := new(big.Float).SetPrec(2 * prec).SetString(digits)
 	a := new(big.Float).SetPrec(2*prec).Mul(pi, x)
 	a.SetMantExp(a, 1-doublings)

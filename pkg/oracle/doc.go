@@ -87,9 +87,10 @@
 // optimistic, be steered by a duel, or start anew. Against a sequence of members with m
 // switches each switch pays at most 2·log(N/α) more, as q_{t+1,i} ≥ α/N always (Herbster
 // and Warmuth 1998). A share that changes, α_t ≤ α, as a steered one does, costs
-// 2·log(1/(1−α_t+α_t/N)) a round, which is no more, and a switch after round t 2·log(N/α_t). Here f̂_t is what the oracle says of the example as it learns it,
-// after the running statistics have moved. It is a bound on square loss along the actions
-// that were played, not on R_T: no member has a theorem here, so the mixture has none.
+// 2·log(1/(1−α_t+α_t/N)) a round, which is no more, and a switch after round t 2·log(N/α_t). Here f̂_t is
+// what the oracle says of the example as it learns it, after the running statistics have moved. It is a bound on
+// square loss along the actions that were played, not on R_T: no member has a theorem here, so the mixture has
+// none.
 //
 // # Forgetting: what it does to the guarantee
 //

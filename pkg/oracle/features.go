@@ -94,7 +94,8 @@ func newFeatures(most int, specs []FeatureSpec, version int) (features, error) {
 			return features{}, fmt.Errorf("feature %q is declared twice", s.Name)
 		}
 		if !(s.Lo < s.Hi) || s.Hi-s.Lo > maxNumber {
-			return features{}, fmt.Errorf("feature %q has bounds [%v, %v]: give finite ones, the lower first", s.Name, s.Lo, s.Hi)
+			return features{}, fmt.Errorf("feature %q has bounds [%v, %v]: give finite ones, the lower first",
+				s.Name, s.Lo, s.Hi)
 		}
 		f.specs[s.Name] = s
 	}
@@ -128,7 +129,8 @@ func (f *features) number(position int, scope byte, x *Feature) int32 {
 // column returns the column of a feature at a position, or -1.
 func (f *features) column(position int, scope byte, x *Feature) int32 {
 	var h int32
-	if position < len(f.hints) && f.hints[position].name == x.Name && f.hints[position].scope == scope && f.hints[position].slot >= 0 {
+	if position < len(f.hints) && f.hints[position].name == x.Name && f.hints[position].scope == scope &&
+		f.hints[position].slot >= 0 {
 		h = f.hints[position].slot
 	} else if h = f.slot(position, scope, x.Name); h < 0 {
 		return -1

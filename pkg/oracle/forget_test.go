@@ -55,7 +55,8 @@ func TestLinearForgets(t *testing.T) {
 		keeps.Update(x, 0, y)
 	}
 	// As the package comment says: (d+1)·(1−ρ)/(1+ρ) = .011 times the noise, .23, for ever.
-	if want := 0.23 * (d + 1) * (1 - aggregateRho) / (1 + aggregateRho); math.Abs(excess[0]-want) > want/3 || excess[1] > want/5 {
+	if want := 0.23 * (d + 1) * (1 - aggregateRho) / (1 + aggregateRho); math.Abs(excess[0]-want) > want/3 ||
+		excess[1] > want/5 {
 		t.Errorf("excess square losses %v, want %v of the first and much less of the second", excess, want)
 	}
 	for range 2500 {

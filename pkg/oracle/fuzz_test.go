@@ -5,7 +5,8 @@ import "testing"
 // fuzzOracle restores arbitrary bytes and uses whatever comes of it, in each version of what
 // is computed.
 func fuzzOracle(f *testing.F, fresh func(version int) Regressor) {
-	x := &Input{Features: []Feature{num("x", 1), text("c", "u"), flagged("b", 1)}, Vector: []float64{2}, Actions: named("a", "b")}
+	x := &Input{Features: []Feature{num("x", 1), text("c", "u"), flagged("b", 1)}, Vector: []float64{2},
+		Actions: named("a", "b")}
 	for version := 1; version <= Newest; version++ {
 		r := fresh(version)
 		for i := range 5 {

@@ -18,7 +18,9 @@ type HedgeOptions struct {
 	Eta      float64   // step size η > 0; 0 means DefaultEta
 	Prior    []float64 // q_1 up to a factor, one positive number a function; nil: uniform
 	Unproved bool      // allows η > 1/2, for which no bound is proved
-	Vovk     bool      // predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs Unproved
+	// predicts by Vovk's substitution instead of the mean; Eta is then 2 unless given, and at most 2; it needs
+	// Unproved
+	Vovk bool
 }
 
 // Hedge is the Hedge-based version of Vovk's aggregating forecaster over a
@@ -73,7 +75,8 @@ func NewHedge(class Class, o HedgeOptions) (*Hedge, error) {
 		return nil, fmt.Errorf("hedge: eta is %v: over 0.5 nothing is proved; say unproved: true to use it", o.Eta)
 	}
 	if o.Vovk && (!o.Unproved || o.Eta > VovkEta) {
-		return nil, fmt.Errorf("hedge: Vovk's substitution at eta %v: it needs eta of at most 2, and unproved: true, because its stability is not proved", o.Eta)
+		return nil, fmt.Errorf("hedge: Vovk's substitution at eta %v: it needs eta of at most 2, and unproved: true, "+
+			"because its stability is not proved", o.Eta)
 	}
 	if o.Prior != nil && len(o.Prior) != n {
 		return nil, fmt.Errorf("hedge: %d priors for %d functions", len(o.Prior), n)

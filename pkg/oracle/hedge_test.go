@@ -75,7 +75,8 @@ func TestHedgeConstants(t *testing.T) {
 	} {
 		h := newHedge(c.class, c.o)
 		if !near(h.Regret(), c.regret) || math.Abs(h.Beta()-c.beta) > 1e-4*c.beta || h.Proved() != c.proved {
-			t.Errorf("%s: R=%v β=%v proved=%v, want %v %v %v", c.name, h.Regret(), h.Beta(), h.Proved(), c.regret, c.beta, c.proved)
+			t.Errorf("%s: R=%v β=%v proved=%v, want %v %v %v", c.name, h.Regret(), h.Beta(), h.Proved(), c.regret,
+				c.beta, c.proved)
 		}
 	}
 	if k := HedgeKL(0.5); math.Abs(k-0.951) > 5e-4 {

@@ -8,17 +8,19 @@ import (
 
 // LinearOptions are the parameters of [NewLinear].
 type LinearOptions struct {
-	Beta        float64       // optimism in [0,1], or ByWhatComes; see AutoBeta
-	Lambda      float64       // regularisation > 0, or ByWhatComes; 0 means 1; see AutoLambda
-	Forget      float64       // ρ in [0.5,1): the past counts ρ times as much with every example of its action; 0: it does not fade
-	MaxFeatures int           // columns beside the constant; 0 means 256
-	MaxActions  int           // actions learned; 0 means as many as fit in 1 GiB with MaxFeatures, since version 2 with the columns seen
-	Schema      []FeatureSpec // numeric features of contexts that have bounds
-	Fourier     int           // m: random Fourier features beside the columns; 0: none
-	Columns     int           // with Fourier: d that is expected, the constant included; 0: not known
-	Bandwidth   float64       // with Fourier: how far in z, in units of √d, losses are alike; 0 means 1
-	Seed        uint64        // with Fourier: of the draw
-	Version     int           // of what is computed; 0 means 1; see Newest
+	Beta   float64 // optimism in [0,1], or ByWhatComes; see AutoBeta
+	Lambda float64 // regularisation > 0, or ByWhatComes; 0 means 1; see AutoLambda
+	// ρ in [0.5,1): the past counts ρ times as much with every example of its action; 0: it does not fade
+	Forget      float64
+	MaxFeatures int // columns beside the constant; 0 means 256
+	// actions learned; 0 means as many as fit in 1 GiB with MaxFeatures, since version 2 with the columns seen
+	MaxActions int
+	Schema     []FeatureSpec // numeric features of contexts that have bounds
+	Fourier    int           // m: random Fourier features beside the columns; 0: none
+	Columns    int           // with Fourier: d that is expected, the constant included; 0: not known
+	Bandwidth  float64       // with Fourier: how far in z, in units of √d, losses are alike; 0 means 1
+	Seed       uint64        // with Fourier: of the draw
+	Version    int           // of what is computed; 0 means 1; see Newest
 }
 
 // Defaults and limits of [LinearOptions].
@@ -138,7 +140,9 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 	if err != nil {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
-	if o.MaxActions, err = mostActions("linear", &o, func(k int) float64 { return LinearBytes(k, o.MaxFeatures+1+o.Fourier) }); err != nil {
+	if o.MaxActions, err = mostActions("linear", &o, func(k int) float64 {
+		return LinearBytes(k, o.MaxFeatures+1+o.Fourier)
+	}); err != nil {
 		return nil, err
 	}
 	f, err := newFeatures(o.MaxFeatures, o.Schema, o.Version)
@@ -146,8 +150,8 @@ func NewLinear(o LinearOptions) (*Linear, error) {
 		return nil, fmt.Errorf("linear: %w", err)
 	}
 	l := &Linear{
-		features: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random, maxActions: o.MaxActions,
-		byAction: map[string]int32{},
+		features: f, o: o, room: maxLinearBytes, beta: o.Beta, lambda: o.Lambda, forget: o.Forget, fourier: random,
+		maxActions: o.MaxActions, byAction: map[string]int32{},
 	}
 	l.size()
 	return l, nil

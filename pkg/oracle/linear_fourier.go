@@ -72,7 +72,8 @@ func (f *fourier) append(b []byte) []byte {
 }
 
 func (f *fourier) is(r *wireReader) bool {
-	return r.uvarint() == uint64(len(f.phase)) && r.uvarint() == f.seed && r.uvarint() == uint64(f.expected) && r.float() == f.wide
+	return r.uvarint() == uint64(len(f.phase)) && r.uvarint() == f.seed && r.uvarint() == uint64(f.expected) &&
+		r.float() == f.wide
 }
 
 // fresh returns f without frequencies: those of the columns of another dictionary differ.

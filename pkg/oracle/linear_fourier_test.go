@@ -31,7 +31,8 @@ func TestGoldenRandomLinear(t *testing.T) {
 		d.add(l.Regret())
 		b, _ := l.AppendBinary(nil)
 		d.b = append(d.b, b...)
-		out += fmt.Sprintf("fourier=%d beta=%v forget=%v bandwidth=%v columns=%d %v\n", o.Fourier, o.Beta, o.Forget, o.Bandwidth, o.Columns, &d)
+		out += fmt.Sprintf("fourier=%d beta=%v forget=%v bandwidth=%v columns=%d %v\n", o.Fourier, o.Beta, o.Forget,
+			o.Bandwidth, o.Columns, &d)
 	}
 	golden(t, "randomlinear.golden", out)
 }
@@ -86,7 +87,8 @@ func TestRandomLinearBends(t *testing.T) {
 	}
 	excess := func(truth func(x, y float64) float64) (plain, random float64) {
 		rng := rand.New(rand.NewPCG(1, 1))
-		oracles := []*Linear{newLinear(LinearOptions{}), newLinear(LinearOptions{Fourier: 64, Seed: 1, Lambda: AutoLambda(3 + 64)})}
+		oracles := []*Linear{newLinear(LinearOptions{}),
+			newLinear(LinearOptions{Fourier: 64, Seed: 1, Lambda: AutoLambda(3 + 64)})}
 		var sum [2]float64
 		for i := range n {
 			a, b := 2*rng.Float64()-1, 2*rng.Float64()-1
@@ -118,7 +120,8 @@ func TestRandomLinearBends(t *testing.T) {
 
 func TestRandomLinearOptions(t *testing.T) {
 	for _, o := range []LinearOptions{
-		{Fourier: -1}, {Fourier: MaxFourier + 1}, {Fourier: 8, Columns: -1}, {Fourier: 8, Columns: 1 << 20}, {Fourier: 8, Bandwidth: -1},
+		{Fourier: -1}, {Fourier: MaxFourier + 1}, {Fourier: 8, Columns: -1}, {Fourier: 8, Columns: 1 << 20},
+		{Fourier: 8, Bandwidth: -1},
 		{Fourier: 8, Bandwidth: math.NaN()}, {Fourier: 8, Bandwidth: 1e4}, {Fourier: 4000, MaxActions: 200},
 	} {
 		if _, err := NewLinear(o); err == nil {
@@ -127,7 +130,8 @@ func TestRandomLinearOptions(t *testing.T) {
 	}
 	b, _ := newLinear(LinearOptions{Fourier: 8, Seed: 1}).AppendBinary(nil)
 	for _, o := range []LinearOptions{
-		{}, {Forget: 0.9}, {Fourier: 8, Seed: 2}, {Fourier: 9, Seed: 1}, {Fourier: 8, Seed: 1, Columns: 3}, {Fourier: 8, Seed: 1, Bandwidth: 2}, {Fourier: 8, Seed: 1, Forget: 0.9},
+		{}, {Forget: 0.9}, {Fourier: 8, Seed: 2}, {Fourier: 9, Seed: 1}, {Fourier: 8, Seed: 1, Columns: 3},
+		{Fourier: 8, Seed: 1, Bandwidth: 2}, {Fourier: 8, Seed: 1, Forget: 0.9},
 	} {
 		if newLinear(o).UnmarshalBinary(b) == nil {
 			t.Errorf("%+v: takes the snapshot of other random features", o)

@@ -94,7 +94,8 @@ func TestLinearStandardisation(t *testing.T) {
 		t.Error("one value already standardises")
 	}
 	c.observe(9) // mean 8, sd 1
-	if !near(c.value(9), 1) || !near(c.value(7.5), -0.5) || c.value(1e300) != 5 || c.value(-1e300) != -5 || c.value(math.NaN()) != 0 {
+	if !near(c.value(9), 1) || !near(c.value(7.5), -0.5) || c.value(1e300) != 5 || c.value(-1e300) != -5 ||
+		c.value(math.NaN()) != 0 {
 		t.Errorf("values %v %v %v %v", c.value(9), c.value(7.5), c.value(1e300), c.value(math.NaN()))
 	}
 	// Constant over more rows than the outlier clip waits for, then moving: it
@@ -189,7 +190,8 @@ func TestLinearActionFeatures(t *testing.T) {
 		t.Error("the bounds of a context's feature apply to an action's")
 	}
 	ask := func(v float64) []float64 {
-		return predictions(l, &Input{Actions: []Action{{Name: "b"}, {Name: "a", Features: []Feature{num("price", v)}}, {Name: "b"}}})
+		return predictions(
+			l, &Input{Actions: []Action{{Name: "b"}, {Name: "a", Features: []Feature{num("price", v)}}, {Name: "b"}}})
 	}
 	for _, v := range []float64{0.1, 0.5, 0.9} {
 		p := ask(v)
@@ -355,7 +357,8 @@ func TestLinearHints(t *testing.T) {
 		b := newLinear(LinearOptions{Beta: 0.5})
 		input := rapid.Custom(func(t *rapid.T) *Input {
 			x := &Input{}
-			for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s"}), 0, 4, rapid.ID[string]).Draw(t, "names") {
+			for _, n := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"p", "q", "r", "s"}), 0, 4,
+				rapid.ID[string]).Draw(t, "names") {
 				switch rapid.IntRange(0, 2).Draw(t, "kind") {
 				case 0:
 					x.Features = append(x.Features, num(n, rapid.Float64Range(-3, 3).Draw(t, "v")))
@@ -365,7 +368,8 @@ func TestLinearHints(t *testing.T) {
 					x.Features = append(x.Features, flagged(n, float64(rapid.IntRange(0, 1).Draw(t, "bool"))))
 				}
 			}
-			x.Actions = named(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID[string]).Draw(t, "actions")...)
+			x.Actions = named(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), 1, 3, rapid.ID[string]).Draw(
+				t, "actions")...)
 			return x
 		})
 		for range rapid.IntRange(1, 12).Draw(t, "rounds") {

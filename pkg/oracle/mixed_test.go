@@ -19,7 +19,8 @@ func handTrees() []Tree {
 
 func TestMixedByHand(t *testing.T) {
 	row := [][]float64{{.1, .2, .05}, {2, 0, -1}}
-	c, err := NewMixedClass([]string{"x", "country=DE"}, []string{"a", "b"}, []MixedFunction{{Linear: row}, {Logistic: row}, {Trees: handTrees()}})
+	c, err := NewMixedClass([]string{"x", "country=DE"}, []string{"a", "b"},
+		[]MixedFunction{{Linear: row}, {Logistic: row}, {Trees: handTrees()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +110,8 @@ func TestMixedRefuses(t *testing.T) {
 		"no split":   tree(Split{Low: -1, High: 1}, leaf),
 		"no leaf":    tree(Split{Low: -1, High: -2}, leaf),
 	} {
-		if _, err := NewMixedClass([]string{"x"}, []string{"a", "b"}, []MixedFunction{f}); err == nil || !strings.Contains(err.Error(), "mixed class:") {
+		if _, err := NewMixedClass([]string{"x"}, []string{"a", "b"}, []MixedFunction{f}); err == nil ||
+			!strings.Contains(err.Error(), "mixed class:") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,7 +17,8 @@ type featureNames struct {
 }
 
 func newFeatureNames(features []string) (featureNames, error) {
-	n := featureNames{features: append([]string(nil), features...), feature: make(map[string]int32, len(features)), category: map[[2]string]int32{}}
+	n := featureNames{features: append([]string(nil), features...), feature: make(map[string]int32, len(features)),
+		category: map[[2]string]int32{}}
 	for i, f := range features {
 		if _, ok := n.feature[f]; ok {
 			return featureNames{}, fmt.Errorf("feature %q is listed twice", f)

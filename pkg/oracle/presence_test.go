@@ -59,7 +59,8 @@ func TestColumnsWereAlwaysThere(t *testing.T) {
 					was = zs[i][c]
 				}
 				if k := l.cols[c].kind; k != Number && l.z[c] != was {
-					t.Fatalf("seed %d: column %d of kind %d reads %v in example %d, which was learned with %v", seed, c, k, l.z[c], i, was)
+					t.Fatalf("seed %d: column %d of kind %d reads %v in example %d, which was learned with %v", seed, c, k,
+						l.z[c], i, was)
 				}
 			}
 		}
@@ -70,7 +71,8 @@ func TestColumnsWereAlwaysThere(t *testing.T) {
 // are told apart, of contexts and of actions; an action that lacks one is not the next one's.
 func TestAbsentIsNotZero(t *testing.T) {
 	with := func(v ...float64) *Input {
-		x := &Input{Features: []Feature{text("t", "t")}, Actions: []Action{{Name: "a", Features: []Feature{text("t", "t")}}, {Name: "b"}}}
+		x := &Input{Features: []Feature{text("t", "t")}, Actions: []Action{{Name: "a", Features: []Feature{text("t", "t")}},
+			{Name: "b"}}}
 		for _, v := range v {
 			x.Features = append(x.Features, num("x", v))
 			x.Actions[0].Features = append(x.Actions[0].Features, num("y", v))
@@ -121,7 +123,8 @@ func TestSparseCostsOneColumn(t *testing.T) {
 	l := newLinear(LinearOptions{Version: 2, MaxFeatures: 100})
 	l.learn(&Input{Features: []Feature{num("always", 1)}, Actions: []Action{{Name: "a"}}}, 0)
 	for i := range 99 {
-		l.learn(&Input{Features: []Feature{num("always", float64(i)), num(fmt.Sprint("s", i), 1)}, Actions: []Action{{Name: "a"}}}, 0)
+		l.learn(&Input{Features: []Feature{num("always", float64(i)), num(fmt.Sprint("s", i), 1)},
+			Actions: []Action{{Name: "a"}}}, 0)
 	}
 	if l.dim() != 101 || l.dropped != 0 {
 		t.Errorf("%d columns, %d dropped", l.dim(), l.dropped)

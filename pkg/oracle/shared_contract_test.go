@@ -22,7 +22,9 @@ func TestSharedContract(t *testing.T) {
 	} {
 		t.Run(fmt.Sprintf("%+v", o), func(t *testing.T) {
 			oracletest.Test(t, func() oracle.Regressor { return must(oracle.NewShared(o)) },
-				oracletest.Options{Input: withActionFeatures, Rounds: rounds, Reference: func() oracle.Regressor { return newSlowShared(o) }})
+				oracletest.Options{Input: withActionFeatures, Rounds: rounds, Reference: func() oracle.Regressor {
+					return newSlowShared(o)
+				}})
 		})
 	}
 }
@@ -52,7 +54,8 @@ func newSlowShared(o oracle.SharedOptions) *slowShared {
 	if o.Lambda == 0 {
 		o.Lambda = 1
 	}
-	return &slowShared{slowLinear: newSlowLinear(oracle.LinearOptions{MaxFeatures: o.MaxFeatures}), o: o, keys: map[int]uint64{0: 0}}
+	return &slowShared{slowLinear: newSlowLinear(oracle.LinearOptions{MaxFeatures: o.MaxFeatures}), o: o,
+		keys: map[int]uint64{0: 0}}
 }
 
 func mixed(z uint64) uint64 {

@@ -40,7 +40,8 @@ func (o *Shared) UnmarshalBinary(b []byte) error {
 	case int(v) != o.version:
 		return snapshotError("shared", "another version of what is computed")
 	}
-	if r.byte() != hybridByte(o.o.Hybrid) || r.float() != o.o.Beta || r.float() != o.o.Lambda || r.int64() != int64(o.o.Hashed) || r.int64() != int64(o.most) {
+	if r.byte() != hybridByte(o.o.Hybrid) || r.float() != o.o.Beta || r.float() != o.o.Lambda ||
+		r.int64() != int64(o.o.Hashed) || r.int64() != int64(o.most) {
 		return snapshotError("shared", "other parameters")
 	}
 	f, err := newFeatures(o.most, nil, o.version)

@@ -32,7 +32,8 @@ func TestSharedColdStart(t *testing.T) {
 			return y
 		}
 		ask := func(hour, price float64, name string) *Input {
-			return &Input{Features: []Feature{num("hour", hour)}, Actions: []Action{{Name: name, Features: []Feature{num("price", price)}}}}
+			return &Input{Features: []Feature{num("hour", hour)},
+				Actions: []Action{{Name: name, Features: []Feature{num("price", price)}}}}
 		}
 		for i := range 6000 {
 			h, p, name := 2*rng.Float64()-1, 2*rng.Float64()-1, fmt.Sprint("old", i%7)
@@ -52,8 +53,10 @@ func TestSharedColdStart(t *testing.T) {
 						t.Errorf("shared: %s at (%v, %v): %v", name, hour, price, got)
 					}
 				}
-				if low, new := predictions(o, ask(hour, -price, "new"))[0], predictions(o, ask(hour, price, "new"))[0]; (new > low) != (hour*price > 0) || math.Abs(new-low) < 0.3 {
-					t.Errorf("hybrid=%v: a new action at hour %v: price %v gives %v, %v gives %v", hybrid, hour, price, new, -price, low)
+				low, new := predictions(o, ask(hour, -price, "new"))[0], predictions(o, ask(hour, price, "new"))[0]
+				if (new > low) != (hour*price > 0) || math.Abs(new-low) < 0.3 {
+					t.Errorf("hybrid=%v: a new action at hour %v: price %v gives %v, %v gives %v", hybrid, hour, price, new,
+						-price, low)
 				}
 			}
 		}
@@ -61,7 +64,8 @@ func TestSharedColdStart(t *testing.T) {
 }
 
 func TestSharedOptions(t *testing.T) {
-	for _, o := range []SharedOptions{{Beta: 2}, {Lambda: -1}, {Hashed: 1}, {Hashed: 1 << 14}, {MaxFeatures: -1}, {Schema: []FeatureSpec{{"x", 1, 1}}}} {
+	for _, o := range []SharedOptions{{Beta: 2}, {Lambda: -1}, {Hashed: 1}, {Hashed: 1 << 14}, {MaxFeatures: -1},
+		{Schema: []FeatureSpec{{"x", 1, 1}}}} {
 		if _, err := NewShared(o); err == nil {
 			t.Errorf("%+v: accepted", o)
 		}
@@ -104,7 +108,8 @@ func TestGoldenShared(t *testing.T) {
 		for range 400 {
 			x := &Input{Features: []Feature{num("x", rng.Float64()), text("c", fmt.Sprint(rng.IntN(3)))}}
 			for a := range 3 {
-				x.Actions = append(x.Actions, Action{Name: fmt.Sprint("a", rng.IntN(50)), Features: []Feature{num("p", rng.Float64()), text("b", fmt.Sprint(a))}})
+				x.Actions = append(x.Actions, Action{Name: fmt.Sprint("a", rng.IntN(50)),
+					Features: []Feature{num("p", rng.Float64()), text("b", fmt.Sprint(a))}})
 			}
 			d.add(predictions(o, x)...)
 			o.Update(x, rng.IntN(3), rng.Float64())

@@ -12,10 +12,12 @@ import (
 func TestSharedClassByHand(t *testing.T) {
 	w := [][]float64{{.01, .02}, {0, .1}, {.05, 0}, {.001, .2}}
 	trees := []Tree{
-		{Splits: []Split{{Column: 0, At: 2, Low: -1, High: 1}, {Column: 1, At: 4, Low: -2, High: -3}}, Leaves: [][]float64{{.1}, {.2}, {.9}}},
+		{Splits: []Split{{Column: 0, At: 2, Low: -1, High: 1}, {Column: 1, At: 4, Low: -2, High: -3}},
+			Leaves: [][]float64{{.1}, {.2}, {.9}}},
 		{Splits: []Split{{Column: 3, At: .5, Low: -1, High: -2}}, Leaves: [][]float64{{.4}, {2}}},
 	}
-	c, err := NewSharedClass([]string{"h"}, []string{"price", "kind=food", "=a"}, []SharedFunction{{Linear: w}, {Logistic: w}, {Trees: trees}})
+	c, err := NewSharedClass([]string{"h"}, []string{"price", "kind=food", "=a"},
+		[]SharedFunction{{Linear: w}, {Logistic: w}, {Trees: trees}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +60,9 @@ func TestSharedClassMixes(t *testing.T) {
 		}
 		functions = append(functions, f)
 	}
-	functions = append(functions, SharedFunction{Trees: []Tree{{Splits: []Split{{Column: 2, At: .1, Low: -1, High: -2}}, Leaves: [][]float64{{.3}, {.7}}}}})
+	functions = append(functions,
+		SharedFunction{
+			Trees: []Tree{{Splits: []Split{{Column: 2, At: .1, Low: -1, High: -2}}, Leaves: [][]float64{{.3}, {.7}}}}})
 	c, err := NewSharedClass([]string{"p", "q=u"}, []string{"r", "s=v"}, functions)
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +72,8 @@ func TestSharedClassMixes(t *testing.T) {
 		q[i] = rng.Float64() * float64(i%3)
 	}
 	for range 4 {
-		x.Actions = append(x.Actions, Action{Name: "z", Features: []Feature{num("r", rng.NormFloat64()), text("s", []string{"v", "w"}[rng.IntN(2)])}})
+		x.Actions = append(x.Actions,
+			Action{Name: "z", Features: []Feature{num("r", rng.NormFloat64()), text("s", []string{"v", "w"}[rng.IntN(2)])}})
 	}
 	mixed, values := make([]float64, len(x.Actions)), make([]float64, c.Size())
 	all := func() {
@@ -103,16 +108,21 @@ func TestSharedClassRefuses(t *testing.T) {
 		"row 1: 1 numbers where 2":  {Logistic: [][]float64{row, {0}}},
 		"row 0: NaN is not":         {Linear: [][]float64{{0, math.NaN()}, row}},
 		"leaf 0: 2 numbers where 1": {Trees: []Tree{{Leaves: [][]float64{{0, 1}}}}},
-		"column 2":                  {Trees: []Tree{{Splits: []Split{{Column: 2, Low: -1, High: -1}}, Leaves: [][]float64{{0}}}}},
+		"column 2": {
+			Trees: []Tree{{Splits: []Split{{Column: 2, Low: -1, High: -1}}, Leaves: [][]float64{{0}}}}},
 	} {
-		if _, err := NewSharedClass([]string{"x"}, []string{"p"}, []SharedFunction{f}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NewSharedClass([]string{"x"}, []string{"p"}, []SharedFunction{f}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	one := []SharedFunction{{Linear: [][]float64{row, row, row}}}
 	for want, call := range map[string]func() error{
-		"no functions":                       func() error { _, err := NewSharedClass(nil, []string{"p"}, nil); return err },
-		`action feature "p" is listed twice`: func() error { _, err := NewSharedClass([]string{"x"}, []string{"p", "p"}, one); return err },
+		"no functions": func() error { _, err := NewSharedClass(nil, []string{"p"}, nil); return err },
+		`action feature "p" is listed twice`: func() error {
+			_, err := NewSharedClass([]string{"x"}, []string{"p", "p"}, one)
+			return err
+		},
 	} {
 		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)

@@ -17,7 +17,8 @@ func mostActions(name string, o *LinearOptions, bytes func(k int) float64) (int,
 	}
 	fit := int(maxLinearBytes / bytes(1))
 	if o.MaxActions > fit {
-		return 0, fmt.Errorf("%s: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower max_actions, max_features or fourier",
+		return 0, fmt.Errorf("%s: %d actions with %d features and %d random ones need %.1f GiB, more than 1: lower "+
+			"max_actions, max_features or fourier",
 			name, o.MaxActions, o.MaxFeatures, o.Fourier, bytes(o.MaxActions)/maxLinearBytes)
 	}
 	if o.MaxActions == 0 {

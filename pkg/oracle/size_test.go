@@ -106,11 +106,13 @@ func TestRoom(t *testing.T) {
 			x := dense(rng, 60, 4+n/20) // columns leave no room for actions, and these none for columns
 			o.Update(x, n%(1+n/5), rng.Float64())
 			if used := l.bytes(len(l.actions), len(l.cols)); used > l.room {
-				t.Fatalf("%s: example %d: %d actions with %d columns take %v bytes, more than %v", kind, n, len(l.actions), len(l.cols), used, l.room)
+				t.Fatalf("%s: example %d: %d actions with %d columns take %v bytes, more than %v", kind, n, len(l.actions),
+					len(l.cols), used, l.room)
 			}
 		}
 		c := l.Counts()
-		if c.Actions < 10 || c.Actions > 59 || c.Columns < 10 || c.ActionsDropped == 0 || c.FeaturesDropped == 0 || c.Fed != 300 {
+		if c.Actions < 10 || c.Actions > 59 || c.Columns < 10 || c.ActionsDropped == 0 || c.FeaturesDropped == 0 ||
+			c.Fed != 300 {
 			t.Errorf("%s: %+v", kind, c)
 		}
 	}

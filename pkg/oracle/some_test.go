@@ -32,7 +32,8 @@ func TestEvalSome(t *testing.T) {
 	if err1 != nil || err2 != nil || err3 != nil {
 		t.Fatal(err1, err2, err3)
 	}
-	x := &Input{Actions: named("b", "stranger", "a"), Features: []Feature{{Name: "n", Kind: Number, Value: 1}, {Name: "colour", Kind: Text, Text: "red"}}}
+	x := &Input{Actions: named("b", "stranger", "a"), Features: []Feature{{Name: "n", Kind: Number, Value: 1},
+		{Name: "colour", Kind: Text, Text: "red"}}}
 	all := make([]float64, size)
 	for name, c := range map[string]Class{"linear": linear, "logistic": logistic, "tabular": tabular} {
 		for range 50 {

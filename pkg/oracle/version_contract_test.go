@@ -14,16 +14,20 @@ func TestNewestContract(t *testing.T) {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
 	const rounds = 25
-	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{"numbers": oracletest.Input, "action features": withActionFeatures} {
+	for name, input := range map[string]func(rng *rand.Rand) *oracle.Input{
+		"numbers": oracletest.Input, "action features": withActionFeatures} {
 		for kind, fresh := range map[string]func() oracle.Regressor{
 			"auto": func() oracle.Regressor {
-				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8, MaxFeatures: 14, Version: 2}))
+				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: oracle.ByWhatComes, Fourier: 8, MaxFeatures: 14,
+					Version: 2}))
 			},
 			"auto, told": func() oracle.Regressor {
-				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 7, Columns: 20, MaxFeatures: 14, MaxActions: 3, Steered: true, Version: 2}))
+				return must(oracle.NewAggregate(oracle.AggregateOptions{Beta: 0.5, Fourier: 7, Columns: 20, MaxFeatures: 14,
+					MaxActions: 3, Steered: true, Version: 2}))
 			},
 			"linear": func() oracle.Regressor {
-				return must(oracle.NewLinear(oracle.LinearOptions{Beta: oracle.ByWhatComes, Lambda: oracle.ByWhatComes, Forget: 0.99, Version: 2}))
+				return must(oracle.NewLinear(oracle.LinearOptions{Beta: oracle.ByWhatComes, Lambda: oracle.ByWhatComes,
+					Forget: 0.99, Version: 2}))
 			},
 			"linear, random": func() oracle.Regressor {
 				return must(oracle.NewLinear(oracle.LinearOptions{Beta: 0.5, Fourier: 6, MaxFeatures: 9, Version: 2}))
@@ -32,7 +36,9 @@ func TestNewestContract(t *testing.T) {
 				return must(oracle.NewShared(oracle.SharedOptions{Hybrid: true, Hashed: 32, Beta: 0.5, Version: 2}))
 			},
 		} {
-			t.Run(kind+"/"+name, func(t *testing.T) { oracletest.Test(t, fresh, oracletest.Options{Input: input, Rounds: rounds}) })
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				oracletest.Test(t, fresh, oracletest.Options{Input: input, Rounds: rounds})
+			})
 		}
 	}
 }

@@ -41,7 +41,8 @@ func TestVovkMixes(t *testing.T) {
 			f[i], prior[i] = []float64{unit.Draw(t, "f")}, rapid.Float64Range(1e-3, 1).Draw(t, "w")
 		}
 		y := unit.Draw(t, "y")
-		o := HedgeOptions{Vovk: true, Unproved: true, Prior: prior, Eta: rapid.SampledFrom([]float64{0.1, 0.5, 1, 2}).Draw(t, "eta")}
+		o := HedgeOptions{Vovk: true, Unproved: true, Prior: prior,
+			Eta: rapid.SampledFrom([]float64{0.1, 0.5, 1, 2}).Draw(t, "eta")}
 		x := &Input{Actions: named("a")}
 		h := newHedge(f, o)
 		p := predictions(h, x)[0]

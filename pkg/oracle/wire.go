@@ -22,7 +22,8 @@ func snapshotError(oracle, what string) error {
 // versionError says which version a snapshot has that this program does not read.
 func versionError(oracle string, got, newest byte) error {
 	if got > newest {
-		return fmt.Errorf("%s: version %d, and this one reads versions up to %d: %w: %w", oracle, got, newest, ErrNewer, ErrSnapshot)
+		return fmt.Errorf("%s: version %d, and this one reads versions up to %d: %w: %w", oracle, got, newest, ErrNewer,
+			ErrSnapshot)
 	}
 	return snapshotError(oracle, fmt.Sprintf("there is no version %d", got))
 }

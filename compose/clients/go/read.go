@@ -57,7 +57,8 @@ func connect(dir string) (*nats.Conn, error) {
 	if err := json.Unmarshal(b, &access); err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(access.URL, nats.UserInfo(access.User, access.Password), nats.CustomInboxPrefix(access.Inbox)) // which nobody else can read
+	// which nobody else can read
+	nc, err := nats.Connect(access.URL, nats.UserInfo(access.User, access.Password), nats.CustomInboxPrefix(access.Inbox))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; start a decider on %s", access.URL, err, dir)
 	}

@@ -30,7 +30,8 @@ func overKafka(ctx context.Context, p *plan) error {
 	defer show(&l.seen)
 	go func() { stop(l.send(ctx)) }()
 	go report(ctx, &l.seen)
-	r := kafka.NewReader(kafka.ReaderConfig{Brokers: p.addresses(), GroupID: p.model + ".load", Topic: p.model + ".decisions", MaxWait: time.Second})
+	r := kafka.NewReader(kafka.ReaderConfig{Brokers: p.addresses(), GroupID: p.model + ".load",
+		Topic: p.model + ".decisions", MaxWait: time.Second})
 	defer r.Close()
 	for {
 		m, err := r.ReadMessage(ctx)
@@ -78,7 +79,8 @@ func (l *pipeline) send(ctx context.Context) error {
 }
 
 func (l *pipeline) write(ctx context.Context, topic, id string, value []byte) error {
-	if err := l.w.WriteMessages(ctx, kafka.Message{Topic: l.model + "." + topic, Key: []byte(id), Value: value}); err != nil {
+	if err := l.w.WriteMessages(ctx, kafka.Message{Topic: l.model + "." + topic, Key: []byte(id),
+		Value: value}); err != nil {
 		return fmt.Errorf("write %s: %w", topic, err)
 	}
 	return nil

@@ -115,7 +115,8 @@ func (a *asker) insist(ctx context.Context, verb string, body []byte) ([]byte, e
 			return m.Data, nil
 		case err == nil && !slices.Contains([]string{"429", "503"}, m.Header.Get("Nats-Service-Error-Code")):
 			return nil, fmt.Errorf("%s.%s: %s", a.model, verb, m.Header.Get("Nats-Service-Error"))
-		case err != nil && !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrDisconnected):
+		case err != nil && !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded) &&
+			!errors.Is(err, nats.ErrDisconnected):
 			return nil, fmt.Errorf("%s.%s: %w", a.model, verb, err)
 		case err == nil:
 			told, _ := strconv.Atoi(m.Header.Get("Retry-After"))

@@ -16,7 +16,8 @@ import (
 // The source of load asks again while no decider answers, and says so with the server's address.
 func TestWrongServer(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
-	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0", Logger: logger})
+	e, err := engine.Open(t.Context(), engine.Options{Log: "embedded:" + t.TempDir(), Listen: "127.0.0.1:0",
+		Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,8 +86,8 @@ func show(seen *counts) { fmt.Print(seen) }
 // String returns the line of the counts, and below it why requests are sent again.
 func (c *counts) String() string {
 	n := c.outcomes.Load()
-	line := fmt.Sprintf("contexts %d, decisions %d, outcomes %d, clicks %.3f an outcome (uniform play: 0.152, the best: 0.317)\n",
-		c.contexts.Load(), c.decisions.Load(), n, float64(c.clicks.Load())/float64(max(n, 1)))
+	line := fmt.Sprintf("contexts %d, decisions %d, outcomes %d, clicks %.3f an outcome (uniform play: 0.152, the best: "+
+		"0.317)\n", c.contexts.Load(), c.decisions.Load(), n, float64(c.clicks.Load())/float64(max(n, 1)))
 	if err := c.failure.Swap(nil); err != nil {
 		line += fmt.Sprintf("  some requests are sent again: %v\n", *err)
 	}

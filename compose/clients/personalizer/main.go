@@ -69,7 +69,8 @@ func call(c *client, args []string, w io.Writer) error {
 	case len(args) == 2 && args[0] == "activate":
 		return c.activate(args[1])
 	}
-	return errors.New("usage: personalizer [-nats URL] [-model NAME] rank FILE | reward EVENT VALUE | activate EVENT | evaluate LOG")
+	return errors.New("usage: personalizer [-nats URL] [-model NAME] rank FILE | reward EVENT VALUE | activate EVENT | " +
+		"evaluate LOG")
 }
 
 // evaluate judges policies on a log, as an offline evaluation does: what each would have
@@ -133,7 +134,8 @@ func (c *client) ask(verb string, body, reply any) error {
 			if err == nil {
 				err = errors.New(m.Header.Get("Nats-Service-Error"))
 			}
-			return fmt.Errorf("%s.%s at %s: %w; a decider with this model must run there", c.model, verb, c.nc.ConnectedAddr(), err)
+			return fmt.Errorf("%s.%s at %s: %w; a decider with this model must run there", c.model, verb,
+				c.nc.ConnectedAddr(), err)
 		}
 		time.Sleep(wait/2 + rand.N(wait))
 	}

@@ -50,7 +50,8 @@ type suite struct {
 
 // play runs rounds with outcomes delayed by a few rounds and all fates, and calls
 // see before each decision.
-func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, x *oracle.Input, law []float64, gamma float64)) []*learner.Round {
+func (s suite) play(l learner.Learner, seed uint64, rounds int, see func(t int, x *oracle.Input, law []float64,
+	gamma float64)) []*learner.Round {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	var queue, fed []*learner.Round
 	for t := range rounds {
@@ -148,7 +149,8 @@ func (s suite) single(t *testing.T) {
 	if len(law) != 1 || law[0] != 1 {
 		t.Fatalf("law of one action: %v", law)
 	}
-	l.Learn(&learner.Round{Input: x, Propensities: law, Gamma: gamma, N: 31, LearnedThrough: 29, Fate: learner.Observed, Loss: 1})
+	l.Learn(&learner.Round{Input: x, Propensities: law, Gamma: gamma, N: 31, LearnedThrough: 29,
+		Fate: learner.Observed, Loss: 1})
 	if c, ok := l.(learner.Certified); ok {
 		if c := c.Certificate(); c.MeasuredDrift()-c.MeasuredDrift() != 0 {
 			t.Errorf("certificate is %v after a round of one action", c.MeasuredDrift())

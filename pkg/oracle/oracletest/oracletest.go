@@ -32,14 +32,16 @@ func Input(rng *rand.Rand) *oracle.Input {
 	x := &oracle.Input{}
 	for i := range 4 {
 		if rng.IntN(8) > 0 {
-			x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprintf("x%d", i), Kind: oracle.Number, Value: 4*rng.Float64() - 2})
+			x.Features = append(x.Features, oracle.Feature{Name: fmt.Sprintf("x%d", i), Kind: oracle.Number,
+				Value: 4*rng.Float64() - 2})
 		}
 	}
 	if rng.IntN(3) > 0 {
 		x.Features = append(x.Features, oracle.Feature{Name: "flag", Kind: oracle.Bool, Value: float64(rng.IntN(2))})
 	}
 	if rng.IntN(3) > 0 {
-		x.Features = append(x.Features, oracle.Feature{Name: "kind", Kind: oracle.Text, Text: string(rune('A' + rng.IntN(5)))})
+		x.Features = append(x.Features, oracle.Feature{Name: "kind", Kind: oracle.Text,
+			Text: string(rune('A' + rng.IntN(5)))})
 	}
 	rng.Shuffle(len(x.Features), func(i, j int) { x.Features[i], x.Features[j] = x.Features[j], x.Features[i] })
 	for _, a := range rng.Perm(5)[:2+rng.IntN(4)] {

@@ -175,8 +175,8 @@ func Dial(dir, name string, o nats.Options) (*nats.Client, error) {
 		return nil, err
 	}
 	f := folder{dir}
-	return nats.Dial(c.URL, name, o, natsgo.SetCustomDialer(f), natsgo.UserInfoHandler(f.user), natsgo.IgnoreAuthErrorAbort(),
-		natsgo.CustomInboxPrefix(ServiceInbox))
+	return nats.Dial(c.URL, name, o, natsgo.SetCustomDialer(f), natsgo.UserInfoHandler(f.user),
+		natsgo.IgnoreAuthErrorAbort(), natsgo.CustomInboxPrefix(ServiceInbox))
 }
 
 // current returns how to reach the process that holds a folder now.

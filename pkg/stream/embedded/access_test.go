@@ -28,7 +28,8 @@ import (
 func user(t *testing.T, e *embedded.Engine, options ...natsgo.Option) (conn *natsgo.Conn, refused chan error) {
 	t.Helper()
 	refused = make(chan error, 16)
-	conn, err := natsgo.Connect(e.URL(), append(options, natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))...)
+	conn, err := natsgo.Connect(e.URL(),
+		append(options, natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,9 @@ func TestNobodyOverhears(t *testing.T) {
 	defer closeEngine(t, e)
 	spy, refused := user(t, e)
 	var heard []string
-	caught, err := spy.Subscribe("_INBOX.>", func(m *natsgo.Msg) { heard = append(heard, fmt.Sprintf("%s: %q", m.Subject, m.Data)) })
+	caught, err := spy.Subscribe("_INBOX.>", func(m *natsgo.Msg) {
+		heard = append(heard, fmt.Sprintf("%s: %q", m.Subject, m.Data))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +99,8 @@ func TestNobodyOverhears(t *testing.T) {
 		}
 		r.Close()
 	}
-	named, _ := user(t, e, natsgo.UserInfo(e.Access().ClientUser, e.Access().ClientPassword), natsgo.CustomInboxPrefix(attach.ClientInbox))
+	named, _ := user(t, e, natsgo.UserInfo(e.Access().ClientUser, e.Access().ClientPassword),
+		natsgo.CustomInboxPrefix(attach.ClientInbox))
 	if m, err := named.Request("m.decide", nil, 30*time.Second); err != nil || string(m.Data) != "secret answer" {
 		t.Fatal(m, err)
 	}
@@ -139,7 +143,8 @@ func TestConnectFile(t *testing.T) {
 	if err := json.Unmarshal(text, &c); err != nil {
 		t.Fatal(err)
 	}
-	if c["inbox"] != attach.ServiceInbox || c["client_inbox"] != attach.ClientInbox || c["password"] == c["client_password"] || len(c["password"].(string)) < 26 {
+	if c["inbox"] != attach.ServiceInbox || c["client_inbox"] != attach.ClientInbox ||
+		c["password"] == c["client_password"] || len(c["password"].(string)) < 26 {
 		t.Errorf("%s", text)
 	}
 }
@@ -172,7 +177,8 @@ func TestServerLimits(t *testing.T) {
 	}
 	defer conn.Close()
 	for _, n := range []int{1<<20 - 1, 1 << 20} {
-		if m, err := conn.Request("m.decide", bytes.Repeat([]byte("x"), n), 30*time.Second); err != nil || string(m.Data) != fmt.Sprint(n) {
+		if m, err := conn.Request("m.decide", bytes.Repeat([]byte("x"), n), 30*time.Second); err != nil ||
+			string(m.Data) != fmt.Sprint(n) {
 			t.Errorf("%d bytes: %v", n, err)
 		}
 	}

@@ -7,7 +7,8 @@ import "context"
 // connects without a name. Of the options only Host, Port, StrictPort, MaxConns,
 // Requesters, Logger and Name count.
 func OpenBus(ctx context.Context, o Options) (*Engine, error) {
-	o = Options{Host: o.Host, Port: o.Port, StrictPort: o.StrictPort, MaxConns: o.MaxConns, Requesters: o.Requesters, Logger: o.Logger, Name: o.Name, bare: true}
+	o = Options{Host: o.Host, Port: o.Port, StrictPort: o.StrictPort, MaxConns: o.MaxConns, Requesters: o.Requesters,
+		Logger: o.Logger, Name: o.Name, bare: true}
 	if err := o.complete(); err != nil {
 		return nil, err
 	}

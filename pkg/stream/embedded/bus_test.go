@@ -22,12 +22,15 @@ func TestBusAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stop, err := b.Bus().Serve("m.decide", "decider", func(m stream.Message) { m.Respond(append([]byte("to "), m.Data...)) })
+	stop, err := b.Bus().Serve("m.decide", "decider", func(m stream.Message) {
+		m.Respond(append([]byte("to "), m.Data...))
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	violations := make(chan error, 10)
-	conn, err := natsgo.Connect(b.URL(), natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { violations <- err }))
+	conn, err := natsgo.Connect(b.URL(),
+		natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { violations <- err }))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +62,8 @@ func TestBusPort(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := embedded.OpenBus(t.Context(), embedded.Options{Host: "0.0.0.0"}); err == nil || !strings.Contains(err.Error(), "not a loopback address") {
+	if _, err := embedded.OpenBus(t.Context(), embedded.Options{Host: "0.0.0.0"}); err == nil ||
+		!strings.Contains(err.Error(), "not a loopback address") {
 		t.Error(err)
 	}
 }

@@ -26,8 +26,9 @@ func TestKilledWhileMaking(t *testing.T) {
 		file string
 		do   func(path string) error
 	}{
-		"no checksum": {"meta.sum", os.Remove}, "blank checksum": {"meta.sum", blank}, "zeros for a checksum": {"meta.sum", zeros},
-		"blank configuration": {"meta.inf", blank}, "zeros for a configuration": {"meta.inf", zeros},
+		"no checksum": {"meta.sum", os.Remove}, "blank checksum": {"meta.sum", blank},
+		"zeros for a checksum": {"meta.sum", zeros},
+		"blank configuration":  {"meta.inf", blank}, "zeros for a configuration": {"meta.inf", zeros},
 	} {
 		t.Run(what, func(t *testing.T) { killedWhileMaking(t, damage.file, damage.do) })
 	}

@@ -50,7 +50,8 @@ func appendForever(dir string) error {
 		return err
 	}
 	for i := tail.Next; ; i++ {
-		if _, err := a.Append(ctx, &stream.Record{Value: fmt.Appendf(nil, "%d padded to a realistic length %0100d", i, 0)}); err != nil {
+		if _, err := a.Append(ctx,
+			&stream.Record{Value: fmt.Appendf(nil, "%d padded to a realistic length %0100d", i, 0)}); err != nil {
 			return err
 		}
 	}

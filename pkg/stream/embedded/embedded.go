@@ -57,12 +57,13 @@ const (
 	// DefaultMaxConns is how many connections it takes; the next one is refused by name. Half of
 	// them are kept for the service's own user.
 	DefaultMaxConns = 2048
-	maxSubs         = 1000     // subscriptions of a connection
-	maxSubTokens    = 8        // parts of a subject that is subscribed to: each takes memory of its own
-	maxPayload      = 1 << 20  // of a message, its headers included
-	maxControlLine  = 1 << 10  // of a subject with its inbox, or of who one is
-	maxUnread       = 32 << 20 // bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
-	loginTime       = 2 * time.Second
+	maxSubs         = 1000    // subscriptions of a connection
+	maxSubTokens    = 8       // parts of a subject that is subscribed to: each takes memory of its own
+	maxPayload      = 1 << 20 // of a message, its headers included
+	maxControlLine  = 1 << 10 // of a subject with its inbox, or of who one is
+	// bytes that wait for a client that does not read; then it is cut off. A reader of logs asks for 16 MiB
+	maxUnread = 32 << 20
+	loginTime = 2 * time.Second
 )
 
 // Options configure an engine. Only Dir is needed.
@@ -139,7 +140,8 @@ func (o *Options) complete() error {
 	}
 	o.Host = cmp.Or(o.Host, DefaultHost)
 	if ip := net.ParseIP(o.Host); o.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return fmt.Errorf("embedded log: host %s is not a loopback address; run a NATS server to serve other machines", o.Host)
+		return fmt.Errorf("embedded log: host %s is not a loopback address; run a NATS server to serve other machines",
+			o.Host)
 	}
 	o.Port = cmp.Or(o.Port, DefaultPort)
 	o.Sync = cmp.Or(o.Sync, DefaultSync)
@@ -198,8 +200,8 @@ func (e *Engine) start(ctx context.Context) error {
 	if lo.Logger == nil {
 		lo.Logger = e.o.Logger
 	}
-	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(e.server), natsgo.UserInfo(serviceUser, e.access.Password),
-		natsgo.CustomInboxPrefix(attach.ServiceInbox))
+	e.client, err = nats.Dial("", e.o.Name, lo, natsgo.InProcessServer(e.server),
+		natsgo.UserInfo(serviceUser, e.access.Password), natsgo.CustomInboxPrefix(attach.ServiceInbox))
 	if err != nil {
 		return err
 	}
@@ -223,8 +225,8 @@ func (e *Engine) start(ctx context.Context) error {
 	})
 	e.url = "nats://" + e.server.Addr().String()
 	if at, ok := e.server.Addr().(*net.TCPAddr); ok && e.o.Port > 0 && at.Port != e.o.Port {
-		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that is used",
-			"taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
+		e.o.Logger.Warn("the usual port is another process's, which clients that ask there reach: ask at the address that "+
+			"is used", "taken", net.JoinHostPort(e.o.Host, strconv.Itoa(e.o.Port)), "used", e.url)
 	}
 	if e.o.bare {
 		return nil

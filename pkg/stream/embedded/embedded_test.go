@@ -40,7 +40,8 @@ func TestLock(t *testing.T) {
 		t.Errorf("held by %q, %v, %v; want %q", who, held, err, self)
 	}
 	_, err = embedded.Open(context.Background(), embedded.Options{Dir: dir, Port: -1})
-	if !errors.Is(err, attach.ErrInUse) || !strings.Contains(err.Error(), "process "+self) || !strings.Contains(err.Error(), "data is in use") {
+	if !errors.Is(err, attach.ErrInUse) || !strings.Contains(err.Error(), "process "+self) ||
+		!strings.Contains(err.Error(), "data is in use") {
 		t.Errorf("second open: %v", err)
 	}
 
@@ -119,7 +120,8 @@ func TestPort(t *testing.T) {
 	if strings.HasSuffix(e.URL(), fmt.Sprint(":", port)) {
 		t.Errorf("listens on the taken port: %s", e.URL())
 	}
-	if warned := fmt.Sprintf("taken=%s used=%s", l.Addr(), e.URL()); !strings.Contains(logged.String(), "level=WARN") || !strings.Contains(logged.String(), warned) {
+	if warned := fmt.Sprintf("taken=%s used=%s", l.Addr(), e.URL()); !strings.Contains(logged.String(), "level=WARN") ||
+		!strings.Contains(logged.String(), warned) {
 		t.Errorf("the log has no warning %q: %s", warned, logged.String())
 	}
 }
@@ -185,7 +187,8 @@ func TestClientPermissions(t *testing.T) {
 		"client":    natsgo.UserInfo(a.ClientUser, a.ClientPassword),
 	} {
 		refused := make(chan error, 16)
-		conn, err := natsgo.Connect(e.URL(), option, natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))
+		conn, err := natsgo.Connect(e.URL(), option,
+			natsgo.ErrorHandler(func(_ *natsgo.Conn, _ *natsgo.Subscription, err error) { refused <- err }))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -195,7 +198,8 @@ func TestClientPermissions(t *testing.T) {
 				t.Errorf("%s may not ask %s: %v", name, s, err)
 			}
 		}
-		for _, reply := range []string{"shop.decisions.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "x"} { // the service could
+		for _, reply := range []string{"shop.decisions.0", "$JS.API.STREAM.DELETE.shop_decisions_0", "x"} {
+			// the service could
 			if err := conn.PublishRequest("shop.decide", reply, nil); err != nil {
 				t.Error(err)
 			}
@@ -203,7 +207,8 @@ func TestClientPermissions(t *testing.T) {
 				t.Errorf("%s may not ask: %v", name, err)
 			}
 		}
-		for _, s := range []string{"$JS.API.STREAM.DELETE.shop_decisions_0", "$SRV.PING", "$JS.API.INFO", "shop.decisions.0", "$JS.API.STREAM.INFO.shop_decisions_0"} {
+		for _, s := range []string{"$JS.API.STREAM.DELETE.shop_decisions_0", "$SRV.PING", "$JS.API.INFO", "shop.decisions.0",
+			"$JS.API.STREAM.INFO.shop_decisions_0"} {
 			if err := conn.PublishRequest(s, conn.NewInbox(), []byte("x")); err != nil {
 				t.Error(err)
 			}
@@ -343,7 +348,8 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	if _, err := w.Append(t.Context(), &stream.Record{Value: make([]byte, 1<<19)}); err != nil || w.Flush(t.Context()) != nil {
+	if _, err := w.Append(t.Context(), &stream.Record{Value: make([]byte, 1<<19)}); err != nil ||
+		w.Flush(t.Context()) != nil {
 		t.Fatal(err)
 	}
 	if after, _, _, err := e.Usage(); err != nil || after < before+1<<19 {

@@ -123,7 +123,8 @@ func explain(fault error) error {
 	if full := fullDisk(fault); full != nil {
 		return fmt.Errorf("%w: %w: make room, then it goes on by itself", stream.ErrFull, full)
 	}
-	return fmt.Errorf("%w: the store failed, and goes on by itself when it can write again: %w", stream.ErrUnavailable, fault)
+	return fmt.Errorf("%w: the store failed, and goes on by itself when it can write again: %w",
+		stream.ErrUnavailable, fault)
 }
 
 // look writes a file as the store would, and removes it.
@@ -151,6 +152,7 @@ func (m *mender) reopen() error {
 	default:
 	}
 	o := m.e.so
-	return s.EnableJetStream(&server.JetStreamConfig{StoreDir: o.StoreDir, SyncInterval: o.SyncInterval, SyncAlways: o.SyncAlways,
-		Strict: !o.NoJetStreamStrict, MaxMemory: o.JetStreamMaxMemory, MaxStore: o.JetStreamMaxStore, CompressOK: true})
+	return s.EnableJetStream(&server.JetStreamConfig{StoreDir: o.StoreDir, SyncInterval: o.SyncInterval,
+		SyncAlways: o.SyncAlways,
+		Strict:     !o.NoJetStreamStrict, MaxMemory: o.JetStreamMaxMemory, MaxStore: o.JetStreamMaxStore, CompressOK: true})
 }

@@ -153,7 +153,8 @@ func (h *powerHistory) append(t *testing.T, e *embedded.Engine, offset int64) er
 		return err
 	}
 	defer w.Close()
-	if _, err := w.Append(t.Context(), &stream.Record{Value: fmt.Appendf(nil, "%d padded %0*d", offset, h.padding, 0)}); err != nil {
+	if _, err := w.Append(t.Context(),
+		&stream.Record{Value: fmt.Appendf(nil, "%d padded %0*d", offset, h.padding, 0)}); err != nil {
 		return err
 	}
 	return w.Flush(t.Context())

@@ -43,7 +43,10 @@ func TestReadOnly(t *testing.T) {
 	}{
 		{"closed", func(*testing.T, string) error { return nil }, true, 2},
 		{"killed", func(_ *testing.T, dir string) error { return os.Remove(index(dir)) }, true, 2},
-		{"flipped byte in the middle", func(t *testing.T, dir string) error { overwrite(t, first(dir), 0.4, false); return nil }, false, 1},
+		{"flipped byte in the middle", func(t *testing.T, dir string) error {
+			overwrite(t, first(dir), 0.4, false)
+			return nil
+		}, false, 1},
 		{"killed, and a flipped byte", func(t *testing.T, dir string) error {
 			overwrite(t, first(dir), 0.4, false)
 			return os.Remove(index(dir))
@@ -123,7 +126,8 @@ func contents(t *testing.T, dir string) map[string]string {
 func TestReadOnlyShares(t *testing.T) {
 	ctx := context.Background()
 	dir := t.TempDir()
-	if _, err := embedded.Open(ctx, embedded.Options{Dir: dir, ReadOnly: true}); err == nil || !strings.Contains(err.Error(), "holds no log") {
+	if _, err := embedded.Open(ctx, embedded.Options{Dir: dir, ReadOnly: true}); err == nil ||
+		!strings.Contains(err.Error(), "holds no log") {
 		t.Errorf("an empty folder: %v", err)
 	}
 	writeNumbered(t, dir, 10, small)
@@ -133,7 +137,8 @@ func TestReadOnlyShares(t *testing.T) {
 		t.Errorf("it listens at %s", one.URL())
 	}
 	_, err := embedded.Open(ctx, embedded.Options{Dir: dir, Port: -1})
-	if self := fmt.Sprintf("in use by process %d (", os.Getpid()); !errors.Is(err, attach.ErrInUse) || !strings.Contains(err.Error(), self) {
+	if self := fmt.Sprintf("in use by process %d (", os.Getpid()); !errors.Is(err, attach.ErrInUse) ||
+		!strings.Contains(err.Error(), self) {
 		t.Errorf("a server beside readers: %v", err)
 	}
 	a, _, err := two.Log().Open(ctx, "a", 0, stream.OpenOptions{})
@@ -175,7 +180,8 @@ func TestReadOnlyRemovesViews(t *testing.T) {
 	if err != nil || len(locks) != 1 {
 		t.Fatalf("%v, %v", locks, err)
 	}
-	for _, name := range []string{"hindsight-view-killed", "hindsight-view-begun", "hindsight-view-unlocked", "something-else"} {
+	for _, name := range []string{"hindsight-view-killed", "hindsight-view-begun", "hindsight-view-unlocked",
+		"something-else"} {
 		if err := os.Mkdir(filepath.Join(temp, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -204,7 +210,8 @@ func TestReadOnlyRemovesViews(t *testing.T) {
 	closeEngine(t, open(t, embedded.Options{Dir: dir, ReadOnly: true}))
 	left, err := filepath.Glob(filepath.Join(temp, "*"))
 	want := []string{filepath.Dir(locks[0])}
-	for _, name := range []string{"hindsight-view-begun", "hindsight-view-link", "hindsight-view-unlocked", "something-else"} {
+	for _, name := range []string{"hindsight-view-begun", "hindsight-view-link", "hindsight-view-unlocked",
+		"something-else"} {
 		want = append(want, filepath.Join(temp, name))
 	}
 	slices.Sort(want)

@@ -65,7 +65,8 @@ func (e *Engine) users(so *server.Options) {
 	usual := natsgo.InboxPrefix + ">"
 	so.Users = []*server.User{
 		{Username: serviceUser, Password: e.access.Password},
-		{Username: clientUser, Password: e.access.ClientPassword, Permissions: clientPermissions(usual, attach.ClientInbox+".>")},
+		{Username: clientUser, Password: e.access.ClientPassword,
+			Permissions: clientPermissions(usual, attach.ClientInbox+".>")},
 	}
 	for _, r := range e.o.Requesters {
 		account := server.NewAccount(r.Name)
@@ -74,7 +75,8 @@ func (e *Engine) users(so *server.Options) {
 			Permissions: clientPermissions(RequesterInbox(r.Name) + ".>")})
 	}
 	if len(e.o.Requesters) == 0 {
-		so.Users = append(so.Users, &server.User{Username: anonymousUser, Password: rand.Text(), Permissions: clientPermissions(usual)})
+		so.Users = append(so.Users, &server.User{Username: anonymousUser, Password: rand.Text(),
+			Permissions: clientPermissions(usual)})
 		so.NoAuthUser = anonymousUser
 	}
 }

@@ -40,7 +40,8 @@ func TestParseRequesters(t *testing.T) {
 		switch {
 		case c.says == "" && (err != nil || strings.Join(names, " ") != c.want):
 			t.Errorf("%q: %q, %v", c.text, names, err)
-		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "secret-")):
+		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(),
+			"secret-")):
 			t.Errorf("%q: %v, want %q", c.text, err, c.says)
 		}
 	}
@@ -74,20 +75,23 @@ func TestRequesters(t *testing.T) {
 		}
 		defer stop()
 	}
-	for _, o := range []natsgo.Option{natsgo.Name("nobody"), natsgo.UserInfo("shop", "b"), natsgo.UserInfo("anonymous", ""), natsgo.UserInfo("", "")} {
+	for _, o := range []natsgo.Option{natsgo.Name("nobody"), natsgo.UserInfo("shop", "b"),
+		natsgo.UserInfo("anonymous", ""), natsgo.UserInfo("", "")} {
 		if _, err := natsgo.Connect(e.URL(), o); !errors.Is(err, natsgo.ErrAuthorization) {
 			t.Errorf("somebody else: %v", err)
 		}
 	}
 	for i, r := range all {
 		other := all[1-i].Name
-		conn, refused := user(t, e, natsgo.UserInfo(r.Name, r.Password), natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
+		conn, refused := user(t, e, natsgo.UserInfo(r.Name, r.Password),
+			natsgo.CustomInboxPrefix(embedded.RequesterInbox(r.Name)))
 		for _, s := range []string{"m.decide", "m.outcome"} {
 			if m, err := conn.Request(s, nil, 30*time.Second); err != nil || string(m.Data) != "answer" {
 				t.Errorf("%s may not ask %s: %v", r.Name, s, err)
 			}
 		}
-		for _, s := range []string{"_INBOX.>", "_INBOX_" + other + ".>", "_INBOX_" + other + ".*", "*.>", ">", attach.ClientInbox + ".>", attach.ServiceInbox + ".>", "m.decide", "$JS.>"} {
+		for _, s := range []string{"_INBOX.>", "_INBOX_" + other + ".>", "_INBOX_" + other + ".*", "*.>", ">",
+			attach.ClientInbox + ".>", attach.ServiceInbox + ".>", "m.decide", "$JS.>"} {
 			if _, err := conn.SubscribeSync(s); err != nil {
 				t.Error(err)
 			}
@@ -95,7 +99,8 @@ func TestRequesters(t *testing.T) {
 				t.Errorf("%s reads %s: %v", r.Name, s, err)
 			}
 		}
-		for _, s := range []string{"m.contexts.0", "m.outcomes.0", "m.decisions.0", "$JS.API.INFO", "_INBOX_" + other + ".x"} {
+		for _, s := range []string{"m.contexts.0", "m.outcomes.0", "m.decisions.0", "$JS.API.INFO",
+			"_INBOX_" + other + ".x"} {
 			if err := conn.Publish(s, nil); err != nil {
 				t.Error(err)
 			}

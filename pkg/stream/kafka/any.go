@@ -18,7 +18,8 @@ const silence = 500 * time.Millisecond
 // that accept takes. It begins with the broker that answered last; the next one is
 // asked when one fails or is silent. The message is sent several times, so it must not
 // be changed by what comes back.
-func (c *Client) askAny(ctx context.Context, question func() protocol.Message, accept func(protocol.Message) error) (protocol.Message, error) {
+func (c *Client) askAny(ctx context.Context, question func() protocol.Message,
+	accept func(protocol.Message) error) (protocol.Message, error) {
 	type answer struct {
 		from int
 		m    protocol.Message

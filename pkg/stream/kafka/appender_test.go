@@ -111,7 +111,8 @@ func TestLimitOfTopic(t *testing.T) {
 	k := fake(t)
 	defer k.Close()
 	const limit = 2000
-	err := k.CreateTopic("t", 1, map[string]string{timestampType: "LogAppendTime", maxMessage: fmt.Sprint(limit), minInsync: "1"})
+	err := k.CreateTopic("t", 1, map[string]string{timestampType: "LogAppendTime", maxMessage: fmt.Sprint(limit),
+		minInsync: "1"})
 	if err != nil {
 		t.Fatal(err)
 	}

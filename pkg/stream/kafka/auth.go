@@ -77,7 +77,8 @@ func (cn *conn) chooseMechanism(ctx context.Context, name string) error {
 	case 0:
 		return nil
 	case kafkago.UnsupportedSASLMechanism:
-		return fmt.Errorf("%w: the broker has no mechanism %s, but %s", ErrAuthentication, name, strings.Join(r.Mechanisms, ", "))
+		return fmt.Errorf("%w: the broker has no mechanism %s, but %s", ErrAuthentication, name,
+			strings.Join(r.Mechanisms, ", "))
 	case kafkago.IllegalSASLState:
 		return fmt.Errorf("%w: this port of the broker takes no SASL", ErrAuthentication)
 	}

@@ -34,7 +34,8 @@ func (s *sticky) ProtocolName() string { return stickyName }
 func (s *sticky) UserData() ([]byte, error) { return json.Marshal(s.claim()) }
 
 // AssignGroups implements [kafkago.GroupBalancer] for the member that leads.
-func (s *sticky) AssignGroups(members []kafkago.GroupMember, partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
+func (s *sticky) AssignGroups(members []kafkago.GroupMember,
+	partitions []kafkago.Partition) kafkago.GroupMemberAssignments {
 	var all []int
 	for _, p := range partitions {
 		if p.Topic == s.topic && (s.partitions == 0 || p.ID < s.partitions) {
@@ -81,7 +82,9 @@ func assign(partitions []int, claims map[string]claim) map[string][]int {
 		s.gets = append(s.gets, s.own[:min(len(s.own), s.quota)]...)
 	}
 	for _, p := range free {
-		least := slices.MinFunc(shares, func(a, b *share) int { return cmp.Compare(len(a.gets)-a.quota, len(b.gets)-b.quota) })
+		least := slices.MinFunc(shares, func(a, b *share) int {
+			return cmp.Compare(len(a.gets)-a.quota, len(b.gets)-b.quota)
+		})
 		least.gets = append(least.gets, p)
 	}
 	out := make(map[string][]int, len(shares))
@@ -107,7 +110,8 @@ func owners(partitions []int, claims map[string]claim) (shares []*share, free []
 			if !slices.Contains(c.Own, p) {
 				continue
 			}
-			if have := claims[owner]; owner == "" || c.Generation > have.Generation || c.Generation == have.Generation && id < owner {
+			if have := claims[owner]; owner == "" || c.Generation > have.Generation || c.Generation == have.Generation &&
+				id < owner {
 				owner = id
 			}
 		}

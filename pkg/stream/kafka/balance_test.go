@@ -29,11 +29,15 @@ func TestAssign(t *testing.T) {
 	}{
 		{"the first takes all", 3, members{"a": {-1, nil}}, map[string][]int{"a": {0, 1, 2}}},
 		{"two at once", 3, members{"a": {-1, nil}, "b": {-1, nil}}, map[string][]int{"a": {0, 1}, "b": {2}}},
-		{"a second one comes: nothing of the first is given away yet", 4, members{"a": {1, []int{0, 1, 2, 3}}, "b": {-1, nil}}, map[string][]int{"a": {0, 1}, "b": nil}},
-		{"the first has stopped with its excess", 4, members{"a": {2, []int{0, 1}}, "b": {2, nil}}, map[string][]int{"a": {0, 1}, "b": {2, 3}}},
+		{"a second one comes: nothing of the first is given away yet", 4,
+			members{"a": {1, []int{0, 1, 2, 3}}, "b": {-1, nil}}, map[string][]int{"a": {0, 1}, "b": nil}},
+		{"the first has stopped with its excess", 4, members{"a": {2, []int{0, 1}}, "b": {2, nil}},
+			map[string][]int{"a": {0, 1}, "b": {2, 3}}},
 		{"one is gone", 4, members{"a": {3, []int{0, 1}}}, map[string][]int{"a": {0, 1, 2, 3}}},
-		{"one was away for long", 2, members{"a": {3, []int{0, 1}}, "b": {7, []int{0, 1}}}, map[string][]int{"b": {0}, "a": nil}},
-		{"more members than partitions", 1, members{"a": {4, []int{0}}, "b": {4, nil}, "c": {4, nil}}, map[string][]int{"a": {0}, "b": nil, "c": nil}},
+		{"one was away for long", 2, members{"a": {3, []int{0, 1}}, "b": {7, []int{0, 1}}},
+			map[string][]int{"b": {0}, "a": nil}},
+		{"more members than partitions", 1, members{"a": {4, []int{0}}, "b": {4, nil}, "c": {4, nil}},
+			map[string][]int{"a": {0}, "b": nil, "c": nil}},
 		{"a partition that is no more", 1, members{"a": {4, []int{0, 5}}}, map[string][]int{"a": {0}}},
 	} {
 		if got := assign(upTo(c.n), c.claims); !maps.EqualFunc(got, c.want, slices.Equal) {
@@ -85,7 +89,8 @@ func checkAssignment(t *rapid.T, n int, claims map[string]claim, got map[string]
 			}
 			seen[p] = id
 			for other, c := range claims {
-				if other != id && slices.Contains(c.Own, p) && (!slices.Contains(claims[id].Own, p) || claims[id].Generation < c.Generation) {
+				if other != id && slices.Contains(c.Own, p) &&
+					(!slices.Contains(claims[id].Own, p) || claims[id].Generation < c.Generation) {
 					t.Fatalf("%s gets partition %d, on which %s works", id, p, other)
 				}
 			}

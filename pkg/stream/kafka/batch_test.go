@@ -32,10 +32,12 @@ func encode(recs []stream.Record, pid int64, epoch int16, sequence int32, now in
 func drawRecords(t *rapid.T) []stream.Record {
 	bytesOrNil := rapid.OneOf(rapid.Just([]byte(nil)), rapid.SliceOfN(rapid.Byte(), 0, 200))
 	header := rapid.Custom(func(t *rapid.T) stream.Header {
-		return stream.Header{Key: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "header"), Value: rapid.String().Draw(t, "header value")}
+		return stream.Header{Key: rapid.StringMatching(`[a-z]{1,9}`).Draw(t, "header"),
+			Value: rapid.String().Draw(t, "header value")}
 	})
 	one := rapid.Custom(func(t *rapid.T) stream.Record {
-		r := stream.Record{Key: bytesOrNil.Draw(t, "key"), Value: bytesOrNil.Draw(t, "value"), Type: rapid.SampledFrom([]string{"", "mark", "void"}).Draw(t, "type")}
+		r := stream.Record{Key: bytesOrNil.Draw(t, "key"), Value: bytesOrNil.Draw(t, "value"),
+			Type: rapid.SampledFrom([]string{"", "mark", "void"}).Draw(t, "type")}
 		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
 			r.Headers = rapid.SliceOfN(header, n, n).Draw(t, "list")
 		}
@@ -61,7 +63,8 @@ func TestBatchIsReadByOthers(t *testing.T) {
 			t.Fatalf("kafka-go: %v\nwant %v", got, recs)
 		}
 		var k kmsg.RecordBatch
-		if err := k.ReadFrom(b); err != nil || k.ProducerID != pid || k.ProducerEpoch != epoch || k.FirstSequence != sequence || k.NumRecords != int32(len(recs)) {
+		if err := k.ReadFrom(b); err != nil || k.ProducerID != pid || k.ProducerEpoch != epoch ||
+			k.FirstSequence != sequence || k.NumRecords != int32(len(recs)) {
 			t.Fatalf("franz-go: %v, %+v", err, k)
 		}
 		if got := decodeFranz(t, k); !reflect.DeepEqual(got, recs) {
@@ -114,7 +117,8 @@ func decodeFranz(t *rapid.T, b kmsg.RecordBatch) (all []stream.Record) {
 		t.Fatal(err)
 	}
 	for _, x := range list {
-		r := stream.Record{Offset: b.FirstOffset + int64(x.OffsetDelta), Time: (b.FirstTimestamp + x.TimestampDelta64) * 1e6, Key: x.Key, Value: x.Value}
+		r := stream.Record{Offset: b.FirstOffset + int64(x.OffsetDelta), Time: (b.FirstTimestamp + x.TimestampDelta64) * 1e6,
+			Key: x.Key, Value: x.Value}
 		for _, h := range x.Headers {
 			setHeader(&r, h.Key, string(h.Value))
 		}

@@ -38,7 +38,8 @@ func TestChaosOfOwners(t *testing.T) {
 	k := fake(t, kfake.NumBrokers(brokers))
 	defer k.Close()
 	dice := rand.New(rand.NewPCG(seed, 2))
-	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1, When: func(kmsg.Request) bool { return dice.Float64() < 0.02 }})
+	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1,
+		When: func(kmsg.Request) bool { return dice.Float64() < 0.02 }})
 	quiet := client(t, k, Options{})
 	defer quiet.Close()
 	open(t, quiet, "t", 1)

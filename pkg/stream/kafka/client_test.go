@@ -94,7 +94,8 @@ func TestNothingIsLeft(t *testing.T) {
 	if n := open.Load(); n != 0 {
 		t.Errorf("%d connections are left", n)
 	}
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*broker).listen"), ignoreFake)
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("github.com/twmb/franz-go/pkg/kfake.(*broker).listen"),
+		ignoreFake)
 	if _, _, err := c.Log().Bounds(ctx, "t", 0); !errors.Is(err, stream.ErrClosed) {
 		t.Errorf("bounds after Close: %v", err)
 	}
@@ -176,8 +177,9 @@ func TestPasswords(t *testing.T) {
 		want(t, values(t, c, "t"+strings.ReplaceAll(name, " ", "-")), "open a0 a1 a2")
 		c.Close()
 	}
-	for name, m := range map[string]sasl.Mechanism{"plain": plain("shop", "s3cret2"), "plain user": plain("nobody", password),
-		"scram 256": scramOf(t, scram.SHA256, "shop", "s3cret2"), "scram 512": scramOf(t, scram.SHA512, "shop", "s3cret2")} {
+	for name, m := range map[string]sasl.Mechanism{"plain": plain("shop", "s3cret2"),
+		"plain user": plain("nobody", password),
+		"scram 256":  scramOf(t, scram.SHA256, "shop", "s3cret2"), "scram 512": scramOf(t, scram.SHA512, "shop", "s3cret2")} {
 		if err := dialError(t, Options{Brokers: k.ListenAddrs(), SASL: m}); !errors.Is(err, ErrAuthentication) {
 			t.Errorf("%s with a wrong password: %v", name, err)
 		}
@@ -205,12 +207,14 @@ func TestTLS(t *testing.T) {
 	if err := dialError(t, Options{Brokers: k.ListenAddrs(), TLS: bad}); !errors.Is(err, ErrTLS) {
 		t.Errorf("another authority: %v", err)
 	}
-	if err := dialError(t, Options{Brokers: k.ListenAddrs()}); !errors.Is(err, ErrTLS) && !strings.Contains(err.Error(), "TLS") {
+	if err := dialError(t, Options{Brokers: k.ListenAddrs()}); !errors.Is(err, ErrTLS) &&
+		!strings.Contains(err.Error(), "TLS") {
 		t.Errorf("no TLS to a broker that wants it: %v", err)
 	}
 	open := fake(t)
 	defer open.Close()
-	if err := dialError(t, Options{Brokers: open.ListenAddrs(), TLS: good, RequestTimeout: time.Second}); !errors.Is(err, ErrTLS) {
+	if err := dialError(t, Options{Brokers: open.ListenAddrs(), TLS: good, RequestTimeout: time.Second}); !errors.Is(
+		err, ErrTLS) {
 		t.Errorf("TLS to a broker that has none: %v", err)
 	}
 }
@@ -218,7 +222,8 @@ func TestTLS(t *testing.T) {
 // What a user may not do is told as that.
 func TestRights(t *testing.T) {
 	read := func(op kmsg.ACLOperation) kfake.ACL {
-		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "t", Pattern: kmsg.ACLResourcePatternTypeLiteral, Operation: op, Allow: true}
+		return kfake.ACL{Resource: kmsg.ACLResourceTypeTopic, Name: "t", Pattern: kmsg.ACLResourcePatternTypeLiteral,
+			Operation: op, Allow: true}
 	}
 	k := fake(t, kfake.EnableSASL(), kfake.EnableACLs(), kfake.Superuser("PLAIN", "admin", "s3cret"),
 		kfake.User("PLAIN", "reader", "s3cret", read(kmsg.ACLOperationRead), read(kmsg.ACLOperationDescribe)))
@@ -226,7 +231,8 @@ func TestRights(t *testing.T) {
 	admin := client(t, k, Options{SASL: saslplain.Mechanism{Username: "admin", Password: "s3cret"}})
 	defer admin.Close()
 	fill(t, open(t, admin, "t", 1), "a", 2)
-	c := client(t, k, Options{SASL: saslplain.Mechanism{Username: "reader", Password: "s3cret"}, AckTimeout: 100 * time.Millisecond})
+	c := client(t, k, Options{SASL: saslplain.Mechanism{Username: "reader", Password: "s3cret"},
+		AckTimeout: 100 * time.Millisecond})
 	defer c.Close()
 	want(t, values(t, c, "t"), "open a0 a1")
 	ctx := context.Background()

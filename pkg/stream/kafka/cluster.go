@@ -148,7 +148,9 @@ func (k *cluster) addresses() []string {
 
 // metadata asks any broker about topics: nil means all, none means brokers only.
 func (c *Client) metadata(ctx context.Context, topics []string) (*metadata.Response, error) {
-	m, err := c.askAny(ctx, func() protocol.Message { return &metadata.Request{TopicNames: topics} }, func(protocol.Message) error { return nil })
+	m, err := c.askAny(ctx, func() protocol.Message {
+		return &metadata.Request{TopicNames: topics}
+	}, func(protocol.Message) error { return nil })
 	if err != nil {
 		if errors.Is(err, io.EOF) && c.o.SASL == nil {
 			err = fmt.Errorf("%w (does it expect SASL?)", err)
@@ -179,7 +181,8 @@ func (k *cluster) learn(r *metadata.Response) {
 		}
 		leaders := slices.Repeat([]int32{-1}, len(t.Partitions))
 		for _, p := range t.Partitions {
-			if i := int(p.PartitionIndex); i >= 0 && i < len(leaders) && (p.ErrorCode == 0 || kafkago.Error(p.ErrorCode) == kafkago.ReplicaNotAvailable) {
+			if i := int(p.PartitionIndex); i >= 0 && i < len(leaders) &&
+				(p.ErrorCode == 0 || kafkago.Error(p.ErrorCode) == kafkago.ReplicaNotAvailable) {
 				leaders[i] = p.LeaderID
 			}
 		}
@@ -206,7 +209,8 @@ func (c *Client) topic(ctx context.Context, name string, fresh bool) ([]int32, e
 			return nil, err
 		}
 		if len(r.Topics) != 1 {
-			return nil, fmt.Errorf("%w: asked about topic %q, the broker tells of %d", stream.ErrUnavailable, name, len(r.Topics))
+			return nil, fmt.Errorf("%w: asked about topic %q, the broker tells of %d", stream.ErrUnavailable, name,
+				len(r.Topics))
 		}
 		switch code := kafkago.Error(r.Topics[0].ErrorCode); {
 		case code == 0:

@@ -44,16 +44,17 @@ func harness(brokers int) func(testing.TB) *streamtest.Harness {
 // an open record comes.
 func loseAcks(k *kfake.Cluster) {
 	var opened atomic.Bool
-	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1, When: func(r kmsg.Request) bool {
-		for _, topic := range r.(*kmsg.ProduceRequest).Topics {
-			for _, p := range topic.Partitions {
-				if len(p.Records) > batchHead && binary.BigEndian.Uint32(p.Records[atSequence:]) == 0 {
-					opened.Store(true)
+	k.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.RequestTimedOut, Count: -1,
+		When: func(r kmsg.Request) bool {
+			for _, topic := range r.(*kmsg.ProduceRequest).Topics {
+				for _, p := range topic.Partitions {
+					if len(p.Records) > batchHead && binary.BigEndian.Uint32(p.Records[atSequence:]) == 0 {
+						opened.Store(true)
+					}
 				}
 			}
-		}
-		return !opened.Load()
-	}})
+			return !opened.Load()
+		}})
 }
 
 func TestLog(t *testing.T) {

@@ -150,7 +150,8 @@ func (cn *conn) call(ctx context.Context, m protocol.Message) (protocol.Message,
 	if key != protocol.ApiVersions {
 		has, ok := cn.versions[key]
 		if !ok || has[0] > key.MaxVersion() || has[1] < key.MinVersion() {
-			return nil, fmt.Errorf("%w: the broker at %s does not speak a version of %v that this program knows", stream.ErrUnavailable, cn.addr, key)
+			return nil, fmt.Errorf("%w: the broker at %s does not speak a version of %v that this program knows",
+				stream.ErrUnavailable, cn.addr, key)
 		}
 		version = min(has[1], key.MaxVersion())
 	}

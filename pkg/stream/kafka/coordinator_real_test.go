@@ -15,7 +15,8 @@ func TestKafkaRealGroupCoordinator(t *testing.T) {
 	kafkatest.Heavy(t)
 	c := kafkatest.Hurt(t, 3)
 	c.CreateTopic("m.contexts", 4)
-	o := &office{t: t, brokers: c.Brokers(), topic: "m.contexts", times: GroupOptions{Session: 6 * time.Second, Rebalance: 6 * time.Second},
+	o := &office{t: t, brokers: c.Brokers(), topic: "m.contexts", times: GroupOptions{Session: 6 * time.Second,
+		Rebalance: 6 * time.Second},
 		work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
 	o.member("a", &cable{})
 	o.until("alone", 4)
@@ -51,7 +52,8 @@ func coordinatorOf(t *testing.T, brokers []string, group string) int {
 	for _, addr := range brokers {
 		tr := &kafkago.Transport{DialTimeout: time.Second}
 		client := kafkago.Client{Addr: kafkago.TCP(addr), Timeout: 2 * time.Second, Transport: tr}
-		r, err := client.FindCoordinator(t.Context(), &kafkago.FindCoordinatorRequest{Addr: client.Addr, Key: group, KeyType: kafkago.CoordinatorKeyTypeConsumer})
+		r, err := client.FindCoordinator(t.Context(), &kafkago.FindCoordinatorRequest{Addr: client.Addr, Key: group,
+			KeyType: kafkago.CoordinatorKeyTypeConsumer})
 		tr.CloseIdleConnections()
 		if err == nil && r.Error == nil && r.Coordinator != nil {
 			return r.Coordinator.NodeID

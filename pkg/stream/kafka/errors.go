@@ -75,10 +75,14 @@ func title(k kafkago.Error) string {
 }
 
 // laterTitles are those of 107 to 133, as of Kafka 4.3.
-var laterTitles = [...]string{"Ineligible Replica", "New Leader Elected", "Offset Moved To Tiered Storage", "Fenced Member Epoch",
-	"Unreleased Instance ID", "Unsupported Assignor", "Stale Member Epoch", "Mismatched Endpoint Type", "Unsupported Endpoint Type",
-	"Unknown Controller ID", "Unknown Subscription ID", "Telemetry Too Large", "Invalid Registration", "Transaction Abortable",
-	"Invalid Record State", "Share Session Not Found", "Invalid Share Session Epoch", "Fenced State Epoch", "Invalid Voter Key",
+var laterTitles = [...]string{"Ineligible Replica", "New Leader Elected", "Offset Moved To Tiered Storage",
+	"Fenced Member Epoch",
+	"Unreleased Instance ID", "Unsupported Assignor", "Stale Member Epoch", "Mismatched Endpoint Type",
+	"Unsupported Endpoint Type",
+	"Unknown Controller ID", "Unknown Subscription ID", "Telemetry Too Large", "Invalid Registration",
+	"Transaction Abortable",
+	"Invalid Record State", "Share Session Not Found", "Invalid Share Session Epoch", "Fenced State Epoch",
+	"Invalid Voter Key",
 	"Duplicate Voter", "Voter Not Found", "Invalid Regular Expression", "Rebootstrap Required", "Streams Invalid Topology",
 	"Streams Invalid Topology Epoch", "Streams Topology Fenced", "Share Session Limit Reached"}
 
@@ -99,7 +103,8 @@ func classify(code int16) error {
 		class = stream.ErrFenced
 	case kafkago.OutOfOrderSequenceNumber, kafkago.UnknownProducerId, kafkago.DuplicateSequenceNumber:
 		class = stream.ErrUnknown
-	case kafkago.TopicAuthorizationFailed, kafkago.ClusterAuthorizationFailed, kafkago.GroupAuthorizationFailed, kafkago.TransactionalIDAuthorizationFailed:
+	case kafkago.TopicAuthorizationFailed, kafkago.ClusterAuthorizationFailed, kafkago.GroupAuthorizationFailed,
+		kafkago.TransactionalIDAuthorizationFailed:
 		class = errNotAllowed
 	}
 	return &codeError{k, class}
@@ -120,7 +125,8 @@ func isTransient(err error) bool {
 func isTransientCode(k kafkago.Error) bool {
 	switch k {
 	case kafkago.LeaderNotAvailable, kafkago.NotLeaderForPartition, kafkago.RequestTimedOut, kafkago.BrokerNotAvailable,
-		kafkago.ReplicaNotAvailable, kafkago.NetworkException, kafkago.NotEnoughReplicas, kafkago.NotEnoughReplicasAfterAppend,
+		kafkago.ReplicaNotAvailable, kafkago.NetworkException, kafkago.NotEnoughReplicas,
+		kafkago.NotEnoughReplicasAfterAppend,
 		kafkago.NotController, kafkago.KafkaStorageError, kafkago.FencedLeaderEpoch, kafkago.UnknownLeaderEpoch,
 		kafkago.OffsetNotAvailable, kafkago.GroupLoadInProgress, kafkago.GroupCoordinatorNotAvailable,
 		kafkago.NotCoordinatorForGroup, kafkago.ThrottlingQuotaExceeded, kafkago.Unknown, kafkago.InvalidMessage:

@@ -215,7 +215,8 @@ func TestKafkaRealTopicDeleted(t *testing.T) {
 	c := dialReal(t, k, Options{AckTimeout: time.Second})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	k.CreateTopic("doomed", 1, "message.timestamp.type", "LogAppendTime") // one that we had made ourselves would be waited for
+	// one that we had made ourselves would be waited for
+	k.CreateTopic("doomed", 1, "message.timestamp.type", "LogAppendTime")
 	a, tail, err := c.Log().Open(ctx, "doomed", 0, stream.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +250,8 @@ func TestKafkaRealTopicDeleted(t *testing.T) {
 func TestKafkaRealRetention(t *testing.T) {
 	kafkatest.Heavy(t)
 	k := kafkatest.Shared(t)
-	k.CreateTopic("short", 1, "message.timestamp.type", "LogAppendTime", "segment.bytes", "1048576", "retention.bytes", "2097152")
+	k.CreateTopic("short", 1, "message.timestamp.type", "LogAppendTime", "segment.bytes", "1048576",
+		"retention.bytes", "2097152")
 	c := dialReal(t, k, Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

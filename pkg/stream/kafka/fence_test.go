@@ -232,7 +232,8 @@ type fate struct {
 // fencedWhileUnknown has an owner append x and lose the answer, or the batch if it is not to
 // be stored, and another one open the partition before the first can ask again. It returns
 // both, what the first is told then, and where x is if it is stored.
-func fencedWhileUnknown(t *testing.T, brokers []string, stored bool, o Options, then func(x int64)) (a, b *appender, told fate, x int64) {
+func fencedWhileUnknown(t *testing.T, brokers []string, stored bool, o Options, then func(x int64)) (a, b *appender,
+	told fate, x int64) {
 	t.Helper()
 	var cut, blocked atomic.Bool
 	lost, again := make(chan struct{}), make(chan struct{})
@@ -333,7 +334,9 @@ func TestKafkaRealFencedWhileReplicating(t *testing.T) {
 	written := func(want int64) {
 		t.Helper()
 		for at := []int64{-1}; at[0] != want; <-time.After(10 * time.Millisecond) {
-			if err := d.atLeader(t.Context(), &a.sender.p, func(cn *conn) (int16, error) { return cn.offsets(&a.sender.p, []position{nextWritten}, at) }); err != nil {
+			if err := d.atLeader(t.Context(), &a.sender.p, func(cn *conn) (int16, error) {
+				return cn.offsets(&a.sender.p, []position{nextWritten}, at)
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -81,7 +81,8 @@ func readClient(b *testing.B, client *kafkago.Client, n int) {
 	b.Helper()
 	buf := make([]byte, 0, 1024)
 	for offset := int64(0); offset < int64(n); {
-		f, err := client.Fetch(context.Background(), &kafkago.FetchRequest{Topic: "t", Offset: offset, MinBytes: 1, MaxBytes: readBytes, MaxWait: time.Second})
+		f, err := client.Fetch(context.Background(), &kafkago.FetchRequest{Topic: "t", Offset: offset, MinBytes: 1,
+			MaxBytes: readBytes, MaxWait: time.Second})
 		if err != nil || f.Error != nil {
 			b.Fatal(err, f)
 		}

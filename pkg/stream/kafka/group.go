@@ -27,11 +27,12 @@ const (
 // GroupOptions are the times of a group. The brokers bound Session: by default they
 // refuse less than 6 s.
 type GroupOptions struct {
-	Partitions int           // shared, of the topic's: the first; 0: all
-	Heartbeat  time.Duration // from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
-	Session    time.Duration // after so long without one a member counts as dead; 0: DefaultSession
-	Rebalance  time.Duration // how long members have to join again; 0: DefaultRebalance
-	Backoff    time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
+	Partitions int // shared, of the topic's: the first; 0: all
+	// from one sign of life to the next; 0: DefaultHeartbeat, or a sixth of Session if that is less
+	Heartbeat time.Duration
+	Session   time.Duration // after so long without one a member counts as dead; 0: DefaultSession
+	Rebalance time.Duration // how long members have to join again; 0: DefaultRebalance
+	Backoff   time.Duration // from a failed attempt to join to the next; 0: DefaultBackoff
 }
 
 func (o *GroupOptions) complete() {
@@ -84,7 +85,8 @@ func (g *Group) Run(ctx context.Context, run func(ctx context.Context, partition
 	eg, ctx := errgroup.WithContext(ctx)
 	m := &groupMember{g: g, log: g.access.Logger.With("group", g.name), run: run, eg: eg, ctx: ctx, generation: -1,
 		hands: map[int]*groupHand{}, mine: map[int]bool{}, link: newGroupLink(g.access.Dial)}
-	dialer := &kafkago.Dialer{ClientID: g.access.ClientID, Timeout: g.o.Session / 2, TLS: g.access.TLS, SASLMechanism: g.access.SASL, DialFunc: m.link.Dial}
+	dialer := &kafkago.Dialer{ClientID: g.access.ClientID, Timeout: g.o.Session / 2, TLS: g.access.TLS,
+		SASLMechanism: g.access.SASL, DialFunc: m.link.Dial}
 	group, err := kafkago.NewConsumerGroup(kafkago.ConsumerGroupConfig{
 		ID: g.name, Brokers: g.access.Brokers, Dialer: dialer, Topics: []string{g.topic},
 		GroupBalancers:    []kafkago.GroupBalancer{&sticky{topic: g.topic, partitions: g.o.Partitions, claim: m.claim}},
@@ -154,11 +156,13 @@ func (m *groupMember) follow(group *kafkago.ConsumerGroup) error {
 		case errors.Is(err, kafkago.UnknownMemberId):
 			m.lose("the group has given up on this process")
 		case errors.Is(err, kafkago.InvalidSessionTimeout):
-			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms there: %w", m.g.name, m.g.o.Session, err)
+			return fmt.Errorf("group %s: the brokers refuse a session of %v: see group.min.session.timeout.ms there: %w",
+				m.g.name, m.g.o.Session, err)
 		case errors.As(err, &code) && code == kafkago.InconsistentGroupProtocol:
 			m.tell("another kind of consumer is in the group; trying on", err)
 		case errors.Is(err, kafkago.GroupAuthorizationFailed):
-			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; trying on", m.g.name), err)
+			m.tell(fmt.Sprintf("this user may not join: it needs the ACL operation Read on the group %s; trying on", m.g.name),
+				err)
 		default:
 			m.tell("the group's coordinator cannot be asked; trying on", err)
 		}
@@ -327,5 +331,7 @@ func (m *groupMember) leave(group *kafkago.ConsumerGroup) {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveLimit/2)
 	defer cancel()
 	c := kafkago.Client{Addr: kafkago.TCP(a.Brokers...), Transport: t}
-	_, _ = c.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: m.g.name, Members: []kafkago.LeaveGroupRequestMember{{ID: m.id}}}) // else the session ends
+	// else the session ends
+	_, _ = c.LeaveGroup(ctx, &kafkago.LeaveGroupRequest{GroupID: m.g.name, Members: []kafkago.LeaveGroupRequestMember{
+		{ID: m.id}}})
 }

@@ -24,7 +24,8 @@ import (
 )
 
 // groupTimes are short: the brokers of these tests allow that.
-var groupTimes = GroupOptions{Heartbeat: 100 * time.Millisecond, Session: 1500 * time.Millisecond, Rebalance: 1500 * time.Millisecond, Backoff: 50 * time.Millisecond}
+var groupTimes = GroupOptions{Heartbeat: 100 * time.Millisecond, Session: 1500 * time.Millisecond,
+	Rebalance: 1500 * time.Millisecond, Backoff: 50 * time.Millisecond}
 
 // office is a topic and the members of a group that share it.
 type office struct {
@@ -44,12 +45,14 @@ type office struct {
 
 func newOffice(t *testing.T, partitions int32) *office {
 	t.Helper()
-	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(partitions, "m.contexts"), kfake.GroupMinSessionTimeout(100*time.Millisecond))
+	cluster, err := kfake.NewCluster(kfake.NumBrokers(2), kfake.SeedTopics(partitions, "m.contexts"),
+		kfake.GroupMinSessionTimeout(100*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Close)
-	return &office{t: t, cluster: cluster, brokers: cluster.ListenAddrs(), topic: "m.contexts", work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
+	return &office{t: t, cluster: cluster, brokers: cluster.ListenAddrs(), topic: "m.contexts", work: map[int]string{},
+		begun: map[int]int{}, lost: map[string]int{}}
 }
 
 // cable is the network of one member.
@@ -89,7 +92,8 @@ func (o *office) member(who string, c *cable) (stop func()) {
 	if times == (GroupOptions{}) {
 		times = groupTimes
 	}
-	g := newGroup(Options{Brokers: o.brokers, Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)}, "m.deciders", o.topic, times)
+	g := newGroup(Options{Brokers: o.brokers, Dial: c.dial, ClientID: who, Logger: slog.New(slog.DiscardHandler)},
+		"m.deciders", o.topic, times)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -250,7 +254,8 @@ func TestGroupHiccups(t *testing.T) {
 			if c.key != kmsg.Heartbeat {
 				o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Heartbeat}, Err: kerr.NotCoordinator, Count: 1})
 			}
-			if err := o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{c.key}, Err: c.err, Count: 2}).Wait(t.Context(), 2); err != nil {
+			if err := o.cluster.Fault(kfake.Fault{Keys: []kmsg.Key{c.key}, Err: c.err, Count: 2}).Wait(t.Context(),
+				2); err != nil {
 				t.Fatal(err)
 			}
 			o.member("b", &cable{})
@@ -267,7 +272,8 @@ func TestGroupHiccups(t *testing.T) {
 // coordinator waits for them. Without a question the session is all.
 func TestGroupWaitsForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		times := GroupOptions{Heartbeat: 5 * time.Millisecond, Session: 300 * time.Millisecond, Rebalance: 300 * time.Millisecond}
+		times := GroupOptions{Heartbeat: 5 * time.Millisecond, Session: 300 * time.Millisecond,
+			Rebalance: 300 * time.Millisecond}
 		for _, c := range []struct {
 			asks        bool
 			least, most time.Duration
@@ -287,8 +293,8 @@ func TestGroupWaitsForOthers(t *testing.T) {
 			}
 			ctx, stop := context.WithCancel(t.Context())
 			lost := make(chan time.Duration, 1)
-			m := &groupMember{g: &Group{o: times}, log: slog.New(slog.DiscardHandler), ctx: ctx, link: link, mine: map[int]bool{0: true},
-				hands: map[int]*groupHand{0: {stop: func(error) { lost <- time.Since(began) }}}}
+			m := &groupMember{g: &Group{o: times}, log: slog.New(slog.DiscardHandler), ctx: ctx, link: link,
+				mine: map[int]bool{0: true}, hands: map[int]*groupHand{0: {stop: func(error) { lost <- time.Since(began) }}}}
 			done := make(chan error)
 			go func() { done <- m.watch() }()
 			if after := <-lost; after < c.least || after > c.most {

@@ -14,8 +14,10 @@ import (
 // produceZeros writes a compressed batch of n records of so many zeros each.
 func produceZeros(t testing.TB, brokers []string, topic string, n, size int) {
 	t.Helper()
-	p, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(time.Minute),
-		kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(64<<20), kgo.BrokerMaxWriteBytes(100<<20))
+	p, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.ProducerLinger(time.Minute),
+		kgo.ProducerBatchCompression(kgo.ZstdCompression()), kgo.ProducerBatchMaxBytes(64<<20),
+		kgo.BrokerMaxWriteBytes(100<<20))
 	if err != nil {
 		t.Fatal(err)
 	}

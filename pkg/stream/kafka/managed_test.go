@@ -31,7 +31,8 @@ func TestManagedService(t *testing.T) {
 		for _, c := range q.Topics[0].Configs {
 			if c.Name == segmentBytes || c.Name == segmentMs {
 				a := q.ResponseKind().(*kmsg.CreateTopicsResponse)
-				a.Topics = append(a.Topics, kmsg.CreateTopicsResponseTopic{Topic: q.Topics[0].Topic, ErrorCode: kerr.PolicyViolation.Code})
+				a.Topics = append(a.Topics, kmsg.CreateTopicsResponseTopic{Topic: q.Topics[0].Topic,
+					ErrorCode: kerr.PolicyViolation.Code})
 				return a, nil, true
 			}
 		}
@@ -47,7 +48,8 @@ func TestManagedService(t *testing.T) {
 		}
 	}
 	set, err := c.describe(ctx, "t.snapshots")
-	if err != nil || set[timestampType] != "LogAppendTime" || set[retentionMs] != "1000000000" || set[cleanupPolicy] != "delete" {
+	if err != nil || set[timestampType] != "LogAppendTime" || set[retentionMs] != "1000000000" ||
+		set[cleanupPolicy] != "delete" {
 		t.Errorf("it has %v, %v", set, err)
 	}
 	a, _, err := c.Log().Open(ctx, "t.snapshots", 0, stream.OpenOptions{})
@@ -83,7 +85,8 @@ func TestBrokerWithoutFence(t *testing.T) {
 			return nil, nil, false
 		}
 		a := q.ResponseKind().(*kmsg.ProduceResponse)
-		a.Topics = []kmsg.ProduceResponseTopic{{Topic: q.Topics[0].Topic, Partitions: []kmsg.ProduceResponseTopicPartition{{BaseOffset: 7}}}}
+		a.Topics = []kmsg.ProduceResponseTopic{
+			{Topic: q.Topics[0].Topic, Partitions: []kmsg.ProduceResponseTopicPartition{{BaseOffset: 7}}}}
 		return a, nil, true
 	})
 	c := client(t, k, Options{})
@@ -91,7 +94,8 @@ func TestBrokerWithoutFence(t *testing.T) {
 	if err := c.Log().Create(t.Context(), "t", 1, stream.TopicOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); !errors.Is(err, errNoFence) || stream.IsRetryable(err) {
+	if _, _, err := c.Log().Open(t.Context(), "t", 0, stream.OpenOptions{}); !errors.Is(err, errNoFence) ||
+		stream.IsRetryable(err) {
 		t.Errorf("it is opened: %v", err)
 	}
 }

@@ -12,7 +12,8 @@ func TestKafkaRealGroupMembers(t *testing.T) {
 	kafkatest.Heavy(t)
 	k := kafkatest.Shared(t)
 	k.CreateTopic("members", 4)
-	o := &office{t: t, brokers: k.Brokers(), topic: "members", work: map[int]string{}, begun: map[int]int{}, lost: map[string]int{}}
+	o := &office{t: t, brokers: k.Brokers(), topic: "members", work: map[int]string{}, begun: map[int]int{},
+		lost: map[string]int{}}
 	o.member("a", &cable{})
 	t.Logf("the first: %v", o.until("alone", 4))
 	stopB := o.member("b", &cable{})

@@ -61,7 +61,8 @@ func (o owner) next(first int64, skip int) owner {
 var errOpenAgain = errors.New("another owner opened with the same or a later epoch")
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	p, err := l.place("open", topic, partition)
 	if err != nil {
 		return nil, stream.Tail{}, err
@@ -212,7 +213,10 @@ func (c *Client) lastOwner(ctx context.Context, p *place) (last owner, first int
 		return last, 0, err
 	}
 	if next > first {
-		if err := c.batchAt(ctx, p, next-1, func(s *stored) error { note(owner{s.pid, s.epoch}); return nil }); err != nil && !errors.Is(err, errTrimmed) {
+		if err := c.batchAt(ctx, p, next-1, func(s *stored) error {
+			note(owner{s.pid, s.epoch})
+			return nil
+		}); err != nil && !errors.Is(err, errTrimmed) {
 			return last, 0, err
 		}
 	}

@@ -70,7 +70,8 @@ func cutBatch(b []byte) (s stored, rest []byte, ok bool, err error) {
 	last := int32(be.Uint32(h[atLastDelta:]))
 	s.next = s.base + int64(last) + 1
 	if s.base < 0 || last < 0 || s.next < s.base || s.count < 0 || int64(s.count) > int64(last)+1 {
-		return s, nil, false, fmt.Errorf("%w: %d records from %d on in %d offsets", ErrCorrupt, s.count, s.base, int64(last)+1)
+		return s, nil, false, fmt.Errorf("%w: %d records from %d on in %d offsets", ErrCorrupt, s.count, s.base,
+			int64(last)+1)
 	}
 	return s, b[end:], true, nil
 }

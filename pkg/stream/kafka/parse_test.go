@@ -19,7 +19,8 @@ import (
 func some(n int) []stream.Record {
 	recs := make([]stream.Record, n)
 	for i := range recs {
-		recs[i] = stream.Record{Key: fmt.Appendf(nil, "k%d", i), Value: fmt.Appendf(nil, "v%d", i), Headers: []stream.Header{{Key: "a", Value: "1"}}}
+		recs[i] = stream.Record{Key: fmt.Appendf(nil, "k%d", i), Value: fmt.Appendf(nil, "v%d", i),
+			Headers: []stream.Header{{Key: "a", Value: "1"}}}
 	}
 	return recs
 }

@@ -132,7 +132,8 @@ func readMany(b *testing.B, c *Client, topic string, n int) float64 {
 
 func toolRead(b *testing.B, k *kafkatest.Cluster, topic string) float64 {
 	b.Helper()
-	args := []string{"--topic", topic, "--bootstrap-server", k.Brokers()[0], "--num-records", strconv.Itoa(perfRecords), "--hide-header"}
+	args := []string{"--topic", topic, "--bootstrap-server", k.Brokers()[0], "--num-records", strconv.Itoa(perfRecords),
+		"--hide-header"}
 	for _, p := range strings.Fields(consumerProperties) {
 		args = append(args, "--command-property", p)
 	}

@@ -294,7 +294,8 @@ func (cn *conn) producers(p *place) (all []producer, code int16, err error) {
 	f := fields{b: body}
 	f.tags()  // of the header
 	f.int32() // throttled for
-	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.Topic || f.uvarint() != 2 || f.int32() != int32(p.Partition) {
+	if f.uvarint() != 2 || string(f.take(int(f.uvarint())-1)) != p.Topic || f.uvarint() != 2 ||
+		f.int32() != int32(p.Partition) {
 		return nil, 0, cn.lost(errShort)
 	}
 	code = f.int16()
@@ -352,7 +353,8 @@ func (c *Client) settledEnds(ctx context.Context, p *place) (first, next int64, 
 	err = c.atLeader(ctx, p, func(cn *conn) (int16, error) {
 		for wait := time.Millisecond; ; wait *= 2 {
 			var at [3]int64
-			if code, err := cn.settledOffsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 || err != nil {
+			if code, err := cn.settledOffsets(p, []position{nextWritten, firstKept, nextReadable}, at[:]); code != 0 ||
+				err != nil {
 				return code, err
 			}
 			written = min(written, at[0]) // less: a new leader has dropped what nobody could read

@@ -74,7 +74,8 @@ func (s *sender) try(ctx context.Context, batch []byte, fresh bool) (r produced,
 	s.wait(false)
 	if err != nil {
 		s.drop(cn)
-	} else if r.code != 0 && isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) || kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
+	} else if r.code != 0 && isTransientCode(kafkago.Error(r.code)) && !isAmbiguous(r.code) ||
+		kafkago.Error(r.code) == kafkago.UnknownTopicOrPartition {
 		s.drop(cn) // another broker leads
 	}
 	return r, sent, err
@@ -185,7 +186,8 @@ func (s *sender) find(ctx context.Context, batch []byte) (base int64, found bool
 		return 0, false, errors.New("the log no longer has where they would be")
 	}
 	be := binary.BigEndian
-	pid, epoch, sequence := int64(be.Uint64(batch[atProducer:])), int16(be.Uint16(batch[atEpoch:])), int32(be.Uint32(batch[atSequence:]))
+	pid, epoch, sequence := int64(be.Uint64(batch[atProducer:])), int16(be.Uint16(batch[atEpoch:])),
+		int32(be.Uint32(batch[atSequence:]))
 	for at := s.search; at < next; {
 		err := s.c.atLeader(ctx, &s.p, func(cn *conn) (int16, error) {
 			r, err := cn.fetch(&s.p, at, 0, readBytes, uncommitted)

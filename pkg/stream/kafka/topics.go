@@ -56,7 +56,8 @@ func (l *Log) Create(ctx context.Context, topic string, partitions int, o stream
 		return p.Fail("create", -1, errors.New("a topic of Kafka that is to be trimmed has a name that ends with .snapshots"))
 	}
 	if o.RejectWhenFull && o.MaxBytes > 0 {
-		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its size limit"))
+		return p.Fail("create", -1, errors.New("a topic of Kafka cannot refuse records when it is full: leave out its "+
+			"size limit"))
 	}
 	if err := l.create(ctx, topic, partitions, o); err != nil {
 		return p.Fail("create", -1, err)
@@ -72,8 +73,9 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	if !errors.Is(err, stream.ErrNotFound) {
 		return err
 	}
-	r := &createtopics.Request{TimeoutMs: int32(l.c.o.RequestTimeout / time.Millisecond), Topics: []createtopics.RequestTopic{{
-		Name: topic, NumPartitions: int32(partitions), ReplicationFactor: int16(l.c.o.Replication)}}}
+	r := &createtopics.Request{TimeoutMs: int32(l.c.o.RequestTimeout / time.Millisecond),
+		Topics: []createtopics.RequestTopic{{
+			Name: topic, NumPartitions: int32(partitions), ReplicationFactor: int16(l.c.o.Replication)}}}
 	minISR, err := l.c.chooseCopies(ctx, r)
 	if err == nil {
 		r.Topics[0].Configs = settings(o, minISR)
@@ -81,7 +83,8 @@ func (l *Log) create(ctx context.Context, topic string, partitions int, o stream
 	}
 	if errors.Is(err, kafkago.InvalidConfiguration) || errors.Is(err, kafkago.PolicyViolation) {
 		l.c.o.Logger.Warn("the service refuses settings of a topic; only those that must be are set, so its own apply "+
-			"to the size of records and of segments, to how much is kept and how many copies are in sync", "topic", topic, "error", err)
+			"to the size of records and of segments, to how much is kept and how many copies are in sync", "topic", topic,
+			"error", err)
 		r.Topics[0].Configs = slices.DeleteFunc(r.Topics[0].Configs, func(c createtopics.RequestConfig) bool {
 			return !slices.Contains(musts, c.Name)
 		})
@@ -230,7 +233,8 @@ func (c *Client) describe(ctx context.Context, topic string) (set map[string]str
 }
 
 func (c *Client) describeOnce(ctx context.Context, topic string) (map[string]string, error) {
-	r := &describeconfigs.Request{Resources: []describeconfigs.RequestResource{{ResourceType: int8(kafkago.ResourceTypeTopic), ResourceName: topic}}}
+	r := &describeconfigs.Request{Resources: []describeconfigs.RequestResource{
+		{ResourceType: int8(kafkago.ResourceTypeTopic), ResourceName: topic}}}
 	m, err := c.askAny(ctx, func() protocol.Message { return r }, func(protocol.Message) error { return nil })
 	if err != nil {
 		return nil, err
@@ -272,7 +276,8 @@ func (l *Log) checkTopic(ctx context.Context, topic string, partitions int, o st
 	if len(wrong) == 0 {
 		return nil
 	}
-	return fmt.Errorf("its settings are wrong: %s; mend with: kafka-configs.sh --bootstrap-server %s --alter --entity-type topics --entity-name %s --add-config %s",
+	return fmt.Errorf("its settings are wrong: %s; mend with: kafka-configs.sh --bootstrap-server %s --alter "+
+		"--entity-type topics --entity-name %s --add-config %s",
 		strings.Join(wrong, ", "), strings.Join(l.c.o.Brokers, ","), topic, strings.Join(mend, ","))
 }
 
@@ -296,7 +301,8 @@ func (c *Client) wrongSettings(set map[string]string, replication int, o stream.
 	if c.o.MinISR > 0 {
 		want = min(c.o.MinISR, replication)
 	}
-	check(minInsync, strconv.Itoa(want), fmt.Sprintf("of %d replicas", replication), inSync <= replication && inSync >= min(c.o.MinISR, replication))
+	check(minInsync, strconv.Itoa(want), fmt.Sprintf("of %d replicas", replication), inSync <= replication &&
+		inSync >= min(c.o.MinISR, replication))
 	if inSync < want {
 		c.o.Logger.Warn("an acknowledged record may be on one broker only", minInsync, inSync, "replicas", replication)
 	}

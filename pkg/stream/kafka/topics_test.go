@@ -31,8 +31,10 @@ func TestSettingsOfNewTopics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", retentionMs: "86400000",
-		segmentMs: "10800000", retentionBytes: "1073741824", segmentBytes: "134217728", minInsync: "2", maxMessage: "1064960"} {
+	for name, want := range map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete",
+		retentionMs: "86400000",
+		segmentMs:   "10800000", retentionBytes: "1073741824", segmentBytes: "134217728", minInsync: "2",
+		maxMessage: "1064960"} {
 		if set[name] != want {
 			t.Errorf("%s is %q, want %q", name, set[name], want)
 		}
@@ -66,12 +68,13 @@ func TestSettingsAreChecked(t *testing.T) {
 		t    stream.TopicOptions
 		mend string // "": it is right
 	}{
-		"right":         {},
-		"times":         {set: map[string]string{timestampType: "CreateTime"}, mend: "message.timestamp.type=LogAppendTime"},
-		"compaction":    {set: map[string]string{cleanupPolicy: "compact,delete"}, mend: "cleanup.policy=delete"},
-		"too many":      {set: map[string]string{minInsync: "3"}, mend: "min.insync.replicas=1"},
-		"too few":       {o: Options{MinISR: 2}, mend: ""}, // there is but one broker
-		"all at once":   {set: map[string]string{timestampType: "CreateTime", cleanupPolicy: "compact"}, mend: "message.timestamp.type=LogAppendTime,cleanup.policy=delete"},
+		"right":      {},
+		"times":      {set: map[string]string{timestampType: "CreateTime"}, mend: "message.timestamp.type=LogAppendTime"},
+		"compaction": {set: map[string]string{cleanupPolicy: "compact,delete"}, mend: "cleanup.policy=delete"},
+		"too many":   {set: map[string]string{minInsync: "3"}, mend: "min.insync.replicas=1"},
+		"too few":    {o: Options{MinISR: 2}, mend: ""}, // there is but one broker
+		"all at once": {set: map[string]string{timestampType: "CreateTime", cleanupPolicy: "compact"},
+			mend: "message.timestamp.type=LogAppendTime,cleanup.policy=delete"},
 		"more than one": {set: map[string]string{maxMessage: "2000000"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -96,7 +99,8 @@ func TestSettingsAreChecked(t *testing.T) {
 				}
 				return
 			}
-			command := "kafka-configs.sh --bootstrap-server " + k.ListenAddrs()[0] + " --alter --entity-type topics --entity-name t --add-config " + x.mend
+			command := "kafka-configs.sh --bootstrap-server " + k.ListenAddrs()[0] + " --alter --entity-type topics " +
+				"--entity-name t --add-config " + x.mend
 			if err == nil || !strings.HasSuffix(err.Error(), command) {
 				t.Errorf("%v\nwant the command %s", err, command)
 			}
@@ -105,18 +109,21 @@ func TestSettingsAreChecked(t *testing.T) {
 }
 
 func TestWrongSettings(t *testing.T) {
-	right := map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", minInsync: "2", uncleanLeaders: "false"}
+	right := map[string]string{timestampType: "LogAppendTime", cleanupPolicy: "delete", minInsync: "2",
+		uncleanLeaders: "false"}
 	for name, x := range map[string]struct {
 		o           Options
 		change      map[string]string
 		replication int
 		mend        string
 	}{
-		"right":                  {replication: 3},
-		"fewer than wanted":      {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3, mend: "min.insync.replicas=2"},
+		"right": {replication: 3},
+		"fewer than wanted": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 3,
+			mend: "min.insync.replicas=2"},
 		"fewer than can be told": {o: Options{MinISR: 2}, change: map[string]string{minInsync: "1"}, replication: 1},
 		"more than there are":    {change: map[string]string{minInsync: "4"}, replication: 3, mend: "min.insync.replicas=2"},
-		"unclean leaders":        {change: map[string]string{uncleanLeaders: "true"}, replication: 3, mend: "unclean.leader.election.enable=false"},
+		"unclean leaders": {change: map[string]string{uncleanLeaders: "true"}, replication: 3,
+			mend: "unclean.leader.election.enable=false"},
 	} {
 		set := map[string]string{}
 		for n, v := range right {

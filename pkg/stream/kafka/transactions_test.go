@@ -37,7 +37,8 @@ func openTransactionIsNamed(t *testing.T, brokers []string) {
 		<-time.After(time.Millisecond)
 	}
 	t.Log(held())
-	if said := held().Error(); !strings.Contains(said, "the transaction of producer ") || !strings.Contains(said, "--topic t --partition 0 --start-offset 1") {
+	if said := held().Error(); !strings.Contains(said, "the transaction of producer ") ||
+		!strings.Contains(said, "--topic t --partition 0 --start-offset 1") {
 		t.Errorf("it says %s", said)
 	}
 	end(true)

@@ -38,7 +38,8 @@ func (c *Cluster) Internal() []string {
 // Client returns a client of the internal listener, which ends with the test.
 func (c *Cluster) Client(opts ...kgo.Opt) *kgo.Client {
 	c.t.Helper()
-	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Internal()...), kgo.MetadataMinAge(10 * time.Millisecond)}, opts...)...)
+	cl, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(c.Internal()...), kgo.MetadataMinAge(10 * time.Millisecond)},
+		opts...)...)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -188,7 +189,8 @@ func (c *Cluster) DeleteTopic(topic string) {
 }
 
 // partition returns what the brokers say of a partition that has a leader.
-func (c *Cluster) partition(ctx context.Context, cl *kgo.Client, topic string, partition int) (kmsg.MetadataResponseTopicPartition, error) {
+func (c *Cluster) partition(ctx context.Context, cl *kgo.Client, topic string,
+	partition int) (kmsg.MetadataResponseTopicPartition, error) {
 	r := kmsg.NewPtrMetadataRequest()
 	t := kmsg.NewMetadataRequestTopic()
 	t.Topic = &topic
@@ -223,13 +225,14 @@ func (c *Cluster) Leader(topic string, partition int) int {
 // InSync waits until n replicas of a partition are in sync.
 func (c *Cluster) InSync(topic string, partition, n int) {
 	c.t.Helper()
-	c.do(fmt.Sprintf("%d replicas of %s[%d] in sync", n, topic, partition), func(ctx context.Context, cl *kgo.Client) error {
-		p, err := c.partition(ctx, cl, topic, partition)
-		if err == nil && len(p.ISR) < n {
-			err = fmt.Errorf("only %v", p.ISR)
-		}
-		return err
-	})
+	c.do(fmt.Sprintf("%d replicas of %s[%d] in sync", n, topic, partition),
+		func(ctx context.Context, cl *kgo.Client) error {
+			p, err := c.partition(ctx, cl, topic, partition)
+			if err == nil && len(p.ISR) < n {
+				err = fmt.Errorf("only %v", p.ISR)
+			}
+			return err
+		})
 }
 
 // MoveLeader makes a broker the leader of a partition that it has a replica of.

@@ -23,7 +23,8 @@ func (c *Cluster) DeleteRecords(topic string, partition int, before int64) {
 		p.Partition, p.Offset = int32(partition), before
 		t.Topic, t.Partitions = topic, append(t.Partitions, p)
 		r.Topics = append(r.Topics, t)
-		if _, err := cl.Request(ctx, kmsg.NewPtrMetadataRequest()); err != nil { // so that the client knows the leader's address
+		if _, err := cl.Request(ctx, kmsg.NewPtrMetadataRequest()); err != nil {
+			// so that the client knows the leader's address
 			return err
 		}
 		a, err := r.RequestWith(ctx, cl.Broker(leader))

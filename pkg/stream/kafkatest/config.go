@@ -11,7 +11,8 @@ import (
 )
 
 const log4j = `<Configuration status="warn">
-<Appenders><Console name="c"><PatternLayout pattern="%d{HH:mm:ss.SSS} %p %m (%c{1})%n%throwable{30}"/></Console></Appenders>
+<Appenders><Console name="c"><PatternLayout pattern="%d{HH:mm:ss.SSS} %p %m ` +
+	`(%c{1})%n%throwable{30}"/></Console></Appenders>
 <Loggers><Root level="info"><AppenderRef ref="c"/></Root></Loggers>
 </Configuration>
 `
@@ -162,15 +163,18 @@ func (c *Cluster) security(b *broker, p map[string]string) {
 		for _, u := range c.o.Users {
 			fmt.Fprintf(&users, " user_%s=\"%s\"", u.Name, u.Password)
 		}
-		p["listener.name.client.plain.sasl.jaas.config"] = "org.apache.kafka.common.security.plain.PlainLoginModule required" + users.String() + ";"
+		p["listener.name.client.plain.sasl.jaas.config"] = "org.apache.kafka.common.security.plain.PlainLoginModule " +
+			"required" + users.String() + ";"
 		for _, mechanism := range []string{"256", "512"} {
-			p["listener.name.client.scram-sha-"+mechanism+".sasl.jaas.config"] = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+			p["listener.name.client.scram-sha-"+mechanism+
+				".sasl.jaas.config"] = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 		}
 	}
 	if c.o.Tokens {
 		p["listener.name.client.sasl.enabled.mechanisms"] = "OAUTHBEARER"
 		p["listener.name.client.oauthbearer.sasl.jaas.config"] =
-			"org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub=\"broker\";"
+			"org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required " +
+				"unsecuredLoginStringClaim_sub=\"broker\";"
 	}
 	if c.o.ACL {
 		p["authorizer.class.name"] = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

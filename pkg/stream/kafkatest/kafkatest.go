@@ -66,7 +66,8 @@ type Cluster struct {
 // addresses.
 func Fake(t testing.TB, n int, opts ...kfake.Opt) ([]string, *kfake.Cluster) {
 	t.Helper()
-	c, err := kfake.NewCluster(append([]kfake.Opt{kfake.NumBrokers(n), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
+	c, err := kfake.NewCluster(
+		append([]kfake.Opt{kfake.NumBrokers(n), kfake.GroupMinSessionTimeout(100 * time.Millisecond)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,7 +36,8 @@ const (
 )
 
 func newProxy(port, target int) (*Proxy, error) {
-	p := &Proxy{addr: fmt.Sprintf("127.0.0.1:%d", port), target: fmt.Sprintf("127.0.0.1:%d", target), conns: map[net.Conn]struct{}{}}
+	p := &Proxy{addr: fmt.Sprintf("127.0.0.1:%d", port), target: fmt.Sprintf("127.0.0.1:%d", target),
+		conns: map[net.Conn]struct{}{}}
 	p.moved = sync.NewCond(&p.mu)
 	return p, p.listen()
 }

@@ -38,7 +38,8 @@ func newProducer(t *testing.T, c *Cluster, settings ...string) *producer {
 func (p *producer) leader(ask func(context.Context, *kgo.Broker) (again bool, err error)) {
 	p.t.Helper()
 	p.c.do("ask the leader of "+p.topic, func(ctx context.Context, _ *kgo.Client) error {
-		cl, err := kgo.NewClient(kgo.SeedBrokers(p.c.Internal()...), kgo.MaxVersions(kversion.V2_4_0()), kgo.RequestRetries(0))
+		cl, err := kgo.NewClient(kgo.SeedBrokers(p.c.Internal()...), kgo.MaxVersions(kversion.V2_4_0()),
+			kgo.RequestRetries(0))
 		if err != nil {
 			return err
 		}

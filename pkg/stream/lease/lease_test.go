@@ -188,7 +188,8 @@ func TestShare(t *testing.T) {
 		n, members := rapid.IntRange(1, 20).Draw(t, "parts"), rapid.IntRange(1, 8).Draw(t, "members")
 		claims := []lease.Claim{{Key: "joiner", Nonce: "x", Since: 1}, {Key: "decider.0", Nonce: "y", Since: 2}}
 		for i := range members {
-			claims = append(claims, lease.Claim{Key: fmt.Sprint("member.", i), Nonce: fmt.Sprint(i), Since: uint64(rapid.IntRange(3, 50).Draw(t, "since"))})
+			claims = append(claims, lease.Claim{Key: fmt.Sprint("member.", i), Nonce: fmt.Sprint(i),
+				Since: uint64(rapid.IntRange(3, 50).Draw(t, "since"))})
 		}
 		shuffled := rapid.Permutation(claims).Draw(t, "order")
 		sum, least, most := 0, n, 0

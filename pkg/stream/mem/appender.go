@@ -37,7 +37,8 @@ type appender struct {
 }
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	p, err := l.find("open", topic, partition)
 	if err != nil {
 		return nil, stream.Tail{}, err
@@ -45,7 +46,8 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	if err := ctx.Err(); err != nil {
 		return nil, stream.Tail{}, p.Fail("open", -1, err)
 	}
-	r := &stream.Record{Type: stream.TypeOpen, Value: o.Value, Headers: []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}}
+	r := &stream.Record{Type: stream.TypeOpen, Value: o.Value,
+		Headers: []stream.Header{{Key: stream.HeaderOwner, Value: o.Owner}}}
 	fault := l.fault(p, r)
 	if fault == TooLarge || size(r) > l.o.MaxBytes {
 		return nil, stream.Tail{}, p.Fail("open", -1, stream.ErrTooLarge)
@@ -110,7 +112,8 @@ func (a *appender) Append(ctx context.Context, r *stream.Record) (uint64, error)
 	a.mu.Unlock()
 	h := pending{a: a, seq: seq, fault: fault}
 	if l.o.ManualAcks && l.o.LateStore {
-		h.late = &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value), Headers: slices.Clone(r.Headers)}
+		h.late = &stream.Record{Type: r.Type, Key: slices.Clone(r.Key), Value: slices.Clone(r.Value),
+			Headers: slices.Clone(r.Headers)}
 	} else {
 		h.offset, h.err = a.store(r, fault)
 	}

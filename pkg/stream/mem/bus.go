@@ -108,7 +108,8 @@ type reply struct {
 }
 
 // Request implements [stream.Bus].
-func (l *Log) Request(ctx context.Context, name string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+func (l *Log) Request(ctx context.Context, name string, data []byte, headers ...stream.Header) ([]byte,
+	[]stream.Header, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
 	}

@@ -45,7 +45,8 @@ func TestLog(t *testing.T) {
 func TestBus(t *testing.T) {
 	streamtest.TestBus(t, func(testing.TB) *streamtest.BusHarness {
 		l := mem.New(mem.Options{})
-		return &streamtest.BusHarness{Server: l, Client: l, Close: func(testing.TB) { l.Close() }, TooLarge: mem.DefaultMaxBytes + 1}
+		return &streamtest.BusHarness{Server: l, Client: l, Close: func(testing.TB) { l.Close() },
+			TooLarge: mem.DefaultMaxBytes + 1}
 	})
 }
 

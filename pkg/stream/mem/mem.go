@@ -41,11 +41,12 @@ const (
 // Options configure a log. The zero value is a deterministic log without faults
 // whose offsets are 0, 1, 2, …
 type Options struct {
-	Clock       func() int64 // append time, ns; must not use the log; nil: a counter that starts at 1e9 and grows by 1 an append
-	FirstOffset int64        // of every partition
-	Step        int64        // from one offset to the next; 0 means 1
-	MaxBytes    int          // of a record or message; 0 means DefaultMaxBytes
-	MaxBatch    int          // most records a Next returns; 0 means DefaultMaxBatch
+	// append time, ns; must not use the log; nil: a counter that starts at 1e9 and grows by 1 an append
+	Clock       func() int64
+	FirstOffset int64 // of every partition
+	Step        int64 // from one offset to the next; 0 means 1
+	MaxBytes    int   // of a record or message; 0 means DefaultMaxBytes
+	MaxBatch    int   // most records a Next returns; 0 means DefaultMaxBatch
 
 	// ManualAcks holds acknowledgements back until [Log.DeliverAcks]. Without it
 	// they arrive inside Append, before it returns.
@@ -123,7 +124,8 @@ func (l *Log) Create(_ context.Context, name string, partitions int, o stream.To
 	}
 	t = &topic{o: o}
 	for i := range partitions {
-		t.partitions = append(t.partitions, &partition{Place: stream.Place{Topic: name, Partition: i}, log: l, o: o, next: l.o.FirstOffset})
+		t.partitions = append(t.partitions, &partition{Place: stream.Place{Topic: name, Partition: i}, log: l, o: o,
+			next: l.o.FirstOffset})
 	}
 	l.topics[name] = t
 	return nil

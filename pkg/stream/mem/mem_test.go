@@ -15,9 +15,10 @@ func ExampleNew() {
 	log := mem.New(mem.Options{})
 	defer log.Close()
 	_ = log.Create(ctx, "shop.contexts", 1, stream.TopicOptions{})
-	a, _, _ := log.Open(ctx, "shop.contexts", 0, stream.OpenOptions{Owner: "me", Ack: func(seq uint64, offset int64, err error) {
-		fmt.Println("acknowledged", seq, offset, err)
-	}})
+	a, _, _ := log.Open(ctx, "shop.contexts", 0,
+		stream.OpenOptions{Owner: "me", Ack: func(seq uint64, offset int64, err error) {
+			fmt.Println("acknowledged", seq, offset, err)
+		}})
 	_, _ = a.Append(ctx, &stream.Record{Value: []byte("hello")})
 	r, _ := log.Read(ctx, "shop.contexts", 0, stream.Earliest)
 	recs, _ := r.Next(ctx, nil)
@@ -208,7 +209,9 @@ func TestLateStoreIsFenced(t *testing.T) {
 	ctx := context.Background()
 	l := newLog(t, mem.Options{ManualAcks: true, LateStore: true}, stream.TopicOptions{})
 	var acks []error
-	old, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{Ack: func(_ uint64, _ int64, err error) { acks = append(acks, err) }})
+	old, _, err := l.Open(ctx, "t", 0, stream.OpenOptions{Ack: func(_ uint64, _ int64, err error) {
+		acks = append(acks, err)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}

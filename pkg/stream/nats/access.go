@@ -24,7 +24,8 @@ var (
 	ErrCertificate = errors.New("the TLS certificates do not fit")
 )
 
-var errURL = errors.New("expected nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…], with what is special in a password percent-encoded")
+var errURL = errors.New("expected nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]…], with what is special in a " +
+	"password percent-encoded")
 
 // maxFile bounds a file of credentials or certificates.
 const maxFile = 1 << 20
@@ -218,8 +219,10 @@ func explain(err error) error {
 	var alert tls.AlertError
 	var record tls.RecordHeaderError
 	switch {
-	case errors.Is(err, natsgo.ErrAuthorization), errors.Is(err, natsgo.ErrAuthExpired), errors.Is(err, natsgo.ErrAuthRevoked),
-		errors.Is(err, natsgo.ErrAccountAuthExpired), strings.Contains(err.Error(), "Authorization Violation"), strings.Contains(err.Error(), "Authentication"):
+	case errors.Is(err, natsgo.ErrAuthorization), errors.Is(err, natsgo.ErrAuthExpired),
+		errors.Is(err, natsgo.ErrAuthRevoked),
+		errors.Is(err, natsgo.ErrAccountAuthExpired), strings.Contains(err.Error(), "Authorization Violation"),
+		strings.Contains(err.Error(), "Authentication"):
 		return fmt.Errorf("%w: %w", ErrRefused, text)
 	case errors.As(err, &unknown), errors.As(err, &host), errors.As(err, &invalid), errors.As(err, &check):
 		return fmt.Errorf("%w: the server's is not what the given CA and the host's name ask for: %w", ErrCertificate, text)

@@ -63,13 +63,15 @@ func TestAccessRefuses(t *testing.T) {
 		{Access{URL: "nats://h", NKey: bad}, "nkey seed " + bad},
 	} {
 		_, err := c.a.Dial("test", Options{})
-		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "cret@") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") ||
+			strings.Contains(err.Error(), "cret@") {
 			t.Errorf("%s: %v, want %q", Redact(c.a.URL), err, c.want)
 		}
 	}
 	a := Access{URL: "nats://u:secret@h1,h2:99, tls://h3"}
 	urls, hosts, err := a.servers()
-	if err != nil || hosts != "h1:4222,h2:99,h3:4222" || strings.Join(urls, " ") != "nats://u:secret@h1:4222 nats://u:secret@h2:99 tls://u:secret@h3:4222" {
+	if err != nil || hosts != "h1:4222,h2:99,h3:4222" || strings.Join(urls, " ") != "nats://u:secret@h1:4222 "+
+		"nats://u:secret@h2:99 tls://u:secret@h3:4222" {
 		t.Error(urls, hosts, err)
 	}
 }
@@ -91,7 +93,8 @@ func TestAccessServers(t *testing.T) {
 	cert, key := ours.Issue("server")
 	clientCert, clientKey := ours.Issue("client")
 	otherCert, otherKey := theirs.Issue("other")
-	plain := natstest.Start(t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: "sec ret@,"}, {NKey: public}}})
+	plain := natstest.Start(
+		t, natstest.Options{Users: []natstest.User{{Name: "shop", Password: "sec ret@,"}, {NKey: public}}})
 	secure := natstest.Start(t, natstest.Options{Cert: cert, Key: key})
 	mutual := natstest.Start(t, natstest.Options{Cert: cert, Key: key, CA: ours.CA})
 	operator, creds, foreign := natstest.NewOperator(t)
@@ -120,7 +123,8 @@ func TestAccessServers(t *testing.T) {
 		{"server without TLS", Access{URL: plain.URL(), CA: ours.CA}, ErrCertificate, plain.Addr()},
 		{"client certificate", Access{URL: mutual.URL(), CA: ours.CA, Cert: clientCert, Key: clientKey}, nil, ""},
 		{"no client certificate", Access{URL: mutual.URL(), CA: ours.CA}, ErrCertificate, mutual.Addr()},
-		{"client certificate of others", Access{URL: mutual.URL(), CA: ours.CA, Cert: otherCert, Key: otherKey}, ErrCertificate, mutual.Addr()},
+		{"client certificate of others", Access{URL: mutual.URL(), CA: ours.CA, Cert: otherCert, Key: otherKey},
+			ErrCertificate, mutual.Addr()},
 		{"nobody there", Access{URL: "nats://shop:secret@" + gone.Addr()}, stream.ErrUnavailable, gone.Addr()},
 	} {
 		client, err := c.a.Dial("test", Options{})
@@ -201,7 +205,8 @@ func TestAccessAway(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := log.String(); !strings.Contains(s, "connection to the log lost") || !strings.Contains(s, "connected to the log again") || strings.Contains(s, "secret") {
+	if s := log.String(); !strings.Contains(s, "connection to the log lost") ||
+		!strings.Contains(s, "connected to the log again") || strings.Contains(s, "secret") {
 		t.Errorf("the log says:\n%s", s)
 	}
 }
@@ -263,13 +268,15 @@ func TestStreamDeleted(t *testing.T) {
 	if _, err := w.Append(ctx, &stream.Record{Value: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Flush(ctx); !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(), "the stream is not there") {
+	if err := w.Flush(ctx); !errors.Is(err, stream.ErrUnknown) || !strings.Contains(err.Error(),
+		"the stream is not there") {
 		t.Errorf("flush: %v", err)
 	}
 	if err := <-read; !errors.Is(err, stream.ErrNotFound) {
 		t.Errorf("next: %v", err)
 	}
-	if _, _, err := c.Log().Open(ctx, "m.x", 0, stream.OpenOptions{}); !errors.Is(err, stream.ErrNotFound) || !strings.Contains(err.Error(), "m.x[0]") {
+	if _, _, err := c.Log().Open(ctx, "m.x", 0, stream.OpenOptions{}); !errors.Is(err, stream.ErrNotFound) ||
+		!strings.Contains(err.Error(), "m.x[0]") {
 		t.Errorf("open: %v", err)
 	}
 }

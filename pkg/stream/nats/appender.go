@@ -269,7 +269,8 @@ func (a *appender) rejected(seq uint64, e *apiError) {
 	class := e.class()
 	err := a.fail(class)
 	rest := err
-	if !a.fenced || !(errors.Is(class, stream.ErrFenced) || errors.Is(class, stream.ErrFull) || errors.Is(class, stream.ErrUnavailable)) {
+	if !a.fenced || !(errors.Is(class, stream.ErrFenced) || errors.Is(class, stream.ErrFull) ||
+		errors.Is(class, stream.ErrUnavailable)) {
 		rest = a.fail(fmt.Errorf("%w: after %w", stream.ErrUnknown, e))
 	}
 	a.tell(seq, 0, err)
@@ -320,7 +321,8 @@ func (a *appender) killLocked(inFlight, dead error) {
 
 // disconnected kills after the connection was lost.
 func (a *appender) disconnected(s natsgo.Status) {
-	a.kill(a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnknown, s)), a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnavailable, s)))
+	a.kill(a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnknown, s)),
+		a.fail(fmt.Errorf("%w: connection %s", stream.ErrUnavailable, s)))
 }
 
 // checkProgress kills an appender whose oldest append waits for longer than limit.

@@ -17,8 +17,8 @@ import (
 // runServer starts a server on dir; stop stops it.
 func runServer(t *testing.T, dir string, port int) (s *server.Server, stop func()) {
 	t.Helper()
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir,
-		JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
+	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true, JetStream: true,
+		StoreDir: dir, JetStreamMaxStore: 1 << 30, JetStreamMaxMemory: 1 << 20})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +62,8 @@ func (f *fates) ack(_ uint64, offset int64, err error) {
 
 // silentStream opens an appender on a partition whose server never answers: the
 // test plays it. published returns what was sent.
-func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, answer func(i int, data string), c *natsgo.Conn) {
+func silentStream(t *testing.T, o Options, fenced bool) (a *appender, f *fates, answer func(i int, data string),
+	c *natsgo.Conn) {
 	t.Helper()
 	s, _ := runServer(t, t.TempDir(), -1)
 	l := dialTest(t, s.ClientURL(), o).Log()
@@ -108,7 +109,8 @@ func TestBadAnswers(t *testing.T) {
 	const wrongID = `{"error":{"code":400,"err_code":10070,"description":"wrong last msg ID"},"stream":"x_0","seq":0}`
 	const full = `{"error":{"code":503,"err_code":10077,"description":"maximum bytes exceeded"},"stream":"x_0","seq":0}`
 	const busy = `{"error":{"code":429,"err_code":10167,"description":"too many requests"},"stream":"x_0","seq":0}`
-	const large = `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},"stream":"x_0","seq":0}`
+	const large = `{"error":{"code":400,"err_code":10054,"description":"message size exceeds maximum allowed"},` +
+		`"stream":"x_0","seq":0}`
 	tests := []struct {
 		name        string
 		fenced      bool
@@ -123,7 +125,8 @@ func TestBadAnswers(t *testing.T) {
 		{"busy, writer", false, busy, stream.ErrUnavailable, stream.ErrUnavailable, stream.ErrUnknown},
 		{"large", true, large, stream.ErrTooLarge, stream.ErrUnknown, stream.ErrUnknown},
 		{"wrong place, owner", true, `{"stream":"x_0","seq":9}`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
-		{"duplicate", false, `{"stream":"x_0","seq":3,"duplicate": true}`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
+		{"duplicate", false, `{"stream":"x_0","seq":3,"duplicate": true}`, stream.ErrUnknown, stream.ErrUnknown,
+			stream.ErrUnknown},
 		{"noise", true, `what?`, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
 		{"empty", true, ``, stream.ErrUnknown, stream.ErrUnknown, stream.ErrUnknown},
 	}
@@ -146,7 +149,8 @@ func TestBadAnswers(t *testing.T) {
 			if _, err := a.Append(ctx, &stream.Record{}); !errors.Is(err, tt.dead) {
 				t.Errorf("append afterwards: %v, want %v", err, tt.dead)
 			}
-			if len(f.errs) != 3 || f.errs[0] != nil || f.offsets[0] != 2 || !errors.Is(f.errs[1], tt.third) || !errors.Is(f.errs[2], tt.fourth) {
+			if len(f.errs) != 3 || f.errs[0] != nil || f.offsets[0] != 2 || !errors.Is(f.errs[1], tt.third) ||
+				!errors.Is(f.errs[2], tt.fourth) {
 				t.Errorf("told %v at %v", f.errs, f.offsets)
 			}
 			if !tt.fenced || tt.fourth == stream.ErrUnknown {
@@ -300,7 +304,8 @@ func TestAllocations(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &appender{place: p, fenced: true, prefix: "1.0123456789ab-", lastID: "1.0123456789ab-0", header: natsgo.Header{}, ids: [2][]string{{""}, {""}}}
+	a := &appender{place: p, fenced: true, prefix: "1.0123456789ab-", lastID: "1.0123456789ab-0", header: natsgo.Header{},
+		ids: [2][]string{{""}, {""}}}
 	r := &stream.Record{Value: make([]byte, 100)}
 	seq := uint64(0)
 	n := testing.AllocsPerRun(1000, func() {

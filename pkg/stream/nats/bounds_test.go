@@ -52,11 +52,14 @@ func TestBoundsSettle(t *testing.T) {
 			nth := func(n *atomic.Int32, of int) int { return min(int(n.Add(1)), of) - 1 }
 			play(t, player, "fake.STREAM.INFO."+topic+"_0", func() string {
 				last := c.told[nth(&infos, len(c.told))]
-				return fmt.Sprintf(`{"config":{"num_replicas":3},"state":{"first_seq":1,"last_seq":%d},"cluster":{"leader":"a","replicas":%s}}`, last, c.heard)
+				return fmt.Sprintf(
+					`{"config":{"num_replicas":3},"state":{"first_seq":1,"last_seq":%d},"cluster":{"leader":"a","replicas":%s}}`,
+					last, c.heard)
 			})
 			play(t, player, topic+".0", func() string {
 				seq := c.taken[nth(&probes, len(c.taken))]
-				return fmt.Sprintf(`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: %s"},"stream":"t_0","seq":0}`, seq)
+				return fmt.Sprintf(
+					`{"error":{"code":400,"err_code":10071,"description":"wrong last sequence: %s"},"stream":"t_0","seq":0}`, seq)
 			})
 			l := dialTest(t, s.ClientURL(), Options{APIPrefix: "fake", APITimeout: 300 * time.Millisecond}).Log()
 			_, next, err := l.Bounds(t.Context(), topic, 0)

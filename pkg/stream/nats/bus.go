@@ -86,12 +86,15 @@ const accountReply = "_R_."
 // the store: a reply there would be ours.
 var inboxes = []string{
 	natsgo.InboxPrefix[:len(natsgo.InboxPrefix)-1], // also _INBOX_name, the prefix of one user
-	accountReply, "_GR_.", "$GR.", // of servers, which stand for an inbox in another account or cluster, and which no client may use
+	// of servers, which stand for an inbox in another account or cluster, and which no client may use
+	accountReply, "_GR_.", "$GR.",
 }
 
 // isInbox reports whether a reply may be sent to a subject. None at all is fine.
 func isInbox(reply string) bool {
-	return reply == "" || slices.ContainsFunc(inboxes, func(prefix string) bool { return strings.HasPrefix(reply, prefix) })
+	return reply == "" || slices.ContainsFunc(inboxes, func(prefix string) bool {
+		return strings.HasPrefix(reply, prefix)
+	})
 }
 
 // OnRefused implements [stream.Refuser].
@@ -106,7 +109,8 @@ func (b *Bus) refuse(m *natsgo.Msg) {
 		return
 	}
 	token, _, _ := strings.Cut(m.Reply, ".")
-	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as _INBOX_name", "subject", m.Subject, "reply", token[:min(len(token), 64)])
+	b.logger.Warn("request refused: it wants its reply where no inbox is; inboxes begin with _INBOX, such as _INBOX_name",
+		"subject", m.Subject, "reply", token[:min(len(token), 64)])
 }
 
 // drain ends a subscription after the requests that had arrived. Without a connection
@@ -177,7 +181,8 @@ func (b *Bus) responder(subject string) func([]byte, ...stream.Header) error {
 
 // Request implements [stream.Bus]. While the connection is away it fails at once, and
 // when it breaks before the reply, for that would not find us any more.
-func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte, []stream.Header, error) {
+func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers ...stream.Header) ([]byte,
+	[]stream.Header, error) {
 	life := b.life.Load()
 	if !b.conn.IsConnected() && !b.conn.IsClosed() {
 		return nil, nil, fmt.Errorf("request %s: %w: not connected", subject, stream.ErrUnavailable)
@@ -194,7 +199,8 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte, headers 
 	case errors.Is(err, natsgo.ErrNoResponders):
 		return nil, nil, fmt.Errorf("request %s: %w", subject, stream.ErrNoResponder)
 	case inLife.Err() != nil && !b.conn.IsClosed():
-		return nil, nil, fmt.Errorf("request %s: %w: the connection broke before the reply; whether the request arrived is unknown", subject, stream.ErrUnavailable)
+		return nil, nil, fmt.Errorf("request %s: %w: the connection broke before the reply; whether the request arrived is "+
+			"unknown", subject, stream.ErrUnavailable)
 	}
 	return nil, nil, fmt.Errorf("request %s: %w", subject, classify(err))
 }

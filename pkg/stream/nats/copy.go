@@ -121,7 +121,8 @@ func (l *Log) copy(ctx context.Context, to *Log, name string, config map[string]
 }
 
 // forward sends the next chunk of a backup to where it is restored. The last one is empty.
-func forward(ctx context.Context, name string, chunks *natsgo.Subscription, to *Log, subject string) (end bool, err error) {
+func forward(ctx context.Context, name string, chunks *natsgo.Subscription, to *Log, subject string) (end bool,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
 	chunk, err := chunks.NextMsgWithContext(ctx)

@@ -54,10 +54,12 @@ func (a *appender) replicate(i *streamInfo) {
 
 // publishLeap appends fillers and the open record in one batch, and returns the
 // sequence of that record.
-func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions, polite bool) (uint64, error) {
+func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions,
+	polite bool) (uint64, error) {
 	if !i.Config.Atomic {
-		return 0, fmt.Errorf("stream %s has %d replicas but does not allow atomic publishing, without which it has no fence; "+
-			"allow it (allow_atomic, nats-server 2.12 or later), or make streams with --nats-replicas", a.stream, i.Config.Replicas)
+		return 0, fmt.Errorf("stream %s has %d replicas but does not allow atomic publishing, without which it has no "+
+			"fence; allow it (allow_atomic, nats-server 2.12 or later), or make streams with --nats-replicas", a.stream,
+			i.Config.Replicas)
 	}
 	last, err := openMessage(a, &o)
 	if err != nil {
@@ -65,7 +67,8 @@ func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o str
 	}
 	id := rand.Text()
 	for n := 1; n <= leap; n++ {
-		m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{stream.HeaderType: {typeFill}, headerBatchID: {id}, headerBatchSeq: {strconv.Itoa(n)}}}
+		m := &natsgo.Msg{Subject: a.subject, Header: natsgo.Header{stream.HeaderType: {typeFill}, headerBatchID: {id},
+			headerBatchSeq: {strconv.Itoa(n)}}}
 		if n == 1 && polite {
 			m.Header[headerExpectedSeq] = []string{strconv.FormatUint(i.State.Last, 10)}
 		}
@@ -73,7 +76,8 @@ func (l *Log) publishLeap(ctx context.Context, a *appender, i *streamInfo, o str
 			return 0, fmt.Errorf("%w: %w", stream.ErrUnavailable, classify(err)) // without its end the batch is dropped
 		}
 	}
-	last.Header[headerBatchID], last.Header[headerBatchSeq], last.Header[headerBatchCommit] = []string{id}, []string{strconv.Itoa(leap + 1)}, []string{"1"}
+	last.Header[headerBatchID], last.Header[headerBatchSeq], last.Header[headerBatchCommit] = []string{id},
+		[]string{strconv.Itoa(leap + 1)}, []string{"1"}
 	reply, err := l.askOpen(ctx, last)
 	if err != nil {
 		return 0, err

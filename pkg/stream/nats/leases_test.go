@@ -94,7 +94,8 @@ func TestLeases(t *testing.T) {
 	s.Kill()
 	limited, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	if _, err := store.Create(limited, "joiner", nil); err == nil || errors.Is(err, lease.ErrTaken) || !errors.Is(err, stream.ErrUnavailable) {
+	if _, err := store.Create(limited, "joiner", nil); err == nil || errors.Is(err, lease.ErrTaken) ||
+		!errors.Is(err, stream.ErrUnavailable) {
 		t.Errorf("made with the server away: %v", err)
 	}
 	if _, err := store.Get(limited, "joiner"); err == nil || errors.Is(err, lease.ErrNone) {

@@ -18,7 +18,8 @@ type place struct {
 // newPlace checks a topic's name and returns the place.
 func newPlace(topic string, partition int) (place, error) {
 	n := strconv.Itoa(partition)
-	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n, topic + "." + n}
+	p := place{stream.Place{Topic: topic, Partition: partition}, strings.ReplaceAll(topic, ".", "_") + "_" + n,
+		topic + "." + n}
 	if partition < 0 {
 		return p, stream.ErrNotFound
 	}

@@ -32,7 +32,8 @@ func (r *resolver) Dial(network, address string) (net.Conn, error) {
 	}
 	if host != r.name || r.gone.Load() {
 		r.asked.Add(1)
-		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}}
+		return nil, &net.OpError{Op: "dial", Net: network, Err: &net.DNSError{Err: "no such host", Name: host,
+			IsNotFound: true}}
 	}
 	return net.Dial(network, r.addr)
 }
@@ -46,7 +47,8 @@ func TestNameGone(t *testing.T) {
 	dial := func(host string) (*Client, error) {
 		return Dial("nats://"+host+":4222", "test", Options{}, natsgo.SetCustomDialer(names))
 	}
-	if _, err := dial("other.test"); !errors.Is(err, stream.ErrUnavailable) || !strings.Contains(err.Error(), "other.test") {
+	if _, err := dial("other.test"); !errors.Is(err, stream.ErrUnavailable) || !strings.Contains(err.Error(),
+		"other.test") {
 		t.Errorf("a name that nobody knows: %v", err)
 	}
 	c, err := dial("broker.test")
@@ -99,7 +101,8 @@ func TestNameToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	gone := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "broker.test", IsNotFound: true}}
+	gone := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "broker.test",
+		IsNotFound: true}}
 	for range 100 {
 		handlers.DisconnectedErrCB(&natsgo.Conn{}, gone)
 	}

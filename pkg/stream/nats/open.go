@@ -19,7 +19,8 @@ import (
 const politeOpens = 4
 
 // Open implements [stream.Log].
-func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender, stream.Tail, error) {
+func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.OpenOptions) (stream.Appender,
+	stream.Tail, error) {
 	p, err := l.place("open", topic, partition)
 	if err != nil {
 		return nil, stream.Tail{}, err
@@ -35,7 +36,8 @@ func (l *Log) Open(ctx context.Context, topic string, partition int, o stream.Op
 	}
 }
 
-func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (*appender, stream.Tail, error) {
+func (l *Log) openOnce(ctx context.Context, p place, o stream.OpenOptions, polite bool) (*appender,
+	stream.Tail, error) {
 	i, err := l.info(ctx, l.conn, &p)
 	if err != nil {
 		return nil, stream.Tail{}, err
@@ -60,7 +62,8 @@ var errOpenAgain = errors.New("another record was stored first")
 
 // publishOpen appends the open record, alone, and returns its sequence. It begins
 // the chain of a.
-func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions, polite bool) (uint64, error) {
+func (l *Log) publishOpen(ctx context.Context, a *appender, i *streamInfo, o stream.OpenOptions,
+	polite bool) (uint64, error) {
 	var nonce [6]byte
 	_, _ = rand.Read(nonce[:]) // never fails
 	a.prefix = fmt.Sprintf("%d.%x-", i.State.Last+1, nonce)
@@ -99,7 +102,8 @@ func openedAt(reply *natsgo.Msg) (uint64, error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("%w: %w", stream.ErrUnknown, err)
-	case p.Error != nil && (p.Error.ErrCode == codeWrongLastSequence || p.Error.ErrCode == codeWrongSequence || p.Error.ErrCode == codeBatchIncomplete):
+	case p.Error != nil && (p.Error.ErrCode == codeWrongLastSequence || p.Error.ErrCode == codeWrongSequence ||
+		p.Error.ErrCode == codeBatchIncomplete):
 		return 0, errOpenAgain
 	case p.Error != nil:
 		return 0, p.Error.class()
@@ -129,7 +133,8 @@ func (l *Log) askOpen(ctx context.Context, m *natsgo.Msg) (*natsgo.Msg, error) {
 	switch {
 	case err == nil:
 		return reply, nil
-	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded), errors.Is(err, natsgo.ErrMaxPayload):
+	case errors.Is(err, natsgo.ErrNoResponders), errors.Is(err, natsgo.ErrReconnectBufExceeded),
+		errors.Is(err, natsgo.ErrMaxPayload):
 		return nil, classify(err)
 	case spell.Err() != nil:
 		return nil, fmt.Errorf("%w: %v", stream.ErrUnknown, context.Cause(spell))

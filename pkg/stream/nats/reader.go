@@ -82,7 +82,8 @@ func (r *reader) connect(ctx context.Context) error {
 		return err
 	}
 	first, next := i.bounds()
-	if r.pos > next || r.hole { // bounds that are not settled would say that the tail is lost, or that what was dropped is missing
+	if r.pos > next || r.hole {
+		// bounds that are not settled would say that the tail is lost, or that what was dropped is missing
 		if first, next, err = r.log.bounds(ctx, r.conn, &r.place); err != nil {
 			return err
 		}
@@ -130,7 +131,8 @@ func (r *reader) consume(ctx context.Context) error {
 	request := struct {
 		Stream string `json:"stream_name"`
 		Config config `json:"config"`
-	}{r.stream, config{"read by " + r.conn.Opts.Name, "by_start_sequence", r.pos, "none", "instant", consumerInactive, 1, true}}
+	}{r.stream, config{"read by " + r.conn.Opts.Name, "by_start_sequence", r.pos, "none", "instant",
+		consumerInactive, 1, true}}
 	var made struct {
 		Name string `json:"name"`
 	}

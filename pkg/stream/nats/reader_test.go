@@ -141,7 +141,8 @@ func TestGap(t *testing.T) {
 func writeWithout(ctx context.Context, t *testing.T, l *Log, offsets ...int) {
 	t.Helper()
 	c := streamConfig{Name: "x_0", Subjects: []string{"x.0"}, Retention: "limits", Storage: "file", Discard: "old",
-		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1} // not as Create makes it: records can be deleted
+		// not as Create makes it: records can be deleted
+		MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1, Replicas: 1}
 	if err := l.call(ctx, l.conn, "STREAM.CREATE.x_0", &c, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -109,7 +109,9 @@ func TestNoGap(t *testing.T) {
 			}
 		})
 	}
-	if err := write(ctx, l, func(last int64) bool { return !t.Failed() && (last < 300 || heard.Load() < 500) }); err != nil {
+	if err := write(ctx, l, func(last int64) bool {
+		return !t.Failed() && (last < 300 || heard.Load() < 500)
+	}); err != nil {
 		t.Error(err)
 	}
 	readers.Wait()
@@ -211,7 +213,8 @@ func TestGapToldByLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer player.Close()
-	const info = `{"config":{"num_replicas":3},"state":{"first_seq":%d,"last_seq":3},"cluster":{"leader":"%s","replicas":[{"active":1},{"active":1}]}}`
+	const info = `{"config":{"num_replicas":3},"state":{"first_seq":%d,"last_seq":3},"cluster":{"leader":"%s",` +
+		`"replicas":[{"active":1},{"active":1}]}}`
 	infos := 0
 	play(t, player, "fake.STREAM.INFO.x_0", func() string {
 		if infos++; infos <= 4 { // to make two consumers, to see what they have passed, and more

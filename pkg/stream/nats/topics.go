@@ -44,10 +44,10 @@ func (l *Log) createOne(ctx context.Context, p *place, partitions int, o stream.
 		return err
 	}
 	text := fmt.Sprintf("Hindsight: partition %d of %d of %s", p.Partition, partitions, p.Topic)
-	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file", Discard: "old",
-		MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
-		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable, Atomic: l.o.Replicas > 1,
-		Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
+	c := streamConfig{Name: p.stream, Text: text, Subjects: []string{p.subject}, Retention: "limits", Storage: "file",
+		Discard: "old", MaxAge: time.Duration(o.MaxAge), MaxBytes: -1, MaxMsgs: -1, MaxMsgSize: -1, Consumers: -1,
+		Replicas: l.o.Replicas, Duplicates: duplicateWindow, Direct: true, DenyDelete: true, DenyPurge: !o.Trimmable,
+		Atomic: l.o.Replicas > 1, Metadata: map[string]string{partitionsKey: strconv.Itoa(partitions)}}
 	if o.MaxAge > 0 {
 		c.MaxAge = max(c.MaxAge, duplicateWindow) // the server wants no longer window than age
 	}
@@ -103,7 +103,8 @@ func (l *Log) Partitions(ctx context.Context, topic string) (int, error) {
 	if n := i.partitions(); n > 0 {
 		return n, nil
 	}
-	return 0, p.Fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s", p.stream, partitionsKey))
+	return 0, p.Fail("partitions", -1, fmt.Errorf("stream %s was not made by this program: it lacks the metadata %s",
+		p.stream, partitionsKey))
 }
 
 // Trim implements [stream.Log].

@@ -30,7 +30,8 @@ const (
 	statusHeartbeat    = "100"
 )
 
-var errHeader = fmt.Errorf("%w: header: names are visible ASCII without ':', values are one line without spaces around", stream.ErrUnfit)
+var errHeader = fmt.Errorf("%w: header: names are visible ASCII without ':', values are one line without spaces around",
+	stream.ErrUnfit)
 
 // setHeaders puts a record's type, key and headers into h.
 func setHeaders(h natsgo.Header, r *stream.Record) error {

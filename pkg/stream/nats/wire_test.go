@@ -24,7 +24,8 @@ func TestParseAck(t *testing.T) {
 		{data: `{"stream":"shop_contexts_0", "seq": 17}`, seq: 17},
 		{data: `{"stream":"s","domain":"hub","seq":999999999999999999}`, seq: 999999999999999999},
 		{data: `{"stream":"s","seq":17,"duplicate": true}`, seq: 17, duplicate: true},
-		{data: `{"error":{"code":400,"err_code":10070,"description":"wrong last msg ID: 1.a-2"},"stream":"s","seq":0}`, code: 10070},
+		{data: `{"error":{"code":400,"err_code":10070,"description":"wrong last msg ID: 1.a-2"},"stream":"s","seq":0}`,
+			code: 10070},
 		{data: `{"stream":"s","seq":0}`, bad: true},
 		{data: `{"stream":"s"}`, bad: true},
 		{data: `"seq":5}`, seq: 5}, // not looked at more closely
@@ -109,7 +110,8 @@ func TestHeadersRoundTrip(t *testing.T) {
 			Key:  rapid.SliceOf(rapid.Byte()).Draw(t, "key"),
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "headers") {
-			r.Headers = append(r.Headers, stream.Header{Key: fmt.Sprint("h", i), Value: rapid.StringMatching(`([!-~]([ -~]*[!-~])?)?`).Draw(t, "value")})
+			r.Headers = append(r.Headers,
+				stream.Header{Key: fmt.Sprint("h", i), Value: rapid.StringMatching(`([!-~]([ -~]*[!-~])?)?`).Draw(t, "value")})
 		}
 		h := natsgo.Header{headerMsgID: {"1.a-1"}, headerExpectedID: {"1.a-0"}}
 		if err := setHeaders(h, &r); err != nil {

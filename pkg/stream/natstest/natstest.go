@@ -100,8 +100,8 @@ func (o *Options) server() (*server.Options, error) {
 		o.MaxStoreSize = 1 << 30
 	}
 	so := &server.Options{ServerName: "test" + o.Name, Host: "127.0.0.1", Port: o.Port, NoSigs: true,
-		JetStream: true, StoreDir: o.Dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: o.MaxStoreSize, SyncInterval: time.Second,
-		PingInterval: o.PingInterval, MaxPingsOut: o.MaxPings}
+		JetStream: true, StoreDir: o.Dir, JetStreamMaxMemory: 64 << 20, JetStreamMaxStore: o.MaxStoreSize,
+		SyncInterval: time.Second, PingInterval: o.PingInterval, MaxPingsOut: o.MaxPings}
 	for _, u := range o.Users {
 		if u.NKey != "" {
 			so.Nkeys = append(so.Nkeys, &server.NkeyUser{Nkey: u.NKey})
@@ -110,7 +110,8 @@ func (o *Options) server() (*server.Options, error) {
 		}
 	}
 	if o.Cert != "" {
-		c, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, CaFile: o.CA, Verify: o.CA != "", Timeout: 5})
+		c, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, CaFile: o.CA,
+			Verify: o.CA != "", Timeout: 5})
 		if err != nil {
 			return nil, err
 		}
@@ -201,7 +202,8 @@ func (s *Server) restart() error {
 	if err != nil {
 		return err
 	}
-	s.cmd = &exec.Cmd{Path: exe, Args: []string{"nats-server"}, Env: append(os.Environ(), asServer+"="+string(text)), Stderr: os.Stderr}
+	s.cmd = &exec.Cmd{Path: exe, Args: []string{"nats-server"}, Env: append(os.Environ(), asServer+"="+string(text)),
+		Stderr: os.Stderr}
 	if _, err := s.cmd.StdinPipe(); err != nil {
 		return err
 	}
@@ -288,7 +290,9 @@ func awaitLeader(t testing.TB, url string, replicas int) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	request := fmt.Appendf(nil, `{"name":"ready","subjects":["ready"],"retention":"limits","storage":"memory","discard":"old","num_replicas":%d}`, replicas)
+	request := fmt.Appendf(nil,
+		`{"name":"ready","subjects":["ready"],"retention":"limits","storage":"memory","discard":"old","num_replicas":%d}`,
+		replicas)
 	for limit := time.Now().Add(patience); ; {
 		m, err := conn.Request("$JS.API.STREAM.CREATE.ready", request, time.Second)
 		if err == nil && strings.Contains(string(m.Data), `"leader"`) {

@@ -69,7 +69,8 @@ func testTooLarge(s *suite) {
 	if recs := s.all(topic); len(recs) != 5 {
 		s.Errorf("%d records", len(recs))
 	}
-	if _, _, err := s.Log.Open(s.ctx, topic, 0, stream.OpenOptions{Value: large.Value}); !errors.Is(err, stream.ErrTooLarge) {
+	if _, _, err := s.Log.Open(s.ctx, topic, 0, stream.OpenOptions{Value: large.Value}); !errors.Is(err,
+		stream.ErrTooLarge) {
 		s.Errorf("open: %v", err)
 	}
 }

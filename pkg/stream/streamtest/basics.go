@@ -60,7 +60,8 @@ func testContent(s *suite) {
 		{Key: []byte("8f3a"), Value: binary},
 		{Key: binary, Value: []byte("{}")},
 		{Key: []byte(" key with spaces "), Value: bytes.Repeat([]byte("x"), 100_000)},
-		{Type: "mark", Value: []byte("m"), Headers: []stream.Header{{Key: "a", Value: "1"}, {Key: "b", Value: "two words: ok"}}},
+		{Type: "mark", Value: []byte("m"), Headers: []stream.Header{{Key: "a", Value: "1"},
+			{Key: "b", Value: "two words: ok"}}},
 	}
 	for i := range want {
 		_, err := a.Append(s.ctx, &want[i])
@@ -76,7 +77,8 @@ func testContent(s *suite) {
 	}
 	for i, w := range want {
 		g := recs[i+1]
-		if g.Type != w.Type || !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) || fmt.Sprint(g.Headers) != fmt.Sprint(w.Headers) {
+		if g.Type != w.Type || !bytes.Equal(g.Key, w.Key) || !bytes.Equal(g.Value, w.Value) ||
+			fmt.Sprint(g.Headers) != fmt.Sprint(w.Headers) {
 			s.Errorf("record %d: type %q key %q headers %v and %d bytes", i, g.Type, g.Key, g.Headers, len(g.Value))
 		}
 		if g.Time <= 0 {

@@ -17,7 +17,8 @@ func testFence(s *suite) {
 	old, _ := s.open(topic, &got)
 	s.fill(old, "old", 3)
 	owner, tail := s.open(topic, nil)
-	if recs := s.span(topic, tail.First, tail.Next); len(recs) != 5 || recs[4].Type != stream.TypeOpen || recs[4].Offset != tail.Open {
+	if recs := s.span(topic, tail.First, tail.Next); len(recs) != 5 || recs[4].Type != stream.TypeOpen ||
+		recs[4].Offset != tail.Open {
 		s.Errorf("tail %+v with %d records", tail, len(recs))
 	}
 	if _, err := old.Append(s.ctx, &stream.Record{Value: []byte("zombie")}); err == nil {

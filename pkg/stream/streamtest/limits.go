@@ -36,7 +36,8 @@ func testRestart(s *suite) {
 			s.Fatalf("round %d: %d records after the restart, %d before", round, len(got), len(want))
 		}
 		for i := range got {
-			if got[i].Offset != want[i].Offset || got[i].Time != want[i].Time || got[i].Type != want[i].Type || !bytes.Equal(got[i].Value, want[i].Value) {
+			if got[i].Offset != want[i].Offset || got[i].Time != want[i].Time || got[i].Type != want[i].Type ||
+				!bytes.Equal(got[i].Value, want[i].Value) {
 				s.Fatalf("round %d: record %d changed", round, i)
 			}
 		}
@@ -64,7 +65,8 @@ func testFull(s *suite) {
 	a, _ := s.open(topic, &got)
 	sent := 0
 	for ; int64(sent)*1000 < 2*limit; sent++ {
-		if _, err := a.Append(s.ctx, &stream.Record{Value: append(fmt.Appendf(nil, "%06d", sent), make([]byte, 1000)...)}); err != nil {
+		if _, err := a.Append(s.ctx,
+			&stream.Record{Value: append(fmt.Appendf(nil, "%06d", sent), make([]byte, 1000)...)}); err != nil {
 			break
 		}
 	}

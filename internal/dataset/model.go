@@ -1,0 +1,29 @@
+package dataset
+
+import (
+	"hindsight/internal/loop"
+	"hindsight/internal/model"
+	"hindsight/pkg/codec"
+)
+
+// listedActions is how many actions a model of a log lists: where more occur they come and
+// go, and contexts alone say which there are.
+const listedActions = 1000
+
+// Fit gives a model that was made for a log what the log says: the range of its values,
+// which actions there may be, and an oracle that fits the memory of a model.
+func (b *Table) Fit(m *model.Model) {
+	if b.Scale != (loop.Range{Min: 0, Max: 1}) {
+		m.Reward, m.Range = b.Kind == codec.Reward, b.Scale
+	}
+	if b.rows == nil {
+		return
+	}
+	if len(b.Actions) > listedActions && b.rows.largest < len(b.Actions) {
+		m.Actions, m.MaxActions = nil, b.rows.largest
+	}
+	m.MaxFeatures = min(m.MaxFeatures, codec.MaxFeatures)
+	if b.Intake.Featured && b.rows.slots != nil || m.Memory() > model.MaxMemory {
+		m.Oracle, _ = model.ParseOracle(model.Hybrid)
+	}
+}

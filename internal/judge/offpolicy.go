@@ -1,0 +1,230 @@
+// Package judge estimates what policies would have been worth on the rows of a log with propensities.
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+
+	"hindsight/internal/dataset"
+	"hindsight/internal/ope"
+	"hindsight/internal/replay"
+	"hindsight/internal/spill"
+	"hindsight/pkg/codec"
+	"hindsight/pkg/oracle"
+)
+
+// OffPolicy judges policies on the rows of a bandit log with propensities. It holds 24
+// bytes a row beside the log, and 8 more where rows stand for several events, in temporary
+// files like those of the log.
+type OffPolicy struct {
+	log     *dataset.Table
+	sample  ope.Sample
+	files   spill.Files // in which the sample lies
+	rows    []int32     // of the log that have an outcome
+	dropped int         // rows without one
+	learner LearnerFunc
+	minimum float64 // propensity
+	events  float64 // that the rows stand for
+
+	env      *replay.Rounds
+	journal  *replay.Journal // nil: none is kept
+	digested sync.Once
+	sum      string // of the rows
+}
+
+// LearnerFunc makes the policy of a learner, a model file or a snapshot: spec is what
+// follows "learner:", "model:" or "snapshot:". The policy is asked once for each row with
+// an outcome, in order: row is its index in the log.
+type LearnerFunc func(kind, spec string) (*Progressive, error)
+
+// OffPolicySettings are what the estimates depend on beside the log, as in JSON.
+type OffPolicySettings struct {
+	Of             string     `json:"of"` // what is estimated: the mean "reward" or "loss" of a row, on the log's scale
+	Rows           int        `json:"rows"`
+	Events         ope.Figure `json:"events"`          // that the rows stand for
+	WithoutOutcome int        `json:"without_outcome"` // rows that are left out
+	Actions        int        `json:"actions"`
+	MinPropensity  float64    `json:"min_propensity"`
+	Lambda         ope.Figure `json:"lambda"`   // null: ∞; 0: chosen by estimated error
+	CrossFit       int        `json:"crossfit"` // folds; 0: none
+	Bootstrap      int        `json:"bootstrap"`
+	Seed           uint64     `json:"seed"`
+}
+
+var errNoOutcomes = errors.New("policies are judged by outcomes, and no row of this log has one")
+
+// NewOffPolicy looks at the log that is played. makeLearner serves learner:, model:
+// and snapshot:; nil refuses them.
+func NewOffPolicy(env *replay.Rounds, makeLearner LearnerFunc) (*OffPolicy, error) {
+	if !env.HasPropensities() {
+		return nil, replay.ErrNoPropensities
+	}
+	o := &OffPolicy{log: env.Log, learner: makeLearner, env: env, minimum: math.Inf(1)}
+	if err := o.look(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// look copies what estimators need of the rows that have an outcome.
+func (o *OffPolicy) look() error {
+	log := o.log
+	files := &o.files
+	indices, numbers := spill.Column[int32]{In: files}, spill.Column[float64]{In: files}
+	rows, action, propensity, reward, events := indices, indices, numbers, numbers, numbers
+	for t := range o.env.Len() {
+		row := o.env.Row(t)
+		if log.Pass(t); !log.Observed(row) {
+			o.dropped++
+			continue
+		}
+		rows.Add(int32(t))
+		action.Add(log.Action[row])
+		propensity.Add(log.Props[row])
+		reward.Add(min(max(log.Value[row], log.Scale.Min), log.Scale.Max))
+		if log.Weights != nil {
+			events.Add(log.Stands(row))
+		}
+		o.minimum = min(o.minimum, log.Props[row])
+		o.events += log.Stands(row)
+	}
+	o.rows = rows.All
+	o.sample = ope.Sample{Actions: len(o.env.Actions), Action: action.All, Propensity: propensity.All, Reward: reward.All,
+		Events: events.All}
+	switch {
+	case files.Err != nil:
+		return files.Err
+	case len(o.rows) == 0:
+		return errNoOutcomes
+	}
+	return nil
+}
+
+// row returns the row of the log that is judged on as number i.
+func (o *OffPolicy) row(i int) int { return o.env.Row(int(o.rows[i])) }
+
+// Options returns the defaults for this log.
+func (o *OffPolicy) Options() ope.Options {
+	out := ope.Defaults()
+	scale := o.log.Scale
+	out.Range = ope.Range{Min: scale.Min, Max: scale.Max}
+	return out
+}
+
+// Settings says what estimates with these options depend on.
+func (o *OffPolicy) Settings(opt ope.Options) OffPolicySettings {
+	s := OffPolicySettings{Of: "loss", Rows: len(o.rows), WithoutOutcome: o.dropped, Actions: o.sample.Actions,
+		MinPropensity: o.minimum, Events: ope.Figure(o.events),
+		Lambda: ope.Figure(opt.Lambda), CrossFit: opt.Model.Folds, Bootstrap: opt.Bootstrap, Seed: opt.Seed}
+	if o.log.Kind == codec.Reward {
+		s.Of = "reward"
+	}
+	return s
+}
+
+// Evaluate judges the policy that a specification names. It is safe for concurrent use.
+func (o *OffPolicy) Evaluate(spec string, opt ope.Options) (*ope.Evaluation, error) {
+	t, err := o.target(spec)
+	if err != nil {
+		return nil, err
+	}
+	sample := o.sample
+	sample.Memory, sample.Context = &judgingMemory{o: o}, o.contexts()
+	e, err := ope.Evaluate(&sample, spec, t.law, opt)
+	if t.failed != nil && t.failed() != nil {
+		err = t.failed()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("policy %s: %w", spec, err)
+	}
+	e.Flags = append(e.Flags, t.flags...)
+	if err := o.keep(spec, t, opt, e); err != nil {
+		return nil, err
+	}
+	o.flag(e)
+	return e, nil
+}
+
+// contexts returns what the reward model sees of the rows; nil if they have no features.
+func (o *OffPolicy) contexts() func(x *oracle.Input, t int) []int32 {
+	if o.env.Columns <= 1 && !o.env.ActionsBringFeatures() {
+		return nil
+	}
+	var c codec.Context
+	var index []int32
+	var features []oracle.Feature
+	return func(x *oracle.Input, t int) []int32 {
+		o.env.Context(&c, int(o.rows[t]))
+		index = o.log.Indices(index[:0], &c)
+		features = appendFeatures(features[:0], c.Features)
+		x.Vector, x.Actions = c.Vector, x.Actions[:0]
+		for i := range c.Actions {
+			from := len(features)
+			features = appendFeatures(features, c.Actions[i].Features)
+			x.Actions = append(x.Actions, oracle.Action{Features: features[from:]})
+		}
+		x.Features = features[:len(c.Features)]
+		return index
+	}
+}
+
+func appendFeatures(dst []oracle.Feature, from []codec.Feature) []oracle.Feature {
+	for i := range from {
+		f := &from[i]
+		dst = append(dst, oracle.Feature{Name: f.Name, Kind: oracle.FeatureKind(f.Kind), Value: f.Value, Text: f.Text})
+	}
+	return dst
+}
+
+// flag adds the flags that the log itself raises, whatever the policy.
+func (o *OffPolicy) flag(e *ope.Evaluation) {
+	if o.dropped > 0 {
+		e.Flags = append(e.Flags, fmt.Sprintf("%d rows without an outcome are left out: right only if outcomes go missing "+
+			"whatever they would be", o.dropped))
+	}
+}
+
+// Check reports what is wrong with a specification, without judging the policy.
+func (o *OffPolicy) Check(spec string) error {
+	_, err := o.target(spec)
+	return err
+}
+
+// judgingMemory is where a judgement keeps what it has of every row.
+type judgingMemory struct {
+	o     *OffPolicy
+	files spill.Files
+}
+
+// Floats implements [ope.Memory].
+func (m *judgingMemory) Floats(n int) ([]float64, func(), error) { return m.files.Floats(n) }
+
+// Drop implements [ope.Memory].
+func (m *judgingMemory) Drop() {
+	m.o.log.Drop(false)
+	m.o.files.Drop()
+	m.files.Drop()
+}
+
+// Evaluations are what a log says of policies; its JSON is part of that of `backtest`.
+type Evaluations struct {
+	Settings OffPolicySettings
+	Policies []*ope.Evaluation
+}
+
+// Method says in words how estimates clip and fit.
+func (s *OffPolicySettings) Method() string {
+	text := fmt.Sprintf("λ = %v", float64(s.Lambda))
+	switch {
+	case math.IsInf(float64(s.Lambda), 1):
+		text = "no clipping"
+	case s.Lambda == 0:
+		text = "λ chosen for each policy"
+	}
+	if s.CrossFit > 1 {
+		return text + fmt.Sprintf(", reward model cross-fitted in %d folds", s.CrossFit)
+	}
+	return text + ", reward model of the same rows, by action"
+}

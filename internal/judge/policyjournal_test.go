@@ -1,0 +1,65 @@
+package judge
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"hindsight/internal/logs"
+	"hindsight/internal/ope"
+)
+
+// TestPolicyJournalKey: whatever a judgement depends on changes its key; what is the same
+// does not.
+func TestPolicyJournalKey(t *testing.T) {
+	dir := t.TempDir()
+	j := openJournal(t, filepath.Join(dir, "runs.jsonl"))
+	table := filepath.Join(dir, "table.csv")
+	key := func(text, spec, probs string, change func(*ope.Options)) string {
+		if err := os.WriteFile(table, []byte(probs), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		log := parseLog(t, text, logs.Mapping{Action: "a", Reward: "r", Propensity: "p", Features: []string{"x"}})
+		o, err := NewOffPolicy(log, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.KeepIn(j)
+		made, err := o.target(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt := o.Options()
+		change(&opt)
+		return o.key(spec, made, opt)
+	}
+	const log = "a,r,p,x\nu,1,0.5,1\nv,0,0.25,2\nu,,0.5,3\n"
+	const half, other = "u,v\n.5,.5\n.5,.5\n.5,.5\n", "u,v\n.4,.6\n.5,.5\n.5,.5\n"
+	same := func(*ope.Options) {}
+	saved := "table:" + table
+	if one, again := key(log, saved, half, same), key(log, saved, half, same); one != again {
+		t.Fatal("equal judgements have different keys")
+	}
+	seen := map[string]string{}
+	for name, k := range map[string]string{
+		"nothing":     key(log, saved, half, same),
+		"table":       key(log, saved, other, same),
+		"policy":      key(log, "uniform", half, same),
+		"mixed":       key(log, "eps:0.1,"+saved, half, same),
+		"mixed table": key(log, "eps:0.1,"+saved, other, same),
+		"lambda":      key(log, saved, half, func(o *ope.Options) { o.Lambda = 5 }),
+		"folds":       key(log, saved, half, func(o *ope.Options) { o.Model.Folds = 2 }),
+		"bootstrap":   key(log, saved, half, func(o *ope.Options) { o.Bootstrap = 7 }),
+		"seed":        key(log, saved, half, func(o *ope.Options) { o.Seed = 9 }),
+		"reward":      key(strings.Replace(log, "v,0,", "v,0.5,", 1), saved, half, same),
+		"propensity":  key(strings.Replace(log, "0.25", "0.125", 1), saved, half, same),
+		"context":     key(strings.Replace(log, ",2\n", ",4\n", 1), saved, half, same),
+		"outcome":     key(strings.Replace(log, "u,,", "u,0,", 1), saved, half, same),
+	} {
+		if was, ok := seen[k]; ok {
+			t.Errorf("%s and %s have the same key", name, was)
+		}
+		seen[k] = name
+	}
+}

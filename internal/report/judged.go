@@ -1,0 +1,118 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"hindsight/internal/judge"
+	"hindsight/internal/ope"
+	"hindsight/internal/words"
+)
+
+// briefWeights and briefEstimates are what a screen has room for: the sample size that weights leave and their mean,
+// and two estimators.
+var (
+	briefWeights   = []string{"ESS", "mean w"}
+	briefEstimates = []string{"snips", "dr"}
+)
+
+// Judged makes the page of what a log says of policies for a terminal: the weights, the estimates, and the flags in
+// words. A screen gets what fits it.
+func Judged(e *judge.Evaluations, screen bool) *Page {
+	if len(e.Policies) == 0 {
+		return &Page{}
+	}
+	weights := headed(2, "policy", "", "matched", "ESS", "max w", "mean w", "overlap")
+	estimates, biased := headed(2, "policy", ""), false
+	for _, v := range e.Policies[0].Estimates {
+		estimates.Columns = append(estimates.Columns, column{Name: v.Name})
+	}
+	for _, p := range e.Policies {
+		mean := words.Figure(p.MeanWeight, 3)
+		if p.MeanWeightSE > words.RoundedAway {
+			mean += "±" + words.Figure(float64(p.MeanWeightSE), 2)
+		}
+		weights.row(clip(p.Policy), "", words.Count(int64(p.Matched)), words.Figure(float64(p.ESS), 3),
+			words.Figure(p.MaxWeight, 3), mean, words.Figure(p.Overlap, 2))
+		row := []string{clip(p.Policy), ""}
+		for _, v := range p.Estimates {
+			row = append(row, words.WithError(v.Value, v.SE)+v.Mark())
+			biased = biased || v.Bias != nil
+		}
+		estimates.row(row...)
+	}
+	var page *Page
+	if screen {
+		page = brief(weights.beside(briefWeights, estimates, briefEstimates))
+	} else {
+		page = brief(weights, estimates)
+	}
+	page.Sections[0].add(note(judgedLegend(e, screen, biased && !screen)))
+	shared := ope.SharedFlags(e.Policies)
+	for _, f := range shared {
+		page.Flags = append(page.Flags, pageFlag{bad, "all policies: " + f + "."})
+	}
+	for _, p := range e.Policies {
+		for _, f := range p.Flags {
+			if !slices.Contains(shared, f) {
+				page.Flags = append(page.Flags, pageFlag{bad, p.Policy + ": " + f + "."})
+			}
+		}
+	}
+	return page
+}
+
+// beside returns the columns of these names, and those of a table of the same rows, behind the first two.
+func (t *table) beside(names []string, other *table, others []string) *table {
+	out := &table{Columns: t.Columns[:2:2], Rows: make([][]tableCell, len(t.Rows))}
+	for i := range t.Rows {
+		out.Rows[i] = t.Rows[i][:2:2]
+	}
+	for _, from := range []struct {
+		*table
+		names []string
+	}{{t, names}, {other, others}} {
+		for k, c := range from.Columns {
+			if slices.Contains(from.names, c.Name) {
+				out.Columns = append(out.Columns, c)
+				for i := range out.Rows {
+					out.Rows[i] = append(out.Rows[i], from.Rows[i][k])
+				}
+			}
+		}
+	}
+	return out
+}
+
+// judgedLegend says what the columns of such tables mean.
+func judgedLegend(e *judge.Evaluations, screen, biased bool) string {
+	s := &e.Settings
+	rows := words.Count(int64(s.Rows)) + " rows"
+	if events := float64(s.Events); events > float64(s.Rows) {
+		rows += fmt.Sprintf(" that stand for %s events (pdrop)", words.Count(int64(math.Round(events))))
+	}
+	text := fmt.Sprintf("Mean %s a row of %s, %d actions, smallest propensity %s; ± the standard error, %s", s.Of, rows,
+		s.Actions, words.Figure(s.MinPropensity, 3), s.Method())
+	if screen {
+		text += ". The mean weight should be 1; ESS, the effective sample size, is what estimates rest on. More " +
+			"estimators, and 95 % intervals: --json, --report."
+	} else {
+		text += ". Weights w = π/p: their mean should be 1, and the effective sample size (ESS) is what the " +
+			"estimates rest on. 95 % intervals (normal, bootstrap, empirical Bernstein) are in --json."
+	}
+	if biased {
+		text += " * may be biased, and so has no standard error; of ** the log shows more than three standard errors of a " +
+			"bias, which is in --json."
+	}
+	return text
+}
+
+// clip shortens the name of a policy, which the flags give in full.
+func clip(name string) string {
+	const most = 40
+	if r := []rune(name); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return name
+}
