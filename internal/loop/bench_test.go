@@ -15,7 +15,7 @@ type heat struct {
 	t       testing.TB
 	replica *Replica
 	decider *Decider
-	joiner  *CutJoiner
+	joiner  *Joiner
 	cut     codec.Cut
 	batches [2]Batch
 	raws    [][]byte
@@ -48,7 +48,7 @@ func newHeat(t testing.TB, json bool) *heat {
 	rules := &Rules{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 64}}
 	h.replica.Begin(Epoch{Number: 1, Rules: rules, Learner: newDAFA(t)})
 	h.decider = NewDecider(h.replica, testSeed, "hot", 0, 1000)
-	h.joiner = NewCutJoiner(1, codec.Limits{Heart: Heart, Pending: 100, Dedup: 1000}, 1, func(int64) *Rules { return rules })
+	h.joiner = NewJoiner(1, codec.Limits{Heart: Heart, Pending: 100, Dedup: 1000}, 1, func(int64) *Rules { return rules })
 	h.cut = codec.Cut{Decisions: make([]codec.Range, 1), Outcomes: make([]codec.Range, 1)}
 	h.batches = [2]Batch{{Decisions: make([]DecisionEvent, 1)}, {Outcomes: make([]OutcomeEvent, 1)}}
 	for i := range 64 {

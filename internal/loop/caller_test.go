@@ -9,13 +9,13 @@ import (
 // caller gives a joiner each record as a cut of its own, and keeps what follows.
 type caller struct {
 	t        testing.TB
-	j        *CutJoiner
+	j        *Joiner
 	feedback [][]byte
 	rejects  []codec.Reject
 }
 
 func newCaller(t testing.TB, partitions int, limits codec.Limits, rules func(int64) *Rules) *caller {
-	return &caller{t: t, j: NewCutJoiner(partitions, limits, 1, rules)}
+	return &caller{t: t, j: NewJoiner(partitions, limits, 1, rules)}
 }
 
 func (c *caller) cut(cut codec.Cut, b ...Batch) error {

@@ -23,7 +23,7 @@ func collide(n int) (ids []string) {
 func TestRoundsCollisions(t *testing.T) {
 	const n = 1000
 	longest := func(seed uint64) (most int) {
-		c := &caller{t: t, j: NewCutJoiner(1, unlimited, seed, boundsRules)}
+		c := &caller{t: t, j: NewJoiner(1, unlimited, seed, boundsRules)}
 		for i, id := range collide(n) {
 			c.decide(Place{0, int64(i)}, 1, handDecision(int64(i+1), id))
 		}

@@ -102,7 +102,7 @@ func printAt(fs [][]byte, i int) string {
 }
 
 // cutInvariants checks what must hold of a joiner after each cut.
-func cutInvariants(t *rapid.T, j *CutJoiner) {
+func cutInvariants(t *rapid.T, j *Joiner) {
 	t.Helper()
 	waiting, held, bytes := 0, 0, 0
 	byPartition := make([]int, len(j.parts))
@@ -141,14 +141,14 @@ func cutInvariants(t *rapid.T, j *CutJoiner) {
 // cutRun is a joiner at work on a log, which may crash.
 type cutRun struct {
 	l       *cutLog
-	j       *CutJoiner
+	j       *Joiner
 	limits  codec.Limits
 	fed     int64 // feedbacks stored
 	rejects map[Place]codec.Reject
 }
 
 func startCutRun(t *rapid.T, l *cutLog, limits codec.Limits) *cutRun {
-	j := NewCutJoiner(l.partitions, limits, 1, l.rules)
+	j := NewJoiner(l.partitions, limits, 1, l.rules)
 	r := &cutRun{l: l, limits: limits, rejects: map[Place]codec.Reject{}, j: j}
 	if err := l.mark(r.j, limits); err != nil {
 		t.Fatal(err)

@@ -129,14 +129,14 @@ func (l *cutLog) batches(e *cutEntry, limit func(q int) int64) (b []Batch, done 
 func noLimit(int) int64 { return End }
 
 // take gives a joiner the cut of an entry.
-func (l *cutLog) take(j *CutJoiner, e *cutEntry) error {
+func (l *cutLog) take(j *Joiner, e *cutEntry) error {
 	b, done := l.batches(e, noLimit)
 	defer done()
 	return j.Take(e.cut, b)
 }
 
 // positions returns the offsets from which a joiner is to read.
-func (l *cutLog) positions(j *CutJoiner) []int64 {
+func (l *cutLog) positions(j *Joiner) []int64 {
 	next := make([]int64, 2*l.partitions)
 	for p := range l.partitions {
 		next[p], next[l.partitions+p] = j.Next(p)
@@ -214,13 +214,13 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 }
 
 // restore makes the joiner that stood at a mark.
-func (l *cutLog) restore(m *codec.FeedbackMark, at int, opens bool) (*CutJoiner, error) {
-	j := NewCutJoiner(l.partitions, codec.Limits{}, 1, l.rules)
+func (l *cutLog) restore(m *codec.FeedbackMark, at int, opens bool) (*Joiner, error) {
+	j := NewJoiner(l.partitions, codec.Limits{}, 1, l.rules)
 	return j, j.Restore(l.history(m, at, opens))
 }
 
 // mark makes the mark of a joiner; its limits are in force from here on.
-func (l *cutLog) mark(j *CutJoiner, limits codec.Limits) error {
+func (l *cutLog) mark(j *Joiner, limits codec.Limits) error {
 	m := new(codec.FeedbackMark)
 	j.Mark(m)
 	m.Limits = limits
@@ -239,7 +239,7 @@ func (l *cutLog) mark(j *CutJoiner, limits codec.Limits) error {
 }
 
 // write appends a mark.
-func (l *cutLog) write(j *CutJoiner, m *codec.FeedbackMark) error {
+func (l *cutLog) write(j *Joiner, m *codec.FeedbackMark) error {
 	read, err := codec.ParseFeedbackMark(codec.AppendFeedbackMark(nil, m))
 	if err != nil {
 		return err
@@ -297,7 +297,7 @@ var errAudit = errors.New("the log does not follow from its cuts")
 // audit replays the log as it is. It returns how many feedbacks were compared, and what each round
 // of which the inputs tell had.
 func (l *cutLog) audit() (compared int, err error) {
-	a := cutAudit{l: l, j: NewCutJoiner(l.partitions, codec.Limits{}, 2, l.rules), seen: map[Place]int{}}
+	a := cutAudit{l: l, j: NewJoiner(l.partitions, codec.Limits{}, 2, l.rules), seen: map[Place]int{}}
 	for i := range l.entries {
 		e := &l.entries[i]
 		switch {
@@ -320,7 +320,7 @@ func (l *cutLog) audit() (compared int, err error) {
 
 type cutAudit struct {
 	l        *cutLog
-	j        *CutJoiner
+	j        *Joiner
 	due      [][]byte
 	n        int64
 	skips    bool // to the next mark that can be restored

@@ -3,13 +3,12 @@
 // source. Time enters with events, and randomness is a function of what is logged. Daemons, backtests
 // and verify drive this same code.
 //
-//	contexts ─▶ Decider.Decide ─▶ decisions ─▶ ┐
-//	                ▲                          CutJoiner.Take ─▶ Ready
-//	          Replica.Learn ◀── feedback ◀──── ┘ ▲
-//	                                             outcomes
+//	contexts ─▶ Decider.Decide ─▶ decisions ─▶ Joiner.Take ◀─ outcomes
+//	                ▲                               │
+//	          Replica.Learn ◀───── feedback ◀── Joiner.Ready ─▶ rejects
 //
 // A [Replica] is a copy of the one learner, equal on every process that has learned the same feedback.
-// A [Decider] decides for one partition with a replica. One [CutJoiner] serves all partitions.
+// A [Decider] decides for one partition with a replica. One [Joiner] serves all partitions.
 //
 // # The loop
 //
@@ -34,15 +33,15 @@
 //     the outcome is in hand. Its log time is that of a record, never of a clock.
 //  5. It begins an epoch ([Replica.Begin], [Guard.Begin]) between the feedback before the epoch's record
 //     and the feedback behind it.
-//  6. It writes a mark ([CutJoiner.Mark]) only when all that follows from the cuts before it is
-//     acknowledged. A restart begins at the last mark ([CutJoiner.Restore]) and takes the cuts behind it
+//  6. It writes a mark ([Joiner.Mark]) only when all that follows from the cuts before it is
+//     acknowledged. A restart begins at the last mark ([Joiner.Restore]) and takes the cuts behind it
 //     again: what it emits is what was emitted before, byte by byte.
 //  7. It keeps nothing that an output aliases beyond the next call, and changes no input before the call
 //     returns.
 //
 // # Where to read
 //
-// One decision, one feedback, in order: doc.go, events.go, cut.go, cutjoiner.go, fate.go, memory.go and
+// One decision, one feedback, in order: doc.go, events.go, cut.go, joiner.go, fate.go, memory.go and
 // ready.go here, choose.go and core.go of package join.
 //
 // A restart continues exactly: mark.go and restore.go here, open.go, history.go and spans.go of package

@@ -85,7 +85,7 @@ func TestJoinerSeed(t *testing.T) {
 // join returns what a joiner emits that takes cuts of the log.
 func (l *cutLog) join(t *rapid.T, cuts []cutAt, limits codec.Limits, seed uint64) (feedback [][]byte,
 	rejects []codec.Reject) {
-	j := NewCutJoiner(l.partitions, limits, seed, l.rules)
+	j := NewJoiner(l.partitions, limits, seed, l.rules)
 	for k, at := range cuts {
 		prev := l.positions(j)
 		if err := l.take(j, &cutEntry{cut: l.cut(int64(k+1), at.time, prev, at.next), prev: prev}); err != nil {

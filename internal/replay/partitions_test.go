@@ -23,7 +23,7 @@ type parted struct {
 	match    *match
 	ep       func() loop.Epoch
 	rng      *rand.Rand
-	joiner   *loop.CutJoiner
+	joiner   *loop.Joiner
 	copies   []*loop.Replica
 	deciders []*loop.Decider
 	read     []int    // feedbacks that each has learned
@@ -55,7 +55,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 	}
 	rules := m.Rules()
 	p.match = newMatch(env, delays(t, spec, seed), rules.Range)
-	p.joiner = loop.NewCutJoiner(partitions, boundless(rounds), 1, func(int64) *loop.Rules { return rules })
+	p.joiner = loop.NewJoiner(partitions, boundless(rounds), 1, func(int64) *loop.Rules { return rules })
 	for i := range partitions {
 		p.copies = append(p.copies, loop.NewReplica())
 		p.copies[i].Begin(p.ep())

@@ -26,7 +26,7 @@ type fateCheck struct {
 	rules    func(epoch int64) *loop.Rules
 	log      *pipe // that spans and copies are read from
 	feedback *logCursor
-	heart    *loop.CutJoiner // nil: it cannot be known how it stands
+	heart    *loop.Joiner // nil: it cannot be known how it stands
 	spans    *join.Spans
 	copies   copyCheck // before begun
 	legal    legality

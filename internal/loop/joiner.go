@@ -2,8 +2,8 @@ package loop
 
 import "hindsight/pkg/codec"
 
-// CutJoiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
-// partition in the order of N. The order in which it takes its inputs is logged: [CutJoiner.Take]
+// Joiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
+// partition in the order of N. The order in which it takes its inputs is logged: [Joiner.Take]
 // takes what the next cut of the feedback log says. So all that it emits is a function of the logs,
 // and replaying the logs makes it again.
 //
@@ -11,10 +11,10 @@ import "hindsight/pkg/codec"
 // deadline; a round is closed once log time is later than its deadline and the rounds before it in
 // the line have their fate; an outcome whose round is neither waiting nor remembered is an orphan.
 // Across partitions rounds wait in the order in which their decisions were taken.
-type CutJoiner struct {
+type Joiner struct {
 	limits codec.Limits
 	rules  func(epoch int64) *Rules
-	parts  []cutPart
+	parts  []joinPart
 
 	rounds    *table[knownRound]
 	memory    ring[forgettable] // released rounds that are remembered, ascending by N
@@ -54,8 +54,8 @@ type inLine struct {
 	partition int32
 }
 
-// cutPart is what the joiner knows of a partition.
-type cutPart struct {
+// joinPart is what the joiner knows of a partition.
+type joinPart struct {
 	next    int64       // N of the next decision
 	time    int64       // log time that decisions have reached
 	waiting int         // rounds in line
@@ -75,11 +75,11 @@ type cutRange struct {
 
 func (r *cutRange) move(to codec.Range) { *r = cutRange{next: to.Next, since: r.next, sum: to.Sum} }
 
-// NewCutJoiner returns a joiner at the start of its logs. limits are in force until the first mark
-// ([CutJoiner.SetLimits]). rules returns the rules of an epoch, nil if it does not exist. seed is
+// NewJoiner returns a joiner at the start of its logs. limits are in force until the first mark
+// ([Joiner.SetLimits]). rules returns the rules of an epoch, nil if it does not exist. seed is
 // of the hashes of ids ([TableSeed]); it changes nothing that is emitted.
-func NewCutJoiner(partitions int, limits codec.Limits, seed uint64, rules func(epoch int64) *Rules) *CutJoiner {
-	j := &CutJoiner{limits: limits, rules: rules, rounds: newTable[knownRound](seed), parts: make([]cutPart, partitions)}
+func NewJoiner(partitions int, limits codec.Limits, seed uint64, rules func(epoch int64) *Rules) *Joiner {
+	j := &Joiner{limits: limits, rules: rules, rounds: newTable[knownRound](seed), parts: make([]joinPart, partitions)}
 	for i := range j.parts {
 		j.parts[i].next, j.parts[i].first = 1, 1
 	}
@@ -88,44 +88,44 @@ func NewCutJoiner(partitions int, limits codec.Limits, seed uint64, rules func(e
 
 // Guard returns the guard, which has seen all feedback. The caller tells it of an epoch between the
 // cut before the epoch's record and the cut behind it.
-func (j *CutJoiner) Guard() *Guard { return &j.guard }
+func (j *Joiner) Guard() *Guard { return &j.guard }
 
 // Pending returns the number of rounds that wait for their fate or their turn.
-func (j *CutJoiner) Pending() int { return j.waiting }
+func (j *Joiner) Pending() int { return j.waiting }
 
 // PendingBytes returns what these take.
-func (j *CutJoiner) PendingBytes() int { return j.bytes }
+func (j *Joiner) PendingBytes() int { return j.bytes }
 
 // LastN returns the N of the last feedback.
-func (j *CutJoiner) LastN() int64 { return j.n }
+func (j *Joiner) LastN() int64 { return j.n }
 
 // LastCut returns the number of the last cut taken.
-func (j *CutJoiner) LastCut() int64 { return j.cut }
+func (j *Joiner) LastCut() int64 { return j.cut }
 
 // Now returns the log time reached.
-func (j *CutJoiner) Now() int64 { return j.now }
+func (j *Joiner) Now() int64 { return j.now }
 
 // Next returns the offsets from which a partition is to be read next.
-func (j *CutJoiner) Next(partition int) (decisions, outcomes int64) {
+func (j *Joiner) Next(partition int) (decisions, outcomes int64) {
 	return j.parts[partition].decisions.next, j.parts[partition].outcomes.next
 }
 
 // Reached returns the last round of a partition that was taken, and the log time that its decisions
 // have reached.
-func (j *CutJoiner) Reached(partition int) (round, time int64) {
+func (j *Joiner) Reached(partition int) (round, time int64) {
 	return j.parts[partition].next - 1, j.parts[partition].time
 }
 
 // Rewards reports whether the last outcome with a value told a reward.
-func (j *CutJoiner) Rewards() bool { return j.rewards }
+func (j *Joiner) Rewards() bool { return j.rewards }
 
 // Held returns the number of rounds that have their fate and wait for the rounds before them, and
 // for how long those released since the start had waited, in ns of log time.
-func (j *CutJoiner) Held() (rounds int, wait int64) { return j.held, j.wait }
+func (j *Joiner) Held() (rounds int, wait int64) { return j.held, j.wait }
 
 // Head returns the decision that waits longest, with its log time, nil if none waits. It is valid
 // until the next call of Take.
-func (j *CutJoiner) Head() (time int64, d *codec.Decision) {
+func (j *Joiner) Head() (time int64, d *codec.Decision) {
 	if p := j.head(); p != nil {
 		return p.time, &p.d
 	}
@@ -135,7 +135,7 @@ func (j *CutJoiner) Head() (time int64, d *codec.Decision) {
 // Due returns the log time after which the oldest waiting round is closed, if it is known: when no
 // record comes and that time has passed, the caller cuts time alone. Where an era has just begun it may
 // have its fate already.
-func (j *CutJoiner) Due() (int64, bool) {
+func (j *Joiner) Due() (int64, bool) {
 	if p := j.head(); p != nil && p.ready {
 		return 0, true
 	} else if p != nil {
@@ -147,7 +147,7 @@ func (j *CutJoiner) Due() (int64, bool) {
 // OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
 // it reads from the newest mark before the cut. That is the cut which took the oldest waiting round, or
 // the oldest decision that log time has not reached.
-func (j *CutJoiner) OldestCut() int64 {
+func (j *Joiner) OldestCut() int64 {
 	cut := j.cut + 1
 	if p := j.head(); p != nil {
 		cut = p.cut
@@ -158,7 +158,7 @@ func (j *CutJoiner) OldestCut() int64 {
 	return cut
 }
 
-func (j *CutJoiner) head() *pending {
+func (j *Joiner) head() *pending {
 	if j.queue.len() == 0 {
 		return nil
 	}
@@ -170,13 +170,13 @@ func (j *CutJoiner) head() *pending {
 const maxSpan = 4_000_000
 
 // full reports whether more waits than the limits allow.
-func (j *CutJoiner) full() bool {
+func (j *Joiner) full() bool {
 	l := &j.limits
 	return int64(j.waiting) > l.Pending || l.Bytes > 0 && int64(j.bytes) > l.Bytes || j.queue.len() > maxSpan
 }
 
 // takeDecision takes a decision or a gap of a partition at its lifted log time.
-func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
+func (j *Joiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 	part := &j.parts[partition]
 	part.time = time
 	j.tell(time)
@@ -202,12 +202,12 @@ func (j *CutJoiner) takeDecision(partition int, e *DecisionEvent, time int64) {
 }
 
 // has reports whether a decision is of a round that has its feedback.
-func (j *CutJoiner) has(partition int, n int64) bool {
+func (j *Joiner) has(partition int, n int64) bool {
 	return j.parts[partition].isDone(n) || j.past.has(partition, n)
 }
 
 // admit puts a new round in line.
-func (j *CutJoiner) admit(d *codec.Decision, offset, time int64) {
+func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
 	rules := j.rules(d.Epoch)
 	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
 	p := j.pool.alloc(textBytes(d, listed))
@@ -239,7 +239,7 @@ func (j *CutJoiner) admit(d *codec.Decision, offset, time int64) {
 
 // deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
 // window in rounds it is the log time of a later decision.
-func (j *CutJoiner) deadline(p *pending) (int64, bool) {
+func (j *Joiner) deadline(p *pending) (int64, bool) {
 	if w := p.rules.Window; w.Rounds > 0 {
 		return j.parts[p.d.Partition].timeOf(addTime(p.d.N, w.Rounds))
 	}
@@ -247,7 +247,7 @@ func (j *CutJoiner) deadline(p *pending) (int64, bool) {
 }
 
 // takeOutcome gives an outcome to its round, or rejects it. Its log time is now.
-func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
+func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
 	if e.Err != nil {
 		j.reject(partition, e, codec.ReasonMalformed, e.Err, "")
 		return
@@ -276,12 +276,12 @@ func (j *CutJoiner) takeOutcome(partition int, e *OutcomeEvent) {
 
 // tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
 // its partition lost the tail that this outcome lay in, or may have lain in.
-func (j *CutJoiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
+func (j *Joiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
 	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt
 }
 
 // apply gives a round in line an outcome.
-func (j *CutJoiner) apply(p *pending, partition int, e *OutcomeEvent) {
+func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
 	if p.ready {
 		j.reject(partition, e, reasonAfter(p.fate, p.reason, p.rules), nil, e.O.ID)
 		return
@@ -304,7 +304,7 @@ func (j *CutJoiner) apply(p *pending, partition int, e *OutcomeEvent) {
 
 // finish releases a round that is ready, or holds it until it is its turn. While a joiner is
 // restored nothing is released: what had been was passed over.
-func (j *CutJoiner) finish(p *pending) {
+func (j *Joiner) finish(p *pending) {
 	if j.past != nil || p.rules == nil || p.rules.Waits(p.d.N, p.d.LearnedThrough) {
 		p.held = true
 		j.held++
@@ -315,7 +315,7 @@ func (j *CutJoiner) finish(p *pending) {
 
 // settle closes the rounds at the head of the line that waited too long, and takes those that have
 // a fate out of it.
-func (j *CutJoiner) settle() {
+func (j *Joiner) settle() {
 	if j.past != nil {
 		return
 	}
@@ -337,7 +337,7 @@ func (j *CutJoiner) settle() {
 }
 
 // add notes the log time of the next decision if a round waits that may ask for it.
-func (q *cutPart) add(time int64) {
+func (q *joinPart) add(time int64) {
 	switch {
 	case q.waiting == 0:
 		q.times.n, q.first = 0, q.next+1
@@ -352,7 +352,7 @@ func (q *cutPart) add(time int64) {
 
 // isDone reports whether a round, from the last that was taken on, has its feedback though its
 // decision was lost.
-func (q *cutPart) isDone(n int64) bool {
+func (q *joinPart) isDone(n int64) bool {
 	for _, r := range q.done {
 		if r.From <= n && n <= r.To {
 			return true
@@ -362,7 +362,7 @@ func (q *cutPart) isDone(n int64) bool {
 }
 
 // timeOf returns the log time of a decision behind one that waits, if it was taken.
-func (q *cutPart) timeOf(n int64) (int64, bool) {
+func (q *joinPart) timeOf(n int64) (int64, bool) {
 	i := n - q.first
 	if i < 0 || i >= int64(q.times.len()) {
 		return 0, false
@@ -371,7 +371,7 @@ func (q *cutPart) timeOf(n int64) (int64, bool) {
 }
 
 // trim drops the times up to that of a round that has left: those that wait are behind it.
-func (q *cutPart) trim(n int64) {
+func (q *joinPart) trim(n int64) {
 	for q.times.len() > 0 && q.first <= n {
 		q.times.pop()
 		q.first++
@@ -380,7 +380,7 @@ func (q *cutPart) trim(n int64) {
 
 // BeginEra has a joiner at the start of its logs begin in an era, behind those of a feedback log that is
 // gone.
-func (j *CutJoiner) BeginEra(era int64) { j.era = era }
+func (j *Joiner) BeginEra(era int64) { j.era = era }
 
 // Room returns how many more rounds may wait.
-func (j *CutJoiner) Room() int { return int(j.limits.Pending) - j.waiting }
+func (j *Joiner) Room() int { return int(j.limits.Pending) - j.waiting }
