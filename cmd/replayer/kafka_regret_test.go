@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"hindsight/internal/loop"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/service"
 	"hindsight/pkg/stream/kafkatest"
 )
@@ -74,7 +74,7 @@ func TestKafkaRealRegretOfPartitions(t *testing.T) {
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds, o.rounds = 20, 2000
 	}
-	var one, four, paired loop.Moments
+	var one, four, paired latelosses.Moments
 	for seed := 1; seed <= seeds; seed++ {
 		a, b := o.regret(1, seed), o.regret(4, seed)
 		if want := o.backtested(seed); a != want {

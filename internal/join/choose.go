@@ -31,7 +31,7 @@ const (
 type chooser struct {
 	inputs     []*intake.Input // decisions by partition, then outcomes
 	partitions int
-	heart      *loop.CutJoiner
+	heart      *loop.Joiner
 	skew       int64
 	told       int64 // the largest log time that a taken record or the feedback log has told
 	lead       int   // decisions taken since log time moved
@@ -43,7 +43,7 @@ type chooser struct {
 	alone bool   // the cut takes decisions only
 }
 
-func newChooser(inputs []*intake.Input, heart *loop.CutJoiner, skew int64) *chooser {
+func newChooser(inputs []*intake.Input, heart *loop.Joiner, skew int64) *chooser {
 	n := len(inputs) / 2
 	return &chooser{inputs: inputs, partitions: n, heart: heart, skew: skew, take: make([]int, 2*n), short: make([]bool, n)}
 }

@@ -73,7 +73,7 @@ type Hooks struct {
 type Core struct {
 	cfg      Config
 	history  History
-	heart    *loop.CutJoiner
+	heart    *loop.Joiner
 	feedback stream.Appender
 	rejects  stream.Appender
 	chooser  *chooser
@@ -141,7 +141,7 @@ func (c *Core) ack(seq uint64, offset int64, err error) {
 }
 
 // Heart returns the heart, for figures.
-func (c *Core) Heart() *loop.CutJoiner { return c.heart }
+func (c *Core) Heart() *loop.Joiner { return c.heart }
 
 // Start has the inputs read ahead in goroutines.
 func (c *Core) Start(ctx context.Context) {

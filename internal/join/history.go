@@ -40,7 +40,7 @@ func (h *History) Topic(i int) string {
 }
 
 // Position returns where a heart reads an input next.
-func (h *History) Position(heart *loop.CutJoiner, i int) int64 {
+func (h *History) Position(heart *loop.Joiner, i int) int64 {
 	decisions, outcomes := heart.Next(i % h.Partitions)
 	if i < h.Partitions {
 		return decisions
@@ -49,15 +49,15 @@ func (h *History) Position(heart *loop.CutJoiner, i int) int64 {
 }
 
 // Heart returns a heart at the start of the logs.
-func (h *History) Heart(limits codec.Limits) *loop.CutJoiner {
-	return loop.NewCutJoiner(h.Partitions, limits, h.Seed, h.Epochs.Rules)
+func (h *History) Heart(limits codec.Limits) *loop.Joiner {
+	return loop.NewJoiner(h.Partitions, limits, h.Seed, h.Epochs.Rules)
 }
 
 // Restore returns the heart that stood at a mark, which lies at an offset or, if it opens an era, may
 // be about to: what such a mark says of rounds follows from the records that are left, and the heart
 // tells it. mark, which may be nil, is told of the marks before it that a restart may go back to.
 func (h *History) Restore(ctx context.Context, at int64, m *codec.FeedbackMark, opens bool,
-	mark func(at int64, m *codec.FeedbackMark)) (*loop.CutJoiner, error) {
+	mark func(at int64, m *codec.FeedbackMark)) (*loop.Joiner, error) {
 	if len(m.Positions) != h.Partitions {
 		return nil, fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), h.Partitions,
 			codec.ErrCorrupt)

@@ -12,7 +12,7 @@ import (
 // first loss that came late counts, whether its reject comes before or after the feedback. What a
 // follower has seen before it began it does not know.
 type Follow struct {
-	Losses loop.LateLosses
+	Losses Losses
 
 	rules  func(epoch int64) *loop.Rules
 	dedup  int64

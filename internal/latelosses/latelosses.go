@@ -1,6 +1,6 @@
 // Package latelosses says whether the losses that came after the window are like those in
 // time, from what the logs of a run have: of a backtest, of a live system, of an audit.
-// The joiner counts them as it goes ([loop.LateLosses]); here they are found again in
+// The joiner counts them as it goes ([Losses]); here they are found again in
 // rejects and feedback, and put into words and JSON.
 package latelosses
 
@@ -16,9 +16,9 @@ import (
 
 // Comparison is of the losses that came after the window with those in time: rounds
 // that were observed, and rounds that were skipped or imputed and got a loss later
-// ([loop.LateLosses]). Differ: the means differ by more than chance has it, which where
+// ([Losses]). Differ: the means differ by more than chance has it, which where
 // both are expected to be the same ever happens with a probability of at most 1 in 100,
-// at any number of looks ([loop.Moments.Radius]). What is learned is biased then, since
+// at any number of looks ([Moments.Radius]). What is learned is biased then, since
 // it leaves the late ones out.
 type Comparison struct {
 	OnTime Figures `json:"on_time"`
@@ -35,11 +35,11 @@ type Figures struct {
 }
 
 // Compare returns what has been counted.
-func Compare(l *loop.LateLosses) Comparison {
+func Compare(l *Losses) Comparison {
 	return Comparison{OnTime: figuresOf(&l.OnTime), Late: figuresOf(&l.Late), Differ: l.Differ()}
 }
 
-func figuresOf(m *loop.Moments) Figures {
+func figuresOf(m *Moments) Figures {
 	known := func(x float64) *float64 {
 		if math.IsNaN(x) {
 			return nil
@@ -88,7 +88,7 @@ func (l *Comparison) Warning(shown *words.Rewards) string {
 }
 
 // Warning is that of what has been counted.
-func Warning(l *loop.LateLosses) string {
+func Warning(l *Losses) string {
 	c := Compare(l)
 	return c.Warning(nil)
 }
@@ -115,7 +115,7 @@ func (x Outcomes) AddReject(r *codec.Reject) {
 }
 
 // AddFeedback adds the loss of a round to those in time, or to the late ones.
-func (x Outcomes) AddFeedback(l *loop.LateLosses, f *codec.Feedback, rules *loop.Rules) {
+func (x Outcomes) AddFeedback(l *Losses, f *codec.Feedback, rules *loop.Rules) {
 	switch {
 	case f.Fate == codec.Observed:
 		l.AddObserved(f.Epoch, f.Loss)

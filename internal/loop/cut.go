@@ -34,7 +34,7 @@ type turn struct {
 //
 // Rounds at the head of the line are closed as soon as log time is behind their deadline. An error
 // changes nothing.
-func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
+func (j *Joiner) Take(c *codec.Cut, b []Batch) error {
 	if err := j.check(c, b); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (j *CutJoiner) Take(c *codec.Cut, b []Batch) error {
 }
 
 // check refuses a cut that is not the next, or whose decisions cannot be taken.
-func (j *CutJoiner) check(c *codec.Cut, b []Batch) error {
+func (j *Joiner) check(c *codec.Cut, b []Batch) error {
 	if c.Cut != j.cut+1 {
 		return fmt.Errorf("cut %d after %d: %w", c.Cut, j.cut, ErrCut)
 	}
@@ -81,7 +81,7 @@ func (j *CutJoiner) check(c *codec.Cut, b []Batch) error {
 
 // checkRange checks that a range moves its partition on. While a joiner is restored it need not: a
 // range may be cut off at a later loss.
-func (j *CutJoiner) checkRange(c *codec.Cut, topic string, r *codec.Range) error {
+func (j *Joiner) checkRange(c *codec.Cut, topic string, r *codec.Range) error {
 	if r.Partition < 0 || r.Partition >= len(j.parts) {
 		return fmt.Errorf("cut %d: there is no %s[%d]: %w", c.Cut, topic, r.Partition, ErrCut)
 	}
@@ -97,7 +97,7 @@ func (j *CutJoiner) checkRange(c *codec.Cut, topic string, r *codec.Range) error
 }
 
 // checkDecisions checks that the decisions of a partition are its next, and have rules.
-func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error {
+func (j *Joiner) checkDecisions(partition int, events []DecisionEvent) error {
 	part := &j.parts[partition]
 	next := part.next
 	for i := range events {
@@ -120,13 +120,13 @@ func (j *CutJoiner) checkDecisions(partition int, events []DecisionEvent) error 
 }
 
 // order sorts the turns of several partitions.
-func (j *CutJoiner) order() {
+func (j *Joiner) order() {
 	slices.SortFunc(j.turns, func(a, b turn) int {
 		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.batch, b.batch), cmp.Compare(a.index, b.index))
 	})
 }
 
-func (j *CutJoiner) takeDecisions(ranges []codec.Range, b []Batch) {
+func (j *Joiner) takeDecisions(ranges []codec.Range, b []Batch) {
 	if len(ranges) == 1 { // they are in order
 		events, time := b[0].Decisions, j.parts[ranges[0].Partition].time
 		for k := range events {
@@ -149,7 +149,7 @@ func (j *CutJoiner) takeDecisions(ranges []codec.Range, b []Batch) {
 	}
 }
 
-func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
+func (j *Joiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 	if len(ranges) == 1 { // likewise
 		events := b[0].Outcomes
 		for k := range events {
@@ -171,7 +171,7 @@ func (j *CutJoiner) takeOutcomes(ranges []codec.Range, b []Batch) {
 	}
 }
 
-func (j *CutJoiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
+func (j *Joiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
 	j.passTold(time)
 	j.now = time
 	if !e.Pass {
@@ -185,7 +185,7 @@ func (j *CutJoiner) takeOutcomeAt(partition int, e *OutcomeEvent, time int64) {
 type told struct{ time, cut int64 }
 
 // tell notes the log time of a decision. They nearly always ascend.
-func (j *CutJoiner) tell(time int64) {
+func (j *Joiner) tell(time int64) {
 	if time <= j.now {
 		return
 	}
@@ -196,7 +196,7 @@ func (j *CutJoiner) tell(time int64) {
 }
 
 // passTold closes what is due by decisions that are no later than a log time.
-func (j *CutJoiner) passTold(time int64) {
+func (j *Joiner) passTold(time int64) {
 	now := j.now
 	for j.told.len() > 0 && j.told.at(0).time <= time {
 		j.now = max(j.now, j.told.pop().time)
@@ -207,7 +207,7 @@ func (j *CutJoiner) passTold(time int64) {
 }
 
 // move notes what the cut has taken, for marks.
-func (j *CutJoiner) move(c *codec.Cut) {
+func (j *Joiner) move(c *codec.Cut) {
 	for _, r := range c.Decisions {
 		j.parts[r.Partition].decisions.move(r)
 	}

@@ -77,36 +77,6 @@ func readTo(recs []record, next, time int64) int64 {
 	return next
 }
 
-// tame makes a world one in which the order of today and that of cuts agree: the clocks of its
-// partitions do not go back, and no outcome is older than its decision.
-func tame(w *world) {
-	w.maxPending = 1000
-	for _, parts := range [][][]record{w.decisions, w.outcomes} {
-		for _, recs := range parts {
-			reached := int64(0)
-			for i := range recs {
-				reached = max(reached, recs[i].time)
-				recs[i].time = reached
-			}
-		}
-	}
-	made := map[string]int64{}
-	for _, recs := range w.decisions {
-		var d codec.Decision
-		for _, r := range recs {
-			if codec.ParseDecision(&d, r.raw) == nil {
-				made[string([]byte(d.ID))] = r.time
-			}
-		}
-	}
-	for p, recs := range w.outcomes {
-		w.outcomes[p] = slices.DeleteFunc(recs, func(r record) bool {
-			var o codec.Outcome
-			return codec.ParseOutcome(&o, r.raw) == nil && r.time < made[o.ID]
-		})
-	}
-}
-
 func feedbackBytes(dst [][]byte, fs []codec.Feedback) [][]byte {
 	for i := range fs {
 		dst = append(dst, codec.AppendFeedback(nil, &fs[i]))
@@ -131,96 +101,8 @@ func printAt(fs [][]byte, i int) string {
 	return print(fs[i])
 }
 
-// TestCutEachRecord: with a cut for each record the joiner gives what the calls of the old one give,
-// in either order of release.
-func TestCutEachRecord(t *testing.T) {
-	checkWorlds(t, 12, func(t *rapid.T) {
-		w := genWorld(worldOptions{rounds: 14, memory: true, unique: true, noOrphans: true}).Draw(t, "world")
-		tame(w)
-		w.controls = nil
-		old, j := w.joiner(), NewCutJoiner(w.partitions, w.limits(), 1, w.ruleOf)
-		var want, got [][]byte
-		for k, s := range w.script() {
-			if err := give(old, &s); err != nil {
-				t.Fatal(err)
-			}
-			want = feedbackBytes(want, old.AppendReady(nil))
-			b, done := cutBatch([]record{s.record}, s.outcome)
-			c := codec.Cut{Cut: int64(k + 1), Time: s.record.time}
-			r := []codec.Range{{Partition: s.at.Partition, Next: s.at.Offset + 1}}
-			if s.outcome {
-				c.Outcomes = r
-			} else {
-				c.Decisions = r
-			}
-			if err := j.Take(&c, []Batch{b}); err != nil {
-				t.Fatal(err)
-			}
-			done()
-			cutInvariants(t, j)
-			var ready Ready
-			j.Ready(&ready)
-			got = feedbackBytes(got, ready.Feedback)
-		}
-		sameFeedback(t, got, want)
-	})
-}
-
-// told returns the largest log time of a record of a world up to a time, 0 if there is none.
-func (w *world) told(time int64) (latest int64) {
-	if time == End {
-		return End
-	}
-	for _, parts := range [][][]record{w.decisions, w.outcomes} {
-		for _, recs := range parts {
-			for i := range recs {
-				if t := recs[i].time; t <= time {
-					latest = max(latest, t)
-				}
-			}
-		}
-	}
-	return latest
-}
-
-// TestCutEqualsMerge: wherever legal cuts lie, the joiner gives the feedback that the merge by log
-// time gives, and its rejects.
-func TestCutEqualsMerge(t *testing.T) {
-	checkWorlds(t, 12, func(t *rapid.T) {
-		w := genWorld(worldOptions{rounds: 14, memory: true, unique: true, noOrphans: true}).Draw(t, "world")
-		tame(w)
-		total := 0
-		for p := range w.partitions {
-			total += len(w.decisions[p]) + len(w.outcomes[p])
-		}
-		w.controls = []control{{before: total, time: -1}, {before: total, time: End}}
-		old := w.joiner()
-		var want, got [][]byte
-		for _, s := range w.script() {
-			if err := give(old, &s); err != nil {
-				t.Fatal(err)
-			}
-			want = feedbackBytes(want, old.AppendReady(nil))
-		}
-		l, j := newCutLog(w), NewCutJoiner(w.partitions, w.limits(), 1, w.ruleOf)
-		var rejects []codec.Reject
-		for k, at := range drawCuts(t, l, true, int64(rapid.IntRange(3, 8).Draw(t, "lead"))) {
-			prev := l.positions(j)
-			if err := l.take(j, &cutEntry{cut: l.cut(int64(k+1), w.told(at.time), prev, at.next), prev: prev}); err != nil {
-				t.Fatal(err)
-			}
-			cutInvariants(t, j)
-			var ready Ready
-			j.Ready(&ready)
-			got, rejects = feedbackBytes(got, ready.Feedback), append(rejects, ready.Rejects...)
-		}
-		sameFeedback(t, got, want)
-		sameRejects(t, rejects, old.AppendRejects(nil))
-	})
-}
-
 // cutInvariants checks what must hold of a joiner after each cut.
-func cutInvariants(t *rapid.T, j *CutJoiner) {
+func cutInvariants(t *rapid.T, j *Joiner) {
 	t.Helper()
 	waiting, held, bytes := 0, 0, 0
 	byPartition := make([]int, len(j.parts))
@@ -236,6 +118,9 @@ func cutInvariants(t *rapid.T, j *CutJoiner) {
 				held++
 			}
 		}
+	}
+	if j.waiting > 0 && j.full() {
+		t.Fatalf("%d rounds wait with %d bytes, and the limits are %+v", waiting, bytes, j.limits)
 	}
 	if waiting != j.Pending() || bytes != j.PendingBytes() || int64(waiting) > j.limits.Pending {
 		t.Fatalf("%d rounds wait with %d bytes, counted are %d with %d", waiting, bytes, j.Pending(), j.PendingBytes())
@@ -256,14 +141,14 @@ func cutInvariants(t *rapid.T, j *CutJoiner) {
 // cutRun is a joiner at work on a log, which may crash.
 type cutRun struct {
 	l       *cutLog
-	j       *CutJoiner
+	j       *Joiner
 	limits  codec.Limits
 	fed     int64 // feedbacks stored
 	rejects map[Place]codec.Reject
 }
 
 func startCutRun(t *rapid.T, l *cutLog, limits codec.Limits) *cutRun {
-	j := NewCutJoiner(l.partitions, limits, 1, l.rules)
+	j := NewJoiner(l.partitions, limits, 1, l.rules)
 	r := &cutRun{l: l, limits: limits, rejects: map[Place]codec.Reject{}, j: j}
 	if err := l.mark(r.j, limits); err != nil {
 		t.Fatal(err)
@@ -356,7 +241,7 @@ func drawLimits(t *rapid.T, l codec.Limits) codec.Limits {
 func TestCutRestart(t *testing.T) {
 	restarts := 0
 	checkWorlds(t, 10, func(t *rapid.T) {
-		w := genWorld(worldOptions{rounds: 14}).Draw(t, "world")
+		w := genWorld(14).Draw(t, "world")
 		l := newCutLog(w)
 		cuts := drawCuts(t, l, rapid.Bool().Draw(t, "legal"), int64(rapid.IntRange(0, 5).Draw(t, "lead")))
 		r := startCutRun(t, l, w.limits())

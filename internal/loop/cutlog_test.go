@@ -17,7 +17,6 @@ type cutLog struct {
 	rules      func(int64) *Rules
 	inputs     [][]record
 	entries    []cutEntry
-	rejected   map[Place]int64 // by a joiner without cuts
 }
 
 // cutEntry is a cut, a mark or a feedback.
@@ -130,14 +129,14 @@ func (l *cutLog) batches(e *cutEntry, limit func(q int) int64) (b []Batch, done 
 func noLimit(int) int64 { return End }
 
 // take gives a joiner the cut of an entry.
-func (l *cutLog) take(j *CutJoiner, e *cutEntry) error {
+func (l *cutLog) take(j *Joiner, e *cutEntry) error {
 	b, done := l.batches(e, noLimit)
 	defer done()
 	return j.Take(e.cut, b)
 }
 
 // positions returns the offsets from which a joiner is to read.
-func (l *cutLog) positions(j *CutJoiner) []int64 {
+func (l *cutLog) positions(j *Joiner) []int64 {
 	next := make([]int64, 2*l.partitions)
 	for p := range l.partitions {
 		next[p], next[l.partitions+p] = j.Next(p)
@@ -178,7 +177,7 @@ func (l *cutLog) from(m *codec.FeedbackMark, at int) (int, *codec.FeedbackMark) 
 // history is what a joiner reads to be restored at mark m, which lies, or is to lie, at an index.
 func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 	start, from := l.from(m, at)
-	return &History{From: from, Mark: m, Opens: opens, Rejected: l.rejected,
+	return &History{From: from, Mark: m, Opens: opens,
 		Feedback: func(yield func(*codec.Feedback, error) bool) {
 			for i := range min(at, len(l.entries)) {
 				if e := &l.entries[i]; e.feedback != nil && e.n >= from.Remembers {
@@ -194,15 +193,6 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 		},
 		Steps: func(yield func(*Step, error) bool) {
 			n := from.N
-			if zero := l.cutZero(from, m, start+1); zero != nil {
-				s := Step{N: n, Cut: zero.cut, Mark: zero.mark}
-				var done func()
-				s.Batches, done = l.batches(zero, func(q int) int64 { return l.limit(start, q, m, at) })
-				ok := yield(&s, nil)
-				if done(); !ok {
-					return
-				}
-			}
 			for i := start + 1; i < min(at, len(l.entries)); i++ {
 				e := &l.entries[i]
 				s := Step{N: n, Cut: e.cut, Mark: e.mark}
@@ -224,21 +214,21 @@ func (l *cutLog) history(m *codec.FeedbackMark, at int, opens bool) *History {
 }
 
 // restore makes the joiner that stood at a mark.
-func (l *cutLog) restore(m *codec.FeedbackMark, at int, opens bool) (*CutJoiner, error) {
-	j := NewCutJoiner(l.partitions, codec.Limits{}, 1, l.rules)
+func (l *cutLog) restore(m *codec.FeedbackMark, at int, opens bool) (*Joiner, error) {
+	j := NewJoiner(l.partitions, codec.Limits{}, 1, l.rules)
 	return j, j.Restore(l.history(m, at, opens))
 }
 
 // mark makes the mark of a joiner; its limits are in force from here on.
-func (l *cutLog) mark(j *CutJoiner, limits codec.Limits) error {
+func (l *cutLog) mark(j *Joiner, limits codec.Limits) error {
 	m := new(codec.FeedbackMark)
 	j.Mark(m)
 	m.Limits = limits
 	m.From, m.FromCut = -1, m.Cut
 	if oldest := j.OldestCut(); oldest <= m.Cut {
 		for i := range l.entries {
-			if x := l.entries[i].mark; x != nil && CutOf(x) < oldest {
-				m.From, m.FromCut = int64(i), CutOf(x)
+			if x := l.entries[i].mark; x != nil && x.Cut < oldest {
+				m.From, m.FromCut = int64(i), x.Cut
 			}
 		}
 	}
@@ -249,7 +239,7 @@ func (l *cutLog) mark(j *CutJoiner, limits codec.Limits) error {
 }
 
 // write appends a mark.
-func (l *cutLog) write(j *CutJoiner, m *codec.FeedbackMark) error {
+func (l *cutLog) write(j *Joiner, m *codec.FeedbackMark) error {
 	read, err := codec.ParseFeedbackMark(codec.AppendFeedbackMark(nil, m))
 	if err != nil {
 		return err
@@ -307,7 +297,7 @@ var errAudit = errors.New("the log does not follow from its cuts")
 // audit replays the log as it is. It returns how many feedbacks were compared, and what each round
 // of which the inputs tell had.
 func (l *cutLog) audit() (compared int, err error) {
-	a := cutAudit{l: l, j: NewCutJoiner(l.partitions, codec.Limits{}, 2, l.rules), seen: map[Place]int{}}
+	a := cutAudit{l: l, j: NewJoiner(l.partitions, codec.Limits{}, 2, l.rules), seen: map[Place]int{}}
 	for i := range l.entries {
 		e := &l.entries[i]
 		switch {
@@ -330,7 +320,7 @@ func (l *cutLog) audit() (compared int, err error) {
 
 type cutAudit struct {
 	l        *cutLog
-	j        *CutJoiner
+	j        *Joiner
 	due      [][]byte
 	n        int64
 	skips    bool // to the next mark that can be restored
@@ -378,11 +368,7 @@ func (a *cutAudit) feedback(e *cutEntry) error {
 }
 
 func (a *cutAudit) mark(m *codec.FeedbackMark, at int) (err error) {
-	if WithoutCuts(m) {
-		a.j, a.skips, a.due = nil, true, nil
-		return nil
-	}
-	if a.j == nil || m.Era > a.j.era {
+	if m.Era > a.j.era {
 		if a.due, a.skips = nil, !a.l.intact(m, at); !a.skips {
 			a.j, err = a.l.restore(m, at, false)
 		}

@@ -32,7 +32,7 @@ func TestEarlyByHand(t *testing.T) {
 	outcome(109, "first")
 	h.ready(observed("first", 109), observed("fourth", 106))
 	h.decide(110, "sixth") // 3 of 5: nobody has learned since
-	h.j.Advance(211)
+	h.advance(211)
 	h.ready(codec.Feedback{ID: "sixth", Fate: codec.Skipped, ClosedAt: 210})
 }
 

@@ -38,7 +38,7 @@ type eraWorld struct {
 	limits codec.Limits
 	count  map[string]int
 
-	j    *CutJoiner
+	j    *Joiner
 	dead bool
 	err  error // what a joiner found wrong with its log, or the audit
 }
@@ -254,7 +254,7 @@ func (w *eraWorld) open() {
 	m, at := w.last()
 	if m == nil {
 		w.entries = nil
-		w.j = NewCutJoiner(w.partitions, w.limits, 1, w.rules)
+		w.j = NewJoiner(w.partitions, w.limits, 1, w.rules)
 		w.err = w.mark(w.j, w.limits)
 		return
 	}

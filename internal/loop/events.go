@@ -1,6 +1,19 @@
 package loop
 
-import "hindsight/pkg/codec"
+import (
+	"math"
+
+	"hindsight/pkg/codec"
+)
+
+// End is the log time after everything: a cut of that time closes every round.
+const End = math.MaxInt64
+
+// Place is where a record lies.
+type Place struct {
+	Partition int
+	Offset    int64
+}
 
 // Batch is what a cut takes of one partition, in the order of offsets: decisions or outcomes.
 type Batch struct {

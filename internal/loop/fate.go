@@ -50,8 +50,8 @@ var (
 	errManyIDs  = fmt.Errorf("%d outcomes of its round with ids of their own count already", MaxOutcomeIDs)
 )
 
-// toLoss maps a loss or reward of the user's scale to [0,1].
-func (r *Range) toLoss(kind codec.OutcomeKind, x float64) (float64, error) {
+// ToLoss maps a loss or reward of the user's scale to [0,1].
+func (r *Range) ToLoss(kind codec.OutcomeKind, x float64) (float64, error) {
 	if (x < r.Min || x > r.Max) && !r.Clip {
 		return 0, fmt.Errorf("%w: %v is not in [%v, %v]", errRange, x, r.Min, r.Max)
 	}
@@ -82,7 +82,7 @@ func (f *roundFate) take(r *Rules, played string, o *codec.Outcome, at outPos) (
 	case codec.Activated:
 		return f.activate(r, at)
 	}
-	loss, err := r.Range.toLoss(o.Kind, o.Value)
+	loss, err := r.Range.ToLoss(o.Kind, o.Value)
 	if err != nil {
 		return codec.ReasonMalformed, err
 	}
@@ -198,7 +198,7 @@ func (f *roundFate) add(r *Range, o *codec.Outcome) error {
 	if total += o.Value; math.IsInf(total, 0) {
 		return errInfinite
 	}
-	loss, err := r.toLoss(o.Kind, total)
+	loss, err := r.ToLoss(o.Kind, total)
 	if err != nil {
 		return fmt.Errorf("the sum of outcomes is %w", err)
 	}
@@ -214,8 +214,6 @@ func (f *roundFate) settle(at int64) {
 func (f *roundFate) set(fate codec.Fate, reason string, loss float64, at outPos) {
 	f.ready, f.fate, f.reason, f.loss = true, fate, reason, loss
 	f.outPart, f.outOff, f.closedAt = at.partition, at.offset, at.time
-	if at.partition >= 0 {
-	}
 }
 
 // close ends the wait of a round that is not ready: what counts so far, else what

@@ -25,7 +25,7 @@ type heart struct {
 	epochs   []Epoch
 	replica  *Replica
 	deciders []*Decider
-	joiner   *Joiner
+	joiner   *caller
 	now      int64
 	offset   int64
 	outcomes []outcomeAt
@@ -38,8 +38,8 @@ type heart struct {
 }
 
 type outcomeAt struct {
-	time int64
-	raw  []byte
+	time    int64
+	outcome codec.Outcome
 }
 
 func newHedge(t testing.TB) learner.Learner {
@@ -74,7 +74,7 @@ func newHeart(t testing.TB, l func(testing.TB) learner.Learner) *heart {
 		{Number: 1, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1, Clip: true}, Window: Window{Rounds: 30}}},
 		{Number: 2, Learner: l(t), Rules: &Rules{Actions: actions, MaxActions: 4, Range: Range{Max: 1}, Window: Window{Nanos: 90}, Impute: true, DefaultLoss: 0.5, Outcomes: Mean}},
 	}
-	h.joiner = NewJoiner(JoinerOptions{Partitions: 2, MaxPending: 100, Dedup: 200}, func(n int64) *Rules { return h.epochs[n-1].Rules })
+	h.joiner = newCaller(t, 2, codec.Limits{Heart: Heart, Pending: 100, Dedup: 200}, func(n int64) *Rules { return h.epochs[n-1].Rules })
 	h.replica.Begin(h.epochs[0])
 	for p := range 2 {
 		h.deciders = append(h.deciders, NewDecider(h.replica, testSeed, "golden", p, 50))
@@ -95,7 +95,7 @@ func (h *heart) add(b []byte) { fmt.Fprintf(h.sum, "%d:", len(b)); h.sum.Write(b
 
 // collect takes what the joiner released: when it is called must not matter.
 func (h *heart) collect() {
-	for _, f := range h.joiner.AppendReady(nil) {
+	for _, f := range h.joiner.ready() {
 		h.fates[f.Fate]++
 		b := codec.AppendFeedback(nil, &f)
 		h.add(b)
@@ -130,9 +130,7 @@ func (h *heart) decide(round int) {
 		h.t.Fatalf("%+v", res)
 	}
 	h.buf = codec.AppendDecision(h.buf[:0], &h.dec)
-	if err := h.joiner.AddDecision(Place{p, int64(round)}, h.now, h.buf); err != nil {
-		h.t.Fatal(err)
-	}
+	h.joiner.decide(Place{p, int64(round)}, h.now, h.dec)
 	h.outcome(round)
 }
 
@@ -146,7 +144,7 @@ func (h *heart) outcome(round int) {
 		if h.next(8) == 0 {
 			delay += int64(h.next(200))
 		}
-		h.outcomes = append(h.outcomes, outcomeAt{h.now + 1 + delay, codec.AppendOutcome(nil, &o)})
+		h.outcomes = append(h.outcomes, outcomeAt{h.now + 1 + delay, o})
 	}
 }
 
@@ -158,7 +156,7 @@ func (h *heart) run(batch int) string {
 		h.now += int64(h.next(4))
 		for k := 0; k < len(h.outcomes); { // the oldest first; ties as they were made
 			if o := h.outcomes[k]; o.time <= h.now {
-				h.joiner.AddOutcome(Place{0, h.offset}, o.time, o.raw, "")
+				h.joiner.outcome(Place{0, h.offset}, o.time, o.outcome)
 				h.offset++
 				h.outcomes = append(h.outcomes[:k], h.outcomes[k+1:]...)
 				continue
@@ -179,11 +177,11 @@ func (h *heart) run(batch int) string {
 			h.replica.Begin(h.epochs[1])
 		}
 	}
-	h.joiner.Orphans(^uint64(0))
-	h.joiner.Advance(End)
+	h.joiner.advance(End)
 	h.learn()
 	h.state()
-	for _, r := range h.joiner.AppendRejects(nil) {
+	for _, r := range h.joiner.rejected() {
+		r.Cut = 0 // the bits are those of joiners that logged no cuts
 		rejects.Write(codec.AppendReject(nil, &r))
 	}
 	h.sum.Write(decisions.Sum(nil))

@@ -1,245 +1,255 @@
 package loop
 
-import (
-	"fmt"
-	"math"
+import "hindsight/pkg/codec"
 
-	"hindsight/pkg/codec"
-)
-
-// End is the log time after everything: Advance(End) closes every round.
-const End = math.MaxInt64
-
-// Place is where a record lies.
-type Place struct {
-	Partition int
-	Offset    int64
-}
-
-// JoinerOptions bound a joiner's memory.
-type JoinerOptions struct {
-	Partitions int // P of decisions
-	MaxPending int // rounds that may wait; beyond it the oldest is closed
-	Dedup      int // released rounds that are remembered, to tell duplicate and late from orphan
-
-	Seed uint64 // of hashes of ids, from [TableSeed]; whatever it is, what is emitted is the same
-
-	// Of these 0 is no limit.
-	MaxPendingBytes int // what rounds that wait may hold; beyond it the oldest is closed
-	MaxSpan         int // rounds of all partitions since each one's oldest that waits; beyond it the oldest is closed
-	MaxParked       int // outcomes that may wait for their decision; beyond it the older half are orphans
-	MaxParkedBytes  int // likewise
-}
-
-// Joiner joins decisions with outcomes and emits exactly one feedback for each
-// decision, for each partition in the order of N. It takes records in the order of
-// log time, merged over all partitions: when a record of time t is given, every
-// decision and outcome with an earlier time has been given, or was not yet in the
-// log when this one was read; of equal times decisions come first. That makes every
-// fate a function of the logs:
+// Joiner joins decisions with outcomes and emits exactly one feedback for each decision, of each
+// partition in the order of N. The order in which it takes its inputs is logged: [Joiner.Take]
+// takes what the next cut of the feedback log says. So all that it emits is a function of the logs,
+// and replaying the logs makes it again.
 //
-//   - an outcome is in time if its log time is at most its round's deadline;
-//   - a round is closed when a record with a time after its deadline is given;
-//   - an outcome whose round is unknown is parked until the caller has read the
-//     decisions to an end that was fetched after the outcome was ([Joiner.Orphans]), or
-//     more are parked than may be.
-//
-// Of equal times the lower partition comes first among the records that can be read; one
-// that appears later comes later, which happens where log times are whole milliseconds.
-// That order, and what is an orphan of outcomes older than their decision, is a matter of
-// timing; the logs record it: what was rejected stays rejected (see [Joiner.NeedsMark]).
-//
-// Across partitions rounds are released in the order of the AddDecision calls,
-// whatever their outcomes. Every call settles all that it can at once: what is
-// emitted does not depend on when AppendReady, AppendRejects or Mark are called.
+// A round has its fate by these rules: an outcome is in time if its log time is at most the round's
+// deadline; a round is closed once log time is later than its deadline and the rounds before it in
+// the line have their fate; an outcome whose round is neither waiting nor remembered is an orphan.
+// Across partitions rounds wait in the order in which their decisions were taken.
 type Joiner struct {
-	o      JoinerOptions
+	limits codec.Limits
 	rules  func(epoch int64) *Rules
 	parts  []joinPart
-	outs   []outPart
-	rounds *table[roundMemo]
-	old    ring[int32] // slots of rounds with a fate, oldest first
 
-	queue   ring[*pending] // in the order of AddDecision; nil: left ahead of its turn
-	front   int64          // seq of the first in queue
-	waiting int            // those in queue that are not nil
-	held    int            // those of them that have their fate
-	bytes   int            // what those in queue hold
-	span    int            // of all partitions, the rounds since the oldest that waits
-	wait    int64          // log time, ns, that rounds with a fate have waited for their turn
-	done    ring[*pending] // have their fate, in the order of release
-	limbo   []*pending     // emitted by the last AppendReady: the caller may still read them
+	rounds    *table[knownRound]
+	memory    ring[forgettable] // released rounds that are remembered, ascending by N
+	forgotten int64             // feedback up to this N is not remembered
+	over      int               // rounds in memory of which no outcome is to come
+
+	queue   ring[inLine] // in the order of the decisions; entries of rounds that left stay until they are first
+	front   int64        // seq of the first in queue
+	waiting int          // rounds in queue
+	held    int          // those of them that have their fate
+	bytes   int          // what those in queue take
+	wait    int64        // log time, ns, that rounds with a fate have waited for their turn
 	pool    pendingPool
 
-	parked  parkLot
-	nParked uint64
-	rejects []codec.Reject
-	needed  []start       // by the last Mark; nil: there was none
-	outcome codec.Outcome // the last one parsed
-	rewards bool          // the last one with a value told a reward
-	losses  LateLosses
+	n    int64 // of the last feedback
+	now  int64 // log time reached
+	cut  int64 // number of the last cut taken
+	era  int64
+	eraN int64 // feedback before this era began
+
+	ready   Ready      // since the last call of Ready
+	handed  bool       // to the caller
+	emitted []*pending // which ready.Feedback aliases
+	turns   []turn
+	told    ring[told] // ascending
+	rewards bool       // the last outcome with a value told a reward
 	guard   Guard
+	past    *past // while the joiner is restored: what was released
 
-	admitted *codec.Decision // by the last AddDecision; nil: none was
-
-	n       int64 // of the last feedback emitted
-	now     int64 // largest log time given
-	reached int64 // largest log time of the mark that it was restored from
-	told    int64 // largest ClosedAt of the feedbacks of Recall and Resume; -1: none
+	unfinished []codec.Reject // by a joiner that logged no cuts
 }
 
-// joinPart is what the joiner knows of a partition of decisions.
+// inLine is the place of a round in the line.
+type inLine struct {
+	p         *pending // nil: the round has left
+	n         int64
+	partition int32
+}
+
+// joinPart is what the joiner knows of a partition.
 type joinPart struct {
-	released int64       // rounds 1..released have their fate
-	ahead    aheadSet    // and these
-	span     int         // rounds behind released that were read
-	next     int64       // N of the next decision
-	offset   int64       // next unread
-	before   int64       // before a restart, offsets below this had been read
-	time     int64       // running maximum of log times
-	times    ring[int64] // log times of rounds first..next-1
-	first    int64
+	next    int64       // N of the next decision
+	time    int64       // log time that decisions have reached
+	waiting int         // rounds in line
+	times   ring[int64] // log times of rounds first..next-1, which end the windows of those that wait
+	first   int64
+	done    []codec.Run // rounds from next on that have their feedback: their decisions were lost
+
+	decisions, outcomes cutRange
+	again               int64 // outcomes before this offset were taken in an earlier era
 }
 
-// NewJoiner returns a joiner at the start of its logs. rules returns the rules of
-// an epoch, nil if it does not exist.
-func NewJoiner(o JoinerOptions, rules func(epoch int64) *Rules) *Joiner {
-	j := &Joiner{o: o, rules: rules, rounds: newTable[roundMemo](o.Seed), parked: newParkLot(), told: -1}
-	j.parts = make([]joinPart, o.Partitions)
+// cutRange is where a cut has left an input, and the last range that moved it.
+type cutRange struct {
+	next, since int64
+	sum         uint32
+}
+
+func (r *cutRange) move(to codec.Range) { *r = cutRange{next: to.Next, since: r.next, sum: to.Sum} }
+
+// NewJoiner returns a joiner at the start of its logs. limits are in force until the first mark
+// ([Joiner.SetLimits]). rules returns the rules of an epoch, nil if it does not exist. seed is
+// of the hashes of ids ([TableSeed]); it changes nothing that is emitted.
+func NewJoiner(partitions int, limits codec.Limits, seed uint64, rules func(epoch int64) *Rules) *Joiner {
+	j := &Joiner{limits: limits, rules: rules, rounds: newTable[knownRound](seed), parts: make([]joinPart, partitions)}
 	for i := range j.parts {
-		j.parts[i] = joinPart{next: 1, first: 1}
+		j.parts[i].next, j.parts[i].first = 1, 1
 	}
-	j.outs = make([]outPart, o.Partitions)
 	return j
 }
 
-// Guard returns the guard, which has seen all feedback that was emitted. Its owner tells it
-// of epochs.
+// Guard returns the guard, which has seen all feedback. The caller tells it of an epoch between the
+// cut before the epoch's record and the cut behind it.
 func (j *Joiner) Guard() *Guard { return &j.guard }
 
 // Pending returns the number of rounds that wait for their fate or their turn.
 func (j *Joiner) Pending() int { return j.waiting }
 
-// PendingBytes returns what these hold.
+// PendingBytes returns what these take.
 func (j *Joiner) PendingBytes() int { return j.bytes }
 
-// LastN returns the N of the last feedback emitted.
+// LastN returns the N of the last feedback.
 func (j *Joiner) LastN() int64 { return j.n }
 
-// Now returns the largest log time seen.
-func (j *Joiner) Now() int64 { return max(j.now, j.reached) }
+// LastCut returns the number of the last cut taken.
+func (j *Joiner) LastCut() int64 { return j.cut }
 
-// AddDecision takes the next record of a decisions partition. raw is copied. A
-// round that has its feedback is passed over; one that leaves a gap is an
-// [ErrGap]. An error changes nothing.
-func (j *Joiner) AddDecision(at Place, logTime int64, raw []byte) error {
-	p := j.pool.alloc(len(raw))
-	p.raw = append(p.raw, raw...)
-	if err := codec.ParseDecision(&p.d, p.raw); err != nil {
-		j.admitted = nil
-		j.pool.recycle(p)
-		return err
-	}
-	p.trim()
-	j.admitted = nil
-	if err := j.check(p, at); err != nil {
-		j.pool.recycle(p)
-		return err
-	}
-	part := &j.parts[at.Partition]
-	logTime = part.read(at.Offset, logTime)
-	j.now = max(j.now, logTime)
-	fresh := p.d.N == part.next
-	if fresh {
-		part.add(logTime)
-		j.spread(part)
-		fresh = !part.has(p.d.N)
-	}
-	if fresh {
-		p.offset, p.time = at.Offset, logTime
-		j.admitted = &p.d
-		j.admit(p)
-	} else {
-		j.pool.recycle(p)
-		part.trim()
-	}
-	j.settle()
-	for j.waiting > 0 && j.full() {
-		(*j.queue.at(0)).close(logTime, codec.ReasonOverflow)
-		j.settle()
-	}
-	return nil
+// Now returns the log time reached.
+func (j *Joiner) Now() int64 { return j.now }
+
+// Next returns the offsets from which a partition is to be read next.
+func (j *Joiner) Next(partition int) (decisions, outcomes int64) {
+	return j.parts[partition].decisions.next, j.parts[partition].outcomes.next
 }
 
-// Admitted returns the decision that the last AddDecision put in line, nil if that was none
-// or had its feedback. It is valid until the next call of AddDecision or AppendReady.
-func (j *Joiner) Admitted() *codec.Decision { return j.admitted }
-
-// check checks the place of a decision and looks up its rules.
-func (j *Joiner) check(p *pending, at Place) error {
-	part := &j.parts[at.Partition]
-	if p.d.Partition != at.Partition {
-		return &codec.Error{Event: "decision", Field: "partition",
-			Err: fmt.Errorf("%w: %d, in partition %d of the log", codec.ErrCorrupt, p.d.Partition, at.Partition)}
-	}
-	if p.d.N > part.next {
-		return fmt.Errorf("decision %d of partition %d where %d was due: %w", p.d.N, at.Partition, part.next, ErrGap)
-	}
-	if p.rules = j.rules(p.d.Epoch); p.rules == nil && p.d.N == part.next && !part.has(p.d.N) {
-		return fmt.Errorf("decision %d of partition %d is of epoch %d: %w", p.d.N, at.Partition, p.d.Epoch, ErrNoEpoch)
-	}
-	return nil
+// Reached returns the last round of a partition that was taken, and the log time that its decisions
+// have reached.
+func (j *Joiner) Reached(partition int) (round, time int64) {
+	return j.parts[partition].next - 1, j.parts[partition].time
 }
 
-// AddGap notes that rounds from..to of a partition were lost with the log's tail
-// and will never come; a mark in the decisions says so.
-func (j *Joiner) AddGap(at Place, logTime, from, to int64) error {
-	part := &j.parts[at.Partition]
-	if from > part.next {
-		return fmt.Errorf("gap from %d of partition %d where %d was due: %w", from, at.Partition, part.next, ErrGap)
+// Rewards reports whether the last outcome with a value told a reward.
+func (j *Joiner) Rewards() bool { return j.rewards }
+
+// Held returns the number of rounds that have their fate and wait for the rounds before them, and
+// for how long those released since the start had waited, in ns of log time.
+func (j *Joiner) Held() (rounds int, wait int64) { return j.held, j.wait }
+
+// Head returns the decision that waits longest, with its log time, nil if none waits. It is valid
+// until the next call of Take.
+func (j *Joiner) Head() (time int64, d *codec.Decision) {
+	if p := j.head(); p != nil {
+		return p.time, &p.d
 	}
-	logTime = part.read(at.Offset, logTime)
-	j.now = max(j.now, logTime)
-	for part.next <= to {
+	return 0, nil
+}
+
+// Due returns the log time after which the oldest waiting round is closed, if it is known: when no
+// record comes and that time has passed, the caller cuts time alone. Where an era has just begun it may
+// have its fate already.
+func (j *Joiner) Due() (int64, bool) {
+	if p := j.head(); p != nil && p.ready {
+		return 0, true
+	} else if p != nil {
+		return j.deadline(p)
+	}
+	return 0, false
+}
+
+// Missing returns how many decisions of a partition must be taken before it is known when the oldest
+// waiting round is due: its window is of rounds. 0: it is known, or none waits.
+func (j *Joiner) Missing() (partition int, decisions int64) {
+	p := j.head()
+	if p == nil || p.rules == nil || p.rules.Window.Rounds == 0 {
+		return 0, 0
+	}
+	partition = p.d.Partition
+	return partition, max(0, addTime(p.d.N, p.rules.Window.Rounds)-j.parts[partition].next+1)
+}
+
+// OldestCut returns the oldest cut that a restart takes again, the next one if it need not take any:
+// it reads from the newest mark before the cut. That is the cut which took the oldest waiting round, or
+// the oldest decision that log time has not reached.
+func (j *Joiner) OldestCut() int64 {
+	cut := j.cut + 1
+	if p := j.head(); p != nil {
+		cut = p.cut
+	}
+	for i := range j.told.len() {
+		cut = min(cut, j.told.at(i).cut)
+	}
+	return cut
+}
+
+func (j *Joiner) head() *pending {
+	if j.queue.len() == 0 {
+		return nil
+	}
+	return j.queue.at(0).p
+}
+
+// maxSpan is how many rounds the line may hold since the oldest that waits: those that left ahead
+// of their turn take memory there, and a restart reads all of them again.
+const maxSpan = 4_000_000
+
+// full reports whether more waits than the limits allow.
+func (j *Joiner) full() bool {
+	l := &j.limits
+	return int64(j.waiting) > l.Pending || l.Bytes > 0 && int64(j.bytes) > l.Bytes || j.queue.len() > maxSpan
+}
+
+// takeDecision takes a decision or a gap of a partition at its lifted log time.
+func (j *Joiner) takeDecision(partition int, e *DecisionEvent, time int64) {
+	part := &j.parts[partition]
+	part.time = time
+	j.tell(time)
+	switch {
+	case e.through() < part.next:
+	case e.GapTo > 0:
+		for part.next <= e.GapTo {
+			part.add(time)
+		}
+	default:
 		n := part.next
-		part.add(logTime)
-		part.release(n)
+		part.add(time)
+		switch {
+		case part.isDone(n):
+		case j.past.has(partition, n):
+			if j.queue.len() > 0 { // it has left the line, which is as long as it was
+				j.queue.push(inLine{n: n, partition: int32(partition)})
+			}
+		default:
+			j.admit(&e.D, e.Offset, time)
+		}
 	}
-	j.spread(part)
-	part.trim()
-	j.settle()
-	return nil
 }
 
-// PassDecision notes a record of a decisions partition that is not a decision.
-func (j *Joiner) PassDecision(at Place, logTime int64) {
-	part := &j.parts[at.Partition]
-	j.now = max(j.now, part.read(at.Offset, logTime))
-	j.settle()
+// has reports whether a decision is of a round that has its feedback.
+func (j *Joiner) has(partition int, n int64) bool {
+	return j.parts[partition].isDone(n) || j.past.has(partition, n)
 }
 
 // admit puts a new round in line.
-func (j *Joiner) admit(p *pending) {
+func (j *Joiner) admit(d *codec.Decision, offset, time int64) {
+	rules := j.rules(d.Epoch)
+	listed := rules != nil && equalTexts(rules.Actions, d.Actions)
+	p := j.pool.alloc(textBytes(d, listed))
+	p.rules = rules
+	p.copy(d, listed)
+	p.trim()
+	p.offset, p.time, p.cut = offset, time, j.cut
 	p.seq = j.front + int64(j.queue.len())
-	j.queue.push(p)
-	j.waiting++
 	p.size = p.weigh()
+	j.queue.push(inLine{p: p, n: d.N, partition: int32(d.Partition)})
+	j.waiting++
+	j.parts[d.Partition].waiting++
 	j.bytes += p.size
-	slot, repeated := j.rounds.add(p.d.ID, roundMemo{p: p})
-	if repeated {
+	none := outPos{partition: -1, offset: -1, time: time}
+	slot, repeated := j.rounds.add(d.ID, knownRound{p: p})
+	switch {
+	case repeated:
 		p.slot = -1
-		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, outPos{partition: -1, offset: -1, time: p.time})
-		j.finish(p)
+		p.set(codec.Skipped, codec.ReasonDuplicateID, 0, none)
+	case p.rules == nil:
+		p.slot = slot
+		p.set(codec.Skipped, codec.ReasonLost, 0, none)
+	default:
+		p.slot = slot
 		return
 	}
-	p.slot = slot
-	if j.parked.n > 0 {
-		j.unpark(p)
-	}
+	j.finish(p)
 }
 
-// deadline returns the last log time at which an outcome of p is in time, if it is
-// known yet: for a window in rounds it is the log time of a later decision.
+// deadline returns the last log time at which an outcome of p is in time, if it is known yet: for a
+// window in rounds it is the log time of a later decision.
 func (j *Joiner) deadline(p *pending) (int64, bool) {
 	if w := p.rules.Window; w.Rounds > 0 {
 		return j.parts[p.d.Partition].timeOf(addTime(p.d.N, w.Rounds))
@@ -247,19 +257,141 @@ func (j *Joiner) deadline(p *pending) (int64, bool) {
 	return addTime(p.time, p.rules.Window.Nanos), true
 }
 
-// Due returns the log time after which the oldest waiting round is closed, if it is
-// known: when nothing arrives and it has passed, the caller appends a mark and
-// advances to the mark's log time.
-func (j *Joiner) Due() (int64, bool) {
-	if j.queue.len() == 0 {
-		return 0, false
+// takeOutcome gives an outcome to its round, or rejects it. Its log time is now.
+func (j *Joiner) takeOutcome(partition int, e *OutcomeEvent) {
+	if e.Err != nil {
+		j.reject(partition, e, codec.ReasonMalformed, e.Err, "")
+		return
 	}
-	return j.deadline(*j.queue.at(0))
+	if k := e.O.Kind; k == codec.Loss || k == codec.Reward {
+		j.rewards = k == codec.Reward
+	}
+	slot := j.rounds.get(e.O.ID)
+	if slot < 0 {
+		j.reject(partition, e, codec.ReasonOrphan, nil, e.O.ID)
+		return
+	}
+	known := j.rounds.value(slot)
+	if p := known.p; p != nil {
+		p.over = p.over || e.Last
+		j.apply(p, partition, e)
+		return
+	}
+	if !j.tookBefore(known, partition, e) {
+		j.reject(partition, e, reasonAfter(known.fate, known.reason, j.rules(known.epoch)), nil, e.O.ID)
+	}
+	if e.Last {
+		j.Over(e.O.ID)
+	}
 }
 
-// Advance says that log time has reached t, and that every record with an earlier
-// time was given. It closes what waited too long.
-func (j *Joiner) Advance(t int64) {
-	j.now = max(j.now, t)
-	j.settle()
+// tookBefore reports whether an outcome had its part in a round that was closed in an earlier era:
+// its partition lost the tail that this outcome lay in, or may have lain in.
+func (j *Joiner) tookBefore(k *knownRound, partition int, e *OutcomeEvent) bool {
+	return k.n <= j.eraN && e.Offset < j.parts[partition].again && e.Time <= k.closedAt
 }
+
+// apply gives a round in line an outcome.
+func (j *Joiner) apply(p *pending, partition int, e *OutcomeEvent) {
+	if p.ready {
+		j.reject(partition, e, reasonAfter(p.fate, p.reason, p.rules), nil, e.O.ID)
+		return
+	}
+	if deadline, known := j.deadline(p); known && j.now > deadline {
+		j.reject(partition, e, codec.ReasonLate, nil, e.O.ID)
+		return
+	}
+	size := p.size
+	reason, err := p.take(&e.O, outPos{partition, e.Offset, j.now})
+	j.bytes += p.size - size
+	if reason != "" {
+		j.reject(partition, e, reason, err, e.O.ID)
+		return
+	}
+	if p.ready {
+		j.finish(p)
+	}
+}
+
+// finish releases a round that is ready, or holds it until it is its turn. While a joiner is
+// restored nothing is released: what had been was passed over.
+func (j *Joiner) finish(p *pending) {
+	if j.past != nil || p.rules == nil || p.rules.Waits(p.d.N, p.d.LearnedThrough) {
+		p.held = true
+		j.held++
+		return
+	}
+	j.leave(p)
+}
+
+// settle closes the rounds at the head of the line that waited too long, and takes those that have
+// a fate out of it.
+func (j *Joiner) settle() {
+	if j.past != nil {
+		return
+	}
+	for j.queue.len() > 0 {
+		if p := j.queue.at(0).p; p != nil {
+			if !p.ready {
+				deadline, known := j.deadline(p)
+				p.expire(deadline, known, j.now)
+			}
+			if !p.ready {
+				return
+			}
+			j.leave(p)
+		}
+		first := j.queue.pop()
+		j.front++
+		j.parts[first.partition].trim(first.n)
+	}
+}
+
+// add notes the log time of the next decision if a round waits that may ask for it.
+func (q *joinPart) add(time int64) {
+	switch {
+	case q.waiting == 0:
+		q.times.n, q.first = 0, q.next+1
+	default:
+		q.times.push(time)
+	}
+	q.next++
+	for len(q.done) > 0 && q.done[0].To < q.next-1 {
+		q.done = q.done[1:]
+	}
+}
+
+// isDone reports whether a round, from the last that was taken on, has its feedback though its
+// decision was lost.
+func (q *joinPart) isDone(n int64) bool {
+	for _, r := range q.done {
+		if r.From <= n && n <= r.To {
+			return true
+		}
+	}
+	return false
+}
+
+// timeOf returns the log time of a decision behind one that waits, if it was taken.
+func (q *joinPart) timeOf(n int64) (int64, bool) {
+	i := n - q.first
+	if i < 0 || i >= int64(q.times.len()) {
+		return 0, false
+	}
+	return *q.times.at(int(i)), true
+}
+
+// trim drops the times up to that of a round that has left: those that wait are behind it.
+func (q *joinPart) trim(n int64) {
+	for q.times.len() > 0 && q.first <= n {
+		q.times.pop()
+		q.first++
+	}
+}
+
+// BeginEra has a joiner at the start of its logs begin in an era, behind those of a feedback log that is
+// gone.
+func (j *Joiner) BeginEra(era int64) { j.era = era }
+
+// Room returns how many more rounds may wait.
+func (j *Joiner) Room() int { return int(j.limits.Pending) - j.waiting }

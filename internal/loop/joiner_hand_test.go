@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"errors"
 	"testing"
 
 	"hindsight/pkg/codec"
@@ -10,7 +9,7 @@ import (
 // by hand: a joiner of one partition, told in a few words.
 type byHand struct {
 	*testing.T
-	j   *Joiner
+	*caller
 	n   int64 // decisions given
 	out int64 // outcomes given
 
@@ -18,7 +17,7 @@ type byHand struct {
 }
 
 func newByHand(t *testing.T, rules *Rules) *byHand {
-	return &byHand{T: t, j: NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 10, Dedup: 10}, func(epoch int64) *Rules {
+	return &byHand{T: t, caller: newCaller(t, 1, codec.Limits{Heart: Heart, Pending: 10, Dedup: 10}, func(epoch int64) *Rules {
 		if epoch == 1 {
 			return rules
 		}
@@ -35,20 +34,19 @@ func (h *byHand) decide(time int64, id string) {
 	h.n++
 	d := handDecision(h.n, id)
 	d.LearnedThrough = h.learned
-	if err := h.j.AddDecision(Place{0, h.n}, time, codec.AppendDecision(nil, &d)); err != nil {
-		h.Fatal(err)
-	}
+	h.caller.decide(Place{0, h.n}, time, d)
 }
 
 func (h *byHand) outcome(time int64, o codec.Outcome) {
+	h.Helper()
 	h.out++
-	h.j.AddOutcome(Place{0, h.out}, time, codec.AppendOutcome(nil, &o), "")
+	h.caller.outcome(Place{0, h.out}, time, o)
 }
 
 // ready checks what is released: id, fate, loss and closing time of each.
 func (h *byHand) ready(want ...codec.Feedback) {
 	h.Helper()
-	got := h.j.AppendReady(nil)
+	got := h.caller.ready()
 	if len(got) != len(want) {
 		h.Fatalf("%d feedbacks, want %d: %+v", len(got), len(want), got)
 	}
@@ -73,7 +71,7 @@ func TestFIFOByHand(t *testing.T) {
 	if due, known := h.j.Due(); !known || due != 110 {
 		t.Errorf("due at %d, %v", due, known)
 	}
-	h.j.Advance(110)
+	h.advance(110)
 	h.ready() // the deadline itself is in time
 	h.outcome(110, codec.Outcome{ID: "first", Kind: codec.Loss, Value: 0.25})
 	h.ready(codec.Feedback{ID: "first", Fate: codec.Observed, Loss: 0.25, ClosedAt: 110}, codec.Feedback{ID: "second", Fate: codec.Observed, Loss: 0.5, ClosedAt: 105})
@@ -81,15 +79,13 @@ func TestFIFOByHand(t *testing.T) {
 	h.decide(111, "third")
 	h.decide(111, "fourth")
 	h.outcome(112, codec.Outcome{ID: "fourth", Kind: codec.Withdrawn})
-	h.j.Advance(122)
+	h.advance(122)
 	h.ready(codec.Feedback{ID: "third", Fate: codec.Skipped, ClosedAt: 121}, codec.Feedback{ID: "fourth", Fate: codec.WithdrawnRound, ClosedAt: 112})
 	h.outcome(123, codec.Outcome{ID: "third", Kind: codec.Loss, Value: 1})
 	h.outcome(123, codec.Outcome{ID: "fourth", Kind: codec.Loss, Value: 1})
 	h.outcome(123, codec.Outcome{ID: "fifth", Kind: codec.Loss, Value: 1})
-	_, seq := h.j.Parked()
-	h.j.Orphans(seq)
 	want := []string{codec.ReasonLate, codec.ReasonDuplicate, codec.ReasonOrphan}
-	for i, r := range h.j.AppendRejects(nil) {
+	for i, r := range h.rejected() {
 		if r.Reason != want[i] || r.Offset != int64(4+i) {
 			t.Errorf("reject %d is %+v", i, r)
 		}
@@ -106,58 +102,30 @@ func TestWindowOfRoundsByHand(t *testing.T) {
 	if _, known := h.j.Due(); known {
 		t.Error("the end of the window is not in the log yet")
 	}
-	h.j.Advance(1000)
+	h.advance(1000)
 	h.ready()
 	h.decide(1000, "r3")
 	h.outcome(1000, codec.Outcome{ID: "r1", Kind: codec.Reward, Value: -0.25})
 	h.ready()
 	h.decide(1001, "r4")
 	h.ready(codec.Feedback{ID: "r1", Fate: codec.Observed, Loss: 0.25, ClosedAt: 1000}) // reward 0.5 of −1…1
-	h.j.Advance(1002)
+	h.advance(1002)
 	h.ready(codec.Feedback{ID: "r2", Fate: codec.Imputed, Loss: 0.75, ClosedAt: 1001})
-	h.j.Advance(End)
+	h.advance(End)
 	h.ready(codec.Feedback{ID: "r3", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End}, codec.Feedback{ID: "r4", Fate: codec.Imputed, Loss: 0.75, ClosedAt: End})
 }
 
-// What is refused changes nothing, and the right record is taken after it.
-func TestJoinerRefuses(t *testing.T) {
+// TestGapByHand: lost rounds have no feedback, and their log time ends the windows of those before.
+func TestGapByHand(t *testing.T) {
 	h := newByHand(t, &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}})
 	h.decide(1, "one")
-	was := h.j.Mark()
-	gap, unknown, foreign := handDecision(3, "three"), handDecision(2, "two"), handDecision(2, "two")
-	unknown.Epoch = 2
-	foreign.Partition = 7
-	var e *codec.Error
-	for name, c := range map[string]struct {
-		raw  []byte
-		want func(error) bool
-	}{
-		"gap":       {codec.AppendDecision(nil, &gap), func(err error) bool { return errors.Is(err, ErrGap) }},
-		"epoch":     {codec.AppendDecision(nil, &unknown), func(err error) bool { return errors.Is(err, ErrNoEpoch) }},
-		"partition": {codec.AppendDecision(nil, &foreign), func(err error) bool { return errors.As(err, &e) && e.Field == "partition" }},
-		"bytes":     {[]byte("no decision"), func(err error) bool { return errors.As(err, &e) }},
-	} {
-		if err := h.j.AddDecision(Place{0, 9}, 99, c.raw); !c.want(err) {
-			t.Errorf("%s: %v", name, err)
-		}
-		is := h.j.Mark()
-		if string(codec.AppendFeedbackMark(nil, &is)) != string(codec.AppendFeedbackMark(nil, &was)) || h.j.Pending() != 1 {
-			t.Errorf("%s: it changed the joiner: %+v, %+v", name, is, was)
-		}
-	}
-	if err := h.j.AddGap(Place{0, 9}, 99, 3, 4); !errors.Is(err, ErrGap) {
-		t.Errorf("a gap that leaves a gap: %v", err)
-	}
 	h.decide(2, "two")
-	if h.j.Released(0) != 0 || h.j.Reached(false, 0) != 2 || h.j.Reached(true, 0) != 0 {
-		t.Errorf("released %d, reached %d", h.j.Released(0), h.j.Reached(false, 0))
-	}
-	if err := h.j.AddGap(Place{0, 3}, 50, 3, 6); err != nil { // its log time ends the windows of both
+	if err := h.decision(Place{0, 3}, 50, codec.Decision{N: 3}, 6); err != nil {
 		t.Fatal(err)
 	}
 	h.ready(codec.Feedback{ID: "one", Fate: codec.Skipped, ClosedAt: 11}, codec.Feedback{ID: "two", Fate: codec.Skipped, ClosedAt: 12})
-	if h.j.Released(0) != 6 {
-		t.Errorf("released through %d, want 6: lost rounds have no feedback", h.j.Released(0))
+	if round, time := h.j.Reached(0); round != 6 || time != 50 {
+		t.Errorf("taken through round %d at %d, want 6 at 50", round, time)
 	}
 }
 

@@ -16,57 +16,6 @@ import (
 // long reports whether to take more cases than fit an ordinary run.
 func long() bool { return os.Getenv("HINDSIGHT_LONG") != "" }
 
-// check runs a property on some hundreds of cases, or many.
-func check(t *testing.T, hundreds int, prop func(*rapid.T)) {
-	t.Helper()
-	if long() {
-		hundreds *= 50
-	}
-	for range hundreds {
-		rapid.Check(t, prop)
-	}
-}
-
-// emitted is what came out of a joiner.
-type emitted struct {
-	feedback [][]byte
-	rejects  []codec.Reject
-	losses   LateLosses
-}
-
-func (e *emitted) take(t *rapid.T, j *Joiner) {
-	for _, f := range j.AppendReady(nil) {
-		if err := f.Validate(); err != nil {
-			t.Fatalf("feedback %d: %v", f.N, err)
-		}
-		e.feedback = append(e.feedback, codec.AppendFeedback(nil, &f))
-	}
-	e.rejects = j.AppendRejects(e.rejects)
-}
-
-// drive gives a world to a joiner and takes what it emits in batches that end where
-// often says.
-func drive(t *rapid.T, w *world, often func() bool) *emitted {
-	j, e := w.joiner(), new(emitted)
-	steps := w.script()
-	for i := range steps {
-		if err := give(j, &steps[i]); err != nil {
-			t.Fatal(err)
-		}
-		invariants(t, j)
-		if often() {
-			e.take(t, j)
-			j.Mark()
-		}
-	}
-	e.take(t, j)
-	e.losses = j.LateLosses()
-	if j.LastN() != int64(len(e.feedback)) {
-		t.Fatalf("LastN is %d after %d feedbacks", j.LastN(), len(e.feedback))
-	}
-	return e
-}
-
 // print says what a feedback is, for people.
 func print(b []byte) string {
 	var f codec.Feedback
@@ -75,21 +24,6 @@ func print(b []byte) string {
 	}
 	return fmt.Sprintf("%d: %d/%d %q epoch %d %v %q loss %v by %d@%d closed at %d", f.N, f.Partition, f.Round, f.ID, f.Epoch,
 		f.Fate, f.Reason, f.Loss, f.OutcomePartition, f.OutcomeOffset, f.ClosedAt)
-}
-
-// same fails unless two runs gave the same feedback.
-func same(t *rapid.T, got, want [][]byte) {
-	t.Helper()
-	for i := range max(len(got), len(want)) {
-		switch {
-		case i >= len(got):
-			t.Fatalf("missing: %s", print(want[i]))
-		case i >= len(want):
-			t.Fatalf("too many: %s", print(got[i]))
-		case !bytes.Equal(got[i], want[i]):
-			t.Fatalf("feedback differs\n got %s\nwant %s", print(got[i]), print(want[i]))
-		}
-	}
 }
 
 func sortRejects(rs []codec.Reject) []codec.Reject {
@@ -120,29 +54,56 @@ func sameRejects(t *rapid.T, got, want []codec.Reject) {
 	}
 }
 
-// The joiner equals the dumb twin, whatever the batches.
+// TestJoinerTwin: the joiner equals the dumb twin, which judges by the order of the cuts, wherever they
+// lie.
 func TestJoinerTwin(t *testing.T) {
-	world := genWorld(worldOptions{rounds: 12})
-	check(t, 20, func(t *rapid.T) {
-		w := world.Draw(t, "world")
-		tw := runTwin(w)
-		for _, batch := range []int{1, 3, 1000} {
-			e := drive(t, w, func() bool { return rapid.IntRange(1, batch).Draw(t, "batch") == 1 })
-			same(t, e.feedback, tw.feedback())
-			sameRejects(t, e.rejects, tw.rejects)
-			onceEach(t, w, e.feedback)
-			on, late := tw.lateLosses()
-			sameMoments(t, "on time", &e.losses.OnTime, on)
-			sameMoments(t, "late", &e.losses.Late, late)
-		}
+	checkWorlds(t, 10, func(t *rapid.T) {
+		w := genWorld(12).Draw(t, "world")
+		l := newCutLog(w)
+		cuts := drawCuts(t, l, rapid.Bool().Draw(t, "legal"), int64(rapid.IntRange(0, 5).Draw(t, "lead")))
+		got, rejects := l.join(t, cuts, w.limits(), 1)
+		tw := runTwin(w, l.script(cuts))
+		sameFeedback(t, got, tw.feedback())
+		sameRejects(t, rejects, tw.rejects)
+		onceEach(t, w, got)
 	})
 }
 
-// onceEach fails unless every decision has at most one feedback, in the order of N
-// for each partition if the model says so, and exactly one if the file came to its
-// end.
+// TestJoinerSeed: what a joiner emits is the same whatever the seed of its hashes.
+func TestJoinerSeed(t *testing.T) {
+	checkWorlds(t, 3, func(t *rapid.T) {
+		w := genWorld(12).Draw(t, "world")
+		l := newCutLog(w)
+		cuts := drawCuts(t, l, true, 3)
+		want, rejected := l.join(t, cuts, w.limits(), 0)
+		got, rejects := l.join(t, cuts, w.limits(), rapid.Uint64().Draw(t, "seed"))
+		sameFeedback(t, got, want)
+		sameRejects(t, rejects, rejected)
+	})
+}
+
+// join returns what a joiner emits that takes cuts of the log.
+func (l *cutLog) join(t *rapid.T, cuts []cutAt, limits codec.Limits, seed uint64) (feedback [][]byte,
+	rejects []codec.Reject) {
+	j := NewJoiner(l.partitions, limits, seed, l.rules)
+	for k, at := range cuts {
+		prev := l.positions(j)
+		if err := l.take(j, &cutEntry{cut: l.cut(int64(k+1), at.time, prev, at.next), prev: prev}); err != nil {
+			t.Fatal(err)
+		}
+		cutInvariants(t, j)
+		var ready Ready
+		j.Ready(&ready)
+		feedback, rejects = feedbackBytes(feedback, ready.Feedback), append(rejects, ready.Rejects...)
+	}
+	return feedback, rejects
+}
+
+// onceEach fails unless every decision has one feedback, in the order of N for each partition if the
+// model says so.
 func onceEach(t *rapid.T, w *world, feedback [][]byte) {
-	seen := map[string]bool{}
+	t.Helper()
+	seen := map[Place]bool{}
 	last := make([]int64, w.partitions)
 	fifo := !slices.ContainsFunc(w.rules, func(r *Rules) bool { return r.Arrival || r.Early })
 	for _, b := range feedback {
@@ -150,11 +111,14 @@ func onceEach(t *rapid.T, w *world, feedback [][]byte) {
 		if err := codec.ParseFeedback(&f, b); err != nil {
 			t.Fatal(err)
 		}
-		round := fmt.Sprint(f.Partition, f.Round)
-		if seen[round] {
-			t.Fatalf("twice: %s", print(b))
+		if err := f.Validate(); err != nil {
+			t.Fatalf("feedback %d: %v", f.N, err)
 		}
-		seen[round] = true
+		if at := (Place{f.Partition, f.Round}); seen[at] {
+			t.Fatalf("twice: %s", print(b))
+		} else {
+			seen[at] = true
+		}
 		if fifo && f.Round <= last[f.Partition] {
 			t.Fatalf("out of order: %s", print(b))
 		}
@@ -168,38 +132,7 @@ func onceEach(t *rapid.T, w *world, feedback [][]byte) {
 			}
 		}
 	}
-	if end := w.controls[len(w.controls)-1]; end.time == End && len(seen) != decided {
+	if len(seen) != decided {
 		t.Fatalf("%d feedbacks of %d decisions", len(seen), decided)
-	}
-}
-
-// invariants checks what must hold of a joiner after each call.
-func invariants(t *rapid.T, j *Joiner) {
-	waiting, held := 0, 0
-	for i := range j.queue.len() {
-		p := *j.queue.at(i)
-		switch {
-		case p == nil && i == 0 || p != nil && i == 0 && p.ready:
-			t.Fatal("the head of the line has its fate and waits")
-		case p == nil:
-			continue
-		case p.count == 0 && !p.activated && !p.ready && len(p.outs) > 0:
-			t.Fatalf("round %q needs outcomes %v and has none", p.d.ID, p.outs)
-		case p.ready && p.outPart >= 0 && len(p.outs) == 0 || p.count > 0 && len(p.outs) == 0:
-			t.Fatalf("round %q does not need its outcome", p.d.ID)
-		}
-		waiting++
-		if p.ready {
-			held++
-		}
-	}
-	if n, wait := j.Held(); n != held || wait < 0 {
-		t.Fatalf("%d rounds with a fate wait, and %d are counted, for %d ns", held, n, wait)
-	}
-	if waiting != j.waiting || waiting > j.o.MaxPending {
-		t.Fatalf("%d of %d rounds wait, and %d are counted", waiting, j.o.MaxPending, j.waiting)
-	}
-	if j.old.len() > j.o.Dedup || j.rounds.live > j.o.Dedup+waiting {
-		t.Fatalf("%d rounds are remembered and %d wait", j.rounds.live, waiting)
 	}
 }

@@ -1,19 +1,3 @@
-// Package loop is the heart that knows events: it turns contexts into decisions,
-// joins decisions with outcomes into feedback in FIFO order, and learns.
-//
-// It is pure: no clock, I/O, goroutine, logger, global or random source. Time
-// enters with events, randomness is a function of what is logged, output is
-// appended to the caller's slice. The daemons and the replayer drive this same
-// code; there is no second implementation for offline use.
-//
-//	contexts ─▶ Decider.Decide ─▶ decisions ─▶ Joiner.AddDecision ─┐
-//	                ▲                         outcomes ─▶ Joiner.AddOutcome
-//	          Replica.Learn ◀── feedback ◀── Joiner.AppendReady ◀──┘
-//
-// A [Replica] is one copy of the one learner, equal on every process that
-// followed the feedback log as far. A [Decider] decides for one partition with a
-// replica. A [Joiner] serves all partitions. A [CutJoiner] does the same in an order that the
-// feedback log records: it joins backtests, and is to take the place of the other.
 package loop
 
 import (

@@ -8,7 +8,7 @@ import (
 
 // Mark sets dst to where the joiner stands. The caller adds the offsets (From, FromCut, Memory,
 // Rejects), Eras and Epochs, and may change Limits and raise Remembers.
-func (j *CutJoiner) Mark(dst *codec.FeedbackMark) {
+func (j *Joiner) Mark(dst *codec.FeedbackMark) {
 	*dst = codec.FeedbackMark{V: codec.Version, N: j.n, Cut: j.cut, Time: j.now, Era: j.era, Remembers: j.forgotten + 1,
 		Limits: j.limits, Positions: dst.Positions[:0], Guard: j.guard.Append(nil)}
 	for i := range j.parts {
@@ -30,7 +30,7 @@ func (j *CutJoiner) Mark(dst *codec.FeedbackMark) {
 
 // SetLimits puts the limits of a mark in force, from that mark on. The joiner that wrote the mark
 // calls it, and so does every one that replays its log. An error changes nothing.
-func (j *CutJoiner) SetLimits(m *codec.FeedbackMark) error {
+func (j *Joiner) SetLimits(m *codec.FeedbackMark) error {
 	if m.Limits.Heart != Heart {
 		return fmt.Errorf("the mark is of version %d of the joiner's rules, this program has version %d: %w",
 			m.Limits.Heart, Heart, codec.ErrVersion)

@@ -24,7 +24,7 @@ func CutOf(m *codec.FeedbackMark) int64 {
 }
 
 // beginWithoutCuts puts the joiner where such a mark stands, without rounds.
-func (j *CutJoiner) beginWithoutCuts(m *codec.FeedbackMark) {
+func (j *Joiner) beginWithoutCuts(m *codec.FeedbackMark) {
 	j.n, j.cut = m.N, -1
 	for i := range m.Positions {
 		pos, q := &m.Positions[i], &j.parts[i]
@@ -36,8 +36,8 @@ func (j *CutJoiner) beginWithoutCuts(m *codec.FeedbackMark) {
 
 // beginCutZero puts the limits in force that held there, and gives the outcomes that a joiner without cuts had taken the log times they had there, and
 // leaves to the quiet pass those that may count: what was rejected stays rejected. Outcomes that had no
-// fate at the mark get one now, and rejects that were only announced are made ([CutJoiner.Unfinished]).
-func (j *CutJoiner) beginCutZero(h *History, s *Step) {
+// fate at the mark get one now, and rejects that were only announced are made ([Joiner.Unfinished]).
+func (j *Joiner) beginCutZero(h *History, s *Step) {
 	j.limits = s.Mark.Limits
 	for i, r := range s.Cut.Outcomes {
 		pos := &h.From.Positions[r.Partition]
@@ -64,4 +64,4 @@ func (j *CutJoiner) beginCutZero(h *History, s *Step) {
 
 // Unfinished returns the rejects that a joiner without cuts had still to make at its last mark, if this
 // one was restored from that. The caller stores them behind the mark of the era.
-func (j *CutJoiner) Unfinished() []codec.Reject { return j.unfinished }
+func (j *Joiner) Unfinished() []codec.Reject { return j.unfinished }

@@ -22,7 +22,7 @@ type forgettable struct {
 
 // remember keeps what outcomes and repeats of a released round ask for. An id that is remembered
 // twice is the later round's.
-func (j *CutJoiner) remember(slot int32, k knownRound) {
+func (j *Joiner) remember(slot int32, k knownRound) {
 	*j.rounds.value(slot) = k
 	j.memory.push(forgettable{k.n, slot})
 }
@@ -30,7 +30,7 @@ func (j *CutJoiner) remember(slot int32, k knownRound) {
 // forget drops the released rounds that the limits no longer remember. It is done only where a cut
 // begins, since a restart knows how many feedbacks lie before a cut and not which of its records
 // came before which feedback. Distance is counted in feedbacks.
-func (j *CutJoiner) forget() {
+func (j *Joiner) forget() {
 	j.forgotten = max(j.forgotten, j.n-j.limits.Dedup)
 	for j.memory.len() > 0 && j.memory.at(0).n <= j.forgotten {
 		j.drop(j.memory.pop())
@@ -38,7 +38,7 @@ func (j *CutJoiner) forget() {
 }
 
 // drop forgets a round, unless its id has become a later round's.
-func (j *CutJoiner) drop(f forgettable) {
+func (j *Joiner) drop(f forgettable) {
 	k := j.rounds.value(f.slot)
 	if k.n != f.n {
 		return
@@ -52,7 +52,7 @@ func (j *CutJoiner) drop(f forgettable) {
 // Over tells a joiner whose caller knows all outcomes that are to come, as a backtest does, that
 // there is none of this round any more: it is forgotten once it has its fate, whatever the limits
 // say.
-func (j *CutJoiner) Over(id string) {
+func (j *Joiner) Over(id string) {
 	slot := j.rounds.get(id)
 	if slot < 0 {
 		return

@@ -14,7 +14,7 @@ import (
 // once plays rounds whose outcome comes after so many later decisions, or with -1 never,
 // and returns all that the joiner says, and the most rounds that it knew.
 func once(t *rapid.T, rules *Rules, delays []int, over bool) (said []byte, most int) {
-	j := NewCutJoiner(1, unlimited, 1, func(int64) *Rules { return rules })
+	j := NewJoiner(1, unlimited, 1, func(int64) *Rules { return rules })
 	offset, cuts := int64(0), int64(0)
 	take := func(c codec.Cut, b ...Batch) {
 		cuts++

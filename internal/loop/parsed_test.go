@@ -17,10 +17,10 @@ func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
 	type side struct {
 		r *Replica
 		d *Decider
-		j *CutJoiner
+		j *Joiner
 	}
 	start := func() side {
-		s := side{r: NewReplica(), j: NewCutJoiner(1, unlimited, 1, func(int64) *Rules { return rules })}
+		s := side{r: NewReplica(), j: NewJoiner(1, unlimited, 1, func(int64) *Rules { return rules })}
 		if err := s.r.Begin(Epoch{Number: 1, Rules: rules, Learner: newDAFA(t)}); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestParsedIsWhatBytesAreParsedTo(t *testing.T) {
 
 // takeRound cuts a decision and an outcome, which go through their bytes or not. The memory that the
 // events point to is overwritten.
-func takeRound(t *testing.T, j *CutJoiner, d *codec.Decision, o *codec.Outcome, bytewise bool) (
+func takeRound(t *testing.T, j *Joiner, d *codec.Decision, o *codec.Outcome, bytewise bool) (
 	[]codec.Feedback, []codec.Reject) {
 	t.Helper()
 	n := d.N

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"slices"
 	"unsafe"
 
 	"hindsight/pkg/codec"
@@ -20,17 +21,15 @@ type pending struct {
 	slot   int32 // in the table of rounds; -1 for a repeated id
 	cut    int64 // that took the decision
 
-	held bool     // it has its fate and waits for its turn
-	late bool     // a loss came after its window
-	over bool     // no outcome is to come any more
-	outs []outPos // the oldest outcome that it needs, a partition
+	held bool // it has its fate and waits for its turn
+	over bool // no outcome is to come any more
 }
 
 // reset makes p a fresh round, keeping its memory.
 func (p *pending) reset() {
 	*p = pending{raw: p.raw[:0],
 		d:         codec.Decision{Actions: p.d.Actions[:0], Propensities: p.d.Propensities[:0], Would: p.d.Would[:0]},
-		roundFate: roundFate{outPart: -1, outOff: -1, ids: p.ids[:0]}, outs: p.outs[:0]}
+		roundFate: roundFate{outPart: -1, outOff: -1, ids: p.ids[:0]}}
 }
 
 // take gives the round an outcome ([roundFate.take]).
@@ -46,7 +45,7 @@ func (p *pending) copy(d *codec.Decision, listed bool) {
 	actions, law, would := p.d.Actions, p.d.Propensities, p.d.Would
 	p.d = *d
 	p.d.Propensities, p.d.Would = append(law, d.Propensities...), append(would, d.Would...)
-	raw := append(append(p.raw, d.Context...), d.ID...)
+	raw := append(append(slices.Grow(p.raw, textBytes(d, listed)), d.Context...), d.ID...)
 	if !listed {
 		for _, name := range d.Actions {
 			raw = append(raw, name...)

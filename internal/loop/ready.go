@@ -14,7 +14,7 @@ import (
 //     appender of that log keeps the order, and nothing is stored behind an append that fails;
 //  3. append Rejects once the cut is acknowledged: the log of rejects has no fence, that of
 //     cuts has one;
-//  4. append a mark ([CutJoiner.Mark]) only when all feedback and the rejects of all cuts before it
+//  4. append a mark ([Joiner.Mark]) only when all feedback and the rejects of all cuts before it
 //     are acknowledged.
 type Ready struct {
 	Feedback []codec.Feedback
@@ -24,7 +24,7 @@ type Ready struct {
 // Ready sets dst to what follows from the cuts that were taken since the last call. Both lists are
 // the joiner's, as is what Feedback points to, until the next call of Take; what a reject points
 // to is the caller's.
-func (j *CutJoiner) Ready(dst *Ready) {
+func (j *Joiner) Ready(dst *Ready) {
 	*dst = Ready{}
 	if !j.handed {
 		*dst, j.handed = j.ready, true
@@ -32,7 +32,7 @@ func (j *CutJoiner) Ready(dst *Ready) {
 }
 
 // reuse takes back what the last call of Ready handed out.
-func (j *CutJoiner) reuse() {
+func (j *Joiner) reuse() {
 	if !j.handed {
 		return
 	}
@@ -46,7 +46,7 @@ func (j *CutJoiner) reuse() {
 }
 
 // leave takes a round with a fate out of the line and makes its feedback.
-func (j *CutJoiner) leave(p *pending) {
+func (j *Joiner) leave(p *pending) {
 	j.queue.at(int(p.seq - j.front)).p = nil
 	j.waiting--
 	j.parts[p.d.Partition].waiting--
@@ -79,7 +79,7 @@ func (j *CutJoiner) leave(p *pending) {
 }
 
 // reject rejects an outcome. While a joiner is restored it does not: the reject is stored.
-func (j *CutJoiner) reject(partition int, e *OutcomeEvent, reason string, err error, id string) {
+func (j *Joiner) reject(partition int, e *OutcomeEvent, reason string, err error, id string) {
 	if j.past != nil && !j.past.open[Place{partition, e.Offset}] {
 		return
 	}

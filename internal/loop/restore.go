@@ -17,7 +17,7 @@ type History struct {
 	From *codec.FeedbackMark // the older mark; nil: the logs' beginning
 	Mark *codec.FeedbackMark
 	// Opens says that Mark is about to open an era. Rounds, times, Done and Remembers of it are not
-	// set: they follow from the records that are left, and [CutJoiner.Mark] tells them.
+	// set: they follow from the records that are left, and [Joiner.Mark] tells them.
 	Opens bool
 	// Feedback are the feedbacks up to Mark, ascending, from N = From.Remembers on or before it.
 	Feedback func(yield func(*codec.Feedback, error) bool)
@@ -56,7 +56,7 @@ func (p *past) has(partition int, n int64) bool {
 // it were all taken behind the older mark, as were their outcomes: the cuts between the two give
 // them again, in a quiet pass that passes over what was released. An error leaves a joiner that is
 // of no use.
-func (j *CutJoiner) Restore(h *History) error {
+func (j *Joiner) Restore(h *History) error {
 	j.past = &past{released: make([][]int64, len(j.parts))}
 	if h.From != nil {
 		if err := j.begin(h); err != nil {
@@ -82,7 +82,7 @@ func (j *CutJoiner) Restore(h *History) error {
 }
 
 // begin puts the joiner where the older mark stands, without rounds.
-func (j *CutJoiner) begin(h *History) error {
+func (j *Joiner) begin(h *History) error {
 	m := h.From
 	if len(m.Positions) != len(j.parts) {
 		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
@@ -102,7 +102,7 @@ func (j *CutJoiner) begin(h *History) error {
 // recall learns of all feedback what rounds it is of. That of later rounds is known beforehand in
 // the quiet pass. It is right that an id there counts as known as soon as it would after its
 // release: a round that has the same id and still waits at the mark was taken while this one waited.
-func (j *CutJoiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) error {
+func (j *Joiner) recall(feedback func(yield func(*codec.Feedback, error) bool)) error {
 	for f, err := range feedback {
 		if err != nil {
 			return err
@@ -135,7 +135,7 @@ func ownReason(reason string) string {
 }
 
 // passAgain takes the cuts between the marks again. It reports whether an era began between them.
-func (j *CutJoiner) passAgain(h *History) (era bool, err error) {
+func (j *Joiner) passAgain(h *History) (era bool, err error) {
 	for s, err := range h.Steps {
 		switch {
 		case err != nil:
@@ -166,7 +166,7 @@ func (j *CutJoiner) passAgain(h *History) (era bool, err error) {
 
 // goBack takes a partition to where an era begins. The older mark may lie behind that: then nothing
 // of the partition waits, and the cuts behind the era mark give it again from there.
-func (q *cutPart) goBack(to *codec.Position) {
+func (q *joinPart) goBack(to *codec.Position) {
 	if q.next-1 > to.Round {
 		q.next, q.first, q.times.n = to.Round+1, to.Round+1, 0
 	}
@@ -176,7 +176,7 @@ func (q *cutPart) goBack(to *codec.Position) {
 
 // arrive puts the joiner at the newer mark, after checking that the cuts lead there. Behind an era
 // log time may be later than the records that are left tell.
-func (j *CutJoiner) arrive(h *History, era bool) error {
+func (j *Joiner) arrive(h *History, era bool) error {
 	m := h.Mark
 	if len(m.Positions) != len(j.parts) {
 		return fmt.Errorf("a mark of %d partitions where there are %d: %w", len(m.Positions), len(j.parts), codec.ErrCorrupt)
@@ -206,7 +206,7 @@ func (j *CutJoiner) arrive(h *History, era bool) error {
 
 // doneBehind returns the rounds of a partition behind the last one taken that have their feedback:
 // those released since the older mark, and those of which that mark says so.
-func (j *CutJoiner) doneBehind(partition int) (runs []codec.Run) {
+func (j *Joiner) doneBehind(partition int) (runs []codec.Run) {
 	q := &j.parts[partition]
 	var rounds []codec.Run
 	for _, r := range q.done {
@@ -231,7 +231,7 @@ func (j *CutJoiner) doneBehind(partition int) (runs []codec.Run) {
 }
 
 // restoreMark sets what a mark says of the joiner as a whole.
-func (j *CutJoiner) restoreMark(m *codec.FeedbackMark) error {
+func (j *Joiner) restoreMark(m *codec.FeedbackMark) error {
 	j.n, j.now, j.era, j.eraN = m.N, m.Time, m.Era, 0
 	for j.told.len() > 0 && j.told.at(0).time <= j.now {
 		j.told.pop()
@@ -242,7 +242,7 @@ func (j *CutJoiner) restoreMark(m *codec.FeedbackMark) error {
 	return j.SetLimits(m)
 }
 
-func (j *CutJoiner) restoreGuard(m *codec.FeedbackMark) error {
+func (j *Joiner) restoreGuard(m *codec.FeedbackMark) error {
 	k := len(m.Epochs)
 	if k == 0 {
 		return nil

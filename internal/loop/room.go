@@ -90,8 +90,3 @@ func (p *pending) trim() {
 // wasteful reports whether room for have is much more than what is needed: rounds of one
 // model differ little in size, and what they differ by is kept.
 func wasteful(have, need, few int) bool { return have > need+need/4+few }
-
-// full reports whether the rounds that wait are more than the joiner may hold.
-func (j *Joiner) full() bool {
-	return j.waiting > j.o.MaxPending || j.o.MaxPendingBytes > 0 && j.bytes > j.o.MaxPendingBytes || j.o.MaxSpan > 0 && j.span > j.o.MaxSpan
-}

@@ -22,16 +22,15 @@ func TestFIFOTax(t *testing.T) {
 		{false, [3]int{0, 0, 0}, 0, [3]int64{2, 3, 0}, [3]int{1, 2, 3}},
 	} {
 		rules := &Rules{MaxActions: 2, Range: Range{Max: 1}, Window: Window{Nanos: 1000}, Arrival: c.arrival}
-		j := NewJoiner(JoinerOptions{Partitions: 1, MaxPending: 10, Dedup: 10}, func(int64) *Rules { return rules })
+		one := newCaller(t, 1, unlimited, func(int64) *Rules { return rules })
+		j := one.j
 		for n := range int64(3) {
 			d := codec.Decision{N: n + 1, ID: fmt.Sprint(n + 1), Epoch: 1, Source: n, ContextsThrough: n + 1,
 				Actions: []string{"a", "b"}, Propensities: []float64{.5, .5}, Context: []byte(`{"actions":["a","b"]}`)}
-			if err := j.AddDecision(Place{Offset: n}, n+1, codec.AppendDecision(nil, &d)); err != nil {
-				t.Fatal(err)
-			}
+			one.decide(Place{Offset: n}, n+1, d)
 		}
 		for i, at := range []int64{10, 14, 20} {
-			j.AddOutcome(Place{Offset: int64(i)}, at, fmt.Appendf(nil, `{"id":"%d","loss":0.5}`, c.outcomesOf[i]), "")
+			one.outcome(Place{Offset: int64(i)}, at, codec.Outcome{ID: fmt.Sprint(c.outcomesOf[i]), Kind: codec.Loss, Value: 0.5})
 			if held, _ := j.Held(); held != c.held[i] {
 				t.Errorf("arrival %v, after outcome %d: %d rounds are held back, expected %d", c.arrival, i, held, c.held[i])
 			}
@@ -42,7 +41,7 @@ func TestFIFOTax(t *testing.T) {
 		if _, wait := j.Held(); wait != c.wait {
 			t.Errorf("arrival %v: rounds waited %d ns, expected %d", c.arrival, wait, c.wait)
 		}
-		if n := len(j.AppendReady(nil)); n != 3 {
+		if n := len(one.ready()); n != 3 {
 			t.Errorf("%d of 3 rounds released", n)
 		}
 	}

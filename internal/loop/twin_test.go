@@ -1,20 +1,82 @@
 package loop
 
 import (
+	"cmp"
 	"slices"
 
 	"hindsight/pkg/codec"
 )
 
-// The dumb twin: it keeps everything, and judges every round from all that it was
-// given, again after each record.
+// The dumb twin: it keeps everything, and judges every round from all that it was given, again after
+// each record, in the order of the cuts.
 type twin struct {
-	w       *world
-	steps   []step
-	rounds  []*twinRound // in the order of the merge
-	parked  []twinOutcome
-	left    []*twinRound // have their fate, in the order of release
-	rejects []codec.Reject
+	w         *world
+	steps     []step
+	rounds    []*twinRound // in the order of the line
+	left      []*twinRound // have their fate, in the order of release
+	forgotten int          // N of the last feedback that is not remembered
+	rejects   []codec.Reject
+}
+
+// step is a record in the order of the cuts, or the end of a cut.
+type step struct {
+	record
+	time    int64 // lifted
+	cut     bool  // the end of one
+	reached bool  // log time alone: that of a decision which was read ahead
+}
+
+// script is what cuts take, in their order: decisions by time, partition and offset, then outcomes, then
+// the log time of the cut. Before an outcome log time is that of the last decision that is no later.
+func (l *cutLog) script(cuts []cutAt) (steps []step) {
+	next, reached, now := make([]int64, len(l.inputs)), make([]int64, l.partitions), int64(0)
+	var told []int64
+	for _, at := range cuts {
+		var decisions, outcomes []step
+		for q := range l.inputs {
+			time := now
+			if q < l.partitions {
+				time = reached[q]
+			}
+			for _, r := range l.span(q, next[q], at.next[q]) {
+				time = max(time, r.time)
+				if s := (step{record: r, time: time}); q < l.partitions {
+					decisions, reached[q] = append(decisions, s), time
+				} else {
+					outcomes = append(outcomes, s)
+				}
+			}
+			next[q] = max(next[q], at.next[q])
+		}
+		byTime := func(a, b step) int {
+			return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.at.Partition, b.at.Partition))
+		}
+		slices.SortStableFunc(decisions, byTime)
+		slices.SortStableFunc(outcomes, byTime)
+		for _, s := range decisions {
+			told = append(told, s.time)
+		}
+		steps = append(steps, decisions...)
+		for _, s := range append(outcomes, step{time: max(now, at.time), cut: true}) {
+			s.time = max(s.time, now)
+			if t := latest(told, s.time); t > now {
+				steps = append(steps, step{time: t, reached: true})
+			}
+			now = s.time
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
+// latest returns the largest of some times up to another, 0 if none is.
+func latest(times []int64, to int64) (t int64) {
+	for _, x := range times {
+		if x <= to {
+			t = max(t, x)
+		}
+	}
+	return t
 }
 
 type twinRound struct {
@@ -47,18 +109,16 @@ type verdictOf struct {
 	why      []string // why each outcome of got is rejected; "": it counts
 }
 
-func runTwin(w *world) *twin {
-	tw := &twin{w: w, steps: w.script()}
-	now := int64(0)
-	for i := range tw.steps {
-		s := &tw.steps[i]
-		if s.ctl == nil {
-			now = max(now, s.time)
-		} else {
-			now = max(now, s.ctl.time)
+func runTwin(w *world, steps []step) *twin {
+	tw := &twin{w: w, steps: steps}
+	begins := true
+	for i := range steps {
+		if begins {
+			tw.forgotten = max(tw.forgotten, len(tw.left)-w.dedup)
 		}
-		tw.take(s, i)
-		tw.release(i, now, s)
+		begins = steps[i].cut
+		tw.take(&steps[i], i)
+		tw.release(i, &steps[i])
 	}
 	for _, r := range tw.rounds {
 		for k, why := range tw.judge(r, len(tw.steps)).why {
@@ -72,12 +132,7 @@ func runTwin(w *world) *twin {
 
 func (tw *twin) take(s *step, i int) {
 	switch {
-	case s.ctl != nil && s.ctl.time < 0:
-		for k := range tw.parked {
-			tw.reject(&tw.parked[k], codec.ReasonOrphan)
-		}
-		tw.parked = nil
-	case s.ctl != nil || s.pass || s.from > 0:
+	case s.cut || s.reached || s.pass || s.from > 0:
 	case s.outcome:
 		o := twinOutcome{s: s, step: i, time: s.time}
 		err := codec.ParseOutcome(&o.Outcome, s.raw)
@@ -90,7 +145,7 @@ func (tw *twin) take(s *step, i int) {
 		} else if r := tw.lookup(o.ID); r != nil {
 			r.got = append(r.got, o)
 		} else {
-			tw.parked = append(tw.parked, o)
+			tw.reject(&o, codec.ReasonOrphan)
 		}
 	default:
 		r := &twinRound{step: i, time: s.time, frozen: len(tw.steps)}
@@ -100,44 +155,29 @@ func (tw *twin) take(s *step, i int) {
 		r.rules = tw.w.rules[r.d.Epoch-1]
 		r.repeat = tw.lookup(r.d.ID) != nil
 		tw.rounds = append(tw.rounds, r)
-		if !r.repeat {
-			tw.parked = slices.DeleteFunc(tw.parked, func(o twinOutcome) bool {
-				if o.ID == r.d.ID {
-					r.got = append(r.got, o)
-				}
-				return o.ID == r.d.ID
-			})
-		}
 	}
 }
 
-// lookup returns the round that an id means: one that waits, or one of the last that
-// got their fate.
+// lookup returns the round that an id means: one that waits, or one that is remembered.
 func (tw *twin) lookup(id string) *twinRound {
-	var memory []*twinRound
-	for _, r := range tw.left {
-		if !r.repeat {
-			memory = append(memory, r)
-		}
-	}
-	memory = memory[max(0, len(memory)-tw.w.dedup):]
 	for _, r := range tw.rounds {
-		if r.d.ID == id && !r.repeat && (!r.left || slices.Contains(memory, r)) {
+		if r.d.ID == id && !r.repeat && (!r.left || slices.Index(tw.left, r) >= tw.forgotten) {
 			return r
 		}
 	}
 	return nil
 }
 
-// deadline returns the end of a round's window, End if the log does not say.
-func (tw *twin) deadline(r *twinRound) int64 {
+// deadline returns the end of a round's window as far as the records before a step tell it, End if they
+// do not.
+func (tw *twin) deadline(r *twinRound, before int) int64 {
 	if r.rules.Window.Rounds == 0 {
 		return r.time + r.rules.Window.Nanos
 	}
 	n := r.d.N + r.rules.Window.Rounds
-	for i := range tw.steps {
+	for i := range tw.steps[:before] {
 		s := &tw.steps[i]
-		if s.ctl != nil || s.outcome || s.pass || s.at.Partition != r.d.Partition {
+		if s.cut || s.reached || s.outcome || s.pass || s.at.Partition != r.d.Partition {
 			continue
 		}
 		if s.from > 0 && s.from <= n && n <= s.to {
@@ -158,7 +198,6 @@ func (tw *twin) judge(r *twinRound, before int) (v verdictOf) {
 	if r.repeat {
 		return verdictOf{ready: true, fate: codec.Skipped, reason: codec.ReasonDuplicateID, closedAt: r.time}
 	}
-	deadline := tw.deadline(r)
 	after := codec.ReasonLate
 	var values []twinOutcome
 	var active *twinOutcome
@@ -171,7 +210,7 @@ func (tw *twin) judge(r *twinRound, before int) (v verdictOf) {
 		switch {
 		case v.ready:
 			why = codec.ReasonDuplicate
-		case o.time > deadline || o.step > r.frozen:
+		case o.time > tw.deadline(r, o.step) || o.step > r.frozen:
 			why = after
 		case o.Action != "" && o.Action != r.d.Actions[r.d.Action]:
 			why = codec.ReasonMismatch
@@ -247,7 +286,7 @@ func (r *Rules) loss(os []twinOutcome) float64 {
 	var all []float64
 	total := 0.0
 	for i := range os {
-		x, err := r.Range.toLoss(os[i].Kind, os[i].Value)
+		x, err := r.Range.ToLoss(os[i].Kind, os[i].Value)
 		if err != nil {
 			panic(err)
 		}
@@ -264,7 +303,7 @@ func (r *Rules) loss(os []twinOutcome) float64 {
 	case Mean:
 		return total / float64(len(all))
 	case Sum:
-		x, err := r.Range.toLoss(os[len(os)-1].Kind, r.sum(os))
+		x, err := r.Range.ToLoss(os[len(os)-1].Kind, r.sum(os))
 		if err != nil {
 			panic(err)
 		}
@@ -273,12 +312,16 @@ func (r *Rules) loss(os []twinOutcome) float64 {
 	return all[len(all)-1]
 }
 
-// release lets go what can go after a step.
-func (tw *twin) release(i int, now int64, s *step) {
+// release lets go what can go after a step: behind decisions rounds that wait for no turn, and from the
+// head of the line behind outcomes and at the end of the cut.
+func (tw *twin) release(i int, s *step) {
 	for _, r := range tw.rounds {
 		if v := tw.judge(r, i+1); !r.rules.Waits(r.d.N, r.d.LearnedThrough) && v.ready && !r.left {
 			tw.leave(r, v)
 		}
+	}
+	if !s.cut && !s.reached && !s.outcome {
+		return
 	}
 	for {
 		var head *twinRound
@@ -295,14 +338,14 @@ func (tw *twin) release(i int, now int64, s *step) {
 			return
 		}
 		v := tw.judge(head, i+1)
-		deadline := tw.deadline(head)
+		deadline := tw.deadline(head, i+1)
 		switch {
 		case v.ready:
-		case deadline < now:
+		case deadline < s.time:
 			v.closedAt = deadline
-		case now == End:
+		case s.time == End:
 			v.closedAt = End
-		case waiting > tw.w.maxPending:
+		case s.cut && waiting > tw.w.maxPending:
 			v.reason, v.closedAt = codec.ReasonOverflow, s.time
 			head.frozen = i
 		default:

@@ -12,7 +12,7 @@ import (
 )
 
 // A world is what a joiner may be given: the records of all partitions, with every
-// trouble that logs and their writers make, and what its caller does between them.
+// trouble that logs and their writers make.
 type world struct {
 	partitions int
 	maxPending int
@@ -20,8 +20,6 @@ type world struct {
 	rules      []*Rules // of epochs 1, 2, …
 	decisions  [][]record
 	outcomes   [][]record
-	controls   []control      // ascending by before
-	options    *JoinerOptions // nil: those above
 }
 
 // record is one record of a partition.
@@ -36,105 +34,11 @@ type record struct {
 	to      int64
 }
 
-// control is a call between records: Advance(time), or Orphans if it is negative.
-type control struct {
-	before int // the canonical index of the record that it precedes
-	time   int64
-}
-
-// step is one call of the joiner, in the order of the merge.
-type step struct {
-	record
-	index int   // of the record among all; for a control that of the next record
-	time  int64 // monotone
-	ctl   *control
-}
-
-// script is the world in the order in which a joiner must take it: sorted by
-// monotone log time, decisions before outcomes, partition, offset.
-func (w *world) script() []step {
-	var steps []step
-	for _, topic := range [][][]record{w.decisions, w.outcomes} {
-		for _, part := range topic {
-			time := int64(0)
-			for _, r := range part {
-				time = max(time, r.time)
-				steps = append(steps, step{record: r, time: time})
-			}
-		}
-	}
-	slices.SortStableFunc(steps, func(a, b step) int {
-		byTopic := 0
-		if a.outcome != b.outcome {
-			byTopic = -1
-			if a.outcome {
-				byTopic = 1
-			}
-		}
-		return cmp.Or(cmp.Compare(a.time, b.time), byTopic, cmp.Compare(a.at.Partition, b.at.Partition), cmp.Compare(a.at.Offset, b.at.Offset))
-	})
-	var all []step
-	k := 0
-	for i := 0; i <= len(steps); i++ {
-		for ; k < len(w.controls) && w.controls[k].before <= i; k++ {
-			c := w.controls[k]
-			if c.time > 0 && c.time < End && i < len(steps) { // no later than the next record
-				c.time = min(c.time, steps[i].time)
-			}
-			all = append(all, step{index: i, ctl: &c})
-		}
-		if i < len(steps) {
-			steps[i].index = i
-			all = append(all, steps[i])
-		}
-	}
-	return all
-}
-
 func (w *world) ruleOf(epoch int64) *Rules {
 	if epoch < 1 || int(epoch) > len(w.rules) {
 		return nil
 	}
 	return w.rules[epoch-1]
-}
-
-func (w *world) joiner() *Joiner {
-	if w.options != nil {
-		return NewJoiner(*w.options, w.ruleOf)
-	}
-	return NewJoiner(JoinerOptions{Partitions: w.partitions, MaxPending: w.maxPending, Dedup: w.dedup}, w.ruleOf)
-}
-
-// give makes the call of one step. The joiner must not keep the bytes.
-func give(j *Joiner, s *step) error {
-	raw := slices.Clone(s.raw)
-	defer clear(raw)
-	switch {
-	case s.ctl != nil && s.ctl.time < 0:
-		_, seq := j.Parked()
-		j.Orphans(seq)
-	case s.ctl != nil:
-		j.Advance(s.ctl.time)
-	case s.outcome && s.pass:
-		j.PassOutcome(s.at, s.record.time)
-	case s.outcome:
-		j.AddOutcome(s.at, s.record.time, raw, s.ceID)
-	case s.pass:
-		j.PassDecision(s.at, s.record.time)
-	case s.from > 0:
-		return j.AddGap(s.at, s.record.time, s.from, s.to)
-	default:
-		return j.AddDecision(s.at, s.record.time, raw)
-	}
-	return nil
-}
-
-// worldOptions narrow what genWorld draws.
-type worldOptions struct {
-	rounds    int  // most decisions of a partition
-	memory    bool // remember everything
-	unique    bool // no round id is used twice
-	noOrphans bool // no look for orphans while an outcome waits whose decision comes yet
 }
 
 func genRules(t *rapid.T) *Rules {
@@ -161,36 +65,34 @@ func genRules(t *rapid.T) *Rules {
 	return r
 }
 
-// genWorld draws a world.
-func genWorld(o worldOptions) *rapid.Generator[*world] {
+// genWorld draws a world of so many decisions a partition at most.
+func genWorld(rounds int) *rapid.Generator[*world] {
 	return rapid.Custom(func(t *rapid.T) *world {
 		w := &world{partitions: rapid.IntRange(1, 3).Draw(t, "P"), maxPending: 1000, dedup: 1000}
 		if rapid.IntRange(0, 2).Draw(t, "bounded") == 0 {
 			w.maxPending = rapid.IntRange(1, 5).Draw(t, "max pending")
 		}
-		if !o.memory && rapid.IntRange(0, 2).Draw(t, "forgets") == 0 {
+		if rapid.IntRange(0, 2).Draw(t, "forgets") == 0 {
 			w.dedup = rapid.IntRange(0, 6).Draw(t, "dedup")
 		}
 		for range rapid.IntRange(1, 3).Draw(t, "epochs") {
 			w.rules = append(w.rules, genRules(t))
 		}
-		g := worldGen{t: t, w: w, unique: o.unique}
+		g := worldGen{t: t, w: w}
 		for p := range w.partitions {
-			w.decisions = append(w.decisions, g.decisions(p, rapid.IntRange(0, o.rounds).Draw(t, "rounds")))
+			w.decisions = append(w.decisions, g.decisions(p, rapid.IntRange(0, rounds).Draw(t, "rounds")))
 		}
-		w.outcomes = g.outcomes(rapid.IntRange(0, 3*o.rounds).Draw(t, "outcomes"))
-		g.controls(o.noOrphans)
+		w.outcomes = g.outcomes(rapid.IntRange(0, 3*rounds).Draw(t, "outcomes"))
 		return w
 	})
 }
 
 type worldGen struct {
-	t      *rapid.T
-	w      *world
-	unique bool
-	made   []codec.Decision
-	time   []int64
-	end    int64
+	t    *rapid.T
+	w    *world
+	made []codec.Decision
+	time []int64
+	end  int64
 }
 
 // offset draws the next offset of a partition: gaps are common.
@@ -237,7 +139,7 @@ func (g *worldGen) decisions(p, rounds int) (out []record) {
 
 func (g *worldGen) decision(p int, n, epoch int64) codec.Decision {
 	id := fmt.Sprintf("%d/%d", p, n)
-	if !g.unique && len(g.made) > 0 && rapid.IntRange(0, 9).Draw(g.t, "repeat") == 0 {
+	if len(g.made) > 0 && rapid.IntRange(0, 9).Draw(g.t, "repeat") == 0 {
 		id = rapid.SampledFrom(g.made).Draw(g.t, "of").ID
 	}
 	return codec.Decision{
@@ -312,53 +214,4 @@ func (g *worldGen) fill(o *codec.Outcome) {
 	if rapid.Bool().Draw(g.t, "with id") {
 		o.OutcomeID = strconv.Itoa(rapid.IntRange(0, 3).Draw(g.t, "outcome id"))
 	}
-}
-
-// controls draws looks for orphans and steps of time, and how it ends.
-func (g *worldGen) controls(noOrphans bool) {
-	total := 0
-	for p := range g.w.partitions {
-		total += len(g.w.decisions[p]) + len(g.w.outcomes[p])
-	}
-	var at []int
-	for range rapid.IntRange(0, 4).Draw(g.t, "controls") {
-		at = append(at, rapid.IntRange(0, total).Draw(g.t, "at"))
-	}
-	slices.Sort(at)
-	for _, i := range at {
-		c := control{before: i, time: -1}
-		if rapid.Bool().Draw(g.t, "advance") {
-			c.time = int64(rapid.IntRange(1, 90).Draw(g.t, "to"))
-		} else if noOrphans && g.premature(i) {
-			continue
-		}
-		g.w.controls = append(g.w.controls, c)
-	}
-	g.w.controls = append(g.w.controls, control{before: total, time: -1})
-	if rapid.IntRange(0, 3).Draw(g.t, "ends") > 0 {
-		g.w.controls = append(g.w.controls, control{before: total, time: End})
-	}
-}
-
-// premature reports whether a look for orphans before record i would reject an
-// outcome whose decision comes later: what a caller's promise excludes.
-func (g *worldGen) premature(i int) bool {
-	known, early := map[string]bool{}, map[string]bool{}
-	var o codec.Outcome
-	var d codec.Decision
-	for _, s := range g.w.script() {
-		switch {
-		case s.ctl != nil || s.pass || s.from > 0:
-		case s.outcome:
-			if s.index < i && codec.ParseOutcome(&o, s.raw) == nil && !known[o.ID] {
-				early[o.ID] = true
-			}
-		case codec.ParseDecision(&d, s.raw) == nil:
-			if s.index >= i && early[d.ID] && !known[d.ID] {
-				return true
-			}
-			known[d.ID] = true
-		}
-	}
-	return false
 }

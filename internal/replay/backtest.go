@@ -50,14 +50,14 @@ type backtest struct {
 	match   *match
 	replica *loop.Replica
 	decider *loop.Decider
-	joiner  *loop.CutJoiner
+	joiner  *loop.Joiner
 	trace   trace
 	forgets bool        // the joiner forgets rounds that are over, which changes no result
 	each    func(t int) // called after each decision; nil: not
 
 	parsed   bool  // contexts need no bytes
 	outcomes int64 // that came
-	losses   loop.LateLosses
+	losses   latelosses.Losses
 
 	dec   *codec.Decision // that of decision
 	cut   codec.Cut       // the last one
@@ -77,7 +77,7 @@ func newBacktest(ep loop.Epoch, name string, seed []byte, rounds *Rounds, d *del
 	b.dec = &b.decision[0].D
 	b.parsed = rounds.table != nil && rounds.table.Labelled && rounds.table.Fits()
 	b.decider = loop.NewDecider(b.replica, seed, name, 0, 1)
-	b.joiner = loop.NewCutJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
+	b.joiner = loop.NewJoiner(1, boundless(n), 0, func(int64) *loop.Rules { return ep.Rules })
 	b.trace = trace{Rounds: n, match: b.match, delays: delay.NewMeter(n)}
 	b.match.course.bounds = func() map[string]float64 {
 		f, _ := certify.Measure(ep.Learner, int64(b.match.n)-b.trace.Fates.rounds())

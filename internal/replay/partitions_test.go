@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"hindsight/internal/delay"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/model"
 	"hindsight/pkg/codec"
@@ -35,8 +36,7 @@ type parted struct {
 	dec   codec.Decision
 	out   codec.Outcome
 	fb    codec.Feedback
-	buf   []byte
-	ready []codec.Feedback
+	ready loop.Ready
 }
 
 // newParted is a system of so many partitions that plays an environment of a seed, with
@@ -55,7 +55,7 @@ func newParted(t testing.TB, partitions int, seed uint64, rounds, window int, sp
 	}
 	rules := m.Rules()
 	p.match = newMatch(env, delays(t, spec, seed), rules.Range)
-	p.joiner = loop.NewJoiner(loop.JoinerOptions{Partitions: partitions, MaxPending: rounds + 1, Dedup: rounds + 1}, func(int64) *loop.Rules { return rules })
+	p.joiner = loop.NewJoiner(partitions, boundless(rounds), 1, func(int64) *loop.Rules { return rules })
 	for i := range partitions {
 		p.copies = append(p.copies, loop.NewReplica())
 		p.copies[i].Begin(p.ep())
@@ -92,38 +92,40 @@ func (p *parted) round(t testing.TB, n int) {
 		t.Fatal(r.Verdict, r.Err)
 	}
 	p.match.decided(&p.dec)
-	p.buf = codec.AppendDecision(p.buf[:0], &p.dec)
-	if err := p.joiner.AddDecision(loop.Place{Partition: i, Offset: p.offset[i]}, int64(2*n), p.buf); err != nil {
+	e := loop.DecisionEvent{Offset: p.offset[i], Time: int64(2 * n), D: p.dec}
+	p.offset[i]++
+	p.take(t, codec.Cut{Time: e.Time, Decisions: []codec.Range{{Partition: i, Next: p.offset[i]}}},
+		loop.Batch{Decisions: []loop.DecisionEvent{e}})
+	for _, r := range p.match.s.After(n) {
+		p.outcome(t, r, int64(2*n+1))
+	}
+}
+
+// take gives the joiner a cut, and appends what is released to the log: first come, first learned, in
+// each partition.
+func (p *parted) take(t testing.TB, c codec.Cut, b ...loop.Batch) {
+	c.Cut = p.joiner.LastCut() + 1
+	if err := p.joiner.Take(&c, b); err != nil {
 		t.Fatal(err)
 	}
-	p.offset[i]++
-	for _, r := range p.match.s.After(n) {
-		p.outcome(r, int64(2*n+1))
-	}
-	p.release(t)
-}
-
-func (p *parted) outcome(o delay.Awaited, logTime int64) {
-	i := p.lane(int(o.Round))
-	p.match.outcome(&p.out, o)
-	p.buf = codec.AppendOutcome(p.buf[:0], &p.out)
-	p.joiner.AddOutcome(loop.Place{Partition: i, Offset: p.outcomes[i]}, logTime, p.buf, "")
-	p.outcomes[i]++
-}
-
-// release appends what is ready to the log: first come, first learned, in each
-// partition.
-func (p *parted) release(t testing.TB) {
-	p.ready = p.joiner.AppendReady(p.ready[:0])
-	for k := range p.ready {
-		f := &p.ready[k]
+	p.joiner.Ready(&p.ready)
+	for k := range p.ready.Feedback {
+		f := &p.ready.Feedback[k]
 		if f.Round != p.last[f.Partition]+1 {
 			t.Fatalf("partition %d: round %d after %d", f.Partition, f.Round, p.last[f.Partition])
 		}
 		p.last[f.Partition] = f.Round
 		p.feedback = append(p.feedback, codec.AppendFeedback(nil, f))
 	}
-	p.joiner.AppendRejects(nil)
+}
+
+func (p *parted) outcome(t testing.TB, o delay.Awaited, logTime int64) {
+	i := p.lane(int(o.Round))
+	p.match.outcome(&p.out, o)
+	e := loop.OutcomeEvent{Offset: p.outcomes[i], Time: logTime, O: p.out}
+	p.outcomes[i]++
+	p.take(t, codec.Cut{Time: logTime, Outcomes: []codec.Range{{Partition: i, Next: p.outcomes[i]}}},
+		loop.Batch{Outcomes: []loop.OutcomeEvent{e}})
 }
 
 // play plays all rounds and returns the regret. In the end every copy of the learner has
@@ -134,11 +136,9 @@ func (p *parted) play(t testing.TB) float64 {
 		p.round(t, k)
 	}
 	for _, r := range p.match.s.Rest() {
-		p.outcome(r, int64(2*n))
+		p.outcome(t, r, int64(2*n))
 	}
-	p.joiner.Orphans(math.MaxUint64)
-	p.joiner.Advance(loop.End)
-	p.release(t)
+	p.take(t, codec.Cut{Time: loop.End})
 	if len(p.feedback) != n {
 		t.Fatalf("%d feedbacks of %d rounds", len(p.feedback), n)
 	}
@@ -173,7 +173,7 @@ func (p *parted) alike(t testing.TB) error {
 
 // series are the regrets of many seeds.
 type series struct {
-	loop.Moments
+	latelosses.Moments
 	all []float64
 }
 
@@ -215,7 +215,7 @@ func TestRegretOfPartitions(t *testing.T) {
 		apart      bool
 	}{{2, false}, {4, false}, {4, true}} {
 		s := regrets(t, c.partitions, seeds, rounds, c.apart)
-		var paired loop.Moments // of the same contexts, losses and delays
+		var paired latelosses.Moments // of the same contexts, losses and delays
 		for i, x := range s.all {
 			paired.Add(x - one.all[i])
 		}

@@ -15,7 +15,7 @@ import (
 // the same: decisions at their log times, and outcomes right behind the last decision that was
 // read before they were written. They may have been stored later, so that it never says too many.
 type releases struct {
-	joiner   *loop.CutJoiner
+	joiner   *loop.Joiner
 	off      bool    // the order of release cannot be known
 	n        int64   // rounds released
 	after    []int64 // per decision: rounds released after it and the outcomes that come right after it
@@ -29,7 +29,7 @@ type releases struct {
 // which it reads decisions, which of several partitions is that of the rounds only if one is
 // decided at a time.
 func newReleases(rules *loop.Rules, partitions, lead, rounds int) *releases {
-	j := loop.NewCutJoiner(partitions, boundless(rounds), 0, func(int64) *loop.Rules { return rules })
+	j := loop.NewJoiner(partitions, boundless(rounds), 0, func(int64) *loop.Rules { return rules })
 	return &releases{off: partitions > 1 && lead > 1, joiner: j}
 }
 

@@ -11,7 +11,6 @@ import (
 	"hindsight/internal/certify"
 	"hindsight/internal/delay"
 	"hindsight/internal/latelosses"
-	"hindsight/internal/loop"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -133,7 +132,7 @@ func arrivals(ctx context.Context, log stream.Log, topic string, partitions int,
 func (s *Summary) readFeedback(ctx context.Context, log stream.Log, name string, partitions int, build service.Build,
 	late latelosses.Outcomes, decided int64) error {
 	audit := service.NewAudit(log, name, build, partitions)
-	var losses loop.LateLosses
+	var losses latelosses.Losses
 	var f codec.Feedback
 	err := stream.Scan(ctx, log, service.TopicsOf(name).Feedback, 0, stream.Earliest, math.MaxInt64,
 		func(r *stream.Record) error {

@@ -24,7 +24,7 @@ import (
 type Insight struct {
 	mu       sync.Mutex
 	deciders []*Decider // at work
-	late     *loop.LateLosses
+	late     *latelosses.Losses
 }
 
 // NewInsight returns the insight of a process.
@@ -46,14 +46,14 @@ func (i *Insight) enter(d *Decider) (leave func()) {
 }
 
 // see notes the late losses of the joiner of this process.
-func (i *Insight) see(l loop.LateLosses) {
+func (i *Insight) see(l latelosses.Losses) {
 	if i == nil {
 		return
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.late == nil {
-		i.late = new(loop.LateLosses)
+		i.late = new(latelosses.Losses)
 	}
 	*i.late = l
 }

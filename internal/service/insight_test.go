@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"hindsight/internal/certify"
+	"hindsight/internal/latelosses"
 	"hindsight/internal/loop"
 	"hindsight/internal/words"
 	"hindsight/pkg/codec"
@@ -131,7 +132,7 @@ func TestInsight(t *testing.T) {
 			t.Errorf("%s: %d %s", bad, code, body)
 		}
 	}
-	var late loop.LateLosses
+	var late latelosses.Losses
 	late.AddObserved(1, .5)
 	late.AddLate(1, &r.rules, codec.Loss, 1)
 	i.see(late)

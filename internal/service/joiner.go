@@ -204,7 +204,7 @@ func (j *Joiner) wake() { signal(j.wakeup) }
 func (j *Joiner) Epoch() int64 { return j.epochs.last.rec.Epoch }
 
 // Heart returns the joiner's heart, for figures.
-func (j *Joiner) Heart() *loop.CutJoiner { return j.core.Heart() }
+func (j *Joiner) Heart() *loop.Joiner { return j.core.Heart() }
 
 // Close releases everything. What was not acknowledged is unknown.
 func (j *Joiner) Close() {

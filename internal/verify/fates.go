@@ -26,7 +26,7 @@ type fateCheck struct {
 	rules    func(epoch int64) *loop.Rules
 	log      *pipe // that spans and copies are read from
 	feedback *logCursor
-	heart    *loop.CutJoiner // nil: it cannot be known how it stands
+	heart    *loop.Joiner // nil: it cannot be known how it stands
 	spans    *join.Spans
 	copies   copyCheck // before begun
 	legal    legality
@@ -49,7 +49,7 @@ type fateCheck struct {
 	epoch   int64               // of the last epoch record; 0: none was read
 	oldest  int64               // of the first
 	epochs  map[int64]bool      // offsets of class and epoch records
-	losses  loop.LateLosses
+	losses  latelosses.Losses
 	checked Tally
 
 	got codec.Feedback

@@ -71,7 +71,7 @@ func (l *legality) lose(m *codec.FeedbackMark, h *join.History) {
 }
 
 // check checks a cut before the heart takes it.
-func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches []loop.Batch, heart *loop.CutJoiner) {
+func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches []loop.Batch, heart *loop.Joiner) {
 	for k, x := range cut.Decisions {
 		for i := range batches[k].Decisions {
 			e := &batches[k].Decisions[i]
@@ -103,14 +103,14 @@ func (l *legality) check(c *logCursor, r *stream.Record, cut *codec.Cut, batches
 
 // current reports whether a decision is of the heart's era: what an earlier one had learned may be
 // gone.
-func (l *legality) current(d *codec.Decision, heart *loop.CutJoiner) bool {
+func (l *legality) current(d *codec.Decision, heart *loop.Joiner) bool {
 	var m codec.FeedbackMark
 	heart.Mark(&m)
 	return d.Era >= m.Era
 }
 
 // first suspects the first record that a cut takes of an input if the cut before should have taken it.
-func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.CutJoiner) {
+func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.Joiner) {
 	if t+l.skew >= heart.Now() || offset < l.was[i] {
 		return
 	}
@@ -122,7 +122,7 @@ func (l *legality) first(d Difference, i int, offset, t int64, heart *loop.CutJo
 }
 
 // finish looks at what was not taken.
-func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.CutJoiner) error {
+func (l *legality) finish(ctx context.Context, h *join.History, heart *loop.Joiner) error {
 	for i := range l.was {
 		if heart == nil {
 			break

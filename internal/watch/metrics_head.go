@@ -21,7 +21,7 @@ type lineAge struct {
 }
 
 // note takes what the joiner's heart says at a time. Only its owner calls it.
-func (l *lineAge) note(h *loop.CutJoiner, at time.Time) {
+func (l *lineAge) note(h *loop.Joiner, at time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now := h.Now(); now != l.now || l.since.IsZero() {

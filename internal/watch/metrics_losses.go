@@ -1,6 +1,6 @@
 package watch
 
-import "hindsight/internal/loop"
+import "hindsight/internal/latelosses"
 
 // lossMetrics compare the losses that came late with those in time.
 type lossMetrics struct {
@@ -26,12 +26,12 @@ func newLosses(o *owner) lossMetrics {
 }
 
 // show publishes the losses of a joiner's heart, if there are more than there were.
-func (m *lossMetrics) show(l *loop.LateLosses) {
+func (m *lossMetrics) show(l *latelosses.Losses) {
 	if l.OnTime.N == m.shownTime && l.Late.N == m.shownLat {
 		return
 	}
 	m.shownTime, m.shownLat = l.OnTime.N, l.Late.N
-	for i, x := range []*loop.Moments{&l.OnTime, &l.Late} {
+	for i, x := range []*latelosses.Moments{&l.OnTime, &l.Late} {
 		m.count[i].Set(float64(x.N))
 		m.mean[i].Set(x.Mean())
 		m.se[i].Set(x.SE())

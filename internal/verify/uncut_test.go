@@ -1,9 +1,7 @@
 package verify
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -13,25 +11,7 @@ import (
 	"hindsight/pkg/codec"
 )
 
-var recordWorlds = flag.Bool("record", false, "record worlds of a joiner that logs no cuts")
-
 const uncutWorlds = "../landed/testdata/uncut"
-
-func TestRecordWorlds(t *testing.T) {
-	if !*recordWorlds {
-		t.Skip("needs -record")
-	}
-	if err := os.MkdirAll(uncutWorlds, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for k, kind := range []string{"plain", "coarse", "skew", "back"} {
-		for i := range uint64(6) {
-			w := testkit.New(t, uint64(20*k)+i, kind)
-			w.RunOld(int(20+i*37%90), i%2 == 0)
-			w.Save(filepath.Join(uncutWorlds, fmt.Sprint(kind, "-", i, ".json.gz")))
-		}
-	}
-}
 
 // eachUncut calls f for each recorded world of a joiner that logged no cuts: it stopped, or crashed.
 func eachUncut(t *testing.T, f func(t *testing.T, path string)) {

@@ -1,4 +1,4 @@
-package loop
+package latelosses
 
 import (
 	"math"
@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 )
 
@@ -82,7 +83,7 @@ func TestBetsAreBounded(t *testing.T) {
 }
 
 func TestLateLossesDifferByHand(t *testing.T) {
-	rules := &Rules{Range: Range{Max: 1}}
+	rules := &loop.Rules{Range: loop.Range{Max: 1}}
 	for _, c := range []struct {
 		onTime, late int
 		onLoss       float64
@@ -98,7 +99,7 @@ func TestLateLossesDifferByHand(t *testing.T) {
 		{100000, 200, .5, .59, true},  // radii 0.0002 and 0.086
 		{100000, 200, .5, .58, false}, // though no loss is like the other
 	} {
-		var l LateLosses
+		var l Losses
 		for range c.onTime {
 			l.AddObserved(1, c.onLoss)
 		}
@@ -121,8 +122,8 @@ func TestLateLossesAtEveryLook(t *testing.T) {
 	const worlds, rounds = 200, 1500
 	r := rand.New(rand.NewPCG(11, 5))
 	play := func(late float64) (ever, fixed bool) {
-		var l LateLosses
-		rules := &Rules{Range: Range{Max: 1}}
+		var l Losses
+		rules := &loop.Rules{Range: loop.Range{Max: 1}}
 		bernoulli := func(p float64) float64 {
 			if r.Float64() < p {
 				return 1
@@ -161,111 +162,50 @@ func count(b bool) int {
 	return 0
 }
 
-// Of each round the first loss after its window counts, of rounds without one in time
+// TestFollowByHand: of each round the first loss after its window counts, of rounds without one in time
 // only, and of the last epoch only.
-func TestLateLossesByHand(t *testing.T) {
-	h := newByHand(t, &Rules{Range: Range{Min: 0, Max: 2}, Window: Window{Nanos: 10}})
-	for _, id := range []string{"r1", "r2", "r3", "r4"} {
-		h.decide(1, id)
+func TestFollowByHand(t *testing.T) {
+	rules := &loop.Rules{Range: loop.Range{Min: 0, Max: 2}}
+	w := NewFollow(10, func(int64) *loop.Rules { return rules })
+	n := int64(0)
+	feedback := func(id string, fate codec.Fate, loss float64) {
+		n++
+		w.AddFeedback(&codec.Feedback{N: n, ID: id, Epoch: 1, Fate: fate, Loss: loss})
 	}
-	h.outcome(11, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1}) // just in time
-	h.outcome(12, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 2}) // a repeat
-	h.outcome(12, codec.Outcome{ID: "r2", Kind: codec.Withdrawn})      // late, and no loss
-	h.outcome(13, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 3}) // out of range
-	h.outcome(13, codec.Outcome{ID: "r2", Kind: codec.Reward, Value: 0.5})
-	h.outcome(14, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 2}) // the second
-	h.outcome(15, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 0})
-	if n := len(h.j.AppendReady(nil)); n != 4 {
-		t.Fatalf("%d released", n)
+	reject := func(reason, id string, kind codec.OutcomeKind, value float64) {
+		o := codec.Outcome{ID: id, Kind: kind, Value: value}
+		w.AddReject(&codec.Reject{Reason: reason, ID: id, Bytes: codec.AppendOutcome(nil, &o)})
 	}
-	l := h.j.LateLosses()
-	if l.OnTime.N != 1 || l.OnTime.Mean() != 0.5 || l.Late.N != 2 || l.Late.Mean() != 0.375 {
+	late := codec.ReasonLate
+	feedback("r1", codec.Observed, 0.5)
+	reject(codec.ReasonDuplicate, "r1", codec.Loss, 2)
+	feedback("r2", codec.Skipped, 0)
+	reject(late, "r2", codec.Withdrawn, 0) // no loss
+	reject(late, "r2", codec.Loss, 3)      // out of range
+	reject(late, "r2", codec.Reward, 0.5)
+	reject(late, "r2", codec.Loss, 2)   // the second
+	reject(late, "r3", codec.Loss, 0)   // its feedback waits for its turn
+	reject(late, "r4", codec.Loss, 0.5) // likewise
+	feedback("r3", codec.Imputed, 1)
+	feedback("r4", codec.Observed, 0.5)
+	l := &w.Losses
+	if l.OnTime.N != 2 || l.OnTime.Mean() != 0.5 || l.Late.N != 2 || l.Late.Mean() != 0.375 {
 		t.Errorf("%d of %v on time, %d of %v late", l.OnTime.N, l.OnTime.Mean(), l.Late.N, l.Late.Mean())
+	}
+	feedback("r5", codec.Skipped, 0)
+	for range 10 {
+		feedback("r6", codec.WithdrawnRound, 0)
+	}
+	if reject(late, "r5", codec.Loss, 1); l.Late.N != 2 {
+		t.Error("a loss counts of a round that is forgotten")
 	}
 	l.AddObserved(2, 1)
 	l.AddObserved(1, 0)
 	if l.OnTime.N != 1 || l.OnTime.Mean() != 1 || l.Late.N != 0 {
 		t.Error("losses of an earlier epoch are still there")
 	}
-	l.AddLate(3, &Rules{Range: Range{Max: 1}, Outcomes: Sum}, codec.Loss, 1)
+	l.AddLate(3, &loop.Rules{Range: loop.Range{Max: 1}, Outcomes: loop.Sum}, codec.Loss, 1)
 	if l.OnTime.N != 1 || l.Late.N != 0 {
 		t.Error("a part of a sum is taken for a loss")
-	}
-}
-
-// lateLosses returns what the twin has of the last epoch with such losses.
-func (tw *twin) lateLosses() (on, late []float64) {
-	last := int64(0)
-	add := func(r *twinRound, list *[]float64, x float64) {
-		if r.d.Epoch < last {
-			return
-		}
-		if r.d.Epoch > last {
-			last, on, late = r.d.Epoch, nil, nil
-		}
-		*list = append(*list, x)
-	}
-	for _, r := range tw.rounds {
-		if r.left && r.end.fate == codec.Observed {
-			add(r, &on, r.end.loss)
-		}
-		v := tw.judge(r, len(tw.steps))
-		if r.repeat || r.rules.Outcomes == Sum || v.fate != codec.Skipped && v.fate != codec.Imputed {
-			continue
-		}
-		for k, why := range v.why {
-			o := &r.got[k]
-			if why != codec.ReasonLate || o.Kind != codec.Loss && o.Kind != codec.Reward {
-				continue
-			}
-			if x, err := r.rules.Range.toLoss(o.Kind, o.Value); err == nil {
-				add(r, &late, x)
-				break
-			}
-		}
-	}
-	return on, late
-}
-
-func sameMoments(t *rapid.T, what string, got *Moments, want []float64) {
-	sum := 0.0
-	for _, x := range want {
-		sum += x
-	}
-	if got.N != int64(len(want)) || got.N > 0 && math.Abs(got.Mean()-sum/float64(len(want))) > 1e-12 {
-		t.Fatalf("%s: %d losses of mean %v, the twin has %v", what, got.N, got.Mean(), want)
-	}
-}
-
-// A late outcome that is read again after a restart was counted before the mark.
-func TestLateLossesAfterRestart(t *testing.T) {
-	rules := &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}}
-	h := newByHand(t, rules)
-	h.decide(1, "r1")
-	h.decide(20, "r2") // r1 is skipped, r2 waits
-	h.decide(20, "r3")
-	h.outcome(21, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 1})
-	h.outcome(22, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1})
-	out := h.j.AppendReady(nil)
-	if l := h.j.LateLosses(); len(out) != 1 || l.Late.N != 1 {
-		t.Fatalf("%d released, %d late", len(out), l.Late.N)
-	}
-	h.j.AppendRejects(nil)
-	m := h.j.Mark()
-	again := newByHand(t, rules)
-	again.j.Recall(&out[0])
-	again.j.Restore(&m)
-	again.n = 1
-	again.decide(20, "r2")
-	again.decide(20, "r3")
-	again.outcome(21, codec.Outcome{ID: "r3", Kind: codec.Loss, Value: 1})
-	again.outcome(22, codec.Outcome{ID: "r1", Kind: codec.Loss, Value: 1})
-	if l := again.j.LateLosses(); l.Late.N != 0 {
-		t.Errorf("%d late ones are counted again", l.Late.N)
-	}
-	again.outcome(23, codec.Outcome{ID: "r2", Kind: codec.Loss, Value: 1})
-	again.ready(codec.Feedback{ID: "r2", Fate: codec.Observed, Loss: 1, ClosedAt: 23}, codec.Feedback{ID: "r3", Fate: codec.Observed, Loss: 1, ClosedAt: 21})
-	if l := again.j.LateLosses(); l.OnTime.N != 2 {
-		t.Errorf("%d on time", l.OnTime.N)
 	}
 }

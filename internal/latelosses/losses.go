@@ -1,8 +1,9 @@
-package loop
+package latelosses
 
 import (
 	"math"
 
+	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/oracle"
 )
@@ -85,11 +86,11 @@ func (m *Moments) Radius(alpha float64) float64 {
 	return least
 }
 
-// LateLosses are the losses of rounds that were observed, and those that came for
+// Losses are the losses of rounds that were observed, and those that came for
 // rounds without a loss in time: the first of each round. They are of one epoch, the
 // last one met; losses are those of its scale, in [0,1]. Of models that sum outcomes
 // none is late: it would be but a part of a loss.
-type LateLosses struct {
+type Losses struct {
 	OnTime, Late Moments
 	epoch        int64
 }
@@ -101,12 +102,12 @@ const differLevel = 0.01
 // expected to be what those in time are, on average, the chance that it ever does so is at
 // most 1 in 100, at any number of looks ([Moments.Radius] of both, each at half the level).
 // Means that are as far apart as can be take 35 losses of each.
-func (l *LateLosses) Differ() bool {
+func (l *Losses) Differ() bool {
 	return math.Abs(l.OnTime.mean-l.Late.mean) > l.OnTime.Radius(differLevel/2)+l.Late.Radius(differLevel/2)
 }
 
 // AddObserved takes the loss of a round that was observed.
-func (l *LateLosses) AddObserved(epoch int64, loss float64) {
+func (l *Losses) AddObserved(epoch int64, loss float64) {
 	if l.of(epoch) {
 		l.OnTime.Add(loss)
 	}
@@ -114,11 +115,11 @@ func (l *LateLosses) AddObserved(epoch int64, loss float64) {
 
 // AddLate takes the first outcome after the window of a round that was skipped or
 // imputed. It reports false if that has no loss: the next one may.
-func (l *LateLosses) AddLate(epoch int64, rules *Rules, kind codec.OutcomeKind, value float64) bool {
-	if kind != codec.Loss && kind != codec.Reward || rules == nil || rules.Outcomes == Sum {
+func (l *Losses) AddLate(epoch int64, rules *loop.Rules, kind codec.OutcomeKind, value float64) bool {
+	if kind != codec.Loss && kind != codec.Reward || rules == nil || rules.Outcomes == loop.Sum {
 		return false
 	}
-	loss, err := rules.Range.toLoss(kind, value)
+	loss, err := rules.Range.ToLoss(kind, value)
 	if err != nil || !l.of(epoch) {
 		return false
 	}
@@ -127,32 +128,9 @@ func (l *LateLosses) AddLate(epoch int64, rules *Rules, kind codec.OutcomeKind, 
 }
 
 // of reports whether losses of an epoch count, and begins anew with a later epoch.
-func (l *LateLosses) of(epoch int64) bool {
+func (l *Losses) of(epoch int64) bool {
 	if epoch > l.epoch {
-		*l = LateLosses{epoch: epoch}
+		*l = Losses{epoch: epoch}
 	}
 	return epoch == l.epoch
-}
-
-// LateLosses returns the losses that came late beside those in time: of rounds whose
-// feedback this joiner emitted, or was told of by Resume, and of outcomes that it
-// rejected. After a restart that is what came since the last mark, of both kinds: what
-// was rejected behind it is rejected again.
-func (j *Joiner) LateLosses() LateLosses { return j.losses }
-
-// lateFor notes the loss of the outcome at hand, which comes after the window of a
-// round that waits.
-func (j *Joiner) lateFor(p *pending, a *arrival) {
-	if p.late || p.count > 0 || p.rules.Activation && !p.activated || a.handled {
-		return
-	}
-	p.late = j.losses.AddLate(p.d.Epoch, p.rules, j.outcome.Kind, j.outcome.Value)
-}
-
-// lateAfter is lateFor of a round that has its fate.
-func (j *Joiner) lateAfter(m *roundMemo, a *arrival) {
-	if m.late || m.fate != codec.Skipped && m.fate != codec.Imputed || a.handled {
-		return
-	}
-	m.late = j.losses.AddLate(m.epoch, j.rules(m.epoch), j.outcome.Kind, j.outcome.Value)
 }

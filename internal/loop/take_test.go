@@ -14,12 +14,12 @@ import (
 // cutByHand gives a joiner of one partition cuts of events.
 type cutByHand struct {
 	t                   *testing.T
-	j                   *CutJoiner
+	j                   *Joiner
 	decisions, outcomes int64
 }
 
 func newCutByHand(t *testing.T, limits codec.Limits, rules ...*Rules) *cutByHand {
-	return &cutByHand{t: t, j: NewCutJoiner(1, limits, 1, func(epoch int64) *Rules {
+	return &cutByHand{t: t, j: NewJoiner(1, limits, 1, func(epoch int64) *Rules {
 		if epoch < 1 || epoch > int64(len(rules)) {
 			return nil
 		}
@@ -112,7 +112,7 @@ func TestOrderInsideCut(t *testing.T) {
 // partition.
 func TestOrderOfPartitions(t *testing.T) {
 	rules := &Rules{Range: Range{Max: 1}, Window: Window{Nanos: 10}}
-	j := NewCutJoiner(3, unlimited, 1, func(int64) *Rules { return rules })
+	j := NewJoiner(3, unlimited, 1, func(int64) *Rules { return rules })
 	event := func(p int, time, n int64) DecisionEvent {
 		e := decidedAt(time, n, fmt.Sprintf("%d/%d", p, n))
 		e.Offset, e.D.Partition = n-1, p
@@ -271,7 +271,7 @@ func TestNoAllocsCut(t *testing.T) {
 		{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Rounds: 8}},
 		{MaxActions: 10, Range: Range{Max: 1}, Window: Window{Nanos: 20}, Outcomes: Sum},
 	} {
-		j := NewCutJoiner(2, codec.Limits{Heart: Heart, Pending: 100, Dedup: 50}, 1, func(int64) *Rules { return rules })
+		j := NewJoiner(2, codec.Limits{Heart: Heart, Pending: 100, Dedup: 50}, 1, func(int64) *Rules { return rules })
 		var n, released int64
 		ids := [2][]byte{make([]byte, 0, 16), make([]byte, 0, 16)}
 		c := codec.Cut{Decisions: make([]codec.Range, 2), Outcomes: make([]codec.Range, 2)}
