@@ -31,6 +31,7 @@ type ledger struct {
 	core   *Core
 	tail   stream.Tail
 	ranges [][]taken // by input, oldest first
+	most   []int64   // by input: where the era stands at most; nil: anywhere
 	marks  []placed
 	n, cut int64 // of the last in the log
 	time   int64 // of the last cut
@@ -155,6 +156,9 @@ func (l *ledger) lostTail(i int, offset, was int64) codec.LostTail {
 func (l *ledger) survivor(ctx context.Context, i int) (r taken, ok bool, err error) {
 	all := l.ranges[i]
 	for k := len(all) - 1; k >= 0; k-- {
+		if l.most != nil && all[k].next > l.most[i] {
+			continue
+		}
 		if all[k].next == all[k].since { // nothing was taken before, or by a joiner that logged no cuts
 			if i < l.core.cfg.Partitions && k < len(all)-1 {
 				r, err = l.core.extent(ctx, i, 0, 0, 0, false)

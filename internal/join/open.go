@@ -114,8 +114,9 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		return err
 	}
 	inputs := len(lost)
-	if lost, err = c.lostRejects(ctx, m, lost); err != nil {
-		return err
+	l.most = make([]int64, 2*c.cfg.Partitions)
+	for i := range l.most {
+		l.most[i] = c.history.rangeAt(m, i).next
 	}
 	if !hangsOn(m, lost) {
 		if err := c.restore(ctx, at, m, false); err != nil {
@@ -127,6 +128,17 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if err := c.replay(ctx, at+1, tail.Open); err != nil && (inputs == 0 || !errors.Is(err, ErrLost)) {
 			return err
 		}
+		for i := range l.most {
+			l.most[i] = c.history.Position(c.heart, i)
+		}
+	}
+	if inputs > 0 { // an era stands where all cuts can be taken again: their rejects may not be stored
+		if lost, err = l.losses(ctx, at); err != nil {
+			return err
+		}
+	}
+	if lost, err = c.lostRejects(ctx, m, lost); err != nil {
+		return err
 	}
 	era, err := c.claimed(ctx, m.Era, max(l.n, c.heart.LastN()), l.cut, m.Cut)
 	if err != nil || len(lost) == 0 && era < m.Era {
@@ -136,6 +148,7 @@ func (c *Core) recover(ctx context.Context, tail stream.Tail) error {
 		if err := c.Flush(ctx); err != nil {
 			return err
 		}
+		l.most = nil
 		if _, l.tail.Open, err = c.cfg.Log.Bounds(ctx, c.cfg.Topics.Feedback, 0); err != nil {
 			return err
 		}
