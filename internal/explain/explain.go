@@ -68,6 +68,9 @@ func (x *explainer) run(ctx context.Context, id string) (err error) {
 		return err
 	}
 	x.closed()
+	if err := x.findCut(ctx); err != nil {
+		return err
+	}
 	if err := x.findRejects(ctx); err != nil {
 		return err
 	}

@@ -84,6 +84,7 @@ type outcome struct {
 type feedback struct {
 	N         int64   `json:"n"`
 	Offset    int64   `json:"offset"`
+	Cut       int64   `json:"cut,omitempty"` // that it follows from; 0: the joiner logged none
 	LogTime   logTime `json:"log_time"`
 	Fate      string  `json:"fate"`
 	Reason    string  `json:"reason,omitempty"`

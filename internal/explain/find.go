@@ -98,6 +98,25 @@ func (x *explainer) findFeedback(ctx context.Context) error {
 	}, func() bool { return x.fedRec != nil })
 }
 
+// findCut looks for the cut that the round's feedback follows from: the last before it. No mark lies
+// between the two.
+func (x *explainer) findCut(ctx context.Context) error {
+	if x.fedRec == nil {
+		return nil
+	}
+	var cut codec.Cut
+	found := false
+	return stream.ScanBack(ctx, x.Log, x.topics.Feedback, 0, x.fedRec.Offset, 64, func(r *stream.Record) error {
+		switch {
+		case r.Type == codec.TypeMark:
+			found, x.e.Feedback.Cut = true, 0
+		case r.Type == codec.TypeCut && codec.ParseCut(&cut, r.Value) == nil:
+			found, x.e.Feedback.Cut = true, cut.Cut
+		}
+		return nil
+	}, func() bool { return found })
+}
+
 // findRejects lists the outcomes of the round that were rejected.
 func (x *explainer) findRejects(ctx context.Context) error {
 	key := []byte(x.dec.ID)

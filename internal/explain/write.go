@@ -156,6 +156,9 @@ func (e *Explanation) writeFeedback(p *printer) {
 	}
 	p.line("fate         %s; closed %s after the decision, at %s", text, span(f.Delay), f.ClosedAt)
 	p.line("feedback     %d, feedback[0]@%d, written %s later", f.N, f.Offset, span(f.Waited))
+	if f.Cut > 0 {
+		p.line("             it follows from cut %d, which says what the joiner had read", f.Cut)
+	}
 	p.line("             %d feedbacks came before its own that the decision did not have", f.Overtaken)
 }
 
