@@ -45,12 +45,15 @@ func clone(r *stream.Record) *stream.Record {
 }
 
 // findDecision looks for the last decision of an id, in all partitions: first in the one
-// where contexts of this id belong, then in the others for a later one. A record that is none,
+// where contexts of this id belong, or which minted it, then in the others for a later one. A record that is none,
 // damaged or written by somebody else, is passed over; where nothing else has this id, the
 // error says which one and why.
 func (x *explainer) findDecision(ctx context.Context, id string) error {
 	key := []byte(id)
 	owner, since := loop.PartitionOf(key, x.partitions), int64(0)
+	if p, minted := loop.MintedBy(id); minted && p < x.partitions {
+		owner = p
+	}
 	var dec codec.Decision
 	var none error // why the first that was passed over is no decision
 	for i := range x.partitions {

@@ -63,6 +63,10 @@ func TestFindDecision(t *testing.T) {
 	home := loop.PartitionOf([]byte("home"), partitions)
 	away := (loop.PartitionOf([]byte("away"), partitions) + 1) % partitions
 	twice := loop.PartitionOf([]byte("twice"), partitions)
+	minted := 0
+	for loop.PartitionOf(fmt.Appendf(nil, "r-%d-77", minted), partitions) == minted {
+		minted++
+	}
 	for n := range int64(many) {
 		for p := range partitions {
 			decide(p, n+1, fmt.Sprint(p, "-", n))
@@ -76,13 +80,14 @@ func TestFindDecision(t *testing.T) {
 		t.Fatal(err)
 	}
 	decide(twice, many+3, "twice")
+	decide(minted, many+5, fmt.Sprintf("r-%d-77", minted))
 	decide((twice+1)%partitions, many+4, "twice")
 	for _, c := range []struct {
 		id   string
 		p    int
 		n    int64
 		most int // records read of any other partition
-	}{{"home", home, many + 1, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
+	}{{"home", home, many + 1, firstBlock}, {fmt.Sprintf("r-%d-77", minted), minted, many + 5, firstBlock}, {"away", away, many + 2, 2 * many}, {"twice", (twice + 1) % partitions,
 		many + 4, firstBlock}} {
 		l := &counting{log, map[int]int{}}
 		x := &explainer{Config: Config{Log: l}, topics: service.TopicsOf("m"), partitions: partitions}
