@@ -145,7 +145,7 @@ func (c *chooser) completeOutcomes(ctx context.Context, limit int64) (int64, err
 // those are far ahead, log time follows them at a distance.
 func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, error) {
 	inputs := c.inputs[:c.partitions]
-	if err := fetchEnds(ctx, inputs); err != nil {
+	if err := fill(ctx, inputs); err != nil {
 		return 0, err
 	}
 	c.alone = false
@@ -165,6 +165,25 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 		limit = min(limit, t-c.skew-1)
 	}
 	return limit, nil
+}
+
+// fill fetches the ends of partitions until that brings nothing into hand: another partition may hold an
+// earlier record than the one that came.
+func fill(ctx context.Context, inputs []*intake.Input) error {
+	for came := true; came; {
+		if err := fetchEnds(ctx, inputs); err != nil {
+			return err
+		}
+		came = false
+		for _, in := range inputs {
+			had := len(in.Batch)
+			if _, err := in.Complete(ctx); err != nil {
+				return err
+			}
+			came = came || len(inputs) > 1 && len(in.Batch) > had
+		}
+	}
+	return nil
 }
 
 // takeDecisions takes all decisions in hand. While a partition holds more, those of the others wait
