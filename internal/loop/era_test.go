@@ -519,6 +519,9 @@ func TestEras(t *testing.T) {
 // TestPlantedInHeart: each fault that is planted is found, by an audit of the log or by the next
 // joiner that opens it.
 func TestPlantedInHeart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for f, name := range map[fault]string{
 		forgetsInside: "forgets inside a cut", repeatsCut: "uses the number of a cut twice",
 		goesBack: "a position goes back", eraWithoutDone: "begins an era without telling of rounds that are done",

@@ -35,6 +35,9 @@ func TestPendingBytes(t *testing.T) {
 // TestStepBytes holds that a step does not collect the largest records by the thousand, with
 // what it makes of them, before it releases any.
 func TestStepBytes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	const rounds = 90
 	var now int64
 	first := int64(-1)

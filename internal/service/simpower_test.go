@@ -71,6 +71,9 @@ func TestPowerLossAndClock(t *testing.T) {
 // The checker accepts rounds whose decisions are gone if a mark says so, and that only
 // then.
 func TestCheckerAndGaps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	lost := 0
 	for seed := range int64(60) {
 		s := newSim(t, seed, planted{})

@@ -70,6 +70,9 @@ func harmless(how, kind, next string) string {
 
 // Records lost, doubled or swapped are found.
 func TestVerifyDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	w := liveWorld(t, 2, 2, 30)
 	if r := w.verify(); r.ExitCode() != Identical {
 		t.Fatal(r.text())

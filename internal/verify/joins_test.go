@@ -126,6 +126,9 @@ func complete(t *testing.T, w *testkit.World, seed uint64) {
 // TestJoinWorlds plays worlds in which joiners are killed and replaced at any point. What lies in the
 // logs must follow from the cuts, all cuts must be legal, and every decision has one feedback.
 func TestJoinWorlds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	for _, kind := range []string{"plain", "coarse", "skew", "back"} {
 		t.Run(kind, func(t *testing.T) { playAll(t, kind, false) })
 	}

@@ -74,6 +74,9 @@ func (w *world) tellsOfLoss() bool {
 // What power failures took and the marks tell of is no difference, and what was
 // decided and learned after it is checked like anything else.
 func TestVerifyPowerLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the race detector has nothing to find in one goroutine")
+	}
 	seeds := 60
 	if os.Getenv("HINDSIGHT_LONG") != "" {
 		seeds = 1500
