@@ -3,8 +3,10 @@
 package intake
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"hindsight/pkg/stream"
@@ -23,6 +25,7 @@ type Input struct {
 	log    stream.Log
 	reader stream.Reader
 	rest   []stream.Record // read, behind those in hand
+	fresh  int             // of those in hand, the last, are valid only until the next batch is read
 	end    int64           // of the partition, as last fetched
 
 	pump *pump
@@ -123,27 +126,66 @@ func (in *Input) FetchEnd(ctx context.Context) (err error) {
 	return err
 }
 
-// Complete reports whether all that lies before the end last fetched is in hand. If the log holds more
-// and nothing is in hand, it waits for the next batch.
+// Complete reads on until all that lies before the end last fetched is in hand, and reports whether it is:
+// there may be too much of it, or the log holds some back. It waits for the next batch if nothing is in
+// hand.
 func (in *Input) Complete(ctx context.Context) (bool, error) {
-	if len(in.Batch) == 0 && (len(in.rest) > 0 || in.Next < in.end) {
-		if err := in.Await(ctx); err != nil {
+	for in.Next < in.end || len(in.rest) > 0 {
+		if len(in.Batch) > 0 && (len(in.rest) > 0 || in.full()) {
+			return false, nil
+		}
+		had := in.keep()
+		switch err := in.Await(ctx); {
+		case errors.Is(err, ErrHeld) && len(had) > 0:
+			return false, nil
+		case err != nil:
 			return false, err
+		case len(had) > 0 && len(in.Batch) > 0:
+			in.Batch = append(had, in.Batch...)
+		case len(had) > 0:
+			in.Batch = had
 		}
 	}
-	return in.Next >= in.end && len(in.rest) == 0, nil
+	return true, nil
 }
 
-// mostInHand bounds what a cut takes of a partition: the joiner makes feedback and rejects of all of it.
-const mostInHand = 8 << 20
+// mostInHand and mostRecords bound what a cut takes of a partition: the joiner makes feedback and rejects
+// of all of it.
+const (
+	mostInHand  = 8 << 20 // bytes
+	mostRecords = 10_000
+)
+
+func (in *Input) full() bool {
+	size := 0
+	for i := range in.Batch {
+		size += len(in.Batch[i].Value)
+	}
+	return size >= mostInHand || len(in.Batch) >= mostRecords
+}
+
+// keep copies what is in hand, so that the next batch may be read, and returns it.
+func (in *Input) keep() []stream.Record {
+	fresh := min(in.fresh, len(in.Batch))
+	if fresh > 0 && fresh == len(in.Batch) {
+		in.Batch = slices.Clone(in.Batch)
+	}
+	for i := len(in.Batch) - fresh; i < len(in.Batch); i++ {
+		r := &in.Batch[i]
+		r.Value, r.Key, r.Headers = bytes.Clone(r.Value), bytes.Clone(r.Key), slices.Clone(r.Headers)
+	}
+	in.fresh = 0
+	return in.Batch
+}
 
 // hold puts records in hand, up to one whose log time is not believed, and not too many bytes.
 func (in *Input) hold(records []stream.Record) {
 	in.Batch, in.rest = records, nil
-	bytes := 0
+	defer func() { in.fresh = len(in.Batch) }()
+	size := 0
 	for i := range records {
-		bytes += len(records[i].Value)
-		if i > 0 && bytes > mostInHand || in.Believe != nil && !in.Believe(&records[i]) {
+		size += len(records[i].Value)
+		if i > 0 && size > mostInHand || in.Believe != nil && !in.Believe(&records[i]) {
 			in.Batch, in.rest = records[:i], records[i:]
 			return
 		}

@@ -168,9 +168,10 @@ func (c *chooser) completeDecisions(ctx context.Context, limit int64) (int64, er
 }
 
 // fill fetches the ends of partitions until that brings nothing into hand: another partition may hold an
-// earlier record than the one that came.
+// earlier record than the one that came. Where they never cease to come that need not be known.
 func fill(ctx context.Context, inputs []*intake.Input) error {
-	for came := true; came; {
+	came := true
+	for k := 0; came && k < 4; k++ {
 		if err := fetchEnds(ctx, inputs); err != nil {
 			return err
 		}
