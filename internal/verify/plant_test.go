@@ -211,11 +211,16 @@ func editFeedback(change func(f *codec.Feedback) bool) func(l *madeLog) bool {
 	}
 }
 
+// editReject changes a reject that was stored once: of two copies the one that was not changed tells.
 func editReject(change func(x *codec.Reject) bool) func(l *madeLog) bool {
 	return func(l *madeLog) bool {
+		copies := map[string]int{}
+		for i := range l.all["r/0"] {
+			copies[string(l.all["r/0"][i].Value)]++
+		}
 		return edit(l, "r/0", "", func(r *stream.Record) bool {
 			x, err := codec.ParseReject(r.Value)
-			if err != nil || !change(&x) {
+			if err != nil || copies[string(r.Value)] > 1 || !change(&x) {
 				return false
 			}
 			r.Value = codec.AppendReject(nil, &x)

@@ -95,6 +95,7 @@ type World struct {
 	law          []float64
 	context      []byte
 	ticks        int
+	opens        int // attempts to open that failed, in a row
 	// Rest is the feedback of the rounds that wait where a joiner without cuts stopped, if nothing more
 	// comes.
 	Rest [][]byte
@@ -165,7 +166,7 @@ func (w *World) create() {
 	o.OnAppend = func(topic string, partition int, r *stream.Record) mem.Fault {
 		w.at = map[string]int{"d": partition, "o": w.Partitions + partition, "f": 2 * w.Partitions,
 			"r": 2*w.Partitions + 1}[topic]
-		if !w.quiet && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
+		if !w.quiet && w.opens < 20 && w.at >= 2*w.Partitions && r.Type != stream.TypeOpen && rng.IntN(150) == 0 {
 			return []mem.Fault{mem.StoredUnknown, mem.NotStoredUnknown}[rng.IntN(2)]
 		}
 		return mem.None
@@ -333,12 +334,13 @@ func (w *World) restart() {
 	}
 	var err error
 	w.Core = nil
-	for w.Core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)) {
+	for w.opens = 0; w.Core == nil && (err == nil || errors.Is(err, stream.ErrUnknown)); w.opens++ {
 		w.Core, err = join.Open(context.Background(),
 			join.Config{Log: w.Log, Topics: Topics, Partitions: w.Partitions, Limits: w.limits,
 				MarkEvery: cmp.Or(w.markEvery, 1+w.rng.Int64N(60)),
 				Skew:      skew, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)), Epochs: epochs{w}, Wake: func() {}})
 	}
+	w.opens = 0 // a cut of thousands of rejects never passes all faults: they are stored again
 	w.must(err)
 }
 
