@@ -139,10 +139,6 @@ func (d *Decider) answer(m stream.Message, unread string, json bool, start time.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	t := ticket{n: d.dec.N, at: start, reply: reply(&d.dec, unread, false, json), send: m.Respond, json: json, id: strings.Clone(d.dec.ID)}
-	if err := d.flushRejects(ctx); err != nil {
-		d.flight.refuse(&t)
-		return
-	}
 	if d.appendDecision(ctx, t) != nil && !d.flight.has(t.n) {
 		d.flight.refuse(&t) // else it is refused when the decider is closed
 	}

@@ -273,7 +273,7 @@ func (u *users) lost() {
 	}
 }
 
-// traceFeedback traces the feedback log.
+// traceFeedback traces the feedback log, rejects and decisions.
 func (s *sim) traceFeedback() {
 	if *simSeed < 0 {
 		return
@@ -296,4 +296,19 @@ func (s *sim) traceFeedback() {
 			s.trace("@%d %s", r.Offset, r.Type)
 		}
 	})
+	s.records(s.topics.Rejects, 0, func(r *stream.Record) {
+		x, _ := codec.ParseReject(r.Value)
+		s.trace("rejects@%d: %s[%d]@%d of time %d is %s, by cut %d of era %d", r.Offset, x.Topic, x.Partition, x.Offset, x.Time, x.Reason, x.Cut, x.Era)
+	})
+	for p := range s.o.partitions {
+		s.records(s.topics.Decisions, p, func(r *stream.Record) {
+			if m, err := codec.ParseDecisionMark(r.Value); r.Type == codec.TypeMark && err == nil {
+				s.trace("decisions[%d]@%d mark: %+v", p, r.Offset, m)
+			}
+			var d codec.Decision
+			if r.Type == "" && codec.ParseDecision(&d, r.Value) == nil {
+				s.trace("decisions[%d]@%d round %d of context %d, through %d", p, r.Offset, d.N, d.Source, d.ContextsThrough)
+			}
+		})
+	}
 }
