@@ -19,6 +19,7 @@ type power struct {
 	back    bool            // the clock is behind after each
 	only    []string        // topics that lose their tails; nil: all
 	rejects []stream.Record // that were lost
+	plant   planted
 }
 
 // TestPowerLoss runs the loop over logs that lose their tails, each its own part: the
@@ -137,7 +138,7 @@ func runPower(t *testing.T, seed int64) *sim {
 }
 
 func playPower(t testing.TB, seed int64, p power) *sim {
-	s := newSim(t, seed, planted{})
+	s := newSim(t, seed, p.plant)
 	s.power = &p
 	s.o.backwards, s.o.guesses, s.o.coarse = p.back, false, false
 	s.run()

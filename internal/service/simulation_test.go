@@ -117,7 +117,8 @@ func newSim(t testing.TB, seed int64, plant planted) *sim {
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
-	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant}
+	s.wire = &wire{rng: rng, late: rng.Float64() * .5, prompt: rng.Float64() * .5, fatal: s.fatal, plant: plant,
+		reached: [2]map[int]int64{{}, {}}}
 	s.deciders = make([]*simDecider, s.o.partitions)
 	s.log = mem.New(mem.Options{Clock: s.clock, FirstOffset: rng.Int64N(3), Step: 1 + rng.Int64N(3), MaxBatch: 1 + rng.IntN(40),
 		StrictBytes: rng.IntN(2) == 0, OnAppend: s.fault})
@@ -358,6 +359,7 @@ func (w *simJoiner) step() {
 		what = "ticks"
 		err = w.j.Tick(w.s.ctx, time.Unix(0, w.s.now))
 	} else {
+		w.limit()
 		_, err = w.j.Step(w.s.ctx)
 	}
 	if !w.s.check(w.p.name, what, err) {
