@@ -232,7 +232,7 @@ func TestCheckerObjects(t *testing.T) {
 func goodLog(t *testing.T) *sim {
 	for seed := range int64(5000) {
 		s := newSim(t, seed, planted{})
-		if s.o.partitions > 1 || s.o.backwards || s.o.guesses || s.o.coarse || s.o.rules.Early ||
+		if s.o.partitions > 1 || s.o.backwards || s.o.guesses || s.o.coarse || s.o.skew > 0 || s.o.rules.Early ||
 			s.o.snapshots == 0 || s.o.crashes == 0 {
 			continue
 		}

@@ -85,7 +85,7 @@ func TestCheckerAndGaps(t *testing.T) {
 		if s.untimed(func() { s.play(); cut = s.cutDecisions() }); !cut {
 			continue
 		}
-		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, LostTails: true, Order: writtenAs}
+		o := check.Options{Seed: simKey, Rules: simRules, Unfinished: true, OneClock: true, Skew: s.o.skew, LostTails: true, Order: writtenAs}
 		r, err := check.Run(s.ctx, s.log, "m", s.o.partitions, o)
 		if err != nil || r.Broken > 0 {
 			t.Fatalf("seed %d: %v %+v", seed, err, r)
@@ -140,7 +140,7 @@ func runPower(t *testing.T, seed int64) *sim {
 func playPower(t testing.TB, seed int64, p power) *sim {
 	s := newSim(t, seed, p.plant)
 	s.power = &p
-	s.o.backwards, s.o.guesses, s.o.coarse = p.back, false, false
+	s.o.backwards, s.o.guesses, s.o.coarse, s.o.skew = p.back, false, false, 0
 	s.run()
 	s.traceFeedback()
 	s.verifyPower()
