@@ -15,10 +15,6 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// causeLost says in an epoch's record that the joiner wanted it: the record of an earlier one was lost.
-// [watch.CauseAdmin] and [watch.CauseGuard] are the others.
-const causeLost = "lost"
-
 // Control lets people change what a model does while it runs: they ask the process whose
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
