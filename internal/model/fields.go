@@ -49,13 +49,7 @@ func (w word) read(*parser, *yaml.Node) {}
 func (w word) canonical() string        { return string(w) }
 
 // keysOf returns the keys of fields, in their order.
-func keysOf(fields []field) []string {
-	keys := make([]string, len(fields))
-	for i := range fields {
-		keys[i] = fields[i].key
-	}
-	return keys
-}
+func keysOf(fields []field) []string { return each(fields, func(f *field) string { return f.key }) }
 
 // fields reads a mapping and returns the nodes of the keys that it has. where is its path, "" of the root.
 func (p *parser) fields(n *yaml.Node, where string, fields []field) map[string]*yaml.Node {

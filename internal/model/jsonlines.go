@@ -10,21 +10,27 @@ import (
 	"strconv"
 )
 
-// jsonLines calls f with each line of a file that is not blank, and returns how many lines there are.
-func jsonLines(name, what string, b []byte, f func(line int, text []byte) error) (int, error) {
+// jsonLines calls f with each line of a file that is not blank, and returns how many lines there are. The first one is
+// a header, for example.
+func jsonLines(name, what, example string, b []byte, f func(line int, text []byte) error) (int, error) {
 	if len(b) > maxClassBytes {
 		msg := fmt.Sprintf("the %s file has %d bytes, at most %d are allowed", what, len(b), maxClassBytes)
 		return 0, &Error{File: name, Msg: msg}
 	}
-	line := 0
+	line, empty := 0, true
 	for text := range bytes.Lines(b) {
 		line++
 		if text = bytes.TrimSuffix(text, []byte{'\n'}); len(bytes.TrimSpace(text)) == 0 {
 			continue
 		}
+		empty = false
 		if err := f(line, text); err != nil {
 			return line, err
 		}
+	}
+	if empty {
+		msg := fmt.Sprintf("the %s file is empty; its first line is for example %s", what, example)
+		return 0, &Error{File: name, Line: 1, Msg: msg}
 	}
 	return line, nil
 }

@@ -41,7 +41,7 @@ const (
 func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 	var f *PolicyFile
 	size := 0
-	lines, err := jsonLines(name, "policy", b, func(line int, text []byte) error {
+	lines, err := jsonLines(name, "policy", policyHeaderExample, b, func(line int, text []byte) error {
 		r := newLineReader(name, line, text)
 		if f == nil {
 			f = &PolicyFile{}
@@ -51,14 +51,11 @@ func ParsePolicies(name string, b []byte) (*PolicyFile, error) {
 		}
 		return r.end()
 	})
-	switch {
-	case err != nil:
+	if err == nil && len(f.Policies) == 0 {
+		err = &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
+	}
+	if err != nil {
 		return nil, err
-	case f == nil:
-		return nil, &Error{File: name, Line: 1, Msg: "the policy file is empty; its first line is for example " +
-			policyHeaderExample}
-	case len(f.Policies) == 0:
-		return nil, &Error{File: name, Line: lines, Msg: "there is no policy; add a line, for example " + policyExample}
 	}
 	return f, nil
 }
@@ -234,18 +231,11 @@ func appendRule(dst []byte, r learner.Rule) []byte {
 
 // Class returns the policies in the form that a learner asks.
 func (f *PolicyFile) Class() (*learner.DecisionLists, error) {
-	lists := make([]learner.DecisionList, len(f.Policies))
-	for i, l := range f.Policies {
-		lists[i] = l.Rules
-	}
+	lists := each(f.Policies, func(l *PolicyLine) learner.DecisionList { return l.Rules })
 	return learner.NewDecisionLists(f.Actions, lists)
 }
 
 // Priors returns the prior weight of each policy, up to a factor.
 func (f *PolicyFile) Priors() []float64 {
-	q := make([]float64, len(f.Policies))
-	for i, l := range f.Policies {
-		q[i] = l.Prior
-	}
-	return q
+	return each(f.Policies, func(l *PolicyLine) float64 { return l.Prior })
 }
