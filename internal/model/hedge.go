@@ -16,7 +16,6 @@ const PaperEta = oracle.PaperEta
 
 type hedge struct{}
 
-func (hedge) name() string             { return Hedge }
 func (hedge) defaults() Oracle         { return Oracle{Kind: Hedge} }
 func (hedge) orders() orders           { return orders{arrival: true} }
 func (hedge) resolve(*Model, int, int) {}

@@ -16,7 +16,6 @@ const (
 
 type linear struct{}
 
-func (linear) name() string   { return Linear }
 func (linear) orders() orders { return orders{early: true} }
 
 func (linear) defaults() Oracle {
