@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // jsonLines calls f with each line of a file that is not blank, and returns how many lines there are. The first one is
@@ -127,9 +129,27 @@ func (r *lineReader) open(d json.Delim, what string) {
 	}
 }
 
-// object reads an object. f reads the value of a key and is told where the key is; it refuses keys beside those
-// that are expected.
-func (r *lineReader) object(expected string, f func(key string, at int) bool) {
+// member is a key of an object; read reads its value and is told where the key is.
+type member struct {
+	key  string
+	read func(at int)
+}
+
+// object reads an object that may have some keys.
+func (r *lineReader) object(known ...member) {
+	r.members(func(key string, at int) {
+		i := slices.IndexFunc(known, func(m member) bool { return m.key == key })
+		if i < 0 {
+			names := each(known, func(m *member) string { return m.key })
+			r.fail(at, "unknown key %q; expected %s", key, strings.Join(names, ", "))
+			return
+		}
+		known[i].read(at)
+	})
+}
+
+// members reads an object. f reads the value of a key and is told where the key is.
+func (r *lineReader) members(f func(key string, at int)) {
 	r.open('{', "an object")
 	seen := map[string]bool{}
 	for r.err == nil && r.dec.More() {
@@ -138,8 +158,8 @@ func (r *lineReader) object(expected string, f func(key string, at int) bool) {
 		if seen[key] {
 			r.fail(at, "the key %q is there twice", key)
 		}
-		if seen[key] = true; r.err == nil && !f(key, at) {
-			r.fail(at, "unknown key %q; expected %s", key, expected)
+		if seen[key] = true; r.err == nil {
+			f(key, at)
 		}
 	}
 	r.next()

@@ -62,11 +62,8 @@ func (g guard) read(p *parser, n *yaml.Node) {
 	if isWord(n, "none") {
 		return
 	}
-	if *g.at = defaultGuard; n.Kind != yaml.MappingNode {
-		p.expected(n, "guard", "none, or worse_by, alpha and then", example)
-		return
-	}
-	p.fields(n, "guard", g.fields())
+	*g.at = defaultGuard
+	p.group(n, "guard", "none, or worse_by, alpha and then", example, g.fields())
 	if bad := g.problem(); bad != "" {
 		p.errorf(n, "guard: %s; for example: %s", bad, example)
 	}
