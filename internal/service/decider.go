@@ -20,7 +20,7 @@ import (
 // decisions. All its work is done under mu.
 type Decider struct {
 	cfg    SystemConfig
-	topics Topics
+	topics join.Topics
 
 	mu       sync.Mutex
 	follower *follower
@@ -67,7 +67,7 @@ type Decider struct {
 // recovers from the logs: the ids and positions in the tail of decisions, the
 // learner from the last snapshot and the feedback behind it.
 func OpenDecider(ctx context.Context, cfg SystemConfig) (*Decider, error) {
-	d := &Decider{cfg: cfg, topics: TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
+	d := &Decider{cfg: cfg, topics: join.TopicsOf(cfg.Name), wakeup: make(chan struct{}, 1), feedback: make(chan struct{}, 1), snapshot: make(chan snapshotJob, 1)}
 	d.spawn = func(f func()) { go f() }
 	if d.cfg.Metrics == nil {
 		d.cfg.Metrics = watch.NewMetrics(nil, nil)

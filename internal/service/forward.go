@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/pkg/stream"
 )
 
@@ -80,7 +81,7 @@ func (f *front) forward(p int, m stream.Message, json bool) {
 	case err == nil:
 		m.Respond(data, headers...)
 	case errors.Is(err, stream.ErrNoResponder) && f.apart:
-		f.refuse(m, 503, fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: start all deciders with the same --nats URL, or write the context to the topic %s", p, TopicsOf(f.name).Contexts), "", json)
+		f.refuse(m, 503, fmt.Sprintf("this decider does not own partition %d, and cannot ask the one that does: start all deciders with the same --nats URL, or write the context to the topic %s", p, join.TopicsOf(f.name).Contexts), "", json)
 	case errors.Is(err, stream.ErrNoResponder):
 		f.refuse(m, 503, fmt.Sprintf("no responders: no decider owns partition %d now; retry with the same id", p), "", json)
 	case errors.Is(err, context.DeadlineExceeded):

@@ -13,6 +13,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
@@ -29,7 +30,7 @@ const plantedText = "planted-secret"
 type rig struct {
 	t      testing.TB
 	log    *mem.Log
-	topics Topics
+	topics join.Topics
 	fault  func(topic string, r *stream.Record) mem.Fault // nil: none
 	reg    *prometheus.Registry
 	m      *watch.Metrics

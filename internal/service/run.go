@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -212,14 +213,14 @@ func serveOutcomes(ctx context.Context, log stream.Log, bus stream.Bus, name str
 	}
 	s := &OutcomeService{metrics: m}
 	for p := range partitions {
-		w := newOutcomeWriter(log, TopicsOf(name).Outcomes, p)
+		w := newOutcomeWriter(log, join.TopicsOf(name).Outcomes, p)
 		if err := w.open(ctx); err != nil {
 			s.Close()
 			return nil, err
 		}
 		s.writers = append(s.writers, w)
 	}
-	s.quota = newQuota(ctx, log, TopicsOf(name), m)
+	s.quota = newQuota(ctx, log, join.TopicsOf(name), m)
 	s.gate = newGate("outcome", m, s.requestOf)
 	var err error
 	if s.stop, err = bus.Serve(name+".outcome", "outcome", r.limit("outcome", m, s.gate.request)); err != nil {

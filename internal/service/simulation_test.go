@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -82,7 +83,7 @@ type sim struct {
 	ctx    context.Context
 	seed   int64
 	o      simOptions
-	topics Topics
+	topics join.Topics
 	now    int64 // the log's clock, ns
 	heal   bool
 	users  *users
@@ -113,7 +114,7 @@ type zombie interface {
 
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
-	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
+	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
