@@ -140,9 +140,6 @@ func (m *Models) AddSnapshot(s *StoredSnapshot) (loop.Epoch, error) {
 // Rules returns the rules of an epoch, nil if it is not known.
 func (m *Models) Rules(epoch int64) *loop.Rules { return m.e.rules(epoch) }
 
-// Request answers one request for a decision, as if it came over the bus.
-func (d *Decider) Request(m stream.Message) { d.request(m) }
-
 // Rounds returns, by partition, the highest round whose feedback was seen. It must not be
 // changed.
 func (a *Audit) Rounds() []int64 { return a.f.rounds }

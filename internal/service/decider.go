@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"hindsight/internal/front"
 	"hindsight/internal/intake"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -30,7 +31,7 @@ type Decider struct {
 	rejects  stream.Appender
 	rejected bool // a reject waits for its acknowledgement
 	flight   *flight
-	gate     *gate // takes requests from the bus; nil: none do come
+	gate     *front.Gate // takes requests from the bus; nil: none do come
 	recent   recent
 	old      readBacks
 	dec      codec.Decision

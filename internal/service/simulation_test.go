@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
@@ -92,7 +93,7 @@ type sim struct {
 	joiner   *simJoiner
 	zombies  []zombie
 	outcomes *simOutcomes
-	gates    []*gate // of all outcome services
+	services []*front.Outcomes
 	version  int64
 	number   int        // of processes
 	whim     *rand.Rand // of the operators
@@ -376,17 +377,17 @@ func (w *simJoiner) shut() {
 // simOutcomes is the process of an outcome service.
 type simOutcomes struct {
 	p *process
-	s *OutcomeService
+	s *front.Outcomes
 }
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions, nil)
+	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(s.ctx, simLog{p})
 	if err != nil {
 		s.fatal("%v", err)
 		return
 	}
-	s.outcomes, s.gates = &simOutcomes{p, svc}, append(s.gates, svc.gate)
+	s.outcomes, s.services = &simOutcomes{p, svc}, append(s.services, svc)
 }
 
 func simSeeds(t *testing.T) int {
