@@ -41,7 +41,7 @@ func (j *Joiner) adoptModel() {
 
 // source returns the model of an epoch as its owner had it.
 func (d *definition) source() Source {
-	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Files: d.files}
+	s := Source{Name: d.rec.Name, Version: d.rec.Version, Model: d.rec.Model, Mode: d.rec.Mode, Files: d.files}
 	for _, f := range d.rec.Files {
 		s.Order = append(s.Order, f.Name)
 	}

@@ -165,11 +165,11 @@ func simModel(r check.Rules, version int64) []byte {
 		check.Rules
 		Version int64
 	}{r, version})
-	return append(b, '\n') // a mode goes behind it
+	return append(b, '\n')
 }
 
 func simRules(e *codec.Epoch) (r check.Rules, err error) {
-	return r, json.Unmarshal(withoutMode(e.Model), &r)
+	return r, json.Unmarshal(e.Model, &r)
 }
 
 // build makes the model of an epoch, with the planted faults.
@@ -188,7 +188,7 @@ func (s *sim) build(rec *codec.Epoch, _ map[string][]byte) (loop.Epoch, error) {
 	}
 	rules := &loop.Rules{MaxActions: r.MaxActions, Range: loop.Range{Min: r.Min, Max: r.Max, Clip: r.Clip},
 		Window: loop.Window{Rounds: r.WindowRounds, Nanos: r.WindowNanos}, Impute: r.Impute, DefaultLoss: r.DefaultLoss,
-		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: modeOf(rec.Model)}
+		Arrival: r.Arrival || s.plant.arrival, Early: r.Early, Mode: rec.Mode}
 	if s.plant.window && r.WindowRounds > 0 {
 		rules.Window.Rounds++
 	} else if s.plant.window {

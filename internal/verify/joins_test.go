@@ -25,7 +25,7 @@ func joinWorlds() int {
 	if testing.Short() {
 		return 10
 	}
-	return 60
+	return 30
 }
 
 // replayLog replays what a log holds of a world.

@@ -11,6 +11,7 @@ import (
 
 	"hindsight/internal/join"
 	"hindsight/internal/model"
+	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -75,13 +76,14 @@ func (s *shopRig) source(text string) *service.Source {
 	s.Helper()
 	m, err := model.Parse("model.yaml", []byte(text))
 	s.no(err)
-	m.Resolve(0, 0)
-	src := &service.Source{Name: m.Name, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
+	files := map[string][]byte{}
 	for _, name := range m.Files() {
-		if src.Files[name] = []byte(shopClass); strings.Contains(name, "policies") {
-			src.Files[name] = []byte(shopPolicies)
+		if files[name] = []byte(shopClass); strings.Contains(name, "policies") {
+			files[name] = []byte(shopPolicies)
 		}
 	}
+	src, err := modelfile.Source(m, files)
+	s.no(err)
 	return src
 }
 

@@ -101,7 +101,8 @@ func (w *world) use(epoch int) {
 func (w *world) name(text string) {
 	m, err := model.Parse("model.yaml", []byte(text))
 	w.no(err)
-	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Order: m.Files(), Files: map[string][]byte{}}
+	w.source = service.Source{Name: worldName, Version: m.Version, Model: m.Canonical(), Warm: m.Warm, Order: m.Files(),
+		Files: map[string][]byte{}}
 	for _, name := range m.Files() {
 		w.source.Files[name] = []byte(worldClass)
 	}
