@@ -370,8 +370,10 @@ func (f *fateCheck) begin(r *stream.Record) {
 		return
 	}
 	guard := f.heart.Guard()
-	if byGuard(&rec) && guard.Sums().Raised == 0 {
+	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
+	} else if byGuard(&rec) && rec.Raised != raised {
+		f.wrong(r, "raised", raised, rec.Raised)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
 }
@@ -379,5 +381,5 @@ func (f *fateCheck) begin(r *stream.Record) {
 // byGuard reports whether the guard began an epoch.
 func byGuard(rec *codec.Epoch) bool {
 	by, _, _ := strings.Cut(rec.Cause, ":")
-	return by == "guard"
+	return by == "guard" || rec.Raised > 0
 }
