@@ -173,7 +173,7 @@ func (j *Joiner) showControl(now time.Time) {
 	}
 	j.shownAt = now
 	guard := j.Heart().Guard()
-	page := guardPage(guard, j.epochs.last.rec.Raised)
+	page := guardPage(guard, j.epochs.last.rec.Alarm())
 	j.cfg.Control.see(modePage(j.epochs.last), page)
 	j.m.Guard(guard, page.Alarm)
 }
