@@ -1,6 +1,10 @@
 package service
 
-import "context"
+import (
+	"context"
+
+	"hindsight/internal/join"
+)
 
 // note notes where the feedback log ends now, once, or the next time if the log is away: what
 // begins there or later was asked for while this process was there.
@@ -10,7 +14,7 @@ func (c *SystemConfig) note(outer context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(outer, lookLimit)
 	defer cancel()
-	if _, end, err := c.Log.Bounds(ctx, TopicsOf(c.Source.Name).Feedback, 0); err == nil {
+	if _, end, err := c.Log.Bounds(ctx, join.TopicsOf(c.Source.Name).Feedback, 0); err == nil {
 		c.since = &end
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/front"
+	"hindsight/internal/join"
 	"hindsight/internal/loop"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/learner"
@@ -82,7 +84,7 @@ type sim struct {
 	ctx    context.Context
 	seed   int64
 	o      simOptions
-	topics Topics
+	topics join.Topics
 	now    int64 // the log's clock, ns
 	heal   bool
 	users  *users
@@ -91,7 +93,7 @@ type sim struct {
 	joiner   *simJoiner
 	zombies  []zombie
 	outcomes *simOutcomes
-	gates    []*gate // of all outcome services
+	services []*front.Outcomes
 	version  int64
 	number   int        // of processes
 	whim     *rand.Rand // of the operators
@@ -113,7 +115,7 @@ type zombie interface {
 
 func newSim(t testing.TB, seed int64, plant planted) *sim {
 	rng := rand.New(rand.NewPCG(uint64(seed), 0x9e3779b97f4a7c15))
-	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: TopicsOf("m"), now: 1e15, version: 1,
+	s := &sim{t: t, ctx: context.Background(), seed: seed, o: optionsOf(rng), topics: join.TopicsOf("m"), now: 1e15, version: 1,
 		states: map[int64]string{}, counted: map[string]int{}}
 	s.o.coarsen(seed)
 	s.o.modes, s.whim = seed%3 == 1, rand.New(rand.NewPCG(uint64(seed), 3)) // not of rng: other seeds stay what they were
@@ -375,17 +377,17 @@ func (w *simJoiner) shut() {
 // simOutcomes is the process of an outcome service.
 type simOutcomes struct {
 	p *process
-	s *OutcomeService
+	s *front.Outcomes
 }
 
 func (s *sim) openOutcomes() {
 	p := &process{w: s.wire, name: "outcomes"}
-	svc, err := ServeOutcomes(s.ctx, simLog{p}, s.log, "m", s.o.partitions, nil)
+	svc, err := front.NewServer(front.Config{Bus: s.log, Name: "m", Partitions: s.o.partitions}).ServeOutcomes(s.ctx, simLog{p})
 	if err != nil {
 		s.fatal("%v", err)
 		return
 	}
-	s.outcomes, s.gates = &simOutcomes{p, svc}, append(s.gates, svc.gate)
+	s.outcomes, s.services = &simOutcomes{p, svc}, append(s.services, svc)
 }
 
 func simSeeds(t *testing.T) int {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"hindsight/internal/join"
 	"hindsight/internal/service"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -189,7 +190,7 @@ func TestKeepIsRefused(t *testing.T) {
 // epoch in which the learner began, goes on from a snapshot and verifies from there.
 func TestModesBehindRetention(t *testing.T) {
 	log := mem.New(mem.Options{})
-	if err := log.Create(t.Context(), service.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
+	if err := log.Create(t.Context(), join.TopicsOf("m").Feedback, 1, stream.TopicOptions{Trimmable: true}); err != nil {
 		t.Fatal(err)
 	}
 	s := newShop(t, log, shopModel("linear", 1, "actions: [a, b, c]\nguard: {worse_by: 0.9, alpha: 0.1}\nbaseline: uniform"))

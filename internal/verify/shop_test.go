@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"hindsight/internal/join"
 	"hindsight/internal/model"
 	"hindsight/internal/modelfile"
 	"hindsight/internal/service"
@@ -24,7 +25,7 @@ type shopRig struct {
 	testing.TB
 	ctx     context.Context
 	log     stream.Log
-	ts      service.Topics
+	ts      join.Topics
 	jc      service.SystemConfig
 	dc      service.SystemConfig
 	j       *service.Joiner
@@ -49,7 +50,7 @@ const shopPolicies = `{"hindsight_policies":1,"actions":["a","b","c","d"]}
 `
 
 func newShop(t testing.TB, log stream.Log, text string) *shopRig {
-	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: service.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
+	s := &shopRig{TB: t, ctx: t.Context(), log: log, ts: join.TopicsOf("m"), rng: rand.New(rand.NewPCG(4, 2)), read: stream.Earliest, worse: "a"}
 	_, err := service.EnsureTopics(s.ctx, log, "m", 1, service.Retention{})
 	s.no(err)
 	s.in, err = log.Writer(s.ctx, s.ts.Contexts, 0, nil)
