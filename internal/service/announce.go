@@ -44,7 +44,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	if err := j.tryKeep(&rec, ep); err != nil {
 		return err
 	}
-	return j.begin(ctx, &rec, classRecords(s.Order, s.Files))
+	return j.begin(ctx, &rec, s.Files)
 }
 
 // nextEpoch returns a number that no epoch has had.
@@ -69,11 +69,11 @@ func (j *Joiner) resume(ctx context.Context) error {
 	return nil
 }
 
-// begin writes an epoch that is defined, with its class records before it.
-func (j *Joiner) begin(ctx context.Context, rec *codec.Epoch, classes []codec.Class) error {
+// begin writes an epoch that is defined, with the class records of its files before it.
+func (j *Joiner) begin(ctx context.Context, rec *codec.Epoch, files map[string][]byte) error {
 	var records []stream.Record
-	for i := range classes {
-		records = append(records, stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &classes[i])})
+	for _, c := range classRecords(rec, files) {
+		records = append(records, stream.Record{Type: codec.TypeClass, Value: codec.AppendClass(nil, &c)})
 	}
 	first, err := j.core.Append(ctx, append(records, stream.Record{Type: codec.TypeEpoch, Value: codec.AppendEpoch(nil, rec)}))
 	if err != nil {

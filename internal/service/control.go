@@ -32,7 +32,7 @@ var ErrElsewhere = errors.New("the joiner is not at work in this process: ask th
 
 // order is something that the joiner is to do between two steps.
 type order struct {
-	do     func(ctx context.Context) (int64, error)
+	do     func(ctx context.Context, j *Joiner) (int64, error)
 	urgent bool           // it does not wait until a new model is tried
 	done   chan orderDone // has room for one
 }
@@ -73,7 +73,7 @@ func (c *Control) see(m ModePage, g GuardPage) {
 }
 
 // ask has the joiner do something, and returns the number of the epoch that follows.
-func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
+func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64, error) {
 	if c == nil {
 		return 0, ErrElsewhere
 	}
@@ -83,7 +83,7 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 	if j == nil {
 		return 0, ErrElsewhere
 	}
-	o := order{do: do(j), urgent: urgent, done: make(chan orderDone, 1)}
+	o := order{do: do, urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
@@ -103,8 +103,8 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 
 // Switch changes the mode, and returns the number of the epoch in which it holds.
 func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
-	return c.ask(ctx, true, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(watch.CauseAdmin, why)) }
+	return c.ask(ctx, true, func(ctx context.Context, j *Joiner) (int64, error) {
+		return j.Switch(ctx, mode, cause(watch.CauseAdmin, why))
 	})
 }
 
@@ -117,9 +117,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", ErrModel, err)
 	}
-	return c.ask(ctx, false, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
-	})
+	return c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) { return j.Renew(ctx, s) })
 }
 
 var errNoFile = errors.New("this process has no model file to read again")
@@ -144,19 +142,24 @@ func cause(who, why string) string {
 // obey does what was asked for since the last step.
 func (j *Joiner) obey(ctx context.Context) {
 	for {
-		if len(j.next) > 0 {
+		for len(j.next) > 0 {
 			o := j.next[0]
 			j.next = j.next[1:]
 			j.follow(ctx, o)
-			continue
 		}
 		select {
 		case o := <-j.orders:
-			j.follow(ctx, o)
+			j.next = append(j.next, o)
 		default:
 			return
 		}
 	}
+}
+
+// follow does what was asked for. If that fails for the log's sake, the next step ends.
+func (j *Joiner) follow(ctx context.Context, o order) {
+	epoch, err := o.do(ctx, j)
+	o.done <- orderDone{epoch, err}
 }
 
 // overtaken takes the orders that come while a new model is tried, to be done next, an
@@ -174,12 +177,6 @@ func (j *Joiner) overtaken() error {
 			return nil
 		}
 	}
-}
-
-// follow does what was asked for. If that fails for the log's sake, the next step ends.
-func (j *Joiner) follow(ctx context.Context, o order) {
-	epoch, err := o.do(ctx)
-	o.done <- orderDone{epoch, err}
 }
 
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
@@ -217,14 +214,10 @@ func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause 
 	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
 	rec.Mode, rec.Cause, rec.Continues = mode, cause, lineage(&last.rec)
 	rec.SHA256 = hexSum(rec.LoggedModel())
-	order := make([]string, len(rec.Files))
-	for i, f := range rec.Files {
-		order[i] = f.Name
-	}
 	if _, err := j.epochs.define(&rec, last.files); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)
 	}
-	return j.begin(ctx, &rec, classRecords(order, last.files))
+	return j.begin(ctx, &rec, last.files)
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one

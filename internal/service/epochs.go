@@ -208,15 +208,14 @@ func (s *Source) record(number int64, partitions int, seedHash string, through i
 	return rec
 }
 
-// classRecords returns the class records of a model's files.
-func classRecords(order []string, files map[string][]byte) []codec.Class {
-	var out []codec.Class
-	for _, name := range order {
-		b := files[name]
+// classRecords returns the class records of an epoch's files.
+func classRecords(rec *codec.Epoch, files map[string][]byte) (out []codec.Class) {
+	for _, f := range rec.Files {
+		b := files[f.Name]
 		parts := max(1, (len(b)+chunkBytes-1)/chunkBytes)
 		for i := range parts {
 			chunk := b[i*chunkBytes : min(len(b), (i+1)*chunkBytes)]
-			out = append(out, codec.Class{V: codec.Version, File: name, Part: i, Parts: parts, Bytes: chunk})
+			out = append(out, codec.Class{V: codec.Version, File: f.Name, Part: i, Parts: parts, Bytes: chunk})
 		}
 	}
 	return out
