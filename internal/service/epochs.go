@@ -167,7 +167,8 @@ func (s *Source) follows(last *definition, partitions int, seedHash string) (fre
 	case s.Version < r.Version:
 		return false, fmt.Errorf("%w: the log is at version %d of the model, this file says version %d", ErrModel, r.Version, s.Version)
 	case s.Version == r.Version && !bytes.Equal(s.Model, r.Model): // the mode is what was asked for last
-		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; raise version: to start a new epoch%s", ErrModel, r.Version, difference(r.Model, s.Model))
+		return false, fmt.Errorf("%w: the model file differs from the one in the log but has the same version %d; "+
+			"raise version: to start a new epoch%s", ErrModel, r.Version, difference(r.Model, s.Model))
 	case s.Version == r.Version && !s.sameFiles(r.Files):
 		return false, fmt.Errorf("%w: a file that the model names differs from the one in the log but the version is the same, %d; raise version: to start a new epoch", ErrModel, r.Version)
 	}

@@ -69,11 +69,16 @@ type refitted struct {
 	asked   int
 }
 
+// refitSource is version 2 of the model, which is taught all feedback.
+func refitSource(mode codec.Mode) *Source {
+	return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode, Warm: model.Warm{Refit: true}}
+}
+
 func newRefitted(t *testing.T) *refitted {
 	d := newDaemon(t, watch.RoleDecider)
 	x := &refitted{daemon: d, log: &slowLog{Log: d.log}}
 	x.control = &Control{Reload: func() (*Source, error) {
-		return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Warm: model.Warm{Refit: true}}, nil
+		return refitSource(codec.Live), nil
 	}}
 	d.config.Log, d.config.Control, d.config.Build, d.config.Source = x.log, x.control, modeBuild, source(1)
 	return x
@@ -223,7 +228,7 @@ func TestRefitGivesWay(t *testing.T) {
 		}
 		x.log.pace.Store(0)
 		x.config.Source = source(2)
-		x.config.Source.Model, x.config.Source.Warm = []byte("name: m\nwarm: refit\n"), model.Warm{Refit: true}
+		x.config.Source.Model, x.config.Source.Warm = refitSource(0).Model, refitSource(0).Warm
 		defer x.run(x.system)()
 		synctest.Wait()
 		if n := x.ask().Epoch; n != 3 {
@@ -240,7 +245,7 @@ func TestRefitPaused(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			x := newRefitted(t)
 			x.control.Reload = func() (*Source, error) {
-				return &Source{Name: "m", Version: 2, Model: []byte("name: m\nwarm: refit\n"), Mode: mode, Warm: model.Warm{Refit: true}}, nil
+				return refitSource(mode), nil
 			}
 			defer x.run(x.system)()
 			synctest.Wait()

@@ -75,7 +75,8 @@ type segment struct {
 
 // own returns what was learned while an epoch was at work, through feedback to.
 func own(rec *codec.Epoch, to int64) segment {
-	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: rec.Mode == codec.Paused}
+	paused := rec.Mode == codec.Paused
+	return segment{since: lineage(rec), epoch: rec.Epoch, from: rec.Through + 1, to: to, paused: paused}
 }
 
 // segments returns the feedback that an epoch's learner starts from, ascending: for a
@@ -196,7 +197,8 @@ func (j *Joiner) planWarm(ctx context.Context, rec *codec.Epoch, end int64) erro
 	if p.first == 0 || p.first > n || e == nil {
 		return goneError(n, p.first)
 	}
-	if s := j.cfg.Source; s.Earlier != nil && !differ(s.Earlier, e.Model, "oracle") { // a state from before oracles had versions
+	if s := j.cfg.Source; s.Earlier != nil && !differ(s.Earlier, e.Model, "oracle") {
+		// a state from before oracles had versions
 		rec.Model = s.Earlier
 	}
 	if k, _ := model.Differing(rec.Model, e.Model, stateKeys()...); k != "" {
@@ -310,8 +312,8 @@ func (j *Joiner) tryWarm(ctx context.Context, rec *codec.Epoch, ep loop.Epoch, e
 			continue
 		}
 		if k, _ := model.Differing(rec.Model, d.rec.Model, "loss", "reward"); k != "" {
-			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; use warm: none",
-				ErrModel, j.cfg.Source.Warm, d.rec.Version, n, k)
+			return fmt.Errorf("%w: warm: %s: losses of version %d (epoch %d) are on another scale: %s: differs; "+
+				"use warm: none", ErrModel, j.cfg.Source.Warm, d.rec.Version, n, k)
 		}
 	}
 	j.cfg.Logger.Info("the learner starts from earlier feedback", "from", rec.WarmFrom, "through", rec.WarmTo, "learned", w.learned, "passed_over", w.passed)
