@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"hindsight/internal/model"
+	"hindsight/internal/follow"
 	"hindsight/internal/watch"
 	"hindsight/pkg/codec"
 	"hindsight/pkg/stream"
@@ -23,7 +23,7 @@ const causeLost = "lost"
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
 type Control struct {
-	Reload func() (*Source, error) // reads the model file again; nil: there is none
+	Reload func() (*follow.Source, error) // reads the model file again; nil: there is none
 
 	mu     sync.Mutex
 	joiner *Joiner // at work in this process; nil: none
@@ -119,7 +119,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	}
 	s, err := c.Reload()
 	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrModel, err)
+		return 0, fmt.Errorf("%w: %w", follow.ErrModel, err)
 	}
 	return c.ask(ctx, false, func(j *Joiner) func(context.Context) (int64, error) {
 		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
@@ -190,25 +190,25 @@ func (j *Joiner) follow(ctx context.Context, o order) {
 // learner, and with all else that the model says. It returns its number; if the mode is
 // the one at work, that of the epoch at work, unless it was the guard's switch: whoever
 // asks for that mode has seen the alarm, and an epoch says so. An error that is no
-// [ErrModel] leaves the joiner dead.
+// [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
 	return j.switchMode(ctx, mode, cause, 0)
 }
 
 // switchMode is [Joiner.Switch] by the guard, which alarmed at feedback raised; 0: somebody asked.
 func (j *Joiner) switchMode(ctx context.Context, mode codec.Mode, cause string, raised int64) (int64, error) {
-	last := j.epochs.last
-	if last.rules.Mode == mode && (last.rec.Raised == 0 || raised > 0) {
-		return last.rec.Epoch, nil
+	last := j.epochs.Last
+	if last.Rules.Mode == mode && (last.Rec.Raised == 0 || raised > 0) {
+		return last.Rec.Epoch, nil
 	}
-	if err := j.goOn(ctx, last.rec.Epoch+1, mode, cause, raised); err != nil {
-		if !errors.Is(err, ErrModel) {
+	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause, raised); err != nil {
+		if !errors.Is(err, follow.ErrModel) {
 			j.dead = err
 		}
 		return 0, err
 	}
-	n := j.epochs.last.rec.Epoch
-	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.rules.Mode.String(), "epoch", n, "cause", cause)
+	n := j.epochs.Last.Rec.Epoch
+	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.Rules.Mode.String(), "epoch", n, "cause", cause)
 	by := watch.CauseAdmin
 	if raised > 0 {
 		by = watch.CauseGuard
@@ -219,56 +219,29 @@ func (j *Joiner) switchMode(ctx context.Context, mode codec.Mode, cause string, 
 
 // goOn begins an epoch that differs from the one at work in its mode alone.
 func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string, raised int64) error {
-	last := j.epochs.last
-	rec := last.rec
-	rec.Epoch, rec.Through = number, j.Heart().LastN()
-	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
-	rec.Mode, rec.Cause, rec.Raised, rec.Continues = mode, cause, raised, lineage(&last.rec)
-	rec.SHA256 = hexSum(rec.LoggedModel())
-	order := make([]string, len(rec.Files))
-	for i, f := range rec.Files {
-		order[i] = f.Name
+	if err := j.epochs.Continue(number, j.Heart().LastN(), mode, cause, raised); err != nil {
+		return err
 	}
-	if _, err := j.epochs.define(&rec, last.files); err != nil {
-		return fmt.Errorf("%w: %w", ErrModel, err)
-	}
-	return j.begin(ctx, &rec, classRecords(order, last.files))
+	return j.begin(ctx)
 }
 
 // Renew makes another model the one that this joiner announces, if it may follow the one
 // at work, and returns the number of the epoch at work then.
-func (j *Joiner) Renew(ctx context.Context, s *Source) (int64, error) {
+func (j *Joiner) Renew(ctx context.Context, s *follow.Source) (int64, error) {
 	if err := j.core.Flush(ctx); err != nil { // a learner may start from what is there
 		j.dead = err
 		return 0, err
 	}
-	was, last := *j.cfg.Source, j.epochs.last
+	was, last := *j.cfg.Source, j.epochs.Last
 	*j.cfg.Source = *s
 	err := j.announce(ctx)
-	if errors.Is(err, ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
+	if errors.Is(err, follow.ErrModel) || errors.Is(err, errOvertaken) { // nothing of it is written
 		*j.cfg.Source = was
-		j.epochs.undo(last)
+		j.epochs.Undo(last)
 		return 0, err
 	}
 	j.dead = err
-	return j.epochs.last.rec.Epoch, err
-}
-
-// lineage returns the first of the epochs that share a learner.
-func lineage(rec *codec.Epoch) int64 {
-	if rec.Continues > 0 {
-		return rec.Continues
-	}
-	return rec.Epoch
-}
-
-// sameLearner reports whether the learner of one model can be that of another as it is.
-func sameLearner(a, b []byte) bool { return !differ(a, b, "actions", "warm") }
-
-// differ reports whether two models differ in any of some keys.
-func differ(a, b []byte, keys ...string) bool {
-	key, _ := model.Differing(a, b, keys...)
-	return key != ""
+	return j.epochs.Last.Rec.Epoch, err
 }
 
 // watchGuard tells of an alarm of the guard, and does what the model says about it.
