@@ -25,9 +25,9 @@ import (
 	"hindsight/pkg/stream/nats"
 )
 
-// PasswordEnv is where the password is taken from without a file. There is no flag for
+// passwordEnv is where the password is taken from without a file. There is no flag for
 // it: everybody on a machine can read the arguments of its processes.
-const PasswordEnv = "HINDSIGHT_KAFKA_PASSWORD"
+const passwordEnv = "HINDSIGHT_KAFKA_PASSWORD"
 
 // The mechanisms by which a user can log in.
 const (
@@ -50,7 +50,7 @@ type Flags struct {
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "kafka-user", "", "user for --log kafka://…")
 	fs.StringVar(&f.PasswordFile, "kafka-password-file", "", "file, mode 0600, with that user's password (or the "+
-		"environment variable "+PasswordEnv+"), or the token of "+mechanismBearer+", read for each connection")
+		"environment variable "+passwordEnv+"), or the token of "+mechanismBearer+", read for each connection")
 	fs.StringVar(&f.Mechanism, "kafka-sasl", mechanismScram512, "how that user logs in: "+mechanismPlain+", "+
 		mechanismScram256+" or "+mechanismScram512+", or by a token, without a user: "+mechanismBearer)
 	fs.StringVar(&f.TokenCommand, "kafka-token-command", "", "program, with its arguments, that writes the token of "+
@@ -168,7 +168,7 @@ func (f *Flags) login(ctx context.Context, a *access) (sasl.Mechanism, error) {
 		return nil, nil // the variable may be there for others
 	case from == "":
 		return nil, fmt.Errorf("which password has the user for Kafka? Give --kafka-password-file, or the environment "+
-			"variable %s", PasswordEnv)
+			"variable %s", passwordEnv)
 	case password == "":
 		return nil, fmt.Errorf("the password in %s is empty", from)
 	}
@@ -204,8 +204,8 @@ func (f *Flags) password(a *access) (password, from string, err error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	if p := getenv(PasswordEnv); p != "" {
-		return p, PasswordEnv, nil
+	if p := getenv(passwordEnv); p != "" {
+		return p, passwordEnv, nil
 	}
 	if a.hasPassword {
 		return a.password, "--log", nil

@@ -206,11 +206,11 @@ func (e *LoggedEpochs) Plan(ctx context.Context, s *Source, rec *codec.Epoch, pa
 
 // Continue makes an epoch that goes on with the learner and the model at work, in another mode, after
 // feedback through.
-func (e *LoggedEpochs) Continue(number, through int64, mode codec.Mode, cause string, raised int64) error {
+func (e *LoggedEpochs) Continue(number, through int64, mode codec.Mode, cause string) error {
 	rec := e.Last.Rec
 	rec.Epoch, rec.Through = number, through
 	rec.WarmFrom, rec.WarmTo, rec.WarmEpoch = 0, 0, 0
-	rec.Mode, rec.Cause, rec.Raised, rec.Continues = mode, cause, raised, e.Last.Lineage()
+	rec.Mode, rec.Cause, rec.Continues = mode, cause, e.Last.Lineage()
 	rec.SHA256 = hexSum(rec.LoggedModel())
 	if _, err := e.define(&rec, e.Last.Files); err != nil {
 		return fmt.Errorf("%w: %w", ErrModel, err)

@@ -3,6 +3,7 @@ package paper
 import (
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -78,10 +79,43 @@ func TestTables(t *testing.T) {
 	}
 }
 
+// few reports whether tests play some of a claim's delays only; with HINDSIGHT_LONG all.
+func few() bool { return os.Getenv("HINDSIGHT_LONG") == "" }
+
+// TestBlindStart holds that the rounds in which nothing can be known are played by the learner that plays
+// all of them: they cost what an environment of so many rounds costs, with its class.
+func TestBlindStart(t *testing.T) {
+	for _, c := range Claims() {
+		if c.Name != "dmax" {
+			continue
+		}
+		var f *Finding
+		o := Options{Quick: true, Seeds: 1, Seed: 7, few: true}
+		err := Try(t.Context(), []Claim{c}, o, func(int) {}, func(found *Finding) error { f = found; return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, row := range f.Tables[0].Rows {
+			d := int(row[1].(float64))
+			if d == 0 {
+				continue
+			}
+			alone := &cell{rounds: d, env: builtin(row[0].(string), d), delays: fmt.Sprintf("constant:%d", d)}
+			r, err := alone.play(t.Context(), o.Seed, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := row[4].(replay.Estimate).Value; math.Abs(got-*r.Regret) > 1e-9*(1+got) {
+				t.Errorf("%s: the first %d rounds cost %v, alone %v", row[0], d, got, *r.Regret)
+			}
+		}
+	}
+}
+
 // Every claim can be tried, says what it saw, and does what it says it will do.
 func TestEveryClaim(t *testing.T) {
 	dir := t.TempDir()
-	o := Options{Quick: true, Seeds: 1, Seed: 7}
+	o := Options{Quick: true, Seeds: 1, Seed: 7, few: few()}
 	claims := Claims()
 	if testing.Short() {
 		claims = slices.DeleteFunc(claims, func(c Claim) bool { return c.Name != "stability" && c.Name != "dmax" })

@@ -200,10 +200,9 @@ func TestRegretOfPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("pure and long: the race detector has nothing to find here")
 	}
-	const seeds = 20
-	rounds := 1500
+	seeds, rounds := 12, 1000
 	if os.Getenv("HINDSIGHT_LONG") != "" {
-		rounds = 20_000
+		seeds, rounds = 20, 20_000
 	}
 	one := regrets(t, 1, seeds, rounds, false)
 	t.Logf("%d rounds, P = 1: regret %v", rounds, one)

@@ -27,9 +27,9 @@ type Flags struct {
 	Getenv                     func(string) string // nil: os.Getenv
 }
 
-// PasswordEnv is where the password is taken from without a file. There is no flag for
+// passwordEnv is where the password is taken from without a file. There is no flag for
 // it: everybody on a machine can read the arguments of its processes.
-const PasswordEnv = "HINDSIGHT_NATS_PASSWORD"
+const passwordEnv = "HINDSIGHT_NATS_PASSWORD"
 
 // maxPassword is more than a password has.
 const maxPassword = 4096
@@ -38,7 +38,7 @@ const maxPassword = 4096
 func (f *Flags) Register(fs *pflag.FlagSet) {
 	fs.StringVar(&f.User, "nats-user", "", "user for nats://…")
 	fs.StringVar(&f.PasswordFile, "nats-password-file", "", "file, mode 0600, with that user's password (or the "+
-		"environment variable "+PasswordEnv+")")
+		"environment variable "+passwordEnv+")")
 	fs.StringVar(&f.Creds, "nats-creds", "", "file with credentials for nats://… (a JWT and its seed)")
 	fs.StringVar(&f.NKey, "nats-nkey", "", "file with an nkey seed for nats://…")
 	fs.StringVar(&f.CA, "nats-ca", "", "file with the certificates that sign the servers' (default: those of the "+
@@ -125,9 +125,9 @@ func (f *Flags) password() (password string, err error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	if password = getenv(PasswordEnv); password == "" {
+	if password = getenv(passwordEnv); password == "" {
 		return "", fmt.Errorf("which password has the user for NATS? Give --nats-password-file, or the environment "+
-			"variable %s", PasswordEnv)
+			"variable %s", passwordEnv)
 	}
 	return password, nil
 }

@@ -38,7 +38,7 @@ func (j *Joiner) resume(ctx context.Context) error {
 		}
 		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: another begins",
 			"lost", j.nextEpoch()-1, "mode", mode.String())
-		return j.goOn(ctx, j.nextEpoch(), mode, causeLost, 0)
+		return j.goOn(ctx, j.nextEpoch(), mode, causeLost)
 	}
 	if file := j.cfg.Source.Mode; file != mode {
 		j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", mode.String(),

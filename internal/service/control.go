@@ -192,16 +192,12 @@ func (j *Joiner) follow(ctx context.Context, o order) {
 // asks for that mode has seen the alarm, and an epoch says so. An error that is no
 // [follow.ErrModel] leaves the joiner dead.
 func (j *Joiner) Switch(ctx context.Context, mode codec.Mode, cause string) (int64, error) {
-	return j.switchMode(ctx, mode, cause, 0)
-}
-
-// switchMode is [Joiner.Switch] by the guard, which alarmed at feedback raised; 0: somebody asked.
-func (j *Joiner) switchMode(ctx context.Context, mode codec.Mode, cause string, raised int64) (int64, error) {
 	last := j.epochs.Last
-	if last.Rules.Mode == mode && (last.Rec.Raised == 0 || raised > 0) {
+	asked := codec.Epoch{Cause: cause}
+	if last.Rules.Mode == mode && (last.Rec.Alarm() == 0 || asked.Alarm() > 0) {
 		return last.Rec.Epoch, nil
 	}
-	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause, raised); err != nil {
+	if err := j.goOn(ctx, last.Rec.Epoch+1, mode, cause); err != nil {
 		if !errors.Is(err, follow.ErrModel) {
 			j.dead = err
 		}
@@ -210,7 +206,7 @@ func (j *Joiner) switchMode(ctx context.Context, mode codec.Mode, cause string, 
 	n := j.epochs.Last.Rec.Epoch
 	j.cfg.Logger.Warn("mode switched", "mode", mode.String(), "was", last.Rules.Mode.String(), "epoch", n, "cause", cause)
 	by := watch.CauseAdmin
-	if raised > 0 {
+	if asked.Alarm() > 0 {
 		by = watch.CauseGuard
 	}
 	j.cfg.Metrics.Switch(by)
@@ -218,8 +214,8 @@ func (j *Joiner) switchMode(ctx context.Context, mode codec.Mode, cause string, 
 }
 
 // goOn begins an epoch that differs from the one at work in its mode alone.
-func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string, raised int64) error {
-	if err := j.epochs.Continue(number, j.Heart().LastN(), mode, cause, raised); err != nil {
+func (j *Joiner) goOn(ctx context.Context, number int64, mode codec.Mode, cause string) error {
+	if err := j.epochs.Continue(number, j.Heart().LastN(), mode, cause); err != nil {
 		return err
 	}
 	return j.begin(ctx)
@@ -258,7 +254,7 @@ func (j *Joiner) watchGuard(ctx context.Context) error {
 	if rules.Guard.Then == codec.Live || rules.Mode != codec.Live {
 		return nil
 	}
-	_, err := j.switchMode(ctx, rules.Guard.Then, fmt.Sprint(codec.GuardCause, s.Raised), s.Raised)
+	_, err := j.Switch(ctx, rules.Guard.Then, codec.AlarmCause(s.Raised))
 	return err
 }
 

@@ -174,7 +174,7 @@ func (j *Joiner) showControl(now time.Time) {
 	}
 	j.shownAt = now
 	guard := j.Heart().Guard()
-	page := guardPage(guard, j.epochs.Last.Rec.Raised)
+	page := guardPage(guard, j.epochs.Last.Rec.Alarm())
 	j.cfg.Control.see(modePage(j.epochs.Last), page)
 	j.m.Guard(guard, page.Alarm)
 }

@@ -372,8 +372,8 @@ func (f *fateCheck) begin(r *stream.Record) {
 	guard := f.heart.Guard()
 	if raised := guard.Sums().Raised; byGuard(&rec) && raised == 0 {
 		f.wrong(r, "cause", "not the guard, which has not alarmed", rec.Cause)
-	} else if byGuard(&rec) && rec.Raised != raised {
-		f.wrong(r, "raised", raised, rec.Raised)
+	} else if byGuard(&rec) && rec.Alarm() != raised {
+		f.wrong(r, "cause", codec.AlarmCause(raised), rec.Cause)
 	}
 	guard.Begin(rec.Epoch, rec.Continues > 0, rules)
 }
@@ -381,5 +381,5 @@ func (f *fateCheck) begin(r *stream.Record) {
 // byGuard reports whether the guard began an epoch.
 func byGuard(rec *codec.Epoch) bool {
 	by, _, _ := strings.Cut(rec.Cause, ":")
-	return by == "guard" || rec.Raised > 0
+	return by == "guard"
 }

@@ -311,9 +311,9 @@ func (s *shopRig) falseAlarm() {
 	edit := func(by int64) {
 		s.no(log.Edit(s.ts.Feedback, 0, func(recs []stream.Record) []stream.Record {
 			for i := range recs {
-				if rec, err := codec.ParseEpoch(recs[i].Value); recs[i].Type == codec.TypeEpoch && rec.Raised > 0 {
+				if rec, err := codec.ParseEpoch(recs[i].Value); recs[i].Type == codec.TypeEpoch && rec.Alarm() > 0 {
 					s.no(err)
-					rec.Raised += by
+					rec.Cause = codec.AlarmCause(rec.Alarm() + by)
 					recs[i].Value = codec.AppendEpoch(nil, &rec)
 				}
 			}
@@ -321,7 +321,7 @@ func (s *shopRig) falseAlarm() {
 		}))
 	}
 	edit(1)
-	if r := s.verify(); r.First == nil || r.First.Field != "raised" {
+	if r := s.verify(); r.First == nil || r.First.Field != "cause" {
 		s.Errorf("an alarm at another feedback: %+v", r.First)
 	}
 	edit(-1)

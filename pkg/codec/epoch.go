@@ -27,12 +27,19 @@ func (x *Epoch) splitModel() {
 	}
 }
 
-// GuardCause begins the cause of an epoch that the guard began; the feedback at which it alarmed follows.
-const GuardCause = "guard: worse than the baseline at feedback "
+// alarmCause begins the cause of an epoch that the guard began; the feedback at which it alarmed follows. A key of
+// its own would change the bytes of snapshots, which hold the record as the program that writes them knows it.
+const alarmCause = "guard: worse than the baseline at feedback "
 
-// readCause reads Raised from a record of before that key, which has it in the cause alone.
-func (x *Epoch) readCause() {
-	if n, ok := strings.CutPrefix(x.Cause, GuardCause); ok && x.Raised == 0 {
-		x.Raised, _ = strconv.ParseInt(n, 10, 64)
+// AlarmCause is the cause of an epoch that the guard begins when it alarms at a feedback.
+func AlarmCause(feedback int64) string { return alarmCause + strconv.FormatInt(feedback, 10) }
+
+// Alarm returns the feedback at which the guard alarmed and began the epoch; 0: it did not begin it.
+func (x *Epoch) Alarm() int64 {
+	text, ok := strings.CutPrefix(x.Cause, alarmCause)
+	n, err := strconv.ParseInt(text, 10, 64)
+	if !ok || err != nil {
+		return 0
 	}
+	return n
 }

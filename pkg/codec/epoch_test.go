@@ -31,28 +31,21 @@ func TestEpochMode(t *testing.T) {
 	}
 }
 
-// TestEpochRaised holds that an alarm of the guard is a field of its record, and is read from one of before that
-// field, which has it in the cause.
-func TestEpochRaised(t *testing.T) {
-	for _, c := range []struct {
-		cause        string
-		raised, want int64
-	}{
-		{GuardCause + "41", 0, 41},
-		{GuardCause + "41", 42, 42},
-		{"guard: other words", 42, 42},
-		{"admin: " + GuardCause + "41", 0, 0},
-		{"lost", 0, 0},
-		{"", 0, 0},
+// TestEpochAlarm holds that the feedback at which the guard alarmed is read from the cause that it gives, in the
+// words of all programs, and from no other.
+func TestEpochAlarm(t *testing.T) {
+	for cause, want := range map[string]int64{
+		AlarmCause(41): 41,
+		"guard: worse than the baseline at feedback 41":        41,
+		"guard: worse than the baseline at feedback 4x":        0,
+		"guard: other words":                                   0,
+		"admin: guard: worse than the baseline at feedback 41": 0,
+		"lost": 0,
+		"41":   0,
+		"":     0,
 	} {
-		x := sampleEpoch()
-		x.Cause, x.Raised = c.cause, c.raised
-		got, err := ParseEpoch(AppendEpoch(nil, &x))
-		if err != nil || got.Raised != c.want || got.Cause != c.cause {
-			t.Errorf("%q, %d: raised at %d, cause %q, %v", c.cause, c.raised, got.Raised, got.Cause, err)
-		}
-		if b := AppendEpoch(nil, &x); bytes.Contains(b, []byte("raised")) != (c.raised > 0) {
-			t.Errorf("%q", b)
+		if got := (&Epoch{Cause: cause}).Alarm(); got != want {
+			t.Errorf("%q: %d, want %d", cause, got, want)
 		}
 	}
 }

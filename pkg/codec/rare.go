@@ -21,7 +21,6 @@ func AppendEpoch(dst []byte, x *Epoch) []byte {
 func ParseEpoch(b []byte) (Epoch, error) {
 	x, err := parsed[Epoch](epochRecord, b)
 	x.splitModel()
-	x.readCause()
 	return x, err
 }
 
