@@ -42,33 +42,28 @@ func readPast(ctx context.Context, log stream.Log, topic string, end int64, paus
 	return p, err
 }
 
-func (p *past) epoch(n int64) *codec.Epoch {
+// last returns the last epoch with a property, nil if there is no record of one.
+func (p *past) last(has func(*codec.Epoch) bool) (rec *codec.Epoch) {
 	for i := range p.epochs {
-		if p.epochs[i].Epoch == n {
-			return &p.epochs[i]
+		if has(&p.epochs[i]) {
+			rec = &p.epochs[i]
 		}
 	}
-	return nil
+	return rec
+}
+
+func (p *past) epoch(n int64) *codec.Epoch {
+	return p.last(func(e *codec.Epoch) bool { return e.Epoch == n })
 }
 
 // before returns the last epoch before another, nil if its record is gone.
-func (p *past) before(n int64) (rec *codec.Epoch) {
-	for i := range p.epochs {
-		if p.epochs[i].Epoch < n {
-			rec = &p.epochs[i]
-		}
-	}
-	return rec
+func (p *past) before(n int64) *codec.Epoch {
+	return p.last(func(e *codec.Epoch) bool { return e.Epoch < n })
 }
 
 // at returns the epoch that learned feedback n, nil if its record is gone.
-func (p *past) at(n int64) (rec *codec.Epoch) {
-	for i := range p.epochs {
-		if p.epochs[i].Through < n {
-			rec = &p.epochs[i]
-		}
-	}
-	return rec
+func (p *past) at(n int64) *codec.Epoch {
+	return p.last(func(e *codec.Epoch) bool { return e.Through < n })
 }
 
 // segment is a range of feedback: of the epochs since…epoch, or of all if epoch is 0.
@@ -246,9 +241,7 @@ func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch
 		rec.Model = s.Earlier
 	}
 	state := fmt.Sprintf("warm: %d is a state of version %d (epoch %d), ", n, was.Version, was.Epoch)
-	k, _ := model.Differing(rec.Model, was.Model,
-		"actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle")
-	if k != "" {
+	if k, _ := model.Differing(rec.Model, was.Model, stateKeys()...); k != "" {
 		return refuse("%sof which %s: differs; make it equal, or use warm: refit", state, k)
 	}
 	if !slices.Equal(rec.Files, was.Files) {
@@ -261,6 +254,11 @@ func (e *LoggedEpochs) planWarm(ctx context.Context, s *Source, rec *codec.Epoch
 	}
 	rec.WarmFrom = todo[0].from
 	return nil
+}
+
+// stateKeys are the keys that a state of a learner depends on.
+func stateKeys() []string {
+	return []string{"actions", "features", "max_features", "loss", "reward", "learner", "explore", "oracle"}
 }
 
 // keepKeys are the keys that make a learner, but for its actions, which it knows by name.

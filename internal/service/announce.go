@@ -3,6 +3,8 @@ package service
 import (
 	"context"
 	"time"
+
+	"hindsight/pkg/codec"
 )
 
 // announce writes the model as an epoch record if the log does not have it.
@@ -17,7 +19,7 @@ func (j *Joiner) announce(ctx context.Context) error {
 	}
 	rec := s.Record(j.nextEpoch(), j.cfg.Partitions, j.cfg.seedHash(), j.Heart().LastN())
 	if mode, ok := j.lost.modeBehind(j.epochs.Newest()); ok && mode != rec.Mode { // as somebody had asked
-		rec.Mode, rec.Cause = mode, causeLost
+		rec.Mode, rec.Cause = mode, codec.CauseLost
 	}
 	if err := j.epochs.Plan(ctx, s, &rec, j.pause); err != nil {
 		return err
@@ -38,7 +40,7 @@ func (j *Joiner) resume(ctx context.Context) error {
 		}
 		j.cfg.Logger.Error("the record of an epoch is gone, with the feedback log's tail or by retention: another begins",
 			"lost", j.nextEpoch()-1, "mode", mode.String())
-		return j.goOn(ctx, j.nextEpoch(), mode, causeLost)
+		return j.goOn(ctx, j.nextEpoch(), mode, codec.CauseLost)
 	}
 	if file := j.cfg.Source.Mode; file != mode {
 		j.cfg.Logger.Warn("the mode that was asked for last holds, not the model file's", "mode", mode.String(),

@@ -15,10 +15,6 @@ import (
 	"hindsight/pkg/stream"
 )
 
-// causeLost says in an epoch's record that the joiner wanted it: the record of an earlier one was lost.
-// [watch.CauseAdmin] and [watch.CauseGuard] are the others.
-const causeLost = "lost"
-
 // Control lets people change what a model does while it runs: they ask the process whose
 // joiner is at work, which writes it into the feedback log, where all see it at one place.
 // All methods are safe for concurrent use; those of a nil *Control do nothing.
@@ -36,7 +32,7 @@ var ErrElsewhere = errors.New("the joiner is not at work in this process: ask th
 
 // order is something that the joiner is to do between two steps.
 type order struct {
-	do     func(ctx context.Context) (int64, error)
+	do     func(ctx context.Context, j *Joiner) (int64, error)
 	urgent bool           // it does not wait until a new model is tried
 	done   chan orderDone // has room for one
 }
@@ -77,7 +73,7 @@ func (c *Control) see(m ModePage, g GuardPage) {
 }
 
 // ask has the joiner do something, and returns the number of the epoch that follows.
-func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(ctx context.Context) (int64, error)) (int64, error) {
+func (c *Control) ask(ctx context.Context, urgent bool, do func(ctx context.Context, j *Joiner) (int64, error)) (int64, error) {
 	if c == nil {
 		return 0, ErrElsewhere
 	}
@@ -87,7 +83,7 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 	if j == nil {
 		return 0, ErrElsewhere
 	}
-	o := order{do: do(j), urgent: urgent, done: make(chan orderDone, 1)}
+	o := order{do: do, urgent: urgent, done: make(chan orderDone, 1)}
 	select {
 	case j.orders <- o:
 	case <-j.over:
@@ -107,8 +103,8 @@ func (c *Control) ask(ctx context.Context, urgent bool, do func(j *Joiner) func(
 
 // Switch changes the mode, and returns the number of the epoch in which it holds.
 func (c *Control) Switch(ctx context.Context, mode codec.Mode, why string) (int64, error) {
-	return c.ask(ctx, true, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Switch(ctx, mode, cause(watch.CauseAdmin, why)) }
+	return c.ask(ctx, true, func(ctx context.Context, j *Joiner) (int64, error) {
+		return j.Switch(ctx, mode, cause(watch.CauseAdmin, why))
 	})
 }
 
@@ -121,9 +117,7 @@ func (c *Control) Renew(ctx context.Context) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", follow.ErrModel, err)
 	}
-	return c.ask(ctx, false, func(j *Joiner) func(context.Context) (int64, error) {
-		return func(ctx context.Context) (int64, error) { return j.Renew(ctx, s) }
-	})
+	return c.ask(ctx, false, func(ctx context.Context, j *Joiner) (int64, error) { return j.Renew(ctx, s) })
 }
 
 var errNoFile = errors.New("this process has no model file to read again")
@@ -148,19 +142,24 @@ func cause(who, why string) string {
 // obey does what was asked for since the last step.
 func (j *Joiner) obey(ctx context.Context) {
 	for {
-		if len(j.next) > 0 {
+		for len(j.next) > 0 {
 			o := j.next[0]
 			j.next = j.next[1:]
 			j.follow(ctx, o)
-			continue
 		}
 		select {
 		case o := <-j.orders:
-			j.follow(ctx, o)
+			j.next = append(j.next, o)
 		default:
 			return
 		}
 	}
+}
+
+// follow does what was asked for. If that fails for the log's sake, the next step ends.
+func (j *Joiner) follow(ctx context.Context, o order) {
+	epoch, err := o.do(ctx, j)
+	o.done <- orderDone{epoch, err}
 }
 
 // overtaken takes the orders that come while a new model is tried, to be done next, an
@@ -178,12 +177,6 @@ func (j *Joiner) overtaken() error {
 			return nil
 		}
 	}
-}
-
-// follow does what was asked for. If that fails for the log's sake, the next step ends.
-func (j *Joiner) follow(ctx context.Context, o order) {
-	epoch, err := o.do(ctx)
-	o.done <- orderDone{epoch, err}
 }
 
 // Switch changes the mode of the model at work: an epoch begins that goes on with the
