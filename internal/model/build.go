@@ -28,7 +28,8 @@ func (m *Model) Build(files map[string][]byte) (learner.Learner, error) {
 		}
 		return l, nil
 	}
-	reg, err := m.buildOracle(files)
+	c := m.resolved()
+	reg, err := c.Oracle.kind().build(c, files)
 	if err != nil {
 		return nil, fmt.Errorf("model %s: oracle: %w", m.Name, err)
 	}

@@ -25,8 +25,8 @@ const maxAlpha = 0.5
 
 func (c *certificate) fields() []field {
 	return []field{
-		{key: "alpha", into: &c.Alpha, example: "alpha: 0.05", expected: "a level in (0, 0.5]",
-			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }},
+		{key: "alpha", into: &c.Alpha, expected: "a level in (0, 0.5], found %v; for example: alpha: 0.05",
+			ok: func(a float64) bool { return a > 0 && a <= maxAlpha }, example: "alpha: 0.05"},
 		{key: "alarm", into: &c.Alarm, example: "alarm: true"},
 	}
 }
@@ -35,11 +35,8 @@ func (c *certificate) read(p *parser, n *yaml.Node) {
 	if *c = (certificate{}); isWord(n, "none") {
 		return
 	}
-	if *c = defaultCertificate; n.Kind != yaml.MappingNode {
-		p.expected(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}")
-		return
-	}
-	p.fields(n, "certificate", c.fields())
+	*c = defaultCertificate
+	p.group(n, "certificate", "none, or alpha and alarm", "certificate: {alpha: 0.05, alarm: true}", c.fields())
 }
 
 func (c *certificate) canonical() string {

@@ -204,11 +204,7 @@ func (s scale) read(p *parser, n *yaml.Node) {
 	example := s.key + ": {min: 0, max: 1, clip: false}"
 	r := &s.m.Range
 	*r, s.m.Reward = loop.Range{Min: 0, Max: 1}, s.key == "reward"
-	if n.Kind != yaml.MappingNode {
-		p.expected(n, s.key, "min, max and clip", example)
-		return
-	}
-	p.fields(n, s.key, s.fields(example))
+	p.group(n, s.key, "min, max and clip", example, s.fields(example))
 	if !(r.Min < r.Max) || r.Max-r.Min > maxRange {
 		p.errorf(n, "%s: expected min below max, found min %v and max %v; for example: %s", s.key, r.Min, r.Max, example)
 	}

@@ -86,19 +86,26 @@ func (l Learner) String() string {
 	return l.Kind
 }
 
-// parameter splits NAME, NAME:ARG and {NAME: ARG} into name and argument.
-func (p *parser) parameter(n *yaml.Node, where, example string) (name, arg string, has, ok bool) {
-	if n.Kind == yaml.MappingNode {
-		if len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode {
-			p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
-			return "", "", false, false
-		}
+// parameter reads NAME, NAME:ARG or {NAME: ARG}.
+func (p *parser) parameter(n *yaml.Node, where, example string, set func(name, arg string, has bool) error) {
+	var name, arg string
+	has, ok := true, false
+	switch {
+	case n.Kind != yaml.MappingNode:
+		name, ok = p.scalar(n, where, "a name", example)
+		name, arg, has = cutParameter(name)
+	case len(n.Content) != 2 || n.Content[0].Kind != yaml.ScalarNode:
+		p.errorf(n, "%s: expected one name with its parameter, found %d; for example: %s", where, len(n.Content)/2, example)
+	default:
+		name = n.Content[0].Value
 		arg, ok = p.scalar(n.Content[1], where, "a parameter", example)
-		return n.Content[0].Value, arg, true, ok
 	}
-	s, ok := p.scalar(n, where, "a name", example)
-	name, arg, has = cutParameter(s)
-	return name, arg, has, ok
+	if !ok {
+		return
+	}
+	if err := set(name, arg, has); err != nil {
+		p.errorf(n, "%s: %v", where, err)
+	}
 }
 
 func (l *Learner) read(p *parser, n *yaml.Node) {
@@ -107,14 +114,10 @@ func (l *Learner) read(p *parser, n *yaml.Node) {
 		p.fields(n, "learner", l.EXP4.fields())
 		return
 	}
-	name, arg, has, ok := p.parameter(n, "learner", "learner: {egreedy: 0.05}")
-	if !ok {
-		return
-	}
-	var err error
-	if *l, err = newLearner(name, arg, has); err != nil {
-		p.errorf(n, "learner: %v", err)
-	}
+	p.parameter(n, "learner", "learner: {egreedy: 0.05}", func(name, arg string, has bool) (err error) {
+		*l, err = newLearner(name, arg, has)
+		return err
+	})
 }
 
 // kindsOf returns the values of the key kind of a mapping, of which there should be one at most.
@@ -229,16 +232,12 @@ func (e Explore) Warning() string {
 }
 
 func (e *Explore) read(p *parser, n *yaml.Node) {
-	name, arg, has, ok := p.parameter(n, "explore", "explore: balanced")
-	if !ok {
-		return
-	}
-	var err error
-	if *e, err = newExplore(name, arg, has); err != nil {
-		p.errorf(n, "explore: %v", err)
-	} else if why := e.Warning(); why != "" {
-		p.warn(n, "%s", why)
-	}
+	p.parameter(n, "explore", "explore: balanced", func(name, arg string, has bool) (err error) {
+		if *e, err = newExplore(name, arg, has); err == nil && e.Warning() != "" {
+			p.warn(n, "%s", e.Warning())
+		}
+		return err
+	})
 }
 
 func (e *Explore) canonical() string { return braced(e.String()) }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"hindsight/internal/check"
+	"hindsight/internal/follow"
 	"hindsight/internal/front"
 	"hindsight/internal/join"
 	"hindsight/internal/loop"
@@ -216,7 +217,7 @@ func (s *sim) check(who, what string, err error) bool {
 			return false
 		}
 	}
-	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, errVoid) {
+	if s.power == nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, follow.ErrVoid) {
 		s.fatal("%s: %s: %v", who, what, err)
 	}
 	return false
@@ -261,15 +262,15 @@ func (s *sim) openDecider(partition int) *simDecider {
 	if partition%2 == 0 { // of the others repeats are answered from memory
 		w.d.recent.forget()
 	}
-	w.d.follower.chunk = 200
-	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.heart.LearnedThrough())
+	w.d.follower.ChunkBytes = 200
+	s.trace("%s opens decisions[%d]: round %d is next, learned through %d", w.p.name, partition, w.d.heart.Next(), w.d.follower.Replica().LearnedThrough())
 	w.remember()
 	return w
 }
 
 // remember notes the learner after the feedback that it learned.
 func (w *simDecider) remember() {
-	r := w.d.follower.heart
+	r := w.d.follower.Replica()
 	if r.Epoch() == nil {
 		return
 	}
@@ -343,7 +344,7 @@ func (s *sim) openJoiner() *simJoiner {
 		s.version++
 	}
 	var err error
-	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
+	w.j, err = OpenJoiner(s.ctx, SystemConfig{Log: simLog{w.p}, Source: &follow.Source{Name: "m", Version: s.version, Model: simModel(s.o.rules, s.version)},
 		Build: s.build, Seed: simKey, Partitions: s.o.partitions, MaxPending: s.o.pending, Dedup: 1000,
 		MarkEvery: s.o.markEvery, Owner: w.p.name, Logger: slog.New(slog.DiscardHandler)})
 	if !s.check(w.p.name, "open", err) {
